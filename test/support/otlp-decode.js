@@ -1,0 +1,138 @@
+'use strict'
+
+// Reads an OTLP ExportTraceServiceRequest with code that is not ours: the decoder that protobufjs generated from
+// OpenTelemetry's own .proto files. It is stricter than a collector: what a collector forgives (an unknown field, a
+// repeated attribute key, a string that is not UTF-8, a length that does not fit) is an error here, because a test
+// that reads it back would not see it.
+
+module.exports = { decodeSpans }
+
+const { Reader } = require('protobufjs/minimal')
+const { gunzipSync } = require('node:zlib')
+const proto = require('@opentelemetry/otlp-transformer/build/src/generated/root').opentelemetry.proto
+
+const Request = proto.collector.trace.v1.ExportTraceServiceRequest
+const { Span, Status } = proto.trace.v1
+
+const GZIP_MAGIC = 0x1f // no protobuf message starts with this byte: it would be wire type 7
+const INVALID_IDS = /^0*$/
+
+boundEveryMessage()
+
+/**
+ * @param {Buffer} body one request body
+ * @param {{ gzip?: boolean }} [options] what the content-encoding said; without it the first byte decides
+ * @returns {object[]} its spans in order, flat and readable. Times are BigInt nanoseconds, an int64 attribute is a
+ *   Number (a BigInt where a Number would lie), ids are lowercase hex, parentSpanId is '' for a root.
+ * @throws {Error} where the body breaks the OTLP specification
+ */
+function decodeSpans (body, { gzip = body[0] === GZIP_MAGIC } = {}) {
+  const message = Request.decode(strictReader(gzip ? gunzipSync(body) : body))
+  const request = Request.toObject(message, { defaults: true, oneofs: true, longs: String, bytes: Buffer })
+  return request.resourceSpans.flatMap(({ resource, scopeSpans }) =>
+    scopeSpans.flatMap(({ scope, schemaUrl, spans }) =>
+      spans.map((span) => readable(span, {
+        resource: attributesOf(resource?.attributes),
+        scope: { name: scope?.name ?? '', version: scope?.version ?? '' },
+        schemaUrl
+      }))))
+}
+
+function readable (span, origin) {
+  return {
+    ...origin,
+    traceId: id(span.traceId, 16, 'trace_id'),
+    spanId: id(span.spanId, 8, 'span_id'),
+    parentSpanId: span.parentSpanId.length === 0 ? '' : id(span.parentSpanId, 8, 'parent_span_id'),
+    traceState: span.traceState,
+    flags: span.flags,
+    name: span.name,
+    kind: enumName(Span.SpanKind, span.kind, 'SPAN_KIND_'),
+    start: BigInt(span.startTimeUnixNano),
+    end: BigInt(span.endTimeUnixNano),
+    attributes: attributesOf(span.attributes),
+    droppedAttributesCount: span.droppedAttributesCount,
+    events: span.events.map((event) => ({
+      name: event.name,
+      time: BigInt(event.timeUnixNano),
+      attributes: attributesOf(event.attributes),
+      droppedAttributesCount: event.droppedAttributesCount
+    })),
+    droppedEventsCount: span.droppedEventsCount,
+    links: span.links.map((link) => ({
+      traceId: id(link.traceId, 16, 'link trace_id'),
+      spanId: id(link.spanId, 8, 'link span_id'),
+      traceState: link.traceState,
+      flags: link.flags,
+      attributes: attributesOf(link.attributes),
+      droppedAttributesCount: link.droppedAttributesCount
+    })),
+    droppedLinksCount: span.droppedLinksCount,
+    status: {
+      code: enumName(Status.StatusCode, span.status?.code ?? 0, 'STATUS_CODE_'),
+      message: span.status?.message ?? ''
+    }
+  }
+}
+
+function id (bytes, length, field) {
+  const hex = bytes.toString('hex')
+  if (bytes.length !== length || INVALID_IDS.test(hex)) throw new Error(`OTLP: ${field} is not a valid id of ${length} bytes: '${hex}'`)
+  return hex
+}
+
+function enumName (values, number, prefix) {
+  const name = values[number]
+  if (name === undefined) throw new Error(`OTLP: no ${prefix}… has the value ${number}`)
+  return name.slice(prefix.length)
+}
+
+function attributesOf (keyValues = []) {
+  const entries = keyValues.map(({ key, value }) => [key, valueOf(value)])
+  const seen = new Set()
+  for (const [key] of entries) {
+    if (key === '') throw new Error('OTLP: an attribute without a key')
+    if (seen.has(key)) throw new Error(`OTLP: attribute '${key}' occurs twice`)
+    seen.add(key)
+  }
+  return Object.fromEntries(entries) // defines, does not assign: '__proto__' is a key like any other
+}
+
+function valueOf (any) {
+  switch (any?.value) {
+    case 'stringValue': return any.stringValue
+    case 'boolValue': return any.boolValue
+    case 'intValue': return Number.isSafeInteger(Number(any.intValue)) ? Number(any.intValue) : BigInt(any.intValue)
+    case 'doubleValue': return any.doubleValue
+    case 'bytesValue': return any.bytesValue
+    case 'arrayValue': return any.arrayValue.values.map(valueOf)
+    case 'kvlistValue': return attributesOf(any.kvlistValue.values)
+    default: return null // an AnyValue without a value is how OTLP says "empty"
+  }
+}
+
+function strictReader (bytes) {
+  const reader = Reader.create(bytes)
+  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  reader.string = function () { return utf8.decode(this.bytes()) }
+  reader.skipType = function (wireType) { throw new Error(`OTLP: unknown field of wire type ${wireType} before offset ${this.pos}`) }
+  return reader
+}
+
+// The generated code stops a message at or after its end and does not look whether a field reached over it, so a wrong
+// length could be read as other, plausible fields. It calls every nested decode through its class: there we compare.
+function boundEveryMessage () {
+  const { common, resource, trace } = proto
+  for (const Message of [
+    common.v1.AnyValue, common.v1.ArrayValue, common.v1.KeyValueList, common.v1.KeyValue, common.v1.InstrumentationScope,
+    resource.v1.Resource, trace.v1.ResourceSpans, trace.v1.ScopeSpans, Span, Span.Event, Span.Link, Status, Request
+  ]) {
+    const { decode } = Message
+    Message.decode = function (reader, length, error) {
+      const end = length === undefined ? reader.len : reader.pos + length
+      const message = decode.call(this, reader, length, error)
+      if (reader.pos !== end) throw new Error(`OTLP: a ${Message.name} should end at offset ${end}, its last field ends at ${reader.pos}`)
+      return message
+    }
+  }
+}
