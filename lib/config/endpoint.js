@@ -1,0 +1,68 @@
+'use strict'
+
+// Where the spans go: one URL, settled at boot, never from a request.
+
+const DEFAULT_ENDPOINT = 'http://localhost:4318'
+const TRACES_PATH = 'v1/traces'
+const URL_LENGTH_MAX = 8192
+
+const EXPECTED = "a URL such as 'http://localhost:4318'"
+
+module.exports = { endpointFromCode, endpointFromEnvironment, isLoopback, isLinkLocal, parseHttpUrl }
+
+// A URL with a path is used as it is. One without any would post to '/', where no collector listens.
+function endpointFromCode (url) {
+  return hasNoPath(url) ? withTracesPath(new URL(url)) : new URL(url)
+}
+
+// "OTLP Exporter": the signal's own variable is used as it is, the general one gets v1/traces appended.
+function endpointFromEnvironment (env) {
+  const own = usable(env, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')
+  if (own !== undefined) return own
+  return withTracesPath(usable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') ?? new URL(DEFAULT_ENDPOINT))
+}
+
+function usable (env, name) {
+  const value = env.text(name)
+  if (value === undefined) return undefined
+  const url = parseHttpUrl(value)
+  // The value is not shown: it may hold a password that was meant for another place in it.
+  if (url === null) env.warn('LT_WARN_ENV', `${name} is ignored: it must be ${EXPECTED}, with http: or https:`)
+  return url ?? undefined
+}
+
+// A URL, or null: URL.canParse and a scheme that we can speak. 'localhost:4318' parses, with the scheme 'localhost:'.
+function parseHttpUrl (value) {
+  if (value.length > URL_LENGTH_MAX || !URL.canParse(value)) return null
+  const url = new URL(value)
+  return url.protocol === 'http:' || url.protocol === 'https:' ? url : null
+}
+
+function withTracesPath (url) {
+  url.pathname += url.pathname.endsWith('/') ? TRACES_PATH : `/${TRACES_PATH}`
+  return url
+}
+
+function hasNoPath (url) {
+  const start = url.indexOf('://')
+  return start !== -1 && !/[/?#]/.test(url.slice(start + 3))
+}
+
+// WHATWG's parser has written IPv4 in its one dotted form and IPv6 in brackets by now.
+function isLoopback (url) {
+  const { hostname } = url
+  return hostname === 'localhost' || hostname.endsWith('.localhost') || isIPv4(hostname, '127.') ||
+    hostname === '[::1]' || hostname.startsWith('[::ffff:7f')
+}
+
+// Where clouds keep the machine's own credentials; a POST there is never what somebody wanted.
+function isLinkLocal (url) {
+  const { hostname } = url
+  return isIPv4(hostname, '169.254.') || hostname.startsWith('[fe80:') || hostname.startsWith('[::ffff:a9fe:') ||
+    hostname === '[fd00:ec2::254]' || hostname === 'metadata.google.internal'
+}
+
+// Not '127.0.0.1.example.com'.
+function isIPv4 (hostname, prefix) {
+  return hostname.startsWith(prefix) && /^[0-9.]+$/.test(hostname)
+}

@@ -1,0 +1,87 @@
+'use strict'
+
+// The only reader of process.env. The rules are those of OpenTelemetry's "Environment Variable
+// Specification": empty is unset, enums know no case, and what cannot be used is told and ignored.
+
+const { printable } = require('./printable')
+
+// NODE_TLS_REJECT_UNAUTHORIZED is Node's own; we only tell when it takes the verification away.
+const PREFIX = 'OTEL_'
+const OTHERS = ['NODE_TLS_REJECT_UNAUTHORIZED']
+
+const BOOLEANS = new Map([['true', true], ['false', false]])
+
+// Typed access to such a snapshot. Each getter takes several names, the most specific first, and answers
+// `undefined` where none holds something usable.
+class Environment {
+  #values
+  #warned = new Set()
+  warnings = []
+
+  constructor (values) {
+    this.#values = values
+  }
+
+  // `{ name, value }` of the first variable that is set.
+  find (...names) {
+    for (const name of names) {
+      const value = Object.hasOwn(this.#values, name) ? this.#values[name] : undefined
+      if (typeof value === 'string' && value.trim() !== '') return { name, value: value.trim() }
+    }
+  }
+
+  text (...names) {
+    return this.find(...names)?.value
+  }
+
+  boolean (...names) {
+    return this.#first(names, 'true or false', (value) => BOOLEANS.get(value.toLowerCase()))
+  }
+
+  integer (names, { min = 0, max = Number.MAX_SAFE_INTEGER } = {}) {
+    return this.#first(names, `an integer of at least ${min}`, (value) => {
+      if (!/^[0-9]{1,15}$/.test(value) || Number(value) < min) return undefined
+      return Math.min(Number(value), max)
+    })
+  }
+
+  oneOf (names, known) {
+    return this.#first(names, known.join(', '), (value) => known.find((item) => item === value.toLowerCase()))
+  }
+
+  list (...names) {
+    return this.text(...names)?.split(',').map((item) => item.trim()).filter((item) => item !== '')
+  }
+
+  ignored (name, value, expected) {
+    this.warn('LT_WARN_ENV', `${name} is ignored: it must be ${expected}, received '${printable(value, 64)}'`)
+  }
+
+  warn (code, message) {
+    if (this.#warned.has(message)) return
+    this.#warned.add(message)
+    this.warnings.push({ code, message })
+  }
+
+  // A specific variable that is no use does not hide the general one.
+  #first (names, expected, parse) {
+    for (const name of names) {
+      const value = this.text(name)
+      if (value === undefined) continue
+      const parsed = parse(value)
+      if (parsed !== undefined) return parsed
+      this.ignored(name, value, expected)
+    }
+  }
+}
+
+module.exports = { readEnvironment, Environment }
+
+// A snapshot at call time, so that a variable set by the app before `register` counts.
+function readEnvironment () {
+  const read = Object.create(null)
+  for (const name of Object.keys(process.env)) {
+    if (name.startsWith(PREFIX) || OTHERS.includes(name)) read[name] = process.env[name]
+  }
+  return read
+}

@@ -1,0 +1,43 @@
+'use strict'
+
+// Errors that `register` and route registration throw. The code is API and never changes its meaning;
+// the message is for people and may. docs/errors.md lists every code, and a test compares.
+
+const { printable } = require('./printable')
+const { nearestName } = require('./nearest-name')
+
+class LightTraceError extends Error {
+  constructor (code, message) {
+    super(message)
+    this.code = code
+  }
+
+  // On the prototype as Node's own errors have it, so that `name` is no own property of each error.
+  get name () {
+    return 'LightTraceError'
+  }
+}
+
+module.exports = { LightTraceError, optionUnknown, optionInvalid, describe }
+
+function optionUnknown (path, known) {
+  const name = path.slice(path.lastIndexOf('.') + 1)
+  const nearest = path.slice(0, path.lastIndexOf('.') + 1) + nearestName(name, known)
+  return new LightTraceError('LT_ERR_OPTION_UNKNOWN',
+    `unknown option \`${printable(path)}\`: did you mean \`${nearest}\`?`)
+}
+
+// `received` is a text: the caller says `describe(value)`, or only the type where the value may be a secret.
+function optionInvalid (path, expected, received) {
+  return new LightTraceError('LT_ERR_OPTION_INVALID',
+    `\`${printable(path)}\` must be ${expected}, received ${received}`)
+}
+
+// What came, in a few words and without running any of its code.
+function describe (value) {
+  if (typeof value === 'string') return `'${printable(value, 64)}'`
+  if (typeof value === 'function') return 'a function'
+  if (typeof value === 'symbol') return 'a symbol'
+  if (typeof value !== 'object' || value === null) return `${value}`
+  return Array.isArray(value) ? 'an array' : 'an object'
+}

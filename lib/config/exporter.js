@@ -1,0 +1,128 @@
+'use strict'
+
+// How spans leave the process: to which exporter, and for OTLP by which request.
+
+const { DURATION_MAX_MS, NOTHING, boolean, duration, literal, object } = require('./checks')
+const { endpointFromCode, endpointFromEnvironment, isLinkLocal, parseHttpUrl } = require('./endpoint')
+const { optionInvalid, describe } = require('./errors')
+const { checkExporterHeaders, headersFromEnvironment, takeCredentials, withoutCredentials } = require('./exporter-headers')
+const { checkPem, resolveTls } = require('./tls-files')
+
+const KINDS = ['otlp', 'console', 'none']
+const COMPRESSIONS = ['none', 'gzip']
+const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc']
+
+// "OTLP Exporter": 10 s for each batch.
+const DEFAULT_TIMEOUT_MS = 10000
+
+const GRPC_PORT = '4317'
+
+const checkMembers = object({
+  url: checkUrl,
+  headers: checkExporterHeaders,
+  compression: literal(...COMPRESSIONS),
+  timeoutMs: duration,
+  ca: checkPem,
+  cert: checkPem,
+  key: checkPem,
+  insecureHeaders: boolean
+})
+
+// What may hold a secret is private with a getter on the prototype: util.inspect, JSON.stringify, a spread
+// and a logger see the own fields only.
+class ExporterSettings {
+  #url
+  #headers
+  #tls
+
+  constructor (kind, explicit, { url, headers, compression, timeoutMs, tls }) {
+    this.kind = kind
+    this.explicit = explicit
+    this.compression = compression
+    this.timeoutMs = timeoutMs
+    this.#url = url.href
+    this.#headers = Object.freeze(headers)
+    this.#tls = tls
+    // For people: without the query, in which some vendors take their key.
+    this.printableUrl = `${url.origin}${url.pathname}`
+    Object.freeze(this)
+  }
+
+  get url () { return this.#url }
+  get headers () { return this.#headers }
+  get ca () { return this.#tls.ca }
+  get cert () { return this.#tls.cert }
+  get key () { return this.#tls.key }
+}
+
+module.exports = { checkExporter, resolveExporter }
+
+// From code: 'otlp' | 'console' | 'none', or an object that describes an OTLP exporter.
+function checkExporter (path, value) {
+  if (KINDS.includes(value)) return Object.assign(Object.create(null), { kind: value })
+  if (typeof value === 'object' && value !== null) return Object.assign(checkMembers(path, value), { kind: 'otlp' })
+  throw optionInvalid(path, `'${KINDS.join("', '")}' or an object with a url`, describe(value))
+}
+
+function checkUrl (path, value) {
+  const text = value instanceof URL ? value.href : value
+  // Not shown: it may hold a password.
+  if (typeof text !== 'string' || parseHttpUrl(text) === null) throw optionInvalid(path, 'a URL with http: or https:', `another ${typeof value}`)
+  return value instanceof URL && value.pathname === '/' && value.search === '' ? text.slice(0, -1) : text
+}
+
+function resolveExporter (given = NOTHING, env) {
+  const url = given.url === undefined ? endpointFromEnvironment(env) : endpointFromCode(given.url)
+  const headers = Object.assign(headersFromEnvironment(env), given.headers)
+  takeCredentials(url, headers, env)
+  tellAboutEndpoint(url, given, env)
+  // OpenTelemetry defines INSECURE for gRPC; who sets it has been asked whether clear text will do.
+  const asked = given.insecureHeaders ?? env.boolean(...names('INSECURE')) ?? false
+  return new ExporterSettings(given.kind ?? kindFromEnvironment(env), given.kind !== undefined, {
+    url,
+    headers: withoutCredentials(headers, url, asked, env),
+    compression: given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none',
+    timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env) : given.timeoutMs || DURATION_MAX_MS,
+    tls: resolveTls(given, url, env)
+  })
+}
+
+function names (suffix) {
+  return [`OTEL_EXPORTER_OTLP_TRACES_${suffix}`, `OTEL_EXPORTER_OTLP_${suffix}`]
+}
+
+// The variable may name several. We have one way out; the first that is known is taken.
+function kindFromEnvironment (env) {
+  const name = 'OTEL_TRACES_EXPORTER'
+  const [kind, ...others] = (env.list(name) ?? []).map((item) => item.toLowerCase())
+    .filter((item) => KINDS.includes(item) || env.ignored(name, item, KINDS.join(', ')))
+  if (others.length > 0) env.warn('LT_WARN_ENV', `${name} names several exporters: ${kind} is used`)
+  return kind ?? 'otlp'
+}
+
+// 0 is "no limit" in both. The shorter one holds, as it would with a batch processor around an exporter.
+function timeoutFromEnvironment (env) {
+  const request = env.integer(names('TIMEOUT'), { max: DURATION_MAX_MS }) ?? DEFAULT_TIMEOUT_MS
+  const processor = env.integer(['OTEL_BSP_EXPORT_TIMEOUT'], { max: DURATION_MAX_MS }) ?? 0
+  return Math.min(request || DURATION_MAX_MS, processor || DURATION_MAX_MS)
+}
+
+function tellAboutEndpoint (url, given, env) {
+  tellAboutProtocol(url, given, env)
+  if (isLinkLocal(url)) {
+    env.warn('LT_WARN_ENDPOINT', `the exporter's URL points to a link-local address, ${url.hostname}, where machines keep their credentials`)
+  }
+  if (url.protocol === 'https:' && env.text('NODE_TLS_REJECT_UNAUTHORIZED') === '0') {
+    env.warn('LT_WARN_TLS_UNVERIFIED', 'NODE_TLS_REJECT_UNAUTHORIZED=0: the collector\'s certificate is not verified')
+  }
+}
+
+// We speak http/protobuf only. A URL from code says that it is meant for us.
+function tellAboutProtocol (url, given, env) {
+  const protocol = given.url === undefined ? env.oneOf(names('PROTOCOL'), PROTOCOLS) : undefined
+  const unsupported = protocol !== undefined && protocol !== 'http/protobuf'
+  if (!unsupported && url.port !== GRPC_PORT) return
+  const what = unsupported ? `OTLP over ${protocol} is not supported, http/protobuf is used` : 'http/protobuf is used'
+  const where = url.port === GRPC_PORT ? '; port 4317 usually speaks gRPC, the port for HTTP is 4318' : ''
+  env.warn('LT_WARN_PROTOCOL', what + where)
+}

@@ -1,0 +1,112 @@
+'use strict'
+
+// Which requests get no span. Patterns are compiled once; a request is then compared in time linear in
+// its path, whatever a caller sends: the glob has one wildcard and no backtracking.
+
+const { optionInvalid, describe } = require('./errors')
+
+const EXPECTED = "a path such as '/health' or '/assets/*', a RegExp, a function (request) => boolean, or an array of these"
+
+const HASH = 0x23
+const QUESTION_MARK = 0x3f
+
+module.exports = { checkIgnore, compileIgnore, ignoreFromEnvironment }
+
+// The option's check: a list of patterns, also where a single one was given.
+function checkIgnore (path, value) {
+  if (!Array.isArray(value)) return [checkPattern(path, value)]
+  return Array.from(value, (item, index) => checkPattern(`${path}[${index}]`, item))
+}
+
+function checkPattern (path, value) {
+  if (typeof value === 'function') return value
+  // A copy, because a RegExp with the flag g or y carries state that belongs to the user's own matching.
+  if (value instanceof RegExp) return new RegExp(value.source, value.flags.replace('g', ''))
+  if (isGlob(value)) return value
+  throw optionInvalid(path, EXPECTED, describe(value))
+}
+
+// What does not start as a path does can never match, nor can what asks for the query.
+function isGlob (value) {
+  return typeof value === 'string' && (value[0] === '/' || value[0] === '*') && !value.includes('?')
+}
+
+// OTEL_FASTIFY_IGNORE_PATHS is @fastify/otel's variable: a comma-separated list of globs.
+function ignoreFromEnvironment (env) {
+  const name = 'OTEL_FASTIFY_IGNORE_PATHS'
+  const globs = env.list(name)?.filter((glob) => {
+    if (!isGlob(glob)) env.ignored(name, glob, "a comma-separated list of paths that start with '/' or '*', without '?'")
+    return isGlob(glob)
+  })
+  return globs?.length > 0 ? globs : undefined
+}
+
+// One function (request) => boolean, or null where there is nothing to compare.
+// It throws what a user's function throws: the caller counts and tells it.
+function compileIgnore (patterns) {
+  if (patterns === undefined || patterns.length === 0) return null
+  const strings = patterns.filter((pattern) => typeof pattern === 'string')
+  const paths = new Set(strings.filter((glob) => !glob.includes('*')))
+  const globs = strings.filter((glob) => glob.includes('*')).map(compileGlob)
+  const expressions = patterns.filter((pattern) => pattern instanceof RegExp)
+  const functions = patterns.filter((pattern) => typeof pattern === 'function')
+  const comparesPath = strings.length > 0 || expressions.length > 0
+
+  // HOT where `ignore` is set, once per request. Budget: 1 sliced string, 0 objects, 0 closures.
+  return function ignore (request) {
+    if (comparesPath) {
+      const path = rawPath(request.raw)
+      if (paths.has(path)) return true
+      for (let i = 0; i < globs.length; i++) {
+        if (globs[i](path)) return true
+      }
+      for (let i = 0; i < expressions.length; i++) {
+        expressions[i].lastIndex = 0 // a sticky one starts at the front each time
+        if (expressions[i].test(path)) return true
+      }
+    }
+    for (let i = 0; i < functions.length; i++) {
+      if (answers(functions[i], request)) return true
+    }
+    return false
+  }
+}
+
+// An async function's promise is truthy and would silence every request.
+function answers (accepts, request) {
+  const answer = accepts(request)
+  if (typeof answer?.then !== 'function') return Boolean(answer)
+  answer.then(undefined, () => {})
+  throw new TypeError('an `ignore` function must answer at once, it returned a promise')
+}
+
+// '/a*b*c' is: starts with '/a', ends with 'c', and between them 'b' somewhere, each searched once from
+// where the last was found. The leftmost find is always good enough, so nothing is tried again.
+function compileGlob (glob) {
+  const parts = glob.split('*')
+  const head = parts[0]
+  const tail = parts[parts.length - 1]
+  const between = parts.slice(1, -1).filter((part) => part !== '')
+  return (path) => {
+    const end = path.length - tail.length
+    if (end < head.length || !path.startsWith(head) || !path.endsWith(tail)) return false
+    let from = head.length
+    for (let i = 0; i < between.length; i++) {
+      const found = path.indexOf(between[i], from)
+      if (found === -1) return false
+      from = found + between[i].length
+    }
+    return from <= end
+  }
+}
+
+// The path that the client sent: before Fastify's rewriteUrl, which leaves it in `originalUrl`, and cut
+// where Fastify's router cuts it.
+function rawPath (raw) {
+  const url = raw.originalUrl ?? raw.url ?? ''
+  for (let i = 0; i < url.length; i++) {
+    const code = url.charCodeAt(i)
+    if (code === QUESTION_MARK || code === HASH) return url.slice(0, i)
+  }
+  return url
+}

@@ -1,0 +1,158 @@
+'use strict'
+
+// What `register` was given and what the environment says, as one frozen object in which every field is
+// present. Code wins over environment. Wrong options throw; wrong variables are told and ignored.
+
+const { NOTHING, anyOf, attributes, boolean, callback, duration, listOf, literal, object, orCallback, text } = require('./checks')
+const { capturedHeaders, checkHeaderNames } = require('./captured-headers')
+const { Environment, readEnvironment } = require('./env')
+const { checkExporter, resolveExporter } = require('./exporter')
+const { checkIgnore, compileIgnore, ignoreFromEnvironment } = require('./ignore')
+const { checkBuffer, checkLimits, resolveBatch, resolveBuffer, resolveLimits } = require('./limits')
+const { checkOutbound, resolveOutbound } = require('./outbound')
+const { resolveResource } = require('./resource')
+const { checkSampler, samplerFromEnvironment } = require('./sampler')
+const { checkSpans, resolveSpans } = require('./spans')
+
+const DEFAULT_CLOSE_TIMEOUT_MS = 5000
+
+const LOG_LEVELS = ['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']
+const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi']
+
+// Fastify's own, which it hands on to every plugin.
+const REGISTER_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
+
+const checkOptions = object({
+  serviceName: text,
+  resource: attributes,
+  exporter: checkExporter,
+  spanProcessors: listOf(anyOf('a SpanProcessor with onStart() and onEnd()', (value) => has(value, 'onStart') && has(value, 'onEnd'))),
+  tracerProvider: anyOf('a TracerProvider with getTracer(), or false', (value) => value === false || has(value, 'getTracer')),
+  registerGlobals: boolean,
+  sampler: checkSampler,
+  keep: checkKeep,
+  maxSampledPerSecond: anyOf('a number of spans, 0 or more', (value) => typeof value === 'number' && value >= 0),
+  ignore: checkIgnore,
+  trustIncoming: orCallback(boolean),
+  requestHeaders: checkHeaderNames,
+  responseHeaders: checkHeaderNames,
+  spanName: callback,
+  attributes: callback,
+  onStart: callback,
+  onEnd: callback,
+  store: anyOf('an object or a function (request) => object', isObject, (value) => typeof value === 'function'),
+  spans: checkSpans,
+  outbound: checkOutbound,
+  unrouted: boolean,
+  logs: boolean,
+  replyHeader: literal('traceresponse', 'server-timing', false),
+  buffer: checkBuffer,
+  closeTimeoutMs: duration,
+  limits: checkLimits
+})
+
+const checkKeepMembers = object({
+  errors: boolean,
+  slowerThanMs: anyOf('a number of milliseconds, 0 or more', (value) => typeof value === 'number' && value >= 0)
+})
+
+module.exports = { resolveOptions }
+
+function resolveOptions (userOptions = NOTHING, environment = readEnvironment()) {
+  const given = checkOptions('', userOptions, REGISTER_OPTIONS)
+  const env = new Environment(environment)
+  const resource = resolveResource(given.resource, given.serviceName, env)
+  tellUnread(env)
+  return Object.freeze({
+    disabled: env.boolean('OTEL_SDK_DISABLED') ?? false,
+    serviceName: resource['service.name'],
+    resource: Object.freeze({ attributes: resource }),
+    ...waysOut(given, env),
+    ...sampling(given, env),
+    ...recording(given, env),
+    outbound: resolveOutbound(given.outbound),
+    propagators: propagatorsFromEnvironment(env),
+    unrouted: given.unrouted ?? false,
+    logs: given.logs ?? true,
+    replyHeader: given.replyHeader || null,
+    logLevel: env.oneOf(['OTEL_LOG_LEVEL'], LOG_LEVELS) ?? 'info',
+    // Last: a copy of all that was found above.
+    warnings: Object.freeze(env.warnings.slice())
+  })
+}
+
+function waysOut (given, env) {
+  return {
+    exporter: resolveExporter(given.exporter, env),
+    spanProcessors: given.spanProcessors === undefined ? null : Object.freeze(given.spanProcessors),
+    tracerProvider: given.tracerProvider ?? null,
+    registerGlobals: given.registerGlobals ?? true,
+    buffer: resolveBuffer(given.buffer, env),
+    batch: resolveBatch(env),
+    closeTimeoutMs: given.closeTimeoutMs ?? DEFAULT_CLOSE_TIMEOUT_MS
+  }
+}
+
+function sampling (given, env) {
+  return {
+    sampler: given.sampler ?? samplerFromEnvironment(env),
+    keep: resolveKeep(given.keep),
+    maxSampledPerSecond: given.maxSampledPerSecond ?? Infinity,
+    ignore: compileIgnore(given.ignore ?? ignoreFromEnvironment(env)),
+    trustIncoming: given.trustIncoming ?? true
+  }
+}
+
+function recording (given, env) {
+  return {
+    requestHeaders: capturedHeaders('requestHeaders', given.requestHeaders, env),
+    responseHeaders: capturedHeaders('responseHeaders', given.responseHeaders, env),
+    spanName: given.spanName ?? null,
+    attributes: given.attributes ?? null,
+    onStart: given.onStart ?? null,
+    onEnd: given.onEnd ?? null,
+    store: given.store ?? null,
+    spans: resolveSpans(given.spans),
+    limits: resolveLimits(given.limits, env),
+    knownMethods: knownMethodsFromEnvironment(env)
+  }
+}
+
+function checkKeep (path, value) {
+  return value === false ? NOTHING : checkKeepMembers(path, value)
+}
+
+// Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
+function resolveKeep ({ errors = false, slowerThanMs = Infinity } = NOTHING) {
+  return errors || slowerThanMs !== Infinity ? Object.freeze({ errors, slowerThanMs }) : null
+}
+
+function propagatorsFromEnvironment (env) {
+  const name = 'OTEL_PROPAGATORS'
+  const names = env.list(name)?.map((item) => item.toLowerCase())
+  if (names === undefined) return Object.freeze(['tracecontext', 'baggage'])
+  if (names.includes('none')) return Object.freeze([])
+  const known = names.filter((item) => PROPAGATORS.includes(item) || env.ignored(name, item, `of ${PROPAGATORS.join(', ')}, none`))
+  return Object.freeze([...new Set(known)])
+}
+
+// Case-sensitive, and in place of the conventions' own list.
+function knownMethodsFromEnvironment (env) {
+  const methods = env.list('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS')
+  return methods?.length > 0 ? Object.freeze(methods) : null
+}
+
+// Silence would let somebody believe that the file counts.
+function tellUnread (env) {
+  const file = env.find('OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE')
+  if (file !== undefined) env.warn('LT_WARN_CONFIG_FILE', `${file.name} is not read: use options and the other OTEL_* variables`)
+}
+
+function isObject (value) {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+// A class's methods are inherited, so these are not own properties.
+function has (value, method) {
+  return typeof value === 'object' && value !== null && typeof value[method] === 'function'
+}

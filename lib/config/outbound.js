@@ -1,0 +1,36 @@
+'use strict'
+
+// Which outgoing calls become spans, and which channels of the user's own.
+
+const { NOTHING, anyOf, attributes, boolean, callback, object, orCallback, text } = require('./checks')
+
+// OpenTelemetry's SpanKind.
+const KINDS = Object.freeze(Object.assign(Object.create(null), { internal: 0, server: 1, client: 2, producer: 3, consumer: 4 }))
+
+const checkMembers = object({ http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback })
+
+const checkChannel = object({
+  kind: anyOf("'client', 'internal', 'producer', 'consumer', 'server' or a SpanKind", (value) => typeof value === 'string' && value in KINDS, (value) => Object.values(KINDS).includes(value)),
+  name: orCallback(text),
+  attributes: orCallback(attributes)
+})
+
+module.exports = { checkOutbound, resolveOutbound }
+
+function checkOutbound (path, value) {
+  if (value === false) return Object.assign(Object.create(null), { http: false, undici: false, libraries: false })
+  return checkMembers(path, value)
+}
+
+function checkChannels (path, value) {
+  const names = typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.keys(value) : []
+  return object(Object.fromEntries(names.map((name) => [name, checkChannel])))(path, value)
+}
+
+function resolveOutbound ({ http = true, undici = true, libraries = true, channels = NOTHING, propagateTo = null } = NOTHING) {
+  const resolved = Object.create(null)
+  for (const [name, { kind = 'client', name: spanName = name, attributes = null }] of Object.entries(channels)) {
+    resolved[name] = Object.freeze({ kind: KINDS[kind] ?? kind, name: spanName, attributes })
+  }
+  return Object.freeze({ http, undici, libraries, channels: Object.freeze(resolved), propagateTo })
+}

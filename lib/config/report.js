@@ -1,0 +1,100 @@
+'use strict'
+
+// Everything that light-trace says while the app runs goes through here: told once, in one visible line,
+// to the app's own logger or, where that would not print it, as a process warning. It cannot throw.
+
+const { performance } = require('node:perf_hooks')
+const { printable } = require('./printable')
+
+// A collector that flaps must not fill the log.
+const LOSS_INTERVAL_MS = 30_000
+
+// Levels under which a logger that has no isLevelEnabled prints no warning.
+const SILENT_FOR_WARNINGS = new Set(['error', 'fatal', 'silent'])
+
+// Taken at load: fake timers of a test replace them later. Monotonic, so that a stepped wall clock neither
+// silences a loss for hours nor repeats it.
+const now = performance.now.bind(performance)
+const emitWarning = process.emitWarning
+
+class Report {
+  #log
+  #level
+  #now
+  #told = new Set()
+  #losses = new Map() // kind → { toldAt, open }
+
+  // `level` is OTEL_LOG_LEVEL's: none | error | warn | info | debug | verbose | all.
+  constructor (log, level = 'info', clock = now) {
+    this.#log = log
+    this.#level = level
+    this.#now = clock
+  }
+
+  // What was found while the options were resolved: each is one line.
+  startup (warnings) {
+    for (const { code, message } of warnings) this.#warn(code, message)
+  }
+
+  // One line per code and app. Answers whether it was told now.
+  once (code, message) {
+    if (this.#told.has(code)) return false
+    this.#told.add(code)
+    this.#warn(code, message)
+    return true
+  }
+
+  info (message) {
+    if (this.#level === 'none' || this.#level === 'error' || this.#level === 'warn') return
+    try {
+      if (prints(this.#log, 'info')) this.#log.info(printable(message))
+    } catch {
+      // Nobody to tell: it was news, not a loss.
+    }
+  }
+
+  // At most one line per kind in 30 s. Answers whether it was told, so that the caller can start its figure anew.
+  loss (kind, message) {
+    const last = this.#losses.get(kind)
+    if (last !== undefined && this.#now() - last.toldAt < LOSS_INTERVAL_MS) return false
+    this.#losses.set(kind, { toldAt: this.#now(), open: true })
+    this.#warn('LT_WARN_LOSS', message)
+    return true
+  }
+
+  // Once after a loss that was told.
+  recovered (kind, message) {
+    const last = this.#losses.get(kind)
+    if (last === undefined || !last.open) return false
+    last.open = false
+    this.#warn('LT_WARN_RECOVERED', message)
+    return true
+  }
+
+  #warn (code, message) {
+    if (this.#level === 'none' || this.#level === 'error') return
+    const text = printable(message)
+    try {
+      if (prints(this.#log, 'warn')) return this.#log.warn({ code }, text)
+    } catch {
+      // A logger that throws has not printed it.
+    }
+    emitWarning.call(process, text, { type: 'LightTraceWarning', code })
+  }
+}
+
+module.exports = { Report }
+
+// Would a line of this level be seen? Fastify without a logger has one whose methods do nothing and which
+// has no level; pino knows; other loggers are believed by the name of their level.
+function prints (log, level) {
+  if (typeof log?.[level] !== 'function') return false
+  if (typeof log.isLevelEnabled === 'function') return log.isLevelEnabled(level)
+  if (typeof log.level !== 'string') return !isAbstract(log)
+  return !SILENT_FOR_WARNINGS.has(log.level) && !(level === 'info' && log.level === 'warn')
+}
+
+// abstract-logging shares one empty function between all its levels.
+function isAbstract (log) {
+  return log.warn === log.trace && log.warn === log.fatal
+}

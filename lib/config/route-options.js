@@ -1,0 +1,40 @@
+'use strict'
+
+// A route's own `config.trace`. Wrong ones throw when the route is added, under the same codes.
+
+const { attributes, object, orCallback, text } = require('./checks')
+const { optionInvalid, describe } = require('./errors')
+const { checkIgnore, compileIgnore } = require('./ignore')
+const { checkSampler } = require('./sampler')
+const { checkSpans, resolveSpans } = require('./spans')
+
+const PATH = 'config.trace'
+
+const checkRoute = object({
+  spanName: orCallback(text),
+  attributes: orCallback(attributes),
+  spans: checkSpans,
+  sampler: checkSampler,
+  ignore: (path, value) => typeof value === 'boolean' ? value : checkIgnore(path, value)
+})
+
+const UNSET = Object.freeze({ off: false, spanName: null, attributes: null, spans: null, sampler: null, ignore: null })
+const OFF = Object.freeze({ ...UNSET, off: true })
+
+module.exports = { resolveRouteOptions }
+
+// null means in each field: what the plugin's options say.
+function resolveRouteOptions (value) {
+  if (value === undefined || value === true) return UNSET
+  if (value === false) return OFF
+  if (typeof value !== 'object' || value === null) throw optionInvalid(PATH, 'true, false or an object', describe(value))
+  const given = checkRoute(PATH, value)
+  return Object.freeze({
+    off: given.ignore === true,
+    spanName: given.spanName ?? null,
+    attributes: given.attributes ?? null,
+    spans: given.spans === undefined ? null : resolveSpans(given.spans),
+    sampler: given.sampler ?? null,
+    ignore: typeof given.ignore === 'boolean' ? null : compileIgnore(given.ignore)
+  })
+}
