@@ -1,0 +1,58 @@
+'use strict'
+
+// The routes that every server of the bench has, as data. The load asks for them, and each answer is
+// compared with `answer` before a round counts.
+
+const order = { id: 7, items: [{ sku: 'a-1', count: 2 }, { sku: 'b-2', count: 1 }] }
+
+const routes = {
+  hello: {
+    route: '/',
+    requests: [{ method: 'GET', path: '/' }],
+    answer: { hello: 'world' }
+  },
+  json: {
+    route: '/json',
+    requests: [{ method: 'GET', path: '/json' }],
+    answer: { id: 42, name: 'a user', tags: ['a', 'b', 'c'], address: { city: 'Oslo', zip: '0150' } }
+  },
+  post: {
+    route: '/orders',
+    requests: [{
+      method: 'POST',
+      path: '/orders',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(order)
+    }],
+    status: 201,
+    answer: { id: 7, count: 3 }
+  },
+  params20: {
+    route: /^\/r\d+\/:id$/,
+    requests: Array.from({ length: 20 }, (_, i) => ({ method: 'GET', path: `/r${i}/${1000 + i}` })),
+    answer: (i) => ({ route: i, id: String(1000 + i) })
+  },
+  outbound: {
+    route: '/outbound',
+    requests: [{ method: 'GET', path: '/outbound' }],
+    answer: { upstream: 200 }
+  },
+  attributes: {
+    route: '/attributes',
+    requests: [{ method: 'GET', path: '/attributes' }],
+    answer: { hello: 'world' }
+  },
+  awaits: {
+    route: '/awaits',
+    requests: [{ method: 'GET', path: '/awaits' }],
+    answer: { sum: 19900 }
+  }
+}
+
+module.exports = { routes, expectedAnswers }
+
+// → [{ method, path, headers, body, status, answer }], what a prober sends and compares.
+function expectedAnswers (name) {
+  const { requests, status = 200, answer } = routes[name]
+  return requests.map((request, i) => ({ ...request, status, answer: typeof answer === 'function' ? answer(i) : answer }))
+}

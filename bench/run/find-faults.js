@@ -1,0 +1,38 @@
+'use strict'
+
+// What makes a round invalid. A rival that drops spans is not at fault, its row says how many; two
+// sides that count differently are.
+
+module.exports = findFaults
+
+function findFaults ({ testCase, sent, counts, received, check }) {
+  const faults = []
+  const fault = (condition, sentence) => { if (condition) faults.push(sentence) }
+
+  fault(sent.requests === 0, 'no request was answered')
+  fault(sent.failed > 0, `${sent.failed} requests failed`)
+  fault(sent.behind > sent.requests / 1000, `the load fell ${sent.behind} requests behind its rate`)
+  fault(received.unreadable > 0, `${received.unreadable} bodies could not be read`)
+  for (const sentence of check.faults) faults.push(sentence)
+
+  if (!counts) {
+    fault(received.spans > 0, `${received.spans} spans came from a case that makes none`)
+    return faults
+  }
+
+  const { created, delivered, handedOver = 0, rejected, dropped, waiting } = counts
+  fault(created !== handedOver + delivered + rejected + dropped + waiting,
+    `${created} spans created, but ${handedOver} handed over + ${delivered} delivered + ${rejected} rejected + ${dropped} dropped + ${waiting} waiting`)
+  fault(received.spans !== (counts.exported ?? delivered), `${counts.exported ?? delivered} spans delivered by the server's count, ${received.spans} by the sink's`)
+  fault(testCase.delivers && received.spans !== created, `${created} spans created, ${received.spans} received`)
+  fault(testCase.delivers && check.checked === 0, 'no span was checked')
+  fault(!plausible(testCase.spans, created, sent.requests), `${created} spans created by ${sent.requests} requests`)
+  return faults
+}
+
+// A number: exactly so many per request. { ratio }: within five standard deviations.
+function plausible (spans, created, requests) {
+  if (typeof spans === 'number') return created === spans * requests
+  const expected = requests * spans.ratio
+  return Math.abs(created - expected) <= 5 * Math.sqrt(expected) + 5
+}

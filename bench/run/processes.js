@@ -1,0 +1,68 @@
+'use strict'
+
+// Starts and stops the bench's processes: the load, the sink, and one server per case. A server that
+// is not being measured is stopped with SIGSTOP, so that its timers do not disturb the one that is.
+
+const path = require('node:path')
+const { once } = require('node:events')
+const { spawnPinned } = require('./pinning')
+const { ask } = require('./ipc')
+
+const READY_WITHIN_MS = 60_000
+const canFreeze = process.platform !== 'win32'
+const started = new Set()
+
+module.exports = { startTool, startServer, freeze, thaw, stop, stopAll }
+
+// role: 'load' | 'sink' → the process, with what it said when it became ready
+function startTool (role, node) {
+  return start(spawnPinned(role, node, [path.join(__dirname, '..', role, 'main.js')]))
+}
+
+function startServer (testCase, { node, env, args = [], script = '../server/main.js' }) {
+  const child = spawnPinned('server', node, [...args, path.resolve(__dirname, script)], { env, title: testCase.name })
+  return start(child)
+}
+
+async function start (child) {
+  started.add(child)
+  child.once('exit', () => started.delete(child))
+  const ready = new Promise((resolve, reject) => {
+    const timer = setTimeout(reject, READY_WITHIN_MS, new Error(`${child.title} did not become ready\n${child.lastWords}`))
+    child.on('message', (message) => {
+      if (!message.ready) return
+      clearTimeout(timer)
+      resolve(message)
+    })
+    child.once('exit', (code) => {
+      clearTimeout(timer)
+      setImmediate(() => reject(new Error(`${child.title} exited with ${code} before it was ready\n${child.lastWords}`)))
+    })
+  })
+  child.ready = await ready
+  return child
+}
+
+function freeze (child) {
+  if (canFreeze) child.kill('SIGSTOP')
+}
+
+function thaw (child) {
+  if (canFreeze) child.kill('SIGCONT')
+}
+
+async function stop (child) {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  thaw(child)
+  const gone = once(child, 'exit')
+  const deadline = setTimeout(() => child.kill('SIGKILL'), 5000)
+  if (child.connected) child.disconnect()
+  await gone
+  clearTimeout(deadline)
+}
+
+function stopAll () {
+  return Promise.all([...started].map(stop))
+}
+
+module.exports.ask = ask

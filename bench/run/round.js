@@ -1,0 +1,118 @@
+'use strict'
+
+// One measurement of one case: probe the answers, load, flush, compare both sides' counts.
+
+const { setTimeout: sleep } = require('node:timers/promises')
+const { ask } = require('./ipc')
+const { freeze, thaw } = require('./processes')
+const { routes, expectedAnswers } = require('../routes')
+const findFaults = require('./find-faults')
+
+const FLUSH_MS = 20_000
+const FLUSH_DOWN_MS = 50
+const SETTLE_MS = 3000
+
+module.exports = { measure, load }
+
+// → the round's figures; `faults` is empty for a valid one
+async function measure ({ testCase, server, loader, sink }, profile) {
+  thaw(server)
+  try {
+    await probe(testCase, server)
+    await flushEarlier(testCase, server)
+    await ask(sink, 'expect', { delayMs: testCase.sinkDelayMs })
+    const before = await ask(server, 'begin')
+    const sent = await load({ testCase, server, loader }, profile)
+    const after = await ask(server, 'end', { flushMs: flushMs(testCase) })
+    const received = await settled(sink, created(before, after) - notDelivered(before, after))
+    const check = await ask(sink, 'check', expectation(testCase))
+    const counts = difference(before.counts, after.flushed.counts)
+    return {
+      ...figures(before, after, sent),
+      spans: { ...counts, received: received.spans, receivedBytes: received.bytes, checked: check.checked },
+      faults: findFaults({ testCase, sent, counts, received, check })
+    }
+  } finally {
+    freeze(server)
+  }
+}
+
+function load ({ testCase, server, loader }, profile) {
+  const { requests } = routes[testCase.route ?? 'hello']
+  const { connections, pipelining, rate, seconds } = { ...profile, ...testCase.load }
+  return ask(loader, 'run', {
+    url: `http://127.0.0.1:${server.ready.port}`,
+    requests,
+    headers: testCase.headers,
+    connections,
+    pipelining,
+    seconds,
+    rate
+  }, seconds * 1000 + 60_000)
+}
+
+async function probe (testCase, server) {
+  for (const { method, path, headers, body, status, answer } of expectedAnswers(testCase.route ?? 'hello')) {
+    const response = await fetch(`http://127.0.0.1:${server.ready.port}${path}`, { method, headers: { ...headers, ...testCase.headers }, body })
+    const text = await response.text()
+    if (response.status !== status || text !== JSON.stringify(answer)) {
+      throw new Error(`${testCase.name}: ${method} ${path} answered ${response.status} ${text}`)
+    }
+  }
+}
+
+// The probe's own spans, and what an earlier round left, are not this round's.
+async function flushEarlier (testCase, server) {
+  await ask(server, 'begin')
+  await ask(server, 'end', { flushMs: flushMs(testCase) })
+}
+
+function flushMs (testCase) {
+  return testCase.down ? FLUSH_DOWN_MS : FLUSH_MS
+}
+
+function expectation (testCase) {
+  const { route, status = 200 } = routes[testCase.route ?? 'hello']
+  return { route: typeof route === 'string' ? route : { source: route.source }, status }
+}
+
+// A flush resolves when the sink has answered; tools without one are given time until nothing more comes.
+async function settled (sink, expected) {
+  const deadline = performance.now() + SETTLE_MS
+  for (;;) {
+    const received = await ask(sink, 'received')
+    if (received.spans >= expected || performance.now() > deadline) return received
+    await sleep(50)
+  }
+}
+
+function created (before, after) {
+  return (after.flushed.counts?.created ?? 0) - (before.counts?.created ?? 0)
+}
+
+function notDelivered (before, after) {
+  const counts = difference(before.counts, after.flushed.counts)
+  return counts ? counts.dropped + counts.rejected + counts.waiting : 0
+}
+
+function figures (before, after, sent) {
+  const cpuMicros = after.flushed.cpuMicros - before.cpuMicros
+  return {
+    cpuMicrosPerRequest: cpuMicros / sent.requests,
+    requestsPerSecond: sent.requests / sent.seconds,
+    latencyMs: sent.latencyMs,
+    eventLoopDelayP99Ms: after.loadEnd.eventLoopDelayP99Ms,
+    rssMB: after.loadEnd.rssBytes / 2 ** 20,
+    requests: sent.requests,
+    serverBusy: (after.loadEnd.cpuMicros - before.cpuMicros) / 1e6 / sent.seconds,
+    loadBusy: sent.busy,
+    behind: sent.behind
+  }
+}
+
+function difference (before, after) {
+  if (!after) return null
+  const counts = {}
+  for (const [key, value] of Object.entries(after)) counts[key] = typeof value === 'number' ? value - before[key] : value
+  return counts
+}

@@ -1,0 +1,17 @@
+'use strict'
+
+module.exports = { median, spread }
+
+function median (values) {
+  const sorted = values.filter((value) => Number.isFinite(value)).sort((a, b) => a - b)
+  if (sorted.length === 0) return null
+  const middle = sorted.length >> 1
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}
+
+// → { median, min, max } of the finite ones; null where there is none
+function spread (values) {
+  const finite = values.filter((value) => Number.isFinite(value))
+  if (finite.length === 0) return null
+  return { median: median(finite), min: Math.min(...finite), max: Math.max(...finite) }
+}

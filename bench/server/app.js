@@ -1,0 +1,85 @@
+'use strict'
+
+// The Fastify app under measurement: the same routes in every case, as a user would write them.
+
+const http = require('node:http')
+
+module.exports = addRoutes
+
+function addRoutes (app, { upstream, manyAttributes }) {
+  app.get('/', async () => ({ hello: 'world' }))
+
+  app.get('/json', { schema: { response: { 200: userSchema } } }, async () => {
+    const user = await loadUser()
+    user.address = await loadAddress()
+    return user
+  })
+
+  app.post('/orders', { schema: { body: orderSchema, response: { 201: orderAnswerSchema } } }, async (request, reply) => {
+    reply.code(201)
+    return { id: request.body.id, count: request.body.items.reduce((sum, item) => sum + item.count, 0) }
+  })
+
+  for (let i = 0; i < 20; i++) {
+    app.get(`/r${i}/:id`, async (request) => ({ route: i, id: request.params.id }))
+  }
+
+  app.get('/awaits', async () => {
+    let sum = 0
+    for (let i = 0; i < 200; i++) sum += await i
+    return { sum }
+  })
+
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 256 })
+  app.get('/outbound', async () => ({ upstream: await statusOf(upstream, agent) }))
+
+  app.get('/attributes', async (request) => {
+    if (manyAttributes) manyAttributes(request)
+    return { hello: 'world' }
+  })
+}
+
+function statusOf (url, agent) {
+  return new Promise((resolve, reject) => {
+    http.get(url, { agent }, (response) => {
+      response.resume()
+      response.once('end', () => resolve(response.statusCode))
+    }).once('error', reject)
+  })
+}
+
+async function loadUser () {
+  return { id: 42, name: 'a user', tags: ['a', 'b', 'c'] }
+}
+
+async function loadAddress () {
+  return { city: 'Oslo', zip: '0150' }
+}
+
+const userSchema = {
+  type: 'object',
+  properties: {
+    id: { type: 'integer' },
+    name: { type: 'string' },
+    tags: { type: 'array', items: { type: 'string' } },
+    address: { type: 'object', properties: { city: { type: 'string' }, zip: { type: 'string' } } }
+  }
+}
+
+const orderSchema = {
+  type: 'object',
+  required: ['id', 'items'],
+  properties: {
+    id: { type: 'integer' },
+    items: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['sku', 'count'],
+        properties: { sku: { type: 'string' }, count: { type: 'integer', minimum: 1 } }
+      }
+    }
+  }
+}
+
+const orderAnswerSchema = { type: 'object', properties: { id: { type: 'integer' }, count: { type: 'integer' } } }
