@@ -1,0 +1,214 @@
+'use strict'
+
+// The way from the span encoder to the collector: a buffer that the encoder writes into, a delivery that
+// empties it, and the flush timer between them.
+
+const { ChunkBuffer } = require('./chunk-buffer')
+const { Delivery } = require('./delivery')
+const { OtlpHttp } = require('./otlp-http')
+const { flushAtExit, forgetAtExit } = require('./exit-flush')
+const { Tell } = require('./tell')
+const { setTimeout, clearTimeout, setImmediate } = require('./timers')
+
+class Exporter {
+  #buffer
+  #delivery
+  #http
+  #stats
+  #tell
+  #suppress
+  #settings
+  #flushTimer = null
+  #isScheduled = false
+  #evictedSpans = 0
+  #waiters = [] // { target, resolve, timer } of each flush that is not over
+  #closing = null // the promise of `close`
+  #finish = null
+
+  constructor ({ settings, envelope, stats, report, suppress = (fn) => fn() }) {
+    this.#settings = settings
+    this.#stats = stats
+    this.#suppress = suppress
+    this.#tell = new Tell(report, stats, settings.exporter.url)
+    this.#http = new OtlpHttp(settings.exporter, suppress)
+    this.#buffer = new ChunkBuffer(settings.buffer.maxBytes, settings.batch?.maxSpans, (spans) => this.#onEvicted(spans))
+    this.#delivery = new Delivery({
+      buffer: this.#buffer,
+      http: this.#http,
+      envelope,
+      stats,
+      tell: this.#tell,
+      onSettled: (isUnreachable) => this.#onSettled(isUnreachable),
+      isGzip: settings.exporter.compression === 'gzip'
+    })
+  }
+
+  // HOT, once per span. Budget: 0 objects. The chunk has `byteCount` free bytes after `chunk.length`;
+  // null where the span cannot be kept, which is then counted. One `commit` must follow in the same turn,
+  // or nothing, and the bytes are as if never written.
+  reserve (byteCount) {
+    const chunk = this.#buffer.open
+    return chunk.length + byteCount <= chunk.capacity ? chunk : this.#reserveInNew(byteCount)
+  }
+
+  // HOT, once per span. Budget: 0 objects. One whole span ends at offset `end`.
+  commit (chunk, end) {
+    chunk.length = end
+    chunk.spans++
+    if (this.#flushTimer === null) this.#suppress(this.#armFlush)
+    if (chunk.spans >= this.#buffer.spansMax) this.#seal()
+  }
+
+  // Spans that wait: in the chunk being filled, sealed, and parked.
+  get queued () {
+    return this.#buffer.open.spans + this.#buffer.sealedSpans
+  }
+
+  get inFlight () {
+    return this.#delivery.inFlight
+  }
+
+  // Allocated, for the spans that are here and for what is about to come.
+  get bufferBytes () {
+    return this.#buffer.bytes
+  }
+
+  // Sends what is here now. Resolves when all of that is delivered, rejected or dropped, when nobody is there
+  // to take it, or after `timeoutMs`; never rejects.
+  flush ({ timeoutMs = this.#settings.closeTimeoutMs } = {}) {
+    if (this.#closing !== null) return this.#closing
+    if (this.queued + this.inFlight === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const waiter = { target: this.#delivery.settled + this.queued + this.inFlight, resolve, timer: null }
+      waiter.timer = setTimeout(() => this.#endWaiter(waiter), timeoutMs)
+      this.#waiters.push(waiter)
+      this.#http.hold(true)
+      this.#suppress(() => this.#sendNow())
+    })
+  }
+
+  // Makes one attempt for everything that is here, waits at most `closeTimeoutMs` for it, and gives everything
+  // back. Spans that end later are dropped. Idempotent; never rejects.
+  close () {
+    this.#closing ??= new Promise((resolve) => this.#suppress(() => this.#close(resolve)))
+    return this.#closing
+  }
+
+  // For the one `beforeExit` listener of the process.
+  flushBeforeExit () {
+    this.flush().then(() => {
+      if (this.queued > 0) this.#tell.undeliveredAtExit(this.queued)
+    })
+  }
+
+  #reserveInNew (byteCount) {
+    if (this.#closing !== null) return this.#drop('after_shutdown')
+    if (byteCount > this.#buffer.spanBytesMax) return this.#drop('too_large')
+    const chunk = this.#buffer.renew(byteCount)
+    this.#schedule()
+    return chunk ?? this.#drop('queue_full')
+  }
+
+  #drop (reason) {
+    this.#stats.drop(reason, 1)
+    return null
+  }
+
+  #seal () {
+    this.#buffer.seal()
+    this.#schedule()
+  }
+
+  // Sending is work for the loop's own time, not for the request that happened to fill the chunk; so is telling.
+  #schedule () {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    this.#suppress(this.#scheduleNext)
+  }
+
+  // Made once: `suppress` is given no new closure on the way of a request.
+  #scheduleNext = () => setImmediate(this.#onScheduled)
+
+  #onScheduled = () => {
+    this.#isScheduled = false
+    this.#delivery.hurryIfFilling()
+    this.#delivery.pump()
+    if (this.#evictedSpans === 0) return
+    this.#tell.evicted(this.#evictedSpans)
+    this.#evictedSpans = 0
+  }
+
+  #armFlush = () => {
+    this.#flushTimer = setTimeout(this.#onFlushTimer, this.#settings.buffer.flushDelayMs)
+    this.#flushTimer.unref()
+    flushAtExit(this)
+  }
+
+  #onFlushTimer = () => {
+    this.#flushTimer = null
+    this.#delivery.isDue = true
+    this.#delivery.pump()
+    this.#buffer.trim()
+    this.#forgetIfEmpty()
+  }
+
+  #sendNow () {
+    this.#delivery.isDue = true
+    this.#delivery.hurry()
+    this.#delivery.pump()
+  }
+
+  #onEvicted (spans) {
+    this.#stats.drop('queue_full', spans)
+    this.#delivery.settled += spans
+    this.#evictedSpans += spans
+    this.#schedule()
+  }
+
+  // After every attempt, before the next one begins.
+  #onSettled (isUnreachable) {
+    for (const waiter of [...this.#waiters]) {
+      if (isUnreachable || this.#delivery.settled >= waiter.target) this.#endWaiter(waiter)
+    }
+    this.#forgetIfEmpty()
+    if (this.#finish !== null && this.#isEmpty()) this.#finish()
+  }
+
+  #isEmpty () {
+    return this.queued + this.inFlight === 0
+  }
+
+  // While the flush timer runs more spans may come that count on the exit flush.
+  #forgetIfEmpty () {
+    if (this.#flushTimer === null && this.#isEmpty()) forgetAtExit(this)
+  }
+
+  #endWaiter (waiter) {
+    clearTimeout(waiter.timer)
+    this.#waiters.splice(this.#waiters.indexOf(waiter), 1)
+    if (this.#waiters.length === 0 && this.#closing === null) this.#http.hold(false)
+    waiter.resolve()
+  }
+
+  #close (resolve) {
+    clearTimeout(this.#flushTimer)
+    this.#flushTimer = null
+    this.#buffer.seal()
+    const deadline = setTimeout(() => this.#delivery.giveUp(), this.#settings.closeTimeoutMs)
+    this.#finish = () => {
+      this.#finish = null
+      clearTimeout(deadline)
+      this.#http.close()
+      forgetAtExit(this)
+      for (const waiter of [...this.#waiters]) this.#endWaiter(waiter)
+      const lost = this.#stats.dropped.shutdown_deadline
+      if (lost > 0) this.#tell.undelivered(lost)
+      resolve()
+    }
+    if (this.#isEmpty()) return this.#finish()
+    this.#http.hold(true)
+    this.#delivery.startClosing()
+  }
+}
+
+module.exports = { Exporter }

@@ -1,0 +1,89 @@
+'use strict'
+
+// One POST at a time to an OTLP/HTTP collector, over one keep-alive connection of our own.
+
+const http = require('node:http')
+const https = require('node:https')
+
+const { version } = require('../../package.json')
+const { Attempt } = require('./attempt')
+
+// Marks our requests for instrumentation that sees them only after they were made. Symbol.for, so that
+// another copy of this package in the process knows them too. A request is seen by `http.client.request.created`
+// inside its constructor, before it can be marked: there, what counts is that `suppress` is around it.
+const kOwnTraffic = Symbol.for('light-trace.ownTraffic')
+
+class OtlpHttp {
+  #agent
+  #request
+  #options
+  #timeoutMs
+  #suppress
+  #current = null
+  #isHeld = false
+
+  // `suppress(fn)` calls fn outside of any request's context, with tracing off.
+  constructor ({ url, headers, timeoutMs, ca, cert, key }, suppress) {
+    const target = new URL(url)
+    const { Agent, request } = target.protocol === 'https:' ? https : http
+    this.#request = request
+    this.#timeoutMs = timeoutMs
+    this.#suppress = suppress
+    // Not the global agent: its sockets are the app's, and so is what others hang on it.
+    this.#agent = new Agent({ keepAlive: true, maxSockets: 1, maxFreeSockets: 1, ca, cert, key })
+    this.#options = {
+      method: 'POST',
+      protocol: target.protocol,
+      hostname: target.hostname.startsWith('[') ? target.hostname.slice(1, -1) : target.hostname,
+      port: target.port,
+      path: target.pathname + target.search,
+      agent: this.#agent,
+      insecureHTTPParser: false,
+      headers: {
+        ...headers,
+        'content-type': 'application/x-protobuf',
+        // We would not inflate an answer: a small one may unpack to gigabytes.
+        'accept-encoding': 'identity',
+        'user-agent': `light-trace/${version}`
+      }
+    }
+  }
+
+  // Sends `parts` as one body. done(outcome) is called once, never in this turn.
+  post (parts, isGzip, done) {
+    let byteLength = 0
+    for (const bytes of parts) byteLength += bytes.length
+    const headers = { ...this.#options.headers, 'content-length': byteLength }
+    if (isGzip) headers['content-encoding'] = 'gzip'
+    const options = { ...this.#options, headers }
+    const create = () => {
+      const request = this.#request(options)
+      request[kOwnTraffic] = true
+      for (const bytes of parts) request.write(bytes)
+      request.end()
+      return request
+    }
+    const attempt = this.#current = new Attempt(this.#timeoutMs, (outcome) => {
+      this.#current = null
+      done(outcome)
+    })
+    attempt.hold(this.#isHeld)
+    this.#suppress(() => attempt.start(create))
+  }
+
+  // While held, what is in flight keeps the process alive: only during flush and close, which have a deadline.
+  hold (isHeld) {
+    this.#isHeld = isHeld
+    this.#current?.hold(isHeld)
+  }
+
+  abort () {
+    this.#current?.abort('ABORTED')
+  }
+
+  close () {
+    this.#agent.destroy()
+  }
+}
+
+module.exports = { OtlpHttp, kOwnTraffic }

@@ -1,0 +1,59 @@
+'use strict'
+
+// What an answer means and how long to wait before the next attempt. Pure: no clock, no timer, no socket.
+// Follows the OTLP specification, "OTLP/HTTP Response" and "All Other Responses".
+
+// Without a floor full jitter would now and then retry at once.
+const WAIT_MIN_MS = 100
+const BACKOFF_BASE_MS = 1000
+// A collector that is gone for an hour is asked 120 times; one that is back is noticed within half a minute.
+const BACKOFF_MAX_MS = 30_000
+// A Retry-After beyond this is a mistake or an attack; it must not switch tracing off for a day.
+const RETRY_AFTER_MAX_MS = 300_000
+// Beyond this many digits a number of seconds is over the cap anyway.
+const RETRY_AFTER_LENGTH_MAX = 64
+
+// RFC 9110 has three date formats; only the first may be sent. `Date.parse` alone would accept almost anything.
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
+const SECONDS = /^-?\d+$/
+
+// Nobody is there, or nobody that we would talk to: asking again at once cannot help.
+const UNREACHABLE = new Set([
+  'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETDOWN',
+  'EADDRNOTAVAIL', 'ENOENT', 'EACCES', 'EPERM', 'ERR_ACCESS_DENIED'
+])
+
+module.exports = { fateOf, isUnreachable, retryAfterMs, backoffMs, WAIT_MIN_MS, BACKOFF_MAX_MS, RETRY_AFTER_MAX_MS }
+
+// What becomes of a batch that was answered with this status.
+function fateOf (status) {
+  if (status >= 200 && status < 300) return 'delivered'
+  if (status === 429 || status === 502 || status === 503 || status === 504) return 'retry'
+  return status === 413 ? 'split' : 'refused'
+}
+
+function isUnreachable (error) {
+  // Happy eyeballs fails with an AggregateError that carries the code of one of its attempts.
+  return UNREACHABLE.has(error?.code) || /^ERR_TLS|^ERR_SSL|CERT|^UNABLE_TO|^HOSTNAME_MISMATCH/.test(error?.code ?? '')
+}
+
+// Milliseconds from WAIT_MIN_MS to RETRY_AFTER_MAX_MS, or -1 where the header says nothing that we understand.
+function retryAfterMs (header, wallNow) {
+  if (typeof header !== 'string' || header.length > RETRY_AFTER_LENGTH_MAX) return -1
+  const text = header.trim()
+  if (SECONDS.test(text)) return clampWait(Number(text) * 1000)
+  if (!HTTP_DATE.test(text)) return -1
+  const at = Date.parse(text)
+  return Number.isNaN(at) ? -1 : clampWait(at - wallNow)
+}
+
+function clampWait (ms) {
+  return Math.min(Math.max(ms, WAIT_MIN_MS), RETRY_AFTER_MAX_MS)
+}
+
+// Exponential with full jitter, so that a fleet which lost its collector does not come back in step.
+// `failures` counts from 1; `random` is in [0, 1).
+function backoffMs (failures, random) {
+  const ceiling = Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** Math.min(failures - 1, 16))
+  return WAIT_MIN_MS + random * (ceiling - WAIT_MIN_MS)
+}

@@ -1,0 +1,20 @@
+'use strict'
+
+// The clocks and timers of the export stage, taken at load: a test suite that installs fake timers later
+// (jest, sinon, node:test) must neither stop our export nor see our timers among its own.
+
+const { performance } = require('node:perf_hooks')
+
+const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate } = globalThis
+
+module.exports = {
+  setTimeout,
+  clearTimeout,
+  setInterval,
+  clearInterval,
+  setImmediate,
+  // For every deadline: the wall clock may be stepped by an hour while we wait.
+  monotonicNow: performance.now.bind(performance),
+  // Only where the wall clock is what is asked for: the date in a Retry-After.
+  wallNow: Date.now
+}

@@ -1,0 +1,159 @@
+'use strict'
+
+const { test } = require('tap')
+const { startSink } = require('../support/otlp-sink')
+const { startExporter, idOf } = require('../support/chunk-writer')
+
+test('spans arrive whole, once and in order', async (t) => {
+  const sink = await startSink(t)
+  const { exporter, stats, write, identity } = startExporter(t, { url: sink.url })
+  write(5000, 300)
+  await exporter.flush()
+  t.equal(identity(), 0)
+  t.equal(stats.delivered, 5000)
+  t.strictSame(sink.spans.map((span) => span.spanId), Array.from({ length: 5000 }, (_, i) => idOf(i + 1)))
+  t.equal(sink.spans[0].resource['service.name'], 'test')
+})
+
+test('a request says what it holds, how long it is and who sends it', async (t) => {
+  const sink = await startSink(t)
+  const { exporter, write } = startExporter(t, { url: sink.url, exporter: { headers: { 'x-tenant': 'a' } } })
+  write(3)
+  await exporter.flush()
+  const { headers, bytes } = sink.requests[0]
+  t.match(headers, {
+    'content-type': 'application/x-protobuf',
+    'content-length': String(bytes),
+    'accept-encoding': 'identity',
+    'user-agent': /^light-trace\/\d+\.\d+\.\d+/,
+    'x-tenant': 'a'
+  })
+  t.notOk(headers['content-encoding'])
+})
+
+test('many small spans share few requests over one connection', async (t) => {
+  const sink = await startSink(t)
+  const ports = new Set()
+  sink.respond = (req) => {
+    ports.add(req.socket.remotePort)
+    return { status: 200 }
+  }
+  const { exporter, stats, write } = startExporter(t, { url: sink.url })
+  for (let i = 0; i < 10; i++) {
+    write(3000, 350)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await exporter.flush()
+  t.equal(stats.delivered, 30_000)
+  t.ok(sink.requests.length <= 11, `${sink.requests.length} requests for 10 MB`)
+  t.equal(ports.size, 1)
+})
+
+test('a few spans are sent after the flush delay, without being asked to', async (t) => {
+  const sink = await startSink(t)
+  const { stats, write } = startExporter(t, { url: sink.url, buffer: { flushDelayMs: 10 } })
+  write(2)
+  await sink.waitFor(2)
+  write(1)
+  await sink.waitFor(3)
+  t.equal(stats.exportsFailed, 0)
+})
+
+test('gzip, where asked for', async (t) => {
+  const sink = await startSink(t)
+  const { exporter, write } = startExporter(t, { url: sink.url, exporter: { compression: 'gzip' } })
+  write(4000, 300)
+  await exporter.flush()
+  t.equal(sink.requests[0].headers['content-encoding'], 'gzip')
+  t.equal(sink.spans.length, 4000)
+  t.ok(sink.requests[0].bytes < 400_000, `${sink.requests[0].bytes} bytes`)
+})
+
+test('a request holds at most as many spans as it may', async (t) => {
+  const sink = await startSink(t)
+  const { exporter, write } = startExporter(t, { url: sink.url, batch: { maxSpans: 7 } })
+  write(30)
+  await exporter.flush()
+  t.strictSame(sink.requests.map((request) => request.spans.length), [7, 7, 7, 7, 2])
+})
+
+test('a span that is larger than a chunk is delivered', async (t) => {
+  const sink = await startSink(t)
+  const { exporter, stats, write } = startExporter(t, { url: sink.url })
+  write(1)
+  write(1, 700_000)
+  write(1)
+  await exporter.flush()
+  t.equal(stats.delivered, 3)
+  t.equal(sink.spans[1].name.length > 699_000, true)
+})
+
+test('a span that no request can hold is dropped and counted', async (t) => {
+  const { stats, exporter, identity } = startExporter(t, { url: 'http://127.0.0.1:9/v1/traces', closeTimeoutMs: 1 })
+  stats.accepted++
+  t.equal(exporter.reserve(5 * 1024 * 1024), null)
+  t.equal(stats.dropped.too_large, 1)
+  t.equal(identity(), 0)
+})
+
+test('the buffer never holds more than its bound, and the oldest spans go first', async (t) => {
+  const sink = await startSink(t)
+  sink.respond = () => ({ status: 503 })
+  const maxBytes = 1024 * 1024
+  const { exporter, stats, write, identity } = startExporter(t, { url: sink.url, buffer: { maxBytes, flushDelayMs: 1 } })
+  write(1)
+  await sink.waitFor((sink) => sink.requests.length === 1)
+  for (let i = 0; i < 50; i++) {
+    write(200, 300)
+    t.ok(exporter.bufferBytes <= maxBytes)
+    t.equal(identity(), 0)
+  }
+  const dropped = stats.dropped.queue_full
+  t.ok(dropped > 5000)
+  sink.respond = () => ({ status: 200 })
+  await exporter.flush({ timeoutMs: 20_000 })
+  t.equal(identity(), 0)
+  t.equal(stats.delivered, 10_001 - dropped)
+  const ids = sink.spans.map((span) => parseInt(span.spanId, 16))
+  t.equal(ids.at(-1), 10_001)
+  t.equal(ids.at(-1) - ids.at(-1000), 999, 'the newest are all there')
+})
+
+test('after close a span is dropped as after_shutdown', async (t) => {
+  const sink = await startSink(t)
+  const { exporter, stats, write, identity } = startExporter(t, { url: sink.url })
+  write(2)
+  await exporter.close()
+  t.equal(stats.delivered, 2)
+  write(3)
+  t.equal(stats.dropped.after_shutdown, 3)
+  t.equal(identity(), 0)
+  await exporter.flush()
+  await exporter.close()
+  t.equal(sink.requests.length, 1)
+})
+
+test('our own requests are made with tracing suppressed and are marked', async (t) => {
+  const { AsyncLocalStorage } = require('node:async_hooks')
+  const dc = require('node:diagnostics_channel')
+  const storage = new AsyncLocalStorage()
+  const sink = await startSink(t)
+  const seen = []
+  const onStart = ({ request }) => seen.push({ store: storage.getStore(), own: request[Symbol.for('light-trace.ownTraffic')] })
+  dc.subscribe('http.client.request.start', onStart)
+  t.teardown(() => dc.unsubscribe('http.client.request.start', onStart))
+  const { exporter, write } = startExporter(t, { url: sink.url, buffer: { flushDelayMs: 1 }, suppress: (fn) => storage.run('suppressed', fn) })
+  storage.run('request', () => write(1))
+  await sink.waitFor(1)
+  storage.run('request', () => write(9000, 400))
+  await sink.waitFor(9001)
+  await storage.run('request', () => {
+    write(1)
+    return exporter.flush()
+  })
+  t.ok(seen.length >= 3)
+  for (const { store, own } of seen) {
+    t.equal(store, 'suppressed')
+    t.equal(own, true)
+  }
+})
