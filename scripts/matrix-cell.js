@@ -1,0 +1,112 @@
+'use strict'
+
+// One cell of the matrix: a copy of the repository whose node_modules are hard links, with one package replaced, and
+// the suite run in it under a Node of its own.
+
+module.exports = { runCell }
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { run } = require('./run')
+const { tapCounts } = require('./tap-counts')
+
+const ROOT = path.join(__dirname, '..')
+const MATRIX = path.join(ROOT, '.matrix')
+const NOT_OURS = new Set(['.git', '.matrix', '.cache', '.tap'])
+const DEADLINE_MS = 15 * 60_000
+const PASSED = /^ +ok \d.*\n/gm // who reads a failure reads the rest
+
+/** @returns {Promise<{ passed: number, failed: number, line: string }>} never rejects: what goes wrong is a failure */
+async function runCell (cell, testFiles) {
+  const log = path.join(MATRIX, `${cell.name}.log`)
+  try {
+    const directory = await prepare(cell)
+    const started = Date.now()
+    const { code, output } = await suite(cell, directory, testFiles, log)
+    const counts = tapCounts(output)
+    if (code !== 0 && counts.failed === 0) counts.failed = 1
+    const ranOn = /^ *# running on (.*)$/m.exec(output)?.[1]
+    if (ranOn === undefined) counts.failed++ // test/runtime.test.js did not run: nothing proves where the rest did
+    const line = `${counts.passed} passed, ${counts.failed} failed, ${Math.round((Date.now() - started) / 1000)} s on ${ranOn ?? 'nobody knows what'}`
+    if (counts.failed > 0) console.log(output.replace(PASSED, ''))
+    else fs.rmSync(directory, { recursive: true })
+    return { ...counts, line }
+  } catch (error) {
+    return { passed: 0, failed: 1, line: `could not be run: ${error.message}` }
+  }
+}
+
+async function prepare ({ name, node, replaced = {} }) {
+  await install(`node${node}`, 'node', `npm:node-${platform()}-${process.arch}@${node}`)
+  const directory = path.join(MATRIX, 'cells', name)
+  fs.rmSync(directory, { recursive: true, force: true })
+  copyRepository(ROOT, directory)
+  for (const [dependency, version] of Object.entries(replaced)) {
+    const installed = await install(`${dependency.replace('/', '+')}@${version}`, dependency, version)
+    replace(path.join(directory, 'node_modules', dependency), dependency, installed)
+  }
+  return directory
+}
+
+function suite ({ node, replaced }, directory, testFiles, log) {
+  const binaries = path.join(MATRIX, 'packages', `node${node}`, 'node_modules', 'node', 'bin')
+  const tap = path.join(directory, 'node_modules', 'tap', 'dist', 'esm', 'run.mjs')
+  const runtime = path.join('test', 'runtime.test.js')
+  const files = testFiles.length > 0 ? [runtime, ...testFiles] : []
+  const env = { ...process.env, PATH: binaries + path.delimiter + process.env.PATH, MATRIX_EXPECTS: JSON.stringify({ node: `v${node}.`, ...replaced }) }
+  for (const key of Object.keys(env)) if (/^(npm_|NODE$|TAP_|_TAPJS)/.test(key)) delete env[key] // they name the Node that runs this
+  return run(path.join(binaries, 'node'), [tap, '--reporter=tap', ...files], { cwd: directory, env, log, deadlineMs: DEADLINE_MS })
+}
+
+// Each package in a directory of its own, kept between runs: what one needs never moves what another one has.
+async function install (folder, dependency, version) {
+  const directory = path.join(MATRIX, 'packages', folder)
+  const installed = path.join(directory, 'node_modules')
+  if (fs.existsSync(path.join(installed, '.package-lock.json'))) return installed // npm writes that last
+  fs.mkdirSync(directory, { recursive: true })
+  fs.writeFileSync(path.join(directory, 'package.json'), JSON.stringify({ private: true, dependencies: { [dependency]: version } }))
+  const { code, output } = await run('npm', ['install', '--ignore-scripts', '--no-package-lock', '--no-audit', '--no-fund'], { cwd: directory, deadlineMs: DEADLINE_MS })
+  if (code !== 0) throw new Error(`npm install of ${dependency}@${version} ended with ${code}\n${output}`)
+  return installed
+}
+
+// The replaced package brings its own dependencies along, nested, so that nothing else in the tree changes.
+function replace (target, dependency, installed) {
+  fs.rmSync(target, { recursive: true })
+  linkTree(path.join(installed, dependency), target)
+  for (const name of packagesIn(installed)) {
+    const nested = path.join(target, 'node_modules', name)
+    if (name !== dependency && !fs.existsSync(nested)) linkTree(path.join(installed, name), nested)
+  }
+}
+
+function packagesIn (directory) {
+  return fs.readdirSync(directory).filter((name) => !name.startsWith('.')).flatMap((name) =>
+    name.startsWith('@') ? fs.readdirSync(path.join(directory, name)).map((scoped) => `${name}/${scoped}`) : name)
+}
+
+function copyRepository (from, to) {
+  fs.mkdirSync(to, { recursive: true })
+  for (const entry of fs.readdirSync(from, { withFileTypes: true })) {
+    if (NOT_OURS.has(entry.name)) continue
+    const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)]
+    if (entry.name === 'node_modules') linkTree(source, target)
+    else if (entry.isDirectory()) copyRepository(source, target)
+    else fs.copyFileSync(source, target)
+  }
+}
+
+function linkTree (from, to) {
+  fs.mkdirSync(to, { recursive: true })
+  for (const entry of fs.readdirSync(from, { withFileTypes: true })) {
+    const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)]
+    if (entry.isSymbolicLink()) fs.symlinkSync(fs.readlinkSync(source), target)
+    else if (entry.name === '@tapjs') fs.cpSync(source, target, { recursive: true, verbatimSymlinks: true }) // tap builds itself in there
+    else if (entry.isDirectory()) linkTree(source, target)
+    else fs.linkSync(source, target)
+  }
+}
+
+function platform () {
+  return process.platform === 'win32' ? 'win' : process.platform
+}

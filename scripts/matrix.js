@@ -1,0 +1,40 @@
+'use strict'
+
+// npm run test:matrix [-- --only <cell>]… [test files]
+//
+// Runs the suite once per cell below, each in a directory of its own under .matrix/, so that no cell sees what
+// another one replaced or wrote. One line per cell, then `N passed, N failed`.
+
+const { parseArgs } = require('node:util')
+const { runCell } = require('./matrix-cell')
+
+const CELLS = [
+  { name: 'node20', node: 20 },
+  { name: 'node22', node: 22 },
+  { name: 'node24', node: 24 },
+  { name: 'node26', node: 26 },
+  { name: 'fastify-5.0.0', node: 20, replaced: { fastify: '5.0.0' } }, // the oldest of both that we promise
+  { name: 'api-1.9.0', node: 24, replaced: { '@opentelemetry/api': '1.9.0' } }, // the oldest that the peer range lets in
+  { name: 'api-1.10.0', node: 26, replaced: { '@opentelemetry/api': '1.10.0' } }
+]
+
+main().then((code) => { process.exitCode = code })
+
+async function main () {
+  const { values, positionals } = parseArgs({ options: { only: { type: 'string', multiple: true } }, allowPositionals: true })
+  const unknown = values.only?.filter((name) => !CELLS.some((cell) => cell.name === name)) ?? []
+  if (unknown.length > 0) {
+    console.error(`no such cell: ${unknown.join(', ')}; there are ${CELLS.map((cell) => cell.name).join(', ')}`)
+    return 1
+  }
+  const total = { passed: 0, failed: 0 }
+  for (const cell of CELLS) {
+    if (values.only && !values.only.includes(cell.name)) continue
+    const { passed, failed, line } = await runCell(cell, positionals)
+    total.passed += passed
+    total.failed += failed
+    console.log(`${failed === 0 ? 'ok    ' : 'FAILED'} ${cell.name.padEnd(14)} ${line}`)
+  }
+  console.log(`${total.passed} passed, ${total.failed} failed`)
+  return total.failed === 0 ? 0 : 1
+}

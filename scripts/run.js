@@ -1,0 +1,75 @@
+'use strict'
+
+// One child process from its start to its end: its output collected, its whole process group ended with it, also when
+// we are told to stop.
+
+module.exports = { run, start }
+
+const { spawn } = require('node:child_process')
+const { createWriteStream } = require('node:fs')
+
+const GRACE_MS = 5_000
+const running = new Set()
+
+for (const [signal, number] of [['SIGINT', 2], ['SIGTERM', 15], ['SIGHUP', 1]]) {
+  process.once(signal, async () => {
+    await Promise.all([...running].map((child) => child.stop()))
+    process.exit(128 + number)
+  })
+}
+
+/**
+ * Runs a command to its end.
+ * @param {{ cwd?: string, env?: object, log?: string, live?: boolean, deadlineMs?: number }} options log: a file that
+ *   gets the output too; live: it is passed on as it comes; deadlineMs: the command is ended then, which is a failure
+ * @returns {Promise<{ code: number | string, output: string }>} the exit code, or the signal's name
+ */
+async function run (command, args, { log, live = false, deadlineMs, ...options }) {
+  const child = start(command, args, { ...options, log, live })
+  const timer = deadlineMs && setTimeout(() => child.stop(), deadlineMs)
+  const code = await child.ended
+  clearTimeout(timer)
+  return { code, output: child.output() }
+}
+
+/** Starts a command. @returns {{ pid: number, ended: Promise<number | string>, output: () => string, stop: () => Promise<void> }} */
+function start (command, args, { cwd, env, log, live = false } = {}) {
+  const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const pieces = []
+  const file = log && createWriteStream(log)
+  const keep = (piece) => {
+    pieces.push(piece)
+    file?.write(piece)
+    if (live) process.stdout.write(piece)
+  }
+  child.stdout.on('data', keep)
+  child.stderr.on('data', keep)
+  const handle = {
+    pid: child.pid,
+    output: () => Buffer.concat(pieces).toString(),
+    ended: new Promise((resolve) => {
+      child.once('error', (error) => { keep(Buffer.from(`${command}: ${error.message}\n`)); resolve(127) })
+      child.once('close', (code, signal) => resolve(code ?? signal))
+    }).finally(() => {
+      running.delete(handle)
+      file?.end()
+    }),
+    async stop () {
+      if (!running.has(handle)) return
+      signalGroup(child.pid, 'SIGTERM')
+      const timer = setTimeout(() => signalGroup(child.pid, 'SIGKILL'), GRACE_MS)
+      await handle.ended
+      clearTimeout(timer)
+    }
+  }
+  running.add(handle)
+  return handle
+}
+
+function signalGroup (pid, signal) {
+  try {
+    process.kill(-pid, signal)
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error // the group is gone already
+  }
+}

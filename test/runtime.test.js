@@ -1,0 +1,23 @@
+'use strict'
+
+const { test } = require('tap')
+const { execFileSync } = require('node:child_process')
+const { readFileSync } = require('node:fs')
+const { join } = require('node:path')
+
+const node = process.version
+const [fastify, api] = ['fastify', '@opentelemetry/api'].map((name) => // read: not every one exports its package.json
+  JSON.parse(readFileSync(join(__dirname, '..', 'node_modules', name, 'package.json'))).version)
+
+// scripts/matrix.js says which versions a cell is about; the line is how it proves that the suite ran there.
+test('the suite runs on the versions that it was started for', async (t) => {
+  t.comment(`running on node ${node}, fastify ${fastify}, api ${api}`)
+  const expected = JSON.parse(process.env.MATRIX_EXPECTS ?? '{}')
+  if (expected.node) {
+    t.ok(node.startsWith(expected.node), `${node} is a ${expected.node}`)
+    t.equal(execFileSync('node', ['--version']).toString().trim(), node, 'and so is a child by the name of node')
+  }
+  if (expected.fastify) t.equal(fastify, expected.fastify)
+  if (expected['@opentelemetry/api']) t.equal(api, expected['@opentelemetry/api'])
+  t.ok(Number(process.versions.node.split('.')[0]) >= 20)
+})
