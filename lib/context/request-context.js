@@ -1,0 +1,170 @@
+'use strict'
+
+// `request.trace`, which is also the OpenTelemetry Context of the request: one object that carries the
+// span, the store, and answers the API's keys. It never holds request, reply or socket, so work that
+// goes on after the response may keep it.
+
+const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./keys')
+const { SAMPLED } = require('./trace-context')
+const { parseBaggage } = require('./baggage')
+const store = require('./store')
+
+class RequestContext {
+  #values
+
+  /**
+   * @param {Tracer} tracer which makes children and writes headers
+   * @param {Span} span of the request, or a twin
+   * @param {Context | null} base what was active before, when somebody else holds the context slot
+   * @param {boolean} suppressed whether children are switched off
+   */
+  // HOT, once per request. Budget: 1 object.
+  constructor (tracer, span, base, suppressed) {
+    this.tracer = tracer
+    this.span = span
+    this.base = base
+    this.suppressed = suppressed
+    this.baggage = null // as the header came, until somebody asks; then parsed
+    this.#values = null
+  }
+
+  // ---- the API's Context
+
+  getValue (key) {
+    if (key === SPAN_KEY) return this.span
+    if (key === REQUEST_KEY) return this
+    if (key === SUPPRESS_KEY && this.suppressed) return true
+    if (key === BAGGAGE_KEY && this.baggage !== null) return this.parsedBaggage()
+    return this.base === null ? undefined : this.base.getValue(key)
+  }
+
+  setValue (key, value) {
+    return new DerivedContext(this, key, value)
+  }
+
+  deleteValue (key) {
+    return new DerivedContext(this, key, undefined)
+  }
+
+  // ---- the request's store
+
+  /** The value under `key`, or undefined. */
+  get (key) {
+    const values = this.#values
+    return values !== null && Object.hasOwn(values, key) ? values[key] : undefined
+  }
+
+  /** Keeps `value` under `key` for the rest of the request and what it started. */
+  set (key, value) {
+    if (this.#values === null) this.#values = {}
+    if (key === '__proto__') Object.defineProperty(this.#values, key, { value, writable: true, enumerable: true, configurable: true })
+    else this.#values[key] = value
+  }
+
+  /** The store itself, a plain object. */
+  get store () {
+    if (this.#values === null) this.#values = {}
+    return this.#values
+  }
+
+  // ---- ids
+
+  get traceId () { return this.span.spanContext().traceId }
+  get spanId () { return this.span.spanContext().spanId }
+  get sampled () { return (this.span.spanContext().traceFlags & SAMPLED) !== 0 }
+  /** The W3C `traceparent` with the request's own span as the parent; '' without a trace. */
+  get traceparent () {
+    const { traceId, spanId, traceFlags } = this.span.spanContext()
+    return /^0*$/.test(traceId) ? '' : `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`
+  }
+
+  // ---- work
+
+  /**
+   * Runs `fn(span)` in a new INTERNAL span under the running one. The span ends with the function, or with
+   * the promise it returns; what is thrown is recorded and passed on.
+   * @param {string} name
+   * @param {object} [options] the API's SpanOptions: kind, attributes, links, startTime, root
+   * @param {(span: Span) => T} fn
+   * @returns {T}
+   */
+  withSpan (name, options, fn) {
+    return typeof options === 'function'
+      ? this.tracer.withSpan(this, name, undefined, options)
+      : this.tracer.withSpan(this, name, options, fn)
+  }
+
+  /** Runs `fn` with this request's context active and returns what it returns. */
+  run (fn, ...args) {
+    return this.tracer.contextManager.with(this.here(), fn, undefined, ...args)
+  }
+
+  /** A function that runs `fn` with this request's context active, whoever calls it. */
+  bind (fn) {
+    const { contextManager } = this.tracer
+    const context = this.here()
+    return function bound (...args) {
+      return contextManager.with(context, fn, this, ...args)
+    }
+  }
+
+  /**
+   * Writes the headers that an outgoing call carries (traceparent, tracestate, baggage) into `headers` and
+   * returns it. Each call gets a span id of its own.
+   * @param {object} [headers]
+   */
+  inject (headers = {}) {
+    return this.tracer.inject(this, headers)
+  }
+
+  /** The active context where it belongs to this request (it may hold a child span), else this one. */
+  here () {
+    const active = this.tracer.contextManager.active()
+    return active !== undefined && active.getValue(REQUEST_KEY) === this ? active : this
+  }
+
+  parsedBaggage () {
+    if (typeof this.baggage === 'string') this.baggage = parseBaggage(this.baggage)
+    return this.baggage
+  }
+
+  setStore (values) {
+    this.#values = values
+  }
+}
+
+/** A context with one more value, for everything else like its parent. */
+class DerivedContext {
+  constructor (parent, key, value) {
+    this.parent = parent
+    this.key = key
+    this.value = value
+  }
+
+  getValue (key) {
+    let context = this
+    while (context instanceof DerivedContext) {
+      if (context.key === key) return context.value
+      context = context.parent
+    }
+    return context.getValue(key)
+  }
+
+  setValue (key, value) {
+    return new DerivedContext(this, key, value)
+  }
+
+  deleteValue (key) {
+    return new DerivedContext(this, key, undefined)
+  }
+}
+
+/** The context manager over our own AsyncLocalStorage, in the API's terms. */
+const ownContextManager = {
+  active: store.active,
+  with (context, fn, thisArg, ...args) {
+    return store.run(context, fn, thisArg, ...args)
+  }
+}
+
+module.exports = { RequestContext, DerivedContext, ownContextManager }

@@ -1,0 +1,84 @@
+'use strict'
+
+// What travels with a request: trace id, span id, flags and tracestate. Spans extend it; nothing here
+// knows what a span records.
+//
+// Ids are kept as signed 32-bit words, most significant first: V8 stores them in the object itself,
+// comparing and copying them costs nothing, and hex is made only for those who ask.
+
+const { hex, newSpanId } = require('./ids')
+const { formatTraceparent } = require('./traceparent')
+const { TraceState } = require('./tracestate')
+
+const SAMPLED = 0x01
+const RANDOM = 0x02
+
+const PARENT_NONE = 0
+const PARENT_LOCAL = 1
+const PARENT_REMOTE = 2
+
+class TraceContext {
+  constructor () {
+    this.t0 = 0
+    this.t1 = 0
+    this.t2 = 0
+    this.t3 = 0
+    this.s0 = 0
+    this.s1 = 0
+    this.flags = 0
+    this.tracestate = ''
+  }
+
+  get traceId () {
+    return hex(this.t0) + hex(this.t1) + hex(this.t2) + hex(this.t3)
+  }
+
+  get spanId () {
+    return hex(this.s0) + hex(this.s1)
+  }
+
+  get valid () {
+    return (this.s0 | this.s1) !== 0 && (this.t0 | this.t1 | this.t2 | this.t3) !== 0
+  }
+
+  /** The W3C `traceparent` of this context, version 00. */
+  get traceparent () {
+    return formatTraceparent(this)
+  }
+
+  /** The API's SpanContext: a plain object, made on demand. */
+  spanContext () {
+    const context = { traceId: this.traceId, spanId: this.spanId, traceFlags: this.flags }
+    if (this.tracestate !== '') context.traceState = new TraceState(this.tracestate)
+    return context
+  }
+}
+
+/** What a traceparent header said: the trace, and the caller's span as p0, p1. Reused, never kept. */
+class IncomingContext {
+  constructor () {
+    this.t0 = 0
+    this.t1 = 0
+    this.t2 = 0
+    this.t3 = 0
+    this.p0 = 0
+    this.p1 = 0
+    this.flags = 0
+    this.tracestate = ''
+  }
+}
+
+/** A context of the same trace under a new span id: what one outgoing call carries. */
+function childContext (parent) {
+  const child = new TraceContext()
+  child.t0 = parent.t0
+  child.t1 = parent.t1
+  child.t2 = parent.t2
+  child.t3 = parent.t3
+  child.flags = parent.flags
+  child.tracestate = parent.tracestate
+  newSpanId(child)
+  return child
+}
+
+module.exports = { TraceContext, IncomingContext, childContext, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE }

@@ -1,0 +1,3 @@
+'use strict'
+class TraceState { constructor (t) { this.t = t } serialize () { return this.t } }
+module.exports = { cleanTracestate: (v) => typeof v === 'string' ? v : '', TraceState }

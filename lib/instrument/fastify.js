@@ -1,0 +1,164 @@
+'use strict'
+
+// A request's way through Fastify: one hook at the start, one listener at the end, one hook for errors.
+//
+//   onRequest  who calls, sample, start the span, enter the context
+//   onError    remember what was thrown
+//   'close'    of the raw response: whole, broken off or never sent, it comes once
+//
+// Nothing is looked up through AsyncLocalStorage at the end: the span hangs on the raw response.
+
+const { IncomingContext, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM } = require('../context/trace-context')
+const { parseTraceparent } = require('../context/traceparent')
+const { cleanTracestate } = require('../context/tracestate')
+const { newTraceId } = require('../context/ids')
+const { SPAN_KEY } = require('../context/keys')
+const { RequestContext } = require('../context/request-context')
+const { NO_SPAN, UnsampledSpan } = require('../span/unsampled-span')
+const clock = require('../span/clock')
+const { Routes } = require('./routes')
+const { Callbacks } = require('./callbacks')
+const { LogStamp } = require('./logs')
+const { peerFacts, forwardedPeerFacts } = require('./semconv')
+const { unfinished } = require('./outcome')
+const { watchPipelined } = require('./pipelined')
+
+const kSpan = Symbol('light-trace.span')
+const kTrace = Symbol('light-trace.trace')
+
+// Read again for every request and never kept.
+const incoming = new IncomingContext()
+
+/** The hooks that trace the requests of `app` with `tracer`. */
+function fastifyHooks (app, tracer) {
+  const { settings, report } = tracer
+  const { disabled, ignore, trustIncoming } = settings
+  const routes = new Routes(settings, report)
+  const callbacks = new Callbacks(settings, report)
+  const logStamp = settings.logs ? LogStamp.of(app) : null
+  let isProxied // whether Fastify's trustProxy is on; its requests tell
+
+  return { onRequest, onError }
+
+  // HOT, once per request.
+  function onRequest (request, reply, done) {
+    const response = reply.raw
+    if (response[kSpan] !== undefined) { // registered in an outer scope too
+      done()
+      return
+    }
+    let context
+    try {
+      context = begin(request, reply, response)
+    } catch (error) {
+      report.once('LT_WARN_BUG', `Bug: a request was not traced: ${error?.stack}`)
+      response[kSpan] = NO_SPAN
+      context = new RequestContext(tracer, NO_SPAN, null, true)
+    }
+    request[kTrace] = context
+    tracer.enter(context, done)
+  }
+
+  function begin (request, reply, response) {
+    const start = clock.now()
+    const { raw } = request
+    const route = routes.factsOf(request)
+    const parentKind = readIncoming(raw, request)
+    if (disabled || (route.options !== null && route.options.off) ||
+      (ignore !== null && callbacks.ignores(ignore, request, route))) return beginSuppressed(raw, response, parentKind)
+
+    if (isProxied === undefined) isProxied = 'ips' in request
+    const peer = isProxied ? forwardedPeerFacts(request) : peerFacts(raw)
+    const span = tracer.startServer(incoming, parentKind, start, route, peer, raw.url)
+    const context = new RequestContext(tracer, span, null, false)
+    if (raw.headers.baggage !== undefined && parentKind !== PARENT_NONE) context.baggage = raw.headers.baggage
+    if (span.isRecording()) {
+      span.reply = reply
+      response[kSpan] = span
+      response.on('close', onClose)
+      if (watchPipelined !== null) watchPipelined(raw.socket, response, onClose)
+    } else {
+      response[kSpan] = NO_SPAN
+    }
+    if (callbacks.any || route.options !== null) callbacks.started(span, context, request, route, parentKind)
+    if (logStamp !== null) logStamp.stamp(request, reply, span)
+    return context
+  }
+
+  /** Switched off or ignored: the context stays, an incoming traceparent is handed on as it came. */
+  function beginSuppressed (raw, response, parentKind) {
+    response[kSpan] = NO_SPAN
+    let span = NO_SPAN
+    if (parentKind === PARENT_REMOTE) {
+      span = new UnsampledSpan()
+      span.t0 = incoming.t0
+      span.t1 = incoming.t1
+      span.t2 = incoming.t2
+      span.t3 = incoming.t3
+      span.s0 = incoming.p0
+      span.s1 = incoming.p1
+      span.flags = incoming.flags
+      span.tracestate = incoming.tracestate
+    }
+    const context = new RequestContext(tracer, span, null, true)
+    if (raw.headers.baggage !== undefined) context.baggage = raw.headers.baggage
+    return context
+  }
+
+  /** Fills `incoming` with the caller's ids, or new ones; answers who the parent is. HOT */
+  function readIncoming (raw, request) {
+    const { headers } = raw
+    if (headers.traceparent !== undefined && (trustIncoming === true || callbacks.trusts(request)) &&
+      parseTraceparent(headers.traceparent, incoming)) {
+      incoming.tracestate = headers.tracestate === undefined ? '' : cleanTracestate(headers.tracestate)
+      return PARENT_REMOTE
+    }
+    incoming.tracestate = ''
+    // Only inject() is called from inside a request on purpose; any other active context is a leftover.
+    if (raw._lightMyRequest !== undefined && headers.traceparent === undefined && adoptActive()) return PARENT_LOCAL
+    newTraceId(incoming)
+    incoming.flags = RANDOM
+    return PARENT_NONE
+  }
+
+  function adoptActive () {
+    const span = tracer.contextManager.active()?.getValue(SPAN_KEY)
+    if (span === undefined || span.valid !== true) return false
+    incoming.t0 = span.t0
+    incoming.t1 = span.t1
+    incoming.t2 = span.t2
+    incoming.t3 = span.t3
+    incoming.p0 = span.s0
+    incoming.p1 = span.s1
+    incoming.flags = span.flags
+    incoming.tracestate = span.tracestate
+    return true
+  }
+
+  // HOT, once per recorded request; `this` is the raw response.
+  function onClose () {
+    const span = this[kSpan]
+    if (span === NO_SPAN) return
+    this[kSpan] = NO_SPAN
+    const { reply } = span
+    span.reply = null
+    const status = this.headersSent ? this.statusCode : 0
+    const broken = unfinished(this, reply)
+    if (callbacks.anyAtEnd) callbacks.ending(span, reply, status, broken)
+    span.close(status, broken)
+  }
+
+  function onError (request, reply, error, done) {
+    reply.raw[kSpan]?.fail(error)
+    done()
+  }
+}
+
+/** `request.trace`, on the prototype: costs nothing until it is read. */
+function traceGetter (noTrace) {
+  return function trace () {
+    return this[kTrace] ?? noTrace
+  }
+}
+
+module.exports = { fastifyHooks, traceGetter }

@@ -1,0 +1,87 @@
+'use strict'
+
+// What stands around the spans of one request to the collector.
+//
+//   ExportTraceServiceRequest  0A <len, 5 bytes>          resource_spans
+//     ResourceSpans            0A <len> resource
+//                              12 <len, 4 bytes> run      scope_spans, from the chunks
+//       ScopeSpans             0A <len> scope, then spans
+
+const { Buffer } = require('node:buffer')
+const { ProtoWriter } = require('./proto-writer')
+const { attributesBound, writeAttributes } = require('./attribute-encoder')
+
+const SCOPES_MAX = 256
+
+class Envelope {
+  /** @param {object} attributes of the resource */
+  constructor (attributes) {
+    this.resource = encodeResource(attributes)
+  }
+
+  /** The bytes before `chunkBytes` bytes of runs. */
+  head (chunkBytes) {
+    const head = Buffer.allocUnsafe(6 + this.resource.length)
+    head[0] = 0x0a
+    let rest = this.resource.length + chunkBytes
+    for (let i = 1; i < 5; i++) {
+      head[i] = (rest & 0x7f) | 0x80
+      rest = rest >>> 7
+    }
+    head[5] = rest & 0x7f
+    head.set(this.resource, 6)
+    return head
+  }
+}
+
+function encodeResource (attributes) {
+  const list = []
+  for (const key of Object.keys(attributes)) list.push(key, attributes[key])
+  return message(attributesBound(list), (writer) => writeAttributes(writer, 0x0a, list))
+}
+
+const scopes = new Map()
+
+/** A scope as the first field of a run. The same bytes for the same scope, so that runs can be told by identity. */
+function encodeScope (scope) {
+  const bytes = scope.encoded
+  return bytes === undefined ? remember(scope) : bytes
+}
+
+function remember ({ name, version = '' }) {
+  const key = `${name}@${version}`
+  let bytes = scopes.get(key)
+  if (bytes === undefined) {
+    bytes = message(16 + (name.length + version.length) * 3, (writer) => {
+      writer.string(0x0a, name)
+      if (version !== '') writer.string(0x12, version)
+    })
+    if (scopes.size >= SCOPES_MAX) scopes.clear() // names made of user data: start over rather than grow
+    scopes.set(key, bytes)
+  }
+  return bytes
+}
+
+/** One length-delimited field 1. */
+function message (bound, write) {
+  const memory = Buffer.alloc(bound + 5)
+  const writer = new ProtoWriter()
+  writer.open(memory, new DataView(memory.buffer, memory.byteOffset, memory.length), 0)
+  writer.byte(0x0a)
+  const at = writer.reserve4()
+  write(writer)
+  writer.length4(at)
+  return new Uint8Array(memory.subarray(0, writer.position))
+}
+
+/** An instrumentation scope that keeps its encoded bytes. */
+class Scope {
+  constructor (name, version, schemaUrl) {
+    this.name = name
+    this.version = version
+    this.schemaUrl = schemaUrl
+    Object.defineProperty(this, 'encoded', { value: remember(this), enumerable: false })
+  }
+}
+
+module.exports = { Envelope, Scope, encodeScope }

@@ -1,0 +1,131 @@
+'use strict'
+
+// What the spans of one route have in common, encoded once. A request copies it and patches four places:
+//
+//   00  12 80 80 80 00                ScopeSpans.spans, padded length      patched
+//   05  0A 10 ................        trace_id                             patched
+//   17  12 08 ........                span_id                              patched
+//   21  39 ........ 41 ........       start, end, fixed64                  patched
+//   39  85 01 ....                    flags, fixed32                       patched
+//   ..  30 02 2A .. name 4A … 4A …    kind, name, attributes               copied
+//
+// There is one template for each scheme, protocol version and status that the route was seen with.
+
+const { Buffer } = require('node:buffer')
+const { ProtoWriter } = require('./proto-writer')
+const { attributesBound, writeAttributes } = require('./attribute-encoder')
+
+const OFFSET_LENGTH = 1
+const OFFSET_TRACE_ID = 7
+const OFFSET_SPAN_ID = 25
+const OFFSET_START = 34
+const OFFSET_END = 43
+const OFFSET_FLAGS = 53
+
+const TAG_ATTRIBUTE = 0x4a
+
+// A route that answers with more kinds of status than this has its rarer ones encoded anew each time.
+const TEMPLATES_PER_ROUTE_MAX = 8
+// Bounds the memory of an application with very many routes: about 250 bytes each.
+const TEMPLATES_MAX = 10000
+
+class RouteTemplate {
+  constructor (span, staticPath) {
+    this.scheme = span.peer.scheme
+    this.protocolVersion = span.peer.protocolVersion
+    this.httpStatus = span.httpStatus
+    this.staticPath = staticPath
+    this.bytes = encodeTemplate(span, staticPath)
+    this.next = null
+  }
+}
+
+class RouteTemplates {
+  constructor () {
+    this.count = 0
+  }
+
+  /** The template that fits `span`, or null when there are too many. HOT, once per sampled request. */
+  find (span) {
+    const { route, peer } = span
+    const staticPath = span.url === route.route
+    let template = route.encoded
+    let seen = 0
+    while (template !== null) {
+      if (template.httpStatus === span.httpStatus && template.staticPath === staticPath &&
+        template.scheme === peer.scheme && template.protocolVersion === peer.protocolVersion) return template
+      template = template.next
+      seen++
+    }
+    if (seen >= TEMPLATES_PER_ROUTE_MAX || this.count >= TEMPLATES_MAX) return null
+    return this.add(span, staticPath)
+  }
+
+  add (span, staticPath) {
+    const { route } = span
+    const template = new RouteTemplate(span, staticPath)
+    // Behind the first: the first one seen is most often the usual one.
+    if (route.encoded === null) {
+      route.encoded = template
+    } else {
+      template.next = route.encoded.next
+      route.encoded.next = template
+    }
+    this.count++
+    return template
+  }
+}
+
+function encodeTemplate ({ route, peer, url, httpStatus }, staticPath) {
+  const list = ['http.request.method', route.method]
+  if (route.methodOriginal !== '') list.push('http.request.method_original', route.methodOriginal)
+  if (route.route !== '') list.push('http.route', route.route)
+  if (staticPath) list.push('url.path', url)
+  list.push('url.scheme', peer.scheme)
+  if (peer.protocolVersion !== '') list.push('network.protocol.version', peer.protocolVersion)
+  list.push(...route.attributeList)
+  if (httpStatus !== 0) list.push('http.response.status_code', httpStatus)
+
+  const writer = new ProtoWriter()
+  const memory = Buffer.alloc(OFFSET_FLAGS + 16 + route.name.length * 3 + attributesBound(list))
+  writer.open(memory, new DataView(memory.buffer, memory.byteOffset, memory.length), 0)
+  writeHead(writer)
+  writer.byte(0x30) // kind: SERVER
+  writer.byte(2)
+  writer.string(0x2a, route.name)
+  writeAttributes(writer, TAG_ATTRIBUTE, list)
+  return new Uint8Array(memory.subarray(0, writer.position))
+}
+
+/** The fixed part of a span, with room where ids, times and flags go. */
+function writeHead (writer) {
+  const { view, position } = writer
+  writer.byte(0x12)
+  writer.position = position + 5
+  writer.byte(0x0a)
+  writer.byte(16)
+  writer.position = position + OFFSET_SPAN_ID - 2
+  writer.byte(0x12)
+  writer.byte(8)
+  writer.position = position + OFFSET_START - 1
+  writer.byte(0x39)
+  writer.position = position + OFFSET_END - 1
+  writer.byte(0x41)
+  writer.position = position + OFFSET_FLAGS - 2
+  writer.byte(0x85)
+  writer.byte(0x01)
+  view.setInt32(writer.position, 0, true)
+  writer.position += 4
+}
+
+module.exports = {
+  RouteTemplates,
+  writeHead,
+  TAG_ATTRIBUTE,
+  OFFSET_LENGTH,
+  OFFSET_TRACE_ID,
+  OFFSET_SPAN_ID,
+  OFFSET_START,
+  OFFSET_END,
+  OFFSET_FLAGS
+}

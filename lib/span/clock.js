@@ -1,0 +1,90 @@
+'use strict'
+
+// One monotonic clock for durations, one anchor between it and the wall.
+//
+// A span keeps milliseconds of `performance.now()`; they become wall-clock nanoseconds when it is
+// written, by the same anchor for start and end, so a step of the wall clock never bends a duration.
+// Both clocks are taken at load: fake timers of a test must not reach us.
+
+const { performance } = require('node:perf_hooks')
+
+const perfNow = performance.now.bind(performance)
+const wallNow = Date.now
+
+// Date.now() has whole milliseconds, and NTP slews; below this the finer origin of the process wins.
+const DRIFT_MAX_MS = 50
+const TWO_32 = 4294967296
+const NANOS_MAX_MS = 18446744073709 // 2^64 ns, the end of OTLP's time
+
+let anchorMs = NaN // wall clock at performance.now() === 0, in milliseconds since the epoch
+let anchorHigh = 0 // the same in nanoseconds, as two unsigned halves
+let anchorLow = 0
+
+/** Milliseconds on the monotonic clock. */
+function now () {
+  return perfNow()
+}
+
+/** Compares anchor and wall clock and corrects the anchor after a step. Called now and then, not per span. */
+function anchor () {
+  const wall = wallNow() - perfNow()
+  if (!Number.isFinite(wall)) {
+    if (Number.isNaN(anchorMs)) setAnchor(performance.timeOrigin)
+    return
+  }
+  const current = Number.isNaN(anchorMs) ? performance.timeOrigin : anchorMs
+  const next = Math.abs(wall - current) > DRIFT_MAX_MS ? wall : current
+  if (next !== anchorMs) setAnchor(next)
+}
+
+function setAnchor (ms) {
+  anchorMs = Math.min(Math.max(ms, 0), NANOS_MAX_MS)
+  // A double cannot hold today's nanoseconds (it would round to 256 of them): whole milliseconds and
+  // the rest are multiplied apart.
+  const whole = Math.floor(anchorMs)
+  const nanos = BigInt(whole) * 1000000n + BigInt(Math.round((anchorMs - whole) * 1e6))
+  anchorHigh = Number(nanos >> 32n)
+  anchorLow = Number(nanos & 0xffffffffn)
+}
+
+/**
+ * Writes monotonic `ms` as OTLP's fixed64 nanoseconds, little endian. HOT, twice per span.
+ * @param {DataView} view
+ * @param {number} position
+ * @param {number} ms
+ */
+function writeNanos (view, position, ms) {
+  const low = anchorLow + Math.round(ms * 1e6)
+  const carry = Math.floor(low / TWO_32)
+  view.setInt32(position, low - carry * TWO_32, true)
+  view.setInt32(position + 4, anchorHigh + carry, true)
+}
+
+/** Monotonic `ms` as the API's HrTime, [seconds, nanoseconds]. */
+function toHrTime (ms) {
+  if (Number.isNaN(anchorMs)) anchor()
+  const nanos = (BigInt(anchorHigh) << 32n) + BigInt(anchorLow) + BigInt(Math.round(ms * 1e6))
+  return [Number(nanos / 1000000000n), Number(nanos % 1000000000n)]
+}
+
+/**
+ * A time in any of the API's forms as monotonic milliseconds: a Date, [seconds, nanoseconds],
+ * milliseconds since the epoch, or a value of performance.now().
+ * Anything else, and what does not fit OTLP's range, is `fallback`.
+ */
+function fromTimeInput (input, fallback) {
+  if (input === undefined || input === null) return fallback
+  if (Number.isNaN(anchorMs)) anchor()
+  let ms = NaN
+  if (typeof input === 'number') {
+    // The API's own rule: a number below the process's origin can only be a performance.now() value.
+    ms = input < performance.timeOrigin ? input : input - anchorMs
+  } else if (Array.isArray(input)) {
+    ms = (input[0] * 1000 - anchorMs) + input[1] / 1e6
+  } else if (input instanceof Date) {
+    ms = input.getTime() - anchorMs
+  }
+  return ms >= -anchorMs && ms <= NANOS_MAX_MS - anchorMs ? ms : fallback
+}
+
+module.exports = { now, anchor, writeNanos, toHrTime, fromTimeInput }

@@ -1,0 +1,46 @@
+'use strict'
+
+// What may be read off whatever was thrown. Every read is guarded: it is somebody else's object.
+
+const { cut } = require('./attributes')
+
+const TYPE_LENGTH_MAX = 128
+const MESSAGE_LENGTH_MAX = 4096
+
+/** A low-cardinality identifier for `error.type`: the error's code, else its class. */
+function errorType (error) {
+  const code = text(error, 'code')
+  if (/^[A-Z][A-Z0-9_]{2,63}$/.test(code)) return code
+  return errorName(error)
+}
+
+function errorName (error) {
+  const name = text(error, 'name')
+  if (name !== '') return cut(name, TYPE_LENGTH_MAX)
+  return error === null ? 'null' : typeof error
+}
+
+/** The attributes of an `exception` event, as a flat list. */
+function exceptionAttributes (error, lengthMax) {
+  if (error === null || (typeof error !== 'object' && typeof error !== 'function')) {
+    return ['exception.type', errorName(error), 'exception.message', cut(String(error), Math.min(lengthMax, MESSAGE_LENGTH_MAX))]
+  }
+  const list = ['exception.type', text(error, 'code') || errorName(error)]
+  const message = text(error, 'message')
+  if (message !== '') list.push('exception.message', cut(message, Math.min(lengthMax, MESSAGE_LENGTH_MAX)))
+  const stack = text(error, 'stack')
+  if (stack !== '') list.push('exception.stacktrace', cut(stack, lengthMax))
+  return list
+}
+
+function text (object, key) {
+  try {
+    const value = object[key]
+    if (typeof value === 'string') return value
+    return typeof value === 'number' ? String(value) : ''
+  } catch {
+    return ''
+  }
+}
+
+module.exports = { errorType, errorName, exceptionAttributes }

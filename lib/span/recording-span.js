@@ -1,0 +1,232 @@
+'use strict'
+
+// A span that records. It implements the API's Span and the SDK's ReadableSpan on its prototype: ids are
+// words until somebody asks for hex, attributes a flat list until somebody asks for an object.
+//
+// What few spans have (events, links, a status, another name, losses) hangs under `details`, made when
+// first needed: the usual span is one object.
+
+const { TraceContext, PARENT_NONE, PARENT_REMOTE, SAMPLED } = require('../context/trace-context')
+const { hex } = require('../context/ids')
+const { now, toHrTime, fromTimeInput } = require('./clock')
+const { setAttribute, setAttributes, cut, toObject } = require('./attributes')
+const { exceptionAttributes } = require('./exception')
+
+const STATUS_UNSET = 0
+const STATUS_OK = 1
+const STATUS_ERROR = 2
+
+const OPEN = -1
+
+class SpanDetails {
+  constructor () {
+    this.name = ''
+    this.statusCode = STATUS_UNSET
+    this.statusMessage = ''
+    this.events = []
+    this.links = []
+    this.droppedAttributes = 0
+    this.droppedEvents = 0
+    this.droppedLinks = 0
+  }
+}
+
+class RecordingSpan extends TraceContext {
+  /**
+   * @param {Pipeline} pipeline where the span goes when it ends, with limits, resource and scope
+   * @param {number} start milliseconds on the monotonic clock
+   */
+  constructor (pipeline, start) {
+    super()
+    this.p0 = 0
+    this.p1 = 0
+    this.parentKind = PARENT_NONE
+    this.pipeline = pipeline
+    this.start = start
+    this.endedAt = OPEN
+    this.attributeList = null
+    this.details = null
+    this.localRoot = null // the request's span, while it holds children back (see `keep`)
+  }
+
+  // ---- the API's Span
+
+  isRecording () {
+    return this.endedAt === OPEN
+  }
+
+  setAttribute (key, value) {
+    if (this.endedAt !== OPEN) return this
+    if (this.attributeList === null) this.attributeList = []
+    const { attributeValueLength } = this.pipeline.limits
+    if (!setAttribute(this.attributeList, key, value, this.attributeCountMax, attributeValueLength)) this.detail().droppedAttributes++
+    return this
+  }
+
+  setAttributes (attributes) {
+    if (this.endedAt !== OPEN) return this
+    if (this.attributeList === null) this.attributeList = []
+    const { attributeValueLength } = this.pipeline.limits
+    const refused = setAttributes(this.attributeList, attributes, this.attributeCountMax, attributeValueLength)
+    if (refused !== 0) this.detail().droppedAttributes += refused
+    return this
+  }
+
+  addEvent (name, attributesOrTime, time) {
+    if (this.endedAt !== OPEN) return this
+    const withAttributes = isAttributes(attributesOrTime)
+    this.recordEvent(textOf(name), withAttributes ? attributesOrTime : undefined, withAttributes ? time : attributesOrTime)
+    return this
+  }
+
+  addLink (link) {
+    if (this.endedAt !== OPEN) return this
+    const details = this.detail()
+    const { links, attributesPerLink, attributeValueLength } = this.pipeline.limits
+    const context = link === null || typeof link !== 'object' ? undefined : link.context
+    if (details.links.length >= links || !isSpanContext(context)) {
+      details.droppedLinks++
+      return this
+    }
+    const list = []
+    const refused = setAttributes(list, link.attributes, attributesPerLink, attributeValueLength)
+    details.links.push({ context, list, droppedAttributesCount: refused })
+    return this
+  }
+
+  addLinks (links) {
+    if (Array.isArray(links)) for (const link of links) this.addLink(link)
+    return this
+  }
+
+  setStatus (status) {
+    if (this.endedAt !== OPEN || status === null || typeof status !== 'object') return this
+    const { code, message } = status
+    if (code !== STATUS_OK && code !== STATUS_ERROR) return this
+    const details = this.detail()
+    if (details.statusCode === STATUS_OK) return this // Ok is final
+    details.statusCode = code
+    // A description belongs to errors only.
+    details.statusMessage = code === STATUS_ERROR && typeof message === 'string' ? cut(message, this.pipeline.limits.attributeValueLength) : ''
+    return this
+  }
+
+  updateName (name) {
+    if (this.endedAt === OPEN && typeof name === 'string') this.detail().name = cut(name, this.pipeline.limits.attributeValueLength)
+    return this
+  }
+
+  recordException (exception, time) {
+    if (this.endedAt !== OPEN) return
+    const { attributeValueLength } = this.pipeline.limits
+    this.pushEvent('exception', exceptionAttributes(exception, attributeValueLength), 0, fromTimeInput(time, now()))
+  }
+
+  end (endTime) {
+    if (this.endedAt !== OPEN) return
+    this.finish(endTime === undefined ? now() : fromTimeInput(endTime, now()))
+  }
+
+  // ---- the SDK's ReadableSpan
+
+  get ended () { return this.endedAt !== OPEN }
+  get startTime () { return toHrTime(this.start) }
+  get endTime () { return this.endedAt === OPEN ? [0, 0] : toHrTime(this.endedAt) }
+  get duration () {
+    if (this.endedAt === OPEN) return [0, 0]
+    const nanos = Math.round((this.endedAt - this.start) * 1e6)
+    return [Math.floor(nanos / 1e9), nanos % 1e9]
+  }
+
+  get parentSpanContext () {
+    if (this.parentKind === PARENT_NONE) return undefined
+    const context = this.spanContext()
+    context.spanId = this.parentSpanId
+    if (this.parentKind === PARENT_REMOTE) context.isRemote = true
+    return context
+  }
+
+  get parentSpanId () { return this.parentKind === PARENT_NONE ? undefined : hex(this.p0) + hex(this.p1) }
+  get attributes () { return toObject(this.allAttributes()) }
+  get status () {
+    const { details } = this
+    if (details === null) return { code: STATUS_UNSET }
+    return details.statusMessage === '' ? { code: details.statusCode } : { code: details.statusCode, message: details.statusMessage }
+  }
+
+  get events () {
+    return this.details === null
+      ? []
+      : this.details.events.map(({ name, time, list, droppedAttributesCount }) =>
+        ({ name, time: toHrTime(time), attributes: toObject(list), droppedAttributesCount }))
+  }
+
+  get links () {
+    return this.details === null
+      ? []
+      : this.details.links.map(({ context, list, droppedAttributesCount }) => ({ context, attributes: toObject(list), droppedAttributesCount }))
+  }
+
+  get resource () { return this.pipeline.resource }
+  get instrumentationScope () { return this.scope }
+  get droppedAttributesCount () { return this.details === null ? 0 : this.details.droppedAttributes }
+  get droppedEventsCount () { return this.details === null ? 0 : this.details.droppedEvents }
+  get droppedLinksCount () { return this.details === null ? 0 : this.details.droppedLinks }
+
+  // ---- ours
+
+  /** Sampled spans are exported; others that record are exported only when `keep` says so. */
+  get sampled () { return (this.flags & SAMPLED) !== 0 }
+
+  /** How many attributes may be set on it. */
+  get attributeCountMax () { return this.pipeline.limits.attributes }
+
+  detail () {
+    if (this.details === null) this.details = new SpanDetails()
+    return this.details
+  }
+
+  /** All attributes as a flat list; a server span puts its own before the user's. */
+  allAttributes () {
+    return this.attributeList === null ? [] : this.attributeList
+  }
+
+  recordEvent (name, attributes, time) {
+    const list = []
+    const { attributesPerEvent, attributeValueLength } = this.pipeline.limits
+    const refused = attributes === undefined ? 0 : setAttributes(list, attributes, attributesPerEvent, attributeValueLength)
+    this.pushEvent(name, list, refused, fromTimeInput(time, now()))
+  }
+
+  pushEvent (name, list, droppedAttributesCount, time) {
+    const details = this.detail()
+    if (details.events.length >= this.pipeline.limits.events) {
+      details.droppedEvents++
+      return
+    }
+    details.events.push({ name, list, droppedAttributesCount, time })
+  }
+
+  finish (endedAt) {
+    this.pipeline.ending(this)
+    this.endedAt = endedAt < this.start ? this.start : endedAt
+    this.pipeline.ended(this)
+  }
+}
+
+function textOf (name) {
+  return typeof name === 'string' ? cut(name, 1024) : String(name === undefined ? '' : typeof name)
+}
+
+/** The API tells attributes from a time by shape, as the SDK does. */
+function isAttributes (value) {
+  return value !== null && typeof value === 'object' && !Array.isArray(value) && !(value instanceof Date)
+}
+
+function isSpanContext (context) {
+  return context !== null && typeof context === 'object' &&
+    typeof context.traceId === 'string' && /^[0-9a-f]{32}$/.test(context.traceId) &&
+    typeof context.spanId === 'string' && /^[0-9a-f]{16}$/.test(context.spanId)
+}
+
+module.exports = { RecordingSpan, STATUS_UNSET, STATUS_OK, STATUS_ERROR, OPEN }

@@ -1,0 +1,87 @@
+'use strict'
+
+// The decision at the head of a trace, taken before anything but the context is allocated.
+
+const { SAMPLED } = require('../context/trace-context')
+
+const DROP = 0
+const RECORD = 1
+const RECORD_AND_SAMPLE = 2
+
+/** Decides by ids and flags alone. `hasParent` says that they came from a caller. */
+class HeadSampler {
+  constructor (parentBased) {
+    this.parentBased = parentBased
+  }
+
+  // HOT, once per request.
+  decide (context, hasParent) {
+    if (hasParent && this.parentBased) return (context.flags & SAMPLED) !== 0 ? RECORD_AND_SAMPLE : DROP
+    return this.decideRoot(context)
+  }
+}
+
+class AlwaysOn extends HeadSampler {
+  decideRoot () { return RECORD_AND_SAMPLE }
+  toString () { return describe('AlwaysOnSampler', this) }
+}
+
+class AlwaysOff extends HeadSampler {
+  decideRoot () { return DROP }
+  toString () { return describe('AlwaysOffSampler', this) }
+}
+
+/**
+ * W3C consistent probability sampling by the trace id: its least significant 56 bits are random, and the
+ * trace is taken when they are at least (1 − ratio)·2^56. All services with the same ratio agree.
+ * https://www.w3.org/TR/trace-context-2/#random-trace-id-flag
+ */
+class Ratio extends HeadSampler {
+  constructor (ratio, parentBased) {
+    super(parentBased)
+    this.ratio = ratio
+    // 2^56 is beyond a double's integers; the threshold is kept as 24 high and 32 low bits.
+    const threshold = 72057594037927936n - BigInt(Math.round(ratio * 72057594037927936))
+    this.high = Number(threshold >> 32n)
+    this.low = Number(threshold & 0xffffffffn)
+  }
+
+  decideRoot (context) {
+    const high = context.t2 & 0xffffff
+    if (high !== this.high) return high > this.high ? RECORD_AND_SAMPLE : DROP
+    return (context.t3 >>> 0) >= this.low ? RECORD_AND_SAMPLE : DROP
+  }
+
+  toString () { return describe(`TraceIdRatioBased{${this.ratio}}`, this) }
+}
+
+function describe (name, sampler) {
+  return sampler.parentBased ? `ParentBased{root=${name}}` : name
+}
+
+/** @param {{ kind: 'always_on' | 'always_off' | 'ratio', ratio: number, parentBased: boolean }} options */
+function headSampler ({ kind, ratio, parentBased }) {
+  if (kind === 'always_on' || (kind === 'ratio' && ratio >= 1)) return new AlwaysOn(parentBased)
+  if (kind === 'always_off' || (kind === 'ratio' && ratio <= 0)) return new AlwaysOff(parentBased)
+  return new Ratio(ratio, parentBased)
+}
+
+/** Lets through so many a second, with a burst of one second's worth. Time is given, so it reads no clock. */
+class RateLimit {
+  constructor (perSecond) {
+    this.perSecond = perSecond
+    this.tokens = Math.max(1, perSecond)
+    this.filledAt = 0
+  }
+
+  take (nowMs) {
+    const gained = (nowMs - this.filledAt) * this.perSecond / 1000
+    this.filledAt = nowMs
+    this.tokens = Math.min(Math.max(1, this.perSecond), this.tokens + gained)
+    if (this.tokens < 1) return false
+    this.tokens--
+    return true
+  }
+}
+
+module.exports = { headSampler, RateLimit, DROP, RECORD, RECORD_AND_SAMPLE }

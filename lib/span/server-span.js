@@ -1,0 +1,123 @@
+'use strict'
+
+// The span of one request. It keeps references to what the route and the connection have in common and
+// the few facts of its own; the encoder turns that into bytes without building a list. The list is built
+// for those who ask: samplers, processors, and spans whose user set one of our attributes anew.
+
+const { RecordingSpan, OPEN, STATUS_ERROR } = require('./recording-span')
+const { SERVER_KEYS } = require('./http-facts')
+const { cut } = require('./attributes')
+const { redactQuery } = require('./redact')
+const { errorType, exceptionAttributes } = require('./exception')
+const { now } = require('./clock')
+
+const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
+
+// http.request.method, url.path, url.scheme, http.response.status_code, error.type
+const OWN_ALWAYS = 5
+
+class ServerSpan extends RecordingSpan {
+  /**
+   * @param {Pipeline} pipeline
+   * @param {number} start milliseconds on the monotonic clock
+   * @param {RouteFacts} route
+   * @param {PeerFacts} peer
+   * @param {string} url the request target as it came
+   */
+  // HOT, once per sampled request. Budget: 1 object. Proof: bench/micro/server-span.bench.js
+  constructor (pipeline, start, route, peer, url) {
+    super(pipeline, start)
+    this.route = route
+    this.peer = peer
+    this.url = url
+    this.httpStatus = 0 // 0: no headers went out
+    this.errorType = ''
+    this.error = undefined // what was thrown, until the end decides whether it counts
+    this.failed = false
+    this.reply = null // Fastify's, until the end
+  }
+
+  get kind () { return SPAN_KIND_SERVER }
+  get scope () { return this.pipeline.scope }
+  get name () { return this.details === null || this.details.name === '' ? this.route.name : this.details.name }
+
+  /** The limit is for all attributes of a span; its own come first. */
+  get attributeCountMax () {
+    const { route, peer, url } = this
+    const own = OWN_ALWAYS + peer.attributeCount + route.attributeList.length / 2 +
+      (route.route === '' ? 0 : 1) + (route.methodOriginal === '' ? 0 : 1) + (url.includes('?') ? 1 : 0)
+    return Math.max(0, this.pipeline.limits.attributes - own)
+  }
+
+  /** Remembers what was thrown: only the response's status tells whether it is the request's error. */
+  fail (error) {
+    this.error = error
+    this.failed = true
+  }
+
+  /**
+   * Ends the span with what became of the response.
+   * @param {number} httpStatus 0 when no headers went out
+   * @param {string} unfinished '' for a whole response, else the `error.type` of a broken one
+   */
+  // HOT, once per sampled request.
+  close (httpStatus, unfinished) {
+    if (this.endedAt !== OPEN) return
+    this.httpStatus = httpStatus
+    if (unfinished !== '' || httpStatus >= 500) this.markFailed(httpStatus, unfinished)
+    this.error = undefined
+    this.finish(now())
+  }
+
+  markFailed (httpStatus, unfinished) {
+    const details = this.detail()
+    const { attributeValueLength } = this.pipeline.limits
+    const ok = details.statusCode === 1
+    if (!ok) details.statusCode = STATUS_ERROR
+    if (this.errorType === '') {
+      this.errorType = unfinished !== '' ? unfinished : this.failed ? errorType(this.error) : String(httpStatus)
+    }
+    if (this.failed) this.pushEvent('exception', exceptionAttributes(this.error, attributeValueLength), 0, now())
+  }
+
+  /** What the conventions ask for at the start of a span, as a flat list. */
+  ownAttributes () {
+    const { route, peer, url } = this
+    const { attributeValueLength } = this.pipeline.limits
+    const list = ['http.request.method', route.method]
+    if (route.methodOriginal !== '') list.push('http.request.method_original', route.methodOriginal)
+    if (route.route !== '') list.push('http.route', route.route)
+    const mark = url.indexOf('?')
+    list.push('url.path', cut(mark === -1 ? url : url.slice(0, mark), attributeValueLength), 'url.scheme', peer.scheme)
+    if (mark !== -1 && mark !== url.length - 1) list.push('url.query', cut(redactQuery(url.slice(mark + 1)), attributeValueLength))
+    if (peer.protocolVersion !== '') list.push('network.protocol.version', peer.protocolVersion)
+    list.push(...peer.attributeList, ...route.attributeList)
+    return list
+  }
+
+  allAttributes () {
+    const list = this.ownAttributes()
+    if (this.httpStatus !== 0) list.push('http.response.status_code', this.httpStatus)
+    if (this.errorType !== '') list.push('error.type', this.errorType)
+    const users = this.attributeList
+    if (users === null) return list
+    for (let i = 0; i < users.length; i += 2) {
+      const at = list.indexOf(users[i])
+      if (at !== -1 && at % 2 === 0) list[at + 1] = users[i + 1]
+      else list.push(users[i], users[i + 1])
+    }
+    return list
+  }
+
+  /** Whether the user set an attribute that we set too; then the list is built and written as a whole. */
+  get overridden () {
+    const users = this.attributeList
+    if (users === null) return false
+    for (let i = 0; i < users.length; i += 2) {
+      if (SERVER_KEYS.has(users[i]) || this.route.attributeList.includes(users[i])) return true
+    }
+    return false
+  }
+}
+
+module.exports = { ServerSpan, SPAN_KIND_SERVER }
