@@ -17,11 +17,13 @@ const RESPONSE_BYTES_READ = 64 * 1024
 // laptop slept no tick was due, so that our own pause is not taken for the collector's.
 const TICKS_PER_TIMEOUT = 8
 
+const NOT_SENT = { code: 'ABORTED', message: 'the request was given up' }
+
 class Outcome {
   constructor () {
     this.fate = 'retry' // 'delivered' | 'retry' | 'split' | 'refused'
     this.status = 0
-    this.error = null // { code, message } where no answer came
+    this.error = NOT_SENT // { code, message } where no answer came, null where one did
     this.isUnreachable = false
     this.retryAfterMs = -1
     this.partialSuccess = null
@@ -69,7 +71,7 @@ class Attempt {
   }
 
   abort (code) {
-    this.#settle({ code, message: 'the request was given up' })
+    this.#settle({ code, message: code === 'ETIMEDOUT' ? 'no answer in time' : NOT_SENT.message })
   }
 
   #listen (request) {
@@ -107,6 +109,7 @@ class Attempt {
   #onResponse (response) {
     const outcome = this.#outcome
     this.#response = response
+    outcome.error = null
     outcome.status = response.statusCode
     outcome.fate = fateOf(response.statusCode)
     outcome.retryAfterMs = retryAfterMs(response.headers['retry-after'], wallNow())

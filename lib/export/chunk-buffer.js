@@ -8,6 +8,8 @@
 //
 // `bytes` counts what is allocated in all of these places, spare included, and never passes `bytesMax`.
 
+const { halvesOf } = require('../otlp/split')
+
 // The fixed cost of memory and of a seal is spread over some 700 spans; a loss of one chunk is still small.
 const CHUNK_BYTES = 256 * 1024
 const CHUNK_BYTES_MIN = 16 * 1024
@@ -31,10 +33,12 @@ class Chunk {
     this.scope = null
     this.runStart = 0
     // The delivery's: how often it was sent, whether it is half of a chunk that was too large for the
-    // collector, its whole request body once gzipped, and whether another thread is reading its memory.
+    // collector, its whole request body once gzipped, whether it must not be, and whether another thread is
+    // reading its memory.
     this.attempts = 0
-    this.halved = false
+    this.isHalf = false
     this.body = null
+    this.isPlain = false
     this.pinned = false
   }
 }
@@ -119,7 +123,11 @@ class ChunkBuffer {
   // Takes everything out of the queue; the number of spans in it.
   clear () {
     const spans = this.sealedSpans
-    while (this.#queue.length > 0) this.#forget(this.#dequeue(this.#queue.length - 1))
+    while (this.#queue.length > 0) {
+      const chunk = this.#dequeue(this.#queue.length - 1)
+      chunk.pinned = false
+      this.#forget(chunk)
+    }
     return spans
   }
 
@@ -127,7 +135,7 @@ class ChunkBuffer {
   oldestUncompressed () {
     for (let i = 1; i < this.#queue.length; i++) {
       const chunk = this.#queue[i]
-      if (chunk.body === null && !chunk.pinned) return chunk
+      if (chunk.body === null && !chunk.isPlain && !chunk.pinned) return chunk
     }
     return null
   }
@@ -142,6 +150,30 @@ class ChunkBuffer {
     chunk.length = length
     chunk.spans = spans
     this.bytes += body.length
+  }
+
+  unpark (chunk, bytes) {
+    this.bytes += bytes.length - chunk.capacity
+    chunk.body = null
+    chunk.isPlain = true
+    chunk.bytes = bytes
+    chunk.capacity = bytes.length
+  }
+
+  // Two chunks for one that was taken, or null where it holds but one span.
+  halve (chunk) {
+    const halves = halvesOf(chunk.bytes, chunk.length, chunk.spans)
+    if (halves === null) return null
+    this.#forget(chunk)
+    return halves.map(({ bytes, spans }) => {
+      const half = new Chunk(bytes)
+      half.length = bytes.length
+      half.spans = spans
+      half.attempts = chunk.attempts
+      half.isHalf = true
+      this.bytes += bytes.length
+      return half
+    })
   }
 
   // Memory that is kept for reuse but was not wanted for a while.

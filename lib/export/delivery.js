@@ -41,16 +41,18 @@ class Delivery {
   #attemptedAt = 0
   #attemptedBytes = 0
   #isAsked = false
+  #parking
   #isClosing = false
   #startedClosing = false
   #isGivenUp = false
 
-  constructor ({ buffer, http, envelope, stats, tell, onSettled, isGzip }) {
+  constructor ({ buffer, http, envelope, stats, tell, parking, onSettled, isGzip }) {
     this.#buffer = buffer
     this.#http = http
     this.#envelope = envelope
     this.#stats = stats
     this.#tell = tell
+    this.#parking = parking
     this.#onSettled = onSettled
     this.#isGzip = isGzip
     this.#sendBytes = Math.min(SEND_BYTES, buffer.bytesMax / 4)
@@ -125,7 +127,7 @@ class Delivery {
 
   #compressThenPost (parts) {
     gzip(parts, GZIP_LEVEL, (error, body) => {
-      if (this.#isGivenUp) return this.#onOutcome(new Outcome())
+      if (this.#isGivenUp) return this.#finish(new Outcome())
       // No memory for zlib: the collector gets it as it is.
       if (error === null) this.#post([body], true)
       else this.#post(parts, false)
@@ -137,25 +139,52 @@ class Delivery {
   }
 
   #onOutcome (outcome) {
+    if (outcome.wasResent) this.#stats.retried += this.inFlight
+    const [chunk] = this.#batch
+    // A server that takes no gzip, against the specification, or that measures what it inflates to.
+    if (chunk.body !== null && (outcome.status === 413 || outcome.status === 415) && !this.#isGivenUp) {
+      if (outcome.status === 415) this.#parking.stop()
+      this.#parking.restore(chunk, (hasWorked) => {
+        outcome.fate = hasWorked ? 'again' : 'refused'
+        this.#finish(outcome)
+      })
+    } else this.#finish(outcome)
+  }
+
+  #finish (outcome) {
     const batch = this.#batch
     const spans = this.inFlight
     this.#batch = []
     this.#state = IDLE
     this.inFlight = 0
-    if (outcome.wasResent) this.#stats.retried += spans
     this.#settle(outcome, batch, spans)
     this.#onSettled(outcome.isUnreachable)
     this.pump()
   }
 
   #settle (outcome, batch, spans) {
-    if (outcome.fate === 'delivered') this.#onDelivered(outcome, batch, spans)
-    else {
-      this.#stats.exportsFailed++
-      this.#stats.lastError = this.#tell.failure(outcome)
-      if (outcome.fate === 'retry') this.#onRetry(outcome, batch, spans)
-      else this.#onRefused(outcome, batch, spans)
-    }
+    if (outcome.fate === 'delivered') return this.#onDelivered(outcome, batch, spans)
+    this.#stats.exportsFailed++
+    this.#stats.lastError = this.#tell.failure(outcome)
+    if (outcome.fate === 'retry' || (this.#isGivenUp && outcome.fate !== 'refused')) this.#onRetry(outcome, batch, spans)
+    else if (outcome.fate === 'again') this.#sendAgain(batch)
+    else if (outcome.fate !== 'split' || !this.#makeSmaller(batch)) this.#onRefused(outcome, batch, spans)
+  }
+
+  // 413: fewer chunks at a time from now on; a single one is cut in two, once.
+  #makeSmaller (batch) {
+    const isOne = batch.length === 1
+    if (isOne && batch[0].isHalf) return false
+    const halves = isOne ? this.#buffer.halve(batch[0]) : null
+    if (isOne && halves === null) return false
+    if (!isOne) this.#requestBytesMax = Math.floor(bytesOf(batch) / 2)
+    this.#sendAgain(halves ?? batch)
+    return true
+  }
+
+  #sendAgain (batch) {
+    this.#buffer.putBack(batch)
+    this.isDue = true
   }
 
   #onDelivered (outcome, batch, spans) {
@@ -172,8 +201,7 @@ class Delivery {
   #onRetry (outcome, batch, spans) {
     this.#failures++
     if (this.#isClosing) return this.#onRetryWhileClosing(outcome, batch, spans)
-    this.#buffer.putBack(batch)
-    this.isDue = true
+    this.#sendAgain(batch)
     this.#tell.kept(outcome, this.#buffer.sealedSpans + this.#buffer.open.spans)
     this.#isAsked = outcome.retryAfterMs >= 0
     this.#wait(this.#isAsked ? outcome.retryAfterMs : backoffMs(this.#failures, Math.random()))
@@ -218,14 +246,15 @@ class Delivery {
 }
 
 function bodyParts (batch, envelope) {
-  let byteLength = 0
-  const parts = [null]
-  for (const { bytes, length } of batch) {
-    byteLength += length
-    parts.push(length === bytes.length ? bytes : bytes.subarray(0, length))
-  }
-  parts[0] = envelope.head(byteLength)
+  const parts = [envelope.head(bytesOf(batch))]
+  for (const { bytes, length } of batch) parts.push(bytes.subarray(0, length))
   return parts
+}
+
+function bytesOf (batch) {
+  let bytes = 0
+  for (const { length } of batch) bytes += length
+  return bytes
 }
 
 module.exports = { Delivery }

@@ -7,12 +7,14 @@ const { ChunkBuffer } = require('./chunk-buffer')
 const { Delivery } = require('./delivery')
 const { OtlpHttp } = require('./otlp-http')
 const { flushAtExit, forgetAtExit } = require('./exit-flush')
+const { Parking } = require('./parking')
 const { Tell } = require('./tell')
 const { setTimeout, clearTimeout, setImmediate } = require('./timers')
 
 class Exporter {
   #buffer
   #delivery
+  #parking
   #http
   #stats
   #tell
@@ -32,12 +34,14 @@ class Exporter {
     this.#tell = new Tell(report, stats, settings.exporter.url)
     this.#http = new OtlpHttp(settings.exporter, suppress)
     this.#buffer = new ChunkBuffer(settings.buffer.maxBytes, settings.batch?.maxSpans, (spans) => this.#onEvicted(spans))
+    this.#parking = new Parking(this.#buffer, envelope, () => this.#delivery.pump())
     this.#delivery = new Delivery({
       buffer: this.#buffer,
       http: this.#http,
       envelope,
       stats,
       tell: this.#tell,
+      parking: this.#parking,
       onSettled: (isUnreachable) => this.#onSettled(isUnreachable),
       isGzip: settings.exporter.compression === 'gzip'
     })
@@ -133,6 +137,7 @@ class Exporter {
     this.#isScheduled = false
     this.#delivery.hurryIfFilling()
     this.#delivery.pump()
+    this.#parking.consider()
     if (this.#evictedSpans === 0) return
     this.#tell.evicted(this.#evictedSpans)
     this.#evictedSpans = 0
@@ -198,6 +203,7 @@ class Exporter {
     this.#finish = () => {
       this.#finish = null
       clearTimeout(deadline)
+      this.#parking.stop()
       this.#http.close()
       forgetAtExit(this)
       for (const waiter of [...this.#waiters]) this.#endWaiter(waiter)

@@ -61,7 +61,8 @@ function varint (reader) {
     if (reader.at >= reader.end) return NaN
     const byte = reader.bytes[reader.at++]
     value += (byte & 0x7f) * scale
-    if (byte < 0x80) return value >= 2 ** 63 ? value - 2 ** 64 : value
+    // Bit 63, the sign, is the last bit of a tenth byte.
+    if (byte < 0x80) return i === 9 && byte !== 0 ? value - 2 ** 64 : value
     scale *= 128
   }
   return NaN
