@@ -32,7 +32,10 @@ async function run (command, args, { log, live = false, deadlineMs, ...options }
   return { code, output: child.output() }
 }
 
-/** Starts a command. @returns {{ pid: number, ended: Promise<number | string>, output: () => string, stop: () => Promise<void> }} */
+/**
+ * Starts a command.
+ * @returns {{ pid: number, alive: () => boolean, ended: Promise<number | string>, output: () => string, stop: () => Promise<void> }}
+ */
 function start (command, args, { cwd, env, log, live = false } = {}) {
   const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const pieces = []
@@ -46,6 +49,7 @@ function start (command, args, { cwd, env, log, live = false } = {}) {
   child.stderr.on('data', keep)
   const handle = {
     pid: child.pid,
+    alive: () => running.has(handle),
     output: () => Buffer.concat(pieces).toString(),
     ended: new Promise((resolve) => {
       child.once('error', (error) => { keep(Buffer.from(`${command}: ${error.message}\n`)); resolve(127) })

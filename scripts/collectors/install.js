@@ -1,0 +1,56 @@
+'use strict'
+
+// Two collectors that share no code with us or with each other, each from the registry of its language. What is
+// installed stays in .cache/; it is put there by a rename, so that half an installation is never taken for one.
+
+module.exports = { installJaeger, installRotel }
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { run } = require('../run')
+
+const CACHE = path.join(__dirname, '..', '..', '.cache')
+const JAEGER = 'github.com/jaegertracing/jaeger/cmd/all-in-one@v1.42.0' // holds the OpenTelemetry Collector's own OTLP receiver
+const ROTEL = 'rotel==0.0.1a15'
+const DEADLINE_MS = 15 * 60_000 // Jaeger is compiled: minutes on a small machine
+
+/** @returns {Promise<string>} the path of the binary */
+function installJaeger () {
+  return installed('jaeger-1.42.0', 'all-in-one', 'Go 1.19 or newer', async (directory) => {
+    await must('go', ['install', JAEGER], { cwd: directory, env: { ...process.env, GOBIN: directory } })
+    return path.join(directory, 'all-in-one')
+  })
+}
+
+/** @returns {Promise<string>} the path of the binary */
+function installRotel () {
+  return installed('rotel-0.0.1a15', 'rotel-agent', 'Python 3 with venv and pip', async (directory) => {
+    await must('python3', ['-m', 'venv', 'venv'], { cwd: directory })
+    const python = path.join(directory, 'venv', 'bin', 'python')
+    await must(python, ['-m', 'pip', 'install', '--quiet', ROTEL], { cwd: directory })
+    const found = await must(python, ['-c', 'import os, rotel; print(os.path.dirname(rotel.__file__))'], { cwd: directory })
+    return path.join(found.trim(), 'rotel-agent')
+  })
+}
+
+async function installed (name, binary, needs, install) {
+  const target = path.join(CACHE, name, binary)
+  if (fs.existsSync(target)) return target
+  fs.mkdirSync(path.dirname(target), { recursive: true })
+  const directory = fs.mkdtempSync(path.join(CACHE, `${name}-`))
+  console.log(`installing ${name}…`)
+  try {
+    fs.renameSync(await install(directory), target)
+    return target
+  } catch (error) {
+    throw new Error(`${name} could not be installed; it needs ${needs} and their registry. ${error.message}`)
+  } finally {
+    fs.rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+async function must (command, args, options) {
+  const { code, output } = await run(command, args, { ...options, deadlineMs: DEADLINE_MS })
+  if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${code}\n${output}`)
+  return output
+}
