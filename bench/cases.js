@@ -4,26 +4,103 @@
 //
 // name      what --cases takes
 // label     what tables say
-// setup     server/setups/<setup>.js
-// options   handed to the setup
-// env       of the server process; {sink} is the sink's URL for this case, {down} one that nobody listens on
-// against   the case that the difference is taken to, measured in the same round; none: 'bare'
-// spans     how many spans a request makes; { ratio } where it is a matter of chance
-// delivers  true: spans lost make the round invalid, they are not just counted
+// setup     the file that makes it, from bench/; options are handed to it
+// env       of the server process; {sink} is the sink's URL for this case, {base} the sink's own,
+//           {down} one that nobody listens on
+// against   the case that the difference is taken to, in the same round; none: 'bare'
+// also      a second one of that kind
+// spans     how many spans a request makes; { ratio } where it is a matter of chance, { least } where it is a rival's affair
+// delivers  true: spans that are lost make the round invalid, they are not just counted
+// down      true: the collector is not there
 // route     a name in routes.js; none: hello
 // headers   sent with each request
-// load      { connections, pipelining, rate } over the run's own
+// load      { connections, pipelining, rate } over the run's own; rate 'half' is half of what its baseline served
 // node      the Node major; none: the headline's
-// sets      which sets of cases it belongs to
+// needs     a folder of install.js
+// minNode   the lowest Node it runs on
+// sets      quick, headline (README), publish (docs), ci
 
 const HEADLINE_NODE = 24
-const LIGHT_TRACE = { setup: 'light-trace', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}' } }
 
-const cases = [
-  { name: 'bare', label: 'Fastify', setup: 'bare', spans: 0, sets: ['quick', 'headline'] },
-  { name: 'als-floor', label: '+ one AsyncLocalStorage', setup: 'als-floor', spans: 0, sets: ['quick', 'headline'] },
-  { name: 'request-context', label: '+ @fastify/request-context', setup: 'request-context', spans: 0, sets: ['headline'] },
-  { ...LIGHT_TRACE, name: 'lighttrace-100', label: 'light-trace, every request', spans: 1, delivers: true, sets: ['quick', 'headline'] }
+const lightTrace = { setup: 'server/setups/light-trace', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}' }, spans: 1, delivers: true, sets: ['publish'] }
+const lightTraceHeadline = { ...lightTrace, sets: ['headline', 'publish'] }
+const bare = { label: 'Fastify', setup: 'server/setups/bare', spans: 0, sets: ['publish'] }
+const floor = { label: '+ one AsyncLocalStorage', setup: 'server/setups/als-floor', spans: 0, sets: ['publish'] }
+const rival = {
+  needs: 'rivals',
+  env: {
+    OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}',
+    OTEL_METRICS_EXPORTER: 'none',
+    OTEL_LOGS_EXPORTER: 'none',
+    DD_TRACE_AGENT_URL: '{base}',
+    DD_TRACE_STARTUP_LOGS: 'false',
+    DD_INSTRUMENTATION_TELEMETRY_ENABLED: 'false',
+    DD_REMOTE_CONFIGURATION_ENABLED: 'false'
+  },
+  sets: ['headline', 'publish']
+}
+const publishedLoad = { connections: 100, pipelining: 10 } // of the benchmark that overhead.md A1 describes
+const traceparent = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
+
+const hello = [
+  { ...bare, name: 'bare', sets: ['quick', 'headline', 'publish', 'ci'] },
+  { ...floor, name: 'als-floor', sets: ['quick', 'headline', 'publish', 'ci'] },
+  { name: 'request-context', label: '+ @fastify/request-context', setup: 'server/setups/request-context', spans: 0, sets: ['headline', 'publish'] },
+  { ...lightTrace, name: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', also: 'als-floor', env: { OTEL_SDK_DISABLED: 'true' }, spans: 0, sets: ['headline', 'publish', 'ci'] },
+  { ...lightTrace, name: 'lighttrace-unsampled', label: 'light-trace, no request sampled', options: { plugin: { sampler: 'always_off' } }, spans: 0, sets: ['headline', 'publish', 'ci'] },
+  { ...lightTraceHeadline, name: 'lighttrace-1', label: 'light-trace, 1 % sampled', options: { plugin: { sampler: 0.01 } }, spans: { ratio: 0.01 } },
+  { ...lightTrace, name: 'lighttrace-100', label: 'light-trace, every request', sets: ['quick', 'headline', 'publish', 'ci'] },
+  { ...lightTraceHeadline, name: 'lighttrace-down', label: 'light-trace, collector down', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true },
+  // A buffer so large that it stays below half: at this rate the default one is half full within a second.
+  { ...lightTraceHeadline, name: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half', options: { plugin: { buffer: { maxBytes: 2 ** 30 } } }, env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true },
+  { ...lightTrace, name: 'lighttrace-slow', label: 'light-trace, collector answers after 200 ms', sinkDelayMs: 200, delivers: false },
+  { ...lightTrace, name: 'lighttrace-gzip', label: 'light-trace, gzip', env: { ...lightTrace.env, OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' } },
+  { ...lightTrace, name: 'lighttrace-processors', label: 'light-trace through spanProcessors', needs: 'rivals', options: { way: 'spanProcessors' }, delivers: false },
+  { ...lightTrace, name: 'lighttrace-provider', label: 'light-trace in SDK mode', needs: 'rivals', options: { way: 'tracerProvider' }, delivers: false },
+  { ...lightTrace, name: 'lighttrace-keep', label: 'light-trace, 1 % sampled, keep', options: { plugin: { sampler: 0.01, keep: { errors: true, slowerThanMs: 2000 } } }, spans: { ratio: 0.01 } },
+  { ...rival, name: 'sdk2-by-hand', label: 'SDK 2.x by hand', setup: 'server/setups/sdk2-by-hand', spans: 1 },
+  { ...rival, name: 'sdk3-by-hand', label: 'SDK 3.x by hand', setup: 'sdk3/setup', needs: 'sdk3', minNode: 22, spans: 1 },
+  { ...rival, name: 'fastify-otel', label: '@fastify/otel', setup: 'server/setups/fastify-otel', spans: { least: 1 } },
+  { ...rival, name: 'nodesdk-http', label: 'NodeSDK: http + @fastify/otel', setup: 'server/setups/node-sdk', spans: { least: 2 } },
+  { ...rival, name: 'nodesdk-auto', label: 'NodeSDK: auto-instrumentations + @fastify/otel', setup: 'server/setups/node-sdk', options: { auto: true }, spans: { least: 2 } },
+  { ...rival, name: 'dd-trace', label: 'dd-trace', setup: 'server/setups/dd-trace', minNode: 22, spans: 1 }
 ]
+
+const withBaselineOfTheirOwn = [
+  { ...bare, name: 'bare-traceparent', against: 'bare-traceparent', label: 'Fastify, with a traceparent', headers: traceparent },
+  { ...lightTrace, name: 'lighttrace-traceparent', label: 'light-trace, with a traceparent', against: 'bare-traceparent', headers: traceparent },
+  { ...bare, name: 'bare-logs', against: 'bare-logs', label: 'Fastify, logger on', options: { logger: true } },
+  { ...lightTrace, name: 'lighttrace-logs', label: 'light-trace, logger on', against: 'bare-logs', options: { logger: true } },
+  { ...bare, name: 'bare-outbound', against: 'bare-outbound', label: 'Fastify, one outbound call', route: 'outbound' },
+  { ...lightTrace, name: 'lighttrace-outbound', label: 'light-trace, one outbound call', against: 'bare-outbound', route: 'outbound', spans: 2 },
+  { ...bare, name: 'bare-attributes', against: 'bare-attributes', label: 'Fastify', route: 'attributes' },
+  { ...lightTrace, name: 'lighttrace-attributes', label: 'light-trace, twenty attributes and a child span', against: 'bare-attributes', route: 'attributes', spans: 2 }
+]
+
+const routes = ['json', 'post', 'params20'].flatMap((route) => [
+  { ...bare, name: `bare-${route}`, against: `bare-${route}`, label: `Fastify, ${route}`, route },
+  { ...lightTrace, name: `lighttrace-${route}`, label: `light-trace, ${route}`, against: `bare-${route}`, route }
+])
+
+const pipelined = [
+  { ...bare, name: 'bare-p10' },
+  { ...floor, name: 'als-floor-p10' },
+  { ...lightTrace, name: 'lighttrace-p10', label: 'light-trace, every request' },
+  { ...hello.find(({ name }) => name === 'fastify-otel'), name: 'fastify-otel-p10', sets: ['publish'] },
+  { ...hello.find(({ name }) => name === 'nodesdk-auto'), name: 'nodesdk-auto-p10', sets: ['publish'] }
+].map((testCase) => ({ ...testCase, against: 'bare-p10', load: publishedLoad }))
+
+const fixedRate = [
+  { ...bare, name: 'bare-rate' },
+  { ...lightTrace, name: 'lighttrace-rate', label: 'light-trace, every request' }
+].map((testCase) => ({ ...testCase, against: 'bare-rate', load: { rate: 'half' } }))
+
+const otherNodes = [20, 22, 26].flatMap((node) => [
+  { ...bare, name: `bare@${node}` },
+  { ...floor, name: `als-floor@${node}` },
+  { ...lightTrace, name: `lighttrace-100@${node}`, label: 'light-trace, every request' }
+].map((testCase) => ({ ...testCase, against: `bare@${node}`, node })))
+
+const cases = [...hello, ...withBaselineOfTheirOwn, ...routes, ...pipelined, ...fixedRate, ...otherNodes]
 
 module.exports = { cases, HEADLINE_NODE }

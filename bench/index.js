@@ -8,6 +8,7 @@ const { cases, HEADLINE_NODE } = require('./cases')
 const { parseOptions, usage } = require('./options')
 const { describePinning } = require('./run/pinning')
 const run = require('./run/run')
+const installMissing = require('./install')
 const summarise = require('./report/summary')
 const consoleTable = require('./report/console-table')
 
@@ -22,6 +23,7 @@ async function main () {
   if (options.list) return console.log(cases.map(({ name, label }) => `${name.padEnd(28)} ${label}`).join('\n'))
 
   const chosen = choose(options)
+  installMissing(new Set(chosen.map(({ needs }) => needs).filter(Boolean)))
   console.error(`${chosen.length} cases, ${options.profile.rounds} rounds of ${options.profile.seconds} s, ${describePinning()}`)
   const measured = await run(chosen, { ...options, headlineNode: HEADLINE_NODE, progress })
   const rows = summarise(measured)
@@ -51,13 +53,16 @@ function named (names) {
 
 function withBaselines (wanted) {
   const needed = new Set()
-  for (const { against = 'bare' } of wanted) needed.add(cases.find(({ name }) => name === against))
+  for (const { against = 'bare', also } of wanted) {
+    needed.add(cases.find(({ name }) => name === against))
+    if (also) needed.add(cases.find(({ name }) => name === also))
+  }
   for (const testCase of wanted) needed.add(testCase)
   return [...needed]
 }
 
 function whyNot ({ setup }) {
-  if (setup === 'light-trace' && !fs.existsSync(path.join(process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '..'), 'index.js'))) return 'there is no index.js yet'
+  if (setup.endsWith('/light-trace') && !fs.existsSync(path.join(process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '..'), 'index.js'))) return 'there is no index.js yet'
   return undefined
 }
 

@@ -27,6 +27,9 @@ function consoleTable (rows) {
   const cells = [COLUMNS.map(([title]) => title), ...rows.map((row) => COLUMNS.map(([, cell]) => String(cell(row))))]
   const widths = COLUMNS.map((_, column) => Math.max(...cells.map((line) => line[column].length)))
   const lines = cells.map((line) => line.map((cell, column) => column === 0 ? cell.padEnd(widths[0]) : cell.padStart(widths[column])).join('  '))
+  for (const { name, also, overAlsoMicros } of rows) {
+    if (also) lines.push(`${name} over ${also}: ${withSpread(overAlsoMicros, 2)} µs`)
+  }
   for (const { name, faults } of rows) {
     if (faults.length > 0) lines.push('', `INVALID ${name}:`, ...faults.slice(0, 8).map((sentence) => `  ${sentence}`))
   }

@@ -10,24 +10,27 @@ module.exports = summarise
 // measured: what run() gives → [{ name, label, against, node, versions, figures, over, relativeRps, spans, faults }]
 function summarise (measured) {
   const byName = new Map(measured.map((entry) => [entry.testCase.name, entry]))
-  return measured.map((entry) => summariseCase(entry, byName.get(baselineOf(entry.testCase))))
+  return measured.map((entry) => summariseCase(entry, byName.get(baselineOf(entry.testCase)), byName.get(entry.testCase.also)))
 }
 
 function baselineOf ({ name, against = 'bare' }) {
   return name === against ? undefined : against
 }
 
-function summariseCase ({ testCase, node, versions, rounds }, baseline) {
+function summariseCase ({ testCase, node, versions, rounds, rate }, baseline, second) {
   const of = (pick) => spread(rounds.map(pick))
-  const overOf = (combine) => baseline ? spread(rounds.map((round, i) => combine(round, baseline.rounds[i]))) : null
+  const overOf = (combine, base = baseline) => base ? spread(rounds.map((round, i) => combine(round, base.rounds[i]))) : null
   return {
     name: testCase.name,
     label: testCase.label,
     against: baseline?.testCase.name ?? null,
     node,
     versions,
+    rate,
     cpuMicrosPerRequest: of((round) => round.cpuMicrosPerRequest),
-    overMicros: overOf((round, base) => round.cpuMicrosPerRequest - base.cpuMicrosPerRequest),
+    overMicros: overOf(cpuDifference),
+    also: second?.testCase.name ?? null,
+    overAlsoMicros: second ? overOf(cpuDifference, second) : null,
     requestsPerSecond: of((round) => round.requestsPerSecond),
     relativeRps: overOf((round, base) => round.requestsPerSecond / base.requestsPerSecond),
     relativeP99: overOf((round, base) => round.latencyMs.p99 / base.latencyMs.p99),
@@ -45,11 +48,15 @@ function summariseCase ({ testCase, node, versions, rounds }, baseline) {
   }
 }
 
+function cpuDifference (round, base) {
+  return round.cpuMicrosPerRequest - base.cpuMicrosPerRequest
+}
+
 function sumSpans (rounds) {
   return {
     created: sum(rounds, ({ spans }) => spans.created ?? 0),
     delivered: sum(rounds, ({ spans }) => spans.exported ?? spans.delivered ?? 0),
-    dropped: sum(rounds, ({ spans }) => spans.dropped ?? 0),
+    dropped: sum(rounds, ({ spans }) => (spans.dropped ?? 0) + (spans.droppedLater ?? 0)),
     waiting: sum(rounds, ({ spans }) => spans.waiting ?? 0),
     received: sum(rounds, ({ spans }) => spans.received),
     checked: sum(rounds, ({ spans }) => spans.checked)

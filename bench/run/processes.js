@@ -6,7 +6,6 @@
 const path = require('node:path')
 const { once } = require('node:events')
 const { spawnPinned } = require('./pinning')
-const { ask } = require('./ipc')
 
 const READY_WITHIN_MS = 60_000
 const canFreeze = process.platform !== 'win32'
@@ -64,5 +63,3 @@ async function stop (child) {
 function stopAll () {
   return Promise.all([...started].map(stop))
 }
-
-module.exports.ask = ask

@@ -9,27 +9,26 @@ const { routes, expectedAnswers } = require('../routes')
 const findFaults = require('./find-faults')
 
 const FLUSH_MS = 20_000
-const FLUSH_DOWN_MS = 50
 const SETTLE_MS = 3000
 
-module.exports = { measure, load }
+module.exports = { measure, load, FLUSH_MS }
 
 // → the round's figures; `faults` is empty for a valid one
-async function measure ({ testCase, server, loader, sink }, profile) {
+async function measure ({ testCase, server, loader, sink, rate }, profile) {
   thaw(server)
   try {
     await probe(testCase, server)
-    await flushEarlier(testCase, server)
+    await flushEarlier(server)
     await ask(sink, 'expect', { delayMs: testCase.sinkDelayMs })
     const before = await ask(server, 'begin')
-    const sent = await load({ testCase, server, loader }, profile)
-    const after = await ask(server, 'end', { flushMs: flushMs(testCase) })
+    const sent = await load({ testCase, server, loader }, profile, rate)
+    const after = await ask(server, 'end', { flushMs: FLUSH_MS })
     const received = await settled(sink, created(before, after) - notDelivered(before, after))
     const check = await ask(sink, 'check', expectation(testCase))
     const counts = difference(before.counts, after.flushed.counts)
     return {
       ...figures(before, after, sent),
-      spans: { ...counts, received: received.spans, receivedBytes: received.bytes, checked: check.checked },
+      spans: { ...counts, received: received.spans, receivedBytes: received.bytes, checked: check.checked, attributes: check.attributes },
       faults: findFaults({ testCase, sent, counts, received, check })
     }
   } finally {
@@ -37,9 +36,11 @@ async function measure ({ testCase, server, loader, sink }, profile) {
   }
 }
 
-function load ({ testCase, server, loader }, profile) {
+// rate: over the profile's own, 0 for none
+function load ({ testCase, server, loader }, profile, rate = profile.rate) {
   const { requests } = routes[testCase.route ?? 'hello']
-  const { connections, pipelining, rate, seconds } = { ...profile, ...testCase.load }
+  const { connections, pipelining } = { ...profile, ...testCase.load }
+  const { seconds } = profile
   return ask(loader, 'run', {
     url: `http://127.0.0.1:${server.ready.port}`,
     requests,
@@ -62,13 +63,9 @@ async function probe (testCase, server) {
 }
 
 // The probe's own spans, and what an earlier round left, are not this round's.
-async function flushEarlier (testCase, server) {
+async function flushEarlier (server) {
   await ask(server, 'begin')
-  await ask(server, 'end', { flushMs: flushMs(testCase) })
-}
-
-function flushMs (testCase) {
-  return testCase.down ? FLUSH_DOWN_MS : FLUSH_MS
+  await ask(server, 'end', { flushMs: FLUSH_MS })
 }
 
 function expectation (testCase) {

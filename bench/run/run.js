@@ -1,53 +1,77 @@
 'use strict'
 
-// A run: start everything, warm every server up, then rounds over all cases in an order that rotates,
-// so that a machine that gets slower or faster meanwhile does it to all of them alike.
+// A run: blocks of cases that share a baseline, one block after the other. Within one, every server
+// is started and warmed up; then come rounds over all of them in an order that rotates, so that a
+// machine that gets slower or faster meanwhile does it to all alike.
 
 const net = require('node:net')
 const { once } = require('node:events')
 const { ask } = require('./ipc')
-const { startTool, startServer, freeze, stopAll } = require('./processes')
+const { startTool, startServer, freeze, stop, stopAll } = require('./processes')
 const { pinBench } = require('./pinning')
-const { measure, load } = require('./round')
+const { measure, load, FLUSH_MS } = require('./round')
 const nodeOfMajor = require('./nodes')
 
 module.exports = run
 
 // cases: entries of cases.js. node: a binary for all servers, over each case's own. progress: (sentence) => void
-// → [{ testCase, node, versions, rounds: [figures] }]
+// → [{ testCase, node, versions, rate, rounds: [figures] }]
 async function run (cases, { profile, node, headlineNode, progress, env = {} }) {
   pinBench()
   const tools = nodeOfMajor(headlineNode)
   const [loader, sink] = await Promise.all([startTool('load', tools), startTool('sink', tools)])
-  const down = await unusedPort()
+  const context = { profile, progress, loader, sink, down: await unusedPort(), env, nodeFor: (testCase) => node ?? nodeOfMajor(testCase.node ?? headlineNode) }
   try {
-    const benches = []
-    for (const testCase of cases) {
-      progress(`starting ${testCase.name}`)
-      const binary = node ?? nodeOfMajor(testCase.node ?? headlineNode)
-      const server = await startServer(testCase, { node: binary, env: { ...process.env, ...env, ...serverEnv(testCase, sink, down) } })
-      benches.push({ testCase, server, loader, sink, node: server.ready.node, versions: server.ready.versions, rounds: [] })
-      progress(`warming ${testCase.name} up`)
-      await load({ testCase, server, loader }, { ...profile, seconds: profile.warmup, rate: 0 })
-      await ask(server, 'begin')
-      await ask(server, 'end', { flushMs: testCase.down ? 50 : 20_000 })
-      freeze(server)
-    }
-    for (let round = 0; round < profile.rounds; round++) {
-      for (const bench of rotated(benches, round)) {
-        progress(`round ${round + 1} of ${profile.rounds}: ${bench.testCase.name}`)
-        bench.rounds[round] = await measure(bench, profile)
-      }
-    }
-    return benches.map(({ testCase, node, versions, rounds }) => ({ testCase, node, versions, rounds }))
+    const measured = []
+    for (const block of blocksOf(cases)) measured.push(...await runBlock(block, context))
+    return measured
   } finally {
     await stopAll()
   }
 }
 
+function blocksOf (cases) {
+  const blocks = new Map()
+  for (const testCase of cases) {
+    const { against = 'bare' } = testCase
+    if (!blocks.has(against)) blocks.set(against, [])
+    blocks.get(against).push(testCase)
+  }
+  return blocks.values()
+}
+
+async function runBlock (block, context) {
+  const { profile, progress } = context
+  const benches = []
+  for (const testCase of block) {
+    progress(`warming ${testCase.name} up`)
+    benches.push(await warmUp(testCase, context, benches[0]))
+  }
+  for (let round = 0; round < profile.rounds; round++) {
+    for (const bench of rotated(benches, round)) {
+      progress(`round ${round + 1} of ${profile.rounds}: ${bench.testCase.name}`)
+      bench.rounds[round] = await measure(bench, profile)
+    }
+  }
+  for (const { server } of benches) await stop(server)
+  return benches.map(({ testCase, server, rate, rounds }) => ({ testCase, node: server.ready.node, versions: server.ready.versions, rate, rounds }))
+}
+
+async function warmUp (testCase, { profile, loader, sink, down, env, nodeFor }, baseline) {
+  const server = await startServer(testCase, { node: nodeFor(testCase), env: { ...process.env, ...env, ...serverEnv(testCase, sink, down) } })
+  const bench = { testCase, server, loader, sink, rounds: [] }
+  const { requests, seconds } = await load(bench, { ...profile, seconds: profile.warmup }, 0)
+  bench.capacity = requests / seconds
+  if (testCase.load?.rate === 'half') bench.rate = Math.round((baseline ?? bench).capacity / 2)
+  await ask(server, 'begin')
+  await ask(server, 'end', { flushMs: FLUSH_MS })
+  freeze(server)
+  return bench
+}
+
 function serverEnv (testCase, sink, down) {
   const base = `http://127.0.0.1:${sink.ready.port}`
-  const env = { LIGHT_TRACE_BENCH: JSON.stringify({ setup: testCase.setup, options: testCase.options, upstream: `${base}/upstream` }) }
+  const env = { LIGHT_TRACE_BENCH: JSON.stringify({ setup: testCase.setup, options: testCase.options, down: testCase.down, upstream: `${base}/upstream` }) }
   for (const [name, value] of Object.entries(testCase.env ?? {})) {
     env[name] = value.replace('{sink}', `${base}/${testCase.name}`).replace('{down}', `http://127.0.0.1:${down}`).replace('{base}', base)
   }

@@ -3,13 +3,15 @@
 // The process under measurement: one per case, alive across all rounds. What is measured is loaded
 // before Fastify, as its users load it; then the routes; then it waits to be asked.
 //
-// LIGHT_TRACE_BENCH holds { setup, options, upstream } as JSON.
+// Nothing here may load node:http before the setup does: some of them patch it.
+//
+// LIGHT_TRACE_BENCH holds { setup, options, upstream, down } as JSON.
 
 const { monitorEventLoopDelay } = require('node:perf_hooks')
 const { answer } = require('../run/ipc')
-const addRoutes = require('./app')
 
 const LOOK_EVERY_MS = 10
+const FLUSH_DOWN_MS = 50 // there is nobody to wait for
 const config = JSON.parse(process.env.LIGHT_TRACE_BENCH)
 
 main().catch((error) => {
@@ -18,10 +20,10 @@ main().catch((error) => {
 })
 
 async function main () {
-  const setup = await require(`./setups/${config.setup}`)(config.options ?? {})
+  const setup = await require(`../${config.setup}`)(config.options ?? {})
   const app = require('fastify')(setup.fastify)
   if (setup.register) await setup.register(app)
-  addRoutes(app, { upstream: config.upstream, manyAttributes: setup.manyAttributes })
+  require('./app')(app, { upstream: config.upstream, manyAttributes: setup.manyAttributes })
   await app.listen({ host: '127.0.0.1', port: 0 })
   if (setup.prove) await setup.prove(app)
 
@@ -38,7 +40,7 @@ async function main () {
     async end ({ flushMs }) {
       const loadEnd = { ...figures(), eventLoopDelayP99Ms: Math.max(0, delay.percentile(99) / 1e6 - LOOK_EVERY_MS) }
       delay.disable()
-      if (setup.flush) await setup.flush(app, flushMs)
+      if (setup.flush) await setup.flush(app, config.down ? FLUSH_DOWN_MS : flushMs)
       return { loadEnd, flushed: figures() }
     },
     async close () {

@@ -11,11 +11,13 @@ const SERVER = 2
 
 module.exports = { checkOtlp, checkDatadog }
 
-// expected: { route: string | { source }, status } → { checked, faults: [sentence] }
+// expected: { route: string | { source }, status } → { checked, attributes, faults: [sentence] }
+// attributes: the keys of the last SERVER span, so that a result shows who recorded what.
 function checkOtlp (samples, expected) {
   const ids = new Set()
   const faults = new Set()
   let checked = 0
+  let attributes
   for (const { body } of samples) {
     const spans = decodeOtlp(body)
     if (spans.length !== countSpans(body)) faults.add('the decoder and the counter disagree on how many spans a body holds')
@@ -23,11 +25,13 @@ function checkOtlp (samples, expected) {
       checked++
       ids.add(Buffer.from(span.spanId).toString('hex'))
       if (span.spanId.length !== 8 || span.traceId.length !== 16) faults.add('an id of a wrong length')
-      if (span.kind === SERVER) checkServerSpan(span, expected, faults)
+      if (span.kind !== SERVER) continue
+      checkServerSpan(span, expected, faults)
+      attributes = span.attributes.map(({ key }) => key)
     }
   }
   if (ids.size !== checked) faults.add(`${checked - ids.size} of ${checked} span ids came twice`)
-  return { checked, faults: [...faults] }
+  return { checked, attributes, faults: [...faults] }
 }
 
 function decodeOtlp (body) {

@@ -8,13 +8,16 @@ const path = require('node:path')
 // bench:compare measures another commit's light-trace with this commit's bench.
 const root = process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..')
 
-module.exports = ({ logger, plugin = {} }) => {
+// way: 'spanProcessors' or 'tracerProvider', with the stock SDK's pipeline behind it.
+module.exports = ({ logger, way, plugin = {} }) => {
   const lightTrace = require(root)
+  const stock = way ? stockPipeline() : null
+  const options = way ? { ...plugin, [way]: way === 'spanProcessors' ? [stock.processor] : stock.provider } : plugin
   return {
     fastify: logger ? { logger: { level: 'info', file: '/dev/null' } } : {},
     versions: { 'light-trace': require(path.join(root, 'package.json')).version },
     async register (app) {
-      await app.register(lightTrace, plugin)
+      await app.register(lightTrace, options)
     },
     manyAttributes (request) {
       const span = request.trace.span
@@ -26,9 +29,23 @@ module.exports = ({ logger, plugin = {} }) => {
     },
     async flush (app, timeoutMs) {
       await app.lightTrace.flush({ timeoutMs })
+      if (stock) await stock.flush()
     },
-    counts: (app) => countsOf(app.lightTrace.stats())
+    counts: (app) => ({ ...countsOf(app.lightTrace.stats()), ...(stock && exportedBy(stock)) })
   }
+}
+
+function stockPipeline () {
+  const { pipeline, provider } = require('../sdk2')
+  const stock = pipeline()
+  stock.provider = provider(stock.processor)
+  return stock
+}
+
+// light-trace hands these over: what was sent and lost is by the stock pipeline's count.
+function exportedBy (stock) {
+  const { delivered, dropped } = stock.counts()
+  return { exported: delivered, droppedLater: dropped }
 }
 
 const textKeys = Array.from({ length: 10 }, (_, i) => `app.attribute.text.${i}`)

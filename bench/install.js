@@ -1,0 +1,39 @@
+'use strict'
+
+// npm run bench:install, and before any run that needs it: the rivals, each folder with its own
+// node_modules so that two majors of one package do not meet.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { execFileSync } = require('node:child_process')
+
+const FOLDERS = { rivals: __dirname, sdk3: path.join(__dirname, 'sdk3'), field: path.join(__dirname, 'field') }
+
+module.exports = installMissing
+
+if (require.main === module) installMissing(Object.keys(FOLDERS))
+
+// names: of FOLDERS. Installs where what is there is not what package.json asks for.
+function installMissing (names) {
+  for (const name of names) {
+    const folder = FOLDERS[name]
+    if (!isInstalled(folder)) install(folder)
+  }
+}
+
+function isInstalled (folder) {
+  const wanted = readJson(path.join(folder, 'package.json'))
+  return Object.entries({ ...wanted.dependencies, ...wanted.devDependencies }).every(([name, version]) => {
+    const file = path.join(folder, 'node_modules', name, 'package.json')
+    return fs.existsSync(file) && readJson(file).version === version
+  })
+}
+
+function install (folder) {
+  process.stderr.write(`installing ${path.relative(process.cwd(), folder)}\n`)
+  execFileSync('npm', ['install', '--no-audit', '--no-fund', '--no-package-lock', '--loglevel', 'error'], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'], shell: process.platform === 'win32' })
+}
+
+function readJson (file) {
+  return JSON.parse(fs.readFileSync(file, 'utf8'))
+}
