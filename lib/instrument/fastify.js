@@ -77,6 +77,7 @@ function fastifyHooks (app, tracer) {
       response[kSpan] = span
       response.on('close', onClose)
       if (watchPipelined !== null) watchPipelined(raw.socket, response, onClose)
+      if (tracer.pipeline.sink.started !== undefined) tracer.pipeline.started(span, context)
     } else {
       response[kSpan] = NO_SPAN
     }

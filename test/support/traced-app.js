@@ -1,0 +1,35 @@
+'use strict'
+
+// An app that is traced into an in-memory collector and listens on a free loopback port, as most tests want it.
+
+const Fastify = require('fastify')
+const lightTrace = require('../..')
+const { createCollector } = require('../../lib/testing')
+
+/**
+ * @param {object} t a tap test: the app is closed at its end
+ * @param {object} [options]
+ * @param {(app: FastifyInstance) => void | Promise<void>} [options.before] what is registered before light-trace
+ * @param {(app: FastifyInstance) => void | Promise<void>} [options.routes] what is registered after it
+ * @param {object} [options.trace] light-trace's options
+ * @param {object} [options.fastify] Fastify's
+ * @param {object | false} [options.listen] false: for inject() alone
+ * @returns {Promise<{ app, collector, origin: string, port: number }>}
+ */
+async function tracedApp (t, { before, routes, trace = {}, fastify = {}, listen = {} } = {}) {
+  const collector = createCollector()
+  const app = Fastify({ forceCloseConnections: true, ...fastify })
+  t.teardown(() => app.close())
+  await before?.(app)
+  await app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, ...trace })
+  await routes?.(app)
+  if (listen === false) {
+    await app.ready()
+    return { app, collector, origin: '', port: 0 }
+  }
+  const origin = await app.listen({ port: 0, host: '127.0.0.1', ...listen })
+  const address = app.server.address()
+  return { app, collector, origin, port: typeof address === 'object' && address !== null ? address.port : 0 }
+}
+
+module.exports = { tracedApp }

@@ -1,0 +1,126 @@
+'use strict'
+
+const { promisify } = require('node:util')
+const execFile = promisify(require('node:child_process').execFile)
+const { join } = require('node:path')
+const { test } = require('tap')
+const { tracedApp } = require('./support/traced-app')
+const { createCollector } = require('../lib/testing')
+const { ConsoleSink } = require('../lib/export/console')
+
+test('the collector shows a request as a tree in start order', async (t) => {
+  const { app, collector } = await tracedApp(t, { routes: familyRoutes, listen: false })
+  await app.inject('/family/1')
+  t.equal(await collector.tree(), [
+    'SERVER GET /family/:id ERROR error.type=500',
+    '  INTERNAL older',
+    '    INTERNAL grandchild',
+    '  INTERNAL younger ERROR error.type=TypeError'
+  ].join('\n'))
+})
+
+test('spans are plain objects in start order', async (t) => {
+  const { collector, origin } = await tracedApp(t, { routes: familyRoutes, trace: { serviceName: 'shop' } })
+  await fetch(`${origin}/family/1?q=2`)
+  const spans = await collector.spans()
+  t.same(spans.map(({ name }) => name), ['GET /family/:id', 'older', 'grandchild', 'younger'])
+  const [server, older, grandchild, younger] = spans
+  t.match(server, {
+    kind: 'SERVER',
+    traceId: /^[0-9a-f]{32}$/,
+    spanId: /^[0-9a-f]{16}$/,
+    parentSpanId: undefined,
+    attributes: { 'http.route': '/family/:id', 'url.query': 'q=2', 'http.response.status_code': 500 },
+    status: { code: 'ERROR', message: '' },
+    resource: { 'service.name': 'shop' },
+    scope: { name: 'light-trace', version: require('../package.json').version }
+  })
+  t.equal(older.parentSpanId, server.spanId)
+  t.equal(grandchild.parentSpanId, older.spanId)
+  t.match(younger.events, [{ name: 'exception', attributes: { 'exception.type': 'TypeError', 'exception.message': 'no' } }])
+  t.ok(server.duration > 0)
+  t.ok(Math.abs(server.endTime - server.startTime - server.duration) < 0.01)
+  t.same(JSON.parse(JSON.stringify(server.attributes)), server.attributes)
+})
+
+test('the collector waits for spans that run, and draws those that do not end', async (t) => {
+  const collector = createCollector({ timeoutMs: 20 })
+  let finish
+  const started = new Promise((resolve) => { finish = resolve })
+  const { app } = await tracedApp(t, {
+    trace: { spanProcessors: [collector] },
+    routes: (app) => app.get('/held', (request, reply) => { finish(reply) }),
+    listen: false
+  })
+  const answer = app.inject('/held')
+  const reply = await started
+  t.same(await collector.spans(), [])
+  t.equal(await collector.tree(), 'SERVER GET /held (running)')
+  const tree = collector.tree()
+  reply.send('now')
+  t.equal(await tree, 'SERVER GET /held')
+  await answer
+})
+
+test('reset forgets', async (t) => {
+  const { app, collector } = await tracedApp(t, { routes: familyRoutes, listen: false })
+  await app.inject('/family/1')
+  collector.reset()
+  t.same(await collector.spans(), [])
+  t.equal(await collector.tree(), '')
+  await app.inject('/plain')
+  t.equal(await collector.tree(), 'SERVER GET /plain')
+})
+
+test('exporter: console writes to standard output', async (t) => {
+  const program = `
+    const app = require('fastify')()
+    app.register(require('./'), { exporter: 'console', registerGlobals: false })
+    app.get('/hello', async (request) => request.trace.withSpan('greet', () => 'hello'))
+    app.inject('/hello').then(() => app.close())`
+  const { stdout } = await execFile(process.execPath, ['-e', program], { cwd: join(__dirname, '..') })
+  t.match(stdout, /^SERVER GET \/hello [\d.]+ ms trace_id=[0-9a-f]{32}\n {2}INTERNAL greet [\d.]+ ms\n$/)
+})
+
+test('the console gets the tree of a request when it has ended, and what ends later', async (t) => {
+  const written = []
+  let later
+  const app = await consoleApp(t, written, async (app) => {
+    await familyRoutes(app)
+    app.get('/later', (request, reply) => {
+      later = app.lightTrace.tracer.startSpan('late', {}, request.trace)
+      reply.send('ok')
+    })
+  })
+  await app.inject('/family/1')
+  await app.inject('/later')
+  await app.inject('/plain')
+  later.end()
+  t.match(written.map((text) => text.replace(/\d+\.\d+ ms/g, '# ms').replace(/trace_id=[0-9a-f]{32}/, 'trace_id=…')), [
+    'SERVER GET /family/:id ERROR error.type=500 # ms trace_id=…\n' +
+    '  INTERNAL older # ms\n' +
+    '    INTERNAL grandchild # ms\n' +
+    '  INTERNAL younger ERROR error.type=TypeError # ms\n',
+    'SERVER GET /later # ms trace_id=…\n',
+    'SERVER GET /plain # ms trace_id=…\n',
+    'INTERNAL late # ms\n'
+  ])
+})
+
+async function familyRoutes (app) {
+  app.get('/plain', async () => 'ok')
+  app.get('/family/:id', async (request, reply) => {
+    await request.trace.withSpan('older', () => request.trace.withSpan('grandchild', async () => {}))
+    await request.trace.withSpan('younger', async () => { throw new TypeError('no') }).catch(() => {})
+    reply.code(500)
+    return 'broken'
+  })
+}
+
+// The sink as a processor gets the same spans, and the test what it writes.
+async function consoleApp (t, written, routes) {
+  const sink = new ConsoleSink({ handedOver: 0 }, (text) => written.push(text))
+  const processor = { onStart: (span) => sink.started(span), onEnd: (span) => sink.accept(span) }
+  const { app } = await tracedApp(t, { routes, trace: { spanProcessors: [processor] }, listen: false })
+  return app
+}
