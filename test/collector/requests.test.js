@@ -1,0 +1,203 @@
+'use strict'
+
+// Real requests to a light-trace app, over real sockets, into collectors that we did not write, and read back from
+// them field by field. Fields that differ from run to run (ids, ports, times) are compared with what the client or
+// the handler saw of them.
+
+const { test } = require('tap')
+const http = require('node:http')
+const { once } = require('node:events')
+const { hostname } = require('node:os')
+const { randomBytes } = require('node:crypto')
+const Fastify = require('fastify')
+const lightTrace = require('../..')
+const { version } = require('../../package.json')
+const { collectors } = require('../support/collectors')
+
+const CALLER = 'b7ad6b7169203331'
+const LONG = 'grüße 🚀 '.repeat(1000)
+const CLOCKS_DIFFER_NS = 1_000_000_000n // our anchored clock against Date.now(): only another epoch or unit is an error
+
+for (const collector of collectors) {
+  for (const compression of ['none', 'gzip']) {
+    const into = `into ${collector.name}, compression ${compression}`
+
+    test(`a request with a caller, a child span, attributes and an event gets ${into}`, async (t) => {
+      const { app, get, spansOf } = await tracedApp(t, collector, compression)
+      const seen = {}
+      app.get('/users/:id', async (request) => {
+        request.trace.span.setAttributes({ 'user.id': request.params.id, long: LONG, int: -3, double: 0.25, yes: true, list: ['a', 'b'] })
+        request.trace.span.addEvent('cache.miss', { key: 'k', tries: 2 })
+        seen.spanId = request.trace.spanId
+        return request.trace.withSpan('load user', { attributes: { rows: 1 } }, async (span) => {
+          seen.childId = span.spanContext().spanId
+          return { id: request.params.id }
+        })
+      })
+      const traceId = randomBytes(16).toString('hex')
+      const answer = await get('/users/7?tab=1&sig=secret', { traceparent: `00-${traceId}-${CALLER}-01`, tracestate: 'vendor=1' })
+      t.equal(answer.statusCode, 200)
+
+      const [server, child, ...others] = await spansOf(traceId, 2)
+      t.same(others, [])
+      isWhole(t, server, {
+        traceId,
+        traceState: 'vendor=1',
+        flags: 0x301, // sampled by the caller; whether the parent is remote is known, and it is
+        spanId: seen.spanId,
+        parentSpanId: CALLER,
+        name: 'GET /users/:id',
+        attributes: {
+          ...requestAttributes(answer, '/users/7', 200),
+          'http.route': '/users/:id',
+          'url.query': 'tab=1&sig=REDACTED',
+          'user.id': '7',
+          long: LONG,
+          int: -3,
+          double: 0.25,
+          yes: true,
+          list: ['a', 'b']
+        },
+        events: [{ name: 'cache.miss', attributes: { key: 'k', tries: 2 } }]
+      })
+      isWhole(t, child, {
+        traceId,
+        traceState: 'vendor=1',
+        flags: 0x101, // the parent is known not to be remote
+        spanId: seen.childId,
+        parentSpanId: seen.spanId,
+        name: 'load user',
+        kind: 'INTERNAL',
+        attributes: { rows: 1 }
+      })
+      t.ok(server.start <= child.start && child.end <= server.end, 'the child lies within its parent')
+    })
+
+    test(`a request that fails gets ${into}`, async (t) => {
+      const { app, get, spansOf } = await tracedApp(t, collector, compression)
+      const seen = {}
+      const error = new TypeError('no stock')
+      app.get('/boom', async (request) => {
+        Object.assign(seen, { traceId: request.trace.traceId, spanId: request.trace.spanId })
+        throw error
+      })
+      const answer = await get('/boom')
+      t.equal(answer.statusCode, 500)
+
+      const [server] = await spansOf(seen.traceId, 1)
+      isWhole(t, server, {
+        ...seen,
+        flags: 0x103, // sampled, a random trace id of ours
+        name: 'GET /boom',
+        attributes: { ...requestAttributes(answer, '/boom', 500), 'http.route': '/boom', 'error.type': 'TypeError' },
+        events: [{ name: 'exception', attributes: { 'exception.type': 'TypeError', 'exception.message': 'no stock', 'exception.stacktrace': error.stack } }],
+        status: { code: 'ERROR', message: '' }
+      })
+    })
+
+    test(`500 requests, pushed through one connection each once, get ${into}`, async (t) => {
+      const { app, get, spansOf } = await tracedApp(t, collector, compression)
+      const ids = []
+      app.get('/:n', async (request) => {
+        ids.push(request.trace.spanId)
+        request.trace.span.setAttribute('n', Number(request.params.n))
+        return ''
+      })
+      const traceparent = `00-${randomBytes(16).toString('hex')}-${CALLER}-01`
+      for (let n = 0; n < 500; n++) await get(`/${n}`, { traceparent })
+
+      const spans = await spansOf(traceparent.slice(3, 35), 500)
+      t.equal(spans.length, 500)
+      t.same(new Set(spans.map((span) => span.spanId)), new Set(ids))
+      t.same(spans.map((span) => span.attributes.n).sort((a, b) => a - b), Array.from(ids, (id, n) => n))
+      t.match(app.lightTrace.stats().spans, { started: 500, ended: 500, accepted: 500, delivered: 500, rejected: 0, queued: 0, inFlight: 0 })
+    })
+  }
+}
+
+async function tracedApp (t, collector, compression) {
+  const app = Fastify()
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => {
+    agent.destroy()
+    return app.close()
+  })
+  await app.register(lightTrace, {
+    serviceName: 'shop',
+    resource: { 'deployment.environment.name': 'test' },
+    exporter: { url: collector.tracesUrl, compression }
+  })
+  return {
+    app,
+    async get (path, headers) {
+      if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' })
+      const request = http.get({ port: app.server.address().port, host: '127.0.0.1', path, headers: { 'user-agent': 'test/1', ...headers }, agent })
+      const [response] = await once(request, 'response')
+      const { localPort, remotePort } = response.socket
+      response.resume()
+      await once(response, 'end')
+      return { statusCode: response.statusCode, localPort, remotePort }
+    },
+    /** What the collector has, with a way to say what it should have. */
+    async spansOf (traceId, count) {
+      await app.lightTrace.flush()
+      const spans = await collector.spansOf(traceId, count)
+      for (const span of spans) span.expect = collector.expect
+      return spans
+    }
+  }
+}
+
+function isWhole (t, { expect, ...span }, expected) {
+  const { start, end } = span
+  const now = BigInt(Date.now()) * 1_000_000n
+  t.ok(start <= end && end < now + CLOCKS_DIFFER_NS && start > now - 60n * CLOCKS_DIFFER_NS, `from ${start} to ${end} is in the last minute`)
+  const instance = span.resource['service.instance.id']
+  t.match(instance, /^[0-9a-f]{8}-[0-9a-f-]{27}$/)
+  const events = (expected.events ?? []).map((event, n) => ({ time: span.events[n]?.time ?? 0n, droppedAttributesCount: 0, ...event }))
+  t.ok(events.every(({ time }) => start <= time && time <= end), 'events lie within their span')
+  t.strictSame(span, expect({
+    resource: {
+      'service.name': 'shop',
+      'service.instance.id': instance,
+      'telemetry.sdk.name': 'light-trace',
+      'telemetry.sdk.language': 'nodejs',
+      'telemetry.sdk.version': version,
+      'process.pid': process.pid,
+      'process.runtime.name': 'nodejs',
+      'process.runtime.version': process.versions.node,
+      'host.name': hostname(),
+      'deployment.environment.name': 'test'
+    },
+    scope: { name: 'light-trace', version },
+    schemaUrl: span.schemaUrl ?? '',
+    traceState: '',
+    parentSpanId: '',
+    kind: 'SERVER',
+    start,
+    end,
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    links: [],
+    droppedLinksCount: 0,
+    status: { code: 'UNSET', message: '' },
+    ...expected,
+    events
+  }))
+}
+
+function requestAttributes ({ localPort, remotePort }, path, status) {
+  return {
+    'http.request.method': 'GET',
+    'http.response.status_code': status,
+    'url.path': path,
+    'url.scheme': 'http',
+    'network.protocol.version': '1.1',
+    'network.peer.address': '127.0.0.1',
+    'network.peer.port': localPort,
+    'client.address': '127.0.0.1',
+    'server.address': '127.0.0.1',
+    'server.port': remotePort,
+    'user_agent.original': 'test/1'
+  }
+}
