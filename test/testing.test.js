@@ -52,7 +52,7 @@ test('the collector waits for spans that run, and draws those that do not end', 
     routes: (app) => app.get('/held', (request, reply) => { finish(reply) }),
     listen: false
   })
-  const answer = app.inject('/held')
+  const answer = app.inject('/held').then((response) => response.statusCode) // it starts when it is asked for
   const reply = await started
   t.same(await collector.spans(), [])
   t.equal(await collector.tree(), 'SERVER GET /held (running)')
