@@ -12,20 +12,21 @@ const COUNT_MAX = 2 ** 31 - 1
 // What stands for options that were not given: without a prototype, so that nothing is inherited either.
 const NOTHING = Object.freeze(Object.create(null))
 
-const boolean = test('true or false', (value) => typeof value === 'boolean')
-const callback = test('a function', (value) => typeof value === 'function')
-const text = test('a non-empty string', (value) => typeof value === 'string' && value.trim() !== '')
-const count = test(`an integer from 0 to ${COUNT_MAX}`, (value) => Number.isInteger(value) && value >= 0 && value <= COUNT_MAX)
-const bytes = test('a positive integer number of bytes', (value) => Number.isSafeInteger(value) && value > 0)
-const isDuration = test('a number of milliseconds, 0 or more', (value) => typeof value === 'number' && value >= 0)
+const boolean = check('true or false', (value) => typeof value === 'boolean')
+const callback = check('a function', (value) => typeof value === 'function')
+const text = check('a non-empty string', (value) => typeof value === 'string' && value.trim() !== '')
+const count = check(`an integer from 0 to ${COUNT_MAX}`, (value) => Number.isInteger(value) && value >= 0 && value <= COUNT_MAX)
+const bytes = check('a positive integer number of bytes', (value) => Number.isSafeInteger(value) && value > 0)
+const isDuration = check('a number of milliseconds, 0 or more', (value) => typeof value === 'number' && value >= 0)
 
-module.exports = { COUNT_MAX, DURATION_MAX_MS, NOTHING, anyOf, attributes, boolean, bytes, callback, count, duration, listOf, literal, object, orCallback, text }
+module.exports = { COUNT_MAX, DURATION_MAX_MS, NOTHING, anyOf, attributes, boolean, bytes, callback, count, duration, listOf, literal, object, orCallback, readOwn, text }
 
 function duration (path, value) {
   return Math.min(isDuration(path, value), DURATION_MAX_MS)
 }
 
-function test (expected, accepts) {
+// The simplest check: what was accepted is used as it came.
+function check (expected, accepts) {
   return (path, value) => {
     if (!accepts(value)) throw optionInvalid(path, expected, describe(value))
     return value
@@ -33,21 +34,21 @@ function test (expected, accepts) {
 }
 
 function literal (...values) {
-  return test(values.map((value) => typeof value === 'string' ? `'${value}'` : value).join(' or '), (value) => values.includes(value))
+  return check(values.map((value) => typeof value === 'string' ? `'${value}'` : value).join(' or '), (value) => values.includes(value))
 }
 
 function anyOf (expected, ...accepts) {
-  return test(expected, (value) => accepts.some((accept) => accept(value)))
+  return check(expected, (value) => accepts.some((accept) => accept(value)))
 }
 
-function orCallback (check) {
-  return (path, value) => typeof value === 'function' ? value : check(path, value)
+function orCallback (otherwise) {
+  return (path, value) => typeof value === 'function' ? value : otherwise(path, value)
 }
 
-function listOf (check) {
+function listOf (checkItem) {
   return (path, value) => {
     if (!Array.isArray(value)) throw optionInvalid(path, 'an array', describe(value))
-    return Array.from(value, (item, index) => check(`${path}[${index}]`, item))
+    return Array.from(value, (item, index) => checkItem(`${path}[${index}]`, item))
   }
 }
 

@@ -2,13 +2,15 @@
 
 // Where the spans go: one URL, settled at boot, never from a request.
 
+const { describe } = require('./errors')
+
 const DEFAULT_ENDPOINT = 'http://localhost:4318'
 const TRACES_PATH = 'v1/traces'
 const URL_LENGTH_MAX = 8192
 
-const EXPECTED = "a URL such as 'http://localhost:4318'"
+const EXPECTED_URL = "a URL such as 'http://localhost:4318', with http: or https:"
 
-module.exports = { endpointFromCode, endpointFromEnvironment, isLoopback, isLinkLocal, parseHttpUrl }
+module.exports = { EXPECTED_URL, describeUrl, endpointFromCode, endpointFromEnvironment, isLoopback, isLinkLocal, parseHttpUrl }
 
 // A URL with a path is used as it is. One without any would post to '/', where no collector listens.
 function endpointFromCode (url) {
@@ -26,8 +28,7 @@ function usable (env, name) {
   const value = env.text(name)
   if (value === undefined) return undefined
   const url = parseHttpUrl(value)
-  // The value is not shown: it may hold a password that was meant for another place in it.
-  if (url === null) env.warn('LT_WARN_ENV', `${name} is ignored: it must be ${EXPECTED}, with http: or https:`)
+  if (url === null) env.warn('LT_WARN_ENV', `${name} is ignored: it must be ${EXPECTED_URL}, received ${describeUrl(value)}`)
   return url ?? undefined
 }
 
@@ -52,17 +53,23 @@ function hasNoPath (url) {
 function isLoopback (url) {
   const { hostname } = url
   return hostname === 'localhost' || hostname.endsWith('.localhost') || isIPv4(hostname, '127.') ||
-    hostname === '[::1]' || hostname.startsWith('[::ffff:7f')
+    hostname === '[::1]' || /^\[::ffff:7f[0-9a-f]{2}:/.test(hostname)
 }
 
 // Where clouds keep the machine's own credentials; a POST there is never what somebody wanted.
 function isLinkLocal (url) {
   const { hostname } = url
-  return isIPv4(hostname, '169.254.') || hostname.startsWith('[fe80:') || hostname.startsWith('[::ffff:a9fe:') ||
+  return isIPv4(hostname, '169.254.') || /^\[(?:fe[89ab][0-9a-f]|::ffff:a9fe):/.test(hostname) ||
     hostname === '[fd00:ec2::254]' || hostname === 'metadata.google.internal'
 }
 
 // Not '127.0.0.1.example.com'.
 function isIPv4 (hostname, prefix) {
   return hostname.startsWith(prefix) && /^[0-9.]+$/.test(hostname)
+}
+
+// A query or what stands before an '@' may be a secret, also in what is no URL.
+function describeUrl (value) {
+  if (typeof value !== 'string') return describe(value)
+  return value.includes('@') ? "a string with an '@'" : describe(value.split('?')[0])
 }

@@ -22,6 +22,11 @@ class Environment {
     this.#values = values
   }
 
+  // The same variables, and what is wrong with them is nobody's business.
+  muted () {
+    return new Environment(this.#values)
+  }
+
   // `{ name, value }` of the first variable that is set.
   find (...names) {
     for (const name of names) {

@@ -4,6 +4,7 @@
 // text beyond this machine unless asked for, and nothing that Node's http would throw at later.
 
 const { TOKEN } = require('./captured-headers')
+const { readOwn } = require('./checks')
 const { isLoopback } = require('./endpoint')
 const { optionInvalid } = require('./errors')
 const { printable } = require('./printable')
@@ -28,13 +29,13 @@ module.exports = { checkExporterHeaders, headersFromEnvironment, takeCredentials
 
 // Only types are named in the errors: the value may be the key itself.
 function checkExporterHeaders (path, value) {
+  if (typeof value !== 'object') throw optionInvalid(path, 'an object', `a value of type ${typeof value}`)
   const headers = Object.create(null)
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw optionInvalid(path, 'an object of strings', `a value of type ${typeof value}`)
-  for (const name of Object.keys(value)) {
-    if (value[name] === undefined) continue
-    const reason = refused(name, value[name])
-    if (reason !== null) throw optionInvalid(`${path}['${name}']`, 'a header that can be sent', reason)
-    headers[name.toLowerCase()] = value[name]
+  for (const [name, text] of readOwn(path, value)) {
+    if (text === undefined) continue
+    const reason = refused(name, text)
+    if (reason !== null) throw optionInvalid(`${path}['${name}']`, 'a header that can be sent', `one that cannot: ${reason}`)
+    headers[name.toLowerCase()] = text
   }
   return headers
 }
@@ -97,12 +98,12 @@ function takeCredentials (url, headers, env) {
 }
 
 // Removes what must not be read on the way.
-function withoutCredentials (headers, url, asked, env) {
+function withoutCredentials (headers, url, clearText, env) {
   if (url.protocol === 'https:' || isLoopback(url)) return headers
   const names = Object.keys(headers).filter((name) => CREDENTIAL.test(name))
   if (names.length === 0) return headers
   const told = printable(names.join(', '), 100)
-  if (asked) {
+  if (clearText) {
     env.warn('LT_WARN_INSECURE_HEADERS', `the exporter sends ${told} in clear text, as insecureHeaders asks for`)
     return headers
   }

@@ -2,8 +2,9 @@
 
 // How spans leave the process: to which exporter, and for OTLP by which request.
 
+const { inspect } = require('node:util')
 const { DURATION_MAX_MS, NOTHING, boolean, duration, literal, object } = require('./checks')
-const { endpointFromCode, endpointFromEnvironment, isLinkLocal, parseHttpUrl } = require('./endpoint')
+const { EXPECTED_URL, describeUrl, endpointFromCode, endpointFromEnvironment, isLinkLocal, parseHttpUrl } = require('./endpoint')
 const { optionInvalid, describe } = require('./errors')
 const { checkExporterHeaders, headersFromEnvironment, takeCredentials, withoutCredentials } = require('./exporter-headers')
 const { checkPem, resolveTls } = require('./tls-files')
@@ -53,6 +54,11 @@ class ExporterSettings {
   get ca () { return this.#tls.ca }
   get cert () { return this.#tls.cert }
   get key () { return this.#tls.key }
+
+  // With `showHidden` inspect would run the getters.
+  [inspect.custom] () {
+    return { ...this }
+  }
 }
 
 module.exports = { checkExporter, resolveExporter }
@@ -65,22 +71,29 @@ function checkExporter (path, value) {
 }
 
 function checkUrl (path, value) {
-  const text = value instanceof URL ? value.href : value
-  // Not shown: it may hold a password.
-  if (typeof text !== 'string' || parseHttpUrl(text) === null) throw optionInvalid(path, 'a URL with http: or https:', `another ${typeof value}`)
-  return value instanceof URL && value.pathname === '/' && value.search === '' ? text.slice(0, -1) : text
+  const text = value instanceof URL ? withoutEmptyPath(value) : value
+  if (typeof text !== 'string' || parseHttpUrl(text) === null) throw optionInvalid(path, EXPECTED_URL, describeUrl(text))
+  return text
 }
 
-function resolveExporter (given = NOTHING, env) {
+// A URL object cannot say whether its '/' was written.
+function withoutEmptyPath (url) {
+  return url.href.endsWith('/') && url.pathname === '/' ? url.href.slice(0, -1) : url.href
+}
+
+// `idle`: something else than an exporter takes the spans, so nobody wants to hear about its variables.
+function resolveExporter (given = NOTHING, idle, environment) {
+  const kind = given.kind ?? kindFromEnvironment(environment)
+  const env = idle || kind !== 'otlp' ? environment.muted() : environment
   const url = given.url === undefined ? endpointFromEnvironment(env) : endpointFromCode(given.url)
   const headers = Object.assign(headersFromEnvironment(env), given.headers)
   takeCredentials(url, headers, env)
   tellAboutEndpoint(url, given, env)
   // OpenTelemetry defines INSECURE for gRPC; who sets it has been asked whether clear text will do.
-  const asked = given.insecureHeaders ?? env.boolean(...names('INSECURE')) ?? false
-  return new ExporterSettings(given.kind ?? kindFromEnvironment(env), given.kind !== undefined, {
+  const clearText = given.insecureHeaders ?? env.boolean(...names('INSECURE')) ?? false
+  return new ExporterSettings(kind, given.kind !== undefined, {
     url,
-    headers: withoutCredentials(headers, url, asked, env),
+    headers: withoutCredentials(headers, url, clearText, env),
     compression: given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none',
     timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env) : given.timeoutMs || DURATION_MAX_MS,
     tls: resolveTls(given, url, env)

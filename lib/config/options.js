@@ -4,7 +4,7 @@
 // present. Code wins over environment. Wrong options throw; wrong variables are told and ignored.
 
 const { NOTHING, anyOf, attributes, boolean, callback, duration, listOf, literal, object, orCallback, text } = require('./checks')
-const { capturedHeaders, checkHeaderNames } = require('./captured-headers')
+const { TOKEN, capturedHeaders, checkHeaderNames } = require('./captured-headers')
 const { Environment, readEnvironment } = require('./env')
 const { checkExporter, resolveExporter } = require('./exporter')
 const { checkIgnore, compileIgnore, ignoreFromEnvironment } = require('./ignore')
@@ -83,7 +83,7 @@ function resolveOptions (userOptions = NOTHING, environment = readEnvironment())
 
 function waysOut (given, env) {
   return {
-    exporter: resolveExporter(given.exporter, env),
+    exporter: resolveExporter(given.exporter, Boolean(given.spanProcessors ?? given.tracerProvider), env),
     spanProcessors: given.spanProcessors === undefined ? null : Object.freeze(given.spanProcessors),
     tracerProvider: given.tracerProvider ?? null,
     registerGlobals: given.registerGlobals ?? true,
@@ -138,7 +138,8 @@ function propagatorsFromEnvironment (env) {
 
 // Case-sensitive, and in place of the conventions' own list.
 function knownMethodsFromEnvironment (env) {
-  const methods = env.list('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS')
+  const name = 'OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS'
+  const methods = env.list(name)?.filter((method) => TOKEN.test(method) || env.ignored(name, method, 'a comma-separated list of methods'))
   return methods?.length > 0 ? Object.freeze(methods) : null
 }
 

@@ -4,6 +4,7 @@
 // counts from the next start.
 
 const fs = require('node:fs')
+const { X509Certificate } = require('node:crypto')
 const { optionInvalid } = require('./errors')
 
 // A bundle of every public authority is a quarter of this.
@@ -64,8 +65,14 @@ function unusable ({ ca, cert, key }) {
   if (ca === undefined && cert === undefined && key === undefined) return null
   try {
     require('node:tls').createSecureContext({ ca, cert, key })
+    if (ca !== undefined) parse(ca)
     return null
   } catch (error) {
     return typeof error.code === 'string' ? error.code : 'it cannot be read'
   }
+}
+
+// createSecureContext passes over an authority that is none in silence.
+function parse (ca) {
+  return new X509Certificate(ca)
 }

@@ -3,11 +3,19 @@
 const { test } = require('tap')
 const { resolveOptions } = require('../../lib/config/options')
 
+const resolve = (options, environment = {}) => resolveOptions(options, environment)
+
+const nothing = () => {}
+const processor = { onStart: nothing, onEnd: nothing, forceFlush: nothing, shutdown: nothing }
+const provider = { getTracer: nothing }
+class CustomSampler { shouldSample () { return { decision: 2 } } }
+
 test('without options and variables everything has its documented default', (t) => {
-  const settings = resolveOptions(undefined, {})
-  t.match(settings, {
+  const { resource, exporter, ...settings } = resolve()
+  t.match(exporter, { kind: 'otlp', explicit: false, url: 'http://localhost:4318/v1/traces', compression: 'none', timeoutMs: 10000 })
+  t.same(settings, {
     disabled: false,
-    exporter: { kind: 'otlp', explicit: false, url: 'http://localhost:4318/v1/traces', compression: 'none', timeoutMs: 10000 },
+    serviceName: 'light-trace',
     spanProcessors: null,
     tracerProvider: null,
     registerGlobals: true,
@@ -34,8 +42,239 @@ test('without options and variables everything has its documented default', (t) 
     limits: { attributes: 128, attributeValueLength: 16384, events: 128, links: 128, attributesPerEvent: 128, attributesPerLink: 128, keptChildren: 64 },
     knownMethods: null,
     propagators: ['tracecontext', 'baggage'],
-    logLevel: 'info'
+    logLevel: 'info',
+    warnings: []
   })
-  t.same(settings.warnings, [])
   t.end()
 })
+
+test('each option of the public surface is taken as it is given', (t) => {
+  const taken = [
+    [{ serviceName: 'shop' }, 'serviceName', 'shop'],
+    [{ spanProcessors: [processor] }, 'spanProcessors', [processor]],
+    [{ spanProcessors: [] }, 'spanProcessors', []],
+    [{ tracerProvider: provider }, 'tracerProvider', provider],
+    [{ tracerProvider: false }, 'tracerProvider', false],
+    [{ registerGlobals: false }, 'registerGlobals', false],
+    [{ keep: { errors: true, slowerThanMs: 500 } }, 'keep', { errors: true, slowerThanMs: 500 }],
+    [{ keep: { slowerThanMs: 500 } }, 'keep', { errors: false, slowerThanMs: 500 }],
+    [{ keep: { errors: true } }, 'keep', { errors: true, slowerThanMs: Infinity }],
+    [{ keep: {} }, 'keep', null],
+    [{ keep: false }, 'keep', null],
+    [{ maxSampledPerSecond: 0.5 }, 'maxSampledPerSecond', 0.5],
+    [{ trustIncoming: false }, 'trustIncoming', false],
+    [{ trustIncoming: nothing }, 'trustIncoming', nothing],
+    [{ requestHeaders: ['X-Tenant', 'x-tenant'] }, 'requestHeaders', ['x-tenant']],
+    [{ responseHeaders: ['X-Cache'] }, 'responseHeaders', ['x-cache']],
+    [{ spanName: nothing }, 'spanName', nothing],
+    [{ attributes: nothing }, 'attributes', nothing],
+    [{ onStart: nothing }, 'onStart', nothing],
+    [{ onEnd: nothing }, 'onEnd', nothing],
+    [{ store: nothing }, 'store', nothing],
+    [{ store: { a: 1 } }, 'store', { a: 1 }],
+    [{ spans: { handler: true, hooks: ['preHandler', 'preHandler'] } }, 'spans', { handler: true, hooks: ['preHandler'] }],
+    [{ outbound: { http: false, propagateTo: nothing } }, 'outbound', { http: false, undici: true, libraries: true, channels: {}, propagateTo: nothing }],
+    [{ outbound: false }, 'outbound', { http: false, undici: false, libraries: false, channels: {}, propagateTo: null }],
+    [{ unrouted: true }, 'unrouted', true],
+    [{ logs: false }, 'logs', false],
+    [{ replyHeader: 'server-timing' }, 'replyHeader', 'server-timing'],
+    [{ replyHeader: false }, 'replyHeader', null],
+    [{ buffer: { maxBytes: 65536 } }, 'buffer', { maxBytes: 65536, flushDelayMs: 1000 }],
+    [{ buffer: { flushDelayMs: 0 } }, 'buffer', { maxBytes: 32 * 1024 * 1024, flushDelayMs: 0 }],
+    [{ closeTimeoutMs: 0 }, 'closeTimeoutMs', 0],
+    [{ closeTimeoutMs: Infinity }, 'closeTimeoutMs', 2 ** 31 - 1],
+    [{ prefix: '/api', logLevel: 'warn', logSerializers: {} }, 'serviceName', 'light-trace'],
+    [{ serviceName: undefined, exporter: undefined, sampler: undefined }, 'serviceName', 'light-trace']
+  ]
+  for (const [options, field, expected] of taken) t.same(resolve(options)[field], expected, Object.keys(options).join())
+  t.equal(resolve({ limits: { events: 0 } }).limits.events, 0)
+  t.equal(resolve({ limits: { events: 0 } }).limits.links, 128)
+  t.end()
+})
+
+test('a channel of the user\'s own gets the documented defaults and OpenTelemetry\'s number of its kind', (t) => {
+  const { channels } = resolve({ outbound: { channels: { 'my-lib:op': {}, queue: { kind: 'producer', name: 'send' }, '__proto__:x': { kind: 4 } } } }).outbound
+  t.same(channels['my-lib:op'], { kind: 2, name: 'my-lib:op', attributes: null })
+  t.same(channels.queue, { kind: 3, name: 'send', attributes: null })
+  t.equal(channels['__proto__:x'].kind, 4)
+  t.end()
+})
+
+test('an unknown option throws LT_ERR_OPTION_UNKNOWN and names the nearest known one', (t) => {
+  const unknown = [
+    [{ samplr: 1 }, '`samplr`', '`sampler`'],
+    [{ ignorePath: [] }, '`ignorePath`', '`ignore`'],
+    [{ requestheaders: [] }, '`requestheaders`', '`requestHeaders`'],
+    [{ exporter: { ulr: '' } }, '`exporter.ulr`', '`exporter.url`'],
+    [{ keep: { error: true } }, '`keep.error`', '`keep.errors`'],
+    [{ spans: { hook: [] } }, '`spans.hook`', '`spans.hooks`'],
+    [{ outbound: { fetch: true, htpp: true } }, '`outbound.fetch`', '`outbound.'],
+    [{ outbound: { channels: { 'a:b': { kin: 1 } } } }, '`outbound.channels.a:b.kin`', '`outbound.channels.a:b.kind`'],
+    [{ buffer: { maxByte: 1 } }, '`buffer.maxByte`', '`buffer.maxBytes`'],
+    [{ limits: { attribute: 1 } }, '`limits.attribute`', '`limits.attributes`'],
+    [{ [`${'x'.repeat(1e6)}`]: 1 }, '`xxx', '`'],
+    [{ 'line\nbreak\u001b[31m': 1 }, '`line break`', '`'],
+    [JSON.parse('{ "__proto__": 1 }'), '`__proto__`', '`']
+  ]
+  for (const [options, named, nearest] of unknown) {
+    const error = thrown(() => resolve(options))
+    t.equal(error?.code, 'LT_ERR_OPTION_UNKNOWN')
+    t.equal(error.name, 'LightTraceError')
+    t.ok(error.message.includes(named), `${error.message.slice(0, 100)} names ${named}`)
+    t.ok(error.message.includes(`did you mean ${nearest}`), error.message.slice(-100))
+    t.ok(error.message.length < 700)
+  }
+  t.end()
+})
+
+test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
+  const wrong = [
+    ['shop', "`options` must be an object, received 'shop'"],
+    [null, 'received null'],
+    [[], 'received an array'],
+    [{ serviceName: '' }, "`serviceName` must be a non-empty string, received ''"],
+    [{ serviceName: 5 }, 'received 5'],
+    [{ serviceName: null }, 'received null'],
+    [{ resource: 'a=b' }, "`resource` must be an object, received 'a=b'"],
+    [{ resource: { a: {} } }, "`resource['a']` must be a string, number, boolean or an array of one of these, received an object"],
+    [{ resource: { a: [1, 'x'] } }, 'received an array'],
+    [{ resource: { a: NaN } }, 'received NaN'],
+    [{ resource: { '': 'x' } }, '`resource` must be an object without empty names'],
+    [{ exporter: 'zipkin' }, "`exporter` must be 'otlp', 'console', 'none' or an object with a url, received 'zipkin'"],
+    [{ exporter: null }, 'received null'],
+    [{ exporter: { compression: 'br' } }, "`exporter.compression` must be 'none' or 'gzip', received 'br'"],
+    [{ exporter: { timeoutMs: -1 } }, '`exporter.timeoutMs` must be a number of milliseconds, 0 or more, received -1'],
+    [{ spanProcessors: processor }, '`spanProcessors` must be an array, received an object'],
+    [{ spanProcessors: [{}] }, '`spanProcessors[0]` must be a SpanProcessor with onStart() and onEnd(), received an object'],
+    [{ tracerProvider: true }, 'received true'],
+    [{ tracerProvider: {} }, '`tracerProvider` must be a TracerProvider with getTracer(), or false, received an object'],
+    [{ registerGlobals: 'yes' }, "`registerGlobals` must be true or false, received 'yes'"],
+    [{ keep: true }, '`keep` must be an object, received true'],
+    [{ keep: { slowerThanMs: '1s' } }, "received '1s'"],
+    [{ maxSampledPerSecond: NaN }, 'received NaN'],
+    [{ trustIncoming: 'no' }, "received 'no'"],
+    [{ requestHeaders: 'x-tenant' }, "`requestHeaders` must be an array, received 'x-tenant'"],
+    [{ requestHeaders: ['a b'] }, "`requestHeaders[0]` must be the name of a header, received 'a b'"],
+    [{ responseHeaders: [Symbol('x')] }, 'received a symbol'],
+    [{ spanName: 'GET' }, "`spanName` must be a function, received 'GET'"],
+    [{ attributes: {} }, '`attributes` must be a function, received an object'],
+    [{ onEnd: 1n }, 'received 1'],
+    [{ store: 5 }, '`store` must be an object or a function (request) => object, received 5'],
+    [{ store: [] }, 'received an array'],
+    [{ spans: { hooks: ['onReady'] } }, "`spans.hooks[0]` must be 'onRequest' or"],
+    [{ outbound: true }, '`outbound` must be an object, received true'],
+    [{ outbound: { channels: [] } }, '`outbound.channels` must be an object, received an array'],
+    [{ outbound: { channels: { 'a:b': 'client' } } }, '`outbound.channels.a:b` must be an object'],
+    [{ outbound: { channels: { 'a:b': { kind: 'CLIENT!' } } } }, "received 'CLIENT!'"],
+    [{ outbound: { channels: { 'a:b': { kind: 'toString' } } } }, "received 'toString'"],
+    [{ replyHeader: 'traceparent' }, "`replyHeader` must be 'traceresponse' or 'server-timing' or false, received 'traceparent'"],
+    [{ buffer: { maxBytes: 0 } }, '`buffer.maxBytes` must be a positive integer number of bytes, received 0'],
+    [{ buffer: { maxBytes: Infinity } }, 'received Infinity'],
+    [{ closeTimeoutMs: NaN }, 'received NaN'],
+    [{ limits: { events: 1.5 } }, '`limits.events` must be an integer from 0 to 2147483647, received 1.5'],
+    [{ limits: { links: Infinity } }, 'received Infinity'],
+    [{ get serviceName () { throw new Error('no') } }, '`options` must be an object that can be read'],
+    [new Proxy({}, { ownKeys () { throw new Error('no') } }), '`options` must be an object that can be read'],
+    [{ exporter: { get url () { throw new Error('no') } } }, '`exporter` must be an object that can be read']
+  ]
+  for (const [options, message] of wrong) {
+    const error = thrown(() => resolve(options))
+    t.equal(error?.code, 'LT_ERR_OPTION_INVALID', message)
+    t.ok(error?.message.includes(message), `${error?.message} includes ${message}`)
+  }
+  t.end()
+})
+
+test('options are read once, own properties only, and the settings are frozen', (t) => {
+  let reads = 0
+  resolve({ get serviceName () { return `read ${++reads}` } })
+  t.equal(reads, 1)
+  t.equal(resolve(new Proxy({ serviceName: 'shop' }, {})).serviceName, 'shop')
+  t.equal(resolve(Object.assign(Object.create(null), { serviceName: 'shop' })).serviceName, 'shop')
+
+  const hooks = ['preHandler']
+  const settings = resolve({ spans: { hooks }, ignore: ['/a'] })
+  hooks.push('onSend')
+  t.same(settings.spans.hooks, ['preHandler'])
+  const mutable = Object.values(settings).filter((value) => typeof value === 'object' && !Object.isFrozen(value))
+  t.same(mutable, [])
+  t.ok(Object.isFrozen(settings))
+  t.end()
+})
+
+test('what others put on Object.prototype is neither an option nor a variable', (t) => {
+  const pollution = {
+    serviceName: 'evil',
+    url: 'http://evil.example',
+    kind: 'console',
+    headers: { authorization: 'x' },
+    sampler: 'always_off',
+    errors: true,
+    http: false,
+    handler: true,
+    ignore: ['*'],
+    maxBytes: 1,
+    events: 0,
+    ca: 'x',
+    'service.name': 'evil',
+    OTEL_SDK_DISABLED: 'true',
+    OTEL_SERVICE_NAME: 'evil'
+  }
+  for (const [name, value] of Object.entries(pollution)) Object.defineProperty(Object.prototype, name, { value, enumerable: true, configurable: true, writable: true }) // eslint-disable-line no-extend-native
+  let settings
+  try {
+    settings = [undefined, {}, { keep: {}, buffer: {}, limits: {}, spans: {}, outbound: {}, exporter: {} }, { exporter: 'otlp', keep: false, outbound: {} }].map((options) => resolve(options))
+  } finally {
+    for (const name of Object.keys(pollution)) delete Object.prototype[name]
+  }
+  for (const { serviceName, exporter, sampler, keep, outbound, spans, ignore, buffer, limits, disabled } of settings) {
+    t.equal(serviceName, 'light-trace')
+    t.equal(exporter.kind, 'otlp')
+    t.equal(exporter.url, 'http://localhost:4318/v1/traces')
+    t.same(Object.keys(exporter.headers), [])
+    t.equal(exporter.ca, undefined)
+    t.equal(sampler.kind, 'always_on')
+    t.equal(keep, null)
+    t.equal(outbound.http, true)
+    t.equal(spans.handler, false)
+    t.equal(ignore, null)
+    t.equal(buffer.maxBytes, 32 * 1024 * 1024)
+    t.equal(limits.events, 128)
+    t.equal(disabled, false)
+  }
+  t.end()
+})
+
+test('a header that carries credentials is not recorded, whoever names it', (t) => {
+  const denied = ['Authorization', 'proxy-authorization', 'cookie', 'Set-Cookie', 'x-api-key', 'x-amz-security-token', 'x-csrf-token', 'x-client-secret']
+  const { requestHeaders, responseHeaders, warnings } = resolve({ requestHeaders: [...denied, 'x-tenant'], responseHeaders: ['set-cookie'] })
+  t.same(requestHeaders, ['x-tenant'])
+  t.same(responseHeaders, [])
+  t.equal(warnings.filter(({ code }) => code === 'LT_WARN_HEADER_DENIED').length, denied.length + 1)
+  t.end()
+})
+
+test('a sampler is a name, a ratio, or an object that decides; samplers from code follow the parent', (t) => {
+  const custom = new CustomSampler()
+  t.equal(resolve({ sampler: custom }).sampler, custom)
+  const known = [
+    ['always_on', { kind: 'always_on', ratio: 1 }],
+    ['always_off', { kind: 'always_off', ratio: 0 }],
+    [0.25, { kind: 'ratio', ratio: 0.25 }],
+    [1, { kind: 'always_on', ratio: 1 }],
+    [0, { kind: 'always_off', ratio: 0 }]
+  ]
+  for (const [sampler, expected] of known) t.same(resolve({ sampler }).sampler, { ...expected, parentBased: true })
+  for (const sampler of ['foo', 1.1, -0.1, NaN, '0.1', null, {}, nothing, true]) {
+    t.throws(() => resolve({ sampler }), { code: 'LT_ERR_OPTION_INVALID', message: /`sampler` must be/ })
+  }
+  t.end()
+})
+
+function thrown (fn) {
+  try {
+    fn()
+  } catch (error) {
+    return error
+  }
+}

@@ -1,0 +1,127 @@
+import { Attributes, Span, Tracer, TracerProvider } from '@opentelemetry/api'
+import { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor, InMemorySpanExporter, ParentBasedSampler, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base'
+import fastify, { FastifyReply, FastifyRequest } from 'fastify'
+import { expectAssignable, expectError, expectNotAssignable, expectType } from 'tsd'
+import lightTrace, { lightTrace as named, LightTraceOptions, LightTraceStats, RequestTrace, RouteTraceOptions } from '../..'
+import { CollectedSpan, createCollector } from '../../lib/testing'
+
+interface User { id: string }
+
+declare module '../..' {
+  interface LightTraceStore {
+    user: User
+    attempts: number
+  }
+}
+
+const app = fastify()
+
+// Registration in all its forms.
+app.register(lightTrace)
+app.register(lightTrace, {})
+app.register(named, { serviceName: 'shop' })
+app.register(lightTrace.default, { sampler: 0.1, prefix: '/api' })
+app.register(lightTrace, () => ({ serviceName: 'shop' }))
+fastify({ http2: true }).register(lightTrace, { logs: false })
+fastify({ logger: { level: 'silent' } }).register(lightTrace, { logs: false })
+expectError(app.register(lightTrace, { samplr: 0.1 }))
+expectError(app.register(lightTrace, { sampler: 'sometimes' }))
+expectError(app.register(lightTrace, { exporter: { ulr: 'http://localhost:4318' } }))
+
+// Every option as design.md shows it.
+expectAssignable<LightTraceOptions>({
+  serviceName: 'shop',
+  resource: { 'deployment.environment.name': 'prod' },
+  exporter: 'otlp',
+  spanProcessors: [new BatchSpanProcessor(new InMemorySpanExporter())],
+  tracerProvider: new BasicTracerProvider(),
+  registerGlobals: true,
+  sampler: 0.1,
+  keep: { errors: true, slowerThanMs: 500 },
+  maxSampledPerSecond: 200,
+  ignore: ['/health', '/assets/*', /^\/internal/, (request: FastifyRequest) => request.method === 'OPTIONS'],
+  trustIncoming: (request: FastifyRequest) => request.ip === '10.0.0.1',
+  requestHeaders: ['x-tenant'],
+  responseHeaders: ['x-cache'],
+  spanName: (request: FastifyRequest) => request.method,
+  attributes: (request: FastifyRequest) => ({ tier: 'gold' }),
+  onStart: (span: Span, request: FastifyRequest) => {},
+  onEnd: (span: Span, request: FastifyRequest, reply: FastifyReply) => {},
+  store: (request: FastifyRequest) => ({ attempts: 1 }),
+  spans: { handler: true, hooks: ['preHandler'] },
+  outbound: {
+    http: true,
+    undici: true,
+    libraries: true,
+    channels: { 'my-lib:op': { kind: 'client', name: (context: any) => 'op', attributes: (context: any) => ({}) } },
+    propagateTo: (url: string) => true
+  },
+  unrouted: true,
+  logs: true,
+  replyHeader: 'traceresponse',
+  buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000 },
+  closeTimeoutMs: 5000,
+  limits: { attributes: 128, attributeValueLength: 16384, events: 128, links: 128, attributesPerEvent: 128, attributesPerLink: 128, keptChildren: 64 }
+})
+
+for (const sampler of ['always_on', 'always_off', 0.5, new AlwaysOnSampler(), new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(0.1) })] as const) {
+  expectAssignable<LightTraceOptions['sampler']>(sampler)
+}
+expectAssignable<LightTraceOptions>({ tracerProvider: false, outbound: false, keep: false, ignore: '/health', store: { attempts: 0 } })
+expectAssignable<LightTraceOptions['exporter']>({ url: new URL('http://localhost:4318'), headers: { 'api-key': 'x' }, compression: 'gzip', timeoutMs: 1, ca: 'PEM', cert: Buffer.from(''), key: 'PEM', insecureHeaders: true })
+expectNotAssignable<LightTraceOptions['exporter']>('zipkin')
+expectNotAssignable<LightTraceOptions['spans']>({ hooks: ['onReady'] })
+expectNotAssignable<LightTraceOptions['store']>({ attempts: 'two' })
+expectNotAssignable<LightTraceOptions['replyHeader']>('traceparent')
+
+// Route config.
+app.get('/users/:id', { config: { trace: { attributes: { tier: 'gold' }, spanName: 'user', sampler: 1, spans: { handler: true }, ignore: ['/x'] } } }, async (request) => {
+  expectType<RequestTrace>(request.trace)
+  expectType<Span>(request.trace.span)
+  expectType<string>(request.trace.traceId)
+  expectType<string>(request.trace.spanId)
+  expectType<boolean>(request.trace.sampled)
+  expectType<string>(request.trace.traceparent)
+  expectError(request.trace.traceId = '')
+
+  // The augmented store.
+  expectType<User | undefined>(request.trace.get('user'))
+  expectType<void>(request.trace.set('attempts', 2))
+  expectError(request.trace.set('attempts', 'two'))
+  expectError(request.trace.get('usr'))
+  expectType<number | undefined>(request.trace.store.attempts)
+
+  expectType<Promise<number>>(request.trace.withSpan('load user', async (span) => {
+    expectType<Span>(span)
+    return 1
+  }))
+  expectType<string>(request.trace.withSpan('load user', { attributes: { a: 1 } }, () => 'x'))
+  expectType<number>(request.trace.run((a: number) => a, 1))
+  expectType<(a: string) => number>(request.trace.bind((a: string) => a.length))
+  expectType<{ accept: string }>(request.trace.inject({ accept: '*/*' }))
+})
+app.get('/off', { config: { trace: false } }, async () => {})
+expectNotAssignable<RouteTraceOptions>({ attribute: {} })
+expectAssignable<RouteTraceOptions>({ attributes: (request: FastifyRequest): Attributes => ({}), ignore: true })
+
+// The app.
+expectType<Tracer>(app.lightTrace.tracer)
+expectType<TracerProvider>(app.lightTrace.tracerProvider)
+expectType<Promise<void>>(app.lightTrace.flush())
+expectType<Promise<void>>(app.lightTrace.flush({ timeoutMs: 100 }))
+expectType<LightTraceStats>(app.lightTrace.stats())
+expectType<number>(app.lightTrace.stats().spans.dropped['buffer_full'])
+expectType<string | null>(app.lightTrace.stats().lastError)
+
+// Anywhere.
+expectType<RequestTrace | undefined>(lightTrace.current())
+expectType<RequestTrace | undefined>(named.current())
+class Pool { query () {} }
+expectType<Pool>(lightTrace.traceClient(new Pool()))
+
+// light-trace/testing.
+const collector = createCollector()
+app.register(lightTrace, { spanProcessors: [collector] })
+expectType<Promise<CollectedSpan[]>>(collector.spans())
+expectType<Promise<string>>(collector.tree())
+expectType<void>(collector.reset())
