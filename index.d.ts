@@ -55,7 +55,7 @@ declare namespace lightTrace {
     readonly spanId: string
     /** Whether the trace is sampled, as callees are told. */
     readonly sampled: boolean
-    /** W3C Trace Context level 2: `00-<traceId>-<spanId>-<flags>`. For outgoing calls use `inject`. */
+    /** W3C Trace Context level 2: `00-<traceId>-<spanId>-<flags>`, or '' without a trace. For outgoing calls use `inject`. */
     readonly traceparent: string
     /** A value of this request's store, or undefined. */
     get<K extends StoreKey> (key: K): StoreValue<K> | undefined
@@ -74,9 +74,11 @@ declare namespace lightTrace {
     /** The same function, which will always run in this request's context. */
     bind<F extends (...args: any[]) => any> (fn: F): F
     /**
-     * Sets `traceparent`, and `tracestate` and `baggage` where there are any, on the headers of an outgoing call.
-     * Each call gets a parent id of its own (W3C Trace Context level 2). Returns the headers.
+     * Sets `traceparent`, and `tracestate` and `baggage` where there are any, on the headers of an outgoing call:
+     * a plain object or a `Headers`. Each call gets a parent id of its own (W3C Trace Context level 2).
+     * Returns the headers.
      */
+    inject (): Record<string, string>
     inject<H extends object> (headers: H): H
   }
 

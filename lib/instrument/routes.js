@@ -59,7 +59,7 @@ class Routes {
       facts.options = resolveRouteOptions(trace)
     } catch (error) {
       // A route that was declared before us; those after us have thrown when they were declared.
-      this.#report.once(error.code ?? 'LT_ERR_ROUTE_OPTIONS', error.message)
+      this.#report.once(error.code, error.message)
       return
     }
     const { attributes, sampler } = facts.options

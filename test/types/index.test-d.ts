@@ -98,6 +98,7 @@ app.get('/users/:id', { config: { trace: { attributes: { tier: 'gold' }, spanNam
   expectType<string>(request.trace.withSpan('load user', { attributes: { a: 1 } }, () => 'x'))
   expectType<number>(request.trace.run((a: number) => a, 1))
   expectType<(a: string) => number>(request.trace.bind((a: string) => a.length))
+  expectType<Record<string, string>>(request.trace.inject())
   expectType<{ accept: string }>(request.trace.inject({ accept: '*/*' }))
 })
 app.get('/off', { config: { trace: false } }, async () => {})
