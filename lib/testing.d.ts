@@ -1,41 +1,56 @@
-import { Attributes, Context, HrTime, Link, SpanContext, SpanKind, SpanStatus } from '@opentelemetry/api'
+import { Attributes, Context } from '@opentelemetry/api'
 import { SpanProcessor } from '..'
 
-/** A finished span, as an OpenTelemetry SDK's ReadableSpan. */
+/** A finished span as a plain object. Times are milliseconds since the Unix epoch. */
 export interface CollectedSpan {
-  readonly name: string
-  readonly kind: SpanKind
-  spanContext (): SpanContext
-  readonly parentSpanContext?: SpanContext
-  readonly startTime: HrTime
-  readonly endTime: HrTime
-  readonly duration: HrTime
-  readonly ended: boolean
-  readonly status: SpanStatus
-  readonly attributes: Attributes
-  readonly events: Array<{ time: HrTime, name: string, attributes?: Attributes, droppedAttributesCount?: number }>
-  readonly links: Link[]
-  readonly resource: { readonly attributes: Attributes }
-  readonly instrumentationScope: { readonly name: string, readonly version?: string, readonly schemaUrl?: string }
-  readonly droppedAttributesCount: number
-  readonly droppedEventsCount: number
-  readonly droppedLinksCount: number
+  name: string
+  kind: 'INTERNAL' | 'SERVER' | 'CLIENT' | 'PRODUCER' | 'CONSUMER'
+  /** 32 lowercase hex digits. */
+  traceId: string
+  /** 16 lowercase hex digits. */
+  spanId: string
+  parentSpanId: string | undefined
+  traceFlags: number
+  traceState: string
+  attributes: Attributes
+  status: { code: 'UNSET' | 'OK' | 'ERROR', message: string }
+  events: Array<{ name: string, time: number, attributes: Attributes, droppedAttributesCount: number }>
+  links: Array<{ traceId: string, spanId: string, attributes: Attributes, droppedAttributesCount: number }>
+  resource: Attributes
+  scope: { name: string, version: string }
+  startTime: number
+  endTime: number
+  /** Milliseconds. */
+  duration: number
+  droppedAttributesCount: number
+  droppedEventsCount: number
+  droppedLinksCount: number
 }
 
 /**
- * An in-memory collector for tests: `app.register(lightTrace, { spanProcessors: [collector] })`.
+ * An in-memory collector for tests: `app.register(lightTrace, { spanProcessors: [collector] })`. It can be given to
+ * an OpenTelemetry SDK's provider too.
+ *
  * A span ends when its response is closed, which may be after the client has it; `spans` and `tree` wait for that.
  */
 export interface Collector extends SpanProcessor {
-  onStart (span: any, parentContext: Context): void
+  onStart (span: any, parentContext?: Context): void
   onEnd (span: any): void
+  forceFlush (): Promise<void>
+  shutdown (): Promise<void>
   /** The finished spans, in the order in which they started, once none is running. */
   spans (): Promise<CollectedSpan[]>
-  /** The same as one readable picture: a line for each span, children indented under their parent. */
+  /**
+   * The same as one readable picture: a line for each span, children two spaces under their parent. One that is
+   * still running after `timeoutMs` ends with `(running)`.
+   */
   tree (): Promise<string>
-  /** Forgets what was collected. */
+  /** Forgets what was collected, and what is running. */
   reset (): void
 }
 
-/** A new, empty collector. */
-export function createCollector (): Collector
+/**
+ * A new, empty collector.
+ * @param options.timeoutMs how long `spans` and `tree` wait for running spans, in milliseconds; 5000 by default
+ */
+export function createCollector (options?: { timeoutMs?: number }): Collector

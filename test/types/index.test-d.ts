@@ -122,7 +122,11 @@ expectType<Pool>(lightTrace.traceClient(new Pool()))
 
 // light-trace/testing.
 const collector = createCollector()
+expectType<typeof collector>(createCollector({ timeoutMs: 100 }))
+new BasicTracerProvider({ spanProcessors: [collector] }) // eslint-disable-line no-new
 app.register(lightTrace, { spanProcessors: [collector] })
 expectType<Promise<CollectedSpan[]>>(collector.spans())
 expectType<Promise<string>>(collector.tree())
 expectType<void>(collector.reset())
+expectType<string>((await collector.spans())[0].traceId)
+expectAssignable<string>((await collector.spans())[0].kind)
