@@ -18,13 +18,20 @@ const scope = new Scope(name, version)
 const tracers = new WeakMap()
 
 function plugin (app, options, done) {
+  try {
+    install(app, options)
+  } catch (error) {
+    done(error) // avvio does not catch what a plugin with a callback throws
+    return
+  }
+  done()
+}
+
+function install (app, options) {
   if (tracers.has(app.server)) {
     const { report } = tracers.get(app.server)
     report.once('LT_WARN_REGISTERED', 'light-trace is registered twice in this application: the first registration holds')
-    if (app.lightTrace !== undefined) {
-      done()
-      return
-    }
+    if (app.lightTrace !== undefined) return
   } else {
     const settings = resolveOptions(options)
     const report = new Report(app.log, settings.logLevel)
@@ -32,7 +39,6 @@ function plugin (app, options, done) {
     tracers.set(app.server, new Tracer(settings, report, scope))
   }
   trace(app, tracers.get(app.server))
-  done()
 }
 
 function trace (app, tracer) {
