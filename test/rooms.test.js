@@ -13,7 +13,7 @@ const MAY_REQUIRE = {
   context: ['context'],
   span: ['context', 'span'],
   otlp: ['context', 'span', 'otlp'],
-  export: ['config', 'context', 'span', 'export'],
+  export: ['config', 'context', 'span', 'otlp', 'export'],
   instrument: ['config', 'context', 'span', 'instrument']
 }
 

@@ -60,18 +60,21 @@ function fastifyHooks (app, tracer) {
   }
 
   function begin (request, reply, response) {
-    const start = clock.now()
     const { raw } = request
+    if (disabled) return beginSuppressed(raw, request, response)
+    const start = clock.now()
     const route = routes.factsOf(request)
-    const parentKind = readIncoming(raw, request)
-    if (disabled || (route.options !== null && route.options.off) ||
-      (ignore !== null && callbacks.ignores(ignore, request, route))) return beginSuppressed(raw, response, parentKind)
+    if ((route.options !== null && route.options.off) || (ignore !== null && callbacks.ignores(ignore, request))) {
+      return beginSuppressed(raw, request, response)
+    }
+    const { headers } = raw
+    const parentKind = readIncoming(raw, headers, request)
 
     if (isProxied === undefined) isProxied = 'ips' in request
     const peer = isProxied ? forwardedPeerFacts(request) : peerFacts(raw)
     const span = tracer.startServer(incoming, parentKind, start, route, peer, raw.url)
     const context = new RequestContext(tracer, span, null, false)
-    if (raw.headers.baggage !== undefined && parentKind !== PARENT_NONE) context.baggage = raw.headers.baggage
+    if (headers.baggage !== undefined && parentKind !== PARENT_NONE) context.baggage = headers.baggage
     if (span.isRecording()) {
       span.reply = reply
       response[kSpan] = span
@@ -87,10 +90,11 @@ function fastifyHooks (app, tracer) {
   }
 
   /** Switched off or ignored: the context stays, an incoming traceparent is handed on as it came. */
-  function beginSuppressed (raw, response, parentKind) {
+  function beginSuppressed (raw, request, response) {
     response[kSpan] = NO_SPAN
+    const { headers } = raw
     let span = NO_SPAN
-    if (parentKind === PARENT_REMOTE) {
+    if (headers.traceparent !== undefined && readIncoming(raw, headers, request) === PARENT_REMOTE) {
       span = new UnsampledSpan()
       span.t0 = incoming.t0
       span.t1 = incoming.t1
@@ -102,13 +106,12 @@ function fastifyHooks (app, tracer) {
       span.tracestate = incoming.tracestate
     }
     const context = new RequestContext(tracer, span, null, true)
-    if (raw.headers.baggage !== undefined) context.baggage = raw.headers.baggage
+    if (headers.baggage !== undefined) context.baggage = headers.baggage
     return context
   }
 
   /** Fills `incoming` with the caller's ids, or new ones; answers who the parent is. HOT */
-  function readIncoming (raw, request) {
-    const { headers } = raw
+  function readIncoming (raw, headers, request) {
     if (headers.traceparent !== undefined && (trustIncoming === true || callbacks.trusts(request)) &&
       parseTraceparent(headers.traceparent, incoming)) {
       incoming.tracestate = headers.tracestate === undefined ? '' : cleanTracestate(headers.tracestate)

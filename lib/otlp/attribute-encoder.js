@@ -3,7 +3,8 @@
 // KeyValue and AnyValue of opentelemetry/proto/common/v1/common.proto. Values were checked and cut when
 // they were set; here they are only written.
 
-const { textBound } = require('./proto-writer')
+const { Buffer } = require('node:buffer')
+const { ProtoWriter, textBound } = require('./proto-writer')
 
 // Tag, two lengths of four bytes, the key's tag and length, AnyValue's tag.
 const KEY_VALUE_OVERHEAD = 24
@@ -76,4 +77,38 @@ function writeArray (writer, array) {
   writer.length4(at)
 }
 
-module.exports = { attributesBound, writeAttributes, writeAttribute, valueBound }
+/** The same as bytes of their own with the shortest lengths: for what is encoded once and copied often. */
+function encodeAttributes (tag, list) {
+  const parts = []
+  for (let i = 0; i < list.length; i += 2) {
+    parts.push(field(tag, Buffer.concat([text(0x0a, list[i]), field(0x12, encodeValue(list[i + 1]))])))
+  }
+  return Buffer.concat(parts)
+}
+
+function encodeValue (value) {
+  if (typeof value === 'string') return text(0x0a, value)
+  if (Array.isArray(value)) return field(0x2a, Buffer.concat(value.map((element) => field(0x0a, encodeValue(element)))))
+  const writer = new ProtoWriter()
+  const memory = Buffer.alloc(NUMBER_BOUND)
+  writer.open(memory, new DataView(memory.buffer, memory.byteOffset, memory.length), 0)
+  writeValue(writer, value)
+  return memory.subarray(0, writer.position)
+}
+
+/** One length-delimited field. */
+function field (tag, content) {
+  const length = []
+  let rest = content.length
+  while (rest > 0x7f) {
+    length.push((rest & 0x7f) | 0x80)
+    rest >>>= 7
+  }
+  return Buffer.concat([Buffer.from([tag, ...length, rest]), content])
+}
+
+function text (tag, value) {
+  return field(tag, Buffer.from(value))
+}
+
+module.exports = { attributesBound, writeAttributes, writeAttribute, encodeAttributes, field, text }

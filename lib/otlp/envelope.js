@@ -8,8 +8,7 @@
 //       ScopeSpans             0A <len> scope, then spans
 
 const { Buffer } = require('node:buffer')
-const { ProtoWriter } = require('./proto-writer')
-const { attributesBound, writeAttributes } = require('./attribute-encoder')
+const { encodeAttributes, field, text } = require('./attribute-encoder')
 
 const SCOPES_MAX = 256
 
@@ -37,7 +36,7 @@ class Envelope {
 function encodeResource (attributes) {
   const list = []
   for (const key of Object.keys(attributes)) list.push(key, attributes[key])
-  return message(attributesBound(list), (writer) => writeAttributes(writer, 0x0a, list))
+  return field(0x0a, encodeAttributes(0x0a, list))
 }
 
 const scopes = new Map()
@@ -52,26 +51,11 @@ function remember ({ name, version = '' }) {
   const key = `${name}@${version}`
   let bytes = scopes.get(key)
   if (bytes === undefined) {
-    bytes = message(16 + (name.length + version.length) * 3, (writer) => {
-      writer.string(0x0a, name)
-      if (version !== '') writer.string(0x12, version)
-    })
+    bytes = field(0x0a, version === '' ? text(0x0a, name) : Buffer.concat([text(0x0a, name), text(0x12, version)]))
     if (scopes.size >= SCOPES_MAX) scopes.clear() // names made of user data: start over rather than grow
     scopes.set(key, bytes)
   }
   return bytes
-}
-
-/** One length-delimited field 1. */
-function message (bound, write) {
-  const memory = Buffer.alloc(bound + 5)
-  const writer = new ProtoWriter()
-  writer.open(memory, new DataView(memory.buffer, memory.byteOffset, memory.length), 0)
-  writer.byte(0x0a)
-  const at = writer.reserve4()
-  write(writer)
-  writer.length4(at)
-  return new Uint8Array(memory.subarray(0, writer.position))
 }
 
 /** An instrumentation scope that keeps its encoded bytes. */

@@ -2,9 +2,7 @@
 
 // The attributes of a connection, encoded once and copied into each span of it.
 
-const { Buffer } = require('node:buffer')
-const { ProtoWriter } = require('./proto-writer')
-const { attributesBound, writeAttributes } = require('./attribute-encoder')
+const { encodeAttributes } = require('./attribute-encoder')
 
 const TAG_ATTRIBUTE = 0x4a
 
@@ -14,12 +12,7 @@ function peerBlock (peer) {
 }
 
 function encode (peer) {
-  const list = peer.attributeList
-  const memory = Buffer.alloc(attributesBound(list))
-  const writer = new ProtoWriter()
-  writer.open(memory, new DataView(memory.buffer, memory.byteOffset, memory.length), 0)
-  writeAttributes(writer, TAG_ATTRIBUTE, list)
-  peer.encoded = new Uint8Array(memory.subarray(0, writer.position))
+  peer.encoded = new Uint8Array(encodeAttributes(TAG_ATTRIBUTE, peer.attributeList))
   return peer.encoded
 }
 

@@ -13,7 +13,7 @@
 
 const { Buffer } = require('node:buffer')
 const { ProtoWriter } = require('./proto-writer')
-const { attributesBound, writeAttributes } = require('./attribute-encoder')
+const { encodeAttributes, text } = require('./attribute-encoder')
 
 const OFFSET_LENGTH = 1
 const OFFSET_TRACE_ID = 7
@@ -23,6 +23,7 @@ const OFFSET_END = 43
 const OFFSET_FLAGS = 53
 
 const TAG_ATTRIBUTE = 0x4a
+const KIND_SERVER = Buffer.from([0x30, 2])
 
 // A route that answers with more kinds of status than this has its rarer ones encoded anew each time.
 const TEMPLATES_PER_ROUTE_MAX = 8
@@ -86,15 +87,13 @@ function encodeTemplate ({ route, peer, url, httpStatus }, staticPath) {
   list.push(...route.attributeList)
   if (httpStatus !== 0) list.push('http.response.status_code', httpStatus)
 
+  const head = Buffer.alloc(OFFSET_FLAGS + 4)
   const writer = new ProtoWriter()
-  const memory = Buffer.alloc(OFFSET_FLAGS + 16 + route.name.length * 3 + attributesBound(list))
-  writer.open(memory, new DataView(memory.buffer, memory.byteOffset, memory.length), 0)
+  writer.open(head, new DataView(head.buffer, head.byteOffset, head.length), 0)
   writeHead(writer)
-  writer.byte(0x30) // kind: SERVER
-  writer.byte(2)
-  writer.string(0x2a, route.name)
-  writeAttributes(writer, TAG_ATTRIBUTE, list)
-  return new Uint8Array(memory.subarray(0, writer.position))
+  return new Uint8Array(Buffer.concat([
+    head, KIND_SERVER, text(0x2a, route.name), encodeAttributes(TAG_ATTRIBUTE, list)
+  ]))
 }
 
 /** The fixed part of a span, with room where ids, times and flags go. */
