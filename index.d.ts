@@ -262,7 +262,7 @@ declare namespace lightTrace {
    * @throws LT_ERR_OPTION_INVALID for a value that cannot be used, with what came
    */
   export interface LightTraceOptions {
-    /** @default OTEL_SERVICE_NAME, the name in package.json, 'unknown_service:node' */
+    /** @default resource['service.name'], OTEL_SERVICE_NAME, that of OTEL_RESOURCE_ATTRIBUTES, the name in package.json, 'unknown_service:node' */
     serviceName?: string
     /** Attributes of the resource, over those of OTEL_RESOURCE_ATTRIBUTES and those found out. */
     resource?: Attributes

@@ -34,7 +34,7 @@ function checkExporterHeaders (path, value) {
   for (const [name, text] of readOwn(path, value)) {
     if (text === undefined) continue
     const reason = refused(name, text)
-    if (reason !== null) throw optionInvalid(`${path}['${name}']`, 'a header that can be sent', `one that cannot: ${reason}`)
+    if (reason !== null) throw optionInvalid(path, 'headers that can be sent', `${nameOf(name)} that cannot: ${reason}`)
     headers[name.toLowerCase()] = text
   }
   return headers
@@ -59,7 +59,7 @@ function parseHeaders (env, name) {
     const [key, value] = decodePair(pair)
     const reason = left-- > 0 ? refused(key, value) : `there are more than ${HEADERS_MAX}`
     if (reason === null) headers[key.toLowerCase()] = value
-    else env.warn('LT_WARN_ENV', `${name}: the header '${printable(key, 64)}' is ignored: ${reason}`)
+    else env.warn('LT_WARN_ENV', `${name}: ${nameOf(key)} is ignored: ${reason}`)
   }
   return headers
 }
@@ -73,6 +73,11 @@ function decodePair (pair) {
   } catch {
     return [key, undefined]
   }
+}
+
+// Who writes 'Authorization: Bearer …' has put the secret into what we read as the name.
+function nameOf (name) {
+  return TOKEN.test(name) ? `the header '${printable(name, 64)}'` : 'a header'
 }
 
 // Why a header cannot be sent, or null.

@@ -3,6 +3,7 @@
 // Which requests get no span. Patterns are compiled once; a request is then compared in time linear in
 // its path, whatever a caller sends: the glob has one wildcard and no backtracking.
 
+const { isRegExp } = require('node:util').types
 const { optionInvalid, describe } = require('./errors')
 
 const EXPECTED = "a path such as '/health' or '/assets/*', a RegExp, a function (request) => boolean, or an array of these"
@@ -21,7 +22,7 @@ function checkIgnore (path, value) {
 function checkPattern (path, value) {
   if (typeof value === 'function') return value
   // A copy, because a RegExp with the flag g or y carries state that belongs to the user's own matching.
-  if (value instanceof RegExp) return new RegExp(value.source, value.flags.replace('g', ''))
+  if (isRegExp(value)) return new RegExp(value)
   if (isGlob(value)) return value
   throw optionInvalid(path, EXPECTED, describe(value))
 }
@@ -48,7 +49,7 @@ function compileIgnore (patterns) {
   const strings = patterns.filter((pattern) => typeof pattern === 'string')
   const paths = new Set(strings.filter((glob) => !glob.includes('*')))
   const globs = strings.filter((glob) => glob.includes('*')).map(compileGlob)
-  const expressions = patterns.filter((pattern) => pattern instanceof RegExp)
+  const expressions = patterns.filter(isRegExp)
   const functions = patterns.filter((pattern) => typeof pattern === 'function')
   const comparesPath = strings.length > 0 || expressions.length > 0
 
@@ -61,7 +62,7 @@ function compileIgnore (patterns) {
         if (globs[i](path)) return true
       }
       for (let i = 0; i < expressions.length; i++) {
-        expressions[i].lastIndex = 0 // a sticky one starts at the front each time
+        expressions[i].lastIndex = 0 // with the flag g or y it moves on with each match
         if (expressions[i].test(path)) return true
       }
     }
@@ -89,14 +90,14 @@ function compileGlob (glob) {
   const between = parts.slice(1, -1).filter((part) => part !== '')
   return (path) => {
     const end = path.length - tail.length
-    if (end < head.length || !path.startsWith(head) || !path.endsWith(tail)) return false
+    if (!path.startsWith(head) || !path.endsWith(tail)) return false
     let from = head.length
     for (let i = 0; i < between.length; i++) {
       const found = path.indexOf(between[i], from)
       if (found === -1) return false
       from = found + between[i].length
     }
-    return from <= end
+    return from <= end // the parts must not share characters with the tail
   }
 }
 
