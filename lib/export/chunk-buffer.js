@@ -142,13 +142,11 @@ class ChunkBuffer {
 
   // Replaces a chunk's memory by its gzipped request body.
   park (chunk, body) {
-    const { length, spans } = chunk
-    this.#recycle(chunk)
+    if (this.bytes + body.length <= this.bytesMax) this.#recycle(chunk)
+    else this.#forget(chunk)
     chunk.body = body
     chunk.bytes = chunk.view = null
     chunk.capacity = body.length
-    chunk.length = length
-    chunk.spans = spans
     this.bytes += body.length
   }
 

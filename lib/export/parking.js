@@ -14,7 +14,7 @@ const GZIP_LEVEL = 1
 // than the app's own work.
 const PAUSE_PER_WORK = 9
 // Of less than this, the next fuller chunk is the better one to take.
-const BYTES_SAVED_MIN = 1 / 8
+const BYTES_SAVED_MIN = 1 / 4
 
 class Parking {
   #buffer

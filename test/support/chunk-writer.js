@@ -5,6 +5,7 @@
 //
 //   chunk bytes = runs of  0x12 | length, 4 bytes padded | 0x0a scope | { 0x12 | length, 4 bytes padded | Span } …
 
+const crypto = require('node:crypto')
 const { Exporter } = require('../../lib/export/exporter')
 const { Stats } = require('../../lib/export/stats')
 
@@ -13,6 +14,8 @@ const SCOPE = Buffer.concat([Buffer.from([0x0a, 6, 0x0a, 4]), Buffer.from('test'
 const RESOURCE = Buffer.concat([
   Buffer.from([0x0a, 24, 0x0a, 22, 0x0a, 12]), Buffer.from('service.name'), Buffer.from([0x12, 6, 0x0a, 4]), Buffer.from('test')
 ])
+// Printable and next to incompressible: what is kept in the tests is as large as it looks.
+const NOISE = Buffer.from(Array.from(crypto.randomBytes(2 ** 21), (byte) => 0x20 + byte % 95))
 const RUN_HEADER_BYTES = 5
 const FIXED_SPAN_BYTES = 5 + 18 + 10 + 9 + 9 + 2
 
@@ -74,7 +77,7 @@ function idOf (number) {
 function writeSpan (exporter, stats, number, bytes) {
   stats.ended++
   stats.accepted++
-  const nameBytes = Math.max(1, Math.min(bytes - FIXED_SPAN_BYTES, 0x1fffff))
+  const nameBytes = Math.max(1, Math.min(bytes - FIXED_SPAN_BYTES, 2 ** 20))
   const messageBytes = 18 + 10 + 4 + nameBytes + 2 + 9 + 9
   const chunk = exporter.reserve(RUN_HEADER_BYTES + SCOPE.length + 5 + messageBytes)
   if (chunk === null) return
@@ -107,7 +110,9 @@ function writeMessage (chunk, at, number, nameBytes) {
   bytes[at++] = 0x2a // name
   putVarint3(bytes, at, nameBytes)
   at += 3
-  bytes.fill(0x61 + number % 26, at, at += nameBytes)
+  const from = number * nameBytes % (NOISE.length - nameBytes)
+  NOISE.copy(bytes, at, from, from + nameBytes)
+  at += nameBytes
   bytes[at++] = 0x30 // kind
   bytes[at++] = 2
   bytes[at++] = 0x39 // start

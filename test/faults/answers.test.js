@@ -1,0 +1,258 @@
+'use strict'
+
+// What the collector may answer, and what becomes of the spans.
+
+const { test } = require('tap')
+const zlib = require('node:zlib')
+const { startFakeCollector } = require('../support/fake-collector')
+const { startExporter } = require('../support/chunk-writer')
+
+Math.random = () => 0 // every wait is the shortest
+
+async function sendThree (t, script, options) {
+  const collector = await startFakeCollector(t)
+  collector.script = script
+  const subject = startExporter(t, { url: collector.url, ...options })
+  subject.write(3)
+  await subject.exporter.flush()
+  t.equal(subject.identity(), 0)
+  return { collector, ...subject }
+}
+
+function losses (told) {
+  return told.filter(({ code }) => code === 'loss').map(({ message }) => message)
+}
+
+// T12, T13, T28
+for (const status of [400, 401, 403, 404, 405, 407, 408, 415, 422, 500, 501, 505, 507]) {
+  test(`${status} is not retried: the spans are counted and it is told`, async (t) => {
+    const { collector, stats, told } = await sendThree(t, [{ status }])
+    t.equal(collector.requests.length, 1)
+    t.strictSame({ ...stats.dropped }, { non_retryable: 3 })
+    t.equal(stats.exportsFailed, 1)
+    t.equal(losses(told).length, 1)
+    t.match(losses(told)[0], `${status}`)
+    t.match(stats.lastError, `${status}`)
+  })
+}
+
+// T16
+for (const status of [301, 302, 303, 307, 308]) {
+  test(`${status} is not followed`, async (t) => {
+    const elsewhere = await startFakeCollector(t)
+    const { collector, stats } = await sendThree(t, [{ status, headers: { location: elsewhere.url } }])
+    t.equal(elsewhere.connections, 0)
+    t.equal(collector.requests.length, 1)
+    t.equal(stats.dropped.non_retryable, 3)
+  })
+}
+
+// T14
+for (const status of [429, 502, 503, 504]) {
+  test(`${status} is tried again until it is taken`, async (t) => {
+    const { collector, stats, told } = await sendThree(t, [{ status }, { status }, { status: 200 }])
+    t.equal(collector.requests.length, 3)
+    t.equal(stats.delivered, 3)
+    t.equal(stats.retried, 6)
+    t.strictSame({ ...stats.dropped }, {})
+    t.equal(losses(told)[0].includes('3 are kept'), true)
+    t.match(told.at(-1), { code: 'recovered', message: /0 were lost/ })
+  })
+}
+
+// T15
+test('Retry-After is honoured, also by a flush', async (t) => {
+  const { collector, stats } = await sendThree(t, [{ status: 503, headers: { 'retry-after': '1' } }, { status: 200 }])
+  t.ok(collector.requests[1].at - collector.requests[0].at > 990)
+  t.equal(stats.delivered, 3)
+})
+
+test('a hostile Retry-After neither stops nor floods us', async (t) => {
+  for (const value of ['0', '-5', '1e308', 'abc', 'Thu, 01 Jan 1970 00:00:00 GMT']) {
+    const { collector, stats } = await sendThree(t, [{ status: 503, headers: { 'retry-after': value } }, { status: 200 }])
+    t.equal(collector.requests.length, 2)
+    t.ok(collector.requests[1].at - collector.requests[0].at > 90, value)
+    t.equal(stats.delivered, 3)
+  }
+  for (const value of ['86400', 'Fri, 31 Dec 9999 23:59:59 GMT']) {
+    const { exporter, stats } = await sendThree(t, [{ status: 503, headers: { 'retry-after': value } }, { status: 200 }], { closeTimeoutMs: 300 })
+    t.equal(exporter.queued, 3, 'still waits')
+    await exporter.close()
+    t.equal(stats.delivered, 3, 'but a close does not')
+  }
+})
+
+// T17
+for (const status of [200, 202, 204, 206, 299]) {
+  test(`${status} is a delivery`, async (t) => {
+    const { stats } = await sendThree(t, [{ status }])
+    t.equal(stats.delivered, 3)
+  })
+}
+
+test('an interim answer is not the answer', async (t) => {
+  const raw = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'
+  const { stats } = await sendThree(t, [{ raw }])
+  t.equal(stats.delivered, 3)
+})
+
+test('a change of protocol that nobody asked for is a failure like a reset', async (t) => {
+  const raw = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: nothing\r\n\r\n'
+  const { stats } = await sendThree(t, [{ raw }, { status: 200 }])
+  t.equal(stats.delivered, 3)
+  t.equal(stats.retried, 3)
+})
+
+// T18
+test('a partial success is counted on both sides and not sent again', async (t) => {
+  const { collector, stats, told } = await sendThree(t, [{ partialSuccess: { rejectedSpans: 2, errorMessage: 'too\r\nold\u001b[31m' } }])
+  t.equal(collector.requests.length, 1)
+  t.equal(stats.delivered, 1)
+  t.equal(stats.rejected, 2)
+  t.equal(losses(told).length, 1)
+  t.match(losses(told)[0], /rejected 2 spans: too {1,2}old$/)
+})
+
+// T19
+test('a message without a rejection is told and nothing more', async (t) => {
+  const { stats, told } = await sendThree(t, [{ partialSuccess: { rejectedSpans: 0, errorMessage: 'use https' } }])
+  t.equal(stats.delivered, 3)
+  t.equal(stats.rejected, 0)
+  t.match(told, [{ code: 'LT_WARN_COLLECTOR', message: /use https$/ }])
+})
+
+// T20
+test('a rejection of more spans than were sent, or of fewer than none, is held within the truth', async (t) => {
+  for (const [rejectedSpans, rejected] of [[4, 3], ['9223372036854775807', 3], [-1, 0], ['-9223372036854775808', 0]]) {
+    const { stats } = await sendThree(t, [{ partialSuccess: { rejectedSpans: BigInt(rejectedSpans).toString(), errorMessage: 'x' } }].map(asLong))
+    t.equal(stats.rejected, rejected, `${rejectedSpans}`)
+    t.equal(stats.delivered, 3 - rejected)
+  }
+})
+
+function asLong ({ partialSuccess }) {
+  const bits = BigInt.asUintN(64, BigInt(partialSuccess.rejectedSpans))
+  return { partialSuccess: { ...partialSuccess, rejectedSpans: { low: Number(bits & 0xffffffffn) | 0, high: Number(bits >> 32n) | 0, unsigned: false } } }
+}
+
+// T21
+test('a success is one, whatever its body', async (t) => {
+  const bodies = [
+    { body: '<html>welcome</html>', headers: { 'content-type': 'text/html' } },
+    { body: '<html>welcome</html>' },
+    { body: '{"partialSuccess":{}}', headers: { 'content-type': 'application/json' } },
+    { body: Buffer.alloc(100_000, 0xff) },
+    { body: Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f]) }
+  ]
+  for (const how of bodies) {
+    const { stats, told } = await sendThree(t, [how])
+    t.equal(stats.delivered, 3)
+    t.strictSame(told, [])
+  }
+})
+
+// T22
+test('of an endless answer 4 MiB are read', async (t) => {
+  const { collector, stats, told, exporter } = await sendThree(t, [{ trickle: { bytes: 1024 * 1024, everyMs: 1 } }])
+  t.equal(stats.delivered, 3)
+  t.match(told, [{ code: 'LT_WARN_RESPONSE' }])
+  await collector.until(() => collector.sockets.size === 0)
+  await exporter.close()
+})
+
+test('an endless answer to a failure is a failure', async (t) => {
+  const { stats } = await sendThree(t, [{ status: 400, trickle: { bytes: 1024 * 1024, everyMs: 1 } }])
+  t.equal(stats.dropped.non_retryable, 3)
+})
+
+test('a compressed answer is not inflated', async (t) => {
+  for (const name of ['createGunzip', 'gunzip', 'createUnzip', 'unzip']) replace(t, name, () => t.fail('inflates'))
+  const bomb = zlib.gzipSync(Buffer.alloc(64 * 1024 * 1024))
+  const { collector, stats } = await sendThree(t, [{ body: bomb, headers: { 'content-encoding': 'gzip' } }])
+  t.equal(stats.delivered, 3)
+  t.equal(collector.requests[0].headers['accept-encoding'], 'identity')
+})
+
+// T07
+test('an answer whose body never ends is what its status says, once the time is over', async (t) => {
+  const options = { exporter: { timeoutMs: 200 } }
+  const delivered = await sendThree(t, [{ trickle: { bytes: 1, everyMs: 10 } }], options)
+  t.equal(delivered.stats.delivered, 3)
+  t.equal(delivered.stats.retried, 0)
+  const retried = await sendThree(t, [{ status: 503, trickle: { bytes: 1, everyMs: 10 } }, { status: 200 }], options)
+  t.equal(retried.stats.delivered, 3)
+  t.equal(retried.stats.retried, 3)
+})
+
+// T23, P11
+const malformed = {
+  'bytes that are no HTTP': 'SSH-2.0-OpenSSH_9.9\r\n\r\n',
+  'an HTTP/2 preface': '\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0d\0\x04\0\0\xff\xff\0\x06\0\0@\0',
+  'headers without end': `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`,
+  'two lengths': 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
+  'a header with a control character': 'HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n'
+}
+for (const [what, raw] of Object.entries(malformed)) {
+  test(`an answer of ${what} is a failed connection`, async (t) => {
+    const { stats, told } = await sendThree(t, [{ raw }, { status: 200 }])
+    t.equal(stats.delivered, 3)
+    t.equal(stats.retried, 3)
+    if (what.includes('HTTP/2')) t.match(losses(told)[0], /4317 is gRPC/)
+  })
+}
+
+// T31
+test('a server that closes after each answer gets a connection each, and none is left over', async (t) => {
+  for (const how of [{ headers: { connection: 'close' } }, { raw: 'HTTP/1.0 200 OK\r\n\r\n', closeAfterAnswer: true }]) {
+    const { collector, stats, exporter, write, identity } = await sendThree(t, [how])
+    for (let i = 0; i < 5; i++) {
+      write(1)
+      await exporter.flush()
+    }
+    t.equal(stats.delivered, 8)
+    t.equal(stats.retried, 0)
+    t.equal(identity(), 0)
+    t.equal(collector.connections, 6)
+    await collector.until(() => collector.sockets.size === 0)
+  }
+})
+
+// T32
+test('an answer before the body was read counts once', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ status: 503, early: true }, { status: 503, early: true }, { status: 200 }]
+  const { exporter, stats, write, identity } = startExporter(t, { url: collector.url })
+  write(8000, 400)
+  await exporter.flush({ timeoutMs: 20_000 })
+  t.equal(identity(), 0)
+  t.equal(stats.delivered, 8000)
+  t.equal(collector.delivered.size, 8000)
+  t.equal(stats.exportsFailed, 2)
+})
+
+test('a delivery that was answered early does not reuse the memory that is still being sent', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ status: 200, early: true, keepOpen: true, readEveryMs: 1 }, { status: 200 }]
+  const { exporter, stats, write, identity } = startExporter(t, { url: collector.url })
+  for (let i = 0; i < 5; i++) {
+    write(5000, 400)
+    await exporter.flush()
+  }
+  t.equal(identity(), 0)
+  t.equal(stats.delivered, 25_000)
+  t.strictSame(collector.duplicates, [])
+})
+
+// T33
+test('without memory to compress, spans are sent as they are', async (t) => {
+  replace(t, 'createGzip', () => { throw new RangeError('zlib: no memory') })
+  const { collector, stats } = await sendThree(t, [{ status: 200 }], { exporter: { compression: 'gzip' } })
+  t.equal(stats.delivered, 3)
+  t.notOk(collector.requests[0].headers['content-encoding'])
+})
+
+function replace (t, name, value) {
+  const original = Object.getOwnPropertyDescriptor(zlib, name)
+  Object.defineProperty(zlib, name, { ...original, value })
+  t.teardown(() => Object.defineProperty(zlib, name, original))
+}

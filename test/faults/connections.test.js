@@ -1,0 +1,386 @@
+'use strict'
+
+// What may happen to the connection, and to the collector behind it.
+
+const { test } = require('tap')
+const dns = require('node:dns')
+const net = require('node:net')
+const dc = require('node:diagnostics_channel')
+const { startFakeCollector } = require('../support/fake-collector')
+const { startExporter, idOf } = require('../support/chunk-writer')
+
+const realRandom = Math.random
+
+function shortestWaits (t) {
+  Math.random = () => 0
+  t.teardown(() => { Math.random = realRandom })
+}
+
+// `perSecond` spans for `ms`, written as requests would: a few at a time, between other work.
+function load (write, perSecond, ms, bytes = 350) {
+  const startedAt = performance.now()
+  let done = 0
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      const elapsed = Math.min(performance.now() - startedAt, ms)
+      const due = Math.floor(elapsed * perSecond / 1000)
+      write(due - done, bytes)
+      done = due
+      if (elapsed < ms) return
+      clearInterval(timer)
+      resolve()
+    }, 5)
+  })
+}
+
+// T01
+test('a collector that never comes: the buffer fills, then the oldest go, and few attempts are made', async (t) => {
+  const collector = await startFakeCollector(t)
+  await collector.down()
+  const maxBytes = 512 * 1024
+  const { exporter, stats, told, write, identity } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 10 } })
+  await load(write, 4000, 2000)
+  t.equal(identity(), 0)
+  t.ok(exporter.bufferBytes <= maxBytes)
+  t.equal(exporter.queued + stats.dropped.queue_full, 8000)
+  t.ok(exporter.queued > 800, `${exporter.queued} are kept`)
+  t.ok(stats.exportsFailed < 30, `${stats.exportsFailed} attempts`)
+  t.match(told.find(({ kind }) => kind === 'collector'), { message: /ECONNREFUSED/ })
+  const before = performance.now()
+  await exporter.close()
+  t.ok(performance.now() - before < 1000, 'nobody is there: close does not wait')
+  t.equal(stats.dropped.shutdown_deadline + stats.dropped.queue_full, 8000)
+  t.equal(told.at(-1).kind, 'shutdown')
+})
+
+// T02
+test('a collector that comes late gets every span once, the oldest first', async (t) => {
+  shortestWaits(t)
+  const collector = await startFakeCollector(t)
+  await collector.down()
+  const { stats, write, identity } = startExporter(t, { url: collector.url, buffer: { flushDelayMs: 10 } })
+  await load(write, 2000, 500)
+  await collector.up()
+  await collector.until(() => stats.delivered === 1000)
+  t.equal(identity(), 0)
+  t.strictSame([...collector.delivered.keys()], Array.from({ length: 1000 }, (_, i) => idOf(i + 1)))
+  t.strictSame(collector.duplicates, [])
+})
+
+// T03
+test('gone for 0.8 of the time that the buffer lasts, under load: no span is lost, none comes twice', async (t) => {
+  const collector = await startFakeCollector(t)
+  const maxBytes = 1024 * 1024
+  const perSecond = 1500
+  const bytesPerSpan = 360
+  const lastsMs = maxBytes / (perSecond * bytesPerSpan) * 1000
+  const { stats, told, write, identity, exporter } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 50 } })
+  await load(write, perSecond, 300)
+  await collector.down()
+  await load(write, perSecond, 0.8 * lastsMs)
+  await collector.up()
+  await load(write, perSecond, 0.6 * lastsMs)
+  await exporter.flush()
+  t.equal(identity(), 0)
+  t.strictSame({ ...stats.dropped }, {})
+  t.equal(collector.delivered.size, stats.accepted)
+  t.strictSame(collector.duplicates, [])
+  t.equal(told.filter(({ code }) => code === 'recovered').length, 1)
+})
+
+// T04
+test('gone for twice that time: what is missing is what was counted, and the newest are there', async (t) => {
+  const collector = await startFakeCollector(t)
+  const maxBytes = 512 * 1024
+  const perSecond = 2000
+  const { stats, told, write, identity, exporter } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 50 } })
+  await collector.down()
+  await load(write, perSecond, 2 * maxBytes / (perSecond * 360) * 1000)
+  t.equal(identity(), 0)
+  await collector.up()
+  await exporter.flush({ timeoutMs: 20_000 })
+  const dropped = stats.dropped.queue_full
+  t.ok(dropped > 0)
+  t.equal(identity(), 0)
+  t.equal(collector.delivered.size, stats.accepted - dropped)
+  t.equal(collector.delivered.size, stats.delivered)
+  t.ok(collector.delivered.has(idOf(stats.accepted)))
+  t.notOk(collector.delivered.has(idOf(1)))
+  t.match(told.at(-1), { code: 'recovered', message: new RegExp(`; ${dropped} were lost`) })
+})
+
+// T05; a minute of it is in scripts/soak.js
+test('a collector that flaps loses nothing and is not run down', async (t) => {
+  const collector = await startFakeCollector(t)
+  const { stats, write, identity, exporter } = startExporter(t, { url: collector.url, buffer: { flushDelayMs: 20 } })
+  for (let i = 0; i < 6; i++) {
+    await load(write, 1000, 150)
+    await collector.down()
+    await load(write, 1000, 150)
+    await collector.up()
+  }
+  await exporter.flush()
+  t.equal(identity(), 0)
+  t.strictSame({ ...stats.dropped }, {})
+  t.equal(collector.delivered.size, stats.accepted)
+  t.ok(collector.duplicates.length <= stats.retried)
+  t.ok(stats.exportsFailed < 30, `${stats.exportsFailed} failures`)
+  t.ok(collector.sockets.size <= 1)
+})
+
+// T06
+test('a collector that accepts and never answers is given up after the whole timeout', async (t) => {
+  shortestWaits(t)
+  const collector = await startFakeCollector(t)
+  collector.script = [{ hang: true }, { status: 200 }]
+  const { stats, write, identity, exporter } = startExporter(t, { url: collector.url, exporter: { timeoutMs: 200 } })
+  write(3)
+  await exporter.flush()
+  t.equal(identity(), 0)
+  t.equal(stats.delivered, 3)
+  t.equal(stats.retried, 3)
+  t.match(stats.lastError, /ETIMEDOUT/)
+  await collector.until(() => collector.sockets.size === 1)
+  t.equal(collector.duplicates.length, 3, 'it had read them: a duplicate that is listed as retried')
+})
+
+test('a close waits for a collector that hangs until its deadline, and no longer', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ hang: true }]
+  const { stats, write, identity, exporter } = startExporter(t, { url: collector.url, closeTimeoutMs: 200 })
+  write(5000, 300)
+  const closed = exporter.close()
+  t.equal(exporter.close(), closed)
+  await closed
+  t.equal(stats.dropped.shutdown_deadline, 5000)
+  t.equal(identity(), 0)
+  await collector.until(() => collector.sockets.size === 0)
+})
+
+// T08, T09
+for (const [what, how] of [['in the middle of the request', { resetAt: 300_000 }], ['after the request', { resetAfterUpload: true }]]) {
+  test(`a connection that is reset ${what} is tried again, and a duplicate is among the retried`, async (t) => {
+    shortestWaits(t)
+    const collector = await startFakeCollector(t)
+    collector.script = [how, { status: 200 }]
+    const { stats, write, identity, exporter } = startExporter(t, { url: collector.url })
+    write(3000, 400)
+    await exporter.flush()
+    t.equal(identity(), 0)
+    t.equal(stats.delivered, 3000)
+    t.equal(collector.delivered.size, 3000)
+    t.ok(collector.duplicates.length <= stats.retried)
+    t.equal(stats.exportsFailed, 1)
+  })
+}
+
+// T10
+test('a kept connection that is closed just as we use it costs neither spans nor a wait', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ status: 200 }, { resetAt: 1 }, { status: 200 }]
+  const { stats, told, write, identity, exporter } = startExporter(t, { url: collector.url })
+  write(3)
+  await exporter.flush()
+  write(3)
+  await exporter.flush()
+  t.equal(identity(), 0)
+  t.equal(stats.delivered, 6)
+  t.equal(stats.exportsFailed, 0)
+  t.equal(stats.retried, 3, 'it may have been read')
+  t.strictSame(told, [])
+})
+
+test('a fresh connection that is reset has no such excuse', async (t) => {
+  shortestWaits(t)
+  const collector = await startFakeCollector(t)
+  collector.script = [{ resetAt: 1 }, { status: 200 }]
+  const { stats, write, exporter } = startExporter(t, { url: collector.url })
+  write(3)
+  await exporter.flush()
+  t.equal(stats.exportsFailed, 1)
+  t.equal(stats.delivered, 3)
+})
+
+test('a server that closes idle connections early costs nothing', async (t) => {
+  const collector = await startFakeCollector(t, { keepAliveTimeout: 1 })
+  const { stats, write, exporter } = startExporter(t, { url: collector.url })
+  for (let i = 0; i < 5; i++) {
+    write(1)
+    await exporter.flush()
+    await collector.until(() => collector.sockets.size === 0)
+  }
+  t.equal(stats.delivered, 5)
+  t.equal(stats.exportsFailed, 0)
+})
+
+// T24
+function replaceLookup (t, answer) {
+  const { lookup } = dns
+  dns.lookup = (hostname, options, callback) => {
+    if (typeof options === 'function') return lookup(hostname, options) // a server that listens
+    const addresses = answer(hostname, callback)
+    if (Array.isArray(addresses)) process.nextTick(() => options.all ? callback(null, addresses) : callback(null, addresses[0].address, addresses[0].family))
+  }
+  t.teardown(() => { dns.lookup = lookup })
+}
+
+for (const code of ['ENOTFOUND', 'EAI_AGAIN']) {
+  test(`a name that cannot be resolved (${code}) is asked for again`, async (t) => {
+    shortestWaits(t)
+    const collector = await startFakeCollector(t, { hostInUrl: 'collector.example' })
+    let asked = 0
+    replaceLookup(t, (hostname, callback) => {
+      t.equal(hostname, 'collector.example')
+      if (++asked > 2) return [{ address: '127.0.0.1', family: 4 }]
+      process.nextTick(callback, Object.assign(new Error(`getaddrinfo ${code}`), { code }))
+    })
+    const { stats, write, exporter } = startExporter(t, { url: collector.url })
+    write(3)
+    await exporter.flush()
+    t.equal(exporter.queued, 3, 'a flush does not wait where nobody is')
+    await collector.untilRequests(1)
+    await exporter.flush()
+    t.equal(stats.delivered, 3)
+  })
+}
+
+test('a resolver that does not answer is bounded by the timeout', async (t) => {
+  shortestWaits(t)
+  const collector = await startFakeCollector(t, { hostInUrl: 'collector.example' })
+  let asked = 0
+  replaceLookup(t, () => asked++ === 0 ? undefined : [{ address: '127.0.0.1', family: 4 }])
+  const { stats, write, exporter } = startExporter(t, { url: collector.url, exporter: { timeoutMs: 100 } })
+  write(3)
+  await exporter.flush()
+  t.equal(stats.delivered, 3)
+  t.match(stats.lastError, /ETIMEDOUT/)
+})
+
+test('a new connection asks for the address anew', async (t) => {
+  const collector = await startFakeCollector(t, { hostInUrl: 'collector.example' })
+  let asked = 0
+  replaceLookup(t, () => {
+    asked++
+    return [{ address: '127.0.0.1', family: 4 }]
+  })
+  const { stats, write, exporter } = startExporter(t, { url: collector.url })
+  for (let i = 0; i < 2; i++) {
+    write(1)
+    await exporter.flush()
+    await collector.down()
+    await collector.up()
+  }
+  t.equal(stats.delivered, 2)
+  t.equal(asked, 2)
+})
+
+// T25
+test('a name with an IPv4 and an IPv6 address, of which one refuses, is reached', async (t) => {
+  const v4 = { address: '127.0.0.1', family: 4 }
+  const v6 = { address: '::1', family: 6 }
+  for (const [host, order] of [['127.0.0.1', [v6, v4]], ['::1', [v4, v6]]]) {
+    const collector = await startFakeCollector(t, { host, hostInUrl: 'collector.example' })
+    replaceLookup(t, () => order)
+    const { stats, write, exporter } = startExporter(t, { url: collector.url })
+    write(3)
+    await exporter.flush()
+    t.equal(stats.delivered, 3, `${host} only`)
+  }
+})
+
+test('an IPv6 address in the URL', async (t) => {
+  const collector = await startFakeCollector(t, { host: '::1', hostInUrl: '[::1]' })
+  const { stats, write, exporter } = startExporter(t, { url: collector.url })
+  write(3)
+  await exporter.flush()
+  t.equal(stats.delivered, 3)
+})
+
+// T30
+test('a collector that reads slower than we write holds one request back, not the rest', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ readEveryMs: 20 }]
+  const maxBytes = 4 * 1024 * 1024
+  let socket = null
+  const onStart = ({ request }) => request.once('socket', (s) => { socket = s })
+  dc.subscribe('http.client.request.start', onStart)
+  t.teardown(() => dc.unsubscribe('http.client.request.start', onStart))
+  const { exporter, stats, write, identity } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 10 }, closeTimeoutMs: 200 })
+  for (let i = 0; i < 40; i++) {
+    write(1000, 400)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    t.equal(identity(), 0)
+    t.ok(exporter.bufferBytes <= maxBytes)
+    t.ok((socket?.writableLength ?? 0) <= maxBytes / 2 + 1000)
+  }
+  t.ok(stats.dropped.queue_full > 0)
+  t.equal(collector.sockets.size, 1)
+  await exporter.close()
+  t.equal(identity(), 0)
+})
+
+// T34: there is one request at a time, so that answers cannot change places.
+test('one request at a time, however much there is to send', async (t) => {
+  const collector = await startFakeCollector(t)
+  let open = 0
+  let most = 0
+  collector.script = () => {
+    most = Math.max(most, ++open)
+    setTimeout(() => open--, 4)
+    return { delayMs: 5 }
+  }
+  const { exporter, stats, write } = startExporter(t, { url: collector.url, buffer: { flushDelayMs: 1 }, batch: { maxSpans: 50 } })
+  for (let i = 0; i < 20; i++) {
+    write(50)
+    exporter.flush()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await exporter.flush()
+  t.equal(stats.delivered, 1000)
+  t.equal(most, 1)
+  t.equal(collector.connections, 1)
+})
+
+// P11
+test('a port that speaks something else than HTTP is named as such, and not run down', async (t) => {
+  const server = net.createServer((socket) => {
+    socket.on('error', () => {})
+    socket.write('\0\0\x06\x04\0\0\0\0\0\0\x05\0\0@\0')
+  })
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const { exporter, stats, told, write } = startExporter(t, { url: `http://127.0.0.1:${server.address().port}/v1/traces`, closeTimeoutMs: 100 })
+  write(3)
+  await exporter.flush({ timeoutMs: 400 })
+  t.match(told[0].message, /4317 is gRPC/)
+  t.ok(stats.exportsFailed < 6, `${stats.exportsFailed} attempts`)
+  await exporter.close()
+})
+
+// L07
+test('a hundred flushes at once send nothing twice and all come back', async (t) => {
+  const collector = await startFakeCollector(t)
+  const { exporter, stats, write } = startExporter(t, { url: collector.url })
+  write(100)
+  await Promise.all(Array.from({ length: 100 }, () => exporter.flush()))
+  t.equal(stats.delivered, 100)
+  t.equal(collector.requests.length, 1)
+  await Promise.all([exporter.close(), exporter.close(), exporter.flush()])
+  t.strictSame(collector.duplicates, [])
+})
+
+test('a flush during a wait brings one attempt forward, no more', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ status: 503 }]
+  Math.random = () => 0.999
+  t.teardown(() => { Math.random = realRandom })
+  const { exporter, stats, write } = startExporter(t, { url: collector.url, closeTimeoutMs: 100 })
+  write(3)
+  await exporter.flush({ timeoutMs: 300 })
+  t.equal(collector.requests.length, 1)
+  await Promise.all(Array.from({ length: 50 }, () => exporter.flush({ timeoutMs: 300 })))
+  t.equal(collector.requests.length, 2)
+  collector.script = [{ status: 200 }]
+  await exporter.close()
+  t.equal(stats.delivered, 3)
+})

@@ -1,0 +1,98 @@
+'use strict'
+
+// Certificates: what cannot be verified gets no spans.
+
+const { test } = require('tap')
+const { makeCertificate } = require('../support/certificate')
+const { startFakeCollector } = require('../support/fake-collector')
+const { startExporter } = require('../support/chunk-writer')
+
+Math.random = () => 0
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const ca = makeCertificate({ name: 'test authority', isCa: true })
+const otherCa = makeCertificate({ name: 'other authority', isCa: true })
+const server = makeCertificate({ name: 'collector', issuer: ca })
+const client = makeCertificate({ name: 'client', issuer: ca })
+
+async function send (t, tls, exporterOptions) {
+  const collector = await startFakeCollector(t, { tls })
+  const subject = startExporter(t, { url: collector.url, exporter: exporterOptions })
+  subject.write(3)
+  await subject.exporter.flush()
+  t.equal(subject.identity(), 0)
+  return { collector, ...subject }
+}
+
+test('a collector whose certificate is signed by the given authority gets spans', async (t) => {
+  const { collector, stats } = await send(t, server, { ca: ca.cert })
+  t.equal(stats.delivered, 3)
+  t.equal(collector.requests.length, 1)
+})
+
+// T26
+const unacceptable = {
+  'that signed itself': [makeCertificate(), {}],
+  'of another authority': [server, { ca: otherCa.cert }],
+  'that has expired': [makeCertificate({ issuer: ca, validFrom: Date.now() - 2 * DAY_MS, validTo: Date.now() - DAY_MS }), { ca: ca.cert }],
+  'for another host': [makeCertificate({ issuer: ca, hosts: ['collector.example'] }), { ca: ca.cert }]
+}
+for (const [which, [tls, options]] of Object.entries(unacceptable)) {
+  test(`a collector with a certificate ${which} gets nothing; the spans wait, and it is told once`, async (t) => {
+    const { collector, stats, exporter, told } = await send(t, tls, options)
+    t.equal(collector.requests.length, 0)
+    t.equal(exporter.queued, 3)
+    t.equal(told.length, 1)
+    t.match(told[0].message, /certificate|altnames|CERT/i)
+    await exporter.close() // at once: it gives up as on a refused connection
+    t.equal(stats.dropped.shutdown_deadline, 3)
+  })
+}
+
+test('a collector that asks for a certificate gets ours', async (t) => {
+  const tls = { ...server, ca: ca.cert, requestCert: true, rejectUnauthorized: true }
+  const { stats } = await send(t, tls, { ca: ca.cert, cert: client.cert, key: client.key })
+  t.equal(stats.lastError, null)
+  t.equal(stats.delivered, 3)
+})
+
+test('without the certificate that a collector asks for the spans wait', async (t) => {
+  const tls = { ...server, ca: ca.cert, requestCert: true, rejectUnauthorized: true }
+  const collector = await startFakeCollector(t, { tls })
+  const { exporter, stats, write, identity } = startExporter(t, { url: collector.url, exporter: { ca: ca.cert }, closeTimeoutMs: 500 })
+  write(3)
+  await exporter.flush({ timeoutMs: 300 })
+  t.equal(collector.requests.length, 0)
+  t.equal(exporter.queued + exporter.inFlight, 3)
+  await exporter.close()
+  t.equal(stats.dropped.shutdown_deadline, 3)
+  t.equal(identity(), 0)
+})
+
+test('TLS towards a server without it, and the reverse, are failed connections', async (t) => {
+  const plain = await startFakeCollector(t)
+  const secure = await startFakeCollector(t, { tls: server })
+  for (const url of [plain.url.replace('http:', 'https:'), secure.url.replace('https:', 'http:')]) {
+    const { exporter, stats, write, identity } = startExporter(t, { url, closeTimeoutMs: 500 })
+    write(3)
+    await exporter.flush({ timeoutMs: 300 })
+    t.ok(stats.exportsFailed > 0)
+    await exporter.close()
+    t.equal(stats.delivered, 0)
+    t.equal(identity(), 0)
+  }
+})
+
+test('a renewed certificate is accepted without a restart', async (t) => {
+  const collector = await startFakeCollector(t, { tls: { ...server } })
+  const { exporter, stats, write } = startExporter(t, { url: collector.url, exporter: { ca: ca.cert } })
+  write(1)
+  await exporter.flush()
+  await collector.down()
+  const renewed = makeCertificate({ issuer: ca })
+  collector.renew({ cert: renewed.cert, key: renewed.key })
+  await collector.up()
+  write(1)
+  await exporter.flush()
+  t.equal(stats.delivered, 2)
+})
