@@ -11,7 +11,7 @@ const { installJaeger, installRotel } = require('./collectors/install')
 const { startJaeger, startRotel } = require('./collectors/start')
 const { startRecorder } = require('./collectors/recorder')
 const { run } = require('./run')
-const { tapCounts } = require('./tap-counts')
+const { countsOf } = require('./counts')
 
 const ROOT = path.join(__dirname, '..')
 const TESTS = path.join('test', 'collector')
@@ -52,7 +52,5 @@ async function suite (urls) {
   const tap = path.join(ROOT, 'node_modules', 'tap', 'dist', 'esm', 'run.mjs')
   const { code, output } = await run(process.execPath, [tap, '--reporter=tap', ...files],
     { cwd: ROOT, env: { ...process.env, ...urls }, live: true, deadlineMs: DEADLINE_MS })
-  const counts = tapCounts(output)
-  if (code !== 0 && counts.failed === 0) counts.failed = 1
-  return counts
+  return countsOf(output, code)
 }

@@ -8,7 +8,7 @@ module.exports = { runCell }
 const fs = require('node:fs')
 const path = require('node:path')
 const { run } = require('./run')
-const { tapCounts } = require('./tap-counts')
+const { countsOf } = require('./counts')
 
 const ROOT = path.join(__dirname, '..')
 const MATRIX = path.join(ROOT, '.matrix')
@@ -23,8 +23,7 @@ async function runCell (cell, testFiles) {
     const directory = await prepare(cell)
     const started = Date.now()
     const { code, output } = await suite(cell, directory, testFiles, log)
-    const counts = tapCounts(output)
-    if (code !== 0 && counts.failed === 0) counts.failed = 1
+    const counts = countsOf(output, code)
     const ranOn = /^ *# running on (.*)$/m.exec(output)?.[1]
     if (ranOn === undefined) counts.failed++ // test/runtime.test.js did not run: nothing proves where the rest did
     const line = `${counts.passed} passed, ${counts.failed} failed, ${Math.round((Date.now() - started) / 1000)} s on ${ranOn ?? 'nobody knows what'}`
