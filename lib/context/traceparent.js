@@ -29,7 +29,15 @@ const DIGIT = new Uint8Array(128).fill(NOT_HEX)
 for (let digit = 0; digit < 16; digit++) DIGIT[digit.toString(16).charCodeAt(0)] = digit
 const DIGIT_CODE = Buffer.from('0123456789abcdef')
 
+// What readHex saw since it was last cleared. A typed array, because writing
+// a module's `let` is a fifth slower on all of our Nodes.
 const seen = new Uint32Array(1)
+
+// The outgoing header in the making. Writing into it and taking one string is
+// twice as fast as joining hex strings, which make a rope that is flattened
+// when the header is sent.
+const outgoing = Buffer.alloc(LENGTH)
+outgoing.latin1Write('00-00000000000000000000000000000000-0000000000000000-00')
 
 // HOT, once per request with a caller. Budget: 0 objects, 0 strings, each of
 // the 55 chars read once; a longer header costs no more, its white space aside.
@@ -70,12 +78,6 @@ function parseTraceparent (value, target) {
   target.flags = flags & KNOWN_FLAGS
   return true
 }
-
-// Outgoing header in the making. Writing into it and taking one string is three
-// times as fast as joining hex strings, which make a rope that is flattened
-// when the header is sent.
-const outgoing = Buffer.alloc(LENGTH)
-outgoing.latin1Write('00-00000000000000000000000000000000-0000000000000000-00')
 
 // HOT, once per outgoing call. Budget: 1 string. What we send is always version
 // 00, whatever version came in.

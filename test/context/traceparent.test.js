@@ -1,0 +1,149 @@
+'use strict'
+
+const { test } = require('tap')
+const { parseTraceparent, formatTraceparent } = require('../../lib/context/traceparent')
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c'
+const PARENT = 'b7ad6b7169203331'
+const VALID = `00-${TRACE}-${PARENT}-01`
+const UNTOUCHED = Object.freeze({ t0: 1, t1: 2, t2: 3, t3: 4, p0: 5, p1: 6, s0: 7, s1: 8, flags: 9 })
+const PARSED = Object.freeze({
+  t0: 0x0af76519, t1: 0x16cd43dd, t2: 0x8448eb21 | 0, t3: 0x1c80319c, p0: 0xb7ad6b71 | 0, p1: 0x69203331, s0: 7, s1: 8, flags: 1
+})
+
+function accepted (t, value, flags = 1, message = JSON.stringify(value)) {
+  const target = { ...UNTOUCHED }
+  t.equal(parseTraceparent(value, target), true, `accepts ${message}`)
+  t.same(target, { ...PARSED, flags })
+}
+
+function refused (t, value, message = JSON.stringify(value)) {
+  const target = { ...UNTOUCHED }
+  t.equal(parseTraceparent(value, target), false, `refuses ${message}`)
+  t.same(target, UNTOUCHED, 'and leaves the target untouched')
+}
+
+test('a valid traceparent becomes words', async (t) => {
+  accepted(t, VALID)
+  accepted(t, `00-${TRACE}-${PARENT}-00`, 0)
+})
+
+test('what is parsed is formatted again digit by digit', async (t) => {
+  const header = '00-0123456789abcdef8899aabbccddeeff-fedcba9876543210-03'
+  const target = { ...UNTOUCHED }
+  t.ok(parseTraceparent(header, target))
+  t.equal(formatTraceparent({ ...target, s0: target.p0, s1: target.p1 }), header)
+})
+
+test('formatting writes version 00 and the two known flags only', async (t) => {
+  const context = { t0: -1, t1: 0, t2: 0x0a, t3: 1 << 31, s0: 0, s1: 1, flags: 0xff }
+  t.equal(formatTraceparent(context), '00-ffffffff000000000000000a80000000-0000000000000001-03')
+  t.equal(formatTraceparent({ ...context, flags: 0 }).slice(-2), '00')
+})
+
+// S01
+test('uppercase hex digits are refused wherever they stand', async (t) => {
+  refused(t, VALID.toUpperCase())
+  for (let i = 0; i < VALID.length; i++) {
+    if (VALID[i] < 'a') continue
+    refused(t, VALID.slice(0, i) + VALID[i].toUpperCase() + VALID.slice(i + 1))
+  }
+})
+
+// S02
+test('version ff and what is no version are refused', async (t) => {
+  for (const version of ['ff', 'FF', '0g', '-1', '', '0', '000', '.0', '0.', ' 0']) {
+    refused(t, `${version}-${TRACE}-${PARENT}-01`)
+  }
+})
+
+// S03
+test('version 00 may not be longer, whatever follows', async (t) => {
+  for (const more of ['-extra', '.', '-', '0', '-01', ', ' + VALID]) refused(t, VALID + more)
+})
+
+// S04
+test('later versions are read as far as they are known', async (t) => {
+  accepted(t, `01-${TRACE}-${PARENT}-01`)
+  accepted(t, `cc-${TRACE}-${PARENT}-01-x`)
+  accepted(t, `cc-${TRACE}-${PARENT}-01-`)
+  accepted(t, `fe-${TRACE}-${PARENT}-03`, 3)
+})
+
+// S05
+test('later versions may only be longer by a dash and more', async (t) => {
+  refused(t, `cc-${TRACE}-${PARENT}-01.x`)
+  refused(t, `cc-${TRACE}-${PARENT}-01x`)
+  refused(t, `cc-${TRACE}-${PARENT}-1`)
+  refused(t, `cc-${TRACE}-${PARENT}-01, cc-${TRACE}-${PARENT}-01`)
+})
+
+// S06
+test('of the flags only sampled and random are kept', async (t) => {
+  accepted(t, `00-${TRACE}-${PARENT}-ff`, 3)
+  accepted(t, `00-${TRACE}-${PARENT}-08`, 0)
+  accepted(t, `00-${TRACE}-${PARENT}-80`, 0)
+  accepted(t, `00-${TRACE}-${PARENT}-02`, 2)
+  accepted(t, `cc-${TRACE}-${PARENT}-0a`, 2)
+  refused(t, `00-${TRACE}-${PARENT}-0A`)
+})
+
+// S07
+test('ids of zeros are refused', async (t) => {
+  const zeros = '0'.repeat(32)
+  refused(t, `00-${zeros}-${PARENT}-01`)
+  refused(t, `00-${TRACE}-${zeros.slice(16)}-01`)
+  refused(t, `00-${zeros}-${zeros.slice(16)}-01`)
+})
+
+test('ids with a single digit that is not zero are accepted', async (t) => {
+  for (let i = 0; i < 32; i++) {
+    const target = { ...UNTOUCHED }
+    t.ok(parseTraceparent(`00-${'0'.repeat(i)}8${'0'.repeat(31 - i)}-${PARENT}-00`, target))
+    if (i < 16) t.ok(parseTraceparent(`00-${TRACE}-${'0'.repeat(i)}8${'0'.repeat(15 - i)}-00`, target))
+  }
+})
+
+// S08
+test('any foreign byte anywhere is refused', async (t) => {
+  const foreign = ['\0', '\r', '\n', '\x7f', '\x80', '\xb0', '\xff', '\u0130', '\u0660', '\uff11', '\ud800', '/', ':', '`', 'g', ' ', '\t', '-', ',']
+  for (let i = 0; i < VALID.length; i++) {
+    for (const char of foreign) {
+      if (char === VALID[i]) continue
+      const value = VALID.slice(0, i) + char + VALID.slice(i + 1)
+      const target = { ...UNTOUCHED }
+      if (parseTraceparent(value, target)) t.fail(`accepted ${JSON.stringify(value)}`)
+      if (JSON.stringify(target) !== JSON.stringify(UNTOUCHED)) t.fail(`touched by ${JSON.stringify(value)}`)
+    }
+  }
+})
+
+test('a dash in the wrong place is refused', async (t) => {
+  refused(t, `00${TRACE}-${PARENT}-01-`)
+  refused(t, `00-${TRACE.slice(1)}-0${PARENT}-01`)
+  refused(t, `00-${TRACE}${PARENT}---01`)
+  refused(t, VALID.replaceAll('-', '_'))
+})
+
+// S09
+test('16 KiB of anything is refused', async (t) => {
+  for (const char of ['a', '-', ',', '0', ' ', '\t', '\u2028']) refused(t, char.repeat(16384), `16 KiB of char ${char.charCodeAt(0)}`)
+  refused(t, `${VALID}${'-'.repeat(16384)}`, 'a long version 00')
+  accepted(t, `cc${VALID.slice(2)}-${'x'.repeat(16384)}`, 1, 'a long version cc')
+})
+
+test('spaces and tabs around it are trimmed, other white space is not', async (t) => {
+  for (const [before, after] of [[' ', ''], ['\t', ''], ['', ' '], ['', '\t'], ['\t \t', ' \t '], [' '.repeat(8000), ' '.repeat(8000)]]) {
+    accepted(t, before + VALID + after, 1, 'white space around it')
+  }
+  for (const space of ['\n', '\r', '\v', '\f', '\xa0', '\ufeff']) {
+    refused(t, space + VALID)
+    refused(t, VALID + space)
+  }
+})
+
+// S13
+test('what is no string is no traceparent', async (t) => {
+  const values = [undefined, null, 55, true, [VALID], [VALID, VALID], { toString: () => VALID }, Symbol('traceparent'), Buffer.from(VALID), Object(VALID)]
+  for (const value of values) refused(t, value, typeof value)
+})
