@@ -19,7 +19,7 @@ const clock = require('../span/clock')
 const { Routes } = require('./routes')
 const { Callbacks } = require('./callbacks')
 const { LogStamp } = require('./logs')
-const { peerFacts, forwardedPeerFacts } = require('./semconv')
+const { requestTarget, peerFacts, forwardedPeerFacts } = require('./semconv')
 const { unfinished } = require('./outcome')
 const { watchPipelined } = require('./pipelined')
 
@@ -32,7 +32,7 @@ const incoming = new IncomingContext()
 /** The hooks that trace the requests of `app` with `tracer`. */
 function fastifyHooks (app, tracer) {
   const { settings, report } = tracer
-  const { disabled, ignore, trustIncoming } = settings
+  const { disabled, ignore, limits, trustIncoming } = settings
   const routes = new Routes(settings, report)
   const callbacks = new Callbacks(settings, report)
   const logStamp = settings.logs ? LogStamp.of(app) : null
@@ -64,15 +64,15 @@ function fastifyHooks (app, tracer) {
     if (disabled) return beginSuppressed(raw, request, response)
     const start = clock.now()
     const route = routes.factsOf(request)
-    if ((route.options !== null && route.options.off) || (ignore !== null && callbacks.ignores(ignore, request))) {
+    if ((route.options !== null && isOff(route.options, request)) || (ignore !== null && callbacks.ignores(ignore, request))) {
       return beginSuppressed(raw, request, response)
     }
     const { headers } = raw
     const parentKind = readIncoming(raw, headers, request)
 
     if (isProxied === undefined) isProxied = 'ips' in request
-    const peer = isProxied ? forwardedPeerFacts(request) : peerFacts(raw)
-    const span = tracer.startServer(incoming, parentKind, start, route, peer, raw.url)
+    const peer = isProxied ? forwardedPeerFacts(request, limits.attributeValueLength) : peerFacts(raw, limits.attributeValueLength)
+    const span = tracer.startServer(incoming, parentKind, start, route, peer, requestTarget(raw))
     const context = new RequestContext(tracer, span, null, false)
     if (headers.baggage !== undefined && parentKind !== PARENT_NONE) context.baggage = headers.baggage
     if (span.isRecording()) {
@@ -87,6 +87,10 @@ function fastifyHooks (app, tracer) {
     if (callbacks.any || route.options !== null) callbacks.started(span, context, request, route, parentKind)
     if (logStamp !== null) logStamp.stamp(request, reply, span)
     return context
+  }
+
+  function isOff (options, request) {
+    return options.off || (options.ignore !== null && callbacks.ignores(options.ignore, request))
   }
 
   /** Switched off or ignored: the context stays, an incoming traceparent is handed on as it came. */

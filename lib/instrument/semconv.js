@@ -11,6 +11,7 @@ const KNOWN_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIO
 const USER_AGENT_LENGTH_MAX = 512
 const HOST_LENGTH_MAX = 255 // DNS
 const ADDRESS_LENGTH_MAX = 64
+const SLASH = 0x2f
 
 // What a host or address may consist of; brackets and colons for IPv6.
 const HOST = /^[\w.\-:[\]%]+$/
@@ -28,25 +29,41 @@ function knownMethods (override) {
   return new Set(override === null ? KNOWN_METHODS : override)
 }
 
+/**
+ * The request target that the client sent, as path and query: before Fastify's `rewriteUrl`, and without
+ * the scheme and host of the absolute form. HOT
+ */
+function requestTarget ({ url, originalUrl }) {
+  const target = originalUrl === undefined ? url : originalUrl
+  return target.charCodeAt(0) === SLASH ? target : pathOf(target)
+}
+
+function pathOf (target) {
+  const scheme = target.indexOf('://')
+  if (scheme === -1) return target // `OPTIONS *`
+  const path = target.indexOf('/', scheme + 3)
+  return path === -1 ? '/' : target.slice(path)
+}
+
 const kPeer = Symbol('light-trace.peer')
 
 /**
  * PeerFacts of a request: those of the connection's previous request where nothing differs, as it is on
  * nearly every keep-alive request. HOT
  */
-function peerFacts (raw) {
+function peerFacts (raw, valueLengthMax) {
   const { socket, headers } = raw
-  if (socket === null || socket === undefined) return readPeer(raw, undefined).facts
+  if (socket === null || socket === undefined) return readPeer(raw, undefined, valueLengthMax).facts
   const peer = socket[kPeer]
   if (peer !== undefined && peer.host === headers.host && peer.userAgent === headers['user-agent'] &&
     peer.httpVersion === raw.httpVersion) return peer.facts
-  const fresh = readPeer(raw, socket)
+  const fresh = readPeer(raw, socket, valueLengthMax)
   socket[kPeer] = fresh
   return fresh.facts
 }
 
 /** The same where Fastify's trustProxy is on: client, host and scheme come from the forwarded headers. */
-function forwardedPeerFacts (request) {
+function forwardedPeerFacts (request, valueLengthMax) {
   const { raw } = request
   const { socket } = raw
   const ip = attempt(() => request.ip)
@@ -55,7 +72,7 @@ function forwardedPeerFacts (request) {
   const peer = socket?.[kPeer]
   if (peer !== undefined && peer.ip === ip && peer.host === host && peer.protocol === protocol &&
     peer.userAgent === raw.headers['user-agent'] && peer.httpVersion === raw.httpVersion) return peer.facts
-  const fresh = readPeer(raw, socket, ip, host, protocol)
+  const fresh = readPeer(raw, socket, valueLengthMax, ip, host, protocol)
   if (socket) socket[kPeer] = fresh
   return fresh.facts
 }
@@ -72,7 +89,7 @@ class Peer {
   }
 }
 
-function readPeer (raw, socket, ip, forwardedHost, protocol) {
+function readPeer (raw, socket, valueLengthMax, ip, forwardedHost, protocol) {
   const { headers, httpVersion } = raw
   const peerAddress = address(socket?.remoteAddress)
   const scheme = schemeOf(protocol, socket)
@@ -82,7 +99,7 @@ function readPeer (raw, socket, ip, forwardedHost, protocol) {
     scheme, protocolVersion(httpVersion),
     ip === undefined ? peerAddress : address(ip) || peerAddress,
     peerAddress, Number.isInteger(socket?.remotePort) ? socket.remotePort : -1,
-    name, port, userAgent(headers['user-agent'])
+    name, port, userAgent(headers['user-agent'], Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX))
   )
   return new Peer(facts, host, headers['user-agent'], httpVersion, ip, protocol)
 }
@@ -124,8 +141,8 @@ function address (value) {
   return zone === -1 ? value : value.slice(0, zone)
 }
 
-function userAgent (value) {
-  return typeof value === 'string' ? cut(value, USER_AGENT_LENGTH_MAX) : ''
+function userAgent (value, lengthMax) {
+  return typeof value === 'string' ? cut(value, lengthMax) : ''
 }
 
 function attempt (read) {
@@ -136,4 +153,4 @@ function attempt (read) {
   }
 }
 
-module.exports = { routeFacts, knownMethods, peerFacts, forwardedPeerFacts, splitHost }
+module.exports = { routeFacts, knownMethods, requestTarget, peerFacts, forwardedPeerFacts, splitHost }

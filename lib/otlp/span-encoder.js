@@ -4,7 +4,7 @@
 // exporter's open chunk. The usual server span is a template copied and patched; every other span is
 // written field by field behind the same head.
 
-const { writeNanos } = require('../span/clock')
+const { writeNanos, keepAnchored } = require('../span/clock')
 const { ServerSpan } = require('../span/server-span')
 const { redactQuery } = require('../span/redact')
 const { cut } = require('../span/attributes')
@@ -22,6 +22,7 @@ const TAG_RUN = 0x12 // ResourceSpans.scope_spans
 const TAG_TRACE_STATE = 0x1a
 const TAG_PARENT = 0x22
 const TAG_NAME = 0x2a
+const TAG_DROPPED_ATTRIBUTES = 0x50
 const TAG_EVENT = 0x5a
 const TAG_LINK = 0x6a
 const TAG_STATUS = 0x7a
@@ -43,7 +44,8 @@ class SpanEncoder {
 
   /** Writes one ended span. Never throws for what a span can hold. */
   accept (span) {
-    if (span instanceof ServerSpan && !span.overridden) {
+    keepAnchored(span.endedAt)
+    if (span instanceof ServerSpan && span.fitsTemplate) {
       const template = this.templates.find(span)
       if (template !== null && (span.details === null || span.details.name === '')) {
         this.encodeFromTemplate(span, template)
@@ -145,12 +147,12 @@ class SpanEncoder {
       if (span.errorType !== '') writeAttribute(writer, TAG_ATTRIBUTE, 'error.type', span.errorType)
       if (span.attributeList !== null) writeAttributes(writer, TAG_ATTRIBUTE, span.attributeList)
     }
+    if (whole === true || span.details !== null) writeCount(writer, TAG_DROPPED_ATTRIBUTES, span.droppedAttributesCount)
     if (span.details !== null) this.writeDetails(span.details)
   }
 
   writeDetails (details) {
     const { writer } = this
-    writeCount(writer, 0x50, details.droppedAttributes)
     for (const event of details.events) this.writeEvent(event)
     writeCount(writer, 0x60, details.droppedEvents)
     for (const link of details.links) this.writeLink(link)

@@ -13,9 +13,11 @@ const wallNow = Date.now
 
 // Date.now() has whole milliseconds, and NTP slews; below this the finer origin of the process wins.
 const DRIFT_MAX_MS = 50
+const ANCHOR_INTERVAL_MS = 1000
 const TWO_32 = 4294967296
 const NANOS_MAX_MS = 18446744073709 // 2^64 ns, the end of OTLP's time
 
+let anchoredAt = -1 // when the two clocks were last compared
 let anchorMs = NaN // wall clock at performance.now() === 0, in milliseconds since the epoch
 let anchorHigh = 0 // the same in nanoseconds, as two unsigned halves
 let anchorLow = 0
@@ -25,7 +27,7 @@ function now () {
   return perfNow()
 }
 
-/** Compares anchor and wall clock and corrects the anchor after a step. Called now and then, not per span. */
+/** Compares anchor and wall clock and corrects the anchor after a step. */
 function anchor () {
   const wall = wallNow() - perfNow()
   if (!Number.isFinite(wall)) {
@@ -45,6 +47,14 @@ function setAnchor (ms) {
   const nanos = BigInt(whole) * 1000000n + BigInt(Math.round((anchorMs - whole) * 1e6))
   anchorHigh = Number(nanos >> 32n)
   anchorLow = Number(nanos & 0xffffffffn)
+}
+
+/** The same, at most once a second: `nowMs` is a time the caller has at hand. HOT */
+function keepAnchored (nowMs) {
+  if (nowMs - anchoredAt > ANCHOR_INTERVAL_MS || anchoredAt === -1) {
+    anchoredAt = nowMs
+    anchor()
+  }
 }
 
 /**
@@ -87,4 +97,4 @@ function fromTimeInput (input, fallback) {
   return ms >= -anchorMs && ms <= NANOS_MAX_MS - anchorMs ? ms : fallback
 }
 
-module.exports = { now, anchor, writeNanos, toHrTime, fromTimeInput }
+module.exports = { now, anchor, keepAnchored, writeNanos, toHrTime, fromTimeInput }

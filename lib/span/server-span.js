@@ -15,6 +15,8 @@ const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
 
 // http.request.method, url.path, url.scheme, http.response.status_code, error.type
 const OWN_ALWAYS = 5
+// The keys of http-facts.js, and as many again of a route's own.
+const OWN_MAX = 32
 
 class ServerSpan extends RecordingSpan {
   /**
@@ -96,6 +98,12 @@ class ServerSpan extends RecordingSpan {
   }
 
   allAttributes () {
+    const list = this.everyAttribute()
+    const { attributes } = this.pipeline.limits
+    return list.length > attributes * 2 ? list.slice(0, attributes * 2) : list
+  }
+
+  everyAttribute () {
     const list = this.ownAttributes()
     if (this.httpStatus !== 0) list.push('http.response.status_code', this.httpStatus)
     if (this.errorType !== '') list.push('error.type', this.errorType)
@@ -109,14 +117,24 @@ class ServerSpan extends RecordingSpan {
     return list
   }
 
-  /** Whether the user set an attribute that we set too; then the list is built and written as a whole. */
-  get overridden () {
+  get droppedAttributesCount () {
+    const { attributes } = this.pipeline.limits
+    return super.droppedAttributesCount + Math.max(0, this.everyAttribute().length / 2 - attributes)
+  }
+
+  /**
+   * Whether its own attributes are as the route's template has them: all of them, uncut, and none that the
+   * user set anew. Else the list is built and written as a whole. HOT
+   */
+  get fitsTemplate () {
+    const { attributes, attributeValueLength } = this.pipeline.limits
+    if (attributes < OWN_MAX || this.url.length > attributeValueLength) return false
     const users = this.attributeList
-    if (users === null) return false
+    if (users === null) return true
     for (let i = 0; i < users.length; i += 2) {
-      if (SERVER_KEYS.has(users[i]) || this.route.attributeList.includes(users[i])) return true
+      if (SERVER_KEYS.has(users[i]) || this.route.attributeList.includes(users[i])) return false
     }
-    return false
+    return true
   }
 }
 

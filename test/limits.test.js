@@ -1,0 +1,58 @@
+'use strict'
+
+const { test } = require('tap')
+const Fastify = require('fastify')
+const net = require('node:net')
+const { once } = require('node:events')
+const lightTrace = require('..')
+const { startSink } = require('./support/otlp-sink')
+
+async function exported (t, options, drive, fastifyOptions) {
+  const sink = await startSink(t)
+  const app = Fastify(fastifyOptions)
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { exporter: { url: sink.url }, ...options })
+  app.get('/things/:id', async (request) => {
+    for (let i = 0; i < 200; i++) request.trace.span.setAttribute(`key.${i}`, i)
+    return 'ok'
+  })
+  app.get('/plain', async () => 'ok')
+  app.get('/new', async () => 'ok')
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  await drive(app)
+  await app.lightTrace.flush()
+  return sink.spans
+}
+
+test('a span holds no more attributes than its limit, its own first, and counts the rest', async (t) => {
+  const [span] = await exported(t, {}, (app) => app.inject('/things/7'))
+  const keys = Object.keys(span.attributes)
+  t.ok(keys.length <= 128)
+  t.equal(keys.filter((key) => key.startsWith('key.')).length + span.droppedAttributesCount, 200)
+  t.equal(span.attributes['http.response.status_code'], 200)
+})
+
+test('a limit below what the request itself says cuts that too', async (t) => {
+  const [span] = await exported(t, { limits: { attributes: 3 } }, (app) => app.inject('/plain'))
+  t.equal(Object.keys(span.attributes).length, 3)
+  t.ok(span.droppedAttributesCount > 3)
+})
+
+test('the length limit holds for what comes from the request', async (t) => {
+  const [span] = await exported(t, { limits: { attributeValueLength: 8 } },
+    (app) => app.inject({ url: '/things/0123456789', headers: { 'user-agent': 'a very long agent' } }))
+  t.equal(span.attributes['url.path'], '/things/')
+  t.equal(span.attributes['user_agent.original'], 'a very l')
+})
+
+test('the path is the one the client sent, also in absolute form and before a rewrite', async (t) => {
+  const spans = await exported(t, {}, async (app) => {
+    await app.inject('/old?a=1')
+    const socket = net.connect(app.server.address().port, '127.0.0.1')
+    socket.end('GET http://example.com/plain?b=2 HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n')
+    socket.resume()
+    await once(socket, 'close')
+  }, { rewriteUrl: ({ url }) => url.replace('/old', '/new') })
+  t.same(spans.map(({ attributes }) => [attributes['http.route'] ?? '', attributes['url.path'], attributes['url.query']]),
+    [['/new', '/old', 'a=1'], [spans[1].attributes['http.route'] ?? '', '/plain', 'b=2']])
+})
