@@ -25,7 +25,7 @@ function exceptionAttributes (error, lengthMax) {
   if (error === null || (typeof error !== 'object' && typeof error !== 'function')) {
     return ['exception.type', errorName(error), 'exception.message', cut(String(error), Math.min(lengthMax, MESSAGE_LENGTH_MAX))]
   }
-  const list = ['exception.type', text(error, 'code') || errorName(error)]
+  const list = ['exception.type', cut(text(error, 'code'), TYPE_LENGTH_MAX) || errorName(error)]
   const message = text(error, 'message')
   if (message !== '') list.push('exception.message', cut(message, Math.min(lengthMax, MESSAGE_LENGTH_MAX)))
   const stack = text(error, 'stack')
