@@ -57,11 +57,8 @@ function trace (app, tracer) {
   app.addHook('onRequest', onRequest)
   app.addHook('onError', onError)
   app.addHook('onClose', (instance, closed) => {
-    // The last responses close in this turn; their spans belong to what is flushed.
-    setImmediate(() => {
-      tracers.delete(app.server)
-      tracer.close().then(() => closed(), closed)
-    })
+    tracers.delete(app.server)
+    tracer.drained().then(() => tracer.close()).then(() => closed(), closed)
   })
 }
 

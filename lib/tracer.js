@@ -18,9 +18,13 @@ const { STATUS_ERROR } = require('./span/recording-span')
 const { headSampler, RateLimit, DROP } = require('./span/sampler')
 const { Pipeline } = require('./export/pipeline')
 const { Stats } = require('./export/stats')
+const { setImmediate } = require('./export/timers')
 const { wayOut } = require('./way-out')
 
 const RANDOM = 0x02
+
+// A TCP socket takes two turns, TLS over it two more.
+const CLOSE_TURNS_MAX = 8
 
 class Tracer {
   constructor (settings, report, scope) {
@@ -164,6 +168,16 @@ class Tracer {
   async flush (options) {
     if (this.pipeline === null) return
     await this.way.flush(options)
+  }
+
+  /**
+   * When the server has closed, its last responses close with the handles of their sockets, some turns of
+   * the event loop later: their spans belong to what is flushed. Spans that nobody ends are not waited for.
+   */
+  async drained () {
+    for (let turn = 0; turn < CLOSE_TURNS_MAX && this.stats.ended < this.stats.started; turn++) {
+      await new Promise((resolve) => setImmediate(resolve))
+    }
   }
 
   async close () {

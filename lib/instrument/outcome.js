@@ -1,28 +1,49 @@
 'use strict'
 
-// What became of a response, asked once, when it closes. The table is facts/channels.md §3.3; what counts
-// as an error is design.md D13.
+// What became of a response, asked once, when it closes. What counts as an error is design.md D13; how
+// the ends look from here was found by making each of them happen, on every Node (test/lifecycle).
 
 const ABORTED = 'aborted'
 const TERMINATED = 'response_terminated'
 
+// Before Node 24 a response whose socket was reset with the answer still in it claims to be finished.
+const finishedMeansFlushed = Number(process.versions.node.split('.')[0]) >= 24
+
 /** '' for a whole response, or one whose early end is the normal one; else the `error.type`. HOT */
 function unfinished (response, reply) {
-  // `writableFinished` alone would be wrong for inject() and for HTTP/2.
-  if (response.writableEnded && (response.writableFinished || !socketGone(response))) return ''
+  if (response.stream !== undefined) return isWholeStream(response) ? '' : brokenOff(response, reply)
+  // `writableFinished` alone would be wrong for inject().
+  if (response.writableEnded && (response.writableFinished || !socketGone(response)) &&
+    (finishedMeansFlushed || !socketFailed(response))) return ''
   return brokenOff(response, reply)
 }
 
+// A pipelined response that waits for its turn has no socket yet; its request has.
+function socketOf ({ socket, req }) {
+  return socket ?? (req === undefined ? undefined : req.socket) ?? null
+}
+
 function socketGone (response) {
-  const { socket } = response
-  return socket !== null && socket !== undefined && socket.destroyed === true
+  const socket = socketOf(response)
+  return socket !== null && socket.destroyed === true
+}
+
+function socketFailed (response) {
+  const socket = socketOf(response)
+  return socket !== null && socket.errored !== null && socket.errored !== undefined
+}
+
+// HTTP/2. Its socket is the session's: a proxy that throws once the session is gone.
+function isWholeStream ({ writableEnded, stream }) {
+  return writableEnded && stream.rstCode === 0 && !stream.errored
 }
 
 function brokenOff (response, reply) {
+  if (response.statusCode === 101 && response.headersSent) return ''
+  if (!clientLeft(response)) return TERMINATED
   // Before the response has ended, only a hijacked reply counts as sent.
-  const hijacked = !response.writableEnded && reply.sent
-  if (response.headersSent && (hijacked || isEventStream(response) || response.statusCode === 101)) return ''
-  return clientLeft(response) ? ABORTED : TERMINATED
+  const isHijacked = !response.writableEnded && reply.sent
+  return response.headersSent && (isHijacked || isEventStream(response)) ? '' : ABORTED
 }
 
 function isEventStream (response) {
@@ -33,19 +54,25 @@ function isEventStream (response) {
   }
 }
 
-/** The client's end is seen on the socket: it sent FIN, or reset. Ours is a socket destroyed without either. */
+/** The client's end is seen on the socket: it sent FIN, or reset. Ours is one destroyed without either. */
 function clientLeft (response) {
-  const { stream } = response
-  if (stream !== undefined && stream !== null && typeof stream.rstCode === 'number') return http2ClientLeft(stream)
-  const socket = response.req?.socket ?? response.socket
-  if (socket === null || socket === undefined) return false
-  if (response.errored) return false
-  const code = socket.errored?.code
-  return socket.readableEnded === true || code === 'ECONNRESET' || code === 'EPIPE' || code === 'ECONNABORTED'
+  if (response.stream !== undefined) return streamReset(response.stream)
+  // With an error the app destroyed it, unless Node emptied the queue of a connection that is gone, or
+  // inject()'s signal took it.
+  if (response.errored && response.socket !== null) return response.errored.name === 'AbortError'
+  const socket = socketOf(response)
+  return socket !== null && (socket.readableEnded === true || isSystemError(socket.errored))
 }
 
-function http2ClientLeft (stream) {
-  return stream.aborted === true && !stream.errored
+/** By the peer: with a code, or quietly, which finishes the stream's writable side; ours leaves it. */
+function streamReset ({ errored, rstCode, writableFinished }) {
+  if (errored) return isSystemError(errored) || errored.code === 'ERR_HTTP2_STREAM_ERROR'
+  return rstCode !== 0 || writableFinished
+}
+
+/** From the operating system, so from outside: ECONNRESET, EPIPE, ETIMEDOUT … */
+function isSystemError (error) {
+  return error !== null && error !== undefined && typeof error.syscall === 'string'
 }
 
 module.exports = { unfinished, ABORTED, TERMINATED }

@@ -1,0 +1,195 @@
+'use strict'
+
+const { once } = require('node:events')
+const { test } = require('tap')
+const { tracedApp } = require('../support/traced-app')
+const { picture } = require('../support/picture')
+const { connect, signal } = require('../support/raw-client')
+
+const ABORTED = 'ERROR error.type=aborted'
+const TERMINATED = 'ERROR error.type=response_terminated'
+
+for (const [how, leave] of [['politely', (client) => client.leave()], ['with a reset', (client) => client.reset()]]) {
+  test(`a client leaves ${how} and the handler never answers`, async (t) => {
+    const running = signal()
+    const { app, collector, port } = await tracedApp(t, {
+      routes: (app) => app.get('/slow', () => { running.give(); return new Promise(() => {}) })
+    })
+    const client = (await connect(port)).request('GET', '/slow')
+    await running.promise
+    await leave(client)
+    t.same(await picture(collector), [`GET /slow - ${ABORTED}`])
+    t.equal(await collector.tree(), 'SERVER GET /slow ERROR error.type=aborted')
+    t.match(app.lightTrace.stats().spans, { started: 1, ended: 1 })
+  })
+
+  test(`a client leaves ${how} and the handler answers later`, async (t) => {
+    const running = signal()
+    const { app, collector, port } = await tracedApp(t, {
+      routes: (app) => app.get('/slow', (request, reply) => { running.give(reply) })
+    })
+    const client = (await connect(port)).request('GET', '/slow')
+    const { value: reply } = await running.promise
+    await leave(client)
+    t.same(await picture(collector), [`GET /slow - ${ABORTED}`])
+    reply.code(201).send('nobody')
+    await new Promise((resolve) => setImmediate(resolve))
+    t.same(await picture(collector), [`GET /slow - ${ABORTED}`], 'what came too late changes nothing')
+    t.match(app.lightTrace.stats().spans, { started: 1, ended: 1 })
+  })
+
+  test(`a client leaves ${how} in the middle of its body`, async (t) => {
+    const arrived = signal()
+    const { collector, port } = await tracedApp(t, {
+      routes (app) {
+        app.addHook('preParsing', async () => { arrived.give() })
+        app.post('/upload', async () => 'ok')
+      }
+    })
+    const client = (await connect(port)).send('POST /upload HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"half":')
+    await arrived.promise
+    await leave(client)
+    const [line] = await picture(collector)
+    t.match(line, new RegExp(`^POST /upload - ${ABORTED}`))
+  })
+
+  test(`a client leaves ${how} when it has everything`, async (t) => {
+    const { collector, port } = await tracedApp(t, { routes: (app) => app.get('/', async () => 'everything') })
+    const client = (await connect(port)).request('GET', '/')
+    await client.until('everything')
+    await leave(client)
+    t.same(await picture(collector), ['GET / 200'])
+  })
+}
+
+test('a client that leaves before its request is read has one span, or none', async (t) => {
+  const { app, collector, port } = await tracedApp(t, { routes: (app) => app.get('/', () => new Promise(() => {})) })
+  const seen = once(app.server, 'connection')
+  const client = await connect(port)
+  client.request('GET', '/').socket.resetAndDestroy()
+  const [socket] = await seen
+  if (!socket.closed) await new Promise((resolve) => socket.on('close', resolve)) // `once` would reject with the reset
+  const lines = await picture(collector)
+  t.ok(lines.length <= 1)
+  for (const line of lines) t.equal(line, `GET / - ${ABORTED}`)
+})
+
+test('a client that only closes its sending side gets its answer', async (t) => {
+  const { collector, port } = await tracedApp(t, { routes: (app) => app.get('/', async () => 'answer') })
+  const client = (await connect(port)).request('GET', '/')
+  client.socket.end()
+  await client.until('answer')
+  await client.closed
+  t.same(await picture(collector), ['GET / 200'])
+})
+
+test('a large answer that was handed to the socket and not taken was aborted', async (t) => {
+  const running = signal()
+  const { collector, port } = await tracedApp(t, {
+    routes: (app) => app.get('/large', (request, reply) => {
+      reply.send(Buffer.alloc(64 * 1024 * 1024))
+      running.give()
+    })
+  })
+  const client = await connect(port)
+  client.socket.pause()
+  client.request('GET', '/large')
+  await running.promise
+  await client.reset()
+  t.same(await picture(collector), [`GET /large 200 ${ABORTED}`])
+})
+
+test('reply.raw.destroy() is the server\'s doing', async (t) => {
+  const { collector, port } = await tracedApp(t, {
+    routes (app) {
+      app.get('/before', (request, reply) => { reply.raw.destroy() })
+      app.get('/error', (request, reply) => { reply.raw.destroy(new Error('on purpose')) })
+      app.get('/socket', (request) => { request.raw.socket.destroy() })
+      app.get('/after', (request, reply) => {
+        reply.raw.writeHead(200)
+        reply.raw.write('part')
+        reply.raw.destroy()
+      })
+    }
+  })
+  for (const path of ['/before', '/error', '/socket', '/after']) await (await connect(port)).request('GET', path).closed
+  t.same(await picture(collector), [
+    `GET /before - ${TERMINATED}`, `GET /error - ${TERMINATED}`, `GET /socket - ${TERMINATED}`, `GET /after 200 ${TERMINATED}`
+  ])
+})
+
+test('a connection that the server times out was torn down by it', async (t) => {
+  const { collector, port } = await tracedApp(t, {
+    fastify: { connectionTimeout: 30 },
+    routes: (app) => app.get('/slow', () => new Promise(() => {}))
+  })
+  await (await connect(port)).request('GET', '/slow').closed
+  t.same(await picture(collector), [`GET /slow - ${TERMINATED}`])
+})
+
+test('app.close() ends what still runs, and its spans are handed over', async (t) => {
+  const running = signal()
+  const { app, collector, port } = await tracedApp(t, {
+    routes: (app) => app.get('/slow', () => { running.give(); return new Promise(() => {}) })
+  })
+  const client = (await connect(port)).request('GET', '/slow')
+  await running.promise
+  await app.close()
+  await client.closed
+  t.same(await picture(collector), [`GET /slow - ${TERMINATED}`])
+  t.match(app.lightTrace.stats().spans, { started: 1, ended: 1, handedOver: 1, dropped: {} })
+})
+
+test('a request that is answered while the app closes keeps its span', async (t) => {
+  const running = signal()
+  const { app, collector, port } = await tracedApp(t, {
+    fastify: { forceCloseConnections: false },
+    routes: (app) => app.get('/slow', (request, reply) => { running.give(reply) })
+  })
+  const client = (await connect(port)).request('GET', '/slow')
+  const { value: reply } = await running.promise
+  const closed = app.close()
+  setImmediate(() => reply.send('late'))
+  await client.until('late')
+  await client.leave() // or its keep-alive holds the server open
+  await closed
+  t.same(await picture(collector), ['GET /slow 200'])
+  t.match(app.lightTrace.stats().spans, { ended: 1, handedOver: 1 })
+})
+
+test('a queue of pipelined requests ends when the client leaves', async (t) => {
+  const running = signal()
+  const { app, collector, port } = await tracedApp(t, {
+    routes (app) {
+      app.get('/slow', () => { running.give(); return new Promise(() => {}) })
+      app.get('/quick', async () => 'quick')
+      app.get('/never', () => new Promise(() => {}))
+    }
+  })
+  const client = await connect(port)
+  client.request('GET', '/quick').request('GET', '/slow').request('GET', '/quick').request('GET', '/never')
+  await client.until('quick')
+  await running.promise
+  await client.leave()
+  const lines = await picture(collector)
+  t.equal(lines.length, 4)
+  t.equal(lines[0], 'GET /quick 200')
+  t.equal(lines[1], `GET /slow - ${ABORTED}`)
+  t.match(lines[2], /^GET \/quick (200|-) ERROR error\.type=aborted$/, 'answered, but it never left the queue')
+  t.equal(lines[3], `GET /never - ${ABORTED}`)
+  t.match(app.lightTrace.stats().spans, { started: 4, ended: 4, handedOver: 4 })
+})
+
+test('pipelined requests that are all answered', async (t) => {
+  const { collector, port } = await tracedApp(t, {
+    routes (app) {
+      app.get('/a', (request, reply) => { setTimeout(() => reply.send('aaa'), 15) })
+      app.get('/b', async () => 'bbb')
+    }
+  })
+  const client = await connect(port)
+  client.send('GET /a HTTP/1.1\r\nhost: x\r\n\r\nGET /b HTTP/1.1\r\nhost: x\r\n\r\nGET /a HTTP/1.1\r\nhost: x\r\n\r\n')
+  await client.until('aaa', 2)
+  t.same(await picture(collector), ['GET /a 200', 'GET /b 200', 'GET /a 200'])
+  await client.leave()
+})
