@@ -16,7 +16,7 @@
 // headers   sent with each request
 // load      { connections, pipelining, rate } over the run's own; rate 'half' is half of what its baseline served
 // node      the Node major; none: the headline's
-// needs     a folder of install.js
+// needs     one or more folders of install.js
 // minNode   the lowest Node it runs on
 // sets      quick, headline (README), publish (docs), ci
 

@@ -1,16 +1,24 @@
 'use strict'
 
-// npm run bench: what it takes is in options.js, what it measures in cases.js.
+// npm run bench: what it takes is in options.js, what it measures in cases.js and field/cases.js.
 
 const fs = require('node:fs')
 const path = require('node:path')
 const { cases, HEADLINE_NODE } = require('./cases')
-const { parseOptions, usage } = require('./options')
-const { describePinning } = require('./run/pinning')
-const run = require('./run/run')
+const chooseCases = require('./choose')
 const installMissing = require('./install')
+const { parseOptions, usage } = require('./options')
+const { describeMachine, describeCommit, watchSteal } = require('./run/machine')
+const startProgress = require('./run/progress')
+const { run, stepsOf } = require('./run/run')
+const measureStartup = require('./run/startup')
+const measureInstalledSizes = require('./run/installed-size')
+const { nodeOfMajor } = require('./run/binaries')
 const summarise = require('./report/summary')
 const consoleTable = require('./report/console-table')
+const { writeResults, roundsByName } = require('./report/results-file')
+
+const STARTUP_CASES = ['bare', 'request-context', 'lighttrace-100', 'sdk2-by-hand', 'fastify-otel', 'nodesdk-http', 'nodesdk-auto', 'dd-trace']
 
 main().catch((error) => {
   console.error(error)
@@ -20,53 +28,45 @@ main().catch((error) => {
 async function main () {
   const options = parseOptions(process.argv.slice(2))
   if (options.help) return console.log(usage)
-  if (options.list) return console.log(cases.map(({ name, label }) => `${name.padEnd(28)} ${label}`).join('\n'))
+  const table = options.field ? require('./field/cases').cases : cases
+  if (options.list) return console.log(table.map(({ name, label }) => `${name.padEnd(28)} ${label}`).join('\n'))
 
-  const chosen = choose(options)
-  installMissing(new Set(chosen.map(({ needs }) => needs).filter(Boolean)))
-  console.error(`${chosen.length} cases, ${options.profile.rounds} rounds of ${options.profile.seconds} s, ${describePinning()}`)
-  const measured = await run(chosen, { ...options, headlineNode: HEADLINE_NODE, progress })
-  const rows = summarise(measured)
-  console.log(consoleTable(rows))
-  if (options.json) fs.writeFileSync(options.json, JSON.stringify({ rows, measured }, null, 1) + '\n')
-  if (rows.some(({ faults }) => faults.length > 0)) process.exitCode = 1
+  const result = await measure(chooseCases(table, options), options)
+  console.log('\n' + consoleTable(result.rows))
+  if (options.json) fs.writeFileSync(options.json, JSON.stringify(result, null, 1) + '\n')
+  if (options.publish) await publishResult(options.field ? 'field' : 'overhead', result)
+  if (result.rows.some(({ faults }) => faults.length > 0)) process.exitCode = 1
 }
 
-function choose (options) {
-  const wanted = options.cases
-    ? named(options.cases)
-    : cases.filter(({ sets }) => sets.includes(options.set))
-  return withBaselines(wanted).filter((testCase) => {
-    const missing = whyNot(testCase)
-    if (missing) console.error(`skipped ${testCase.name}: ${missing}`)
-    return !missing
-  })
-}
-
-function named (names) {
-  return names.map((name) => {
-    const found = cases.find((testCase) => testCase.name === name)
-    if (!found) throw new Error(`no case is called "${name}": --list shows them`)
-    return found
-  })
-}
-
-function withBaselines (wanted) {
-  const needed = new Set()
-  for (const { against = 'bare', also } of wanted) {
-    needed.add(cases.find(({ name }) => name === against))
-    if (also) needed.add(cases.find(({ name }) => name === also))
+async function measure (chosen, options) {
+  const { profile } = options
+  const machine = describeMachine()
+  installMissing(new Set(chosen.flatMap(({ needs = [] }) => needs)))
+  console.error(`${chosen.length} cases, ${profile.rounds} rounds of ${profile.seconds} s, ${machine.pinning}`)
+  const steal = watchSteal()
+  const measured = await run(chosen, { ...options, headlineNode: HEADLINE_NODE, progress: startProgress(stepsOf(chosen, profile)) })
+  const result = {
+    date: new Date().toISOString(),
+    ...describeCommit(path.join(__dirname, '..')),
+    machine,
+    steal: steal(),
+    node: measured[0].node,
+    profile,
+    rows: summarise(measured),
+    rounds: roundsByName(measured)
   }
-  for (const testCase of wanted) needed.add(testCase)
-  return [...needed]
+  return options.publish && !options.field ? { ...result, ...measureOnce(options) } : result
 }
 
-function whyNot ({ setup }) {
-  if (setup.endsWith('/light-trace') && !fs.existsSync(path.join(process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '..'), 'index.js'))) return 'there is no index.js yet'
-  return undefined
+// What is not a matter of load.
+function measureOnce ({ node }) {
+  return {
+    startup: measureStartup(STARTUP_CASES.map((name) => cases.find((testCase) => testCase.name === name)), node ?? nodeOfMajor(HEADLINE_NODE)),
+    installedBytes: measureInstalledSizes()
+  }
 }
 
-function progress (sentence) {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${sentence}`)
-  else process.stderr.write(`${sentence}\n`)
+async function publishResult (kind, result) {
+  console.error(`wrote ${writeResults(kind, result)}`)
+  await require('./report/publish')()
 }

@@ -3,9 +3,11 @@
 const { parseArgs } = require('node:util')
 
 const usage = `npm run bench -- [options]
-  (none)            all cases on the headline Node
+  (none)            the headline cases on the headline Node
   --quick           few cases, short rounds, for tuning
-  --cases a,b       only these (bare is always measured with them)
+  --publish         all cases; writes bench/results/overhead.json, README table, docs and chart
+  --field           light-trace among its field; writes bench/results/field.json with --publish
+  --cases a,b       only these and their baselines
   --rounds n        rounds per case
   --seconds s       seconds of load per round
   --warmup s        seconds of load before the first round
@@ -13,11 +15,14 @@ const usage = `npm run bench -- [options]
   --pipelining n    requests in flight per connection
   --rate n          requests per second, spread evenly; 0: as fast as it goes
   --node path       run the server processes with this Node binary
-  --json path       write the result file there
+  --json path       write the result there
   --list            list the cases`
 
+// A published run fits 15 minutes, a quick one one.
 const PROFILES = {
-  full: { rounds: 5, seconds: 4, warmup: 4, connections: 50, pipelining: 1, rate: 0 },
+  headline: { rounds: 5, seconds: 3, warmup: 3, connections: 50, pipelining: 1, rate: 0 },
+  publish: { rounds: 5, seconds: 2.5, warmup: 2.5, connections: 50, pipelining: 1, rate: 0 },
+  field: { rounds: 3, seconds: 2, warmup: 2, connections: 50, pipelining: 1, rate: 0 },
   quick: { rounds: 3, seconds: 2, warmup: 2, connections: 50, pipelining: 1, rate: 0 }
 }
 
@@ -28,21 +33,14 @@ function parseOptions (args) {
   const flag = { type: 'boolean', default: false }
   const { values } = parseArgs({
     args,
-    options: { quick: flag, list: flag, help: flag, cases: text, rounds: text, seconds: text, warmup: text, connections: text, pipelining: text, rate: text, node: text, json: text }
+    options: { quick: flag, publish: flag, field: flag, list: flag, help: flag, cases: text, rounds: text, seconds: text, warmup: text, connections: text, pipelining: text, rate: text, node: text, json: text }
   })
-  const profile = { ...PROFILES[values.quick ? 'quick' : 'full'] }
+  const set = values.field ? 'field' : values.publish ? 'publish' : values.quick ? 'quick' : 'headline'
+  const profile = { ...PROFILES[values.quick ? 'quick' : set] }
   for (const key of Object.keys(profile)) {
     if (values[key] === undefined) continue
     profile[key] = Number(values[key])
     if (!(profile[key] >= 0)) throw new Error(`--${key} takes a number, not "${values[key]}"`)
   }
-  return {
-    profile,
-    set: values.quick ? 'quick' : 'headline',
-    cases: values.cases?.split(',').map((name) => name.trim()),
-    node: values.node,
-    json: values.json,
-    list: values.list,
-    help: values.help
-  }
+  return { ...values, profile, set, names: values.cases?.split(',').map((name) => name.trim()) }
 }

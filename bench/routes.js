@@ -42,6 +42,22 @@ const routes = {
     requests: [{ method: 'GET', path: '/attributes' }],
     answer: { hello: 'world' }
   },
+  text: {
+    route: '/text',
+    requests: [{ method: 'GET', path: '/text' }],
+    answer: 'hello world',
+    text: true
+  },
+  echo: {
+    route: '/echo',
+    requests: [{
+      method: 'POST',
+      path: '/echo',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(order)
+    }],
+    answer: order
+  },
   awaits: {
     route: '/awaits',
     requests: [{ method: 'GET', path: '/awaits' }],
@@ -51,8 +67,11 @@ const routes = {
 
 module.exports = { routes, expectedAnswers }
 
-// → [{ method, path, headers, body, status, answer }], what a prober sends and compares.
+// → [{ method, path, headers, body, status, answer }], what a prober sends, and the text that must come.
 function expectedAnswers (name) {
-  const { requests, status = 200, answer } = routes[name]
-  return requests.map((request, i) => ({ ...request, status, answer: typeof answer === 'function' ? answer(i) : answer }))
+  const { requests, status = 200, answer, text } = routes[name]
+  return requests.map((request, i) => {
+    const value = typeof answer === 'function' ? answer(i) : answer
+    return { ...request, status, answer: text ? value : JSON.stringify(value) }
+  })
 }

@@ -18,9 +18,10 @@ function startTool (role, node) {
   return start(spawnPinned(role, node, [path.join(__dirname, '..', role, 'main.js')]))
 }
 
-function startServer (testCase, { node, env, args = [], script = '../server/main.js' }) {
-  const child = spawnPinned('server', node, [...args, path.resolve(__dirname, script)], { env, title: testCase.name })
-  return start(child)
+// A case with many processes of its own is given all cores.
+function startServer ({ name, manyProcesses }, { binary, env }) {
+  const role = manyProcesses ? 'cluster' : 'server'
+  return start(spawnPinned(role, binary, [path.join(__dirname, '../server/main.js')], { env, title: name }))
 }
 
 async function start (child) {

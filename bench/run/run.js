@@ -10,9 +10,9 @@ const { ask } = require('./ipc')
 const { startTool, startServer, freeze, stop, stopAll } = require('./processes')
 const { pinBench } = require('./pinning')
 const { measure, load, FLUSH_MS } = require('./round')
-const nodeOfMajor = require('./nodes')
+const { nodeOfMajor, bun } = require('./binaries')
 
-module.exports = run
+module.exports = { run, stepsOf }
 
 // cases: entries of cases.js. node: a binary for all servers, over each case's own. progress: (sentence) => void
 // → [{ testCase, node, versions, rate, rounds: [figures] }]
@@ -20,7 +20,8 @@ async function run (cases, { profile, node, headlineNode, progress, env = {} }) 
   pinBench()
   const tools = nodeOfMajor(headlineNode)
   const [loader, sink] = await Promise.all([startTool('load', tools), startTool('sink', tools)])
-  const context = { profile, progress, loader, sink, down: await unusedPort(), env, nodeFor: (testCase) => node ?? nodeOfMajor(testCase.node ?? headlineNode) }
+  const binaryFor = ({ runtime, node: major = headlineNode }) => runtime === 'bun' ? bun() : node ?? nodeOfMajor(major)
+  const context = { profile, progress, loader, sink, down: await unusedPort(), env, binaryFor }
   try {
     const measured = []
     for (const block of blocksOf(cases)) measured.push(...await runBlock(block, context))
@@ -28,6 +29,11 @@ async function run (cases, { profile, node, headlineNode, progress, env = {} }) 
   } finally {
     await stopAll()
   }
+}
+
+// How many times progress is told.
+function stepsOf (cases, { rounds }) {
+  return cases.length * (rounds + 1)
 }
 
 function blocksOf (cases) {
@@ -54,11 +60,11 @@ async function runBlock (block, context) {
     }
   }
   for (const { server } of benches) await stop(server)
-  return benches.map(({ testCase, server, rate, rounds }) => ({ testCase, node: server.ready.node, versions: server.ready.versions, rate, rounds }))
+  return benches.map(({ testCase, server, rate, rounds }) => ({ testCase, node: server.ready.runtime, versions: server.ready.versions, rate, rounds }))
 }
 
-async function warmUp (testCase, { profile, loader, sink, down, env, nodeFor }, baseline) {
-  const server = await startServer(testCase, { node: nodeFor(testCase), env: { ...process.env, ...env, ...serverEnv(testCase, sink, down) } })
+async function warmUp (testCase, { profile, loader, sink, down, env, binaryFor }, baseline) {
+  const server = await startServer(testCase, { binary: binaryFor(testCase), env: { ...process.env, ...env, ...serverEnv(testCase, sink, down) } })
   const bench = { testCase, server, loader, sink, rounds: [] }
   const { requests, seconds } = await load(bench, { ...profile, seconds: profile.warmup }, 0)
   bench.capacity = requests / seconds
@@ -73,7 +79,7 @@ function serverEnv (testCase, sink, down) {
   const base = `http://127.0.0.1:${sink.ready.port}`
   const env = { LIGHT_TRACE_BENCH: JSON.stringify({ setup: testCase.setup, options: testCase.options, down: testCase.down, upstream: `${base}/upstream` }) }
   for (const [name, value] of Object.entries(testCase.env ?? {})) {
-    env[name] = value.replace('{sink}', `${base}/${testCase.name}`).replace('{down}', `http://127.0.0.1:${down}`).replace('{base}', base)
+    env[name] = value.replace('{sink}', `${base}/${encodeURIComponent(testCase.name)}`).replace('{down}', `http://127.0.0.1:${down}`).replace('{base}', base)
   }
   return env
 }

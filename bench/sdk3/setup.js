@@ -28,7 +28,7 @@ module.exports = () => {
   api.context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
   api.propagation.setGlobalPropagator(new W3CTraceContextPropagator())
   return {
-    versions: versionsOf(__filename, ['@opentelemetry/api', '@opentelemetry/sdk-trace', '@opentelemetry/exporter-trace-otlp-proto']),
+    versions: () => versionsOf(__filename, ['@opentelemetry/api', '@opentelemetry/sdk-trace', '@opentelemetry/exporter-trace-otlp-proto']),
     async register (app) {
       spanByHand(app, { api, tracer: provider.getTracer('by-hand') })
     },

@@ -24,6 +24,10 @@ function addRoutes (app, { upstream, manyAttributes }) {
     app.get(`/r${i}/:id`, async (request) => ({ route: i, id: request.params.id }))
   }
 
+  app.get('/text', async () => 'hello world')
+
+  app.post('/echo', async (request) => request.body)
+
   app.get('/awaits', async () => {
     let sum = 0
     for (let i = 0; i < 200; i++) sum += await i

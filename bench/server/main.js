@@ -7,10 +7,9 @@
 //
 // LIGHT_TRACE_BENCH holds { setup, options, upstream, down } as JSON.
 
-const { monitorEventLoopDelay } = require('node:perf_hooks')
 const { answer } = require('../run/ipc')
+const watchLoop = require('./loop-delay')
 
-const LOOK_EVERY_MS = 10
 const FLUSH_DOWN_MS = 50 // there is nobody to wait for
 const config = JSON.parse(process.env.LIGHT_TRACE_BENCH)
 
@@ -21,40 +20,32 @@ main().catch((error) => {
 
 async function main () {
   const setup = await require(`../${config.setup}`)(config.options ?? {})
-  const app = require('fastify')(setup.fastify)
-  if (setup.register) await setup.register(app)
-  require('./app')(app, { upstream: config.upstream, manyAttributes: setup.manyAttributes })
-  await app.listen({ host: '127.0.0.1', port: 0 })
-  if (setup.prove) await setup.prove(app)
-
-  // The histogram holds the time between two looks at the loop, so the interval is taken off again.
-  const delay = monitorEventLoopDelay({ resolution: LOOK_EVERY_MS })
+  const server = setup.start ? await setup.start(config) : await require('./start-fastify')(setup, config)
+  const loop = watchLoop({ here: !setup.figures })
 
   answer({
     async begin () {
-      delay.reset()
-      delay.enable()
+      loop.start()
       return figures()
     },
     // The spans of a round are its work: what is left in queues is sent, and its CPU time counted.
     async end ({ flushMs }) {
-      const loadEnd = { ...figures(), eventLoopDelayP99Ms: Math.max(0, delay.percentile(99) / 1e6 - LOOK_EVERY_MS) }
-      delay.disable()
-      if (setup.flush) await setup.flush(app, config.down ? FLUSH_DOWN_MS : flushMs)
-      return { loadEnd, flushed: figures() }
-    },
-    async close () {
-      setTimeout(() => process.exit(0), 1000).unref()
-      await app.close()
-      process.disconnect()
-      process.exit(0)
+      const loadEnd = { ...await figures(), eventLoopDelayP99Ms: loop.stop() }
+      if (setup.flush) await setup.flush(server.app, config.down ? FLUSH_DOWN_MS : flushMs)
+      return { loadEnd, flushed: await figures() }
     }
   })
 
-  process.send({ ready: true, port: app.server.address().port, node: process.version, versions: setup.versions })
+  process.send({
+    ready: true,
+    port: server.port,
+    runtime: process.versions.bun ? `bun v${process.versions.bun}` : process.version,
+    versions: { ...server.versions, ...setup.versions?.() }
+  })
 
-  function figures () {
+  async function figures () {
+    if (setup.figures) return setup.figures()
     const { user, system } = process.cpuUsage()
-    return { cpuMicros: user + system, rssBytes: process.memoryUsage.rss(), counts: setup.counts ? setup.counts(app) : null }
+    return { cpuMicros: user + system, rssBytes: process.memoryUsage.rss(), counts: setup.counts ? setup.counts(server.app) : null }
   }
 }

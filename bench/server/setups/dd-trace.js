@@ -14,7 +14,7 @@ module.exports = () => {
     return send.call(this, spans)
   }
   return {
-    versions: versionsOf(__filename, ['dd-trace']),
+    versions: () => versionsOf(__filename, ['dd-trace']),
     flush: () => new Promise((resolve) => exporter.flush(resolve)),
     counts: () => ({ created: counts.created, delivered: counts.created, rejected: 0, dropped: 0, waiting: 0 })
   }

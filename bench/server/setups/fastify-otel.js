@@ -12,7 +12,7 @@ module.exports = () => {
   const instrumentation = new FastifyOtelInstrumentation()
   instrumentation.setTracerProvider(tracerProvider)
   return {
-    versions: versionsOf(__filename, ['@fastify/otel', '@opentelemetry/sdk-trace-base', '@opentelemetry/exporter-trace-otlp-proto']),
+    versions: () => versionsOf(__filename, ['@fastify/otel', '@opentelemetry/sdk-trace-base', '@opentelemetry/exporter-trace-otlp-proto']),
     async register (app) {
       await app.register(instrumentation.plugin())
     },

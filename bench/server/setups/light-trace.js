@@ -15,7 +15,7 @@ module.exports = ({ logger, way, plugin = {} }) => {
   const options = way ? { ...plugin, [way]: way === 'spanProcessors' ? [stock.processor] : stock.provider } : plugin
   return {
     fastify: logger ? { logger: { level: 'info', file: '/dev/null' } } : {},
-    versions: { 'light-trace': require(path.join(root, 'package.json')).version },
+    versions: () => ({ 'light-trace': require(path.join(root, 'package.json')).version }),
     async register (app) {
       await app.register(lightTrace, options)
     },

@@ -7,7 +7,7 @@ module.exports = () => {
   const tracerProvider = provider(spans.processor)
   registerGlobals(tracerProvider)
   return {
-    versions: versionsOf(__filename, ['@opentelemetry/api', '@opentelemetry/sdk-trace-base', '@opentelemetry/exporter-trace-otlp-proto']),
+    versions: () => versionsOf(__filename, ['@opentelemetry/api', '@opentelemetry/sdk-trace-base', '@opentelemetry/exporter-trace-otlp-proto']),
     async register (app) {
       require('../span-by-hand')(app, { api, tracer: tracerProvider.getTracer('by-hand') })
     },

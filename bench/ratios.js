@@ -1,0 +1,28 @@
+'use strict'
+
+// The ratios that CI holds, as data. Both sides come from the same round of the same run, so a slow or
+// busy machine moves both.
+
+const { spread } = require('./run/statistics')
+
+const ratios = [
+  { name: 'off to floor, CPU', of: 'lighttrace-off', to: 'als-floor', figure: cpu },
+  { name: 'unsampled to floor, CPU', of: 'lighttrace-unsampled', to: 'als-floor', figure: cpu },
+  { name: 'every request to bare, CPU', of: 'lighttrace-100', to: 'bare', figure: cpu },
+  { name: 'every request to floor, CPU', of: 'lighttrace-100', to: 'als-floor', figure: cpu },
+  { name: 'every request to bare, RSS', of: 'lighttrace-100', to: 'bare', figure: ({ rssMB }) => rssMB }
+]
+
+module.exports = { measureRatios }
+
+// rounds: { case: [figures] } → [{ name, median, min, max }]
+function measureRatios (rounds) {
+  return ratios.map(({ name, of, to, figure }) => ({
+    name,
+    ...spread(rounds[of].map((round, i) => figure(round) / figure(rounds[to][i])))
+  }))
+}
+
+function cpu ({ cpuMicrosPerRequest }) {
+  return cpuMicrosPerRequest
+}

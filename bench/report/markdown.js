@@ -1,0 +1,32 @@
+'use strict'
+
+// Results → markdown tables.
+
+module.exports = { table, figure, withSpread, replaceBetween }
+
+// columns: [[title, (row) => text, 'right'?]]
+function table (columns, rows) {
+  const lines = [
+    columns.map(([title]) => title),
+    columns.map(([, , side]) => side === 'right' ? '---:' : '---'),
+    ...rows.map((row) => columns.map(([, cell]) => cell(row)))
+  ]
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+}
+
+function figure (spread, digits) {
+  return spread ? spread.median.toFixed(digits) : ''
+}
+
+function withSpread (spread, digits) {
+  return spread ? `${spread.median.toFixed(digits)} (${spread.min.toFixed(digits)}…${spread.max.toFixed(digits)})` : ''
+}
+
+// Puts `content` between <!-- name:start --> and <!-- name:end -->; a text without them is an error.
+function replaceBetween (text, name, content) {
+  const [start, end] = [`<!-- ${name}:start -->`, `<!-- ${name}:end -->`]
+  const from = text.indexOf(start)
+  const to = text.indexOf(end)
+  if (from === -1 || to < from) throw new Error(`no ${start} … ${end}`)
+  return `${text.slice(0, from + start.length)}\n${content}\n${text.slice(to)}`
+}

@@ -1,0 +1,32 @@
+'use strict'
+
+// bench/results/<kind>.json: the last published run of each kind; git keeps the earlier ones.
+
+const fs = require('node:fs')
+const path = require('node:path')
+
+const FOLDER = path.join(__dirname, '../results')
+
+module.exports = { writeResults, readResults, roundsByName }
+
+function writeResults (kind, result) {
+  const file = path.join(FOLDER, `${kind}.json`)
+  fs.mkdirSync(FOLDER, { recursive: true })
+  fs.writeFileSync(file, JSON.stringify(result, shorten, 1) + '\n')
+  return file
+}
+
+// → null where there is none yet
+function readResults (kind) {
+  const file = path.join(FOLDER, `${kind}.json`)
+  return fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : null
+}
+
+function roundsByName (measured) {
+  return Object.fromEntries(measured.map(({ testCase, rounds }) => [testCase.name, rounds]))
+}
+
+// More digits than five are noise, and make the file's diffs unreadable.
+function shorten (key, value) {
+  return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value
+}

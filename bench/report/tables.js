@@ -1,0 +1,91 @@
+'use strict'
+
+// Which tables are published, from which rows.
+
+const { table, figure, withSpread } = require('./markdown')
+const { targets, row, isReached } = require('../targets')
+
+// A server that still had time is limited by the load, not by itself: its figure is a lower bound.
+const LOAD_BOUND_BELOW = 0.9
+const README_ROWS = ['bare', 'als-floor', 'lighttrace-100', 'lighttrace-unsampled', 'lighttrace-off', 'sdk2-by-hand', 'fastify-otel', 'dd-trace', 'nodesdk-http', 'nodesdk-auto']
+
+module.exports = { readmeTable, overheadTable, targetsTable, sizesTable, provenance, requestsPerSecond, README_ROWS }
+
+function readmeTable (result) {
+  const rows = README_ROWS.map((name) => row(result, name)).filter(Boolean)
+  return [
+    table([
+      ['', (r) => bold(r, r.label)],
+      ['CPU per request', (r) => valid(r, () => bold(r, r.against ? `+ ${figure(r.overMicros, 2)} µs` : `${figure(r.cpuMicrosPerRequest, 1)} µs`)), 'right'],
+      ['requests per second', (r) => valid(r, () => requestsPerSecond(r)), 'right'],
+      ['RSS', (r) => valid(r, () => r.against ? `+ ${figure(r.overRssMB, 0)} MB` : `${figure(r.rssMB, 0)} MB`), 'right'],
+      ['spans delivered', (r) => valid(r, () => share(r.spans)), 'right']
+    ], rows),
+    '',
+    `Hello world, medians of ${result.profile.rounds} interleaved rounds. ${provenance(result)} [All figures](docs/overhead.md).`
+  ].join('\n')
+}
+
+// Every row of one block or of several.
+function overheadTable (result, names) {
+  const rows = names.map((name) => row(result, name)).filter(Boolean)
+  return table([
+    ['case', (r) => r.label],
+    ['Node', (r) => r.node.slice(1), 'right'],
+    ['CPU µs/request', (r) => valid(r, () => withSpread(r.cpuMicrosPerRequest, 1)), 'right'],
+    ['over its baseline', (r) => valid(r, () => withSpread(r.overMicros, 2)), 'right'],
+    ['requests per second', requestsPerSecond, 'right'],
+    ['relative', (r) => figure(r.relativeRps, 2), 'right'],
+    ['p50 / p99 / p99.9 ms', (r) => `${figure(r.latencyP50Ms, 2)} / ${figure(r.latencyP99Ms, 2)} / ${figure(r.latencyP999Ms, 2)}`, 'right'],
+    ['loop delay p99 ms', (r) => figure(r.eventLoopDelayP99Ms, 1), 'right'],
+    ['RSS MB', (r) => figure(r.rssMB, 0), 'right'],
+    ['spans created / received / dropped', (r) => r.spans.created === 0 ? '' : `${r.spans.created} / ${r.spans.received} / ${r.spans.dropped}`, 'right'],
+    ['server, load busy', (r) => `${percent(r.serverBusy)}, ${percent(r.loadBusy)} %`, 'right']
+  ], rows)
+}
+
+function targetsTable (result) {
+  return table([
+    ['', ({ target }) => target.label],
+    ['to reach', ({ target }) => target.atMost === undefined ? `≥ ${target.atLeast} ${target.unit}` : `≤ ${Number(target.atMost.toFixed(2))} ${target.unit}`, 'right'],
+    ['measured', ({ target, measured }) => measured ? `${withSpread(measured, 2)} ${target.unit}` : 'not measured', 'right'],
+    ['', ({ target, measured }) => measured ? (isReached(target, measured) ? 'reached' : '**missed**') : '']
+  ], targets.map((target) => ({ target, measured: target.measured(result) })))
+}
+
+function sizesTable (result) {
+  const { startup, installedBytes } = result
+  const label = (name) => row(result, name)?.label ?? name
+  return table([
+    ['', ({ name }) => name === 'lighttrace' ? 'light-trace + fastify-plugin' : name === 'api' ? '@opentelemetry/api (the peer)' : label(name)],
+    ['require and register, over Fastify (ms)', ({ name }) => withSpread(startup[name === 'lighttrace' ? 'lighttrace-100' : name]?.overMs, 1), 'right'],
+    ['installed (MB)', ({ bytes }) => (bytes / 1e6).toFixed(2), 'right']
+  ], Object.entries(installedBytes).map(([name, bytes]) => ({ name, bytes })))
+}
+
+function provenance ({ machine, node, date, commit, dirty, steal }) {
+  const stolen = steal > 0.005 ? `, ${(steal * 100).toFixed(1)} % of its time taken by other machines` : ''
+  const busy = machine.loadBefore > 0.5 ? `, not idle before (load ${machine.loadBefore.toFixed(1)})` : ''
+  return `Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, ${machine.pinning}${stolen}${busy}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}${dirty ? ' with changes' : ''}.`
+}
+
+// A round whose two sides disagree gives no figures.
+function valid ({ faults }, cell) {
+  return faults.length > 0 ? 'invalid' : cell()
+}
+
+function bold ({ name }, text) {
+  return name === 'lighttrace-100' ? `**${text}**` : text
+}
+
+function share ({ created, received }) {
+  return created === 0 ? '' : `${(received / created * 100).toFixed(received === created ? 0 : 1)} %`
+}
+
+function percent (spread) {
+  return spread ? (spread.median * 100).toFixed(0) : ''
+}
+
+function requestsPerSecond ({ requestsPerSecond: { median }, serverBusy }) {
+  return `${serverBusy.median < LOAD_BOUND_BELOW ? '≥ ' : ''}${Math.round(median).toLocaleString('en')}`
+}

@@ -1,0 +1,72 @@
+'use strict'
+
+// What lands on disk: the bytes of all files of a package and of everything that npm brings with it.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { execFileSync } = require('node:child_process')
+
+const root = path.join(__dirname, '../..')
+const bench = path.join(__dirname, '..')
+
+// The packages that each way of tracing asks a user to install.
+const SETS = {
+  'sdk2-by-hand': ['@opentelemetry/api', '@opentelemetry/sdk-trace-base', '@opentelemetry/context-async-hooks', '@opentelemetry/exporter-trace-otlp-proto'],
+  'fastify-otel': ['@fastify/otel', '@opentelemetry/api', '@opentelemetry/sdk-trace-base', '@opentelemetry/context-async-hooks', '@opentelemetry/exporter-trace-otlp-proto'],
+  'nodesdk-http': ['@fastify/otel', '@opentelemetry/api', '@opentelemetry/sdk-node', '@opentelemetry/instrumentation-http'],
+  'nodesdk-auto': ['@fastify/otel', '@opentelemetry/api', '@opentelemetry/sdk-node', '@opentelemetry/auto-instrumentations-node'],
+  'dd-trace': ['dd-trace']
+}
+
+module.exports = measureInstalledSizes
+
+// → { name: bytes }; 'lighttrace' is the packed package and fastify-plugin, 'api' stands beside it
+function measureInstalledSizes () {
+  const sizes = {
+    lighttrace: packedBytes() + closureBytes(root, ['fastify-plugin']),
+    api: closureBytes(root, ['@opentelemetry/api'])
+  }
+  for (const [name, packages] of Object.entries(SETS)) sizes[name] = closureBytes(bench, packages)
+  return sizes
+}
+
+function packedBytes () {
+  const [packed] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }))
+  return packed.unpackedSize
+}
+
+function closureBytes (from, names) {
+  const seen = new Set()
+  const pending = names.map((name) => [from, name, true])
+  let bytes = 0
+  while (pending.length > 0) {
+    const [folder, name, required] = pending.pop()
+    const found = findPackage(folder, name)
+    if (!found && required) throw new Error(`${name} is not installed for ${folder}`)
+    if (!found || seen.has(found)) continue
+    seen.add(found)
+    bytes += folderBytes(found)
+    const { dependencies = {}, optionalDependencies = {}, peerDependencies = {} } = JSON.parse(fs.readFileSync(path.join(found, 'package.json'), 'utf8'))
+    for (const next of Object.keys(dependencies)) pending.push([found, next, !(next in optionalDependencies)])
+    for (const next of Object.keys({ ...optionalDependencies, ...peerDependencies })) pending.push([found, next, false])
+  }
+  return bytes
+}
+
+function findPackage (folder, name) {
+  for (let at = folder; ; at = path.dirname(at)) {
+    const candidate = path.join(at, 'node_modules', name)
+    if (fs.existsSync(path.join(candidate, 'package.json'))) return fs.realpathSync(candidate)
+    if (at === path.dirname(at)) return undefined
+  }
+}
+
+function folderBytes (folder) {
+  let bytes = 0
+  for (const entry of fs.readdirSync(folder, { withFileTypes: true })) {
+    const file = path.join(folder, entry.name)
+    if (entry.isDirectory() && entry.name !== 'node_modules') bytes += folderBytes(file)
+    else if (entry.isFile()) bytes += fs.statSync(file).size
+  }
+  return bytes
+}
