@@ -36,6 +36,7 @@ class Tracer {
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
     this.contextManager = ownContextManager
     this.enter = store.enter
+    this.enterInjected = store.enterInjected
     this.mode = 'undecided'
     this.way = null
     this.pipeline = null

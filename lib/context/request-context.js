@@ -9,6 +9,8 @@ const { SAMPLED } = require('./trace-context')
 const { parseBaggage } = require('./baggage')
 const store = require('./store')
 
+const inspect = Symbol.for('nodejs.util.inspect.custom')
+
 class RequestContext {
   #values
 
@@ -76,6 +78,14 @@ class RequestContext {
   get traceparent () {
     const { traceId, spanId, traceFlags } = this.span.spanContext()
     return /^0*$/.test(traceId) ? '' : `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`
+  }
+
+  toJSON () {
+    return { traceId: this.traceId, spanId: this.spanId, sampled: this.sampled }
+  }
+
+  [inspect] () {
+    return { ...this.toJSON(), store: this.store }
   }
 
   // ---- work

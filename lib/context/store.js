@@ -19,6 +19,14 @@ const enter = usesAsyncHooks
   ? function enter (context, done) { storage.run(context, done) }
   : function enter (context, done) { storage.enterWith(context); done() }
 
+/**
+ * The same for a request that did not come over a socket. inject() may dispatch in its caller's own turn,
+ * and there `enterWith` would leave the caller in the request's context.
+ */
+function enterInjected (context, done) {
+  storage.run(context, done)
+}
+
 /** The active context, or undefined. */
 function active () {
   return storage.getStore()
@@ -34,4 +42,4 @@ function exit (fn) {
   return storage.exit(fn)
 }
 
-module.exports = { storage, enter, active, run, exit, usesAsyncHooks }
+module.exports = { storage, enter, enterInjected, active, run, exit, usesAsyncHooks }

@@ -10,6 +10,8 @@ const { hex, newSpanId } = require('./ids')
 const { formatTraceparent } = require('./traceparent')
 const { TraceState } = require('./tracestate')
 
+const inspect = Symbol.for('nodejs.util.inspect.custom')
+
 const SAMPLED = 0x01
 const RANDOM = 0x02
 
@@ -44,6 +46,11 @@ class TraceContext {
   /** The W3C `traceparent` of this context, version 00. */
   get traceparent () {
     return formatTraceparent(this)
+  }
+
+  /** What a person wants to see of it. */
+  [inspect] () {
+    return `${this.constructor.name} ${this.traceparent}`
   }
 
   /** The API's SpanContext: a plain object, made on demand. */

@@ -56,7 +56,8 @@ function fastifyHooks (app, tracer) {
       context = new RequestContext(tracer, NO_SPAN, null, true)
     }
     request[kTrace] = context
-    tracer.enter(context, done)
+    if (request.raw._lightMyRequest === undefined) tracer.enter(context, done)
+    else tracer.enterInjected(context, done)
   }
 
   function begin (request, reply, response) {
