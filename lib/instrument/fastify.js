@@ -20,7 +20,7 @@ const { Routes } = require('./routes')
 const { Callbacks } = require('./callbacks')
 const { LogStamp } = require('./logs')
 const { requestTarget, peerFacts, forwardedPeerFacts } = require('./semconv')
-const { unfinished } = require('./outcome')
+const { sentStatus, unfinished } = require('./outcome')
 const { watchPipelined } = require('./pipelined')
 
 const kSpan = Symbol('light-trace.span')
@@ -151,7 +151,7 @@ function fastifyHooks (app, tracer) {
     this[kSpan] = NO_SPAN
     const { reply } = span
     span.reply = null
-    const status = this.headersSent ? this.statusCode : 0
+    const status = sentStatus(this)
     const broken = unfinished(this, reply)
     if (callbacks.anyAtEnd) callbacks.ending(span, reply, status, broken)
     span.close(status, broken)

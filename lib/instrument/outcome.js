@@ -9,6 +9,11 @@ const TERMINATED = 'response_terminated'
 // Before Node 24 a response whose socket was reset with the answer still in it claims to be finished.
 const finishedMeansFlushed = Number(process.versions.node.split('.')[0]) >= 24
 
+/** The status code that went out, 0 if none did. HOT */
+function sentStatus (response) {
+  return response.headersSent ? response.statusCode : isUpgraded(response) ? 101 : 0
+}
+
 /** '' for a whole response, or one whose early end is the normal one; else the `error.type`. HOT */
 function unfinished (response, reply) {
   if (response.stream !== undefined) return isWholeStream(response) ? '' : brokenOff(response, reply)
@@ -39,11 +44,22 @@ function isWholeStream ({ writableEnded, stream }) {
 }
 
 function brokenOff (response, reply) {
-  if (response.statusCode === 101 && response.headersSent) return ''
+  if (sentStatus(response) === 101) return ''
   if (!clientLeft(response)) return TERMINATED
   // Before the response has ended, only a hijacked reply counts as sent.
   const isHijacked = !response.writableEnded && reply.sent
   return response.headersSent && (isHijacked || isEventStream(response)) ? '' : ABORTED
+}
+
+/**
+ * The `ws` package (so @fastify/websocket) writes its 101 past the response, and marks the socket of a
+ * handshake that it accepted; one that it refused has no mark.
+ */
+function isUpgraded (response) {
+  const { req } = response
+  if (req === undefined || req.upgrade !== true) return false
+  const socket = socketOf(response)
+  return socket !== null && Object.getOwnPropertySymbols(socket).some(({ description }) => description === 'websocket')
 }
 
 function isEventStream (response) {
@@ -57,9 +73,9 @@ function isEventStream (response) {
 /** The client's end is seen on the socket: it sent FIN, or reset. Ours is one destroyed without either. */
 function clientLeft (response) {
   if (response.stream !== undefined) return streamReset(response.stream)
-  // With an error the app destroyed it, unless Node emptied the queue of a connection that is gone, or
-  // inject()'s signal took it.
-  if (response.errored && response.socket !== null) return response.errored.name === 'AbortError'
+  if (response.req?._lightMyRequest !== undefined) return response.req.destroyed === true // its signal
+  // With an error the app destroyed it, unless Node emptied the queue of a connection that is gone.
+  if (response.errored && response.socket !== null) return false
   const socket = socketOf(response)
   return socket !== null && (socket.readableEnded === true || isSystemError(socket.errored))
 }
@@ -75,4 +91,4 @@ function isSystemError (error) {
   return error !== null && error !== undefined && typeof error.syscall === 'string'
 }
 
-module.exports = { unfinished, ABORTED, TERMINATED }
+module.exports = { sentStatus, unfinished, ABORTED, TERMINATED }

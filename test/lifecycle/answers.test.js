@@ -46,7 +46,7 @@ const ANSWERS = [
   ['throw a string', 'GET /', (app) => app.get('/', async () => { throw 'text' }), 'GET / 500 ERROR error.type=string exception=string: text'], // eslint-disable-line no-throw-literal
   ['throw a number', 'GET /', (app) => app.get('/', async () => { throw 42 }), 'GET / 500 ERROR error.type=number exception=number: 42'], // eslint-disable-line no-throw-literal
   ['throw an object', 'GET /', (app) => app.get('/', async () => { throw { message: 'bare' } }), 'GET / 500 ERROR error.type=object exception=object: bare'], // eslint-disable-line no-throw-literal
-  ['throw a symbol', 'GET /', (app) => app.get('/', async () => { throw Symbol('s') }), 'GET / 500 ERROR error.type=symbol exception=symbol: Symbol(s)'], // eslint-disable-line no-throw-literal
+  ['throw a symbol', 'GET /', (app) => app.get('/', async () => { throw Symbol('s') }), 'GET / 500 ERROR error.type=symbol exception=symbol: Symbol(s)'],
   ['a payload that does not serialise', 'GET /', (app) => app.get('/', async () => { const loop = {}; loop.loop = loop; return loop }), /^GET \/ 500 ERROR error\.type=TypeError exception=TypeError: /],
 
   ['an error handler that answers 200', 'GET /', (app) => {

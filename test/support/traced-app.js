@@ -27,7 +27,7 @@ async function tracedApp (t, { before, routes, trace = {}, fastify = {}, listen 
     await app.ready()
     return { app, collector, origin: '', port: 0 }
   }
-  const origin = await app.listen({ port: 0, host: '127.0.0.1', ...listen })
+  const origin = await app.listen('path' in listen ? listen : { port: 0, host: '127.0.0.1', ...listen })
   const address = app.server.address()
   return { app, collector, origin, port: typeof address === 'object' && address !== null ? address.port : 0 }
 }
