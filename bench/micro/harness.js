@@ -1,0 +1,48 @@
+'use strict'
+
+// A micro-bench: checks that the function does its work, then says what one call costs in time and in
+// bytes of garbage. The bytes are a proof, where a function's comment promises a budget; the time is
+// only a hint: what a request costs is measured with requests.
+
+const { spread, median } = require('../run/statistics')
+
+const WARM_UP_MS = 300
+const SAMPLES = 15
+const SAMPLE_MS = 30
+const CALLS_FOR_BYTES = 10_000
+
+module.exports = bench
+
+// check: throws where the output is wrong, before and after. run: makes `times` calls.
+// bytesMax: what a call may leave behind; more fails the bench.
+function bench (name, { check, run, bytesMax = Infinity }) {
+  check()
+  let times = 1000
+  const until = performance.now() + WARM_UP_MS
+  while (performance.now() < until) run(times)
+  while (timed(run, times) < SAMPLE_MS) times *= 2
+
+  const nanos = spread(Array.from({ length: SAMPLES }, () => timed(run, times) * 1e6 / times))
+  const bytes = bytesPerCall(run)
+  check()
+
+  const tooMany = bytes > bytesMax
+  console.log(`${name.padEnd(52)} ${nanos.median.toFixed(1).padStart(8)} ns (${nanos.min.toFixed(1)}…${nanos.max.toFixed(1)})  ${bytes.toFixed(0).padStart(5)} bytes${tooMany ? `, more than the ${bytesMax} it may leave` : ''}`)
+  if (tooMany) process.exitCode = 1
+}
+
+function timed (run, times) {
+  const start = performance.now()
+  run(times)
+  return performance.now() - start
+}
+
+// The median, since a compilation in between adds and a collection takes away.
+function bytesPerCall (run) {
+  return median(Array.from({ length: 9 }, () => {
+    globalThis.gc()
+    const before = process.memoryUsage().heapUsed
+    run(CALLS_FOR_BYTES)
+    return (process.memoryUsage().heapUsed - before) / CALLS_FOR_BYTES
+  }))
+}

@@ -1,0 +1,29 @@
+'use strict'
+
+const assert = require('node:assert')
+const bench = require('./harness')
+const { openTracer, route, peer, newIncoming } = require('./pipeline')
+
+const incoming = newIncoming()
+
+benchRequests('server span: start and close, sampled', openTracer(), { unsampled: 0 })
+benchRequests('server span: start and close, unsampled', openTracer({ sampler: 'always_off' }), { unsampled: 1 })
+
+function benchRequests (name, tracer, { unsampled }) {
+  bench(name, {
+    check () {
+      const before = tracer.snapshot().spans
+      request(tracer)
+      const { spans } = tracer.snapshot()
+      assert.strictEqual(spans.ended - before.ended, 1)
+      assert.strictEqual(spans.unsampled - before.unsampled, unsampled)
+    },
+    run (times) {
+      for (let i = 0; i < times; i++) request(tracer)
+    }
+  })
+}
+
+function request (tracer) {
+  tracer.startServer(incoming, 0, performance.now(), route, peer, '/').close(200, '')
+}
