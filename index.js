@@ -11,6 +11,7 @@ const { NO_SPAN } = require('./lib/span/unsampled-span')
 const { Scope } = require('./lib/otlp/envelope')
 const { Tracer } = require('./lib/tracer')
 const { fastifyHooks, traceGetter } = require('./lib/instrument/fastify')
+const { watchUnrouted } = require('./lib/instrument/unrouted')
 
 const scope = new Scope(name, version)
 
@@ -42,7 +43,10 @@ function install (app, options) {
 }
 
 function trace (app, tracer) {
-  const { onRequest, onError } = fastifyHooks(app, tracer)
+  const { onRequest, onError, unrouted } = fastifyHooks(app, tracer)
+  // A child scope traces itself only, and what has no route belongs to none.
+  const isRoot = Object.hasOwn(app, 'server')
+  let unwatch = () => {}
   app.decorate('lightTrace', {
     tracer,
     tracerProvider: null,
@@ -53,12 +57,16 @@ function trace (app, tracer) {
     app.decorateRequest('trace', { getter: traceGetter(new RequestContext(tracer, NO_SPAN, null, true)) })
   }
   app.addHook('onRoute', ({ config }) => { resolveRouteOptions(config?.trace) })
-  app.addHook('onReady', (ready) => { tracer.open(); ready() })
+  app.addHook('onReady', (ready) => {
+    tracer.open()
+    if (tracer.settings.unrouted && isRoot) unwatch = watchUnrouted(app.server, unrouted, (error) => tracer.report.once('LT_WARN_BUG', `Bug: a request was not traced: ${error?.stack}`))
+    ready()
+  })
   app.addHook('onRequest', onRequest)
   app.addHook('onError', onError)
   app.addHook('onClose', (instance, closed) => {
     tracers.delete(app.server)
-    tracer.drained().then(() => tracer.close()).then(() => closed(), closed)
+    tracer.drained().then(unwatch).then(() => tracer.close()).then(() => closed(), closed)
   })
 }
 

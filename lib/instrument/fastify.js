@@ -38,7 +38,7 @@ function fastifyHooks (app, tracer) {
   const logStamp = settings.logs ? LogStamp.of(app) : null
   let isProxied // whether Fastify's trustProxy is on; its requests tell
 
-  return { onRequest, onError }
+  return { onRequest, onError, unrouted }
 
   // HOT, once per request.
   function onRequest (request, reply, done) {
@@ -160,6 +160,21 @@ function fastifyHooks (app, tracer) {
   function onError (request, reply, error, done) {
     reply.raw[kSpan]?.fail(error)
     done()
+  }
+
+  /** A response that went out without our hook, see unrouted.js: there is no Fastify request, and no route. */
+  function unrouted (raw, response, start) {
+    if (response[kSpan] !== undefined || disabled) return
+    response[kSpan] = NO_SPAN
+    const { headers, method, url } = raw
+    const request = { raw, headers, method, url }
+    if (ignore !== null && callbacks.ignores(ignore, request)) return
+    const parentKind = readIncoming(raw, headers, request)
+    const began = Number.isNaN(start) ? clock.now() : start
+    const span = tracer.startServer(incoming, parentKind, began, routes.unrouted(method), peerFacts(raw, limits.attributeValueLength), requestTarget(raw))
+    if (!span.isRecording()) return
+    if (tracer.pipeline.sink.started !== undefined) tracer.pipeline.started(span, new RequestContext(tracer, span, null, false))
+    span.close(sentStatus(response), '')
   }
 }
 

@@ -21,6 +21,7 @@ class Routes {
   #ready = false
   #contextSymbol = undefined
   #noRoute = {}
+  #unrouted = new Map()
 
   constructor (settings, report) {
     this.#knownMethods = knownMethods(settings.knownMethods)
@@ -36,6 +37,13 @@ class Routes {
     let route = owner[kRoute]
     while (route !== undefined && route.requestMethod !== method) route = route.next
     return route === undefined ? this.#add(owner, request, method) : route
+  }
+
+  /** Of requests that never had a route. Node's parser bounds the methods. */
+  unrouted (method) {
+    let facts = this.#unrouted.get(method)
+    if (facts === undefined) this.#unrouted.set(method, facts = routeFacts(method, '', this.#knownMethods))
+    return facts
   }
 
   #find (request) {
