@@ -1,2 +1,191 @@
 'use strict'
-module.exports = { parseBaggage: () => undefined, serializeBaggage: () => '' }
+
+// The W3C `baggage` header (https://www.w3.org/TR/baggage/) and the API's Baggage over it:
+//
+//   userId=alice,serverNode=DF%2028;region=eu;canary , empty=
+//   key    value            value   properties
+//
+// A stranger may fill it: it is read only when somebody asks or a call goes out,
+// never beyond the limits, and what cannot be understood is left out member by member.
+
+// The limits that the SDKs agreed on after unbounded baggage had taken services
+// down (GHSA-8988-4f7v-96qf), on the way in and on the way out.
+const BYTES_MAX = 8192
+const MEMBERS_MAX = 180
+const MEMBER_BYTES_MAX = 4096
+
+// What has to be percent-encoded in each place; in properties '%' is not ours to touch.
+const NOT_KEY = /[^\w!#$&'*+.^`|~-]+/g
+const NOT_VALUE = /[^!#$&-+\--:<-[\]-~]+/g
+const NOT_PROPERTIES = /[^\t -+\--~]+/g
+
+/**
+ * @param {string} value of the header; anything else is an empty baggage
+ * @returns {Baggage}
+ */
+function parseBaggage (value) {
+  return new Baggage(typeof value === 'string' ? value : '')
+}
+
+/**
+ * The header for an outgoing call, '' where there is nothing to say. What exceeds the limits is left out,
+ * in whole members. Never throws, whoever made the baggage.
+ * @param {Baggage} baggage of ours or anybody else's
+ * @returns {string}
+ */
+function serializeBaggage (baggage) {
+  if (baggage instanceof Baggage) return baggage.serialize()
+  try {
+    return textOf(baggage.getAllEntries())
+  } catch {
+    return ''
+  }
+}
+
+/** The API's Baggage. Immutable, so it is read once and written once. */
+class Baggage {
+  #text
+  #entries
+  #serialized = null
+
+  constructor (text, entries = null) {
+    this.#text = text
+    this.#entries = entries
+  }
+
+  getEntry (key) {
+    const entry = this.#read().get(key)
+    return entry === undefined ? undefined : { ...entry }
+  }
+
+  getAllEntries () {
+    return Array.from(this.#read(), ([key, entry]) => [key, { ...entry }])
+  }
+
+  setEntry (key, entry) {
+    return new Baggage('', new Map(this.#read()).set(key, { ...entry }))
+  }
+
+  removeEntry (key) {
+    return this.removeEntries(key)
+  }
+
+  removeEntries (...keys) {
+    const entries = new Map(this.#read())
+    for (const key of keys) entries.delete(key)
+    return new Baggage('', entries)
+  }
+
+  clear () {
+    return new Baggage('', new Map())
+  }
+
+  serialize () {
+    if (this.#serialized === null) this.#serialized = textOf(this.#read())
+    return this.#serialized
+  }
+
+  // A Map, so that `__proto__` and `constructor` are keys like any other.
+  #read () {
+    if (this.#entries === null) {
+      this.#entries = entriesOf(this.#text)
+      this.#text = ''
+    }
+    return this.#entries
+  }
+}
+
+/** Properties are passed on as they came; the API has no meaning for them either. */
+class Metadata {
+  #text
+
+  constructor (text) {
+    this.#text = text
+  }
+
+  toString () {
+    return this.#text
+  }
+}
+
+function entriesOf (text) {
+  const entries = new Map()
+  let members = 0
+  let at = 0
+  while (at < text.length && at < BYTES_MAX && members < MEMBERS_MAX) {
+    const comma = text.indexOf(',', at)
+    const end = comma === -1 ? text.length : comma
+    // A member that lies across the limit is not cut.
+    if (end > at && end <= BYTES_MAX && end - at <= MEMBER_BYTES_MAX) {
+      members++
+      readMember(text.slice(at, end), entries)
+    }
+    at = end + 1
+  }
+  return entries
+}
+
+function readMember (member, entries) {
+  // What is not ASCII has no agreed meaning in a header, and control characters none at all.
+  if (/[^\t -~]/.test(member)) return
+  const semicolon = member.indexOf(';')
+  const pair = semicolon === -1 ? member : member.slice(0, semicolon)
+  const equals = pair.indexOf('=')
+  if (equals === -1) return
+  const key = decoded(pair.slice(0, equals))
+  const value = decoded(pair.slice(equals + 1))
+  if (key === undefined || key === '' || value === undefined) return
+  entries.set(key, semicolon === -1 ? { value } : { value, metadata: new Metadata(member.slice(semicolon + 1).trim()) })
+}
+
+// Keys too, although W3C has them as plain tokens: the SDKs write what is no token this way.
+function decoded (text) {
+  const trimmed = text.trim()
+  if (!trimmed.includes('%')) return trimmed
+  try {
+    return decodeURIComponent(trimmed)
+  } catch {
+    return undefined
+  }
+}
+
+function textOf (entries) {
+  let text = ''
+  let members = 0
+  for (const [key, entry] of entries) {
+    if (members === MEMBERS_MAX) break
+    const member = memberOf(key, entry)
+    const separator = members === 0 ? '' : ','
+    if (member === '' || member.length > MEMBER_BYTES_MAX || text.length + separator.length + member.length > BYTES_MAX) continue
+    text += separator + member
+    members++
+  }
+  return text
+}
+
+function memberOf (key, entry) {
+  try {
+    const name = encoded(key, NOT_KEY)
+    if (name === '' || entry.value === undefined) return ''
+    const properties = entry.metadata === undefined ? '' : encoded(entry.metadata, NOT_PROPERTIES).trim()
+    return `${name}=${encoded(entry.value, NOT_VALUE)}${properties === '' ? '' : ';' + properties}`
+  } catch {
+    return '' // users' values may do as they like when they are asked for text
+  }
+}
+
+// Only what has to be: characters that are allowed stay, so a header that came
+// within the limits does not outgrow them on its way out.
+function encoded (value, refused) {
+  const text = String(value)
+  // Longer ones will be left out, and encoding can only lengthen them.
+  if (text.length > MEMBER_BYTES_MAX) return text
+  return text.replace(refused, (chars) => encodeURIComponent(chars.toWellFormed()).replace(/[()]/g, percent))
+}
+
+// encodeURIComponent leaves these two, and a key may not hold them.
+function percent (char) {
+  return char === '(' ? '%28' : '%29'
+}
+
+module.exports = { parseBaggage, serializeBaggage, Baggage }
