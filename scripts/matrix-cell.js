@@ -13,6 +13,7 @@ const { countsOf } = require('./counts')
 const ROOT = path.join(__dirname, '..')
 const MATRIX = path.join(ROOT, '.matrix')
 const NOT_OURS = new Set(['.git', '.matrix', '.cache', '.tap'])
+const RIVALS = /^bench\b.*\bnode_modules$/ // many, large, and no test needs them
 const DEADLINE_MS = 15 * 60_000
 const PASSED = /^ +ok \d.*\n/gm // who reads a failure reads the rest
 
@@ -87,8 +88,8 @@ function packagesIn (directory) {
 function copyRepository (from, to) {
   fs.mkdirSync(to, { recursive: true })
   for (const entry of fs.readdirSync(from, { withFileTypes: true })) {
-    if (NOT_OURS.has(entry.name)) continue
     const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)]
+    if (NOT_OURS.has(entry.name) || RIVALS.test(path.relative(ROOT, source))) continue
     if (entry.name === 'node_modules') linkTree(source, target)
     else if (entry.isDirectory()) copyRepository(source, target)
     else fs.copyFileSync(source, target)
