@@ -11,6 +11,7 @@ const { NO_SPAN } = require('./lib/span/unsampled-span')
 const { Scope } = require('./lib/otlp/envelope')
 const { Tracer } = require('./lib/tracer')
 const { fastifyHooks, traceGetter } = require('./lib/instrument/fastify')
+const { openOutbound } = require('./lib/instrument/outbound')
 const { watchUnrouted } = require('./lib/instrument/unrouted')
 
 const scope = new Scope(name, version)
@@ -64,9 +65,10 @@ function trace (app, tracer) {
   })
   app.addHook('onRequest', onRequest)
   app.addHook('onError', onError)
+  const releaseOutbound = openOutbound(tracer)
   app.addHook('onClose', (instance, closed) => {
     tracers.delete(app.server)
-    tracer.drained().then(unwatch).then(() => tracer.close()).then(() => closed(), closed)
+    tracer.drained().then(unwatch).then(releaseOutbound).then(() => tracer.close()).then(() => closed(), closed)
   })
 }
 

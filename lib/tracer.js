@@ -40,6 +40,7 @@ class Tracer {
     this.mode = 'undecided'
     this.way = null
     this.pipeline = null
+    this.outbound = null // what instrument/outbound knows of this app
   }
 
   /** Decides how spans leave, once: in onReady, or at the first span before it. */
@@ -121,6 +122,27 @@ class Tracer {
     span.flags |= SAMPLED
     if (options?.attributes) span.setAttributes(options.attributes)
     if (Array.isArray(options?.links)) span.addLinks(options.links)
+    this.pipeline.started(span, context)
+    return span
+  }
+
+  /**
+   * A leaf span for a call that the running code makes: under the active span, or null where there is none.
+   * @param {string} name
+   * @param {number} kind
+   * @param {Context} context
+   * @param {(subject) => Array} describe gives a flat list of attributes; asked only for a span that records
+   */
+  // HOT, once per outgoing call. Budget: 1 object.
+  startCall (name, kind, context, describe, subject) {
+    const parent = parentIn(context)
+    if (parent === undefined) return null
+    if (this.pipeline === null) this.open()
+    this.stats.started++
+    if ((parent.flags & SAMPLED) === 0) return this.startUnsampled(parent)
+    const span = new ChildSpan(this.pipeline, clock.now(), name, kind, this.scope)
+    span.descend(parent, parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
+    span.describe(describe(subject))
     this.pipeline.started(span, context)
     return span
   }

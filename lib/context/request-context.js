@@ -26,6 +26,7 @@ class RequestContext {
     this.span = span
     this.base = base
     this.suppressed = suppressed
+    this.caller = undefined // the traceparent header as it came: a proxy may hand it on
     this.baggage = null // as the header came, until somebody asks; then parsed
     this.#values = null
   }

@@ -75,6 +75,7 @@ function fastifyHooks (app, tracer) {
     const peer = isProxied ? forwardedPeerFacts(request, limits.attributeValueLength) : peerFacts(raw, limits.attributeValueLength)
     const span = tracer.startServer(incoming, parentKind, start, route, peer, requestTarget(raw))
     const context = new RequestContext(tracer, span, null, false)
+    context.caller = headers.traceparent
     if (headers.baggage !== undefined && parentKind !== PARENT_NONE) context.baggage = headers.baggage
     if (span.isRecording()) {
       span.reply = reply
@@ -111,6 +112,7 @@ function fastifyHooks (app, tracer) {
       span.tracestate = incoming.tracestate
     }
     const context = new RequestContext(tracer, span, null, true)
+    context.caller = headers.traceparent
     if (headers.baggage !== undefined) context.baggage = headers.baggage
     return context
   }

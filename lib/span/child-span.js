@@ -3,6 +3,7 @@
 // A span that is not the request's own: made by hand, by the OpenTelemetry API, or for an outgoing call.
 
 const { RecordingSpan } = require('./recording-span')
+const { cleanValue } = require('./attributes')
 const { newSpanId } = require('../context/ids')
 const { PARENT_NONE } = require('../context/trace-context')
 
@@ -42,6 +43,19 @@ class ChildSpan extends RecordingSpan {
     }
     newSpanId(this)
     return this
+  }
+
+  /** Takes over a flat list of attributes that instrumentation made for this span: no key comes twice. */
+  describe (list) {
+    const { attributes, attributeValueLength } = this.pipeline.limits
+    for (let i = 1; i < list.length; i += 2) {
+      if (typeof list[i] === 'string') list[i] = cleanValue(list[i], attributeValueLength)
+    }
+    if (list.length > attributes * 2) {
+      this.detail().droppedAttributes += list.length / 2 - attributes
+      list.length = attributes * 2
+    }
+    this.attributeList = list
   }
 }
 

@@ -1,0 +1,64 @@
+'use strict'
+
+// What all calls that leave the process have in common: whose request makes them, and the mark that ties the
+// span to the library's own object for the call.
+//
+// Several apps share a process, and channels are the process's: the tracer of a call is that of the request
+// that is active; for work without a request, that of the active span.
+
+const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/keys')
+
+// On the object that a library uses for one call. Symbol.for: with two copies of this package in the
+// process, the first to see a call marks it, and it gets one span.
+const kCall = Symbol.for('light-trace.call')
+
+const KIND_INTERNAL = 0
+const KIND_CLIENT = 2
+const KIND_PRODUCER = 3
+const KIND_CONSUMER = 4
+
+const tracers = [] // of the open apps, oldest first
+
+function addTracer (tracer) {
+  tracers.push(tracer)
+}
+
+function removeTracer (tracer) {
+  const at = tracers.indexOf(tracer)
+  if (at !== -1) tracers.splice(at, 1)
+}
+
+/** The context that is active for the code that makes the call, or undefined. HOT */
+function activeContext () {
+  let asked = null
+  for (const { contextManager } of tracers) {
+    if (contextManager === asked) continue // nearly always the same for all apps
+    asked = contextManager
+    const context = contextManager.active()
+    if (context !== undefined && context.getValue(SPAN_KEY) !== undefined) return context
+  }
+  return undefined
+}
+
+/** The tracer that a call in `context` belongs to; null where there is no trace to belong to. HOT */
+function tracerIn (context) {
+  if (context === undefined) return null
+  const request = context.getValue(REQUEST_KEY)
+  if (request !== undefined) return request.tracer
+  const span = context.getValue(SPAN_KEY)
+  if (span === undefined || span === null || tracers.length === 0) return null
+  for (const tracer of tracers) if (tracer.pipeline !== null && tracer.pipeline === span.pipeline) return tracer
+  return tracers[0]
+}
+
+/** Whether spans are switched off in `context`: an ignored request, or traffic of our own. */
+function isSuppressed (context) {
+  return context.getValue(SUPPRESS_KEY) === true
+}
+
+/** Our own mistake, told once: the library and the app go on. */
+function bug (error) {
+  if (tracers.length !== 0) tracers[0].report.once('LT_WARN_BUG', `Bug: a call was not traced: ${error?.stack}`)
+}
+
+module.exports = { kCall, KIND_INTERNAL, KIND_CLIENT, KIND_PRODUCER, KIND_CONSUMER, addTracer, removeTracer, activeContext, tracerIn, isSuppressed, bug }
