@@ -16,8 +16,9 @@ const CHUNK_BYTES_MIN = 16 * 1024
 // A small buffer gets smaller chunks, so that the oldest eighth goes when it overflows, not all of it.
 const CHUNKS_PER_BUFFER = 8
 // Recycled memory is warm in the cache and gives the garbage collector nothing to do. 2 MiB cover what is
-// in flight and what fills meanwhile at 100,000 spans a second.
+// in flight and what fills meanwhile at 100,000 spans a second; but never more than an eighth of the buffer.
 const SPARE_CHUNKS_MAX = 8
+const SPARE_PART = 1 / 8
 // Collectors take 20 MiB in one request, proxies before them less. A longer span is nothing but a mistake.
 const SPAN_BYTES_MAX = 4 * 1024 * 1024
 const SPANS_MAX = 2 ** 30
@@ -50,12 +51,14 @@ NO_CHUNK.capacity = -1
 class ChunkBuffer {
   #queue = []
   #spare = []
+  #spareMax
   #onEvict
 
   constructor (bytesMax, spansMax, onEvict) {
     this.bytesMax = bytesMax
     this.spansMax = spansMax ?? SPANS_MAX
     this.chunkBytes = Math.min(bytesMax, Math.max(CHUNK_BYTES_MIN, Math.min(CHUNK_BYTES, Math.floor(bytesMax / CHUNKS_PER_BUFFER))))
+    this.#spareMax = Math.min(SPARE_CHUNKS_MAX, Math.ceil(bytesMax * SPARE_PART / this.chunkBytes))
     this.spanBytesMax = Math.min(bytesMax, SPAN_BYTES_MAX)
     this.open = NO_CHUNK
     this.bytes = 0
@@ -64,7 +67,8 @@ class ChunkBuffer {
     this.#onEvict = onEvict
   }
 
-  // A fresh open chunk with at least `byteCount` free bytes, or null where everything is in flight.
+  // A fresh open chunk with at least `byteCount` free bytes, or NO_CHUNK where the process has no more memory, or
+  // null where all that there may be is in flight.
   renew (byteCount) {
     this.seal()
     const chunk = this.#allocate(Math.max(byteCount, this.chunkBytes))
@@ -142,8 +146,7 @@ class ChunkBuffer {
 
   // Replaces a chunk's memory by its gzipped request body.
   park (chunk, body) {
-    if (this.bytes + body.length <= this.bytesMax) this.#recycle(chunk)
-    else this.#forget(chunk)
+    this.#forget(chunk)
     chunk.body = body
     chunk.bytes = chunk.view = null
     chunk.capacity = body.length
@@ -191,8 +194,8 @@ class ChunkBuffer {
       const chunk = new Chunk(Buffer.allocUnsafeSlow(byteCount))
       this.bytes += byteCount
       return chunk
-    } catch { // RangeError: the process has no memory left; the span is dropped, the app goes on
-      return null
+    } catch { // RangeError: the span is dropped, the app goes on
+      return NO_CHUNK
     }
   }
 
@@ -219,7 +222,7 @@ class ChunkBuffer {
   }
 
   #recycle (chunk) {
-    if (chunk.capacity !== this.chunkBytes || chunk.body !== null || this.#spare.length >= SPARE_CHUNKS_MAX) return this.#forget(chunk)
+    if (chunk.capacity !== this.chunkBytes || chunk.body !== null || this.#spare.length >= this.#spareMax) return this.#forget(chunk)
     this.#spare.push(new Chunk(chunk.bytes))
   }
 

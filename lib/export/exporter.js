@@ -3,7 +3,7 @@
 // The way from the span encoder to the collector: a buffer that the encoder writes into, a delivery that
 // empties it, and the flush timer between them.
 
-const { ChunkBuffer } = require('./chunk-buffer')
+const { ChunkBuffer, NO_CHUNK } = require('./chunk-buffer')
 const { Delivery } = require('./delivery')
 const { OtlpHttp } = require('./otlp-http')
 const { flushAtExit, forgetAtExit } = require('./exit-flush')
@@ -110,6 +110,7 @@ class Exporter {
     if (byteCount > this.#buffer.spanBytesMax) return this.#drop('too_large')
     const chunk = this.#buffer.renew(byteCount)
     this.#schedule()
+    if (chunk === NO_CHUNK) return this.#drop('no_memory')
     return chunk ?? this.#drop('queue_full')
   }
 
@@ -158,6 +159,9 @@ class Exporter {
   }
 
   #sendNow () {
+    // The next span arms it anew, and with it counts on the exit flush.
+    clearTimeout(this.#flushTimer)
+    this.#flushTimer = null
     this.#delivery.isDue = true
     this.#delivery.hurry()
     this.#delivery.pump()

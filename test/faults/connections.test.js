@@ -48,7 +48,7 @@ test('a collector that never comes: the buffer fills, then the oldest go, and fe
   t.match(told.find(({ kind }) => kind === 'collector'), { message: /ECONNREFUSED/ })
   const before = performance.now()
   await exporter.close()
-  t.ok(performance.now() - before < 1000, 'nobody is there: close does not wait')
+  t.ok(performance.now() - before < 3000, 'nobody is there: close does not wait')
   t.equal(stats.dropped.shutdown_deadline + stats.dropped.queue_full, 8000)
   t.equal(told.at(-1).kind, 'shutdown')
 })

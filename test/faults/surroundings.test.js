@@ -1,0 +1,156 @@
+'use strict'
+
+// What the machine, the event loop and Node's own switches may do. Each in a process of its own.
+
+const { test } = require('tap')
+const { startFakeCollector } = require('../support/fake-collector')
+const { runInChild } = require('../support/child')
+const { unusedUrl, oneRequest } = require('../support/scenarios')
+
+// L17
+test('a process that was stopped while it sent goes on as if nothing had been', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = () => ({ delayMs: 100 })
+  const child = runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+    const app = Fastify()
+    await app.register(lightTrace, { exporter: { url, timeoutMs: 1000 } })
+    await app.inject('/')
+    await new Promise((resolve) => setImmediate(resolve))
+    const flushed = app.lightTrace.flush({ timeoutMs: 20_000 })
+    say('sending')
+    await flushed
+    say(app.lightTrace.stats())
+    await app.close()
+  }, { args: [collector.url] })
+  await child.said()
+  child.kill('SIGSTOP')
+  await new Promise((resolve) => setTimeout(resolve, 1500)) // longer than the timeout
+  child.kill('SIGCONT')
+  const stats = await child.said()
+  t.equal(stats.spans.delivered, 1)
+  t.equal(stats.exports.failed, 0)
+  t.equal((await child.exit).code, 0)
+})
+
+// M09, L18
+test('a blocked event loop is not taken for a slow collector', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ delayMs: 100 }]
+  const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+    const app = Fastify()
+    await app.register(lightTrace, { exporter: { url, timeoutMs: 1000 } })
+    await app.inject('/')
+    await new Promise((resolve) => setImmediate(resolve))
+    const flushed = app.lightTrace.flush({ timeoutMs: 20_000 })
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    const until = performance.now() + 1500
+    while (performance.now() < until);
+    await flushed
+    say(app.lightTrace.stats())
+    await app.close()
+  }, { args: [collector.url] }).exit
+  t.equal(code, 0)
+  t.equal(said[0].spans.delivered, 1)
+  t.equal(said[0].exports.failed, 0)
+})
+
+// T29
+test('without a free file descriptor spans wait for one', async (t) => {
+  const collector = await startFakeCollector(t)
+  const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+    const fs = require('node:fs')
+    const app = Fastify()
+    await app.register(lightTrace, { exporter: { url } })
+    await app.inject('/')
+    await new Promise((resolve) => setImmediate(resolve))
+    const held = []
+    try {
+      for (;;) held.push(fs.openSync('/dev/null'))
+    } catch {}
+    await app.lightTrace.flush({ timeoutMs: 200 })
+    const { lastError, spans } = app.lightTrace.stats()
+    for (const fd of held) fs.closeSync(fd)
+    say({ lastError, queued: spans.queued + spans.inFlight })
+    await app.close()
+    say(app.lightTrace.stats().spans.delivered)
+  }, { args: [collector.url] }).exit
+  t.equal(code, 0)
+  t.equal(said[0].queued, 1)
+  t.match(said[0].lastError, /EMFILE/)
+  t.equal(said[1], 1)
+})
+
+// T11
+test('a collector whose process is stopped costs a timeout; its spans come when it goes on', async (t) => {
+  const collector = runInChild(t, ({ say }) => {
+    const server = require('node:http').createServer((req, res) => req.resume().on('end', () => res.end()))
+    server.listen(0, '127.0.0.1', () => say(server.address().port))
+  })
+  const url = `http://127.0.0.1:${await collector.said()}/v1/traces`
+  const app = require('fastify')()
+  t.teardown(() => app.close())
+  await app.register(require('../..'), { exporter: { url, timeoutMs: 200 } })
+  app.get('/', async () => 'ok')
+  await app.inject('/')
+  await app.lightTrace.flush()
+  collector.kill('SIGSTOP')
+  t.equal((await app.inject('/')).statusCode, 200)
+  await new Promise((resolve) => setImmediate(resolve))
+  await app.lightTrace.flush({ timeoutMs: 500 })
+  t.match(app.lightTrace.stats().lastError, /ETIMEDOUT/)
+  collector.kill('SIGCONT')
+  await app.lightTrace.flush()
+  const { delivered, retried, dropped } = app.lightTrace.stats().spans
+  t.equal(delivered, 2)
+  t.ok(retried > 0)
+  t.strictSame(dropped, {})
+  collector.kill('SIGKILL')
+})
+
+// A09
+for (const flags of [['--frozen-intrinsics'], ['--disable-proto=throw'], ['--disable-proto=delete'], ['--max-old-space-size=64']]) {
+  test(`works under ${flags}`, async (t) => {
+    const collector = await startFakeCollector(t)
+    const { code, stderr } = await runInChild(t, oneRequest, { args: [collector.url], nodeArgs: flags }).exit
+    t.equal(code, 0, stderr)
+    t.equal(collector.delivered.size, 1)
+  })
+}
+
+test('works where Object.prototype is polluted', async (t) => {
+  const collector = await startFakeCollector(t)
+  const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+    Object.assign(Object.prototype, {
+      polluted: 'yes', timeoutMs: -1, compression: 'gzip', isHalf: true, maxSpans: 1, exporter: 'none', serviceName: 5, flushDelayMs: 'x'
+    })
+    const app = Fastify()
+    await app.register(lightTrace, { exporter: { url } })
+    await app.inject('/')
+    await app.close()
+    say(app.lightTrace.stats().spans.delivered)
+  }, { args: [collector.url] }).exit
+  t.equal(code, 0, stderr)
+  t.strictSame(said, [1])
+  t.equal(collector.delivered.size, 1)
+  t.notOk(collector.requests[0].headers['content-encoding'])
+})
+
+// A10: Node 25 and later restrict the network
+test('without the permission to connect the app is served and it is told once', async (t) => {
+  if (Number(process.versions.node.split('.')[0]) < 25) return t.pass('this Node does not restrict the network')
+  const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+    const app = Fastify()
+    await app.register(lightTrace, { exporter: { url } })
+    app.get('/', async () => 'ok')
+    say((await app.inject('/')).statusCode)
+    await app.lightTrace.flush()
+    await app.inject('/')
+    await app.lightTrace.flush()
+    await app.close()
+    say(app.lightTrace.stats().spans)
+  }, { args: [await unusedUrl()], nodeArgs: ['--permission', '--allow-fs-read=*'] }).exit
+  t.equal(code, 0, stderr)
+  t.equal(said[0], 200)
+  t.strictSame(said[1].dropped, { shutdown_deadline: 2 })
+  t.equal(stderr.match(/LT_WARN_PERMISSION/g).length, 1)
+})

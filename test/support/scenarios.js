@@ -1,0 +1,26 @@
+'use strict'
+
+// What several tests of whole processes begin with.
+
+const net = require('node:net')
+
+module.exports = { unusedUrl, oneRequest }
+
+// A port where nobody listens.
+async function unusedUrl () {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return `http://127.0.0.1:${port}/v1/traces`
+}
+
+// For runInChild.
+async function oneRequest ({ Fastify, lightTrace, say }, url, options = {}) {
+  const app = Fastify()
+  await app.register(lightTrace, { exporter: { url }, ...options })
+  app.get('/', async () => 'ok')
+  await app.inject('/')
+  await new Promise((resolve) => setImmediate(resolve))
+  say(app.lightTrace.stats().spans.accepted)
+}
