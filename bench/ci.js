@@ -16,7 +16,7 @@ const consoleTable = require('./report/console-table')
 const { readResults, writeResults, roundsByName } = require('./report/results-file')
 const { measureRatios } = require('./ratios')
 
-const PROFILE = { rounds: 9, seconds: 2, warmup: 2, connections: 50, pipelining: 1, rate: 0 }
+const PROFILE = { rounds: 15, seconds: 1.2, warmup: 2, connections: 50, pipelining: 1, rate: 0 }
 // A run whose median is this many spreads off is not that code on a busy day.
 const SPREADS = 3
 // Rounds that happen to agree closely must not make a bound that the next machine cannot hold.

@@ -26,21 +26,17 @@ async function main () {
     allowPositionals: true,
     options: {
       cases: { type: 'string', default: 'lighttrace-100,lighttrace-unsampled' },
-      rounds: { type: 'string', default: '7' },
-      seconds: { type: 'string', default: '3' },
+      rounds: { type: 'string', default: '11' },
+      seconds: { type: 'string', default: '1.5' },
       node: { type: 'string' }
     }
   })
   if (!ref) throw new Error('npm run bench:compare -- <ref>')
-  const profile = { rounds: Number(values.rounds), seconds: Number(values.seconds), warmup: 3, connections: 50, pipelining: 1, rate: 0 }
-  const { folder, remove } = layOut(ref)
-  try {
-    const pairs = values.cases.split(',').flatMap((name) => pairOf(name.trim(), ref, folder))
-    const measured = await run(pairs, { profile, node: values.node, headlineNode: HEADLINE_NODE, progress: startProgress(stepsOf(pairs, profile)) })
-    console.log('\n' + consoleTable(summarise(measured)))
-  } finally {
-    remove()
-  }
+  const profile = { rounds: Number(values.rounds), seconds: Number(values.seconds), warmup: 2, connections: 50, pipelining: 1, rate: 0 }
+  const folder = layOut(ref)
+  const pairs = values.cases.split(',').flatMap((name) => pairOf(name.trim(), ref, folder))
+  const measured = await run(pairs, { profile, node: values.node, headlineNode: HEADLINE_NODE, progress: startProgress(stepsOf(pairs, profile)) })
+  console.log('\n' + consoleTable(summarise(measured)))
 }
 
 // The other commit's is the baseline: what "over" shows is what this checkout adds to it.
@@ -56,13 +52,11 @@ function layOut (ref) {
   const folder = path.join(root, '.cache', `bench-${sha.slice(0, 10)}-${process.pid}`)
   git('worktree', 'add', '--detach', '--quiet', folder, sha)
   fs.symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'), 'junction')
-  return {
-    folder,
-    remove () {
-      fs.rmSync(path.join(folder, 'node_modules'))
-      git('worktree', 'remove', '--force', folder)
-    }
-  }
+  process.once('exit', () => {
+    fs.rmSync(path.join(folder, 'node_modules'))
+    git('worktree', 'remove', '--force', folder)
+  })
+  return folder
 }
 
 function git (...args) {

@@ -11,6 +11,10 @@ const READY_WITHIN_MS = 60_000
 const canFreeze = process.platform !== 'win32'
 const started = new Set()
 
+// Whatever ends the bench ends its processes, the stopped ones too.
+process.once('exit', () => { for (const child of started) child.kill('SIGKILL') })
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
+
 module.exports = { startTool, startServer, freeze, thaw, stop, stopAll }
 
 // role: 'load' | 'sink' → the process, with what it said when it became ready

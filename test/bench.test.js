@@ -1,0 +1,137 @@
+'use strict'
+
+// The bench's own judgement: what it counts, what it calls invalid, and that its cases hang together.
+// It is run whole by `npm run bench:ci`.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { test } = require('tap')
+const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js')
+const countSpans = require('../bench/sink/count-spans')
+const { checkOtlp } = require('../bench/sink/check-samples')
+const findFaults = require('../bench/run/find-faults')
+const summarise = require('../bench/report/summary')
+const { replaceBetween } = require('../bench/report/markdown')
+const { routes } = require('../bench/routes')
+const { cases } = require('../bench/cases')
+const { cases: fieldCases } = require('../bench/field/cases')
+
+const { ExportTraceServiceRequest } = opentelemetry.proto.collector.trace.v1
+
+test('the sink counts as many spans as a decoder sees, over resources and scopes', async (t) => {
+  const body = encode([[3, 1], [200], []])
+  t.equal(countSpans(body), 204)
+  t.equal(countSpans(Buffer.alloc(0)), 0)
+})
+
+test('the sink says of a body that is cut or is no OTLP that it cannot be read', async (t) => {
+  const body = encode([[3]])
+  t.equal(countSpans(body.subarray(0, body.length - 1)), -1)
+  t.equal(countSpans(Buffer.from('{"resourceSpans":[]}')), -1)
+})
+
+test('a sample with a span id twice, another route or another status is found out', async (t) => {
+  const expected = { route: '/', status: 200 }
+  t.same(checkOtlp([{ body: encode([[5]]) }], expected).faults, [])
+  t.match(checkOtlp([{ body: encode([[5]], { sameId: true }) }], expected).faults, [/4 of 5 span ids came twice/])
+  t.match(checkOtlp([{ body: encode([[5]]) }], { route: '/other', status: 200 }).faults, [/http\.route \//])
+  t.match(checkOtlp([{ body: encode([[5]]) }], { route: '/', status: 404 }).faults, [/status code 200/])
+})
+
+test('a round is valid where both sides count the same', async (t) => {
+  t.same(findFaults(round()), [])
+})
+
+test('a round is invalid where the server delivered more than the sink received', async (t) => {
+  t.match(findFaults(round({ received: { spans: 99, unreadable: 0 } })), [/100 spans delivered by the server's count, 99 by the sink's/, /100 spans created, 99 received/])
+})
+
+test('a round is invalid where the server cannot account for what it created', async (t) => {
+  t.match(findFaults(round({ counts: { ...counts, dropped: 1 } })), [/100 spans created, but/])
+})
+
+test('a round is invalid where a request made no span, or failed, or the load could not keep its rate', async (t) => {
+  t.match(findFaults(round({ sent: { requests: 101, failed: 0, behind: 0 } })), [/100 spans created by 101 requests/])
+  t.match(findFaults(round({ sent: { requests: 100, failed: 1, behind: 0 } })), [/1 requests failed/])
+  t.match(findFaults(round({ sent: { requests: 100, failed: 0, behind: 5 } })), [/5 requests behind/])
+})
+
+test('a rival that drops spans is not at fault', async (t) => {
+  const lossy = { counts: { ...counts, delivered: 60, dropped: 40 }, received: { spans: 60, unreadable: 0 } }
+  t.same(findFaults(round({ testCase: { spans: 1 }, ...lossy })), [])
+  t.match(findFaults(round(lossy)), [/100 spans created, 60 received/])
+})
+
+test('a difference is taken within each round', async (t) => {
+  const measured = [entry('bare', [10, 20, 30]), entry('traced', [11, 22, 31])]
+  const [, traced] = summarise(measured)
+  t.same(traced.overMicros, { median: 1, min: 1, max: 2 })
+})
+
+test('generated text goes between its markers and nowhere else', async (t) => {
+  const text = 'a\n<!-- x:start -->\nold\n<!-- x:end -->\nb\n'
+  t.equal(replaceBetween(text, 'x', 'new'), 'a\n<!-- x:start -->\nnew\n<!-- x:end -->\nb\n')
+  t.throws(() => replaceBetween(text, 'y', 'new'), /no <!-- y:start -->/)
+})
+
+for (const [name, table] of Object.entries({ cases, fieldCases })) {
+  test(`the ${name} have names of their own, and setups, routes and baselines that exist`, async (t) => {
+    const names = new Set(table.map((testCase) => testCase.name))
+    t.equal(names.size, table.length)
+    t.same(table.filter((testCase) => !hangsTogether(testCase, names)), [])
+  })
+}
+
+function hangsTogether ({ setup, route = 'hello', against = 'bare', also = against }, names) {
+  return fs.existsSync(path.join(__dirname, '../bench', `${setup}.js`)) && route in routes && names.has(against) && names.has(also)
+}
+
+const counts = { created: 100, delivered: 100, rejected: 0, dropped: 0, waiting: 0 }
+
+function round (over) {
+  return {
+    testCase: { spans: 1, delivers: true },
+    sent: { requests: 100, failed: 0, behind: 0 },
+    counts,
+    received: { spans: 100, unreadable: 0 },
+    check: { checked: 100, faults: [] },
+    ...over
+  }
+}
+
+function entry (name, micros) {
+  return {
+    testCase: { name, label: name },
+    rounds: micros.map((cpuMicrosPerRequest) => ({ cpuMicrosPerRequest, latencyMs: {}, spans: {}, faults: [] }))
+  }
+}
+
+// resources: the number of spans of each scope of each resource
+function encode (resources, { sameId = false } = {}) {
+  let id = 0
+  const resourceSpans = resources.map((scopes) => ({
+    resource: { attributes: [{ key: 'service.name', value: { stringValue: 'a' } }] },
+    scopeSpans: scopes.map((count) => ({
+      scope: { name: 'a-scope' },
+      spans: Array.from({ length: count }, () => span(sameId ? 1 : ++id))
+    }))
+  }))
+  return Buffer.from(ExportTraceServiceRequest.encode({ resourceSpans }).finish())
+}
+
+function span (id) {
+  const spanId = Buffer.alloc(8)
+  spanId.writeUInt32BE(id)
+  return {
+    traceId: Buffer.alloc(16, 1),
+    spanId,
+    name: 'GET /',
+    kind: 2,
+    startTimeUnixNano: 1,
+    endTimeUnixNano: 2,
+    attributes: [
+      { key: 'http.route', value: { stringValue: '/' } },
+      { key: 'http.response.status_code', value: { intValue: 200 } }
+    ]
+  }
+}
