@@ -90,7 +90,6 @@ function copyRepository (from, to) {
   for (const entry of fs.readdirSync(from, { withFileTypes: true })) {
     const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)]
     if (NOT_OURS.has(entry.name) || RIVALS.test(path.relative(ROOT, source))) continue
-    if (entry.name === 'node_modules' && source.startsWith(path.join(ROOT, 'bench'))) continue // the bench's rivals
     if (entry.name === 'node_modules') linkTree(source, target)
     else if (entry.isDirectory()) copyRepository(source, target)
     else fs.copyFileSync(source, target)
