@@ -81,5 +81,7 @@ const lightTrace = fp(plugin, { fastify: '>=5.0.0', name: 'light-trace' })
 lightTrace.current = current
 
 module.exports = lightTrace
+// Said once more where Node looks for the names that an ES module may import.
 module.exports.default = lightTrace
 module.exports.lightTrace = lightTrace
+module.exports.current = current
