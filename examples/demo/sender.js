@@ -1,0 +1,30 @@
+'use strict'
+
+// The demo prints its spans and sends them: light-trace's own way to a collector as a second span processor.
+// An application needs none of this. It registers the plugin, and spans go to the collector.
+
+const { resolveOptions } = require('../../lib/config/options')
+const { Report } = require('../../lib/config/report')
+const { Stats } = require('../../lib/export/stats')
+const { wayOut } = require('../../lib/way-out')
+
+function sender () {
+  const stats = new Stats()
+  const settings = resolveOptions({ serviceName: 'light-trace-demo', exporter: 'otlp', closeTimeoutMs: 2000 })
+  const report = new Report(undefined, settings.logLevel)
+  report.startup(settings.warnings)
+  const way = wayOut({ settings, report, stats })
+  return {
+    onStart () {},
+    onEnd (span) { way.sink.accept(span) },
+    forceFlush: () => way.flush(),
+    shutdown: () => way.close(),
+    summary () {
+      const { delivered, dropped } = stats
+      const lost = Object.values(dropped).reduce((sum, spans) => sum + spans, 0)
+      return `${settings.exporter.printableUrl}: ${delivered} spans delivered, ${lost} lost${lost > 0 ? ` (${stats.lastError})` : ''}`
+    }
+  }
+}
+
+module.exports = { sender }

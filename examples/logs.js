@@ -1,0 +1,34 @@
+'use strict'
+
+// The lines of `request.log` carry trace_id, span_id and trace_flags, Fastify's own "request completed" too.
+// "incoming request" is written before any hook runs, and carries none.
+
+const { Writable } = require('node:stream')
+const Fastify = require('fastify')
+const lightTrace = require('light-trace')
+
+const stream = new Writable({
+  write (line, encoding, done) {
+    const { msg, trace_id: traceId, span_id: spanId, trace_flags: flags } = JSON.parse(line)
+    console.log(msg, traceId === undefined ? 'without ids' : `${traceId.length} ${spanId.length} ${flags}`)
+    done()
+  }
+})
+
+async function main () {
+  const app = Fastify({ logger: { stream } })
+  await app.register(lightTrace, { exporter: 'none' }) // logs: false switches it off
+  app.get('/', async (request) => {
+    request.log.info('in the handler')
+    return 'ok'
+  })
+  await app.inject('/')
+  await app.close()
+}
+
+main()
+
+// Prints:
+// incoming request without ids
+// in the handler 32 16 03
+// request completed 32 16 03

@@ -1,0 +1,27 @@
+'use strict'
+
+// With the OpenTelemetry SDK's processors and exporters: spans go to them instead of light-trace's own exporter.
+// Here SDK 2.x; in SDK 3.x the processor is `new BatchSpanProcessor({ exporter })` of @opentelemetry/sdk-trace.
+
+const Fastify = require('fastify')
+const { BatchSpanProcessor, InMemorySpanExporter } = require('@opentelemetry/sdk-trace-base')
+const lightTrace = require('light-trace')
+
+async function main () {
+  const exporter = new InMemorySpanExporter()
+  const app = Fastify()
+  await app.register(lightTrace, { spanProcessors: [new BatchSpanProcessor(exporter)] })
+  app.get('/users/:id', async () => 'ok')
+
+  await app.inject('/users/7')
+  await app.lightTrace.flush()
+  for (const { name, attributes } of exporter.getFinishedSpans()) console.log(name, attributes['url.path'])
+  console.log(app.lightTrace.stats().mode)
+  await app.close()
+}
+
+main()
+
+// Prints:
+// GET /users/:id /users/7
+// processors
