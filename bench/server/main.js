@@ -24,6 +24,7 @@ async function main () {
   const loop = watchLoop({ here: !setup.figures })
 
   answer({
+    ...require('./profiler'),
     async begin () {
       loop.start()
       return figures()
