@@ -1,0 +1,39 @@
+'use strict'
+
+// The W3C's cases asked of the parsers alone; test/w3c.test.js asks them of a service.
+
+const { test } = require('tap')
+const { IncomingContext, TraceContext, childContext } = require('../../lib/context/trace-context')
+const { parseTraceparent } = require('../../lib/context/traceparent')
+const { cleanTracestate } = require('../../lib/context/tracestate')
+const { newTraceId } = require('../../lib/context/ids')
+const { cases } = require('../support/w3c-cases')
+const { checkStep } = require('../support/w3c-check')
+
+for (const { name, steps } of cases) {
+  test(`W3C parsers: ${name}`, async (t) => {
+    for (const step of steps) checkStep(t, step, handOn(joined(step.headers), step.calls ?? 1))
+  })
+}
+
+/** As Node hands headers over, except that white space is left for us to trim. */
+function joined (headers) {
+  const object = {}
+  for (const [name, value] of headers) {
+    const key = name.toLowerCase()
+    object[key] = object[key] === undefined ? value : `${object[key]}, ${value}`
+  }
+  return object
+}
+
+function handOn ({ traceparent, tracestate }, calls) {
+  const incoming = new IncomingContext()
+  if (parseTraceparent(traceparent, incoming)) incoming.tracestate = cleanTracestate(tracestate)
+  else newTraceId(incoming)
+  const server = childContext(Object.assign(new TraceContext(), incoming))
+  return Array.from({ length: calls }, () => {
+    const outgoing = childContext(server)
+    const headers = [['traceparent', outgoing.traceparent]]
+    return outgoing.tracestate === '' ? headers : [...headers, ['tracestate', outgoing.tracestate]]
+  })
+}
