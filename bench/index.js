@@ -16,6 +16,7 @@ const measureInstalledSizes = require('./run/installed-size')
 const { nodeOfMajor } = require('./run/binaries')
 const summarise = require('./report/summary')
 const consoleTable = require('./report/console-table')
+const { provenance } = require('./report/tables')
 const { writeResults, roundsByName } = require('./report/results-file')
 
 const STARTUP_CASES = ['bare', 'request-context', 'lighttrace-100', 'sdk2-by-hand', 'fastify-otel', 'nodesdk-http', 'nodesdk-auto', 'dd-trace']
@@ -32,7 +33,7 @@ async function main () {
   if (options.list) return console.log(table.map(({ name, label }) => `${name.padEnd(28)} ${label}`).join('\n'))
 
   const result = await measure(chooseCases(table, options), options)
-  console.log('\n' + consoleTable(result.rows))
+  console.log(`\n${consoleTable(result.rows)}\n\n${provenance(result)}`)
   if (options.json) fs.writeFileSync(options.json, JSON.stringify(result, null, 1) + '\n')
   if (options.publish) await publishResult(options.field ? 'field' : 'overhead', result)
   if (result.rows.some(({ faults }) => faults.length > 0)) process.exitCode = 1

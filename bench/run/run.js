@@ -65,7 +65,7 @@ async function runBlock (block, context) {
 }
 
 async function warmUp (testCase, { profile, loader, sink, down, env, binaryFor }, baseline) {
-  const server = await startServer(testCase, { binary: binaryFor(testCase), env: { ...process.env, ...env, ...serverEnv(testCase, sink, down) } })
+  const server = await startServer(testCase, { binary: binaryFor(testCase), env: { ...ownEnvironment(), ...env, ...serverEnv(testCase, sink, down) } })
   const bench = { testCase, server, loader, sink, rounds: [] }
   const { requests, seconds } = await load(bench, { ...profile, seconds: profile.warmup }, 0)
   bench.capacity = requests / seconds
@@ -74,6 +74,12 @@ async function warmUp (testCase, { profile, loader, sink, down, env, binaryFor }
   await ask(server, 'end', { flushMs: FLUSH_MS })
   freeze(server)
   return bench
+}
+
+// The shell's own settings of what is measured are not part of a case.
+function ownEnvironment () {
+  const entries = Object.entries(process.env).filter(([name]) => !/^(OTEL_|DD_|NODE_OPTIONS$)/.test(name))
+  return { ...Object.fromEntries(entries), NODE_ENV: 'production' }
 }
 
 function serverEnv (testCase, sink, down) {
