@@ -13,8 +13,9 @@ const { halvesOf } = require('../otlp/split')
 // The fixed cost of memory and of a seal is spread over some 700 spans; a loss of one chunk is still small.
 const CHUNK_BYTES = 256 * 1024
 const CHUNK_BYTES_MIN = 16 * 1024
-// A small buffer gets smaller chunks, so that the oldest eighth goes when it overflows, not all of it.
-const CHUNKS_PER_BUFFER = 8
+// A small buffer gets smaller chunks: what is allocated and not yet written is lost for keeping, and what goes when
+// it overflows goes by the chunk.
+const CHUNKS_PER_BUFFER = 32
 // Recycled memory is warm in the cache and gives the garbage collector nothing to do. 2 MiB cover what is
 // in flight and what fills meanwhile at 100,000 spans a second; but never more than an eighth of the buffer.
 const SPARE_CHUNKS_MAX = 8
