@@ -21,8 +21,8 @@ const SERVERS = [
   { setup: 'field/setups/express', name: 'express-otel', label: 'Express 5 + NodeSDK, http and express', options: { traced: true }, needs: ['field', 'rivals'], env, spans: { least: 1 } },
   { setup: 'field/setups/elysia', name: 'elysia-bun', label: 'Elysia on Bun', runtime: 'bun', needs: 'field', spans: 0 },
   { setup: 'field/setups/elysia', name: 'elysia-bun-otel', label: 'Elysia on Bun + @elysiajs/opentelemetry', runtime: 'bun', options: { traced: true }, needs: 'field', env, spans: { least: 1 } },
-  { setup: 'field/setups/cluster', name: 'fastify-cluster', label: 'Fastify in a cluster, all cores', options: { worker: { setup: bare.setup, options: {} } }, manyProcesses: true, spans: 0 },
-  { setup: 'field/setups/cluster', name: 'fastify-cluster-lighttrace', label: 'Fastify in a cluster, all cores + light-trace', options: { worker: { setup: lightTrace.setup, options: {} } }, manyProcesses: true, env: lightTrace.env, spans: 1, delivers: true }
+  { setup: 'field/setups/cluster', name: 'fastify-cluster', label: 'Fastify in a cluster, on the cores of the load too', options: { worker: { setup: bare.setup, options: {} } }, manyProcesses: true, spans: 0 },
+  { setup: 'field/setups/cluster', name: 'fastify-cluster-lighttrace', label: 'Fastify in a cluster, on the cores of the load too + light-trace', options: { worker: { setup: lightTrace.setup, options: {} } }, manyProcesses: true, env: lightTrace.env, spans: 1, delivers: true }
 ]
 
 const ROUTES = { hello: 'JSON', text: 'text', echo: 'echo-body' }
