@@ -29,7 +29,7 @@ test('the demo shows its spans and ends by itself', async (t) => {
   t.equal(code, 0, stderr)
   t.equal(stderr, '')
   for (const line of [
-    'GET /users/7?tab=orders → 200', '    INTERNAL load user  … ms',
+    'GET /users/7?tab=orders → 200', '    INTERNAL load user  … ms', '        SERVER GET /stock/:item  … ms',
     '  SERVER POST /orders ERROR error.type=BANK_TIMEOUT  … ms', '  SERVER GET /report  … ms', '  SERVER GET /export  … ms'
   ]) t.ok(steady(stdout).split('\n').includes(line), line)
   t.match(stdout, /Set OTEL_EXPORTER_OTLP_ENDPOINT/)

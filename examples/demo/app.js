@@ -1,6 +1,6 @@
 'use strict'
 
-// A small shop: four routes as a service has them, one that fails, one that is slow, one that streams.
+// A small shop: routes as a service has them. One calls another, one fails, one is slow, one streams.
 
 const { Readable } = require('node:stream')
 const { setTimeout } = require('node:timers/promises')
@@ -14,6 +14,7 @@ async function buildShop (traceOptions) {
   const app = Fastify()
   await app.register(lightTrace, { serviceName: 'light-trace-demo', ...traceOptions })
   app.get('/users/:id', findUser)
+  app.get('/stock/:item', async (request) => ({ item: request.params.item, left: 3 }))
   app.post('/orders', { schema: { body: orderSchema } }, placeOrder)
   app.get('/report', slowReport)
   app.get('/export', streamRows)
@@ -35,7 +36,12 @@ const orderSchema = {
 }
 
 async function placeOrder (request) {
-  await request.trace.withSpan('reserve stock', (span) => { span.setAttribute('order.item', request.body.item) })
+  await request.trace.withSpan('reserve stock', async (span) => {
+    span.setAttribute('order.item', request.body.item)
+    // As if the stock were another service: the call gets a CLIENT span and hands the trace on.
+    const response = await fetch(`${request.server.listeningOrigin}/stock/${request.body.item}`)
+    return response.json()
+  })
   await request.trace.withSpan('charge card', async () => {
     throw Object.assign(new Error('the bank does not answer'), { code: 'BANK_TIMEOUT' })
   })
