@@ -6,9 +6,6 @@
 const { cleanTracestate } = require('../context/tracestate')
 const { parseTraceparent } = require('../context/traceparent')
 const { TraceContext } = require('../context/trace-context')
-const { exceptionAttributes } = require('../span/exception')
-
-const MESSAGE_LENGTH_MAX = 256
 
 class Callbacks {
   #settings
@@ -27,46 +24,36 @@ class Callbacks {
   trusts (request) {
     const { trustIncoming } = this.#settings
     if (typeof trustIncoming !== 'function') return trustIncoming
-    return Boolean(this.#call('trustIncoming', () => trustIncoming(request)))
+    return this.#call('trustIncoming', () => trustIncoming(request)) === true
   }
 
   ignores (ignore, request) {
     return this.#call('ignore', () => ignore(request)) === true
   }
 
-  started (span, context, request, route, response) {
+  started (span, context, request, route) {
     const { spanName, attributes, onStart, requestHeaders, store, replyHeader } = this.#settings
-    if (store !== null) this.fillStore(context, request)
+    if (store !== null) context.setStore(this.#storeValues(store, request))
     if (span.isRecording()) {
       this.#name(span, route.options?.spanName ?? spanName, request)
-      if (attributes !== null) {
-        this.#attributes(span, attributes, request)
-        // The route's own are part of its template; what all routes get must not hide them.
-        const list = route.attributeList
-        for (let i = 0; i < list.length; i += 2) span.setAttribute(list[i], list[i + 1])
-      }
+      this.#attributes(span, attributes, request)
       if (typeof route.options?.attributes === 'function') this.#attributes(span, route.options.attributes, request)
       captureHeaders(span, 'http.request.header.', requestHeaders, (name) => request.raw.headers[name])
       this.#linkUntrusted(span, request)
     }
-    if (onStart !== null) this.#call('onStart', () => onStart(span, request), true)
-    if (replyHeader !== null && context.traceparent !== '') writeReplyHeader(response, context, replyHeader)
+    if (onStart !== null) this.#call('onStart', () => onStart(span, request))
+    if (replyHeader !== null && context.traceparent !== '') writeReplyHeader(request, context, replyHeader)
   }
 
   ending (span, reply) {
     const { responseHeaders, onEnd } = this.#settings
-    const { raw } = reply
-    if (raw.headersSent) captureHeaders(span, 'http.response.header.', responseHeaders, (name) => raw.getHeader(name) ?? reply.getHeader(name))
-    if (onEnd !== null) this.#call('onEnd', () => onEnd(span, reply.request, reply), true)
+    captureHeaders(span, 'http.response.header.', responseHeaders, (name) => reply.raw.getHeader(name) ?? reply.getHeader(name))
+    if (onEnd !== null) this.#call('onEnd', () => onEnd(span, reply.request, reply))
   }
 
-  /** The store's defaults: also for requests that have no span. */
-  fillStore (context, request) {
-    const { store } = this.#settings
-    if (store === null) return
+  #storeValues (store, request) {
     const values = typeof store === 'function' ? this.#call('store', () => store(request)) : store
-    // A copy, and what a getter of the user's throws is the user's.
-    context.setStore(this.#call('store', () => typeof values === 'object' ? { ...values } : {}) ?? {})
+    return values !== null && typeof values === 'object' ? { ...values } : {}
   }
 
   #name (span, spanName, request) {
@@ -75,7 +62,7 @@ class Callbacks {
   }
 
   #attributes (span, attributes, request) {
-    const given = this.#call('attributes', () => attributes(request))
+    const given = attributes === null ? undefined : this.#call('attributes', () => attributes(request))
     if (given !== undefined) span.setAttributes(given)
   }
 
@@ -91,42 +78,37 @@ class Callbacks {
     span.addLink({ context: { ...caller.spanContext(), isRemote: true } })
   }
 
-  /** What the user's function answers; undefined where it fails, or answers with a promise. */
-  #call (name, fn, isAsyncAllowed = false) {
+  #call (name, fn) {
     try {
       const result = fn()
-      if (result === null || typeof result !== 'object' || typeof result.then !== 'function') return result
-      result.then(undefined, (error) => this.#failed(name, error))
-      if (!isAsyncAllowed) throw new TypeError('it must answer at once, it returned a promise')
+      if (result !== null && typeof result === 'object' && typeof result.then === 'function') {
+        result.then(undefined, (error) => this.#failed(name, error))
+        return undefined
+      }
+      return result
     } catch (error) {
       this.#failed(name, error)
+      return undefined
     }
-    return undefined
   }
 
   #failed (name, error) {
     this.failures++
-    const [, type, , message] = exceptionAttributes(error, MESSAGE_LENGTH_MAX)
-    this.#report.once('LT_WARN_CALLBACK', `the option ${name} failed; requests go on without it: ${message ?? type}`)
+    this.#report.once('LT_WARN_CALLBACK', `the option ${name} failed; requests go on without it: ${error?.message}`)
   }
 }
 
 function captureHeaders (span, prefix, names, read) {
   for (const name of names) {
     const value = read(name)
-    const values = (Array.isArray(value) ? value : [value]).filter(isHeaderValue).map(String)
-    if (values.length > 0) span.setAttribute(prefix + name, values)
+    if (value !== undefined) span.setAttribute(prefix + name, Array.isArray(value) ? value.map(String) : [String(value)])
   }
 }
 
-// What a reply was given may be anything, with a toString of its own.
-function isHeaderValue (value) {
-  return typeof value === 'string' || typeof value === 'number'
-}
-
-function writeReplyHeader (response, context, replyHeader) {
+function writeReplyHeader (request, context, replyHeader) {
   const { traceparent } = context
-  if (response.headersSent) return
+  const response = context.span.reply?.raw
+  if (response === undefined || response.headersSent) return
   if (replyHeader === 'traceresponse') response.setHeader('traceresponse', traceparent)
   else response.setHeader('server-timing', `traceparent;desc="${traceparent}"`)
 }

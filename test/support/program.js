@@ -2,7 +2,7 @@
 
 // A program in a process of its own, to its end. Its environment has no OTEL_* but what is given.
 
-const { execFile } = require('node:child_process')
+const { execFile, spawn } = require('node:child_process')
 const { join } = require('node:path')
 
 const ROOT = join(__dirname, '../..')
@@ -15,6 +15,33 @@ function runProgram (args, env = {}) {
       resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr })
     })
   })
+}
+
+/** A program that goes on until it is ended. `output(pattern)` resolves to the match once it is there. */
+function startProgram (args, env = {}) {
+  const child = spawn(process.execPath, args, { cwd: ROOT, env: { ...cleanEnvironment(), ...env } })
+  let text = ''
+  const listeners = new Set()
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (piece) => {
+      text += piece
+      for (const listen of listeners) listen()
+    })
+  }
+  return {
+    output: (pattern) => new Promise((resolve, reject) => {
+      const listen = () => {
+        const match = pattern.exec(text)
+        if (match !== null) resolve(match)
+      }
+      listeners.add(listen)
+      child.once('exit', (code) => reject(new Error(`the program ended with ${code}: ${text}`)))
+      listen()
+    }),
+    kill () {
+      child.kill('SIGKILL')
+    }
+  }
 }
 
 function cleanEnvironment () {
@@ -30,4 +57,4 @@ function steady (output) {
     .replace(/^( *(?:network\.peer\.port|server\.port) +)\d+$/gm, '$1…')
 }
 
-module.exports = { runProgram, steady, ROOT }
+module.exports = { runProgram, startProgram, steady, ROOT }
