@@ -1,5 +1,5 @@
 import { Attributes, Context } from '@opentelemetry/api'
-import { SpanProcessor } from '..'
+import { RequestTrace, SpanProcessor, Store } from '..'
 
 /** A finished span as a plain object. Times are milliseconds since the Unix epoch. */
 export interface CollectedSpan {
@@ -54,3 +54,9 @@ export interface Collector extends SpanProcessor {
  * @param options.timeoutMs how long `spans` and `tree` wait for running spans, in milliseconds; 5000 by default
  */
 export function createCollector (options?: { timeoutMs?: number }): Collector
+
+/**
+ * Runs `fn` as if inside of a request whose store holds a copy of `values`, and returns what it returns: for
+ * tests of code that reads `lightTrace.current()`. Nothing is traced.
+ */
+export function withRequest<T> (values: Store, fn: (trace: RequestTrace) => T): T

@@ -10,6 +10,8 @@
 // A span ends when its response is closed, which may be after the client has it; so `spans` and `tree`
 // wait until every span that started has ended.
 
+const { RequestContext, ownContextManager } = require('./context/request-context')
+const { NO_SPAN } = require('./span/unsampled-span')
 const { drawTree, describe, kindName, statusName } = require('./export/tree')
 const { setTimeout, clearTimeout } = require('./export/timers')
 
@@ -142,4 +144,24 @@ function createCollector ({ timeoutMs = WAIT_MS } = {}) {
   return new Collector(timeoutMs)
 }
 
-module.exports = { createCollector }
+// What makes the spans and headers of a request that there is not.
+const noTracer = {
+  contextManager: ownContextManager,
+  withSpan: (context, name, options, fn) => fn(NO_SPAN),
+  inject: (context, headers) => headers
+}
+
+/**
+ * Runs `fn` as if inside of a request whose store holds `values`: for tests of code that reads
+ * `lightTrace.current()`. Nothing is traced.
+ * @param {object} values copied into the store
+ * @param {(trace: RequestTrace) => T} fn
+ * @returns {T}
+ */
+function withRequest (values, fn) {
+  const context = new RequestContext(noTracer, NO_SPAN, null, true)
+  context.setStore({ ...values })
+  return context.run(fn, context)
+}
+
+module.exports = { createCollector, withRequest }

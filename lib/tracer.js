@@ -37,6 +37,7 @@ class Tracer {
     this.contextManager = ownContextManager
     this.enter = store.enter
     this.enterInjected = store.enterInjected
+    this.enterQueued = store.enterQueued
     this.mode = 'undecided'
     this.way = null
     this.pipeline = null

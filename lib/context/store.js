@@ -27,6 +27,15 @@ function enterInjected (context, done) {
   storage.run(context, done)
 }
 
+/**
+ * For a response that is queued behind another on a pipelined connection. It is written by what finishes
+ * the one before, and its 'finish' (so Fastify's onResponse) would run in that request's context. By then
+ * the running resource is the write's own, so `enterWith` stays with it on async_hooks too.
+ */
+function enterQueued (context, response) {
+  response.prependListener('finish', () => { storage.enterWith(context) })
+}
+
 /** The active context, or undefined. */
 function active () {
   return storage.getStore()
@@ -42,4 +51,4 @@ function exit (fn) {
   return storage.exit(fn)
 }
 
-module.exports = { storage, enter, enterInjected, active, run, exit, usesAsyncHooks }
+module.exports = { storage, enter, enterInjected, enterQueued, active, run, exit, usesAsyncHooks }

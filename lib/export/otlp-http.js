@@ -2,6 +2,7 @@
 
 // One POST at a time to an OTLP/HTTP collector, over one keep-alive connection of our own.
 
+const crypto = require('node:crypto')
 const http = require('node:http')
 const https = require('node:https')
 
@@ -44,7 +45,9 @@ class OtlpHttp {
         'content-type': 'application/x-protobuf',
         // We would not inflate an answer: a small one may unpack to gigabytes.
         'accept-encoding': 'identity',
-        'user-agent': `light-trace/${version}`
+        'user-agent': `light-trace/${version}`,
+        // Not sampled: a collector that is itself traced, our own server above all, makes no span of our spans.
+        traceparent: `00-${crypto.randomBytes(16).toString('hex')}-${crypto.randomBytes(8).toString('hex')}-00`
       }
     }
   }

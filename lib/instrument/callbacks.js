@@ -6,6 +6,9 @@
 const { cleanTracestate } = require('../context/tracestate')
 const { parseTraceparent } = require('../context/traceparent')
 const { TraceContext } = require('../context/trace-context')
+const { exceptionAttributes } = require('../span/exception')
+
+const MESSAGE_LENGTH_MAX = 256
 
 class Callbacks {
   #settings
@@ -24,36 +27,46 @@ class Callbacks {
   trusts (request) {
     const { trustIncoming } = this.#settings
     if (typeof trustIncoming !== 'function') return trustIncoming
-    return this.#call('trustIncoming', () => trustIncoming(request)) === true
+    return Boolean(this.#call('trustIncoming', () => trustIncoming(request)))
   }
 
   ignores (ignore, request) {
     return this.#call('ignore', () => ignore(request)) === true
   }
 
-  started (span, context, request, route) {
+  started (span, context, request, route, response) {
     const { spanName, attributes, onStart, requestHeaders, store, replyHeader } = this.#settings
-    if (store !== null) context.setStore(this.#storeValues(store, request))
+    if (store !== null) this.fillStore(context, request)
     if (span.isRecording()) {
       this.#name(span, route.options?.spanName ?? spanName, request)
-      this.#attributes(span, attributes, request)
+      if (attributes !== null) {
+        this.#attributes(span, attributes, request)
+        // The route's own are part of its template; what all routes get must not hide them.
+        const list = route.attributeList
+        for (let i = 0; i < list.length; i += 2) span.setAttribute(list[i], list[i + 1])
+      }
       if (typeof route.options?.attributes === 'function') this.#attributes(span, route.options.attributes, request)
       captureHeaders(span, 'http.request.header.', requestHeaders, (name) => request.raw.headers[name])
       this.#linkUntrusted(span, request)
     }
-    if (onStart !== null) this.#call('onStart', () => onStart(span, request))
-    if (replyHeader !== null && context.traceparent !== '') writeReplyHeader(request, context, replyHeader)
+    if (onStart !== null) this.#call('onStart', () => onStart(span, request), true)
+    if (replyHeader !== null && context.traceparent !== '') writeReplyHeader(response, context, replyHeader)
   }
 
   ending (span, reply) {
     const { responseHeaders, onEnd } = this.#settings
-    captureHeaders(span, 'http.response.header.', responseHeaders, (name) => reply.raw.getHeader(name) ?? reply.getHeader(name))
-    if (onEnd !== null) this.#call('onEnd', () => onEnd(span, reply.request, reply))
+    const { raw } = reply
+    if (raw.headersSent) captureHeaders(span, 'http.response.header.', responseHeaders, (name) => raw.getHeader(name) ?? reply.getHeader(name))
+    if (onEnd !== null) this.#call('onEnd', () => onEnd(span, reply.request, reply), true)
   }
 
-  #storeValues (store, request) {
+  /** The store's defaults: also for requests that have no span. */
+  fillStore (context, request) {
+    const { store } = this.#settings
+    if (store === null) return
     const values = typeof store === 'function' ? this.#call('store', () => store(request)) : store
-    return values !== null && typeof values === 'object' ? { ...values } : {}
+    // A copy, and what a getter of the user's throws is the user's.
+    context.setStore(this.#call('store', () => typeof values === 'object' ? { ...values } : {}) ?? {})
   }
 
   #name (span, spanName, request) {
@@ -62,7 +75,7 @@ class Callbacks {
   }
 
   #attributes (span, attributes, request) {
-    const given = attributes === null ? undefined : this.#call('attributes', () => attributes(request))
+    const given = this.#call('attributes', () => attributes(request))
     if (given !== undefined) span.setAttributes(given)
   }
 
@@ -78,37 +91,42 @@ class Callbacks {
     span.addLink({ context: { ...caller.spanContext(), isRemote: true } })
   }
 
-  #call (name, fn) {
+  /** What the user's function answers; undefined where it fails, or answers with a promise. */
+  #call (name, fn, isAsyncAllowed = false) {
     try {
       const result = fn()
-      if (result !== null && typeof result === 'object' && typeof result.then === 'function') {
-        result.then(undefined, (error) => this.#failed(name, error))
-        return undefined
-      }
-      return result
+      if (result === null || typeof result !== 'object' || typeof result.then !== 'function') return result
+      result.then(undefined, (error) => this.#failed(name, error))
+      if (!isAsyncAllowed) throw new TypeError('it must answer at once, it returned a promise')
     } catch (error) {
       this.#failed(name, error)
-      return undefined
     }
+    return undefined
   }
 
   #failed (name, error) {
     this.failures++
-    this.#report.once('LT_WARN_CALLBACK', `the option ${name} failed; requests go on without it: ${error?.message}`)
+    const [, type, , message] = exceptionAttributes(error, MESSAGE_LENGTH_MAX)
+    this.#report.once('LT_WARN_CALLBACK', `the option ${name} failed; requests go on without it: ${message ?? type}`)
   }
 }
 
 function captureHeaders (span, prefix, names, read) {
   for (const name of names) {
     const value = read(name)
-    if (value !== undefined) span.setAttribute(prefix + name, Array.isArray(value) ? value.map(String) : [String(value)])
+    const values = (Array.isArray(value) ? value : [value]).filter(isHeaderValue).map(String)
+    if (values.length > 0) span.setAttribute(prefix + name, values)
   }
 }
 
-function writeReplyHeader (request, context, replyHeader) {
+// What a reply was given may be anything, with a toString of its own.
+function isHeaderValue (value) {
+  return typeof value === 'string' || typeof value === 'number'
+}
+
+function writeReplyHeader (response, context, replyHeader) {
   const { traceparent } = context
-  const response = context.span.reply?.raw
-  if (response === undefined || response.headersSent) return
+  if (response.headersSent) return
   if (replyHeader === 'traceresponse') response.setHeader('traceresponse', traceparent)
   else response.setHeader('server-timing', `traceparent;desc="${traceparent}"`)
 }

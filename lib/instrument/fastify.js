@@ -56,8 +56,14 @@ function fastifyHooks (app, tracer) {
       context = new RequestContext(tracer, NO_SPAN, null, true)
     }
     request[kTrace] = context
-    if (request.raw._lightMyRequest === undefined) tracer.enter(context, done)
-    else tracer.enterInjected(context, done)
+    const { raw } = request
+    if (raw._lightMyRequest === undefined) {
+      // Asked of HTTP/1 only: HTTP/2's socket is a proxy that is made when it is read.
+      if (raw.httpVersionMajor === 1 && response.socket === null) tracer.enterQueued(context, response)
+      tracer.enter(context, done)
+    } else {
+      tracer.enterInjected(context, done)
+    }
   }
 
   function begin (request, reply, response) {
@@ -86,7 +92,7 @@ function fastifyHooks (app, tracer) {
     } else {
       response[kSpan] = NO_SPAN
     }
-    if (callbacks.any || route.options !== null) callbacks.started(span, context, request, route, parentKind)
+    if (callbacks.any || route.options !== null) callbacks.started(span, context, request, route, response)
     if (logStamp !== null) logStamp.stamp(request, reply, span)
     return context
   }
@@ -114,6 +120,7 @@ function fastifyHooks (app, tracer) {
     const context = new RequestContext(tracer, span, null, true)
     context.caller = headers.traceparent
     if (headers.baggage !== undefined) context.baggage = headers.baggage
+    callbacks.fillStore(context, request)
     return context
   }
 

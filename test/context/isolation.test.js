@@ -1,0 +1,105 @@
+'use strict'
+
+// Many requests at once on few connections, with random delays and clients that leave: nobody ever reads
+// another one's context. The randomness is seeded, so a failure comes again.
+
+const { test } = require('tap')
+const lightTrace = require('../..')
+const { tracedApp } = require('../support/traced-app')
+const { connect } = require('../support/raw-client')
+
+const CONNECTIONS = 20
+const REQUESTS = 10 // on each
+
+for (const seed of [1, 2]) {
+  test(`200 concurrent requests never read each other's context (seed ${seed})`, async (t) => {
+    const random = generator(seed)
+    const wrong = []
+    let handled = 0
+    const { collector, port, app } = await tracedApp(t, {
+      fastify: {
+        logger: { level: 'silent' },
+        genReqId: (raw) => { before('genReqId', wrong); return raw.headers.n },
+        childLoggerFactory: (logger, bindings, options) => { before('childLoggerFactory', wrong); return logger.child(bindings, options) }
+      },
+      before: (app) => app.addHook('onRequest', async () => before('earlier hook', wrong)),
+      routes (app) {
+        for (const hook of ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'onSend', 'onResponse']) {
+          app.addHook(hook, async (request) => {
+            if (hook === 'onRequest') request.trace.set('n', request.id)
+            check(hook, request, wrong)
+            await pause(random)
+            check(`${hook}, later`, request, wrong)
+          })
+        }
+        app.route({
+          method: ['GET', 'POST'],
+          url: '/:n',
+          async handler (request) {
+            handled++
+            check('handler', request, wrong)
+            await Promise.all([1, 2, 3].map(async () => {
+              await pause(random)
+              check('parallel work', request, wrong)
+            }))
+            setTimeout(() => check('late work', request, wrong), 5)
+            return `<${request.id}>`
+          }
+        })
+      }
+    })
+
+    await Promise.all(Array.from({ length: CONNECTIONS }, async (_, c) => {
+      const client = await connect(port)
+      const leavesAfter = c % 5 === 0 ? Math.floor(random() * REQUESTS) : REQUESTS
+      for (let r = 0; r < REQUESTS; r++) {
+        const n = `${c}-${r}`
+        if (random() < 0.3) client.request('POST', `/${n}`, { body: '{}', headers: { n, 'content-type': 'application/json' } })
+        else client.request('GET', `/${n}`, { headers: { n } })
+        if (r >= leavesAfter) {
+          await pause(random)
+          break
+        }
+        if (random() < 0.5) await client.until(`<${n}>`) // else the next one is pipelined
+      }
+      if (leavesAfter === REQUESTS) await client.until(`<${c}-${REQUESTS - 1}>`)
+      await client.leave()
+    }))
+
+    const spans = await collector.spans()
+    await new Promise((resolve) => setTimeout(resolve, 10)) // the last 'late work' is due
+    t.same(wrong, [])
+    t.ok(handled >= 160)
+    t.ok(spans.length >= handled)
+    t.equal(new Set(spans.map(({ spanId }) => spanId)).size, spans.length)
+    t.equal(new Set(spans.map(({ traceId }) => traceId)).size, spans.length, 'no request became a child of another')
+    const { started, ended } = app.lightTrace.stats().spans
+    t.equal(started, ended)
+  })
+}
+
+function before (place, wrong) {
+  if (lightTrace.current() !== undefined) wrong.push(`${place} sees ${lightTrace.current().get('n')}`)
+}
+
+function check (place, request, wrong) {
+  const current = lightTrace.current()
+  if (current !== request.trace || current.get('n') !== request.id) wrong.push(`${place} of ${request.id} sees ${current?.get('n')}`)
+}
+
+function pause (random) {
+  const kind = random()
+  if (kind < 0.3) return undefined
+  if (kind < 0.6) return new Promise((resolve) => setImmediate(resolve))
+  return new Promise((resolve) => setTimeout(resolve, random() * 4))
+}
+
+// mulberry32
+function generator (seed) {
+  return function random () {
+    seed = (seed + 0x6d2b79f5) | 0
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
+  }
+}

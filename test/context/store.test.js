@@ -1,0 +1,113 @@
+'use strict'
+
+// The request's store, and the equivalent of everything that @fastify/request-context has (docs/migration.md).
+
+const { test } = require('tap')
+const lightTrace = require('../..')
+const { tracedApp } = require('../support/traced-app')
+const { withRequest } = require('../../lib/testing')
+
+test('get and set, with and without the request in hand', async (t) => {
+  const { app } = await tracedApp(t, {
+    listen: false,
+    routes (app) {
+      app.addHook('onRequest', async (request) => { request.trace.set('user', { id: 7 }) })
+      app.get('/', async (request) => {
+        lightTrace.current().set('seen', true)
+        return { user: lightTrace.current().get('user'), store: request.trace.store, none: request.trace.get('none') ?? 'undefined' }
+      })
+    }
+  })
+  t.same((await app.inject('/')).json(), { user: { id: 7 }, store: { user: { id: 7 }, seen: true }, none: 'undefined' })
+})
+
+test('store defaults as an object are copied for each request', async (t) => {
+  const defaults = { user: 'system', tags: [] }
+  const { app } = await tracedApp(t, {
+    listen: false,
+    trace: { store: defaults },
+    routes: (app) => app.get('/:user', async (request) => {
+      const before = request.trace.get('user')
+      request.trace.set('user', request.params.user)
+      return [before, request.trace.get('user')]
+    })
+  })
+  t.same((await app.inject('/a')).json(), ['system', 'a'])
+  t.same((await app.inject('/b')).json(), ['system', 'b'])
+  t.same(defaults, { user: 'system', tags: [] })
+})
+
+test('store defaults by a function of the request', async (t) => {
+  const { app } = await tracedApp(t, {
+    listen: false,
+    trace: { store: (request) => ({ tenant: request.headers['x-tenant'], id: request.id, log: request.log }) },
+    routes: (app) => app.get('/', async (request) => ({ ...request.trace.store, log: typeof request.trace.get('log').info }))
+  })
+  t.match((await app.inject({ url: '/', headers: { 'x-tenant': 'acme' } })).json(), { tenant: 'acme', id: 'req-1', log: 'function' })
+})
+
+test('a store function that throws, or answers nonsense, leaves an empty store', async (t) => {
+  for (const store of [() => { throw new Error('no') }, () => 7, () => null, async () => ({ a: 1 }), async () => { throw new Error('late') }]) {
+    const { app, collector } = await tracedApp(t, {
+      listen: false,
+      fastify: { logger: { level: 'silent' } },
+      trace: { store },
+      routes: (app) => app.get('/', async (request) => request.trace.store)
+    })
+    const response = await app.inject('/')
+    t.equal(response.statusCode, 200)
+    t.same(response.json(), {})
+    t.equal(await collector.tree(), 'SERVER GET /')
+  }
+})
+
+test('keys that mean something to JavaScript are keys like any other', async (t) => {
+  const { app } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => app.get('/', async ({ trace }) => {
+      const symbol = Symbol('key')
+      const before = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', symbol].map((key) => trace.get(key) === undefined)
+      trace.set('__proto__', { polluted: true })
+      trace.set('constructor', 1)
+      trace.set(symbol, 2)
+      return { before, proto: trace.get('__proto__'), constructor: trace.get('constructor'), symbol: trace.get(symbol), clean: {}.polluted === undefined && trace.store.polluted === undefined }
+    })
+  })
+  t.same((await app.inject('/')).json(), { before: [true, true, true, true, true], proto: { polluted: true }, constructor: 1, symbol: 2, clean: true })
+})
+
+test('ignored, switched-off and disabled requests have their context and store', async (t) => {
+  const routes = (app) => {
+    const handler = async (request) => {
+      await null
+      lightTrace.current().set('a', 1)
+      return { same: lightTrace.current() === request.trace, a: request.trace.get('a'), tenant: request.trace.get('tenant'), recording: request.trace.span.isRecording() }
+    }
+    app.get('/off', { config: { trace: false } }, handler)
+    app.get('/ignored', handler)
+  }
+  const expected = { same: true, a: 1, tenant: 'acme', recording: false }
+  const trace = { ignore: '/ignored', store: { tenant: 'acme' } }
+  const { app, collector } = await tracedApp(t, { listen: false, trace, routes })
+  t.same((await app.inject('/off')).json(), expected)
+  t.same((await app.inject('/ignored')).json(), expected)
+  t.equal(await collector.tree(), '')
+
+  process.env.OTEL_SDK_DISABLED = 'true'
+  t.teardown(() => { delete process.env.OTEL_SDK_DISABLED })
+  const disabled = await tracedApp(t, { listen: false, trace, routes })
+  t.same((await disabled.app.inject('/off')).json(), expected)
+  t.equal(await disabled.collector.tree(), '')
+})
+
+test('in a test without an app, withRequest makes a store current', async (t) => {
+  const codeUnderTest = async () => {
+    await null
+    return lightTrace.current().get('tenant')
+  }
+  t.equal(lightTrace.current(), undefined)
+  t.equal(await withRequest({ tenant: 'acme' }, codeUnderTest), 'acme')
+  t.equal(withRequest({}, (trace) => trace.withSpan('x', () => trace.get('none'))), undefined)
+  t.same(withRequest({}, (trace) => trace.inject({ a: 1 })), { a: 1 })
+  t.equal(lightTrace.current(), undefined)
+})
