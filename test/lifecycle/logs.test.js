@@ -1,0 +1,138 @@
+'use strict'
+
+const { test } = require('tap')
+const pino = require('pino')
+const { tracedApp } = require('../support/traced-app')
+
+function linesOf (options = {}) {
+  const lines = []
+  const stream = { write: (line) => lines.push(JSON.parse(line)) }
+  return { lines, stream, logger: { level: 'info', stream, ...options } }
+}
+
+const idsOf = ({ trace_id: traceId, span_id: spanId, trace_flags: flags }) => [traceId, spanId, flags]
+const NONE = [undefined, undefined, undefined]
+
+const routes = (app) => {
+  app.get('/', async (request, reply) => {
+    request.log.info('by the request')
+    reply.log.info('by the reply')
+    request.log.child({ part: 'x' }).info('by a child')
+    app.log.info('by the app')
+    return request.trace.traceparent
+  })
+  app.get('/error', async () => { throw new Error('no') })
+}
+
+function expected (traceparent) {
+  const [, traceId, spanId, flags] = traceparent.split('-')
+  return [traceId, spanId, flags]
+}
+
+test('the lines of a request carry its ids, Fastify\'s own included', async (t) => {
+  const { lines, logger } = linesOf()
+  const { app } = await tracedApp(t, { listen: false, fastify: { logger }, routes })
+  const ids = expected((await app.inject('/')).body)
+  const at = (message) => lines.find(({ msg }) => msg === message)
+  t.same(idsOf(at('incoming request')), NONE, 'it is written before any hook')
+  for (const message of ['by the request', 'by the reply', 'by a child', 'request completed']) t.same(idsOf(at(message)), ids, message)
+  t.same(idsOf(at('by the app')), NONE)
+  t.equal(at('by a child').part, 'x')
+  t.equal(at('request completed').reqId, 'req-1')
+
+  await app.inject('/error')
+  const error = lines.find(({ err }) => err !== undefined)
+  t.match(error, { trace_id: /^[0-9a-f]{32}$/, span_id: /^[0-9a-f]{16}$/, trace_flags: '03', reqId: 'req-2' })
+  t.not(error.trace_id, ids[0])
+})
+
+test('unsampled requests carry ids too, ignored ones none', async (t) => {
+  const { lines, logger } = linesOf()
+  const { app } = await tracedApp(t, {
+    listen: false,
+    fastify: { logger },
+    trace: { sampler: 'always_off', ignore: '/ignored' },
+    routes (app) {
+      routes(app)
+      app.get('/ignored', async (request) => { request.log.info('ignored') })
+    }
+  })
+  const ids = expected((await app.inject('/')).body)
+  t.equal(ids[2], '02')
+  t.same(idsOf(lines.find(({ msg }) => msg === 'by the request')), ids)
+  await app.inject('/ignored')
+  t.same(idsOf(lines.find(({ msg }) => msg === 'ignored')), NONE)
+})
+
+test('logs: false leaves every line alone', async (t) => {
+  const { lines, logger } = linesOf()
+  const { app } = await tracedApp(t, { listen: false, fastify: { logger }, trace: { logs: false }, routes })
+  await app.inject('/')
+  for (const line of lines) t.same(idsOf(line), NONE)
+})
+
+test('a user\'s own keys are untouched', async (t) => {
+  const { lines, logger } = linesOf({ base: { service: 'shop' }, mixin: () => ({ mixed: 1 }), formatters: { level: (level) => ({ level }) } })
+  const { app } = await tracedApp(t, {
+    listen: false,
+    fastify: { logger },
+    routes: (app) => app.get('/', { logLevel: 'debug' }, async (request) => { request.log.debug({ trace_id: 'mine', user: 7 }, 'keys') })
+  })
+  await app.inject('/')
+  t.match(lines.find(({ msg }) => msg === 'keys'), { trace_id: 'mine', user: 7, service: 'shop', mixed: 1, level: 'debug', span_id: /^[0-9a-f]{16}$/ })
+})
+
+// A factory's logger may be anybody's: it must never carry a request's ids.
+for (const [how, make] of [
+  ['the instance\'s own logger', (shared) => (logger) => logger],
+  ['one shared logger', (shared) => () => shared],
+  ['a fresh child each time', (shared) => (logger, bindings, options) => logger.child(bindings, options)]
+]) {
+  for (const place of ['option', 'setChildLoggerFactory', 'route']) {
+    test(`a childLoggerFactory (${place}) that returns ${how}`, async (t) => {
+      const { lines, logger, stream } = linesOf()
+      const shared = pino({ level: 'info' }, stream)
+      const factory = make(shared)
+      const { app } = await tracedApp(t, {
+        listen: false,
+        fastify: { logger, ...(place === 'option' ? { childLoggerFactory: factory } : {}) },
+        before: (app) => { if (place === 'setChildLoggerFactory') app.setChildLoggerFactory(factory) },
+        routes: (app) => app.get('/', place === 'route' ? { childLoggerFactory: factory } : {}, async (request, reply) => {
+          request.log.info('by the request')
+          reply.log.info('by the reply')
+          shared.info('shared')
+          app.log.info('by the app')
+          return request.trace.traceparent
+        })
+      })
+      const first = expected((await app.inject('/')).body)
+      const second = expected((await app.inject('/')).body)
+      t.not(first[0], second[0])
+      const all = (message) => lines.filter(({ msg }) => msg === message).map(idsOf)
+      for (const message of ['by the request', 'by the reply', 'request completed']) t.same(all(message), [first, second], message)
+      t.same(all('shared'), [NONE, NONE])
+      t.same(all('by the app'), [NONE, NONE])
+      t.same(all('incoming request'), [NONE, NONE])
+    })
+  }
+}
+
+test('loggers that cannot be stamped, or are switched off, harm nobody', async (t) => {
+  const silent = pino({ level: 'silent' })
+  const frozen = { level: 'info', child: () => Object.freeze({ ...frozen }), setBindings () { throw new Error('frozen') } }
+  for (const level of ['trace', 'debug', 'info', 'warn', 'error', 'fatal']) frozen[level] = () => {}
+  for (const loggerInstance of [silent, frozen]) {
+    const { app, collector } = await tracedApp(t, { listen: false, fastify: { loggerInstance }, routes })
+    t.equal((await app.inject('/')).statusCode, 200)
+    t.equal(await collector.tree(), 'SERVER GET /')
+    await app.close()
+  }
+  t.equal(JSON.stringify(silent.bindings()), '{}')
+})
+
+test('where there is no logger, nothing is set', async (t) => {
+  const { app } = await tracedApp(t, { listen: false, routes: (app) => app.get('/', async (request) => ({ same: request.log === app.log, keys: Object.keys(request.log).length })) })
+  const before = Object.keys(app.log).length
+  const { keys } = (await app.inject('/')).json()
+  t.equal(keys, before)
+})
