@@ -8,16 +8,20 @@ const { Report } = require('./lib/config/report')
 const { REQUEST_KEY } = require('./lib/context/keys')
 const { RequestContext, ownContextManager } = require('./lib/context/request-context')
 const { NO_SPAN } = require('./lib/span/unsampled-span')
-const { Scope } = require('./lib/otlp/envelope')
+const { Scope } = require('./lib/span/scope')
 const { Tracer } = require('./lib/tracer')
+const openApi = require('./lib/instrument/otel-api')
 const { fastifyHooks, traceGetter } = require('./lib/instrument/fastify')
 const { openOutbound } = require('./lib/instrument/outbound')
 const { watchUnrouted } = require('./lib/instrument/unrouted')
 
 const scope = new Scope(name, version)
 
-// One tracer per root instance; all scopes of an application share its server.
-const tracers = new WeakMap()
+// One registration per root instance; all scopes of an application share its server.
+const registrations = new WeakMap()
+
+// Under this symbol light-trace/register says that nobody has asked for this application in its code.
+const kAutomatic = Symbol.for('light-trace.automatic')
 
 function plugin (app, options, done) {
   try {
@@ -30,51 +34,107 @@ function plugin (app, options, done) {
 }
 
 function install (app, options) {
-  if (tracers.has(app.server)) {
-    const { report } = tracers.get(app.server)
-    report.once('LT_WARN_REGISTERED', 'light-trace is registered twice in this application: the first registration holds')
-    if (app.lightTrace !== undefined) return
+  const earlier = registrations.get(app.server)
+  if (earlier === undefined) {
+    const registration = openTracer(app, options)
+    registrations.set(app.server, registration)
+    trace(app, registration)
+  } else if (earlier.isAutomatic && options[kAutomatic] !== true) {
+    replace(earlier, app, openTracer(app, options))
   } else {
-    const settings = resolveOptions(options)
-    const report = new Report(app.log, settings.logLevel)
-    report.startup(settings.warnings)
-    tracers.set(app.server, new Tracer(settings, report, scope))
+    earlier.tracer.report.once('LT_WARN_REGISTERED', 'light-trace is registered twice in this application: the first registration holds')
+    if (app.lightTrace === undefined) trace(app, earlier)
   }
-  trace(app, tracers.get(app.server))
 }
 
-function trace (app, tracer) {
-  const { onRequest, onError, unrouted } = fastifyHooks(app, tracer)
+function openTracer (app, options) {
+  const settings = resolveOptions(options)
+  const report = new Report(app.log, settings.logLevel)
+  const isAutomatic = options[kAutomatic] === true
+  if (!isAutomatic) report.startup(settings.warnings)
+  const tracer = new Tracer(settings, report, scope)
+  openApi.join(tracer, settings.registerGlobals)
+  tracer.meet()
+  return { app, tracer, releaseOutbound: openOutbound(tracer), isAutomatic, hooks: null, decorator: null }
+}
+
+function trace (app, registration) {
+  const hooks = fastifyHooks(app, registration.tracer)
+  const decorator = decoratorOf(registration.tracer)
   // A child scope traces itself only, and what has no route belongs to none.
   const isRoot = Object.hasOwn(app, 'server')
   let unwatch = () => {}
-  app.decorate('lightTrace', {
-    tracer,
-    tracerProvider: null,
-    flush: (flushOptions) => tracer.flush(flushOptions),
-    stats: () => tracer.snapshot()
-  })
+  app.decorate('lightTrace', decorator)
   if (!app.hasRequestDecorator('trace')) {
-    app.decorateRequest('trace', { getter: traceGetter(new RequestContext(tracer, NO_SPAN, null, true)) })
+    app.decorateRequest('trace', { getter: traceGetter(new RequestContext(registration.tracer, NO_SPAN, null, true)) })
   }
   app.addHook('onRoute', ({ config }) => { resolveRouteOptions(config?.trace) })
+  if (registration.isAutomatic) {
+    Object.assign(registration, { hooks, decorator })
+    app.addHook('onRequest', (request, reply, done) => registration.hooks.onRequest(request, reply, done))
+    app.addHook('onError', (request, reply, error, done) => registration.hooks.onError(request, reply, error, done))
+  } else {
+    app.addHook('onRequest', hooks.onRequest)
+    app.addHook('onError', hooks.onError)
+  }
   app.addHook('onReady', (ready) => {
-    tracer.open()
-    if (tracer.settings.unrouted && isRoot) unwatch = watchUnrouted(app.server, unrouted, (error) => tracer.report.once('LT_WARN_BUG', `Bug: a request was not traced: ${error?.stack}`))
+    open(registration)
+    if (isRoot) unwatch = watch(app, registration.tracer, registration.hooks ?? hooks)
     ready()
   })
-  app.addHook('onRequest', onRequest)
-  app.addHook('onError', onError)
-  const releaseOutbound = openOutbound(tracer)
   app.addHook('onClose', (instance, closed) => {
-    tracers.delete(app.server)
-    tracer.drained().then(unwatch).then(releaseOutbound).then(() => tracer.close()).then(() => closed(), closed)
+    registrations.delete(app.server)
+    registration.tracer.drained().then(unwatch).then(() => close(registration)).then(() => closed(), closed)
   })
+}
+
+function watch (app, { settings, report }, { unrouted }) {
+  if (!settings.unrouted || unrouted === undefined) return () => {}
+  return watchUnrouted(app.server, unrouted, (error) => report.once('LT_WARN_BUG', `Bug: a request was not traced: ${error?.stack}`))
+}
+
+function decoratorOf (tracer) {
+  return {
+    tracer: tracer.tracerProvider.getTracer(name, version),
+    tracerProvider: tracer.tracerProvider,
+    flush: (options) => tracer.flush(options),
+    stats: () => tracer.snapshot()
+  }
+}
+
+function open ({ tracer, isAutomatic }) {
+  if (isAutomatic) tracer.report.startup(tracer.settings.warnings)
+  tracer.open()
+}
+
+async function close ({ tracer, releaseOutbound }) {
+  releaseOutbound()
+  openApi.leave(tracer)
+  await tracer.close()
+}
+
+/** What somebody has written in the application's code counts instead of what light-trace/register has set up. */
+function replace (automatic, app, explicit) {
+  close({ ...automatic })
+  automatic.isAutomatic = false
+  if (app === automatic.app) {
+    const { tracer, releaseOutbound } = explicit
+    Object.assign(automatic, { tracer, releaseOutbound, hooks: fastifyHooks(app, tracer) })
+    Object.assign(automatic.decorator, decoratorOf(tracer))
+  } else {
+    automatic.hooks = PASS
+    trace(app, explicit)
+  }
+}
+
+const PASS = {
+  onRequest: (request, reply, done) => done(),
+  onError: (request, reply, error, done) => done()
 }
 
 /** The `request.trace` of the running request, or undefined. */
 function current () {
-  return ownContextManager.active()?.getValue(REQUEST_KEY)
+  return ownContextManager.active()?.getValue(REQUEST_KEY) ?? openApi.activeManager.active().getValue(REQUEST_KEY)
 }
 
 const lightTrace = fp(plugin, { fastify: '>=5.0.0', name: 'light-trace' })

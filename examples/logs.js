@@ -9,8 +9,8 @@ const lightTrace = require('light-trace')
 
 const stream = new Writable({
   write (line, encoding, done) {
-    const { msg, trace_id: traceId, span_id: spanId, trace_flags: flags } = JSON.parse(line)
-    console.log(msg, traceId === undefined ? 'without ids' : `${traceId.length} ${spanId.length} ${flags}`)
+    const { reqId, msg, trace_id: traceId, span_id: spanId, trace_flags: flags } = JSON.parse(line)
+    if (reqId !== undefined) console.log(msg, traceId === undefined ? 'without ids' : `${traceId.length} ${spanId.length} ${flags}`)
     done()
   }
 })

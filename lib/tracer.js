@@ -2,26 +2,32 @@
 
 // The composition root: the only file that sees all stages. Options in, spans out.
 
-const { TraceContext, childContext, SAMPLED, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-context')
-const { newTraceId, newSpanId } = require('./context/ids')
-const { parseTraceparent } = require('./context/traceparent')
+const { childContext, SAMPLED, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-context')
+const { newSpanId } = require('./context/ids')
+const { parentIn } = require('./context/parent')
+const { NOTHING } = require('./context/suppressed')
 const { SPAN_KEY, SUPPRESS_KEY, BAGGAGE_KEY } = require('./context/keys')
 const { ownContextManager } = require('./context/request-context')
 const { serializeBaggage } = require('./context/baggage')
 const store = require('./context/store')
 const clock = require('./span/clock')
 const { ServerSpan } = require('./span/server-span')
+const { NO_SPAN, unsampledIn, carryOn } = require('./span/unsampled-span')
 const { ChildSpan } = require('./span/child-span')
-const { UnsampledSpan, NO_SPAN } = require('./span/unsampled-span')
+const { Starting } = require('./span/starting')
+const { toObject } = require('./span/attributes')
 const { errorType } = require('./span/exception')
 const { STATUS_ERROR } = require('./span/recording-span')
-const { headSampler, RateLimit, DROP } = require('./span/sampler')
+const { RateLimit, DROP } = require('./span/sampler')
+const { samplerOf } = require('./span/sdk-sampler')
 const { Pipeline } = require('./export/pipeline')
+const { Resource } = require('./export/resource')
 const { Stats } = require('./export/stats')
 const { setImmediate } = require('./export/timers')
+const { ApiTracerProvider, activeManager, foreignManager, propagatorFor } = require('./instrument/otel-api')
+const { headersSetter } = require('./instrument/otel-api/propagation')
+const { Company } = require('./instrument/company')
 const { wayOut } = require('./way-out')
-
-const RANDOM = 0x02
 
 // A TCP socket takes two turns, TLS over it two more.
 const CLOSE_TURNS_MAX = 8
@@ -32,35 +38,71 @@ class Tracer {
     this.report = report
     this.scope = scope
     this.stats = new Stats()
-    this.sampler = headSampler(settings.sampler)
+    this.sampler = samplerOf(settings.sampler, report)
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
+    this.keep = settings.disabled ? null : settings.keep
     this.contextManager = ownContextManager
     this.enter = store.enter
     this.enterInjected = store.enterInjected
     this.enterQueued = store.enterQueued
+    this.propagator = null // somebody else's; null for our own W3C code
+    this.company = null // null while nobody else is concerned with our requests: the usual case
     this.mode = 'undecided'
     this.way = null
     this.pipeline = null
     this.outbound = null // what instrument/outbound knows of this app
+    this.starting = null
+    this.isClosed = false
+    /** Whether ids and flags alone decide about a request, and nobody wants to see it start. */
+    this.isPlain = true
+    this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
   }
 
   /** Decides how spans leave, once: in onReady, or at the first span before it. */
   open () {
     if (this.pipeline !== null) return
+    const { settings, report } = this
     clock.anchor()
     this.way = wayOut(this)
     this.mode = this.way.mode
     this.pipeline = new Pipeline({
-      limits: this.settings.limits,
-      resource: { attributes: this.settings.resource.attributes, asyncAttributesPending: false },
+      limits: settings.limits,
+      resource: new Resource(settings.resource.attributes),
       scope: this.scope,
       stats: this.stats,
       sink: this.way.sink
     })
+    if (this.way.provided !== null && this.keep !== null) {
+      this.keep = null
+      report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
+    }
+    this.starting = new Starting(this)
+    this.isPlain = !this.sampler.isCustom && this.keep === null && !this.pipeline.wantsStart
+    this.meet()
+    report.info(`light-trace in mode ${this.mode}: ${this.way.reason}`)
+  }
+
+  /** Finds out who else is there. Whoever holds the API's context slot decides how a request is entered. */
+  meet () {
+    this.propagator = propagatorFor(this.settings, this.report)
+    if (foreignManager() !== undefined) {
+      this.contextManager = activeManager
+      this.enter = this.enterInjected = (context, done) => activeManager.with(context, done)
+      this.enterQueued = () => {} // an AsyncLocalStorage that is not ours cannot be entered later
+      this.keepCompany()
+    }
+    if (this.propagator !== null || (this.way !== null && this.way.provided !== null)) this.keepCompany()
+  }
+
+  keepCompany () {
+    this.company ??= new Company(this)
   }
 
   // HOT, once per request. Budget: 1 object. Proof: bench/micro/server-span.bench.js
   startServer (incoming, parentKind, start, route, peer, url) {
+    if (!this.isPlain || (route.sampler !== null && route.sampler.isCustom)) {
+      return this.starting.server(incoming, parentKind, start, route, peer, url, NOTHING)
+    }
     const { stats } = this
     stats.started++
     if (this.decide(incoming, parentKind, start, route) === DROP) return this.startUnsampled(incoming)
@@ -86,17 +128,11 @@ class Tracer {
   }
 
   /** Carries the ids on and counts as ended at once: nothing will be recorded. */
-  startUnsampled (parent) {
+  startUnsampled (incoming) {
     const { stats } = this
     stats.ended++
     stats.unsampled++
-    const span = new UnsampledSpan()
-    span.t0 = parent.t0
-    span.t1 = parent.t1
-    span.t2 = parent.t2
-    span.t3 = parent.t3
-    span.flags = parent.flags & ~SAMPLED
-    span.tracestate = parent.tracestate
+    const span = unsampledIn(incoming)
     newSpanId(span)
     return span
   }
@@ -108,23 +144,15 @@ class Tracer {
    * @param {Context | undefined} context
    * @param {Scope} [scope]
    */
-  startSpan (name, options, context, scope = this.scope) {
-    if (this.pipeline === null) this.open()
-    if (context !== undefined && context.getValue(SUPPRESS_KEY) === true) return NO_SPAN
-    const parent = options?.root === true ? undefined : parentIn(context)
-    const parentKind = parent === undefined ? PARENT_NONE : parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL
-    const trace = parent ?? newTrace()
-    this.stats.started++
-    const sampled = parent === undefined ? this.sampler.decide(trace, false) !== DROP : (parent.flags & SAMPLED) !== 0
-    if (!sampled) return this.startUnsampled(trace)
-    const start = clock.now()
-    const span = new ChildSpan(this.pipeline, clock.fromTimeInput(options?.startTime, start), String(name), kindOf(options), scope)
-    span.descend(trace, parentKind)
-    span.flags |= SAMPLED
-    if (options?.attributes) span.setAttributes(options.attributes)
-    if (Array.isArray(options?.links)) span.addLinks(options.links)
-    this.pipeline.started(span, context)
-    return span
+  startSpan (name, options, context = NOTHING, scope = this.scope) {
+    if (this.pipeline === null) {
+      if (this.isClosed) return carryOn(parentIn(context))
+      this.open()
+    }
+    if (context.getValue(SUPPRESS_KEY) === true) return NO_SPAN
+    if (this.settings.disabled) return carryOn(parentIn(context))
+    if (this.way.provided !== null) return this.company.startSpan(String(name), options, context, scope)
+    return this.starting.child(String(name), options, context, scope)
   }
 
   /**
@@ -138,7 +166,7 @@ class Tracer {
   startCall (name, kind, context, describe, subject) {
     const parent = parentIn(context)
     if (parent === undefined) return null
-    if (this.pipeline === null) this.open()
+    if (this.pipeline === null || !this.isPlain || this.company !== null) return this.startSpan(name, { kind, attributes: toObject(describe(subject)) }, context)
     this.stats.started++
     if ((parent.flags & SAMPLED) === 0) return this.startUnsampled(parent)
     const span = new ChildSpan(this.pipeline, clock.now(), name, kind, this.scope)
@@ -175,16 +203,27 @@ class Tracer {
   /** Writes what an outgoing call carries into `headers`. See RequestContext.inject. */
   inject (requestContext, headers) {
     const context = requestContext.here()
+    if (this.propagator !== null) return this.injectForeign(context, headers)
     const parent = parentIn(context)
     if (parent !== undefined) {
       // A request without a span of its own hands on what came; else each call has an id of its own.
       const outgoing = requestContext.suppressed ? parent : childContext(parent)
-      setHeader(headers, 'traceparent', outgoing.traceparent)
-      if (outgoing.tracestate !== '') setHeader(headers, 'tracestate', outgoing.tracestate)
+      headersSetter.set(headers, 'traceparent', outgoing.traceparent)
+      if (outgoing.tracestate !== '') headersSetter.set(headers, 'tracestate', outgoing.tracestate)
     }
     const baggage = context.getValue(BAGGAGE_KEY)
     const text = baggage === undefined ? '' : serializeBaggage(baggage)
-    if (text !== '') setHeader(headers, 'baggage', text)
+    if (text !== '') headersSetter.set(headers, 'baggage', text)
+    return headers
+  }
+
+  /** The same by a propagator that is not ours. */
+  injectForeign (context, headers, setter = headersSetter) {
+    try {
+      this.propagator.inject(context, headers, setter)
+    } catch (error) {
+      this.report.once('LT_WARN_PROPAGATOR', `the propagator failed: ${error?.message}`)
+    }
     return headers
   }
 
@@ -205,6 +244,7 @@ class Tracer {
   }
 
   async close () {
+    this.isClosed = true
     if (this.pipeline === null) return
     this.pipeline.closed = true
     await this.way.close()
@@ -217,42 +257,6 @@ class Tracer {
       maxBytes: settings.buffer.maxBytes
     })
   }
-}
-
-function newTrace () {
-  const trace = new TraceContext()
-  newTraceId(trace)
-  trace.flags = RANDOM
-  return trace
-}
-
-/** The span of a context as a TraceContext, whoever made it. */
-function parentIn (context) {
-  const span = context === undefined ? undefined : context.getValue(SPAN_KEY)
-  if (span === undefined || span === null) return undefined
-  if (span instanceof TraceContext) return span.valid ? span : undefined
-  return foreignParent(span)
-}
-
-function foreignParent (span) {
-  try {
-    const { traceId, spanId, traceFlags, traceState, isRemote } = span.spanContext()
-    const read = new TraceContext()
-    if (!parseTraceparent(`00-${traceId}-${spanId}-00`, read)) return undefined
-    read.s0 = read.p0
-    read.s1 = read.p1
-    read.flags = traceFlags & (SAMPLED | RANDOM)
-    read.tracestate = traceState === undefined ? '' : String(traceState.serialize())
-    read.remote = isRemote === true
-    return read
-  } catch {
-    return undefined // somebody else's span may do as it likes
-  }
-}
-
-function kindOf (options) {
-  const kind = options?.kind
-  return Number.isInteger(kind) && kind >= 0 && kind <= 4 ? kind : 0
 }
 
 function failSpan (span, error) {
@@ -268,11 +272,6 @@ function messageOf (error) {
   } catch {
     return undefined
   }
-}
-
-function setHeader (headers, name, value) {
-  if (typeof headers.set === 'function') headers.set(name, value)
-  else headers[name] = value
 }
 
 module.exports = { Tracer }

@@ -6,17 +6,32 @@ const { Envelope } = require('./otlp/envelope')
 const { SpanEncoder } = require('./otlp/span-encoder')
 const { Exporter } = require('./export/exporter')
 const { ProcessorSink } = require('./export/processors')
+const { ProviderSink } = require('./export/provider')
 const { NothingSink } = require('./export/nothing')
 const { ConsoleSink } = require('./export/console')
+const { ProvidedSpans } = require('./span/provided-spans')
+const { foreignProvider } = require('./instrument/otel-api')
 const store = require('./context/store')
 const { SUPPRESSED } = require('./context/suppressed')
 
 function wayOut ({ settings, report, stats }) {
-  if (settings.spanProcessors !== null) return new HandOver('processors', new ProcessorSink(settings.spanProcessors, stats, report))
-  switch (settings.exporter.kind) {
-    case 'console': return new HandOver('console', new ConsoleSink(stats))
-    case 'none': return new HandOver('none', new NothingSink(stats))
-    default: return new Native(settings, stats, report)
+  const { exporter, spanProcessors, tracerProvider, closeTimeoutMs } = settings
+  const suppress = (fn) => store.run(SUPPRESSED, fn)
+  const provide = (provider, reason) => new HandOver('sdk', new ProviderSink(provider, { stats, report, closeTimeoutMs }), reason, new ProvidedSpans(provider, report))
+
+  if (settings.disabled) return new HandOver('disabled', new NothingSink(stats), 'OTEL_SDK_DISABLED')
+  if (tracerProvider) return provide(tracerProvider, 'spans are made by the tracerProvider of the options')
+  if (spanProcessors !== null) {
+    return new HandOver('processors', new ProcessorSink(spanProcessors, { stats, report, closeTimeoutMs, suppress }), `spans go to ${spanProcessors.length} spanProcessors`)
+  }
+  if (!exporter.explicit && tracerProvider !== false) {
+    const global = foreignProvider()
+    if (global !== null) return provide(global, `spans are made by the registered ${global.constructor?.name ?? 'tracer provider'}`)
+  }
+  switch (exporter.kind) {
+    case 'console': return new HandOver('console', new ConsoleSink(stats), 'spans go to stdout')
+    case 'none': return new HandOver('none', new NothingSink(stats), 'spans go nowhere')
+    default: return new Native(settings, stats, report, suppress)
   }
 }
 
@@ -24,14 +39,16 @@ function wayOut ({ settings, report, stats }) {
 class Native {
   #exporter
 
-  constructor (settings, stats, report) {
+  constructor (settings, stats, report, suppress) {
     this.mode = 'native'
+    this.reason = `spans go to ${settings.exporter.printableUrl}`
+    this.provided = null
     this.#exporter = new Exporter({
       settings,
       envelope: new Envelope(settings.resource.attributes),
       stats,
       report,
-      suppress: (fn) => store.run(SUPPRESSED, fn)
+      suppress
     })
     this.sink = new SpanEncoder(this.#exporter)
   }
@@ -45,9 +62,11 @@ class Native {
 
 /** Spans go to somebody else as objects; nothing waits here. */
 class HandOver {
-  constructor (mode, sink) {
+  constructor (mode, sink, reason, provided = null) {
     this.mode = mode
     this.sink = sink
+    this.reason = reason
+    this.provided = provided // who makes the spans, where that is not us
     this.queued = 0
     this.inFlight = 0
     this.bufferBytes = 0

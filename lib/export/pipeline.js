@@ -4,6 +4,7 @@
 // one of: the OTLP encoder, SDK processors, the console, nothing.
 
 const { SAMPLED } = require('../context/trace-context')
+const { markKept } = require('../span/held-server-span')
 
 class Pipeline {
   /**
@@ -16,10 +17,12 @@ class Pipeline {
     this.stats = stats
     this.sink = sink
     this.closed = false
+    /** Whether the sink wants to see spans when they start. */
+    this.wantsStart = sink.started !== undefined
   }
 
   started (span, context) {
-    if (this.sink.started !== undefined) this.sink.started(span, context)
+    if (this.wantsStart) this.sink.started(span, context)
   }
 
   /** Called while the span still records. */
@@ -29,15 +32,49 @@ class Pipeline {
 
   // HOT, once per recorded span.
   ended (span) {
+    if ((span.flags & SAMPLED) === 0) this.endedUnsampled(span)
+    else this.accept(span)
+  }
+
+  accept (span) {
     const { stats } = this
     stats.ended++
-    if ((span.flags & SAMPLED) === 0) {
-      stats.unsampled++
-      return
-    }
     stats.accepted++
     if (this.closed) stats.drop('after_shutdown', 1)
     else this.sink.accept(span)
+  }
+
+  // Recorded for a sampler that said RECORD, or for `keep`, which decides when the request has ended: a
+  // child that waits for that has not ended for the counts.
+  endedUnsampled (span) {
+    const root = span.localRoot
+    if (root === null) this.leaveOut(span)
+    else if (root === span) this.settle(span, span.kept, root.release())
+    else if (!root.takeChild()) this.leaveOut(span)
+    else if (!root.ended) root.held.push(span)
+    else this.settleChild(span, root.kept)
+  }
+
+  settle (root, why, children) {
+    if (why === '') this.leaveOut(root)
+    else this.accept(root)
+    for (const child of children) this.settleChild(child, why)
+  }
+
+  settleChild (child, why) {
+    child.localRoot = null // lets go of the request's span
+    if (why === '') {
+      this.leaveOut(child)
+      return
+    }
+    markKept(child, why)
+    this.accept(child)
+  }
+
+  leaveOut (span) {
+    this.stats.ended++
+    this.stats.unsampled++
+    if (this.sink.leftOut !== undefined) this.sink.leftOut(span)
   }
 }
 

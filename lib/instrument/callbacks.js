@@ -5,7 +5,7 @@
 
 const { cleanTracestate } = require('../context/tracestate')
 const { parseTraceparent } = require('../context/traceparent')
-const { TraceContext } = require('../context/trace-context')
+const { TraceContext, PARENT_NONE } = require('../context/trace-context')
 const { exceptionAttributes } = require('../span/exception')
 
 const MESSAGE_LENGTH_MAX = 256
@@ -34,7 +34,7 @@ class Callbacks {
     return this.#call('ignore', () => ignore(request)) === true
   }
 
-  started (span, context, request, route, response) {
+  started (span, context, request, route, parentKind, response) {
     const { spanName, attributes, onStart, requestHeaders, store, replyHeader } = this.#settings
     if (store !== null) this.fillStore(context, request)
     if (span.isRecording()) {
@@ -47,7 +47,7 @@ class Callbacks {
       }
       if (typeof route.options?.attributes === 'function') this.#attributes(span, route.options.attributes, request)
       captureHeaders(span, 'http.request.header.', requestHeaders, (name) => request.raw.headers[name])
-      this.#linkUntrusted(span, request)
+      if (parentKind === PARENT_NONE) this.#linkUntrusted(span, request)
     }
     if (onStart !== null) this.#call('onStart', () => onStart(span, request), true)
     if (replyHeader !== null && context.traceparent !== '') writeReplyHeader(response, context, replyHeader)
@@ -56,7 +56,7 @@ class Callbacks {
   ending (span, reply) {
     const { responseHeaders, onEnd } = this.#settings
     const { raw } = reply
-    if (raw.headersSent) captureHeaders(span, 'http.response.header.', responseHeaders, (name) => raw.getHeader(name) ?? reply.getHeader(name))
+    if (raw.headersSent && span.isRecording()) captureHeaders(span, 'http.response.header.', responseHeaders, (name) => raw.getHeader(name) ?? reply.getHeader(name))
     if (onEnd !== null) this.#call('onEnd', () => onEnd(span, reply.request, reply), true)
   }
 
@@ -82,7 +82,7 @@ class Callbacks {
   /** A caller that is not trusted starts nothing here, but may be found: its span is linked. */
   #linkUntrusted (span, request) {
     const { traceparent, tracestate } = request.raw.headers
-    if (this.#settings.trustIncoming === true || traceparent === undefined || span.parentKind !== 0) return
+    if (this.#settings.trustIncoming === true || traceparent === undefined) return
     const caller = new TraceContext()
     if (!parseTraceparent(traceparent, caller)) return
     caller.s0 = caller.p0

@@ -12,7 +12,7 @@ const { IncomingContext, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM } = re
 const { parseTraceparent } = require('../context/traceparent')
 const { cleanTracestate } = require('../context/tracestate')
 const { newTraceId } = require('../context/ids')
-const { SPAN_KEY } = require('../context/keys')
+const { parentIn } = require('../context/parent')
 const { RequestContext } = require('../context/request-context')
 const { NO_SPAN, UnsampledSpan } = require('../span/unsampled-span')
 const clock = require('../span/clock')
@@ -23,8 +23,9 @@ const { requestTarget, peerFacts, forwardedPeerFacts } = require('./semconv')
 const { sentStatus, unfinished } = require('./outcome')
 const { watchPipelined } = require('./pipelined')
 
-const kSpan = Symbol('light-trace.span')
-const kTrace = Symbol('light-trace.trace')
+// Symbol.for: with two copies of this package in one application, the first makes the span.
+const kSpan = Symbol.for('light-trace.span')
+const kTrace = Symbol.for('light-trace.trace')
 
 // Read again for every request and never kept.
 const incoming = new IncomingContext()
@@ -33,6 +34,7 @@ const incoming = new IncomingContext()
 function fastifyHooks (app, tracer) {
   const { settings, report } = tracer
   const { disabled, ignore, limits, trustIncoming } = settings
+  const readsBaggage = settings.propagators.includes('baggage')
   const routes = new Routes(settings, report)
   const callbacks = new Callbacks(settings, report)
   const logStamp = settings.logs ? LogStamp.of(app) : null
@@ -68,31 +70,35 @@ function fastifyHooks (app, tracer) {
 
   function begin (request, reply, response) {
     const { raw } = request
-    if (disabled) return beginSuppressed(raw, request, response)
+    const { company } = tracer
+    const base = company === null ? null : company.base()
+    if (disabled) return beginSuppressed(raw, request, response, base)
     const start = clock.now()
     const route = routes.factsOf(request)
-    if ((route.options !== null && isOff(route.options, request)) || (ignore !== null && callbacks.ignores(ignore, request))) {
-      return beginSuppressed(raw, request, response)
+    if ((route.options !== null && isOff(route.options, request)) || (ignore !== null && callbacks.ignores(ignore, request)) ||
+      (base !== null && company.isSuppressed(base))) {
+      return beginSuppressed(raw, request, response, base)
     }
     const { headers } = raw
     const parentKind = readIncoming(raw, headers, request)
 
     if (isProxied === undefined) isProxied = 'ips' in request
     const peer = isProxied ? forwardedPeerFacts(request, limits.attributeValueLength) : peerFacts(raw, limits.attributeValueLength)
-    const span = tracer.startServer(incoming, parentKind, start, route, peer, requestTarget(raw))
-    const context = new RequestContext(tracer, span, null, false)
+    const span = base === null
+      ? tracer.startServer(incoming, parentKind, start, route, peer, requestTarget(raw))
+      : company.startServer(incoming, parentKind, start, route, peer, requestTarget(raw), base)
+    const context = new RequestContext(tracer, base === null ? span : span.span ?? span, base, false)
     context.caller = headers.traceparent
-    if (headers.baggage !== undefined && parentKind !== PARENT_NONE) context.baggage = headers.baggage
+    if (headers.baggage !== undefined && parentKind !== PARENT_NONE && readsBaggage) context.baggage = headers.baggage
     if (span.isRecording()) {
       span.reply = reply
       response[kSpan] = span
       response.on('close', onClose)
       if (watchPipelined !== null) watchPipelined(raw.socket, response, onClose)
-      if (tracer.pipeline.sink.started !== undefined) tracer.pipeline.started(span, context)
     } else {
       response[kSpan] = NO_SPAN
     }
-    if (callbacks.any || route.options !== null) callbacks.started(span, context, request, route, response)
+    if (callbacks.any || route.options !== null) callbacks.started(context.span, context, request, route, parentKind, response)
     if (logStamp !== null) logStamp.stamp(request, reply, span)
     return context
   }
@@ -102,11 +108,11 @@ function fastifyHooks (app, tracer) {
   }
 
   /** Switched off or ignored: the context stays, an incoming traceparent is handed on as it came. */
-  function beginSuppressed (raw, request, response) {
+  function beginSuppressed (raw, request, response, base) {
     response[kSpan] = NO_SPAN
     const { headers } = raw
     let span = NO_SPAN
-    if (headers.traceparent !== undefined && readIncoming(raw, headers, request) === PARENT_REMOTE) {
+    if ((headers.traceparent !== undefined || tracer.propagator !== null) && readIncoming(raw, headers, request) === PARENT_REMOTE) {
       span = new UnsampledSpan()
       span.t0 = incoming.t0
       span.t1 = incoming.t1
@@ -117,15 +123,16 @@ function fastifyHooks (app, tracer) {
       span.flags = incoming.flags
       span.tracestate = incoming.tracestate
     }
-    const context = new RequestContext(tracer, span, null, true)
+    const context = new RequestContext(tracer, span, base, true)
     context.caller = headers.traceparent
-    if (headers.baggage !== undefined) context.baggage = headers.baggage
+    if (headers.baggage !== undefined && readsBaggage) context.baggage = headers.baggage
     callbacks.fillStore(context, request)
     return context
   }
 
   /** Fills `incoming` with the caller's ids, or new ones; answers who the parent is. HOT */
   function readIncoming (raw, headers, request) {
+    if (tracer.propagator !== null) return readForeign(raw, headers, request)
     if (headers.traceparent !== undefined && (trustIncoming === true || callbacks.trusts(request)) &&
       parseTraceparent(headers.traceparent, incoming)) {
       incoming.tracestate = headers.tracestate === undefined ? '' : cleanTracestate(headers.tracestate)
@@ -139,9 +146,23 @@ function fastifyHooks (app, tracer) {
     return PARENT_NONE
   }
 
+  /** The same by a propagator that is not ours. */
+  function readForeign (raw, headers, request) {
+    const caller = trustIncoming === true || callbacks.trusts(request) ? tracer.company.callerIn(headers) : undefined
+    if (caller !== undefined) return adopt(caller, PARENT_REMOTE)
+    incoming.tracestate = ''
+    if (raw._lightMyRequest !== undefined && adoptActive()) return PARENT_LOCAL
+    newTraceId(incoming)
+    incoming.flags = RANDOM
+    return PARENT_NONE
+  }
+
   function adoptActive () {
-    const span = tracer.contextManager.active()?.getValue(SPAN_KEY)
-    if (span === undefined || span.valid !== true) return false
+    const span = parentIn(tracer.contextManager.active())
+    return span !== undefined && adopt(span, PARENT_LOCAL) === PARENT_LOCAL
+  }
+
+  function adopt (span, parentKind) {
     incoming.t0 = span.t0
     incoming.t1 = span.t1
     incoming.t2 = span.t2
@@ -150,7 +171,7 @@ function fastifyHooks (app, tracer) {
     incoming.p1 = span.s1
     incoming.flags = span.flags
     incoming.tracestate = span.tracestate
-    return true
+    return parentKind
   }
 
   // HOT, once per recorded request; `this` is the raw response.
@@ -162,7 +183,7 @@ function fastifyHooks (app, tracer) {
     span.reply = null
     const status = sentStatus(this)
     const broken = unfinished(this, reply)
-    if (callbacks.anyAtEnd) callbacks.ending(span, reply, status, broken)
+    if (callbacks.anyAtEnd) callbacks.ending(span.span ?? span, reply, status, broken)
     span.close(status, broken)
   }
 
@@ -180,9 +201,12 @@ function fastifyHooks (app, tracer) {
     if (ignore !== null && callbacks.ignores(ignore, request)) return
     const parentKind = readIncoming(raw, headers, request)
     const began = Number.isNaN(start) ? clock.now() : start
-    const span = tracer.startServer(incoming, parentKind, began, routes.unrouted(method), peerFacts(raw, limits.attributeValueLength), requestTarget(raw))
+    const route = routes.unrouted(method)
+    const peer = peerFacts(raw, limits.attributeValueLength)
+    const span = tracer.company === null
+      ? tracer.startServer(incoming, parentKind, began, route, peer, requestTarget(raw))
+      : tracer.company.startServer(incoming, parentKind, began, route, peer, requestTarget(raw), tracer.company.base())
     if (!span.isRecording()) return
-    if (tracer.pipeline.sink.started !== undefined) tracer.pipeline.started(span, new RequestContext(tracer, span, null, false))
     span.close(sentStatus(response), '')
   }
 }

@@ -18,6 +18,10 @@ const { serializeBaggage } = require('../context/baggage')
  */
 // HOT, once per outgoing call. Budget: 1 string.
 function propagate (tracer, context, span, call, read, write) {
+  if (tracer.propagator !== null) {
+    tracer.injectForeign(context.setValue(SPAN_KEY, span), call, { set (to, name, value) { if (read(to, name) === undefined) write(to, name, value) } })
+    return
+  }
   const { tracecontext, baggage } = tracer.outbound
   if (tracecontext) writeTrace(context, span, call, read, write)
   if (baggage) writeBaggage(context, call, read, write)

@@ -8,7 +8,7 @@
 
 const { resolveRouteOptions } = require('../config/route-options')
 const { cleanValue } = require('../span/attributes')
-const { headSampler } = require('../span/sampler')
+const { samplerOf } = require('../span/sdk-sampler')
 const { routeFacts, knownMethods } = require('./semconv')
 
 const kRoute = Symbol('light-trace.route')
@@ -71,7 +71,7 @@ class Routes {
       return
     }
     const { attributes, sampler } = facts.options
-    if (sampler !== null) facts.sampler = headSampler(sampler)
+    if (sampler !== null) facts.sampler = samplerOf(sampler, this.#report)
     if (typeof attributes === 'function') return // asked per request
     for (const key of Object.keys(attributes ?? {}).slice(0, ATTRIBUTES_MAX)) {
       const value = cleanValue(attributes[key], this.#limits.attributeValueLength)

@@ -41,31 +41,24 @@ function encodeResource (attributes) {
 
 const scopes = new Map()
 
-/** A scope as the first field of a run. The same bytes for the same scope, so that runs can be told by identity. */
+/** A scope as the first fields of a run. The same bytes for the same scope, so that runs can be told by identity. */
 function encodeScope (scope) {
-  const bytes = scope.encoded
-  return bytes === undefined ? remember(scope) : bytes
+  return scope.encoded ?? remember(scope)
 }
 
-function remember ({ name, version = '' }) {
-  const key = `${name}@${version}`
+function remember (scope) {
+  const { key, name, version = '', schemaUrl = '' } = scope
   let bytes = scopes.get(key)
   if (bytes === undefined) {
-    bytes = field(0x0a, version === '' ? text(0x0a, name) : Buffer.concat([text(0x0a, name), text(0x12, version)]))
+    const parts = [field(0x0a, version === '' ? text(0x0a, name) : Buffer.concat([text(0x0a, name), text(0x12, version)]))]
+    // By number it comes after the spans; a reader takes any order.
+    if (schemaUrl !== '') parts.push(text(0x1a, schemaUrl))
+    bytes = Buffer.concat(parts)
     if (scopes.size >= SCOPES_MAX) scopes.clear() // names made of user data: start over rather than grow
     scopes.set(key, bytes)
   }
+  scope.encoded = bytes
   return bytes
 }
 
-/** An instrumentation scope that keeps its encoded bytes. */
-class Scope {
-  constructor (name, version, schemaUrl) {
-    this.name = name
-    this.version = version
-    this.schemaUrl = schemaUrl
-    Object.defineProperty(this, 'encoded', { value: remember(this), enumerable: false })
-  }
-}
-
-module.exports = { Envelope, Scope, encodeScope }
+module.exports = { Envelope, encodeScope }

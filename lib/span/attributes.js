@@ -102,10 +102,13 @@ function read (object, key) {
   }
 }
 
-/** The list as an object for the SDK's exporters; without a prototype, so that no key means anything. */
+/** The list as an object for the SDK's processors and exporters: a plain one, on which they may call `hasOwnProperty`. */
 function toObject (list) {
-  const object = Object.create(null)
-  for (let i = 0; i < list.length; i += 2) object[list[i]] = list[i + 1]
+  const object = {}
+  for (let i = 0; i < list.length; i += 2) {
+    if (list[i] === '__proto__') Object.defineProperty(object, list[i], { value: list[i + 1], writable: true, enumerable: true, configurable: true })
+    else object[list[i]] = list[i + 1]
+  }
   return object
 }
 

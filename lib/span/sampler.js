@@ -12,6 +12,7 @@ const RECORD_AND_SAMPLE = 2
 class HeadSampler {
   constructor (parentBased) {
     this.parentBased = parentBased
+    this.isCustom = false // ids and flags are enough to decide, see SdkSampler
   }
 
   // HOT, once per request.

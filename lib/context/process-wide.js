@@ -1,0 +1,31 @@
+'use strict'
+
+// What all copies of this package in one process share: the AsyncLocalStorage, and who registered with the
+// OpenTelemetry API. Two copies happen (a monorepo, a linked package); each with a storage of its own
+// would lose the other's requests.
+
+const { AsyncLocalStorage } = require('node:async_hooks')
+
+const KEY = Symbol.for('light-trace.globals')
+
+// Raised when the members change their meaning: copies that cannot read each other then share nothing.
+const SHAPE = 1
+
+module.exports = { processWide: find() ?? make() }
+
+function find () {
+  const there = globalThis[KEY]
+  return there !== undefined && there.shape === SHAPE ? there : undefined
+}
+
+function make () {
+  const made = {
+    shape: SHAPE,
+    storage: new AsyncLocalStorage(),
+    apps: [], // the tracers of the open apps, oldest first
+    facade: null, // what stands in the API's slots, see instrument/otel-api
+    hasSealed: false // whether the API's global object was made by us
+  }
+  if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: made, configurable: true })
+  return made
+}

@@ -1,0 +1,128 @@
+'use strict'
+
+// At home in @opentelemetry/api: one façade for the whole process, in whatever slots are free, for as long
+// as an application with light-trace is open.
+//
+//   trace.getTracer('x').startSpan()  →  façade  →  the app of the active request, else the first open app
+//   context.with(), propagation.inject()  →  façade  →  our AsyncLocalStorage, our W3C code
+
+const { REQUEST_KEY } = require('../../context/keys')
+const { processWide } = require('../../context/process-wide')
+const { ContextManager, SlotContextManager, foreignManager } = require('./context-manager')
+const { ApiTracerProvider } = require('./tracer')
+const { propagatorFor, W3C } = require('./propagation')
+const { slots, fillSlot, emptySlot, clearSlots } = require('./slots')
+const { findApi } = require('./version')
+
+const SETTERS = { trace: 'setGlobalTracerProvider', context: 'setGlobalContextManager', propagation: 'setGlobalPropagator' }
+
+const facade = processWide.facade ?? makeFacade()
+processWide.facade = facade
+
+/** Whoever is in the API's context slot at the time, else our own. */
+const activeManager = new SlotContextManager(facade.context)
+
+/**
+ * Opens `tracer` to the users of the API, until `leave`.
+ * @param {Tracer} tracer
+ * @param {boolean} register whether free slots are filled
+ */
+function join (tracer, register) {
+  processWide.apps.push(tracer)
+  if (register) fill(tracer.report)
+}
+
+function leave (tracer) {
+  const at = processWide.apps.indexOf(tracer)
+  if (at === -1) return
+  processWide.apps.splice(at, 1)
+  if (processWide.apps.length === 0) release()
+}
+
+function fill (report) {
+  const sealed = slots()?.version
+  const api = findApi(sealed)
+  if (api.version === '') return
+  if (api.other !== undefined) {
+    report.once('LT_WARN_API_VERSION', `two versions of @opentelemetry/api are in use, ${api.version} and ${api.other}: nothing is registered with either`)
+    return
+  }
+  if (sealed === undefined) processWide.hasSealed = true
+  for (const slot of Object.keys(SETTERS)) {
+    if (isOurs(slot)) continue
+    const holder = nameOf(slots()?.[slot])
+    if (holder !== '') report.info(`the ${slot} slot of @opentelemetry/api is taken by ${holder}`)
+    else if (api.exports === undefined) fillSlot(slot, facade[slot], api.version)
+    // Through the API itself where it is loaded: tracers that were fetched before find us too.
+    else api.exports[slot]?.[SETTERS[slot]]?.(facade[slot])
+  }
+}
+
+/** Gives back what still is ours; what somebody else has put there since is not touched. */
+function release () {
+  const api = findApi(undefined)
+  for (const slot of Object.keys(SETTERS)) {
+    if (!isOurs(slot)) continue
+    // The API makes a new proxy when it is told: tracers fetched from now on wait for the next provider.
+    if (slot === 'trace' && api.exports !== undefined) api.exports.trace.disable()
+    emptySlot(slot)
+  }
+  if (processWide.hasSealed) clearSlots()
+  processWide.hasSealed = false
+}
+
+function isOurs (slot) {
+  const held = slots()?.[slot]
+  return held !== undefined && held !== null && (slot === 'trace' ? delegateOf(held) : held) === facade[slot]
+}
+
+/** The tracer provider of an SDK that is registered with the API, or null. Ours and no-ops do not count. */
+function foreignProvider () {
+  const held = slots()?.trace
+  if (held === undefined || held === null) return null
+  const provider = delegateOf(held)
+  return provider === facade.trace || typeof provider?.getTracer !== 'function' || isNoop(held, provider) ? null : provider
+}
+
+function delegateOf (held) {
+  try {
+    return typeof held.getDelegate === 'function' ? held.getDelegate() : held
+  } catch {
+    return undefined
+  }
+}
+
+// The API does not export its no-op; a fresh proxy of the same class delegates to it.
+function isNoop (held, provider) {
+  if (provider.constructor?.name === 'NoopTracerProvider') return true
+  try {
+    return held !== provider && new held.constructor().getDelegate() === provider
+  } catch {
+    return false
+  }
+}
+
+function nameOf (held) {
+  if (held === undefined || held === null) return ''
+  const name = delegateOf(held)?.constructor?.name
+  return typeof name === 'string' && name !== '' ? name : 'another package'
+}
+
+function makeFacade () {
+  const context = new ContextManager()
+  return {
+    context,
+    trace: new ApiTracerProvider((active) => active.getValue(REQUEST_KEY)?.tracer ?? processWide.apps[0], new SlotContextManager(context)),
+    propagation: {
+      inject: (...args) => current().inject(...args),
+      extract: (...args) => current().extract(...args),
+      fields: () => current().fields()
+    }
+  }
+}
+
+function current () {
+  return processWide.apps[0]?.propagator ?? W3C
+}
+
+module.exports = { join, leave, foreignProvider, foreignManager: () => foreignManager(facade.context), activeManager, ApiTracerProvider, propagatorFor: (settings, report) => propagatorFor(settings, report, facade.propagation) }

@@ -1,0 +1,32 @@
+'use strict'
+
+// A caller's span, as the API wants it in a context: known by its ids alone.
+
+const { UnsampledSpan } = require('./unsampled-span')
+
+class RemoteSpan extends UnsampledSpan {
+  /**
+   * @param {{ t0, t1, t2, t3, p0, p1, flags, tracestate }} incoming
+   * @param {boolean} [remote] false for a parent in this process, as inject() may have one
+   */
+  constructor (incoming, remote = true) {
+    super()
+    this.t0 = incoming.t0
+    this.t1 = incoming.t1
+    this.t2 = incoming.t2
+    this.t3 = incoming.t3
+    this.s0 = incoming.p0
+    this.s1 = incoming.p1
+    this.flags = incoming.flags
+    this.tracestate = incoming.tracestate
+    this.remote = remote
+  }
+
+  spanContext () {
+    const context = super.spanContext()
+    if (this.remote) context.isRemote = true
+    return context
+  }
+}
+
+module.exports = { RemoteSpan }

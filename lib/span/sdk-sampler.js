@@ -1,0 +1,72 @@
+'use strict'
+
+// A Sampler of the OpenTelemetry SDK, or anything with its shape, asked as the SDK asks. It is the user's
+// code: what it answers is checked, and what is no answer is "not sampled", told once.
+
+const { SAMPLED } = require('../context/trace-context')
+const { cleanTracestate } = require('../context/tracestate')
+const { headSampler, DROP, RECORD, RECORD_AND_SAMPLE } = require('./sampler')
+
+class SdkSampler {
+  #sampler
+  #report
+
+  constructor (sampler, report) {
+    this.#sampler = sampler
+    this.#report = report
+    // Its answer depends on more than the ids, see Tracer.startServer.
+    this.isCustom = true
+  }
+
+  /**
+   * @param {Context} context with the parent, where there is one
+   * @param {TraceContext} trace the ids that the span will have
+   * @param {string} name
+   * @param {number} kind as the API counts
+   * @param {object} attributes those known at the start
+   * @param {Link[]} links
+   * @returns {{ decision: number, attributes: object | undefined, tracestate: string | undefined }}
+   */
+  ask (context, trace, name, kind, attributes, links) {
+    try {
+      const result = this.#sampler.shouldSample(context, trace.traceId, name, kind, attributes, links)
+      const { decision, attributes: added, traceState } = result
+      if (decision === DROP || decision === RECORD || decision === RECORD_AND_SAMPLE) {
+        return { decision, attributes: isObject(added) ? added : undefined, tracestate: textOf(traceState) }
+      }
+      this.#tell(`answered ${typeof decision === 'number' ? decision : typeof decision} as its decision`)
+    } catch (error) {
+      this.#tell(`failed: ${error?.message}`)
+    }
+    return { decision: DROP, attributes: undefined, tracestate: undefined }
+  }
+
+  toString () {
+    return String(this.#sampler)
+  }
+
+  #tell (what) {
+    this.#report.once('LT_WARN_SAMPLER', `the sampler ${what}; such spans are not sampled`)
+  }
+}
+
+/** The sampler that an option stands for: the user's own object, or one of ours by name. */
+function samplerOf (option, report) {
+  return typeof option.shouldSample === 'function' ? new SdkSampler(option, report) : headSampler(option)
+}
+
+/** Writes a decision into the trace that goes on: the sampled flag, and a trace state of the sampler's. */
+function applyDecision (trace, { decision, tracestate }) {
+  trace.flags = decision === RECORD_AND_SAMPLE ? trace.flags | SAMPLED : trace.flags & ~SAMPLED
+  if (tracestate !== undefined) trace.tracestate = tracestate
+}
+
+function textOf (traceState) {
+  return traceState === undefined || traceState === null ? undefined : cleanTracestate(traceState.serialize())
+}
+
+function isObject (value) {
+  return value !== null && typeof value === 'object'
+}
+
+module.exports = { samplerOf, applyDecision }
