@@ -1,0 +1,175 @@
+'use strict'
+
+// Every parser of bytes from outside, with inputs made of valid ones gone wrong. A target throws where the
+// parser does, and where what it answers cannot be.
+
+const assert = require('node:assert')
+const { parseTraceparent, formatTraceparent } = require('../../lib/context/traceparent')
+const { TraceContext } = require('../../lib/context/trace-context')
+const { cleanTracestate, TraceState } = require('../../lib/context/tracestate')
+const { parseBaggage, serializeBaggage } = require('../../lib/context/baggage')
+const { resolveOptions } = require('../../lib/config/options')
+const { peerFacts, requestTarget, splitHost } = require('../../lib/instrument/semconv')
+const { redactQuery } = require('../../lib/span/redact')
+const { readPartialSuccess } = require('../../lib/export/response')
+const { retryAfterMs, RETRY_AFTER_MAX_MS } = require('../../lib/export/retry')
+const { halvesOf } = require('../../lib/otlp/split')
+const { printable } = require('../../lib/config/printable')
+
+const TRACE = '12345678901234567890123456789012-1234567890123456'
+const VARIABLES = [
+  'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TIMEOUT',
+  'OTEL_EXPORTER_OTLP_COMPRESSION', 'OTEL_EXPORTER_OTLP_PROTOCOL', 'OTEL_EXPORTER_OTLP_CERTIFICATE', 'OTEL_RESOURCE_ATTRIBUTES',
+  'OTEL_SERVICE_NAME', 'OTEL_TRACES_SAMPLER', 'OTEL_TRACES_SAMPLER_ARG', 'OTEL_PROPAGATORS', 'OTEL_TRACES_EXPORTER',
+  'OTEL_BSP_SCHEDULE_DELAY', 'OTEL_BSP_MAX_QUEUE_SIZE', 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 'OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT',
+  'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT', 'OTEL_LOG_LEVEL', 'OTEL_SDK_DISABLED', 'OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS'
+]
+
+// name → { seeds, run (input, random) }; `bytes` targets get a Buffer.
+const targets = {
+  traceparent: {
+    seeds: [`00-${TRACE}-01`, `cc-${TRACE}-03-future`, `00-${TRACE}-01, 00-${TRACE}-01`],
+    run (text) {
+      const context = new TraceContext()
+      if (parseTraceparent(text, context)) assert.match(formatTraceparent(context), /^00-[0-9a-f]{32}-[0-9a-f]{16}-0[0-3]$/)
+    }
+  },
+  tracestate: {
+    seeds: ['foo=1,bar=2', 'tenant@vendor=a b,x=~', ' a=1 ,\t, b=2 ', Array.from({ length: 32 }, (_, i) => `k${i}=v`).join()],
+    run (text) {
+      const clean = cleanTracestate(text)
+      assert.strictEqual(cleanTracestate(clean), clean)
+      const state = new TraceState(clean)
+      state.get('foo')
+      assert.strictEqual(typeof state.set(text, text).unset('foo').serialize(), 'string')
+    }
+  },
+  baggage: {
+    seeds: ['userId=alice,serverNode=DF%2028;region=eu;canary , empty=', 'a=%e2%82%ac;p=%zz', '__proto__=x,constructor=y'],
+    run (text) {
+      const baggage = parseBaggage(text)
+      const entries = baggage.getAllEntries()
+      const out = serializeBaggage(baggage)
+      assert.ok(Buffer.byteLength(out) <= 8192 && entries.length <= 180)
+      // eslint-disable-next-line no-control-regex
+      assert.doesNotMatch(out, /[^\u0009\u0020-\u007e]/)
+      serializeBaggage(baggage.setEntry(text, { value: text }))
+    }
+  },
+  host: {
+    seeds: ['shop.example:8080', '[::1]:3000', 'user@host', '10.0.0.1, 10.0.0.2', 'xn--nxasmq6b.example.'],
+    run (text) {
+      splitHost(text)
+      assert.ok(peerFacts({ socket: {}, headers: { host: text, 'user-agent': text }, httpVersion: text }, 16384))
+    }
+  },
+  url: {
+    seeds: ['/a/b?x=1&sig=secret', 'http://host/path?q', '*', '//x', '/%zz?X-Amz-Signature=%&AWSAccessKeyId', '/?%73ig=hidden&&='],
+    run (text) {
+      assert.strictEqual(typeof requestTarget({ url: text }), 'string')
+      const redacted = redactQuery(text)
+      assert.strictEqual(redactQuery(redacted), redacted)
+    }
+  },
+  'OTLP response': {
+    bytes: true,
+    seeds: [[0x0a, 4, 0x08, 2, 0x12, 0], [0x0a, 7, 0x08, 0xff, 0x01, 0x12, 2, 0x68, 0x69], [0x10, 1, 0x19, 0, 0, 0, 0, 0, 0, 0, 0]].map((bytes) => Buffer.from(bytes)),
+    run (bytes) {
+      const read = readPartialSuccess(bytes)
+      if (read !== null) assert.ok(typeof read.rejected === 'number' && !Number.isNaN(read.rejected) && read.message.length <= 256)
+    }
+  },
+  'chunk to split': {
+    bytes: true,
+    seeds: [Buffer.concat(Array.from({ length: 3 }, () => Buffer.from([0x12, 0x8c, 0x80, 0x80, 0, 0x0a, 2, 0x0a, 0, 0x12, 2, 0x12, 0, 0x12, 2, 0x12, 0])))],
+    run (bytes, random) {
+      const halves = halvesOf(bytes, bytes.length, Math.floor(random() * 8))
+      if (halves !== null) assert.ok(halves[0].bytes.length + halves[1].bytes.length >= bytes.length)
+    }
+  },
+  'Retry-After': {
+    seeds: ['120', 'Sat, 21 Nov 2026 12:00:07 GMT', '-5', '1e308'],
+    run (text) {
+      const ms = retryAfterMs(text, 1795262400000)
+      assert.ok(ms === -1 || (ms >= 100 && ms <= RETRY_AFTER_MAX_MS))
+    }
+  },
+  'text for a log': {
+    seeds: ['\u001b[31mred\u001b[0m', 'a\r\nb', '\u202ereversed', '\ud83d\ude00', '\ud83d', '\u009b31m'],
+    run (text) {
+      const out = printable(text)
+      // eslint-disable-next-line no-control-regex
+      assert.doesNotMatch(out, /[\u0000-\u001f\u007f-\u009f\u202a-\u202e]/)
+      assert.ok(out.length <= 256 && out.isWellFormed())
+    }
+  },
+  environment: {
+    seeds: ['http://localhost:4318', 'http://user:pass@[::1]:4317/x?y#z', 'a=b,c=%20d', '0.5', '-1', '1e9', 'gzip', 'parentbased_traceidratio', 'true', 'otlp,console'],
+    rounds: 1 / 20, // it reads some sixty variables
+    run (text, random) {
+      const environment = Object.create(null)
+      for (let i = 0; i < 4; i++) environment[VARIABLES[Math.floor(random() * VARIABLES.length)]] = text
+      const { warnings } = resolveOptions({}, environment)
+      assert.ok(Array.isArray(warnings))
+    }
+  }
+}
+
+module.exports = { targets, fuzz, randomFrom, longInputs }
+
+// Deterministic: the same seed, the same inputs.
+function randomFrom (seed) {
+  let state = seed >>> 0
+  return () => { // mulberry32
+    state = (state + 0x6d2b79f5) >>> 0
+    let t = Math.imul(state ^ (state >>> 15), state | 1)
+    t = (t + Math.imul(t ^ (t >>> 7), t | 61)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+// Throws with the input that broke it.
+function fuzz (name, rounds, seed) {
+  const { seeds, run, bytes = false, rounds: part = 1 } = targets[name]
+  const random = randomFrom(seed)
+  for (let round = 0; round < rounds * part; round++) {
+    const start = seeds[Math.floor(random() * seeds.length)]
+    const input = bytes ? mutateBytes(start, random) : mutateText(start, random)
+    try {
+      run(input, random)
+    } catch (error) {
+      error.message = `${name}, seed ${seed}, round ${round}, input ${JSON.stringify(bytes ? input.toString('hex') : input)}: ${error.message}`
+      throw error
+    }
+  }
+}
+
+const NASTY = ['', ' ', '\t', ',', ';', '=', '%', '%00', '%ff', '-', '--', '.', ':', '/', '//', '?', '#', '@', '[', ']', '"', '\\', '\0', '\r\n', '\u001b[',
+  '\u00ff', '\u0130', '\u202e', '\ud800', '\udfff', '\ufeff', '__proto__', 'constructor', '0'.repeat(40), 'f', 'F', '9'.repeat(30), 'e9', 'x'.repeat(300)]
+
+function mutateText (text, random) {
+  for (let i = Math.floor(random() * 6); i >= 0; i--) {
+    const at = Math.floor(random() * (text.length + 1))
+    const to = at + Math.floor(random() * 8)
+    const nasty = random() < 0.5 ? NASTY[Math.floor(random() * NASTY.length)] : String.fromCharCode(Math.floor(random() * 0x300))
+    const kind = random()
+    if (kind < 0.5) text = text.slice(0, at) + nasty + text.slice(to)
+    else if (kind < 0.7) text = text.slice(0, at) + text.slice(to)
+    else if (kind < 0.9) text = text.slice(0, at) + text.slice(0, to) + text.slice(at)
+    else text = text.slice(0, at) + nasty.repeat(1 + Math.floor(random() * 50)) + text.slice(at)
+  }
+  return text.slice(0, 20_000)
+}
+
+function mutateBytes (start, random) {
+  const bytes = Buffer.concat([start, random() < 0.3 ? start : Buffer.alloc(0)])
+  for (let i = Math.floor(random() * 4); i >= 0; i--) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256)
+  return random() < 0.5 ? bytes : bytes.subarray(0, Math.floor(random() * bytes.length))
+}
+
+// What makes a quadratic parser slow: one piece, over and over.
+function longInputs (name, length) {
+  const { seeds, bytes = false } = targets[name]
+  if (bytes) return [...seeds, Buffer.from([0x10]), Buffer.from([0x80]), Buffer.from([0x0a, 0])].map((piece) => Buffer.alloc(length, piece))
+  return [...seeds, ...NASTY].filter((piece) => piece !== '').map((piece) => piece.repeat(Math.ceil(length / piece.length)).slice(0, length))
+}
