@@ -71,14 +71,16 @@ function headSampler ({ kind, ratio, parentBased }) {
 class RateLimit {
   constructor (perSecond) {
     this.perSecond = perSecond
-    this.tokens = Math.max(1, perSecond)
+    // Less than one a second is one, less often; none is none.
+    this.burst = perSecond > 0 ? Math.max(1, perSecond) : 0
+    this.tokens = this.burst
     this.filledAt = 0
   }
 
   take (nowMs) {
     const gained = (nowMs - this.filledAt) * this.perSecond / 1000
     this.filledAt = nowMs
-    this.tokens = Math.min(Math.max(1, this.perSecond), this.tokens + gained)
+    this.tokens = Math.min(this.burst, this.tokens + gained)
     if (this.tokens < 1) return false
     this.tokens--
     return true

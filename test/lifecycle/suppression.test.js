@@ -1,0 +1,83 @@
+'use strict'
+
+// Ignored and switched-off routes, and OTEL_SDK_DISABLED: no spans, no children, the context stays, and an
+// incoming traceparent is handed on as it came (D12).
+
+const { test } = require('tap')
+const { trace: api, context } = require('@opentelemetry/api')
+const lightTrace = require('../..')
+const { tracedApp } = require('../support/traced-app')
+
+const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+
+async function report (request) {
+  await null
+  const { trace } = request
+  const child = trace.withSpan('child', (span) => span.isRecording())
+  const byTracer = this.lightTrace.tracer.startSpan('by the tracer', {}, trace).isRecording()
+  return {
+    current: lightTrace.current() === trace,
+    child,
+    byTracer,
+    recording: trace.span.isRecording(),
+    sampled: trace.sampled,
+    inject: trace.inject(),
+    traceId: trace.traceId
+  }
+}
+
+const routes = (app) => {
+  app.get('/health', report)
+  app.get('/assets/*', report)
+  app.get('/internal/x', report)
+  app.get('/off', { config: { trace: false } }, report)
+  app.get('/route-ignore', { config: { trace: { ignore: (request) => request.query.quiet === 'yes' } } }, report)
+  app.get('/traced', report)
+}
+
+const IGNORED = ['/health', '/health?x=1', '/assets/a/b.js', '/internal/x', '/off', '/route-ignore?quiet=yes']
+const ignore = ['/health', '/assets/*', /^\/internal/]
+
+test('ignored requests have no span and no children; their caller\'s context is handed on as it came', async (t) => {
+  const { app, collector } = await tracedApp(t, { listen: false, trace: { ignore }, routes })
+  for (const url of IGNORED) {
+    const own = (await app.inject(url)).json()
+    t.match(own, { current: true, child: false, byTracer: false, recording: false, inject: {} }, url)
+    const called = (await app.inject({ url, headers: { traceparent, tracestate: 'a=b' } })).json()
+    t.match(called, { current: true, child: false, byTracer: false, recording: false, traceId: traceparent.slice(3, 35), inject: { traceparent, tracestate: 'a=b' } }, url)
+  }
+  t.equal(await collector.tree(), '')
+  t.match(app.lightTrace.stats().spans, { started: 0, ended: 0 })
+  for (const url of ['/traced', '/route-ignore', '/healthy', '/HEALTH']) await app.inject(url)
+  t.same((await collector.spans()).filter(({ kind }) => kind === 'SERVER').map(({ attributes }) => attributes['url.path']), ['/traced', '/route-ignore', '/healthy', '/HEALTH'])
+})
+
+test('OTEL_SDK_DISABLED stops every span and nothing else', async (t) => {
+  process.env.OTEL_SDK_DISABLED = 'TRUE'
+  t.teardown(() => { delete process.env.OTEL_SDK_DISABLED })
+  const { app, collector } = await tracedApp(t, { listen: false, trace: { unrouted: true, replyHeader: 'traceresponse', logs: true }, routes })
+  const answer = (await app.inject({ url: '/traced', headers: { traceparent } })).json()
+  t.match(answer, { current: true, child: false, byTracer: false, recording: false, inject: { traceparent } })
+  t.equal(await collector.tree(), '')
+  t.equal(app.lightTrace.tracer.startSpan('outside').isRecording(), false)
+})
+
+test('the OpenTelemetry API sees the same: no child in an ignored request, one in a traced one', async (t) => {
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    trace: { ignore: '/quiet' },
+    routes: (app) => {
+      const handler = async (request) => {
+        const active = request.trace
+        const { tracer } = app.lightTrace
+        tracer.startSpan('child', {}, active).end()
+        return api.getSpan(active)?.spanContext().traceId === request.trace.traceId && context !== undefined
+      }
+      app.get('/quiet', handler)
+      app.get('/loud', handler)
+    }
+  })
+  t.equal((await app.inject('/quiet')).body, 'true')
+  t.equal((await app.inject('/loud')).body, 'true')
+  t.equal(await collector.tree(), 'SERVER GET /loud\n  INTERNAL child')
+})
