@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run fuzz [-- --minutes N] [--seed N] [--only target]
+// npm run fuzz [-- --minutes N | --seconds N] [--seed N] [--only target]
 //
 // The fuzz tests for as long as one likes, each round with a seed of its own; a failure prints the input and how to
 // see it again.
@@ -11,10 +11,15 @@ const { targets, fuzz } = require('../test/support/fuzz')
 const ROUNDS_PER_SEED = 20_000
 
 const { values } = parseArgs({
-  options: { minutes: { type: 'string', default: '5' }, seed: { type: 'string', default: String(Date.now() >>> 0) }, only: { type: 'string' } }
+  options: {
+    minutes: { type: 'string', default: '5' },
+    seconds: { type: 'string' },
+    seed: { type: 'string', default: String(Date.now() >>> 0) },
+    only: { type: 'string' }
+  }
 })
 const names = Object.keys(targets).filter((name) => values.only === undefined || name === values.only)
-const until = performance.now() + Number(values.minutes) * 60_000
+const until = performance.now() + Number(values.seconds ?? Number(values.minutes) * 60) * 1000
 let seed = Number(values.seed) >>> 0
 let rounds = 0
 let failed = 0
