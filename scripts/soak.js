@@ -1,0 +1,120 @@
+'use strict'
+
+// npm run soak [-- --minutes 10] [--seed N] [--rate 500] [--publish] [--no-real]
+//
+// A real app under a steady load while its collector fails in every way that schedule.js knows, then what that cost and
+// what was lost, beside the same app and load without light-trace. Ends with `N passed, N failed`.
+
+const path = require('node:path')
+const { fork } = require('node:child_process')
+const { once } = require('node:events')
+const { parseArgs } = require('node:util')
+const { setTimeout: pause } = require('node:timers/promises')
+const { installJaeger, installRotel } = require('./collectors/install')
+const { startJaeger, startRotel } = require('./collectors/start')
+const { startRecorder } = require('./collectors/recorder')
+const { SoakCollector } = require('./soak/collector')
+const { makeSchedule } = require('./soak/schedule')
+const { summarise, asText, publish } = require('./soak/report')
+
+// Some ten seconds of the default load: the longest outages overflow it, the others must not lose a span.
+const BUFFER_BYTES = 4 * 1024 * 1024
+const TRACE_OPTIONS = { registerGlobals: false, buffer: { maxBytes: BUFFER_BYTES, flushDelayMs: 500 }, logs: false }
+const TIMEOUT_MS = 1500
+const WARM_UP_S = 3
+const BARE_S_MAX = 60
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '10' },
+    seed: { type: 'string', default: '1' },
+    rate: { type: 'string', default: '500' },
+    publish: { type: 'boolean', default: false },
+    'no-real': { type: 'boolean', default: false }
+  }
+})
+const minutes = Number(values.minutes)
+const perSecond = Number(values.rate)
+const seed = Number(values.seed)
+
+main().then((code) => { process.exitCode = code })
+
+async function main () {
+  const collector = new SoakCollector()
+  await collector.up()
+  const real = values['no-real'] ? [] : await startRealCollectors()
+  try {
+    const bareSeconds = Math.min(BARE_S_MAX, minutes * 60 / 4)
+    console.log(`bare Fastify for ${bareSeconds} s`)
+    const bare = await run(null, [{ name: 'bare', seconds: bareSeconds }], collector)
+    const healthy = [{ name: 'healthy', how: {} }, ...real.map(({ name, tracesUrl }) => ({ name, how: { forward: tracesUrl } }))]
+    const phases = makeSchedule(minutes * 60, seed, healthy)
+    for (const phase of phases) phase.isFault = !healthy.some(({ name }) => name === phase.name)
+    const traced = await run({ ...TRACE_OPTIONS, exporter: { url: collector.url, timeoutMs: TIMEOUT_MS } }, phases, collector)
+    const summary = summarise({
+      seed, minutes, perSecond, maxBytes: BUFFER_BYTES, real: real.map(({ name }) => name), bare, traced, phases, collector: { ...collector.counts, connectionsMost: collector.connectionsMost }
+    })
+    const { text, failed } = asText(summary)
+    console.log(text)
+    if (values.publish) publish(summary)
+    return failed === 0 ? 0 : 1
+  } finally {
+    await Promise.all([collector.down(), ...real.map((each) => each.stop())])
+  }
+}
+
+// A collector that cannot be had is told; the soak goes on with the others.
+async function startRealCollectors () {
+  const started = []
+  const attempt = async (name, start) => {
+    try {
+      started.push({ name, ...await start() })
+    } catch (error) {
+      console.error(`without ${name}: ${error.message}`)
+    }
+  }
+  await attempt('Jaeger', async () => startJaeger(await installJaeger(), ['--memory.max-traces=10000']))
+  await attempt('rotel', async () => {
+    const recorder = await startRecorder()
+    const rotel = await startRotel(await installRotel(), recorder.otlpUrl)
+    return { ...rotel, stop: () => Promise.all([rotel.stop(), recorder.stop()]) }
+  })
+  return started
+}
+
+// One server and one load through all phases.
+async function run (trace, phases, collector) {
+  const server = fork(path.join(__dirname, 'soak/server.js'), [JSON.stringify({ trace })])
+  const [{ port }] = await once(server, 'message')
+  const load = fork(path.join(__dirname, 'soak/load.js'), [JSON.stringify({ port, perSecond })])
+  const finished = once(load, 'message')
+  await pause(WARM_UP_S * 1000)
+  for (const [index, phase] of phases.entries()) {
+    console.log(`${index + 1}/${phases.length} ${phase.name}, ${phase.seconds.toFixed(1)} s`)
+    load.send({ phase: phase.name })
+    await go(phase, collector)
+  }
+  await go({ seconds: 1, how: {} }, collector)
+  load.send({ stop: true })
+  const [figures] = await finished
+  server.send('close')
+  const [{ closed }] = await once(server, 'message')
+  return { load: figures, server: closed }
+}
+
+async function go ({ seconds, how = {}, isDown = false, flapEveryMs = 0 }, collector) {
+  collector.how = how
+  const until = performance.now() + seconds * 1000
+  if (flapEveryMs > 0) {
+    while (performance.now() < until) {
+      await collector.down()
+      await pause(flapEveryMs)
+      await collector.up()
+      await pause(flapEveryMs)
+    }
+  } else {
+    if (isDown) await collector.down()
+    await pause(until - performance.now())
+  }
+  await collector.up()
+}
