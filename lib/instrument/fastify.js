@@ -38,6 +38,7 @@ function fastifyHooks (app, tracer) {
   const routes = new Routes(settings, report)
   const callbacks = new Callbacks(settings, report)
   const logStamp = settings.logs ? LogStamp.of(app) : null
+  const hasLogger = app.log?.level !== undefined // its last line may have a mixin that asks for the request
   let isProxied // whether Fastify's trustProxy is on; its requests tell
 
   return { onRequest, onError, unrouted }
@@ -61,7 +62,9 @@ function fastifyHooks (app, tracer) {
     const { raw } = request
     if (raw._lightMyRequest === undefined) {
       // Asked of HTTP/1 only: HTTP/2's socket is a proxy that is made when it is read.
-      if (raw.httpVersionMajor === 1 && response.socket === null) tracer.enterQueued(context, response)
+      if (raw.httpVersionMajor === 1 && response.socket === null && (hasLogger || routes.hasOnResponse(request))) {
+        tracer.enterQueued(context, response)
+      }
       tracer.enter(context, done)
     } else {
       tracer.enterInjected(context, done)

@@ -39,6 +39,12 @@ class Routes {
     return route === undefined ? this.#add(owner, request, method) : route
   }
 
+  /** Whether the route has onResponse hooks, which run when the response has finished. */
+  hasOnResponse (request) {
+    if (!this.#ready) this.#find(request)
+    return this.#contextSymbol === undefined || request[this.#contextSymbol].onResponse !== null
+  }
+
   /** Of requests that never had a route. Node's parser bounds the methods. */
   unrouted (method) {
     let facts = this.#unrouted.get(method)
