@@ -225,8 +225,8 @@ declare namespace lightTrace {
     undici?: boolean
     /** Libraries that publish channels themselves. @default true */
     libraries?: boolean
-    /** Your own channels, by name. */
-    channels?: Record<string, ChannelOptions>
+    /** Your own channels, by name; `true` for one that light-trace knows and listens to only when asked. */
+    channels?: Record<string, ChannelOptions | true>
     /** Which calls get traceparent, tracestate and baggage. @default all */
     propagateTo?: (url: string) => boolean
   }

@@ -157,21 +157,22 @@ class Tracer {
 
   /**
    * A leaf span for a call that the running code makes: under the active span, or null where there is none.
-   * @param {string} name
-   * @param {number} kind
+   * The row says what the span says, and is asked only when it records.
+   * @param {{ kind, name (call): string, attributes (call): Array, agoMs? (call): number }} row
+   * @param {object} call the library's own object
    * @param {Context} context
-   * @param {(subject) => Array} describe gives a flat list of attributes; asked only for a span that records
    */
   // HOT, once per outgoing call. Budget: 1 object.
-  startCall (name, kind, context, describe, subject) {
+  startCall (row, call, context) {
     const parent = parentIn(context)
     if (parent === undefined) return null
     if (this.pipeline === null || !this.isPlain || this.company !== null) return this.startSpan(name, { kind, attributes: toObject(describe(subject)) }, context)
     this.stats.started++
     if ((parent.flags & SAMPLED) === 0) return this.startUnsampled(parent)
-    const span = new ChildSpan(this.pipeline, clock.now(), name, kind, this.scope)
+    const start = row.agoMs === undefined ? clock.now() : clock.now() - row.agoMs(call)
+    const span = new ChildSpan(this.pipeline, start, row.name(call), row.kind, this.scope)
     span.descend(parent, parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
-    span.describe(describe(subject))
+    span.describe(row.attributes(call))
     this.pipeline.started(span, context)
     return span
   }

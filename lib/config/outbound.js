@@ -15,6 +15,11 @@ const checkChannel = object({
   attributes: orCallback(attributes)
 })
 
+// true: a channel of a library that light-trace knows, and leaves alone unless asked.
+function checkChannelOrTrue (path, value) {
+  return value === true ? {} : checkChannel(path, value)
+}
+
 module.exports = { checkOutbound, resolveOutbound }
 
 function checkOutbound (path, value) {
@@ -24,7 +29,7 @@ function checkOutbound (path, value) {
 
 function checkChannels (path, value) {
   const names = typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.keys(value) : []
-  return object(Object.fromEntries(names.map((name) => [name, checkChannel])))(path, value)
+  return object(Object.fromEntries(names.map((name) => [name, checkChannelOrTrue])))(path, value)
 }
 
 function resolveOutbound ({ http = true, undici = true, libraries = true, channels = NOTHING, propagateTo = null } = NOTHING) {

@@ -51,6 +51,11 @@ function tracerIn (context) {
   return tracers[0]
 }
 
+/** For work that came from outside and belongs to no app in particular. */
+function firstTracer () {
+  return tracers.length === 0 ? null : tracers[0]
+}
+
 /** Whether spans are switched off in `context`: an ignored request, or traffic of our own. */
 function isSuppressed (context) {
   return context.getValue(SUPPRESS_KEY) === true
@@ -61,4 +66,4 @@ function bug (error) {
   if (tracers.length !== 0) tracers[0].report.once('LT_WARN_BUG', `Bug: a call was not traced: ${error?.stack}`)
 }
 
-module.exports = { kCall, KIND_INTERNAL, KIND_CLIENT, KIND_PRODUCER, KIND_CONSUMER, addTracer, removeTracer, activeContext, tracerIn, isSuppressed, bug }
+module.exports = { kCall, KIND_INTERNAL, KIND_CLIENT, KIND_PRODUCER, KIND_CONSUMER, addTracer, removeTracer, activeContext, tracerIn, firstTracer, isSuppressed, bug }

@@ -35,11 +35,15 @@ class CallFacts {
 /** Starts the span, or null without a parent. HOT */
 function startHttpCall (tracer, context, facts) {
   facts.methods = tracer.outbound.knownMethods
-  return tracer.startCall(isKnown(facts) ? facts.method : 'HTTP', KIND_CLIENT, context, attributesOf, facts)
+  return tracer.startCall(HTTP_CALL, facts, context)
 }
 
 function isKnown ({ method, methods }) {
   return methods.has(method)
+}
+
+function nameOf (facts) {
+  return isKnown(facts) ? facts.method : 'HTTP'
 }
 
 // HOT, once per recorded call. Budget: 1 array.
@@ -55,6 +59,8 @@ function attributesOf (facts) {
   }
   return list
 }
+
+const HTTP_CALL = { kind: KIND_CLIENT, name: nameOf, attributes: attributesOf }
 
 /** Ends the span with a response's status. HOT */
 function endWithStatus (span, status) {

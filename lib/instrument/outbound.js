@@ -8,18 +8,34 @@ const { knownMethods } = require('./semconv')
 const { httpSubscribers } = require('./http-client')
 const { http2Subscribers } = require('./http2-client')
 const { undiciSubscribers } = require('./undici')
+const { rowsFor, librarySubscribers } = require('./libraries')
 
 /** What the subscribers ask of the app whose request makes a call. */
 class Outbound {
-  constructor ({ outbound, propagators, knownMethods: override }) {
+  #rows
+
+  constructor ({ outbound, propagators, disabled, knownMethods: override }, report) {
     this.http = outbound.http
     this.undici = outbound.undici
-    this.libraries = outbound.libraries
-    this.channels = outbound.channels
+    this.libraries = outbound.libraries && !disabled
     this.propagateTo = outbound.propagateTo
     this.tracecontext = propagators.includes('tracecontext')
     this.baggage = propagators.includes('baggage')
     this.knownMethods = knownMethods(override)
+    this.#rows = disabled ? new Map() : rowsFor(outbound, report)
+  }
+
+  /** What is known of a TracingChannel, or undefined. HOT */
+  rowOf (channel) {
+    return this.#rows.get(channel)
+  }
+
+  /** All that is listened to for this app. */
+  subscribers () {
+    const subscribers = librarySubscribers(this.#rows, this.libraries)
+    if (this.http) subscribers.push(...httpSubscribers, ...http2Subscribers)
+    if (this.undici) subscribers.push(...undiciSubscribers)
+    return subscribers
   }
 }
 
@@ -28,12 +44,9 @@ class Outbound {
  * @returns {() => void} release, for the end of the app
  */
 function openOutbound (tracer) {
-  tracer.outbound = new Outbound(tracer.settings)
-  const subscribers = []
-  if (tracer.outbound.http) subscribers.push(...httpSubscribers, ...http2Subscribers)
-  if (tracer.outbound.undici) subscribers.push(...undiciSubscribers)
+  tracer.outbound = new Outbound(tracer.settings, tracer.report)
   addTracer(tracer)
-  const unsubscribe = subscribe(subscribers)
+  const unsubscribe = subscribe(tracer.outbound.subscribers())
   return function release () {
     unsubscribe()
     removeTracer(tracer)

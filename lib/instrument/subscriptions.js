@@ -12,34 +12,37 @@ const wanted = new Map() // subscriber → { count }
 
 /**
  * Subscribes for one app. Each subscriber belongs to one channel and must not throw (see `guarded`).
- * @param {Array<[string, Function]>} subscribers channel name and subscriber
+ * @param {Array<[string, Function, AsyncLocalStorage?]>} subscribers channel name and subscriber; with a
+ *   storage the function gives the store that is entered around what the channel is published for
  * @returns {() => void} takes back what this app wanted; a second call does nothing
  */
 function subscribe (subscribers) {
-  for (const [name, subscriber] of subscribers) want(name, subscriber)
+  for (const [name, subscriber, storage] of subscribers) want(name, subscriber, storage)
   let isOpen = true
   return function release () {
     if (!isOpen) return
     isOpen = false
-    for (const [name, subscriber] of subscribers) unwant(name, subscriber)
+    for (const [name, subscriber, storage] of subscribers) unwant(name, subscriber, storage)
   }
 }
 
-function want (name, subscriber) {
+function want (name, subscriber, storage) {
   const entry = wanted.get(subscriber)
   if (entry !== undefined) {
     entry.count++
     return
   }
   wanted.set(subscriber, { count: 1 })
-  channelOf(name).subscribe(subscriber)
+  if (storage === undefined) channelOf(name).subscribe(subscriber)
+  else channelOf(name).bindStore(storage, subscriber)
 }
 
-function unwant (name, subscriber) {
+function unwant (name, subscriber, storage) {
   const entry = wanted.get(subscriber)
   if (--entry.count > 0) return
   wanted.delete(subscriber)
-  channelOf(name).unsubscribe(subscriber)
+  if (storage === undefined) channelOf(name).unsubscribe(subscriber)
+  else channelOf(name).unbindStore(storage)
 }
 
 function channelOf (name) {

@@ -1,0 +1,65 @@
+'use strict'
+
+// graphql 17: one span for the execution of an operation. The spans of single stages and of every resolver
+// are there for those who name their channels.
+// https://opentelemetry.io/docs/specs/semconv/graphql/graphql-spans/
+
+const { KIND_INTERNAL } = require('../calls')
+const { cut } = require('../../span/attributes')
+const { sanitise, DIALECTS } = require('./statement')
+const { read, text, pushText, lengthOf } = require('./read')
+
+const STATUS_ERROR = 2
+const LABEL_MAX = 128
+
+const OPERATION_TYPES = new Set(['query', 'mutation', 'subscription'])
+
+const always = () => true
+
+const execute = {
+  kind: KIND_INTERNAL,
+  wants: always,
+  // Not with the operation's name: callers make it up.
+  name: (call) => operationType(call) || 'GraphQL Operation',
+  attributes (call) {
+    const list = []
+    pushText(list, 'graphql.operation.type', operationType(call))
+    pushText(list, 'graphql.operation.name', cut(text(call, 'operationName'), LABEL_MAX))
+    const source = text(read(read(read(call, 'document'), 'loc'), 'source'), 'body')
+    pushText(list, 'graphql.document', source === '' ? '' : sanitise(source, DIALECTS.graphql).text)
+    return list
+  },
+  /** What went wrong inside is in the result. */
+  result (span, call) {
+    const errors = read(read(call, 'result'), 'errors')
+    if (lengthOf(errors) === 0) return
+    const [error] = errors
+    span.setAttribute('error.type', text(read(error, 'extensions'), 'code') || text(error, 'name') || 'GraphQLError')
+    span.setStatus({ code: STATUS_ERROR })
+  }
+}
+
+const stage = (name) => ({ kind: KIND_INTERNAL, wants: always, name: () => `graphql ${name}`, attributes: () => [] })
+
+const resolve = {
+  kind: KIND_INTERNAL,
+  wants: always,
+  name: (call) => `resolve ${text(call, 'parentType') || 'field'}.${text(call, 'fieldName')}`,
+  attributes (call) {
+    const list = []
+    pushText(list, 'graphql.field.name', text(call, 'fieldName'))
+    pushText(list, 'graphql.field.path', text(call, 'fieldPath'))
+    pushText(list, 'graphql.field.type', text(call, 'fieldType'))
+    return list
+  }
+}
+
+function operationType (call) {
+  const type = text(call, 'operationType')
+  return OPERATION_TYPES.has(type) ? type : ''
+}
+
+module.exports = {
+  GRAPHQL: { 'graphql:execute': execute },
+  GRAPHQL_ON_REQUEST: { 'graphql:parse': stage('parse'), 'graphql:validate': stage('validate'), 'graphql:subscribe': execute, 'graphql:resolve': resolve }
+}

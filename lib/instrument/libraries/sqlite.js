@@ -1,0 +1,27 @@
+'use strict'
+
+// node:sqlite tells of a query when it is over (Node 26.8 and later), with its values written into the text.
+
+const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('../calls')
+const { guarded } = require('../subscriptions')
+const { SqlRow } = require('./databases')
+const { DIALECTS } = require('./statement')
+const { read } = require('./read')
+
+const row = new SqlRow('sqlite', DIALECTS.sqlite, 'sql', () => '', false)
+
+row.agoMs = (call) => {
+  const nanos = Number(read(call, 'duration'))
+  return nanos > 0 && nanos < 86400e9 ? nanos / 1e6 : 0
+}
+
+function onQuery (call) {
+  if (call === null || typeof call !== 'object' || call[kCall] !== undefined) return
+  const context = activeContext()
+  const tracer = tracerIn(context)
+  if (!tracer?.outbound?.libraries || isSuppressed(context)) return
+  Reflect.set(call, kCall, null)
+  tracer.startCall(row, call, context)?.end()
+}
+
+module.exports = { sqliteSubscribers: [['sqlite.db.query', guarded(onQuery, bug)]] }

@@ -1,0 +1,173 @@
+'use strict'
+
+// A statement as it may be recorded: values become `?`, comments go, the rest keeps its bytes. One pass, by
+// character; neither what is read nor what is written grows with the statement.
+//
+// Beside it the summary that names the span, "SELECT users", from the keywords and tables met on the way.
+// https://opentelemetry.io/docs/specs/semconv/database/database-spans/#sanitization-of-dbquerytext
+
+const { Summary } = require('./summary')
+
+const READ_MAX = 16384
+const WRITTEN_MAX = 4096
+
+/**
+ * How a system writes what is no value. Where a quote could mean either, it is a value.
+ * doubleQuotes: "x" is a string; backslash: \ escapes in strings; brackets: [x] is a name;
+ * dollar: $tag$…$tag$ is a string; hash: # begins a comment
+ */
+const DIALECTS = {
+  mysql: { doubleQuotes: true, backslash: true, brackets: false, dollar: false, hash: true },
+  postgresql: { doubleQuotes: false, backslash: false, brackets: false, dollar: true, hash: false },
+  mssql: { doubleQuotes: false, backslash: false, brackets: true, dollar: false, hash: false },
+  sqlite: { doubleQuotes: true, backslash: false, brackets: true, dollar: false, hash: false },
+  graphql: { doubleQuotes: true, backslash: true, brackets: false, dollar: false, hash: true }
+}
+
+const BACKSLASH = 0x5c
+const QUOTE = 0x27
+const DOUBLE = 0x22
+const BACKTICK = 0x60
+
+/**
+ * @param {string} statement
+ * @param {object} dialect one of DIALECTS
+ * @returns {{ text: string, summary: string, operation: string, collection: string }} operation and collection
+ *   are '' unless the statement has exactly one of each
+ */
+function sanitise (statement, dialect) {
+  const text = statement.length > READ_MAX ? statement.slice(0, READ_MAX) : statement
+  const summary = new Summary()
+  let written = ''
+  let from = 0 // what lies between here and `i` is kept as it is
+  let i = 0
+
+  while (i < text.length && written.length + i - from < WRITTEN_MAX) {
+    const char = text.charCodeAt(i)
+    if (isSpace(char)) {
+      i++
+    } else if (char === QUOTE || (char === DOUBLE && dialect.doubleQuotes)) {
+      value(endOfString(text, i, char, dialect.backslash))
+    } else if (char === DOUBLE || char === BACKTICK || isNameStart(char) || (char === 0x5b && dialect.brackets)) {
+      name()
+    } else if (isDigit(char) || (char === 0x2e && isDigit(text.charCodeAt(i + 1)))) {
+      value(endOfNumber(text, i))
+    } else if (char === 0x24 && dialect.dollar && !isDigit(text.charCodeAt(i + 1))) { // $
+      value(endOfDollar(text, i))
+    } else if (char === 0x3f) { // ? is a value already
+      value(i + 1)
+    } else if (char === 0x24 || char === 0x3a || char === 0x40) { // $1, :name, @name
+      i = endOfName(text, i + 1)
+    } else if (commentEnd(char) !== -1) {
+      written += `${text.slice(from, i)} `
+      from = i = commentEnd(char)
+    } else {
+      summary.sign(char)
+      i++
+    }
+  }
+  written += text.slice(from, i)
+  return summary.finish(written.length > WRITTEN_MAX ? written.slice(0, WRITTEN_MAX) : written.trim().toWellFormed())
+
+  function value (end) {
+    const gap = text.slice(from, i)
+    // A list of values is one, or each length of an IN would be a statement of its own.
+    if (!(summary.inList && written.endsWith('?') && /^\s*,\s*$/.test(gap))) written += `${gap}?`
+    from = i = end
+  }
+
+  function name () {
+    const start = i
+    i = endOfPath(text, i, dialect)
+    // The letters before a quote belong to the string: E'', N'', X'', _utf8''.
+    const next = text.charCodeAt(i)
+    if (next === QUOTE && i - start <= 16) value(endOfString(text, i, QUOTE, dialect.backslash || /^e$/i.test(text.slice(start, i))))
+    else summary.word(text.slice(start, i))
+  }
+
+  function commentEnd (char) {
+    const next = text.charCodeAt(i + 1)
+    if ((char === 0x2d && next === 0x2d) || (char === 0x23 && dialect.hash)) return endOr(text, '\n', i + 1, 0)
+    if (char === 0x2f && next === 0x2a) return endOr(text, '*/', i + 2, 2)
+    return -1
+  }
+}
+
+function endOr (text, mark, at, length) {
+  const end = text.indexOf(mark, at)
+  return end === -1 ? text.length : end + length
+}
+
+/** Behind the closing quote; a doubled one is part of the string. """ is GraphQL's. */
+function endOfString (text, start, quote, backslash) {
+  if (quote === DOUBLE && text.startsWith('"""', start)) return endOr(text, '"""', start + 3, 3)
+  for (let i = start + 1; i < text.length; i++) {
+    const char = text.charCodeAt(i)
+    if (char === BACKSLASH && backslash) {
+      i++
+    } else if (char === quote) {
+      if (text.charCodeAt(i + 1) !== quote) return i + 1
+      i++
+    }
+  }
+  return text.length
+}
+
+function endOfNumber (text, start) {
+  let i = start
+  while (i < text.length) {
+    const char = text.charCodeAt(i)
+    const isSign = (char === 0x2b || char === 0x2d) && (text.charCodeAt(i - 1) | 0x20) === 0x65 && text.charCodeAt(start + 1) !== 0x78
+    if (!isNamePart(char) && char !== 0x2e && !isSign) return i
+    i++
+  }
+  return i
+}
+
+function endOfDollar (text, start) {
+  const tagEnd = endOfTag(text, start + 1)
+  if (text.charCodeAt(tagEnd) !== 0x24) return tagEnd
+  return endOr(text, text.slice(start, tagEnd + 1), tagEnd + 1, tagEnd + 1 - start)
+}
+
+function endOfTag (text, i) {
+  while (i < text.length && isNamePart(text.charCodeAt(i)) && text.charCodeAt(i) !== 0x24) i++
+  return i
+}
+
+/** Of a name with its qualifiers: shop.users, `shop`.`users`, [dbo].[users]. */
+function endOfPath (text, i, dialect) {
+  for (;;) {
+    const char = text.charCodeAt(i)
+    if (char === BACKTICK || (char === DOUBLE && !dialect.doubleQuotes)) i = endOfString(text, i, char, false)
+    else if (char === 0x5b && dialect.brackets) i = endOr(text, ']', i + 1, 1)
+    else i = endOfName(text, i)
+    const after = text.charCodeAt(i + 1)
+    const goesOn = text.charCodeAt(i) === 0x2e && (isNameStart(after) || after === BACKTICK || (after === DOUBLE && !dialect.doubleQuotes) || (after === 0x5b && dialect.brackets))
+    if (!goesOn) return i
+    i++
+  }
+}
+
+function endOfName (text, i) {
+  while (i < text.length && isNamePart(text.charCodeAt(i))) i++
+  return i
+}
+
+function isNameStart (char) {
+  return (char >= 0x61 && char <= 0x7a) || (char >= 0x41 && char <= 0x5a) || char === 0x5f || char >= 0x80
+}
+
+function isNamePart (char) {
+  return isNameStart(char) || isDigit(char) || char === 0x24
+}
+
+function isDigit (char) {
+  return char >= 0x30 && char <= 0x39
+}
+
+function isSpace (char) {
+  return char === 0x20 || (char >= 0x09 && char <= 0x0d)
+}
+
+module.exports = { sanitise, DIALECTS }
