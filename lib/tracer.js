@@ -166,7 +166,7 @@ class Tracer {
   startCall (row, call, context) {
     const parent = parentIn(context)
     if (parent === undefined) return null
-    if (this.pipeline === null || !this.isPlain || this.company !== null) return this.startSpan(name, { kind, attributes: toObject(describe(subject)) }, context)
+    if (!this.decidesByFlags || parent.remote === true) return this.startSpan(row.name(call), spanOptions(row, call), context)
     this.stats.started++
     if ((parent.flags & SAMPLED) === 0) return this.startUnsampled(parent)
     const start = row.agoMs === undefined ? clock.now() : clock.now() - row.agoMs(call)
@@ -175,6 +175,11 @@ class Tracer {
     span.describe(row.attributes(call))
     this.pipeline.started(span, context)
     return span
+  }
+
+  /** Whether a child is recorded if its parent is, which is so unless a Sampler, `keep` or a provider has a say. */
+  get decidesByFlags () {
+    return this.pipeline !== null && !this.sampler.isCustom && this.keep === null && this.way.provided === null
   }
 
   /** See RequestContext.withSpan. */
@@ -258,6 +263,13 @@ class Tracer {
       maxBytes: settings.buffer.maxBytes
     })
   }
+}
+
+/** A row in the API's terms. */
+function spanOptions (row, call) {
+  const options = { kind: row.kind, attributes: toObject(row.attributes(call)) }
+  if (row.agoMs !== undefined) options.startTime = clock.now() - row.agoMs(call)
+  return options
 }
 
 function failSpan (span, error) {

@@ -14,13 +14,11 @@ const { rowsFor, librarySubscribers } = require('./libraries')
 class Outbound {
   #rows
 
-  constructor ({ outbound, propagators, disabled, knownMethods: override }, report) {
+  constructor ({ outbound, disabled, knownMethods: override }, report) {
     this.http = outbound.http
     this.undici = outbound.undici
     this.libraries = outbound.libraries && !disabled
     this.propagateTo = outbound.propagateTo
-    this.tracecontext = propagators.includes('tracecontext')
-    this.baggage = propagators.includes('baggage')
     this.knownMethods = knownMethods(override)
     this.#rows = disabled ? new Map() : rowsFor(outbound, report)
   }

@@ -22,9 +22,23 @@ function propagate (tracer, context, span, call, read, write) {
     tracer.injectForeign(context.setValue(SPAN_KEY, span), call, { set (to, name, value) { if (read(to, name) === undefined) write(to, name, value) } })
     return
   }
-  const { tracecontext, baggage } = tracer.outbound
-  if (tracecontext) writeTrace(context, span, call, read, write)
-  if (baggage) writeBaggage(context, call, read, write)
+  if (tracer.propagator !== null) {
+    propagateForeign(tracer, context, span, call, read, write)
+    return
+  }
+  writeTrace(context, span, call, read, write)
+  writeBaggage(context, call, read, write)
+}
+
+/** By a propagator that is not ours: OTEL_PROPAGATORS, or the API's slot. */
+function propagateForeign (tracer, context, span, call, read, write) {
+  const caller = context.getValue(REQUEST_KEY)?.caller
+  tracer.injectForeign(context.setValue(SPAN_KEY, span), call, {
+    set (carrier, name, value) {
+      const there = read(carrier, name.toLowerCase())
+      if (there === undefined || there === caller) write(carrier, name.toLowerCase(), String(value))
+    }
+  })
 }
 
 function writeTrace (context, span, call, read, write) {
