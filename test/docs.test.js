@@ -172,11 +172,10 @@ function variablesRead () {
   return new Set([...asked].filter((name) => name.startsWith('OTEL_') && !name.endsWith('_')))
 }
 
-/** Those of libraries are docs/outbound.md's. */
 function attributesInSource (...rooms) {
   const found = new Set()
   for (const room of rooms) {
-    for (const file of readdirSync(join(ROOT, 'lib', room), { recursive: true }).filter((file) => file.endsWith('.js') && !file.startsWith('libraries'))) {
+    for (const file of readdirSync(join(ROOT, 'lib', room), { recursive: true }).filter((file) => file.endsWith('.js'))) {
       const code = read(join('lib', room, file)).replace(/^\s*(?:\/\/|\*).*$|\s\/\/ .*$/gm, '')
       for (const [, name] of code.matchAll(/'((?:http|url|network|client|server|user_agent|error|exception|db|messaging|graphql|fastify|light_trace)\.[a-z_.]*[a-z_])'/g)) {
         if (!CHANNELS.test(name)) found.add(name)
