@@ -119,6 +119,7 @@ test('the buffer never holds more than its bound, and the oldest spans go first'
   t.equal(ids.at(-1) - ids.at(-1000), 999, 'the newest are all there')
 })
 
+// L08
 test('after close a span is dropped as after_shutdown', async (t) => {
   const sink = await startSink(t)
   const { exporter, stats, write, identity } = startExporter(t, { url: sink.url })

@@ -56,7 +56,7 @@ test('one span cannot be cut, and garbage is not', async (t) => {
   t.equal(halvesOf(cut, cut.length, 4), null)
 })
 
-// T12
+// T12, M03
 test('a request that is too large is sent in smaller ones, a chunk in two, a single span not at all', async (t) => {
   const sink = await startSink(t)
   const bytesMax = 150_000

@@ -6,6 +6,8 @@ const { test } = require('tap')
 const { mock } = require('node:test')
 const { startFakeCollector } = require('../support/fake-collector')
 const { startExporter } = require('../support/chunk-writer')
+const { startSink } = require('../support/otlp-sink')
+const { runInChild } = require('../support/child')
 
 // K03
 test('fake timers neither stop the export nor see it', async (t) => {
@@ -41,6 +43,56 @@ test('a wall clock that is stepped while spans wait changes nothing', async (t) 
     Date.now = now
     t.equal(stats.delivered, 3, `${step}`)
     t.equal(collector.requests.length, 3)
+  }
+})
+
+// K01, K02: a step, and a drift that has added up, are the same to the anchor
+test('a wall clock that is stepped bends no duration, and later spans are on its new time', async (t) => {
+  const sink = await startSink(t)
+  for (const step of [3_600_000, -3_600_000]) {
+    sink.spans.length = 0
+    const { code, said, stderr } = await runInChild(t, async (child, url, step) => {
+      const { now } = Date
+      let offset = 0
+      Date.now = () => now() + offset // before light-trace is loaded and takes it
+      const app = child.Fastify()
+      await app.register(child.lightTrace, { exporter: { url } })
+      app.get('/', async () => {
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        offset = step
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      })
+      app.get('/later', async () => {})
+      await app.inject('/')
+      await new Promise((resolve) => setTimeout(resolve, 1200)) // clocks are compared once a second
+      await app.inject('/later')
+      child.say(Date.now())
+      await app.close()
+    }, { args: [sink.url, step] }).exit
+    t.equal(code, 0, stderr)
+    const [during, later] = sink.spans
+    const durationMs = Number(during.end - during.start) / 1e6
+    t.ok(durationMs >= 35 && durationMs < 30_000, `${durationMs} ms`)
+    t.ok(Math.abs(Number(later.end / 1_000_000n) - said[0]) < 1000, 'the later one is on the new time')
+  }
+})
+
+// K04
+test('a wall clock that says nonsense throws nothing and makes valid times', async (t) => {
+  const sink = await startSink(t)
+  for (const nonsense of ['NaN', '0', '-1', '1e18', 'Infinity']) {
+    sink.spans.length = 0
+    const { code, stderr } = await runInChild(t, async (child, url, nonsense) => {
+      Date.now = () => Number(nonsense)
+      const app = child.Fastify()
+      await app.register(child.lightTrace, { exporter: { url } })
+      await app.inject('/')
+      await app.close()
+    }, { args: [sink.url, nonsense] }).exit
+    t.equal(code, 0, stderr)
+    t.equal(sink.spans.length, 1, nonsense)
+    t.ok(sink.spans[0].end >= sink.spans[0].start)
+    t.ok(sink.spans[0].end - sink.spans[0].start < 60_000_000_000n)
   }
 })
 

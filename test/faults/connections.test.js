@@ -144,6 +144,7 @@ test('a collector that accepts and never answers is given up after the whole tim
   t.equal(collector.duplicates.length, 3, 'it had read them: a duplicate that is listed as retried')
 })
 
+// L01
 test('a close waits for a collector that hangs until its deadline, and no longer', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]

@@ -160,6 +160,7 @@ test('a handler that ends the request\'s span itself has one span', async (t) =>
   t.match(app.lightTrace.stats().spans, { started: 1, ended: 1, handedOver: 1 })
 })
 
+// K05
 test('times that a user gives are taken as the API has them, nonsense is not', async (t) => {
   const wall = 1700000000000
   const { app, collector } = await tracedApp(t, {
