@@ -11,6 +11,9 @@ const { Parking } = require('./parking')
 const { Tell } = require('./tell')
 const { setTimeout, clearTimeout, setImmediate } = require('./timers')
 
+// Above, setTimeout fires at once.
+const TIMER_MAX_MS = 2 ** 31 - 1
+
 class Exporter {
   #buffer
   #delivery
@@ -79,12 +82,12 @@ class Exporter {
 
   // Sends what is here now. Resolves when all of that is delivered, rejected or dropped, when nobody is there
   // to take it, or after `timeoutMs`; never rejects.
-  flush ({ timeoutMs = this.#settings.closeTimeoutMs } = {}) {
+  flush (options) {
     if (this.#closing !== null) return this.#closing
     if (this.queued + this.inFlight === 0) return Promise.resolve()
     return new Promise((resolve) => {
       const waiter = { target: this.#delivery.settled + this.queued + this.inFlight, resolve, timer: null }
-      waiter.timer = setTimeout(() => this.#endWaiter(waiter), timeoutMs)
+      waiter.timer = setTimeout(() => this.#endWaiter(waiter), durationOr(this.#settings.closeTimeoutMs, options?.timeoutMs))
       this.#waiters.push(waiter)
       this.#http.hold(true)
       this.#suppress(() => this.#sendNow())
@@ -219,6 +222,10 @@ class Exporter {
     this.#http.hold(true)
     this.#delivery.startClosing()
   }
+}
+
+function durationOr (fallback, ms) {
+  return ms >= 0 ? Math.min(ms, TIMER_MAX_MS) : fallback
 }
 
 module.exports = { Exporter }

@@ -1,19 +1,17 @@
 'use strict'
 
 // One gzip member out of several buffers, made on libuv's threads; the main thread neither compresses nor
-// concatenates. The buffers must not change until `done` is called.
-
-const zlib = require('node:zlib')
+// concatenates. The buffers must not change until `done` is called. node:zlib is loaded by who needs it.
 
 module.exports = { gzip, gunzip }
 
 // done(error, bytes): once, never in this turn. `bytes` has an exact allocation of its own.
 function gzip (parts, level, done) {
-  collect(() => zlib.createGzip({ level }), parts, Infinity, done)
+  collect(() => require('node:zlib').createGzip({ level }), parts, Infinity, done)
 }
 
 function gunzip (bytes, bytesMax, done) {
-  collect(() => zlib.createGunzip(), [bytes], bytesMax, done)
+  collect(() => require('node:zlib').createGunzip(), [bytes], bytesMax, done)
 }
 
 function collect (create, parts, bytesMax, done) {

@@ -158,3 +158,13 @@ test('our own requests are made with tracing suppressed and are marked', async (
     t.equal(own, true)
   }
 })
+
+test('a flush takes any options and never rejects', async (t) => {
+  const sink = await startSink(t)
+  const { exporter, stats, write } = startExporter(t, { url: sink.url })
+  for (const options of [undefined, null, {}, { timeoutMs: Infinity }, { timeoutMs: NaN }, { timeoutMs: -1 }, { timeoutMs: '5' }, { timeoutMs: 2 ** 40 }, 7]) {
+    write(1)
+    await exporter.flush(options)
+  }
+  t.equal(stats.delivered, 9)
+})
