@@ -87,6 +87,13 @@ test('the README shows what the demo prints', async (t) => {
   t.equal(steady(shown), steady(stdout.slice(0, stdout.indexOf('Set OTEL_'))).trim())
 })
 
+test('the README\'s figures are those of the last published run', async (t) => {
+  const { readResults } = require('../bench/report/results-file')
+  const { readmeTable } = require('../bench/report/tables')
+  const overhead = readResults('overhead')
+  t.equal(between(readme, 'bench'), overhead === null ? 'No results are published yet.' : readmeTable(overhead).trim())
+})
+
 test('the table of options has every option with its default', async (t) => {
   const rows = tableRows(readme, 'Options')
   t.same(rows.map(([name]) => unquoted(name)).sort(), optionNames().sort())
