@@ -209,11 +209,13 @@ class Tracer {
   /** Writes what an outgoing call carries into `headers`. See RequestContext.inject. */
   inject (requestContext, headers) {
     const context = requestContext.here()
-    if (this.propagator !== null) return this.injectForeign(context, headers)
     const parent = parentIn(context)
-    if (parent !== undefined) {
-      // A request without a span of its own hands on what came; else each call has an id of its own.
-      const outgoing = requestContext.suppressed ? parent : childContext(parent)
+    // A request without a span of its own hands on what came; else each call has an id of its own.
+    const outgoing = parent === undefined || requestContext.suppressed ? parent : childContext(parent)
+    if (this.propagator !== null) {
+      return this.injectForeign(outgoing === parent ? context : context.setValue(SPAN_KEY, outgoing), headers)
+    }
+    if (outgoing !== undefined) {
       headersSetter.set(headers, 'traceparent', outgoing.traceparent)
       if (outgoing.tracestate !== '') headersSetter.set(headers, 'tracestate', outgoing.tracestate)
     }

@@ -83,7 +83,8 @@ function fastifyHooks (app, tracer) {
       return beginSuppressed(raw, request, response, base)
     }
     const { headers } = raw
-    const parentKind = readIncoming(raw, headers, request)
+    const trusted = isTrusted(headers, request)
+    const parentKind = readIncoming(raw, headers, trusted)
 
     if (isProxied === undefined) isProxied = 'ips' in request
     const peer = isProxied ? forwardedPeerFacts(request, limits.attributeValueLength) : peerFacts(raw, limits.attributeValueLength)
@@ -92,7 +93,7 @@ function fastifyHooks (app, tracer) {
       : company.startServer(incoming, parentKind, start, route, peer, requestTarget(raw), base)
     const context = new RequestContext(tracer, base === null ? span : span.span ?? span, base, false)
     context.caller = headers.traceparent
-    if (headers.baggage !== undefined && parentKind !== PARENT_NONE && readsBaggage) context.baggage = headers.baggage
+    if (trusted && readsBaggage && typeof headers.baggage === 'string') context.baggage = headers.baggage
     if (span.isRecording()) {
       span.reply = reply
       response[kSpan] = span
@@ -114,8 +115,9 @@ function fastifyHooks (app, tracer) {
   function beginSuppressed (raw, request, response, base) {
     response[kSpan] = NO_SPAN
     const { headers } = raw
+    const trusted = isTrusted(headers, request)
     let span = NO_SPAN
-    if ((headers.traceparent !== undefined || tracer.propagator !== null) && readIncoming(raw, headers, request) === PARENT_REMOTE) {
+    if ((headers.traceparent !== undefined || tracer.propagator !== null) && readIncoming(raw, headers, trusted) === PARENT_REMOTE) {
       span = new UnsampledSpan()
       span.t0 = incoming.t0
       span.t1 = incoming.t1
@@ -128,16 +130,21 @@ function fastifyHooks (app, tracer) {
     }
     const context = new RequestContext(tracer, span, base, true)
     context.caller = headers.traceparent
-    if (headers.baggage !== undefined && readsBaggage) context.baggage = headers.baggage
+    if (trusted && readsBaggage && typeof headers.baggage === 'string') context.baggage = headers.baggage
     callbacks.fillStore(context, request)
     return context
   }
 
+  /** Whether trace and baggage of this caller may go on; the user's function is asked once, and only where something came. HOT */
+  function isTrusted (headers, request) {
+    return trustIncoming === true || ((headers.traceparent !== undefined || headers.baggage !== undefined || tracer.propagator !== null) &&
+      callbacks.trusts(request))
+  }
+
   /** Fills `incoming` with the caller's ids, or new ones; answers who the parent is. HOT */
-  function readIncoming (raw, headers, request) {
-    if (tracer.propagator !== null) return readForeign(raw, headers, request)
-    if (headers.traceparent !== undefined && (trustIncoming === true || callbacks.trusts(request)) &&
-      parseTraceparent(headers.traceparent, incoming)) {
+  function readIncoming (raw, headers, trusted) {
+    if (tracer.propagator !== null) return readForeign(raw, headers, trusted)
+    if (trusted && headers.traceparent !== undefined && parseTraceparent(headers.traceparent, incoming)) {
       incoming.tracestate = headers.tracestate === undefined ? '' : cleanTracestate(headers.tracestate)
       return PARENT_REMOTE
     }
@@ -150,8 +157,8 @@ function fastifyHooks (app, tracer) {
   }
 
   /** The same by a propagator that is not ours. */
-  function readForeign (raw, headers, request) {
-    const caller = trustIncoming === true || callbacks.trusts(request) ? tracer.company.callerIn(headers) : undefined
+  function readForeign (raw, headers, trusted) {
+    const caller = trusted ? tracer.company.callerIn(headers) : undefined
     if (caller !== undefined) return adopt(caller, PARENT_REMOTE)
     incoming.tracestate = ''
     if (raw._lightMyRequest !== undefined && adoptActive()) return PARENT_LOCAL
@@ -202,7 +209,7 @@ function fastifyHooks (app, tracer) {
     const { headers, method, url } = raw
     const request = { raw, headers, method, url }
     if (ignore !== null && callbacks.ignores(ignore, request)) return
-    const parentKind = readIncoming(raw, headers, request)
+    const parentKind = readIncoming(raw, headers, isTrusted(headers, request))
     const began = Number.isNaN(start) ? clock.now() : start
     const route = routes.unrouted(method)
     const peer = peerFacts(raw, limits.attributeValueLength)
