@@ -5,13 +5,14 @@
 const { childContext, SAMPLED, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-context')
 const { newSpanId } = require('./context/ids')
 const { parentIn } = require('./context/parent')
+const { processWide } = require('./context/process-wide')
 const { NOTHING } = require('./context/suppressed')
 const { SPAN_KEY, SUPPRESS_KEY, BAGGAGE_KEY } = require('./context/keys')
 const { ownContextManager } = require('./context/request-context')
 const { serializeBaggage } = require('./context/baggage')
 const store = require('./context/store')
 const clock = require('./span/clock')
-const { ServerSpan } = require('./span/server-span')
+const { ServerSpan, SPAN_KIND_SERVER } = require('./span/server-span')
 const { NO_SPAN, unsampledIn, carryOn } = require('./span/unsampled-span')
 const { ChildSpan } = require('./span/child-span')
 const { Starting } = require('./span/starting')
@@ -151,6 +152,8 @@ class Tracer {
     }
     if (context.getValue(SUPPRESS_KEY) === true) return NO_SPAN
     if (this.settings.disabled) return carryOn(parentIn(context))
+    // instrumentation-http, most likely, which has come before Fastify: requests must ask from now on.
+    if (options?.kind === SPAN_KIND_SERVER) for (const app of processWide.apps) app.keepCompany()
     if (this.way.provided !== null) return this.company.startSpan(String(name), options, context, scope)
     return this.starting.child(String(name), options, context, scope)
   }
@@ -166,6 +169,7 @@ class Tracer {
   startCall (row, call, context) {
     const parent = parentIn(context)
     if (parent === undefined) return null
+    if (this.company !== null && this.company.hasClientSpan(context)) return null
     if (!this.decidesByFlags || parent.remote === true) return this.startSpan(row.name(call), spanOptions(row, call), context)
     this.stats.started++
     if ((parent.flags & SAMPLED) === 0) return this.startUnsampled(parent)

@@ -3,7 +3,7 @@
 // One cell of the matrix: a copy of the repository whose node_modules are hard links, with one package replaced, and
 // the suite run in it under a Node of its own.
 
-module.exports = { runCell }
+module.exports = { runCell, install, nodeBinary }
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -78,6 +78,11 @@ function replace (target, dependency, installed) {
     const nested = path.join(target, 'node_modules', name)
     if (name !== dependency && !fs.existsSync(nested)) linkTree(path.join(installed, name), nested)
   }
+}
+
+/** Of a major version that was installed by `install`. */
+function nodeBinary (node) {
+  return path.join(MATRIX, 'packages', `node${node}`, 'node_modules', 'node', 'bin', 'node')
 }
 
 function packagesIn (directory) {

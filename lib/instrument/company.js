@@ -5,7 +5,7 @@
 // had the request. A process that has nothing but light-trace never comes here.
 
 const { NOTHING } = require('../context/suppressed')
-const { SUPPRESS_KEY, RPC_KEY } = require('../context/keys')
+const { SPAN_KEY, SUPPRESS_KEY, RPC_KEY } = require('../context/keys')
 const { SAMPLED } = require('../context/trace-context')
 const { parentIn, readSpanContext } = require('../context/parent')
 const { parentContext } = require('../span/starting')
@@ -14,6 +14,9 @@ const { ProvidedServerSpan, ProvidedUnsampledSpan, BorrowedServerSpan } = requir
 const { toObject } = require('../span/attributes')
 const { foreignManager } = require('./otel-api')
 const { headersGetter } = require('./otel-api/propagation')
+
+const SPAN_KIND_CLIENT = 2
+const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http'
 
 class Company {
   #tracer
@@ -55,6 +58,12 @@ class Company {
     // Theirs, not recording: their sampler has decided once, and decides the same under that parent.
     const context = rpc === undefined ? parentContext(base, incoming, parentKind) : base
     return this.#startProvided(start, route, peer, url, context)
+  }
+
+  /** Whether instrumentation-http has a span for the outgoing call that runs in `context`. */
+  hasClientSpan (context) {
+    const span = context.getValue(SPAN_KEY)
+    return span?.kind === SPAN_KIND_CLIENT && span.instrumentationScope?.name === HTTP_INSTRUMENTATION
   }
 
   /** A span that is not a request's, in SDK mode. From its start on it is the provider's, and counted so. */

@@ -27,12 +27,19 @@ class ProvidedSpans {
     this.#report = report
   }
 
-  /** @returns {{ span: Span, trace: TraceContext | undefined }} trace undefined where no span came, or an invalid one */
+  /**
+   * @returns {{ span: Span, trace: TraceContext | undefined }} trace undefined where no span came, or one with
+   *   ids that are none, as of a provider that does nothing: then what the caller sent goes on as it came
+   */
   start (name, options, context, scope) {
     try {
       const span = this.#tracer(scope).startSpan(name, options, context)
-      if (typeof span?.spanContext === 'function' && typeof span.end === 'function') return { span, trace: readSpanContext(span) }
-      this.#tell('made no span')
+      if (typeof span?.spanContext !== 'function' || typeof span.end !== 'function') {
+        this.#tell('made no span')
+      } else {
+        const trace = readSpanContext(span)
+        if (trace !== undefined) return { span, trace }
+      }
     } catch (error) {
       this.#tell(`failed: ${error?.message}`)
     }

@@ -52,19 +52,25 @@ function fill (report) {
     if (isOurs(slot)) continue
     const holder = nameOf(slots()?.[slot])
     if (holder !== '') report.info(`the ${slot} slot of @opentelemetry/api is taken by ${holder}`)
-    else if (api.exports === undefined) fillSlot(slot, facade[slot], api.version)
-    // Through the API itself where it is loaded: tracers that were fetched before find us too.
-    else api.exports[slot]?.[SETTERS[slot]]?.(facade[slot])
+    else put(slot, api)
   }
+}
+
+// Through the API where it is loaded. Tracers that were fetched from it before wait in a proxy of the copy
+// they came from, which a copy shows as long as the slot is free.
+function put (slot, { version, copies }) {
+  if (slot === 'trace') for (const { trace } of copies) trace.getTracerProvider().setDelegate?.(facade.trace)
+  if (copies.length === 0) fillSlot(slot, facade[slot], version)
+  else copies[0][slot]?.[SETTERS[slot]]?.(facade[slot])
 }
 
 /** Gives back what still is ours; what somebody else has put there since is not touched. */
 function release () {
-  const api = findApi(undefined)
+  const { copies } = findApi(undefined)
   for (const slot of Object.keys(SETTERS)) {
     if (!isOurs(slot)) continue
     // The API makes a new proxy when it is told: tracers fetched from now on wait for the next provider.
-    if (slot === 'trace' && api.exports !== undefined) api.exports.trace.disable()
+    if (slot === 'trace') for (const { trace } of copies) trace.disable()
     emptySlot(slot)
   }
   if (processWide.hasSealed) clearSlots()

@@ -7,21 +7,28 @@ const { createRequire } = require('node:module')
 const { dirname, join } = require('node:path')
 
 const NAME = '@opentelemetry/api'
+const MAIN_FILE = /[\\/]@opentelemetry[\\/]api[\\/](?:build[\\/]src|dist)[\\/]index\.c?js$/
 
 module.exports = { findApi }
 
 /**
- * @returns {{ version: string, exports: object | undefined, other: string | undefined }} version '' where
- *   there is no API; exports where it is loaded already; other: the version of another copy
+ * @returns {{ version: string, copies: object[], other: string | undefined }} version '' where there is no
+ *   API; copies: the exports of all that are loaded, the application's first; other: another version
  */
 function findApi (sealedVersion) {
   const ours = pathFrom(require)
   const apps = pathFromApp()
   const path = apps ?? ours
-  if (path === undefined) return { version: '', exports: undefined, other: undefined }
+  if (path === undefined) return { version: '', copies: [], other: undefined }
   const version = versionOf(path)
   const others = [sealedVersion, ours === undefined || ours === path ? undefined : versionOf(ours)]
-  return { version, exports: require.cache[path]?.exports, other: others.find((other) => other !== undefined && other !== version) }
+  return { version, copies: loadedCopies(path), other: others.find((other) => other !== undefined && other !== version) }
+}
+
+// Every copy has tracers of its own waiting for a provider; several of one version are usual in a monorepo.
+function loadedCopies (first) {
+  const paths = Object.keys(require.cache).filter((path) => path !== first && MAIN_FILE.test(path))
+  return [first, ...paths].map((path) => require.cache[path]?.exports).filter((copy) => typeof copy?.trace?.setGlobalTracerProvider === 'function')
 }
 
 // From where the application starts, else from where it is run: what its own code gets.

@@ -1,0 +1,21 @@
+'use strict'
+
+// node --import light-trace/register app.js
+//
+// Traces every Fastify application of the process, configured by the environment alone, without a line in its
+// code. An application that registers light-trace itself is traced as it says there.
+
+const { subscribe } = require('node:diagnostics_channel')
+const lightTrace = require('./index.js')
+
+const OLDEST_MAJOR = 5
+
+// Published at the end of Fastify's factory, before anybody else can register anything: our hooks come first.
+subscribe('fastify.initialization', ({ fastify }) => {
+  try {
+    if (Number.parseInt(fastify.version, 10) >= OLDEST_MAJOR) fastify.register(lightTrace, { [Symbol.for('light-trace.automatic')]: true })
+  } catch (error) {
+    // What a subscriber throws would end the process.
+    process.emitWarning(`an application is not traced: ${error?.message}`, { type: 'LightTraceWarning', code: 'LT_WARN_REGISTER' })
+  }
+})

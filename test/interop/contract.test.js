@@ -1,0 +1,30 @@
+'use strict'
+
+// The contract with what this repository has installed. `npm run test:interop` runs it with other pairs.
+
+const { AsyncLocalStorage } = require('node:async_hooks')
+const tap = require('tap')
+const api = require('@opentelemetry/api')
+const sdk = require('@opentelemetry/sdk-trace-base')
+const { contract } = require('./contract')
+
+// What @opentelemetry/context-async-hooks does, as far as it is asked here.
+class ContextManager {
+  #storage = new AsyncLocalStorage()
+  active () { return this.#storage.getStore() ?? api.ROOT_CONTEXT }
+  with (context, fn, self, ...args) { return this.#storage.run(context, () => fn.apply(self, args)) }
+  bind (context, target) { return target }
+  enable () { return this }
+  disable () { return this }
+}
+
+contract((name, fn) => tap.test(name, (t) => fn({ after: (end) => t.teardown(end) })), {
+  api,
+  Fastify: require('fastify'),
+  lightTrace: require('../..'),
+  ContextManager,
+  InMemorySpanExporter: sdk.InMemorySpanExporter,
+  provider: (spanProcessors, options) => new sdk.BasicTracerProvider({ spanProcessors, ...options }),
+  batch: (exporter) => new sdk.BatchSpanProcessor(exporter),
+  simple: (exporter) => new sdk.SimpleSpanProcessor(exporter)
+})
