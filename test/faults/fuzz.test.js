@@ -13,21 +13,12 @@ for (const name of Object.keys(targets)) {
     t.doesNotThrow(() => fuzz(name, ROUNDS, SEED))
   })
 
-  test(`${name}: sixteen times the length takes no hundred times the time`, async (t) => {
+  // No clock: a busy machine would fail it. What takes quadratic time for this length is not done when the
+  // runner gives up.
+  test(`${name}: inputs of half a megabyte are done with`, async (t) => {
     const random = randomFrom(SEED)
-    const time = (input) => {
-      const before = performance.now()
-      targets[name].run(input, random)
-      return performance.now() - before
-    }
-    const short = longInputs(name, 16 * 1024)
-    const long = longInputs(name, 256 * 1024)
-    for (let i = 0; i < short.length; i++) {
-      // The quickest of three: a pause of the machine is not the parser's.
-      const base = Math.min(time(short[i]), time(short[i]), time(short[i]))
-      const ratioHolds = [1, 2, 3].some(() => time(long[i]) < 100 * Math.max(base, 0.2))
-      if (!ratioHolds) t.fail(`slow for ${JSON.stringify(short[i].toString('latin1').slice(0, 40))}…`)
-    }
-    t.pass(`${short.length} inputs`)
+    const inputs = longInputs(name, 2 ** 19)
+    for (const input of inputs) targets[name].run(input, random)
+    t.pass(`${inputs.length} inputs`)
   })
 }
