@@ -13,6 +13,7 @@ const { Tracer } = require('./lib/tracer')
 const openApi = require('./lib/instrument/otel-api')
 const { fastifyHooks, traceGetter } = require('./lib/instrument/fastify')
 const { openOutbound } = require('./lib/instrument/outbound')
+const { traceClient } = require('./lib/instrument/trace-client')
 const { watchUnrouted } = require('./lib/instrument/unrouted')
 
 const scope = new Scope(name, version)
@@ -139,9 +140,11 @@ function current () {
 
 const lightTrace = fp(plugin, { fastify: '>=5.0.0', name: 'light-trace' })
 lightTrace.current = current
+lightTrace.traceClient = traceClient
 
 module.exports = lightTrace
 // Said once more where Node looks for the names that an ES module may import.
 module.exports.default = lightTrace
 module.exports.lightTrace = lightTrace
 module.exports.current = current
+module.exports.traceClient = traceClient

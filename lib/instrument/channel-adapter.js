@@ -73,19 +73,18 @@ function finish (call) {
   const { span, row } = running
   if (row.ended !== undefined) row.ended(span, call)
   if (span.isRecording()) {
-    if ('error' in call) fail(span, row, call)
+    if ('error' in call) fail(span, row, call.error)
     else if (row.result !== undefined) row.result(span, call)
   }
   span.end()
 }
 
 /** Without the error's message: a database's repeats the values that were removed from the statement. */
-function fail (span, row, call) {
-  const { error } = call
+function fail (span, row, error) {
   const code = row.errorCode === undefined ? '' : row.errorCode(error)
   if (code !== '') span.setAttribute('db.response.status_code', code)
   span.setAttribute('error.type', code === '' ? errorType(error) : code)
   span.setStatus({ code: STATUS_ERROR })
 }
 
-module.exports = { adapterOf }
+module.exports = { adapterOf, fail }

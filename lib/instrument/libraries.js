@@ -8,13 +8,14 @@
 
 const { adapterOf } = require('./channel-adapter')
 const { DATABASES } = require('./libraries/databases')
+const { POSTGRESQL } = require('./libraries/postgresql')
 const { GRAPHQL, GRAPHQL_ON_REQUEST } = require('./libraries/graphql')
 const { KAFKA, kafkaSubscribers } = require('./libraries/kafka')
 const { sqliteSubscribers } = require('./libraries/sqlite')
 const { poolSubscribers } = require('./libraries/mysql-pool')
 const { userRow } = require('./libraries/user-row')
 
-const LIBRARIES = new Map(Object.entries({ ...DATABASES, ...GRAPHQL, ...KAFKA }))
+const LIBRARIES = new Map(Object.entries({ ...DATABASES, ...POSTGRESQL, ...GRAPHQL, ...KAFKA }))
 // Known, but listened to only when `outbound.channels` names them: one span per field or document is too many.
 const ON_REQUEST = new Map(Object.entries({ ...GRAPHQL_ON_REQUEST, 'mongoose:cursor:next': DATABASES['mongoose:query'] }))
 

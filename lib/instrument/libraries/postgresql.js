@@ -1,0 +1,53 @@
+'use strict'
+
+// PostgreSQL by pg: the rows of traceClient, and of the channel that pg is about to publish
+// (https://github.com/brianc/node-postgres/pull/3650).
+
+const { now } = require('../../span/clock')
+const { SqlRow } = require('./databases')
+const { DIALECTS } = require('./statement')
+const { read, text } = require('./read')
+
+/** SQLSTATE. Only the server's errors have a severity; a socket's code may look like one (EPIPE). */
+function sqlState (error) {
+  const code = text(error, 'code')
+  return text(error, 'severity') !== '' && /^[0-9A-Z]{5}$/.test(code) ? code : ''
+}
+
+const queryRow = new SqlRow('postgresql', DIALECTS.postgresql, 'text', sqlState, false)
+const preparedRow = new SqlRow('postgresql', DIALECTS.postgresql, 'text', sqlState, true)
+
+let hasSpoken = false
+
+/** The channel's payload is in two objects; the row above reads one. */
+const channelRow = {
+  kind: queryRow.kind,
+  errorCode: sqlState,
+  wants () {
+    hasSpoken = true
+    return true
+  },
+  name: (call) => queryRow.name(flat(call)),
+  attributes: (call) => queryRow.attributes(flat(call))
+}
+
+function flat (call) {
+  const query = read(call, 'query')
+  const client = read(call, 'client')
+  return {
+    text: typeof query === 'string' ? query : text(query, 'text'),
+    database: text(client, 'database'),
+    serverAddress: text(client, 'host'),
+    serverPort: read(client, 'port')
+  }
+}
+
+/** Whether this pg publishes its queries itself. */
+function channelSpoke () {
+  return hasSpoken
+}
+
+// What is told of when it has begun, see trace-client.js.
+queryRow.agoMs = preparedRow.agoMs = (call) => Math.max(0, now() - call.startedAt)
+
+module.exports = { POSTGRESQL: { 'pg:query': channelRow }, queryRow, preparedRow, channelSpoke }
