@@ -24,6 +24,16 @@ for (const name of examples) {
   })
 }
 
+test('--import light-trace/register traces an app that does not know of it, as the README says', async (t) => {
+  const program = `
+    const app = require('fastify')()
+    app.get('/hello', async () => 'hello')
+    app.inject('/hello').then(() => app.close())`
+  const { code, stdout, stderr } = await runProgram(['--import', 'light-trace/register', '-e', program], { OTEL_TRACES_EXPORTER: 'console' })
+  t.equal(code, 0, stderr)
+  t.equal(steady(stdout), 'SERVER GET /hello … ms trace_id=…\n')
+})
+
 test('the demo shows its spans and ends by itself', async (t) => {
   const { code, stdout, stderr } = await runProgram([join(FOLDER, 'demo')])
   t.equal(code, 0, stderr)
