@@ -98,7 +98,7 @@ function fastifyHooks (app, tracer) {
       span.reply = reply
       response[kSpan] = span
       response.on('close', onClose)
-      if (watchPipelined !== null) watchPipelined(raw.socket, response, onClose)
+      if (watchPipelined !== null && raw.httpVersionMajor === 1) watchPipelined(raw.socket, response, onClose)
     } else {
       response[kSpan] = NO_SPAN
     }
