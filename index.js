@@ -6,7 +6,7 @@ const { resolveOptions } = require('./lib/config/options')
 const { resolveRouteOptions } = require('./lib/config/route-options')
 const { Report } = require('./lib/config/report')
 const { REQUEST_KEY } = require('./lib/context/keys')
-const { RequestContext, ownContextManager } = require('./lib/context/request-context')
+const { NoRequestContext, ownContextManager } = require('./lib/context/request-context')
 const { NO_SPAN } = require('./lib/span/unsampled-span')
 const { Scope } = require('./lib/span/scope')
 const { Tracer } = require('./lib/tracer')
@@ -67,7 +67,7 @@ function trace (app, registration) {
   let unwatch = () => {}
   app.decorate('lightTrace', decorator)
   if (!app.hasRequestDecorator('trace')) {
-    app.decorateRequest('trace', { getter: traceGetter(new RequestContext(registration.tracer, NO_SPAN, null, true)) })
+    app.decorateRequest('trace', { getter: traceGetter(new NoRequestContext(registration.tracer, NO_SPAN, null, true)) })
   }
   app.addHook('onRoute', ({ config }) => { resolveRouteOptions(config?.trace) })
   if (registration.isAutomatic) {

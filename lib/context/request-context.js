@@ -144,6 +144,17 @@ class RequestContext {
   }
 }
 
+/**
+ * What `request.trace` answers where there is no request of ours yet: all such requests share it, so it
+ * keeps nothing.
+ */
+class NoRequestContext extends RequestContext {
+  get () { return undefined }
+  set () {}
+  setStore () {}
+  get store () { return {} }
+}
+
 /** A context with one more value, for everything else like its parent. */
 class DerivedContext {
   constructor (parent, key, value) {
@@ -178,4 +189,4 @@ const ownContextManager = {
   }
 }
 
-module.exports = { RequestContext, DerivedContext, ownContextManager }
+module.exports = { RequestContext, NoRequestContext, DerivedContext, ownContextManager }

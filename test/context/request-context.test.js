@@ -197,6 +197,21 @@ test('what runs before our hook sees the no-op context, and never another reques
   t.same(new Set(seen.filter(([place]) => place === 'earlier hook').map(([, , traceId]) => traceId)), new Set(['0'.repeat(32)]))
 })
 
+test('what is set before our hook is kept for nobody: the next request must not find it', async (t) => {
+  const found = []
+  const { app } = await tracedApp(t, {
+    listen: false,
+    before: (app) => app.addHook('onRequest', async ({ trace, headers }) => {
+      found.push([trace.get('user'), trace.store.user])
+      trace.set('user', headers.user)
+      trace.store.user = headers.user
+    }),
+    routes: (app) => app.get('/', async ({ trace }) => { found.push([trace.get('user'), trace.store.user]); return 'ok' })
+  })
+  for (const user of ['ada', 'bob']) await app.inject({ url: '/', headers: { user } })
+  t.same(found, Array(4).fill([undefined, undefined]))
+})
+
 test('work that goes on after the reply reads its own store', async (t) => {
   const late = []
   const { origin, collector } = await tracedApp(t, {
