@@ -56,9 +56,8 @@ function fastifyHooks (app, tracer) {
     } catch (error) {
       report.once('LT_WARN_BUG', `Bug: a request was not traced: ${error?.stack}`)
       response[kSpan] = NO_SPAN
-      context = new RequestContext(tracer, NO_SPAN, null, true)
+      context = request[kTrace] = new RequestContext(tracer, NO_SPAN, null, true)
     }
-    request[kTrace] = context
     const { raw } = request
     if (raw._lightMyRequest === undefined) {
       // Asked of HTTP/1 only: HTTP/2's socket is a proxy that is made when it is read.
@@ -91,7 +90,7 @@ function fastifyHooks (app, tracer) {
     const span = base === null
       ? tracer.startServer(incoming, parentKind, start, route, peer, requestTarget(raw))
       : company.startServer(incoming, parentKind, start, route, peer, requestTarget(raw), base)
-    const context = new RequestContext(tracer, base === null ? span : span.span ?? span, base, false)
+    const context = request[kTrace] = new RequestContext(tracer, base === null ? span : span.span ?? span, base, false)
     context.caller = headers.traceparent
     if (trusted && readsBaggage && typeof headers.baggage === 'string') context.baggage = headers.baggage
     if (span.isRecording()) {
@@ -128,7 +127,7 @@ function fastifyHooks (app, tracer) {
       span.flags = incoming.flags
       span.tracestate = incoming.tracestate
     }
-    const context = new RequestContext(tracer, span, base, true)
+    const context = request[kTrace] = new RequestContext(tracer, span, base, true)
     context.caller = headers.traceparent
     if (trusted && readsBaggage && typeof headers.baggage === 'string') context.baggage = headers.baggage
     callbacks.fillStore(context, request)

@@ -35,6 +35,23 @@ test('spanName, attributes, onStart and onEnd shape the span', async (t) => {
   t.same(calls, [['start', true, '7'], ['end', true, '7', 200]])
 })
 
+test('the callbacks see the request\'s own trace, and what they set in it stays', async (t) => {
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    trace: {
+      store: () => ({ n: 1 }),
+      spanName: ({ trace }) => `${trace.sampled} ${trace.get('n')}`,
+      attributes: ({ trace }) => ({ own: trace.spanId }),
+      onStart: (span, { trace }) => { trace.set('started', trace.span === span) }
+    },
+    routes: (app) => app.get('/', async ({ trace }) => trace.store)
+  })
+  t.same((await app.inject('/')).json(), { n: 1, started: true })
+  const [span] = await collector.spans()
+  t.equal(span.name, 'true 1')
+  t.equal(span.attributes.own, span.spanId)
+})
+
 test('a route\'s own options win over the plugin\'s', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     trace: { spanName: () => 'plugin', attributes: () => ({ tier: 'silver', from: 'plugin' }) },
