@@ -20,7 +20,8 @@ test('the package holds every file that its entries need', async (t) => {
 
 test('every entry can be required and imported by its name', async (t) => {
   t.type(require('light-trace'), 'function')
-  t.type((await import('light-trace')).current, 'function')
+  const { default: plugin, lightTrace, current, traceClient } = await import('light-trace')
+  for (const exported of [plugin, lightTrace, current, traceClient]) t.type(exported, 'function', 'by every name that the types have')
   t.type(require('light-trace/testing').createCollector, 'function')
   t.type((await import('light-trace/testing')).createCollector, 'function')
 })
