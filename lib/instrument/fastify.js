@@ -20,7 +20,7 @@ const { Routes } = require('./routes')
 const { Callbacks } = require('./callbacks')
 const { LogStamp } = require('./logs')
 const { requestTarget, peerFacts, forwardedPeerFacts } = require('./semconv')
-const { sentStatus, unfinished } = require('./outcome')
+const { isOver, sentStatus, unfinished } = require('./outcome')
 const { watchPipelined } = require('./pipelined')
 
 // Symbol.for: with two copies of this package in one application, the first makes the span.
@@ -103,6 +103,7 @@ function fastifyHooks (app, tracer) {
     }
     if (callbacks.any || route.options !== null) callbacks.started(context.span, context, request, route, parentKind, response)
     if (logStamp !== null) logStamp.stamp(request, reply, span)
+    if (isOver(response)) onClose.call(response)
     return context
   }
 

@@ -9,6 +9,15 @@ const TERMINATED = 'response_terminated'
 // Before Node 24 a response whose socket was reset with the answer still in it claims to be finished.
 const finishedMeansFlushed = Number(process.versions.node.split('.')[0]) >= 24
 
+/**
+ * Whether the client has left, and 'close' has come, while a hook before ours took its time. Before Node 24
+ * a queued response stays open when its socket closes. HOT
+ */
+function isOver (response) {
+  if (response.stream !== undefined) return response.stream.destroyed
+  return response.closed === true || (!finishedMeansFlushed && socketOf(response)?.closed === true)
+}
+
 /** The status code that went out, 0 if none did. HOT */
 function sentStatus (response) {
   return response.headersSent ? response.statusCode : isUpgraded(response) ? 101 : 0
@@ -91,4 +100,4 @@ function isSystemError (error) {
   return error !== null && error !== undefined && typeof error.syscall === 'string'
 }
 
-module.exports = { sentStatus, unfinished, ABORTED, TERMINATED }
+module.exports = { isOver, sentStatus, unfinished, ABORTED, TERMINATED }

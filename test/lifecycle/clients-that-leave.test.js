@@ -62,6 +62,32 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
   })
 }
 
+for (const [name, pipelined] of [['a client', false], ['a client with a second request in the pipeline', true]]) {
+  test(`${name} that leaves while a hook before ours is busy: the spans end all the same`, async (t) => {
+    const running = signal()
+    const left = signal()
+    const { app, collector, port } = await tracedApp(t, {
+      before: (app) => app.addHook('onRequest', async (request) => {
+        if (request.url === (pipelined ? '/second' : '/first')) running.give(request.raw.socket)
+        await left.promise
+      }),
+      routes: (app) => app.get('/:name', async () => 'nobody')
+    })
+    const client = (await connect(port)).request('GET', '/first')
+    if (pipelined) client.request('GET', '/second')
+    const { value: socket } = await running.promise
+    const gone = new Promise((resolve) => socket.on('close', resolve))
+    await client.leave()
+    await gone
+    await new Promise((resolve) => setImmediate(resolve))
+    left.give()
+    await new Promise((resolve) => setImmediate(resolve)) // now our hook has run
+    t.same(await picture(collector), Array(pipelined ? 2 : 1).fill(`GET /:name - ${ABORTED}`))
+    const { started, ended } = app.lightTrace.stats().spans
+    t.equal(ended, started)
+  })
+}
+
 test('a client that leaves before its request is read has one span, or none', async (t) => {
   const { app, collector, port } = await tracedApp(t, { routes: (app) => app.get('/', () => new Promise(() => {})) })
   const seen = once(app.server, 'connection')

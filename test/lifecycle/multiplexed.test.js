@@ -35,6 +35,26 @@ test('a response that ends leaves the others of its connection as they are', asy
   for (const { attributes } of await collector.spans()) t.equal(attributes['http.response.status_code'], 200)
 })
 
+test('a stream that is gone while a hook before ours is busy: its span ends all the same', async (t) => {
+  const running = signal()
+  const left = signal()
+  const { app, collector, origin } = await tracedApp(t, {
+    fastify: { http2: true },
+    before: (app) => app.addHook('onRequest', async (request, { raw }) => { running.give(raw.stream); await left.promise }),
+    routes: (app) => app.get('/', async () => 'nobody')
+  })
+  const client = http2.connect(origin).on('error', () => {})
+  client.request({ ':path': '/' }).on('error', () => {})
+  const { value: stream } = await running.promise
+  const gone = new Promise((resolve) => stream.on('close', resolve))
+  client.destroy()
+  await gone
+  left.give()
+  await new Promise((resolve) => setImmediate(resolve)) // now our hook has run
+  t.equal(await collector.tree(), 'SERVER GET / ERROR error.type=aborted')
+  t.match(app.lightTrace.stats().spans, { started: 1, ended: 1 })
+})
+
 async function whole (stream) {
   stream.resume()
   await once(stream, 'close')
