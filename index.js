@@ -13,6 +13,7 @@ const { Tracer } = require('./lib/tracer')
 const openApi = require('./lib/instrument/otel-api')
 const { fastifyHooks, traceGetter } = require('./lib/instrument/fastify')
 const { openOutbound } = require('./lib/instrument/outbound')
+const { openStageSpans } = require('./lib/instrument/stage-spans')
 const { traceClient } = require('./lib/instrument/trace-client')
 const { watchUnrouted } = require('./lib/instrument/unrouted')
 
@@ -56,7 +57,7 @@ function openTracer (app, options) {
   const tracer = new Tracer(settings, report, scope)
   openApi.join(tracer, settings.registerGlobals)
   tracer.meet()
-  return { app, tracer, releaseOutbound: openOutbound(tracer), isAutomatic, hooks: null, decorator: null }
+  return { app, tracer, releaseOutbound: openOutbound(tracer), releaseStages: () => {}, isAutomatic, hooks: null, decorator: null }
 }
 
 function trace (app, registration) {
@@ -77,6 +78,7 @@ function trace (app, registration) {
   } else {
     app.addHook('onRequest', hooks.onRequest)
     app.addHook('onError', hooks.onError)
+    registration.releaseStages = openStageSpans(app, registration.tracer)
   }
   app.addHook('onReady', (ready) => {
     open(registration)
@@ -108,7 +110,8 @@ function open ({ tracer, isAutomatic }) {
   tracer.open()
 }
 
-async function close ({ tracer, releaseOutbound }) {
+async function close ({ tracer, releaseOutbound, releaseStages }) {
+  releaseStages()
   releaseOutbound()
   openApi.leave(tracer)
   await tracer.close()
@@ -120,7 +123,7 @@ function replace (automatic, app, explicit) {
   automatic.isAutomatic = false
   if (app === automatic.app) {
     const { tracer, releaseOutbound } = explicit
-    Object.assign(automatic, { tracer, releaseOutbound, hooks: fastifyHooks(app, tracer) })
+    Object.assign(automatic, { tracer, releaseOutbound, releaseStages: openStageSpans(app, tracer), hooks: fastifyHooks(app, tracer) })
     Object.assign(automatic.decorator, decoratorOf(tracer))
   } else {
     automatic.hooks = PASS

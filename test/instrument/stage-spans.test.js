@@ -1,0 +1,141 @@
+'use strict'
+
+const diagnosticsChannel = require('node:diagnostics_channel')
+const { test } = require('tap')
+const { tracedApp } = require('../support/traced-app')
+const { upstream } = require('../support/upstream')
+
+const CHANNEL = 'tracing:fastify.request.handler:start'
+const wait = () => new Promise((resolve) => setImmediate(resolve))
+
+// The tree of one injected request.
+async function treeOf (t, spans, routes, url = '/go') {
+  const { app, collector } = await tracedApp(t, { listen: false, trace: { spans }, routes })
+  const { statusCode } = await app.inject(url)
+  return `${statusCode}\n${await collector.tree()}`
+}
+
+test('the handler is a span, and what it does is under it', async (t) => {
+  const { origin } = await upstream(t)
+  t.equal(await treeOf(t, { handler: true }, (app) => {
+    app.addHook('preHandler', async (request) => { await request.trace.withSpan('before', wait) })
+    app.get('/go', async (request) => {
+      await request.trace.withSpan('inside', () => fetch(origin).then((response) => response.text()))
+      return 'ok'
+    })
+  }), '200\nSERVER GET /go\n  INTERNAL before\n  INTERNAL handler\n    INTERNAL inside\n      CLIENT GET')
+})
+
+test('a handler ends however it answers', async (t) => {
+  const routes = (app) => {
+    app.get('/sync', (request, reply) => { reply.send('ok') })
+    app.get('/callback', (request, reply) => { setImmediate(() => reply.send('ok')) })
+    app.get('/throws', () => { throw new TypeError('no') })
+    app.get('/rejects', async () => { await wait(); throw new TypeError('no') })
+    app.get('/client-error', async () => { throw Object.assign(new Error('no'), { statusCode: 400 }) })
+    app.get('/hijacks', (request, reply) => { reply.hijack(); setImmediate(() => reply.raw.end('ok')) })
+  }
+  const handler = (path, suffix = '') => `SERVER GET ${path}${suffix}\n  INTERNAL handler${suffix}`
+  t.equal(await treeOf(t, { handler: true }, routes, '/sync'), `200\n${handler('/sync')}`)
+  t.equal(await treeOf(t, { handler: true }, routes, '/callback'), `200\n${handler('/callback')}`)
+  t.equal(await treeOf(t, { handler: true }, routes, '/hijacks'), `200\n${handler('/hijacks')}`)
+  t.equal(await treeOf(t, { handler: true }, routes, '/throws'), `500\n${handler('/throws', ' ERROR error.type=TypeError')}`)
+  t.equal(await treeOf(t, { handler: true }, routes, '/rejects'), `500\n${handler('/rejects', ' ERROR error.type=TypeError')}`)
+  t.equal(await treeOf(t, { handler: true }, routes, '/client-error'), `400\n${handler('/client-error')}`)
+})
+
+test('a handler that never ran has no span', async (t) => {
+  const routes = (app) => app.get('/go', { preHandler: async () => { throw new TypeError('no') } }, async () => 'ok')
+  t.equal(await treeOf(t, { handler: true }, routes), '500\nSERVER GET /go ERROR error.type=TypeError')
+})
+
+test('Fastify\'s channel is subscribed to only while somebody asked', async (t) => {
+  const routes = (app) => app.get('/go', async () => 'ok')
+  const without = await tracedApp(t, { listen: false, routes })
+  t.notOk(diagnosticsChannel.hasSubscribers(CHANNEL))
+  const { app } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => {
+      app.get('/asks', { config: { trace: { spans: { handler: true } } } }, async () => 'ok')
+      app.get('/go', async () => 'ok')
+    }
+  })
+  t.ok(diagnosticsChannel.hasSubscribers(CHANNEL))
+  await without.app.inject('/go')
+  t.equal(await without.collector.tree(), 'SERVER GET /go', 'another app has none')
+  await app.close()
+  t.notOk(diagnosticsChannel.hasSubscribers(CHANNEL))
+})
+
+test('hooks are one span for each stage that was asked for', async (t) => {
+  t.equal(await treeOf(t, { hooks: ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse'], handler: true }, (app) => {
+    for (const stage of ['onRequest', 'preHandler', 'onResponse']) {
+      app.addHook(stage, async (request) => { await request.trace.withSpan(`1st ${stage}`, wait) })
+      app.addHook(stage, (request, reply, done) => { request.trace.withSpan(`2nd ${stage}`, () => {}); done() })
+    }
+    app.addHook('onSend', async (request, reply, payload) => `${payload}!`)
+    app.get('/go', { preHandler: async (request) => { await request.trace.withSpan('route\'s preHandler', wait) } }, async () => ({ a: 1 }))
+  }), ['200', 'SERVER GET /go',
+    '  INTERNAL onRequest', '    INTERNAL 1st onRequest', '    INTERNAL 2nd onRequest',
+    '  INTERNAL preParsing', '  INTERNAL preValidation',
+    '  INTERNAL preHandler', '    INTERNAL 1st preHandler', '    INTERNAL 2nd preHandler', '    INTERNAL route\'s preHandler',
+    '  INTERNAL handler',
+    '  INTERNAL preSerialization', '  INTERNAL onSend',
+    '  INTERNAL onResponse', '    INTERNAL 1st onResponse', '    INTERNAL 2nd onResponse'].join('\n'))
+})
+
+test('payloads pass through', async (t) => {
+  const { app } = await tracedApp(t, {
+    listen: false,
+    trace: { spans: { hooks: ['preParsing', 'preSerialization', 'onSend'] } },
+    routes: (app) => app.post('/go', async ({ body }) => ({ got: body }))
+  })
+  const response = await app.inject({ method: 'POST', url: '/go', payload: { a: 1 } })
+  t.same(response.json(), { got: { a: 1 } })
+})
+
+test('a stage ends when a hook throws, replies or hijacks', async (t) => {
+  const withHook = (hook) => (app) => {
+    app.addHook('preHandler', hook)
+    app.get('/go', async () => 'ok')
+  }
+  const spans = { hooks: ['preHandler'] }
+  t.equal(await treeOf(t, spans, withHook(async () => { throw new TypeError('no') })),
+    '500\nSERVER GET /go ERROR error.type=TypeError\n  INTERNAL preHandler ERROR error.type=TypeError')
+  t.equal(await treeOf(t, spans, withHook(async () => { throw Object.assign(new Error('who?'), { statusCode: 401 }) })),
+    '401\nSERVER GET /go\n  INTERNAL preHandler')
+  t.equal(await treeOf(t, spans, withHook((request, reply) => { reply.code(202).send('later') })),
+    '202\nSERVER GET /go\n  INTERNAL preHandler')
+  t.equal(await treeOf(t, spans, withHook((request, reply) => { reply.hijack(); reply.raw.end('mine') })),
+    '200\nSERVER GET /go\n  INTERNAL preHandler')
+})
+
+test('what comes after a stage is not under it', async (t) => {
+  t.equal(await treeOf(t, { hooks: ['preHandler'] }, (app) => {
+    app.setErrorHandler(async (error, request, reply) => {
+      await request.trace.withSpan('error handler', wait)
+      reply.code(503)
+      return error.message
+    })
+    app.addHook('preHandler', async (request) => { if (request.query.fail) throw new Error('no') })
+    app.get('/go', async (request) => { await request.trace.withSpan('in handler', wait); return 'ok' })
+  }), '200\nSERVER GET /go\n  INTERNAL preHandler\n  INTERNAL in handler')
+})
+
+test('a route may ask for more, or for nothing', async (t) => {
+  const routes = (app) => {
+    app.get('/more', { config: { trace: { spans: { hooks: ['preValidation'], handler: true } } }, preValidation: async () => {} }, async () => 'ok')
+    app.get('/nothing', { config: { trace: { spans: {} } } }, async () => 'ok')
+  }
+  t.equal(await treeOf(t, undefined, routes, '/more'), '200\nSERVER GET /more\n  INTERNAL preValidation\n  INTERNAL handler')
+  t.equal(await treeOf(t, { handler: true }, routes, '/nothing'), '200\nSERVER GET /nothing')
+})
+
+test('ignored and unsampled requests have no stage spans', async (t) => {
+  const routes = (app) => app.get('/go', async () => 'ok')
+  for (const trace of [{ ignore: ['/go'] }, { sampler: 'always_off' }]) {
+    const { app, collector } = await tracedApp(t, { listen: false, routes, trace: { ...trace, spans: { handler: true, hooks: ['preHandler'] } } })
+    t.equal((await app.inject('/go')).statusCode, 200)
+    t.same(await collector.spans(), [])
+  }
+})
