@@ -7,7 +7,6 @@
 const { writeNanos, keepAnchored } = require('../span/clock')
 const { ServerSpan } = require('../span/server-span')
 const { redactQuery } = require('../span/redact')
-const { cut } = require('../span/attributes')
 const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
 const { ProtoWriter, writeLength4, textBound } = require('./proto-writer')
 const { attributesBound, writeAttributes, writeAttribute } = require('./attribute-encoder')
@@ -194,7 +193,7 @@ class SpanEncoder {
     writeAttributes(writer, 0x22, list)
     writeCount(writer, 0x28, droppedAttributesCount)
     writer.byte(0x35)
-    writer.fixed32((context.traceFlags & 0xff) | HAS_IS_REMOTE | (context.isRemote === true ? IS_REMOTE : 0))
+    writer.fixed32(context.traceFlags | HAS_IS_REMOTE | (context.isRemote === true ? IS_REMOTE : 0))
     writer.length4(at)
   }
 }
@@ -222,14 +221,8 @@ function detailsBound ({ events, links, statusMessage }) {
   return bound
 }
 
-/** A link's context is the caller's object: its trace state may be anything. */
-function tracestateOf (context) {
-  try {
-    const text = context.traceState?.serialize()
-    return typeof text === 'string' ? cut(text, 512) : ''
-  } catch {
-    return ''
-  }
+function tracestateOf ({ traceState }) {
+  return traceState === undefined ? '' : traceState.serialize()
 }
 
 module.exports = { SpanEncoder }

@@ -11,6 +11,7 @@ const { hex } = require('../context/ids')
 const { now, toHrTime, fromTimeInput } = require('./clock')
 const { setAttribute, setAttributes, cut, toObject } = require('./attributes')
 const { exceptionAttributes } = require('./exception')
+const { linkedContext, attributesOf } = require('./link')
 
 const STATUS_UNSET = 0
 const STATUS_OK = 1
@@ -83,13 +84,13 @@ class RecordingSpan extends TraceContext {
     if (this.endedAt !== OPEN) return this
     const details = this.detail()
     const { links, attributesPerLink, attributeValueLength } = this.pipeline.limits
-    const context = link === null || typeof link !== 'object' ? undefined : link.context
-    if (details.links.length >= links || !isSpanContext(context)) {
+    const context = details.links.length >= links ? undefined : linkedContext(link)
+    if (context === undefined) {
       details.droppedLinks++
       return this
     }
     const list = []
-    const refused = setAttributes(list, link.attributes, attributesPerLink, attributeValueLength)
+    const refused = setAttributes(list, attributesOf(link), attributesPerLink, attributeValueLength)
     details.links.push({ context, list, droppedAttributesCount: refused })
     return this
   }
@@ -221,12 +222,6 @@ function textOf (name) {
 /** The API tells attributes from a time by shape, as the SDK does. */
 function isAttributes (value) {
   return value !== null && typeof value === 'object' && !Array.isArray(value) && !(value instanceof Date)
-}
-
-function isSpanContext (context) {
-  return context !== null && typeof context === 'object' &&
-    typeof context.traceId === 'string' && /^[0-9a-f]{32}$/.test(context.traceId) &&
-    typeof context.spanId === 'string' && /^[0-9a-f]{16}$/.test(context.spanId)
 }
 
 module.exports = { RecordingSpan, STATUS_UNSET, STATUS_OK, STATUS_ERROR, OPEN }

@@ -115,6 +115,29 @@ test('every loss beyond a limit is counted on the span', async (t) => {
   t.same(span.links.map(({ droppedAttributesCount }) => droppedAttributesCount), [2, 2, 2])
 })
 
+test('a link is what it was when it was added; nothing of its owner\'s runs when the span ends', async (t) => {
+  const traceId = '0af7651916cd43dd8448eb211c80319c'
+  const spanId = 'b7ad6b7169203331'
+  const ran = []
+  let asked = 0
+  const span = await recorded(t, (span) => {
+    const changing = { traceId, spanId, traceFlags: 1 }
+    span.addLink({ context: changing })
+    Object.assign(changing, { traceId: 'ab'.repeat(1e6), spanId: null, traceFlags: 1n })
+    span.addLink({ context: { traceId, spanId, traceFlags: 1n } })
+    span.addLink({ context: { traceId, spanId, traceFlags: { valueOf () { ran.push('valueOf') } } } })
+    span.addLink({ context: { traceId, spanId, traceFlags: 1, traceState: { serialize: () => asked++ === 0 ? 'a=b' : 'é'.repeat(1e6) } } })
+    span.addLink({ context: { traceId, spanId, traceFlags: 1, traceState: { serialize () { throw new Error('state') } } } })
+    span.addLink({ context: { traceId, spanId, traceFlags: 1 }, get attributes () { throw new Error('attributes') } })
+    span.addLink({ context: { traceId, spanId, traceFlags: 1, get isRemote () { throw new Error('remote') } } })
+    span.addLink({ get context () { throw new Error('context') } })
+  })
+  t.same(span.links.map((link) => [link.traceId, link.spanId]), Array(6).fill([traceId, spanId]))
+  t.equal(span.links[3].traceState, 'a=b')
+  t.equal(span.droppedLinksCount, 2)
+  t.same(ran, [])
+})
+
 test('a million attributes cost no more than the limit lets them', async (t) => {
   const span = await recorded(t, (span) => { for (let i = 0; i < 1e6; i++) span.setAttribute(`k${i}`, i) })
   t.ok(Object.keys(span.attributes).length <= 128)
@@ -171,7 +194,7 @@ test('times that a user gives are taken as the API has them, nonsense is not', a
       tracer.startSpan('hr', { startTime: [wall / 1000, 500] }, request.trace).end([wall / 1000, 1500])
       tracer.startSpan('ms', { startTime: wall }, request.trace).end(wall + 1)
       tracer.startSpan('before its start', { startTime: wall }, request.trace).end(wall - 1000)
-      for (const nonsense of [NaN, -1e300, 'text', {}, [], [NaN, 1], new Date(NaN)]) tracer.startSpan('nonsense', { startTime: nonsense }, request.trace).end(nonsense)
+      for (const nonsense of [NaN, -1e300, 'text', {}, [], [NaN, 1], new Date(NaN), [1n, 1n], 1n, Object.create(Date.prototype)]) tracer.startSpan('nonsense', { startTime: nonsense }, request.trace).end(nonsense)
       return 'ok'
     })
   })
