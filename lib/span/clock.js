@@ -85,16 +85,20 @@ function toHrTime (ms) {
 function fromTimeInput (input, fallback) {
   if (input === undefined || input === null) return fallback
   if (Number.isNaN(anchorMs)) anchor()
-  let ms = NaN
-  if (typeof input === 'number') {
-    // The API's own rule: a number below the process's origin can only be a performance.now() value.
-    ms = input < performance.timeOrigin ? input : input - anchorMs
-  } else if (Array.isArray(input)) {
-    ms = (input[0] * 1000 - anchorMs) + input[1] / 1e6
-  } else if (input instanceof Date) {
-    ms = input.getTime() - anchorMs
+  let ms
+  try {
+    ms = monotonic(input)
+  } catch { // a BigInt, a revoked proxy, a Date that is none
+    return fallback
   }
   return ms >= -anchorMs && ms <= NANOS_MAX_MS - anchorMs ? ms : fallback
+}
+
+function monotonic (input) {
+  // The API's own rule: a number below the process's origin can only be a performance.now() value.
+  if (typeof input === 'number') return input < performance.timeOrigin ? input : input - anchorMs
+  if (Array.isArray(input)) return (input[0] * 1000 - anchorMs) + input[1] / 1e6
+  return input instanceof Date ? input.getTime() - anchorMs : NaN
 }
 
 module.exports = { now, anchor, keepAnchored, writeNanos, toHrTime, fromTimeInput }
