@@ -2,37 +2,45 @@
 
 // How spans leave the process, decided once per tracer in the order of design.md D6.
 
-const { Envelope } = require('./otlp/envelope')
-const { SpanEncoder } = require('./otlp/span-encoder')
-const { Exporter } = require('./export/exporter')
-const { ProcessorSink } = require('./export/processors')
-const { ProviderSink } = require('./export/provider')
-const { NothingSink } = require('./export/nothing')
-const { ConsoleSink } = require('./export/console')
-const { ProvidedSpans } = require('./span/provided-spans')
 const { foreignProvider } = require('./instrument/otel-api')
 const store = require('./context/store')
 const { SUPPRESSED } = require('./context/suppressed')
 
+// The ways are required where they are taken: an app takes one, and starts faster without the others.
+
 function wayOut ({ settings, report, stats }) {
   const { exporter, spanProcessors, tracerProvider, closeTimeoutMs } = settings
   const suppress = (fn) => store.run(SUPPRESSED, fn)
-  const provide = (provider, reason) => new HandOver('sdk', new ProviderSink(provider, { stats, report, closeTimeoutMs }), reason, new ProvidedSpans(provider, report))
 
-  if (settings.disabled) return new HandOver('disabled', new NothingSink(stats), 'OTEL_SDK_DISABLED')
-  if (tracerProvider) return provide(tracerProvider, 'spans are made by the tracerProvider of the options')
+  if (settings.disabled) return nowhere('disabled', stats, 'OTEL_SDK_DISABLED')
+  if (tracerProvider) return provided(tracerProvider, settings, report, stats, 'spans are made by the tracerProvider of the options')
   if (spanProcessors !== null) {
+    const { ProcessorSink } = require('./export/processors')
     return new HandOver('processors', new ProcessorSink(spanProcessors, { stats, report, closeTimeoutMs, suppress }), `spans go to ${spanProcessors.length} spanProcessors`)
   }
   if (!exporter.explicit && tracerProvider !== false) {
     const global = foreignProvider()
-    if (global !== null) return provide(global, `spans are made by the registered ${global.constructor?.name ?? 'tracer provider'}`)
+    if (global !== null) return provided(global, settings, report, stats, `spans are made by the registered ${global.constructor?.name ?? 'tracer provider'}`)
   }
   switch (exporter.kind) {
-    case 'console': return new HandOver('console', new ConsoleSink(stats), 'spans go to stdout')
-    case 'none': return new HandOver('none', new NothingSink(stats), 'spans go nowhere')
+    case 'console': {
+      const { ConsoleSink } = require('./export/console')
+      return new HandOver('console', new ConsoleSink(stats), 'spans go to stdout')
+    }
+    case 'none': return nowhere('none', stats, 'spans go nowhere')
     default: return new Native(settings, stats, report, suppress)
   }
+}
+
+function nowhere (mode, stats, reason) {
+  const { NothingSink } = require('./export/nothing')
+  return new HandOver(mode, new NothingSink(stats), reason)
+}
+
+function provided (provider, { closeTimeoutMs }, report, stats, reason) {
+  const { ProviderSink } = require('./export/provider')
+  const { ProvidedSpans } = require('./span/provided-spans')
+  return new HandOver('sdk', new ProviderSink(provider, { stats, report, closeTimeoutMs }), reason, new ProvidedSpans(provider, report))
 }
 
 /** Our own encoder and exporter. */
@@ -43,6 +51,9 @@ class Native {
     this.mode = 'native'
     this.reason = `spans go to ${settings.exporter.printableUrl}`
     this.provided = null
+    const { Envelope } = require('./otlp/envelope')
+    const { SpanEncoder } = require('./otlp/span-encoder')
+    const { Exporter } = require('./export/exporter')
     this.#exporter = new Exporter({
       settings,
       envelope: new Envelope(settings.resource.attributes),

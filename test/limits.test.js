@@ -56,3 +56,15 @@ test('the path is the one the client sent, also in absolute form and before a re
   t.same(spans.map(({ attributes }) => [attributes['http.route'] ?? '', attributes['url.path'], attributes['url.query']]),
     [['/new', '/old', 'a=1'], [spans[1].attributes['http.route'] ?? '', '/plain', 'b=2']])
 })
+
+test('a port is decimal, and a query after a bare host is kept', async (t) => {
+  const spans = await exported(t, {}, async (app) => {
+    for (const host of ['a.example:0x50', 'a.example:1e2', 'a.example:99999', 'a.example:8080']) await app.inject({ url: '/plain', headers: { host } })
+    const socket = net.connect(app.server.address().port, '127.0.0.1')
+    socket.end('GET http://example.com?b=2 HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n')
+    socket.resume()
+    await once(socket, 'close')
+  })
+  t.same(spans.slice(0, 4).map(({ attributes }) => attributes['server.port']), [undefined, undefined, undefined, 8080])
+  t.match(spans[4].attributes, { 'url.path': '/', 'url.query': 'b=2' })
+})

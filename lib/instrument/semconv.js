@@ -41,8 +41,10 @@ function requestTarget ({ url, originalUrl }) {
 function pathOf (target) {
   const scheme = target.indexOf('://')
   if (scheme === -1) return target // `OPTIONS *`
-  const path = target.indexOf('/', scheme + 3)
-  return path === -1 ? '/' : target.slice(path)
+  const end = target.slice(scheme + 3).search(/[/?]/)
+  if (end === -1) return '/'
+  const rest = target.slice(scheme + 3 + end)
+  return rest.charCodeAt(0) === SLASH ? rest : `/${rest}`
 }
 
 const kPeer = Symbol('light-trace.peer')
@@ -123,11 +125,16 @@ function splitHost (host, scheme) {
   const bracket = host.lastIndexOf(']')
   const hasPort = colon > bracket && (bracket !== -1 || host.indexOf(':') === colon)
   const name = hasPort ? host.slice(0, colon) : host
-  const port = hasPort ? Number(host.slice(colon + 1) || NaN) : defaultPort(scheme)
+  const port = hasPort ? portOf(host.slice(colon + 1)) : defaultPort(scheme)
   return {
     name: name.startsWith('[') && name.endsWith(']') ? name.slice(1, -1) : name,
-    port: Number.isInteger(port) && port > 0 && port < 65536 ? port : -1
+    port
   }
+}
+
+function portOf (text) {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0 // Number alone takes '0x50' and '1e2'
+  return port > 0 && port < 65536 ? port : -1
 }
 
 function defaultPort (scheme) {
