@@ -4,7 +4,7 @@
 // and over, and facts of a request as Fastify's hooks make them.
 
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js')
-const { Chunk } = require('../../lib/export/chunk-buffer')
+const { Chunk } = require('../../lib/export/chunk')
 const { resolveOptions } = require('../../lib/config/options')
 const { Report } = require('../../lib/config/report')
 const { RouteFacts, PeerFacts } = require('../../lib/span/http-facts')

@@ -9,8 +9,9 @@
 // `bytes` counts what is allocated in all of these places, spare included, and never passes `bytesMax`.
 
 const { halvesOf } = require('../otlp/split')
+const { Chunk, NO_CHUNK } = require('./chunk')
 
-// The fixed cost of memory and of a seal is spread over some 700 spans; a loss of one chunk is still small.
+// The fixed cost of memory and of a seal is spread over some 500 spans; a loss of one chunk is still small.
 const CHUNK_BYTES = 256 * 1024
 const CHUNK_BYTES_MIN = 16 * 1024
 // A small buffer gets smaller chunks: what is allocated and not yet written is lost for keeping, and what goes when
@@ -23,31 +24,6 @@ const SPARE_PART = 1 / 8
 // Collectors take 20 MiB in one request, proxies before them less. A longer span is nothing but a mistake.
 const SPAN_BYTES_MAX = 4 * 1024 * 1024
 const SPANS_MAX = 2 ** 30
-
-class Chunk {
-  constructor (bytes) {
-    this.bytes = bytes
-    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
-    this.capacity = bytes.length
-    this.length = 0
-    this.spans = 0
-    // The encoder's own: the scope of the run that it is writing, and where that run starts.
-    this.scope = null
-    this.runStart = 0
-    // The delivery's: how often it was sent, whether it is half of a chunk that was too large for the
-    // collector, its whole request body once gzipped, whether it must not be, and whether another thread is
-    // reading its memory.
-    this.attempts = 0
-    this.isHalf = false
-    this.body = null
-    this.isPlain = false
-    this.pinned = false
-  }
-}
-
-// Stands for "there is no open chunk": nothing fits, so that the hot path needs no question of its own.
-const NO_CHUNK = new Chunk(Buffer.allocUnsafeSlow(0))
-NO_CHUNK.capacity = -1
 
 class ChunkBuffer {
   #queue = []
@@ -83,7 +59,7 @@ class ChunkBuffer {
     this.open = NO_CHUNK
     if (chunk === NO_CHUNK) return
     if (chunk.spans === 0) this.#recycle(chunk)
-    else this.#enqueue(chunk)
+    else this.#enqueue(this.#fitted(chunk))
   }
 
   get sealedChunks () {
@@ -110,7 +86,6 @@ class ChunkBuffer {
   // What could not be delivered is the oldest again.
   putBack (batch) {
     for (let i = batch.length - 1; i >= 0; i--) {
-      this.#fit(batch[i])
       this.#queue.unshift(batch[i])
       this.sealedSpans += batch[i].spans
       this.sealedBytes += batch[i].length
@@ -231,17 +206,24 @@ class ChunkBuffer {
     this.bytes -= chunk.capacity
   }
 
-  // A chunk that waits holds no more memory than its spans need, else a trickle of spans during an outage
-  // would fill the buffer with air.
-  #fit (chunk) {
-    if (chunk.body !== null || chunk.length * 2 > chunk.capacity) return
-    const bytes = Buffer.allocUnsafeSlow(chunk.length)
-    chunk.bytes.copy(bytes, 0, 0, chunk.length)
-    this.bytes += bytes.length - chunk.capacity
-    chunk.bytes = bytes
-    chunk.view = null
-    chunk.capacity = bytes.length
+  // A chunk that waits holds no more memory than its spans need, else requests of few spans each (a trickle, or
+  // OTEL_BSP_MAX_EXPORT_BATCH_SIZE) would fill the buffer with air.
+  #fitted (chunk) {
+    if (chunk.length * 2 > chunk.capacity) return chunk
+    let fitted
+    try {
+      fitted = new Chunk(Buffer.allocUnsafeSlow(chunk.length))
+    } catch {
+      return chunk
+    }
+    chunk.bytes.copy(fitted.bytes, 0, 0, chunk.length)
+    fitted.length = chunk.length
+    fitted.spans = chunk.spans
+    if (this.bytes + fitted.capacity <= this.bytesMax) this.#recycle(chunk)
+    else this.#forget(chunk)
+    this.bytes += fitted.capacity
+    return fitted
   }
 }
 
-module.exports = { Chunk, ChunkBuffer, NO_CHUNK }
+module.exports = { ChunkBuffer }

@@ -3,7 +3,8 @@
 // The way from the span encoder to the collector: a buffer that the encoder writes into, a delivery that
 // empties it, and the flush timer between them.
 
-const { ChunkBuffer, NO_CHUNK } = require('./chunk-buffer')
+const { NO_CHUNK } = require('./chunk')
+const { ChunkBuffer } = require('./chunk-buffer')
 const { Delivery } = require('./delivery')
 const { OtlpHttp } = require('./otlp-http')
 const { flushAtExit, forgetAtExit } = require('./exit-flush')

@@ -2,7 +2,7 @@
 
 const { test } = require('tap')
 const { startSink } = require('../support/otlp-sink')
-const { startExporter, idOf } = require('../support/chunk-writer')
+const { startExporter, idOf, envelope: testEnvelope } = require('../support/chunk-writer')
 
 test('spans arrive whole, once and in order', async (t) => {
   const sink = await startSink(t)
@@ -132,6 +132,43 @@ test('after close a span is dropped as after_shutdown', async (t) => {
   await exporter.flush()
   await exporter.close()
   t.equal(sink.requests.length, 1)
+})
+
+test('what waits takes the memory that it needs, however few spans a request may hold', async (t) => {
+  const { exporter, stats, write, identity } = startExporter(t, { url: 'http://127.0.0.1:9/v1/traces', buffer: { maxBytes: 1024 * 1024 }, batch: { maxSpans: 1 } })
+  write(2000, 300)
+  t.equal(exporter.queued, 2000)
+  t.strictSame({ ...stats.dropped }, {})
+  t.ok(exporter.bufferBytes < 900_000, `${exporter.bufferBytes} bytes`)
+  t.equal(identity(), 0)
+})
+
+test('nothing that we start is in the context of the request that happened to start it', async (t) => {
+  const { AsyncLocalStorage } = require('node:async_hooks')
+  const storage = new AsyncLocalStorage()
+  const sink = await startSink(t)
+  const seen = []
+  const envelope = {
+    head (bytes) {
+      seen.push(storage.getStore())
+      return testEnvelope.head(bytes)
+    }
+  }
+  const { exporter, write } = startExporter(t, { url: sink.url, buffer: { flushDelayMs: 1 }, envelope, suppress: (fn) => storage.exit(fn) })
+  storage.run('a request', () => write(1)) // arms the timer
+  await sink.waitFor(1)
+  storage.run('a request', () => write(9000, 400)) // fills chunks
+  await sink.waitFor(9001)
+  await storage.run('a request', () => {
+    write(1)
+    return exporter.flush()
+  })
+  await storage.run('a request', () => {
+    write(1)
+    return exporter.close()
+  })
+  t.ok(seen.length >= 4)
+  t.strictSame([...new Set(seen)], [undefined])
 })
 
 test('our own requests are made with tracing suppressed and are marked', async (t) => {

@@ -19,7 +19,18 @@ const NOISE = Buffer.from(Array.from(crypto.randomBytes(2 ** 21), (byte) => 0x20
 const RUN_HEADER_BYTES = 5
 const FIXED_SPAN_BYTES = 5 + 18 + 10 + 9 + 9 + 2
 
-module.exports = { startExporter, idOf }
+const envelope = {
+  head (chunkBytes) {
+    const head = Buffer.alloc(6 + RESOURCE.length)
+    const length = RESOURCE.length + chunkBytes
+    head[0] = 0x0a
+    for (let i = 0; i < 5; i++) head[1 + i] = (Math.floor(length / 128 ** i) & 0x7f) | (i < 4 ? 0x80 : 0)
+    RESOURCE.copy(head, 6)
+    return head
+  }
+}
+
+module.exports = { startExporter, idOf, envelope }
 
 // Each exporter's spans count from 1; the span id is that number, so that a loss or a duplicate has a name.
 function startExporter (t, { url, exporter = {}, buffer = {}, batch, closeTimeoutMs = 5000, ...rest }) {
@@ -135,15 +146,4 @@ function putLength (bytes, at, length) {
   bytes[at + 2] = (length >> 7 & 0x7f) | 0x80
   bytes[at + 3] = (length >> 14 & 0x7f) | 0x80
   bytes[at + 4] = length >> 21
-}
-
-const envelope = {
-  head (chunkBytes) {
-    const head = Buffer.alloc(6 + RESOURCE.length)
-    const length = RESOURCE.length + chunkBytes
-    head[0] = 0x0a
-    for (let i = 0; i < 5; i++) head[1 + i] = (Math.floor(length / 128 ** i) & 0x7f) | (i < 4 ? 0x80 : 0)
-    RESOURCE.copy(head, 6)
-    return head
-  }
 }

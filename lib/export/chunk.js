@@ -1,0 +1,33 @@
+'use strict'
+
+// A piece of memory with encoded spans in it.
+//
+//   bytes  | run of spans | run of spans …     | free            |
+//          0              ▲ runStart           ▲ length          ▲ capacity
+
+class Chunk {
+  constructor (bytes) {
+    this.bytes = bytes
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    this.capacity = bytes.length
+    this.length = 0
+    this.spans = 0
+    // The encoder's own: the scope of the run that it is writing, and where that run starts.
+    this.scope = null
+    this.runStart = 0
+    // The delivery's: how often it was sent, whether it is half of a chunk that was too large for the
+    // collector, its whole request body once gzipped, whether it must not be, and whether another thread is
+    // reading its memory.
+    this.attempts = 0
+    this.isHalf = false
+    this.body = null
+    this.isPlain = false
+    this.pinned = false
+  }
+}
+
+// Stands for "there is no open chunk": nothing fits, so that the hot path needs no question of its own.
+const NO_CHUNK = new Chunk(Buffer.allocUnsafeSlow(0))
+NO_CHUNK.capacity = -1
+
+module.exports = { Chunk, NO_CHUNK }
