@@ -7,6 +7,7 @@ const { resolveRouteOptions } = require('./lib/config/route-options')
 const { Report } = require('./lib/config/report')
 const { REQUEST_KEY } = require('./lib/context/keys')
 const { NoRequestContext, ownContextManager } = require('./lib/context/request-context')
+const { processWide } = require('./lib/context/process-wide')
 const { NO_SPAN } = require('./lib/span/unsampled-span')
 const { Scope } = require('./lib/span/scope')
 const { Tracer } = require('./lib/tracer')
@@ -20,33 +21,38 @@ const { watchUnrouted } = require('./lib/instrument/unrouted')
 const scope = new Scope(name, version)
 
 // One registration per root instance; all scopes of an application share its server.
-const registrations = new WeakMap()
+const { registrations } = processWide
 
 // Under this symbol light-trace/register says that nobody has asked for this application in its code.
 const kAutomatic = Symbol.for('light-trace.automatic')
 
 function plugin (app, options, done) {
+  let waiting
   try {
-    install(app, options)
+    waiting = install(app, options)
   } catch (error) {
     done(error) // avvio does not catch what a plugin with a callback throws
     return
   }
-  done()
+  if (waiting === null) done()
+  else waiting.then(() => done(), done)
 }
 
+/** @returns {Promise<void> | null} where there is something to wait for */
 function install (app, options) {
   const earlier = registrations.get(app.server)
   if (earlier === undefined) {
     const registration = openTracer(app, options)
     registrations.set(app.server, registration)
     trace(app, registration)
+    return registration.waiting
   } else if (earlier.isAutomatic && options[kAutomatic] !== true) {
     replace(earlier, app, openTracer(app, options))
   } else {
     earlier.tracer.report.once('LT_WARN_REGISTERED', 'light-trace is registered twice in this application: the first registration holds')
     if (app.lightTrace === undefined) trace(app, earlier)
   }
+  return null
 }
 
 function openTracer (app, options) {
@@ -55,9 +61,9 @@ function openTracer (app, options) {
   const isAutomatic = options[kAutomatic] === true
   if (!isAutomatic) report.startup(settings.warnings)
   const tracer = new Tracer(settings, report, scope)
-  openApi.join(tracer, settings.registerGlobals)
+  const waiting = openApi.join(tracer, settings.registerGlobals)
   tracer.meet()
-  return { app, tracer, releaseOutbound: openOutbound(tracer), releaseStages: () => {}, isAutomatic, hooks: null, decorator: null }
+  return { app, tracer, waiting, releaseOutbound: openOutbound(tracer), releaseStages: () => {}, isAutomatic, hooks: null, decorator: null }
 }
 
 function trace (app, registration) {

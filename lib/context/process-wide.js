@@ -1,7 +1,7 @@
 'use strict'
 
-// What all copies of this package in one process share: the AsyncLocalStorage, and who registered with the
-// OpenTelemetry API. Two copies happen (a monorepo, a linked package); each with a storage of its own
+// What all copies of this package in one process share: the AsyncLocalStorage, who registered with the
+// OpenTelemetry API, and which applications are traced. Two copies happen (a monorepo, a linked package); each with a storage of its own
 // would lose the other's requests.
 
 const { AsyncLocalStorage } = require('node:async_hooks')
@@ -22,6 +22,7 @@ function make () {
   const made = {
     shape: SHAPE,
     storage: new AsyncLocalStorage(),
+    registrations: new WeakMap(), // an application's server → how it is traced
     apps: [], // the tracers of the open apps, oldest first
     facade: null, // what stands in the API's slots, see instrument/otel-api
     hasSealed: false // whether the API's global object was made by us

@@ -13,8 +13,9 @@ const { startSink } = require('../support/otlp-sink')
 module.exports = { company }
 
 function company (test, kit, fixture) {
-  const runApp = async (name, args, { env = {}, node = [] } = {}) => {
-    const { stdout } = await execFile(process.execPath, [...node, path.join(fixture, 'app.js'), name, ...args], {
+  const runApp = (name, args, { env, node = [] } = {}) => runMain([...node, path.join(fixture, 'app.js'), name, ...args], env)
+  const runMain = async (args, env = {}) => {
+    const { stdout } = await execFile(process.execPath, args, {
       cwd: fixture, env: { ...process.env, FIXTURE: fixture, NODE_TEST_CONTEXT: undefined, ...env }, timeout: 60_000
     })
     return JSON.parse(stdout.trim().split('\n').at(-1))
@@ -71,7 +72,7 @@ function company (test, kit, fixture) {
     assert.equal(single.traceId, '0af7651916cd43dd8448eb211c80319c')
     assert.match(single.headers.b3, /^0af7651916cd43dd8448eb211c80319c-[0-9a-f]{16}-1$/)
     assert.equal(single.headers.traceparent, undefined)
-    assert.equal(single.injected.b3, single.headers.b3)
+    assert.match(single.injected.b3, /^0af7651916cd43dd8448eb211c80319c-[0-9a-f]{16}-1$/)
     const multi = await runApp('b3.js', [caller], { env: { OTEL_PROPAGATORS: 'b3multi,tracecontext' } })
     assert.equal(multi.headers['x-b3-traceid'], multi.traceId)
     assert.match(multi.headers.traceparent, new RegExp(multi.traceId))
@@ -113,6 +114,10 @@ function company (test, kit, fixture) {
     assert.ok(zipkinSpan.duration > 0)
     assert.equal(lines[0].name, 'GET /users/:id')
     assert.equal(lines[0].attributes['http.route'], '/users/:id')
+  })
+
+  test('a tracer that an ES module fetched when it was loaded', async () => {
+    assert.deepEqual(await runMain([path.join(fixture, 'early.mjs')]), { active: true, current: true, spans: ['early', 'GET /'] })
   })
 
   test('node --import light-trace/register', async (t) => {

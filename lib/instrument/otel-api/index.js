@@ -12,9 +12,11 @@ const { ContextManager, SlotContextManager, foreignManager } = require('./contex
 const { ApiTracerProvider } = require('./tracer')
 const { propagatorFor, W3C } = require('./propagation')
 const { slots, fillSlot, emptySlot, clearSlots } = require('./slots')
-const { findApi } = require('./version')
+const { findApi, loadEsm } = require('./version')
 
 const SETTERS = { trace: 'setGlobalTracerProvider', context: 'setGlobalContextManager', propagation: 'setGlobalPropagator' }
+
+const PROXIES_MAX = 8
 
 const facade = processWide.facade ?? makeFacade()
 processWide.facade = facade
@@ -26,10 +28,11 @@ const activeManager = new SlotContextManager(facade.context)
  * Opens `tracer` to the users of the API, until `leave`.
  * @param {Tracer} tracer
  * @param {boolean} register whether free slots are filled
+ * @returns {Promise<void> | null} where there is something to wait for
  */
 function join (tracer, register) {
   processWide.apps.push(tracer)
-  if (register) fill(tracer.report)
+  return register ? fill(tracer.report) : null
 }
 
 function leave (tracer) {
@@ -42,10 +45,10 @@ function leave (tracer) {
 function fill (report) {
   const sealed = slots()?.version
   const api = findApi(sealed)
-  if (api.version === '') return
+  if (api.version === '') return null
   if (api.other !== undefined) {
     report.once('LT_WARN_API_VERSION', `two versions of @opentelemetry/api are in use, ${api.version} and ${api.other}: nothing is registered with either`)
-    return
+    return null
   }
   if (sealed === undefined) processWide.hasSealed = true
   for (const slot of Object.keys(SETTERS)) {
@@ -54,6 +57,16 @@ function fill (report) {
     if (holder !== '') report.info(`the ${slot} slot of @opentelemetry/api is taken by ${holder}`)
     else put(slot, api)
   }
+  return loadEsm(api.path)?.then(reach) ?? null
+}
+
+/** Shows a copy of the API that the slot was filled without to our tracers, as `put` does before. */
+function reach (copy) {
+  if (copy === undefined || !isOurs('trace')) return
+  const { trace } = slots()
+  emptySlot('trace')
+  copy.trace.getTracerProvider().setDelegate?.(facade.trace)
+  slots().trace = trace
 }
 
 // Through the API where it is loaded. Tracers that were fetched from it before wait in a proxy of the copy
@@ -87,22 +100,28 @@ function foreignProvider () {
   const held = slots()?.trace
   if (held === undefined || held === null) return null
   const provider = delegateOf(held)
-  return provider === facade.trace || typeof provider?.getTracer !== 'function' || isNoop(held, provider) ? null : provider
+  return provider === facade.trace || typeof provider?.getTracer !== 'function' || isNoop(provider) ? null : provider
 }
 
+// A proxy may stand for another proxy.
 function delegateOf (held) {
   try {
-    return typeof held.getDelegate === 'function' ? held.getDelegate() : held
+    let provider = held
+    for (let depth = 0; depth < PROXIES_MAX && typeof provider.getDelegate === 'function'; depth++) {
+      if (isNoop(provider)) break
+      provider = provider.getDelegate()
+    }
+    return provider
   } catch {
     return undefined
   }
 }
 
 // The API does not export its no-op; a fresh proxy of the same class delegates to it.
-function isNoop (held, provider) {
+function isNoop (provider) {
   if (provider.constructor?.name === 'NoopTracerProvider') return true
   try {
-    return held !== provider && new held.constructor().getDelegate() === provider
+    return provider !== facade.trace && typeof provider.getDelegate === 'function' && new provider.constructor().getDelegate() === provider.getDelegate()
   } catch {
     return false
   }

@@ -2,33 +2,45 @@
 
 // Which copy of @opentelemetry/api the application sees, and whether there is another one about.
 
-const { readFileSync } = require('node:fs')
+const { existsSync, readFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
 const { dirname, join } = require('node:path')
+const { pathToFileURL } = require('node:url')
 
 const NAME = '@opentelemetry/api'
 const MAIN_FILE = /[\\/]@opentelemetry[\\/]api[\\/](?:build[\\/]src|dist)[\\/]index\.c?js$/
 
-module.exports = { findApi }
+module.exports = { findApi, loadEsm }
 
 /**
- * @returns {{ version: string, copies: object[], other: string | undefined }} version '' where there is no
+ * @returns {{ path: string, version: string, copies: object[], other: string | undefined }} version '' where there is no
  *   API; copies: the exports of all that are loaded, the application's first; other: another version
  */
 function findApi (sealedVersion) {
   const ours = pathFrom(require)
   const apps = pathFromApp()
   const path = apps ?? ours
-  if (path === undefined) return { version: '', copies: [], other: undefined }
+  if (path === undefined) return { path: '', version: '', copies: [], other: undefined }
   const version = versionOf(path)
   const others = [sealedVersion, ours === undefined || ours === path ? undefined : versionOf(ours)]
-  return { version, copies: loadedCopies(path), other: others.find((other) => other !== undefined && other !== version) }
+  return { path, version, copies: loadedCopies(path), other: others.find((other) => other !== undefined && other !== version) }
 }
 
 // Every copy has tracers of its own waiting for a provider; several of one version are usual in a monorepo.
 function loadedCopies (first) {
   const paths = Object.keys(require.cache).filter((path) => path !== first && MAIN_FILE.test(path))
   return [first, ...paths].map((path) => require.cache[path]?.exports).filter((copy) => typeof copy?.trace?.setGlobalTracerProvider === 'function')
+}
+
+/**
+ * From 1.10 on the API has a copy for `import` beside that for `require`, with tracers of its own. Whether it is
+ * loaded nobody can tell; an application that is a CommonJS module has no use for it.
+ * @returns {Promise<object> | null}
+ */
+function loadEsm (path) {
+  if (require.main !== undefined || !path.endsWith('.cjs')) return null
+  const esm = path.replace(/cjs$/, 'mjs')
+  return existsSync(esm) ? import(pathToFileURL(esm)).catch(() => undefined) : null
 }
 
 // From where the application starts, else from where it is run: what its own code gets.
