@@ -56,7 +56,9 @@ class Callbacks {
   ending (span, reply) {
     const { responseHeaders, onEnd } = this.#settings
     const { raw } = reply
-    if (raw.headersSent && span.isRecording()) captureHeaders(span, 'http.response.header.', responseHeaders, (name) => raw.getHeader(name) ?? reply.getHeader(name))
+    if (responseHeaders.length > 0 && raw.headersSent && span.isRecording()) {
+      this.#call('responseHeaders', () => captureHeaders(span, 'http.response.header.', responseHeaders, (name) => raw.getHeader(name) ?? reply.getHeader(name)))
+    }
     if (onEnd !== null) this.#call('onEnd', () => onEnd(span, reply.request, reply), true)
   }
 

@@ -191,10 +191,14 @@ function fastifyHooks (app, tracer) {
     this[kSpan] = NO_SPAN
     const { reply } = span
     span.reply = null
-    const status = sentStatus(this)
-    const broken = unfinished(this, reply)
-    if (callbacks.anyAtEnd) callbacks.ending(span.span ?? span, reply, status, broken)
-    span.close(status, broken)
+    try {
+      const status = sentStatus(this)
+      const broken = unfinished(this, reply)
+      if (callbacks.anyAtEnd) callbacks.ending(span.span ?? span, reply, status, broken)
+      span.close(status, broken)
+    } catch (error) { // thrown from a listener it would end the process
+      report.once('LT_WARN_BUG', `Bug: a request was not traced to its end: ${error?.stack}`)
+    }
   }
 
   function onError (request, reply, error, done) {

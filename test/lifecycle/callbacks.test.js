@@ -52,6 +52,24 @@ test('the callbacks see the request\'s own trace, and what they set in it stays'
   t.equal(span.attributes.own, span.spanId)
 })
 
+test('a response whose methods throw when it closes: told once, the span ends, the process goes on', async (t) => {
+  const loggerInstance = tellingLogger()
+  const { app, collector, origin } = await tracedApp(t, {
+    fastify: { loggerInstance },
+    trace: { responseHeaders: ['x-cache'] },
+    routes (app) {
+      app.get('/header', async (request, { raw }) => { raw.on('finish', () => { raw.getHeader = () => { throw new Error('broken') } }); return 'ok' })
+      app.get('/state', async (request, { raw }) => { raw.on('finish', () => { Object.defineProperty(raw, 'headersSent', { get () { throw new Error('broken') } }) }); return 'ok' })
+    }
+  })
+  await (await fetch(`${origin}/header`)).text()
+  const [{ attributes }] = await collector.spans()
+  t.equal(attributes['http.response.status_code'], 200)
+  await (await fetch(`${origin}/state`)).text()
+  await app.close()
+  t.same(loggerInstance.told.map(([code]) => code), ['LT_WARN_CALLBACK', 'LT_WARN_BUG'])
+})
+
 test('a route\'s own options win over the plugin\'s', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     trace: { spanName: () => 'plugin', attributes: () => ({ tier: 'silver', from: 'plugin' }) },
