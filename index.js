@@ -44,7 +44,13 @@ function install (app, options) {
   if (earlier === undefined) {
     const registration = openTracer(app, options)
     registrations.set(app.server, registration)
-    trace(app, registration)
+    try {
+      trace(app, registration)
+    } catch (error) { // a name that is taken: the application does not start, and no onClose of ours is there
+      registrations.delete(app.server)
+      close(registration)
+      throw error
+    }
     return registration.waiting
   } else if (earlier.isAutomatic && options[kAutomatic] !== true) {
     replace(earlier, app, openTracer(app, options))
