@@ -110,8 +110,9 @@ class ServerSpan extends RecordingSpan {
     const users = this.attributeList
     if (users === null) return list
     for (let i = 0; i < users.length; i += 2) {
-      const at = list.indexOf(users[i])
-      if (at !== -1 && at % 2 === 0) list[at + 1] = users[i + 1]
+      let at = 0 // not indexOf: a caller's user agent may read like a key
+      while (at < list.length && list[at] !== users[i]) at += 2
+      if (at < list.length) list[at + 1] = users[i + 1]
       else list.push(users[i], users[i + 1])
     }
     return list

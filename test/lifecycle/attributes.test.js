@@ -4,6 +4,7 @@ const http = require('node:http')
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 const { picture } = require('../support/picture')
+const { startSink } = require('../support/otlp-sink')
 const { connect } = require('../support/raw-client')
 
 const ok = (app) => app.get('/users/:id', async () => 'ok')
@@ -175,4 +176,17 @@ test('an IPv6 client', async (t) => {
   await (await fetch(`http://[::1]:${app.port}/users/7`)).text()
   const [{ attributes }] = await app.collector.spans()
   t.match(attributes, { 'client.address': '::1', 'network.peer.address': '::1', 'server.address': '::1', 'server.port': app.port })
+})
+
+test('a caller whose user agent is the name of an attribute: no attribute comes twice', async (t) => {
+  const sink = await startSink(t)
+  const { app } = await tracedApp(t, {
+    listen: false,
+    trace: { spanProcessors: undefined, exporter: { url: sink.url } },
+    routes: (app) => app.get('/', async ({ trace }) => { trace.span.setAttribute('http.response.status_code', 299); return 'ok' })
+  })
+  await app.inject({ url: '/', headers: { 'user-agent': 'http.response.status_code' } })
+  await app.lightTrace.flush()
+  const [{ attributes }] = await sink.waitFor(1) // which fails where an attribute comes twice
+  t.match(attributes, { 'user_agent.original': 'http.response.status_code', 'http.response.status_code': 299 })
 })
