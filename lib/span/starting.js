@@ -17,8 +17,11 @@ const { RemoteSpan } = require('./remote-span')
 const { unsampledIn } = require('./unsampled-span')
 const { applyDecision } = require('./sdk-sampler')
 const { DROP, RECORD_AND_SAMPLE } = require('./sampler')
-const { toObject } = require('./attributes')
+const { toObject, cut } = require('./attributes')
 const clock = require('./clock')
+
+// A name of megabytes would cost the span: it fits no chunk.
+const NAME_LENGTH_MAX = 16384
 
 const NO_LINKS = Object.freeze([])
 
@@ -56,7 +59,7 @@ class Starting {
     const parent = options?.root === true ? undefined : parentIn(context)
     const parentKind = parent === undefined ? PARENT_NONE : parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL
     const now = clock.now()
-    const span = new ChildSpan(this.pipeline, clock.fromTimeInput(options?.startTime, now), name, kindOf(options), scope)
+    const span = new ChildSpan(this.pipeline, clock.fromTimeInput(options?.startTime, now), cut(name, NAME_LENGTH_MAX), kindOf(options), scope)
     span.descend(parent ?? newTrace(), parentKind)
     const parents = parent === undefined ? context.deleteValue(SPAN_KEY) : context
     const result = this.#decideChild(span, parent, parentKind, parents, options)

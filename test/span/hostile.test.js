@@ -88,6 +88,15 @@ test('keys and texts are always valid UTF-8 of bounded length', async (t) => {
   t.equal(span.droppedAttributesCount, 4)
 })
 
+test('a span whose name is megabytes long arrives, with a shorter one', async (t) => {
+  const sink = await startSink(t)
+  const { app } = await tracedApp(t, { listen: false, trace: { spanProcessors: undefined, exporter: { url: sink.url } } })
+  app.lightTrace.tracer.startSpan('🦊\ud800'.repeat(2e6)).end()
+  await app.lightTrace.flush()
+  const [{ name }] = await sink.waitFor(1)
+  t.ok(name.length <= 16384 && name.startsWith('🦊\ufffd'))
+})
+
 test('numbers arrive as they are', async (t) => {
   const numbers = { zero: 0, minus: -0, int: 42, big: 2 ** 53 - 1, bigger: 2 ** 60, small: -(2 ** 53) + 1, half: 0.5, nan: NaN, infinite: Infinity, tiny: 5e-324 }
   const span = await recorded(t, (span) => { span.setAttributes(numbers) })
