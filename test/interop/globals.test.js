@@ -144,6 +144,7 @@ test('nothing is patched', async (t) => {
     const http = require('node:http')
     const https = require('node:https')
     const http2 = require('node:http2')
+    require('node:worker_threads') // wraps process.chdir, and fetch loads it
     const net = require('node:net')
     const { EventEmitter } = require('node:events')
     const watched = { http, https, http2, server: http.Server.prototype, request: http.IncomingMessage.prototype, response: http.ServerResponse.prototype, outgoing: http.OutgoingMessage.prototype, client: http.ClientRequest.prototype, agent: http.Agent.prototype, socket: net.Socket.prototype, emitter: EventEmitter.prototype, promise: Promise.prototype, fn: Function.prototype, object: Object.prototype, fastify: Fastify, process, module: require('node:module'), load: require('node:module').prototype, globals: { fetch, setTimeout, setImmediate, queueMicrotask, Promise } }
