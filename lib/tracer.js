@@ -2,23 +2,21 @@
 
 // The composition root: the only file that sees all stages. Options in, spans out.
 
-const { childContext, SAMPLED, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-context')
+const { SAMPLED, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-context')
 const { newSpanId } = require('./context/ids')
 const { parentIn } = require('./context/parent')
 const { processWide } = require('./context/process-wide')
 const { NOTHING } = require('./context/suppressed')
-const { SPAN_KEY, SUPPRESS_KEY, BAGGAGE_KEY } = require('./context/keys')
+const { SPAN_KEY, SUPPRESS_KEY } = require('./context/keys')
 const { ownContextManager } = require('./context/request-context')
-const { serializeBaggage } = require('./context/baggage')
 const store = require('./context/store')
 const clock = require('./span/clock')
 const { ServerSpan, SPAN_KIND_SERVER } = require('./span/server-span')
 const { NO_SPAN, unsampledIn, carryOn } = require('./span/unsampled-span')
 const { ChildSpan } = require('./span/child-span')
+const { runInSpan } = require('./span/run-in-span')
 const { Starting } = require('./span/starting')
 const { toObject } = require('./span/attributes')
-const { errorType } = require('./span/exception')
-const { STATUS_ERROR } = require('./span/recording-span')
 const { RateLimit, DROP } = require('./span/sampler')
 const { samplerOf } = require('./span/sdk-sampler')
 const { Pipeline } = require('./export/pipeline')
@@ -26,7 +24,7 @@ const { Resource } = require('./export/resource')
 const { Stats } = require('./export/stats')
 const { setImmediate } = require('./export/timers')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor } = require('./instrument/otel-api')
-const { headersSetter } = require('./instrument/otel-api/propagation')
+const { inject } = require('./instrument/injection')
 const { Company } = require('./instrument/company')
 const { wayOut } = require('./way-out')
 
@@ -190,53 +188,12 @@ class Tracer {
   withSpan (requestContext, name, options, fn) {
     const context = requestContext.here()
     const span = this.startSpan(name, options, context)
-    let result
-    try {
-      result = this.contextManager.with(context.setValue(SPAN_KEY, span), fn, undefined, span)
-    } catch (error) {
-      failSpan(span, error)
-      throw error
-    }
-    if (result === null || typeof result !== 'object' || typeof result.then !== 'function') {
-      span.end()
-      return result
-    }
-    return result.then((value) => {
-      span.end()
-      return value
-    }, (error) => {
-      failSpan(span, error)
-      throw error
-    })
+    return runInSpan(span, () => this.contextManager.with(context.setValue(SPAN_KEY, span), fn, undefined, span))
   }
 
-  /** Writes what an outgoing call carries into `headers`. See RequestContext.inject. */
+  /** See RequestContext.inject. */
   inject (requestContext, headers) {
-    const context = requestContext.here()
-    const parent = parentIn(context)
-    // A request without a span of its own hands on what came; else each call has an id of its own.
-    const outgoing = parent === undefined || requestContext.suppressed ? parent : childContext(parent)
-    if (this.propagator !== null) {
-      return this.injectForeign(outgoing === parent ? context : context.setValue(SPAN_KEY, outgoing), headers)
-    }
-    if (outgoing !== undefined) {
-      headersSetter.set(headers, 'traceparent', outgoing.traceparent)
-      if (outgoing.tracestate !== '') headersSetter.set(headers, 'tracestate', outgoing.tracestate)
-    }
-    const baggage = context.getValue(BAGGAGE_KEY)
-    const text = baggage === undefined ? '' : serializeBaggage(baggage)
-    if (text !== '') headersSetter.set(headers, 'baggage', text)
-    return headers
-  }
-
-  /** The same by a propagator that is not ours. */
-  injectForeign (context, headers, setter = headersSetter) {
-    try {
-      this.propagator.inject(context, headers, setter)
-    } catch (error) {
-      this.report.once('LT_WARN_PROPAGATOR', `the propagator failed: ${error?.message}`)
-    }
-    return headers
+    return inject(this, requestContext, headers)
   }
 
   /** Sends what there is. Never rejects. */
@@ -276,21 +233,6 @@ function spanOptions (row, call) {
   const options = { kind: row.kind, attributes: toObject(row.attributes(call)) }
   if (row.agoMs !== undefined) options.startTime = clock.now() - row.agoMs(call)
   return options
-}
-
-function failSpan (span, error) {
-  span.recordException(error)
-  span.setAttribute('error.type', errorType(error))
-  span.setStatus({ code: STATUS_ERROR, message: messageOf(error) })
-  span.end()
-}
-
-function messageOf (error) {
-  try {
-    return typeof error?.message === 'string' ? error.message : undefined
-  } catch {
-    return undefined
-  }
 }
 
 module.exports = { Tracer }

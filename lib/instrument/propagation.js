@@ -7,6 +7,7 @@
 const { TraceContext } = require('../context/trace-context')
 const { SPAN_KEY, REQUEST_KEY, BAGGAGE_KEY } = require('../context/keys')
 const { serializeBaggage } = require('../context/baggage')
+const { injectForeign } = require('./injection')
 
 /**
  * @param {Tracer} tracer
@@ -19,7 +20,7 @@ const { serializeBaggage } = require('../context/baggage')
 // HOT, once per outgoing call. Budget: 1 string.
 function propagate (tracer, context, span, call, read, write) {
   if (tracer.propagator !== null) {
-    tracer.injectForeign(context.setValue(SPAN_KEY, span), call, { set (to, name, value) { if (read(to, name) === undefined) write(to, name, value) } })
+    injectForeign(tracer, context.setValue(SPAN_KEY, span), call, { set (to, name, value) { if (read(to, name) === undefined) write(to, name, value) } })
     return
   }
   if (tracer.propagator !== null) {
@@ -33,7 +34,7 @@ function propagate (tracer, context, span, call, read, write) {
 /** By a propagator that is not ours: OTEL_PROPAGATORS, or the API's slot. */
 function propagateForeign (tracer, context, span, call, read, write) {
   const caller = context.getValue(REQUEST_KEY)?.caller
-  tracer.injectForeign(context.setValue(SPAN_KEY, span), call, {
+  injectForeign(tracer, context.setValue(SPAN_KEY, span), call, {
     set (carrier, name, value) {
       const there = read(carrier, name.toLowerCase())
       if (there === undefined || there === caller) write(carrier, name.toLowerCase(), String(value))

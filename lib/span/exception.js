@@ -43,4 +43,14 @@ function text (object, key) {
   }
 }
 
-module.exports = { errorType, errorName, exceptionAttributes }
+/** Such a list as the API's Exception, for spans that are not ours: what was thrown has been read once, and need not run its code again. */
+function exceptionOf (list) {
+  const read = (key) => list[list.indexOf(key) + 1]
+  return {
+    name: read('exception.type'),
+    message: list.includes('exception.message') ? read('exception.message') : '',
+    stack: list.includes('exception.stacktrace') ? read('exception.stacktrace') : undefined
+  }
+}
+
+module.exports = { errorType, errorName, exceptionAttributes, exceptionOf }

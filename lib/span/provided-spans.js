@@ -7,7 +7,7 @@
 const { ServerSpan, SPAN_KIND_SERVER } = require('./server-span')
 const { STATUS_ERROR } = require('./recording-span')
 const { UnsampledSpan, carryOn } = require('./unsampled-span')
-const { exceptionAttributes } = require('./exception')
+const { exceptionAttributes, exceptionOf } = require('./exception')
 const { toObject } = require('./attributes')
 const { now, toHrTime } = require('./clock')
 const { readSpanContext, parentIn } = require('../context/parent')
@@ -87,7 +87,7 @@ class ProvidedServerSpan extends ServerSpan {
     if (httpStatus !== 0) pass(() => span.setAttribute('http.response.status_code', httpStatus))
     if (errorType !== '') pass(() => span.setAttribute('error.type', errorType))
     if (details !== null) {
-      for (const { list } of details.events) pass(() => span.recordException(exceptionOf(toObject(list))))
+      for (const { list } of details.events) pass(() => span.recordException(exceptionOf(list)))
       if (details.statusCode === STATUS_ERROR) pass(() => span.setStatus({ code: STATUS_ERROR }))
     }
     pass(() => span.end())
@@ -112,7 +112,7 @@ class BorrowedServerSpan extends ProvidedUnsampledSpan {
   isRecording () { return true }
 
   fail (error) {
-    pass(() => this.span.recordException(exceptionOf(toObject(exceptionAttributes(error, VALUE_LENGTH_MAX)))))
+    pass(() => this.span.recordException(exceptionOf(exceptionAttributes(error, VALUE_LENGTH_MAX))))
   }
 
   /** @param {object} rpc the RPC metadata, from which the owner takes the route for its name and metrics */
@@ -121,11 +121,6 @@ class BorrowedServerSpan extends ProvidedUnsampledSpan {
     pass(() => this.span.updateName(route.name))
     pass(() => this.span.setAttributes(attributes))
   }
-}
-
-/** What was thrown, without its code: ours has read it already, theirs need not run it again. */
-function exceptionOf (attributes) {
-  return { name: attributes['exception.type'], message: attributes['exception.message'] ?? '', stack: attributes['exception.stacktrace'] }
 }
 
 function copyIds (span, trace) {

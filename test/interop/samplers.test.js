@@ -3,9 +3,10 @@
 const { test } = require('tap')
 const Fastify = require('fastify')
 const { trace, SpanKind } = require('@opentelemetry/api')
-const { ParentBasedSampler, AlwaysOnSampler, AlwaysOffSampler, TraceIdRatioBasedSampler, BatchSpanProcessor, InMemorySpanExporter } = require('@opentelemetry/sdk-trace-base')
+const { ParentBasedSampler, AlwaysOnSampler, AlwaysOffSampler, TraceIdRatioBasedSampler, BasicTracerProvider, BatchSpanProcessor, SimpleSpanProcessor, InMemorySpanExporter } = require('@opentelemetry/sdk-trace-base')
 const lightTrace = require('../..')
 const { createCollector } = require('../../lib/testing')
+const { startSink } = require('../support/otlp-sink')
 
 const SAMPLED = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03'
 const UNSAMPLED = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-02'
@@ -126,6 +127,26 @@ test('kept spans reach exporters of the SDK', async (t) => {
   t.same(exporter.getFinishedSpans().map(({ name }) => name).sort(), ['GET /fine', 'first', 'grandchild', 'second'])
   t.ok(exporter.getFinishedSpans().every(({ attributes }) => attributes['light_trace.kept'] === 'slow'))
   t.ok(exporter.getFinishedSpans().every((span) => (span.spanContext().traceFlags & 1) === 0), 'and stay unsampled outward')
+})
+
+test('kept spans reach a collector natively', async (t) => {
+  const sink = await startSink(t)
+  const { app } = await traced(t, { exporter: { url: sink.url }, spanProcessors: undefined, sampler: 'always_off', keep: { errors: true } }, [], keepRoutes)
+  await app.inject('/fine')
+  await app.inject('/fail')
+  await app.lightTrace.flush()
+  t.same(sink.spans.map(({ name, attributes }) => [name, attributes['light_trace.kept']]), [['GET /fail', 'error'], ['grandchild', 'error'], ['first', 'error'], ['second', 'error']])
+  t.equal(new Set(sink.spans.map(({ traceId }) => traceId)).size, 1)
+  t.match(app.lightTrace.stats().spans, { started: 8, ended: 8, unsampled: 4, accepted: 4, delivered: 4 })
+})
+
+test('keep has no effect in SDK mode, and that is told', async (t) => {
+  const exporter = new InMemorySpanExporter()
+  const tracerProvider = new BasicTracerProvider({ sampler: new AlwaysOffSampler(), spanProcessors: [new SimpleSpanProcessor(exporter)] })
+  const { app, lines } = await traced(t, { tracerProvider, spanProcessors: undefined, keep: { errors: true } }, [], keepRoutes)
+  await app.inject('/fail')
+  t.equal(exporter.getFinishedSpans().length, 0)
+  t.equal(lines.filter(({ code }) => code === 'LT_WARN_KEEP').length, 1)
 })
 
 test('no more children are held than limits.keptChildren', async (t) => {
