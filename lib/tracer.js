@@ -159,7 +159,8 @@ class Tracer {
   /**
    * A leaf span for a call that the running code makes: under the active span, or null where there is none.
    * The row says what the span says, and is asked only when it records.
-   * @param {{ kind, name (call): string, attributes (call): Array, agoMs? (call): number }} row
+   * @param {{ kind, name? (call): string, facts? (call): CallFacts, attributes (call): Array, agoMs? (call): number }} row
+   *   with `facts` these have the name, and `attributes` what they have not
    * @param {object} call the library's own object
    * @param {Context} context
    */
@@ -168,15 +169,25 @@ class Tracer {
     const parent = parentIn(context)
     if (parent === undefined) return null
     if (this.company !== null && this.company.hasClientSpan(context)) return null
-    if (!this.decidesByFlags || parent.remote === true) return this.startSpan(row.name(call), spanOptions(row, call), context)
+    if (!this.decidesByFlags || parent.remote === true) return this.startByOptions(row, call, context)
     this.stats.started++
     if ((parent.flags & SAMPLED) === 0) return this.startUnsampled(parent)
     const start = row.agoMs === undefined ? clock.now() : clock.now() - row.agoMs(call)
-    const span = new ChildSpan(this.pipeline, start, row.name(call), row.kind, this.scope)
+    const facts = row.facts === undefined ? null : row.facts(call)
+    const span = new ChildSpan(this.pipeline, start, facts === null ? row.name(call) : facts.name, row.kind, this.scope)
     span.descend(parent, parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
-    span.describe(row.attributes(call))
+    span.describe(facts, row.attributes(call))
     this.pipeline.started(span, context)
     return span
+  }
+
+  /** The same in the API's terms, where a Sampler, `keep` or a provider has a say. */
+  startByOptions (row, call, context) {
+    const facts = row.facts === undefined ? null : row.facts(call)
+    const attributes = row.attributes(call)
+    const options = { kind: row.kind, attributes: toObject(facts === null ? attributes : [...facts.attributeList, ...attributes]) }
+    if (row.agoMs !== undefined) options.startTime = clock.now() - row.agoMs(call)
+    return this.startSpan(facts === null ? row.name(call) : facts.name, options, context)
   }
 
   /** Whether a child is recorded if its parent is, which is so unless a Sampler, `keep` or a provider has a say. */
@@ -226,13 +237,6 @@ class Tracer {
       maxBytes: settings.buffer.maxBytes
     })
   }
-}
-
-/** A row in the API's terms. */
-function spanOptions (row, call) {
-  const options = { kind: row.kind, attributes: toObject(row.attributes(call)) }
-  if (row.agoMs !== undefined) options.startTime = clock.now() - row.agoMs(call)
-  return options
 }
 
 module.exports = { Tracer }

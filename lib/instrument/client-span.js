@@ -8,59 +8,84 @@
 
 const { redactQuery } = require('../span/redact')
 const { errorType } = require('../span/exception')
-const { cut } = require('../span/attributes')
+const { CallFacts } = require('../span/call-facts')
+const { cut, toObject } = require('../span/attributes')
 const { KIND_CLIENT } = require('./calls')
 const { knownMethods } = require('./semconv')
 
 const STATUS_ERROR = 2
 const METHOD_LENGTH_MAX = 64
 const MESSAGE_LENGTH_MAX = 256
+const METHODS_MAX = 32 // of a server; PEERS_MAX of a connection
+const PEERS_MAX = 8
 
 const defaultMethods = knownMethods(null)
 
-/**
- * What a call says at its start. One per channel family, reused for each call and never kept.
- */
-class CallFacts {
+/** Where calls go, and what those of one method have in common. */
+class Server {
+  #calls = new Map() // method → CallFacts
+  #methods = defaultMethods
+
+  /**
+   * @param {string} address
+   * @param {number} port -1: unknown
+   * @param {string} [source] what both were read from, beyond what it is cached under
+   */
+  constructor (address, port, source = '') {
+    this.address = address
+    this.port = port
+    this.source = source
+  }
+
+  /** HOT */
+  factsOf (method, methods) {
+    if (methods !== this.#methods) { // of an app with methods of its own
+      this.#methods = methods
+      this.#calls.clear()
+    }
+    return this.#calls.get(method) ?? this.#add(method, methods)
+  }
+
+  #add (method, methods) {
+    const isKnown = methods.has(method)
+    const list = ['http.request.method', isKnown ? method : '_OTHER']
+    if (!isKnown) list.push('http.request.method_original', cut(String(method), METHOD_LENGTH_MAX))
+    if (this.address !== '') list.push('server.address', this.address)
+    if (this.port !== -1) list.push('server.port', this.port)
+    const facts = new CallFacts(KIND_CLIENT, isKnown ? method : 'HTTP', list)
+    if (this.#calls.size === METHODS_MAX) this.#calls.clear()
+    this.#calls.set(method, facts)
+    return facts
+  }
+}
+
+/** What a call says at its start. One for each kind of client, filled anew for each call and never kept. */
+class HttpCall {
   constructor () {
     this.method = ''
-    this.serverAddress = ''
-    this.serverPort = -1
+    this.server = null
     this.url = '' // whole, without credentials, not redacted
     this.resendCount = 0
     this.methods = defaultMethods
   }
 }
 
-/** Starts the span, or null without a parent. HOT */
-function startHttpCall (tracer, context, facts) {
-  facts.methods = tracer.outbound.knownMethods
-  return tracer.startCall(HTTP_CALL, facts, context)
-}
-
-function isKnown ({ method, methods }) {
-  return methods.has(method)
-}
-
-function nameOf (facts) {
-  return isKnown(facts) ? facts.method : 'HTTP'
-}
-
 // HOT, once per recorded call. Budget: 1 array.
-function attributesOf (facts) {
-  const { method, serverAddress, serverPort, url, resendCount } = facts
-  const list = ['http.request.method', method, 'url.full', redactUrl(url)]
-  if (serverAddress !== '') list.push('server.address', serverAddress)
-  if (serverPort !== -1) list.push('server.port', serverPort)
-  if (resendCount > 0) list.push('http.request.resend_count', resendCount)
-  if (!isKnown(facts)) {
-    list[1] = '_OTHER'
-    list.push('http.request.method_original', cut(String(method), METHOD_LENGTH_MAX))
+const HTTP_CALL = {
+  kind: KIND_CLIENT,
+  facts: ({ server, method, methods }) => server.factsOf(method, methods),
+  attributes ({ url, resendCount }) {
+    const list = ['url.full', redactUrl(url)]
+    if (resendCount > 0) list.push('http.request.resend_count', resendCount)
+    return list
   }
-  return list
 }
 
-const HTTP_CALL = { kind: KIND_CLIENT, name: nameOf, attributes: attributesOf }
+/** Starts the span, or null without a parent. HOT */
+function startHttpCall (tracer, context, call) {
+  call.methods = tracer.outbound.knownMethods
+  return tracer.startCall(HTTP_CALL, call, context)
+}
 
 /** Ends the span with a response's status. HOT */
 function endWithStatus (span, status) {
@@ -131,14 +156,39 @@ function withoutCredentials (url, authority) {
   return at < authority ? url : `${url.slice(0, authority)}REDACTED:REDACTED${url.slice(at)}`
 }
 
-/** Where the connection goes, on the span. */
-function setPeer (span, socket, protocolVersion) {
-  const { remoteAddress, remotePort } = socket
-  if (typeof remoteAddress === 'string') {
-    span.setAttribute('network.peer.address', remoteAddress)
-    if (Number.isInteger(remotePort)) span.setAttribute('network.peer.port', remotePort)
+const kPeers = Symbol('light-trace.peers')
+
+/**
+ * Says on the span where the connection goes. The calls of a connection share that too.
+ * @param {object} owner of the connection, on which what they share is kept
+ */
+function setPeer (span, owner, socket, protocolVersion) {
+  const { facts } = span
+  if (facts === undefined || facts === null) {
+    span.setAttributes(toObject(peerAttributes(socket, protocolVersion)))
+    return
   }
-  if (protocolVersion !== '') span.setAttribute('network.protocol.version', protocolVersion)
+  let peers = owner[kPeers]
+  if (peers === undefined) peers = owner[kPeers] = []
+  for (let i = 0; i < peers.length; i += 3) {
+    if (peers[i] === facts && peers[i + 1] === protocolVersion) {
+      span.facts = peers[i + 2]
+      return
+    }
+  }
+  if (peers.length >= PEERS_MAX * 3) peers.length = 0
+  span.facts = facts.with(peerAttributes(socket, protocolVersion))
+  peers.push(facts, protocolVersion, span.facts)
 }
 
-module.exports = { CallFacts, startHttpCall, endWithStatus, endWithError, isAbort, urlOf, setPeer }
+function peerAttributes ({ remoteAddress, remotePort }, protocolVersion) {
+  const list = []
+  if (typeof remoteAddress === 'string') {
+    list.push('network.peer.address', remoteAddress)
+    if (Number.isInteger(remotePort)) list.push('network.peer.port', remotePort)
+  }
+  if (protocolVersion !== '') list.push('network.protocol.version', protocolVersion)
+  return list
+}
+
+module.exports = { Server, HttpCall, startHttpCall, endWithStatus, endWithError, isAbort, urlOf, setPeer }

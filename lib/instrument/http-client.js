@@ -11,7 +11,7 @@
 
 const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
 const { guarded } = require('./subscriptions')
-const { CallFacts, startHttpCall, endWithStatus, endWithError, urlOf, setPeer } = require('./client-span')
+const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, urlOf, setPeer } = require('./client-span')
 const { propagate, passOn, mayPropagate } = require('./propagation')
 const { splitHost } = require('./semconv')
 
@@ -23,7 +23,7 @@ const publishesErrors = major > 22 || (major === 22 && minor >= 6) || (major < 2
 // Array headers are on the request only as the text that will be sent.
 const HOST_LINE = /\r\nhost: ?([^\r\n]{1,255})/i
 
-const facts = new CallFacts()
+const call = new HttpCall()
 
 // HOT, once per call.
 function onStart ({ request }) {
@@ -35,56 +35,64 @@ function onStart ({ request }) {
 }
 
 function start (tracer, context, request) {
-  readFacts(request)
+  readCall(request)
   // The headers of array form, and behind `Expect`, are text already, and cannot be added to.
   const isOpen = canInject && !request.headersSent
   if (isSuppressed(context)) {
-    if (isOpen && mayPropagate(tracer, facts.url)) passOn(tracer, context, request, readHeader, writeHeader)
+    if (isOpen && mayPropagate(tracer, call.url)) passOn(tracer, context, request, readHeader, writeHeader)
     return null
   }
-  const span = startHttpCall(tracer, context, facts)
+  const span = startHttpCall(tracer, context, call)
   if (span === null) return null
-  if (isOpen && mayPropagate(tracer, facts.url)) propagate(tracer, context, span, request, readHeader, writeHeader)
+  if (isOpen && mayPropagate(tracer, call.url)) propagate(tracer, context, span, request, readHeader, writeHeader)
   if (!span.isRecording()) return null
   if (!publishesErrors || request.method === 'CONNECT' || request.getHeader('upgrade') !== undefined) request.once('close', onClose)
   return span
 }
 
-function readFacts (request) {
+function readCall (request) {
   const { method, protocol, socketPath, path } = request
   const host = typeof request.host === 'string' ? request.host : 'localhost'
   const shownHost = host.includes(':') ? `[${host}]` : host
   const scheme = protocol === 'https:' ? 'https' : 'http'
-  facts.method = method
+  call.method = method
   if (typeof socketPath === 'string') {
-    facts.serverAddress = socketPath
-    facts.serverPort = -1
-    facts.url = urlOf(`${scheme}://${shownHost}`, path)
+    call.server = serverOf(socketPath, undefined, '')
+    call.url = urlOf(`${scheme}://${shownHost}`, path)
     return
   }
   const sent = request.getHeader('host') ?? HOST_LINE.exec(request._header)?.[1]
-  // Only a Host header of Node's own tells the port; a user's may name another server.
-  const { name, port } = sameHost(sent, shownHost, scheme)
-  facts.serverAddress = name
-  facts.serverPort = port
+  call.server = serverOf(shownHost, sent, scheme)
+  const { port } = call.server
   const standard = port === -1 || port === (scheme === 'https' ? 443 : 80)
-  facts.url = urlOf(standard ? `${scheme}://${shownHost}` : `${scheme}://${shownHost}:${port}`, path)
+  call.url = urlOf(standard ? `${scheme}://${shownHost}` : `${scheme}://${shownHost}:${port}`, path)
 }
 
-// Most calls of a service go to few hosts.
-let lastHost = ''
-let lastSent = ''
-let lastScheme = ''
-let last = { name: '', port: -1 }
+const servers = new Map() // host → Host header → Server
+const SERVERS_MAX = 256
+const HOST_HEADERS_MAX = 16 // of a host
 
-function sameHost (sent, host, scheme) {
-  if (host === lastHost && sent === lastSent && scheme === lastScheme) return last
-  lastHost = host
-  lastSent = sent
-  lastScheme = scheme
-  last = splitHost(typeof sent === 'string' && sent.startsWith(host) ? sent : host, scheme)
-  if (typeof sent === 'string' && !sent.startsWith(host)) last.port = -1
-  return last
+/** HOT. Without a scheme `host` is the path of a Unix socket. */
+function serverOf (host, sent, scheme) {
+  const key = sent ?? ''
+  let found = servers.get(host)
+  if (found === undefined) {
+    if (servers.size === SERVERS_MAX) servers.clear()
+    servers.set(host, found = new Map())
+  }
+  let server = found.get(key)
+  if (server === undefined || server.source !== scheme) {
+    if (found.size === HOST_HEADERS_MAX) found.clear()
+    found.set(key, server = readServer(host, sent, scheme))
+  }
+  return server
+}
+
+// Only a Host header of Node's own tells the port; a user's may name another server.
+function readServer (host, sent, scheme) {
+  const isOwn = typeof sent === 'string' && sent.startsWith(host)
+  const { name, port } = scheme === '' ? { name: host, port: -1 } : splitHost(isOwn ? sent : host, scheme)
+  return new Server(name, isOwn || sent === undefined ? port : -1, scheme)
 }
 
 function readHeader (request, name) {
@@ -100,7 +108,8 @@ function writeHeader (request, name, value) {
 function onResponse ({ request, response }) {
   const span = take(request)
   if (span === null) return
-  setPeer(span, response.socket ?? request.socket ?? {}, response.httpVersion)
+  const socket = response.socket ?? request.socket
+  if (socket !== null && socket !== undefined) setPeer(span, socket, socket, response.httpVersion)
   endWithStatus(span, response.statusCode)
 }
 

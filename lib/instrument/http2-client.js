@@ -5,31 +5,36 @@
 
 const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
 const { guarded } = require('./subscriptions')
-const { CallFacts, startHttpCall, endWithStatus, endWithError, urlOf, setPeer } = require('./client-span')
+const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, urlOf, setPeer } = require('./client-span')
 const { splitHost } = require('./semconv')
 
-const facts = new CallFacts()
+const call = new HttpCall()
 
 function onCreated ({ stream, headers }) {
   if (stream[kCall] !== undefined) return
   const context = activeContext()
   const tracer = tracerIn(context)
   if (tracer === null || !tracer.outbound?.http || isSuppressed(context) || isUndicis(stream.session)) return
-  readFacts(stream, headers)
-  const span = startHttpCall(tracer, context, facts)
+  readCall(stream.session, headers)
+  const span = startHttpCall(tracer, context, call)
   stream[kCall] = span !== null && span.isRecording() ? span : null
 }
 
-function readFacts (stream, headers) {
+function readCall (session, headers) {
   const scheme = headers[':scheme'] === 'http' ? 'http' : 'https'
   const authority = headers[':authority'] ?? headers.host ?? ''
-  const { name, port } = splitHost(authority, scheme)
-  facts.method = headers[':method'] ?? 'GET'
-  facts.serverAddress = name
-  facts.serverPort = port
-  facts.url = urlOf(`${scheme}://${authority}`, String(headers[':path'] ?? '/'))
+  let server = session?.[kServer]
+  if (server === undefined || server.source !== authority) {
+    const { name, port } = splitHost(authority, scheme)
+    server = new Server(name, port, authority)
+    if (session) session[kServer] = server
+  }
+  call.method = headers[':method'] ?? 'GET'
+  call.server = server
+  call.url = urlOf(`${scheme}://${authority}`, String(headers[':path'] ?? '/'))
 }
 
+const kServer = Symbol('light-trace.server')
 const kUndici = Symbol('light-trace.undici')
 
 /** undici's own HTTP/2 connections run on node:http2 too; undici's channels speak for them. */
@@ -46,7 +51,8 @@ function isUndicis (session) {
 function onFinish ({ stream, headers }) {
   const span = take(stream)
   if (span === null) return
-  setPeer(span, stream.session?.socket ?? {}, '2')
+  const { session } = stream
+  if (session !== undefined) setPeer(span, session, session.socket ?? {}, '2')
   endWithStatus(span, headers[':status'])
 }
 

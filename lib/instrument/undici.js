@@ -13,14 +13,14 @@
 const { AsyncResource } = require('node:async_hooks')
 const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
 const { guarded } = require('./subscriptions')
-const { CallFacts, startHttpCall, endWithStatus, endWithError, urlOf, setPeer } = require('./client-span')
+const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, urlOf, setPeer } = require('./client-span')
 const { propagate, passOn, mayPropagate } = require('./propagation')
 const { splitHost } = require('./semconv')
 
 const ORIGINS_MAX = 256
 const HANDLER_SYMBOLS_MAX = 8
 
-const facts = new CallFacts()
+const call = new HttpCall()
 
 // HOT, once per call.
 function onCreate ({ request }) {
@@ -32,14 +32,14 @@ function onCreate ({ request }) {
 }
 
 function start (tracer, context, request) {
-  readFacts(request)
+  readCall(request)
   if (isSuppressed(context)) {
-    if (mayPropagate(tracer, facts.url)) passOn(tracer, context, request, readHeader, writeHeader)
+    if (mayPropagate(tracer, call.url)) passOn(tracer, context, request, readHeader, writeHeader)
     return null
   }
-  const span = startHttpCall(tracer, context, facts)
+  const span = startHttpCall(tracer, context, call)
   if (span === null) return null
-  if (mayPropagate(tracer, facts.url)) propagate(tracer, context, span, request, readHeader, writeHeader)
+  if (mayPropagate(tracer, call.url)) propagate(tracer, context, span, request, readHeader, writeHeader)
   return span.isRecording() ? span : null
 }
 
@@ -54,10 +54,10 @@ const handlerSymbols = [] // of the copies of undici in the process
 function callersContext (request) {
   const handler = handlerOf(request)
   if (!(handler instanceof AsyncResource)) {
-    facts.resendCount = resendsOf(handler)
+    call.resendCount = resendsOf(handler)
     return activeContext()
   }
-  facts.resendCount = 0
+  call.resendCount = 0
   return handler.runInAsyncScope(activeContext)
 }
 
@@ -83,9 +83,9 @@ function resendsOf (handler) {
 
 // ---- what the call is
 
-const origins = new Map() // origin → { name, port }
+const origins = new Map() // origin → Server
 
-function readFacts (request) {
+function readCall (request) {
   const origin = typeof request.origin === 'string' ? request.origin : String(request.origin)
   let server = origins.get(origin)
   if (server === undefined) {
@@ -93,15 +93,15 @@ function readFacts (request) {
     if (origins.size === ORIGINS_MAX) origins.clear()
     origins.set(origin, server)
   }
-  facts.method = request.method
-  facts.serverAddress = server.name
-  facts.serverPort = server.port
-  facts.url = urlOf(origin, String(request.path))
+  call.method = request.method
+  call.server = server
+  call.url = urlOf(origin, String(request.path))
 }
 
 function readOrigin (origin) {
   const authority = origin.indexOf('://') + 3
-  return splitHost(origin.slice(authority), origin.slice(0, authority - 3))
+  const { name, port } = splitHost(origin.slice(authority), origin.slice(0, authority - 3))
+  return new Server(name, port)
 }
 
 // ---- its headers: a flat list since undici 6, text before
@@ -140,7 +140,7 @@ function writeHeader (request, name, value) {
 function onSend ({ request, socket }) {
   const span = request[kCall]
   if (span === undefined || span === null) return
-  setPeer(span, socket, socket.alpnProtocol === 'h2' ? '2' : '1.1')
+  setPeer(span, socket, socket, socket.alpnProtocol === 'h2' ? '2' : '1.1')
   if ((request.upgrade || request.method === 'CONNECT') && !publishesUpgrades(request)) {
     request[kCall] = null
     span.end()

@@ -7,6 +7,10 @@ const { cleanValue } = require('./attributes')
 const { newSpanId } = require('../context/ids')
 const { PARENT_NONE } = require('../context/trace-context')
 
+// Limits that shared attributes are within in any case: at most a dozen, of at most this length.
+const ROOMY_COUNT = 32
+const ROOMY_LENGTH = 1024
+
 class ChildSpan extends RecordingSpan {
   /**
    * @param {Pipeline} pipeline
@@ -20,6 +24,7 @@ class ChildSpan extends RecordingSpan {
     this.title = name
     this.kind = kind
     this.scope = scope
+    this.facts = null // what it shares with other calls to the same place
   }
 
   get name () { return this.details === null || this.details.name === '' ? this.title : this.details.name }
@@ -45,9 +50,17 @@ class ChildSpan extends RecordingSpan {
     return this
   }
 
-  /** Takes over a flat list of attributes that instrumentation made for this span: no key comes twice. */
-  describe (list) {
+  /**
+   * Takes over what instrumentation knows: no key comes twice.
+   * @param {CallFacts | null} facts
+   * @param {Array} list the attributes of this call alone, flat
+   */
+  describe (facts, list) {
     const { attributes, attributeValueLength } = this.pipeline.limits
+    if (facts !== null && (attributes < ROOMY_COUNT || attributeValueLength < ROOMY_LENGTH)) {
+      list = [...facts.attributeList, ...list]
+      facts = null
+    }
     for (let i = 1; i < list.length; i += 2) {
       if (typeof list[i] === 'string') list[i] = cleanValue(list[i], attributeValueLength)
     }
@@ -55,7 +68,18 @@ class ChildSpan extends RecordingSpan {
       this.detail().droppedAttributes += list.length / 2 - attributes
       list.length = attributes * 2
     }
+    this.facts = facts
     this.attributeList = list
+  }
+
+  get attributeCountMax () {
+    const { attributes } = this.pipeline.limits
+    return this.facts === null ? attributes : attributes - this.facts.attributeList.length / 2
+  }
+
+  allAttributes () {
+    const own = super.allAttributes()
+    return this.facts === null ? own : [...this.facts.attributeList, ...own]
   }
 }
 

@@ -3,12 +3,16 @@
 // Databases that publish channels, as data: where in a call's payload which part of the conventions is found.
 // https://opentelemetry.io/docs/specs/semconv/database/database-spans/
 
+const { CallFacts } = require('../../span/call-facts')
+const { cut } = require('../../span/attributes')
 const { KIND_CLIENT } = require('../calls')
 const { sanitise, DIALECTS } = require('./statement')
 const { read, text, label, pushServer, pushText, joined, lengthOf } = require('./read')
 
 const CACHED_MAX = 256
 const CACHED_LENGTH_MAX = 1024
+const SHARED_LENGTH_MAX = 255
+const RECENT_MAX = 8
 
 /** SQL in a field of the payload. */
 class SqlRow {
@@ -78,6 +82,9 @@ class SqlRow {
 
 /** A store whose payload names the operation. Each part is a function of the call, or undefined. */
 class StoreRow {
+  #known = new Map() // what it says of itself → CallFacts
+  #seen = []
+
   constructor ({ system, operation, collection, procedure, queryText, namespace, batchSize, errorCode, wants }) {
     this.kind = KIND_CLIENT
     this.system = system
@@ -91,24 +98,63 @@ class StoreRow {
     this.wants = wants ?? (() => true)
   }
 
-  name (call) {
-    const target = this.collection ?? this.procedure
-    const collection = target === undefined ? '' : target(call)
+  /** What calls of one operation to one server share. HOT */
+  facts (call) {
+    const found = this.#recent(call)
+    if (found !== null) return found
     const operation = this.operation(call)
-    if (operation === '') return collection || this.system
-    return collection === '' ? operation : `${operation} ${collection}`
+    const target = this.collection === undefined ? (this.procedure === undefined ? '' : this.procedure(call)) : this.collection(call)
+    const namespace = this.namespace === undefined ? '' : this.namespace(call)
+    const key = `${operation}\n${target}\n${namespace}\n${text(call, 'serverAddress')}\n${label(call, 'serverPort')}`
+    const facts = this.#known.get(key) ?? this.#add(key, call, operation, target, namespace)
+    this.#remember(call, facts)
+    return facts
+  }
+
+  // By the fields as they are: what the calls of the last moment were about, without making a text of it.
+  #recent (call) {
+    const recent = this.#seen
+    for (let i = 0; i < recent.length; i++) {
+      const seen = recent[i]
+      if (seen.command === read(call, 'command') && seen.operation === read(call, 'operation') && seen.collection === read(call, 'collection') &&
+        seen.database === read(call, 'database') && seen.serverAddress === read(call, 'serverAddress') && seen.serverPort === read(call, 'serverPort')) return seen.facts
+    }
+    return null
+  }
+
+  #remember (call, facts) {
+    if (this.procedure !== undefined || read(call, 'table') !== undefined || read(call, 'batchMode') !== undefined) return
+    if (this.#seen.length === RECENT_MAX) this.#seen.shift()
+    this.#seen.push({
+      command: read(call, 'command'),
+      operation: read(call, 'operation'),
+      collection: read(call, 'collection'),
+      database: read(call, 'database'),
+      serverAddress: read(call, 'serverAddress'),
+      serverPort: read(call, 'serverPort'),
+      facts
+    })
+  }
+
+  #add (key, call, operation, target, namespace) {
+    const list = ['db.system.name', this.system]
+    pushText(list, 'db.namespace', namespace)
+    pushText(list, 'db.operation.name', operation)
+    pushText(list, this.collection === undefined ? 'db.stored_procedure.name' : 'db.collection.name', target)
+    pushServer(list, call)
+    for (let i = 1; i < list.length; i += 2) if (typeof list[i] === 'string') list[i] = cut(list[i], SHARED_LENGTH_MAX)
+    const name = [operation, target].filter((part) => part !== '').join(' ')
+    const facts = new CallFacts(this.kind, cut(name, SHARED_LENGTH_MAX) || this.system, list)
+    if (this.#known.size === CACHED_MAX) this.#known.clear()
+    if (key.length <= CACHED_LENGTH_MAX) this.#known.set(key, facts)
+    return facts
   }
 
   attributes (call) {
-    const list = ['db.system.name', this.system]
-    pushText(list, 'db.namespace', this.namespace === undefined ? '' : this.namespace(call))
-    pushText(list, 'db.operation.name', this.operation(call))
-    if (this.collection !== undefined) pushText(list, 'db.collection.name', this.collection(call))
-    if (this.procedure !== undefined) pushText(list, 'db.stored_procedure.name', this.procedure(call))
+    const list = []
     if (this.queryText !== undefined) pushText(list, 'db.query.text', this.queryText(call))
     const batchSize = this.batchSize === undefined ? 0 : this.batchSize(call)
     if (batchSize > 1) list.push('db.operation.batch.size', batchSize)
-    pushServer(list, call)
     return list
   }
 }
