@@ -3,14 +3,15 @@
 // How spans leave the process, decided once per tracer in the order of design.md D6.
 
 const { foreignProvider } = require('./instrument/otel-api')
-const store = require('./context/store')
 const { SUPPRESSED } = require('./context/suppressed')
 
 // The ways are required where they are taken: an app takes one, and starts faster without the others.
 
-function wayOut ({ settings, report, stats }) {
+function wayOut (tracer) {
+  const { settings, report, stats } = tracer
   const { exporter, spanProcessors, tracerProvider, closeTimeoutMs } = settings
-  const suppress = (fn) => store.run(SUPPRESSED, fn)
+  // Through the manager that is asked for the active context, which may be somebody else's, and not yet known.
+  const suppress = (fn) => tracer.contextManager.with(SUPPRESSED, fn)
 
   if (settings.disabled) return nowhere('disabled', stats, 'OTEL_SDK_DISABLED')
   if (tracerProvider) return provided(tracerProvider, settings, report, stats, 'spans are made by the tracerProvider of the options')

@@ -68,3 +68,32 @@ test('a port is decimal, and a query after a bare host is kept', async (t) => {
   t.same(spans.slice(0, 4).map(({ attributes }) => attributes['server.port']), [undefined, undefined, undefined, 8080])
   t.match(spans[4].attributes, { 'url.path': '/', 'url.query': 'b=2' })
 })
+
+test('a hundred attributes of the longest text still make a span', async (t) => {
+  const spans = await exported(t, {}, async (app) => {
+    app.lightTrace.tracer.startSpan('long', {
+      attributes: Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`key.${i}`, 'x'.repeat(20000)]))
+    }).end()
+  })
+  t.equal(Object.keys(spans[0].attributes).length, 100)
+  t.equal(spans[0].attributes['key.99'].length, 16384)
+})
+
+test('a limit of values does not shorten names and descriptions', async (t) => {
+  const [span] = await exported(t, { limits: { attributeValueLength: 4 } }, async (app) => {
+    app.lightTrace.tracer.startSpan('first').updateName('a longer name').setStatus({ code: 2, message: 'a reason' }).end()
+  })
+  t.equal(span.name, 'a longer name')
+  t.equal(span.status.message, 'a reason')
+})
+
+test('options and a status that throw when they are read cost themselves, not the caller', async (t) => {
+  const hostile = { get attributes () { throw new Error('no') }, get code () { throw new Error('no') } }
+  let stats
+  const [span] = await exported(t, {}, async (app) => {
+    app.lightTrace.tracer.startSpan('named', hostile).setStatus(hostile).end()
+    stats = app.lightTrace.stats()
+  })
+  t.equal(span.name, 'named')
+  t.equal(stats.spans.started, stats.spans.ended)
+})

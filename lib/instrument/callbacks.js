@@ -35,20 +35,10 @@ class Callbacks {
   }
 
   started (span, context, request, route, parentKind, response) {
-    const { spanName, attributes, onStart, requestHeaders, store, replyHeader } = this.#settings
+    const { onStart, store, replyHeader } = this.#settings
     if (store !== null) this.fillStore(context, request)
-    if (span.isRecording()) {
-      this.#name(span, route.options?.spanName ?? spanName, request)
-      if (attributes !== null) {
-        this.#attributes(span, attributes, request)
-        // The route's own are part of its template; what all routes get must not hide them.
-        const list = route.attributeList
-        for (let i = 0; i < list.length; i += 2) span.setAttribute(list[i], list[i + 1])
-      }
-      if (typeof route.options?.attributes === 'function') this.#attributes(span, route.options.attributes, request)
-      captureHeaders(span, 'http.request.header.', requestHeaders, (name) => request.raw.headers[name])
-      if (parentKind === PARENT_NONE) this.#linkUntrusted(span, request)
-    }
+    // In SDK mode the span is somebody else's too.
+    if (span.isRecording()) this.#call('attributes', () => this.#describe(span, request, route, parentKind))
     if (onStart !== null) this.#call('onStart', () => onStart(span, request), true)
     if (replyHeader !== null && context.traceparent !== '') writeReplyHeader(response, context, replyHeader)
   }
@@ -69,6 +59,20 @@ class Callbacks {
     const values = typeof store === 'function' ? this.#call('store', () => store(request)) : store
     // A copy, and what a getter of the user's throws is the user's.
     context.setStore(this.#call('store', () => typeof values === 'object' ? { ...values } : {}) ?? {})
+  }
+
+  #describe (span, request, route, parentKind) {
+    const { spanName, attributes, requestHeaders } = this.#settings
+    this.#name(span, route.options?.spanName ?? spanName, request)
+    if (attributes !== null) {
+      this.#attributes(span, attributes, request)
+      // The route's own are part of its template; what all routes get must not hide them.
+      const list = route.attributeList
+      for (let i = 0; i < list.length; i += 2) span.setAttribute(list[i], list[i + 1])
+    }
+    if (typeof route.options?.attributes === 'function') this.#attributes(span, route.options.attributes, request)
+    captureHeaders(span, 'http.request.header.', requestHeaders, (name) => request.raw.headers[name])
+    if (parentKind === PARENT_NONE) this.#linkUntrusted(span, request)
   }
 
   #name (span, spanName, request) {

@@ -3,6 +3,9 @@
 // Node 20 and 22 never close a response that is queued behind another on a pipelined connection when the
 // client leaves. There, and only there, each connection remembers its open responses and closes them.
 
+// Taken at load: fake timers of a test replace the global one later.
+const { setImmediate } = require('node:timers')
+
 const kOpen = Symbol('light-trace.open')
 
 const isNeeded = Number(process.versions.node.split('.')[0]) < 24

@@ -11,6 +11,8 @@ const { Buffer } = require('node:buffer')
 // Below this a loop over char codes beats the call into C++.
 const LOOP_LENGTH_MAX = 40
 
+const LONG_TEXT = 1024
+
 const EMPTY = Buffer.alloc(0)
 
 class ProtoWriter {
@@ -118,9 +120,9 @@ function writeLength4 (view, position, length) {
     ((length << 3) & 0x7f000000), true)
 }
 
-/** What `text` can take at the most: three bytes for each UTF-16 unit. */
+/** What `text` can take at the most: three bytes for each UTF-16 unit; of long text it is worth counting them. */
 function textBound (value) {
-  return value.length * 3
+  return value.length > LONG_TEXT ? Buffer.byteLength(value) : value.length * 3
 }
 
 module.exports = { ProtoWriter, writeLength4, textBound }

@@ -19,6 +19,9 @@ const STATUS_ERROR = 2
 
 const OPEN = -1
 
+// Of names and descriptions, for which the specification has no limit: megabytes would cost the span.
+const TEXT_LENGTH_MAX = 16384
+
 class SpanDetails {
   constructor () {
     this.name = ''
@@ -102,18 +105,18 @@ class RecordingSpan extends TraceContext {
 
   setStatus (status) {
     if (this.endedAt !== OPEN || status === null || typeof status !== 'object') return this
-    const { code, message } = status
+    const { code, message } = readStatus(status)
     if (code !== STATUS_OK && code !== STATUS_ERROR) return this
     const details = this.detail()
     if (details.statusCode === STATUS_OK) return this // Ok is final
     details.statusCode = code
     // A description belongs to errors only.
-    details.statusMessage = code === STATUS_ERROR && typeof message === 'string' ? cut(message, this.pipeline.limits.attributeValueLength) : ''
+    details.statusMessage = code === STATUS_ERROR && typeof message === 'string' ? cut(message, TEXT_LENGTH_MAX) : ''
     return this
   }
 
   updateName (name) {
-    if (this.endedAt === OPEN && typeof name === 'string') this.detail().name = cut(name, this.pipeline.limits.attributeValueLength)
+    if (this.endedAt === OPEN && typeof name === 'string') this.detail().name = cut(name, TEXT_LENGTH_MAX)
     return this
   }
 
@@ -212,6 +215,15 @@ class RecordingSpan extends TraceContext {
     this.pipeline.ending(this)
     this.endedAt = endedAt < this.start ? this.start : endedAt
     this.pipeline.ended(this)
+  }
+}
+
+function readStatus (status) {
+  try {
+    const { code, message } = status
+    return { code, message }
+  } catch {
+    return { code: STATUS_UNSET, message: undefined }
   }
 }
 

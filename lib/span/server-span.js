@@ -64,7 +64,10 @@ class ServerSpan extends RecordingSpan {
    */
   // HOT, once per sampled request.
   close (httpStatus, unfinished) {
-    if (this.endedAt !== OPEN) return
+    if (this.endedAt !== OPEN) {
+      this.error = undefined
+      return
+    }
     this.httpStatus = httpStatus
     if (unfinished !== '' || httpStatus >= 500) this.markFailed(httpStatus, unfinished)
     this.error = undefined

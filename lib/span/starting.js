@@ -54,7 +54,8 @@ class Starting {
   }
 
   /** A span under the one that is active in `context`, else the root of a new trace. */
-  child (name, options, context = NOTHING, scope) {
+  child (name, given, context = NOTHING, scope) {
+    const options = readOptions(given)
     this.stats.started++
     const parent = options?.root === true ? undefined : parentIn(context)
     const parentKind = parent === undefined ? PARENT_NONE : parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL
@@ -127,6 +128,17 @@ function newTrace () {
 
 function plain (decision) {
   return { decision, attributes: undefined, tracestate: undefined }
+}
+
+/** The caller's object, read once and before anything is counted: a getter of its own may throw. */
+function readOptions (options) {
+  if (!isObject(options)) return undefined
+  try {
+    const { root, kind, startTime, attributes, links } = options
+    return { root, kind, startTime, attributes, links }
+  } catch {
+    return undefined
+  }
 }
 
 function kindOf (options) {
