@@ -2,8 +2,9 @@
 
 // npm run soak [-- --minutes 10] [--seed N] [--rate 500] [--publish] [--no-real]
 //
-// A real app under a steady load while its collector fails in every way that schedule.js knows, then what that cost and
-// what was lost, beside the same app and load without light-trace. Ends with `N passed, N failed`.
+// A real app under a steady load while its collector fails in every way that schedule.js knows; then what that cost and
+// what was lost, beside the same app without light-trace, which gets the same requests at the same time. Ends with
+// `N passed, N failed`.
 
 const path = require('node:path')
 const { fork } = require('node:child_process')
@@ -21,8 +22,7 @@ const { summarise, asText, publish } = require('./soak/report')
 const BUFFER_BYTES = 4 * 1024 * 1024
 const TRACE_OPTIONS = { registerGlobals: false, buffer: { maxBytes: BUFFER_BYTES, flushDelayMs: 500 }, logs: false }
 const TIMEOUT_MS = 1500
-const WARM_UP_S = 3
-const BARE_S_MAX = 60
+const WARM_UP_S = 5
 
 const { values } = parseArgs({
   options: {
@@ -44,13 +44,10 @@ async function main () {
   await collector.up()
   const real = values['no-real'] ? [] : await startRealCollectors()
   try {
-    const bareSeconds = Math.min(BARE_S_MAX, minutes * 60 / 4)
-    console.log(`bare Fastify for ${bareSeconds} s`)
-    const bare = await run(null, [{ name: 'bare', seconds: bareSeconds }], collector)
     const healthy = [{ name: 'healthy', how: {} }, ...real.map(({ name, tracesUrl }) => ({ name, how: { forward: tracesUrl } }))]
     const phases = makeSchedule(minutes * 60, seed, healthy)
     for (const phase of phases) phase.isFault = !healthy.some(({ name }) => name === phase.name)
-    const traced = await run({ ...TRACE_OPTIONS, exporter: { url: collector.url, timeoutMs: TIMEOUT_MS } }, phases, collector)
+    const { traced, bare } = await run({ ...TRACE_OPTIONS, exporter: { url: collector.url, timeoutMs: TIMEOUT_MS } }, phases, collector)
     const summary = summarise({
       seed, minutes, perSecond, maxBytes: BUFFER_BYTES, real: real.map(({ name }) => name), bare, traced, phases, collector: { ...collector.counts, connectionsMost: collector.connectionsMost }
     })
@@ -82,11 +79,11 @@ async function startRealCollectors () {
   return started
 }
 
-// One server and one load through all phases.
+// Two servers and one load through all phases.
 async function run (trace, phases, collector) {
-  const server = fork(path.join(__dirname, 'soak/server.js'), [JSON.stringify({ trace })])
-  const [{ port }] = await once(server, 'message')
-  const load = fork(path.join(__dirname, 'soak/load.js'), [JSON.stringify({ port, perSecond })])
+  const traced = await startServer(trace)
+  const bare = await startServer(null)
+  const load = fork(path.join(__dirname, 'soak/load.js'), [JSON.stringify({ ports: { traced: traced.port, bare: bare.port }, perSecond })])
   const finished = once(load, 'message')
   await pause(WARM_UP_S * 1000)
   for (const [index, phase] of phases.entries()) {
@@ -94,12 +91,26 @@ async function run (trace, phases, collector) {
     load.send({ phase: phase.name })
     await go(phase, collector)
   }
-  await go({ seconds: 1, how: {} }, collector)
+  await go({ seconds: 1 }, collector)
   load.send({ stop: true })
   const [figures] = await finished
-  server.send('close')
-  const [{ closed }] = await once(server, 'message')
-  return { load: figures, server: closed }
+  return {
+    traced: { load: figures.traced, server: await traced.close() },
+    bare: { load: figures.bare, server: await bare.close() }
+  }
+}
+
+async function startServer (trace) {
+  const server = fork(path.join(__dirname, 'soak/server.js'), [JSON.stringify({ trace })])
+  const [{ port }] = await once(server, 'message')
+  return {
+    port,
+    async close () {
+      server.send('close')
+      const [{ closed }] = await once(server, 'message')
+      return closed
+    }
+  }
 }
 
 async function go ({ seconds, how = {}, isDown = false, flapEveryMs = 0 }, collector) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// Requests at a fixed rate in a process of their own, each held against the answer that it must get. Latency counts
-// from when a request was due, not from when there was room for it.
+// Requests at a fixed rate in a process of their own, each to the traced server and to the bare one, and each held
+// against the answer that it must get. Latency counts from when a request was due, not from when there was room for it.
 
 const http = require('node:http')
 
@@ -19,21 +19,32 @@ const REQUESTS = [
   { weight: 2, path: () => '/stream', status: 200, body: () => 'abc' }
 ].flatMap((request) => Array(request.weight).fill(request))
 
-const { port, perSecond } = JSON.parse(process.argv[2])
-const agent = new http.Agent({ keepAlive: true, maxSockets: CONNECTIONS })
-const phases = new Map() // name → latencies in ms
-const wrong = []
+const { ports, perSecond } = JSON.parse(process.argv[2])
+const targets = Object.entries(ports).map(([name, port]) => ({
+  name,
+  port,
+  agent: new http.Agent({ keepAlive: true, maxSockets: CONNECTIONS }),
+  phases: new Map(), // name → latencies in ms
+  served: 0,
+  failed: 0,
+  wrong: 0,
+  examples: []
+}))
 let phase = 'start'
 let sent = 0
 let open = 0
-let failed = 0
 let isStopping = false
 
 const startedAt = performance.now()
 const timer = setInterval(() => {
   if (isStopping) return open === 0 && finish()
   const due = (performance.now() - startedAt) * perSecond / 1000
-  for (; sent < due; sent++) send(sent, startedAt + sent * 1000 / perSecond)
+  for (; sent < due; sent++) {
+    // Neither of the two always goes first.
+    const first = sent % 2
+    send(targets[first], sent, startedAt + sent * 1000 / perSecond)
+    send(targets[1 - first], sent, startedAt + sent * 1000 / perSecond)
+  }
 }, TICK_MS)
 
 process.on('message', (message) => {
@@ -41,49 +52,51 @@ process.on('message', (message) => {
   if (message.stop) isStopping = true
 })
 
-function send (n, dueAt) {
+function send (target, n, dueAt) {
   const { method = 'GET', path, send: bodyOf, status, body } = REQUESTS[n % REQUESTS.length]
   const during = phase
   open++
   const toSend = bodyOf?.(n)
   const headers = toSend === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(toSend) }
-  const request = http.request({ host: '127.0.0.1', port, agent, method, path: path(n), headers, timeout: TIMEOUT_MS }, (response) => {
+  const request = http.request({ host: '127.0.0.1', port: target.port, agent: target.agent, method, path: path(n), headers, timeout: TIMEOUT_MS }, (response) => {
     let text = ''
     response.setEncoding('utf8').on('data', (chunk) => { text += chunk }).on('end', () => {
       open--
-      record(during, performance.now() - dueAt)
-      if (response.statusCode !== status || (body !== undefined && text !== body(n))) note(`${method} ${path(n)}: ${response.statusCode} ${text.slice(0, 80)}`)
+      target.served++
+      record(target, during, performance.now() - dueAt)
+      if (response.statusCode === status && (body === undefined || text === body(n))) return
+      target.wrong++
+      note(target, `${method} ${path(n)}: ${response.statusCode} ${text.slice(0, 80)}`)
     })
   })
   request.on('timeout', () => request.destroy(new Error('timeout')))
   request.on('error', (error) => {
     open--
-    failed++
-    note(`${method} ${path(n)}: ${error.message}`)
+    target.failed++
+    note(target, `${method} ${path(n)}: ${error.message}`)
   })
   request.end(toSend)
 }
 
-function record (name, ms) {
+function record ({ phases }, name, ms) {
   if (!phases.has(name)) phases.set(name, [])
   phases.get(name).push(ms)
 }
 
-function note (what) {
-  if (wrong.length < 20) wrong.push(what)
-  else wrong.length++ // counted, not kept
+function note ({ examples }, what) {
+  if (examples.length < 20) examples.push(what)
 }
 
 function finish () {
   clearInterval(timer)
-  agent.destroy()
-  const all = []
-  const byPhase = {}
-  for (const [name, latencies] of phases) {
-    all.push(latencies)
-    byPhase[name] = percentiles(latencies)
+  const figures = {}
+  for (const { name, agent, phases, served, failed, wrong, examples } of targets) {
+    agent.destroy()
+    phases.delete('start')
+    const byPhase = Object.fromEntries([...phases].map(([phase, latencies]) => [phase, percentiles(latencies)]))
+    figures[name] = { served, failed, wrong, examples, latency: percentiles([...phases.values()].flat()), byPhase }
   }
-  process.send({ served: sent - failed, failed, wrong: wrong.length, examples: wrong.filter(Boolean).slice(0, 20), latency: percentiles(all.flat()), byPhase }, () => process.disconnect())
+  process.send(figures, () => process.disconnect())
 }
 
 function percentiles (latencies) {
