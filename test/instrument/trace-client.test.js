@@ -110,7 +110,7 @@ test('an error has its SQLSTATE and not its message, and is handled by nobody bu
     t.same(unhandled, [])
     client.query('broken').catch(() => {})
     const nobody = client.query('broken')
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await new Promise((resolve) => process.once('unhandledRejection', resolve))
     t.equal(unhandled.length, 1, 'as without light-trace')
     nobody.catch(() => {})
   })
