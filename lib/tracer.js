@@ -86,8 +86,10 @@ class Tracer {
     this.propagator = propagatorFor(this.settings, this.report)
     if (foreignManager() !== undefined) {
       this.contextManager = activeManager
-      this.enter = this.enterInjected = (context, done) => activeManager.with(context, done)
-      this.enterQueued = () => {} // an AsyncLocalStorage that is not ours cannot be entered later
+      // And in our own storage: an instrumentation that runs the handler in a context which it has made before
+      // us would take the request from `current()`.
+      this.enter = (context, done) => activeManager.with(context, () => store.enter(context, done))
+      this.enterInjected = (context, done) => activeManager.with(context, () => store.enterInjected(context, done))
       this.keepCompany()
     }
     if (this.propagator !== null || (this.way !== null && this.way.provided !== null)) this.keepCompany()

@@ -2,16 +2,15 @@
 
 // How spans leave the process, decided once per tracer in the order of design.md D6.
 
-const { foreignProvider } = require('./instrument/otel-api')
+const { foreignProvider, foreignManager } = require('./instrument/otel-api')
+const store = require('./context/store')
 const { SUPPRESSED } = require('./context/suppressed')
 
 // The ways are required where they are taken: an app takes one, and starts faster without the others.
 
-function wayOut (tracer) {
-  const { settings, report, stats } = tracer
+function wayOut ({ settings, report, stats }) {
   const { exporter, spanProcessors, tracerProvider, closeTimeoutMs } = settings
-  // Through the manager that is asked for the active context, which may be somebody else's, and not yet known.
-  const suppress = (fn) => tracer.contextManager.with(SUPPRESSED, fn)
+  const suppress = (fn) => store.run(SUPPRESSED, suppressThere, undefined, fn)
 
   if (settings.disabled) return nowhere('disabled', stats, 'OTEL_SDK_DISABLED')
   if (tracerProvider) return provided(tracerProvider, settings, report, stats, 'spans are made by the tracerProvider of the options')
@@ -42,6 +41,12 @@ function provided (provider, { closeTimeoutMs }, report, stats, reason) {
   const { ProviderSink } = require('./export/provider')
   const { ProvidedSpans } = require('./span/provided-spans')
   return new HandOver('sdk', new ProviderSink(provider, { stats, report, closeTimeoutMs }), reason, new ProvidedSpans(provider, report))
+}
+
+/** Timers that are armed in a request keep its context, also in the storage of whoever holds the API's slot. */
+function suppressThere (fn) {
+  const manager = foreignManager()
+  return manager === undefined ? fn() : manager.with(SUPPRESSED, fn)
 }
 
 /** Our own encoder and exporter. */

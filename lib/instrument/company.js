@@ -9,6 +9,7 @@ const { SPAN_KEY, SUPPRESS_KEY, RPC_KEY } = require('../context/keys')
 const { SAMPLED } = require('../context/trace-context')
 const { parentIn, readSpanContext } = require('../context/parent')
 const { parentContext } = require('../span/starting')
+const { RecordingSpan } = require('../span/recording-span')
 const { ServerSpan } = require('../span/server-span')
 const { ProvidedServerSpan, ProvidedUnsampledSpan, BorrowedServerSpan } = require('../span/provided-spans')
 const { toObject } = require('../span/attributes')
@@ -53,7 +54,7 @@ class Company {
   startServer (incoming, parentKind, start, route, peer, url, base) {
     const tracer = this.#tracer
     const rpc = httpMetadata(base)
-    if (isRecording(rpc)) return this.#borrow(rpc, start, route, peer, url)
+    if (isRecording(rpc) && this.#mayBorrow(rpc)) return this.#borrow(rpc, start, route, peer, url)
     if (tracer.way.provided === null) return this.#startOurs(incoming, parentKind, start, route, peer, url, base)
     // Theirs, not recording: their sampler has decided once, and decides the same under that parent.
     const context = rpc === undefined ? parentContext(base, incoming, parentKind) : base
@@ -91,6 +92,11 @@ class Company {
     if (trace !== undefined && span.isRecording()) return record.provide(span, trace)
     pipeline.leaveOut(record)
     return new ProvidedUnsampledSpan(span, trace)
+  }
+
+  // With `tracerProvider: false` the spans of an SDK are another matter; those that came through the API to us are ours.
+  #mayBorrow (rpc) {
+    return this.#tracer.settings.tracerProvider !== false || rpc.span instanceof RecordingSpan
   }
 
   #borrow (rpc, start, route, peer, url) {

@@ -61,6 +61,35 @@ function contract (test, kit) {
     })
   }
 
+  test('what an exporter sends is no part of a request, whoever holds the context', async (t) => {
+    for (const slot of ['ours', 'theirs']) {
+      const sink = await startSink()
+      t.after(() => sink.close())
+      if (slot === 'theirs') api.context.setGlobalContextManager(new kit.ContextManager().enable())
+      const { app } = await start(t, () => ({ options: { exporter: { url: sink.url }, buffer: { flushDelayMs: 0 } }, after: () => api.context.disable() }))
+      const origin = await app.listen({ port: 0, host: '127.0.0.1' })
+      for (let i = 0; i < 3; i++) {
+        await (await fetch(`${origin}/named`)).text()
+        await sink.waitFor(i + 1)
+      }
+      await app.close()
+      assert.deepEqual(sink.spans.map(({ name }) => name), ['GET /named', 'GET /named', 'GET /named'])
+      api.context.disable()
+    }
+  })
+
+  test('an instrumentation that runs the handler in a context of its own takes nothing away', async (t) => {
+    api.context.setGlobalContextManager(new kit.ContextManager().enable())
+    const { app } = await start(t, () => ({ options: {}, after: () => api.context.disable() }), (app) => app.get('/wrapped', async (request) => {
+      const theirs = api.ROOT_CONTEXT.setValue(Symbol('theirs'), 1)
+      return api.context.with(theirs, async () => {
+        await null
+        return { current: lightTrace.current() === request.trace }
+      })
+    }))
+    assert.deepEqual((await app.inject('/wrapped')).json(), { current: true })
+  })
+
   test('a tracer provider that has been shut down harms nobody', async (t) => {
     const provider = kit.provider([kit.simple(new kit.InMemorySpanExporter())])
     await provider.shutdown()
