@@ -18,8 +18,9 @@ const { SoakCollector } = require('./soak/collector')
 const { makeSchedule } = require('./soak/schedule')
 const { summarise, asText, publish } = require('./soak/report')
 
-// Some ten seconds of the default load: the longest outages overflow it, the others must not lose a span.
-const BUFFER_BYTES = 4 * 1024 * 1024
+// Some four seconds of the default load, and several times that compressed: the longest outages overflow it, the others
+// must not lose a span.
+const BUFFER_BYTES = 1024 * 1024
 const TRACE_OPTIONS = { registerGlobals: false, buffer: { maxBytes: BUFFER_BYTES, flushDelayMs: 500 }, logs: false }
 const TIMEOUT_MS = 1500
 const WARM_UP_S = 5
