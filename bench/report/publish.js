@@ -7,7 +7,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { readResults } = require('./results-file')
 const { replaceBetween } = require('./markdown')
-const { readmeTable, overheadTable, targetsTable, sizesTable, provenance } = require('./tables')
+const { readmeTable, pairedTable, overheadTable, targetsTable, sizesTable, provenance } = require('./tables')
 const { fieldTables } = require('./field-tables')
 const drawChart = require('./chart')
 const { cases } = require('../cases')
@@ -32,6 +32,8 @@ async function publish () {
     edit('docs/overhead.md', overheadSections(overhead))
     fs.writeFileSync(path.join(root, 'docs/overhead.svg'), await drawChart(overhead))
   }
+  const paired = readResults('paired')
+  if (paired) edit('docs/overhead.md', { 'bench:paired': pairedTable(paired) })
   if (field) edit('docs/overhead.md', { 'bench:field': fieldTables(field) })
 }
 

@@ -3,20 +3,20 @@
 // Which tables are published, from which rows.
 
 const { table, figure, withSpread } = require('./markdown')
-const { targets, row, isReached } = require('../targets')
+const { targets, row, verdict } = require('../targets')
 
 // A server that still had time is limited by the load, not by itself: its figure is a lower bound.
 const LOAD_BOUND_BELOW = 0.9
 const README_ROWS = ['bare', 'als-floor', 'lighttrace-100', 'lighttrace-unsampled', 'lighttrace-off', 'sdk2-by-hand', 'fastify-otel', 'dd-trace', 'nodesdk-http', 'nodesdk-auto']
 
-module.exports = { readmeTable, overheadTable, targetsTable, sizesTable, provenance, requestsPerSecond, README_ROWS }
+module.exports = { readmeTable, pairedTable, overheadTable, targetsTable, sizesTable, provenance, requestsPerSecond, README_ROWS }
 
 function readmeTable (result) {
   const rows = README_ROWS.map((name) => row(result, name)).filter(Boolean)
   return [
     table([
       ['', (r) => bold(r, r.label)],
-      ['CPU per request', (r) => valid(r, () => bold(r, r.against ? `+ ${figure(r.overMicros, 2)} µs` : `${figure(r.cpuMicrosPerRequest, 1)} µs`)), 'right'],
+      ['CPU per request', (r) => valid(r, () => bold(r, r.against ? `${withSpread(r.overMicros, 1)} µs over` : `${figure(r.cpuMicrosPerRequest, 1)} µs`)), 'right'],
       ['requests per second', (r) => valid(r, () => requestsPerSecond(r)), 'right'],
       ['RSS', (r) => valid(r, () => r.against ? `+ ${figure(r.overRssMB, 0)} MB` : `${figure(r.rssMB, 0)} MB`), 'right'],
       ['spans delivered', (r) => valid(r, () => share(r.spans)), 'right']
@@ -44,12 +44,30 @@ function overheadTable (result, names) {
   ], rows)
 }
 
+// Of bench/paired.js.
+function pairedTable ({ rows, profile, node, machine, date, commit, counted }) {
+  return [
+    table([
+      ['', ({ name }) => name],
+      ['CPU µs per request, client included', ({ micros }) => figure(single(micros), 2), 'right'],
+      ['over bare', ({ over }) => figure(single(over), 2), 'right'],
+      ['share of bare', ({ over }) => `${(100 * over / rows[0].micros).toFixed(1)} %`, 'right']
+    ], rows),
+    '',
+    `Tenth percentiles of ${profile.slices} slices of ${profile.requests} requests, ${profile.pipelined} pipelined on each of ${profile.connections} connections; ${counted.delivered} spans delivered for ${counted.requests} requests. Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, load ${machine.loadAfter.toFixed(1)}, ${date.slice(0, 10)}, commit ${commit.slice(0, 7)}.`
+  ].join('\n')
+}
+
+function single (median) {
+  return { median, min: median, max: median }
+}
+
 function targetsTable (result) {
   return table([
     ['', ({ target }) => target.label],
     ['to reach', ({ target }) => target.atMost === undefined ? `≥ ${target.atLeast} ${target.unit}` : `≤ ${Number(target.atMost.toFixed(2))} ${target.unit}`, 'right'],
     ['measured', ({ target, measured }) => measured ? `${withSpread(measured, 2)} ${target.unit}` : 'not measured', 'right'],
-    ['', ({ target, measured }) => measured ? (isReached(target, measured) ? 'reached' : '**missed**') : '']
+    ['', ({ target, measured }) => measured ? verdict(target, measured) : '']
   ], targets.map((target) => ({ target, measured: target.measured(result) })))
 }
 
