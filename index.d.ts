@@ -300,7 +300,11 @@ declare namespace lightTrace {
     spans?: SpansOptions
     /** `false`: no spans and no headers for outgoing calls. */
     outbound?: OutboundOptions | false
-    /** Spans also for requests that never reach a hook. @default false */
+    /**
+     * Spans also for requests that never reach our hook: a bad URL, no Host, an app that is closing, an answer by a
+     * hook that was registered before. HTTP/1 only, without `http.route` and without the functions of these options
+     * but `ignore` and `trustIncoming`; not from a registration in a child scope. @default false
+     */
     unrouted?: boolean
     /** trace_id, span_id and trace_flags on the lines of `request.log`. @default true */
     logs?: boolean

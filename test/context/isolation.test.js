@@ -19,10 +19,12 @@ for (const seed of [1, 2]) {
     const { collector, port, app } = await tracedApp(t, {
       fastify: {
         logger: { level: 'silent' },
-        genReqId: (raw) => { before('genReqId', wrong); return raw.headers.n },
-        childLoggerFactory: (logger, bindings, options) => { before('childLoggerFactory', wrong); return logger.child(bindings, options) }
+        genReqId: (raw) => { before('genReqId', wrong); return raw.headers.n }
       },
-      before: (app) => app.addHook('onRequest', async () => before('earlier hook', wrong)),
+      before (app) {
+        app.setChildLoggerFactory((logger, bindings, options) => { before('childLoggerFactory', wrong); return logger.child(bindings, options) })
+        app.addHook('onRequest', async () => before('earlier hook', wrong))
+      },
       routes (app) {
         for (const hook of ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'onSend', 'onResponse']) {
           app.addHook(hook, async (request) => {

@@ -174,10 +174,12 @@ test('what runs before our hook sees the no-op context, and never another reques
   const { port } = await tracedApp(t, {
     fastify: {
       genReqId: (raw) => { look('genReqId'); return 'id' },
-      logger: { level: 'silent' },
-      childLoggerFactory: (logger, bindings, options) => { look('childLoggerFactory'); return logger.child(bindings, options) }
+      logger: { level: 'silent' }
     },
-    before: (app) => app.addHook('onRequest', async (request) => { look('earlier hook', request) }),
+    before (app) {
+      app.setChildLoggerFactory((logger, bindings, options) => { look('childLoggerFactory'); return logger.child(bindings, options) })
+      app.addHook('onRequest', async (request) => { look('earlier hook', request) })
+    },
     routes (app) {
       app.get('/', async (request) => { request.trace.set('secret', request.headers.n); await turn(); return 'done' })
       app.post('/', async () => 'done')

@@ -105,11 +105,12 @@ test('ignored and switched-off requests stay without a span', async (t) => {
 test('only the requests of this app, on all of its servers', async (t) => {
   const other = Fastify()
   t.teardown(() => other.close())
+  routes(other)
   const otherPort = new URL(await other.listen({ port: 0, host: '127.0.0.1' })).port
   const { app, collector, port } = await tracedApp(t, { trace: unrouted, routes, listen: { host: 'localhost' } })
   const badUrl = async (port, host) => {
     const client = await connect(require('node:net').connect(port, host))
-    await client.request('GET', '/%zz').until('400')
+    await client.request('GET', '/users/%zz').until('400')
     await client.leave()
   }
   await badUrl(otherPort, '127.0.0.1')
