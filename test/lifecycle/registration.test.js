@@ -1,5 +1,6 @@
 'use strict'
 
+const { hasSubscribers } = require('node:diagnostics_channel')
 const { test } = require('tap')
 const Fastify = require('fastify')
 const fp = require('fastify-plugin')
@@ -11,12 +12,14 @@ const { picture } = require('../support/picture')
 function setUp (t, options = {}) {
   const collector = createCollector()
   const told = []
-  const logger = { level: 'warn', child: () => logger }
-  for (const level of ['trace', 'debug', 'info', 'error', 'fatal']) logger[level] = () => {}
+  const lines = []
+  const logger = { level: 'info', child: () => logger }
+  for (const level of ['trace', 'debug', 'error', 'fatal']) logger[level] = () => {}
+  logger.info = (message) => { if (typeof message === 'string') lines.push(message) } // not Fastify's of requests
   logger.warn = (fields, message) => told.push(fields?.code ?? message)
   const app = Fastify({ loggerInstance: logger, ...options })
   t.teardown(() => app.close())
-  return { app, collector, told, trace: { spanProcessors: [collector], registerGlobals: false } }
+  return { app, collector, told, lines, trace: { spanProcessors: [collector], registerGlobals: false } }
 }
 
 test('registered twice: the first registration holds, the second warns, one span per request', async (t) => {
@@ -187,4 +190,64 @@ test('inside a plugin of the user\'s that breaks encapsulation it traces the who
   app.get('/', async () => 'ok')
   await app.inject('/')
   t.same(await picture(collector), ['GET / 200'])
+})
+
+// As light-trace/register does it.
+const AUTOMATIC = { [Symbol.for('light-trace.automatic')]: true }
+
+test('an explicit registration counts instead of an automatic one, and one line says where spans go', async (t) => {
+  const { app, collector, lines, trace } = setUp(t)
+  await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
+  await app.register(lightTrace, trace)
+  app.get('/', async () => 'ok')
+  await app.inject('/')
+  t.same(await picture(collector), ['GET / 200'])
+  t.equal(app.lightTrace.stats().mode, 'processors')
+  t.match(lines, [/^light-trace in mode processors/])
+  t.equal(lines.length, 1)
+})
+
+test('an explicit registration in a child scope counts instead of an automatic one, which is silent from then on', async (t) => {
+  const { app, collector, lines, trace } = setUp(t)
+  await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
+  await app.register(async (child) => {
+    await child.register(lightTrace, trace)
+    child.get('/in', async () => 'ok')
+  })
+  app.get('/out', async () => 'ok')
+  await app.inject('/in')
+  await app.inject('/out')
+  t.same(await picture(collector), ['GET /in 200'])
+  t.equal(app.lightTrace.stats().mode, 'undecided')
+  t.match(lines, [/^light-trace in mode processors/])
+  t.equal(lines.length, 1)
+})
+
+test('explicit registrations in sibling scopes count instead of an automatic one: the first one\'s options hold', async (t) => {
+  const { app, collector, told, trace } = setUp(t)
+  await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
+  for (const path of ['/a', '/b']) {
+    await app.register(async (child) => {
+      await child.register(lightTrace, trace)
+      child.get(path, async () => 'ok')
+    })
+  }
+  await app.inject('/a')
+  await app.inject('/b')
+  t.same(await picture(collector), ['GET /a 200', 'GET /b 200'])
+  t.same(told, ['LT_WARN_REGISTERED'])
+})
+
+test('sibling scopes with handler spans leave no subscriber behind', async (t) => {
+  const { app, trace } = setUp(t)
+  for (const path of ['/a', '/b']) {
+    await app.register(async (child) => {
+      await child.register(lightTrace, { ...trace, spans: { handler: true } })
+      child.get(path, async () => 'ok')
+    })
+  }
+  await app.ready()
+  t.ok(hasSubscribers('tracing:fastify.request.handler:start'))
+  await app.close()
+  t.notOk(hasSubscribers('tracing:fastify.request.handler:start'))
 })

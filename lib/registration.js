@@ -1,0 +1,160 @@
+'use strict'
+
+// How an application is traced, from `register` to its close: by which tracer, what is listened to meanwhile,
+// and whose options hold where light-trace is registered more than once. index.js tells Fastify of it.
+
+const { name, version } = require('../package.json')
+const { resolveOptions } = require('./config/options')
+const { Report } = require('./config/report')
+const { NoRequestContext } = require('./context/request-context')
+const { processWide } = require('./context/process-wide')
+const { NO_SPAN } = require('./span/unsampled-span')
+const { Scope } = require('./span/scope')
+const { Tracer } = require('./tracer')
+const openApi = require('./instrument/otel-api')
+const { fastifyHooks, traceGetter } = require('./instrument/fastify')
+const { openOutbound } = require('./instrument/outbound')
+const { openStageSpans } = require('./instrument/stage-spans')
+const { watchUnrouted } = require('./instrument/unrouted')
+
+const scope = new Scope(name, version)
+
+// One registration per root instance; all scopes of an application share its server.
+const { registrations } = processWide
+
+// Under this symbol light-trace/register says that nobody has asked for this application in its code.
+const kAutomatic = Symbol.for('light-trace.automatic')
+
+/**
+ * The registration that holds for `app`: the first one under its root, except that one in the application's
+ * code counts instead of that of light-trace/register.
+ * @returns {Registration}
+ */
+function registrationFor (app, options) {
+  const earlier = registrations.get(app.server)
+  if (earlier !== undefined && (!earlier.isAutomatic || options[kAutomatic] === true)) {
+    earlier.tracer.report.once('LT_WARN_REGISTERED', 'light-trace is registered twice in this application: the first registration holds')
+    return earlier
+  }
+  const registration = new Registration(app, options)
+  registrations.set(app.server, registration)
+  earlier?.giveWayTo(registration)
+  return registration
+}
+
+class Registration {
+  #hooks = null
+  #heir = null // what counts instead of this one in its own scope
+  #isOpen = false
+  #unrouted = null
+  #releases = [] // what ends with the application, in the order in which it began
+
+  constructor (app, options) {
+    const settings = resolveOptions(options)
+    const report = new Report(app.log, settings.logLevel)
+    const tracer = new Tracer(settings, report, scope)
+    this.app = app
+    this.tracer = tracer
+    this.isAutomatic = options[kAutomatic] === true
+    if (!this.isAutomatic) report.startup(settings.warnings)
+    this.waiting = openApi.join(tracer, settings.registerGlobals)
+    tracer.meet()
+    this.#releases.push(openOutbound(tracer))
+    /** `app.lightTrace` */
+    this.decorator = decoratorOf(tracer)
+    /** `request.trace` */
+    this.traceGetter = traceGetter(new NoRequestContext(tracer, NO_SPAN, null, true))
+  }
+
+  /** Whether `app` or a scope around it is traced by this registration already. */
+  isIn (app) {
+    return app.lightTrace === this.decorator
+  }
+
+  /** A child scope's hooks trace that scope only. */
+  hooksFor (app) {
+    const hooks = fastifyHooks(app, this.tracer)
+    // What has no route belongs to no child scope.
+    if (Object.hasOwn(app, 'server')) this.#unrouted = hooks.unrouted
+    return this.isAutomatic ? this.#exchangeable(hooks) : hooks
+  }
+
+  /** Fastify keeps the hooks that it was given first, and with them the first place among all hooks. */
+  #exchangeable (hooks) {
+    this.#hooks = hooks
+    return {
+      onRequest: (request, reply, done) => this.#hooks.onRequest(request, reply, done),
+      onError: (request, reply, error, done) => this.#hooks.onError(request, reply, error, done)
+    }
+  }
+
+  /** Nobody asks for spans of stages in the environment. */
+  traceStages (app) {
+    if (!this.isAutomatic) this.#releases.push(openStageSpans(app, this.tracer))
+  }
+
+  /** When the application is ready, in each scope that is traced. */
+  open () {
+    if (this.#heir !== null) return this.#heir.open()
+    if (this.#isOpen) return
+    this.#isOpen = true
+    const { settings, report } = this.tracer
+    if (this.isAutomatic) report.startup(settings.warnings)
+    this.tracer.open()
+    if (!settings.unrouted || this.#unrouted === null) return
+    this.#releases.push(watchUnrouted(this.app.server, this.#unrouted, (error) => report.once('LT_WARN_BUG', `Bug: a request was not traced: ${error?.stack}`)))
+  }
+
+  async close () {
+    if (this.#heir !== null) return this.#heir.close()
+    registrations.delete(this.app.server)
+    await this.tracer.drained()
+    await this.#end()
+  }
+
+  /** Where `app`, which has asked for it, cannot have it. */
+  abandon (app) {
+    if (app !== this.app) return
+    registrations.delete(app.server)
+    this.#end()
+  }
+
+  /** To one that somebody has written in the application's code, before a request has come. */
+  giveWayTo (explicit) {
+    this.#end()
+    if (explicit.app === this.app) {
+      this.#heir = explicit
+      this.#hooks = explicit.hooksFor(this.app)
+      explicit.traceStages(this.app)
+      explicit.decorator = Object.assign(this.decorator, explicit.decorator)
+    } else {
+      this.#heir = NOBODY
+      this.#hooks = NOBODY
+    }
+  }
+
+  #end () {
+    while (this.#releases.length > 0) this.#releases.pop()()
+    openApi.leave(this.tracer)
+    return this.tracer.close()
+  }
+}
+
+// Where the code asks for a child scope only, the rest of the application is not traced.
+const NOBODY = {
+  onRequest: (request, reply, done) => done(),
+  onError: (request, reply, error, done) => done(),
+  open: () => {},
+  close: async () => {}
+}
+
+function decoratorOf (tracer) {
+  return {
+    tracer: tracer.tracerProvider.getTracer(name, version),
+    tracerProvider: tracer.tracerProvider,
+    flush: (options) => tracer.flush(options),
+    stats: () => tracer.snapshot()
+  }
+}
+
+module.exports = { registrationFor }
