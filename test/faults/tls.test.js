@@ -3,6 +3,7 @@
 // Certificates: what cannot be verified gets no spans.
 
 const { test } = require('tap')
+const tls = require('node:tls')
 const { makeCertificate } = require('../support/certificate')
 const { startFakeCollector } = require('../support/fake-collector')
 const { startExporter } = require('../support/chunk-writer')
@@ -14,9 +15,10 @@ const ca = makeCertificate({ name: 'test authority', isCa: true })
 const otherCa = makeCertificate({ name: 'other authority', isCa: true })
 const server = makeCertificate({ name: 'collector', issuer: ca })
 const client = makeCertificate({ name: 'client', issuer: ca })
+const strict = { ...server, ca: ca.cert, requestCert: true, rejectUnauthorized: true } // asks for the client's
 
-async function send (t, tls, exporterOptions) {
-  const collector = await startFakeCollector(t, { tls })
+async function send (t, serverTls, exporterOptions) {
+  const collector = await startFakeCollector(t, { tls: serverTls })
   const subject = startExporter(t, { url: collector.url, exporter: exporterOptions })
   subject.write(3)
   await subject.exporter.flush()
@@ -37,9 +39,9 @@ const unacceptable = {
   'that has expired': [makeCertificate({ issuer: ca, validFrom: Date.now() - 2 * DAY_MS, validTo: Date.now() - DAY_MS }), { ca: ca.cert }],
   'for another host': [makeCertificate({ issuer: ca, hosts: ['collector.example'] }), { ca: ca.cert }]
 }
-for (const [which, [tls, options]] of Object.entries(unacceptable)) {
+for (const [which, [itsTls, options]] of Object.entries(unacceptable)) {
   test(`a collector with a certificate ${which} gets nothing; the spans wait, and it is told once`, async (t) => {
-    const { collector, stats, exporter, told } = await send(t, tls, options)
+    const { collector, stats, exporter, told } = await send(t, itsTls, options)
     t.equal(collector.requests.length, 0)
     t.equal(exporter.queued, 3)
     t.equal(told.length, 1)
@@ -50,15 +52,13 @@ for (const [which, [tls, options]] of Object.entries(unacceptable)) {
 }
 
 test('a collector that asks for a certificate gets ours', async (t) => {
-  const tls = { ...server, ca: ca.cert, requestCert: true, rejectUnauthorized: true }
-  const { stats } = await send(t, tls, { ca: ca.cert, cert: client.cert, key: client.key })
+  const { stats } = await send(t, strict, { ca: ca.cert, cert: client.cert, key: client.key })
   t.equal(stats.lastError, null)
   t.equal(stats.delivered, 3)
 })
 
 test('without the certificate that a collector asks for the spans wait', async (t) => {
-  const tls = { ...server, ca: ca.cert, requestCert: true, rejectUnauthorized: true }
-  const collector = await startFakeCollector(t, { tls })
+  const collector = await startFakeCollector(t, { tls: strict })
   const { exporter, stats, write, identity } = startExporter(t, { url: collector.url, exporter: { ca: ca.cert }, closeTimeoutMs: 500 })
   write(3)
   await exporter.flush({ timeoutMs: 300 })
@@ -81,6 +81,32 @@ test('TLS towards a server without it, and the reverse, are failed connections',
     t.equal(stats.delivered, 0)
     t.equal(identity(), 0)
   }
+})
+
+test('certificates are parsed at start, not for each connection', async (t) => {
+  const collector = await startFakeCollector(t, { tls: server })
+  const { createSecureContext } = tls
+  let parsed = 0
+  tls.createSecureContext = (options) => {
+    parsed++
+    return createSecureContext(options)
+  }
+  t.teardown(() => { tls.createSecureContext = createSecureContext })
+  const { exporter, stats, write } = startExporter(t, { url: collector.url, exporter: { ca: ca.cert } })
+  t.equal(parsed, 1)
+  await collector.down()
+  write(1)
+  await exporter.flush()
+  await collector.up()
+  parsed = 0 // the collector has a context of its own
+  collector.script = [{ headers: { connection: 'close' } }]
+  for (let i = 0; i < 3; i++) {
+    write(1)
+    await exporter.flush()
+  }
+  t.equal(stats.delivered, 4)
+  t.ok(collector.connections >= 3)
+  t.equal(parsed, 0)
 })
 
 test('a renewed certificate is accepted without a restart', async (t) => {
