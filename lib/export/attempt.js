@@ -3,7 +3,7 @@
 // The life of one POST: whatever happens to it (an answer, half an answer, an early one, an endless one, a
 // reset, silence) becomes exactly one outcome.
 
-const { setInterval, clearInterval, wallNow } = require('./timers')
+const { setInterval, clearInterval, setImmediate, wallNow } = require('./timers')
 const { fateOf, isUnreachable, retryAfterMs } = require('./retry')
 const { readPartialSuccess } = require('./response')
 const { printable } = require('../config/printable')
@@ -116,14 +116,22 @@ class Attempt {
     response.on('data', (bytes) => {
       if (this.#receivedBytes < RESPONSE_BYTES_READ) this.#received.push(bytes)
       this.#receivedBytes += bytes.length
-      if (this.#receivedBytes <= RESPONSE_BYTES_MAX) return
-      outcome.isOversized = true
-      this.#settle(null)
+      if (this.#receivedBytes > RESPONSE_BYTES_MAX) {
+        outcome.isOversized = true
+        this.#settle(null)
+      } else if (this.#receivedBytes > RESPONSE_BYTES_READ) this.#pause(response)
     })
     // The status is known: whatever befalls the rest of the answer does not change what it means.
     response.on('error', () => this.#settle(null))
     response.on('end', () => this.#settle(null))
     response.on('close', () => this.#settle(null))
+  }
+
+  // A socket that has megabytes for us would be read for milliseconds on end: here it is one piece for each turn.
+  #pause (response) {
+    if (response.isPaused()) return
+    response.pause()
+    setImmediate(() => response.resume())
   }
 
   #tick () {

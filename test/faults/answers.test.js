@@ -4,6 +4,7 @@
 
 const { test } = require('tap')
 const zlib = require('node:zlib')
+const dc = require('node:diagnostics_channel')
 const { startFakeCollector } = require('../support/fake-collector')
 const { startExporter } = require('../support/chunk-writer')
 
@@ -158,6 +159,25 @@ test('of an endless answer 4 MiB are read', async (t) => {
   t.match(told, [{ code: 'LT_WARN_RESPONSE' }])
   await collector.until(() => collector.sockets.size === 0)
   await exporter.close()
+})
+
+test('an endless answer is read a piece at a time, with turns for the app between', async (t) => {
+  let inTurn = 0
+  let most = 0
+  let isOver = false
+  const turn = () => {
+    most = Math.max(most, inTurn)
+    inTurn = 0
+    if (!isOver) setImmediate(turn)
+  }
+  const onAnswer = ({ response }) => response.on('data', ({ length }) => { inTurn += length })
+  dc.subscribe('http.client.response.finish', onAnswer)
+  t.teardown(() => dc.unsubscribe('http.client.response.finish', onAnswer))
+  turn()
+  const { stats } = await sendThree(t, [{ trickle: { bytes: 1024 * 1024, everyMs: 1 } }])
+  isOver = true
+  t.equal(stats.delivered, 3)
+  t.ok(most > 0 && most <= 256 * 1024, `${most} bytes in one turn`)
 })
 
 test('an endless answer to a failure is a failure', async (t) => {
