@@ -1,12 +1,15 @@
 'use strict'
 
+const { once } = require('node:events')
 const { promisify } = require('node:util')
-const execFile = promisify(require('node:child_process').execFile)
+const { execFile: execFileWithCallback, spawn } = require('node:child_process')
 const { join } = require('node:path')
 const { test } = require('tap')
 const { tracedApp } = require('./support/traced-app')
 const { createCollector } = require('../lib/testing')
 const { ConsoleSink } = require('../lib/export/console')
+
+const execFile = promisify(execFileWithCallback)
 
 test('the collector shows a request as a tree in start order', async (t) => {
   const { app, collector } = await tracedApp(t, { routes: familyRoutes, listen: false })
@@ -82,6 +85,29 @@ test('exporter: console writes to standard output', async (t) => {
   t.match(stdout, /^SERVER GET \/hello [\d.]+ ms trace_id=[0-9a-f]{32}\n {2}INTERNAL greet [\d.]+ ms\n$/)
 })
 
+test('exporter: console into a pipe that nobody reads any more does not take the app down', async (t) => {
+  const program = `
+    const app = require('fastify')()
+    app.register(require('./'), { exporter: 'console', registerGlobals: false })
+    app.get('/', async () => 'ok')
+    process.stdin.once('data', async () => {
+      for (let i = 0; i < 3; i++) {
+        console.error((await app.inject('/')).statusCode)
+        await new Promise((resolve) => setTimeout(resolve, 20)) // the pipe's error comes later
+      }
+      process.exitCode = 7
+      process.stdin.unref()
+    })`
+  const child = spawn(process.execPath, ['-e', program], { cwd: join(__dirname, '..') })
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (text) => { stderr += text })
+  child.stdout.destroy()
+  child.stdin.end('go')
+  const [code] = await once(child, 'close')
+  t.equal(stderr, '200\n200\n200\n')
+  t.equal(code, 7)
+})
+
 test('the console gets the tree of a request when it has ended, and what ends later', async (t) => {
   const written = []
   let later
@@ -100,10 +126,10 @@ test('the console gets the tree of a request when it has ended, and what ends la
     'SERVER GET /family/:id ERROR error.type=500 # ms trace_id=…\n' +
     '  INTERNAL older # ms\n' +
     '    INTERNAL grandchild # ms\n' +
-    '  INTERNAL younger ERROR error.type=TypeError # ms\n',
-    'SERVER GET /later # ms trace_id=…\n',
-    'SERVER GET /plain # ms trace_id=…\n',
-    'INTERNAL late # ms\n'
+    '  INTERNAL younger ERROR error.type=TypeError # ms',
+    'SERVER GET /later # ms trace_id=…',
+    'SERVER GET /plain # ms trace_id=…',
+    'INTERNAL late # ms'
   ])
 })
 

@@ -8,6 +8,7 @@
 
 const { PARENT_LOCAL } = require('../context/trace-context')
 const { drawTree, describe, kindName, statusName } = require('./tree')
+const { setImmediate } = require('./timers')
 
 // A request that never ends must not hold its children for ever.
 const HELD_MAX = 1000
@@ -17,7 +18,7 @@ class ConsoleSink {
   #write
   #traces = new Map() // trace id → { open: local roots that run, held: ended spans, in start order }
 
-  constructor (stats, write = (text) => process.stdout.write(text)) {
+  constructor (stats, write = toStdout()) {
     this.#stats = stats
     this.#write = write
   }
@@ -55,7 +56,7 @@ class ConsoleSink {
 
   #print (lines) {
     lines.sort((a, b) => a.start - b.start)
-    this.#write(drawTree(lines, ({ text }) => text) + '\n')
+    this.#write(drawTree(lines, ({ text }) => text))
   }
 
   async flush () {}
@@ -79,6 +80,20 @@ class Line {
     })
     const ms = (span.endedAt - span.start).toFixed(2)
     this.text = span.parentKind === PARENT_LOCAL ? `${text} ${ms} ms` : `${text} ${ms} ms trace_id=${span.traceId}`
+  }
+}
+
+// When the reader of a pipe has gone stdout emits an error, which without a listener ends the process. Ours is there only
+// while a write of ours is under way: what comes of the app's own writes is the app's.
+function toStdout () {
+  let underWay = 0
+  const ignore = () => {}
+  return (text) => {
+    const { stdout } = process
+    if (underWay++ === 0) stdout.on('error', ignore)
+    stdout.write(text + '\n', () => setImmediate(() => { // the error comes after this call
+      if (--underWay === 0) stdout.off('error', ignore)
+    }))
   }
 }
 
