@@ -1,15 +1,15 @@
 'use strict'
 
 // What all copies of this package in one process share: the AsyncLocalStorage, who registered with the
-// OpenTelemetry API, and which applications are traced. Two copies happen (a monorepo, a linked package); each with a storage of its own
-// would lose the other's requests.
+// OpenTelemetry API, which applications are traced, and what their exporters send. Two copies happen (a monorepo, a
+// linked package); each with a storage of its own would lose the other's requests.
 
 const { AsyncLocalStorage } = require('node:async_hooks')
 
 const KEY = Symbol.for('light-trace.globals')
 
 // Raised when the members change their meaning: copies that cannot read each other then share nothing.
-const SHAPE = 1
+const SHAPE = 2
 
 module.exports = { processWide: find() ?? make() }
 
@@ -24,6 +24,7 @@ function make () {
     storage: new AsyncLocalStorage(),
     registrations: new WeakMap(), // an application's server → how it is traced
     apps: [], // the tracers of the open apps, oldest first
+    ownTraffic: new Set(), // the traceparents that our exporters send
     facade: null, // what stands in the API's slots, see instrument/otel-api
     hasSealed: false // whether the API's global object was made by us
   }

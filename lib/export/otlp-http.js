@@ -7,6 +7,7 @@ const http = require('node:http')
 const https = require('node:https')
 
 const { version } = require('../../package.json')
+const { processWide } = require('../context/process-wide')
 const { Attempt } = require('./attempt')
 
 // Marks our requests for instrumentation that sees them only after they were made. Symbol.for, so that
@@ -32,6 +33,10 @@ class OtlpHttp {
     this.#suppress = suppress
     // Not the global agent: its sockets are the app's, and so is what others hang on it.
     this.#agent = new Agent({ keepAlive: true, maxSockets: 1, maxFreeSockets: 1, secureContext: secureContextOf(target, { ca, cert, key }) })
+    // Not sampled: a collector that is itself traced makes no span of our spans. Where its app does not go by that (it
+    // trusts no caller, or keeps failed requests), it knows what comes from its own process: nobody can guess these ids.
+    const traceparent = `00-${crypto.randomBytes(16).toString('hex')}-${crypto.randomBytes(8).toString('hex')}-00`
+    processWide.ownTraffic.add(traceparent)
     this.#options = {
       method: 'POST',
       protocol: target.protocol,
@@ -46,8 +51,7 @@ class OtlpHttp {
         // We would not inflate an answer: a small one may unpack to gigabytes.
         'accept-encoding': 'identity',
         'user-agent': `light-trace/${version}`,
-        // Not sampled: a collector that is itself traced, our own server above all, makes no span of our spans.
-        traceparent: `00-${crypto.randomBytes(16).toString('hex')}-${crypto.randomBytes(8).toString('hex')}-00`
+        traceparent
       }
     }
   }
@@ -85,6 +89,7 @@ class OtlpHttp {
   }
 
   close () {
+    processWide.ownTraffic.delete(this.#options.headers.traceparent)
     this.#agent.destroy()
   }
 }

@@ -13,6 +13,7 @@ const { parseTraceparent } = require('../context/traceparent')
 const { cleanTracestate } = require('../context/tracestate')
 const { newTraceId } = require('../context/ids')
 const { parentIn } = require('../context/parent')
+const { processWide } = require('../context/process-wide')
 const { RequestContext } = require('../context/request-context')
 const { NO_SPAN, UnsampledSpan } = require('../span/unsampled-span')
 const clock = require('../span/clock')
@@ -77,11 +78,11 @@ function fastifyHooks (app, tracer) {
     if (disabled) return beginSuppressed(raw, request, response, base)
     const start = clock.now()
     const route = routes.factsOf(request)
+    const { headers } = raw
     if ((route.options !== null && isOff(route.options, request)) || (ignore !== null && callbacks.ignores(ignore, request)) ||
-      (base !== null && company.isSuppressed(base))) {
+      (base !== null && company.isSuppressed(base)) || (headers.traceparent !== undefined && isOwnTraffic(headers, route, base))) {
       return beginSuppressed(raw, request, response, base)
     }
-    const { headers } = raw
     const trusted = isTrusted(headers, request)
     const parentKind = readIncoming(raw, headers, trusted)
 
@@ -109,6 +110,11 @@ function fastifyHooks (app, tracer) {
 
   function isOff (options, request) {
     return options.off || (options.ignore !== null && callbacks.ignores(options.ignore, request))
+  }
+
+  /** Spans on their way to this server from its own process. Where ids and flags alone decide their flags say it already. */
+  function isOwnTraffic ({ traceparent }, { sampler }, base) {
+    return (trustIncoming !== true || !tracer.isPlain || sampler !== null || base !== null) && processWide.ownTraffic.has(traceparent)
   }
 
   /** Switched off or ignored: the context stays, an incoming traceparent is handed on as it came. */

@@ -77,6 +77,40 @@ test('a second app in the process that collects for the first one makes no span 
   t.strictSame({ started, accepted, unsampled }, { started: 1, accepted: 0, unsampled: 1 })
 })
 
+const suspicious = {
+  'trusts no caller': { trustIncoming: false },
+  'asks about each caller': { trustIncoming: () => false },
+  'keeps failed and slow requests': { keep: { errors: true, slowerThanMs: 0 }, sampler: 'always_off' },
+  'shows its spans to processors': { spanProcessors: [{ onStart () {}, onEnd () {} }], trustIncoming: false },
+  'samples by an object': { sampler: { shouldSample: () => ({ decision: 2 }), toString: () => 'all' }, trustIncoming: false }
+}
+for (const [what, options] of Object.entries(suspicious)) {
+  test(`an app that ${what} makes no span of the spans that its own process sends it`, async (t) => {
+    const sink = await startSink(t)
+    const gateway = Fastify()
+    t.teardown(() => gateway.close())
+    await gateway.register(lightTrace, { exporter: { url: sink.url }, ...options })
+    gateway.addContentTypeParser('application/x-protobuf', { parseAs: 'buffer' }, (request, body, done) => done(null, body))
+    let posted = 0
+    gateway.post('/v1/traces', async (request, reply) => {
+      posted++
+      return reply.code(400).send('')
+    })
+    const origin = await gateway.listen({ port: 0, host: '127.0.0.1' })
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(lightTrace, { exporter: { url: `${origin}/v1/traces` } })
+    await app.inject('/')
+    await settled(app)
+    t.equal(posted, 1)
+    t.equal(gateway.lightTrace.stats().spans.accepted, 0)
+    // A stranger who sends the same flags is no part of that.
+    await fetch(`${origin}/v1/traces`, { method: 'POST', headers: { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-00` } })
+    while (gateway.lightTrace.stats().spans.ended < 1) await new Promise((resolve) => setImmediate(resolve))
+    t.equal(gateway.lightTrace.stats().spans.accepted, 1)
+  })
+}
+
 async function freePort () {
   const server = require('node:net').createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
