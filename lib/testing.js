@@ -10,6 +10,7 @@
 // A span ends when its response is closed, which may be after the client has it; so `spans` and `tree`
 // wait until every span that started has ended.
 
+const { SAMPLED } = require('./context/trace-context')
 const { RequestContext, ownContextManager } = require('./context/request-context')
 const { NO_SPAN } = require('./span/unsampled-span')
 const { drawTree, describe, kindName, statusName } = require('./export/tree')
@@ -41,6 +42,8 @@ class Collector {
     if (record === undefined) return // it started before reset()
     record.ended = readable(span)
     this.#open.delete(span)
+    // Recorded, because a sampler or `keep` wanted to see it, but nothing that an exporter is given.
+    if ((record.ended.traceFlags & SAMPLED) === 0) this.#records.splice(this.#records.indexOf(record), 1)
     if (this.#open.size === 0) this.#wake()
   }
 

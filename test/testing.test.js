@@ -65,6 +65,24 @@ test('the collector waits for spans that run, and draws those that do not end', 
   await answer
 })
 
+test('of requests that keep decides about, the collector shows those that were kept, and waits for none', async (t) => {
+  const { app, collector } = await tracedApp(t, {
+    trace: { sampler: 'always_off', keep: { errors: true } },
+    listen: false,
+    routes: (app) => {
+      app.get('/fine', async ({ trace }) => trace.withSpan('work', async () => 'ok'))
+      app.get('/broken', ({ trace }) => trace.withSpan('work', async () => { throw new TypeError('no') }))
+    }
+  })
+  await app.inject('/fine')
+  t.equal(await collector.tree(), '')
+  await app.inject('/broken')
+  t.equal(await collector.tree(), [
+    'SERVER GET /broken ERROR error.type=TypeError',
+    '  INTERNAL work ERROR error.type=TypeError'
+  ].join('\n'))
+})
+
 test('reset forgets', async (t) => {
   const { app, collector } = await tracedApp(t, { routes: familyRoutes, listen: false })
   await app.inject('/family/1')
