@@ -2,144 +2,139 @@
 
 // npm run bench:paired: what a request costs, on a machine that does not hold still.
 //
-// All cases live in one process, with a client of raw pipelined sockets, and take turns every 2,000
-// requests; a slice's figure is the process's CPU time, user and system, over its requests. Whatever else
-// the machine does hits all cases alike, and the tenth percentile of 150 slices is what it costs when
-// nothing does. The client is in every figure, so only differences mean something. The collector is a
-// process of its own and counts what arrives. Writes bench/results/paired.json.
+// The servers are those of npm run bench, several processes of each case, because no two of one program run
+// alike. All of them take turns every few thousand requests; a slice's figure is the server process's CPU
+// time, user and system, until its last span is flushed, over its requests. Whatever else the machine does
+// hits all cases alike, and the tenth percentile of a process's slices is what a request costs there when
+// nothing does. A case is the median of its processes.
+//
+//   npm run bench:paired -- [--cases a,b] [--against folder] [--processes n] [--slices n] [--node path] [--publish]
+//
+// --against: each light-trace case is measured with the checkout in that folder too, as `<case> there`.
+// --publish writes bench/results/paired.json and its table.
 
-const net = require('node:net')
-const os = require('node:os')
 const path = require('node:path')
-const { once } = require('node:events')
-const { AsyncLocalStorage } = require('node:async_hooks')
-const { execFileSync, fork } = require('node:child_process')
-const { writeFileSync } = require('node:fs')
-const Fastify = require('fastify')
-const lightTrace = require('..')
+const { parseArgs } = require('node:util')
+const { cases, HEADLINE_NODE } = require('./cases')
+const chooseCases = require('./choose')
+const { ask } = require('./run/ipc')
+const { startTool, stopAll } = require('./run/processes')
+const { startCase, unusedPort, rotated } = require('./run/run')
+const { pinBench } = require('./run/pinning')
+const { nodeOfMajor } = require('./run/binaries')
+const { describeMachine, describeCommit } = require('./run/machine')
+const { spread, quantile } = require('./run/statistics')
+const { expectedAnswers } = require('./routes')
+const { writeResults } = require('./report/results-file')
 
-const SLICES = 150
-const REQUESTS = 2000
-const CONNECTIONS = 10
-const PIPELINED = 10
-const WARM_UP = 10
+const CASES = 'bare,als-floor,lighttrace-off,lighttrace-unsampled,lighttrace-100'
+const PROFILE = { requests: 4000, connections: 10, pipelining: 10, warmUpSlices: 8 }
+const FLUSH_MS = 20_000
 
-const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n'
-const ANSWER = '{"hello":"world"}'
-
-const cases = {
-  bare: () => {},
-  'als-floor': (app) => {
-    const storage = new AsyncLocalStorage()
-    app.addHook('onRequest', (request, reply, done) => storage.run({}, done))
-  },
-  off: (app) => {
-    process.env.OTEL_SDK_DISABLED = 'true'
-    return app.register(lightTrace)
-  },
-  unsampled: (app, url) => app.register(lightTrace, { exporter: { url }, sampler: 'always_off' }),
-  delivered: (app, url) => app.register(lightTrace, { exporter: { url } })
-}
-
-if (process.argv[2] === 'sink') sink()
-else main().catch((error) => { console.error(error); process.exitCode = 1 })
+main().catch((error) => {
+  console.error(error)
+  process.exitCode = 1
+})
 
 async function main () {
-  const collector = fork(__filename, ['sink'])
-  const [url] = await once(collector, 'message')
-  const names = Object.keys(cases)
-  const servers = []
-  for (const name of names) servers.push(await start(cases[name], url))
-  const micros = names.map(() => [])
-  for (let i = -WARM_UP; i < SLICES; i++) {
-    for (let k = 0; k < names.length; k++) {
-      const turn = (k + Math.max(i, 0)) % names.length
-      const before = process.cpuUsage()
-      await servers[turn].serve(REQUESTS)
-      const { user, system } = process.cpuUsage(before)
-      if (i >= 0) micros[turn].push((user + system) / REQUESTS)
+  const { values } = parseArgs({
+    options: {
+      cases: { type: 'string', default: CASES },
+      against: { type: 'string' },
+      processes: { type: 'string', default: '4' },
+      slices: { type: 'string', default: '50' },
+      node: { type: 'string', default: nodeOfMajor(HEADLINE_NODE) },
+      publish: { type: 'boolean', default: false }
     }
-  }
-  const { app } = servers.at(-1)
-  await app.lightTrace.flush()
-  const { delivered } = app.lightTrace.stats().spans
-  collector.send('count')
-  const [received] = await once(collector, 'message')
-  const requests = (SLICES + WARM_UP) * REQUESTS
-  if (delivered !== requests || !(received > 0)) throw new Error(`invalid: ${requests} requests, ${delivered} spans delivered, ${received} bytes received`)
-  report(names, micros, { requests, delivered, receivedBytes: received })
-  collector.disconnect()
-  process.exit()
-}
-
-function report (names, micros, counted) {
-  const rows = names.map((name, i) => {
-    const over = (share) => Number((quantile(micros[i], share) - quantile(micros[0], share)).toFixed(3))
-    return { name, micros: Number(quantile(micros[i], 0.1).toFixed(3)), over: over(0.1), overP25: over(0.25), overP50: over(0.5) }
   })
-  console.table(rows)
-  const result = {
-    date: new Date().toISOString(),
-    commit: execFileSync('git', ['rev-parse', 'HEAD'], { cwd: __dirname, encoding: 'utf8' }).trim(),
-    node: process.version,
-    machine: { cpu: os.cpus()[0].model, cores: os.cpus().length, loadAfter: os.loadavg()[0] },
-    profile: { slices: SLICES, requests: REQUESTS, connections: CONNECTIONS, pipelined: PIPELINED },
-    counted,
-    rows
+  const profile = { ...PROFILE, processes: Number(values.processes), slices: Number(values.slices) }
+  const chosen = chooseCases(cases, { names: values.cases.split(',') }).flatMap((testCase) => pairOf(testCase, values.against))
+  const machine = describeMachine()
+  pinBench()
+  try {
+    const measured = await measure(chosen, profile, values.node)
+    const rows = rowsOf(measured)
+    console.table(rows.map(({ name, micros, over }) => ({ case: name, 'CPU µs': text(micros), over: text(over) })))
+    if (values.publish) await publish({ date: new Date().toISOString(), ...describeCommit(__dirname), machine, node: measured[0].servers[0].ready.runtime, profile, spans: spansOf(measured), rows })
+  } finally {
+    await stopAll()
   }
-  writeFileSync(path.join(__dirname, 'results/paired.json'), JSON.stringify(result, null, 1) + '\n')
 }
 
-async function start (prepare, url) {
-  const app = Fastify()
-  await prepare(app, url)
-  delete process.env.OTEL_SDK_DISABLED
-  app.get('/', async () => ({ hello: 'world' }))
-  await app.listen({ port: 0, host: '127.0.0.1' })
-  const batch = Buffer.from(REQUEST.repeat(PIPELINED))
-  let left = 0
-  let busy = 0
-  let finish
-  let answerBytes = 0
-  const sockets = []
-  for (let i = 0; i < CONNECTIONS; i++) {
-    const socket = net.connect(app.server.address().port, '127.0.0.1').setNoDelay(true)
-    await once(socket, 'connect')
-    let got = 0
-    socket.on('data', (chunk) => {
-      if (answerBytes === 0) answerBytes = chunk.indexOf(ANSWER) + ANSWER.length
-      got += chunk.length
-      if (got < answerBytes * PIPELINED) return
-      got -= answerBytes * PIPELINED
-      left -= PIPELINED
-      if (left > 0) socket.write(batch)
-      else if (--busy === 0) finish()
-    })
-    sockets.push(socket)
-  }
-  return {
-    app,
-    serve (requests) {
-      left = requests - (CONNECTIONS - 1) * PIPELINED
-      busy = CONNECTIONS
-      return new Promise((resolve) => {
-        finish = resolve
-        for (const socket of sockets) socket.write(batch)
-      })
+function pairOf (testCase, folder) {
+  if (folder === undefined || !testCase.setup.endsWith('/light-trace')) return [testCase]
+  return [testCase, { ...testCase, name: `${testCase.name} there`, env: { ...testCase.env, LIGHT_TRACE_ROOT: path.resolve(folder) } }]
+}
+
+/** → [{ testCase, servers, micros: [[a figure per slice] per server], spans }] */
+async function measure (chosen, profile, node) {
+  const [load, sink] = await Promise.all([startTool('load', node), startTool('sink', node)])
+  const down = await unusedPort()
+  const measured = chosen.map((testCase) => ({ testCase, servers: [], micros: [], created: 0, delivered: 0, requests: 0 }))
+  for (let i = 0; i < profile.processes; i++) {
+    for (const entry of rotated(measured, i)) {
+      entry.servers.push(await startCase(entry.testCase, { sink, down, binaryFor: () => node }))
+      entry.micros.push([])
     }
   }
+  await ask(sink, 'expect')
+  for (let i = -profile.warmUpSlices; i < profile.slices; i++) {
+    for (let process = 0; process < profile.processes; process++) {
+      for (const entry of rotated(measured, i + process + profile.warmUpSlices)) await slice(entry, process, i >= 0, { load, profile })
+    }
+  }
+  await check(measured, sink)
+  return measured
 }
 
-function quantile (values, share) {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)]
+async function slice (entry, process, counts, { load, profile }) {
+  const server = entry.servers[process]
+  const [{ path, answer }] = expectedAnswers('hello')
+  const before = await ask(server, 'begin')
+  const { requests } = await ask(load, 'slice', { port: server.ready.port, path, answer, headers: entry.testCase.headers, ...profile })
+  const { flushed } = await ask(server, 'end', { flushMs: FLUSH_MS })
+  if (counts) entry.micros[process].push((flushed.cpuMicros - before.cpuMicros) / requests)
+  entry.requests += requests
+  if (flushed.counts === null) return
+  entry.created += flushed.counts.created - before.counts.created
+  entry.delivered += flushed.counts.delivered - before.counts.delivered
 }
 
-function sink () {
-  let bytes = 0
-  const server = require('node:http').createServer((request, response) => {
-    request.on('data', (chunk) => { bytes += chunk.length })
-    request.on('end', () => response.end())
-  }).listen(0, '127.0.0.1', () => process.send(`http://127.0.0.1:${server.address().port}/v1/traces`))
-  process.on('message', () => process.send(bytes))
-  process.on('disconnect', () => process.exit())
+async function check (measured, sink) {
+  const { spans } = await ask(sink, 'received')
+  for (const { testCase, created, delivered, requests } of measured) {
+    if (testCase.delivers && delivered !== created) throw new Error(`invalid: ${testCase.name} created ${created} spans and delivered ${delivered}`)
+    if (typeof testCase.spans === 'number' && created !== testCase.spans * requests) throw new Error(`invalid: ${testCase.name} created ${created} spans for ${requests} requests`)
+  }
+  const delivered = measured.reduce((sum, entry) => sum + entry.delivered, 0)
+  if (spans !== delivered) throw new Error(`invalid: ${delivered} spans delivered, ${spans} received`)
+}
+
+// Of a case's processes: the spread of their tenth percentiles. `over`: each process over the baseline's median.
+function rowsOf (measured) {
+  const levels = measured.map(({ micros }) => micros.map((slices) => quantile(slices, 0.1)))
+  const base = spread(levels[0]).median
+  return measured.map(({ testCase }, i) => ({
+    name: testCase.name,
+    label: testCase.label,
+    micros: spread(levels[i]),
+    over: spread(levels[i].map((level) => level - base))
+  }))
+}
+
+function spansOf (measured) {
+  return { created: sum(measured, 'created'), delivered: sum(measured, 'delivered') }
+}
+
+function sum (list, key) {
+  return list.reduce((total, entry) => total + entry[key], 0)
+}
+
+function text ({ median, min, max }) {
+  return `${median.toFixed(2)} (${min.toFixed(2)}…${max.toFixed(2)})`
+}
+
+async function publish (result) {
+  console.error(`wrote ${writeResults('paired', result)}`)
+  await require('./report/publish')()
 }

@@ -1,12 +1,14 @@
 'use strict'
 
-// The load process: autocannon through its API, one run at a time, told over IPC.
+// The load process: autocannon through its API, one run at a time, or a slice of plain requests; told over IPC.
 
 const { answer } = require('../run/ipc')
 const runLoad = require('./run-load')
+const runSlice = require('./slices')
 
 answer({
-  run: runLoad
+  run: runLoad,
+  slice: ({ answer: text, ...slice }) => runSlice({ ...slice, answer: Buffer.from(text) })
 })
 
 process.send({ ready: true, node: process.version })

@@ -45,21 +45,18 @@ function overheadTable (result, names) {
 }
 
 // Of bench/paired.js.
-function pairedTable ({ rows, profile, node, machine, date, commit, counted }) {
+function pairedTable (result) {
+  const { rows, profile, spans } = result
   return [
     table([
-      ['', ({ name }) => name],
-      ['CPU µs per request, client included', ({ micros }) => figure(single(micros), 2), 'right'],
-      ['over bare', ({ over }) => figure(single(over), 2), 'right'],
-      ['share of bare', ({ over }) => `${(100 * over / rows[0].micros).toFixed(1)} %`, 'right']
+      ['', ({ label }) => label],
+      ['CPU µs per request', ({ micros }) => withSpread(micros, 2), 'right'],
+      ['over bare', ({ over }) => withSpread(over, 2), 'right'],
+      ['share of bare', ({ over }) => `${(100 * over.median / rows[0].micros.median).toFixed(1)} %`, 'right']
     ], rows),
     '',
-    `Tenth percentiles of ${profile.slices} slices of ${profile.requests} requests, ${profile.pipelined} pipelined on each of ${profile.connections} connections; ${counted.delivered} spans delivered for ${counted.requests} requests. Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, load ${machine.loadAfter.toFixed(1)}, ${date.slice(0, 10)}, commit ${commit.slice(0, 7)}.`
+    `Tenth percentiles of ${profile.slices} slices of ${profile.requests} requests in each of ${profile.processes} processes per case, ${profile.pipelining} pipelined on each of ${profile.connections} connections: median, least and greatest of the processes. ${spans.created} spans created, ${spans.delivered} delivered. ${provenance(result)}`
   ].join('\n')
-}
-
-function single (median) {
-  return { median, min: median, max: median }
 }
 
 function targetsTable (result) {

@@ -12,7 +12,7 @@ const { pinBench } = require('./pinning')
 const { measure, load, FLUSH_MS } = require('./round')
 const { nodeOfMajor, bun } = require('./binaries')
 
-module.exports = { run, stepsOf }
+module.exports = { run, stepsOf, startCase, unusedPort, rotated }
 
 // cases: entries of cases.js. node: a binary for all servers, over each case's own. progress: (sentence) => void
 // profileFolder: where CPU profiles of the rounds go; none: not profiled
@@ -65,7 +65,7 @@ async function runBlock (block, context) {
 }
 
 async function warmUp (testCase, { profile, loader, sink, down, env, binaryFor }, baseline) {
-  const server = await startServer(testCase, { binary: binaryFor(testCase), env: { ...ownEnvironment(), ...env, ...serverEnv(testCase, sink, down) } })
+  const server = await startCase(testCase, { sink, down, env, binaryFor })
   const bench = { testCase, server, loader, sink, rounds: [] }
   const { requests, seconds } = await load(bench, { ...profile, seconds: profile.warmup }, 0)
   bench.capacity = requests / seconds
@@ -74,6 +74,10 @@ async function warmUp (testCase, { profile, loader, sink, down, env, binaryFor }
   await ask(server, 'end', { flushMs: FLUSH_MS })
   freeze(server)
   return bench
+}
+
+function startCase (testCase, { sink, down, env = {}, binaryFor }) {
+  return startServer(testCase, { binary: binaryFor(testCase), env: { ...ownEnvironment(), ...env, ...serverEnv(testCase, sink, down) } })
 }
 
 // The shell's own settings of what is measured are not part of a case.

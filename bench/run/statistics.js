@@ -1,6 +1,6 @@
 'use strict'
 
-module.exports = { median, spread }
+module.exports = { median, spread, quantile }
 
 function median (values) {
   const sorted = values.filter((value) => Number.isFinite(value)).sort((a, b) => a - b)
@@ -14,4 +14,9 @@ function spread (values) {
   const finite = values.filter((value) => Number.isFinite(value))
   if (finite.length === 0) return null
   return { median: median(finite), min: Math.min(...finite), max: Math.max(...finite) }
+}
+
+// The value below which `share` of all lie.
+function quantile (values, share) {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)]
 }
