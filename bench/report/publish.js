@@ -7,7 +7,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { readResults } = require('./results-file')
 const { replaceBetween } = require('./markdown')
-const { readmeTable, pairedTable, overheadTable, targetsTable, sizesTable, provenance } = require('./tables')
+const { readmeTable, pairedTable, profileTable, overheadTable, targetsTable, sizesTable, provenance } = require('./tables')
 const { fieldTables } = require('./field-tables')
 const drawChart = require('./chart')
 const { cases } = require('../cases')
@@ -34,6 +34,8 @@ async function publish () {
   }
   const paired = readResults('paired')
   if (paired) edit('docs/overhead.md', { 'bench:paired': pairedTable(paired) })
+  const profile = readResults('profile')
+  if (profile) edit('docs/overhead.md', { 'bench:profile': profileTable(profile) })
   if (field) edit('docs/overhead.md', { 'bench:field': fieldTables(field) })
 }
 

@@ -9,7 +9,10 @@ const { targets, row, verdict } = require('../targets')
 const LOAD_BOUND_BELOW = 0.9
 const README_ROWS = ['bare', 'als-floor', 'lighttrace-100', 'lighttrace-unsampled', 'lighttrace-off', 'sdk2-by-hand', 'fastify-otel', 'dd-trace', 'nodesdk-http', 'nodesdk-auto']
 
-module.exports = { readmeTable, pairedTable, overheadTable, targetsTable, sizesTable, provenance, requestsPerSecond, README_ROWS }
+// Rows below are left out of the profile's table.
+const PROFILE_LEAST_MICROS = 0.02
+
+module.exports = { readmeTable, pairedTable, profileTable, overheadTable, targetsTable, sizesTable, provenance, requestsPerSecond, README_ROWS }
 
 function readmeTable (result) {
   const rows = README_ROWS.map((name) => row(result, name)).filter(Boolean)
@@ -56,6 +59,25 @@ function pairedTable (result) {
     ], rows),
     '',
     `Tenth percentiles of ${profile.slices} slices of ${profile.requests} requests in each of ${profile.processes} processes per case, ${profile.pipelining} pipelined on each of ${profile.connections} connections: median, least and greatest of the processes. ${spans.created} spans created, ${spans.delivered} delivered. ${provenance(result)}`
+  ].join('\n')
+}
+
+// Of bench/profile.js: where the last case's time goes, against its baseline's.
+function profileTable (result) {
+  const [base, traced] = [result.rows[0].groups, result.rows.at(-1).groups]
+  const rows = [...new Set([...Object.keys(base), ...Object.keys(traced)])]
+    .map((name) => ({ name, base: base[name] ?? 0, traced: traced[name] ?? 0 }))
+    .filter((row) => Math.max(row.base, row.traced) >= PROFILE_LEAST_MICROS)
+    .sort((a, b) => (b.traced - b.base) - (a.traced - a.base))
+  return [
+    table([
+      ['self time, µs per request', ({ name }) => name.replace(/^light-trace (.*)$/, '`$1`')],
+      [result.rows[0].label, (row) => row.base.toFixed(2), 'right'],
+      [result.rows.at(-1).label, (row) => row.traced.toFixed(2), 'right'],
+      ['difference', (row) => (row.traced - row.base).toFixed(2), 'right']
+    ], rows),
+    '',
+    `${result.profile.seconds} s of load on each, under V8's profiler, which slows both down. ${provenance(result)}`
   ].join('\n')
 }
 
