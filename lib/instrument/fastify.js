@@ -8,7 +8,7 @@
 //
 // Nothing is looked up through AsyncLocalStorage at the end: the span hangs on the raw response.
 
-const { IncomingContext, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM } = require('../context/trace-context')
+const { IncomingContext, copyTrace, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM } = require('../context/trace-context')
 const { parseTraceparent } = require('../context/traceparent')
 const { cleanTracestate } = require('../context/tracestate')
 const { newTraceId } = require('../context/ids')
@@ -125,14 +125,9 @@ function fastifyHooks (app, tracer) {
     let span = NO_SPAN
     if ((headers.traceparent !== undefined || tracer.propagator !== null) && readIncoming(raw, headers, trusted) === PARENT_REMOTE) {
       span = new UnsampledSpan()
-      span.t0 = incoming.t0
-      span.t1 = incoming.t1
-      span.t2 = incoming.t2
-      span.t3 = incoming.t3
+      copyTrace(incoming, span)
       span.s0 = incoming.p0
       span.s1 = incoming.p1
-      span.flags = incoming.flags
-      span.tracestate = incoming.tracestate
     }
     const context = request[kTrace] = new RequestContext(tracer, span, base, true)
     context.caller = headers.traceparent
@@ -179,14 +174,9 @@ function fastifyHooks (app, tracer) {
   }
 
   function adopt (span, parentKind) {
-    incoming.t0 = span.t0
-    incoming.t1 = span.t1
-    incoming.t2 = span.t2
-    incoming.t3 = span.t3
+    copyTrace(span, incoming)
     incoming.p0 = span.s0
     incoming.p1 = span.s1
-    incoming.flags = span.flags
-    incoming.tracestate = span.tracestate
     return parentKind
   }
 

@@ -5,6 +5,7 @@
 //
 // Outward nothing of this is seen: the flags say "not sampled", to services downstream and to the caller.
 
+const { copyTrace } = require('../context/trace-context')
 const { ServerSpan } = require('./server-span')
 const { STATUS_ERROR } = require('./recording-span')
 
@@ -24,17 +25,12 @@ class HeldServerSpan extends ServerSpan {
   /** Of the span of a request for which the sampler has decided: nothing has been recorded on it yet. */
   static from (span, keep) {
     const held = new HeldServerSpan(span.pipeline, span.start, span.route, span.peer, span.url, keep)
-    held.t0 = span.t0
-    held.t1 = span.t1
-    held.t2 = span.t2
-    held.t3 = span.t3
+    copyTrace(span, held)
     held.s0 = span.s0
     held.s1 = span.s1
     held.p0 = span.p0
     held.p1 = span.p1
     held.parentKind = span.parentKind
-    held.flags = span.flags
-    held.tracestate = span.tracestate
     return held
   }
 

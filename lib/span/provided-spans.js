@@ -10,6 +10,7 @@ const { UnsampledSpan, carryOn } = require('./unsampled-span')
 const { exceptionAttributes, exceptionOf } = require('./exception')
 const { toObject } = require('./attributes')
 const { now, toHrTime } = require('./clock')
+const { copyTrace } = require('../context/trace-context')
 const { readSpanContext, parentIn } = require('../context/parent')
 
 const VALUE_LENGTH_MAX = 16384
@@ -124,14 +125,9 @@ class BorrowedServerSpan extends ProvidedUnsampledSpan {
 }
 
 function copyIds (span, trace) {
-  span.t0 = trace.t0
-  span.t1 = trace.t1
-  span.t2 = trace.t2
-  span.t3 = trace.t3
+  copyTrace(trace, span)
   span.s0 = trace.s0
   span.s1 = trace.s1
-  span.flags = trace.flags
-  span.tracestate = trace.tracestate
 }
 
 /** Somebody else's span may throw; each call stands for itself, so that the last one, `end`, is made. */

@@ -2,6 +2,7 @@
 
 // A caller's span, as the API wants it in a context: known by its ids alone.
 
+const { copyTrace } = require('../context/trace-context')
 const { UnsampledSpan } = require('./unsampled-span')
 
 class RemoteSpan extends UnsampledSpan {
@@ -11,14 +12,9 @@ class RemoteSpan extends UnsampledSpan {
    */
   constructor (incoming, remote = true) {
     super()
-    this.t0 = incoming.t0
-    this.t1 = incoming.t1
-    this.t2 = incoming.t2
-    this.t3 = incoming.t3
+    copyTrace(incoming, this)
     this.s0 = incoming.p0
     this.s1 = incoming.p1
-    this.flags = incoming.flags
-    this.tracestate = incoming.tracestate
     this.remote = remote
   }
 

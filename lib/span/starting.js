@@ -5,7 +5,7 @@
 // The usual request takes a shorter way, Tracer.startServer, where ids and flags decide alone. This one is
 // for all others: a Sampler of the SDK's, `keep`, and processors that see spans start.
 
-const { TraceContext, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE } = require('../context/trace-context')
+const { TraceContext, copyTrace, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE } = require('../context/trace-context')
 const { newTraceId, newSpanId } = require('../context/ids')
 const { NOTHING } = require('../context/suppressed')
 const { parentIn } = require('../context/parent')
@@ -107,12 +107,7 @@ function parentContext (base, incoming, parentKind) {
 
 /** Trace, flags and parent of `incoming`. */
 function takeTrace (span, incoming, parentKind) {
-  span.t0 = incoming.t0
-  span.t1 = incoming.t1
-  span.t2 = incoming.t2
-  span.t3 = incoming.t3
-  span.flags = incoming.flags
-  span.tracestate = incoming.tracestate
+  copyTrace(incoming, span)
   if (parentKind === PARENT_NONE) return
   span.p0 = incoming.p0
   span.p1 = incoming.p1
