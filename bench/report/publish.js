@@ -8,6 +8,7 @@ const path = require('node:path')
 const { readResults } = require('./results-file')
 const { replaceBetween } = require('./markdown')
 const { readmeTable, pairedTable, profileTable, overheadTable, targetsTable, sizesTable, provenance } = require('./tables')
+const { callsTable } = require('./calls-table')
 const { fieldTables } = require('./field-tables')
 const drawChart = require('./chart')
 const { cases } = require('../cases')
@@ -36,6 +37,8 @@ async function publish () {
   if (paired) edit('docs/overhead.md', { 'bench:paired': pairedTable(paired) })
   const profile = readResults('profile')
   if (profile) edit('docs/overhead.md', { 'bench:profile': profileTable(profile) })
+  const calls = readResults('calls')
+  if (calls) edit('docs/overhead.md', { 'bench:calls': callsTable(calls) })
   if (field) edit('docs/overhead.md', { 'bench:field': fieldTables(field) })
 }
 

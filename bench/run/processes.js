@@ -15,7 +15,7 @@ const started = new Set()
 process.once('exit', () => { for (const child of started) child.kill('SIGKILL') })
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
 
-module.exports = { startTool, startServer, freeze, thaw, stop, stopAll }
+module.exports = { start, startTool, startServer, freeze, thaw, stop, stopAll }
 
 // role: 'load' | 'sink' → the process, with what it said when it became ready
 function startTool (role, node) {

@@ -1,0 +1,129 @@
+'use strict'
+
+// npm run bench:calls: what a request's outgoing calls cost, on a machine that does not hold still.
+//
+// A tracer has a process of its own, pinned like the others, since undici's channels are the process's: two
+// tracers in one would both see every call. In a process slices with and without tracing take turns, and the
+// tracer's subscribers are taken off the channels for those without. The processes take turns too, so whatever
+// else the machine does hits all of them alike. A slice's figure is the CPU time of the whole process, user and
+// system, over its calls; a traced slice ends when its spans have been delivered. Differences are those of tenth
+// percentiles: what a slice costs when nobody disturbs it. See paired.js. The young generation is large: where it
+// is small, undici's garbage grows old and keeps more of it alive for many slices, with any tracer or none, and in
+// whose figure that falls is chance.
+//
+// The called server and the collector are processes of their own. The called one is bare Fastify: its CPU per
+// request is what this machine can be told by. Redis is a real redis-server; where there is none it says so.
+// Writes bench/results/calls.json.
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const installMissing = require('../install')
+const { ask } = require('../run/ipc')
+const { describeMachine, describeCommit } = require('../run/machine')
+const { spawnPinned, pinBench } = require('../run/pinning')
+const { start, startTool, stopAll } = require('../run/processes')
+const { writeResults } = require('../report/results-file')
+const { callsTable } = require('../report/calls-table')
+const { startRedis } = require('../../scripts/services/start')
+const { directoryOf, installClients } = require('../../scripts/services/install')
+const summarise = require('./summarise')
+
+const ROUNDS = 100
+const WARM_UP = 8
+
+const WORKLOADS = [
+  { name: 'fetch', calls: 1000 },
+  { name: 'undici.request', calls: 2000 },
+  { name: 'redis GET', calls: 5000, only: 'light-trace', needs: 'redis' }
+]
+const TRACERS = ['light-trace', 'undici-instrumentation']
+
+main().catch((error) => { console.error(error); process.exitCode = 1 }).finally(stopAll)
+
+async function main () {
+  const rounds = Number(process.argv[2] ?? ROUNDS)
+  installMissing(['rivals'])
+  const machine = describeMachine()
+  pinBench() // and what is started here without a core of its own
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-calls-'))
+  const redis = await redisIn(directory)
+  try {
+    const sink = await startTool('sink', process.execPath)
+    const upstream = await child('load', 'upstream', {})
+    const tracers = []
+    for (const name of TRACERS) {
+      tracers.push(await child('server', 'caller', { tracer: name, sink: sink.ready.port, upstream: upstream.ready.port, redis: redis?.port }))
+    }
+    const workloads = WORKLOADS.filter(({ needs }) => needs === undefined || redis !== null)
+    const slices = await measure({ rounds, workloads, tracers, upstream })
+    const counted = await count(tracers, sink)
+    const result = {
+      date: new Date().toISOString(),
+      ...describeCommit(path.join(__dirname, '../..')),
+      node: process.version,
+      machine: { ...machine, loadAfter: os.loadavg()[0] },
+      rounds,
+      redis: redis !== null,
+      counted,
+      ...summarise(slices, workloads)
+    }
+    writeResults('calls', result)
+    console.log(callsTable(result))
+  } finally {
+    await redis?.stop()
+    fs.rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+async function redisIn (directory) {
+  const programs = directoryOf('redis-server')
+  if (programs === undefined) {
+    console.error('there is no redis-server here: a Redis GET is not measured')
+    return null
+  }
+  await installClients(path.join(__dirname, '../../test/services'))
+  return startRedis(programs, directory)
+}
+
+function child (role, file, options) {
+  return start(spawnPinned(role, process.execPath, ['--min-semi-space-size=64', '--max-semi-space-size=64', path.join(__dirname, `${file}.js`), JSON.stringify(options)], { title: options.tracer ?? file }))
+}
+
+// → [{ workload, tracer, traced, micros, servedMicros }] of the rounds after the warm-up
+async function measure ({ rounds, workloads, tracers, upstream }) {
+  const slices = []
+  for (let round = -WARM_UP; round < rounds; round++) {
+    for (const { name: workload, calls, only } of workloads) {
+      for (const [i, tracer] of tracers.entries()) {
+        if (only !== undefined && only !== TRACERS[i]) continue
+        // Whoever is first in one round is second in the next.
+        for (const traced of round % 2 === 0 ? [false, true] : [true, false]) {
+          await ask(upstream, 'reset')
+          const micros = await ask(tracer, 'slice', { workload, calls, traced })
+          const servedMicros = await ask(upstream, 'microsPerRequest')
+          if (round >= 0) slices.push({ workload, tracer: TRACERS[i], traced, micros, servedMicros })
+        }
+      }
+    }
+  }
+  return slices
+}
+
+// A span that was not delivered, or that the sink has not seen, makes the run invalid.
+async function count (tracers, sink) {
+  const counted = {}
+  let delivered = 0
+  for (const [i, tracer] of tracers.entries()) {
+    const { calls, spans } = counted[TRACERS[i]] = await ask(tracer, 'count')
+    if (spans.created !== calls.traced + calls.slices || spans.delivered !== spans.created) {
+      throw new Error(`invalid: ${TRACERS[i]} made ${spans.created} spans for ${calls.traced} calls in ${calls.slices} slices and delivered ${spans.delivered}`)
+    }
+    delivered += spans.delivered
+  }
+  const { spans: received } = await ask(sink, 'received')
+  if (received !== delivered) throw new Error(`invalid: ${delivered} spans delivered, ${received} received`)
+  const { checked, faults } = await ask(sink, 'check', { status: 200 })
+  if (faults.length > 0) throw new Error(`invalid: ${faults.join('; ')}`)
+  return { ...counted, received, checked }
+}

@@ -1,0 +1,34 @@
+'use strict'
+
+// Of bench/calls.
+
+const { table } = require('./markdown')
+
+// Of the reference machine, on which bare Fastify takes 9.6 µs (issue 6, facts/measured.md).
+const TARGETS = { fetch: 1.5, 'redis GET': 1 }
+const REFERENCE_BARE_MICROS = 9.6
+
+const LABELS = { 'light-trace': 'light-trace', 'undici-instrumentation': '@opentelemetry/instrumentation-undici, SDK 2.x' }
+
+function callsTable (result) {
+  const { rows, rounds, counted, node, machine, date, commit, dirty, bareFastifyMicros, redis } = result
+  const scale = bareFastifyMicros / REFERENCE_BARE_MICROS
+  return [
+    table([
+      ['call', ({ workload }) => workload],
+      ['traced by', ({ tracer }) => LABELS[tracer]],
+      ['untraced, CPU µs', ({ untraced }) => untraced.toFixed(2), 'right'],
+      ['traced', ({ traced }) => traced.toFixed(2), 'right'],
+      ['over', ({ overP10 }) => `**${overP10.toFixed(2)}**`, 'right'],
+      ['by pairs of slices', ({ overPaired }) => overPaired.toFixed(2), 'right'],
+      ['target, scaled', ({ workload, tracer }) => tracer === 'light-trace' && workload in TARGETS ? `≤ ${TARGETS[workload]}, here ${(TARGETS[workload] * scale).toFixed(1)}` : '', 'right']
+    ], rows),
+    '',
+    `Tenth percentiles of ${rounds} slices of each kind; every one of ${counted.received} spans delivered and received, traceparent checked by the called server. ` +
+    `${redis ? '' : 'No redis-server here: a Redis GET was not measured. '}` +
+    `Bare Fastify, called by these requests, took ${bareFastifyMicros.toFixed(1)} µs here and ${REFERENCE_BARE_MICROS} µs on the machine that the targets are for: a scale of ${scale.toFixed(2)}. ` +
+    `Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, ${machine.pinning}, load ${machine.loadAfter.toFixed(1)}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}${dirty ? ' with changes' : ''}.`
+  ].join('\n')
+}
+
+module.exports = { callsTable }
