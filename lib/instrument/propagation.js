@@ -20,10 +20,6 @@ const { injectForeign } = require('./injection')
 // HOT, once per outgoing call. Budget: 1 string.
 function propagate (tracer, context, span, call, read, write) {
   if (tracer.propagator !== null) {
-    injectForeign(tracer, context.setValue(SPAN_KEY, span), call, { set (to, name, value) { if (read(to, name) === undefined) write(to, name, value) } })
-    return
-  }
-  if (tracer.propagator !== null) {
     propagateForeign(tracer, context, span, call, read, write)
     return
   }

@@ -64,3 +64,24 @@ test('@fastify/http-proxy: the next service is under the client span', async (t)
   t.same(await response.json(), { a: 1 })
   t.match(await collector.tree(), /^SERVER POST \/api\/\*\n {2}CLIENT POST\n {4}SERVER POST \/items$/)
 })
+
+test('a gateway under OTEL_PROPAGATORS: the next service is under the client span, and what the app set stays', async (t) => {
+  process.env.OTEL_PROPAGATORS = 'tracecontext'
+  t.teardown(() => { delete process.env.OTEL_PROPAGATORS })
+  const collector = createCollector()
+  const next = await tracedApp(t, {
+    trace: { spanProcessors: [collector] },
+    routes: (app) => app.get('/items/:id', async ({ headers }) => headers)
+  })
+  const OWN = '00-11111111111111111111111111111111-2222222222222222-01'
+  const gateway = await tracedApp(t, {
+    trace: { spanProcessors: [collector] },
+    routes: async (app) => {
+      await gateways['@fastify/reply-from'](app, next.origin)
+      app.get('/own', async () => (await fetch(`${next.origin}/items/2`, { headers: { traceparent: OWN } })).json())
+    }
+  })
+  await (await fetch(`${gateway.origin}/shop/1`, { headers: { traceparent: PARENT } })).text()
+  t.equal(await collector.tree(), TREE)
+  t.equal((await (await fetch(`${gateway.origin}/own`)).json()).traceparent, OWN)
+})
