@@ -161,8 +161,8 @@ class Tracer {
   /**
    * A leaf span for a call that the running code makes: under the active span, or null where there is none.
    * The row says what the span says, and is asked only when it records.
-   * @param {{ kind, name? (call): string, facts? (call): CallFacts, attributes (call): Array, agoMs? (call): number }} row
-   *   with `facts` these have the name, and `attributes` what they have not
+   * @param {{ kind, name? (call): string, facts? (call): CallFacts, target? (call): string, attributes (call): Array | null, agoMs? (call): number }} row
+   *   with `facts` these have the name, `target` goes behind their origin, and `attributes` has what they have not
    * @param {object} call the library's own object
    * @param {Context} context
    */
@@ -178,7 +178,7 @@ class Tracer {
     const facts = row.facts === undefined ? null : row.facts(call)
     const span = new ChildSpan(this.pipeline, start, facts === null ? row.name(call) : facts.name, row.kind, this.scope)
     span.descend(parent, parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
-    span.describe(facts, row.attributes(call))
+    span.describe(facts, facts === null || facts.origin === '' ? '' : row.target(call), row.attributes(call))
     this.pipeline.started(span, context)
     return span
   }
@@ -186,8 +186,9 @@ class Tracer {
   /** The same in the API's terms, where a Sampler, `keep` or a provider has a say. */
   startByOptions (row, call, context) {
     const facts = row.facts === undefined ? null : row.facts(call)
-    const attributes = row.attributes(call)
-    const options = { kind: row.kind, attributes: toObject(facts === null ? attributes : [...facts.attributeList, ...attributes]) }
+    const own = row.attributes(call) ?? []
+    const attributes = facts === null ? own : facts.allAttributes(facts.origin === '' ? '' : row.target(call), own)
+    const options = { kind: row.kind, attributes: toObject(attributes) }
     if (row.agoMs !== undefined) options.startTime = clock.now() - row.agoMs(call)
     return this.startSpan(facts === null ? row.name(call) : facts.name, options, context)
   }

@@ -18,43 +18,49 @@ const METHOD_LENGTH_MAX = 64
 const MESSAGE_LENGTH_MAX = 256
 const METHODS_MAX = 32 // of a server; PEERS_MAX of a connection
 const PEERS_MAX = 8
+const ORIGIN_LENGTH_MAX = 512
 
 const defaultMethods = knownMethods(null)
 
 /** Where calls go, and what those of one method have in common. */
 class Server {
-  #calls = new Map() // method → CallFacts
+  #calls = new Map() // method → CallFacts, whose URLs begin with `origin`
+  #others = new Map() // method → CallFacts of calls through a proxy and the like, whose URLs do not
   #methods = defaultMethods
 
   /**
    * @param {string} address
    * @param {number} port -1: unknown
-   * @param {string} [source] what both were read from, beyond what it is cached under
+   * @param {string} origin of the URLs, without credentials
+   * @param {string} [source] what these were read from, beyond what it is cached under
    */
-  constructor (address, port, source = '') {
+  constructor (address, port, origin, source = '') {
     this.address = address
     this.port = port
+    this.origin = origin
     this.source = source
   }
 
   /** HOT */
-  factsOf (method, methods) {
+  factsOf (method, methods, isOnOrigin) {
     if (methods !== this.#methods) { // of an app with methods of its own
       this.#methods = methods
       this.#calls.clear()
+      this.#others.clear()
     }
-    return this.#calls.get(method) ?? this.#add(method, methods)
+    const calls = isOnOrigin ? this.#calls : this.#others
+    return calls.get(method) ?? this.#add(calls, method, methods, isOnOrigin ? this.origin : '')
   }
 
-  #add (method, methods) {
+  #add (calls, method, methods, origin) {
     const isKnown = methods.has(method)
     const list = ['http.request.method', isKnown ? method : '_OTHER']
     if (!isKnown) list.push('http.request.method_original', cut(String(method), METHOD_LENGTH_MAX))
     if (this.address !== '') list.push('server.address', this.address)
     if (this.port !== -1) list.push('server.port', this.port)
-    const facts = new CallFacts(KIND_CLIENT, isKnown ? method : 'HTTP', list)
-    if (this.#calls.size === METHODS_MAX) this.#calls.clear()
-    this.#calls.set(method, facts)
+    const facts = new CallFacts(KIND_CLIENT, isKnown ? method : 'HTTP', list, origin)
+    if (calls.size === METHODS_MAX) calls.clear()
+    calls.set(method, facts)
     return facts
   }
 }
@@ -64,19 +70,31 @@ class HttpCall {
   constructor () {
     this.method = ''
     this.server = null
-    this.url = '' // whole, without credentials, not redacted
+    this.target = '' // as it is sent: a path on the server's origin, a whole URL (to a proxy), or an authority (CONNECT)
     this.resendCount = 0
     this.methods = defaultMethods
   }
+
+  /** HOT */
+  get isOnOrigin () {
+    return this.target.charCodeAt(0) === 0x2f && this.server.origin.length < ORIGIN_LENGTH_MAX
+  }
+
+  /** The whole URL, without credentials, not redacted. */
+  get url () {
+    return urlOf(this.server.origin, this.target)
+  }
 }
 
-// HOT, once per recorded call. Budget: 1 array.
+// HOT, once per recorded call. Budget: nothing, where target and server are as usual.
 const HTTP_CALL = {
   kind: KIND_CLIENT,
-  facts: ({ server, method, methods }) => server.factsOf(method, methods),
-  attributes ({ url, resendCount }) {
-    const list = ['url.full', redactUrl(url)]
-    if (resendCount > 0) list.push('http.request.resend_count', resendCount)
+  facts: (call) => call.server.factsOf(call.method, call.methods, call.isOnOrigin),
+  target: (call) => redactUrl(call.target),
+  attributes (call) {
+    if (call.isOnOrigin) return call.resendCount > 0 ? ['http.request.resend_count', call.resendCount] : null
+    const list = ['url.full', redactUrl(call.url)]
+    if (call.resendCount > 0) list.push('http.request.resend_count', call.resendCount)
     return list
   }
 }
@@ -89,12 +107,22 @@ function startHttpCall (tracer, context, call) {
 
 /** Ends the span with a response's status. HOT */
 function endWithStatus (span, status) {
-  if (Number.isInteger(status) && status > 0) span.setAttribute('http.response.status_code', status)
-  if (status >= 400) {
-    span.setAttribute('error.type', String(status))
-    span.setStatus({ code: STATUS_ERROR })
-  }
+  if (Number.isInteger(status) && status > 0) setResponse(span, status)
+  if (status >= 400) span.setStatus({ code: STATUS_ERROR })
   span.end()
+}
+
+function setResponse (span, status) {
+  const { facts } = span
+  const shared = facts === undefined || facts === null ? null : facts.withStatus(status, responseAttributes)
+  if (shared !== null) span.facts = shared
+  else span.setAttributes(toObject(responseAttributes(status)))
+}
+
+function responseAttributes (status) {
+  const list = ['http.response.status_code', status]
+  if (status >= 400) list.push('error.type', String(status))
+  return list
 }
 
 /** Ends the span of a call that got no response. */
@@ -191,4 +219,4 @@ function peerAttributes ({ remoteAddress, remotePort }, protocolVersion) {
   return list
 }
 
-module.exports = { Server, HttpCall, startHttpCall, endWithStatus, endWithError, isAbort, urlOf, setPeer }
+module.exports = { Server, HttpCall, startHttpCall, endWithStatus, endWithError, isAbort, setPeer }

@@ -11,7 +11,7 @@
 
 const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
 const { guarded } = require('./subscriptions')
-const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, urlOf, setPeer } = require('./client-span')
+const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
 const { propagate, passOn, mayPropagate } = require('./propagation')
 const { splitHost } = require('./semconv')
 
@@ -39,12 +39,12 @@ function start (tracer, context, request) {
   // The headers of array form, and behind `Expect`, are text already, and cannot be added to.
   const isOpen = canInject && !request.headersSent
   if (isSuppressed(context)) {
-    if (isOpen && mayPropagate(tracer, call.url)) passOn(tracer, context, request, readHeader, writeHeader)
+    if (isOpen && mayPropagate(tracer, call)) passOn(tracer, context, request, readHeader, writeHeader)
     return null
   }
   const span = startHttpCall(tracer, context, call)
   if (span === null) return null
-  if (isOpen && mayPropagate(tracer, call.url)) propagate(tracer, context, span, request, readHeader, writeHeader)
+  if (isOpen && mayPropagate(tracer, call)) propagate(tracer, context, span, request, readHeader, writeHeader)
   if (!span.isRecording()) return null
   if (!publishesErrors || request.method === 'CONNECT' || request.getHeader('upgrade') !== undefined) request.once('close', onClose)
   return span
@@ -56,24 +56,21 @@ function readCall (request) {
   const shownHost = host.includes(':') ? `[${host}]` : host
   const scheme = protocol === 'https:' ? 'https' : 'http'
   call.method = method
+  call.target = path
   if (typeof socketPath === 'string') {
-    call.server = serverOf(socketPath, undefined, '')
-    call.url = urlOf(`${scheme}://${shownHost}`, path)
+    call.server = serverOf(socketPath, undefined, `${scheme}://${shownHost}`)
     return
   }
   const sent = request.getHeader('host') ?? HOST_LINE.exec(request._header)?.[1]
   call.server = serverOf(shownHost, sent, scheme)
-  const { port } = call.server
-  const standard = port === -1 || port === (scheme === 'https' ? 443 : 80)
-  call.url = urlOf(standard ? `${scheme}://${shownHost}` : `${scheme}://${shownHost}:${port}`, path)
 }
 
 const servers = new Map() // host → Host header → Server
 const SERVERS_MAX = 256
 const HOST_HEADERS_MAX = 16 // of a host
 
-/** HOT. Without a scheme `host` is the path of a Unix socket. */
-function serverOf (host, sent, scheme) {
+/** HOT. Where `source` is an origin and not just a scheme, `host` is the path of a Unix socket. */
+function serverOf (host, sent, source) {
   const key = sent ?? ''
   let found = servers.get(host)
   if (found === undefined) {
@@ -81,18 +78,21 @@ function serverOf (host, sent, scheme) {
     servers.set(host, found = new Map())
   }
   let server = found.get(key)
-  if (server === undefined || server.source !== scheme) {
+  if (server === undefined || server.source !== source) {
     if (found.size === HOST_HEADERS_MAX) found.clear()
-    found.set(key, server = readServer(host, sent, scheme))
+    found.set(key, server = readServer(host, sent, source))
   }
   return server
 }
 
 // Only a Host header of Node's own tells the port; a user's may name another server.
-function readServer (host, sent, scheme) {
+function readServer (host, sent, source) {
+  if (source.includes('://')) return new Server(host, -1, source, source)
   const isOwn = typeof sent === 'string' && sent.startsWith(host)
-  const { name, port } = scheme === '' ? { name: host, port: -1 } : splitHost(isOwn ? sent : host, scheme)
-  return new Server(name, isOwn || sent === undefined ? port : -1, scheme)
+  const { name, port: read } = splitHost(isOwn ? sent : host, source)
+  const port = isOwn || sent === undefined ? read : -1
+  const isStandard = port === -1 || port === (source === 'https' ? 443 : 80)
+  return new Server(name, port, isStandard ? `${source}://${host}` : `${source}://${host}:${port}`, source)
 }
 
 function readHeader (request, name) {

@@ -5,7 +5,7 @@
 
 const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
 const { guarded } = require('./subscriptions')
-const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, urlOf, setPeer } = require('./client-span')
+const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
 const { splitHost } = require('./semconv')
 
 const call = new HttpCall()
@@ -24,14 +24,15 @@ function readCall (session, headers) {
   const scheme = headers[':scheme'] === 'http' ? 'http' : 'https'
   const authority = headers[':authority'] ?? headers.host ?? ''
   let server = session?.[kServer]
-  if (server === undefined || server.source !== authority) {
+  const origin = `${scheme}://${authority}`
+  if (server === undefined || server.source !== origin) {
     const { name, port } = splitHost(authority, scheme)
-    server = new Server(name, port, authority)
+    server = new Server(name, port, origin, origin)
     if (session) session[kServer] = server
   }
   call.method = headers[':method'] ?? 'GET'
   call.server = server
-  call.url = urlOf(`${scheme}://${authority}`, String(headers[':path'] ?? '/'))
+  call.target = String(headers[':path'] ?? '/')
 }
 
 const kServer = Symbol('light-trace.server')

@@ -73,12 +73,12 @@ function passOn (tracer, context, call, read, write) {
   propagate(tracer, context, context.getValue(SPAN_KEY), call, read, write)
 }
 
-/** Whether `url` may have our headers; the user's function decides, and a failing one says no. */
-function mayPropagate (tracer, url) {
+/** Whether the call may have our headers; the user's function decides by its URL, and a failing one says no. */
+function mayPropagate (tracer, call) {
   const { propagateTo } = tracer.outbound
   if (propagateTo === null) return true
   try {
-    return propagateTo(url) === true
+    return propagateTo(call.url) === true
   } catch (error) {
     tracer.report.once('LT_WARN_CALLBACK', `the option outbound.propagateTo failed; calls go on without trace headers: ${error?.message}`)
     return false

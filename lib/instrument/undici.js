@@ -13,7 +13,7 @@
 const { AsyncResource } = require('node:async_hooks')
 const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
 const { guarded } = require('./subscriptions')
-const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, urlOf, setPeer } = require('./client-span')
+const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
 const { propagate, passOn, mayPropagate } = require('./propagation')
 const { splitHost } = require('./semconv')
 
@@ -34,12 +34,12 @@ function onCreate ({ request }) {
 function start (tracer, context, request) {
   readCall(request)
   if (isSuppressed(context)) {
-    if (mayPropagate(tracer, call.url)) passOn(tracer, context, request, readHeader, writeHeader)
+    if (mayPropagate(tracer, call)) passOn(tracer, context, request, readHeader, writerFor(tracer))
     return null
   }
   const span = startHttpCall(tracer, context, call)
   if (span === null) return null
-  if (mayPropagate(tracer, call.url)) propagate(tracer, context, span, request, readHeader, writeHeader)
+  if (mayPropagate(tracer, call)) propagate(tracer, context, span, request, readHeader, writerFor(tracer))
   return span.isRecording() ? span : null
 }
 
@@ -95,13 +95,13 @@ function readCall (request) {
   }
   call.method = request.method
   call.server = server
-  call.url = urlOf(origin, String(request.path))
+  call.target = String(request.path)
 }
 
 function readOrigin (origin) {
   const authority = origin.indexOf('://') + 3
   const { name, port } = splitHost(origin.slice(authority), origin.slice(0, authority - 3))
-  return new Server(name, port)
+  return new Server(name, port, origin)
 }
 
 // ---- its headers: a flat list since undici 6, text before
@@ -129,9 +129,17 @@ function writeHeader (request, name, value) {
       return
     }
   }
-  // Undici 6.11.0 has no addHeader.
-  if (typeof request.addHeader === 'function') request.addHeader(name, value)
-  else headers.push(name, value)
+  headers.push(name, value)
+}
+
+/** Of a propagator that is not ours: undici checks it. Undici 6.11.0 has no addHeader. */
+function writeForeignHeader (request, name, value) {
+  if (readHeader(request, name) === undefined && typeof request.addHeader === 'function') request.addHeader(name, value)
+  else writeHeader(request, name, value)
+}
+
+function writerFor (tracer) {
+  return tracer.propagator === null ? writeHeader : writeForeignHeader
 }
 
 // ---- what became of it

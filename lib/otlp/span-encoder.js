@@ -11,7 +11,7 @@ const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
 const { ProtoWriter, writeLength4, textBound } = require('./proto-writer')
 const { attributesBound, writeAttributes, writeAttribute } = require('./attribute-encoder')
 const { encodeScope } = require('./envelope')
-const { callTemplate } = require('./call-template')
+const { callTemplate, writeTarget } = require('./call-template')
 const { peerBlock } = require('./peer-block')
 const {
   RouteTemplates, writeHead, TAG_ATTRIBUTE,
@@ -74,12 +74,14 @@ class SpanEncoder {
   // HOT, once per outgoing call.
   encodeCall (span, facts) {
     const template = callTemplate(facts)
-    const chunk = this.open(span, template.length + tailBound(span))
+    const { target } = span
+    const chunk = this.open(span, template.length + target.length * 3 + tailBound(span))
     if (chunk === null) return
     const { writer } = this
     const start = writer.position
     writer.copy(template)
-    writeAttributes(writer, TAG_ATTRIBUTE, span.attributeList)
+    if (facts.origin !== '') writeTarget(writer, start + facts.urlOffset, target)
+    if (span.attributeList !== null) writeAttributes(writer, TAG_ATTRIBUTE, span.attributeList)
     this.writeTail(span, start, true)
     this.close(chunk, start)
   }

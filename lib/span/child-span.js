@@ -10,6 +10,7 @@ const { PARENT_NONE } = require('../context/trace-context')
 // Limits that shared attributes are within in any case: at most a dozen, of at most this length.
 const ROOMY_COUNT = 32
 const ROOMY_LENGTH = 1024
+const TARGET_LENGTH_MAX = 512 // which leaves as much for an origin
 
 class ChildSpan extends RecordingSpan {
   /**
@@ -25,6 +26,7 @@ class ChildSpan extends RecordingSpan {
     this.kind = kind
     this.scope = scope
     this.facts = null // what it shares with other calls to the same place
+    this.target = '' // what `url.full` has beyond the facts' origin
   }
 
   get name () { return this.details === null || this.details.name === '' ? this.title : this.details.name }
@@ -53,14 +55,23 @@ class ChildSpan extends RecordingSpan {
   /**
    * Takes over what instrumentation knows: no key comes twice.
    * @param {CallFacts | null} facts
-   * @param {Array} list the attributes of this call alone, flat
+   * @param {string} target what `url.full` has beyond their origin
+   * @param {Array | null} list the attributes of this call alone, flat
    */
-  describe (facts, list) {
+  // HOT, once per recorded call.
+  describe (facts, target, list) {
     const { attributes, attributeValueLength } = this.pipeline.limits
-    if (facts !== null && (attributes < ROOMY_COUNT || attributeValueLength < ROOMY_LENGTH)) {
-      list = [...facts.attributeList, ...list]
+    if (facts !== null && (attributes < ROOMY_COUNT || attributeValueLength < ROOMY_LENGTH || !isShort(target))) {
+      list = facts.allAttributes(target, list ?? [])
       facts = null
     }
+    this.facts = facts
+    this.target = target
+    if (list !== null) this.attributeList = this.checked(list)
+  }
+
+  checked (list) {
+    const { attributes, attributeValueLength } = this.pipeline.limits
     for (let i = 1; i < list.length; i += 2) {
       if (typeof list[i] === 'string') list[i] = cleanValue(list[i], attributeValueLength)
     }
@@ -68,19 +79,22 @@ class ChildSpan extends RecordingSpan {
       this.detail().droppedAttributes += list.length / 2 - attributes
       list.length = attributes * 2
     }
-    this.facts = facts
-    this.attributeList = list
+    return list
   }
 
   get attributeCountMax () {
     const { attributes } = this.pipeline.limits
-    return this.facts === null ? attributes : attributes - this.facts.attributeList.length / 2
+    return this.facts === null ? attributes : attributes - this.facts.attributeCount
   }
 
   allAttributes () {
     const own = super.allAttributes()
-    return this.facts === null ? own : [...this.facts.attributeList, ...own]
+    return this.facts === null ? own : this.facts.allAttributes(this.target, own)
   }
+}
+
+function isShort (target) {
+  return target.length < TARGET_LENGTH_MAX && target.isWellFormed()
 }
 
 module.exports = { ChildSpan }

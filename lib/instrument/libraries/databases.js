@@ -113,11 +113,16 @@ class StoreRow {
 
   // By the fields as they are: what the calls of the last moment were about, without making a text of it.
   #recent (call) {
-    const recent = this.#seen
-    for (let i = 0; i < recent.length; i++) {
-      const seen = recent[i]
-      if (seen.command === read(call, 'command') && seen.operation === read(call, 'operation') && seen.collection === read(call, 'collection') &&
-        seen.database === read(call, 'database') && seen.serverAddress === read(call, 'serverAddress') && seen.serverPort === read(call, 'serverPort')) return seen.facts
+    try {
+      const { command, operation, collection, database, serverAddress, serverPort } = call
+      const recent = this.#seen
+      for (let i = 0; i < recent.length; i++) {
+        const seen = recent[i]
+        if (seen.command === command && seen.serverPort === serverPort && seen.serverAddress === serverAddress &&
+          seen.database === database && seen.operation === operation && seen.collection === collection) return seen.facts
+      }
+    } catch {
+      // A field throws when it is read: the way below reads each by itself.
     }
     return null
   }
