@@ -4,8 +4,7 @@
 // is started and warmed up; then come rounds over all of them in an order that rotates, so that a
 // machine that gets slower or faster meanwhile does it to all alike.
 
-const net = require('node:net')
-const { once } = require('node:events')
+const { freePort } = require('../../scripts/free-port')
 const { ask } = require('./ipc')
 const { startTool, startServer, freeze, stop, stopAll } = require('./processes')
 const { pinBench } = require('./pinning')
@@ -22,7 +21,7 @@ async function run (cases, { profile, node, headlineNode, progress, env = {}, pr
   const tools = nodeOfMajor(headlineNode)
   const [loader, sink] = await Promise.all([startTool('load', tools), startTool('sink', tools)])
   const binaryFor = ({ runtime, node: major = headlineNode }) => runtime === 'bun' ? bun() : node ?? nodeOfMajor(major)
-  const context = { profile, progress, loader, sink, down: await unusedPort(), env, binaryFor, profileFolder }
+  const context = { profile, progress, loader, sink, down: await freePort(), env, binaryFor, profileFolder }
   try {
     const measured = []
     for (const block of blocksOf(cases)) measured.push(...await runBlock(block, context))
@@ -98,14 +97,4 @@ function serverEnv (testCase, sink, down) {
 function rotated (list, by) {
   const start = by % list.length
   return [...list.slice(start), ...list.slice(0, start)]
-}
-
-// A port that refuses connections: it was free a moment ago, and nothing here takes ports by number.
-async function unusedPort () {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return port
 }

@@ -5,10 +5,9 @@
 
 module.exports = { startJaeger, startRotel }
 
-const net = require('node:net')
-const { once } = require('node:events')
 const { setTimeout: pause } = require('node:timers/promises')
 const { start } = require('../run')
+const { freePort } = require('../free-port')
 
 const ANY = '127.0.0.1:0'
 const READY_MS = 60_000
@@ -80,13 +79,4 @@ function answers (url, options) {
     await response.arrayBuffer()
     return response.ok
   }, () => false)
-}
-
-async function freePort () {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return port
 }

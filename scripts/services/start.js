@@ -8,9 +8,9 @@ module.exports = { startMariadb, startPostgresql, startRedis }
 const fs = require('node:fs')
 const net = require('node:net')
 const path = require('node:path')
-const { once } = require('node:events')
 const { setTimeout: pause } = require('node:timers/promises')
 const { run, start } = require('../run')
+const { freePort } = require('../free-port')
 
 const READY_MS = 60_000
 const isRoot = process.getuid?.() === 0
@@ -66,13 +66,4 @@ function connects (port) {
 async function must (command, args) {
   const { code, output } = await run(command, args, { deadlineMs: READY_MS })
   if (code !== 0) throw new Error(`${command} ended with ${code}\n${output}`)
-}
-
-async function freePort () {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return port
 }

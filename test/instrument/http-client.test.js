@@ -3,13 +3,13 @@
 const http = require('node:http')
 const https = require('node:https')
 const http2 = require('node:http2')
-const net = require('node:net')
 const { once } = require('node:events')
 const { mkdtempSync, rmSync } = require('node:fs')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
+const { freePort } = require('../../scripts/free-port')
 const { serving, clients } = require('../support/serving')
 const { upstream, carried } = require('../support/upstream')
 
@@ -105,21 +105,6 @@ test('propagateTo decides which hosts get headers, and a failing one says no', a
   t.same(seen.map((headers) => 'traceparent' in headers), [canInject, false, false])
 })
 
-test('without a request nothing is started and nothing injected', async (t) => {
-  const { origin, seen } = await upstream(t)
-  const { collector } = await serving(t, () => {})
-  await call(origin)
-  t.same(await collector.spans(), [])
-  t.notOk('traceparent' in seen[0])
-})
-
-test('outbound.http: false leaves node:http alone', async (t) => {
-  const { origin, seen } = await upstream(t)
-  const { go } = await serving(t, () => call(origin), { trace: { outbound: { http: false } } })
-  t.same(await go(), [])
-  t.notOk('traceparent' in seen[0])
-})
-
 test('a status of 400 or more is an error of the called service', async (t) => {
   const { origin } = await upstream(t, (req, res) => { res.statusCode = Number(req.url.slice(1)); res.end() })
   const { go, collector } = await serving(t, async () => {
@@ -131,7 +116,7 @@ test('a status of 400 or more is an error of the called service', async (t) => {
 
 test('a call that gets no answer is an error with its reason', async (t) => {
   const { origin } = await upstream(t, (req) => { if (req.url === '/reset') req.socket.resetAndDestroy() })
-  const closed = await closedPort()
+  const closed = await freePort()
   const { go } = await serving(t, async () => {
     await t.rejects(call(`http://127.0.0.1:${closed}`))
     await t.rejects(call(`${origin}/reset`))
@@ -320,12 +305,3 @@ test('HTTP/2 calls are client spans where Node publishes them', { skip: publishe
   t.match(ok.attributes, { 'url.full': `http://127.0.0.1:${port}/ok`, 'server.port': port, 'network.protocol.version': '2', 'http.response.status_code': 200 })
   t.match(await collector.tree(), /^SERVER GET \/go\n {2}CLIENT GET\n {2}CLIENT GET ERROR error.type=404\n {2}CLIENT GET ERROR error.type=ERR_HTTP2_STREAM_ERROR$/)
 })
-
-async function closedPort () {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return port
-}

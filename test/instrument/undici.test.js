@@ -1,11 +1,11 @@
 'use strict'
 
 const { once } = require('node:events')
-const { createServer } = require('node:net')
 const { Writable, PassThrough } = require('node:stream')
 const { text } = require('node:stream/consumers')
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
+const { freePort } = require('../../scripts/free-port')
 const { serving, clients } = require('../support/serving')
 const { upstream, carried } = require('../support/upstream')
 
@@ -71,21 +71,6 @@ test('propagateTo, unsampled and ignored requests', async (t) => {
   t.equal(seen[4].traceparent, PARENT)
 })
 
-test('without a request nothing is started and nothing injected', async (t) => {
-  const { origin, seen } = await upstream(t)
-  const { collector } = await serving(t, () => {})
-  await read(origin)
-  t.same(await collector.spans(), [])
-  t.notOk('traceparent' in seen[0])
-})
-
-test('outbound.undici: false leaves fetch alone', async (t) => {
-  const { origin, seen } = await upstream(t)
-  const { go } = await serving(t, () => read(origin), { trace: { outbound: { undici: false } } })
-  t.same(await go(), [])
-  t.notOk('traceparent' in seen[0])
-})
-
 test('statuses, refusals and timeouts are errors, an abort is none', async (t) => {
   let hangs
   const { origin } = await upstream(t, (req, res) => {
@@ -94,7 +79,7 @@ test('statuses, refusals and timeouts are errors, an abort is none', async (t) =
     res.statusCode = Number(req.url.slice(1))
     res.end()
   })
-  const closed = await closedPort()
+  const closed = await freePort()
   const { go, collector } = await serving(t, async () => {
     await read(`${origin}/404`)
     await t.rejects(read(`http://127.0.0.1:${closed}`))
@@ -236,12 +221,3 @@ test('a WebSocket handshake is a span that ends', { skip: typeof WebSocket === '
   await go()
   t.equal(await collector.tree(), 'SERVER GET /go\n  CLIENT GET')
 })
-
-async function closedPort () {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return port
-}

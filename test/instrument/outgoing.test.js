@@ -1,0 +1,35 @@
+'use strict'
+
+// What holds for every client of HTTP.
+
+const http = require('node:http')
+const { once } = require('node:events')
+const { test } = require('tap')
+const { serving } = require('../support/serving')
+const { upstream } = require('../support/upstream')
+
+const clients = {
+  http: async (url) => {
+    const [response] = await once(http.get(url), 'response')
+    response.resume()
+    await once(response, 'end')
+  },
+  undici: async (url) => { await (await fetch(url)).text() }
+}
+
+for (const [name, call] of Object.entries(clients)) {
+  test(`${name}: without a request nothing is started and nothing injected`, async (t) => {
+    const { origin, seen } = await upstream(t)
+    const { collector } = await serving(t, () => {})
+    await call(origin)
+    t.same(await collector.spans(), [])
+    t.notOk('traceparent' in seen[0])
+  })
+
+  test(`outbound.${name}: false leaves it alone`, async (t) => {
+    const { origin, seen } = await upstream(t)
+    const { go } = await serving(t, () => call(origin), { trace: { outbound: { [name]: false } } })
+    t.same(await go(), [])
+    t.notOk('traceparent' in seen[0])
+  })
+}
