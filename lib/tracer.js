@@ -161,7 +161,7 @@ class Tracer {
   /**
    * A leaf span for a call that the running code makes: under the active span, or null where there is none.
    * The row says what the span says, and is asked only when it records.
-   * @param {{ kind, name? (call): string, facts? (call): CallFacts, target? (call): string, attributes (call): Array | null, agoMs? (call): number }} row
+   * @param {{ kind, name? (call): string, facts? (call): CallFacts, target? (call): string, attributes (call): Array | null, startedAt? (call): number }} row
    *   with `facts` these have the name, `target` goes behind their origin, and `attributes` has what they have not
    * @param {object} call the library's own object
    * @param {Context} context
@@ -174,7 +174,7 @@ class Tracer {
     if (!this.decidesByFlags || parent.remote === true) return this.startByOptions(row, call, context)
     this.stats.started++
     if ((parent.flags & SAMPLED) === 0) return this.startUnsampled(parent)
-    const start = row.agoMs === undefined ? clock.now() : clock.now() - row.agoMs(call)
+    const start = row.startedAt === undefined ? clock.now() : row.startedAt(call)
     const facts = row.facts === undefined ? null : row.facts(call)
     const span = new ChildSpan(this.pipeline, start, facts === null ? row.name(call) : facts.name, row.kind, this.scope)
     span.descend(parent, parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
@@ -189,7 +189,7 @@ class Tracer {
     const own = row.attributes(call) ?? []
     const attributes = facts === null ? own : facts.allAttributes(facts.origin === '' ? '' : row.target(call), own)
     const options = { kind: row.kind, attributes: toObject(attributes) }
-    if (row.agoMs !== undefined) options.startTime = clock.now() - row.agoMs(call)
+    if (row.startedAt !== undefined) options.startTime = row.startedAt(call)
     return this.startSpan(facts === null ? row.name(call) : facts.name, options, context)
   }
 

@@ -3,7 +3,6 @@
 // PostgreSQL by pg: the rows of traceClient, and of the channel that pg is about to publish
 // (https://github.com/brianc/node-postgres/pull/3650).
 
-const { now } = require('../../span/clock')
 const { SqlRow } = require('./databases')
 const { DIALECTS } = require('./statement')
 const { read, text } = require('./read')
@@ -48,6 +47,6 @@ function channelSpoke () {
 }
 
 // What is told of when it has begun, see trace-client.js.
-queryRow.agoMs = preparedRow.agoMs = (call) => Math.max(0, now() - call.startedAt)
+queryRow.startedAt = preparedRow.startedAt = (call) => call.startedAt
 
 module.exports = { POSTGRESQL: { 'pg:query': channelRow }, queryRow, preparedRow, channelSpoke }

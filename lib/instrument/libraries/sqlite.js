@@ -4,15 +4,18 @@
 
 const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('../calls')
 const { guarded } = require('../subscriptions')
+const clock = require('../../span/clock')
 const { SqlRow } = require('./databases')
 const { DIALECTS } = require('./statement')
 const { read } = require('./read')
 
 const row = new SqlRow('sqlite', DIALECTS.sqlite, 'sql', () => '', false)
 
-row.agoMs = (call) => {
+let endedAt = 0 // of the query that is being told of
+
+row.startedAt = (call) => {
   const nanos = Number(read(call, 'duration'))
-  return nanos > 0 && nanos < 86400e9 ? nanos / 1e6 : 0
+  return nanos > 0 && nanos < 86400e9 ? endedAt - nanos / 1e6 : endedAt
 }
 
 function onQuery (call) {
@@ -21,7 +24,9 @@ function onQuery (call) {
   const tracer = tracerIn(context)
   if (!tracer?.outbound?.libraries || isSuppressed(context)) return
   Reflect.set(call, kCall, null)
-  tracer.startCall(row, call, context)?.end()
+  endedAt = clock.now()
+  const span = tracer.startCall(row, call, context)
+  if (span !== null) span.end(endedAt)
 }
 
 module.exports = { sqliteSubscribers: [['sqlite.db.query', guarded(onQuery, bug)]] }
