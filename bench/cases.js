@@ -18,7 +18,7 @@
 // node      the Node major; none: the headline's
 // needs     one or more folders of install.js
 // minNode   the lowest Node it runs on
-// sets      quick, headline (README), publish (docs), ci
+// sets      quick, headline (README), publish (docs), ci, paired (bench/paired.js)
 
 const HEADLINE_NODE = 24
 
@@ -43,25 +43,25 @@ const publishedLoad = { connections: 100, pipelining: 10 } // of the benchmark t
 const traceparent = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
 
 const hello = [
-  { ...bare, name: 'bare', sets: ['quick', 'headline', 'publish', 'ci'] },
-  { ...floor, name: 'als-floor', sets: ['quick', 'headline', 'publish', 'ci'] },
+  { ...bare, name: 'bare', sets: ['quick', 'headline', 'publish', 'ci', 'paired'] },
+  { ...floor, name: 'als-floor', sets: ['quick', 'headline', 'publish', 'ci', 'paired'] },
   { name: 'request-context', label: '+ @fastify/request-context', setup: 'server/setups/request-context', spans: 0, sets: ['headline', 'publish'] },
-  { ...lightTrace, name: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', also: 'als-floor', env: { OTEL_SDK_DISABLED: 'true' }, spans: 0, sets: ['headline', 'publish', 'ci'] },
-  { ...lightTrace, name: 'lighttrace-unsampled', label: 'light-trace, no request sampled', options: { plugin: { sampler: 'always_off' } }, spans: 0, sets: ['headline', 'publish', 'ci'] },
+  { ...lightTrace, name: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', also: 'als-floor', env: { OTEL_SDK_DISABLED: 'true' }, spans: 0, sets: ['headline', 'publish', 'ci', 'paired'] },
+  { ...lightTrace, name: 'lighttrace-unsampled', label: 'light-trace, no request sampled', options: { plugin: { sampler: 'always_off' } }, spans: 0, sets: ['headline', 'publish', 'ci', 'paired'] },
   { ...lightTraceHeadline, name: 'lighttrace-1', label: 'light-trace, 1 % sampled', options: { plugin: { sampler: 0.01 } }, spans: { ratio: 0.01 } },
-  { ...lightTrace, name: 'lighttrace-100', label: 'light-trace, every request', sets: ['quick', 'headline', 'publish', 'ci'] },
+  { ...lightTrace, name: 'lighttrace-100', label: 'light-trace, every request', sets: ['quick', 'headline', 'publish', 'ci', 'paired'] },
   { ...lightTraceHeadline, name: 'lighttrace-down', label: 'light-trace, collector down', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true },
   // A buffer so large that it stays below half: at this rate the default one is half full within a second.
-  { ...lightTraceHeadline, name: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half', options: { plugin: { buffer: { maxBytes: 2 ** 30 } } }, env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true },
+  { ...lightTraceHeadline, name: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half', options: { plugin: { buffer: { maxBytes: 2 ** 30 } } }, env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true, sets: ['headline', 'publish', 'paired'] },
   { ...lightTrace, name: 'lighttrace-slow', label: 'light-trace, collector answers after 200 ms', sinkDelayMs: 200, delivers: false },
   { ...lightTrace, name: 'lighttrace-gzip', label: 'light-trace, gzip', env: { ...lightTrace.env, OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' } },
   { ...lightTrace, name: 'lighttrace-processors', label: 'light-trace through spanProcessors', needs: 'rivals', options: { way: 'spanProcessors' }, delivers: false },
   { ...lightTrace, name: 'lighttrace-provider', label: 'light-trace in SDK mode', needs: 'rivals', options: { way: 'tracerProvider' }, delivers: false },
   { ...lightTrace, name: 'lighttrace-keep', label: 'light-trace, 1 % sampled, keep', options: { plugin: { sampler: 0.01, keep: { errors: true, slowerThanMs: 2000 } } }, spans: { ratio: 0.01 } },
-  { ...rival, name: 'sdk2-by-hand', label: 'SDK 2.x by hand', setup: 'server/setups/sdk2-by-hand', spans: 1 },
+  { ...rival, name: 'sdk2-by-hand', label: 'SDK 2.x by hand', setup: 'server/setups/sdk2-by-hand', spans: 1, sets: ['headline', 'publish', 'paired'] },
   { ...rival, name: 'sdk3-by-hand', label: 'SDK 3.x by hand', setup: 'sdk3/setup', needs: 'sdk3', minNode: 22, spans: 1 },
-  { ...rival, name: 'fastify-otel', label: '@fastify/otel', setup: 'server/setups/fastify-otel', spans: { least: 1 } },
-  { ...rival, name: 'nodesdk-http', label: 'NodeSDK: http + @fastify/otel', setup: 'server/setups/node-sdk', spans: { least: 2 } },
+  { ...rival, name: 'fastify-otel', label: '@fastify/otel', setup: 'server/setups/fastify-otel', spans: { least: 1 }, sets: ['headline', 'publish', 'paired'] },
+  { ...rival, name: 'nodesdk-http', label: 'NodeSDK: http + @fastify/otel', setup: 'server/setups/node-sdk', spans: { least: 2 }, sets: ['headline', 'publish', 'paired'] },
   { ...rival, name: 'nodesdk-auto', label: 'NodeSDK: auto-instrumentations + @fastify/otel', setup: 'server/setups/node-sdk', options: { auto: true }, spans: { least: 2 } },
   { ...rival, name: 'dd-trace', label: 'dd-trace', setup: 'server/setups/dd-trace', minNode: 22, spans: 1 }
 ]
@@ -99,7 +99,7 @@ const otherNodes = [20, 22, 26].flatMap((node) => [
   { ...bare, name: `bare@${node}` },
   { ...floor, name: `als-floor@${node}` },
   { ...lightTrace, name: `lighttrace-100@${node}`, label: 'light-trace, every request' }
-].map((testCase) => ({ ...testCase, against: `bare@${node}`, node })))
+].map((testCase) => ({ ...testCase, against: `bare@${node}`, node, sets: ['publish', 'paired'] })))
 
 const cases = [...hello, ...withBaselineOfTheirOwn, ...routes, ...pipelined, ...fixedRate, ...otherNodes]
 

@@ -8,14 +8,16 @@
 // hits all cases alike, and the tenth percentile of a process's slices is what a request costs there when
 // nothing does. A case is the median of its processes.
 //
-//   npm run bench:paired -- [--cases a,b] [--against folder] [--processes n] [--slices n] [--node path] [--publish]
+//   npm run bench:paired -- [--cases a,b] [--against folder] [--processes n] [--slices n] [--publish]
 //
 // --against: each light-trace case is measured with the checkout in that folder too, as `<case> there`.
-// --publish writes bench/results/paired.json and its table.
+// --publish measures the rivals and the other Nodes as well, and writes bench/results/paired.json, which the
+// targets of docs/overhead.md are judged by.
 
 const path = require('node:path')
 const { parseArgs } = require('node:util')
 const { cases, HEADLINE_NODE } = require('./cases')
+const installMissing = require('./install')
 const chooseCases = require('./choose')
 const { ask } = require('./run/ipc')
 const { startTool, stopAll } = require('./run/processes')
@@ -27,7 +29,7 @@ const { spread, quantile } = require('./run/statistics')
 const { expectedAnswers } = require('./routes')
 const { writeResults } = require('./report/results-file')
 
-const CASES = 'bare,als-floor,lighttrace-off,lighttrace-unsampled,lighttrace-100'
+const CASES = ['bare', 'als-floor', 'lighttrace-off', 'lighttrace-unsampled', 'lighttrace-100']
 const PROFILE = { requests: 4000, connections: 10, pipelining: 10, warmUpSlices: 8 }
 const FLUSH_MS = 20_000
 
@@ -39,20 +41,21 @@ main().catch((error) => {
 async function main () {
   const { values } = parseArgs({
     options: {
-      cases: { type: 'string', default: CASES },
+      cases: { type: 'string' },
       against: { type: 'string' },
-      processes: { type: 'string', default: '4' },
-      slices: { type: 'string', default: '50' },
-      node: { type: 'string', default: nodeOfMajor(HEADLINE_NODE) },
+      processes: { type: 'string', default: '3' },
+      slices: { type: 'string', default: '40' },
       publish: { type: 'boolean', default: false }
     }
   })
   const profile = { ...PROFILE, processes: Number(values.processes), slices: Number(values.slices) }
-  const chosen = chooseCases(cases, { names: values.cases.split(',') }).flatMap((testCase) => pairOf(testCase, values.against))
+  const names = values.cases?.split(',') ?? (values.publish ? undefined : CASES)
+  const chosen = chooseCases(cases, { names, set: 'paired' }).flatMap((testCase) => pairOf(testCase, values.against))
   const machine = describeMachine()
+  installMissing(new Set(chosen.flatMap(({ needs = [] }) => needs)))
   pinBench()
   try {
-    const measured = await measure(chosen, profile, values.node)
+    const measured = await measure(chosen, profile)
     const rows = rowsOf(measured)
     console.table(rows.map(({ name, micros, over }) => ({ case: name, 'CPU µs': text(micros), over: text(over) })))
     if (values.publish) await publish({ date: new Date().toISOString(), ...describeCommit(__dirname), machine, node: measured[0].servers[0].ready.runtime, profile, spans: spansOf(measured), rows })
@@ -67,13 +70,14 @@ function pairOf (testCase, folder) {
 }
 
 /** → [{ testCase, servers, micros: [[a figure per slice] per server], spans }] */
-async function measure (chosen, profile, node) {
+async function measure (chosen, profile) {
+  const node = nodeOfMajor(HEADLINE_NODE)
   const [load, sink] = await Promise.all([startTool('load', node), startTool('sink', node)])
   const down = await unusedPort()
   const measured = chosen.map((testCase) => ({ testCase, servers: [], micros: [], created: 0, delivered: 0, requests: 0 }))
   for (let i = 0; i < profile.processes; i++) {
     for (const entry of rotated(measured, i)) {
-      entry.servers.push(await startCase(entry.testCase, { sink, down, binaryFor: () => node }))
+      entry.servers.push(await startCase(entry.testCase, { sink, down, binaryFor: ({ node: major = HEADLINE_NODE }) => nodeOfMajor(major) }))
       entry.micros.push([])
     }
   }
@@ -110,16 +114,13 @@ async function check (measured, sink) {
   if (spans !== delivered) throw new Error(`invalid: ${delivered} spans delivered, ${spans} received`)
 }
 
-// Of a case's processes: the spread of their tenth percentiles. `over`: each process over the baseline's median.
+// Of a case's processes: the spread of their tenth percentiles. `over`: each process over its baseline's median.
 function rowsOf (measured) {
-  const levels = measured.map(({ micros }) => micros.map((slices) => quantile(slices, 0.1)))
-  const base = spread(levels[0]).median
-  return measured.map(({ testCase }, i) => ({
-    name: testCase.name,
-    label: testCase.label,
-    micros: spread(levels[i]),
-    over: spread(levels[i].map((level) => level - base))
-  }))
+  const levels = new Map(measured.map(({ testCase, micros }) => [testCase.name, micros.map((slices) => quantile(slices, 0.1))]))
+  return measured.map(({ testCase: { name, label, against = 'bare' }, servers }) => {
+    const base = spread(levels.get(against)).median
+    return { name, label, against, node: servers[0].ready.runtime, micros: spread(levels.get(name)), over: spread(levels.get(name).map((level) => level - base)) }
+  })
 }
 
 function spansOf (measured) {

@@ -27,13 +27,13 @@ if (require.main === module) {
 async function publish () {
   const overhead = readResults('overhead')
   const field = readResults('field')
+  const paired = readResults('paired')
   if (!overhead && !field) throw new Error('there are no results yet: npm run bench -- --publish')
   if (overhead) {
     edit('README.md', { bench: readmeTable(overhead) })
-    edit('docs/overhead.md', overheadSections(overhead))
+    edit('docs/overhead.md', overheadSections(overhead, paired))
     fs.writeFileSync(path.join(root, 'docs/overhead.svg'), await drawChart(overhead))
   }
-  const paired = readResults('paired')
   if (paired) edit('docs/overhead.md', { 'bench:paired': pairedTable(paired) })
   const profile = readResults('profile')
   if (profile) edit('docs/overhead.md', { 'bench:profile': profileTable(profile) })
@@ -42,12 +42,12 @@ async function publish () {
   if (field) edit('docs/overhead.md', { 'bench:field': fieldTables(field) })
 }
 
-function overheadSections (result) {
+function overheadSections (result, paired) {
   const published = cases.filter(({ sets }) => sets.includes('publish'))
   const names = (choose) => published.filter(choose).map(({ name }) => name)
   return {
     'bench:provenance': provenance(result),
-    'bench:targets': targetsTable(result),
+    'bench:targets': targetsTable({ overhead: result, paired }),
     'bench:hello': overheadTable(result, names(isHello)),
     'bench:more': overheadTable(result, names((testCase) => !isHello(testCase) && !testCase.load && !testCase.node)),
     'bench:pipelined': overheadTable(result, names(({ load }) => load?.pipelining)),

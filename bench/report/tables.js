@@ -3,7 +3,7 @@
 // Which tables are published, from which rows.
 
 const { table, figure, withSpread } = require('./markdown')
-const { targets, row, verdict } = require('../targets')
+const { targets, row, judge } = require('../targets')
 
 // A server that still had time is limited by the load, not by itself: its figure is a lower bound.
 const LOAD_BOUND_BELOW = 0.9
@@ -53,9 +53,10 @@ function pairedTable (result) {
   return [
     table([
       ['', ({ label }) => label],
+      ['Node', ({ node }) => node.slice(1), 'right'],
       ['CPU µs per request', ({ micros }) => withSpread(micros, 2), 'right'],
       ['over bare', ({ over }) => withSpread(over, 2), 'right'],
-      ['share of bare', ({ over }) => `${(100 * over.median / rows[0].micros.median).toFixed(1)} %`, 'right']
+      ['share of bare', ({ over, against }) => `${(100 * over.median / rows.find((row) => row.name === against).micros.median).toFixed(1)} %`, 'right']
     ], rows),
     '',
     `Tenth percentiles of ${profile.slices} slices of ${profile.requests} requests in each of ${profile.processes} processes per case, ${profile.pipelining} pipelined on each of ${profile.connections} connections: median, least and greatest of the processes. ${spans.created} spans created, ${spans.delivered} delivered. ${provenance(result)}`
@@ -81,13 +82,14 @@ function profileTable (result) {
   ].join('\n')
 }
 
-function targetsTable (result) {
+function targetsTable (results) {
   return table([
     ['', ({ target }) => target.label],
     ['to reach', ({ target }) => target.atMost === undefined ? `≥ ${target.atLeast} ${target.unit}` : `≤ ${Number(target.atMost.toFixed(2))} ${target.unit}`, 'right'],
     ['measured', ({ target, measured }) => measured ? `${withSpread(measured, 2)} ${target.unit}` : 'not measured', 'right'],
-    ['', ({ target, measured }) => measured ? verdict(target, measured) : '']
-  ], targets.map((target) => ({ target, measured: target.measured(result) })))
+    ['where bare Fastify takes 10 µs', ({ target, scaled }) => scaled && target.scale ? `${withSpread(scaled, 2)} ${target.unit}` : '', 'right'],
+    ['', ({ verdict }) => verdict]
+  ], targets.map((target) => ({ target, ...judge(target, results) })))
 }
 
 function sizesTable (result) {
