@@ -21,7 +21,8 @@ const installMissing = require('./install')
 const chooseCases = require('./choose')
 const { ask } = require('./run/ipc')
 const { startTool, stopAll } = require('./run/processes')
-const { startCase, unusedPort, rotated } = require('./run/run')
+const { startCase, rotated } = require('./run/run')
+const { freePort } = require('../scripts/free-port')
 const { pinBench } = require('./run/pinning')
 const { nodeOfMajor } = require('./run/binaries')
 const { describeMachine, describeCommit } = require('./run/machine')
@@ -73,7 +74,7 @@ function pairOf (testCase, folder) {
 async function measure (chosen, profile) {
   const node = nodeOfMajor(HEADLINE_NODE)
   const [load, sink] = await Promise.all([startTool('load', node), startTool('sink', node)])
-  const down = await unusedPort()
+  const down = await freePort()
   const measured = chosen.map((testCase) => ({ testCase, servers: [], micros: [], created: 0, delivered: 0, requests: 0 }))
   for (let i = 0; i < profile.processes; i++) {
     for (const entry of rotated(measured, i)) {

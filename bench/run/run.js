@@ -11,7 +11,7 @@ const { pinBench } = require('./pinning')
 const { measure, load, FLUSH_MS } = require('./round')
 const { nodeOfMajor, bun } = require('./binaries')
 
-module.exports = { run, stepsOf, startCase, unusedPort, rotated }
+module.exports = { run, stepsOf, startCase, rotated }
 
 // cases: entries of cases.js. node: a binary for all servers, over each case's own. progress: (sentence) => void
 // profileFolder: where CPU profiles of the rounds go; none: not profiled
