@@ -6,6 +6,7 @@
 const { test } = require('tap')
 const { tracedApp } = require('./support/traced-app')
 const { startSink } = require('./support/otlp-sink')
+const { fromBytes, fromObject } = require('./support/same-span')
 
 const SHAPES = 150
 const TEXTS = ['', 'plain', 'umlaut ä', 'emoji 🦊', 'lone \ud800', 'nul \u0000', 'x'.repeat(200), '__proto__', '"quoted"\\']
@@ -82,44 +83,6 @@ async function ask (origin, n, random) {
   if (random() < 0.4) headers.tracestate = 'vendor=value,other=1'
   const response = await fetch(origin + path, { method: one(['GET', 'GET', 'POST', 'DELETE', 'HEAD']), headers, redirect: 'manual' })
   await response.text()
-}
-
-const VARIES = new Set(['network.peer.port', 'server.port'])
-
-function fromBytes (span) {
-  return picture(span, {
-    dropped: [span.droppedAttributesCount, span.droppedEventsCount, span.droppedLinksCount],
-    isChild: span.parentSpanId !== '',
-    flags: span.flags & 0xff
-  })
-}
-
-function fromObject (span) {
-  return picture(span, {
-    dropped: [span.droppedAttributesCount, span.droppedEventsCount, span.droppedLinksCount],
-    isChild: span.parentSpanId !== undefined,
-    flags: span.traceFlags
-  })
-}
-
-// Without what differs between two runs: ids, times, ports.
-function picture ({ name, kind, traceState, attributes, status, events, links }, more) {
-  return {
-    name,
-    kind,
-    traceState,
-    status,
-    ...more,
-    attributes: sorted(attributes),
-    events: events.map((event) => [event.name, sorted(event.attributes), event.droppedAttributesCount]),
-    links: links.map((link) => [link.traceId, link.spanId, sorted(link.attributes), link.droppedAttributesCount])
-  }
-}
-
-function sorted (attributes) {
-  return Object.entries(attributes).filter(([key, value]) => !(VARIES.has(key) && typeof value === 'number' && value > 1024))
-    .sort(([a], [b]) => a < b ? -1 : 1)
-    .map(([key, value]) => [key, typeof value === 'number' ? String(value) : typeof value === 'bigint' ? String(value) : JSON.stringify(value)])
 }
 
 function generator (seed) {

@@ -263,6 +263,19 @@ test('an unsampled request reads nothing of a call', async (t) => {
   t.equal(reads, 0)
 })
 
+test('what no span needs has no subscriber', async (t) => {
+  const { app } = await tracedApp(t, { listen: false })
+  const [major] = process.versions.node.split('.').map(Number)
+  const names = [
+    'undici:request:bodySent', 'undici:request:trailers', 'undici:client:connected', 'undici:client:beforeConnect',
+    'http.server.request.start', 'http.server.response.created', 'net.client.socket', 'tracing:fastify.request.handler:start',
+    'tracing:node-redis:connect:start', 'tracing:ioredis:connect:start', 'tracing:mysql2:connect:start', 'tracing:graphql:parse:start', 'tracing:mongoose:cursor:next:start',
+    ...(major > 22 ? ['http.client.request.start'] : [])
+  ]
+  t.same(names.filter((name) => diagnosticsChannel.hasSubscribers(name)), [])
+  await app.close()
+})
+
 test('libraries: false leaves their channels without subscribers', async (t) => {
   await during(t, () => {
     t.notOk(diagnosticsChannel.hasSubscribers('tracing:mysql2:query:start'))
