@@ -7,7 +7,6 @@ const { resolveRouteOptions } = require('./lib/config/route-options')
 const { REQUEST_KEY } = require('./lib/context/keys')
 const { ownContextManager } = require('./lib/context/request-context')
 const { activeManager } = require('./lib/instrument/otel-api')
-const { traceClient } = require('./lib/instrument/trace-client')
 const { registrationFor } = require('./lib/registration')
 
 function plugin (app, options, done) {
@@ -60,6 +59,11 @@ function addHooks (app, registration) {
 /** The `request.trace` of the running request, or undefined. */
 function current () {
   return ownContextManager.active()?.getValue(REQUEST_KEY) ?? activeManager.active().getValue(REQUEST_KEY)
+}
+
+/** See lib/instrument/trace-client.js, which is required by who has pg. */
+function traceClient (client) {
+  return require('./lib/instrument/trace-client').traceClient(client)
 }
 
 const lightTrace = fp(plugin, { fastify: '>=5.0.0', name: 'light-trace' })

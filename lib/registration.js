@@ -15,7 +15,6 @@ const openApi = require('./instrument/otel-api')
 const { fastifyHooks, traceGetter } = require('./instrument/fastify')
 const { openOutbound } = require('./instrument/outbound')
 const { openStageSpans } = require('./instrument/stage-spans')
-const { watchUnrouted } = require('./instrument/unrouted')
 
 const scope = new Scope(name, version)
 
@@ -102,6 +101,7 @@ class Registration {
     if (this.isAutomatic) report.startup(settings.warnings)
     this.tracer.open()
     if (!settings.unrouted || this.#unrouted === null) return
+    const { watchUnrouted } = require('./instrument/unrouted')
     this.#releases.push(watchUnrouted(this.app.server, this.#unrouted, (error) => report.once('LT_WARN_BUG', `Bug: a request was not traced: ${error?.stack}`)))
   }
 

@@ -17,15 +17,13 @@ const { ChildSpan } = require('./span/child-span')
 const { runInSpan } = require('./span/run-in-span')
 const { Starting } = require('./span/starting')
 const { toObject } = require('./span/attributes')
-const { RateLimit, DROP } = require('./span/sampler')
-const { samplerOf } = require('./span/sdk-sampler')
+const { samplerOf, RateLimit, DROP } = require('./span/sampler')
 const { Pipeline } = require('./export/pipeline')
 const { Resource } = require('./export/resource')
 const { Stats } = require('./export/stats')
 const { setImmediate } = require('./export/timers')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor } = require('./instrument/otel-api')
 const { inject } = require('./instrument/injection')
-const { Company } = require('./instrument/company')
 const { wayOut } = require('./way-out')
 
 // A TCP socket takes two turns, TLS over it two more.
@@ -96,7 +94,9 @@ class Tracer {
   }
 
   keepCompany () {
-    this.company ??= new Company(this)
+    if (this.company !== null) return
+    const { Company } = require('./instrument/company')
+    this.company = new Company(this)
   }
 
   // HOT, once per request. Budget: 1 object. Proof: bench/micro/server-span.bench.js
@@ -152,10 +152,18 @@ class Tracer {
     }
     if (context.getValue(SUPPRESS_KEY) === true) return NO_SPAN
     if (this.settings.disabled) return carryOn(parentIn(context))
-    // instrumentation-http, most likely, which has come before Fastify: requests must ask from now on.
-    if (options?.kind === SPAN_KIND_SERVER) for (const app of processWide.apps) app.keepCompany()
+    if (options?.kind === SPAN_KIND_SERVER) this.meetServer()
     if (this.way.provided !== null) return this.company.startSpan(String(name), options, context, scope)
     return this.starting.child(String(name), options, context, scope)
+  }
+
+  /** instrumentation-http, most likely, which has come before Fastify: requests must ask from now on. */
+  meetServer () {
+    try {
+      for (const app of processWide.apps) app.keepCompany()
+    } catch (error) { // a file that cannot be read just now is no reason to throw into their code; the next one asks again
+      this.report.once('LT_WARN_BUG', `Bug: a SERVER span was not noticed: ${error?.stack}`)
+    }
   }
 
   /**

@@ -4,7 +4,6 @@
 // the message is for people and may. docs/errors.md lists every code, and a test compares.
 
 const { printable } = require('./printable')
-const { nearestName } = require('./nearest-name')
 
 class LightTraceError extends Error {
   constructor (code, message) {
@@ -21,6 +20,7 @@ class LightTraceError extends Error {
 module.exports = { LightTraceError, optionUnknown, optionInvalid, describe }
 
 function optionUnknown (path, known) {
+  const { nearestName } = require('./nearest-name') // who has made no mistake starts faster without
   const name = path.slice(path.lastIndexOf('.') + 1)
   const nearest = path.slice(0, path.lastIndexOf('.') + 1) + nearestName(name, known)
   return new LightTraceError('LT_ERR_OPTION_UNKNOWN',

@@ -25,7 +25,7 @@ const RESERVED = new Set([
 // Names under which vendors take credentials. Tenant and routing headers (x-scope-orgid) do not match.
 const CREDENTIAL = /auth|cookie|credential|dsn|key|passw|secret|session|signature|team|token/
 
-module.exports = { checkExporterHeaders, headersFromEnvironment, takeCredentials, withoutCredentials }
+module.exports = { checkExporterHeaders, resolveHeaders }
 
 // Only types are named in the errors: the value may be the key itself.
 function checkExporterHeaders (path, value) {
@@ -38,6 +38,13 @@ function checkExporterHeaders (path, value) {
     headers[name.toLowerCase()] = text
   }
   return headers
+}
+
+// What is sent to `url`; user and password are taken out of it.
+function resolveHeaders (given, url, clearText, env) {
+  const headers = Object.assign(headersFromEnvironment(env), given)
+  takeCredentials(url, headers, env)
+  return withoutCredentials(headers, url, clearText, env)
 }
 
 // 'k=v,k2=v2', percent-encoded, as W3C baggage without properties. The signal's own variable wins by name.

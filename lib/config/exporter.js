@@ -6,8 +6,8 @@ const { inspect } = require('node:util')
 const { DURATION_MAX_MS, NOTHING, boolean, duration, literal, object } = require('./checks')
 const { EXPECTED_URL, describeUrl, endpointFromCode, endpointFromEnvironment, isLinkLocal, parseHttpUrl } = require('./endpoint')
 const { optionInvalid, describe } = require('./errors')
-const { checkExporterHeaders, headersFromEnvironment, takeCredentials, withoutCredentials } = require('./exporter-headers')
-const { checkPem, resolveTls } = require('./tls-files')
+
+// Headers and certificates have files of their own, which are required where there are any.
 
 const KINDS = ['otlp', 'console', 'none']
 const COMPRESSIONS = ['none', 'gzip']
@@ -16,11 +16,13 @@ const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc']
 // "OTLP Exporter": 10 s for each batch.
 const DEFAULT_TIMEOUT_MS = 10000
 
+const NO_TLS = Object.freeze({ ca: undefined, cert: undefined, key: undefined })
+
 const GRPC_PORT = '4317'
 
 const checkMembers = object({
   url: checkUrl,
-  headers: checkExporterHeaders,
+  headers: (...args) => require('./exporter-headers').checkExporterHeaders(...args),
   compression: literal(...COMPRESSIONS),
   timeoutMs: duration,
   ca: checkPem,
@@ -61,6 +63,10 @@ class ExporterSettings {
   }
 }
 
+function checkPem (...args) {
+  return require('./tls-files').checkPem(...args)
+}
+
 module.exports = { checkExporter, resolveExporter }
 
 // From code: 'otlp' | 'console' | 'none', or an object that describes an OTLP exporter.
@@ -86,18 +92,21 @@ function resolveExporter (given = NOTHING, idle, environment) {
   const kind = given.kind ?? kindFromEnvironment(environment)
   const env = idle || kind !== 'otlp' ? environment.muted() : environment
   const url = given.url === undefined ? endpointFromEnvironment(env) : endpointFromCode(given.url)
-  const headers = Object.assign(headersFromEnvironment(env), given.headers)
-  takeCredentials(url, headers, env)
   tellAboutEndpoint(url, given, env)
-  // OpenTelemetry defines INSECURE for gRPC; who sets it has been asked whether clear text will do.
-  const clearText = given.insecureHeaders ?? env.boolean(...names('INSECURE')) ?? false
   return new ExporterSettings(kind, given.kind !== undefined, {
     url,
-    headers: withoutCredentials(headers, url, clearText, env),
+    headers: headersFor(url, given, env),
     compression: given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none',
     timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env) : given.timeoutMs || DURATION_MAX_MS,
-    tls: resolveTls(given, url, env)
+    tls: url.protocol === 'https:' ? require('./tls-files').resolveTls(given, env) : NO_TLS
   })
+}
+
+function headersFor (url, given, env) {
+  // OpenTelemetry defines INSECURE for gRPC; who sets it has been asked whether clear text will do.
+  const clearText = given.insecureHeaders ?? env.boolean(...names('INSECURE')) ?? false
+  const areGiven = given.headers !== undefined || env.find(...names('HEADERS')) !== undefined || url.username !== '' || url.password !== ''
+  return areGiven ? require('./exporter-headers').resolveHeaders(given.headers, url, clearText, env) : Object.create(null)
 }
 
 function names (suffix) {

@@ -32,9 +32,8 @@ function isGlob (value) {
   return typeof value === 'string' && (value[0] === '/' || value[0] === '*') && !value.includes('?')
 }
 
-// OTEL_FASTIFY_IGNORE_PATHS is @fastify/otel's variable: a comma-separated list of globs.
-function ignoreFromEnvironment (env) {
-  const name = 'OTEL_FASTIFY_IGNORE_PATHS'
+// @fastify/otel's variable: a comma-separated list of globs.
+function ignoreFromEnvironment (env, name) {
   const globs = env.list(name)?.filter((glob) => {
     if (!isGlob(glob)) env.ignored(name, glob, "a comma-separated list of paths that start with '/' or '*', without '?'")
     return isGlob(glob)

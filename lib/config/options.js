@@ -7,12 +7,14 @@ const { NOTHING, anyOf, attributes, boolean, callback, duration, listOf, literal
 const { TOKEN, capturedHeaders, checkHeaderNames } = require('./captured-headers')
 const { Environment, readEnvironment } = require('./env')
 const { checkExporter, resolveExporter } = require('./exporter')
-const { checkIgnore, compileIgnore, ignoreFromEnvironment } = require('./ignore')
 const { checkBuffer, checkLimits, resolveBatch, resolveBuffer, resolveLimits } = require('./limits')
 const { checkOutbound, resolveOutbound } = require('./outbound')
 const { resolveResource } = require('./resource')
 const { checkSampler, samplerFromEnvironment } = require('./sampler')
 const { checkSpans, resolveSpans } = require('./spans')
+
+// Patterns have a file of their own, which is required where there are any.
+const IGNORE_VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS'
 
 const DEFAULT_CLOSE_TIMEOUT_MS = 5000
 
@@ -32,7 +34,7 @@ const checkOptions = object({
   sampler: checkSampler,
   keep: checkKeep,
   maxSampledPerSecond: anyOf('a number of spans, 0 or more', (value) => typeof value === 'number' && value >= 0),
-  ignore: checkIgnore,
+  ignore: (...args) => require('./ignore').checkIgnore(...args),
   trustIncoming: orCallback(boolean),
   requestHeaders: checkHeaderNames,
   responseHeaders: checkHeaderNames,
@@ -98,9 +100,15 @@ function sampling (given, env) {
     sampler: given.sampler ?? samplerFromEnvironment(env),
     keep: resolveKeep(given.keep),
     maxSampledPerSecond: given.maxSampledPerSecond ?? Infinity,
-    ignore: compileIgnore(given.ignore ?? ignoreFromEnvironment(env)),
+    ignore: resolveIgnore(given.ignore, env),
     trustIncoming: given.trustIncoming ?? true
   }
+}
+
+function resolveIgnore (given, env) {
+  if (given === undefined && env.text(IGNORE_VARIABLE) === undefined) return null
+  const { compileIgnore, ignoreFromEnvironment } = require('./ignore')
+  return compileIgnore(given ?? ignoreFromEnvironment(env, IGNORE_VARIABLE))
 }
 
 function recording (given, env) {

@@ -4,7 +4,6 @@
 
 const { attributes, object, orCallback, text } = require('./checks')
 const { optionInvalid, describe } = require('./errors')
-const { checkIgnore, compileIgnore } = require('./ignore')
 const { checkSampler } = require('./sampler')
 const { checkSpans, resolveSpans } = require('./spans')
 
@@ -15,7 +14,7 @@ const checkRoute = object({
   attributes: orCallback(attributes),
   spans: checkSpans,
   sampler: checkSampler,
-  ignore: (path, value) => typeof value === 'boolean' ? value : checkIgnore(path, value)
+  ignore: (path, value) => typeof value === 'boolean' ? value : require('./ignore').checkIgnore(path, value)
 })
 
 const UNSET = Object.freeze({ off: false, spanName: null, attributes: null, spans: null, sampler: null, ignore: null })
@@ -35,6 +34,6 @@ function resolveRouteOptions (value) {
     attributes: given.attributes ?? null,
     spans: given.spans === undefined ? null : resolveSpans(given.spans),
     sampler: given.sampler ?? null,
-    ignore: typeof given.ignore === 'boolean' ? null : compileIgnore(given.ignore)
+    ignore: given.ignore === undefined || typeof given.ignore === 'boolean' ? null : require('./ignore').compileIgnore(given.ignore)
   })
 }

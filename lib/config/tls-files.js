@@ -30,8 +30,8 @@ function textOrFile (value) {
   return value.includes('-----BEGIN') ? Buffer.from(value) : readBounded(value)
 }
 
-function resolveTls (given, url, env) {
-  if (url.protocol !== 'https:') return NONE
+// For an https: URL.
+function resolveTls (given, env) {
   const tls = { ...NONE }
   for (const name of Object.keys(VARIABLES)) tls[name] = given[name] ?? fromEnvironment(VARIABLES[name], name, env)
   const reason = unusable(tls)

@@ -6,13 +6,16 @@
 // by them), which is affordable only in bulk.
 
 const { randomFillSync } = require('node:crypto')
-const { startupSnapshot } = require('node:v8')
 
 module.exports = { newTraceId, newSpanId, hex }
 
 // 16 KiB: one call to the generator for some 680 requests. Larger pools gain
 // nothing, and the refill would begin to show in the latency of one request.
 const POOL_WORDS = 4096
+
+// node:v8 brings seven more of Node's files, for a few processes: --build-snapshot, and single executables of one.
+const MAY_BUILD_SNAPSHOT = process.execArgv.some((argument) => /^--.*(?:snapshot|sea)/.test(argument))
+const { startupSnapshot } = MAY_BUILD_SNAPSHOT ? require('node:v8') : {}
 
 let pool = null
 let next = POOL_WORDS
@@ -54,7 +57,7 @@ function hex (word) {
 function refill () {
   if (pool === null) {
     pool = new Int32Array(POOL_WORDS)
-    if (startupSnapshot.isBuildingSnapshot()) {
+    if (startupSnapshot?.isBuildingSnapshot()) {
       startupSnapshot.addDeserializeCallback(() => { next = POOL_WORDS })
     }
   }

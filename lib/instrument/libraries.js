@@ -13,7 +13,6 @@ const { GRAPHQL, GRAPHQL_ON_REQUEST } = require('./libraries/graphql')
 const { KAFKA, kafkaSubscribers } = require('./libraries/kafka')
 const { sqliteSubscribers } = require('./libraries/sqlite')
 const { poolSubscribers } = require('./libraries/mysql-pool')
-const { userRow } = require('./libraries/user-row')
 
 const LIBRARIES = new Map(Object.entries({ ...DATABASES, ...POSTGRESQL, ...GRAPHQL, ...KAFKA }))
 // Known, but listened to only when `outbound.channels` names them: one span per field or document is too many.
@@ -28,7 +27,7 @@ function rowsFor ({ libraries, channels }, report) {
   for (const [name, options] of Object.entries(channels)) {
     const known = LIBRARIES.get(name) ?? ON_REQUEST.get(name)
     const isBare = options.attributes === null && options.name === name
-    rows.set(name, known !== undefined && isBare ? known : userRow(name, options, report))
+    rows.set(name, known !== undefined && isBare ? known : require('./libraries/user-row').userRow(name, options, report))
   }
   return rows
 }

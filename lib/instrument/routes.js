@@ -8,7 +8,7 @@
 
 const { resolveRouteOptions } = require('../config/route-options')
 const { cleanValue } = require('../span/attributes')
-const { samplerOf } = require('../span/sdk-sampler')
+const { samplerOf } = require('../span/sampler')
 const { routeFacts, knownMethods } = require('./semconv')
 
 const kRoute = Symbol('light-trace.route')

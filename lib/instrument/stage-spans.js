@@ -4,8 +4,8 @@
 // counts instead of the plugin's option.
 
 const { resolveRouteOptions } = require('../config/route-options')
-const { handlerSpans } = require('./handler-spans')
-const { hookSpans } = require('./hook-spans')
+
+// Each kind is required when the first route asks for it, which is before the application is ready.
 
 /**
  * @param {FastifyInstance} app
@@ -15,14 +15,19 @@ const { hookSpans } = require('./hook-spans')
 function openStageSpans (app, tracer) {
   const { spans, disabled } = tracer.settings
   if (disabled) return () => {}
-  const handlers = handlerSpans()
-  const bracket = hookSpans(app, tracer)
+  let handlers = null
+  let bracket = spans.hooks.length === 0 ? null : openHookSpans()
   app.addHook('onRoute', (route) => {
     const { handler, hooks } = resolveRouteOptions(route.config?.trace).spans ?? spans
-    if (hooks.length !== 0) bracket(route, hooks)
-    if (handler) handlers.want(route)
+    if (hooks.length !== 0) (bracket ??= openHookSpans())(route, hooks)
+    if (handler) (handlers ??= require('./handler-spans').handlerSpans()).want(route)
   })
-  return () => handlers.release()
+  return () => handlers?.release()
+
+  function openHookSpans () {
+    const { hookSpans } = require('./hook-spans')
+    return hookSpans(app, tracer)
+  }
 }
 
 module.exports = { openStageSpans }

@@ -60,11 +60,24 @@ function describe (name, sampler) {
   return sampler.parentBased ? `ParentBased{root=${name}}` : name
 }
 
+/** The sampler that an option stands for: the user's own object, or one of ours by name. */
+function samplerOf (option, report) {
+  if (typeof option.shouldSample !== 'function') return headSampler(option)
+  const { SdkSampler } = require('./sdk-sampler') // few have one
+  return new SdkSampler(option, report)
+}
+
 /** @param {{ kind: 'always_on' | 'always_off' | 'ratio', ratio: number, parentBased: boolean }} options */
 function headSampler ({ kind, ratio, parentBased }) {
   if (kind === 'always_on' || (kind === 'ratio' && ratio >= 1)) return new AlwaysOn(parentBased)
   if (kind === 'always_off' || (kind === 'ratio' && ratio <= 0)) return new AlwaysOff(parentBased)
   return new Ratio(ratio, parentBased)
+}
+
+/** Writes a decision into the trace that goes on: the sampled flag, and a trace state of the sampler's. */
+function applyDecision (trace, { decision, tracestate }) {
+  trace.flags = decision === RECORD_AND_SAMPLE ? trace.flags | SAMPLED : trace.flags & ~SAMPLED
+  if (tracestate !== undefined) trace.tracestate = tracestate
 }
 
 /** Lets through so many a second, with a burst of one second's worth. Time is given, so it reads no clock. */
@@ -87,4 +100,4 @@ class RateLimit {
   }
 }
 
-module.exports = { headSampler, RateLimit, DROP, RECORD, RECORD_AND_SAMPLE }
+module.exports = { samplerOf, headSampler, applyDecision, RateLimit, DROP, RECORD, RECORD_AND_SAMPLE }

@@ -3,9 +3,8 @@
 // A Sampler of the OpenTelemetry SDK, or anything with its shape, asked as the SDK asks. It is the user's
 // code: what it answers is checked, and what is no answer is "not sampled", told once.
 
-const { SAMPLED } = require('../context/trace-context')
 const { cleanTracestate } = require('../context/tracestate')
-const { headSampler, DROP, RECORD, RECORD_AND_SAMPLE } = require('./sampler')
+const { DROP, RECORD, RECORD_AND_SAMPLE } = require('./sampler')
 
 class SdkSampler {
   #sampler
@@ -50,17 +49,6 @@ class SdkSampler {
   }
 }
 
-/** The sampler that an option stands for: the user's own object, or one of ours by name. */
-function samplerOf (option, report) {
-  return typeof option.shouldSample === 'function' ? new SdkSampler(option, report) : headSampler(option)
-}
-
-/** Writes a decision into the trace that goes on: the sampled flag, and a trace state of the sampler's. */
-function applyDecision (trace, { decision, tracestate }) {
-  trace.flags = decision === RECORD_AND_SAMPLE ? trace.flags | SAMPLED : trace.flags & ~SAMPLED
-  if (tracestate !== undefined) trace.tracestate = tracestate
-}
-
 function textOf (traceState) {
   return traceState === undefined || traceState === null ? undefined : cleanTracestate(traceState.serialize())
 }
@@ -69,4 +57,4 @@ function isObject (value) {
   return value !== null && typeof value === 'object'
 }
 
-module.exports = { samplerOf, applyDecision }
+module.exports = { SdkSampler }
