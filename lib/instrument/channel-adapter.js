@@ -20,13 +20,18 @@ const adapters = new Map() // channel name → its subscribers; one set for all 
 
 /**
  * @param {string} name of the TracingChannel
+ * @param {(() => object) | null} prepare called when the channel first speaks, in a request or not
  * @returns {Array<[string, Function]>} for `subscribe`. What a span says is the row that the app of the
  *   active request has for the channel, see Outbound.rowOf.
  */
-function adapterOf (name) {
+function adapterOf (name, prepare) {
   let subscribers = adapters.get(name)
   if (subscribers === undefined) {
-    const onStart = (call) => start(name, call)
+    let isReady = prepare === null
+    const onStart = (call) => {
+      if (!isReady) isReady = prepare() !== undefined
+      start(name, call)
+    }
     subscribers = [
       [`tracing:${name}:start`, guarded(onStart, bug)],
       [`tracing:${name}:end`, guarded(onEnd, bug)],

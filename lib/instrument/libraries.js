@@ -5,22 +5,55 @@
 //
 //   row = { kind, wants (call), name (call), attributes (call) → flat list,
 //           errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
+//
+// Rows are many and an app uses few: their file is required when one of its channels speaks for the first
+// time. That is when the library connects, for most; until then the channel's name is all there is.
 
+const { bug } = require('./calls')
+const { guarded } = require('./subscriptions')
 const { adapterOf } = require('./channel-adapter')
-const { DATABASES } = require('./libraries/databases')
-const { POSTGRESQL } = require('./libraries/postgresql')
-const { GRAPHQL, GRAPHQL_ON_REQUEST } = require('./libraries/graphql')
-const { KAFKA, kafkaSubscribers } = require('./libraries/kafka')
-const { sqliteSubscribers } = require('./libraries/sqlite')
 const { poolSubscribers } = require('./libraries/mysql-pool')
 
-const LIBRARIES = new Map(Object.entries({ ...DATABASES, ...POSTGRESQL, ...GRAPHQL, ...KAFKA }))
+const databases = () => require('./libraries/databases').DATABASES
+const postgresql = () => require('./libraries/postgresql').POSTGRESQL
+const graphql = () => require('./libraries/graphql').GRAPHQL
+const kafka = () => require('./libraries/kafka')
+const sqlite = () => require('./libraries/sqlite')
+
+/** Channel → a function that gets its row. */
+const LIBRARIES = new Map([
+  ...rowsOf(databases, [
+    'mysql2:query', 'mysql2:execute',
+    'node-redis:command', 'node-redis:batch',
+    'ioredis:command', 'ioredis:batch',
+    'mongoose:query', 'mongoose:aggregate', 'mongoose:model:save', 'mongoose:model:insertMany', 'mongoose:model:bulkWrite',
+    'mssql:query', 'mssql:batch', 'mssql:prepared-statement:execute', 'mssql:execute', 'mssql:bulk'
+  ]),
+  ...rowsOf(postgresql, ['pg:query']),
+  ...rowsOf(graphql, ['graphql:execute']),
+  ...rowsOf(() => kafka().KAFKA, ['plt:kafka:producer:sends'])
+])
+
 // Known, but listened to only when `outbound.channels` names them: one span per field or document is too many.
-const ON_REQUEST = new Map(Object.entries({ ...GRAPHQL_ON_REQUEST, 'mongoose:cursor:next': DATABASES['mongoose:query'] }))
+const ON_REQUEST = new Map([
+  ...rowsOf(graphql, ['graphql:parse', 'graphql:validate', 'graphql:subscribe', 'graphql:resolve']),
+  ...rowsOf(databases, ['mongoose:cursor:next'])
+])
+
+// What is no TracingChannel of calls.
+const OTHER_SUBSCRIBERS = [
+  ['tracing:plt:kafka:consumer:receives:asyncStart', guarded((call) => kafka().onReceive(call), bug)],
+  ['sqlite.db.query', guarded((call) => sqlite().onQuery(call), bug)],
+  ...poolSubscribers
+]
+
+function rowsOf (table, names) {
+  return names.map((name) => [name, () => table()[name]])
+}
 
 /**
  * What an app wants to know of each channel.
- * @returns {Map<string, object>} channel → row
+ * @returns {Map<string, object | (() => object)>} channel → row, or a function that gets it
  */
 function rowsFor ({ libraries, channels }, report) {
   const rows = new Map(libraries ? LIBRARIES : [])
@@ -34,8 +67,8 @@ function rowsFor ({ libraries, channels }, report) {
 
 /** The subscribers behind these rows. */
 function librarySubscribers (rows, libraries) {
-  const subscribers = libraries ? [...kafkaSubscribers, ...sqliteSubscribers, ...poolSubscribers] : []
-  for (const name of rows.keys()) subscribers.push(...adapterOf(name))
+  const subscribers = libraries ? [...OTHER_SUBSCRIBERS] : []
+  for (const [name, row] of rows) subscribers.push(...adapterOf(name, typeof row === 'function' ? row : null))
   return subscribers
 }
 

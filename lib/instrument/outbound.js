@@ -12,7 +12,7 @@ const { rowsFor, librarySubscribers } = require('./libraries')
 
 /** What the subscribers ask of the app whose request makes a call. */
 class Outbound {
-  #rows
+  #rows // channel → row, or until it first speaks in a request a function that gets it
 
   constructor ({ outbound, disabled, knownMethods: override }, report) {
     this.http = outbound.http
@@ -25,7 +25,14 @@ class Outbound {
 
   /** What is known of a TracingChannel, or undefined. HOT */
   rowOf (channel) {
-    return this.#rows.get(channel)
+    const row = this.#rows.get(channel)
+    return typeof row === 'function' ? this.#load(channel, row) : row
+  }
+
+  #load (channel, get) {
+    const row = get()
+    this.#rows.set(channel, row)
+    return row
   }
 
   /** All that is listened to for this app. */

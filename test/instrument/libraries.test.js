@@ -251,6 +251,16 @@ test('payloads that are not what is documented give a shorter span, and nothing 
   t.equal(started, ended)
 })
 
+test('each channel that is listened to has a row, and each row a channel', (t) => {
+  const { LIBRARIES, ON_REQUEST } = require('../../lib/instrument/libraries')
+  const tables = ['databases', 'postgresql', 'graphql', 'kafka'].map((file) => require(`../../lib/instrument/libraries/${file}`))
+  const rows = Object.assign({}, ...tables.map(({ DATABASES, POSTGRESQL, GRAPHQL, KAFKA }) => DATABASES ?? POSTGRESQL ?? GRAPHQL ?? KAFKA))
+  const channels = new Map([...LIBRARIES, ...ON_REQUEST])
+  t.same([...channels.keys()].sort(), Object.keys(rows).sort())
+  for (const [name, get] of channels) t.equal(get(), rows[name], name)
+  t.end()
+})
+
 test('a statement of 10 MB is cut', async (t) => {
   const { children: [span] } = await during(t, () => call('mysql2:query', { query: `INSERT INTO blobs VALUES ('${'x'.repeat(10e6)}')` }))
   t.equal(span.attributes['db.query.text'], 'INSERT INTO blobs VALUES (?')

@@ -206,6 +206,7 @@ const DATABASES = {
   'mongoose:model:save': mongo,
   'mongoose:model:insertMany': mongo,
   'mongoose:model:bulkWrite': mongo,
+  'mongoose:cursor:next': mongo, // on request
   'mssql:query': mssql('command', false),
   'mssql:batch': mssql('command', false),
   'mssql:prepared-statement:execute': mssql('statement', true),

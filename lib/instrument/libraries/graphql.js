@@ -60,6 +60,12 @@ function operationType (call) {
 }
 
 module.exports = {
-  GRAPHQL: { 'graphql:execute': execute },
-  GRAPHQL_ON_REQUEST: { 'graphql:parse': stage('parse'), 'graphql:validate': stage('validate'), 'graphql:subscribe': execute, 'graphql:resolve': resolve }
+  GRAPHQL: {
+    'graphql:execute': execute,
+    // On request.
+    'graphql:parse': stage('parse'),
+    'graphql:validate': stage('validate'),
+    'graphql:subscribe': execute,
+    'graphql:resolve': resolve
+  }
 }

@@ -4,8 +4,7 @@
 // CONSUMER span for each message that arrives with such headers.
 // https://opentelemetry.io/docs/specs/semconv/messaging/kafka/
 
-const { kCall, KIND_PRODUCER, KIND_CONSUMER, activeContext, tracerIn, firstTracer, isSuppressed, bug } = require('../calls')
-const { guarded } = require('../subscriptions')
+const { kCall, KIND_PRODUCER, KIND_CONSUMER, activeContext, tracerIn, firstTracer, isSuppressed } = require('../calls')
 const { propagate } = require('../propagation')
 const { parseTraceparent } = require('../../context/traceparent')
 const { cleanTracestate } = require('../../context/tracestate')
@@ -171,7 +170,4 @@ function senderOf (headers) {
   }
 }
 
-module.exports = {
-  KAFKA: { 'plt:kafka:producer:sends': send },
-  kafkaSubscribers: [['tracing:plt:kafka:consumer:receives:asyncStart', guarded(onReceive, bug)]]
-}
+module.exports = { KAFKA: { 'plt:kafka:producer:sends': send }, onReceive }

@@ -2,8 +2,7 @@
 
 // node:sqlite tells of a query when it is over (Node 26.8 and later), with its values written into the text.
 
-const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('../calls')
-const { guarded } = require('../subscriptions')
+const { kCall, activeContext, tracerIn, isSuppressed } = require('../calls')
 const clock = require('../../span/clock')
 const { SqlRow } = require('./databases')
 const { DIALECTS } = require('./statement')
@@ -29,4 +28,4 @@ function onQuery (call) {
   if (span !== null) span.end(endedAt)
 }
 
-module.exports = { sqliteSubscribers: [['sqlite.db.query', guarded(onQuery, bug)]] }
+module.exports = { onQuery }

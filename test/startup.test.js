@@ -1,0 +1,61 @@
+'use strict'
+
+// What a registration loads: what its options, its environment and its routes ask for, and no more.
+
+const path = require('node:path')
+const { execFileSync } = require('node:child_process')
+const { test } = require('tap')
+
+const root = path.join(__dirname, '..')
+
+// Runs `code` in an application of its own process and gives the files of lib that are loaded then.
+function loadedBy (code, env = {}) {
+  const script = `
+    const lightTrace = require(${JSON.stringify(root)})
+    const app = require(${JSON.stringify(require.resolve('fastify'))})()
+    const loaded = () => Object.keys(require.cache).map((file) => require('node:path').relative(${JSON.stringify(path.join(root, 'lib'))}, file)).filter((file) => !file.startsWith('..'))
+    async function main () { ${code}; await app.ready(); process.stdout.write(JSON.stringify(loaded())); await app.close() }
+    main()`
+  const { PATH } = process.env
+  return JSON.parse(execFileSync(process.execPath, ['-e', script], { encoding: 'utf8', env: { PATH, ...env } })).map((file) => file.split(path.sep).join('/'))
+}
+
+const register = (options = '') => `app.register(lightTrace, { ${options} })`
+
+const ON_DEMAND = [
+  ['config/nearest-name.js', `try { require(${JSON.stringify(path.join(root, 'lib/config/options'))}).resolveOptions({ sampelr: 1 }) } catch {}`],
+  ['config/exporter-headers.js', register("exporter: { url: 'http://127.0.0.1:1', headers: { 'x-scope-orgid': 'a' } }")],
+  ['config/tls-files.js', register("exporter: { url: 'https://127.0.0.1:1' }")],
+  ['config/ignore.js', register("ignore: ['/health']")],
+  ['span/sdk-sampler.js', register('sampler: { shouldSample: () => ({ decision: 0 }) }')],
+  ['span/provided-spans.js', register('tracerProvider: { getTracer: () => ({ startSpan () {} }) }')],
+  ['instrument/company.js', register('tracerProvider: { getTracer: () => ({ startSpan () {} }) }')],
+  ['instrument/handler-spans.js', `${register()}; app.register(async () => { app.get('/', { config: { trace: { spans: { handler: true } } } }, async () => 'ok') })`],
+  ['instrument/hook-spans.js', register("spans: { hooks: ['preHandler'] }")],
+  ['instrument/unrouted.js', register('unrouted: true')],
+  ['instrument/trace-client.js', `${register()}; lightTrace.traceClient({ query () {} })`],
+  ['instrument/libraries/user-row.js', register("outbound: { channels: { 'my:op': {} } }")],
+  // Outside of any request, as when a library connects.
+  ['instrument/libraries/databases.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:mysql2:query:start').publish({})`],
+  ['instrument/libraries/kafka.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:plt:kafka:producer:sends:start').publish({})`],
+  ['export/console.js', register("exporter: 'console'")],
+  ['export/processors.js', register('spanProcessors: [{ onStart () {}, onEnd () {} }]')],
+  ['export/nothing.js', register("exporter: 'none'")]
+]
+
+test('a registration without options loads none of what some option asks for', async (t) => {
+  const loaded = loadedBy(register())
+  t.ok(loaded.includes('tracer.js'))
+  for (const [file] of ON_DEMAND) t.notOk(loaded.includes(file), file)
+})
+
+test('what is asked for is loaded before the application is ready', async (t) => {
+  for (const [file, code] of ON_DEMAND) t.ok(loadedBy(code).includes(file), file)
+})
+
+test('a variable asks as an option does', async (t) => {
+  t.ok(loadedBy(register(), { OTEL_EXPORTER_OTLP_HEADERS: 'x-scope-orgid=a' }).includes('config/exporter-headers.js'))
+  t.ok(loadedBy(register(), { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://127.0.0.1:1' }).includes('config/tls-files.js'))
+  t.ok(loadedBy(register(), { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:password@127.0.0.1:1' }).includes('config/exporter-headers.js'))
+  t.ok(loadedBy(register(), { OTEL_FASTIFY_IGNORE_PATHS: '/health' }).includes('config/ignore.js'))
+})
