@@ -11,15 +11,11 @@ const { parseOptions, usage } = require('./options')
 const { describeMachine, describeCommit, watchSteal } = require('./run/machine')
 const startProgress = require('./run/progress')
 const { run, stepsOf } = require('./run/run')
-const measureStartup = require('./run/startup')
 const measureInstalledSizes = require('./run/installed-size')
-const { nodeOfMajor } = require('./run/binaries')
 const summarise = require('./report/summary')
 const consoleTable = require('./report/console-table')
 const { provenance } = require('./report/tables')
 const { writeResults, roundsByName } = require('./report/results-file')
-
-const STARTUP_CASES = ['bare', 'request-context', 'lighttrace-100', 'sdk2-by-hand', 'fastify-otel', 'nodesdk-http', 'nodesdk-auto', 'dd-trace']
 
 main().catch((error) => {
   console.error(error)
@@ -35,7 +31,7 @@ async function main () {
   const result = await measure(chooseCases(table, options), options)
   console.log(`\n${consoleTable(result.rows)}\n\n${provenance(result)}`)
   if (options.json) fs.writeFileSync(options.json, JSON.stringify(result, null, 1) + '\n')
-  if (options.publish) await publishResult(options.field ? 'field' : 'overhead', result)
+  if (options.publish) await publishResult(options, result)
   if (result.rows.some(({ faults }) => faults.length > 0)) process.exitCode = 1
 }
 
@@ -56,18 +52,11 @@ async function measure (chosen, options) {
     rows: summarise(measured),
     rounds: roundsByName(measured)
   }
-  return options.publish && !options.field ? { ...result, ...measureOnce(options) } : result
+  return options.publish && !options.field ? { ...result, installedBytes: measureInstalledSizes() } : result
 }
 
-// What is not a matter of load.
-function measureOnce ({ node }) {
-  return {
-    startup: measureStartup(STARTUP_CASES.map((name) => cases.find((testCase) => testCase.name === name)), node ?? nodeOfMajor(HEADLINE_NODE)),
-    installedBytes: measureInstalledSizes()
-  }
-}
-
-async function publishResult (kind, result) {
-  console.error(`wrote ${writeResults(kind, result)}`)
+async function publishResult ({ field, node }, result) {
+  if (!field) require('./startup').writeStartup(result.machine, node)
+  console.error(`wrote ${writeResults(field ? 'field' : 'overhead', result)}`)
   await require('./report/publish')()
 }

@@ -7,7 +7,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { readResults } = require('./results-file')
 const { replaceBetween } = require('./markdown')
-const { readmeTable, pairedTable, profileTable, overheadTable, targetsTable, sizesTable, provenance } = require('./tables')
+const { readmeTable, pairedTable, profileTable, overheadTable, startupTable, targetsTable, sizesTable, provenance } = require('./tables')
 const { callsTable } = require('./calls-table')
 const { fieldTables } = require('./field-tables')
 const drawChart = require('./chart')
@@ -26,14 +26,16 @@ if (require.main === module) {
 
 async function publish () {
   const overhead = readResults('overhead')
+  const startup = readResults('startup')
   const field = readResults('field')
   const paired = readResults('paired')
   if (!overhead && !field) throw new Error('there are no results yet: npm run bench -- --publish')
   if (overhead) {
     edit('README.md', { bench: readmeTable(overhead) })
-    edit('docs/overhead.md', overheadSections(overhead, paired))
+    edit('docs/overhead.md', overheadSections({ ...overhead, startup: startup?.startup }, paired))
     fs.writeFileSync(path.join(root, 'docs/overhead.svg'), await drawChart(overhead))
   }
+  if (startup) edit('docs/overhead.md', { 'bench:startup': startupTable(startup) })
   if (paired) edit('docs/overhead.md', { 'bench:paired': pairedTable(paired) })
   const profile = readResults('profile')
   if (profile) edit('docs/overhead.md', { 'bench:profile': profileTable(profile) })

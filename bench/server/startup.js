@@ -1,17 +1,31 @@
 'use strict'
 
-// Prints how long this process took to load a setup, register it and get Fastify ready, in ms.
+// Prints, as JSON, how long this process took to load a setup and Fastify (`requireMs`) and to register and
+// get ready (`registerMs`), its CPU time by then, all threads, and how many files were loaded.
 
 const started = performance.now()
-const config = JSON.parse(process.env.LIGHT_TRACE_BENCH)
+const startedCpu = process.cpuUsage()
+const { setup: file, options, listFiles } = JSON.parse(process.env.LIGHT_TRACE_BENCH)
 
 main()
 
 async function main () {
-  const setup = await require(`../${config.setup}`)(config.options ?? {})
-  const app = require('fastify')(setup.fastify)
+  const setup = await require(`../${file}`)(options ?? {})
+  const Fastify = require('fastify')
+  const loaded = performance.now()
+  const app = Fastify(setup.fastify)
   if (setup.register) await setup.register(app)
   await app.ready()
-  process.stdout.write(String(performance.now() - started))
+  const ready = performance.now()
+  const { user, system } = process.cpuUsage(startedCpu)
+  const files = Object.keys(require.cache)
+  process.stdout.write(JSON.stringify({
+    version: process.version,
+    requireMs: loaded - started,
+    registerMs: ready - loaded,
+    totalMs: ready - started,
+    cpuMs: (user + system) / 1000,
+    files: listFiles ? files : files.length
+  }))
   process.exit(0)
 }
