@@ -12,6 +12,7 @@ const { checkOtlp } = require('../bench/sink/check-samples')
 const findFaults = require('../bench/run/find-faults')
 const summarise = require('../bench/report/summary')
 const { replaceBetween } = require('../bench/report/markdown')
+const { faster, overBase } = require('../bench/run/startup')
 const { routes } = require('../bench/routes')
 const { cases } = require('../bench/cases')
 const { cases: fieldCases } = require('../bench/field/cases')
@@ -54,6 +55,12 @@ test('a round is invalid where a request made no span, or failed, or the load co
   t.match(findFaults(round({ sent: { requests: 101, failed: 0, behind: 0 } })), [/100 spans created by 101 requests/])
   t.match(findFaults(round({ sent: { requests: 100, failed: 1, behind: 0 } })), [/1 requests failed/])
   t.match(findFaults(round({ sent: { requests: 100, failed: 0, behind: 5 } })), [/5 requests behind/])
+})
+
+test('of starts the fastest third is compared, rank by rank, also where there are fewer of one', async (t) => {
+  t.same(faster([30, 10, 900, 20, 40, 50]), [10, 20])
+  t.same(overBase([15, 27], [10, 20]), [5, 7])
+  t.same(overBase([110, 130], [10, 20, 30, 40]), [100, 100])
 })
 
 test('a rival that drops spans is not at fault', async (t) => {
