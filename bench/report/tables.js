@@ -116,7 +116,7 @@ function startupTable (result) {
       ['share of Fastify\'s own', over('share', ({ median }) => `${(100 * median).toFixed(0)} %`), 'right']
     ], rows),
     '',
-    `The fastest third of ${Math.max(...rows.map(({ starts }) => starts))} starts in turns, of others than light-trace fewer. ${provenance(result)}`
+    `The fastest third of ${Math.max(...rows.map(({ starts }) => starts))} starts in turns, of the slow ones half as many. ${provenance(result)}`
   ].join('\n')
 }
 
