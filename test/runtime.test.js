@@ -10,6 +10,7 @@ const [fastify, api] = ['fastify', '@opentelemetry/api'].map((name) => // read: 
   JSON.parse(readFileSync(join(__dirname, '..', 'node_modules', name, 'package.json'))).version)
 
 // scripts/matrix.js says which versions a cell is about; the line is how it proves that the suite ran there.
+// P12: scripts/matrix.js starts it on each
 test('the suite runs on the versions that it was started for', async (t) => {
   t.comment(`running on node ${node}, fastify ${fastify}, api ${api}`)
   const expected = JSON.parse(process.env.MATRIX_EXPECTS ?? '{}')

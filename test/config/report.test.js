@@ -37,6 +37,7 @@ test('with Fastify\'s own logger the line is visible once, in the log', async (t
   t.same(warnings, [])
 })
 
+// A07
 test('where the logger would not print it, it is a process warning', async (t) => {
   const apps = [fastify(), fastify({ logger: { level: 'silent' } }), fastify({ logger: { level: 'error' } })]
   t.teardown(() => Promise.all(apps.map((app) => app.close())))

@@ -12,6 +12,7 @@ const CONNECTIONS = 20
 const REQUESTS = 10 // on each
 
 for (const seed of [1, 2]) {
+  // F13
   test(`200 concurrent requests never read each other's context (seed ${seed})`, async (t) => {
     const random = generator(seed)
     const wrong = []

@@ -133,6 +133,7 @@ const PLACES = {
 }
 
 for (const [place, findOut] of Object.entries(PLACES)) {
+  // F14
   test(`${place}: request.trace works, current() is undefined, run mends it`, async (t) => {
     t.same(await findOut(t), LOST)
   })

@@ -56,6 +56,7 @@ function company (test, kit, fixture) {
   })
 
   if (existsSync(path.join(fixture, 'node_modules', '@fastify', 'otel'))) {
+    // P01
     test('@fastify/otel in the same application: one trace, no id twice', async () => {
       const { status, seen, names, traces, doubled } = await runApp('fastify-otel.js', ['otel'])
       assert.equal(status, 200)

@@ -154,6 +154,7 @@ function contract (test, kit) {
     ])
   })
 
+  // A04
   test('processors that throw, reject or hang harm nobody', async (t) => {
     const exporter = new kit.InMemorySpanExporter()
     const broken = Object.fromEntries(['onStart', 'onEnding', 'onEnd', 'forceFlush', 'shutdown'].map((name) => [name, () => { throw new Error(name) }]))

@@ -12,6 +12,7 @@ const SLOTS = "globalThis[Symbol.for('opentelemetry.js.api.1')]"
 const PROCESSOR = '{ onStart () {}, onEnd: (span) => spans.push(span.name), async forceFlush () {}, async shutdown () {} }'
 const { version } = JSON.parse(readFileSync(join(ROOT, 'node_modules', '@opentelemetry', 'api', 'package.json')))
 
+// P03: it is a peer that is not optional, and still nothing of ours needs it
 test('the API is not loaded by us, and finds us when it is loaded later', async (t) => {
   const { seen, spans, after } = await run(t, `
     const app = Fastify()
@@ -32,6 +33,7 @@ test('the API is not loaded by us, and finds us when it is loaded later', async 
   t.equal(after, null, 'nothing is left behind')
 })
 
+// P02, as the two that follow
 test('another version that has registered already: nothing is added, and it is told', async (t) => {
   const { seen, after, stderr } = await run(t, `
     ${SLOTS} = { version: '1.4.1', metrics: {} }

@@ -115,6 +115,7 @@ for (const stage of ['onRequest', 'preParsing', 'preValidation', 'preHandler']) 
 }
 
 for (const [title, asked, routes, expected] of ANSWERS) {
+  // F05, F06, F08, F12
   test(`one span: ${title}`, async (t) => {
     const { app, collector, origin } = await tracedApp(t, { routes })
     await ask(origin, asked)
@@ -126,6 +127,7 @@ for (const [title, asked, routes, expected] of ANSWERS) {
   })
 }
 
+// A08
 test('hostile errors are recorded, not touched twice, and the request is served', async (t) => {
   const hostile = {
     '/getters': () => Object.defineProperties(new Error(), {

@@ -147,6 +147,24 @@ test('facts are kept for a connection only while they hold', async (t) => {
   t.same(spans.map(({ attributes }) => [attributes['server.address'], attributes['user_agent.original'], attributes['client.address']]), asked)
 })
 
+// F11
+test('the route is the pattern that was registered, with its prefix, whatever chose it', async (t) => {
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    fastify: { routerOptions: { ignoreTrailingSlash: true } },
+    routes: (app) => app.register(async (shop) => {
+      for (const version of ['1.0.0', '2.0.0']) shop.get('/versioned', { constraints: { version } }, async () => version)
+      shop.get('/hosted', { constraints: { host: 'shop.test' } }, async () => 'ok')
+      shop.get('/:id(^\\d+$)', async () => 'ok')
+      shop.get('/files/*', async () => 'ok')
+    }, { prefix: '/shop' })
+  })
+  const requests = [['/shop/versioned', { 'accept-version': '2.x' }], ['/shop/hosted/', { host: 'shop.test' }], ['/shop/7'], ['/shop/files/a/b/c']]
+  for (const [url, headers] of requests) t.equal((await app.inject({ url, headers })).statusCode, 200, url)
+  t.strictSame((await collector.spans()).map(({ attributes }) => attributes['http.route']), ['/shop/versioned', '/shop/hosted', '/shop/:id(^\\d+$)', '/shop/files/*'])
+})
+
+// F11
 test('rewriteUrl: the path is the client\'s', async (t) => {
   const { name, attributes } = await attributesOf(t, 'GET /old/7?q=1 HTTP/1.1\r\nhost: a\r\n\r\n', { fastify: { rewriteUrl: (request) => request.url.replace('/old', '/users') } })
   t.equal(name, 'GET /users/:id')

@@ -86,6 +86,7 @@ test('a route\'s own options win over the plugin\'s', async (t) => {
   t.same(spans.map(({ name, attributes }) => [name, attributes.tier, attributes.from]), [['route', 'gold', 'plugin'], ['route b', 'b', 'plugin']])
 })
 
+// A01
 test('functions that throw, or answer with a promise, are told once; the request is served, its span ends', async (t) => {
   const promised = async () => ({ a: 1 })
   const rejected = async () => { throw new Error('late') }

@@ -10,6 +10,7 @@ const ABORTED = 'ERROR error.type=aborted'
 const TERMINATED = 'ERROR error.type=response_terminated'
 
 for (const [how, leave] of [['politely', (client) => client.leave()], ['with a reset', (client) => client.reset()]]) {
+  // F01, F02
   test(`a client leaves ${how} and the handler never answers`, async (t) => {
     const running = signal()
     const { app, collector, port } = await tracedApp(t, {
@@ -38,6 +39,7 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
     t.match(app.lightTrace.stats().spans, { started: 1, ended: 1 })
   })
 
+  // F01
   test(`a client leaves ${how} in the middle of its body`, async (t) => {
     const arrived = signal()
     const { collector, port } = await tracedApp(t, {
@@ -63,6 +65,7 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
 }
 
 for (const [name, pipelined] of [['a client', false], ['a client with a second request in the pipeline', true]]) {
+  // F07
   test(`${name} that leaves while a hook before ours is busy: the spans end all the same`, async (t) => {
     const running = signal()
     const left = signal()
@@ -144,6 +147,7 @@ test('reply.raw.destroy() is the server\'s doing', async (t) => {
   ])
 })
 
+// F06; handlerTimeout is among the answers of answers.test.js
 test('a connection that the server times out was torn down by it', async (t) => {
   const { collector, port } = await tracedApp(t, {
     fastify: { connectionTimeout: 30 },

@@ -117,6 +117,7 @@ for (const [how, make] of [
   }
 }
 
+// A07, F15
 test('loggers that cannot be stamped, or are switched off, harm nobody', async (t) => {
   const silent = pino({ level: 'silent' })
   const frozen = { level: 'info', child: () => ({ ...frozen }), setBindings () { throw new Error('frozen') } }

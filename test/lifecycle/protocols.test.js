@@ -210,6 +210,7 @@ test('inject() from a handler is a child of the handler\'s request', async (t) =
   t.equal(await collector.tree(), 'SERVER GET /outer\n  SERVER GET /inner')
 })
 
+// F10, as the whole file
 test('an accepted upgrade is one span with status 101 for as long as the socket is open', async (t) => {
   const open = signal()
   const { app, collector, port } = await tracedApp(t, {

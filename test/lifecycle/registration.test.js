@@ -22,6 +22,7 @@ function setUp (t, options = {}) {
   return { app, collector, told, lines, trace: { spanProcessors: [collector], registerGlobals: false } }
 }
 
+// F09, as the four that follow
 test('registered twice: the first registration holds, the second warns, one span per request', async (t) => {
   const { app, collector, told, trace } = setUp(t)
   const second = createCollector()

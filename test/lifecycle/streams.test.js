@@ -41,6 +41,7 @@ test('a stream that fails before its first byte is an error answer', async (t) =
   t.same(await picture(collector), ['GET /file 500 ERROR error.type=RangeError exception=RangeError: no disk'])
 })
 
+// F04
 test('a stream that fails midway is torn down by the server', async (t) => {
   const open = signal()
   const { collector, port } = await tracedApp(t, {
@@ -170,6 +171,7 @@ test('an event stream or a hijacked reply that the server destroys was torn down
   t.same(await picture(collector), ['GET /events 200 ERROR error.type=response_terminated', 'GET /raw 200 ERROR error.type=response_terminated'])
 })
 
+// F03
 test('a hijacked reply that is ended by hand', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     routes: (app) => app.get('/raw', (request, reply) => {

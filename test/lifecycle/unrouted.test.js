@@ -11,6 +11,7 @@ const { connect, signal } = require('../support/raw-client')
 const unrouted = { unrouted: true }
 const routes = (app) => app.get('/users/:id', async () => 'ok')
 
+// F05
 test('requests that never reach a hook get one span each, if asked for', async (t) => {
   const { app, collector, port } = await tracedApp(t, { trace: unrouted, routes })
   const client = await connect(port)
@@ -50,6 +51,7 @@ test('without being asked for, they get none', async (t) => {
   await client.leave()
 })
 
+// F07
 test('what an earlier hook answers, and its caller', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     trace: unrouted,
@@ -64,6 +66,7 @@ test('what an earlier hook answers, and its caller', async (t) => {
   t.equal(span.parentSpanId, 'b7ad6b7169203331')
 })
 
+// F06
 test('what is refused because the app closes', async (t) => {
   const running = signal()
   const { app, collector, port } = await tracedApp(t, {

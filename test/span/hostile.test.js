@@ -23,6 +23,7 @@ async function recorded (t, work, trace = {}) {
 
 const own = ({ attributes }) => Object.fromEntries(Object.entries(attributes).filter(([key]) => !/^(http|url|network|client|server|user_agent)\./.test(key)))
 
+// A02
 test('values that are no attributes are dropped and counted, without running any of their code', async (t) => {
   const ran = []
   const trap = new Proxy({}, { get () { ran.push('get'); throw new Error('trap') }, ownKeys () { ran.push('keys'); throw new Error('trap') } })
@@ -59,6 +60,7 @@ test('setAttributes with objects that resist', async (t) => {
   t.equal({}.polluted, undefined)
 })
 
+// A03
 test('keys and texts are always valid UTF-8 of bounded length', async (t) => {
   const span = await recorded(t, (span) => {
     span.setAttribute('', 'empty').setAttribute(7, 'number').setAttribute(Symbol('s'), 1).setAttribute({}, 1)
@@ -171,6 +173,7 @@ test('a span that fits no request to a collector is dropped and counted', async 
   t.match(app.lightTrace.stats().spans, { ended: 2, accepted: 2, delivered: 1, dropped: { too_large: 1 } })
 })
 
+// A05
 test('what comes after the end is ignored, ending twice too', async (t) => {
   let kept
   const { app, collector } = await tracedApp(t, { listen: false, routes: (app) => app.get('/', async (request) => { kept = request.trace.span; return 'ok' }) })
