@@ -62,8 +62,10 @@ function verdicts (summary) {
     ['accepted = delivered + rejected + dropped + queued + in flight', summary.identity === 0],
     ['what the exporter calls delivered is what the collector acknowledged, but for retried ones', summary.deliveredUnseen <= 0 && -summary.deliveredUnseen <= summary.spans.retried],
     ['every duplicate is among the retried', summary.duplicates <= summary.spans.retried],
-    // On the collector's side one may still be closing when the next one comes.
-    ['there was one connection at a time', summary.collector.connectionsMost <= 2]
+    // On our side it is one, which test/faults/connections.test.js holds. A connection that we gave up (no answer in time,
+    // an answer without end) is closed here first; the collector, which may not be reading it, sees that after it has
+    // taken the next one.
+    ['the collector saw one connection at a time, and at most one more that was closing', summary.collector.connectionsMost <= 2]
   ]
 }
 

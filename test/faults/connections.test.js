@@ -344,6 +344,36 @@ test('one request at a time, however much there is to send', async (t) => {
   t.equal(collector.connections, 1)
 })
 
+test('whatever becomes of a connection, the next one is opened when it is gone', async (t) => {
+  shortestWaits(t)
+  let open = 0
+  let most = 0
+  let ever = 0
+  const onSocket = ({ socket }) => {
+    ever++
+    most = Math.max(most, ++open)
+    socket.once('close', () => open--)
+  }
+  dc.subscribe('net.client.socket', onSocket)
+  t.teardown(() => dc.unsubscribe('net.client.socket', onSocket))
+  const collector = await startFakeCollector(t)
+  const behaviours = [
+    { status: 200 }, { resetAt: 1 }, { hang: true }, { status: 503, early: true }, { headers: { connection: 'close' } },
+    { resetAfterUpload: true }, { raw: 'no HTTP\r\n\r\n' }, { trickle: { bytes: 1, everyMs: 5 } }
+  ]
+  collector.script = (request, number) => behaviours[number % behaviours.length]
+  const { stats, write, exporter, identity } = startExporter(t, { url: collector.url, exporter: { timeoutMs: 50 } })
+  for (let i = 0; i < 12; i++) {
+    write(500)
+    await exporter.flush()
+  }
+  await exporter.close()
+  t.equal(identity(), 0)
+  t.ok(stats.exportsFailed > 0)
+  t.ok(ever > 5, `${ever} connections`)
+  t.equal(most, 1)
+})
+
 // P11
 test('a port that speaks something else than HTTP is named as such, and not run down', async (t) => {
   const server = net.createServer((socket) => {
