@@ -9,6 +9,7 @@ const { readResults } = require('./results-file')
 const { replaceBetween } = require('./markdown')
 const { readmeTable, pairedTable, profileTable, overheadTable, startupTable, targetsTable, sizesTable, provenance } = require('./tables')
 const { callsTable } = require('./calls-table')
+const { faultsTable } = require('./faults-table')
 const { fieldTables } = require('./field-tables')
 const drawChart = require('./chart')
 const { cases } = require('../cases')
@@ -41,6 +42,8 @@ async function publish () {
   if (profile) edit('docs/overhead.md', { 'bench:profile': profileTable(profile) })
   const calls = readResults('calls')
   if (calls) edit('docs/overhead.md', { 'bench:calls': callsTable(calls) })
+  const faults = readResults('faults')
+  if (faults) edit('docs/reliability.md', { 'bench:faults': faultsTable(faults) })
   if (field) edit('docs/overhead.md', { 'bench:field': fieldTables(field) })
 }
 

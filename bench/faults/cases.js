@@ -1,0 +1,53 @@
+'use strict'
+
+// What the collector does wrong, by the rows of the fault matrix. `how` is a behaviour of test/support/fake-collector.js.
+// `happened` says of the plugin's counts and the collector's whether the fault was there at all.
+
+// The control that must be seen: as much as a careless exporter would hold the loop.
+const STALL_MS = 3
+const STALL_EVERY_MS = 30
+
+// Small, so that it is full after a second: chunks are compressed, then evicted, all the time.
+const SMALL = { maxBytes: 1024 * 1024, flushDelayMs: 50 }
+// The least that has chunks of full size.
+const MIDDLE = { maxBytes: 8 * 1024 * 1024, flushDelayMs: 50 }
+const ROOMY = { flushDelayMs: 50 }
+// A healthy collector on a busy machine is slower than one thinks.
+const TIMEOUT_MS = 1000
+// Where the answer does not come at all, so that there is one in each slice or two.
+const SHORT_TIMEOUT_MS = 200
+
+const failed = ({ stats }) => stats.exports.failed > 0
+const delivered = ({ stats }) => stats.exports.failed === 0 && stats.spans.delivered > 0
+const overflowed = ({ stats, collector }) => failed({ stats }) && stats.spans.dropped.queue_full > 0 && collector.compressed > 0
+const refused = ({ stats }) => stats.spans.dropped.non_retryable > 0
+
+const cases = [
+  { name: 'nothing: bare Fastify again', isBare: true },
+  { name: `nothing, but the loop is held for ${STALL_MS} ms every ${STALL_EVERY_MS} ms`, isBare: true, isStalled: true },
+  { name: 'takes everything', how: {}, happened: delivered },
+  { row: 'T01', name: 'refuses the connection, 1 MiB of buffer', isDown: true, buffer: SMALL, happened: overflowed },
+  { row: 'M01', name: 'refuses the connection, 8 MiB of buffer, full', isDown: true, fillsFirst: 20, buffer: MIDDLE, happened: overflowed },
+  { row: 'T03', name: 'comes back to 8 MiB of spans, in each slice', comesBack: true, buffer: MIDDLE, happened: ({ stats }) => failed({ stats }) && stats.spans.delivered > 0 },
+  { row: 'T05', name: 'comes and goes every 100 ms', flapEveryMs: 100, buffer: SMALL, happened: failed },
+  { row: 'T06', name: 'never answers', how: { hang: true }, buffer: SMALL, happened: failed },
+  { row: 'T07', name: 'answers a byte every 20 ms', how: { trickle: { bytes: 1, everyMs: 20 } }, happened: ({ stats }) => stats.spans.delivered > 0 },
+  { row: 'T08', name: 'resets after 20 kB', how: { resetAt: 20_000 }, buffer: SMALL, happened: failed },
+  { row: 'T09', name: 'resets after the request', how: { resetAfterUpload: true }, buffer: SMALL, happened: failed },
+  { row: 'T12', name: 'answers 400', how: { status: 400 }, happened: refused },
+  { row: 'T12', name: 'answers 413: chunks are cut in two', how: { status: 413 }, happened: refused },
+  { row: 'T14', name: 'answers 503', how: { status: 503 }, buffer: SMALL, happened: failed },
+  { row: 'T15', name: 'answers 503 with Retry-After: 0', how: { status: 503, headers: { 'retry-after': '0' } }, buffer: SMALL, happened: failed },
+  { row: 'T16', name: 'redirects', how: { status: 307, headers: { location: 'http://127.0.0.1:1/' } }, happened: refused },
+  { row: 'T18', name: 'rejects some', how: { partialSuccess: { rejectedSpans: 2, errorMessage: 'as asked for' } }, happened: ({ stats }) => stats.spans.rejected > 0 },
+  { row: 'T22', name: 'answers without end', how: { trickle: { bytes: 1024 * 1024, everyMs: 1 } }, happened: ({ stats }) => stats.spans.delivered > 0 },
+  { row: 'T23', name: 'talks no HTTP', how: { raw: 'SSH-2.0-OpenSSH_9.9\r\n\r\n' }, buffer: SMALL, happened: failed },
+  { row: 'T26', name: 'has a certificate that signed itself', isTls: true, how: {}, buffer: SMALL, happened: ({ stats }) => failed({ stats }) && stats.spans.dropped.queue_full > 0 },
+  { row: 'T30', name: 'reads slowly', how: { readEveryMs: 20 }, buffer: SMALL, happened: ({ stats }) => stats.spans.dropped.queue_full > 0 },
+  { row: 'T31', name: 'closes each connection', how: { headers: { connection: 'close' } }, happened: delivered },
+  { row: 'T32', name: 'answers 503 before it reads, and closes', how: { status: 503, early: true }, buffer: SMALL, happened: failed }
+]
+
+for (const testCase of cases) testCase.trace = { registerGlobals: false, buffer: testCase.buffer ?? ROOMY, exporter: { timeoutMs: testCase.how?.hang || testCase.how?.trickle ? SHORT_TIMEOUT_MS : TIMEOUT_MS }, closeTimeoutMs: 200, logs: false }
+
+module.exports = { cases, STALL_MS, STALL_EVERY_MS }
