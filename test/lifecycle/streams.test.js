@@ -8,7 +8,8 @@ const { connect, signal } = require('../support/raw-client')
 
 const CHUNK = Buffer.alloc(64 * 1024, 'x')
 
-test('a stream that finishes is one span that lasts as long as it', async (t) => {
+// A client that has the first piece of an answer whose stream is in the test's hands.
+async function openStream (t) {
   const open = signal()
   const { collector, port } = await tracedApp(t, {
     routes: (app) => app.get('/file', (request, reply) => {
@@ -21,6 +22,11 @@ test('a stream that finishes is one span that lasts as long as it', async (t) =>
   const client = (await connect(port)).request('GET', '/file')
   await client.until('first')
   const { value: stream } = await open.promise
+  return { collector, client, stream }
+}
+
+test('a stream that finishes is one span that lasts as long as it', async (t) => {
+  const { collector, client, stream } = await openStream(t)
   const before = performance.timeOrigin + performance.now()
   stream.push('last')
   stream.push(null)
@@ -43,39 +49,17 @@ test('a stream that fails before its first byte is an error answer', async (t) =
 
 // F04
 test('a stream that fails midway is torn down by the server', async (t) => {
-  const open = signal()
-  const { collector, port } = await tracedApp(t, {
-    routes: (app) => app.get('/file', (request, reply) => {
-      const stream = new Readable({ read () {} })
-      stream.push('first')
-      open.give(stream)
-      reply.send(stream)
-    })
-  })
-  const client = (await connect(port)).request('GET', '/file')
-  await client.until('first')
-  const { value: stream } = await open.promise
+  const { collector, client, stream } = await openStream(t)
   stream.destroy(new Error('no disk'))
   await client.closed
   t.same(await picture(collector), ['GET /file 200 ERROR error.type=response_terminated'])
 })
 
 test('a stream whose source was reset by somebody else is still torn down by the server', async (t) => {
-  const open = signal()
-  const { collector, port } = await tracedApp(t, {
-    routes: (app) => app.get('/proxy', (request, reply) => {
-      const stream = new Readable({ read () {} })
-      stream.push('first')
-      open.give(stream)
-      reply.send(stream)
-    })
-  })
-  const client = (await connect(port)).request('GET', '/proxy')
-  await client.until('first')
-  const { value: stream } = await open.promise
+  const { collector, client, stream } = await openStream(t)
   stream.destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' }))
   await client.closed
-  t.same(await picture(collector), ['GET /proxy 200 ERROR error.type=response_terminated'])
+  t.same(await picture(collector), ['GET /file 200 ERROR error.type=response_terminated'])
 })
 
 test('a web stream and a Response', async (t) => {
