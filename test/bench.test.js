@@ -13,11 +13,26 @@ const findFaults = require('../bench/run/find-faults')
 const summarise = require('../bench/report/summary')
 const { replaceBetween } = require('../bench/report/markdown')
 const { faster, overBase } = require('../bench/run/startup')
+const { compare, verdict } = require('../bench/faults/compare')
 const { routes } = require('../bench/routes')
 const { cases } = require('../bench/cases')
 const { cases: fieldCases } = require('../bench/field/cases')
 
 const { ExportTraceServiceRequest } = opentelemetry.proto.collector.trace.v1
+
+test('a slice with a fault is compared with its neighbours, and a verdict needs more than a median', async (t) => {
+  const slice = (ms) => Array(100).fill(ms)
+  // A machine that gets slower all the time is no fault of the collector's.
+  const result = compare([slice(1), slice(3), slice(5)], [slice(4), slice(6)])
+  t.equal(result.over.median, 2)
+  const row = { isStalled: false, wrong: 0, hasHappened: true, over: { median: 0, low: -0.2, high: 0.2 } }
+  t.equal(verdict(row), '')
+  t.match(verdict({ ...row, wrong: 1 }), /WRONG/)
+  t.match(verdict({ ...row, hasHappened: false }), /INVALID/)
+  t.match(verdict({ ...row, over: { median: 0.9, low: 0, high: 1.4 } }), /UNDECIDED/)
+  t.match(verdict({ ...row, over: { median: 2, low: 1.1, high: 2.4 } }), /MORE/)
+  t.match(verdict({ ...row, isStalled: true }), /INVALID/)
+})
 
 test('the sink counts as many spans as a decoder sees, over resources and scopes', async (t) => {
   const body = encode([[3, 1], [200], []])
