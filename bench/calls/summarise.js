@@ -3,7 +3,7 @@
 // Slices → rows. `overP10` compares tenth percentiles; `overPaired` is the median of the differences between
 // neighbours, which a longer disturbance does not bend.
 
-const { median } = require('../run/statistics')
+const { median, quantile } = require('../run/statistics')
 
 module.exports = function summarise (slices, workloads) {
   const rows = []
@@ -25,8 +25,4 @@ module.exports = function summarise (slices, workloads) {
   }
   const served = slices.filter(({ workload, traced, servedMicros }) => workload === 'undici.request' && !traced && servedMicros !== null)
   return { rows, bareFastifyMicros: quantile(served.map(({ servedMicros }) => servedMicros), 0.1) }
-}
-
-function quantile (values, share) {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)]
 }
