@@ -11,6 +11,7 @@ const findFaults = require('./find-faults')
 
 const FLUSH_MS = 20_000
 const SETTLE_MS = 3000
+const SERVER_SETTLE_MS = 250
 
 module.exports = { measure, load, FLUSH_MS }
 
@@ -24,7 +25,7 @@ async function measure ({ testCase, server, loader, sink, rate }, profile, profi
     if (profileFolder) await ask(server, 'startProfile')
     const before = await ask(server, 'begin')
     const sent = await load({ testCase, server, loader }, profile, rate)
-    const after = await ask(server, 'end', { flushMs: FLUSH_MS })
+    const after = await ask(server, 'end', { flushMs: FLUSH_MS, settleMs: SERVER_SETTLE_MS })
     if (profileFolder) await ask(server, 'stopProfile', { file: path.join(profileFolder, `${testCase.name}.cpuprofile`) })
     const received = await settled(sink, created(before, after) - notDelivered(before, after))
     const check = await ask(sink, 'check', expectation(testCase))

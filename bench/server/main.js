@@ -7,6 +7,7 @@
 //
 // LIGHT_TRACE_BENCH holds { setup, options, upstream, down } as JSON.
 
+const { setTimeout: sleep } = require('node:timers/promises')
 const { answer } = require('../run/ipc')
 const watchLoop = require('./loop-delay')
 
@@ -29,10 +30,13 @@ async function main () {
       loop.start()
       return figures()
     },
-    // The spans of a round are its work: what is left in queues is sent, and its CPU time counted.
-    async end ({ flushMs }) {
+    // The spans of a round are its work: what is left in queues is sent, and its CPU time counted. V8 puts
+    // work off until there is time, which a case that waits for its collector has: so all wait alike.
+    async end ({ flushMs, settleMs = 0 }) {
       const loadEnd = { ...await figures(), eventLoopDelayP99Ms: loop.stop() }
+      const settled = sleep(settleMs)
       if (setup.flush) await setup.flush(server.app, config.down ? FLUSH_DOWN_MS : flushMs)
+      await settled
       return { loadEnd, flushed: await figures() }
     }
   })
