@@ -46,7 +46,7 @@ async function main () {
       cases: { type: 'string' },
       against: { type: 'string' },
       processes: { type: 'string', default: '3' },
-      slices: { type: 'string', default: '40' },
+      slices: { type: 'string', default: '30' },
       publish: { type: 'boolean', default: false }
     }
   })

@@ -15,25 +15,26 @@ async function main () {
   const workloads = await openWorkloads({ origin: `http://127.0.0.1:${upstream}`, redis })
   answer({
     slice: ({ workload, calls: count, traced }) => slice(tracer, workloads[workload], count, traced),
+    cpuMicros,
     count: () => ({ calls, spans: tracer.counts() })
   })
-  process.send({ ready: true })
+  process.send({ ready: true, runtime: process.version })
 }
 
-// → CPU µs of the process per call
+// With or without subscribers the calls are those of a request, whose span is delivered.
+// → the process's CPU µs when it began: to the beginning of its next one, that is what it took
 async function slice (tracer, workload, count, traced) {
   if (traced) tracer.subscribe()
   else tracer.unsubscribe()
-  const work = () => workload(count, traced ? '/traced' : '/plain')
-  const before = process.cpuUsage()
-  if (traced) {
-    await tracer.inSpan(work)
-    await tracer.flush()
-  } else {
-    await work()
-  }
-  const { user, system } = process.cpuUsage(before)
+  const began = cpuMicros()
+  await tracer.inSpan(() => workload(count, traced ? '/traced' : '/plain'))
+  await tracer.flush()
   calls[traced ? 'traced' : 'untraced'] += count
-  if (traced) calls.slices++
-  return (user + system) / count
+  calls.slices++
+  return began
+}
+
+function cpuMicros () {
+  const { user, system } = process.cpuUsage()
+  return user + system
 }

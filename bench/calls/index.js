@@ -6,7 +6,8 @@
 // tracers in one would both see every call. In a process slices with and without tracing take turns, and the
 // tracer's subscribers are taken off the channels for those without. The processes take turns too, so whatever
 // else the machine does hits all of them alike. A slice's figure is the CPU time of the whole process, user and
-// system, over its calls; a traced slice ends when its spans have been delivered. Differences are those of tenth
+// system, over its calls, from its beginning to that of the process's next one: delivery is in it, and what V8
+// puts off until there is time. Differences are those of tenth
 // percentiles: what a slice costs when nobody disturbs it. See paired.js. The young generation is large: where it
 // is small, undici's garbage grows old and keeps more of it alive for many slices, with any tracer or none, and in
 // whose figure that falls is chance.
@@ -18,9 +19,11 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { HEADLINE_NODE } = require('../cases')
 const installMissing = require('../install')
 const { ask } = require('../run/ipc')
 const { describeMachine, describeCommit } = require('../run/machine')
+const { nodeOfMajor } = require('../run/binaries')
 const { spawnPinned, pinBench } = require('../run/pinning')
 const { start, startTool, stopAll } = require('../run/processes')
 const { writeResults } = require('../report/results-file')
@@ -37,6 +40,8 @@ const WORKLOADS = [
   { name: 'undici.request', calls: 2000 },
   { name: 'redis GET', calls: 5000, only: 'light-trace', needs: 'redis' }
 ]
+const node = nodeOfMajor(HEADLINE_NODE)
+
 const TRACERS = ['light-trace', 'undici-instrumentation']
 
 main().catch((error) => { console.error(error); process.exitCode = 1 }).finally(stopAll)
@@ -49,7 +54,7 @@ async function main () {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-calls-'))
   const redis = await redisIn(directory)
   try {
-    const sink = await startTool('sink', process.execPath)
+    const sink = await startTool('sink', node)
     const upstream = await child('load', 'upstream', {})
     const tracers = []
     for (const name of TRACERS) {
@@ -61,7 +66,7 @@ async function main () {
     const result = {
       date: new Date().toISOString(),
       ...describeCommit(path.join(__dirname, '../..')),
-      node: process.version,
+      node: tracers[0].ready.runtime,
       machine: { ...machine, loadAfter: os.loadavg()[0] },
       rounds,
       redis: redis !== null,
@@ -87,12 +92,12 @@ async function redisIn (directory) {
 }
 
 function child (role, file, options) {
-  return start(spawnPinned(role, process.execPath, ['--min-semi-space-size=64', '--max-semi-space-size=64', path.join(__dirname, `${file}.js`), JSON.stringify(options)], { title: options.tracer ?? file }))
+  return start(spawnPinned(role, node, ['--min-semi-space-size=64', '--max-semi-space-size=64', path.join(__dirname, `${file}.js`), JSON.stringify(options)], { title: options.tracer ?? file }))
 }
 
 // → [{ workload, tracer, traced, micros, servedMicros }] of the rounds after the warm-up
 async function measure ({ rounds, workloads, tracers, upstream }) {
-  const slices = []
+  const slicesOf = tracers.map(() => [])
   for (let round = -WARM_UP; round < rounds; round++) {
     for (const { name: workload, calls, only } of workloads) {
       for (const [i, tracer] of tracers.entries()) {
@@ -100,14 +105,17 @@ async function measure ({ rounds, workloads, tracers, upstream }) {
         // Whoever is first in one round is second in the next.
         for (const traced of round % 2 === 0 ? [false, true] : [true, false]) {
           await ask(upstream, 'reset')
-          const micros = await ask(tracer, 'slice', { workload, calls, traced })
+          const began = await ask(tracer, 'slice', { workload, calls, traced })
           const servedMicros = await ask(upstream, 'microsPerRequest')
-          if (round >= 0) slices.push({ workload, tracer: TRACERS[i], traced, micros, servedMicros })
+          slicesOf[i].push({ workload, tracer: TRACERS[i], traced, calls, round, began, servedMicros })
         }
       }
     }
   }
-  return slices
+  const ended = await Promise.all(tracers.map((tracer) => ask(tracer, 'cpuMicros')))
+  return slicesOf.flatMap((slices, i) => slices
+    .map((slice, k) => ({ ...slice, micros: ((slices[k + 1]?.began ?? ended[i]) - slice.began) / slice.calls }))
+    .filter(({ round }) => round >= 0))
 }
 
 // A span that was not delivered, or that the sink has not seen, makes the run invalid.
