@@ -4,10 +4,9 @@
 //
 // The servers are those of npm run bench, several processes of each case, because no two of one program run
 // alike. All of them take turns every few thousand requests; a slice's figure is the server process's CPU
-// time, user and system, over its requests, from its begin to the begin of the process's next one: the flush
-// of its spans is in it, and what V8 has put off until there was time. Whatever else the machine does hits
-// all cases alike, and the tenth percentile of a process's slices is what a request costs there when
-// nothing does. A case is the median of its processes.
+// time, user and system, over its requests, until its spans are flushed and V8 has done what it puts off.
+// Whatever else the machine does hits all cases alike, and the tenth percentile of a process's slices is
+// what a request costs there when nothing does. A case is the median of its processes.
 //
 //   npm run bench:paired -- [--cases a,b] [--against folder] [--processes n] [--slices n] [--publish]
 //
@@ -32,7 +31,7 @@ const { expectedAnswers } = require('./routes')
 const { writeResults } = require('./report/results-file')
 
 const CASES = ['bare', 'als-floor', 'lighttrace-off', 'lighttrace-unsampled', 'lighttrace-100']
-const PROFILE = { requests: 4000, connections: 10, pipelining: 10, warmUpSlices: 8 }
+const PROFILE = { requests: 4000, connections: 10, pipelining: 10, warmUpSlices: 8, settleMs: 100 }
 const FLUSH_MS = 20_000
 
 main().catch((error) => {
@@ -46,7 +45,7 @@ async function main () {
       cases: { type: 'string' },
       against: { type: 'string' },
       processes: { type: 'string', default: '3' },
-      slices: { type: 'string', default: '30' },
+      slices: { type: 'string', default: '25' },
       publish: { type: 'boolean', default: false }
     }
   })
@@ -58,7 +57,7 @@ async function main () {
   pinBench()
   try {
     const measured = await measure(chosen, profile)
-    const rows = rowsOf(measured, profile)
+    const rows = rowsOf(measured)
     console.table(rows.map(({ name, micros, over }) => ({ case: name, 'CPU µs': text(micros), over: text(over) })))
     if (values.publish) await publish({ date: new Date().toISOString(), ...describeCommit(__dirname), machine, node: measured[0].servers[0].ready.runtime, profile, spans: spansOf(measured), rows })
   } finally {
@@ -71,45 +70,39 @@ function pairOf (testCase, folder) {
   return [testCase, { ...testCase, name: `${testCase.name} there`, env: { ...testCase.env, LIGHT_TRACE_ROOT: path.resolve(folder) } }]
 }
 
-/** → [{ testCase, servers, begins: [[CPU µs when each slice began] per server], … }] */
+/** → [{ testCase, servers, micros: [[a figure per slice] per server], … }] */
 async function measure (chosen, profile) {
   const node = nodeOfMajor(HEADLINE_NODE)
   const [load, sink] = await Promise.all([startTool('load', node), startTool('sink', node)])
   const down = await freePort()
-  const measured = chosen.map((testCase) => ({ testCase, servers: [], begins: [], created: 0, delivered: 0, requests: 0 }))
+  const measured = chosen.map((testCase) => ({ testCase, servers: [], micros: [], created: 0, delivered: 0, requests: 0 }))
   for (let i = 0; i < profile.processes; i++) {
     for (const entry of rotated(measured, i)) {
       entry.servers.push(await startCase(entry.testCase, { sink, down, binaryFor: ({ node: major = HEADLINE_NODE }) => nodeOfMajor(major) }))
-      entry.begins.push([])
+      entry.micros.push([])
     }
   }
   await ask(sink, 'expect')
-  for (let i = 0; i <= profile.warmUpSlices + profile.slices; i++) {
+  for (let i = -profile.warmUpSlices; i < profile.slices; i++) {
     for (let process = 0; process < profile.processes; process++) {
-      for (const entry of rotated(measured, i + process)) await slice(entry, process, { load, profile })
+      for (const entry of rotated(measured, i + process + profile.warmUpSlices)) await slice(entry, process, i >= 0, { load, profile })
     }
   }
   await check(measured, sink)
   return measured
 }
 
-async function slice (entry, process, { load, profile }) {
+async function slice (entry, process, counts, { load, profile }) {
   const server = entry.servers[process]
   const [{ path, answer }] = expectedAnswers('hello')
   const before = await ask(server, 'begin')
-  entry.begins[process].push(before.cpuMicros)
   const { requests } = await ask(load, 'slice', { port: server.ready.port, path, answer, headers: entry.testCase.headers, ...profile })
-  const { flushed } = await ask(server, 'end', { flushMs: FLUSH_MS })
+  const { flushed } = await ask(server, 'end', { flushMs: FLUSH_MS, settleMs: profile.settleMs })
+  if (counts) entry.micros[process].push((flushed.cpuMicros - before.cpuMicros) / requests)
   entry.requests += requests
-  entry.requestsPerSlice = requests
   if (flushed.counts === null) return
   entry.created += flushed.counts.created - before.counts.created
   entry.delivered += flushed.counts.delivered - before.counts.delivered
-}
-
-// The warm-up's figures and the last slice's, which nothing follows, are not counted.
-function microsOf ({ begins, requestsPerSlice }, { warmUpSlices }) {
-  return begins.map((cpu) => cpu.slice(1).map((micros, i) => (micros - cpu[i]) / requestsPerSlice).slice(warmUpSlices))
 }
 
 async function check (measured, sink) {
@@ -123,8 +116,8 @@ async function check (measured, sink) {
 }
 
 // Of a case's processes: the spread of their tenth percentiles. `over`: each process over its baseline's median.
-function rowsOf (measured, profile) {
-  const levels = new Map(measured.map((entry) => [entry.testCase.name, microsOf(entry, profile).map((slices) => quantile(slices, 0.1))]))
+function rowsOf (measured) {
+  const levels = new Map(measured.map(({ testCase, micros }) => [testCase.name, micros.map((slices) => quantile(slices, 0.1))]))
   return measured.map(({ testCase: { name, label, against = 'bare' }, servers }) => {
     const base = spread(levels.get(against)).median
     return { name, label, against, node: servers[0].ready.runtime, micros: spread(levels.get(name)), over: spread(levels.get(name).map((level) => level - base)) }
