@@ -10,7 +10,7 @@ const { Report } = require('../../lib/config/report')
 const { RouteFacts, PeerFacts } = require('../../lib/span/http-facts')
 const { IncomingContext } = require('../../lib/context/trace-context')
 const { newTraceId } = require('../../lib/context/ids')
-const { Scope } = require('../../lib/otlp/envelope')
+const { Scope } = require('../../lib/span/scope')
 const { Tracer } = require('../../lib/tracer')
 
 const { ScopeSpans } = opentelemetry.proto.trace.v1
