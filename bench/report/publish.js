@@ -32,7 +32,7 @@ async function publish () {
   const paired = readResults('paired')
   if (!overhead && !field) throw new Error('there are no results yet: npm run bench -- --publish')
   if (overhead) {
-    edit('README.md', { bench: readmeTable(overhead) })
+    edit('README.md', { bench: readmeTable(overhead, paired) })
     edit('docs/overhead.md', overheadSections({ ...overhead, startup: startup?.startup }, paired))
     fs.writeFileSync(path.join(root, 'docs/overhead.svg'), await drawChart(overhead))
   }
