@@ -279,9 +279,9 @@ test('a new connection asks for the address anew', async (t) => {
 
 // T25
 test('a name with an IPv4 and an IPv6 address, of which one refuses, is reached', async (t) => {
-  const v4 = { address: '127.0.0.1', family: 4 }
-  const v6 = { address: '::1', family: 6 }
-  for (const [host, order] of [['127.0.0.1', [v6, v4]], ['::1', [v4, v6]]]) {
+  // Where nothing of another test listens, as it may at the collector's port on the other loopback address.
+  const refusing = { 4: { address: '127.0.0.66', family: 4 }, 6: { address: '::ffff:127.0.0.66', family: 6 } }
+  for (const [host, order] of [['127.0.0.1', [refusing[6], { address: '127.0.0.1', family: 4 }]], ['::1', [refusing[4], { address: '::1', family: 6 }]]]) {
     const collector = await startFakeCollector(t, { host, hostInUrl: 'collector.example' })
     replaceLookup(t, () => order)
     const { stats, write, exporter } = startExporter(t, { url: collector.url })
