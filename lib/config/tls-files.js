@@ -10,8 +10,6 @@ const { optionInvalid } = require('./errors')
 // A bundle of every public authority is a quarter of this.
 const FILE_BYTES_MAX = 1024 * 1024
 
-const NONE = Object.freeze({ ca: undefined, cert: undefined, key: undefined })
-
 const VARIABLES = { ca: 'CERTIFICATE', cert: 'CLIENT_CERTIFICATE', key: 'CLIENT_KEY' }
 
 module.exports = { checkPem, resolveTls }
@@ -21,7 +19,7 @@ function checkPem (path, value) {
   const kind = Buffer.isBuffer(value) ? 'a Buffer' : `a value of type ${typeof value}`
   const pem = Buffer.isBuffer(value) ? value : typeof value === 'string' ? textOrFile(value) : null
   if (pem === null) throw optionInvalid(path, `PEM, or the path of a readable PEM file of at most ${FILE_BYTES_MAX} bytes`, kind)
-  const reason = unusable({ ...NONE, [path.slice(path.lastIndexOf('.') + 1)]: pem })
+  const reason = unusable({ [path.slice(path.lastIndexOf('.') + 1)]: pem })
   if (reason !== null) throw optionInvalid(path, 'PEM that Node can read', `${kind} (${reason})`)
   return pem
 }
@@ -32,20 +30,20 @@ function textOrFile (value) {
 
 // For an https: URL.
 function resolveTls (given, env) {
-  const tls = { ...NONE }
+  const tls = {}
   for (const name of Object.keys(VARIABLES)) tls[name] = given[name] ?? fromEnvironment(VARIABLES[name], name, env)
   const reason = unusable(tls)
   if (reason === null) return tls
   // Certificate and key do not belong together. The authority alone still protects what is sent.
   env.warn('LT_WARN_TLS', `the client's certificate and key are not used: ${reason}`)
-  return { ...NONE, ca: tls.ca }
+  return { ca: tls.ca, cert: undefined, key: undefined }
 }
 
 function fromEnvironment (suffix, name, env) {
   const variable = env.find(`OTEL_EXPORTER_OTLP_TRACES_${suffix}`, `OTEL_EXPORTER_OTLP_${suffix}`)
   if (variable === undefined) return undefined
   const pem = readBounded(variable.value)
-  const reason = pem === null ? 'it must be the path of a readable file' : unusable({ ...NONE, [name]: pem })
+  const reason = pem === null ? 'it must be the path of a readable file' : unusable({ [name]: pem })
   if (reason === null) return pem
   env.warn('LT_WARN_TLS', `${variable.name} is ignored: ${reason}`)
 }
