@@ -28,6 +28,7 @@ const { nodeOfMajor } = require('./run/binaries')
 const { describeMachine, describeCommit } = require('./run/machine')
 const { spread, quantile } = require('./run/statistics')
 const { expectedAnswers } = require('./routes')
+const { withSpread } = require('./report/markdown')
 const { writeResults } = require('./report/results-file')
 
 const CASES = ['bare', 'als-floor', 'lighttrace-off', 'lighttrace-unsampled', 'lighttrace-100']
@@ -58,7 +59,7 @@ async function main () {
   try {
     const measured = await measure(chosen, profile)
     const rows = rowsOf(measured)
-    console.table(rows.map(({ name, micros, over }) => ({ case: name, 'CPU µs': text(micros), over: text(over) })))
+    console.table(rows.map(({ name, micros, over }) => ({ case: name, 'CPU µs': withSpread(micros, 2), over: withSpread(over, 2) })))
     if (values.publish) await publish({ date: new Date().toISOString(), ...describeCommit(__dirname), machine, node: measured[0].servers[0].ready.runtime, profile, spans: spansOf(measured), rows })
   } finally {
     await stopAll()
@@ -84,21 +85,22 @@ async function measure (chosen, profile) {
   }
   await ask(sink, 'expect')
   for (let i = -profile.warmUpSlices; i < profile.slices; i++) {
-    for (let process = 0; process < profile.processes; process++) {
-      for (const entry of rotated(measured, i + process + profile.warmUpSlices)) await slice(entry, process, i >= 0, { load, profile })
+    for (let k = 0; k < profile.processes; k++) {
+      for (const entry of rotated(measured, i + k + profile.warmUpSlices)) await slice(entry, k, i >= 0, { load, profile })
     }
   }
   await check(measured, sink)
   return measured
 }
 
-async function slice (entry, process, counts, { load, profile }) {
-  const server = entry.servers[process]
-  const [{ path, answer }] = expectedAnswers('hello')
+// k: which of the case's processes. counts: false in the warm-up.
+async function slice (entry, k, counts, { load, profile }) {
+  const server = entry.servers[k]
+  const [request] = expectedAnswers('hello')
   const before = await ask(server, 'begin')
-  const { requests } = await ask(load, 'slice', { port: server.ready.port, path, answer, headers: entry.testCase.headers, ...profile })
+  const { requests } = await ask(load, 'slice', { ...profile, port: server.ready.port, path: request.path, answer: request.answer, headers: entry.testCase.headers })
   const { flushed } = await ask(server, 'end', { flushMs: FLUSH_MS, settleMs: profile.settleMs })
-  if (counts) entry.micros[process].push((flushed.cpuMicros - before.cpuMicros) / requests)
+  if (counts) entry.micros[k].push((flushed.cpuMicros - before.cpuMicros) / requests)
   entry.requests += requests
   if (flushed.counts === null) return
   entry.created += flushed.counts.created - before.counts.created
@@ -111,7 +113,7 @@ async function check (measured, sink) {
     if (testCase.delivers && delivered !== created) throw new Error(`invalid: ${testCase.name} created ${created} spans and delivered ${delivered}`)
     if (typeof testCase.spans === 'number' && created !== testCase.spans * requests) throw new Error(`invalid: ${testCase.name} created ${created} spans for ${requests} requests`)
   }
-  const delivered = measured.reduce((sum, entry) => sum + entry.delivered, 0)
+  const delivered = sum(measured, 'delivered')
   if (spans !== delivered) throw new Error(`invalid: ${delivered} spans delivered, ${spans} received`)
 }
 
@@ -130,10 +132,6 @@ function spansOf (measured) {
 
 function sum (list, key) {
   return list.reduce((total, entry) => total + entry[key], 0)
-}
-
-function text ({ median, min, max }) {
-  return `${median.toFixed(2)} (${min.toFixed(2)}…${max.toFixed(2)})`
 }
 
 async function publish (result) {

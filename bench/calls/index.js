@@ -67,7 +67,7 @@ async function main () {
       date: new Date().toISOString(),
       ...describeCommit(path.join(__dirname, '../..')),
       node: tracers[0].ready.runtime,
-      machine: { ...machine, loadAfter: os.loadavg()[0] },
+      machine,
       rounds,
       redis: redis !== null,
       counted,

@@ -2,7 +2,7 @@
 
 // Slices → by how much those with a fault are slower than the bare ones beside them.
 
-const { median } = require('../run/statistics')
+const { median, quantile } = require('../run/statistics')
 
 const LIMIT_MS = 1
 
@@ -47,8 +47,4 @@ function spreadOf (values) {
     high: at(Math.ceil(sorted.length / 2 + half)),
     quartiles: [quantile(sorted, 0.25), quantile(sorted, 0.75)]
   }
-}
-
-function quantile (values, share) {
-  return values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))]
 }

@@ -3,6 +3,7 @@
 // Of bench/calls.
 
 const { table } = require('./markdown')
+const { provenance } = require('./tables')
 
 // Of the reference machine, on which bare Fastify takes 9.6 µs (issue 6, facts/measured.md).
 const TARGETS = { fetch: 1.5, 'redis GET': 1 }
@@ -11,7 +12,7 @@ const REFERENCE_BARE_MICROS = 9.6
 const LABELS = { 'light-trace': 'light-trace', 'undici-instrumentation': '@opentelemetry/instrumentation-undici, SDK 2.x' }
 
 function callsTable (result) {
-  const { rows, rounds, counted, node, machine, date, commit, dirty, bareFastifyMicros, redis } = result
+  const { rows, rounds, counted, bareFastifyMicros, redis } = result
   const scale = bareFastifyMicros / REFERENCE_BARE_MICROS
   return [
     table([
@@ -27,7 +28,7 @@ function callsTable (result) {
     `Tenth percentiles of ${rounds} slices of each kind; every one of ${counted.received} spans delivered and received, traceparent checked by the called server. ` +
     `${redis ? '' : 'No redis-server here: a Redis GET was not measured. '}` +
     `Bare Fastify, called by these requests, took ${bareFastifyMicros.toFixed(1)} µs here and ${REFERENCE_BARE_MICROS} µs on the machine that the targets are for: a scale of ${scale.toFixed(2)}. ` +
-    `Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, ${machine.pinning}, load ${machine.loadAfter.toFixed(1)}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}${dirty ? ' with changes' : ''}.`
+    provenance(result)
   ].join('\n')
 }
 

@@ -12,7 +12,7 @@ module.exports = { fieldTables }
 
 function fieldTables (result) {
   return [
-    provenance({ ...result, node: row(result, 'fastify-hello').node }),
+    `Medians of ${result.profile.rounds} rounds of ${result.profile.seconds} s. ` + provenance({ ...result, node: row(result, 'fastify-hello').node }),
     'Requests per second (CPU µs per request, all processes):',
     serversTable(result),
     'A route that awaits 200 times, CPU µs per request over Fastify bare on the same Node:',
