@@ -48,7 +48,7 @@ function groupOf (callFrame, callers) {
   const isNative = url === '' && !functionName.startsWith('(')
   const room = roomOf(callFrame) ?? (isNative ? roomOf(callers[0]) : undefined)
   if (room !== undefined) return `light-trace ${room}`
-  if (callers.some((caller) => roomOf(caller) === 'lib/export')) return 'Node\'s HTTP client, under `lib/export`'
+  if (callers.some((caller) => roomOf(caller) === 'lib/export')) return 'Node\'s sockets, under `lib/export`'
   if (url === '') return isNative ? 'native and built-in functions' : functionName
   if (/^node:internal\/async_(local_storage|context_frame)/.test(url)) return 'AsyncLocalStorage'
   if (url.startsWith('node:')) return url.split('/').slice(0, 2).join('/')

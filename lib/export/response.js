@@ -18,23 +18,24 @@ const MESSAGE_BYTES_MAX = 1024
 module.exports = { readPartialSuccess }
 
 // → { rejected, message }, or null where there is none or the bytes are something else.
-// `rejected` is what was sent, not yet held against the number of spans in the request.
-function readPartialSuccess (bytes) {
+// `rejected` is what was sent, not yet held against the number of spans in the request. Of an answer that was cut off the
+// number counts all the same: it comes before the message.
+function readPartialSuccess (bytes, isCutOff = false) {
   const reader = { bytes, at: 0, end: bytes.length }
   let found = null
   while (reader.at < reader.end) {
     const tag = varint(reader)
     if (tag === 0x0a) {
       const length = varint(reader)
-      if (!(length <= reader.end - reader.at)) return null
-      found = partialSuccess({ bytes, at: reader.at, end: reader.at + length })
+      if (!(length <= reader.end - reader.at || isCutOff)) return null
+      found = partialSuccess({ bytes, at: reader.at, end: Math.min(reader.at + length, reader.end) }, isCutOff)
       reader.at += length
     } else if (!skip(reader, tag)) return null
   }
   return found
 }
 
-function partialSuccess (reader) {
+function partialSuccess (reader, isCutOff) {
   let rejected = 0
   let message = ''
   while (reader.at < reader.end) {
@@ -44,8 +45,8 @@ function partialSuccess (reader) {
       if (Number.isNaN(rejected)) return null
     } else if (tag === 0x12) {
       const length = varint(reader)
-      if (!(length <= reader.end - reader.at)) return null
-      message = printable(reader.bytes.toString('utf8', reader.at, reader.at + Math.min(length, MESSAGE_BYTES_MAX)))
+      if (!(length <= reader.end - reader.at || isCutOff)) return null
+      message = printable(reader.bytes.toString('utf8', reader.at, Math.min(reader.at + length, reader.at + MESSAGE_BYTES_MAX, reader.end)))
       reader.at += length
     } else if (!skip(reader, tag)) return null
   }

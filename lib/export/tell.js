@@ -43,7 +43,7 @@ class Tell {
     const message = outcome.partialSuccess?.message ?? ''
     if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${sum} spans: ${message}`)
     else if (message !== '') this.#report.once('LT_WARN_COLLECTOR', `${this.#target} took the spans and says: ${message}`)
-    if (outcome.isOversized) this.#report.once('LT_WARN_RESPONSE', `${this.#target} answers with more than 4 MiB: the rest is not read`)
+    if (outcome.isOversized) this.#report.once('LT_WARN_RESPONSE', `${this.#target} answers with more than 64 KiB: the rest is not read`)
     if (this.#isOutage) this.#recovered()
   }
 
@@ -76,7 +76,7 @@ class Tell {
 
 // What talks HTTP/2 from the first byte is most likely the gRPC port next door.
 function hint ({ error }) {
-  return error?.code.startsWith('HPE_') ? '; OTLP over HTTP usually is port 4318, 4317 is gRPC' : ''
+  return error?.code === 'EBADMSG' ? '; OTLP over HTTP usually is port 4318, 4317 is gRPC' : ''
 }
 
 module.exports = { Tell }

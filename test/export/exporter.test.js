@@ -1,6 +1,10 @@
 'use strict'
 
 const { test } = require('tap')
+const dc = require('node:diagnostics_channel')
+const net = require('node:net')
+const { AsyncLocalStorage } = require('node:async_hooks')
+const { once } = require('node:events')
 const { startSink } = require('../support/otlp-sink')
 const { startExporter, idOf, envelope: testEnvelope } = require('../support/chunk-writer')
 
@@ -144,7 +148,6 @@ test('what waits takes the memory that it needs, however few spans a request may
 })
 
 test('nothing that we start is in the context of the request that happened to start it', async (t) => {
-  const { AsyncLocalStorage } = require('node:async_hooks')
   const storage = new AsyncLocalStorage()
   const sink = await startSink(t)
   const seen = []
@@ -171,15 +174,27 @@ test('nothing that we start is in the context of the request that happened to st
   t.strictSame([...new Set(seen)], [undefined])
 })
 
-test('our own requests are made with tracing suppressed and are marked', async (t) => {
-  const { AsyncLocalStorage } = require('node:async_hooks')
-  const dc = require('node:diagnostics_channel')
+test('connections are opened with tracing suppressed, and are no calls of node:http', async (t) => {
   const storage = new AsyncLocalStorage()
   const sink = await startSink(t)
   const seen = []
-  const onStart = ({ request }) => seen.push({ store: storage.getStore(), own: request[Symbol.for('light-trace.ownTraffic')] })
-  dc.subscribe('http.client.request.start', onStart)
-  t.teardown(() => dc.unsubscribe('http.client.request.start', onStart))
+  const onSocket = ({ socket }) => {
+    const store = storage.getStore()
+    if (store === undefined) return // the sink's
+    seen.push(store)
+    socket.once('connect', () => seen.push(storage.getStore()))
+    socket.once('data', () => {
+      seen.push(storage.getStore())
+      socket.destroy() // so that the next request needs another one
+    })
+  }
+  const onRequest = () => t.fail('node:http is used')
+  dc.subscribe('net.client.socket', onSocket)
+  dc.subscribe('http.client.request.start', onRequest)
+  t.teardown(() => {
+    dc.unsubscribe('net.client.socket', onSocket)
+    dc.unsubscribe('http.client.request.start', onRequest)
+  })
   const { exporter, write } = startExporter(t, { url: sink.url, buffer: { flushDelayMs: 1 }, suppress: (fn) => storage.run('suppressed', fn) })
   storage.run('request', () => write(1))
   await sink.waitFor(1)
@@ -189,11 +204,49 @@ test('our own requests are made with tracing suppressed and are marked', async (
     write(1)
     return exporter.flush()
   })
-  t.ok(seen.length >= 3)
-  for (const { store, own } of seen) {
-    t.equal(store, 'suppressed')
-    t.equal(own, true)
-  }
+  t.ok(seen.length >= 9)
+  t.strictSame([...new Set(seen)], ['suppressed'])
+})
+
+test('what goes over the wire is one request of HTTP/1.1', async (t) => {
+  const asked = []
+  const server = net.createServer((socket) => {
+    let text = ''
+    socket.on('error', () => {})
+    socket.setEncoding('latin1').on('data', (piece) => {
+      text += piece
+      const [head, body] = text.split('\r\n\r\n')
+      const length = Number(/^content-length: (\d+)$/m.exec(head)?.[1])
+      if (body.length < length) return
+      asked.push({ head: head.split('\r\n'), body, length })
+      text = ''
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n')
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const host = `127.0.0.1:${server.address().port}`
+  const headers = { 'x-api-key': 'caf\u00e9', 'user-agent': 'somebody else' }
+  const plain = startExporter(t, { url: `http://${host}/v1/traces?a=b%20c#hash`, exporter: { headers } })
+  plain.write(1)
+  await plain.exporter.flush()
+  plain.write(5000)
+  await plain.exporter.flush()
+  const gzip = startExporter(t, { url: `http://${host}`, exporter: { compression: 'gzip' } })
+  gzip.write(1)
+  await gzip.exporter.flush()
+
+  const [first, second, compressed] = asked
+  t.strictSame(first.head.map((line) => line.replace(/[0-9a-f]{32}-[0-9a-f]{16}/, 'ids')), [
+    'POST /v1/traces?a=b%20c HTTP/1.1', `host: ${host}`, 'x-api-key: caf\u00e9', `user-agent: light-trace/${require('../../package.json').version}`,
+    'connection: keep-alive', 'content-type: application/x-protobuf', 'accept-encoding: identity', 'traceparent: 00-ids-00', `content-length: ${first.length}`
+  ])
+  t.equal(second.body.length, second.length)
+  t.match(compressed.head, ['POST / HTTP/1.1'])
+  t.ok(compressed.head.includes('content-encoding: gzip'))
+  t.equal(compressed.body.slice(0, 2), '\x1f\x8b')
+  t.equal(plain.stats.delivered, 5001)
 })
 
 test('a flush takes any options and never rejects', async (t) => {

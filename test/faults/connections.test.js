@@ -305,9 +305,9 @@ test('a collector that reads slower than we write holds one request back, not th
   collector.script = [{ readEveryMs: 20 }]
   const maxBytes = 4 * 1024 * 1024
   let socket = null
-  const onStart = ({ request }) => request.once('socket', (s) => { socket = s })
-  dc.subscribe('http.client.request.start', onStart)
-  t.teardown(() => dc.unsubscribe('http.client.request.start', onStart))
+  const onSocket = (message) => { socket = message.socket }
+  dc.subscribe('net.client.socket', onSocket)
+  t.teardown(() => dc.unsubscribe('net.client.socket', onSocket))
   const { exporter, stats, write, identity } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 10 }, closeTimeoutMs: 200 })
   for (let i = 0; i < 40; i++) {
     write(1000, 400)
@@ -320,6 +320,33 @@ test('a collector that reads slower than we write holds one request back, not th
   t.equal(collector.sockets.size, 1)
   await exporter.close()
   t.equal(identity(), 0)
+})
+
+test('what comes over a kept connection unasked ends it, and costs nothing', async (t) => {
+  const collector = await startFakeCollector(t)
+  const { stats, write, exporter } = startExporter(t, { url: collector.url })
+  for (let i = 0; i < 3; i++) {
+    write(1)
+    await exporter.flush()
+    for (const socket of collector.sockets) socket.write('HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n')
+    await collector.until(() => collector.sockets.size === 0)
+  }
+  t.equal(stats.delivered, 3)
+  t.equal(stats.exportsFailed, 0)
+  t.equal(collector.connections, 3)
+})
+
+test('what comes after an answer unasked ends the connection', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ raw: `${'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'.repeat(2)}` }]
+  const { stats, write, exporter } = startExporter(t, { url: collector.url })
+  for (let i = 0; i < 3; i++) {
+    write(1)
+    await exporter.flush()
+  }
+  t.equal(stats.delivered, 3)
+  t.equal(stats.exportsFailed, 0)
+  t.equal(collector.connections, 3)
 })
 
 // T34: there is one request at a time, so that answers cannot change places.

@@ -8,6 +8,7 @@ const { checkTraceparent, checkTracestate, checkBaggage } = require('./w3c-reade
 const { resolveOptions } = require('../../lib/config/options')
 const { peerFacts, requestTarget, splitHost } = require('../../lib/instrument/semconv')
 const { redactQuery } = require('../../lib/span/redact')
+const { HttpResponse, BODY_BYTES_MAX } = require('../../lib/export/http-response')
 const { readPartialSuccess } = require('../../lib/export/response')
 const { retryAfterMs, RETRY_AFTER_MAX_MS } = require('../../lib/export/retry')
 const { halvesOf } = require('../../lib/otlp/split')
@@ -62,6 +63,24 @@ const targets = {
       if (read !== null) assert.ok(typeof read.rejected === 'number' && !Number.isNaN(read.rejected) && read.message.length <= 256)
     }
   },
+  'HTTP response': {
+    bytes: true,
+    seeds: [
+      'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-type: text/plain\r\n\r\nhello', 'HTTP/1.0 503\r\nretry-after: 5\r\nconnection: keep-alive\r\n\r\nbusy',
+      'HTTP/1.1 103 Early\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n'
+    ].map((text) => Buffer.from(text)),
+    run (bytes, random) {
+      const whole = readResponse([bytes])
+      const pieces = []
+      for (let at = 0, size; at < bytes.length; at += size) {
+        size = 1 + Math.floor(random() * Math.max(8, bytes.length / 64))
+        pieces.push(bytes.subarray(at, at + size))
+      }
+      assert.deepStrictEqual(readResponse(pieces), whole)
+      assert.ok(whole.code === null || whole.code === 'EBADMSG' || whole.code === 'ECONNRESET', whole.code)
+      assert.ok(whole.bodyBytes <= BODY_BYTES_MAX)
+    }
+  },
   'chunk to split': {
     bytes: true,
     seeds: [Buffer.concat(Array.from({ length: 3 }, () => Buffer.from([0x12, 0x8c, 0x80, 0x80, 0, 0x0a, 2, 0x0a, 0, 0x12, 2, 0x12, 0, 0x12, 2, 0x12, 0])))],
@@ -99,6 +118,19 @@ const targets = {
 }
 
 module.exports = { targets, fuzz, randomFrom, mutateText, longInputs }
+
+function readResponse (pieces) {
+  const response = new HttpResponse()
+  let code = null
+  try {
+    for (const piece of pieces) response.push(piece)
+    response.end()
+  } catch (error) {
+    code = error.code ?? `${error}`
+  }
+  const { status, isComplete, isOversized, isKeptAlive, body } = response
+  return { code, status, isComplete, isOversized, isKeptAlive, bodyBytes: body.length, body: body.toString('latin1', 0, 100) }
+}
 
 // Deterministic: the same seed, the same inputs.
 function randomFrom (seed) {

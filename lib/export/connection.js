@@ -1,0 +1,118 @@
+'use strict'
+
+// One connection to the collector, for one request after the other.
+//
+// Not node:http: a process that uses its client makes each request that its server answers dearer, because V8 then has
+// to compile for both what the two share (docs/overhead.md).
+
+const net = require('node:net')
+
+const KEEP_ALIVE_DELAY_MS = 1000
+
+class Connection {
+  #socket
+  #exchange = null // what is told of the request that is under way
+  #error = null
+  #isReady = false
+  #isHeld = false
+  #isOpen = true
+  wasUsed = false // it has brought a whole response before
+
+  // onGone() is called when its socket is closed, and not before; never in this turn.
+  constructor ({ secureContext, ...address }, onGone) {
+    const socket = this.#socket = connect(address, secureContext)
+    socket.setNoDelay(true)
+    socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS)
+    socket.unref()
+    // Each address that happy eyeballs tries gets a handle of its own, which starts out referenced.
+    socket.on('connectionAttempt', () => this.hold(this.#isHeld))
+    // Before `secureConnect` nobody knows who listens.
+    socket.once(secureContext === undefined ? 'connect' : 'secureConnect', () => this.#onReady())
+    socket.on('data', (bytes) => this.#onData(bytes))
+    socket.on('end', () => this.#onEnd())
+    socket.on('error', (error) => { this.#error = error })
+    socket.on('close', () => this.#onClose(onGone))
+  }
+
+  get isFree () {
+    return this.#isOpen && this.#exchange === null
+  }
+
+  // `exchange` has the methods onReady(), onData(bytes), onEnd() and onClosed(error), which are called until `release` or
+  // `destroy`; onReady may be called in this turn.
+  serve (exchange) {
+    this.#exchange = exchange
+    if (this.#isReady) exchange.onReady()
+  }
+
+  // `parts`: the first is text, the others Buffers, which must not change before onWritten() is called.
+  write ([head, ...parts], onWritten) {
+    const socket = this.#socket
+    socket.cork()
+    socket.write(head, 'latin1')
+    const last = parts.pop()
+    for (const bytes of parts) socket.write(bytes)
+    socket.write(last, (error) => {
+      if (!error) onWritten()
+    })
+    socket.uncork()
+  }
+
+  // While held it keeps the process alive.
+  hold (isHeld) {
+    this.#isHeld = isHeld
+    if (this.#socket.destroyed) return
+    if (isHeld) this.#socket.ref()
+    else this.#socket.unref()
+  }
+
+  // The response was read to its end: kept for the next request.
+  release () {
+    this.#exchange = null
+    this.wasUsed = true
+    this.hold(false)
+  }
+
+  destroy () {
+    this.#exchange = null
+    this.#isOpen = false
+    this.#socket.destroy()
+  }
+
+  #onReady () {
+    this.#isReady = true
+    this.#exchange?.onReady()
+  }
+
+  #onData (bytes) {
+    if (this.#exchange === null) this.destroy() // nobody asked
+    else this.#exchange.onData(bytes)
+  }
+
+  #onEnd () {
+    this.#isOpen = false
+    this.#exchange?.onEnd()
+    this.#socket.destroy()
+  }
+
+  #onClose (onGone) {
+    const exchange = this.#exchange
+    this.#exchange = null
+    this.#isOpen = false
+    onGone()
+    exchange?.onClosed(this.#error ?? Object.assign(new Error('closed without an answer'), { code: 'ECONNRESET' }))
+  }
+}
+
+function connect (address, secureContext) {
+  try {
+    if (secureContext === undefined) return net.connect(address)
+    // An IP address is no name that could be asked for by SNI; the certificate is held against it all the same.
+    const servername = net.isIP(address.host) === 0 ? address.host : ''
+    return require('node:tls').connect({ ...address, secureContext, servername, ALPNProtocols: ['http/1.1'] })
+  } catch (error) { // Node's permission model
+    return new net.Socket().destroy(error)
+  }
+}
+
+module.exports = { Connection }
