@@ -17,6 +17,9 @@ const TIMEOUT_MS = 1000
 // Where the answer does not come at all, so that there is one in each slice or two.
 const SHORT_TIMEOUT_MS = 200
 
+// What waits is compressed in between: the oldest must go although it shrinks to a tenth.
+const FILLS = 20
+
 const failed = ({ stats }) => stats.exports.failed > 0
 const delivered = ({ stats }) => stats.exports.failed === 0 && stats.spans.delivered > 0
 const overflowed = ({ stats, collector }) => failed({ stats }) && stats.spans.dropped.queue_full > 0 && collector.compressed > 0
@@ -26,8 +29,8 @@ const cases = [
   { name: 'nothing: bare Fastify again', isBare: true },
   { name: `nothing, but the loop is held for ${STALL_MS} ms every ${STALL_EVERY_MS} ms`, isBare: true, isStalled: true },
   { name: 'takes everything', how: {}, happened: delivered },
-  { row: 'T01', name: 'refuses the connection, 1 MiB of buffer', isDown: true, buffer: SMALL, happened: overflowed },
-  { row: 'M01', name: 'refuses the connection, 8 MiB of buffer, full', isDown: true, fillsFirst: 20, buffer: MIDDLE, happened: overflowed },
+  { row: 'T01', name: 'refuses the connection, 1 MiB of buffer', isDown: true, fillsFirst: FILLS, buffer: SMALL, happened: overflowed },
+  { row: 'M01', name: 'refuses the connection, 8 MiB of buffer, full', isDown: true, fillsFirst: FILLS, buffer: MIDDLE, happened: overflowed },
   { row: 'T03', name: 'comes back to 8 MiB of spans, in each slice', comesBack: true, buffer: MIDDLE, happened: ({ stats }) => failed({ stats }) && stats.spans.delivered > 0 },
   { row: 'T05', name: 'comes and goes every 100 ms', flapEveryMs: 100, buffer: SMALL, happened: failed },
   { row: 'T06', name: 'never answers', how: { hang: true }, buffer: SMALL, happened: failed },
@@ -42,8 +45,8 @@ const cases = [
   { row: 'T18', name: 'rejects some', how: { partialSuccess: { rejectedSpans: 2, errorMessage: 'as asked for' } }, happened: ({ stats }) => stats.spans.rejected > 0 },
   { row: 'T22', name: 'answers without end', how: { trickle: { bytes: 1024 * 1024, everyMs: 1 } }, happened: ({ stats }) => stats.spans.delivered > 0 },
   { row: 'T23', name: 'talks no HTTP', how: { raw: 'SSH-2.0-OpenSSH_9.9\r\n\r\n' }, buffer: SMALL, happened: failed },
-  { row: 'T26', name: 'has a certificate that signed itself', isTls: true, how: {}, buffer: SMALL, happened: ({ stats }) => failed({ stats }) && stats.spans.dropped.queue_full > 0 },
-  { row: 'T30', name: 'reads slowly', how: { readEveryMs: 20 }, buffer: SMALL, happened: ({ stats }) => stats.spans.dropped.queue_full > 0 },
+  { row: 'T26', name: 'has a certificate that signed itself', isTls: true, how: {}, fillsFirst: FILLS, buffer: SMALL, happened: ({ stats }) => failed({ stats }) && stats.spans.dropped.queue_full > 0 },
+  { row: 'T30', name: 'reads 64 KiB every 300 ms', how: { readEveryMs: 300 }, fillsFirst: FILLS, buffer: SMALL, happened: ({ stats }) => stats.spans.dropped.queue_full > 0 },
   { row: 'T31', name: 'closes each connection', how: { headers: { connection: 'close' } }, happened: delivered },
   { row: 'T32', name: 'answers 503 before it reads, and closes', how: { status: 503, early: true }, buffer: SMALL, happened: failed }
 ]
