@@ -54,7 +54,6 @@ class Attempt {
   start (withConnection) {
     this.#withConnection = withConnection
     withConnection((connection) => {
-      if (this.#timer === null) return
       this.#connection = connection
       connection.hold(this.#isHeld)
       connection.serve(this)
@@ -83,29 +82,40 @@ class Attempt {
       this.#settle(error)
       return
     }
-    if (this.#response.isOver) this.#settle(null)
+    this.#settleIfOver()
   }
 
   onEnd () {
     this.#response.end()
-    if (this.#response.isOver) this.#settle(null)
+    this.#settleIfOver()
   }
 
   onClosed (error) {
-    if (!this.#resend(error)) this.#settle(error)
+    const wasIdle = this.#response.status === 0 && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
+    if (wasIdle && this.#mayResend) this.#resend()
+    else this.#settle(error)
+  }
+
+  #settleIfOver () {
+    if (!this.#response.isOver) return
+    // Some servers take leave of an idle connection with 408 (RFC 9110, 15.5.9).
+    if (this.#response.status === 408 && this.#mayResend) this.#resend()
+    else this.#settle(null)
   }
 
   // A kept connection that the server closed just as we used it: not a failure of the collector, so it
   // costs no wait. Once: a fresh connection cannot have this excuse.
-  #resend ({ code }) {
-    if (!this.#connection.wasUsed || this.#response.status !== 0 || this.#outcome.wasResent) return false
-    if (code !== 'ECONNRESET' && code !== 'EPIPE') return false
-    this.#outcome.wasResent = true
-    this.#outcome.isUploaded = false
+  get #mayResend () {
+    return this.#connection.wasUsed && !this.#outcome.wasResent
+  }
+
+  #resend () {
+    this.#connection.destroy()
     this.#connection = null
     this.#response = new HttpResponse()
+    this.#outcome.isUploaded = false
+    this.#outcome.wasResent = true
     this.start(this.#withConnection)
-    return true
   }
 
   #tick () {
@@ -122,10 +132,7 @@ class Attempt {
     if (outcome.isUploaded && response.isComplete && response.isKeptAlive) this.#connection.release()
     else this.#connection?.destroy()
     if (response.status !== 0) readAnswer(response, outcome)
-    else {
-      outcome.error = { code: printable(error.code ?? error.name), message: printable(error.message) }
-      outcome.isUnreachable = isUnreachable(error)
-    }
+    else readError(error, outcome)
     this.#connection = this.#response = this.#message = this.#withConnection = null
     this.#done(outcome)
   }
@@ -140,6 +147,13 @@ function readAnswer ({ status, fields, body, isOversized }, outcome) {
   const type = fields.get('content-type') ?? ''
   if (outcome.fate !== 'delivered') outcome.message = /^text\/plain|json/.test(type) ? printable(body.toString('latin1', 0, 1024)) : ''
   else if (!/json|html|text/.test(type)) outcome.partialSuccess = readPartialSuccess(body, isOversized)
+}
+
+// Where several addresses were tried (happy eyeballs) the error of all has neither message nor a code of its own.
+function readError (error, outcome) {
+  const { code, name, message } = error.errors?.at(-1) ?? error
+  outcome.error = { code: printable(code ?? name), message: printable(message) }
+  outcome.isUnreachable = isUnreachable(outcome.error)
 }
 
 module.exports = { Attempt, Outcome }

@@ -10,7 +10,7 @@ const net = require('node:net')
 const KEEP_ALIVE_DELAY_MS = 1000
 
 class Connection {
-  #socket
+  #socket = null
   #exchange = null // what is told of the request that is under way
   #error = null
   #isReady = false
@@ -18,19 +18,35 @@ class Connection {
   #isOpen = true
   wasUsed = false // it has brought a whole response before
 
-  // onGone() is called when its socket is closed, and not before; never in this turn.
-  constructor ({ secureContext, ...address }, onGone) {
-    const socket = this.#socket = connect(address, secureContext)
+  // onSession(session) is given what makes the next handshake shorter, null where one failed. onGone() is called when its
+  // socket is closed, and not before; never in this turn.
+  constructor ({ host, port, secureContext }, session, onSession, onGone) {
+    try {
+      this.#socket = secureContext === undefined ? connect(host, port) : connectSecurely(host, port, secureContext, session)
+    } catch (error) { // Node's permission model
+      this.#error = error
+      process.nextTick(() => this.#onClose(onGone))
+      return
+    }
+    this.#listen(secureContext === undefined ? 'connect' : 'secureConnect', onSession, onGone)
+  }
+
+  // Before `secureConnect` nobody knows who is at the other end.
+  #listen (readyEvent, onSession, onGone) {
+    const socket = this.#socket
     socket.setNoDelay(true)
     socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS)
     socket.unref()
     // Each address that happy eyeballs tries gets a handle of its own, which starts out referenced.
     socket.on('connectionAttempt', () => this.hold(this.#isHeld))
-    // Before `secureConnect` nobody knows who listens.
-    socket.once(secureContext === undefined ? 'connect' : 'secureConnect', () => this.#onReady())
+    socket.once(readyEvent, () => this.#onReady())
+    socket.on('session', onSession)
     socket.on('data', (bytes) => this.#onData(bytes))
     socket.on('end', () => this.#onEnd())
-    socket.on('error', (error) => { this.#error = error })
+    socket.on('error', (error) => {
+      this.#error = error
+      onSession(null)
+    })
     socket.on('close', () => this.#onClose(onGone))
   }
 
@@ -53,7 +69,8 @@ class Connection {
     const last = parts.pop()
     for (const bytes of parts) socket.write(bytes)
     socket.write(last, (error) => {
-      if (!error) onWritten()
+      // On Node 20 what was cut off by `destroy` is no error.
+      if (!error && !socket.destroyed) onWritten()
     })
     socket.uncork()
   }
@@ -61,7 +78,7 @@ class Connection {
   // While held it keeps the process alive.
   hold (isHeld) {
     this.#isHeld = isHeld
-    if (this.#socket.destroyed) return
+    if (this.#socket === null || this.#socket.destroyed) return
     if (isHeld) this.#socket.ref()
     else this.#socket.unref()
   }
@@ -76,7 +93,7 @@ class Connection {
   destroy () {
     this.#exchange = null
     this.#isOpen = false
-    this.#socket.destroy()
+    this.#socket?.destroy()
   }
 
   #onReady () {
@@ -90,7 +107,7 @@ class Connection {
   }
 
   #onEnd () {
-    this.#isOpen = false
+    this.#isOpen = false // before anybody asks for a connection because the exchange is over
     this.#exchange?.onEnd()
     this.#socket.destroy()
   }
@@ -104,15 +121,15 @@ class Connection {
   }
 }
 
-function connect (address, secureContext) {
-  try {
-    if (secureContext === undefined) return net.connect(address)
-    // An IP address is no name that could be asked for by SNI; the certificate is held against it all the same.
-    const servername = net.isIP(address.host) === 0 ? address.host : ''
-    return require('node:tls').connect({ ...address, secureContext, servername, ALPNProtocols: ['http/1.1'] })
-  } catch (error) { // Node's permission model
-    return new net.Socket().destroy(error)
-  }
+// Options without a prototype: what somebody has put on Object.prototype is none of theirs.
+function connect (host, port) {
+  return net.connect({ __proto__: null, host, port })
+}
+
+// An IP address is no name that could be asked for by SNI; the certificate is held against it all the same.
+function connectSecurely (host, port, secureContext, session) {
+  const servername = net.isIP(host) === 0 ? host : ''
+  return require('node:tls').connect({ __proto__: null, host, port, secureContext, servername, session, ALPNProtocols: ['http/1.1'] })
 }
 
 module.exports = { Connection }

@@ -36,7 +36,7 @@ class HttpFields {
   }
 
   // May another request be sent after this response? `minor` is that of HTTP/1.x: '0' or '1'.
-  isKeptAlive (minor) {
+  allowsAnother (minor) {
     const options = this.#list('connection')
     return minor === '1' ? !options.includes('close') : options.includes('keep-alive')
   }

@@ -6,13 +6,15 @@
 
 const { HttpFields } = require('./http-fields')
 
-// What Node allows for a head. All lines between two pieces of body share it, interim responses too: none can go on for ever.
+// What Node allows for a head. Interim responses, what chunks have beside their lengths, and trailers share it: nothing can
+// go on for ever.
 const LINE_BYTES_MAX = 16 * 1024
 // A partial success is some 300 bytes; of an error page we want the first words. The specification asks for a limit and
 // recommends 4 MiB: a socket that has those for us is read for milliseconds on end.
 const BODY_BYTES_MAX = 64 * 1024
 
 const LF = 10
+const CRLF_BYTES = 2
 const PROTOCOL = 'HTTP/1.'
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
 const FIELD_NAME = /^[\w!#$%&'*+.^`|~-]+$/
@@ -71,7 +73,7 @@ class HttpResponse {
     this.#lineBytes += to - from + 1
     if (this.#lineBytes > LINE_BYTES_MAX) throw unreadable(`its head is longer than ${LINE_BYTES_MAX} bytes`)
     this.#line += bytes.latin1Slice(from, to)
-    if (this.#state === STATUS && !this.#line.startsWith(PROTOCOL) && !PROTOCOL.startsWith(this.#line)) throw unreadable('it is not HTTP/1')
+    if (this.#state === STATUS && !mayBeStatusLine(this.#line)) throw unreadable('it is not HTTP/1')
     if (end === -1) return to
     const line = this.#line
     this.#line = ''
@@ -90,6 +92,7 @@ class HttpResponse {
   }
 
   #onStatusLine (line) {
+    if (line === '') return // left over from the response before, as some servers do
     const found = STATUS_LINE.exec(line)
     if (found === null) throw unreadable('its status line is not one')
     this.#minor = found[1]
@@ -116,7 +119,7 @@ class HttpResponse {
     const { byteCount, isChunked } = this.fields
     if (Number.isNaN(byteCount)) throw unreadable('its length is not one')
     this.status = status
-    this.isKeptAlive = this.fields.isKeptAlive(this.#minor)
+    this.isKeptAlive = this.fields.allowsAnother(this.#minor)
     this.#isChunked = isChunked
     if (status === 204 || status === 304) this.#complete()
     else if (isChunked) this.#state = CHUNK
@@ -132,13 +135,14 @@ class HttpResponse {
   #onChunk (line) {
     const found = CHUNK_SIZE.exec(line)
     if (found === null || !FIELD_VALUE.test(line)) throw unreadable('the length of a chunk is not one')
-    this.#lineBytes = 0
+    this.#lineBytes -= found[0].length + CRLF_BYTES
     this.#bodyBytesLeft = parseInt(found[0], 16)
     this.#state = this.#bodyBytesLeft === 0 ? TRAILERS : BODY
   }
 
   #onChunkEnd (line) {
     if (line !== '') throw unreadable('a chunk is longer than it says')
+    this.#lineBytes -= CRLF_BYTES
     this.#state = CHUNK
   }
 
@@ -165,6 +169,11 @@ class HttpResponse {
     this.isComplete = true
     this.#state = OVER
   }
+}
+
+// As far as it has come.
+function mayBeStatusLine (line) {
+  return line.startsWith(PROTOCOL) || PROTOCOL.startsWith(line) || line === '\r'
 }
 
 function unreadable (why) {

@@ -18,6 +18,7 @@ class OtlpHttp {
   #timeoutMs
   #suppress
   #connection = null
+  #session = null // of TLS
   #waiting = null // who is given the next connection
   #current = null
   #isHeld = false
@@ -55,7 +56,7 @@ class OtlpHttp {
     for (const bytes of parts) byteLength += bytes.length
     const head = `${this.#head}${isGzip ? 'content-encoding: gzip\r\n' : ''}content-length: ${byteLength}\r\n\r\n`
     const attempt = this.#current = new Attempt([head, ...parts], this.#timeoutMs, (outcome) => {
-      this.#current = null
+      this.#current = this.#waiting = null
       done(outcome)
     })
     attempt.hold(this.#isHeld)
@@ -79,8 +80,8 @@ class OtlpHttp {
 
   // use(connection): in this turn, or when the last one is gone. There is one at a time.
   #withConnection (use) {
-    if (this.#connection === null) use(this.#connection = new Connection(this.#address, () => this.#onGone()))
-    else if (this.#connection.isFree) use(this.#connection)
+    this.#connection ??= new Connection(this.#address, this.#session, (session) => { this.#session = session }, () => this.#onGone())
+    if (this.#connection.isFree) use(this.#connection)
     else this.#waiting = use
   }
 

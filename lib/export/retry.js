@@ -33,7 +33,6 @@ function fateOf (status) {
 }
 
 function isUnreachable (error) {
-  // Happy eyeballs fails with an AggregateError that carries the code of one of its attempts.
   return UNREACHABLE.has(error?.code) || /^ERR_TLS|^ERR_SSL|CERT|^UNABLE_TO|^HOSTNAME_MISMATCH/.test(error?.code ?? '')
 }
 

@@ -27,6 +27,7 @@ const wellFormed = {
   'the other one': ['HTTP/1.1 304 Not Modified\r\ncontent-length: 5\r\n\r\n'],
   'interim responses before it': [`HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nretry-after: 1\r\ncontent-length: 9\r\n\r\n${HEAD}content-length: 2\r\n\r\nok`],
   'a connection that is to be closed': [`${HEAD}Connection: Close\r\ncontent-length: 2\r\n\r\nok`],
+  'empty lines before it': [`\r\n\r\n${HEAD}content-length: 2\r\n\r\nok`],
   'HTTP/1.0': ['HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok'],
   'HTTP/1.0, kept alive': ['HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nok'],
   'two fields of one name, where only one makes sense': [`${HEAD}retry-after: 7\r\nretry-after: 8\r\ncontent-length: 0\r\n\r\n`],
@@ -149,6 +150,17 @@ test('interim responses do not go on for ever', async (t) => {
   t.throws(() => {
     for (let i = 0; i < 1000; i++) response.push(Buffer.from('HTTP/1.1 103 Early Hints\r\n\r\n'))
   }, { code: 'EBADMSG' })
+})
+
+test('neither do extensions of chunks and trailers', async (t) => {
+  for (const [before, again] of [['', `1;${'x'.repeat(1000)}\r\na\r\n`], ['0\r\n', `x: ${'x'.repeat(1000)}\r\n`]]) {
+    const response = new HttpResponse()
+    response.push(Buffer.from(`${HEAD}transfer-encoding: chunked\r\n\r\n${before}`))
+    t.throws(() => {
+      for (let i = 0; i < 20; i++) response.push(Buffer.from(again))
+    }, { code: 'EBADMSG' })
+    t.equal(response.status, 200)
+  }
 })
 
 test('after what comes unasked there is no other request', async (t) => {

@@ -193,6 +193,25 @@ test('a kept connection that is closed just as we use it costs neither spans nor
   t.strictSame(told, [])
 })
 
+test('nor does one of which the server takes leave by 408', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ status: 200 }, { status: 408, headers: { connection: 'close' } }, { status: 200 }, { status: 408 }]
+  const { stats, told, write, identity, exporter } = startExporter(t, { url: collector.url })
+  for (let i = 0; i < 2; i++) {
+    write(3)
+    await exporter.flush()
+  }
+  t.equal(stats.delivered, 6)
+  t.equal(stats.retried, 3)
+  t.equal(stats.exportsFailed, 0)
+  t.strictSame(told, [])
+  write(3)
+  await exporter.flush()
+  t.equal(collector.requests.length, 5, 'once')
+  t.strictSame({ ...stats.dropped }, { non_retryable: 3 })
+  t.equal(identity(), 0)
+})
+
 test('a fresh connection that is reset has no such excuse', async (t) => {
   shortestWaits(t)
   const collector = await startFakeCollector(t)
@@ -289,6 +308,17 @@ test('a name with an IPv4 and an IPv6 address, of which one refuses, is reached'
     await exporter.flush()
     t.equal(stats.delivered, 3, `${host} only`)
   }
+})
+
+test('where all addresses of a name refuse, it is said why', async (t) => {
+  const collector = await startFakeCollector(t, { hostInUrl: 'collector.example' })
+  await collector.down()
+  replaceLookup(t, () => [{ address: '::1', family: 6 }, { address: '127.0.0.1', family: 4 }])
+  const { exporter, told, write } = startExporter(t, { url: collector.url })
+  write(3)
+  await exporter.flush()
+  t.match(told[0].message, /\(connect ECONNREFUSED 127\.0\.0\.1:/)
+  t.equal(exporter.queued, 3, 'and a flush does not wait')
 })
 
 test('an IPv6 address in the URL', async (t) => {
@@ -399,6 +429,30 @@ test('whatever becomes of a connection, the next one is opened when it is gone',
   t.ok(stats.exportsFailed > 0)
   t.ok(ever > 5, `${ever} connections`)
   t.equal(most, 1)
+})
+
+test('after a close no connection is opened, whatever was on its way', async (t) => {
+  let opened = 0
+  const server = net.createServer((socket) => {
+    opened++
+    socket.on('error', () => {}).resume()
+  })
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const timeoutMs = 400
+  const { exporter, stats, write } = startExporter(t, { url: `http://127.0.0.1:${server.address().port}/`, exporter: { timeoutMs }, closeTimeoutMs: timeoutMs + 50 })
+  write(1)
+  exporter.flush()
+  write(1)
+  const closed = exporter.close()
+  // The timeout of the request and the deadline of the close come in one turn: between them there is a request for which
+  // the connection of the one before has still to go.
+  setTimeout(() => {
+    for (const until = performance.now() + 200; performance.now() < until;);
+  }, timeoutMs - 70)
+  await closed
+  t.equal(stats.dropped.shutdown_deadline, 2)
+  await new Promise((resolve) => server.close(resolve)) // which waits for every connection
+  t.equal(opened, 1)
 })
 
 // P11

@@ -135,6 +135,24 @@ test('works where Object.prototype is polluted', async (t) => {
   t.notOk(collector.requests[0].headers['content-encoding'])
 })
 
+// Earlier, Node itself would fail: these are options of its own.
+for (const pollution of [{ path: '/nowhere' }, { localAddress: '203.0.113.1' }, { timeout: 5 }]) {
+  test(`connects where Object.prototype is polluted with ${Object.keys(pollution)}`, async (t) => {
+    const collector = await startFakeCollector(t)
+    const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url, pollution) => {
+      const app = Fastify()
+      await app.register(lightTrace, { exporter: { url } })
+      await app.inject('/')
+      Object.assign(Object.prototype, JSON.parse(pollution))
+      await app.close()
+      say(app.lightTrace.stats().spans.delivered)
+    }, { args: [collector.url, JSON.stringify(pollution)] }).exit
+    t.equal(code, 0, stderr)
+    t.strictSame(said, [1])
+    t.equal(collector.delivered.size, 1)
+  })
+}
+
 // A10: Node 25 and later restrict the network
 test('without the permission to connect the app is served and it is told once', async (t) => {
   if (Number(process.versions.node.split('.')[0]) < 25) return t.pass('this Node does not restrict the network')

@@ -109,6 +109,22 @@ test('certificates are parsed at start, not for each connection', async (t) => {
   t.equal(parsed, 0)
 })
 
+test('a connection after the first takes up its session', async (t) => {
+  const collector = await startFakeCollector(t, { tls: server })
+  collector.script = [{ headers: { connection: 'close' } }]
+  const { connect } = tls
+  const resumed = []
+  tls.connect = (options) => connect(options).on('secureConnect', function () { resumed.push(this.isSessionReused()) })
+  t.teardown(() => { tls.connect = connect })
+  const { exporter, stats, write } = startExporter(t, { url: collector.url, exporter: { ca: ca.cert } })
+  for (let i = 0; i < 3; i++) {
+    write(1)
+    await exporter.flush()
+  }
+  t.equal(stats.delivered, 3)
+  t.strictSame(resumed, [false, true, true])
+})
+
 test('a renewed certificate is accepted without a restart', async (t) => {
   const collector = await startFakeCollector(t, { tls: { ...server } })
   const { exporter, stats, write } = startExporter(t, { url: collector.url, exporter: { ca: ca.cert } })
