@@ -2,8 +2,12 @@
 
 // One tracer and the calls that it sees, slice by slice.
 
+const { setTimeout: pause } = require('node:timers/promises')
 const { answer } = require('../run/ipc')
 const { openWorkloads } = require('./workloads')
+
+// For what V8 puts off until there is time.
+const SETTLE_MS = 100
 
 const { tracer: name, sink, upstream, redis } = JSON.parse(process.argv[2])
 const calls = { traced: 0, untraced: 0, slices: 0 }
@@ -29,6 +33,7 @@ async function slice (tracer, workload, count, traced) {
   const began = cpuMicros()
   await tracer.inSpan(() => workload(count, traced ? '/traced' : '/plain'))
   await tracer.flush()
+  await pause(SETTLE_MS)
   calls[traced ? 'traced' : 'untraced'] += count
   calls.slices++
   return began

@@ -1,24 +1,24 @@
 'use strict'
 
-// npm run bench:calls: what a request's outgoing calls cost, on a machine that does not hold still.
+// npm run bench:calls [-- --rounds n] [--publish]: what a request's outgoing calls cost, on a machine that does not hold still.
 //
 // A tracer has a process of its own, pinned like the others, since undici's channels are the process's: two
 // tracers in one would both see every call. In a process slices with and without tracing take turns, and the
 // tracer's subscribers are taken off the channels for those without. The processes take turns too, so whatever
 // else the machine does hits all of them alike. A slice's figure is the CPU time of the whole process, user and
 // system, over its calls, from its beginning to that of the process's next one: delivery is in it, and what V8
-// puts off until there is time. Differences are those of tenth
-// percentiles: what a slice costs when nobody disturbs it. See paired.js. The young generation is large: where it
+// puts off until there is time. See paired.js. The young generation is large: where it
 // is small, undici's garbage grows old and keeps more of it alive for many slices, with any tracer or none, and in
 // whose figure that falls is chance.
 //
 // The called server and the collector are processes of their own. The called one is bare Fastify: its CPU per
 // request is what this machine can be told by. Redis is a real redis-server; where there is none it says so.
-// Writes bench/results/calls.json.
+// --publish writes bench/results/calls.json.
 
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { parseArgs } = require('node:util')
 const { HEADLINE_NODE } = require('../cases')
 const installMissing = require('../install')
 const { ask } = require('../run/ipc')
@@ -32,13 +32,13 @@ const { startRedis } = require('../../scripts/services/start')
 const { directoryOf, installClients } = require('../../scripts/services/install')
 const summarise = require('./summarise')
 
-const ROUNDS = 100
-const WARM_UP = 8
+const ROUNDS = 40
+const WARM_UP = 4
 
 const WORKLOADS = [
-  { name: 'fetch', calls: 1000 },
-  { name: 'undici.request', calls: 2000 },
-  { name: 'redis GET', calls: 5000, only: 'light-trace', needs: 'redis' }
+  { name: 'fetch', calls: 3000 },
+  { name: 'undici.request', calls: 6000 },
+  { name: 'redis GET', calls: 15_000, only: 'light-trace', needs: 'redis' }
 ]
 const node = nodeOfMajor(HEADLINE_NODE)
 
@@ -47,7 +47,8 @@ const TRACERS = ['light-trace', 'undici-instrumentation']
 main().catch((error) => { console.error(error); process.exitCode = 1 }).finally(stopAll)
 
 async function main () {
-  const rounds = Number(process.argv[2] ?? ROUNDS)
+  const { values } = parseArgs({ options: { rounds: { type: 'string', default: String(ROUNDS) }, publish: { type: 'boolean', default: false } } })
+  const rounds = Number(values.rounds)
   installMissing(['rivals'])
   const machine = describeMachine()
   pinBench() // and what is started here without a core of its own
@@ -73,8 +74,8 @@ async function main () {
       counted,
       ...summarise(slices, workloads)
     }
-    writeResults('calls', result)
     console.log(callsTable(result))
+    if (values.publish) writeResults('calls', result)
   } finally {
     await redis?.stop()
     fs.rmSync(directory, { recursive: true, force: true })

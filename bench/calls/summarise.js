@@ -1,9 +1,9 @@
 'use strict'
 
-// Slices → rows. `overP10` compares tenth percentiles; `overPaired` is the median of the differences between
-// neighbours, which a longer disturbance does not bend.
+// Slices → rows. `over` is the median of the differences between neighbours, which a longer disturbance does not bend, and
+// where that median lies; `overP10` compares tenth percentiles: what is left where nobody disturbs.
 
-const { median, quantile } = require('../run/statistics')
+const { medianInterval, quantile } = require('../run/statistics')
 
 module.exports = function summarise (slices, workloads) {
   const rows = []
@@ -18,8 +18,7 @@ module.exports = function summarise (slices, workloads) {
         untraced: quantile(untraced, 0.1),
         traced: quantile(traced, 0.1),
         overP10: quantile(traced, 0.1) - quantile(untraced, 0.1),
-        overP25: quantile(traced, 0.25) - quantile(untraced, 0.25),
-        overPaired: median(traced.map((micros, i) => micros - untraced[i]))
+        over: medianInterval(traced.map((micros, i) => micros - untraced[i]))
       })
     }
   }

@@ -20,12 +20,12 @@ function callsTable (result) {
       ['traced by', ({ tracer }) => LABELS[tracer]],
       ['untraced, CPU µs', ({ untraced }) => untraced.toFixed(2), 'right'],
       ['traced', ({ traced }) => traced.toFixed(2), 'right'],
-      ['over', ({ overP10 }) => `**${overP10.toFixed(2)}**`, 'right'],
-      ['by pairs of slices', ({ overPaired }) => overPaired.toFixed(2), 'right'],
+      ['over', ({ over: { median, low, high } }) => `**${median.toFixed(2)}** (${low.toFixed(2)}…${high.toFixed(2)})`, 'right'],
+      ['in the calmest tenth', ({ overP10 }) => overP10.toFixed(2), 'right'],
       ['target, scaled', ({ workload, tracer }) => tracer === 'light-trace' && workload in TARGETS ? `≤ ${TARGETS[workload]}, here ${(TARGETS[workload] * scale).toFixed(1)}` : '', 'right']
     ], rows),
     '',
-    `Tenth percentiles of ${rounds} slices of each kind; every one of ${counted.received} spans delivered and received, traceparent checked by the called server. ` +
+    `${rounds} slices of each kind. Untraced and traced are their tenth percentiles; over is the median of the differences between a traced slice and the untraced one beside it, and where that lies with 95 % confidence. Every one of ${counted.received} spans delivered and received, traceparent checked by the called server. ` +
     `${redis ? '' : 'No redis-server here: a Redis GET was not measured. '}` +
     `Bare Fastify, called by these requests, took ${bareFastifyMicros.toFixed(1)} µs here and ${REFERENCE_BARE_MICROS} µs on the machine that the targets are for: a scale of ${scale.toFixed(2)}. ` +
     provenance(result)
