@@ -45,6 +45,8 @@ const traceparent = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b71
 const hello = [
   { ...bare, name: 'bare', sets: ['quick', 'headline', 'publish', 'ci', 'paired'] },
   { ...floor, name: 'als-floor', sets: ['quick', 'headline', 'publish', 'ci', 'paired'] },
+  { ...bare, name: 'bare-kept-tick', label: '+ one record of process.nextTick kept', setup: 'server/setups/bare-kept-tick', sets: ['publish', 'paired'] },
+  { ...floor, name: 'als-floor-kept-tick', label: '+ one AsyncLocalStorage, and a record kept', setup: 'server/setups/als-floor-kept-tick', sets: ['paired'] },
   { ...bare, name: 'bare-with-client', label: '+ an empty POST after each slice', setup: 'server/setups/bare-with-client', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}' }, sets: ['paired'] },
   { name: 'request-context', label: '+ @fastify/request-context', setup: 'server/setups/request-context', spans: 0, sets: ['headline', 'publish'] },
   { ...lightTrace, name: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', also: 'als-floor', env: { OTEL_SDK_DISABLED: 'true' }, spans: 0, sets: ['headline', 'publish', 'ci', 'paired'] },
@@ -98,10 +100,16 @@ const fixedRate = [
 
 const otherNodes = [20, 22, 26].flatMap((node) => [
   { ...bare, name: `bare@${node}` },
+  { ...bare, name: `bare-kept-tick@${node}`, label: '+ one record of process.nextTick kept', setup: 'server/setups/bare-kept-tick' },
   { ...floor, name: `als-floor@${node}` },
   { ...lightTrace, name: `lighttrace-100@${node}`, label: 'light-trace, every request' }
-].map((testCase) => ({ ...testCase, against: `bare@${node}`, node, sets: testCase.name.startsWith('als') ? ['publish'] : ['publish', 'paired'] })))
+].map((testCase) => ({ ...testCase, against: `bare@${node}`, node, sets: ['publish', 'paired'] })))
 
 const cases = [...hello, ...withBaselineOfTheirOwn, ...routes, ...pipelined, ...fixedRate, ...otherNodes]
 
-module.exports = { cases, HEADLINE_NODE }
+// A baseline's name → that of the same with a record of process.nextTick kept.
+function keptTickOf (name) {
+  return name.replace(/^[^@]*/, '$&-kept-tick')
+}
+
+module.exports = { cases, keptTickOf, HEADLINE_NODE }

@@ -16,7 +16,7 @@
 
 const path = require('node:path')
 const { parseArgs } = require('node:util')
-const { cases, HEADLINE_NODE } = require('./cases')
+const { cases, keptTickOf, HEADLINE_NODE } = require('./cases')
 const installMissing = require('./install')
 const chooseCases = require('./choose')
 const { ask } = require('./run/ipc')
@@ -59,7 +59,7 @@ async function main () {
   try {
     const measured = await measure(chosen, profile)
     const rows = rowsOf(measured)
-    console.table(rows.map(({ name, micros, over }) => ({ case: name, 'CPU µs': withSpread(micros, 2), over: withSpread(over, 2) })))
+    console.table(rows.map(({ name, micros, over, overKept }) => ({ case: name, 'CPU µs': withSpread(micros, 2), over: withSpread(over, 2), 'over kept tick': withSpread(overKept, 2) })))
     if (values.publish) await publish({ date: new Date().toISOString(), ...describeCommit(__dirname), machine, node: measured[0].servers[0].ready.runtime, profile, spans: spansOf(measured), rows })
   } finally {
     await stopAll()
@@ -117,13 +117,23 @@ async function check (measured, sink) {
   if (spans !== delivered) throw new Error(`invalid: ${delivered} spans delivered, ${spans} received`)
 }
 
-// Of a case's processes: the spread of their tenth percentiles. `over`: each process over its baseline's median.
+// Of a case's processes: the spread of their tenth percentiles. `over`: each process over its baseline's median; `overKept`:
+// over that of the baseline that has what lib/context/kept-tick.js does for a process.
 function rowsOf (measured) {
   const levels = new Map(measured.map(({ testCase, micros }) => [testCase.name, micros.map((slices) => quantile(slices, 0.1))]))
-  return measured.map(({ testCase: { name, label, against = 'bare' }, servers }) => {
-    const base = spread(levels.get(against)).median
-    return { name, label, against, node: servers[0].ready.runtime, micros: spread(levels.get(name)), over: spread(levels.get(name).map((level) => level - base)) }
-  })
+  const over = (name, baseline) => {
+    const base = spread(levels.get(baseline) ?? [])
+    return base && spread(levels.get(name).map((level) => level - base.median))
+  }
+  return measured.map(({ testCase: { name, label, against = 'bare' }, servers }) => ({
+    name,
+    label,
+    against,
+    node: servers[0].ready.runtime,
+    micros: spread(levels.get(name)),
+    over: over(name, against),
+    overKept: over(name, keptTickOf(against))
+  }))
 }
 
 function spansOf (measured) {

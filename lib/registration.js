@@ -6,6 +6,7 @@
 const { name, version } = require('../package.json')
 const { resolveOptions } = require('./config/options')
 const { Report } = require('./config/report')
+const { keepTick } = require('./context/kept-tick')
 const { NoRequestContext } = require('./context/request-context')
 const { processWide } = require('./context/process-wide')
 const { NO_SPAN } = require('./span/unsampled-span')
@@ -49,6 +50,7 @@ class Registration {
   #releases = [] // what ends with the application, in the order in which it began
 
   constructor (app, options) {
+    keepTick()
     const settings = resolveOptions(options)
     const report = new Report(app.log, settings.logLevel)
     const tracer = new Tracer(settings, report, scope)
