@@ -48,14 +48,15 @@ async function prepare ({ name, node, replaced = {} }) {
   return directory
 }
 
-function suite ({ node, replaced }, directory, testFiles, log) {
+function suite ({ node, replaced, isLong }, directory, testFiles, log) {
   const binaries = path.join(MATRIX, 'packages', `node${node}`, 'node_modules', 'node', 'bin')
   const tap = path.join(directory, 'node_modules', 'tap', 'dist', 'esm', 'run.mjs')
   const runtime = path.join('test', 'runtime.test.js')
   const files = testFiles.length > 0 ? [runtime, ...testFiles] : []
-  const env = { ...process.env, PATH: binaries + path.delimiter + process.env.PATH, MATRIX_EXPECTS: JSON.stringify({ node: `v${node}.`, ...replaced }) }
+  const length = isLong ? ['--timeout=600'] : []
+  const env = { ...process.env, ...(isLong && { LIGHT_TRACE_LONG: '1' }), PATH: binaries + path.delimiter + process.env.PATH, MATRIX_EXPECTS: JSON.stringify({ node: `v${node}.`, ...replaced }) }
   for (const key of Object.keys(env)) if (/^(npm_|NODE$|TAP_|_TAPJS)/.test(key)) delete env[key] // they name the Node that runs this
-  return run(path.join(binaries, 'node'), [tap, '--reporter=tap', ...files], { cwd: directory, env, log, deadlineMs: DEADLINE_MS })
+  return run(path.join(binaries, 'node'), [tap, '--reporter=tap', ...length, ...files], { cwd: directory, env, log, deadlineMs: DEADLINE_MS })
 }
 
 // Each package in a directory of its own, kept between runs: what one needs never moves what another one has.

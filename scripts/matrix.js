@@ -1,6 +1,8 @@
 'use strict'
 
-// npm run test:matrix [-- --only <cell>]… [test files]
+// npm run test:matrix [-- --only <cell>]… [--long] [test files]
+//
+// --long: at full length, what takes minutes (npm run test:faults).
 //
 // Runs the suite once per cell below, each in a directory of its own under .matrix/, so that no cell sees what
 // another one replaced or wrote. One line per cell, then `N passed, N failed`.
@@ -21,7 +23,7 @@ const CELLS = [
 main().then((code) => { process.exitCode = code })
 
 async function main () {
-  const { values, positionals } = parseArgs({ options: { only: { type: 'string', multiple: true } }, allowPositionals: true })
+  const { values, positionals } = parseArgs({ options: { only: { type: 'string', multiple: true }, long: { type: 'boolean', default: false } }, allowPositionals: true })
   const unknown = values.only?.filter((name) => !CELLS.some((cell) => cell.name === name)) ?? []
   if (unknown.length > 0) {
     console.error(`no such cell: ${unknown.join(', ')}; there are ${CELLS.map((cell) => cell.name).join(', ')}`)
@@ -30,7 +32,7 @@ async function main () {
   const total = { passed: 0, failed: 0 }
   for (const cell of CELLS) {
     if (values.only && !values.only.includes(cell.name)) continue
-    const { passed, failed, line } = await runCell(cell, positionals)
+    const { passed, failed, line } = await runCell({ ...cell, isLong: values.long }, positionals)
     total.passed += passed
     total.failed += failed
     console.log(`${failed === 0 ? 'ok    ' : 'FAILED'} ${cell.name.padEnd(14)} ${line}`)
