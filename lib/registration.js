@@ -22,6 +22,9 @@ const scope = new Scope(name, version)
 // One registration per root instance; all scopes of an application share its server.
 const { registrations } = processWide
 
+// As early as can be: what V8 has forgotten it does not learn again.
+keepTick()
+
 // Under this symbol light-trace/register says that nobody has asked for this application in its code.
 const kAutomatic = Symbol.for('light-trace.automatic')
 
@@ -50,7 +53,6 @@ class Registration {
   #releases = [] // what ends with the application, in the order in which it began
 
   constructor (app, options) {
-    keepTick()
     const settings = resolveOptions(options)
     const report = new Report(app.log, settings.logLevel)
     const tracer = new Tracer(settings, report, scope)

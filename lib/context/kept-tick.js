@@ -4,9 +4,9 @@
 //
 // Node makes these records by an object literal with computed keys. V8 remembers for each of its keys the one hidden class
 // that it was added to, weakly: a major garbage collection that finds no record alive forgets it, and from then on each key
-// of each record is a call into V8's runtime, for as long as the process lives. An HTTP request makes several records. Where
-// it happens, on Node 22, 24 and 26, every request of a Fastify app costs some microseconds more, traced or not, and a tracer,
-// which allocates, only makes it happen sooner (docs/overhead.md). One record that lives keeps the class alive.
+// of each record is a call into V8's runtime, for as long as the process lives. An HTTP request makes several records: once
+// it has happened every request of a Fastify app costs some microseconds more, traced or not, and a tracer, which allocates,
+// only makes it happen sooner (docs/overhead.md). One record that lives keeps the class alive.
 
 const { executionAsyncResource } = require('node:async_hooks')
 
