@@ -8,6 +8,8 @@ const { optionInvalid, describe } = require('./errors')
 
 // RFC 9110's token.
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
+// What Node's http sends and takes in a value: no control characters, so no line of its own.
+const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 const DENIED = new Set([
   'authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'x-api-key', 'x-amz-security-token'
@@ -18,7 +20,7 @@ const checkHeaderNames = listOf((path, value) => {
   return value.toLowerCase()
 })
 
-module.exports = { TOKEN, checkHeaderNames, capturedHeaders }
+module.exports = { TOKEN, FIELD_VALUE, checkHeaderNames, capturedHeaders }
 
 function capturedHeaders (option, names = [], env) {
   const captured = new Set()

@@ -1,9 +1,9 @@
 'use strict'
 
 // The headers that go to the collector. They may hold an API key, so: never in a message, never over clear
-// text beyond this machine unless asked for, and nothing that Node's http would throw at later.
+// text beyond this machine unless asked for, and checked here for good: the exporter writes them as they are.
 
-const { TOKEN } = require('./captured-headers')
+const { TOKEN, FIELD_VALUE } = require('./captured-headers')
 const { readOwn } = require('./checks')
 const { isLoopback } = require('./endpoint')
 const { optionInvalid } = require('./errors')
@@ -12,9 +12,6 @@ const { printable } = require('./printable')
 const HEADERS_MAX = 64
 const VALUE_LENGTH_MAX = 8192
 const ENVIRONMENT_LENGTH_MAX = 65536
-
-// What http.request accepts in a value: no control characters, so no line of its own.
-const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 // The request's own; somebody else's value would break it.
 const RESERVED = new Set([
@@ -93,7 +90,7 @@ function refused (name, value) {
   if (RESERVED.has(name.toLowerCase())) return 'the exporter sets it itself'
   if (typeof value !== 'string') return 'its value is not a string or cannot be decoded'
   if (value.length > VALUE_LENGTH_MAX) return `its value is longer than ${VALUE_LENGTH_MAX} characters`
-  return VALUE.test(value) ? null : 'its value holds control characters'
+  return FIELD_VALUE.test(value) ? null : 'its value holds control characters'
 }
 
 // User and password of the URL become a header, so that the URL can be shown. A header that was given wins.

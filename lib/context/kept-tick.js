@@ -2,11 +2,12 @@
 
 // Keeps the record of one process.nextTick, so that the others stay cheap.
 //
-// Node makes these records by an object literal with computed keys. V8 remembers for each of its keys the one hidden class
-// that it was added to, weakly: a major garbage collection that finds no record alive forgets it, and from then on each key
-// of each record is a call into V8's runtime, for as long as the process lives. An HTTP request makes several records: once
-// it has happened every request of a Fastify app costs some microseconds more, traced or not, and a tracer, which allocates,
-// only makes it happen sooner (docs/overhead.md). One record that lives keeps the class alive.
+// Read from outside, by perf and forced collections (docs/overhead.md): Node makes these records by an object literal with
+// computed keys. V8 remembers for each of its keys the one hidden class that it was added to, weakly: a major garbage
+// collection that finds no record alive forgets it, and from then on each key of each record is a call into V8's runtime, for
+// as long as the process lives. An HTTP request makes several records: once it has happened every request of a Fastify app
+// costs some microseconds more, traced or not, and a tracer, which allocates, only makes it happen sooner. One record that
+// lives keeps the class alive.
 
 const { executionAsyncResource } = require('node:async_hooks')
 

@@ -4,6 +4,7 @@
 // the exporter goes by, of its body the beginning. What is not a response is an error, never a guess: two lengths, a line
 // that ends in LF alone, a folded header.
 
+const { FIELD_VALUE } = require('../config/captured-headers')
 const { HttpFields } = require('./http-fields')
 
 // What Node allows for a head. Interim responses, what chunks have beside their lengths, and trailers share it: nothing can
@@ -18,7 +19,6 @@ const CRLF_BYTES = 2
 const PROTOCOL = 'HTTP/1.'
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
 const FIELD_NAME = /^[\w!#$%&'*+.^`|~-]+$/
-const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const CHUNK_SIZE = /^[0-9a-f]{1,12}(?=[\t ]*(?:;|$))/i
 
 const STATUS = 0
