@@ -6,7 +6,7 @@ const fp = require('fastify-plugin')
 const { resolveRouteOptions } = require('./lib/config/route-options')
 const { REQUEST_KEY } = require('./lib/context/keys')
 const { ownContextManager } = require('./lib/context/request-context')
-const { activeManager } = require('./lib/instrument/otel-api')
+const { activeManager } = require('./lib/otel/api-globals')
 const { registrationFor } = require('./lib/registration')
 
 function plugin (app, options, done) {
@@ -61,9 +61,9 @@ function current () {
   return ownContextManager.active()?.getValue(REQUEST_KEY) ?? activeManager.active().getValue(REQUEST_KEY)
 }
 
-/** See lib/instrument/trace-client.js, which is required by who has pg. */
+/** See lib/outbound/trace-client.js, which is required by who has pg. */
 function traceClient (client) {
-  return require('./lib/instrument/trace-client').traceClient(client)
+  return require('./lib/outbound/trace-client').traceClient(client)
 }
 
 const lightTrace = fp(plugin, { fastify: '>=5.0.0', name: 'light-trace' })

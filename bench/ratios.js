@@ -2,7 +2,7 @@
 
 // The ratios that CI holds, as data. Both sides come from the same round of the same run, so a slow or
 // busy machine moves both; and both keep a record of process.nextTick, so that it does not matter when V8 last collected its
-// garbage (lib/context/kept-tick.js).
+// garbage (lib/runtime/next-tick.js).
 
 const { spread } = require('./run/statistics')
 

@@ -5,17 +5,17 @@
 
 const { name, version } = require('../package.json')
 const { resolveOptions } = require('./config/options')
-const { Report } = require('./config/report')
-const { keepTick } = require('./context/kept-tick')
+const { Report } = require('./runtime/report')
+const { keepTick } = require('./runtime/next-tick')
 const { NoRequestContext } = require('./context/request-context')
-const { processWide } = require('./context/process-wide')
-const { NO_SPAN } = require('./span/unsampled-span')
+const { processWide } = require('./runtime/process-state')
+const { NO_SPAN } = require('./span/non-recording-span')
 const { Scope } = require('./span/scope')
 const { Tracer } = require('./tracer')
-const openApi = require('./instrument/otel-api')
-const { fastifyHooks, traceGetter } = require('./instrument/fastify')
-const { openOutbound } = require('./instrument/outbound')
-const { openStageSpans } = require('./instrument/stage-spans')
+const openApi = require('./otel/api-globals')
+const { fastifyHooks, traceGetter } = require('./fastify/hooks')
+const { openOutbound } = require('./outbound')
+const { openStageSpans } = require('./fastify/stage-spans')
 
 const scope = new Scope(name, version)
 
@@ -105,7 +105,7 @@ class Registration {
     if (this.isAutomatic) report.startup(settings.warnings)
     this.tracer.open()
     if (!settings.unrouted || this.#unrouted === null) return
-    const { watchUnrouted } = require('./instrument/unrouted')
+    const { watchUnrouted } = require('./fastify/unrouted')
     this.#releases.push(watchUnrouted(this.app.server, this.#unrouted, (error) => report.once('LT_WARN_BUG', `Bug: a request was not traced: ${error?.stack}`)))
   }
 

@@ -12,9 +12,9 @@
 
 const { SAMPLED } = require('./context/trace-context')
 const { RequestContext, ownContextManager } = require('./context/request-context')
-const { NO_SPAN } = require('./span/unsampled-span')
-const { drawTree, describe, kindName, statusName } = require('./export/tree')
-const { setTimeout, clearTimeout } = require('./export/timers')
+const { NO_SPAN } = require('./span/non-recording-span')
+const { drawTree, describe, kindName, statusName } = require('./export/sinks/tree')
+const { setTimeout, clearTimeout } = require('./runtime/timers')
 
 // Long enough for a slow machine, short enough to fail a test before its runner does.
 const WAIT_MS = 5000

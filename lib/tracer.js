@@ -5,26 +5,26 @@
 const { SAMPLED, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-context')
 const { newSpanId } = require('./context/ids')
 const { parentIn } = require('./context/parent')
-const { processWide } = require('./context/process-wide')
+const { processWide } = require('./runtime/process-state')
 const { NOTHING } = require('./context/suppressed')
 const { SPAN_KEY, SUPPRESS_KEY } = require('./context/keys')
 const { ownContextManager } = require('./context/request-context')
-const store = require('./context/store')
+const store = require('./context/async-storage')
 const clock = require('./span/clock')
 const { ServerSpan, SPAN_KIND_SERVER } = require('./span/server-span')
-const { NO_SPAN, unsampledIn, carryOn } = require('./span/unsampled-span')
+const { NO_SPAN, unsampledIn, carryOn } = require('./span/non-recording-span')
 const { ChildSpan } = require('./span/child-span')
 const { runInSpan } = require('./span/run-in-span')
-const { Starting } = require('./span/starting')
+const { Starting } = require('./span/span-starter')
 const { toObject } = require('./span/attributes')
 const { samplerOf, RateLimit, DROP } = require('./span/sampler')
 const { Pipeline } = require('./export/pipeline')
 const { Resource } = require('./export/resource')
 const { Stats } = require('./export/stats')
-const { setImmediate } = require('./export/timers')
-const { ApiTracerProvider, activeManager, foreignManager, propagatorFor } = require('./instrument/otel-api')
-const { inject } = require('./instrument/injection')
-const { wayOut } = require('./way-out')
+const { setImmediate } = require('./runtime/timers')
+const { ApiTracerProvider, activeManager, foreignManager, propagatorFor } = require('./otel/api-globals')
+const { inject } = require('./otel/injection')
+const { wayOut } = require('./export-mode')
 
 // A TCP socket takes two turns, TLS over it two more.
 const CLOSE_TURNS_MAX = 8
@@ -47,7 +47,7 @@ class Tracer {
     this.mode = 'undecided'
     this.way = null
     this.pipeline = null
-    this.outbound = null // what instrument/outbound knows of this app
+    this.outbound = null // what outbound/index knows of this app
     this.starting = null
     this.isClosed = false
     /** Whether ids and flags alone decide about a request, and nobody wants to see it start. */
@@ -95,7 +95,7 @@ class Tracer {
 
   keepCompany () {
     if (this.company !== null) return
-    const { Company } = require('./instrument/company')
+    const { Company } = require('./otel/sdk-interop')
     this.company = new Company(this)
   }
 

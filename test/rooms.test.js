@@ -6,15 +6,19 @@ const { test } = require('tap')
 
 const lib = join(__dirname, '..', 'lib')
 
-// A span's way. A room may require its own and those before it; `instrument` is handed the tracer and may
-// use what is before `otlp`. The roots compose.
+// A span's way. A room may require its own and those before it. The three rooms that instrument (fastify, otel, outbound) are
+// handed the tracer and use what is before `otlp`. The files beside the rooms compose.
+const GROUND = ['runtime', 'config', 'context', 'span']
 const MAY_REQUIRE = {
-  config: ['config'],
-  context: ['context'],
-  span: ['context', 'span'],
-  otlp: ['context', 'span', 'otlp'],
-  export: ['config', 'context', 'span', 'otlp', 'export'],
-  instrument: ['config', 'context', 'span', 'instrument']
+  runtime: ['runtime'],
+  config: ['runtime', 'config'],
+  context: ['runtime', 'context'],
+  span: ['runtime', 'context', 'span'],
+  otlp: ['runtime', 'context', 'span', 'otlp'],
+  export: [...GROUND, 'otlp', 'export'],
+  otel: [...GROUND, 'otel'],
+  outbound: [...GROUND, 'otel', 'outbound'],
+  fastify: [...GROUND, 'otel', 'outbound', 'fastify']
 }
 
 test('each file requires only what lies before it on a span\'s way', (t) => {

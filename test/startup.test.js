@@ -28,19 +28,19 @@ const ON_DEMAND = [
   ['config/tls-files.js', register("exporter: { url: 'https://127.0.0.1:1' }")],
   ['config/ignore.js', register("ignore: ['/health']")],
   ['span/sdk-sampler.js', register('sampler: { shouldSample: () => ({ decision: 0 }) }')],
-  ['span/provided-spans.js', register('tracerProvider: { getTracer: () => ({ startSpan () {} }) }')],
-  ['instrument/company.js', register('tracerProvider: { getTracer: () => ({ startSpan () {} }) }')],
-  ['instrument/handler-spans.js', `${register()}; app.register(async () => { app.get('/', { config: { trace: { spans: { handler: true } } } }, async () => 'ok') })`],
-  ['instrument/hook-spans.js', register("spans: { hooks: ['preHandler'] }")],
-  ['instrument/unrouted.js', register('unrouted: true')],
-  ['instrument/trace-client.js', `${register()}; lightTrace.traceClient({ query () {} })`],
-  ['instrument/libraries/user-row.js', register("outbound: { channels: { 'my:op': {} } }")],
+  ['span/sdk-spans.js', register('tracerProvider: { getTracer: () => ({ startSpan () {} }) }')],
+  ['otel/sdk-interop.js', register('tracerProvider: { getTracer: () => ({ startSpan () {} }) }')],
+  ['fastify/handler-spans.js', `${register()}; app.register(async () => { app.get('/', { config: { trace: { spans: { handler: true } } } }, async () => 'ok') })`],
+  ['fastify/hook-spans.js', register("spans: { hooks: ['preHandler'] }")],
+  ['fastify/unrouted.js', register('unrouted: true')],
+  ['outbound/trace-client.js', `${register()}; lightTrace.traceClient({ query () {} })`],
+  ['outbound/libraries/user-row.js', register("outbound: { channels: { 'my:op': {} } }")],
   // Outside of any request, as when a library connects.
-  ['instrument/libraries/databases.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:mysql2:query:start').publish({})`],
-  ['instrument/libraries/kafka.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:plt:kafka:producer:sends:start').publish({})`],
-  ['export/console.js', register("exporter: 'console'")],
-  ['export/processors.js', register('spanProcessors: [{ onStart () {}, onEnd () {} }]')],
-  ['export/nothing.js', register("exporter: 'none'")]
+  ['outbound/libraries/databases.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:mysql2:query:start').publish({})`],
+  ['outbound/libraries/kafka.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:plt:kafka:producer:sends:start').publish({})`],
+  ['export/sinks/console.js', register("exporter: 'console'")],
+  ['export/sinks/processors.js', register('spanProcessors: [{ onStart () {}, onEnd () {} }]')],
+  ['export/sinks/none.js', register("exporter: 'none'")]
 ]
 
 test('a registration without options loads none of what some option asks for', async (t) => {

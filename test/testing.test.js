@@ -7,7 +7,7 @@ const { join } = require('node:path')
 const { test } = require('tap')
 const { tracedApp } = require('./support/traced-app')
 const { createCollector } = require('../lib/testing')
-const { ConsoleSink } = require('../lib/export/console')
+const { ConsoleSink } = require('../lib/export/sinks/console')
 
 const execFile = promisify(execFileWithCallback)
 

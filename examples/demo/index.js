@@ -4,7 +4,7 @@
 // is set they are sent there too.
 
 const { createCollector } = require('light-trace/testing')
-const { drawTree, describe } = require('../../lib/export/tree')
+const { drawTree, describe } = require('../../lib/export/sinks/tree')
 const { buildShop } = require('./app')
 const { sender } = require('./sender')
 

@@ -4,9 +4,9 @@
 // An application needs none of this. It registers the plugin, and spans go to the collector.
 
 const { resolveOptions } = require('../../lib/config/options')
-const { Report } = require('../../lib/config/report')
+const { Report } = require('../../lib/runtime/report')
 const { Stats } = require('../../lib/export/stats')
-const { wayOut } = require('../../lib/way-out')
+const { wayOut } = require('../../lib/export-mode')
 
 function sender () {
   const stats = new Stats()

@@ -3,7 +3,7 @@
 // The only reader of process.env. The rules are those of OpenTelemetry's "Environment Variable
 // Specification": empty is unset, enums know no case, and what cannot be used is told and ignored.
 
-const { printable } = require('./printable')
+const { printable } = require('../runtime/printable')
 
 // NODE_TLS_REJECT_UNAUTHORIZED is Node's own; we only tell when it takes the verification away.
 const PREFIX = 'OTEL_'

@@ -3,7 +3,7 @@
 // Errors that `register` and route registration throw. The code is API and never changes its meaning;
 // the message is for people and may. docs/errors.md lists every code, and a test compares.
 
-const { printable } = require('./printable')
+const { printable } = require('../runtime/printable')
 
 class LightTraceError extends Error {
   constructor (code, message) {

@@ -7,7 +7,7 @@ const { TOKEN, FIELD_VALUE } = require('./captured-headers')
 const { readOwn } = require('./checks')
 const { isLoopback } = require('./endpoint')
 const { optionInvalid } = require('./errors')
-const { printable } = require('./printable')
+const { printable } = require('../runtime/printable')
 
 const HEADERS_MAX = 64
 const VALUE_LENGTH_MAX = 8192

@@ -7,7 +7,7 @@
 const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./keys')
 const { SAMPLED } = require('./trace-context')
 const { parseBaggage } = require('./baggage')
-const store = require('./store')
+const store = require('./async-storage')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 

@@ -2,7 +2,7 @@
 
 // Waits for somebody else's promise, for so long and no longer. Never rejects.
 
-const { setTimeout, clearTimeout } = require('./timers')
+const { setTimeout, clearTimeout } = require('../runtime/timers')
 
 /**
  * @param {() => unknown} start may throw, return nothing, or a promise that never settles

@@ -5,12 +5,12 @@
 
 const { NO_CHUNK } = require('./chunk')
 const { ChunkBuffer } = require('./chunk-buffer')
-const { Delivery } = require('./delivery')
-const { OtlpHttp } = require('./otlp-http')
+const { Delivery } = require('./sender')
+const { OtlpHttp } = require('./transport/otlp-http')
 const { flushAtExit, forgetAtExit } = require('./exit-flush')
-const { Parking } = require('./parking')
-const { Tell } = require('./tell')
-const { setTimeout, clearTimeout, setImmediate } = require('./timers')
+const { Parking } = require('./chunk-compressor')
+const { Tell } = require('./export-log')
+const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers')
 
 // Above, setTimeout fires at once.
 const TIMER_MAX_MS = 2 ** 31 - 1

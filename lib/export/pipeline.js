@@ -4,7 +4,7 @@
 // one of: the OTLP encoder, SDK processors, the console, nothing.
 
 const { SAMPLED } = require('../context/trace-context')
-const { markKept } = require('../span/held-server-span')
+const { markKept } = require('../span/tail-sampled-server-span')
 
 class Pipeline {
   /**

@@ -10,9 +10,9 @@ const { redactQuery } = require('../span/redact')
 const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
 const { ProtoWriter, writeLength4, textBound } = require('./proto-writer')
 const { attributesBound, writeAttributes, writeAttribute } = require('./attribute-encoder')
-const { encodeScope } = require('./envelope')
+const { encodeScope } = require('./export-request-prefix')
 const { callTemplate, writeTarget } = require('./call-template')
-const { peerBlock } = require('./peer-block')
+const { peerBlock } = require('./peer-template')
 const {
   RouteTemplates, writeHead, TAG_ATTRIBUTE,
   OFFSET_LENGTH, OFFSET_TRACE_ID, OFFSET_SPAN_ID, OFFSET_START, OFFSET_END, OFFSET_FLAGS

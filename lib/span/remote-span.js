@@ -3,7 +3,7 @@
 // A caller's span, as the API wants it in a context: known by its ids alone.
 
 const { copyTrace } = require('../context/trace-context')
-const { UnsampledSpan } = require('./unsampled-span')
+const { UnsampledSpan } = require('./non-recording-span')
 
 class RemoteSpan extends UnsampledSpan {
   /**

@@ -5,7 +5,7 @@
 // for those who ask: samplers, processors, and spans whose user set one of our attributes anew.
 
 const { RecordingSpan, OPEN, STATUS_ERROR } = require('./recording-span')
-const { SERVER_KEYS } = require('./http-facts')
+const { SERVER_KEYS } = require('./http-info')
 const { cut } = require('./attributes')
 const { redactQuery } = require('./redact')
 const { errorType, exceptionAttributes } = require('./exception')

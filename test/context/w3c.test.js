@@ -1,6 +1,6 @@
 'use strict'
 
-// The W3C's cases asked of the parsers alone; test/w3c.test.js asks them of a service.
+// The W3C's cases asked of the parsers alone; test/fastify/w3c.test.js asks them of a service.
 
 const { test } = require('tap')
 const { IncomingContext, TraceContext, childContext } = require('../../lib/context/trace-context')

@@ -6,13 +6,13 @@
 const assert = require('node:assert')
 const { checkTraceparent, checkTracestate, checkBaggage } = require('./w3c-reader')
 const { resolveOptions } = require('../../lib/config/options')
-const { peerFacts, requestTarget, splitHost } = require('../../lib/instrument/semconv')
+const { peerFacts, requestTarget, splitHost } = require('../../lib/span/http-conventions')
 const { redactQuery } = require('../../lib/span/redact')
-const { HttpResponse, BODY_BYTES_MAX } = require('../../lib/export/http-response')
-const { readPartialSuccess } = require('../../lib/export/response')
-const { retryAfterMs, RETRY_AFTER_MAX_MS } = require('../../lib/export/retry')
+const { HttpResponse, BODY_BYTES_MAX } = require('../../lib/export/transport/http-response')
+const { readPartialSuccess } = require('../../lib/export/transport/partial-success')
+const { retryAfterMs, RETRY_AFTER_MAX_MS } = require('../../lib/export/transport/retry')
 const { halvesOf } = require('../../lib/otlp/split')
-const { printable } = require('../../lib/config/printable')
+const { printable } = require('../../lib/runtime/printable')
 
 const TRACE = '12345678901234567890123456789012-1234567890123456'
 const VARIABLES = [

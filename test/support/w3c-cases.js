@@ -2,7 +2,7 @@
 
 // The 41 cases of the W3C's own suite (w3c/trace-context, test/test.py, strict level 2, spec level 2), as
 // data: what comes in, and what must be true of each call that goes out. test/context/w3c.test.js asks our
-// parsers, test/w3c.test.js a service on a real socket.
+// parsers, test/fastify/w3c.test.js a service on a real socket.
 //
 // A step is { headers, calls, expect }:
 //   headers   as sent, one pair a line, with their casing and white space

@@ -1,9 +1,9 @@
 'use strict'
 
-// The floor in a process with what lib/context/kept-tick.js does for it.
+// The floor in a process with what lib/runtime/next-tick.js does for it.
 
 const floor = require('./als-floor')
-const { keepTick } = require('../../../lib/context/kept-tick')
+const { keepTick } = require('../../../lib/runtime/next-tick')
 
 module.exports = () => {
   keepTick()

@@ -1,0 +1,54 @@
+'use strict'
+
+// The one AsyncLocalStorage of the process, and the only place that asks which kind it is.
+//
+// On AsyncContextFrame (Node 24 and later, or behind a flag before) `enterWith` shows the same code the
+// same value as `run`, at half the price, and is gone when the request's own call stack is.
+// On async_hooks (Node 20 and 22) it would stay on the connection's resource, and whatever runs before
+// our hook on the next request of the connection would read this client's live store: there we `run`.
+
+const { processWide } = require('../runtime/process-state')
+
+const { storage } = processWide
+
+// Only the async_hooks implementation keeps the resource key on the instance.
+const usesAsyncHooks = 'kResourceStore' in storage
+
+/** Makes `context` the active one for what `done` starts. HOT, once per request. */
+const enter = usesAsyncHooks
+  ? function enter (context, done) { storage.run(context, done) }
+  : function enter (context, done) { storage.enterWith(context); done() }
+
+/**
+ * The same for a request that did not come over a socket. inject() may dispatch in its caller's own turn,
+ * and there `enterWith` would leave the caller in the request's context.
+ */
+function enterInjected (context, done) {
+  storage.run(context, done)
+}
+
+/**
+ * For a response that is queued behind another on a pipelined connection. It is written by what finishes
+ * the one before, and its 'finish' (so Fastify's onResponse) would run in that request's context. By then
+ * the running resource is the write's own, so `enterWith` stays with it on async_hooks too.
+ */
+function enterQueued (context, response) {
+  response.prependListener('finish', () => { storage.enterWith(context) })
+}
+
+/** The active context, or undefined. */
+function active () {
+  return storage.getStore()
+}
+
+/** Runs `fn` with `context` active and returns what it returns. */
+function run (context, fn, thisArg, ...args) {
+  return storage.run(context, () => Reflect.apply(fn, thisArg, args))
+}
+
+/** Runs `fn` where no context is active. */
+function exit (fn) {
+  return storage.exit(fn)
+}
+
+module.exports = { storage, enter, enterInjected, enterQueued, active, run, exit, usesAsyncHooks }

@@ -1,0 +1,96 @@
+'use strict'
+
+// How spans leave the process, decided once per tracer in the order of design.md D6.
+
+const { foreignProvider, foreignManager } = require('./otel/api-globals')
+const store = require('./context/async-storage')
+const { SUPPRESSED } = require('./context/suppressed')
+
+// The ways are required where they are taken: an app takes one, and starts faster without the others.
+
+function wayOut ({ settings, report, stats }) {
+  const { exporter, spanProcessors, tracerProvider, closeTimeoutMs } = settings
+  const suppress = (fn) => store.run(SUPPRESSED, suppressThere, undefined, fn)
+
+  if (settings.disabled) return nowhere('disabled', stats, 'OTEL_SDK_DISABLED')
+  if (tracerProvider) return provided(tracerProvider, settings, report, stats, 'spans are made by the tracerProvider of the options')
+  if (spanProcessors !== null) {
+    const { ProcessorSink } = require('./export/sinks/processors')
+    return new HandOver('processors', new ProcessorSink(spanProcessors, { stats, report, closeTimeoutMs, suppress }), `spans go to ${spanProcessors.length} spanProcessors`)
+  }
+  if (!exporter.explicit && tracerProvider !== false) {
+    const global = foreignProvider()
+    if (global !== null) return provided(global, settings, report, stats, `spans are made by the registered ${global.constructor?.name ?? 'tracer provider'}`)
+  }
+  switch (exporter.kind) {
+    case 'console': {
+      const { ConsoleSink } = require('./export/sinks/console')
+      return new HandOver('console', new ConsoleSink(stats), 'spans go to stdout')
+    }
+    case 'none': return nowhere('none', stats, 'spans go nowhere')
+    default: return new Native(settings, stats, report, suppress)
+  }
+}
+
+function nowhere (mode, stats, reason) {
+  const { NothingSink } = require('./export/sinks/none')
+  return new HandOver(mode, new NothingSink(stats), reason)
+}
+
+function provided (provider, { closeTimeoutMs }, report, stats, reason) {
+  const { ProviderSink } = require('./export/sinks/provider')
+  const { ProvidedSpans } = require('./span/sdk-spans')
+  return new HandOver('sdk', new ProviderSink(provider, { stats, report, closeTimeoutMs }), reason, new ProvidedSpans(provider, report))
+}
+
+/** Timers that are armed in a request keep its context, also in the storage of whoever holds the API's slot. */
+function suppressThere (fn) {
+  const manager = foreignManager()
+  return manager === undefined ? fn() : manager.with(SUPPRESSED, fn)
+}
+
+/** Our own encoder and exporter. */
+class Native {
+  #exporter
+
+  constructor (settings, stats, report, suppress) {
+    this.mode = 'native'
+    this.reason = `spans go to ${settings.exporter.printableUrl}`
+    this.provided = null
+    const { Envelope } = require('./otlp/export-request-prefix')
+    const { SpanEncoder } = require('./otlp/span-encoder')
+    const { Exporter } = require('./export/exporter')
+    this.#exporter = new Exporter({
+      settings,
+      envelope: new Envelope(settings.resource.attributes),
+      stats,
+      report,
+      suppress
+    })
+    this.sink = new SpanEncoder(this.#exporter)
+  }
+
+  get queued () { return this.#exporter.queued }
+  get inFlight () { return this.#exporter.inFlight }
+  get bufferBytes () { return this.#exporter.bufferBytes }
+  flush (options) { return this.#exporter.flush(options) }
+  close () { return this.#exporter.close() }
+}
+
+/** Spans go to somebody else as objects; nothing waits here. */
+class HandOver {
+  constructor (mode, sink, reason, provided = null) {
+    this.mode = mode
+    this.sink = sink
+    this.reason = reason
+    this.provided = provided // who makes the spans, where that is not us
+    this.queued = 0
+    this.inFlight = 0
+    this.bufferBytes = 0
+  }
+
+  flush (options) { return this.sink.flush(options) }
+  close () { return this.sink.close() }
+}
+
+module.exports = { wayOut }

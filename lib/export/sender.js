@@ -1,0 +1,234 @@
+'use strict'
+
+// Takes sealed chunks to the collector, oldest first, one request at a time, and keeps what failed.
+//
+//    idle ──pump──► busy ──delivered, rejected──► idle
+//                    └──retry──► waiting ──timer, hurry──► idle
+
+const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
+const { backoffMs, WAIT_MIN_MS } = require('./transport/retry')
+const { Outcome } = require('./transport/attempt')
+const { bytesOf, makeBody } = require('./request-body')
+
+// A request costs 100 to 200 µs whatever its size: over a megabyte, some 2,000 spans, that is less than 0.1 µs each.
+const SEND_BYTES = 1024 * 1024
+// Writing a megabyte to a socket takes the loop 0.2 to 0.3 ms; much more at once would be felt.
+const REQUEST_BYTES_MAX = 2 * 1024 * 1024
+// A waiting attempt is brought forward each time the buffer has grown by this part: an outage that is over
+// must be noticed while there is still room, also where 20,000 spans a second fill the buffer in seconds.
+const PROBES_PER_BUFFER = 16
+
+const IDLE = 0
+const BUSY = 1
+const WAITING = 2
+
+class Delivery {
+  #buffer
+  #http
+  #envelope
+  #stats
+  #tell
+  #onSettled
+  #isGzip
+  #state = IDLE
+  #batch = []
+  #timer = null
+  #failures = 0
+  #sendBytes
+  #requestBytesMax
+  #attemptedAt = 0
+  #attemptedBytes = 0
+  #isAsked = false
+  #parking
+  #isClosing = false
+  #startedClosing = false
+  #isGivenUp = false
+
+  constructor ({ buffer, http, envelope, stats, tell, parking, onSettled, isGzip }) {
+    this.#buffer = buffer
+    this.#http = http
+    this.#envelope = envelope
+    this.#stats = stats
+    this.#tell = tell
+    this.#parking = parking
+    this.#onSettled = onSettled
+    this.#isGzip = isGzip
+    this.#sendBytes = Math.min(SEND_BYTES, buffer.bytesMax / 4)
+    this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
+    this.inFlight = 0
+    // Spans that left for good, delivered or not.
+    this.settled = 0
+    // Something is old enough to be sent, however little it is.
+    this.isDue = false
+  }
+
+  // Sends if there is reason to.
+  pump () {
+    if (this.#state !== IDLE) return
+    if (!this.isDue && this.#buffer.sealedBytes < this.#sendBytes) return
+    const batch = this.#takeBatch()
+    if (batch.length > 0) this.#send(batch)
+  }
+
+  // Ends a wait early, unless the collector asked for it.
+  hurry () {
+    if (this.#state === WAITING && !this.#isAsked) this.#endWait()
+  }
+
+  // The same where the buffer fills up.
+  hurryIfFilling () {
+    if (this.#state !== WAITING || this.#isAsked) return
+    if (this.#buffer.bytes - this.#attemptedBytes < this.#buffer.bytesMax / PROBES_PER_BUFFER) return
+    if (monotonicNow() - this.#attemptedAt >= WAIT_MIN_MS) this.#endWait()
+  }
+
+  // From here each chunk gets one more attempt and nothing waits.
+  startClosing () {
+    this.#isClosing = this.isDue = true
+    if (this.#state === WAITING) this.#endWait()
+    else this.pump()
+  }
+
+  // The deadline has come: what is queued and in flight is lost.
+  giveUp () {
+    this.#isGivenUp = true
+    this.#dropAll()
+    this.#http.abort()
+    if (this.#state === IDLE) this.#onSettled(false)
+  }
+
+  #takeBatch () {
+    const buffer = this.#buffer
+    // After a failure one chunk is asked with: cheap where nobody answers, gentle where somebody is overloaded.
+    const bytesMax = this.#failures > 0 && !this.#isClosing ? 1 : this.#requestBytesMax
+    // A partly filled chunk goes only where nothing older is left behind; else it may as well go on filling.
+    if (this.isDue && (buffer.sealedChunks === 0 || buffer.sealedBytes + buffer.open.length <= bytesMax)) buffer.seal()
+    const batch = buffer.take(bytesMax, buffer.spansMax)
+    if (buffer.sealedChunks === 0 && buffer.open.spans === 0) this.isDue = false
+    return batch
+  }
+
+  #send (batch) {
+    this.#state = BUSY
+    this.#batch = batch
+    this.#startedClosing = this.#isClosing
+    this.#attemptedAt = monotonicNow()
+    this.#attemptedBytes = this.#buffer.bytes
+    for (const chunk of batch) {
+      this.inFlight += chunk.spans
+      if (chunk.attempts++ > 0) this.#stats.retried += chunk.spans
+    }
+    makeBody(batch, this.#envelope, this.#isGzip, (parts, isGzip) => {
+      if (this.#isGivenUp) this.#finish(new Outcome())
+      else this.#http.post(parts, isGzip, (outcome) => this.#onOutcome(outcome))
+    })
+  }
+
+  #onOutcome (outcome) {
+    if (outcome.wasResent) this.#stats.retried += this.inFlight
+    const [chunk] = this.#batch
+    // A server that takes no gzip, against the specification, or that measures what it inflates to.
+    if (chunk.body !== null && (outcome.status === 413 || outcome.status === 415) && !this.#isGivenUp) {
+      if (outcome.status === 415) this.#parking.stop()
+      this.#parking.restore(chunk, (hasWorked) => {
+        outcome.fate = hasWorked ? 'again' : 'refused'
+        this.#finish(outcome)
+      })
+    } else this.#finish(outcome)
+  }
+
+  #finish (outcome) {
+    const batch = this.#batch
+    const spans = this.inFlight
+    this.#batch = []
+    this.#state = IDLE
+    this.inFlight = 0
+    this.#settle(outcome, batch, spans)
+    this.#onSettled(outcome.isUnreachable)
+    this.pump()
+  }
+
+  #settle (outcome, batch, spans) {
+    if (outcome.fate === 'delivered') return this.#onDelivered(outcome, batch, spans)
+    this.#stats.exportsFailed++
+    this.#stats.lastError = this.#tell.failure(outcome)
+    if (outcome.fate === 'retry' || (this.#isGivenUp && outcome.fate !== 'refused')) this.#onRetry(outcome, batch, spans)
+    else if (outcome.fate === 'again') this.#sendAgain(batch)
+    else if (outcome.fate !== 'split' || !this.#makeSmaller(batch)) this.#onRefused(outcome, batch, spans)
+  }
+
+  // 413: fewer chunks at a time from now on; a single one is cut in two, once.
+  #makeSmaller (batch) {
+    const isOne = batch.length === 1
+    if (isOne && batch[0].isHalf) return false
+    const halves = isOne ? this.#buffer.halve(batch[0]) : null
+    if (isOne && halves === null) return false
+    if (!isOne) this.#requestBytesMax = Math.floor(bytesOf(batch) / 2)
+    this.#sendAgain(halves ?? batch)
+    return true
+  }
+
+  #sendAgain (batch) {
+    this.#buffer.putBack(batch)
+    this.isDue = true
+  }
+
+  #onDelivered (outcome, batch, spans) {
+    const rejected = Math.min(Math.max(outcome.partialSuccess?.rejected ?? 0, 0), spans)
+    this.#stats.exportsOk++
+    this.#stats.delivered += spans - rejected
+    this.#stats.rejected += rejected
+    this.settled += spans
+    this.#failures = 0
+    this.#buffer.release(batch, outcome.isUploaded)
+    this.#tell.delivered(outcome, rejected)
+  }
+
+  #onRetry (outcome, batch, spans) {
+    this.#failures++
+    if (this.#isClosing) return this.#onRetryWhileClosing(outcome, batch, spans)
+    this.#sendAgain(batch)
+    this.#tell.kept(outcome, this.#buffer.sealedSpans + this.#buffer.open.spans)
+    this.#isAsked = outcome.retryAfterMs >= 0
+    this.#wait(this.#isAsked ? outcome.retryAfterMs : backoffMs(this.#failures, Math.random()))
+  }
+
+  #onRetryWhileClosing (outcome, batch, spans) {
+    if (!this.#startedClosing && !outcome.isUnreachable) return this.#buffer.putBack(batch)
+    this.#drop('shutdown_deadline', spans)
+    this.#buffer.release(batch, false)
+    if (outcome.isUnreachable) this.#dropAll()
+  }
+
+  #onRefused (outcome, batch, spans) {
+    this.#drop('non_retryable', spans)
+    this.#buffer.release(batch, outcome.isUploaded)
+    this.#tell.refused(outcome, spans)
+  }
+
+  #dropAll () {
+    this.#startedClosing = true // what is in flight gets no further attempt
+    this.#buffer.seal()
+    const spans = this.#buffer.clear()
+    if (spans > 0) this.#drop('shutdown_deadline', spans)
+  }
+
+  #drop (reason, spans) {
+    this.settled += spans
+    this.#stats.drop(reason, spans)
+  }
+
+  #wait (ms) {
+    this.#state = WAITING
+    this.#timer = setTimeout(() => this.#endWait(), ms)
+    this.#timer.unref()
+  }
+
+  #endWait () {
+    clearTimeout(this.#timer)
+    this.#state = IDLE
+    this.pump()
+  }
+}
+
+module.exports = { Delivery }

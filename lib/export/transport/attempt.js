@@ -1,0 +1,159 @@
+'use strict'
+
+// The life of one POST: whatever happens to it (an answer, half an answer, an early one, an endless one, a
+// reset, silence) becomes exactly one outcome.
+
+const { setInterval, clearInterval, wallNow } = require('../../runtime/timers')
+const { fateOf, isUnreachable, retryAfterMs } = require('./retry')
+const { HttpResponse } = require('./http-response')
+const { readPartialSuccess } = require('./partial-success')
+const { printable } = require('../../runtime/printable')
+
+// The timeout is counted in ticks of a timer, not from clock to clock: while the loop was blocked or the
+// laptop slept no tick was due, so that our own pause is not taken for the collector's.
+const TICKS_PER_TIMEOUT = 8
+
+const NOT_SENT = { code: 'ABORTED', message: 'the request was given up' }
+
+class Outcome {
+  constructor () {
+    this.fate = 'retry' // 'delivered' | 'retry' | 'split' | 'refused'
+    this.status = 0
+    this.error = NOT_SENT // { code, message } where no answer came, null where one did
+    this.isUnreachable = false
+    this.retryAfterMs = -1
+    this.partialSuccess = null
+    this.isOversized = false // the answer was longer than what is read of one
+    this.wasResent = false // the collector may have had it twice
+    this.isUploaded = false // no socket reads the body's memory any more
+    this.message = '' // what the collector said about a failure
+  }
+}
+
+// What a Connection tells of it are its methods onReady, onData, onEnd and onClosed.
+class Attempt {
+  #message
+  #done
+  #timer
+  #withConnection
+  #ticks = 0
+  #connection = null
+  #response = new HttpResponse()
+  #isHeld = false
+  #outcome = new Outcome()
+
+  // `message`: the head as text, then the parts of the body.
+  constructor (message, timeoutMs, done) {
+    this.#message = message
+    this.#done = done
+    this.#timer = setInterval(() => this.#tick(), Math.max(1, timeoutMs / TICKS_PER_TIMEOUT))
+    this.#timer.unref()
+  }
+
+  // withConnection(use) calls use(connection) once, in this turn or later.
+  start (withConnection) {
+    this.#withConnection = withConnection
+    withConnection((connection) => {
+      this.#connection = connection
+      connection.hold(this.#isHeld)
+      connection.serve(this)
+    })
+  }
+
+  hold (isHeld) {
+    this.#isHeld = isHeld
+    this.#connection?.hold(isHeld)
+    if (isHeld) this.#timer.ref()
+    else this.#timer.unref()
+  }
+
+  abort (code) {
+    this.#settle({ code, message: code === 'ETIMEDOUT' ? 'no answer in time' : NOT_SENT.message })
+  }
+
+  onReady () {
+    this.#connection.write(this.#message, () => { this.#outcome.isUploaded = true })
+  }
+
+  onData (bytes) {
+    try {
+      this.#response.push(bytes)
+    } catch (error) {
+      this.#settle(error)
+      return
+    }
+    this.#settleIfOver()
+  }
+
+  onEnd () {
+    this.#response.end()
+    this.#settleIfOver()
+  }
+
+  onClosed (error) {
+    const wasIdle = this.#response.status === 0 && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
+    if (wasIdle && this.#mayResend) this.#resend()
+    else this.#settle(error)
+  }
+
+  #settleIfOver () {
+    if (!this.#response.isOver) return
+    // Some servers take leave of an idle connection with 408 (RFC 9110, 15.5.9).
+    if (this.#response.status === 408 && this.#mayResend) this.#resend()
+    else this.#settle(null)
+  }
+
+  // A kept connection that the server closed just as we used it: not a failure of the collector, so it
+  // costs no wait. Once: a fresh connection cannot have this excuse.
+  get #mayResend () {
+    return this.#connection.wasUsed && !this.#outcome.wasResent
+  }
+
+  #resend () {
+    this.#connection.destroy()
+    this.#connection = null
+    this.#response = new HttpResponse()
+    this.#outcome.isUploaded = false
+    this.#outcome.wasResent = true
+    this.start(this.#withConnection)
+  }
+
+  #tick () {
+    if (++this.#ticks === TICKS_PER_TIMEOUT) this.abort('ETIMEDOUT')
+  }
+
+  // Once the status is known, whatever befalls the rest of the answer does not change what it means.
+  #settle (error) {
+    if (this.#timer === null) return
+    clearInterval(this.#timer)
+    this.#timer = null
+    const outcome = this.#outcome
+    const response = this.#response
+    if (outcome.isUploaded && response.isComplete && response.isKeptAlive) this.#connection.release()
+    else this.#connection?.destroy()
+    if (response.status !== 0) readAnswer(response, outcome)
+    else readError(error, outcome)
+    this.#connection = this.#response = this.#message = this.#withConnection = null
+    this.#done(outcome)
+  }
+}
+
+function readAnswer ({ status, fields, body, isOversized }, outcome) {
+  outcome.error = null
+  outcome.status = status
+  outcome.fate = fateOf(status)
+  outcome.retryAfterMs = retryAfterMs(fields.get('retry-after'), wallNow())
+  outcome.isOversized = isOversized
+  const type = fields.get('content-type') ?? ''
+  if (outcome.fate !== 'delivered') outcome.message = /^text\/plain|json/.test(type) ? printable(body.toString('latin1', 0, 1024)) : ''
+  else if (!/json|html|text/.test(type)) outcome.partialSuccess = readPartialSuccess(body, isOversized)
+}
+
+// Where several addresses were tried (happy eyeballs) the error of all has neither message nor a code of its own.
+function readError (error, outcome) {
+  const { code, name, message } = error.errors?.at(-1) ?? error
+  outcome.error = { code: printable(code ?? name), message: printable(message) }
+  outcome.isUnreachable = isUnreachable(outcome.error)
+}
+
+module.exports = { Attempt, Outcome }

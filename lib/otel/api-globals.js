@@ -1,0 +1,153 @@
+'use strict'
+
+// At home in @opentelemetry/api: one façade for the whole process, in whatever slots are free, for as long
+// as an application with light-trace is open.
+//
+//   trace.getTracer('x').startSpan()  →  façade  →  the app of the active request, else the first open app
+//   context.with(), propagation.inject()  →  façade  →  our AsyncLocalStorage, our W3C code
+
+const { REQUEST_KEY } = require('../context/keys')
+const { processWide } = require('../runtime/process-state')
+const { ContextManager, SlotContextManager, foreignManager } = require('./context-manager')
+const { ApiTracerProvider } = require('./api-tracer')
+const { propagatorFor, W3C } = require('./propagators')
+const { slots, fillSlot, emptySlot, clearSlots } = require('./slots')
+const { findApi, loadEsm } = require('./api-version')
+
+const SETTERS = { trace: 'setGlobalTracerProvider', context: 'setGlobalContextManager', propagation: 'setGlobalPropagator' }
+
+const PROXIES_MAX = 8
+
+const facade = processWide.facade ?? makeFacade()
+processWide.facade = facade
+
+/** Whoever is in the API's context slot at the time, else our own. */
+const activeManager = new SlotContextManager(facade.context)
+
+/**
+ * Opens `tracer` to the users of the API, until `leave`.
+ * @param {Tracer} tracer
+ * @param {boolean} register whether free slots are filled
+ * @returns {Promise<void> | null} where there is something to wait for
+ */
+function join (tracer, register) {
+  processWide.apps.push(tracer)
+  return register ? fill(tracer.report) : null
+}
+
+function leave (tracer) {
+  const at = processWide.apps.indexOf(tracer)
+  if (at === -1) return
+  processWide.apps.splice(at, 1)
+  if (processWide.apps.length === 0) release()
+}
+
+function fill (report) {
+  const sealed = slots()?.version
+  const api = findApi(sealed)
+  if (api.version === '') return null
+  if (api.other !== undefined) {
+    report.once('LT_WARN_API_VERSION', `two versions of @opentelemetry/api are in use, ${api.version} and ${api.other}: nothing is registered with either`)
+    return null
+  }
+  if (sealed === undefined) processWide.hasSealed = true
+  for (const slot of Object.keys(SETTERS)) {
+    if (isOurs(slot)) continue
+    const holder = nameOf(slots()?.[slot])
+    if (holder !== '') report.info(`the ${slot} slot of @opentelemetry/api is taken by ${holder}`)
+    else put(slot, api)
+  }
+  return loadEsm(api.path)?.then(reach) ?? null
+}
+
+/** Shows a copy of the API that the slot was filled without to our tracers, as `put` does before. */
+function reach (copy) {
+  if (copy === undefined || !isOurs('trace')) return
+  const { trace } = slots()
+  emptySlot('trace')
+  copy.trace.getTracerProvider().setDelegate?.(facade.trace)
+  slots().trace = trace
+}
+
+// Through the API where it is loaded. Tracers that were fetched from it before wait in a proxy of the copy
+// they came from, which a copy shows as long as the slot is free.
+function put (slot, { version, copies }) {
+  if (slot === 'trace') for (const { trace } of copies) trace.getTracerProvider().setDelegate?.(facade.trace)
+  if (copies.length === 0) fillSlot(slot, facade[slot], version)
+  else copies[0][slot]?.[SETTERS[slot]]?.(facade[slot])
+}
+
+/** Gives back what still is ours; what somebody else has put there since is not touched. */
+function release () {
+  const { copies } = findApi(undefined)
+  for (const slot of Object.keys(SETTERS)) {
+    if (!isOurs(slot)) continue
+    // The API makes a new proxy when it is told: tracers fetched from now on wait for the next provider.
+    if (slot === 'trace') for (const { trace } of copies) trace.disable()
+    emptySlot(slot)
+  }
+  if (processWide.hasSealed) clearSlots()
+  processWide.hasSealed = false
+}
+
+function isOurs (slot) {
+  const held = slots()?.[slot]
+  return held !== undefined && held !== null && (slot === 'trace' ? delegateOf(held) : held) === facade[slot]
+}
+
+/** The tracer provider of an SDK that is registered with the API, or null. Ours and no-ops do not count. */
+function foreignProvider () {
+  const held = slots()?.trace
+  if (held === undefined || held === null) return null
+  const provider = delegateOf(held)
+  return provider === facade.trace || typeof provider?.getTracer !== 'function' || isNoop(provider) ? null : provider
+}
+
+// A proxy may stand for another proxy.
+function delegateOf (held) {
+  try {
+    let provider = held
+    for (let depth = 0; depth < PROXIES_MAX && typeof provider.getDelegate === 'function'; depth++) {
+      if (isNoop(provider)) break
+      provider = provider.getDelegate()
+    }
+    return provider
+  } catch {
+    return undefined
+  }
+}
+
+// The API does not export its no-op; a fresh proxy of the same class delegates to it.
+function isNoop (provider) {
+  if (provider.constructor?.name === 'NoopTracerProvider') return true
+  try {
+    return provider !== facade.trace && typeof provider.getDelegate === 'function' && new provider.constructor().getDelegate() === provider.getDelegate()
+  } catch {
+    return false
+  }
+}
+
+function nameOf (held) {
+  if (held === undefined || held === null) return ''
+  const name = delegateOf(held)?.constructor?.name
+  return typeof name === 'string' && name !== '' ? name : 'another package'
+}
+
+function makeFacade () {
+  const context = new ContextManager()
+  return {
+    context,
+    trace: new ApiTracerProvider((active) => active.getValue(REQUEST_KEY)?.tracer ?? processWide.apps[0], new SlotContextManager(context)),
+    propagation: {
+      inject: (...args) => current().inject(...args),
+      extract: (...args) => current().extract(...args),
+      fields: () => current().fields()
+    }
+  }
+}
+
+function current () {
+  return processWide.apps[0]?.propagator ?? W3C
+}
+
+module.exports = { join, leave, foreignProvider, foreignManager: () => foreignManager(facade.context), activeManager, ApiTracerProvider, propagatorFor: (settings, report) => propagatorFor(settings, report, facade.propagation) }

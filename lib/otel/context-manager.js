@@ -1,0 +1,95 @@
+'use strict'
+
+// The API's ContextManager over the one AsyncLocalStorage, and the question who holds its slot.
+
+const { EventEmitter } = require('node:events')
+const store = require('../context/async-storage')
+const { NOTHING } = require('../context/suppressed')
+const { slots } = require('./slots')
+
+const kBound = Symbol.for('light-trace.bound')
+
+class ContextManager {
+  active () {
+    return store.active() ?? NOTHING
+  }
+
+  with (context, fn, thisArg, ...args) {
+    return store.run(isContext(context) ? context : NOTHING, fn, thisArg, ...args)
+  }
+
+  bind (context, target) {
+    if (target instanceof EventEmitter) return bindEmitter(this, context, target)
+    return typeof target === 'function' ? bindFunction(this, context, target) : target
+  }
+
+  /** Of api 1.10: until `dispose`, or the end of what runs now and what that starts. */
+  attach (context) {
+    const before = store.active()
+    store.storage.enterWith(isContext(context) ? context : NOTHING)
+    let isAttached = true
+    return {
+      dispose () {
+        if (isAttached) store.storage.enterWith(before)
+        isAttached = false
+      }
+    }
+  }
+
+  enable () { return this }
+  // Whoever takes us out of the slot takes nothing from the requests that are under way.
+  disable () { return this }
+}
+
+function bindFunction (manager, context, fn) {
+  function bound (...args) {
+    return manager.with(context, fn, this, ...args)
+  }
+  return Object.defineProperty(bound, 'length', { value: fn.length, configurable: true })
+}
+
+// One own `emit` on the emitter that was handed to us: listeners stay who they are, so that removing,
+// counting and `once` need no bookkeeping. The first binding holds, as in the SDK.
+function bindEmitter (manager, context, emitter) {
+  if (Object.hasOwn(emitter, kBound) || typeof emitter.emit !== 'function') return emitter
+  const { emit } = emitter
+  Object.defineProperty(emitter, kBound, { value: true })
+  Object.defineProperty(emitter, 'emit', {
+    value: function (...args) { return manager.with(context, emit, this, ...args) },
+    writable: true,
+    configurable: true
+  })
+  return emitter
+}
+
+function isContext (value) {
+  return value !== null && typeof value === 'object' && typeof value.getValue === 'function' && typeof value.setValue === 'function'
+}
+
+/** Of another package's copy, or ours: whatever is in the API's slot; undefined where the slot is free or ours. */
+function foreignManager (own) {
+  const held = slots()?.context
+  return held === undefined || held === null || held === own ? undefined : held
+}
+
+/**
+ * Over whoever holds the slot at the time, in our own terms. It is asked at each call: an SDK may be
+ * stopped and another one started.
+ */
+class SlotContextManager {
+  #own
+
+  constructor (own) {
+    this.#own = own
+  }
+
+  active () {
+    return (foreignManager(this.#own) ?? this.#own).active() ?? NOTHING
+  }
+
+  with (context, fn, thisArg, ...args) {
+    return (foreignManager(this.#own) ?? this.#own).with(context, fn, thisArg, ...args)
+  }
+}
+
+module.exports = { ContextManager, SlotContextManager, foreignManager, isContext }

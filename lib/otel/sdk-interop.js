@@ -1,0 +1,123 @@
+'use strict'
+
+// Requests where somebody else is concerned too: their TracerProvider makes the spans (SDK mode), their
+// context manager holds the API's slot, or instrumentation-http has started a SERVER span before Fastify
+// had the request. A process that has nothing but light-trace never comes here.
+
+const { NOTHING } = require('../context/suppressed')
+const { SPAN_KEY, SUPPRESS_KEY, RPC_KEY } = require('../context/keys')
+const { SAMPLED } = require('../context/trace-context')
+const { parentIn, readSpanContext } = require('../context/parent')
+const { parentContext } = require('../span/span-starter')
+const { RecordingSpan } = require('../span/recording-span')
+const { ServerSpan } = require('../span/server-span')
+const { ProvidedServerSpan, ProvidedUnsampledSpan, BorrowedServerSpan } = require('../span/sdk-spans')
+const { toObject } = require('../span/attributes')
+const { foreignManager } = require('./api-globals')
+const { headersGetter } = require('./propagators')
+
+const SPAN_KIND_CLIENT = 2
+const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http'
+
+class Company {
+  #tracer
+
+  constructor (tracer) {
+    this.#tracer = tracer
+  }
+
+  /**
+   * The context that a request comes in with. Where the storage is ours only what instrumentation-http has
+   * put there counts: on Node 20 and 22 anything else may be the connection's previous request.
+   */
+  base () {
+    const active = this.#tracer.contextManager.active()
+    if (active === undefined || active === null) return NOTHING
+    return foreignManager() !== undefined || isRecording(httpMetadata(active)) ? active : NOTHING
+  }
+
+  /** The caller's span by what a propagator that is not ours reads, or undefined. */
+  callerIn (headers) {
+    try {
+      return parentIn(this.#tracer.propagator.extract(NOTHING, headers, headersGetter))
+    } catch (error) {
+      this.#tracer.report.once('LT_WARN_PROPAGATOR', `the propagator failed: ${error?.message}`)
+      return undefined
+    }
+  }
+
+  isSuppressed (base) {
+    return base.getValue(SUPPRESS_KEY) === true
+  }
+
+  /** The record of a request; its `span` is what the application sees, where that is not the record itself. */
+  startServer (incoming, parentKind, start, route, peer, url, base) {
+    const tracer = this.#tracer
+    const rpc = httpMetadata(base)
+    if (isRecording(rpc) && this.#mayBorrow(rpc)) return this.#borrow(rpc, start, route, peer, url)
+    if (tracer.way.provided === null) return this.#startOurs(incoming, parentKind, start, route, peer, url, base)
+    // Theirs, not recording: their sampler has decided once, and decides the same under that parent.
+    const context = rpc === undefined ? parentContext(base, incoming, parentKind) : base
+    return this.#startProvided(start, route, peer, url, context)
+  }
+
+  /** Whether instrumentation-http has a span for the outgoing call that runs in `context`. */
+  hasClientSpan (context) {
+    const span = context.getValue(SPAN_KEY)
+    return span?.kind === SPAN_KIND_CLIENT && span.instrumentationScope?.name === HTTP_INSTRUMENTATION
+  }
+
+  /** A span that is not a request's, in SDK mode. From its start on it is the provider's, and counted so. */
+  startSpan (name, options, context, scope) {
+    const { way, stats, pipeline } = this.#tracer
+    const { span, trace } = way.provided.start(name, options, context, scope)
+    stats.started++
+    if (trace !== undefined && span.isRecording() && (trace.flags & SAMPLED) !== 0) pipeline.accept(span)
+    else pipeline.leaveOut(span)
+    return span
+  }
+
+  #startOurs (incoming, parentKind, start, route, peer, url, base) {
+    const tracer = this.#tracer
+    return tracer.isPlain
+      ? tracer.startServer(incoming, parentKind, start, route, peer, url)
+      : tracer.starting.server(incoming, parentKind, start, route, peer, url, base)
+  }
+
+  #startProvided (start, route, peer, url, context) {
+    const { way, pipeline, scope, stats } = this.#tracer
+    const record = new ProvidedServerSpan(pipeline, start, route, peer, url)
+    const { span, trace } = way.provided.start(route.name, record.startOptions(), context, scope)
+    stats.started++
+    if (trace !== undefined && span.isRecording()) return record.provide(span, trace)
+    pipeline.leaveOut(record)
+    return new ProvidedUnsampledSpan(span, trace)
+  }
+
+  // With `tracerProvider: false` the spans of an SDK are another matter; those that came through the API to us are ours.
+  #mayBorrow (rpc) {
+    return this.#tracer.settings.tracerProvider !== false || rpc.span instanceof RecordingSpan
+  }
+
+  #borrow (rpc, start, route, peer, url) {
+    const record = new BorrowedServerSpan(rpc.span, readSpanContext(rpc.span))
+    record.lend(rpc, route, toObject(new ServerSpan(this.#tracer.pipeline, start, route, peer, url).ownAttributes()))
+    return record
+  }
+}
+
+/** What instrumentation-http leaves for frameworks: the request's own SERVER span. */
+function httpMetadata (context) {
+  const rpc = context.getValue(RPC_KEY)
+  return rpc !== null && typeof rpc === 'object' && rpc.type === 'http' && typeof rpc.span?.spanContext === 'function' ? rpc : undefined
+}
+
+function isRecording (rpc) {
+  try {
+    return rpc !== undefined && rpc.span.isRecording() === true
+  } catch {
+    return false
+  }
+}
+
+module.exports = { Company }

@@ -1,0 +1,146 @@
+'use strict'
+
+// Calls by node:http and node:https, from the channels that Node publishes itself:
+//
+//   http.client.request.created   (22.12 and later) start the span, write the headers
+//   http.client.request.start     (before that) start the span; the headers are on the wire already
+//   http.client.response.finish   the final response's headers are there: end
+//   http.client.request.error     end
+//
+// An accepted upgrade and a CONNECT publish neither of the last two; those requests are asked for 'close'.
+
+const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
+const { guarded } = require('../runtime/subscriptions')
+const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
+const { propagate, passOn, mayPropagate } = require('./propagation')
+const { splitHost } = require('../span/http-conventions')
+
+const [major, minor] = process.versions.node.split('.').map(Number)
+const canInject = major > 23 || (major === 23 && minor >= 2) || (major === 22 && minor >= 12)
+// Before 20.17 and 22.6 a request that fails publishes nothing.
+const publishesErrors = major > 22 || (major === 22 && minor >= 6) || (major < 22 && minor >= 17)
+
+// Array headers are on the request only as the text that will be sent.
+const HOST_LINE = /\r\nhost: ?([^\r\n]{1,255})/i
+
+const call = new HttpCall()
+
+// HOT, once per call.
+function onStart ({ request }) {
+  if (request[kCall] !== undefined) return
+  const context = activeContext()
+  const tracer = tracerIn(context)
+  if (tracer === null || !tracer.outbound?.http) return
+  request[kCall] = start(tracer, context, request)
+}
+
+function start (tracer, context, request) {
+  readCall(request)
+  // The headers of array form, and behind `Expect`, are text already, and cannot be added to.
+  const isOpen = canInject && !request.headersSent
+  if (isSuppressed(context)) {
+    if (isOpen && mayPropagate(tracer, call)) passOn(tracer, context, request, readHeader, writeHeader)
+    return null
+  }
+  const span = startHttpCall(tracer, context, call)
+  if (span === null) return null
+  if (isOpen && mayPropagate(tracer, call)) propagate(tracer, context, span, request, readHeader, writeHeader)
+  if (!span.isRecording()) return null
+  if (!publishesErrors || request.method === 'CONNECT' || request.getHeader('upgrade') !== undefined) request.once('close', onClose)
+  return span
+}
+
+function readCall (request) {
+  const { method, protocol, socketPath, path } = request
+  const host = typeof request.host === 'string' ? request.host : 'localhost'
+  const shownHost = host.includes(':') ? `[${host}]` : host
+  const scheme = protocol === 'https:' ? 'https' : 'http'
+  call.method = method
+  call.target = path
+  if (typeof socketPath === 'string') {
+    call.server = serverOf(socketPath, undefined, `${scheme}://${shownHost}`)
+    return
+  }
+  const sent = request.getHeader('host') ?? HOST_LINE.exec(request._header)?.[1]
+  call.server = serverOf(shownHost, sent, scheme)
+}
+
+const servers = new Map() // host → Host header → Server
+const SERVERS_MAX = 256
+const HOST_HEADERS_MAX = 16 // of a host
+
+/** HOT. Where `source` is an origin and not just a scheme, `host` is the path of a Unix socket. */
+function serverOf (host, sent, source) {
+  const key = sent ?? ''
+  let found = servers.get(host)
+  if (found === undefined) {
+    if (servers.size === SERVERS_MAX) servers.clear()
+    servers.set(host, found = new Map())
+  }
+  let server = found.get(key)
+  if (server === undefined || server.source !== source) {
+    if (found.size === HOST_HEADERS_MAX) found.clear()
+    found.set(key, server = readServer(host, sent, source))
+  }
+  return server
+}
+
+// Only a Host header of Node's own tells the port; a user's may name another server.
+function readServer (host, sent, source) {
+  if (source.includes('://')) return new Server(host, -1, source, source)
+  const isOwn = typeof sent === 'string' && sent.startsWith(host)
+  const { name, port: read } = splitHost(isOwn ? sent : host, source)
+  const port = isOwn || sent === undefined ? read : -1
+  const isStandard = port === -1 || port === (source === 'https' ? 443 : 80)
+  return new Server(name, port, isStandard ? `${source}://${host}` : `${source}://${host}:${port}`, source)
+}
+
+function readHeader (request, name) {
+  const value = request.getHeader(name)
+  return Array.isArray(value) ? value.join(', ') : value
+}
+
+function writeHeader (request, name, value) {
+  request.setHeader(name, value)
+}
+
+// HOT, once per call.
+function onResponse ({ request, response }) {
+  const span = take(request)
+  if (span === null) return
+  const socket = response.socket ?? request.socket
+  if (socket !== null && socket !== undefined) setPeer(span, socket, socket, response.httpVersion)
+  endWithStatus(span, response.statusCode)
+}
+
+function onError ({ request, error }) {
+  // Before 22.12 a request that never reached the wire shows itself only here.
+  if (!canInject) onStart({ request })
+  const span = take(request)
+  if (span !== null) endWithError(span, error)
+}
+
+/** `this` is the request: tunnelled, upgraded, or gone without a word. */
+function onClose () {
+  const span = take(this)
+  if (span === null) return
+  const status = this.res?.statusCode
+  if (status !== undefined) endWithStatus(span, status)
+  else endWithError(span, this.errored ?? { code: 'ECONNRESET' })
+}
+
+/** The span of a call, once. */
+function take (request) {
+  const span = request[kCall]
+  if (span === undefined || span === null) return null
+  request[kCall] = null
+  return span
+}
+
+const subscribers = [
+  [canInject ? 'http.client.request.created' : 'http.client.request.start', guarded(onStart, bug)],
+  ['http.client.response.finish', guarded(onResponse, bug)],
+  ['http.client.request.error', guarded(onError, bug)]
+]
+
+module.exports = { httpSubscribers: subscribers }

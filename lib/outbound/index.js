@@ -1,0 +1,61 @@
+'use strict'
+
+// What an app's requests call, as CLIENT spans: which channels are listened to, from the app's start to its end.
+
+const { addTracer, removeTracer } = require('./calls')
+const { subscribe } = require('../runtime/subscriptions')
+const { knownMethods } = require('../span/http-conventions')
+const { httpSubscribers } = require('./http')
+const { http2Subscribers } = require('./http2')
+const { undiciSubscribers } = require('./undici')
+const { rowsFor, librarySubscribers } = require('./libraries')
+
+/** What the subscribers ask of the app whose request makes a call. */
+class Outbound {
+  #rows // channel → row, or until it first speaks in a request a function that gets it
+
+  constructor ({ outbound, disabled, knownMethods: override }, report) {
+    this.http = outbound.http
+    this.undici = outbound.undici
+    this.libraries = outbound.libraries && !disabled
+    this.propagateTo = outbound.propagateTo
+    this.knownMethods = knownMethods(override)
+    this.#rows = disabled ? new Map() : rowsFor(outbound, report)
+  }
+
+  /** What is known of a TracingChannel, or undefined. HOT */
+  rowOf (channel) {
+    const row = this.#rows.get(channel)
+    return typeof row === 'function' ? this.#load(channel, row) : row
+  }
+
+  #load (channel, get) {
+    const row = get()
+    this.#rows.set(channel, row)
+    return row
+  }
+
+  /** All that is listened to for this app. */
+  subscribers () {
+    const subscribers = librarySubscribers(this.#rows, this.libraries)
+    if (this.http) subscribers.push(...httpSubscribers, ...http2Subscribers)
+    if (this.undici) subscribers.push(...undiciSubscribers)
+    return subscribers
+  }
+}
+
+/**
+ * @param {Tracer} tracer
+ * @returns {() => void} release, for the end of the app
+ */
+function openOutbound (tracer) {
+  tracer.outbound = new Outbound(tracer.settings, tracer.report)
+  addTracer(tracer)
+  const unsubscribe = subscribe(tracer.outbound.subscribers())
+  return function release () {
+    unsubscribe()
+    removeTracer(tracer)
+  }
+}
+
+module.exports = { openOutbound }

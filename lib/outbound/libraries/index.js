@@ -1,0 +1,75 @@
+'use strict'
+
+// The libraries that publish channels themselves: which channel means what. A row says how a call is named
+// and described; channel-adapter.js does the rest.
+//
+//   row = { kind, wants (call), name (call), attributes (call) → flat list,
+//           errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
+//
+// Rows are many and an app uses few: their file is required when one of its channels speaks for the first
+// time. That is when the library connects, for most; until then the channel's name is all there is.
+
+const { bug } = require('../calls')
+const { guarded } = require('../../runtime/subscriptions')
+const { adapterOf } = require('../channels')
+const { poolSubscribers } = require('./mysql-pool')
+
+const databases = () => require('./databases').DATABASES
+const postgresql = () => require('./postgresql').POSTGRESQL
+const graphql = () => require('./graphql').GRAPHQL
+const kafka = () => require('./kafka')
+const sqlite = () => require('./sqlite')
+
+/** Channel → a function that gets its row. */
+const LIBRARIES = new Map([
+  ...rowsOf(databases, [
+    'mysql2:query', 'mysql2:execute',
+    'node-redis:command', 'node-redis:batch',
+    'ioredis:command', 'ioredis:batch',
+    'mongoose:query', 'mongoose:aggregate', 'mongoose:model:save', 'mongoose:model:insertMany', 'mongoose:model:bulkWrite',
+    'mssql:query', 'mssql:batch', 'mssql:prepared-statement:execute', 'mssql:execute', 'mssql:bulk'
+  ]),
+  ...rowsOf(postgresql, ['pg:query']),
+  ...rowsOf(graphql, ['graphql:execute']),
+  ...rowsOf(() => kafka().KAFKA, ['plt:kafka:producer:sends'])
+])
+
+// Known, but listened to only when `outbound.channels` names them: one span per field or document is too many.
+const ON_REQUEST = new Map([
+  ...rowsOf(graphql, ['graphql:parse', 'graphql:validate', 'graphql:subscribe', 'graphql:resolve']),
+  ...rowsOf(databases, ['mongoose:cursor:next'])
+])
+
+// What is no TracingChannel of calls.
+const OTHER_SUBSCRIBERS = [
+  ['tracing:plt:kafka:consumer:receives:asyncStart', guarded((call) => kafka().onReceive(call), bug)],
+  ['sqlite.db.query', guarded((call) => sqlite().onQuery(call), bug)],
+  ...poolSubscribers
+]
+
+function rowsOf (table, names) {
+  return names.map((name) => [name, () => table()[name]])
+}
+
+/**
+ * What an app wants to know of each channel.
+ * @returns {Map<string, object | (() => object)>} channel → row, or a function that gets it
+ */
+function rowsFor ({ libraries, channels }, report) {
+  const rows = new Map(libraries ? LIBRARIES : [])
+  for (const [name, options] of Object.entries(channels)) {
+    const known = LIBRARIES.get(name) ?? ON_REQUEST.get(name)
+    const isBare = options.attributes === null && options.name === name
+    rows.set(name, known !== undefined && isBare ? known : require('./user-row').userRow(name, options, report))
+  }
+  return rows
+}
+
+/** The subscribers behind these rows. */
+function librarySubscribers (rows, libraries) {
+  const subscribers = libraries ? [...OTHER_SUBSCRIBERS] : []
+  for (const [name, row] of rows) subscribers.push(...adapterOf(name, typeof row === 'function' ? row : null))
+  return subscribers
+}
+
+module.exports = { rowsFor, librarySubscribers, LIBRARIES, ON_REQUEST }

@@ -1,0 +1,149 @@
+'use strict'
+
+// pg publishes no channels. `traceClient(pool)` makes spans of the queries of that one object: its own
+// `query`, or for a pool the `connect` by which every query gets its client. No prototype is touched.
+//
+// A pg that publishes `pg:query` is noticed at the first query, and left to its channel.
+
+const { errorMonitor } = require('node:events')
+const { optionInvalid, describe } = require('../config/errors')
+const { now } = require('../span/clock')
+const { activeContext, tracerIn, isSuppressed } = require('./calls')
+const { fail } = require('./channels')
+const { queryRow, preparedRow, channelSpoke } = require('./libraries/postgresql')
+const { read, text } = require('./libraries/read')
+
+const kTraced = Symbol.for('light-trace.traced')
+
+/**
+ * Traces the queries of a `Client` or `Pool` of pg, wherever a request or a span of yours is active.
+ * @template C
+ * @param {C} client
+ * @returns {C} the same object; a second call changes nothing
+ * @throws {LightTraceError} LT_ERR_OPTION_INVALID when it is neither
+ */
+function traceClient (client) {
+  if (typeof read(client, 'query') !== 'function') throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg', describe(client))
+  if (client[kTraced] !== true) {
+    if (typeof client.totalCount === 'number') replace(client, 'connect', tracedConnect(client.connect))
+    else replace(client, 'query', tracedQuery(client.query))
+    Object.defineProperty(client, kTraced, { value: true })
+  }
+  return client
+}
+
+/** On the object itself, out of sight, with the name and the length of what it stands for. */
+function replace (client, name, value) {
+  const original = client[name]
+  Object.defineProperties(value, { name: { value: original.name }, length: { value: original.length } })
+  Object.defineProperty(client, name, { value, configurable: true, writable: true, enumerable: false })
+}
+
+/** Hands out traced clients, each in the context of who waited for it: the queue of a pool loses that. */
+function tracedConnect (connect) {
+  return function (callback) {
+    if (typeof callback !== 'function') {
+      const result = Reflect.apply(connect, this, arguments)
+      return typeof result?.then === 'function' ? result.then(traced) : result
+    }
+    const inContext = bound(callback)
+    return Reflect.apply(connect, this, [function (error, client, ...rest) {
+      return Reflect.apply(inContext, this, [error, traced(client), ...rest])
+    }])
+  }
+}
+
+function traced (client) {
+  return typeof read(client, 'query') === 'function' && Object.isExtensible(client) ? traceClient(client) : client
+}
+
+function tracedQuery (query) {
+  return function (config, values, callback) {
+    const context = activeContext()
+    const tracer = tracerIn(context)
+    if (tracer === null || channelSpoke() || isSuppressed(context)) return Reflect.apply(query, this, arguments)
+    const running = new Query(this, config, values)
+    const args = withEnd(running, Array.from(arguments))
+    const result = Reflect.apply(query, this, args)
+    if (channelSpoke()) return result
+    running.start(tracer, context)
+    if (typeof config?.submit === 'function') return result
+    if (typeof result?.then !== 'function') return result
+    // Not a branch of its own: a rejection that nobody handles must stay one, and one that is handled too.
+    return result.then((value) => { running.end(); return value }, (error) => { running.end(error); throw error })
+  }
+}
+
+/** One query. It is told of after pg has taken it, and then begins when it began. */
+class Query {
+  #span = null
+  #row
+  #isOver = false
+
+  constructor (client, config, values) {
+    this.startedAt = now()
+    this.text = typeof config === 'string' ? config : text(config, 'text') || text(read(config, 'cursor'), 'text')
+    this.database = text(client, 'database')
+    this.serverAddress = text(client, 'host')
+    this.serverPort = read(client, 'port')
+    // With the values apart the same text comes again and is worth remembering.
+    this.#row = Array.isArray(values) || Array.isArray(read(config, 'values')) ? preparedRow : queryRow
+  }
+
+  start (tracer, context) {
+    if (this.#isOver) return
+    this.#span = tracer.startCall(this.#row, this, context)
+  }
+
+  end (...failure) {
+    if (this.#isOver) return
+    this.#isOver = true
+    const span = this.#span
+    if (span === null) return
+    if (failure.length !== 0 && failure[0] !== null && failure[0] !== undefined && span.isRecording()) fail(span, this.#row, failure[0])
+    span.end()
+  }
+}
+
+/** The arguments of a query, with its end noticed by whichever form it has. */
+function withEnd (running, args) {
+  const [config] = args
+  const at = args.findIndex((argument, index) => index > 0 && typeof argument === 'function')
+  if (at !== -1) args[at] = ending(running, args[at])
+  if (typeof config?.submit === 'function') {
+    watch(running, config, at === -1)
+  } else if (typeof read(config, 'callback') === 'function') {
+    args[0] = Object.create(config, { callback: { value: ending(running, config.callback), enumerable: true, writable: true, configurable: true } })
+  }
+  return args
+}
+
+/** A Query, a Cursor or a QueryStream that the user has made. */
+function watch (running, query, ownsCallback) {
+  if (ownsCallback && typeof query.callback === 'function') query.callback = ending(running, query.callback)
+  if (typeof query.on !== 'function') return
+  query.on('end', () => running.end())
+  query.on('close', () => running.end())
+  query.on(errorMonitor, (error) => running.end(error))
+}
+
+function ending (running, callback) {
+  const inContext = bound(callback)
+  return function (error, ...rest) {
+    running.end(error)
+    return Reflect.apply(inContext, this, [error, ...rest])
+  }
+}
+
+/** `callback` in the context that is active now: pg calls it in that of the connection. */
+function bound (callback) {
+  const context = activeContext()
+  const tracer = tracerIn(context)
+  if (tracer === null) return callback
+  const { contextManager } = tracer
+  return function (...args) {
+    return contextManager.with(context, callback, this, ...args)
+  }
+}
+
+module.exports = { traceClient }

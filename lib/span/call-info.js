@@ -1,0 +1,58 @@
+'use strict'
+
+// What many calls to the same place have in common: kind, name and most attributes. Made and cached by
+// `outbound`; in `encoded` `otlp` keeps its bytes. See RouteFacts, which is the same for requests.
+
+const STATUSES_MAX = 16
+
+class CallFacts {
+  #withStatus = new Map() // status → CallFacts
+
+  /**
+   * @param {number} kind as the API counts
+   * @param {string} name
+   * @param {Array} attributeList flat, of checked values
+   * @param {string} [origin] what `url.full` begins with; '' where calls have none. The span has the rest.
+   */
+  constructor (kind, name, attributeList, origin = '') {
+    this.kind = kind
+    this.name = name
+    this.attributeList = attributeList
+    this.origin = origin
+    this.encoded = null
+    this.urlOffset = 0 // in `encoded`, of the length of the attribute `url.full`
+  }
+
+  /** The same with more attributes. */
+  with (attributeList) {
+    return new CallFacts(this.kind, this.name, [...this.attributeList, ...attributeList], this.origin)
+  }
+
+  /**
+   * The same with what a response's status says, made once for each status; null when there are too many.
+   * @param {(status: number) => Array} attributesOf
+   */
+  // HOT, once per outgoing call.
+  withStatus (status, attributesOf) {
+    const found = this.#withStatus.get(status)
+    if (found !== undefined) return found
+    if (this.#withStatus.size === STATUSES_MAX) return null
+    const facts = this.with(attributesOf(status))
+    this.#withStatus.set(status, facts)
+    return facts
+  }
+
+  /** How many attributes a span has of them. */
+  get attributeCount () {
+    return this.attributeList.length / 2 + (this.origin === '' ? 0 : 1)
+  }
+
+  /** All attributes of a call, flat. */
+  allAttributes (target, own) {
+    return this.origin === ''
+      ? [...this.attributeList, ...own]
+      : [...this.attributeList, 'url.full', this.origin + target, ...own]
+  }
+}
+
+module.exports = { CallFacts }

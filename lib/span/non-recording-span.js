@@ -1,0 +1,49 @@
+'use strict'
+
+// The twin of a span that is not recorded: the same methods, the same ids outward, no work.
+
+const { TraceContext, SAMPLED } = require('../context/trace-context')
+
+class UnsampledSpan extends TraceContext {
+  isRecording () { return false }
+  setAttribute () { return this }
+  setAttributes () { return this }
+  addEvent () { return this }
+  addLink () { return this }
+  addLinks () { return this }
+  setStatus () { return this }
+  updateName () { return this }
+  recordException () {}
+  end () {}
+
+  // ---- what a record of a request answers, see fastify/hooks.js
+  fail () {}
+  close () {}
+}
+
+/** For requests without any trace: switched off, ignored, or before our hook. Its ids are all zero. */
+const NO_SPAN = Object.freeze(new UnsampledSpan())
+
+/** A span of the trace of `parent` that is not sampled; its own id is for the caller to give. */
+function unsampledIn (parent) {
+  const span = new UnsampledSpan()
+  span.t0 = parent.t0
+  span.t1 = parent.t1
+  span.t2 = parent.t2
+  span.t3 = parent.t3
+  span.flags = parent.flags & ~SAMPLED
+  span.tracestate = parent.tracestate
+  return span
+}
+
+/** A span that records nothing and stands for `parent`, where there is one. */
+function carryOn (parent) {
+  if (parent === undefined) return NO_SPAN
+  const span = unsampledIn(parent)
+  span.s0 = parent.s0
+  span.s1 = parent.s1
+  span.flags = parent.flags
+  return span
+}
+
+module.exports = { UnsampledSpan, NO_SPAN, unsampledIn, carryOn }

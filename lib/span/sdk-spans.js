@@ -1,0 +1,140 @@
+'use strict'
+
+// Spans that somebody else's TracerProvider makes, in SDK mode. A request's record is a server span of
+// ours that is never sent: it works out attributes, status and exception by the same code as always, and
+// passes them on.
+
+const { ServerSpan, SPAN_KIND_SERVER } = require('./server-span')
+const { STATUS_ERROR } = require('./recording-span')
+const { UnsampledSpan, carryOn } = require('./non-recording-span')
+const { exceptionAttributes, exceptionOf } = require('./exception')
+const { toObject } = require('./attributes')
+const { now, toHrTime } = require('./clock')
+const { copyTrace } = require('../context/trace-context')
+const { readSpanContext, parentIn } = require('../context/parent')
+
+const VALUE_LENGTH_MAX = 16384
+
+// Requests that reach no hook are told of when they have been answered.
+const LATE_MS = 5
+
+class ProvidedSpans {
+  #provider
+  #report
+  #tracers = new WeakMap() // scope → the provider's tracer
+
+  constructor (provider, report) {
+    this.#provider = provider
+    this.#report = report
+  }
+
+  /**
+   * @returns {{ span: Span, trace: TraceContext | undefined }} trace undefined where no span came, or one with
+   *   ids that are none, as of a provider that does nothing: then what the caller sent goes on as it came
+   */
+  start (name, options, context, scope) {
+    try {
+      const span = this.#tracer(scope).startSpan(name, options, context)
+      if (typeof span?.spanContext !== 'function' || typeof span.end !== 'function') {
+        this.#tell('made no span')
+      } else {
+        const trace = readSpanContext(span)
+        if (trace !== undefined) return { span, trace }
+      }
+    } catch (error) {
+      this.#tell(`failed: ${error?.message}`)
+    }
+    return { span: carryOn(parentIn(context)), trace: undefined }
+  }
+
+  #tracer (scope) {
+    let tracer = this.#tracers.get(scope)
+    if (tracer === undefined) {
+      tracer = this.#provider.getTracer(scope.name, scope.version, scope.schemaUrl === undefined ? undefined : { schemaUrl: scope.schemaUrl })
+      this.#tracers.set(scope, tracer)
+    }
+    return tracer
+  }
+
+  #tell (what) {
+    this.#report.once('LT_WARN_PROVIDER', `the tracer provider ${what}; requests go on without such spans`)
+  }
+}
+
+/** Of a request. `span` is what the application sees: the provider's own. */
+class ProvidedServerSpan extends ServerSpan {
+  constructor (pipeline, start, route, peer, url) {
+    super(pipeline, start, route, peer, url)
+    this.span = null
+  }
+
+  /** The options of the API's startSpan. */
+  startOptions () {
+    const options = { kind: SPAN_KIND_SERVER, attributes: toObject(this.ownAttributes()) }
+    // The provider's own clock, where it may be: its other spans are by that one too.
+    if (now() - this.start > LATE_MS) options.startTime = toHrTime(this.start)
+    return options
+  }
+
+  /** @param {TraceContext} trace the provider's ids */
+  provide (span, trace) {
+    this.span = span
+    copyIds(this, trace)
+    return this
+  }
+
+  finish (endedAt) {
+    const { span, httpStatus, errorType, details } = this
+    if (httpStatus !== 0) pass(() => span.setAttribute('http.response.status_code', httpStatus))
+    if (errorType !== '') pass(() => span.setAttribute('error.type', errorType))
+    if (details !== null) {
+      for (const { list } of details.events) pass(() => span.recordException(exceptionOf(list)))
+      if (details.statusCode === STATUS_ERROR) pass(() => span.setStatus({ code: STATUS_ERROR }))
+    }
+    pass(() => span.end())
+    super.finish(endedAt)
+  }
+}
+
+/** A request that the provider did not sample. */
+class ProvidedUnsampledSpan extends UnsampledSpan {
+  constructor (span, trace) {
+    super()
+    this.span = span
+    if (trace !== undefined) copyIds(this, trace)
+  }
+}
+
+/**
+ * The SERVER span that instrumentation-http has made for this request. It gets what only Fastify knows,
+ * and its owner ends it: before us, so there is nothing to add at the end.
+ */
+class BorrowedServerSpan extends ProvidedUnsampledSpan {
+  isRecording () { return true }
+
+  fail (error) {
+    pass(() => this.span.recordException(exceptionOf(exceptionAttributes(error, VALUE_LENGTH_MAX))))
+  }
+
+  /** @param {object} rpc the RPC metadata, from which the owner takes the route for its name and metrics */
+  lend (rpc, route, attributes) {
+    if (route.route !== '') rpc.route = route.route
+    pass(() => this.span.updateName(route.name))
+    pass(() => this.span.setAttributes(attributes))
+  }
+}
+
+function copyIds (span, trace) {
+  copyTrace(trace, span)
+  span.s0 = trace.s0
+  span.s1 = trace.s1
+}
+
+/** Somebody else's span may throw; each call stands for itself, so that the last one, `end`, is made. */
+function pass (call) {
+  try {
+    call()
+  } catch {}
+}
+
+module.exports = { ProvidedSpans, ProvidedServerSpan, ProvidedUnsampledSpan, BorrowedServerSpan }

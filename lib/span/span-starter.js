@@ -1,0 +1,147 @@
+'use strict'
+
+// How a span is started: who is its parent, does the sampler take it, is it recorded all the same.
+//
+// The usual request takes a shorter way, Tracer.startServer, where ids and flags decide alone. This one is
+// for all others: a Sampler of the SDK's, `keep`, and processors that see spans start.
+
+const { TraceContext, copyTrace, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE } = require('../context/trace-context')
+const { newTraceId, newSpanId } = require('../context/ids')
+const { NOTHING } = require('../context/suppressed')
+const { parentIn } = require('../context/parent')
+const { SPAN_KEY } = require('../context/keys')
+const { ServerSpan, SPAN_KIND_SERVER } = require('./server-span')
+const { HeldServerSpan } = require('./tail-sampled-server-span')
+const { ChildSpan } = require('./child-span')
+const { RemoteSpan } = require('./remote-span')
+const { unsampledIn } = require('./non-recording-span')
+const { applyDecision, DROP, RECORD_AND_SAMPLE } = require('./sampler')
+const { toObject, cut } = require('./attributes')
+const clock = require('./clock')
+
+// A name of megabytes would cost the span: it fits no chunk.
+const NAME_LENGTH_MAX = 16384
+
+const NO_LINKS = Object.freeze([])
+
+class Starting {
+  /** @param {{ sampler, rateLimit, keep, pipeline, stats }} tracer */
+  constructor ({ sampler, rateLimit, keep, pipeline, stats }) {
+    this.sampler = sampler
+    this.rateLimit = rateLimit
+    this.keep = keep
+    this.pipeline = pipeline
+    this.stats = stats
+  }
+
+  /** @param {Context} base what was active before, without this request's parent */
+  server (incoming, parentKind, start, route, peer, url, base) {
+    this.stats.started++
+    const span = new ServerSpan(this.pipeline, start, route, peer, url)
+    takeTrace(span, incoming, parentKind)
+    newSpanId(span)
+    const context = parentContext(base, incoming, parentKind)
+    const sampler = route.sampler === null ? this.sampler : route.sampler
+    const result = sampler.isCustom
+      ? sampler.ask(context, span, route.name, SPAN_KIND_SERVER, toObject(span.ownAttributes()), NO_LINKS)
+      : plain(sampler.decide(incoming, parentKind !== PARENT_NONE))
+    if (result.decision === RECORD_AND_SAMPLE && this.rateLimit !== null && !this.rateLimit.take(start)) result.decision = DROP
+    applyDecision(span, result)
+    if (result.decision === RECORD_AND_SAMPLE) return this.#begin(span, result, context)
+    if (this.keep !== null) return this.#begin(HeldServerSpan.from(span, this.keep), result, context)
+    return result.decision === DROP ? this.unsampled(span) : this.#begin(span, result, context)
+  }
+
+  /** A span under the one that is active in `context`, else the root of a new trace. */
+  child (name, given, context = NOTHING, scope) {
+    const options = readOptions(given)
+    this.stats.started++
+    const parent = options?.root === true ? undefined : parentIn(context)
+    const parentKind = parent === undefined ? PARENT_NONE : parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL
+    const now = clock.now()
+    const span = new ChildSpan(this.pipeline, clock.fromTimeInput(options?.startTime, now), cut(name, NAME_LENGTH_MAX), kindOf(options), scope)
+    span.descend(parent ?? newTrace(), parentKind)
+    const parents = parent === undefined ? context.deleteValue(SPAN_KEY) : context
+    const result = this.#decideChild(span, parent, parentKind, parents, options)
+    applyDecision(span, result)
+    if (result.decision !== RECORD_AND_SAMPLE && this.keep !== null) span.localRoot = parent?.localRoot ?? null
+    if (result.decision === DROP && span.localRoot === null) return this.unsampled(span)
+    if (isObject(options?.attributes)) span.setAttributes(options.attributes)
+    if (Array.isArray(options?.links)) span.addLinks(options.links)
+    return this.#begin(span, result, parents)
+  }
+
+  #decideChild (span, parent, parentKind, context, options) {
+    const { sampler } = this
+    if (sampler.isCustom) {
+      return sampler.ask(context, span, span.name, span.kind, isObject(options?.attributes) ? { ...options.attributes } : {}, Array.isArray(options?.links) ? options.links : NO_LINKS)
+    }
+    if (parentKind === PARENT_LOCAL) return plain((parent.flags & SAMPLED) === 0 ? DROP : RECORD_AND_SAMPLE)
+    return plain(sampler.decide(span, parentKind === PARENT_REMOTE))
+  }
+
+  #begin (span, { attributes }, context) {
+    if (attributes !== undefined) span.setAttributes(attributes)
+    this.pipeline.started(span, context)
+    return span
+  }
+
+  /** Carries the ids on and counts as ended at once: nothing will be recorded. */
+  unsampled (decided) {
+    this.stats.ended++
+    this.stats.unsampled++
+    const span = unsampledIn(decided)
+    span.s0 = decided.s0
+    span.s1 = decided.s1
+    return span
+  }
+}
+
+/** What a sampler and a processor take the parent from. */
+function parentContext (base, incoming, parentKind) {
+  return parentKind === PARENT_NONE
+    ? base.deleteValue(SPAN_KEY)
+    : base.setValue(SPAN_KEY, new RemoteSpan(incoming, parentKind === PARENT_REMOTE))
+}
+
+/** Trace, flags and parent of `incoming`. */
+function takeTrace (span, incoming, parentKind) {
+  copyTrace(incoming, span)
+  if (parentKind === PARENT_NONE) return
+  span.p0 = incoming.p0
+  span.p1 = incoming.p1
+  span.parentKind = parentKind
+}
+
+function newTrace () {
+  const trace = new TraceContext()
+  newTraceId(trace)
+  trace.flags = RANDOM
+  return trace
+}
+
+function plain (decision) {
+  return { decision, attributes: undefined, tracestate: undefined }
+}
+
+/** The caller's object, read once and before anything is counted: a getter of its own may throw. */
+function readOptions (options) {
+  if (!isObject(options)) return undefined
+  try {
+    const { root, kind, startTime, attributes, links } = options
+    return { root, kind, startTime, attributes, links }
+  } catch {
+    return undefined
+  }
+}
+
+function kindOf (options) {
+  const kind = options?.kind
+  return Number.isInteger(kind) && kind >= 0 && kind <= 4 ? kind : 0
+}
+
+function isObject (value) {
+  return value !== null && typeof value === 'object'
+}
+
+module.exports = { Starting, parentContext }

@@ -1,0 +1,95 @@
+'use strict'
+
+// A span may be written from its route's template, or attribute by attribute, or be read as an object by a
+// processor. Whatever a request does, all of them must tell the same: the shapes are random, and seeded.
+
+const { test } = require('tap')
+const { tracedApp } = require('../support/traced-app')
+const { startSink } = require('../support/otlp-sink')
+const { fromBytes, fromObject } = require('../support/same-span')
+
+const SHAPES = 150
+const TEXTS = ['', 'plain', 'umlaut ä', 'emoji 🦊', 'lone \ud800', 'nul \u0000', 'x'.repeat(200), '__proto__', '"quoted"\\']
+const VALUES = [...TEXTS, 0, -1, 42, 2 ** 40, -(2 ** 53), 1.5, NaN, Infinity, -0, 1e300, true, false, null, undefined, {}, [], ['a', null, 'b'], [1, 2.5], [true], ['a', 1], Symbol('s'), 10n, () => {}]
+const KEYS = ['a', 'b', 'app.key', 'ä', '__proto__', 'http.route', 'url.path', 'error.type', 'http.response.status_code', 'user_agent.original', 'network.peer.port', '']
+
+test('the template, the general encoder and the object tell the same span', async (t) => {
+  for (const limits of [{}, { attributes: 16, attributeValueLength: 24, events: 2, links: 1, attributesPerEvent: 1, attributesPerLink: 1 }]) {
+    const sink = await startSink(t)
+    const native = await tracedApp(t, { trace: { spanProcessors: undefined, exporter: { url: sink.url }, ...common(limits) }, routes })
+    const objects = await tracedApp(t, { trace: common(limits), routes })
+    for (const { origin } of [native, objects]) {
+      const random = generator(7)
+      for (let n = 0; n < SHAPES; n++) await ask(origin, n, random)
+    }
+    const collected = await objects.collector.spans()
+    await native.app.lightTrace.flush()
+    const exported = sink.spans
+    t.equal(exported.length, SHAPES)
+    t.equal(collected.length, SHAPES)
+    for (let n = 0; n < SHAPES; n++) t.strictSame(fromBytes(exported[n]), fromObject(collected[n]), `shape ${n}`)
+    await native.app.close()
+    await objects.app.close()
+  }
+})
+
+function common (limits) {
+  return { limits, requestHeaders: ['x-n'], responseHeaders: ['content-type'], serviceName: 'shop', attributes: (request) => shape(request).attributes }
+}
+
+// What a request does to its span is drawn from its number, in whichever app.
+function shape (request) {
+  const random = generator(Number(request.headers['x-n']) + 1)
+  const one = (list) => list[Math.floor(random() * list.length)]
+  const some = (make, most) => Array.from({ length: Math.floor(random() * random() * most) }, make)
+  const attributes = () => Object.fromEntries(some(() => [one(KEYS), one(VALUES)], 8))
+  return {
+    attributes: random() < 0.3 ? attributes() : undefined,
+    sets: some(() => [one(KEYS), one(VALUES)], 8),
+    events: some(() => [one(TEXTS), attributes()], 5),
+    links: some(() => ({ context: { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: one(['b7ad6b7169203331', 'bad']), traceFlags: 1 }, attributes: attributes() }), 4),
+    name: random() < 0.2 ? one(TEXTS) : undefined,
+    status: random() < 0.2 ? { code: one([0, 1, 2, 7]), message: one(TEXTS) } : undefined,
+    exception: random() < 0.2 ? one([new Error('no'), 'text', null, { message: 'bare', stack: 'at x' }]) : undefined,
+    code: one([200, 201, 204, 301, 404, 500, 503]),
+    fails: random() < 0.2
+  }
+}
+
+function routes (app) {
+  async function handler (request, reply) {
+    const { span } = request.trace
+    const { sets, events, links, name, status, exception, code, fails } = shape(request)
+    for (const [key, value] of sets) span.setAttribute(key, value)
+    for (const [title, attributes] of events) span.addEvent(title, attributes)
+    for (const link of links) span.addLink(link)
+    if (name !== undefined) span.updateName(name)
+    if (status !== undefined) span.setStatus(status)
+    if (exception !== undefined) span.recordException(exception)
+    if (fails) throw Object.assign(new Error('failed'), { statusCode: code, stack: 'at handler' })
+    return reply.code(code).send()
+  }
+  app.get('/static/path', handler)
+  app.all('/users/:id', handler)
+  app.all('/gold/:id/*', { config: { trace: { attributes: { tier: 'gold', a: 'route' } } } }, handler)
+  app.setNotFoundHandler(handler)
+}
+
+async function ask (origin, n, random) {
+  const one = (list) => list[Math.floor(random() * list.length)]
+  const path = one(['/static/path', '/static/path?a=1', '/users/7', '/users/%C3%A4', `/users/${'y'.repeat(90)}`, '/users/7?sig=secret&b=%20', '/gold/1/x/y', '/gold/1/x?', '/nowhere', '/static/path?'])
+  const headers = { 'x-n': String(n), 'user-agent': one(['one/1', 'two/2', 'z'.repeat(600)]), host: 'shop.test' }
+  if (random() < 0.4) headers.traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  if (random() < 0.4) headers.tracestate = 'vendor=value,other=1'
+  const response = await fetch(origin + path, { method: one(['GET', 'GET', 'POST', 'DELETE', 'HEAD']), headers, redirect: 'manual' })
+  await response.text()
+}
+
+function generator (seed) {
+  return function random () {
+    seed = (seed + 0x6d2b79f5) | 0
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
+  }
+}

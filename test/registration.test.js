@@ -1,0 +1,254 @@
+'use strict'
+
+const { hasSubscribers } = require('node:diagnostics_channel')
+const { test } = require('tap')
+const Fastify = require('fastify')
+const fp = require('fastify-plugin')
+const lightTrace = require('..')
+const { createCollector } = require('../lib/testing')
+const { tracedApp } = require('./support/traced-app')
+const { picture } = require('./support/picture')
+
+function setUp (t, options = {}) {
+  const collector = createCollector()
+  const told = []
+  const lines = []
+  const logger = { level: 'info', child: () => logger }
+  for (const level of ['trace', 'debug', 'error', 'fatal']) logger[level] = () => {}
+  logger.info = (message) => { if (typeof message === 'string') lines.push(message) } // not Fastify's of requests
+  logger.warn = (fields, message) => told.push(fields?.code ?? message)
+  const app = Fastify({ loggerInstance: logger, ...options })
+  t.teardown(() => app.close())
+  return { app, collector, told, lines, trace: { spanProcessors: [collector], registerGlobals: false } }
+}
+
+// F09, as the four that follow
+test('registered twice: the first registration holds, the second warns, one span per request', async (t) => {
+  const { app, collector, told, trace } = setUp(t)
+  const second = createCollector()
+  await app.register(lightTrace, { ...trace, serviceName: 'first' })
+  await app.register(lightTrace, { spanProcessors: [second], serviceName: 'second' })
+  await app.register(lightTrace, {})
+  app.get('/', async () => 'ok')
+  await app.inject('/')
+  t.same(await picture(collector), ['GET / 200'])
+  t.equal((await collector.spans())[0].resource['service.name'], 'first')
+  t.same(await second.spans(), [])
+  t.same(told, ['LT_WARN_REGISTERED'])
+})
+
+test('registered at the root and again in a child: the child is traced once', async (t) => {
+  const { app, collector, told, trace } = setUp(t)
+  await app.register(lightTrace, trace)
+  await app.register(async (child) => {
+    await child.register(lightTrace, {})
+    child.get('/child', async () => 'ok')
+  })
+  app.get('/', async () => 'ok')
+  await app.inject('/')
+  await app.inject('/child')
+  t.same(await picture(collector), ['GET / 200', 'GET /child 200'])
+  t.same(told, ['LT_WARN_REGISTERED'])
+})
+
+test('registered in a child scope, it traces that scope only', async (t) => {
+  const { app, collector, trace } = setUp(t)
+  let inner
+  await app.register(async (child) => {
+    await child.register(lightTrace, trace)
+    child.get('/in', async (request) => ({ traced: request.trace.sampled }))
+    child.register(async (grandchild) => {
+      inner = grandchild
+      grandchild.get('/deeper', async () => 'ok')
+    }, { prefix: '/in' })
+  })
+  app.get('/out', async (request) => ({ trace: typeof request.trace }))
+  t.same((await app.inject('/in')).json(), { traced: true })
+  await app.inject('/in/deeper')
+  t.same((await app.inject('/out')).json(), { trace: 'undefined' })
+  await app.inject('/nowhere')
+  t.same(await picture(collector), ['GET /in 200', 'GET /in/deeper 200'])
+  t.equal(app.lightTrace, undefined)
+  t.equal(inner.lightTrace.stats().spans.ended, 2)
+})
+
+test('sibling scopes share the first one\'s tracer and options', async (t) => {
+  const { app, collector, told, trace } = setUp(t)
+  const second = createCollector()
+  for (const [path, options] of [['/a', trace], ['/b', { ...trace, spanProcessors: [second] }]]) {
+    await app.register(async (child) => {
+      await child.register(lightTrace, options)
+      child.get(path, async () => 'ok')
+    })
+  }
+  await app.inject('/a')
+  await app.inject('/b')
+  t.same(await picture(collector), ['GET /a 200', 'GET /b 200'])
+  t.same(await picture(second), [])
+  t.same(told, ['LT_WARN_REGISTERED'])
+})
+
+test('registered in a child and then at the root: one span per request everywhere', async (t) => {
+  const { app, collector, trace } = setUp(t)
+  app.register(async (child) => {
+    await child.register(lightTrace, trace)
+    child.get('/in', async (request) => ({ current: lightTrace.current() === request.trace }))
+  })
+  app.register(lightTrace, trace)
+  app.get('/out', async (request) => ({ current: lightTrace.current() === request.trace }))
+  t.same((await app.inject('/in')).json(), { current: true })
+  await app.inject('/out')
+  const lines = await picture(collector)
+  t.equal(lines.filter((line) => line === 'GET /in 200').length, 1)
+  t.ok(lines.length <= 2)
+})
+
+test('registered after routes: those are traced too', async (t) => {
+  const { app, collector, trace } = setUp(t)
+  app.get('/before', { config: { trace: { attributes: { tier: 'gold' } } } }, async () => 'ok')
+  await app.register(async (child) => { child.get('/child-before', async () => 'ok') })
+  await app.register(lightTrace, trace)
+  app.get('/after', async () => 'ok')
+  await app.inject('/before')
+  await app.inject('/after')
+  await app.inject('/child-before')
+  const spans = await collector.spans()
+  const names = spans.map(({ name }) => name)
+  t.ok(names.includes('GET /after'))
+  // Fastify gives a route the hooks that its scope has when the app starts.
+  t.ok(names.includes('GET /before'))
+  t.equal(spans.find(({ name }) => name === 'GET /before').attributes.tier, 'gold')
+})
+
+test('two apps of one process keep to themselves', async (t) => {
+  const one = await tracedApp(t, { listen: false, trace: { serviceName: 'one' }, routes: (app) => app.get('/one', async () => 'ok') })
+  const two = await tracedApp(t, { listen: false, trace: { serviceName: 'two' }, routes: (app) => app.get('/two', async () => (await one.app.inject('/one')).body) })
+  await two.app.inject('/two')
+  t.equal(await one.collector.tree(), 'SERVER GET /one')
+  t.equal(await two.collector.tree(), 'SERVER GET /two')
+  const [[inner], [outer]] = [await one.collector.spans(), await two.collector.spans()]
+  t.equal(inner.parentSpanId, outer.spanId, 'an injected request is a child of the one it is made by')
+  t.same([inner.resource['service.name'], outer.resource['service.name']], ['one', 'two'])
+  await one.app.close()
+  await two.app.inject('/two').catch(() => {})
+  t.equal((await two.collector.spans()).length, 2, 'the other app goes on')
+})
+
+test('closed and made anew, a hundred times, without listeners or warnings left', async (t) => {
+  const warnings = []
+  const onWarning = (warning) => warnings.push(warning.name)
+  process.on('warning', onWarning)
+  t.teardown(() => process.off('warning', onWarning))
+  const listeners = () => process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0)
+  let before
+  for (let i = 0; i < 100; i++) {
+    const { app, collector, trace } = setUp(t)
+    await app.register(lightTrace, { ...trace, unrouted: true })
+    app.get('/', async () => 'ok')
+    await app.inject('/')
+    t.equal((await collector.spans()).length, 1)
+    await app.close()
+    before ??= listeners()
+  }
+  t.equal(listeners(), before)
+  t.same(warnings, [])
+})
+
+test('a span that ends after close is counted, not lost in silence', async (t) => {
+  const { app, trace } = setUp(t)
+  await app.register(lightTrace, trace)
+  let span
+  app.get('/', async (request) => { span = app.lightTrace.tracer.startSpan('late', {}, request.trace); return 'ok' })
+  await app.inject('/')
+  await app.close()
+  span.end()
+  const { started, ended, accepted, handedOver, dropped } = app.lightTrace.stats().spans
+  t.same({ started, ended, accepted, handedOver, dropped: { ...dropped } }, { started: 2, ended: 2, accepted: 2, handedOver: 1, dropped: { after_shutdown: 1 } })
+  await app.lightTrace.flush()
+})
+
+test('an application in which the name lightTrace is taken does not start, and leaves nothing behind', async (t) => {
+  const { apps } = globalThis[Symbol.for('light-trace.globals')]
+  const before = apps.length
+  const { app } = setUp(t)
+  app.decorate('lightTrace', 'mine')
+  await t.rejects(async () => app.register(lightTrace, { exporter: 'none' }), { code: 'FST_ERR_DEC_ALREADY_PRESENT' })
+  t.equal(apps.length, before)
+})
+
+test('a user\'s own request.trace stays theirs', async (t) => {
+  const { app, collector, trace } = setUp(t)
+  app.decorateRequest('trace', 'mine')
+  await app.register(lightTrace, trace)
+  app.get('/', async (request) => ({ mine: request.trace, current: lightTrace.current() !== undefined }))
+  t.same((await app.inject('/')).json(), { mine: 'mine', current: true })
+  t.same(await picture(collector), ['GET / 200'])
+})
+
+test('inside a plugin of the user\'s that breaks encapsulation it traces the whole app', async (t) => {
+  const { app, collector, trace } = setUp(t)
+  await app.register(fp(async (instance) => { await instance.register(lightTrace, trace) }))
+  app.get('/', async () => 'ok')
+  await app.inject('/')
+  t.same(await picture(collector), ['GET / 200'])
+})
+
+// As light-trace/register does it.
+const AUTOMATIC = { [Symbol.for('light-trace.automatic')]: true }
+
+test('an explicit registration counts instead of an automatic one, and one line says where spans go', async (t) => {
+  const { app, collector, lines, trace } = setUp(t)
+  await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
+  await app.register(lightTrace, trace)
+  app.get('/', async () => 'ok')
+  await app.inject('/')
+  t.same(await picture(collector), ['GET / 200'])
+  t.equal(app.lightTrace.stats().mode, 'processors')
+  t.match(lines, [/^light-trace in mode processors/])
+  t.equal(lines.length, 1)
+})
+
+test('an explicit registration in a child scope counts instead of an automatic one, which is silent from then on', async (t) => {
+  const { app, collector, lines, trace } = setUp(t)
+  await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
+  await app.register(async (child) => {
+    await child.register(lightTrace, trace)
+    child.get('/in', async () => 'ok')
+  })
+  app.get('/out', async () => 'ok')
+  await app.inject('/in')
+  await app.inject('/out')
+  t.same(await picture(collector), ['GET /in 200'])
+  t.equal(app.lightTrace.stats().mode, 'undecided')
+  t.match(lines, [/^light-trace in mode processors/])
+  t.equal(lines.length, 1)
+})
+
+test('explicit registrations in sibling scopes count instead of an automatic one: the first one\'s options hold', async (t) => {
+  const { app, collector, told, trace } = setUp(t)
+  await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
+  for (const path of ['/a', '/b']) {
+    await app.register(async (child) => {
+      await child.register(lightTrace, trace)
+      child.get(path, async () => 'ok')
+    })
+  }
+  await app.inject('/a')
+  await app.inject('/b')
+  t.same(await picture(collector), ['GET /a 200', 'GET /b 200'])
+  t.same(told, ['LT_WARN_REGISTERED'])
+})
+
+test('sibling scopes with handler spans leave no subscriber behind', async (t) => {
+  const { app, trace } = setUp(t)
+  for (const path of ['/a', '/b']) {
+    await app.register(async (child) => {
+      await child.register(lightTrace, { ...trace, spans: { handler: true } })
+      child.get(path, async () => 'ok')
+    })
+  }
+  await app.ready()
+  t.ok(hasSubscribers('tracing:fastify.request.handler:start'))
+  await app.close()
+  t.notOk(hasSubscribers('tracing:fastify.request.handler:start'))
+})

@@ -1,0 +1,72 @@
+'use strict'
+
+// What it is for shows in the bench only: the row "one record of process.nextTick kept".
+
+const { test } = require('tap')
+const v8 = require('node:v8')
+const vm = require('node:vm')
+const asyncHooks = require('node:async_hooks')
+
+v8.setFlagsFromString('--expose-gc')
+const gc = vm.runInNewContext('gc')
+
+// Loads the module anew, with a look at what it is given.
+function load (t) {
+  const seen = []
+  const { executionAsyncResource } = asyncHooks
+  asyncHooks.executionAsyncResource = () => {
+    const resource = executionAsyncResource()
+    seen.push(new WeakRef(resource))
+    return resource
+  }
+  t.teardown(() => { asyncHooks.executionAsyncResource = executionAsyncResource })
+  const path = require.resolve('../../lib/runtime/next-tick')
+  delete require.cache[path]
+  return { ...require(path), seen }
+}
+
+async function collectGarbage () {
+  for (let i = 0; i < 3; i++) {
+    await new Promise((resolve) => setImmediate(resolve))
+    gc()
+  }
+}
+
+test('one record of nextTick outlives garbage collections, however often it is asked for', async (t) => {
+  const { keepTick, seen } = load(t)
+  keepTick()
+  keepTick()
+  await collectGarbage()
+  t.equal(seen.length, 1)
+  t.equal(typeof seen[0].deref()?.callback, 'function')
+})
+
+test('the context in which it was asked for does not', async (t) => {
+  const { keepTick, seen } = load(t)
+  const storage = new asyncHooks.AsyncLocalStorage()
+  const store = (() => {
+    const request = { isRequest: true }
+    storage.run(request, keepTick)
+    return new WeakRef(request)
+  })()
+  await collectGarbage()
+  t.ok(seen[0].deref())
+  t.equal(store.deref(), undefined)
+})
+
+test('what is not Node\'s record is left alone', async (t) => {
+  const { keepTick, seen } = load(t)
+  const { nextTick } = process
+  const theirs = { [Symbol('state')]: {} }
+  process.nextTick = (callback) => { // as fake timers do it
+    const resource = new asyncHooks.AsyncResource('theirs')
+    Object.assign(resource, theirs)
+    setImmediate(() => resource.runInAsyncScope(callback))
+  }
+  t.teardown(() => { process.nextTick = nextTick })
+  keepTick()
+  process.nextTick = nextTick
+  await collectGarbage()
+  t.equal(seen.length, 1)
+  t.equal(seen[0].deref(), undefined)
+})

@@ -1,0 +1,99 @@
+'use strict'
+
+const { test } = require('tap')
+const Fastify = require('fastify')
+const net = require('node:net')
+const { once } = require('node:events')
+const lightTrace = require('../..')
+const { startSink } = require('../support/otlp-sink')
+
+async function exported (t, options, drive, fastifyOptions) {
+  const sink = await startSink(t)
+  const app = Fastify(fastifyOptions)
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { exporter: { url: sink.url }, ...options })
+  app.get('/things/:id', async (request) => {
+    for (let i = 0; i < 200; i++) request.trace.span.setAttribute(`key.${i}`, i)
+    return 'ok'
+  })
+  app.get('/plain', async () => 'ok')
+  app.get('/new', async () => 'ok')
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  await drive(app)
+  await app.lightTrace.flush()
+  return sink.spans
+}
+
+test('a span holds no more attributes than its limit, its own first, and counts the rest', async (t) => {
+  const [span] = await exported(t, {}, (app) => app.inject('/things/7'))
+  const keys = Object.keys(span.attributes)
+  t.ok(keys.length <= 128)
+  t.equal(keys.filter((key) => key.startsWith('key.')).length + span.droppedAttributesCount, 200)
+  t.equal(span.attributes['http.response.status_code'], 200)
+})
+
+test('a limit below what the request itself says cuts that too', async (t) => {
+  const [span] = await exported(t, { limits: { attributes: 3 } }, (app) => app.inject('/plain'))
+  t.equal(Object.keys(span.attributes).length, 3)
+  t.ok(span.droppedAttributesCount > 3)
+})
+
+test('the length limit holds for what comes from the request', async (t) => {
+  const [span] = await exported(t, { limits: { attributeValueLength: 8 } },
+    (app) => app.inject({ url: '/things/0123456789', headers: { 'user-agent': 'a very long agent' } }))
+  t.equal(span.attributes['url.path'], '/things/')
+  t.equal(span.attributes['user_agent.original'], 'a very l')
+})
+
+test('the path is the one the client sent, also in absolute form and before a rewrite', async (t) => {
+  const spans = await exported(t, {}, async (app) => {
+    await app.inject('/old?a=1')
+    const socket = net.connect(app.server.address().port, '127.0.0.1')
+    socket.end('GET http://example.com/plain?b=2 HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n')
+    socket.resume()
+    await once(socket, 'close')
+  }, { rewriteUrl: ({ url }) => url.replace('/old', '/new') })
+  t.same(spans.map(({ attributes }) => [attributes['http.route'] ?? '', attributes['url.path'], attributes['url.query']]),
+    [['/new', '/old', 'a=1'], [spans[1].attributes['http.route'] ?? '', '/plain', 'b=2']])
+})
+
+test('a port is decimal, and a query after a bare host is kept', async (t) => {
+  const spans = await exported(t, {}, async (app) => {
+    for (const host of ['a.example:0x50', 'a.example:1e2', 'a.example:99999', 'a.example:8080']) await app.inject({ url: '/plain', headers: { host } })
+    const socket = net.connect(app.server.address().port, '127.0.0.1')
+    socket.end('GET http://example.com?b=2 HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n')
+    socket.resume()
+    await once(socket, 'close')
+  })
+  t.same(spans.slice(0, 4).map(({ attributes }) => attributes['server.port']), [undefined, undefined, undefined, 8080])
+  t.match(spans[4].attributes, { 'url.path': '/', 'url.query': 'b=2' })
+})
+
+test('a hundred attributes of the longest text still make a span', async (t) => {
+  const spans = await exported(t, {}, async (app) => {
+    app.lightTrace.tracer.startSpan('long', {
+      attributes: Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`key.${i}`, 'x'.repeat(20000)]))
+    }).end()
+  })
+  t.equal(Object.keys(spans[0].attributes).length, 100)
+  t.equal(spans[0].attributes['key.99'].length, 16384)
+})
+
+test('a limit of values does not shorten names and descriptions', async (t) => {
+  const [span] = await exported(t, { limits: { attributeValueLength: 4 } }, async (app) => {
+    app.lightTrace.tracer.startSpan('first').updateName('a longer name').setStatus({ code: 2, message: 'a reason' }).end()
+  })
+  t.equal(span.name, 'a longer name')
+  t.equal(span.status.message, 'a reason')
+})
+
+test('options and a status that throw when they are read cost themselves, not the caller', async (t) => {
+  const hostile = { get attributes () { throw new Error('no') }, get code () { throw new Error('no') } }
+  let stats
+  const [span] = await exported(t, {}, async (app) => {
+    app.lightTrace.tracer.startSpan('named', hostile).setStatus(hostile).end()
+    stats = app.lightTrace.stats()
+  })
+  t.equal(span.name, 'named')
+  t.equal(stats.spans.started, stats.spans.ended)
+})
