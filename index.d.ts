@@ -53,7 +53,7 @@ declare namespace lightTrace {
     readonly traceId: string
     /** 16 lowercase hex digits: the id of `span`. */
     readonly spanId: string
-    /** Whether the trace is sampled, as callees are told. */
+    /** Whether the trace is sampled, as the called services are told. */
     readonly sampled: boolean
     /** W3C Trace Context level 2: `00-<traceId>-<spanId>-<flags>`, or '' without a trace. For outgoing calls use `inject`. */
     readonly traceparent: string

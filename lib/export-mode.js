@@ -1,6 +1,6 @@
 'use strict'
 
-// How spans leave the process, decided once per tracer in the order of design.md D6.
+// How spans leave the process, decided once per tracer in the order of D6, docs/decisions.md.
 
 const { foreignProvider, foreignManager } = require('./otel/api-globals')
 const store = require('./context/async-storage')
@@ -8,7 +8,7 @@ const { SUPPRESSED } = require('./context/suppressed')
 
 // The ways are required where they are taken: an app takes one, and starts faster without the others.
 
-function wayOut ({ settings, report, stats }) {
+function exportMode ({ settings, report, stats }) {
   const { exporter, spanProcessors, tracerProvider, closeTimeoutMs } = settings
   const suppress = (fn) => store.run(SUPPRESSED, suppressThere, undefined, fn)
 
@@ -16,7 +16,7 @@ function wayOut ({ settings, report, stats }) {
   if (tracerProvider) return provided(tracerProvider, settings, report, stats, 'spans are made by the tracerProvider of the options')
   if (spanProcessors !== null) {
     const { ProcessorSink } = require('./export/sinks/processors')
-    return new HandOver('processors', new ProcessorSink(spanProcessors, { stats, report, closeTimeoutMs, suppress }), `spans go to ${spanProcessors.length} spanProcessors`)
+    return new DelegatedOutput('processors', new ProcessorSink(spanProcessors, { stats, report, closeTimeoutMs, suppress }), `spans go to ${spanProcessors.length} spanProcessors`)
   }
   if (!exporter.explicit && tracerProvider !== false) {
     const global = foreignProvider()
@@ -25,22 +25,22 @@ function wayOut ({ settings, report, stats }) {
   switch (exporter.kind) {
     case 'console': {
       const { ConsoleSink } = require('./export/sinks/console')
-      return new HandOver('console', new ConsoleSink(stats), 'spans go to stdout')
+      return new DelegatedOutput('console', new ConsoleSink(stats), 'spans go to stdout')
     }
     case 'none': return nowhere('none', stats, 'spans go nowhere')
-    default: return new Native(settings, stats, report, suppress)
+    default: return new OtlpOutput(settings, stats, report, suppress)
   }
 }
 
 function nowhere (mode, stats, reason) {
-  const { NothingSink } = require('./export/sinks/none')
-  return new HandOver(mode, new NothingSink(stats), reason)
+  const { NoneSink } = require('./export/sinks/none')
+  return new DelegatedOutput(mode, new NoneSink(stats), reason)
 }
 
 function provided (provider, { closeTimeoutMs }, report, stats, reason) {
   const { ProviderSink } = require('./export/sinks/provider')
-  const { ProvidedSpans } = require('./span/sdk-spans')
-  return new HandOver('sdk', new ProviderSink(provider, { stats, report, closeTimeoutMs }), reason, new ProvidedSpans(provider, report))
+  const { SdkSpans } = require('./span/sdk-spans')
+  return new DelegatedOutput('sdk', new ProviderSink(provider, { stats, report, closeTimeoutMs }), reason, new SdkSpans(provider, report))
 }
 
 /** Timers that are armed in a request keep its context, also in the storage of whoever holds the API's slot. */
@@ -50,19 +50,19 @@ function suppressThere (fn) {
 }
 
 /** Our own encoder and exporter. */
-class Native {
+class OtlpOutput {
   #exporter
 
   constructor (settings, stats, report, suppress) {
     this.mode = 'native'
     this.reason = `spans go to ${settings.exporter.printableUrl}`
-    this.provided = null
-    const { Envelope } = require('./otlp/export-request-prefix')
+    this.sdkSpans = null
+    const { ExportRequestPrefix } = require('./otlp/export-request-prefix')
     const { SpanEncoder } = require('./otlp/span-encoder')
     const { Exporter } = require('./export/exporter')
     this.#exporter = new Exporter({
       settings,
-      envelope: new Envelope(settings.resource.attributes),
+      prefix: new ExportRequestPrefix(settings.resource.attributes),
       stats,
       report,
       suppress
@@ -78,12 +78,12 @@ class Native {
 }
 
 /** Spans go to somebody else as objects; nothing waits here. */
-class HandOver {
+class DelegatedOutput {
   constructor (mode, sink, reason, provided = null) {
     this.mode = mode
     this.sink = sink
     this.reason = reason
-    this.provided = provided // who makes the spans, where that is not us
+    this.sdkSpans = provided // who makes the spans, where that is not us
     this.queued = 0
     this.inFlight = 0
     this.bufferBytes = 0
@@ -93,4 +93,4 @@ class HandOver {
   close () { return this.sink.close() }
 }
 
-module.exports = { wayOut }
+module.exports = { exportMode }

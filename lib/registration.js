@@ -6,13 +6,13 @@
 const { name, version } = require('../package.json')
 const { resolveOptions } = require('./config/options')
 const { Report } = require('./runtime/report')
-const { keepTick } = require('./runtime/next-tick')
+const { retainTickRecord } = require('./runtime/next-tick')
 const { NoRequestContext } = require('./context/request-context')
-const { processWide } = require('./runtime/process-state')
-const { NO_SPAN } = require('./span/non-recording-span')
+const { processState } = require('./runtime/process-state')
+const { INVALID_SPAN } = require('./span/non-recording-span')
 const { Scope } = require('./span/scope')
 const { Tracer } = require('./tracer')
-const openApi = require('./otel/api-globals')
+const apiGlobals = require('./otel/api-globals')
 const { fastifyHooks, traceGetter } = require('./fastify/hooks')
 const { openOutbound } = require('./outbound')
 const { openStageSpans } = require('./fastify/stage-spans')
@@ -20,10 +20,10 @@ const { openStageSpans } = require('./fastify/stage-spans')
 const scope = new Scope(name, version)
 
 // One registration per root instance; all scopes of an application share its server.
-const { registrations } = processWide
+const { registrations } = processState
 
 // As early as can be: what V8 has forgotten it does not learn again.
-keepTick()
+retainTickRecord()
 
 // Under this symbol light-trace/register says that nobody has asked for this application in its code.
 const kAutomatic = Symbol.for('light-trace.automatic')
@@ -41,13 +41,13 @@ function registrationFor (app, options) {
   }
   const registration = new Registration(app, options)
   registrations.set(app.server, registration)
-  earlier?.giveWayTo(registration)
+  earlier?.replaceWith(registration)
   return registration
 }
 
 class Registration {
   #hooks = null
-  #heir = null // what counts instead of this one in its own scope
+  #replacement = null // what counts instead of this one in its own scope
   #isOpen = false
   #unrouted = null
   #releases = [] // what ends with the application, in the order in which it began
@@ -60,13 +60,13 @@ class Registration {
     this.tracer = tracer
     this.isAutomatic = options[kAutomatic] === true
     if (!this.isAutomatic) report.startup(settings.warnings)
-    this.waiting = openApi.join(tracer, settings.registerGlobals)
-    tracer.meet()
+    this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
+    tracer.useGlobals()
     this.#releases.push(openOutbound(tracer))
     /** `app.lightTrace` */
     this.decorator = decoratorOf(tracer)
     /** `request.trace` */
-    this.traceGetter = traceGetter(new NoRequestContext(tracer, NO_SPAN, null, true))
+    this.traceGetter = traceGetter(new NoRequestContext(tracer, INVALID_SPAN, null, true))
   }
 
   /** Whether `app` or a scope around it is traced by this registration already. */
@@ -98,7 +98,7 @@ class Registration {
 
   /** When the application is ready, in each scope that is traced. */
   open () {
-    if (this.#heir !== null) return this.#heir.open()
+    if (this.#replacement !== null) return this.#replacement.open()
     if (this.#isOpen) return
     this.#isOpen = true
     const { settings, report } = this.tracer
@@ -110,7 +110,7 @@ class Registration {
   }
 
   async close () {
-    if (this.#heir !== null) return this.#heir.close()
+    if (this.#replacement !== null) return this.#replacement.close()
     registrations.delete(this.app.server)
     await this.tracer.drained()
     await this.#end()
@@ -124,28 +124,28 @@ class Registration {
   }
 
   /** To one that somebody has written in the application's code, before a request has come. */
-  giveWayTo (explicit) {
+  replaceWith (explicit) {
     this.#end()
     if (explicit.app === this.app) {
-      this.#heir = explicit
+      this.#replacement = explicit
       this.#hooks = explicit.hooksFor(this.app)
       explicit.traceStages(this.app)
       explicit.decorator = Object.assign(this.decorator, explicit.decorator)
     } else {
-      this.#heir = NOBODY
-      this.#hooks = NOBODY
+      this.#replacement = INACTIVE
+      this.#hooks = INACTIVE
     }
   }
 
   #end () {
     while (this.#releases.length > 0) this.#releases.pop()()
-    openApi.leave(this.tracer)
+    apiGlobals.closeApp(this.tracer)
     return this.tracer.close()
   }
 }
 
 // Where the code asks for a child scope only, the rest of the application is not traced.
-const NOBODY = {
+const INACTIVE = {
   onRequest: (request, reply, done) => done(),
   onError: (request, reply, error, done) => done(),
   open: () => {},

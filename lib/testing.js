@@ -12,8 +12,8 @@
 
 const { SAMPLED } = require('./context/trace-context')
 const { RequestContext, ownContextManager } = require('./context/request-context')
-const { NO_SPAN } = require('./span/non-recording-span')
-const { drawTree, describe, kindName, statusName } = require('./export/sinks/tree')
+const { INVALID_SPAN } = require('./span/non-recording-span')
+const { drawTree, spanLabel, kindName, statusName } = require('./export/sinks/tree')
 const { setTimeout, clearTimeout } = require('./runtime/timers')
 
 // Long enough for a slow machine, short enough to fail a test before its runner does.
@@ -95,7 +95,7 @@ class Collector {
 }
 
 function line ({ kind, name, status, attributes }) {
-  return describe({ kind, name, status: status.code, errorType: attributes['error.type'] })
+  return spanLabel({ kind, name, status: status.code, errorType: attributes['error.type'] })
 }
 
 /** A ReadableSpan, ours or the SDK's of either version, as a plain object that compares and prints well. */
@@ -150,7 +150,7 @@ function createCollector ({ timeoutMs = WAIT_MS } = {}) {
 // What makes the spans and headers of a request that there is not.
 const noTracer = {
   contextManager: ownContextManager,
-  withSpan: (context, name, options, fn) => fn(NO_SPAN),
+  withSpan: (context, name, options, fn) => fn(INVALID_SPAN),
   inject: (context, headers) => headers
 }
 
@@ -162,7 +162,7 @@ const noTracer = {
  * @returns {T}
  */
 function withRequest (values, fn) {
-  const context = new RequestContext(noTracer, NO_SPAN, null, true)
+  const context = new RequestContext(noTracer, INVALID_SPAN, null, true)
   context.setStore({ ...values })
   return context.run(fn, context)
 }

@@ -5,17 +5,17 @@
 const { SAMPLED, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-context')
 const { newSpanId } = require('./context/ids')
 const { parentIn } = require('./context/parent')
-const { processWide } = require('./runtime/process-state')
-const { NOTHING } = require('./context/suppressed')
+const { processState } = require('./runtime/process-state')
+const { EMPTY_CONTEXT } = require('./context/suppressed')
 const { SPAN_KEY, SUPPRESS_KEY } = require('./context/keys')
 const { ownContextManager } = require('./context/request-context')
 const store = require('./context/async-storage')
 const clock = require('./span/clock')
 const { ServerSpan, SPAN_KIND_SERVER } = require('./span/server-span')
-const { NO_SPAN, unsampledIn, carryOn } = require('./span/non-recording-span')
+const { INVALID_SPAN, unsampledIn, wrapSpanContext } = require('./span/non-recording-span')
 const { ChildSpan } = require('./span/child-span')
 const { runInSpan } = require('./span/run-in-span')
-const { Starting } = require('./span/span-starter')
+const { SpanStarter } = require('./span/span-starter')
 const { toObject } = require('./span/attributes')
 const { samplerOf, RateLimit, DROP } = require('./span/sampler')
 const { Pipeline } = require('./export/pipeline')
@@ -24,7 +24,7 @@ const { Stats } = require('./export/stats')
 const { setImmediate } = require('./runtime/timers')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor } = require('./otel/api-globals')
 const { inject } = require('./otel/injection')
-const { wayOut } = require('./export-mode')
+const { exportMode } = require('./export-mode')
 
 // A TCP socket takes two turns, TLS over it two more.
 const CLOSE_TURNS_MAX = 8
@@ -43,15 +43,15 @@ class Tracer {
     this.enterInjected = store.enterInjected
     this.enterQueued = store.enterQueued
     this.propagator = null // somebody else's; null for our own W3C code
-    this.company = null // null while nobody else is concerned with our requests: the usual case
+    this.sdkInterop = null // null while nobody else is concerned with our requests: the usual case
     this.mode = 'undecided'
-    this.way = null
+    this.output = null
     this.pipeline = null
     this.outbound = null // what outbound/index knows of this app
-    this.starting = null
+    this.starter = null
     this.isClosed = false
     /** Whether ids and flags alone decide about a request, and nobody wants to see it start. */
-    this.isPlain = true
+    this.usesFastPath = true
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
   }
 
@@ -60,27 +60,27 @@ class Tracer {
     if (this.pipeline !== null) return
     const { settings, report } = this
     clock.anchor()
-    this.way = wayOut(this)
-    this.mode = this.way.mode
+    this.output = exportMode(this)
+    this.mode = this.output.mode
     this.pipeline = new Pipeline({
       limits: settings.limits,
       resource: new Resource(settings.resource.attributes),
       scope: this.scope,
       stats: this.stats,
-      sink: this.way.sink
+      sink: this.output.sink
     })
-    if (this.way.provided !== null && this.keep !== null) {
+    if (this.output.sdkSpans !== null && this.keep !== null) {
       this.keep = null
       report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
     }
-    this.starting = new Starting(this)
-    this.isPlain = !this.sampler.isCustom && this.keep === null && !this.pipeline.wantsStart
-    this.meet()
-    report.info(`light-trace in mode ${this.mode}: ${this.way.reason}`)
+    this.starter = new SpanStarter(this)
+    this.usesFastPath = !this.sampler.isCustom && this.keep === null && !this.pipeline.wantsStart
+    this.useGlobals()
+    report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`)
   }
 
   /** Finds out who else is there. Whoever holds the API's context slot decides how a request is entered. */
-  meet () {
+  useGlobals () {
     this.propagator = propagatorFor(this.settings, this.report)
     if (foreignManager() !== undefined) {
       this.contextManager = activeManager
@@ -88,21 +88,21 @@ class Tracer {
       // us would take the request from `current()`.
       this.enter = (context, done) => activeManager.with(context, () => store.enter(context, done))
       this.enterInjected = (context, done) => activeManager.with(context, () => store.enterInjected(context, done))
-      this.keepCompany()
+      this.enableInterop()
     }
-    if (this.propagator !== null || (this.way !== null && this.way.provided !== null)) this.keepCompany()
+    if (this.propagator !== null || (this.output !== null && this.output.sdkSpans !== null)) this.enableInterop()
   }
 
-  keepCompany () {
-    if (this.company !== null) return
-    const { Company } = require('./otel/sdk-interop')
-    this.company = new Company(this)
+  enableInterop () {
+    if (this.sdkInterop !== null) return
+    const { SdkInterop } = require('./otel/sdk-interop')
+    this.sdkInterop = new SdkInterop(this)
   }
 
   // HOT, once per request. Budget: 1 object. Proof: bench/micro/server-span.bench.js
   startServer (incoming, parentKind, start, route, peer, url) {
-    if (!this.isPlain || (route.sampler !== null && route.sampler.isCustom)) {
-      return this.starting.server(incoming, parentKind, start, route, peer, url, NOTHING)
+    if (!this.usesFastPath || (route.sampler !== null && route.sampler.isCustom)) {
+      return this.starter.server(incoming, parentKind, start, route, peer, url, EMPTY_CONTEXT)
     }
     const { stats } = this
     stats.started++
@@ -145,22 +145,22 @@ class Tracer {
    * @param {Context | undefined} context
    * @param {Scope} [scope]
    */
-  startSpan (name, options, context = NOTHING, scope = this.scope) {
+  startSpan (name, options, context = EMPTY_CONTEXT, scope = this.scope) {
     if (this.pipeline === null) {
-      if (this.isClosed) return carryOn(parentIn(context))
+      if (this.isClosed) return wrapSpanContext(parentIn(context))
       this.open()
     }
-    if (context.getValue(SUPPRESS_KEY) === true) return NO_SPAN
-    if (this.settings.disabled) return carryOn(parentIn(context))
-    if (options?.kind === SPAN_KIND_SERVER) this.meetServer()
-    if (this.way.provided !== null) return this.company.startSpan(String(name), options, context, scope)
-    return this.starting.child(String(name), options, context, scope)
+    if (context.getValue(SUPPRESS_KEY) === true) return INVALID_SPAN
+    if (this.settings.disabled) return wrapSpanContext(parentIn(context))
+    if (options?.kind === SPAN_KIND_SERVER) this.onForeignServerSpan()
+    if (this.output.sdkSpans !== null) return this.sdkInterop.startSpan(String(name), options, context, scope)
+    return this.starter.child(String(name), options, context, scope)
   }
 
   /** instrumentation-http, most likely, which has come before Fastify: requests must ask from now on. */
-  meetServer () {
+  onForeignServerSpan () {
     try {
-      for (const app of processWide.apps) app.keepCompany()
+      for (const app of processState.apps) app.enableInterop()
     } catch (error) { // a file that cannot be read just now is no reason to throw into their code; the next one asks again
       this.report.once('LT_WARN_BUG', `Bug: a SERVER span was not noticed: ${error?.stack}`)
     }
@@ -168,42 +168,42 @@ class Tracer {
 
   /**
    * A leaf span for a call that the running code makes: under the active span, or null where there is none.
-   * The row says what the span says, and is asked only when it records.
-   * @param {{ kind, name? (call): string, facts? (call): CallFacts, target? (call): string, attributes (call): Array | null, startedAt? (call): number }} row
-   *   with `facts` these have the name, `target` goes behind their origin, and `attributes` has what they have not
+   * The callDescriptor says what the span says, and is asked only when it records.
+   * @param {{ kind, name? (call): string, info? (call): CallInfo, target? (call): string, attributes (call): Array | null, startedAt? (call): number }} callDescriptor
+   *   with `info` these have the name, `target` goes behind their origin, and `attributes` has what they have not
    * @param {object} call the library's own object
    * @param {Context} context
    */
   // HOT, once per outgoing call. Budget: 1 object.
-  startCall (row, call, context) {
+  startCall (callDescriptor, call, context) {
     const parent = parentIn(context)
     if (parent === undefined) return null
-    if (this.company !== null && this.company.hasClientSpan(context)) return null
-    if (!this.decidesByFlags || parent.remote === true) return this.startByOptions(row, call, context)
+    if (this.sdkInterop !== null && this.sdkInterop.hasClientSpan(context)) return null
+    if (!this.decidesByFlags || parent.remote === true) return this.startByOptions(callDescriptor, call, context)
     this.stats.started++
     if ((parent.flags & SAMPLED) === 0) return this.startUnsampled(parent)
-    const start = row.startedAt === undefined ? clock.now() : row.startedAt(call)
-    const facts = row.facts === undefined ? null : row.facts(call)
-    const span = new ChildSpan(this.pipeline, start, facts === null ? row.name(call) : facts.name, row.kind, this.scope)
-    span.descend(parent, parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
-    span.describe(facts, facts === null || facts.origin === '' ? '' : row.target(call), row.attributes(call))
+    const start = callDescriptor.startedAt === undefined ? clock.now() : callDescriptor.startedAt(call)
+    const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
+    const span = new ChildSpan(this.pipeline, start, info === null ? callDescriptor.name(call) : info.name, callDescriptor.kind, this.scope)
+    span.inheritFrom(parent, parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
+    span.setCallInfo(info, info === null || info.origin === '' ? '' : callDescriptor.target(call), callDescriptor.attributes(call))
     this.pipeline.started(span, context)
     return span
   }
 
   /** The same in the API's terms, where a Sampler, `keep` or a provider has a say. */
-  startByOptions (row, call, context) {
-    const facts = row.facts === undefined ? null : row.facts(call)
-    const own = row.attributes(call) ?? []
-    const attributes = facts === null ? own : facts.allAttributes(facts.origin === '' ? '' : row.target(call), own)
-    const options = { kind: row.kind, attributes: toObject(attributes) }
-    if (row.startedAt !== undefined) options.startTime = row.startedAt(call)
-    return this.startSpan(facts === null ? row.name(call) : facts.name, options, context)
+  startByOptions (callDescriptor, call, context) {
+    const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
+    const own = callDescriptor.attributes(call) ?? []
+    const attributes = info === null ? own : info.allAttributes(info.origin === '' ? '' : callDescriptor.target(call), own)
+    const options = { kind: callDescriptor.kind, attributes: toObject(attributes) }
+    if (callDescriptor.startedAt !== undefined) options.startTime = callDescriptor.startedAt(call)
+    return this.startSpan(info === null ? callDescriptor.name(call) : info.name, options, context)
   }
 
   /** Whether a child is recorded if its parent is, which is so unless a Sampler, `keep` or a provider has a say. */
   get decidesByFlags () {
-    return this.pipeline !== null && !this.sampler.isCustom && this.keep === null && this.way.provided === null
+    return this.pipeline !== null && !this.sampler.isCustom && this.keep === null && this.output.sdkSpans === null
   }
 
   /** See RequestContext.withSpan. */
@@ -221,7 +221,7 @@ class Tracer {
   /** Sends what there is. Never rejects. */
   async flush (options) {
     if (this.pipeline === null) return
-    await this.way.flush(options)
+    await this.output.flush(options)
   }
 
   /**
@@ -238,13 +238,13 @@ class Tracer {
     this.isClosed = true
     if (this.pipeline === null) return
     this.pipeline.closed = true
-    await this.way.close()
+    await this.output.close()
   }
 
   snapshot () {
-    const { way, stats, settings } = this
-    return stats.snapshot(this.mode, way === null ? 0 : way.queued, way === null ? 0 : way.inFlight, {
-      bytes: way === null ? 0 : way.bufferBytes,
+    const { output, stats, settings } = this
+    return stats.snapshot(this.mode, output === null ? 0 : output.queued, output === null ? 0 : output.inFlight, {
+      bytes: output === null ? 0 : output.bufferBytes,
       maxBytes: settings.buffer.maxBytes
     })
   }

@@ -61,7 +61,7 @@ async function main () {
   }
 }
 
-// A collector that cannot be had is told; the soak goes on with the others.
+// A collector that cannot be had is logged; the soak goes on with the others.
 async function startRealCollectors () {
   const started = []
   const attempt = async (name, start) => {

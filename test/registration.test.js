@@ -11,20 +11,20 @@ const { picture } = require('./support/picture')
 
 function setUp (t, options = {}) {
   const collector = createCollector()
-  const told = []
+  const logged = []
   const lines = []
   const logger = { level: 'info', child: () => logger }
   for (const level of ['trace', 'debug', 'error', 'fatal']) logger[level] = () => {}
   logger.info = (message) => { if (typeof message === 'string') lines.push(message) } // not Fastify's of requests
-  logger.warn = (fields, message) => told.push(fields?.code ?? message)
+  logger.warn = (fields, message) => logged.push(fields?.code ?? message)
   const app = Fastify({ loggerInstance: logger, ...options })
   t.teardown(() => app.close())
-  return { app, collector, told, lines, trace: { spanProcessors: [collector], registerGlobals: false } }
+  return { app, collector, logged, lines, trace: { spanProcessors: [collector], registerGlobals: false } }
 }
 
 // F09, as the four that follow
 test('registered twice: the first registration holds, the second warns, one span per request', async (t) => {
-  const { app, collector, told, trace } = setUp(t)
+  const { app, collector, logged, trace } = setUp(t)
   const second = createCollector()
   await app.register(lightTrace, { ...trace, serviceName: 'first' })
   await app.register(lightTrace, { spanProcessors: [second], serviceName: 'second' })
@@ -34,11 +34,11 @@ test('registered twice: the first registration holds, the second warns, one span
   t.same(await picture(collector), ['GET / 200'])
   t.equal((await collector.spans())[0].resource['service.name'], 'first')
   t.same(await second.spans(), [])
-  t.same(told, ['LT_WARN_REGISTERED'])
+  t.same(logged, ['LT_WARN_REGISTERED'])
 })
 
 test('registered at the root and again in a child: the child is traced once', async (t) => {
-  const { app, collector, told, trace } = setUp(t)
+  const { app, collector, logged, trace } = setUp(t)
   await app.register(lightTrace, trace)
   await app.register(async (child) => {
     await child.register(lightTrace, {})
@@ -48,7 +48,7 @@ test('registered at the root and again in a child: the child is traced once', as
   await app.inject('/')
   await app.inject('/child')
   t.same(await picture(collector), ['GET / 200', 'GET /child 200'])
-  t.same(told, ['LT_WARN_REGISTERED'])
+  t.same(logged, ['LT_WARN_REGISTERED'])
 })
 
 test('registered in a child scope, it traces that scope only', async (t) => {
@@ -73,7 +73,7 @@ test('registered in a child scope, it traces that scope only', async (t) => {
 })
 
 test('sibling scopes share the first one\'s tracer and options', async (t) => {
-  const { app, collector, told, trace } = setUp(t)
+  const { app, collector, logged, trace } = setUp(t)
   const second = createCollector()
   for (const [path, options] of [['/a', trace], ['/b', { ...trace, spanProcessors: [second] }]]) {
     await app.register(async (child) => {
@@ -85,7 +85,7 @@ test('sibling scopes share the first one\'s tracer and options', async (t) => {
   await app.inject('/b')
   t.same(await picture(collector), ['GET /a 200', 'GET /b 200'])
   t.same(await picture(second), [])
-  t.same(told, ['LT_WARN_REGISTERED'])
+  t.same(logged, ['LT_WARN_REGISTERED'])
 })
 
 test('registered in a child and then at the root: one span per request everywhere', async (t) => {
@@ -225,7 +225,7 @@ test('an explicit registration in a child scope counts instead of an automatic o
 })
 
 test('explicit registrations in sibling scopes count instead of an automatic one: the first one\'s options hold', async (t) => {
-  const { app, collector, told, trace } = setUp(t)
+  const { app, collector, logged, trace } = setUp(t)
   await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
   for (const path of ['/a', '/b']) {
     await app.register(async (child) => {
@@ -236,7 +236,7 @@ test('explicit registrations in sibling scopes count instead of an automatic one
   await app.inject('/a')
   await app.inject('/b')
   t.same(await picture(collector), ['GET /a 200', 'GET /b 200'])
-  t.same(told, ['LT_WARN_REGISTERED'])
+  t.same(logged, ['LT_WARN_REGISTERED'])
 })
 
 test('sibling scopes with handler spans leave no subscriber behind', async (t) => {

@@ -1,13 +1,13 @@
 'use strict'
 
 // What the benches of spans share: a tracer whose spans are encoded into one chunk that is used over
-// and over, and facts of a request as Fastify's hooks make them.
+// and over, and info of a request as Fastify's hooks make them.
 
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js')
 const { Chunk } = require('../../lib/export/chunk')
 const { resolveOptions } = require('../../lib/config/options')
 const { Report } = require('../../lib/runtime/report')
-const { RouteFacts, PeerFacts } = require('../../lib/span/http-info')
+const { RouteInfo, PeerInfo } = require('../../lib/span/http-info')
 const { IncomingContext } = require('../../lib/context/trace-context')
 const { newTraceId } = require('../../lib/context/ids')
 const { Scope } = require('../../lib/span/scope')
@@ -15,8 +15,8 @@ const { Tracer } = require('../../lib/tracer')
 
 const { ScopeSpans } = opentelemetry.proto.trace.v1
 
-const route = new RouteFacts('GET', '', '/')
-const peer = new PeerFacts('http', '1.1', '127.0.0.1', '127.0.0.1', 50123, 'localhost', 3000, '')
+const route = new RouteInfo('GET', '', '/')
+const peer = new PeerInfo('http', '1.1', '127.0.0.1', '127.0.0.1', 50123, 'localhost', 3000, '')
 
 module.exports = { openTracer, openChunk, decodeChunk, route, peer, newIncoming }
 
@@ -59,7 +59,7 @@ class OneChunk {
     chunk.length = 0
     chunk.spans = 0
     chunk.scope = null
-    chunk.runStart = 0
+    chunk.scopeSpansStart = 0
   }
 }
 

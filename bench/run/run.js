@@ -31,7 +31,7 @@ async function run (cases, { profile, node, headlineNode, progress, env = {}, pr
   }
 }
 
-// How many times progress is told.
+// How many times progress is logged.
 function stepsOf (cases, { rounds }) {
   return cases.length * (rounds + 1)
 }

@@ -4,7 +4,7 @@
 // is set they are sent there too.
 
 const { createCollector } = require('light-trace/testing')
-const { drawTree, describe } = require('../../lib/export/sinks/tree')
+const { drawTree, spanLabel } = require('../../lib/export/sinks/tree')
 const { buildShop } = require('./app')
 const { sender } = require('./sender')
 
@@ -53,7 +53,7 @@ async function ask (origin, method, url, body) {
 async function picture (collector) {
   return drawTree(await collector.spans(), (span) => {
     const { kind, name, status, attributes, duration } = span
-    return `${describe({ kind, name, status: status.code, errorType: attributes['error.type'] })}  ${duration.toFixed(1)} ms`
+    return `${spanLabel({ kind, name, status: status.code, errorType: attributes['error.type'] })}  ${duration.toFixed(1)} ms`
   })
 }
 

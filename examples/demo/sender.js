@@ -6,19 +6,19 @@
 const { resolveOptions } = require('../../lib/config/options')
 const { Report } = require('../../lib/runtime/report')
 const { Stats } = require('../../lib/export/stats')
-const { wayOut } = require('../../lib/export-mode')
+const { exportMode } = require('../../lib/export-mode')
 
 function sender () {
   const stats = new Stats()
   const settings = resolveOptions({ serviceName: 'light-trace-demo', exporter: 'otlp', closeTimeoutMs: 2000 })
   const report = new Report(undefined, settings.logLevel)
   report.startup(settings.warnings)
-  const way = wayOut({ settings, report, stats })
+  const output = exportMode({ settings, report, stats })
   return {
     onStart () {},
-    onEnd (span) { way.sink.accept(span) },
-    forceFlush: () => way.flush(),
-    shutdown: () => way.close(),
+    onEnd (span) { output.sink.accept(span) },
+    forceFlush: () => output.flush(),
+    shutdown: () => output.close(),
     summary () {
       const { delivered, dropped } = stats
       const lost = Object.values(dropped).reduce((sum, spans) => sum + spans, 0)

@@ -4,7 +4,7 @@
 // that carry credentials, whoever names them.
 
 const { listOf } = require('./checks')
-const { optionInvalid, describe } = require('./errors')
+const { optionInvalid, describeValue } = require('./errors')
 
 // RFC 9110's token.
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
@@ -16,7 +16,7 @@ const DENIED = new Set([
 ])
 
 const checkHeaderNames = listOf((path, value) => {
-  if (typeof value !== 'string' || !TOKEN.test(value)) throw optionInvalid(path, 'the name of a header', describe(value))
+  if (typeof value !== 'string' || !TOKEN.test(value)) throw optionInvalid(path, 'the name of a header', describeValue(value))
   return value.toLowerCase()
 })
 

@@ -3,14 +3,14 @@
 // The words in which options.js says what it accepts. A check takes the option's path and value and
 // returns the value to use, or throws what names both. `undefined` never reaches one: it means "not given".
 
-const { optionUnknown, optionInvalid, describe } = require('./errors')
+const { optionUnknown, optionInvalid, describeValue } = require('./errors')
 
 // setTimeout takes a signed 32-bit number of milliseconds; above, it fires at once. 24.8 days stand for "no limit".
 const DURATION_MAX_MS = 2 ** 31 - 1
 const COUNT_MAX = 2 ** 31 - 1
 
 // What stands for options that were not given: without a prototype, so that nothing is inherited either.
-const NOTHING = Object.freeze(Object.create(null))
+const EMPTY = Object.freeze(Object.create(null))
 
 const boolean = check('true or false', (value) => typeof value === 'boolean')
 const callback = check('a function', (value) => typeof value === 'function')
@@ -19,7 +19,7 @@ const count = check(`an integer from 0 to ${COUNT_MAX}`, (value) => Number.isInt
 const bytes = check('a positive integer number of bytes', (value) => Number.isSafeInteger(value) && value > 0)
 const isDuration = check('a number of milliseconds, 0 or more', (value) => typeof value === 'number' && value >= 0)
 
-module.exports = { COUNT_MAX, DURATION_MAX_MS, NOTHING, anyOf, attributes, boolean, bytes, callback, count, duration, listOf, literal, object, orCallback, readOwn, text }
+module.exports = { COUNT_MAX, DURATION_MAX_MS, EMPTY, anyOf, attributes, boolean, bytes, callback, count, duration, listOf, literal, object, orCallback, readOwn, text }
 
 function duration (path, value) {
   return Math.min(isDuration(path, value), DURATION_MAX_MS)
@@ -28,7 +28,7 @@ function duration (path, value) {
 // The simplest check: what was accepted is used as it came.
 function check (expected, accepts) {
   return (path, value) => {
-    if (!accepts(value)) throw optionInvalid(path, expected, describe(value))
+    if (!accepts(value)) throw optionInvalid(path, expected, describeValue(value))
     return value
   }
 }
@@ -47,7 +47,7 @@ function orCallback (otherwise) {
 
 function listOf (checkItem) {
   return (path, value) => {
-    if (!Array.isArray(value)) throw optionInvalid(path, 'an array', describe(value))
+    if (!Array.isArray(value)) throw optionInvalid(path, 'an array', describeValue(value))
     return Array.from(value, (item, index) => checkItem(`${path}[${index}]`, item))
   }
 }
@@ -74,7 +74,7 @@ function attributes (path, value) {
     if (member === undefined || member === null) continue
     if (name === '') throw optionInvalid(path, 'an object without empty names', "the name ''")
     if (!isAttributeValue(member)) {
-      throw optionInvalid(`${path}['${name}']`, 'a string, number, boolean or an array of one of these', describe(member))
+      throw optionInvalid(`${path}['${name}']`, 'a string, number, boolean or an array of one of these', describeValue(member))
     }
     read[name] = Array.isArray(member) ? Object.freeze(Array.from(member)) : member
   }
@@ -95,7 +95,7 @@ function isPrimitive (value) {
 function readOwn (path, value) {
   const name = path === '' ? 'options' : path
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw optionInvalid(name, 'an object', describe(value))
+    throw optionInvalid(name, 'an object', describeValue(value))
   }
   try {
     return Object.keys(value).map((key) => [key, value[key]])

@@ -2,7 +2,7 @@
 
 // Where the spans go: one URL, settled at boot, never from a request.
 
-const { describe } = require('./errors')
+const { describeValue } = require('./errors')
 
 const DEFAULT_ENDPOINT = 'http://localhost:4318'
 const TRACES_PATH = 'v1/traces'
@@ -70,6 +70,6 @@ function isIPv4 (hostname, prefix) {
 
 // A query or what stands before an '@' may be a secret, also in what is no URL.
 function describeUrl (value) {
-  if (typeof value !== 'string') return describe(value)
-  return value.includes('@') ? "a string with an '@'" : describe(value.split('?')[0])
+  if (typeof value !== 'string') return describeValue(value)
+  return value.includes('@') ? "a string with an '@'" : describeValue(value.split('?')[0])
 }

@@ -1,7 +1,7 @@
 'use strict'
 
 // The only reader of process.env. The rules are those of OpenTelemetry's "Environment Variable
-// Specification": empty is unset, enums know no case, and what cannot be used is told and ignored.
+// Specification": empty is unset, enums know no case, and what cannot be used is logged and ignored.
 
 const { printable } = require('../runtime/printable')
 

@@ -17,7 +17,7 @@ class LightTraceError extends Error {
   }
 }
 
-module.exports = { LightTraceError, optionUnknown, optionInvalid, describe }
+module.exports = { LightTraceError, optionUnknown, optionInvalid, describeValue }
 
 function optionUnknown (path, known) {
   const { nearestName } = require('./nearest-name') // who has made no mistake starts faster without
@@ -27,14 +27,14 @@ function optionUnknown (path, known) {
     `unknown option \`${printable(path)}\`: did you mean \`${nearest}\`?`)
 }
 
-// `received` is a text: the caller says `describe(value)`, or only the type where the value may be a secret.
+// `received` is a text: the caller says `describeValue(value)`, or only the type where the value may be a secret.
 function optionInvalid (path, expected, received) {
   return new LightTraceError('LT_ERR_OPTION_INVALID',
     `\`${printable(path)}\` must be ${expected}, received ${received}`)
 }
 
 // What came, in a few words and without running any of its code.
-function describe (value) {
+function describeValue (value) {
   if (typeof value === 'string') return `'${printable(value, 64)}'`
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'symbol') return 'a symbol'

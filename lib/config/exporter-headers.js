@@ -111,13 +111,13 @@ function withoutCredentials (headers, url, clearText, env) {
   if (url.protocol === 'https:' || isLoopback(url)) return headers
   const names = Object.keys(headers).filter((name) => CREDENTIAL.test(name))
   if (names.length === 0) return headers
-  const told = printable(names.join(', '), 100)
+  const logged = printable(names.join(', '), 100)
   if (clearText) {
-    env.warn('LT_WARN_INSECURE_HEADERS', `the exporter sends ${told} in clear text, as insecureHeaders asks for`)
+    env.warn('LT_WARN_INSECURE_HEADERS', `the exporter sends ${logged} in clear text, as insecureHeaders asks for`)
     return headers
   }
   for (const name of names) delete headers[name]
   env.warn('LT_WARN_INSECURE_HEADERS',
-    `the exporter does not send ${told} in clear text: use https:, or exporter.insecureHeaders: true`)
+    `the exporter does not send ${logged} in clear text: use https:, or exporter.insecureHeaders: true`)
   return headers
 }

@@ -3,9 +3,9 @@
 // How spans leave the process: to which exporter, and for OTLP by which request.
 
 const { inspect } = require('node:util')
-const { DURATION_MAX_MS, NOTHING, boolean, duration, literal, object } = require('./checks')
+const { DURATION_MAX_MS, EMPTY, boolean, duration, literal, object } = require('./checks')
 const { EXPECTED_URL, describeUrl, endpointFromCode, endpointFromEnvironment, isLinkLocal, parseHttpUrl } = require('./endpoint')
-const { optionInvalid, describe } = require('./errors')
+const { optionInvalid, describeValue } = require('./errors')
 
 // Headers and certificates have files of their own, which are required where there are any.
 
@@ -73,7 +73,7 @@ module.exports = { checkExporter, resolveExporter }
 function checkExporter (path, value) {
   if (KINDS.includes(value)) return Object.assign(Object.create(null), { kind: value })
   if (typeof value === 'object' && value !== null) return Object.assign(checkMembers(path, value), { kind: 'otlp' })
-  throw optionInvalid(path, `'${KINDS.join("', '")}' or an object with a url`, describe(value))
+  throw optionInvalid(path, `'${KINDS.join("', '")}' or an object with a url`, describeValue(value))
 }
 
 function checkUrl (path, value) {
@@ -88,7 +88,7 @@ function withoutEmptyPath (url) {
 }
 
 // `idle`: something else than an exporter takes the spans, so nobody wants to hear about its variables.
-function resolveExporter (given = NOTHING, idle, environment) {
+function resolveExporter (given = EMPTY, idle, environment) {
   const kind = given.kind ?? kindFromEnvironment(environment)
   const env = idle || kind !== 'otlp' ? environment.muted() : environment
   const url = given.url === undefined ? endpointFromEnvironment(env) : endpointFromCode(given.url)

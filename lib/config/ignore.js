@@ -4,7 +4,7 @@
 // its path, whatever a caller sends: the glob has one wildcard and no backtracking.
 
 const { isRegExp } = require('node:util').types
-const { optionInvalid, describe } = require('./errors')
+const { optionInvalid, describeValue } = require('./errors')
 
 const EXPECTED = "a path such as '/health' or '/assets/*', a RegExp, a function (request) => boolean, or an array of these"
 
@@ -24,7 +24,7 @@ function checkPattern (path, value) {
   // A copy, because a RegExp with the flag g or y carries state that belongs to the user's own matching.
   if (isRegExp(value)) return new RegExp(value)
   if (isGlob(value)) return value
-  throw optionInvalid(path, EXPECTED, describe(value))
+  throw optionInvalid(path, EXPECTED, describeValue(value))
 }
 
 // What does not start as a path does can never match, nor can what asks for the query.

@@ -2,7 +2,7 @@
 
 // How much there may be of anything: what a span may hold, what the buffer may hold, how long we wait.
 
-const { COUNT_MAX, DURATION_MAX_MS, NOTHING, bytes, count, duration, object } = require('./checks')
+const { COUNT_MAX, DURATION_MAX_MS, EMPTY, bytes, count, duration, object } = require('./checks')
 
 // OpenTelemetry's own default is 128 of each. Its default length of a value is "no limit", which would let
 // one attribute of 100 MB through; 16 KiB hold any stack trace.
@@ -28,7 +28,7 @@ const checkLimits = object({
 module.exports = { checkBuffer, checkLimits, resolveBatch, resolveBuffer, resolveLimits }
 
 // The variables of a span win over those of any signal; the names with PER are those of SDK 2.x.
-function resolveLimits (given = NOTHING, env) {
+function resolveLimits (given = EMPTY, env) {
   const limit = (name, ...variables) => given[name] ?? env.integer(variables, { max: COUNT_MAX })
   return Object.freeze({
     attributes: limit('attributes', 'OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT', 'OTEL_ATTRIBUTE_COUNT_LIMIT') ?? DEFAULT_COUNT,
@@ -42,7 +42,7 @@ function resolveLimits (given = NOTHING, env) {
 }
 
 // OTEL_BSP_MAX_QUEUE_SIZE counts spans. Our bound is bytes and has no fair conversion, so it is not read.
-function resolveBuffer (given = NOTHING, env) {
+function resolveBuffer (given = EMPTY, env) {
   return Object.freeze({
     maxBytes: given.maxBytes ?? DEFAULT_BUFFER_BYTES,
     flushDelayMs: given.flushDelayMs ?? env.integer(['OTEL_BSP_SCHEDULE_DELAY'], { max: DURATION_MAX_MS }) ?? DEFAULT_FLUSH_DELAY_MS

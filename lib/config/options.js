@@ -1,9 +1,9 @@
 'use strict'
 
 // What `register` was given and what the environment says, as one frozen object in which every field is
-// present. Code wins over environment. Wrong options throw; wrong variables are told and ignored.
+// present. Code wins over environment. Wrong options throw; wrong variables are logged and ignored.
 
-const { NOTHING, anyOf, attributes, boolean, callback, duration, listOf, literal, object, orCallback, text } = require('./checks')
+const { EMPTY, anyOf, attributes, boolean, callback, duration, listOf, literal, object, orCallback, text } = require('./checks')
 const { TOKEN, capturedHeaders, checkHeaderNames } = require('./captured-headers')
 const { Environment, readEnvironment } = require('./env')
 const { checkExporter, resolveExporter } = require('./exporter')
@@ -60,7 +60,7 @@ const checkKeepMembers = object({
 
 module.exports = { resolveOptions }
 
-function resolveOptions (userOptions = NOTHING, environment = readEnvironment()) {
+function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
   const given = checkOptions('', userOptions, REGISTER_OPTIONS)
   const env = new Environment(environment)
   const resource = resolveResource(given.resource, given.serviceName, env)
@@ -127,11 +127,11 @@ function recording (given, env) {
 }
 
 function checkKeep (path, value) {
-  return value === false ? NOTHING : checkKeepMembers(path, value)
+  return value === false ? EMPTY : checkKeepMembers(path, value)
 }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
-function resolveKeep ({ errors = false, slowerThanMs = Infinity } = NOTHING) {
+function resolveKeep ({ errors = false, slowerThanMs = Infinity } = EMPTY) {
   return errors || slowerThanMs !== Infinity ? Object.freeze({ errors, slowerThanMs }) : null
 }
 

@@ -2,7 +2,7 @@
 
 // Which outgoing calls become spans, and which channels of the user's own.
 
-const { NOTHING, anyOf, attributes, boolean, callback, object, orCallback, text } = require('./checks')
+const { EMPTY, anyOf, attributes, boolean, callback, object, orCallback, text } = require('./checks')
 
 // OpenTelemetry's SpanKind.
 const KINDS = Object.freeze(Object.assign(Object.create(null), { internal: 0, server: 1, client: 2, producer: 3, consumer: 4 }))
@@ -32,7 +32,7 @@ function checkChannels (path, value) {
   return object(Object.fromEntries(names.map((name) => [name, checkChannelOrTrue])))(path, value)
 }
 
-function resolveOutbound ({ http = true, undici = true, libraries = true, channels = NOTHING, propagateTo = null } = NOTHING) {
+function resolveOutbound ({ http = true, undici = true, libraries = true, channels = EMPTY, propagateTo = null } = EMPTY) {
   const resolved = Object.create(null)
   for (const [name, { kind = 'client', name: spanName = name, attributes = null }] of Object.entries(channels)) {
     resolved[name] = Object.freeze({ kind: KINDS[kind] ?? kind, name: spanName, attributes })

@@ -6,7 +6,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { randomUUID } = require('node:crypto')
-const { NOTHING } = require('./checks')
+const { EMPTY } = require('./checks')
 const { version } = require('../../package.json')
 
 const UNKNOWN_SERVICE = 'unknown_service:node'
@@ -17,7 +17,7 @@ module.exports = { resolveResource }
 
 // From the weakest to the strongest: what can be found out, OTEL_RESOURCE_ATTRIBUTES, code.
 // service.name: serviceName, resource['service.name'], OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, package.json.
-function resolveResource (given = NOTHING, serviceName, env) {
+function resolveResource (given = EMPTY, serviceName, env) {
   const fromEnvironment = parseAttributes(env)
   const attributes = Object.assign(Object.create(null), detected(), fromEnvironment, given)
   attributes['service.name'] = String(serviceName ?? given['service.name'] ?? env.text('OTEL_SERVICE_NAME') ??

@@ -3,7 +3,7 @@
 // A route's own `config.trace`. Wrong ones throw when the route is added, under the same codes.
 
 const { attributes, object, orCallback, text } = require('./checks')
-const { optionInvalid, describe } = require('./errors')
+const { optionInvalid, describeValue } = require('./errors')
 const { checkSampler } = require('./sampler')
 const { checkSpans, resolveSpans } = require('./spans')
 
@@ -26,7 +26,7 @@ module.exports = { resolveRouteOptions }
 function resolveRouteOptions (value) {
   if (value === undefined || value === true) return UNSET
   if (value === false) return OFF
-  if (typeof value !== 'object' || value === null) throw optionInvalid(PATH, 'true, false or an object', describe(value))
+  if (typeof value !== 'object' || value === null) throw optionInvalid(PATH, 'true, false or an object', describeValue(value))
   const given = checkRoute(PATH, value)
   return Object.freeze({
     off: given.ignore === true,

@@ -2,7 +2,7 @@
 
 // Which traces are sampled, as settings. How it is decided is span/sampler's subject.
 
-const { optionInvalid, describe } = require('./errors')
+const { optionInvalid, describeValue } = require('./errors')
 
 const EXPECTED = "'always_on', 'always_off', a ratio from 0 to 1, or a Sampler with shouldSample()"
 
@@ -22,7 +22,7 @@ function checkSampler (path, value) {
   if (value === 'always_on' || value === 'always_off') return samplerOf(value, undefined, true)
   if (isRatio(value)) return samplerOf('ratio', value, true)
   if (typeof value === 'object' && typeof value?.shouldSample === 'function') return value
-  throw optionInvalid(path, EXPECTED, describe(value))
+  throw optionInvalid(path, EXPECTED, describeValue(value))
 }
 
 // The names without `parentbased_` decide anew in each service, as OpenTelemetry defines them.

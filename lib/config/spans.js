@@ -2,7 +2,7 @@
 
 // Opt-in child spans of Fastify's own stages, for the plugin and for a single route.
 
-const { NOTHING, boolean, listOf, literal, object } = require('./checks')
+const { EMPTY, boolean, listOf, literal, object } = require('./checks')
 
 const HOOKS = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse', 'onError']
 
@@ -10,6 +10,6 @@ const checkSpans = object({ handler: boolean, hooks: listOf(literal(...HOOKS)) }
 
 module.exports = { checkSpans, resolveSpans }
 
-function resolveSpans ({ handler = false, hooks = [] } = NOTHING) {
+function resolveSpans ({ handler = false, hooks = [] } = EMPTY) {
   return Object.freeze({ handler, hooks: Object.freeze([...new Set(hooks)]) })
 }

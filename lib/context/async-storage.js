@@ -7,9 +7,9 @@
 // On async_hooks (Node 20 and 22) it would stay on the connection's resource, and whatever runs before
 // our hook on the next request of the connection would read this client's live store: there we `run`.
 
-const { processWide } = require('../runtime/process-state')
+const { processState } = require('../runtime/process-state')
 
-const { storage } = processWide
+const { storage } = processState
 
 // Only the async_hooks implementation keeps the resource key on the instance.
 const usesAsyncHooks = 'kResourceStore' in storage

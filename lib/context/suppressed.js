@@ -5,12 +5,12 @@
 const { SUPPRESS_KEY } = require('./keys')
 const { DerivedContext } = require('./request-context')
 
-const NOTHING = {
+const EMPTY_CONTEXT = {
   getValue () { return undefined },
-  setValue (key, value) { return new DerivedContext(NOTHING, key, value) },
-  deleteValue () { return NOTHING }
+  setValue (key, value) { return new DerivedContext(EMPTY_CONTEXT, key, value) },
+  deleteValue () { return EMPTY_CONTEXT }
 }
 
-const SUPPRESSED = NOTHING.setValue(SUPPRESS_KEY, true)
+const SUPPRESSED = EMPTY_CONTEXT.setValue(SUPPRESS_KEY, true)
 
-module.exports = { SUPPRESSED, NOTHING }
+module.exports = { SUPPRESSED, EMPTY_CONTEXT }

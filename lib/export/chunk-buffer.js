@@ -3,7 +3,7 @@
 // Where encoded spans wait until a collector has them. The span encoder writes into the open chunk; a chunk
 // that is full is sealed and joins the queue; the delivery takes from the front and puts back what failed.
 //
-//    encoder ──► open ──seal──► [ sealed │ sealed │ parked (gzip) ] ──take──► in flight ──release──► spare
+//    encoder ──► open ──seal──► [ sealed │ sealed │ compressed (gzip) ] ──take──► in flight ──release──► spare
 //                                  ▲ evicted from here, oldest first    ◄──putBack──┘
 //
 // `bytes` counts what is allocated in all of these places, spare included, and never passes `bytesMax`.
@@ -67,7 +67,7 @@ class ChunkBuffer {
   }
 
   // The chunks of the next request, oldest first: at most `bytesMax` and `spansMax`, but always at least one,
-  // and a parked one alone, because it is a whole body. Empty where the oldest is being compressed right now.
+  // and a compressed one alone, because it is a whole body. Empty where the oldest is being compressed right now.
   take (bytesMax, spansMax) {
     const batch = []
     let bytes = 0
@@ -115,13 +115,13 @@ class ChunkBuffer {
   oldestUncompressed () {
     for (let i = 1; i < this.#queue.length; i++) {
       const chunk = this.#queue[i]
-      if (chunk.body === null && !chunk.isPlain && !chunk.pinned) return chunk
+      if (chunk.body === null && !chunk.isUncompressed && !chunk.pinned) return chunk
     }
     return null
   }
 
   // Replaces a chunk's memory by its gzipped request body.
-  park (chunk, body) {
+  storeCompressed (chunk, body) {
     this.#forget(chunk)
     chunk.body = body
     chunk.bytes = chunk.view = null
@@ -132,7 +132,7 @@ class ChunkBuffer {
   unpark (chunk, bytes) {
     this.bytes += bytes.length - chunk.capacity
     chunk.body = null
-    chunk.isPlain = true
+    chunk.isUncompressed = true
     chunk.bytes = bytes
     chunk.capacity = bytes.length
   }

@@ -1,7 +1,7 @@
 'use strict'
 
 // During a long outage the waiting chunks are gzipped, some ten to one, on another thread: the same buffer
-// then lasts ten times as long. A parked chunk is a whole request body, resource included, so that it is sent
+// then lasts ten times as long. A compressed chunk is a whole request body, resource included, so that it is sent
 // as it is; every OTLP server must take gzip.
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
@@ -16,17 +16,17 @@ const PAUSE_PER_WORK = 9
 // Of less than this, the next fuller chunk is the better one to take.
 const BYTES_SAVED_MIN = 1 / 4
 
-class Parking {
+class ChunkCompressor {
   #buffer
-  #envelope
+  #prefix
   #onDone
   #timer = null
   #isBusy = false
   #isOff = false
 
-  constructor (buffer, envelope, onDone) {
+  constructor (buffer, prefix, onDone) {
     this.#buffer = buffer
-    this.#envelope = envelope
+    this.#prefix = prefix
     this.#onDone = onDone
   }
 
@@ -38,13 +38,13 @@ class Parking {
     if (chunk === null) return
     this.#isBusy = chunk.pinned = true
     const startedAt = monotonicNow()
-    const parts = [this.#envelope.head(chunk.length), chunk.bytes.subarray(0, chunk.length)]
+    const parts = [this.#prefix.head(chunk.length), chunk.bytes.subarray(0, chunk.length)]
     gzip(parts, GZIP_LEVEL, (error, body) => this.#onCompressed(chunk, error, body, monotonicNow() - startedAt))
   }
 
   // Back to plain bytes, for a collector that does not take it compressed. done(hasWorked)
-  restore (chunk, done) {
-    const headBytes = this.#envelope.head(chunk.length).length
+  decompress (chunk, done) {
+    const headBytes = this.#prefix.head(chunk.length).length
     gunzip(chunk.body, headBytes + chunk.length, (error, bytes) => {
       if (error === null) this.#buffer.unpark(chunk, bytes.subarray(headBytes))
       done(error === null)
@@ -61,8 +61,8 @@ class Parking {
     // Not pinned any more: dropped meanwhile, by a close whose deadline came.
     if (!chunk.pinned) return
     chunk.pinned = false
-    if (error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)) this.#buffer.park(chunk, body)
-    else chunk.isPlain = true
+    if (error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)) this.#buffer.storeCompressed(chunk, body)
+    else chunk.isUncompressed = true
     if (!this.#isOff) this.#pause(workMs)
     this.#onDone()
   }
@@ -76,4 +76,4 @@ class Parking {
   }
 }
 
-module.exports = { Parking }
+module.exports = { ChunkCompressor }

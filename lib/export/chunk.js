@@ -2,8 +2,8 @@
 
 // A piece of memory with encoded spans in it.
 //
-//   bytes  | run of spans | run of spans …     | free            |
-//          0              ▲ runStart           ▲ length          ▲ capacity
+//   bytes  | scope_spans | scope_spans …       | free            |
+//          0             ▲ scopeSpansStart        ▲ length          ▲ capacity
 
 class Chunk {
   constructor (bytes) {
@@ -12,16 +12,16 @@ class Chunk {
     this.capacity = bytes.length
     this.length = 0
     this.spans = 0
-    // The encoder's own: the scope of the run that it is writing, and where that run starts.
+    // The encoder's own: the scope of the scope_spans that it is writing, and where they start.
     this.scope = null
-    this.runStart = 0
+    this.scopeSpansStart = 0
     // The delivery's: how often it was sent, whether it is half of a chunk that was too large for the
     // collector, its whole request body once gzipped, whether it must not be, and whether another thread is
     // reading its memory.
     this.attempts = 0
     this.isHalf = false
     this.body = null
-    this.isPlain = false
+    this.isUncompressed = false
     this.pinned = false
   }
 }

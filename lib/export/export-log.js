@@ -3,11 +3,11 @@
 // Puts what happened to spans into words for the operator. `report` sees to how often; nothing that comes
 // from the collector is repeated unless it went through `printable` first.
 
-class Tell {
+class ExportLog {
   #report
   #stats
   #target
-  #lost = new Map() // kind → spans lost since that kind was last told
+  #lost = new Map() // kind → spans lost since that kind was last logged
   #lostInOutage = 0
   #isOutage = false
 
@@ -79,4 +79,4 @@ function hint ({ error }) {
   return error?.code === 'EBADMSG' ? '; OTLP over HTTP usually is port 4318, 4317 is gRPC' : ''
 }
 
-module.exports = { Tell }
+module.exports = { ExportLog }

@@ -5,11 +5,11 @@
 
 const { NO_CHUNK } = require('./chunk')
 const { ChunkBuffer } = require('./chunk-buffer')
-const { Delivery } = require('./sender')
+const { Sender } = require('./sender')
 const { OtlpHttp } = require('./transport/otlp-http')
 const { flushAtExit, forgetAtExit } = require('./exit-flush')
-const { Parking } = require('./chunk-compressor')
-const { Tell } = require('./export-log')
+const { ChunkCompressor } = require('./chunk-compressor')
+const { ExportLog } = require('./export-log')
 const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers')
 
 // Above, setTimeout fires at once.
@@ -17,11 +17,11 @@ const TIMER_MAX_MS = 2 ** 31 - 1
 
 class Exporter {
   #buffer
-  #delivery
-  #parking
+  #sender
+  #compressor
   #http
   #stats
-  #tell
+  #log
   #suppress
   #settings
   #flushTimer = null
@@ -31,22 +31,22 @@ class Exporter {
   #closing = null // the promise of `close`
   #finish = null
 
-  constructor ({ settings, envelope, stats, report, suppress = (fn) => fn() }) {
+  constructor ({ settings, prefix, stats, report, suppress = (fn) => fn() }) {
     this.#settings = settings
     this.#stats = stats
     this.#suppress = suppress
-    this.#tell = new Tell(report, stats, settings.exporter.url)
+    this.#log = new ExportLog(report, stats, settings.exporter.url)
     this.#http = new OtlpHttp(settings.exporter, suppress)
     this.#buffer = new ChunkBuffer(settings.buffer.maxBytes, settings.batch?.maxSpans, (spans) => this.#onEvicted(spans))
-    this.#parking = new Parking(this.#buffer, envelope, () => this.#delivery.pump())
-    this.#delivery = new Delivery({
+    this.#compressor = new ChunkCompressor(this.#buffer, prefix, () => this.#sender.pump())
+    this.#sender = new Sender({
       buffer: this.#buffer,
       http: this.#http,
-      envelope,
+      prefix,
       stats,
-      tell: this.#tell,
-      parking: this.#parking,
-      onSettled: (isUnreachable) => this.#onSettled(isUnreachable),
+      log: this.#log,
+      compressor: this.#compressor,
+      onCompleted: (isUnreachable) => this.#onCompleted(isUnreachable),
       isGzip: settings.exporter.compression === 'gzip'
     })
   }
@@ -67,13 +67,13 @@ class Exporter {
     if (chunk.spans >= this.#buffer.spansMax) this.#seal()
   }
 
-  // Spans that wait: in the chunk being filled, sealed, and parked.
+  // Spans that wait: in the chunk being filled, sealed, and compressed.
   get queued () {
     return this.#buffer.open.spans + this.#buffer.sealedSpans
   }
 
   get inFlight () {
-    return this.#delivery.inFlight
+    return this.#sender.inFlight
   }
 
   // Allocated, for the spans that are here and for what is about to come.
@@ -87,7 +87,7 @@ class Exporter {
     if (this.#closing !== null) return this.#closing
     if (this.queued + this.inFlight === 0) return Promise.resolve()
     return new Promise((resolve) => {
-      const waiter = { target: this.#delivery.settled + this.queued + this.inFlight, resolve, timer: null }
+      const waiter = { target: this.#sender.completed + this.queued + this.inFlight, resolve, timer: null }
       waiter.timer = setTimeout(() => this.#endWaiter(waiter), durationOr(this.#settings.closeTimeoutMs, options?.timeoutMs))
       this.#waiters.push(waiter)
       this.#http.hold(true)
@@ -105,7 +105,7 @@ class Exporter {
   // For the one `beforeExit` listener of the process.
   flushBeforeExit () {
     this.flush().then(() => {
-      if (this.queued > 0) this.#tell.undeliveredAtExit(this.queued)
+      if (this.queued > 0) this.#log.undeliveredAtExit(this.queued)
     })
   }
 
@@ -140,11 +140,11 @@ class Exporter {
 
   #onScheduled = () => {
     this.#isScheduled = false
-    this.#delivery.hurryIfFilling()
-    this.#delivery.pump()
-    this.#parking.consider()
+    this.#sender.retryNowIfFilling()
+    this.#sender.pump()
+    this.#compressor.consider()
     if (this.#evictedSpans === 0) return
-    this.#tell.evicted(this.#evictedSpans)
+    this.#log.evicted(this.#evictedSpans)
     this.#evictedSpans = 0
   }
 
@@ -156,8 +156,8 @@ class Exporter {
 
   #onFlushTimer = () => {
     this.#flushTimer = null
-    this.#delivery.isDue = true
-    this.#delivery.pump()
+    this.#sender.isDue = true
+    this.#sender.pump()
     this.#buffer.trim()
     this.#forgetIfEmpty()
   }
@@ -166,22 +166,22 @@ class Exporter {
     // The next span arms it anew, and with it counts on the exit flush.
     clearTimeout(this.#flushTimer)
     this.#flushTimer = null
-    this.#delivery.isDue = true
-    this.#delivery.hurry()
-    this.#delivery.pump()
+    this.#sender.isDue = true
+    this.#sender.retryNow()
+    this.#sender.pump()
   }
 
   #onEvicted (spans) {
     this.#stats.drop('queue_full', spans)
-    this.#delivery.settled += spans
+    this.#sender.completed += spans
     this.#evictedSpans += spans
     this.#schedule()
   }
 
   // After every attempt, before the next one begins.
-  #onSettled (isUnreachable) {
+  #onCompleted (isUnreachable) {
     for (const waiter of [...this.#waiters]) {
-      if (isUnreachable || this.#delivery.settled >= waiter.target) this.#endWaiter(waiter)
+      if (isUnreachable || this.#sender.completed >= waiter.target) this.#endWaiter(waiter)
     }
     this.#forgetIfEmpty()
     if (this.#finish !== null && this.#isEmpty()) this.#finish()
@@ -207,21 +207,21 @@ class Exporter {
     clearTimeout(this.#flushTimer)
     this.#flushTimer = null
     this.#buffer.seal()
-    const deadline = setTimeout(() => this.#delivery.giveUp(), this.#settings.closeTimeoutMs)
+    const deadline = setTimeout(() => this.#sender.giveUp(), this.#settings.closeTimeoutMs)
     this.#finish = () => {
       this.#finish = null
       clearTimeout(deadline)
-      this.#parking.stop()
+      this.#compressor.stop()
       this.#http.close()
       forgetAtExit(this)
       for (const waiter of [...this.#waiters]) this.#endWaiter(waiter)
       const lost = this.#stats.dropped.shutdown_deadline
-      if (lost > 0) this.#tell.undelivered(lost)
+      if (lost > 0) this.#log.undelivered(lost)
       resolve()
     }
     if (this.#isEmpty()) return this.#finish()
     this.#http.hold(true)
-    this.#delivery.startClosing()
+    this.#sender.startClosing()
   }
 }
 

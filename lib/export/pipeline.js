@@ -48,33 +48,33 @@ class Pipeline {
   // child that waits for that has not ended for the counts.
   endedUnsampled (span) {
     const root = span.localRoot
-    if (root === null) this.leaveOut(span)
-    else if (root === span) this.settle(span, span.kept, root.release())
-    else if (!root.takeChild()) this.leaveOut(span)
+    if (root === null) this.discard(span)
+    else if (root === span) this.resolveKept(span, span.kept, root.release())
+    else if (!root.takeChild()) this.discard(span)
     else if (!root.ended) root.held.push(span)
-    else this.settleChild(span, root.kept)
+    else this.resolveKeptChild(span, root.kept)
   }
 
-  settle (root, why, children) {
-    if (why === '') this.leaveOut(root)
+  resolveKept (root, why, children) {
+    if (why === '') this.discard(root)
     else this.accept(root)
-    for (const child of children) this.settleChild(child, why)
+    for (const child of children) this.resolveKeptChild(child, why)
   }
 
-  settleChild (child, why) {
+  resolveKeptChild (child, why) {
     child.localRoot = null // lets go of the request's span
     if (why === '') {
-      this.leaveOut(child)
+      this.discard(child)
       return
     }
     markKept(child, why)
     this.accept(child)
   }
 
-  leaveOut (span) {
+  discard (span) {
     this.stats.ended++
     this.stats.unsampled++
-    if (this.sink.leftOut !== undefined) this.sink.leftOut(span)
+    if (this.sink.discarded !== undefined) this.sink.discarded(span)
   }
 }
 

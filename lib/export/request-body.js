@@ -10,10 +10,10 @@ const GZIP_LEVEL = 1
 module.exports = { bytesOf, makeBody }
 
 // done(parts, isGzip): in this turn where there is nothing to compress.
-function makeBody (batch, envelope, isGzip, done) {
+function makeBody (batch, prefix, isGzip, done) {
   const [{ body }] = batch
-  if (body !== null) return done([body], true) // parked: it is alone, and whole
-  const parts = [envelope.head(bytesOf(batch))]
+  if (body !== null) return done([body], true) // compressed: it is alone, and whole
+  const parts = [prefix.head(bytesOf(batch))]
   for (const { bytes, length } of batch) parts.push(bytes.subarray(0, length))
   if (!isGzip) return done(parts, false)
   gzip(parts, GZIP_LEVEL, (error, compressed) => {

@@ -3,7 +3,7 @@
 // Takes sealed chunks to the collector, oldest first, one request at a time, and keeps what failed.
 //
 //    idle ──pump──► busy ──delivered, rejected──► idle
-//                    └──retry──► waiting ──timer, hurry──► idle
+//                    └──retry──► waiting ──timer, retryNow──► idle
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
 const { backoffMs, WAIT_MIN_MS } = require('./transport/retry')
@@ -22,13 +22,13 @@ const IDLE = 0
 const BUSY = 1
 const WAITING = 2
 
-class Delivery {
+class Sender {
   #buffer
   #http
-  #envelope
+  #prefix
   #stats
-  #tell
-  #onSettled
+  #log
+  #onCompleted
   #isGzip
   #state = IDLE
   #batch = []
@@ -39,25 +39,25 @@ class Delivery {
   #attemptedAt = 0
   #attemptedBytes = 0
   #isAsked = false
-  #parking
+  #compressor
   #isClosing = false
   #startedClosing = false
   #isGivenUp = false
 
-  constructor ({ buffer, http, envelope, stats, tell, parking, onSettled, isGzip }) {
+  constructor ({ buffer, http, prefix, stats, log, compressor, onCompleted, isGzip }) {
     this.#buffer = buffer
     this.#http = http
-    this.#envelope = envelope
+    this.#prefix = prefix
     this.#stats = stats
-    this.#tell = tell
-    this.#parking = parking
-    this.#onSettled = onSettled
+    this.#log = log
+    this.#compressor = compressor
+    this.#onCompleted = onCompleted
     this.#isGzip = isGzip
     this.#sendBytes = Math.min(SEND_BYTES, buffer.bytesMax / 4)
     this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
     this.inFlight = 0
     // Spans that left for good, delivered or not.
-    this.settled = 0
+    this.completed = 0
     // Something is old enough to be sent, however little it is.
     this.isDue = false
   }
@@ -71,12 +71,12 @@ class Delivery {
   }
 
   // Ends a wait early, unless the collector asked for it.
-  hurry () {
+  retryNow () {
     if (this.#state === WAITING && !this.#isAsked) this.#endWait()
   }
 
   // The same where the buffer fills up.
-  hurryIfFilling () {
+  retryNowIfFilling () {
     if (this.#state !== WAITING || this.#isAsked) return
     if (this.#buffer.bytes - this.#attemptedBytes < this.#buffer.bytesMax / PROBES_PER_BUFFER) return
     if (monotonicNow() - this.#attemptedAt >= WAIT_MIN_MS) this.#endWait()
@@ -94,7 +94,7 @@ class Delivery {
     this.#isGivenUp = true
     this.#dropAll()
     this.#http.abort()
-    if (this.#state === IDLE) this.#onSettled(false)
+    if (this.#state === IDLE) this.#onCompleted(false)
   }
 
   #takeBatch () {
@@ -118,7 +118,7 @@ class Delivery {
       this.inFlight += chunk.spans
       if (chunk.attempts++ > 0) this.#stats.retried += chunk.spans
     }
-    makeBody(batch, this.#envelope, this.#isGzip, (parts, isGzip) => {
+    makeBody(batch, this.#prefix, this.#isGzip, (parts, isGzip) => {
       if (this.#isGivenUp) this.#finish(new Outcome())
       else this.#http.post(parts, isGzip, (outcome) => this.#onOutcome(outcome))
     })
@@ -129,9 +129,9 @@ class Delivery {
     const [chunk] = this.#batch
     // A server that takes no gzip, against the specification, or that measures what it inflates to.
     if (chunk.body !== null && (outcome.status === 413 || outcome.status === 415) && !this.#isGivenUp) {
-      if (outcome.status === 415) this.#parking.stop()
-      this.#parking.restore(chunk, (hasWorked) => {
-        outcome.fate = hasWorked ? 'again' : 'refused'
+      if (outcome.status === 415) this.#compressor.stop()
+      this.#compressor.decompress(chunk, (hasWorked) => {
+        outcome.disposition = hasWorked ? 'again' : 'refused'
         this.#finish(outcome)
       })
     } else this.#finish(outcome)
@@ -143,18 +143,18 @@ class Delivery {
     this.#batch = []
     this.#state = IDLE
     this.inFlight = 0
-    this.#settle(outcome, batch, spans)
-    this.#onSettled(outcome.isUnreachable)
+    this.#complete(outcome, batch, spans)
+    this.#onCompleted(outcome.isUnreachable)
     this.pump()
   }
 
-  #settle (outcome, batch, spans) {
-    if (outcome.fate === 'delivered') return this.#onDelivered(outcome, batch, spans)
+  #complete (outcome, batch, spans) {
+    if (outcome.disposition === 'delivered') return this.#onDelivered(outcome, batch, spans)
     this.#stats.exportsFailed++
-    this.#stats.lastError = this.#tell.failure(outcome)
-    if (outcome.fate === 'retry' || (this.#isGivenUp && outcome.fate !== 'refused')) this.#onRetry(outcome, batch, spans)
-    else if (outcome.fate === 'again') this.#sendAgain(batch)
-    else if (outcome.fate !== 'split' || !this.#makeSmaller(batch)) this.#onRefused(outcome, batch, spans)
+    this.#stats.lastError = this.#log.failure(outcome)
+    if (outcome.disposition === 'retry' || (this.#isGivenUp && outcome.disposition !== 'refused')) this.#onRetry(outcome, batch, spans)
+    else if (outcome.disposition === 'again') this.#sendAgain(batch)
+    else if (outcome.disposition !== 'split' || !this.#makeSmaller(batch)) this.#onRefused(outcome, batch, spans)
   }
 
   // 413: fewer chunks at a time from now on; a single one is cut in two, once.
@@ -178,17 +178,17 @@ class Delivery {
     this.#stats.exportsOk++
     this.#stats.delivered += spans - rejected
     this.#stats.rejected += rejected
-    this.settled += spans
+    this.completed += spans
     this.#failures = 0
     this.#buffer.release(batch, outcome.isUploaded)
-    this.#tell.delivered(outcome, rejected)
+    this.#log.delivered(outcome, rejected)
   }
 
   #onRetry (outcome, batch, spans) {
     this.#failures++
     if (this.#isClosing) return this.#onRetryWhileClosing(outcome, batch, spans)
     this.#sendAgain(batch)
-    this.#tell.kept(outcome, this.#buffer.sealedSpans + this.#buffer.open.spans)
+    this.#log.kept(outcome, this.#buffer.sealedSpans + this.#buffer.open.spans)
     this.#isAsked = outcome.retryAfterMs >= 0
     this.#wait(this.#isAsked ? outcome.retryAfterMs : backoffMs(this.#failures, Math.random()))
   }
@@ -203,7 +203,7 @@ class Delivery {
   #onRefused (outcome, batch, spans) {
     this.#drop('non_retryable', spans)
     this.#buffer.release(batch, outcome.isUploaded)
-    this.#tell.refused(outcome, spans)
+    this.#log.refused(outcome, spans)
   }
 
   #dropAll () {
@@ -214,7 +214,7 @@ class Delivery {
   }
 
   #drop (reason, spans) {
-    this.settled += spans
+    this.completed += spans
     this.#stats.drop(reason, spans)
   }
 
@@ -231,4 +231,4 @@ class Delivery {
   }
 }
 
-module.exports = { Delivery }
+module.exports = { Sender }

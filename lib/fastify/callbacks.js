@@ -38,7 +38,7 @@ class Callbacks {
     const { onStart, store, replyHeader } = this.#settings
     if (store !== null) this.fillStore(context, request)
     // In SDK mode the span is somebody else's too.
-    if (span.isRecording()) this.#call('attributes', () => this.#describe(span, request, route, parentKind))
+    if (span.isRecording()) this.#call('attributes', () => this.#setNameAndAttributes(span, request, route, parentKind))
     if (onStart !== null) this.#call('onStart', () => onStart(span, request), true)
     if (replyHeader !== null && context.traceparent !== '') writeReplyHeader(response, context, replyHeader)
   }
@@ -61,7 +61,7 @@ class Callbacks {
     context.setStore(this.#call('store', () => typeof values === 'object' ? { ...values } : {}) ?? {})
   }
 
-  #describe (span, request, route, parentKind) {
+  #setNameAndAttributes (span, request, route, parentKind) {
     const { spanName, attributes, requestHeaders } = this.#settings
     this.#name(span, route.options?.spanName ?? spanName, request)
     if (attributes !== null) {

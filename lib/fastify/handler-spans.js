@@ -18,7 +18,7 @@ const CHANNEL = 'tracing:fastify.request.handler'
 const kWanted = Symbol('light-trace.handler')
 const kReached = Symbol('light-trace.reached')
 
-const row = { kind: KIND_INTERNAL, name: () => 'handler', attributes: () => [] }
+const callDescriptor = { kind: KIND_INTERNAL, name: () => 'handler', attributes: () => [] }
 
 /** @returns {{ want (route), release () }} `want` asks for the span of a route's handler */
 function handlerSpans () {
@@ -56,7 +56,7 @@ function begin (call, active) {
   const context = request.trace
   const tracer = tracerIn(context)
   if (tracer === null || context.suppressed) return undefined
-  const span = tracer.startCall(row, call, context)
+  const span = tracer.startCall(callDescriptor, call, context)
   if (span === null || !span.isRecording()) return undefined
   call[kCall] = span
   // Where somebody else's storage holds the context there is nothing of ours to enter.

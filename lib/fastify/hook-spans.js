@@ -24,7 +24,7 @@ const RESPONSE_HOOKS_MAX_MS = 10_000
 // Taken at load: fake timers of a test must not reach us.
 const { setTimeout } = globalThis
 
-const row = { kind: KIND_INTERNAL, name: (stage) => stage, attributes: () => [] }
+const callDescriptor = { kind: KIND_INTERNAL, name: (stage) => stage, attributes: () => [] }
 
 /**
  * @param {FastifyInstance} app where the plugin is registered
@@ -80,7 +80,7 @@ function hookSpans (app, tracer) {
   function start (stage, request, reply, error, done) {
     const { trace } = request
     end(request, reply, error)
-    const span = trace.suppressed ? null : tracer.startCall(row, stage, trace)
+    const span = trace.suppressed ? null : tracer.startCall(callDescriptor, stage, trace)
     if (span === null || !span.isRecording()) {
       done()
       return

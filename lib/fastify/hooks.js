@@ -13,14 +13,14 @@ const { parseTraceparent } = require('../context/traceparent')
 const { cleanTracestate } = require('../context/tracestate')
 const { newTraceId } = require('../context/ids')
 const { parentIn } = require('../context/parent')
-const { processWide } = require('../runtime/process-state')
+const { processState } = require('../runtime/process-state')
 const { RequestContext } = require('../context/request-context')
-const { NO_SPAN, UnsampledSpan } = require('../span/non-recording-span')
+const { INVALID_SPAN, NonRecordingSpan } = require('../span/non-recording-span')
 const clock = require('../span/clock')
 const { Routes } = require('./routes')
 const { Callbacks } = require('./callbacks')
-const { LogStamp } = require('./log-correlation')
-const { requestTarget, peerFacts, forwardedPeerFacts } = require('../span/http-conventions')
+const { LogCorrelation } = require('./log-correlation')
+const { requestTarget, peerInfo, forwardedPeerInfo } = require('../span/http-conventions')
 const { isOver, sentStatus, unfinished } = require('./response-end')
 const { watchPipelined } = require('./pipelined')
 
@@ -38,7 +38,7 @@ function fastifyHooks (app, tracer) {
   const readsBaggage = settings.propagators.includes('baggage')
   const routes = new Routes(settings, report)
   const callbacks = new Callbacks(settings, report)
-  const logStamp = settings.logs ? LogStamp.of(app) : null
+  const logCorrelation = settings.logs ? LogCorrelation.of(app) : null
   const hasLogger = app.log?.level !== undefined // its last line may have a mixin that asks for the request
   let isProxied // whether Fastify's trustProxy is on; its requests tell
 
@@ -56,8 +56,8 @@ function fastifyHooks (app, tracer) {
       context = begin(request, reply, response)
     } catch (error) {
       report.once('LT_WARN_BUG', `Bug: a request was not traced: ${error?.stack}`)
-      response[kSpan] = NO_SPAN
-      context = request[kTrace] = new RequestContext(tracer, NO_SPAN, null, true)
+      response[kSpan] = INVALID_SPAN
+      context = request[kTrace] = new RequestContext(tracer, INVALID_SPAN, null, true)
     }
     const { raw } = request
     if (raw._lightMyRequest === undefined) {
@@ -73,24 +73,24 @@ function fastifyHooks (app, tracer) {
 
   function begin (request, reply, response) {
     const { raw } = request
-    const { company } = tracer
-    const base = company === null ? null : company.base()
+    const { sdkInterop } = tracer
+    const base = sdkInterop === null ? null : sdkInterop.base()
     if (disabled) return beginSuppressed(raw, request, response, base)
     const start = clock.now()
-    const route = routes.factsOf(request)
+    const route = routes.infoOf(request)
     const { headers } = raw
     if ((route.options !== null && isOff(route.options, request)) || (ignore !== null && callbacks.ignores(ignore, request)) ||
-      (base !== null && company.isSuppressed(base)) || (headers.traceparent !== undefined && isOwnTraffic(headers, route, base))) {
+      (base !== null && sdkInterop.isSuppressed(base)) || (headers.traceparent !== undefined && isExporterTraffic(headers, route, base))) {
       return beginSuppressed(raw, request, response, base)
     }
     const trusted = isTrusted(headers, request)
     const parentKind = readIncoming(raw, headers, trusted)
 
     if (isProxied === undefined) isProxied = 'ips' in request
-    const peer = isProxied ? forwardedPeerFacts(request, limits.attributeValueLength) : peerFacts(raw, limits.attributeValueLength)
+    const peer = isProxied ? forwardedPeerInfo(request, limits.attributeValueLength) : peerInfo(raw, limits.attributeValueLength)
     const span = base === null
       ? tracer.startServer(incoming, parentKind, start, route, peer, requestTarget(raw))
-      : company.startServer(incoming, parentKind, start, route, peer, requestTarget(raw), base)
+      : sdkInterop.startServer(incoming, parentKind, start, route, peer, requestTarget(raw), base)
     const context = request[kTrace] = new RequestContext(tracer, base === null ? span : span.span ?? span, base, false)
     context.caller = headers.traceparent
     if (trusted && readsBaggage && typeof headers.baggage === 'string') context.baggage = headers.baggage
@@ -100,10 +100,10 @@ function fastifyHooks (app, tracer) {
       response.on('close', onClose)
       if (watchPipelined !== null && raw.httpVersionMajor === 1) watchPipelined(raw.socket, response, onClose)
     } else {
-      response[kSpan] = NO_SPAN
+      response[kSpan] = INVALID_SPAN
     }
     if (callbacks.any || route.options !== null) callbacks.started(context.span, context, request, route, parentKind, response)
-    if (logStamp !== null) logStamp.stamp(request, reply, span)
+    if (logCorrelation !== null) logCorrelation.correlate(request, reply, span)
     if (isOver(response)) onClose.call(response)
     return context
   }
@@ -113,18 +113,18 @@ function fastifyHooks (app, tracer) {
   }
 
   /** Spans on their way to this server from its own process. Where ids and flags alone decide their flags say it already. */
-  function isOwnTraffic ({ traceparent }, { sampler }, base) {
-    return (trustIncoming !== true || !tracer.isPlain || sampler !== null || base !== null) && processWide.ownTraffic.has(traceparent)
+  function isExporterTraffic ({ traceparent }, { sampler }, base) {
+    return (trustIncoming !== true || !tracer.usesFastPath || sampler !== null || base !== null) && processState.exporterTraceparents.has(traceparent)
   }
 
   /** Switched off or ignored: the context stays, an incoming traceparent is handed on as it came. */
   function beginSuppressed (raw, request, response, base) {
-    response[kSpan] = NO_SPAN
+    response[kSpan] = INVALID_SPAN
     const { headers } = raw
     const trusted = isTrusted(headers, request)
-    let span = NO_SPAN
+    let span = INVALID_SPAN
     if ((headers.traceparent !== undefined || tracer.propagator !== null) && readIncoming(raw, headers, trusted) === PARENT_REMOTE) {
-      span = new UnsampledSpan()
+      span = new NonRecordingSpan()
       copyTrace(incoming, span)
       span.s0 = incoming.p0
       span.s1 = incoming.p1
@@ -159,7 +159,7 @@ function fastifyHooks (app, tracer) {
 
   /** The same by a propagator that is not ours. */
   function readForeign (raw, headers, trusted) {
-    const caller = trusted ? tracer.company.callerIn(headers) : undefined
+    const caller = trusted ? tracer.sdkInterop.callerIn(headers) : undefined
     if (caller !== undefined) return adopt(caller, PARENT_REMOTE)
     incoming.tracestate = ''
     if (raw._lightMyRequest !== undefined && adoptActive()) return PARENT_LOCAL
@@ -183,8 +183,8 @@ function fastifyHooks (app, tracer) {
   // HOT, once per recorded request; `this` is the raw response.
   function onClose () {
     const span = this[kSpan]
-    if (span === NO_SPAN) return
-    this[kSpan] = NO_SPAN
+    if (span === INVALID_SPAN) return
+    this[kSpan] = INVALID_SPAN
     const { reply } = span
     span.reply = null
     try {
@@ -205,17 +205,17 @@ function fastifyHooks (app, tracer) {
   /** A response that went out without our hook, see unrouted.js: there is no Fastify request, and no route. */
   function unrouted (raw, response, start) {
     if (response[kSpan] !== undefined || disabled) return
-    response[kSpan] = NO_SPAN
+    response[kSpan] = INVALID_SPAN
     const { headers, method, url } = raw
     const request = { raw, headers, method, url }
     if (ignore !== null && callbacks.ignores(ignore, request)) return
     const parentKind = readIncoming(raw, headers, isTrusted(headers, request))
     const began = Number.isNaN(start) ? clock.now() : start
     const route = routes.unrouted(method)
-    const peer = peerFacts(raw, limits.attributeValueLength)
-    const span = tracer.company === null
+    const peer = peerInfo(raw, limits.attributeValueLength)
+    const span = tracer.sdkInterop === null
       ? tracer.startServer(incoming, parentKind, began, route, peer, requestTarget(raw))
-      : tracer.company.startServer(incoming, parentKind, began, route, peer, requestTarget(raw), tracer.company.base())
+      : tracer.sdkInterop.startServer(incoming, parentKind, began, route, peer, requestTarget(raw), tracer.sdkInterop.base())
     if (!span.isRecording()) return
     span.close(sentStatus(response), '')
   }

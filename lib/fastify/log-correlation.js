@@ -9,13 +9,13 @@
 
 const DEFAULT_FACTORY = 'defaultChildLoggerFactory'
 
-class LogStamp {
+class LogCorrelation {
   #instanceLog
   #isFactoryOnRoutes = false
 
   /** Null where there is nothing to stamp: no logger, or one that is not pino's kind. */
   static of (app) {
-    return typeof app.log?.setBindings === 'function' && typeof app.log.child === 'function' ? new LogStamp(app) : null
+    return typeof app.log?.setBindings === 'function' && typeof app.log.child === 'function' ? new LogCorrelation(app) : null
   }
 
   constructor (app) {
@@ -25,7 +25,7 @@ class LogStamp {
   }
 
   // HOT, once per request where there is a logger.
-  stamp (request, reply, span) {
+  correlate (request, reply, span) {
     const { log } = request
     // Switched off: no line will be written.
     if (!span.valid || log === undefined || log === null || log.levelVal === Infinity) return
@@ -49,4 +49,4 @@ class LogStamp {
   }
 }
 
-module.exports = { LogStamp }
+module.exports = { LogCorrelation }

@@ -1,6 +1,6 @@
 'use strict'
 
-// From a request to the facts of its route, in one property read.
+// From a request to the info of its route, in one property read.
 //
 // The public way, `request.routeOptions`, builds an object of twelve fields at each access. Fastify keeps
 // the route's own object on the request under a symbol; we look for it once, on the first request, make
@@ -9,7 +9,7 @@
 const { resolveRouteOptions } = require('../config/route-options')
 const { cleanValue } = require('../span/attributes')
 const { samplerOf } = require('../span/sampler')
-const { routeFacts, knownMethods } = require('../span/http-conventions')
+const { routeInfo, knownMethods } = require('../span/http-conventions')
 
 const kRoute = Symbol('light-trace.route')
 const ATTRIBUTES_MAX = 128
@@ -29,8 +29,8 @@ class Routes {
     this.#report = report
   }
 
-  /** HOT, once per request. @returns {RouteFacts} */
-  factsOf (request) {
+  /** HOT, once per request. @returns {RouteInfo} */
+  infoOf (request) {
     if (!this.#ready) this.#find(request)
     const owner = this.#contextSymbol === undefined ? (request.routeOptions.config ?? this.#noRoute) : request[this.#contextSymbol]
     const { method } = request.raw
@@ -47,9 +47,9 @@ class Routes {
 
   /** Of requests that never had a route. Node's parser bounds the methods. */
   unrouted (method) {
-    let facts = this.#unrouted.get(method)
-    if (facts === undefined) this.#unrouted.set(method, facts = routeFacts(method, '', this.#knownMethods))
-    return facts
+    let info = this.#unrouted.get(method)
+    if (info === undefined) this.#unrouted.set(method, info = routeInfo(method, '', this.#knownMethods))
+    return info
   }
 
   #find (request) {
@@ -59,29 +59,29 @@ class Routes {
 
   #add (owner, request, method) {
     const { url, config } = request.routeOptions
-    const facts = routeFacts(method, typeof url === 'string' ? url : '', this.#knownMethods)
-    this.#configure(facts, config?.trace)
-    facts.requestMethod = method
-    facts.next = owner[kRoute]
-    Object.defineProperty(owner, kRoute, { value: facts, configurable: true, writable: true, enumerable: false })
-    return facts
+    const info = routeInfo(method, typeof url === 'string' ? url : '', this.#knownMethods)
+    this.#configure(info, config?.trace)
+    info.requestMethod = method
+    info.next = owner[kRoute]
+    Object.defineProperty(owner, kRoute, { value: info, configurable: true, writable: true, enumerable: false })
+    return info
   }
 
-  #configure (facts, trace) {
+  #configure (info, trace) {
     if (trace === undefined) return
     try {
-      facts.options = resolveRouteOptions(trace)
+      info.options = resolveRouteOptions(trace)
     } catch (error) {
       // A route that was declared before us; those after us have thrown when they were declared.
       this.#report.once(error.code, error.message)
       return
     }
-    const { attributes, sampler } = facts.options
-    if (sampler !== null) facts.sampler = samplerOf(sampler, this.#report)
+    const { attributes, sampler } = info.options
+    if (sampler !== null) info.sampler = samplerOf(sampler, this.#report)
     if (typeof attributes === 'function') return // asked per request
     for (const key of Object.keys(attributes ?? {}).slice(0, ATTRIBUTES_MAX)) {
       const value = cleanValue(attributes[key], this.#limits.attributeValueLength)
-      if (value !== undefined) facts.attributeList.push(key, value)
+      if (value !== undefined) info.attributeList.push(key, value)
     }
   }
 }

@@ -1,13 +1,13 @@
 'use strict'
 
-// At home in @opentelemetry/api: one façade for the whole process, in whatever slots are free, for as long
+// Registers with @opentelemetry/api: one façade for the whole process, in whatever slots are free, for as long
 // as an application with light-trace is open.
 //
 //   trace.getTracer('x').startSpan()  →  façade  →  the app of the active request, else the first open app
 //   context.with(), propagation.inject()  →  façade  →  our AsyncLocalStorage, our W3C code
 
 const { REQUEST_KEY } = require('../context/keys')
-const { processWide } = require('../runtime/process-state')
+const { processState } = require('../runtime/process-state')
 const { ContextManager, SlotContextManager, foreignManager } = require('./context-manager')
 const { ApiTracerProvider } = require('./api-tracer')
 const { propagatorFor, W3C } = require('./propagators')
@@ -18,28 +18,28 @@ const SETTERS = { trace: 'setGlobalTracerProvider', context: 'setGlobalContextMa
 
 const PROXIES_MAX = 8
 
-const facade = processWide.facade ?? makeFacade()
-processWide.facade = facade
+const facade = processState.facade ?? makeFacade()
+processState.facade = facade
 
 /** Whoever is in the API's context slot at the time, else our own. */
 const activeManager = new SlotContextManager(facade.context)
 
 /**
- * Opens `tracer` to the users of the API, until `leave`.
+ * Opens `tracer` to the users of the API, until `closeApp`.
  * @param {Tracer} tracer
  * @param {boolean} register whether free slots are filled
  * @returns {Promise<void> | null} where there is something to wait for
  */
-function join (tracer, register) {
-  processWide.apps.push(tracer)
+function openApp (tracer, register) {
+  processState.apps.push(tracer)
   return register ? fill(tracer.report) : null
 }
 
-function leave (tracer) {
-  const at = processWide.apps.indexOf(tracer)
+function closeApp (tracer) {
+  const at = processState.apps.indexOf(tracer)
   if (at === -1) return
-  processWide.apps.splice(at, 1)
-  if (processWide.apps.length === 0) release()
+  processState.apps.splice(at, 1)
+  if (processState.apps.length === 0) release()
 }
 
 function fill (report) {
@@ -50,18 +50,18 @@ function fill (report) {
     report.once('LT_WARN_API_VERSION', `two versions of @opentelemetry/api are in use, ${api.version} and ${api.other}: nothing is registered with either`)
     return null
   }
-  if (sealed === undefined) processWide.hasSealed = true
+  if (sealed === undefined) processState.hasSealed = true
   for (const slot of Object.keys(SETTERS)) {
     if (isOurs(slot)) continue
     const holder = nameOf(slots()?.[slot])
     if (holder !== '') report.info(`the ${slot} slot of @opentelemetry/api is taken by ${holder}`)
     else put(slot, api)
   }
-  return loadEsm(api.path)?.then(reach) ?? null
+  return loadEsm(api.path)?.then(connectEsm) ?? null
 }
 
 /** Shows a copy of the API that the slot was filled without to our tracers, as `put` does before. */
-function reach (copy) {
+function connectEsm (copy) {
   if (copy === undefined || !isOurs('trace')) return
   const { trace } = slots()
   emptySlot('trace')
@@ -82,12 +82,12 @@ function release () {
   const { copies } = findApi(undefined)
   for (const slot of Object.keys(SETTERS)) {
     if (!isOurs(slot)) continue
-    // The API makes a new proxy when it is told: tracers fetched from now on wait for the next provider.
+    // The API makes a new proxy when its provider is disabled: tracers fetched from now on wait for the next provider.
     if (slot === 'trace') for (const { trace } of copies) trace.disable()
     emptySlot(slot)
   }
-  if (processWide.hasSealed) clearSlots()
-  processWide.hasSealed = false
+  if (processState.hasSealed) clearSlots()
+  processState.hasSealed = false
 }
 
 function isOurs (slot) {
@@ -137,7 +137,7 @@ function makeFacade () {
   const context = new ContextManager()
   return {
     context,
-    trace: new ApiTracerProvider((active) => active.getValue(REQUEST_KEY)?.tracer ?? processWide.apps[0], new SlotContextManager(context)),
+    trace: new ApiTracerProvider((active) => active.getValue(REQUEST_KEY)?.tracer ?? processState.apps[0], new SlotContextManager(context)),
     propagation: {
       inject: (...args) => current().inject(...args),
       extract: (...args) => current().extract(...args),
@@ -147,7 +147,7 @@ function makeFacade () {
 }
 
 function current () {
-  return processWide.apps[0]?.propagator ?? W3C
+  return processState.apps[0]?.propagator ?? W3C
 }
 
-module.exports = { join, leave, foreignProvider, foreignManager: () => foreignManager(facade.context), activeManager, ApiTracerProvider, propagatorFor: (settings, report) => propagatorFor(settings, report, facade.propagation) }
+module.exports = { openApp, closeApp, foreignProvider, foreignManager: () => foreignManager(facade.context), activeManager, ApiTracerProvider, propagatorFor: (settings, report) => propagatorFor(settings, report, facade.propagation) }

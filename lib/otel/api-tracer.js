@@ -4,9 +4,9 @@
 // `startSpan`: one fetched at module load works for applications that come later.
 
 const { SPAN_KEY } = require('../context/keys')
-const { NOTHING } = require('../context/suppressed')
+const { EMPTY_CONTEXT } = require('../context/suppressed')
 const { parentIn } = require('../context/parent')
-const { carryOn } = require('../span/non-recording-span')
+const { wrapSpanContext } = require('../span/non-recording-span')
 const { Scope } = require('../span/scope')
 const { isContext } = require('./context-manager')
 
@@ -56,12 +56,12 @@ class ApiTracer {
   startSpan (name, options, context) {
     const parent = isContext(context) ? context : this.#manager.active()
     const tracer = this.#resolve(parent)
-    if (tracer === undefined) return carryOn(parentIn(parent))
+    if (tracer === undefined) return wrapSpanContext(parentIn(parent))
     try {
       return tracer.startSpan(name, options, parent, this.#scope)
     } catch (error) {
       tracer.report.once('LT_WARN_SPAN', `a span could not be started: ${error?.message}`)
-      return carryOn(undefined)
+      return wrapSpanContext(undefined)
     }
   }
 
@@ -70,7 +70,7 @@ class ApiTracer {
     if (typeof options === 'function') return this.startActiveSpan(name, undefined, undefined, options)
     if (typeof context === 'function') return this.startActiveSpan(name, options, undefined, context)
     if (typeof fn !== 'function') return undefined
-    const parent = isContext(context) ? context : this.#manager.active() ?? NOTHING
+    const parent = isContext(context) ? context : this.#manager.active() ?? EMPTY_CONTEXT
     const span = this.startSpan(name, options, parent)
     return this.#manager.with(parent.setValue(SPAN_KEY, span), fn, undefined, span)
   }

@@ -4,18 +4,18 @@
 
 const { EventEmitter } = require('node:events')
 const store = require('../context/async-storage')
-const { NOTHING } = require('../context/suppressed')
+const { EMPTY_CONTEXT } = require('../context/suppressed')
 const { slots } = require('./slots')
 
 const kBound = Symbol.for('light-trace.bound')
 
 class ContextManager {
   active () {
-    return store.active() ?? NOTHING
+    return store.active() ?? EMPTY_CONTEXT
   }
 
   with (context, fn, thisArg, ...args) {
-    return store.run(isContext(context) ? context : NOTHING, fn, thisArg, ...args)
+    return store.run(isContext(context) ? context : EMPTY_CONTEXT, fn, thisArg, ...args)
   }
 
   bind (context, target) {
@@ -26,7 +26,7 @@ class ContextManager {
   /** Of api 1.10: until `dispose`, or the end of what runs now and what that starts. */
   attach (context) {
     const before = store.active()
-    store.storage.enterWith(isContext(context) ? context : NOTHING)
+    store.storage.enterWith(isContext(context) ? context : EMPTY_CONTEXT)
     let isAttached = true
     return {
       dispose () {
@@ -84,7 +84,7 @@ class SlotContextManager {
   }
 
   active () {
-    return (foreignManager(this.#own) ?? this.#own).active() ?? NOTHING
+    return (foreignManager(this.#own) ?? this.#own).active() ?? EMPTY_CONTEXT
   }
 
   with (context, fn, thisArg, ...args) {

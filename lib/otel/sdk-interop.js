@@ -4,14 +4,14 @@
 // context manager holds the API's slot, or instrumentation-http has started a SERVER span before Fastify
 // had the request. A process that has nothing but light-trace never comes here.
 
-const { NOTHING } = require('../context/suppressed')
+const { EMPTY_CONTEXT } = require('../context/suppressed')
 const { SPAN_KEY, SUPPRESS_KEY, RPC_KEY } = require('../context/keys')
 const { SAMPLED } = require('../context/trace-context')
 const { parentIn, readSpanContext } = require('../context/parent')
 const { parentContext } = require('../span/span-starter')
 const { RecordingSpan } = require('../span/recording-span')
 const { ServerSpan } = require('../span/server-span')
-const { ProvidedServerSpan, ProvidedUnsampledSpan, BorrowedServerSpan } = require('../span/sdk-spans')
+const { SdkServerSpan, SdkNonRecordingSpan, AdoptedServerSpan } = require('../span/sdk-spans')
 const { toObject } = require('../span/attributes')
 const { foreignManager } = require('./api-globals')
 const { headersGetter } = require('./propagators')
@@ -19,7 +19,7 @@ const { headersGetter } = require('./propagators')
 const SPAN_KIND_CLIENT = 2
 const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http'
 
-class Company {
+class SdkInterop {
   #tracer
 
   constructor (tracer) {
@@ -32,14 +32,14 @@ class Company {
    */
   base () {
     const active = this.#tracer.contextManager.active()
-    if (active === undefined || active === null) return NOTHING
-    return foreignManager() !== undefined || isRecording(httpMetadata(active)) ? active : NOTHING
+    if (active === undefined || active === null) return EMPTY_CONTEXT
+    return foreignManager() !== undefined || isRecording(httpMetadata(active)) ? active : EMPTY_CONTEXT
   }
 
   /** The caller's span by what a propagator that is not ours reads, or undefined. */
   callerIn (headers) {
     try {
-      return parentIn(this.#tracer.propagator.extract(NOTHING, headers, headersGetter))
+      return parentIn(this.#tracer.propagator.extract(EMPTY_CONTEXT, headers, headersGetter))
     } catch (error) {
       this.#tracer.report.once('LT_WARN_PROPAGATOR', `the propagator failed: ${error?.message}`)
       return undefined
@@ -54,11 +54,11 @@ class Company {
   startServer (incoming, parentKind, start, route, peer, url, base) {
     const tracer = this.#tracer
     const rpc = httpMetadata(base)
-    if (isRecording(rpc) && this.#mayBorrow(rpc)) return this.#borrow(rpc, start, route, peer, url)
-    if (tracer.way.provided === null) return this.#startOurs(incoming, parentKind, start, route, peer, url, base)
+    if (isRecording(rpc) && this.#mayAdopt(rpc)) return this.#adopt(rpc, start, route, peer, url)
+    if (tracer.output.sdkSpans === null) return this.#startOurs(incoming, parentKind, start, route, peer, url, base)
     // Theirs, not recording: their sampler has decided once, and decides the same under that parent.
     const context = rpc === undefined ? parentContext(base, incoming, parentKind) : base
-    return this.#startProvided(start, route, peer, url, context)
+    return this.#startBySdk(start, route, peer, url, context)
   }
 
   /** Whether instrumentation-http has a span for the outgoing call that runs in `context`. */
@@ -69,39 +69,39 @@ class Company {
 
   /** A span that is not a request's, in SDK mode. From its start on it is the provider's, and counted so. */
   startSpan (name, options, context, scope) {
-    const { way, stats, pipeline } = this.#tracer
-    const { span, trace } = way.provided.start(name, options, context, scope)
+    const { output, stats, pipeline } = this.#tracer
+    const { span, trace } = output.sdkSpans.start(name, options, context, scope)
     stats.started++
     if (trace !== undefined && span.isRecording() && (trace.flags & SAMPLED) !== 0) pipeline.accept(span)
-    else pipeline.leaveOut(span)
+    else pipeline.discard(span)
     return span
   }
 
   #startOurs (incoming, parentKind, start, route, peer, url, base) {
     const tracer = this.#tracer
-    return tracer.isPlain
+    return tracer.usesFastPath
       ? tracer.startServer(incoming, parentKind, start, route, peer, url)
-      : tracer.starting.server(incoming, parentKind, start, route, peer, url, base)
+      : tracer.starter.server(incoming, parentKind, start, route, peer, url, base)
   }
 
-  #startProvided (start, route, peer, url, context) {
-    const { way, pipeline, scope, stats } = this.#tracer
-    const record = new ProvidedServerSpan(pipeline, start, route, peer, url)
-    const { span, trace } = way.provided.start(route.name, record.startOptions(), context, scope)
+  #startBySdk (start, route, peer, url, context) {
+    const { output, pipeline, scope, stats } = this.#tracer
+    const record = new SdkServerSpan(pipeline, start, route, peer, url)
+    const { span, trace } = output.sdkSpans.start(route.name, record.startOptions(), context, scope)
     stats.started++
-    if (trace !== undefined && span.isRecording()) return record.provide(span, trace)
-    pipeline.leaveOut(record)
-    return new ProvidedUnsampledSpan(span, trace)
+    if (trace !== undefined && span.isRecording()) return record.useSdkSpan(span, trace)
+    pipeline.discard(record)
+    return new SdkNonRecordingSpan(span, trace)
   }
 
   // With `tracerProvider: false` the spans of an SDK are another matter; those that came through the API to us are ours.
-  #mayBorrow (rpc) {
+  #mayAdopt (rpc) {
     return this.#tracer.settings.tracerProvider !== false || rpc.span instanceof RecordingSpan
   }
 
-  #borrow (rpc, start, route, peer, url) {
-    const record = new BorrowedServerSpan(rpc.span, readSpanContext(rpc.span))
-    record.lend(rpc, route, toObject(new ServerSpan(this.#tracer.pipeline, start, route, peer, url).ownAttributes()))
+  #adopt (rpc, start, route, peer, url) {
+    const record = new AdoptedServerSpan(rpc.span, readSpanContext(rpc.span))
+    record.enrich(rpc, route, toObject(new ServerSpan(this.#tracer.pipeline, start, route, peer, url).ownAttributes()))
     return record
   }
 }
@@ -120,4 +120,4 @@ function isRecording (rpc) {
   }
 }
 
-module.exports = { Company }
+module.exports = { SdkInterop }

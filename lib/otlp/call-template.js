@@ -11,24 +11,24 @@ const { encodeAttributes, text } = require('./attribute-encoder')
 const { writeHead, TAG_ATTRIBUTE, OFFSET_FLAGS } = require('./route-template')
 
 const KEY = text(0x0a, 'url.full')
-const OPEN = [0, 0, 0, 0] // a length that `writeTarget` patches
+const OPEN = [0, 0, 0, 0] // a length that `writeRestOfUrl` patches
 
-/** @param {CallFacts} facts HOT */
-function callTemplate (facts) {
-  return facts.encoded === null ? encode(facts) : facts.encoded
+/** @param {CallInfo} info HOT */
+function callTemplate (info) {
+  return info.encoded === null ? encode(info) : info.encoded
 }
 
-function encode (facts) {
+function encode (info) {
   const head = Buffer.alloc(OFFSET_FLAGS + 4)
   const writer = new ProtoWriter()
   writer.open(head, new DataView(head.buffer, head.byteOffset, head.length), 0)
   writeHead(writer)
   const shared = Buffer.concat([
-    head, Buffer.from([0x30, facts.kind + 1]), text(0x2a, facts.name), encodeAttributes(TAG_ATTRIBUTE, facts.attributeList)
+    head, Buffer.from([0x30, info.kind + 1]), text(0x2a, info.name), encodeAttributes(TAG_ATTRIBUTE, info.attributeList)
   ])
-  facts.urlOffset = shared.length + 1
-  facts.encoded = new Uint8Array(facts.origin === '' ? shared : Buffer.concat([shared, openUrl(facts.origin)]))
-  return facts.encoded
+  info.urlOffset = shared.length + 1
+  info.encoded = new Uint8Array(info.origin === '' ? shared : Buffer.concat([shared, openUrl(info.origin)]))
+  return info.encoded
 }
 
 function openUrl (origin) {
@@ -40,7 +40,7 @@ function openUrl (origin) {
  * @param {ProtoWriter} writer
  * @param {number} at of the length of the attribute
  */
-function writeTarget (writer, at, target) {
+function writeRestOfUrl (writer, at, target) {
   writer.text(target)
   const valueAt = at + 4 + KEY.length + 1
   const textAt = valueAt + 5
@@ -49,4 +49,4 @@ function writeTarget (writer, at, target) {
   writeLength4(writer.view, at, writer.position - at - 4)
 }
 
-module.exports = { callTemplate, writeTarget }
+module.exports = { callTemplate, writeRestOfUrl }

@@ -4,7 +4,7 @@
 //
 //   ExportTraceServiceRequest  0A <len, 5 bytes>          resource_spans
 //     ResourceSpans            0A <len> resource
-//                              12 <len, 4 bytes> run      scope_spans, from the chunks
+//                              12 <len, 4 bytes>          scope_spans, from the chunks
 //       ScopeSpans             0A <len> scope, then spans
 
 const { Buffer } = require('node:buffer')
@@ -12,13 +12,13 @@ const { encodeAttributes, field, text } = require('./attribute-encoder')
 
 const SCOPES_MAX = 256
 
-class Envelope {
+class ExportRequestPrefix {
   /** @param {object} attributes of the resource */
   constructor (attributes) {
     this.resource = encodeResource(attributes)
   }
 
-  /** The bytes before `chunkBytes` bytes of runs. */
+  /** The bytes before `chunkBytes` bytes of scope_spans. */
   head (chunkBytes) {
     const head = Buffer.allocUnsafe(6 + this.resource.length)
     head[0] = 0x0a
@@ -41,7 +41,7 @@ function encodeResource (attributes) {
 
 const scopes = new Map()
 
-/** A scope as the first fields of a run. The same bytes for the same scope, so that runs can be told by identity. */
+/** A scope as the first fields of scope_spans. The same bytes for the same scope, so that they can be compared by identity. */
 function encodeScope (scope) {
   return scope.encoded ?? remember(scope)
 }
@@ -61,4 +61,4 @@ function remember (scope) {
   return bytes
 }
 
-module.exports = { Envelope, encodeScope }
+module.exports = { ExportRequestPrefix, encodeScope }

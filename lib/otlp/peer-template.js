@@ -6,7 +6,7 @@ const { encodeAttributes } = require('./attribute-encoder')
 
 const TAG_ATTRIBUTE = 0x4a
 
-/** @param {PeerFacts} peer HOT */
+/** @param {PeerInfo} peer HOT */
 function peerBlock (peer) {
   return peer.encoded === null ? encode(peer) : peer.encoded
 }

@@ -11,7 +11,7 @@ const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
 const { ProtoWriter, writeLength4, textBound } = require('./proto-writer')
 const { attributesBound, writeAttributes, writeAttribute } = require('./attribute-encoder')
 const { encodeScope } = require('./export-request-prefix')
-const { callTemplate, writeTarget } = require('./call-template')
+const { callTemplate, writeRestOfUrl } = require('./call-template')
 const { peerBlock } = require('./peer-template')
 const {
   RouteTemplates, writeHead, TAG_ATTRIBUTE,
@@ -52,8 +52,8 @@ class SpanEncoder {
         return
       }
     }
-    const { facts } = span
-    if (facts !== undefined && facts !== null && (span.details === null || span.details.name === '')) this.encodeCall(span, facts)
+    const { info } = span
+    if (info !== undefined && info !== null && (span.details === null || span.details.name === '')) this.encodeCall(span, info)
     else this.encodeWhole(span)
   }
 
@@ -66,21 +66,21 @@ class SpanEncoder {
     const start = writer.position
     writer.copy(template.bytes)
     writer.copy(block)
-    if (!template.staticPath) this.writeTarget(span.url)
+    if (!template.staticPath) this.writePathAndQuery(span.url)
     this.writeTail(span, start)
     this.close(chunk, start)
   }
 
   // HOT, once per outgoing call.
-  encodeCall (span, facts) {
-    const template = callTemplate(facts)
+  encodeCall (span, info) {
+    const template = callTemplate(info)
     const { target } = span
     const chunk = this.open(span, template.length + target.length * 3 + tailBound(span))
     if (chunk === null) return
     const { writer } = this
     const start = writer.position
     writer.copy(template)
-    if (facts.origin !== '') writeTarget(writer, start + facts.urlOffset, target)
+    if (info.origin !== '') writeRestOfUrl(writer, start + info.urlOffset, target)
     if (span.attributeList !== null) writeAttributes(writer, TAG_ATTRIBUTE, span.attributeList)
     this.writeTail(span, start, true)
     this.close(chunk, start)
@@ -102,7 +102,7 @@ class SpanEncoder {
     this.close(chunk, start)
   }
 
-  /** Room in a chunk, and a run of the span's scope in it. */
+  /** Room in a chunk, and scope_spans of the span's scope in it. */
   open (span, bound) {
     const scope = encodeScope(span.scope)
     const chunk = this.exporter.reserve(bound + scope.length + 5)
@@ -116,19 +116,19 @@ class SpanEncoder {
     const { writer } = this
     writer.byte(TAG_RUN)
     chunk.scope = scope
-    chunk.runStart = writer.reserve4()
+    chunk.scopeSpansStart = writer.reserve4()
     writer.copy(scope)
   }
 
-  /** Patches the lengths of the span and of its run, so that the chunk is whole after every span. */
+  /** Patches the lengths of the span and of its scope_spans, so that the chunk is whole after every span. */
   close (chunk, start) {
     const { writer } = this
     writeLength4(chunk.view, start + OFFSET_LENGTH, writer.position - start - 5)
-    writeLength4(chunk.view, chunk.runStart, writer.position - chunk.runStart - 4)
+    writeLength4(chunk.view, chunk.scopeSpansStart, writer.position - chunk.scopeSpansStart - 4)
     this.exporter.commit(chunk, writer.position)
   }
 
-  writeTarget (url) {
+  writePathAndQuery (url) {
     const { writer } = this
     const mark = url.indexOf('?')
     if (mark === -1) {
@@ -222,7 +222,7 @@ function writeCount (writer, tag, count) {
   writer.varint(count)
 }
 
-/** Upper bound of what `writeTarget` and `writeTail` write. HOT */
+/** Upper bound of what `writePathAndQuery` and `writeTail` write. HOT */
 function tailBound (span) {
   let bound = SPAN_OVERHEAD + span.tracestate.length
   // Redaction may lengthen a query, by eight bytes for each parameter of at least two.

@@ -2,15 +2,15 @@
 
 // Cuts the bytes of a chunk in two between spans, for a collector that found them too large.
 //
-//   chunk bytes = runs of ScopeSpans as fields of ResourceSpans
-//   run         = 0x12 | length | scope 0x0a … | span 0x12 … | span 0x12 … |
-//                                              ▲ a cut inside a run repeats what precedes its spans
+//   chunk bytes = scope_spans, fields of ResourceSpans
+//   scope_spans = 0x12 | length | scope 0x0a … | span 0x12 … | span 0x12 … |
+//                                              ▲ a cut inside of them repeats what precedes its spans
 //
 // Lengths are varints, padded or not. Reading our own bytes, it still believes none of them.
 
 const TAG_SCOPE_SPANS = 0x12
 const TAG_SPAN = 0x12
-const RUN_HEADER_BYTES = 5
+const SCOPE_SPANS_HEADER_BYTES = 5
 
 module.exports = { halvesOf }
 
@@ -20,23 +20,23 @@ function halvesOf (bytes, length, spans) {
   if (keep === 0) return null
   const cut = findCut(bytes, length, keep)
   if (cut === null) return null
-  const { run, bodyStart, firstSpan, at, runEnd } = cut
-  const isBetweenRuns = at === firstSpan
-  const first = Buffer.from(bytes.subarray(0, isBetweenRuns ? run : at))
-  if (!isBetweenRuns) putLength(first, run + 1, at - bodyStart)
-  const second = isBetweenRuns
-    ? Buffer.from(bytes.subarray(run, length))
-    : Buffer.concat([runHeader(firstSpan - bodyStart + runEnd - at), bytes.subarray(bodyStart, firstSpan), bytes.subarray(at, length)])
+  const { scopeSpans, bodyStart, firstSpan, at, scopeSpansEnd } = cut
+  const isBetweenScopes = at === firstSpan
+  const first = Buffer.from(bytes.subarray(0, isBetweenScopes ? scopeSpans : at))
+  if (!isBetweenScopes) putLength(first, scopeSpans + 1, at - bodyStart)
+  const second = isBetweenScopes
+    ? Buffer.from(bytes.subarray(scopeSpans, length))
+    : Buffer.concat([scopeSpansHeader(firstSpan - bodyStart + scopeSpansEnd - at), bytes.subarray(bodyStart, firstSpan), bytes.subarray(at, length)])
   return [{ bytes: first, spans: keep }, { bytes: second, spans: spans - keep }]
 }
 
-// Where the span after the first `keep` begins, and the run that it is in.
+// Where the span after the first `keep` begins, and the scope_spans that it is in.
 function findCut (bytes, length, keep) {
   let seen = 0
-  let run = 0
-  while (run < length) {
-    const body = fieldAt(bytes, run, length)
-    if (body === null || bytes[run] !== TAG_SCOPE_SPANS) return null
+  let scopeSpans = 0
+  while (scopeSpans < length) {
+    const body = fieldAt(bytes, scopeSpans, length)
+    if (body === null || bytes[scopeSpans] !== TAG_SCOPE_SPANS) return null
     let firstSpan = -1
     for (let at = body.start; at < body.end;) {
       const field = fieldAt(bytes, at, body.end)
@@ -44,14 +44,14 @@ function findCut (bytes, length, keep) {
       if (bytes[at] === TAG_SPAN) {
         if (firstSpan === -1) firstSpan = at
         if (seen === keep) {
-          // The run before the cut gets its length anew, in the four bytes that the encoder always takes.
-          return body.start - run === RUN_HEADER_BYTES ? { run, bodyStart: body.start, firstSpan, at, runEnd: body.end } : null
+          // The scope_spans before the cut get their length anew, in the four bytes that the encoder always takes.
+          return body.start - scopeSpans === SCOPE_SPANS_HEADER_BYTES ? { scopeSpans, bodyStart: body.start, firstSpan, at, scopeSpansEnd: body.end } : null
         }
         seen++
       }
       at = field.end
     }
-    run = body.end
+    scopeSpans = body.end
   }
   return null
 }
@@ -68,8 +68,8 @@ function fieldAt (bytes, at, end) {
   return null
 }
 
-function runHeader (length) {
-  const header = Buffer.alloc(RUN_HEADER_BYTES)
+function scopeSpansHeader (length) {
+  const header = Buffer.alloc(SCOPE_SPANS_HEADER_BYTES)
   header[0] = TAG_SCOPE_SPANS
   putLength(header, 1, length)
   return header

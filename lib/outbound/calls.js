@@ -61,7 +61,7 @@ function isSuppressed (context) {
   return context.getValue(SUPPRESS_KEY) === true
 }
 
-/** Our own mistake, told once: the library and the app go on. */
+/** Our own mistake, logged once: the library and the app go on. */
 function bug (error) {
   if (tracers.length !== 0) tracers[0].report.once('LT_WARN_BUG', `Bug: a call was not traced: ${error?.stack}`)
 }

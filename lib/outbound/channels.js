@@ -21,8 +21,8 @@ const adapters = new Map() // channel name → its subscribers; one set for all 
 /**
  * @param {string} name of the TracingChannel
  * @param {(() => object) | null} prepare called when the channel first speaks, in a request or not
- * @returns {Array<[string, Function]>} for `subscribe`. What a span says is the row that the app of the
- *   active request has for the channel, see Outbound.rowOf.
+ * @returns {Array<[string, Function]>} for `subscribe`. What a span says stands in the descriptor that the app of the
+ *   active request has for the channel, see Outbound.callDescriptorOf.
  */
 function adapterOf (name, prepare) {
   let subscribers = adapters.get(name)
@@ -45,10 +45,10 @@ function adapterOf (name, prepare) {
 }
 
 /** What hangs on a call while it runs. */
-class Running {
-  constructor (span, row) {
+class ActiveCall {
+  constructor (span, callDescriptor) {
     this.span = span
-    this.row = row
+    this.callDescriptor = callDescriptor
   }
 }
 
@@ -58,13 +58,13 @@ function start (name, call) {
   const context = activeContext()
   const tracer = tracerIn(context)
   if (tracer === null || tracer.outbound === null || isSuppressed(context)) return
-  const row = tracer.outbound.rowOf(name)
-  if (row === undefined || !row.wants(call)) return
+  const callDescriptor = tracer.outbound.callDescriptorOf(name)
+  if (callDescriptor === undefined || !callDescriptor.shouldTrace(call)) return
   if (!mark(call)) return
-  const span = tracer.startCall(row, call, context)
+  const span = tracer.startCall(callDescriptor, call, context)
   if (span === null) return
-  if (row.started !== undefined) row.started(span, call, tracer, context)
-  if (span.isRecording() || row.ended !== undefined) call[kCall] = new Running(span, row)
+  if (callDescriptor.started !== undefined) callDescriptor.started(span, call, tracer, context)
+  if (span.isRecording() || callDescriptor.ended !== undefined) call[kCall] = new ActiveCall(span, callDescriptor)
 }
 
 /** False where the object is frozen or refuses: there is nowhere to keep the span. */
@@ -82,21 +82,21 @@ function onEnd (call) {
 }
 
 function finish (call) {
-  const running = call?.[kCall]
-  if (!(running instanceof Running)) return
+  const activeCall = call?.[kCall]
+  if (!(activeCall instanceof ActiveCall)) return
   call[kCall] = null
-  const { span, row } = running
-  if (row.ended !== undefined) row.ended(span, call)
+  const { span, callDescriptor } = activeCall
+  if (callDescriptor.ended !== undefined) callDescriptor.ended(span, call)
   if (span.isRecording()) {
-    if ('error' in call) fail(span, row, call.error)
-    else if (row.result !== undefined) row.result(span, call)
+    if ('error' in call) fail(span, callDescriptor, call.error)
+    else if (callDescriptor.result !== undefined) callDescriptor.result(span, call)
   }
   span.end()
 }
 
 /** Without the error's message: a database's repeats the values that were removed from the statement. */
-function fail (span, row, error) {
-  const code = row.errorCode === undefined ? '' : row.errorCode(error)
+function fail (span, callDescriptor, error) {
+  const code = callDescriptor.errorCode === undefined ? '' : callDescriptor.errorCode(error)
   if (code !== '') span.setAttribute('db.response.status_code', code)
   span.setAttribute('error.type', code === '' ? errorType(error) : code)
   span.setStatus({ code: STATUS_ERROR })

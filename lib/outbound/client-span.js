@@ -8,7 +8,7 @@
 
 const { redactQuery } = require('../span/redact')
 const { errorType } = require('../span/exception')
-const { CallFacts } = require('../span/call-info')
+const { CallInfo } = require('../span/call-info')
 const { cut, toObject } = require('../span/attributes')
 const { KIND_CLIENT } = require('./calls')
 const { knownMethods } = require('../span/http-conventions')
@@ -23,9 +23,9 @@ const ORIGIN_LENGTH_MAX = 512
 const defaultMethods = knownMethods(null)
 
 /** Where calls go, and what those of one method have in common. */
-class Server {
-  #calls = new Map() // method → CallFacts, whose URLs begin with `origin`
-  #others = new Map() // method → CallFacts of calls through a proxy and the like, whose URLs do not
+class RemoteServer {
+  #calls = new Map() // method → CallInfo, whose URLs begin with `origin`
+  #others = new Map() // method → CallInfo of calls through a proxy and the like, whose URLs do not
   #methods = defaultMethods
 
   /**
@@ -42,7 +42,7 @@ class Server {
   }
 
   /** HOT */
-  factsOf (method, methods, isOnOrigin) {
+  infoOf (method, methods, isOnOrigin) {
     if (methods !== this.#methods) { // of an app with methods of its own
       this.#methods = methods
       this.#calls.clear()
@@ -58,10 +58,10 @@ class Server {
     if (!isKnown) list.push('http.request.method_original', cut(String(method), METHOD_LENGTH_MAX))
     if (this.address !== '') list.push('server.address', this.address)
     if (this.port !== -1) list.push('server.port', this.port)
-    const facts = new CallFacts(KIND_CLIENT, isKnown ? method : 'HTTP', list, origin)
+    const info = new CallInfo(KIND_CLIENT, isKnown ? method : 'HTTP', list, origin)
     if (calls.size === METHODS_MAX) calls.clear()
-    calls.set(method, facts)
-    return facts
+    calls.set(method, info)
+    return info
   }
 }
 
@@ -89,7 +89,7 @@ class HttpCall {
 // HOT, once per recorded call. Budget: nothing, where target and server are as usual.
 const HTTP_CALL = {
   kind: KIND_CLIENT,
-  facts: (call) => call.server.factsOf(call.method, call.methods, call.isOnOrigin),
+  info: (call) => call.server.infoOf(call.method, call.methods, call.isOnOrigin),
   target: (call) => redactUrl(call.target),
   attributes (call) {
     if (call.isOnOrigin) return call.resendCount > 0 ? ['http.request.resend_count', call.resendCount] : null
@@ -113,9 +113,9 @@ function endWithStatus (span, status) {
 }
 
 function setResponse (span, status) {
-  const { facts } = span
-  const shared = facts === undefined || facts === null ? null : facts.withStatus(status, responseAttributes)
-  if (shared !== null) span.facts = shared
+  const { info } = span
+  const shared = info === undefined || info === null ? null : info.withStatus(status, responseAttributes)
+  if (shared !== null) span.info = shared
   else span.setAttributes(toObject(responseAttributes(status)))
 }
 
@@ -191,22 +191,22 @@ const kPeers = Symbol('light-trace.peers')
  * @param {object} owner of the connection, on which what they share is kept
  */
 function setPeer (span, owner, socket, protocolVersion) {
-  const { facts } = span
-  if (facts === undefined || facts === null) {
+  const { info } = span
+  if (info === undefined || info === null) {
     span.setAttributes(toObject(peerAttributes(socket, protocolVersion)))
     return
   }
   let peers = owner[kPeers]
   if (peers === undefined) peers = owner[kPeers] = []
   for (let i = 0; i < peers.length; i += 3) {
-    if (peers[i] === facts && peers[i + 1] === protocolVersion) {
-      span.facts = peers[i + 2]
+    if (peers[i] === info && peers[i + 1] === protocolVersion) {
+      span.info = peers[i + 2]
       return
     }
   }
   if (peers.length >= PEERS_MAX * 3) peers.length = 0
-  span.facts = facts.with(peerAttributes(socket, protocolVersion))
-  peers.push(facts, protocolVersion, span.facts)
+  span.info = info.with(peerAttributes(socket, protocolVersion))
+  peers.push(info, protocolVersion, span.info)
 }
 
 function peerAttributes ({ remoteAddress, remotePort }, protocolVersion) {
@@ -219,4 +219,4 @@ function peerAttributes ({ remoteAddress, remotePort }, protocolVersion) {
   return list
 }
 
-module.exports = { Server, HttpCall, startHttpCall, endWithStatus, endWithError, isAbort, setPeer }
+module.exports = { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, isAbort, setPeer }

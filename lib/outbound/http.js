@@ -11,7 +11,7 @@
 
 const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
 const { guarded } = require('../runtime/subscriptions')
-const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
+const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
 const { propagate, passOn, mayPropagate } = require('./propagation')
 const { splitHost } = require('../span/http-conventions')
 
@@ -65,7 +65,7 @@ function readCall (request) {
   call.server = serverOf(shownHost, sent, scheme)
 }
 
-const servers = new Map() // host → Host header → Server
+const servers = new Map() // host → Host header → RemoteServer
 const SERVERS_MAX = 256
 const HOST_HEADERS_MAX = 16 // of a host
 
@@ -87,12 +87,12 @@ function serverOf (host, sent, source) {
 
 // Only a Host header of Node's own tells the port; a user's may name another server.
 function readServer (host, sent, source) {
-  if (source.includes('://')) return new Server(host, -1, source, source)
+  if (source.includes('://')) return new RemoteServer(host, -1, source, source)
   const isOwn = typeof sent === 'string' && sent.startsWith(host)
   const { name, port: read } = splitHost(isOwn ? sent : host, source)
   const port = isOwn || sent === undefined ? read : -1
   const isStandard = port === -1 || port === (source === 'https' ? 443 : 80)
-  return new Server(name, port, isStandard ? `${source}://${host}` : `${source}://${host}:${port}`, source)
+  return new RemoteServer(name, port, isStandard ? `${source}://${host}` : `${source}://${host}:${port}`, source)
 }
 
 function readHeader (request, name) {

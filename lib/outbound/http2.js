@@ -5,7 +5,7 @@
 
 const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
 const { guarded } = require('../runtime/subscriptions')
-const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
+const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
 const { splitHost } = require('../span/http-conventions')
 
 const call = new HttpCall()
@@ -27,7 +27,7 @@ function readCall (session, headers) {
   const origin = `${scheme}://${authority}`
   if (server === undefined || server.source !== origin) {
     const { name, port } = splitHost(authority, scheme)
-    server = new Server(name, port, origin, origin)
+    server = new RemoteServer(name, port, origin, origin)
     if (session) session[kServer] = server
   }
   call.method = headers[':method'] ?? 'GET'

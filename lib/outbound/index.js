@@ -8,11 +8,11 @@ const { knownMethods } = require('../span/http-conventions')
 const { httpSubscribers } = require('./http')
 const { http2Subscribers } = require('./http2')
 const { undiciSubscribers } = require('./undici')
-const { rowsFor, librarySubscribers } = require('./libraries')
+const { callDescriptorsFor, librarySubscribers } = require('./libraries')
 
 /** What the subscribers ask of the app whose request makes a call. */
 class Outbound {
-  #rows // channel → row, or until it first speaks in a request a function that gets it
+  #callDescriptors // channel → callDescriptor, or until it first speaks in a request a function that gets it
 
   constructor ({ outbound, disabled, knownMethods: override }, report) {
     this.http = outbound.http
@@ -20,24 +20,24 @@ class Outbound {
     this.libraries = outbound.libraries && !disabled
     this.propagateTo = outbound.propagateTo
     this.knownMethods = knownMethods(override)
-    this.#rows = disabled ? new Map() : rowsFor(outbound, report)
+    this.#callDescriptors = disabled ? new Map() : callDescriptorsFor(outbound, report)
   }
 
   /** What is known of a TracingChannel, or undefined. HOT */
-  rowOf (channel) {
-    const row = this.#rows.get(channel)
-    return typeof row === 'function' ? this.#load(channel, row) : row
+  callDescriptorOf (channel) {
+    const callDescriptor = this.#callDescriptors.get(channel)
+    return typeof callDescriptor === 'function' ? this.#load(channel, callDescriptor) : callDescriptor
   }
 
   #load (channel, get) {
-    const row = get()
-    this.#rows.set(channel, row)
-    return row
+    const callDescriptor = get()
+    this.#callDescriptors.set(channel, callDescriptor)
+    return callDescriptor
   }
 
   /** All that is listened to for this app. */
   subscribers () {
-    const subscribers = librarySubscribers(this.#rows, this.libraries)
+    const subscribers = librarySubscribers(this.#callDescriptors, this.libraries)
     if (this.http) subscribers.push(...httpSubscribers, ...http2Subscribers)
     if (this.undici) subscribers.push(...undiciSubscribers)
     return subscribers

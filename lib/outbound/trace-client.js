@@ -6,11 +6,11 @@
 // A pg that publishes `pg:query` is noticed at the first query, and left to its channel.
 
 const { errorMonitor } = require('node:events')
-const { optionInvalid, describe } = require('../config/errors')
+const { optionInvalid, describeValue } = require('../config/errors')
 const { now } = require('../span/clock')
 const { activeContext, tracerIn, isSuppressed } = require('./calls')
 const { fail } = require('./channels')
-const { queryRow, preparedRow, channelSpoke } = require('./libraries/postgresql')
+const { queryDescriptor, preparedDescriptor, channelSpoke } = require('./libraries/postgresql')
 const { read, text } = require('./libraries/read')
 
 const kTraced = Symbol.for('light-trace.traced')
@@ -23,7 +23,7 @@ const kTraced = Symbol.for('light-trace.traced')
  * @throws {LightTraceError} LT_ERR_OPTION_INVALID when it is neither
  */
 function traceClient (client) {
-  if (typeof read(client, 'query') !== 'function') throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg', describe(client))
+  if (typeof read(client, 'query') !== 'function') throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg', describeValue(client))
   if (client[kTraced] !== true) {
     if (typeof client.totalCount === 'number') replace(client, 'connect', tracedConnect(client.connect))
     else replace(client, 'query', tracedQuery(client.query))
@@ -62,22 +62,22 @@ function tracedQuery (query) {
     const context = activeContext()
     const tracer = tracerIn(context)
     if (tracer === null || channelSpoke() || isSuppressed(context)) return Reflect.apply(query, this, arguments)
-    const running = new Query(this, config, values)
-    const args = withEnd(running, Array.from(arguments))
+    const activeCall = new Query(this, config, values)
+    const args = withEnd(activeCall, Array.from(arguments))
     const result = Reflect.apply(query, this, args)
     if (channelSpoke()) return result
-    running.start(tracer, context)
+    activeCall.start(tracer, context)
     if (typeof config?.submit === 'function') return result
     if (typeof result?.then !== 'function') return result
     // Not a branch of its own: a rejection that nobody handles must stay one, and one that is handled too.
-    return result.then((value) => { running.end(); return value }, (error) => { running.end(error); throw error })
+    return result.then((value) => { activeCall.end(); return value }, (error) => { activeCall.end(error); throw error })
   }
 }
 
 /** One query. It is told of after pg has taken it, and then begins when it began. */
 class Query {
   #span = null
-  #row
+  #callDescriptor
   #isOver = false
 
   constructor (client, config, values) {
@@ -87,12 +87,12 @@ class Query {
     this.serverAddress = text(client, 'host')
     this.serverPort = read(client, 'port')
     // With the values apart the same text comes again and is worth remembering.
-    this.#row = Array.isArray(values) || Array.isArray(read(config, 'values')) ? preparedRow : queryRow
+    this.#callDescriptor = Array.isArray(values) || Array.isArray(read(config, 'values')) ? preparedDescriptor : queryDescriptor
   }
 
   start (tracer, context) {
     if (this.#isOver) return
-    this.#span = tracer.startCall(this.#row, this, context)
+    this.#span = tracer.startCall(this.#callDescriptor, this, context)
   }
 
   end (...failure) {
@@ -100,37 +100,37 @@ class Query {
     this.#isOver = true
     const span = this.#span
     if (span === null) return
-    if (failure.length !== 0 && failure[0] !== null && failure[0] !== undefined && span.isRecording()) fail(span, this.#row, failure[0])
+    if (failure.length !== 0 && failure[0] !== null && failure[0] !== undefined && span.isRecording()) fail(span, this.#callDescriptor, failure[0])
     span.end()
   }
 }
 
 /** The arguments of a query, with its end noticed by whichever form it has. */
-function withEnd (running, args) {
+function withEnd (activeCall, args) {
   const [config] = args
   const at = args.findIndex((argument, index) => index > 0 && typeof argument === 'function')
-  if (at !== -1) args[at] = ending(running, args[at])
+  if (at !== -1) args[at] = ending(activeCall, args[at])
   if (typeof config?.submit === 'function') {
-    watch(running, config, at === -1)
+    watch(activeCall, config, at === -1)
   } else if (typeof read(config, 'callback') === 'function') {
-    args[0] = Object.create(config, { callback: { value: ending(running, config.callback), enumerable: true, writable: true, configurable: true } })
+    args[0] = Object.create(config, { callback: { value: ending(activeCall, config.callback), enumerable: true, writable: true, configurable: true } })
   }
   return args
 }
 
 /** A Query, a Cursor or a QueryStream that the user has made. */
-function watch (running, query, ownsCallback) {
-  if (ownsCallback && typeof query.callback === 'function') query.callback = ending(running, query.callback)
+function watch (activeCall, query, ownsCallback) {
+  if (ownsCallback && typeof query.callback === 'function') query.callback = ending(activeCall, query.callback)
   if (typeof query.on !== 'function') return
-  query.on('end', () => running.end())
-  query.on('close', () => running.end())
-  query.on(errorMonitor, (error) => running.end(error))
+  query.on('end', () => activeCall.end())
+  query.on('close', () => activeCall.end())
+  query.on(errorMonitor, (error) => activeCall.end(error))
 }
 
-function ending (running, callback) {
+function ending (activeCall, callback) {
   const inContext = bound(callback)
   return function (error, ...rest) {
-    running.end(error)
+    activeCall.end(error)
     return Reflect.apply(inContext, this, [error, ...rest])
   }
 }

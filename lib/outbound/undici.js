@@ -13,7 +13,7 @@
 const { AsyncResource } = require('node:async_hooks')
 const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
 const { guarded } = require('../runtime/subscriptions')
-const { Server, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
+const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
 const { propagate, passOn, mayPropagate } = require('./propagation')
 const { splitHost } = require('../span/http-conventions')
 
@@ -83,7 +83,7 @@ function resendsOf (handler) {
 
 // ---- what the call is
 
-const origins = new Map() // origin → Server
+const origins = new Map() // origin → RemoteServer
 
 function readCall (request) {
   const origin = typeof request.origin === 'string' ? request.origin : String(request.origin)
@@ -101,7 +101,7 @@ function readCall (request) {
 function readOrigin (origin) {
   const authority = origin.indexOf('://') + 3
   const { name, port } = splitHost(origin.slice(authority), origin.slice(0, authority - 3))
-  return new Server(name, port, origin)
+  return new RemoteServer(name, port, origin)
 }
 
 // ---- its headers: a flat list since undici 6, text before

@@ -15,7 +15,7 @@ let record = null
 let isAsked = false
 
 /** Once per process; later calls do nothing. */
-function keepTick () {
+function retainTickRecord () {
   if (isAsked) return
   isAsked = true
   process.nextTick(onTick)
@@ -31,4 +31,4 @@ function onTick () {
   }
 }
 
-module.exports = { keepTick }
+module.exports = { retainTickRecord }

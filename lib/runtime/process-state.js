@@ -9,9 +9,9 @@ const { AsyncLocalStorage } = require('node:async_hooks')
 const KEY = Symbol.for('light-trace.globals')
 
 // Raised when the members change their meaning: copies that cannot read each other then share nothing.
-const SHAPE = 2
+const SHAPE = 3
 
-module.exports = { processWide: find() ?? make() }
+module.exports = { processState: find() ?? make() }
 
 function find () {
   const there = globalThis[KEY]
@@ -24,7 +24,7 @@ function make () {
     storage: new AsyncLocalStorage(),
     registrations: new WeakMap(), // an application's server → how it is traced
     apps: [], // the tracers of the open apps, oldest first
-    ownTraffic: new Set(), // the traceparents that our exporters send
+    exporterTraceparents: new Set(), // the traceparents that our exporters send
     facade: null, // what stands in the API's slots, see lib/otel/api-globals.js
     hasSealed: false // whether the API's global object was made by us
   }

@@ -1,6 +1,6 @@
 'use strict'
 
-// Everything that light-trace says while the app runs goes through here: told once, in one visible line,
+// Everything that light-trace says while the app runs goes through here: logged once, in one visible line,
 // to the app's own logger or, where that would not print it, as a process warning. It cannot throw.
 
 const { performance } = require('node:perf_hooks')
@@ -20,8 +20,8 @@ class Report {
   #log
   #level
   #now
-  #told = new Set()
-  #losses = new Map() // kind → { toldAt, open }
+  #logged = new Set()
+  #losses = new Map() // kind → { loggedAt, open }
 
   // `level` is OTEL_LOG_LEVEL's: none | error | warn | info | debug | verbose | all.
   constructor (log, level = 'info', clock = now) {
@@ -37,8 +37,8 @@ class Report {
 
   // One line per code and app. Answers whether it was told now.
   once (code, message) {
-    if (this.#told.has(code)) return false
-    this.#told.add(code)
+    if (this.#logged.has(code)) return false
+    this.#logged.add(code)
     this.#warn(code, message)
     return true
   }
@@ -55,8 +55,8 @@ class Report {
   // At most one line per kind in 30 s. Answers whether it was told, so that the caller can start its figure anew.
   loss (kind, message) {
     const last = this.#losses.get(kind)
-    if (last !== undefined && this.#now() - last.toldAt < LOSS_INTERVAL_MS) return false
-    this.#losses.set(kind, { toldAt: this.#now(), open: true })
+    if (last !== undefined && this.#now() - last.loggedAt < LOSS_INTERVAL_MS) return false
+    this.#losses.set(kind, { loggedAt: this.#now(), open: true })
     this.#warn('LT_WARN_LOSS', message)
     return true
   }

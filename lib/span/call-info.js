@@ -1,12 +1,12 @@
 'use strict'
 
 // What many calls to the same place have in common: kind, name and most attributes. Made and cached by
-// `outbound`; in `encoded` `otlp` keeps its bytes. See RouteFacts, which is the same for requests.
+// `outbound`; in `encoded` `otlp` keeps its bytes. See RouteInfo, which is the same for requests.
 
 const STATUSES_MAX = 16
 
-class CallFacts {
-  #withStatus = new Map() // status → CallFacts
+class CallInfo {
+  #withStatus = new Map() // status → CallInfo
 
   /**
    * @param {number} kind as the API counts
@@ -25,7 +25,7 @@ class CallFacts {
 
   /** The same with more attributes. */
   with (attributeList) {
-    return new CallFacts(this.kind, this.name, [...this.attributeList, ...attributeList], this.origin)
+    return new CallInfo(this.kind, this.name, [...this.attributeList, ...attributeList], this.origin)
   }
 
   /**
@@ -37,9 +37,9 @@ class CallFacts {
     const found = this.#withStatus.get(status)
     if (found !== undefined) return found
     if (this.#withStatus.size === STATUSES_MAX) return null
-    const facts = this.with(attributesOf(status))
-    this.#withStatus.set(status, facts)
-    return facts
+    const info = this.with(attributesOf(status))
+    this.#withStatus.set(status, info)
+    return info
   }
 
   /** How many attributes a span has of them. */
@@ -55,4 +55,4 @@ class CallFacts {
   }
 }
 
-module.exports = { CallFacts }
+module.exports = { CallInfo }

@@ -25,8 +25,8 @@ class ChildSpan extends RecordingSpan {
     this.title = name
     this.kind = kind
     this.scope = scope
-    this.facts = null // what it shares with other calls to the same place
-    this.target = '' // what `url.full` has beyond the facts' origin
+    this.info = null // what it shares with other calls to the same place
+    this.target = '' // what `url.full` has beyond the info' origin
   }
 
   get name () { return this.details === null || this.details.name === '' ? this.title : this.details.name }
@@ -36,7 +36,7 @@ class ChildSpan extends RecordingSpan {
    * @param {TraceContext} parent
    * @param {number} parentKind PARENT_LOCAL or PARENT_REMOTE
    */
-  descend (parent, parentKind) {
+  inheritFrom (parent, parentKind) {
     this.t0 = parent.t0
     this.t1 = parent.t1
     this.t2 = parent.t2
@@ -54,18 +54,18 @@ class ChildSpan extends RecordingSpan {
 
   /**
    * Takes over what instrumentation knows: no key comes twice.
-   * @param {CallFacts | null} facts
+   * @param {CallInfo | null} info
    * @param {string} target what `url.full` has beyond their origin
    * @param {Array | null} list the attributes of this call alone, flat
    */
   // HOT, once per recorded call.
-  describe (facts, target, list) {
+  setCallInfo (info, target, list) {
     const { attributes, attributeValueLength } = this.pipeline.limits
-    if (facts !== null && (attributes < ROOMY_COUNT || attributeValueLength < ROOMY_LENGTH || !isShort(target))) {
-      list = facts.allAttributes(target, list ?? [])
-      facts = null
+    if (info !== null && (attributes < ROOMY_COUNT || attributeValueLength < ROOMY_LENGTH || !isShort(target))) {
+      list = info.allAttributes(target, list ?? [])
+      info = null
     }
-    this.facts = facts
+    this.info = info
     this.target = target
     if (list !== null) this.attributeList = this.checked(list)
   }
@@ -84,12 +84,12 @@ class ChildSpan extends RecordingSpan {
 
   get attributeCountMax () {
     const { attributes } = this.pipeline.limits
-    return this.facts === null ? attributes : attributes - this.facts.attributeCount
+    return this.info === null ? attributes : attributes - this.info.attributeCount
   }
 
   allAttributes () {
     const own = super.allAttributes()
-    return this.facts === null ? own : this.facts.allAttributes(this.target, own)
+    return this.info === null ? own : this.info.allAttributes(this.target, own)
   }
 }
 

@@ -3,7 +3,7 @@
 // From Fastify's request to what the HTTP conventions ask for.
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/
 
-const { RouteFacts, PeerFacts } = require('./http-info')
+const { RouteInfo, PeerInfo } = require('./http-info')
 const { cut } = require('./attributes')
 
 const KNOWN_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY']
@@ -17,11 +17,11 @@ const SLASH = 0x2f
 const HOST = /^[\w.\-:[\]%]+$/
 const SCHEME = /^[a-z][a-z0-9+.-]{0,15}$/
 
-/** RouteFacts of a method on a route; unknown methods share one. */
-function routeFacts (method, route, knownMethods) {
+/** RouteInfo of a method on a route; unknown methods share one. */
+function routeInfo (method, route, knownMethods) {
   return knownMethods.has(method)
-    ? new RouteFacts(method, '', route)
-    : new RouteFacts('_OTHER', cut(method, ADDRESS_LENGTH_MAX), route)
+    ? new RouteInfo(method, '', route)
+    : new RouteInfo('_OTHER', cut(method, ADDRESS_LENGTH_MAX), route)
 }
 
 /** @param {string[] | null} override of OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS */
@@ -50,22 +50,22 @@ function pathOf (target) {
 const kPeer = Symbol('light-trace.peer')
 
 /**
- * PeerFacts of a request: those of the connection's previous request where nothing differs, as it is on
+ * PeerInfo of a request: those of the connection's previous request where nothing differs, as it is on
  * nearly every keep-alive request. HOT
  */
-function peerFacts (raw, valueLengthMax) {
+function peerInfo (raw, valueLengthMax) {
   const { socket, headers } = raw
-  if (socket === null || socket === undefined) return readPeer(raw, undefined, valueLengthMax).facts
+  if (socket === null || socket === undefined) return readPeer(raw, undefined, valueLengthMax).info
   const peer = socket[kPeer]
   if (peer !== undefined && peer.host === headers.host && peer.userAgent === headers['user-agent'] &&
-    peer.httpVersion === raw.httpVersion) return peer.facts
+    peer.httpVersion === raw.httpVersion) return peer.info
   const fresh = readPeer(raw, socket, valueLengthMax)
   socket[kPeer] = fresh
-  return fresh.facts
+  return fresh.info
 }
 
 /** The same where Fastify's trustProxy is on: client, host and scheme come from the forwarded headers. */
-function forwardedPeerFacts (request, valueLengthMax) {
+function forwardedPeerInfo (request, valueLengthMax) {
   const { raw } = request
   const { socket } = raw
   const ip = attempt(() => request.ip)
@@ -73,16 +73,16 @@ function forwardedPeerFacts (request, valueLengthMax) {
   const protocol = attempt(() => request.protocol)
   const peer = socket?.[kPeer]
   if (peer !== undefined && peer.ip === ip && peer.host === host && peer.protocol === protocol &&
-    peer.userAgent === raw.headers['user-agent'] && peer.httpVersion === raw.httpVersion) return peer.facts
+    peer.userAgent === raw.headers['user-agent'] && peer.httpVersion === raw.httpVersion) return peer.info
   const fresh = readPeer(raw, socket, valueLengthMax, ip, host, protocol)
   if (socket) socket[kPeer] = fresh
-  return fresh.facts
+  return fresh.info
 }
 
-/** What the facts were made from, to tell whether they still hold. */
+/** What the info were made from, to tell whether they still hold. */
 class Peer {
-  constructor (facts, host, userAgent, httpVersion, ip, protocol) {
-    this.facts = facts
+  constructor (info, host, userAgent, httpVersion, ip, protocol) {
+    this.info = info
     this.host = host
     this.userAgent = userAgent
     this.httpVersion = httpVersion
@@ -97,13 +97,13 @@ function readPeer (raw, socket, valueLengthMax, ip, forwardedHost, protocol) {
   const scheme = schemeOf(protocol, socket)
   const host = forwardedHost ?? headers.host
   const { name, port } = splitHost(host ?? headers[':authority'], scheme)
-  const facts = new PeerFacts(
+  const info = new PeerInfo(
     scheme, protocolVersion(httpVersion),
     ip === undefined ? peerAddress : address(ip) || peerAddress,
     peerAddress, Number.isInteger(socket?.remotePort) ? socket.remotePort : -1,
     name, port, userAgent(headers['user-agent'], Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX))
   )
-  return new Peer(facts, host, headers['user-agent'], httpVersion, ip, protocol)
+  return new Peer(info, host, headers['user-agent'], httpVersion, ip, protocol)
 }
 
 function schemeOf (protocol, socket) {
@@ -160,4 +160,4 @@ function attempt (read) {
   }
 }
 
-module.exports = { routeFacts, knownMethods, requestTarget, peerFacts, forwardedPeerFacts, splitHost }
+module.exports = { routeInfo, knownMethods, requestTarget, peerInfo, forwardedPeerInfo, splitHost }

@@ -5,7 +5,7 @@
 // which `otlp` keeps their encoded bytes.
 
 /** Of one method on one route. `route` is '' where none matched. */
-class RouteFacts {
+class RouteInfo {
   /**
    * @param {string} method the request's method, or '_OTHER'
    * @param {string} methodOriginal what came, when `method` is '_OTHER'; else ''
@@ -20,14 +20,14 @@ class RouteFacts {
     this.attributeList = [] // from the route's `config.trace.attributes`
     this.sampler = null // the route's own
     this.options = null // the route's `config.trace`, resolved
-    this.requestMethod = method // as it came; `fastify/routes` finds the facts by it
-    this.next = undefined // the facts of another method on the same route
+    this.requestMethod = method // as it came; `fastify/routes` finds the info by it
+    this.next = undefined // the info of another method on the same route
     this.encoded = null // route templates, see otlp/route-template.js
   }
 }
 
 /** Of a connection, under one Host and user agent. Empty strings and -1 stand for "unknown". */
-class PeerFacts {
+class PeerInfo {
   constructor (scheme, protocolVersion, clientAddress, peerAddress, peerPort, serverAddress, serverPort, userAgent) {
     this.scheme = scheme
     this.protocolVersion = protocolVersion
@@ -65,4 +65,4 @@ const SERVER_KEYS = new Set([
   'client.address', 'server.address', 'server.port', 'user_agent.original', 'error.type'
 ])
 
-module.exports = { RouteFacts, PeerFacts, SERVER_KEYS }
+module.exports = { RouteInfo, PeerInfo, SERVER_KEYS }

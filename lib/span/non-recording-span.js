@@ -4,7 +4,7 @@
 
 const { TraceContext, SAMPLED } = require('../context/trace-context')
 
-class UnsampledSpan extends TraceContext {
+class NonRecordingSpan extends TraceContext {
   isRecording () { return false }
   setAttribute () { return this }
   setAttributes () { return this }
@@ -22,11 +22,11 @@ class UnsampledSpan extends TraceContext {
 }
 
 /** For requests without any trace: switched off, ignored, or before our hook. Its ids are all zero. */
-const NO_SPAN = Object.freeze(new UnsampledSpan())
+const INVALID_SPAN = Object.freeze(new NonRecordingSpan())
 
 /** A span of the trace of `parent` that is not sampled; its own id is for the caller to give. */
 function unsampledIn (parent) {
-  const span = new UnsampledSpan()
+  const span = new NonRecordingSpan()
   span.t0 = parent.t0
   span.t1 = parent.t1
   span.t2 = parent.t2
@@ -37,8 +37,8 @@ function unsampledIn (parent) {
 }
 
 /** A span that records nothing and stands for `parent`, where there is one. */
-function carryOn (parent) {
-  if (parent === undefined) return NO_SPAN
+function wrapSpanContext (parent) {
+  if (parent === undefined) return INVALID_SPAN
   const span = unsampledIn(parent)
   span.s0 = parent.s0
   span.s1 = parent.s1
@@ -46,4 +46,4 @@ function carryOn (parent) {
   return span
 }
 
-module.exports = { UnsampledSpan, NO_SPAN, unsampledIn, carryOn }
+module.exports = { NonRecordingSpan, INVALID_SPAN, unsampledIn, wrapSpanContext }

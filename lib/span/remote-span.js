@@ -3,9 +3,9 @@
 // A caller's span, as the API wants it in a context: known by its ids alone.
 
 const { copyTrace } = require('../context/trace-context')
-const { UnsampledSpan } = require('./non-recording-span')
+const { NonRecordingSpan } = require('./non-recording-span')
 
-class RemoteSpan extends UnsampledSpan {
+class RemoteSpan extends NonRecordingSpan {
   /**
    * @param {{ t0, t1, t2, t3, p0, p1, flags, tracestate }} incoming
    * @param {boolean} [remote] false for a parent in this process, as inject() may have one

@@ -24,12 +24,12 @@ class HeadSampler {
 
 class AlwaysOn extends HeadSampler {
   decideRoot () { return RECORD_AND_SAMPLE }
-  toString () { return describe('AlwaysOnSampler', this) }
+  toString () { return samplerName('AlwaysOnSampler', this) }
 }
 
 class AlwaysOff extends HeadSampler {
   decideRoot () { return DROP }
-  toString () { return describe('AlwaysOffSampler', this) }
+  toString () { return samplerName('AlwaysOffSampler', this) }
 }
 
 /**
@@ -53,10 +53,10 @@ class Ratio extends HeadSampler {
     return (context.t3 >>> 0) >= this.low ? RECORD_AND_SAMPLE : DROP
   }
 
-  toString () { return describe(`TraceIdRatioBased{${this.ratio}}`, this) }
+  toString () { return samplerName(`TraceIdRatioBased{${this.ratio}}`, this) }
 }
 
-function describe (name, sampler) {
+function samplerName (name, sampler) {
   return sampler.parentBased ? `ParentBased{root=${name}}` : name
 }
 

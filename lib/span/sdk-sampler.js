@@ -1,7 +1,7 @@
 'use strict'
 
 // A Sampler of the OpenTelemetry SDK, or anything with its shape, asked as the SDK asks. It is the user's
-// code: what it answers is checked, and what is no answer is "not sampled", told once.
+// code: what it answers is checked, and what is no answer is "not sampled", logged once.
 
 const { cleanTracestate } = require('../context/tracestate')
 const { DROP, RECORD, RECORD_AND_SAMPLE } = require('./sampler')
@@ -33,9 +33,9 @@ class SdkSampler {
       if (decision === DROP || decision === RECORD || decision === RECORD_AND_SAMPLE) {
         return { decision, attributes: isObject(added) ? added : undefined, tracestate: textOf(traceState) }
       }
-      this.#tell(`answered ${typeof decision === 'number' ? decision : typeof decision} as its decision`)
+      this.#warn(`answered ${typeof decision === 'number' ? decision : typeof decision} as its decision`)
     } catch (error) {
-      this.#tell(`failed: ${error?.message}`)
+      this.#warn(`failed: ${error?.message}`)
     }
     return { decision: DROP, attributes: undefined, tracestate: undefined }
   }
@@ -44,7 +44,7 @@ class SdkSampler {
     return String(this.#sampler)
   }
 
-  #tell (what) {
+  #warn (what) {
     this.#report.once('LT_WARN_SAMPLER', `the sampler ${what}; such spans are not sampled`)
   }
 }

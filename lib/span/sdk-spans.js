@@ -6,7 +6,7 @@
 
 const { ServerSpan, SPAN_KIND_SERVER } = require('./server-span')
 const { STATUS_ERROR } = require('./recording-span')
-const { UnsampledSpan, carryOn } = require('./non-recording-span')
+const { NonRecordingSpan, wrapSpanContext } = require('./non-recording-span')
 const { exceptionAttributes, exceptionOf } = require('./exception')
 const { toObject } = require('./attributes')
 const { now, toHrTime } = require('./clock')
@@ -18,7 +18,7 @@ const VALUE_LENGTH_MAX = 16384
 // Requests that reach no hook are told of when they have been answered.
 const LATE_MS = 5
 
-class ProvidedSpans {
+class SdkSpans {
   #provider
   #report
   #tracers = new WeakMap() // scope → the provider's tracer
@@ -36,15 +36,15 @@ class ProvidedSpans {
     try {
       const span = this.#tracer(scope).startSpan(name, options, context)
       if (typeof span?.spanContext !== 'function' || typeof span.end !== 'function') {
-        this.#tell('made no span')
+        this.#warn('made no span')
       } else {
         const trace = readSpanContext(span)
         if (trace !== undefined) return { span, trace }
       }
     } catch (error) {
-      this.#tell(`failed: ${error?.message}`)
+      this.#warn(`failed: ${error?.message}`)
     }
-    return { span: carryOn(parentIn(context)), trace: undefined }
+    return { span: wrapSpanContext(parentIn(context)), trace: undefined }
   }
 
   #tracer (scope) {
@@ -56,13 +56,13 @@ class ProvidedSpans {
     return tracer
   }
 
-  #tell (what) {
+  #warn (what) {
     this.#report.once('LT_WARN_PROVIDER', `the tracer provider ${what}; requests go on without such spans`)
   }
 }
 
 /** Of a request. `span` is what the application sees: the provider's own. */
-class ProvidedServerSpan extends ServerSpan {
+class SdkServerSpan extends ServerSpan {
   constructor (pipeline, start, route, peer, url) {
     super(pipeline, start, route, peer, url)
     this.span = null
@@ -77,7 +77,7 @@ class ProvidedServerSpan extends ServerSpan {
   }
 
   /** @param {TraceContext} trace the provider's ids */
-  provide (span, trace) {
+  useSdkSpan (span, trace) {
     this.span = span
     copyIds(this, trace)
     return this
@@ -97,7 +97,7 @@ class ProvidedServerSpan extends ServerSpan {
 }
 
 /** A request that the provider did not sample. */
-class ProvidedUnsampledSpan extends UnsampledSpan {
+class SdkNonRecordingSpan extends NonRecordingSpan {
   constructor (span, trace) {
     super()
     this.span = span
@@ -109,7 +109,7 @@ class ProvidedUnsampledSpan extends UnsampledSpan {
  * The SERVER span that instrumentation-http has made for this request. It gets what only Fastify knows,
  * and its owner ends it: before us, so there is nothing to add at the end.
  */
-class BorrowedServerSpan extends ProvidedUnsampledSpan {
+class AdoptedServerSpan extends SdkNonRecordingSpan {
   isRecording () { return true }
 
   fail (error) {
@@ -117,7 +117,7 @@ class BorrowedServerSpan extends ProvidedUnsampledSpan {
   }
 
   /** @param {object} rpc the RPC metadata, from which the owner takes the route for its name and metrics */
-  lend (rpc, route, attributes) {
+  enrich (rpc, route, attributes) {
     if (route.route !== '') rpc.route = route.route
     pass(() => this.span.updateName(route.name))
     pass(() => this.span.setAttributes(attributes))
@@ -137,4 +137,4 @@ function pass (call) {
   } catch {}
 }
 
-module.exports = { ProvidedSpans, ProvidedServerSpan, ProvidedUnsampledSpan, BorrowedServerSpan }
+module.exports = { SdkSpans, SdkServerSpan, SdkNonRecordingSpan, AdoptedServerSpan }

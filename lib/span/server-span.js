@@ -1,7 +1,7 @@
 'use strict'
 
 // The span of one request. It keeps references to what the route and the connection have in common and
-// the few facts of its own; the encoder turns that into bytes without building a list. The list is built
+// the few info of its own; the encoder turns that into bytes without building a list. The list is built
 // for those who ask: samplers, processors, and spans whose user set one of our attributes anew.
 
 const { RecordingSpan, OPEN, STATUS_ERROR } = require('./recording-span')
@@ -15,15 +15,15 @@ const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
 
 // http.request.method, url.path, url.scheme, http.response.status_code, error.type
 const OWN_ALWAYS = 5
-// The keys of http-facts.js, and as many again of a route's own.
+// The keys of http-info.js, and as many again of a route's own.
 const OWN_MAX = 32
 
 class ServerSpan extends RecordingSpan {
   /**
    * @param {Pipeline} pipeline
    * @param {number} start milliseconds on the monotonic clock
-   * @param {RouteFacts} route
-   * @param {PeerFacts} peer
+   * @param {RouteInfo} route
+   * @param {PeerInfo} peer
    * @param {string} url the request target as it came
    */
   // HOT, once per sampled request. Budget: 1 object. Proof: bench/micro/server-span.bench.js

@@ -7,11 +7,11 @@
 
 const { TraceContext, copyTrace, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE } = require('../context/trace-context')
 const { newTraceId, newSpanId } = require('../context/ids')
-const { NOTHING } = require('../context/suppressed')
+const { EMPTY_CONTEXT } = require('../context/suppressed')
 const { parentIn } = require('../context/parent')
 const { SPAN_KEY } = require('../context/keys')
 const { ServerSpan, SPAN_KIND_SERVER } = require('./server-span')
-const { HeldServerSpan } = require('./tail-sampled-server-span')
+const { TailSampledServerSpan } = require('./tail-sampled-server-span')
 const { ChildSpan } = require('./child-span')
 const { RemoteSpan } = require('./remote-span')
 const { unsampledIn } = require('./non-recording-span')
@@ -24,7 +24,7 @@ const NAME_LENGTH_MAX = 16384
 
 const NO_LINKS = Object.freeze([])
 
-class Starting {
+class SpanStarter {
   /** @param {{ sampler, rateLimit, keep, pipeline, stats }} tracer */
   constructor ({ sampler, rateLimit, keep, pipeline, stats }) {
     this.sampler = sampler
@@ -48,19 +48,19 @@ class Starting {
     if (result.decision === RECORD_AND_SAMPLE && this.rateLimit !== null && !this.rateLimit.take(start)) result.decision = DROP
     applyDecision(span, result)
     if (result.decision === RECORD_AND_SAMPLE) return this.#begin(span, result, context)
-    if (this.keep !== null) return this.#begin(HeldServerSpan.from(span, this.keep), result, context)
+    if (this.keep !== null) return this.#begin(TailSampledServerSpan.from(span, this.keep), result, context)
     return result.decision === DROP ? this.unsampled(span) : this.#begin(span, result, context)
   }
 
   /** A span under the one that is active in `context`, else the root of a new trace. */
-  child (name, given, context = NOTHING, scope) {
+  child (name, given, context = EMPTY_CONTEXT, scope) {
     const options = readOptions(given)
     this.stats.started++
     const parent = options?.root === true ? undefined : parentIn(context)
     const parentKind = parent === undefined ? PARENT_NONE : parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL
     const now = clock.now()
     const span = new ChildSpan(this.pipeline, clock.fromTimeInput(options?.startTime, now), cut(name, NAME_LENGTH_MAX), kindOf(options), scope)
-    span.descend(parent ?? newTrace(), parentKind)
+    span.inheritFrom(parent ?? newTrace(), parentKind)
     const parents = parent === undefined ? context.deleteValue(SPAN_KEY) : context
     const result = this.#decideChild(span, parent, parentKind, parents, options)
     applyDecision(span, result)
@@ -144,4 +144,4 @@ function isObject (value) {
   return value !== null && typeof value === 'object'
 }
 
-module.exports = { Starting, parentContext }
+module.exports = { SpanStarter, parentContext }

@@ -12,7 +12,7 @@ const { STATUS_ERROR } = require('./recording-span')
 // On every span of such a trace, so that a reader can tell that services downstream left theirs out.
 const KEPT = 'light_trace.kept'
 
-class HeldServerSpan extends ServerSpan {
+class TailSampledServerSpan extends ServerSpan {
   constructor (pipeline, start, route, peer, url, keep) {
     super(pipeline, start, route, peer, url)
     this.keep = keep
@@ -24,7 +24,7 @@ class HeldServerSpan extends ServerSpan {
 
   /** Of the span of a request for which the sampler has decided: nothing has been recorded on it yet. */
   static from (span, keep) {
-    const held = new HeldServerSpan(span.pipeline, span.start, span.route, span.peer, span.url, keep)
+    const held = new TailSampledServerSpan(span.pipeline, span.start, span.route, span.peer, span.url, keep)
     copyTrace(span, held)
     held.s0 = span.s0
     held.s1 = span.s1
@@ -63,4 +63,4 @@ function markKept (span, why) {
   span.attributeList.push(KEPT, why)
 }
 
-module.exports = { HeldServerSpan, markKept, KEPT }
+module.exports = { TailSampledServerSpan, markKept, KEPT }

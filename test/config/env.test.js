@@ -94,7 +94,7 @@ const bad = [
 ]
 
 for (const [variables, named, expected] of bad) {
-  test(`${JSON.stringify(variables).slice(0, 90)} is told once and ignored`, (t) => {
+  test(`${JSON.stringify(variables).slice(0, 90)} is logged once and ignored`, (t) => {
     const settings = resolve(variables)
     t.match(settings, expected)
     t.equal(settings.warnings.length, 1)
@@ -129,7 +129,7 @@ test('code wins over the environment, whose unused variables are not even looked
   t.end()
 })
 
-test('a configuration file is not read, and that is told', (t) => {
+test('a configuration file is not read, and that is logged', (t) => {
   for (const name of ['OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE']) {
     const { warnings } = resolve({ [name]: '/etc/otel.yaml' })
     t.equal(warnings.length, 1)

@@ -16,7 +16,7 @@ const fromCode = (exporter, environment) => settled({ exporter }, environment)
 
 function settled (options, environment = {}) {
   const { exporter, warnings } = resolveOptions(options, environment)
-  return { exporter, url: exporter.url, headers: { ...exporter.headers }, codes: warnings.map(({ code }) => code), told: warnings.map(({ message }) => message).join('\n') }
+  return { exporter, url: exporter.url, headers: { ...exporter.headers }, codes: warnings.map(({ code }) => code), logged: warnings.map(({ message }) => message).join('\n') }
 }
 
 test('the endpoint follows the rules of OpenTelemetry\'s OTLP exporter', (t) => {
@@ -57,14 +57,14 @@ test('a URL from code is used as it is, and gets the usual path where it has non
 })
 
 // P05
-test('an endpoint that is none is told once, without its secrets, and the default holds', (t) => {
+test('an endpoint that is none is logged once, without its secrets, and the default holds', (t) => {
   const endpoints = ['foo', ':4318', 'localhost:4318', 'ftp://collector', 'http://', 'http://:4318', 'http://a:99999', 'http://[::1', 'http://user:hunter2@', 'ftp://user:hunter2@x', 'ftp://x/?key=hunter2', 'unix:///x', `http://${'a'.repeat(9000)}`]
   for (const endpoint of endpoints) {
-    const { url, codes, told } = fromEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })
+    const { url, codes, logged } = fromEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })
     t.equal(url, 'http://localhost:4318/v1/traces', endpoint.slice(0, 40))
     t.same(codes, ['LT_WARN_ENV'])
-    t.match(told, 'OTEL_EXPORTER_OTLP_ENDPOINT')
-    t.notMatch(told, 'hunter2')
+    t.match(logged, 'OTEL_EXPORTER_OTLP_ENDPOINT')
+    t.notMatch(logged, 'hunter2')
   }
   t.equal(fromEnvironment({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'foo', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://b' }).url, 'http://b/v1/traces')
   for (const url of [...endpoints, 5, null]) t.throws(() => fromCode({ url }), { code: 'LT_ERR_OPTION_INVALID', message: /^(?!.*hunter2).*`exporter.url`/ })
@@ -101,7 +101,7 @@ test('headers that look like credentials are not sent in clear text to another m
   const refused = fromCode({ url: 'http://collector:4318', headers })
   t.same(refused.headers, { 'x-scope-orgid': 'tenant' })
   t.same(refused.codes, ['LT_WARN_INSECURE_HEADERS'])
-  t.match(refused.told, /authorization, api-key.*insecureHeaders/)
+  t.match(refused.logged, /authorization, api-key.*insecureHeaders/)
   t.same(fromCode({ url: 'http://u:p@127.0.0.1.example.com' }).headers, {})
   t.same(fromCode({ url: 'http://u:p@[::ffff:7f1:2]' }).headers, {})
 
@@ -124,7 +124,7 @@ test('headers that look like credentials are not sent in clear text to another m
 })
 
 // P07
-test('header variables are percent-decoded pairs; what cannot be sent is told and skipped', (t) => {
+test('header variables are percent-decoded pairs; what cannot be sent is logged and skipped', (t) => {
   const env = (text) => fromEnvironment({ OTEL_EXPORTER_OTLP_HEADERS: text })
   const read = [
     ['a=b', { a: 'b' }],
@@ -146,8 +146,8 @@ test('header variables are percent-decoded pairs; what cannot be sent is told an
     const settings = env(`${pair},kept=1`)
     t.same(settings.headers, { kept: '1' }, pair.slice(0, 20))
     t.same(settings.codes, ['LT_WARN_ENV'], pair.slice(0, 20))
-    t.notMatch(settings.told, /[\r\n]/)
-    t.notMatch(settings.told, 'hunter2')
+    t.notMatch(settings.logged, /[\r\n]/)
+    t.notMatch(settings.logged, 'hunter2')
   }
   t.same(env('a=1,'.repeat(1e6 / 4)).headers, {})
   t.equal(Object.keys(env(Array.from({ length: 70 }, (_, index) => `h${index}=1`).join()).headers).length, 64)
@@ -182,31 +182,31 @@ test('compression and timeout come from the most specific variable; 0 is no limi
   t.end()
 })
 
-test('a protocol that is not spoken is told once, and port 4317 names 4318', (t) => {
-  const told = (environment, exporter) => {
-    const { codes, told, url } = settled(exporter === undefined ? {} : { exporter }, environment)
-    return { codes, told, url }
+test('a protocol that is not spoken is logged once, and port 4317 names 4318', (t) => {
+  const logged = (environment, exporter) => {
+    const { codes, logged, url } = settled(exporter === undefined ? {} : { exporter }, environment)
+    return { codes, logged, url }
   }
   for (const protocol of ['grpc', 'GRPC', 'http/json']) {
     for (const name of ['OTEL_EXPORTER_OTLP_PROTOCOL', 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL']) {
-      const { codes, told: message, url } = told({ [name]: protocol })
+      const { codes, logged: message, url } = logged({ [name]: protocol })
       t.same(codes, ['LT_WARN_PROTOCOL'])
       t.match(message, 'http/protobuf')
       t.notMatch(message, '4318')
       t.equal(url, 'http://localhost:4318/v1/traces')
     }
   }
-  t.match(told({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317' }), { codes: ['LT_WARN_PROTOCOL'], told: /grpc.*4318/ })
-  t.match(told({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317' }), { codes: ['LT_WARN_PROTOCOL'], told: '4318' })
-  t.match(told({}, { url: 'http://collector:4317' }), { codes: ['LT_WARN_PROTOCOL'], told: '4318' })
-  t.same(told({ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }).codes, [])
-  t.same(told({ OTEL_EXPORTER_OTLP_PROTOCOL: 'thrift' }).codes, ['LT_WARN_ENV'])
-  t.same(told({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/protobuf' }).codes, [])
-  t.same(told({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, { url: 'http://127.0.0.1:4318' }).codes, [])
+  t.match(logged({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317' }), { codes: ['LT_WARN_PROTOCOL'], logged: /grpc.*4318/ })
+  t.match(logged({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317' }), { codes: ['LT_WARN_PROTOCOL'], logged: '4318' })
+  t.match(logged({}, { url: 'http://collector:4317' }), { codes: ['LT_WARN_PROTOCOL'], logged: '4318' })
+  t.same(logged({ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }).codes, [])
+  t.same(logged({ OTEL_EXPORTER_OTLP_PROTOCOL: 'thrift' }).codes, ['LT_WARN_ENV'])
+  t.same(logged({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/protobuf' }).codes, [])
+  t.same(logged({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, { url: 'http://127.0.0.1:4318' }).codes, [])
   t.end()
 })
 
-test('where something else takes the spans, nobody is told about the exporter\'s variables', (t) => {
+test('where something else takes the spans, nothing is logged about the exporter\'s variables', (t) => {
   const environment = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: 'foo', OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere' }
   const processor = { onStart () {}, onEnd () {} }
   for (const options of [{ spanProcessors: [processor] }, { tracerProvider: { getTracer () {} } }, { exporter: 'none' }, { exporter: 'console' }]) {
@@ -217,7 +217,7 @@ test('where something else takes the spans, nobody is told about the exporter\'s
   t.end()
 })
 
-test('an endpoint where machines keep their credentials is told', (t) => {
+test('an endpoint where machines keep their credentials is logged', (t) => {
   for (const host of ['169.254.169.254', '2852039166', '[fd00:ec2::254]', '[fe80::1]', '[::ffff:169.254.169.254]', 'metadata.google.internal']) {
     t.same(fromCode({ url: `http://${host}/` }).codes, ['LT_WARN_ENDPOINT'], host)
   }
@@ -245,16 +245,16 @@ test('certificates and keys are read once, from PEM or from a file, and are seen
 })
 
 // T27
-test('certificates that cannot be used throw from code, and are told and ignored from the environment', (t) => {
+test('certificates that cannot be used throw from code, and are logged and ignored from the environment', (t) => {
   const large = path.join(t.testdir({ 'large.pem': fs.readFileSync(certFile) + '\n'.repeat(1024 * 1024), 'empty.pem': '' }), 'large.pem')
   for (const ca of ['/nowhere', tls, large, path.join(path.dirname(large), 'empty.pem'), '-----BEGIN CERTIFICATE-----\nhunter2', Buffer.from('hunter2'), 5, null]) {
     t.throws(() => fromCode({ url: 'https://collector', ca }), { code: 'LT_ERR_OPTION_INVALID', message: /^(?!.*hunter2).*`exporter.ca` must be PEM/ })
   }
   const https = { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector' }
   for (const file of ['/nowhere', tls, large, keyFile]) {
-    const { exporter, codes, told } = fromEnvironment({ ...https, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: file })
+    const { exporter, codes, logged } = fromEnvironment({ ...https, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: file })
     t.same(codes, ['LT_WARN_TLS'], file)
-    t.match(told, 'OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE')
+    t.match(logged, 'OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE')
     t.equal(exporter.cert, undefined)
   }
   const mismatch = fromEnvironment({ ...https, OTEL_EXPORTER_OTLP_CERTIFICATE: certFile, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: certFile, OTEL_EXPORTER_OTLP_CLIENT_KEY: otherKeyFile })

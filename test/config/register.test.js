@@ -27,7 +27,7 @@ test('what Fastify itself hands on to a plugin is no unknown option', async (t) 
   t.equal(byFunction.lightTrace.stats().spans.started, 0)
 })
 
-test('a bad variable does not stop the app, and is told once in its log', async (t) => {
+test('a bad variable does not stop the app, and is logged once in its log', async (t) => {
   t.teardown(() => { delete process.env.OTEL_TRACES_SAMPLER })
   process.env.OTEL_TRACES_SAMPLER = 'sometimes\u001b[31m'
   const lines = []

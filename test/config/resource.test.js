@@ -53,7 +53,7 @@ test('the service is named by code, then OTEL_SERVICE_NAME, then OTEL_RESOURCE_A
   t.end()
 })
 
-test('an OTEL_RESOURCE_ATTRIBUTES with any error is discarded whole, and that is told', (t) => {
+test('an OTEL_RESOURCE_ATTRIBUTES with any error is discarded whole, and that is logged', (t) => {
   for (const text of ['a=1,b', 'a=1,=2', 'a=1,b=%zz', 'a=1,%zz=2', `a=1,b=${'x'.repeat(70000)}`]) {
     const { resource, warnings } = resolveOptions({}, { OTEL_RESOURCE_ATTRIBUTES: text })
     t.notOk(Object.hasOwn(resource.attributes, 'a'), text.slice(0, 20))

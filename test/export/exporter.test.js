@@ -6,7 +6,7 @@ const net = require('node:net')
 const { AsyncLocalStorage } = require('node:async_hooks')
 const { once } = require('node:events')
 const { startSink } = require('../support/otlp-sink')
-const { startExporter, idOf, envelope: testEnvelope } = require('../support/chunk-writer')
+const { startExporter, idOf, prefix: testEnvelope } = require('../support/chunk-writer')
 
 test('spans arrive whole, once and in order', async (t) => {
   const sink = await startSink(t)
@@ -151,13 +151,13 @@ test('nothing that we start is in the context of the request that happened to st
   const storage = new AsyncLocalStorage()
   const sink = await startSink(t)
   const seen = []
-  const envelope = {
+  const prefix = {
     head (bytes) {
       seen.push(storage.getStore())
       return testEnvelope.head(bytes)
     }
   }
-  const { exporter, write } = startExporter(t, { url: sink.url, buffer: { flushDelayMs: 1 }, envelope, suppress: (fn) => storage.exit(fn) })
+  const { exporter, write } = startExporter(t, { url: sink.url, buffer: { flushDelayMs: 1 }, prefix, suppress: (fn) => storage.exit(fn) })
   storage.run('a request', () => write(1)) // arms the timer
   await sink.waitFor(1)
   storage.run('a request', () => write(9000, 400)) // fills chunks

@@ -61,7 +61,7 @@ const ANSWERS = [
     app.setErrorHandler((error, request, reply) => reply.code(502).send(error.message))
     app.get('/', async () => { throw new Error('no') })
   }, 'GET / 502 ERROR error.type=Error exception=Error: no'],
-  // Fastify runs no onError for what an error handler throws: the cause is what is told.
+  // Fastify runs no onError for what an error handler throws: the cause is what is logged.
   ['an error handler that throws again', 'GET /', (app) => {
     app.setErrorHandler(() => { throw new RangeError('again') })
     app.get('/', async () => { throw new Error('no') })

@@ -8,12 +8,12 @@ const { connect, signal } = require('../support/raw-client')
 const ok = (app) => app.get('/users/:id', async (request, reply) => reply.header('x-cache', 'hit').header('x-count', 7).send('ok'))
 const hostile = () => { throw Object.defineProperty(new Error(), 'message', { get () { throw new Error('again') } }) }
 
-// A logger that keeps what is told.
+// A logger that keeps what is logged.
 function tellingLogger () {
-  const told = []
-  const logger = { level: 'warn', child: () => logger, told }
+  const logged = []
+  const logger = { level: 'warn', child: () => logger, logged }
   for (const level of ['trace', 'debug', 'info', 'error', 'fatal']) logger[level] = () => {}
-  logger.warn = (fields, message) => told.push([fields?.code, message])
+  logger.warn = (fields, message) => logged.push([fields?.code, message])
   return logger
 }
 
@@ -52,7 +52,7 @@ test('the callbacks see the request\'s own trace, and what they set in it stays'
   t.equal(span.attributes.own, span.spanId)
 })
 
-test('a response whose methods throw when it closes: told once, the span ends, the process goes on', async (t) => {
+test('a response whose methods throw when it closes: logged once, the span ends, the process goes on', async (t) => {
   const loggerInstance = tellingLogger()
   const { app, collector, origin } = await tracedApp(t, {
     fastify: { loggerInstance },
@@ -67,7 +67,7 @@ test('a response whose methods throw when it closes: told once, the span ends, t
   t.equal(attributes['http.response.status_code'], 200)
   await (await fetch(`${origin}/state`)).text()
   await app.close()
-  t.same(loggerInstance.told.map(([code]) => code), ['LT_WARN_CALLBACK', 'LT_WARN_BUG'])
+  t.same(loggerInstance.logged.map(([code]) => code), ['LT_WARN_CALLBACK', 'LT_WARN_BUG'])
 })
 
 test('a route\'s own options win over the plugin\'s', async (t) => {
@@ -87,7 +87,7 @@ test('a route\'s own options win over the plugin\'s', async (t) => {
 })
 
 // A01
-test('functions that throw, or answer with a promise, are told once; the request is served, its span ends', async (t) => {
+test('functions that throw, or answer with a promise, are logged once; the request is served, its span ends', async (t) => {
   const promised = async () => ({ a: 1 })
   const rejected = async () => { throw new Error('late') }
   for (const name of ['spanName', 'attributes', 'onStart', 'onEnd', 'store', 'ignore', 'trustIncoming']) {
@@ -100,7 +100,7 @@ test('functions that throw, or answer with a promise, are told once; the request
       }
       t.same(await picture(collector), ['GET /users/:id 200', 'GET /users/:id 200'], name)
       const asyncIsFine = fail === promised && (name === 'onStart' || name === 'onEnd')
-      t.same(loggerInstance.told.map(([code]) => code), asyncIsFine ? [] : ['LT_WARN_CALLBACK'], name)
+      t.same(loggerInstance.logged.map(([code]) => code), asyncIsFine ? [] : ['LT_WARN_CALLBACK'], name)
       await app.close()
     }
   }
@@ -132,7 +132,7 @@ test('headers are captured when they are listed, credentials never', async (t) =
     'http.response.header.x-count': ['7'],
     'http.response.header.content-type': ['text/plain; charset=utf-8']
   })
-  t.same(loggerInstance.told.map(([code]) => code), ['LT_WARN_HEADER_DENIED', 'LT_WARN_HEADER_DENIED', 'LT_WARN_HEADER_DENIED'])
+  t.same(loggerInstance.logged.map(([code]) => code), ['LT_WARN_HEADER_DENIED', 'LT_WARN_HEADER_DENIED', 'LT_WARN_HEADER_DENIED'])
 })
 
 test('response headers that never went out are not captured', async (t) => {

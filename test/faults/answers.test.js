@@ -20,19 +20,19 @@ async function sendThree (t, script, options) {
   return { collector, ...subject }
 }
 
-function losses (told) {
-  return told.filter(({ code }) => code === 'loss').map(({ message }) => message)
+function losses (logged) {
+  return logged.filter(({ code }) => code === 'loss').map(({ message }) => message)
 }
 
 // T12, T13, T28
 for (const status of [400, 401, 403, 404, 405, 407, 408, 415, 422, 500, 501, 505, 507]) {
-  test(`${status} is not retried: the spans are counted and it is told`, async (t) => {
-    const { collector, stats, told } = await sendThree(t, [{ status }])
+  test(`${status} is not retried: the spans are counted and it is logged`, async (t) => {
+    const { collector, stats, logged } = await sendThree(t, [{ status }])
     t.equal(collector.requests.length, 1)
     t.strictSame({ ...stats.dropped }, { non_retryable: 3 })
     t.equal(stats.exportsFailed, 1)
-    t.equal(losses(told).length, 1)
-    t.match(losses(told)[0], `${status}`)
+    t.equal(losses(logged).length, 1)
+    t.match(losses(logged)[0], `${status}`)
     t.match(stats.lastError, `${status}`)
   })
 }
@@ -51,13 +51,13 @@ for (const status of [301, 302, 303, 307, 308]) {
 // T14
 for (const status of [429, 502, 503, 504]) {
   test(`${status} is tried again until it is taken`, async (t) => {
-    const { collector, stats, told } = await sendThree(t, [{ status }, { status }, { status: 200 }])
+    const { collector, stats, logged } = await sendThree(t, [{ status }, { status }, { status: 200 }])
     t.equal(collector.requests.length, 3)
     t.equal(stats.delivered, 3)
     t.equal(stats.retried, 6)
     t.strictSame({ ...stats.dropped }, {})
-    t.equal(losses(told)[0].includes('3 are kept'), true)
-    t.match(told.at(-1), { code: 'recovered', message: /0 were lost/ })
+    t.equal(losses(logged)[0].includes('3 are kept'), true)
+    t.match(logged.at(-1), { code: 'recovered', message: /0 were lost/ })
   })
 }
 
@@ -106,20 +106,20 @@ test('a change of protocol that nobody asked for is a failure like a reset', asy
 
 // T18
 test('a partial success is counted on both sides and not sent again', async (t) => {
-  const { collector, stats, told } = await sendThree(t, [{ partialSuccess: { rejectedSpans: 2, errorMessage: 'too\r\nold\u001b[31m' } }])
+  const { collector, stats, logged } = await sendThree(t, [{ partialSuccess: { rejectedSpans: 2, errorMessage: 'too\r\nold\u001b[31m' } }])
   t.equal(collector.requests.length, 1)
   t.equal(stats.delivered, 1)
   t.equal(stats.rejected, 2)
-  t.equal(losses(told).length, 1)
-  t.match(losses(told)[0], /rejected 2 spans: too {1,2}old$/)
+  t.equal(losses(logged).length, 1)
+  t.match(losses(logged)[0], /rejected 2 spans: too {1,2}old$/)
 })
 
 // T19
-test('a message without a rejection is told and nothing more', async (t) => {
-  const { stats, told } = await sendThree(t, [{ partialSuccess: { rejectedSpans: 0, errorMessage: 'use https' } }])
+test('a message without a rejection is logged and nothing more', async (t) => {
+  const { stats, logged } = await sendThree(t, [{ partialSuccess: { rejectedSpans: 0, errorMessage: 'use https' } }])
   t.equal(stats.delivered, 3)
   t.equal(stats.rejected, 0)
-  t.match(told, [{ code: 'LT_WARN_COLLECTOR', message: /use https$/ }])
+  t.match(logged, [{ code: 'LT_WARN_COLLECTOR', message: /use https$/ }])
 })
 
 // T20
@@ -146,9 +146,9 @@ test('a success is one, whatever its body', async (t) => {
     { body: Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f]) }
   ]
   for (const how of bodies) {
-    const { stats, told } = await sendThree(t, [how])
+    const { stats, logged } = await sendThree(t, [how])
     t.equal(stats.delivered, 3)
-    t.strictSame(told, [])
+    t.strictSame(logged, [])
   }
 })
 
@@ -159,9 +159,9 @@ for (const [what, how] of [['an endless answer', { trickle: { bytes: 1024 * 1024
     const onSocket = (message) => { socket ??= message.socket } // the collector's are no client's
     dc.subscribe('net.client.socket', onSocket)
     t.teardown(() => dc.unsubscribe('net.client.socket', onSocket))
-    const { collector, stats, told, exporter } = await sendThree(t, [how])
+    const { collector, stats, logged, exporter } = await sendThree(t, [how])
     t.equal(stats.delivered, 3)
-    t.match(told, [{ code: 'LT_WARN_RESPONSE' }])
+    t.match(logged, [{ code: 'LT_WARN_RESPONSE' }])
     t.ok(socket.bytesRead > 64 * 1024 && socket.bytesRead <= 256 * 1024, `${socket.bytesRead} bytes`)
     await collector.until(() => collector.sockets.size === 0)
     await exporter.close()
@@ -169,10 +169,10 @@ for (const [what, how] of [['an endless answer', { trickle: { bytes: 1024 * 1024
 }
 
 test('a partial success with a message that is longer than that counts', async (t) => {
-  const { stats, told } = await sendThree(t, [{ partialSuccess: { rejectedSpans: 2, errorMessage: `too old${'.'.repeat(1024 * 1024)}` } }])
+  const { stats, logged } = await sendThree(t, [{ partialSuccess: { rejectedSpans: 2, errorMessage: `too old${'.'.repeat(1024 * 1024)}` } }])
   t.equal(stats.delivered, 1)
   t.equal(stats.rejected, 2)
-  t.match(losses(told)[0], /rejected 2 spans: too old/)
+  t.match(losses(logged)[0], /rejected 2 spans: too old/)
 })
 
 test('an endless answer to a failure is a failure', async (t) => {
@@ -209,10 +209,10 @@ const malformed = {
 }
 for (const [what, raw] of Object.entries(malformed)) {
   test(`an answer of ${what} is a failed connection`, async (t) => {
-    const { stats, told } = await sendThree(t, [{ raw }, { status: 200 }])
+    const { stats, logged } = await sendThree(t, [{ raw }, { status: 200 }])
     t.equal(stats.delivered, 3)
     t.equal(stats.retried, 3)
-    if (what.includes('HTTP/2')) t.match(losses(told)[0], /4317 is gRPC/)
+    if (what.includes('HTTP/2')) t.match(losses(logged)[0], /4317 is gRPC/)
   })
 }
 

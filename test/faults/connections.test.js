@@ -38,19 +38,19 @@ test('a collector that never comes: the buffer fills, then the oldest go, and fe
   const collector = await startFakeCollector(t)
   await collector.down()
   const maxBytes = 512 * 1024
-  const { exporter, stats, told, write, identity } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 10 } })
+  const { exporter, stats, logged, write, identity } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 10 } })
   await load(write, 4000, 2000)
   t.equal(identity(), 0)
   t.ok(exporter.bufferBytes <= maxBytes)
   t.equal(exporter.queued + stats.dropped.queue_full, 8000)
   t.ok(exporter.queued > 800, `${exporter.queued} are kept`)
   t.ok(stats.exportsFailed < 30, `${stats.exportsFailed} attempts`)
-  t.match(told.find(({ kind }) => kind === 'collector'), { message: /ECONNREFUSED/ })
+  t.match(logged.find(({ kind }) => kind === 'collector'), { message: /ECONNREFUSED/ })
   const before = performance.now()
   await exporter.close()
   t.ok(performance.now() - before < 3000, 'nobody is there: close does not wait')
   t.equal(stats.dropped.shutdown_deadline + stats.dropped.queue_full, 8000)
-  t.equal(told.at(-1).kind, 'shutdown')
+  t.equal(logged.at(-1).kind, 'shutdown')
 })
 
 // T02
@@ -76,7 +76,7 @@ test('gone for 0.8 of the time that the buffer lasts, under load: no span is los
   const perSecond = 1500
   const bytesPerSpan = 360
   const lastsMs = maxBytes / (perSecond * bytesPerSpan) * 1000
-  const { stats, told, write, identity, exporter } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 50 } })
+  const { stats, logged, write, identity, exporter } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 50 } })
   await load(write, perSecond, 300)
   await collector.down()
   await load(write, perSecond, 0.8 * lastsMs)
@@ -87,7 +87,7 @@ test('gone for 0.8 of the time that the buffer lasts, under load: no span is los
   t.strictSame({ ...stats.dropped }, {})
   t.equal(collector.delivered.size, stats.accepted)
   t.strictSame(collector.duplicates, [])
-  t.equal(told.filter(({ code }) => code === 'recovered').length, 1)
+  t.equal(logged.filter(({ code }) => code === 'recovered').length, 1)
 })
 
 // T04
@@ -95,7 +95,7 @@ test('gone for twice that time: what is missing is what was counted, and the new
   const collector = await startFakeCollector(t)
   const maxBytes = 512 * 1024
   const perSecond = 2000
-  const { stats, told, write, identity, exporter } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 50 } })
+  const { stats, logged, write, identity, exporter } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 50 } })
   await collector.down()
   await load(write, perSecond, 2 * maxBytes / (perSecond * 360) * 1000)
   t.equal(identity(), 0)
@@ -108,7 +108,7 @@ test('gone for twice that time: what is missing is what was counted, and the new
   t.equal(collector.delivered.size, stats.delivered)
   t.ok(collector.delivered.has(idOf(stats.accepted)))
   t.notOk(collector.delivered.has(idOf(1)))
-  t.match(told.at(-1), { code: 'recovered', message: new RegExp(`; ${dropped} were lost`) })
+  t.match(logged.at(-1), { code: 'recovered', message: new RegExp(`; ${dropped} were lost`) })
 })
 
 // T05; a minute of it is in scripts/soak.js
@@ -181,7 +181,7 @@ for (const [what, how] of [['in the middle of the request', { resetAt: 300_000 }
 test('a kept connection that is closed just as we use it costs neither spans nor a wait', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ status: 200 }, { resetAt: 1 }, { status: 200 }]
-  const { stats, told, write, identity, exporter } = startExporter(t, { url: collector.url })
+  const { stats, logged, write, identity, exporter } = startExporter(t, { url: collector.url })
   write(3)
   await exporter.flush()
   write(3)
@@ -190,13 +190,13 @@ test('a kept connection that is closed just as we use it costs neither spans nor
   t.equal(stats.delivered, 6)
   t.equal(stats.exportsFailed, 0)
   t.equal(stats.retried, 3, 'it may have been read')
-  t.strictSame(told, [])
+  t.strictSame(logged, [])
 })
 
 test('nor does one of which the server takes leave by 408', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ status: 200 }, { status: 408, headers: { connection: 'close' } }, { status: 200 }, { status: 408 }]
-  const { stats, told, write, identity, exporter } = startExporter(t, { url: collector.url })
+  const { stats, logged, write, identity, exporter } = startExporter(t, { url: collector.url })
   for (let i = 0; i < 2; i++) {
     write(3)
     await exporter.flush()
@@ -204,7 +204,7 @@ test('nor does one of which the server takes leave by 408', async (t) => {
   t.equal(stats.delivered, 6)
   t.equal(stats.retried, 3)
   t.equal(stats.exportsFailed, 0)
-  t.strictSame(told, [])
+  t.strictSame(logged, [])
   write(3)
   await exporter.flush()
   t.equal(collector.requests.length, 5, 'once')
@@ -314,10 +314,10 @@ test('where all addresses of a name refuse, it is said why', async (t) => {
   const collector = await startFakeCollector(t, { hostInUrl: 'collector.example' })
   await collector.down()
   replaceLookup(t, () => [{ address: '::1', family: 6 }, { address: '127.0.0.1', family: 4 }])
-  const { exporter, told, write } = startExporter(t, { url: collector.url })
+  const { exporter, logged, write } = startExporter(t, { url: collector.url })
   write(3)
   await exporter.flush()
-  t.match(told[0].message, /\(connect ECONNREFUSED 127\.0\.0\.1:/)
+  t.match(logged[0].message, /\(connect ECONNREFUSED 127\.0\.0\.1:/)
   t.equal(exporter.queued, 3, 'and a flush does not wait')
 })
 
@@ -463,10 +463,10 @@ test('a port that speaks something else than HTTP is named as such, and not run 
   })
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => server.close())
-  const { exporter, stats, told, write } = startExporter(t, { url: `http://127.0.0.1:${server.address().port}/v1/traces`, closeTimeoutMs: 100 })
+  const { exporter, stats, logged, write } = startExporter(t, { url: `http://127.0.0.1:${server.address().port}/v1/traces`, closeTimeoutMs: 100 })
   write(3)
   await exporter.flush({ timeoutMs: 400 })
-  t.match(told[0].message, /4317 is gRPC/)
+  t.match(logged[0].message, /4317 is gRPC/)
   t.ok(stats.exportsFailed < 6, `${stats.exportsFailed} attempts`)
   await exporter.close()
 })

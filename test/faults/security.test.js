@@ -241,10 +241,10 @@ test('what a collector says reaches the log as one harmless line', async (t) => 
     await new Promise((resolve) => setImmediate(resolve))
     await app.lightTrace.flush()
   }
-  const told = lines.map((line) => JSON.parse(line)).filter(({ code }) => code === 'LT_WARN_LOSS')
-  t.equal(told.length, 2)
+  const logged = lines.map((line) => JSON.parse(line)).filter(({ code }) => code === 'LT_WARN_LOSS')
+  t.equal(logged.length, 2)
   // eslint-disable-next-line no-control-regex
-  for (const { msg } of told) t.notMatch(msg, /[\u0000-\u001f\u007f-\u009f\u202e]/)
+  for (const { msg } of logged) t.notMatch(msg, /[\u0000-\u001f\u007f-\u009f\u202e]/)
   t.notMatch(app.lightTrace.stats().lastError, /[\r\n]/)
 })
 

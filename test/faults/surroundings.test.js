@@ -154,7 +154,7 @@ for (const pollution of [{ path: '/nowhere' }, { localAddress: '203.0.113.1' }, 
 }
 
 // A10: Node 25 and later restrict the network
-test('without the permission to connect the app is served and it is told once', async (t) => {
+test('without the permission to connect the app is served and it is logged once', async (t) => {
   if (Number(process.versions.node.split('.')[0]) < 25) return t.pass('this Node does not restrict the network')
   const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const app = Fastify()

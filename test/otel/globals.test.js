@@ -34,7 +34,7 @@ test('the API is not loaded by us, and finds us when it is loaded later', async 
 })
 
 // P02, as the two that follow
-test('another version that has registered already: nothing is added, and it is told', async (t) => {
+test('another version that has registered already: nothing is added, and it is logged', async (t) => {
   const { seen, after, stderr } = await run(t, `
     ${SLOTS} = { version: '1.4.1', metrics: {} }
     const app = Fastify()
@@ -48,7 +48,7 @@ test('another version that has registered already: nothing is added, and it is t
   t.same(seen, [true])
 })
 
-test('another version that the application gets: nothing is registered, and it is told', async (t) => {
+test('another version that the application gets: nothing is registered, and it is logged', async (t) => {
   const { after, stderr, spans } = await run(t, `
     const app = Fastify()
     await app.register(lightTrace, { spanProcessors: [${PROCESSOR}] })
@@ -93,7 +93,7 @@ test('what somebody else has put into a slot since is not taken away', async (t)
   t.same(seen, [true, true])
 })
 
-test('a taken trace slot is told, and a no-op in it counts as nothing', async (t) => {
+test('a taken trace slot is logged, and a no-op in it counts as nothing', async (t) => {
   const { seen, stdout } = await run(t, `
     const api = require('@opentelemetry/api')
     class Theirs { getTracer () { return { startSpan: () => api.trace.wrapSpanContext(api.INVALID_SPAN_CONTEXT) } } }

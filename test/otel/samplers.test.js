@@ -62,7 +62,7 @@ test('children are asked about too', async (t) => {
   t.equal(await collector.tree(), 'SERVER GET /children\n  INTERNAL yes')
 })
 
-test('garbage is not sampled, told once, and nobody throws', async (t) => {
+test('garbage is not sampled, logged once, and nobody throws', async (t) => {
   const answers = [undefined, null, {}, { decision: 3 }, { decision: 'yes' }, { decision: 2, attributes: 5, traceState: 7 }, Promise.resolve({ decision: 2 })]
   const { app, lines } = await traced(t, { sampler: sampler(() => { if (answers.length === 0) throw new Error('mine'); return answers.shift() }) })
   const statuses = []
@@ -138,7 +138,7 @@ test('kept spans reach a collector natively', async (t) => {
   t.match(app.lightTrace.stats().spans, { started: 8, ended: 8, unsampled: 4, accepted: 4, delivered: 4 })
 })
 
-test('keep has no effect in SDK mode, and that is told', async (t) => {
+test('keep has no effect in SDK mode, and that is logged', async (t) => {
   const exporter = new InMemorySpanExporter()
   const tracerProvider = new BasicTracerProvider({ sampler: new AlwaysOffSampler(), spanProcessors: [new SimpleSpanProcessor(exporter)] })
   const { app, lines } = await traced(t, { tracerProvider, spanProcessors: undefined, keep: { errors: true } }, [], keepRoutes)

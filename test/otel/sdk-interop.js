@@ -1,6 +1,6 @@
 'use strict'
 
-// Company: what else may be in the process, each in a process of its own, because it hooks into `require`.
+// Other OpenTelemetry packages in the same process, each in a process of its own, because it hooks into `require`.
 
 const assert = require('node:assert/strict')
 const http = require('node:http')
@@ -10,9 +10,9 @@ const { promisify } = require('node:util')
 const execFile = promisify(require('node:child_process').execFile)
 const { startSink } = require('../support/otlp-sink')
 
-module.exports = { company }
+module.exports = { sdkInterop }
 
-function company (test, kit, fixture) {
+function sdkInterop (test, kit, fixture) {
   const runApp = (name, args, { env, node = [] } = {}) => runMain([...node, path.join(fixture, 'app.js'), name, ...args], env)
   const runMain = async (args, env = {}) => {
     const { stdout } = await execFile(process.execPath, args, {

@@ -17,7 +17,7 @@ const STATUSES = [200, 201, 204, 301, 302, 400, 401, 403, 404, 409, 410, 418, 42
 const LIMITS = [{}, { attributes: 4 }, { attributes: 40, attributeValueLength: 1100 }, { attributeValueLength: 24 }]
 
 for (const limits of LIMITS) {
-  test(`calls are told alike, natively and to a processor: ${JSON.stringify(limits)}`, async (t) => {
+  test(`calls are recorded alike, natively and to a processor: ${JSON.stringify(limits)}`, async (t) => {
     const { origin } = await upstream(t, (req, res) => {
       res.statusCode = Number(req.headers['x-status'])
       res.end()

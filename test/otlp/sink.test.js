@@ -39,7 +39,7 @@ test('the answers can be scripted, and only accepted spans count as arrived', as
   t.match(await sink.waitFor(1), [{ name: 'a' }])
 })
 
-test('who waits is told why it never comes', async (t) => {
+test('who waits learns why it never comes', async (t) => {
   const sink = await startSink(t)
   await t.rejects(sink.waitFor(1, 1), { message: /^1 ms went by: 0 spans in 0 requests came, waited for 1$/ })
 

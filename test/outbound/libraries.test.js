@@ -251,13 +251,13 @@ test('payloads that are not what is documented give a shorter span, and nothing 
   t.equal(started, ended)
 })
 
-test('each channel that is listened to has a row, and each row a channel', (t) => {
+test('each channel that is listened to has a descriptor, and each descriptor a channel', (t) => {
   const { LIBRARIES, ON_REQUEST } = require('../../lib/outbound/libraries')
   const tables = ['databases', 'postgresql', 'graphql', 'kafka'].map((file) => require(`../../lib/outbound/libraries/${file}`))
-  const rows = Object.assign({}, ...tables.map(({ DATABASES, POSTGRESQL, GRAPHQL, KAFKA }) => DATABASES ?? POSTGRESQL ?? GRAPHQL ?? KAFKA))
+  const callDescriptors = Object.assign({}, ...tables.map(({ DATABASES, POSTGRESQL, GRAPHQL, KAFKA }) => DATABASES ?? POSTGRESQL ?? GRAPHQL ?? KAFKA))
   const channels = new Map([...LIBRARIES, ...ON_REQUEST])
-  t.same([...channels.keys()].sort(), Object.keys(rows).sort())
-  for (const [name, get] of channels) t.equal(get(), rows[name], name)
+  t.same([...channels.keys()].sort(), Object.keys(callDescriptors).sort())
+  for (const [name, get] of channels) t.equal(get(), callDescriptors[name], name)
   t.end()
 })
 

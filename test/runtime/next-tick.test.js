@@ -33,20 +33,20 @@ async function collectGarbage () {
 }
 
 test('one record of nextTick outlives garbage collections, however often it is asked for', async (t) => {
-  const { keepTick, seen } = load(t)
-  keepTick()
-  keepTick()
+  const { retainTickRecord, seen } = load(t)
+  retainTickRecord()
+  retainTickRecord()
   await collectGarbage()
   t.equal(seen.length, 1)
   t.equal(typeof seen[0].deref()?.callback, 'function')
 })
 
 test('the context in which it was asked for does not', async (t) => {
-  const { keepTick, seen } = load(t)
+  const { retainTickRecord, seen } = load(t)
   const storage = new asyncHooks.AsyncLocalStorage()
   const store = (() => {
     const request = { isRequest: true }
-    storage.run(request, keepTick)
+    storage.run(request, retainTickRecord)
     return new WeakRef(request)
   })()
   await collectGarbage()
@@ -55,7 +55,7 @@ test('the context in which it was asked for does not', async (t) => {
 })
 
 test('what is not Node\'s record is left alone', async (t) => {
-  const { keepTick, seen } = load(t)
+  const { retainTickRecord, seen } = load(t)
   const { nextTick } = process
   const theirs = { [Symbol('state')]: {} }
   process.nextTick = (callback) => { // as fake timers do it
@@ -64,7 +64,7 @@ test('what is not Node\'s record is left alone', async (t) => {
     setImmediate(() => resource.runInAsyncScope(callback))
   }
   t.teardown(() => { process.nextTick = nextTick })
-  keepTick()
+  retainTickRecord()
   process.nextTick = nextTick
   await collectGarbage()
   t.equal(seen.length, 1)

@@ -5,7 +5,7 @@ const { test } = require('tap')
 const { printable } = require('../../lib/runtime/printable')
 const { Report } = require('../../lib/runtime/report')
 
-test('a code is told once for each app, to its logger', (t) => {
+test('a code is logged once for each app, to its logger', (t) => {
   const log = recorder()
   const report = new Report(log)
   t.equal(report.once('LT_WARN_A', 'first'), true)
@@ -29,10 +29,10 @@ test('with Fastify\'s own logger the line is visible once, in the log', async (t
   t.teardown(() => app.close())
   const warnings = await warningsOf(() => {
     const report = new Report(app.log)
-    report.once('LT_WARN_A', 'told')
+    report.once('LT_WARN_A', 'logged')
     report.info('not at this level')
   })
-  t.match(lines, [{ level: 40, code: 'LT_WARN_A', msg: 'told' }])
+  t.match(lines, [{ level: 40, code: 'LT_WARN_A', msg: 'logged' }])
   t.equal(lines.length, 1)
   t.same(warnings, [])
 })
@@ -47,11 +47,11 @@ test('where the logger would not print it, it is a process warning', async (t) =
   for (const log of logs) {
     const warnings = await warningsOf(() => {
       const report = new Report(log)
-      report.once('LT_WARN_A', 'told\u001b[31m')
+      report.once('LT_WARN_A', 'logged\u001b[31m')
       report.info('news are for logs')
     })
     t.equal(warnings.length, 1)
-    t.match(warnings[0], { name: 'LightTraceWarning', code: 'LT_WARN_A', message: 'told' })
+    t.match(warnings[0], { name: 'LightTraceWarning', code: 'LT_WARN_A', message: 'logged' })
   }
 })
 
@@ -70,7 +70,7 @@ test('OTEL_LOG_LEVEL decides what is said at all', (t) => {
   t.end()
 })
 
-test('a loss is told at most once in 30 s for each kind, and its end once', (t) => {
+test('a loss is logged at most once in 30 s for each kind, and its end once', (t) => {
   const log = recorder()
   let now = 0
   const report = new Report(log, 'info', () => now)
@@ -82,7 +82,7 @@ test('a loss is told at most once in 30 s for each kind, and its end once', (t) 
   t.equal(report.recovered('queue_full', 'e'), false)
   now = 29_999
   t.equal(report.loss('queue_full', 'f'), false)
-  t.equal(report.recovered('queue_full', 'of a loss that was not told'), false)
+  t.equal(report.recovered('queue_full', 'of a loss that was not logged'), false)
   now = 30_000
   t.equal(report.loss('queue_full', 'g'), true)
   t.equal(report.recovered('queue_full', 'h'), true)

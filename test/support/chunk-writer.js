@@ -16,10 +16,10 @@ const RESOURCE = Buffer.concat([
 ])
 // Printable and next to incompressible: what is kept in the tests is as large as it looks.
 const NOISE = Buffer.from(Array.from(crypto.randomBytes(2 ** 21), (byte) => 0x20 + byte % 95))
-const RUN_HEADER_BYTES = 5
+const SCOPE_SPANS_HEADER_BYTES = 5
 const FIXED_SPAN_BYTES = 5 + 18 + 10 + 9 + 9 + 2
 
-const envelope = {
+const prefix = {
   head (chunkBytes) {
     const head = Buffer.alloc(6 + RESOURCE.length)
     const length = RESOURCE.length + chunkBytes
@@ -30,24 +30,24 @@ const envelope = {
   }
 }
 
-module.exports = { startExporter, idOf, envelope }
+module.exports = { startExporter, idOf, prefix }
 
 // Each exporter's spans count from 1; the span id is that number, so that a loss or a duplicate has a name.
 function startExporter (t, { url, exporter = {}, buffer = {}, batch, closeTimeoutMs = 5000, ...rest }) {
   const stats = new Stats()
-  const told = []
+  const logged = []
   const lossesAt = new Map()
   const report = {
-    once: (code, message) => told.push({ code, message }),
+    once: (code, message) => logged.push({ code, message }),
     loss: (kind, message) => {
-      told.push({ code: 'loss', kind, message })
+      logged.push({ code: 'loss', kind, message })
       if (lossesAt.has(kind)) return false
       lossesAt.set(kind, true)
       return true
     },
     recovered: (kind, message) => {
       if (!lossesAt.delete(kind)) return false
-      told.push({ code: 'recovered', kind, message })
+      logged.push({ code: 'recovered', kind, message })
       return true
     }
   }
@@ -57,9 +57,9 @@ function startExporter (t, { url, exporter = {}, buffer = {}, batch, closeTimeou
     closeTimeoutMs,
     batch
   }
-  const subject = new Exporter({ settings, envelope, stats, report, ...rest })
+  const subject = new Exporter({ settings, prefix, stats, report, ...rest })
   t.teardown(() => subject.close())
-  return { exporter: subject, stats, told, ...writerFor(subject, stats) }
+  return { exporter: subject, stats, logged, ...writerFor(subject, stats) }
 }
 
 function writerFor (exporter, stats) {
@@ -90,22 +90,22 @@ function writeSpan (exporter, stats, number, bytes, isCompressible) {
   stats.accepted++
   const nameBytes = Math.max(1, Math.min(bytes - FIXED_SPAN_BYTES, 2 ** 20))
   const messageBytes = 18 + 10 + 4 + nameBytes + 2 + 9 + 9
-  const chunk = exporter.reserve(RUN_HEADER_BYTES + SCOPE.length + 5 + messageBytes)
+  const chunk = exporter.reserve(SCOPE_SPANS_HEADER_BYTES + SCOPE.length + 5 + messageBytes)
   if (chunk === null) return
   let at = chunk.length
   if (chunk.scope === null) at = startRun(chunk, at)
   const spanStart = at
   at = writeMessage(chunk, at + 5, number, nameBytes, isCompressible)
   putLength(chunk.bytes, spanStart, at - spanStart - 5)
-  putLength(chunk.bytes, chunk.runStart, at - chunk.runStart - RUN_HEADER_BYTES)
+  putLength(chunk.bytes, chunk.scopeSpansStart, at - chunk.scopeSpansStart - SCOPE_SPANS_HEADER_BYTES)
   exporter.commit(chunk, at)
 }
 
 function startRun (chunk, at) {
-  chunk.runStart = at
+  chunk.scopeSpansStart = at
   chunk.scope = 'test'
-  SCOPE.copy(chunk.bytes, at + RUN_HEADER_BYTES)
-  return at + RUN_HEADER_BYTES + SCOPE.length
+  SCOPE.copy(chunk.bytes, at + SCOPE_SPANS_HEADER_BYTES)
+  return at + SCOPE_SPANS_HEADER_BYTES + SCOPE.length
 }
 
 function writeMessage (chunk, at, number, nameBytes, isCompressible) {

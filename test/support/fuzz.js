@@ -6,7 +6,7 @@
 const assert = require('node:assert')
 const { checkTraceparent, checkTracestate, checkBaggage } = require('./w3c-reader')
 const { resolveOptions } = require('../../lib/config/options')
-const { peerFacts, requestTarget, splitHost } = require('../../lib/span/http-conventions')
+const { peerInfo, requestTarget, splitHost } = require('../../lib/span/http-conventions')
 const { redactQuery } = require('../../lib/span/redact')
 const { HttpResponse, BODY_BYTES_MAX } = require('../../lib/export/transport/http-response')
 const { readPartialSuccess } = require('../../lib/export/transport/partial-success')
@@ -44,7 +44,7 @@ const targets = {
     seeds: ['shop.example:8080', '[::1]:3000', 'user@host', '10.0.0.1, 10.0.0.2', 'xn--nxasmq6b.example.'],
     run (text) {
       splitHost(text)
-      assert.ok(peerFacts({ socket: {}, headers: { host: text, 'user-agent': text }, httpVersion: text }, 16384))
+      assert.ok(peerInfo({ socket: {}, headers: { host: text, 'user-agent': text }, httpVersion: text }, 16384))
     }
   },
   url: {

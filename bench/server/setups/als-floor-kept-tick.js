@@ -3,9 +3,9 @@
 // The floor in a process with what lib/runtime/next-tick.js does for it.
 
 const floor = require('./als-floor')
-const { keepTick } = require('../../../lib/runtime/next-tick')
+const { retainTickRecord } = require('../../../lib/runtime/next-tick')
 
 module.exports = () => {
-  keepTick()
+  retainTickRecord()
   return floor()
 }

@@ -3,9 +3,9 @@
 // Fastify alone, and what lib/runtime/next-tick.js does for the process: without it, what a request costs depends on when
 // V8 last collected its garbage.
 
-const { keepTick } = require('../../../lib/runtime/next-tick')
+const { retainTickRecord } = require('../../../lib/runtime/next-tick')
 
 module.exports = () => {
-  keepTick()
+  retainTickRecord()
   return {}
 }

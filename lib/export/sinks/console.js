@@ -7,7 +7,7 @@
 // what lies under it.
 
 const { PARENT_LOCAL } = require('../../context/trace-context')
-const { drawTree, describe, kindName, statusName } = require('./tree')
+const { drawTree, spanLabel, kindName, statusName } = require('./tree')
 const { setImmediate } = require('../../runtime/timers')
 
 // A request that never ends must not hold its children for ever.
@@ -75,7 +75,7 @@ class Line {
     this.spanId = span.spanId
     this.parentSpanId = span.parentSpanId
     this.start = span.start
-    const text = describe({
+    const text = spanLabel({
       kind: kindName(span.kind), name: span.name, status: statusName(status.code), errorType: attributes['error.type']
     })
     const ms = (span.endedAt - span.start).toFixed(2)

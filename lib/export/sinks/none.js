@@ -2,7 +2,7 @@
 
 // `exporter: 'none'`: spans are made and counted, and go nowhere.
 
-class NothingSink {
+class NoneSink {
   #stats
 
   constructor (stats) {
@@ -17,4 +17,4 @@ class NothingSink {
   async close () {}
 }
 
-module.exports = { NothingSink }
+module.exports = { NoneSink }

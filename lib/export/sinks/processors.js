@@ -1,7 +1,7 @@
 'use strict'
 
 // The way to SpanProcessors of the OpenTelemetry SDK, 2.x and 3.x: our spans are ReadableSpans and are
-// handed over as they are. What a processor throws, or never finishes, is told and harms nobody: neither
+// handed over as they are. What a processor throws, or never finishes, is logged and harms nobody: neither
 // the request nor the other processors.
 
 const { SAMPLED } = require('../../context/trace-context')
@@ -52,7 +52,7 @@ class ProcessorSink {
   }
 
   /** Recorded but neither sampled nor kept. Processors see it end, as in the SDK; exporters are not given it. */
-  leftOut (span) {
+  discarded (span) {
     this.#end(span)
   }
 

@@ -39,7 +39,7 @@ function drawTree (spans, line) {
 }
 
 /** 'SERVER GET /slow ERROR error.type=aborted' */
-function describe ({ kind, name, status, errorType }) {
+function spanLabel ({ kind, name, status, errorType }) {
   let line = `${kind} ${oneLine(name)}`
   if (status !== 'UNSET') line += ` ${status}`
   if (status === 'ERROR' && errorType !== undefined) line += ` error.type=${oneLine(String(errorType))}`
@@ -68,4 +68,4 @@ function statusName (code) {
   return STATUS_CODES[code] ?? 'UNSET'
 }
 
-module.exports = { drawTree, describe, kindName, statusName }
+module.exports = { drawTree, spanLabel, kindName, statusName }

@@ -4,7 +4,7 @@
 // reset, silence) becomes exactly one outcome.
 
 const { setInterval, clearInterval, wallNow } = require('../../runtime/timers')
-const { fateOf, isUnreachable, retryAfterMs } = require('./retry')
+const { dispositionOf, isUnreachable, retryAfterMs } = require('./retry')
 const { HttpResponse } = require('./http-response')
 const { readPartialSuccess } = require('./partial-success')
 const { printable } = require('../../runtime/printable')
@@ -17,7 +17,7 @@ const NOT_SENT = { code: 'ABORTED', message: 'the request was given up' }
 
 class Outcome {
   constructor () {
-    this.fate = 'retry' // 'delivered' | 'retry' | 'split' | 'refused'
+    this.disposition = 'retry' // 'delivered' | 'retry' | 'split' | 'refused'
     this.status = 0
     this.error = NOT_SENT // { code, message } where no answer came, null where one did
     this.isUnreachable = false
@@ -68,7 +68,7 @@ class Attempt {
   }
 
   abort (code) {
-    this.#settle({ code, message: code === 'ETIMEDOUT' ? 'no answer in time' : NOT_SENT.message })
+    this.#complete({ code, message: code === 'ETIMEDOUT' ? 'no answer in time' : NOT_SENT.message })
   }
 
   onReady () {
@@ -79,28 +79,28 @@ class Attempt {
     try {
       this.#response.push(bytes)
     } catch (error) {
-      this.#settle(error)
+      this.#complete(error)
       return
     }
-    this.#settleIfOver()
+    this.#completeIfOver()
   }
 
   onEnd () {
     this.#response.end()
-    this.#settleIfOver()
+    this.#completeIfOver()
   }
 
   onClosed (error) {
     const wasIdle = this.#response.status === 0 && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
     if (wasIdle && this.#mayResend) this.#resend()
-    else this.#settle(error)
+    else this.#complete(error)
   }
 
-  #settleIfOver () {
+  #completeIfOver () {
     if (!this.#response.isOver) return
     // Some servers take leave of an idle connection with 408 (RFC 9110, 15.5.9).
     if (this.#response.status === 408 && this.#mayResend) this.#resend()
-    else this.#settle(null)
+    else this.#complete(null)
   }
 
   // A kept connection that the server closed just as we used it: not a failure of the collector, so it
@@ -123,7 +123,7 @@ class Attempt {
   }
 
   // Once the status is known, whatever befalls the rest of the answer does not change what it means.
-  #settle (error) {
+  #complete (error) {
     if (this.#timer === null) return
     clearInterval(this.#timer)
     this.#timer = null
@@ -141,11 +141,11 @@ class Attempt {
 function readAnswer ({ status, fields, body, isOversized }, outcome) {
   outcome.error = null
   outcome.status = status
-  outcome.fate = fateOf(status)
+  outcome.disposition = dispositionOf(status)
   outcome.retryAfterMs = retryAfterMs(fields.get('retry-after'), wallNow())
   outcome.isOversized = isOversized
   const type = fields.get('content-type') ?? ''
-  if (outcome.fate !== 'delivered') outcome.message = /^text\/plain|json/.test(type) ? printable(body.toString('latin1', 0, 1024)) : ''
+  if (outcome.disposition !== 'delivered') outcome.message = /^text\/plain|json/.test(type) ? printable(body.toString('latin1', 0, 1024)) : ''
   else if (!/json|html|text/.test(type)) outcome.partialSuccess = readPartialSuccess(body, isOversized)
 }
 

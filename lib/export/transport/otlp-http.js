@@ -5,7 +5,7 @@
 const crypto = require('node:crypto')
 
 const { version } = require('../../../package.json')
-const { processWide } = require('../../runtime/process-state')
+const { processState } = require('../../runtime/process-state')
 const { Attempt } = require('./attempt')
 const { Connection } = require('./connection')
 
@@ -38,7 +38,7 @@ class OtlpHttp {
     // Not sampled: a collector that is itself traced makes no span of our spans. Where its app does not go by that (it
     // trusts no caller, or keeps failed requests), it knows what comes from its own process: nobody can guess these ids.
     this.#traceparent = `00-${crypto.randomBytes(16).toString('hex')}-${crypto.randomBytes(8).toString('hex')}-00`
-    processWide.ownTraffic.add(this.#traceparent)
+    processState.exporterTraceparents.add(this.#traceparent)
     this.#head = headOf(`${pathname}${search}`, host, {
       ...headers,
       connection: 'keep-alive',
@@ -74,7 +74,7 @@ class OtlpHttp {
   }
 
   close () {
-    processWide.ownTraffic.delete(this.#traceparent)
+    processState.exporterTraceparents.delete(this.#traceparent)
     this.#connection?.destroy()
   }
 

@@ -23,10 +23,10 @@ const UNREACHABLE = new Set([
   'EADDRNOTAVAIL', 'ENOENT', 'EACCES', 'EPERM', 'ERR_ACCESS_DENIED'
 ])
 
-module.exports = { fateOf, isUnreachable, retryAfterMs, backoffMs, WAIT_MIN_MS, BACKOFF_MAX_MS, RETRY_AFTER_MAX_MS }
+module.exports = { dispositionOf, isUnreachable, retryAfterMs, backoffMs, WAIT_MIN_MS, BACKOFF_MAX_MS, RETRY_AFTER_MAX_MS }
 
 // What becomes of a batch that was answered with this status.
-function fateOf (status) {
+function dispositionOf (status) {
   if (status >= 200 && status < 300) return 'delivered'
   if (status === 429 || status === 502 || status === 503 || status === 504) return 'retry'
   return status === 413 ? 'split' : 'refused'

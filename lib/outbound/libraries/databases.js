@@ -3,7 +3,7 @@
 // Databases that publish channels, as data: where in a call's payload which part of the conventions is found.
 // https://opentelemetry.io/docs/specs/semconv/database/database-spans/
 
-const { CallFacts } = require('../../span/call-info')
+const { CallInfo } = require('../../span/call-info')
 const { cut } = require('../../span/attributes')
 const { KIND_CLIENT } = require('../calls')
 const { sanitise, DIALECTS } = require('./statement')
@@ -15,7 +15,7 @@ const SHARED_LENGTH_MAX = 255
 const RECENT_MAX = 8
 
 /** SQL in a field of the payload. */
-class SqlRow {
+class SqlDescriptor {
   #cache
   #last = null
   #lastCall = null
@@ -36,7 +36,7 @@ class SqlRow {
     this.#cache = isParametrised ? new Map() : null
   }
 
-  wants () { return true }
+  shouldTrace () { return true }
 
   name (call) {
     const { summary } = this.#statement(call)
@@ -81,11 +81,11 @@ class SqlRow {
 }
 
 /** A store whose payload names the operation. Each part is a function of the call, or undefined. */
-class StoreRow {
-  #known = new Map() // what it says of itself → CallFacts
+class StoreDescriptor {
+  #known = new Map() // what it says of itself → CallInfo
   #seen = []
 
-  constructor ({ system, operation, collection, procedure, queryText, namespace, batchSize, errorCode, wants }) {
+  constructor ({ system, operation, collection, procedure, queryText, namespace, batchSize, errorCode, shouldTrace }) {
     this.kind = KIND_CLIENT
     this.system = system
     this.operation = operation
@@ -95,20 +95,20 @@ class StoreRow {
     this.namespace = namespace
     this.batchSize = batchSize
     this.errorCode = errorCode
-    this.wants = wants ?? (() => true)
+    this.shouldTrace = shouldTrace ?? (() => true)
   }
 
   /** What calls of one operation to one server share. HOT */
-  facts (call) {
+  info (call) {
     const found = this.#recent(call)
     if (found !== null) return found
     const operation = this.operation(call)
     const target = this.collection === undefined ? (this.procedure === undefined ? '' : this.procedure(call)) : this.collection(call)
     const namespace = this.namespace === undefined ? '' : this.namespace(call)
     const key = `${operation}\n${target}\n${namespace}\n${text(call, 'serverAddress')}\n${label(call, 'serverPort')}`
-    const facts = this.#known.get(key) ?? this.#add(key, call, operation, target, namespace)
-    this.#remember(call, facts)
-    return facts
+    const info = this.#known.get(key) ?? this.#add(key, call, operation, target, namespace)
+    this.#remember(call, info)
+    return info
   }
 
   // By the fields as they are: what the calls of the last moment were about, without making a text of it.
@@ -119,7 +119,7 @@ class StoreRow {
       for (let i = 0; i < recent.length; i++) {
         const seen = recent[i]
         if (seen.command === command && seen.serverPort === serverPort && seen.serverAddress === serverAddress &&
-          seen.database === database && seen.operation === operation && seen.collection === collection) return seen.facts
+          seen.database === database && seen.operation === operation && seen.collection === collection) return seen.info
       }
     } catch {
       // A field throws when it is read: the way below reads each by itself.
@@ -127,7 +127,7 @@ class StoreRow {
     return null
   }
 
-  #remember (call, facts) {
+  #remember (call, info) {
     if (this.procedure !== undefined || read(call, 'table') !== undefined || read(call, 'batchMode') !== undefined) return
     if (this.#seen.length === RECENT_MAX) this.#seen.shift()
     this.#seen.push({
@@ -137,7 +137,7 @@ class StoreRow {
       database: read(call, 'database'),
       serverAddress: read(call, 'serverAddress'),
       serverPort: read(call, 'serverPort'),
-      facts
+      info
     })
   }
 
@@ -149,10 +149,10 @@ class StoreRow {
     pushServer(list, call)
     for (let i = 1; i < list.length; i += 2) if (typeof list[i] === 'string') list[i] = cut(list[i], SHARED_LENGTH_MAX)
     const name = [operation, target].filter((part) => part !== '').join(' ')
-    const facts = new CallFacts(this.kind, cut(name, SHARED_LENGTH_MAX) || this.system, list)
+    const info = new CallInfo(this.kind, cut(name, SHARED_LENGTH_MAX) || this.system, list)
     if (this.#known.size === CACHED_MAX) this.#known.clear()
-    if (key.length <= CACHED_LENGTH_MAX) this.#known.set(key, facts)
-    return facts
+    if (key.length <= CACHED_LENGTH_MAX) this.#known.set(key, info)
+    return info
   }
 
   attributes (call) {
@@ -180,10 +180,10 @@ const mongoError = (error) => {
 const redis = { system: 'redis', namespace: database, errorCode: redisError }
 const redisBatch = { ...redis, operation: batchMode, batchSize }
 
-const mssql = (field, isParametrised) => new SqlRow('microsoft.sql_server', DIALECTS.mssql, field, mssqlError, isParametrised)
-const mysql = (isParametrised) => new SqlRow('mysql', DIALECTS.mysql, 'query', mysqlError, isParametrised)
+const mssql = (field, isParametrised) => new SqlDescriptor('microsoft.sql_server', DIALECTS.mssql, field, mssqlError, isParametrised)
+const mysql = (isParametrised) => new SqlDescriptor('mysql', DIALECTS.mysql, 'query', mysqlError, isParametrised)
 
-const mongo = new StoreRow({
+const mongo = new StoreDescriptor({
   system: 'mongodb',
   operation: (call) => text(call, 'operation'),
   collection: (call) => text(call, 'collection'),
@@ -192,15 +192,15 @@ const mongo = new StoreRow({
   errorCode: mongoError
 })
 
-/** Channel → row. What is in `query` has its values inlined; `execute` has them apart. */
+/** Channel → callDescriptor. What is in `query` has its values inlined; `execute` has them apart. */
 const DATABASES = {
   'mysql2:query': mysql(false),
   'mysql2:execute': mysql(true),
   // A pipeline is one span, not one for each of its commands.
-  'node-redis:command': new StoreRow({ ...redis, operation: command, queryText: (call) => joined(read(call, 'args') ?? []), wants: (call) => batchMode(call) === '' }),
-  'node-redis:batch': new StoreRow(redisBatch),
-  'ioredis:command': new StoreRow({ ...redis, operation: command, queryText: (call) => joined([command(call), joined(read(call, 'args') ?? [])]).trim() }),
-  'ioredis:batch': new StoreRow(redisBatch),
+  'node-redis:command': new StoreDescriptor({ ...redis, operation: command, queryText: (call) => joined(read(call, 'args') ?? []), shouldTrace: (call) => batchMode(call) === '' }),
+  'node-redis:batch': new StoreDescriptor(redisBatch),
+  'ioredis:command': new StoreDescriptor({ ...redis, operation: command, queryText: (call) => joined([command(call), joined(read(call, 'args') ?? [])]).trim() }),
+  'ioredis:batch': new StoreDescriptor(redisBatch),
   'mongoose:query': mongo,
   'mongoose:aggregate': mongo,
   'mongoose:model:save': mongo,
@@ -210,8 +210,8 @@ const DATABASES = {
   'mssql:query': mssql('command', false),
   'mssql:batch': mssql('command', false),
   'mssql:prepared-statement:execute': mssql('statement', true),
-  'mssql:execute': new StoreRow({ system: 'microsoft.sql_server', operation: () => 'EXECUTE', procedure: (call) => text(call, 'procedure'), errorCode: mssqlError }),
-  'mssql:bulk': new StoreRow({ system: 'microsoft.sql_server', operation: () => 'BULK INSERT', collection: (call) => text(call, 'table'), batchSize: (call) => Number(label(call, 'rowCount')) || 0, errorCode: mssqlError })
+  'mssql:execute': new StoreDescriptor({ system: 'microsoft.sql_server', operation: () => 'EXECUTE', procedure: (call) => text(call, 'procedure'), errorCode: mssqlError }),
+  'mssql:bulk': new StoreDescriptor({ system: 'microsoft.sql_server', operation: () => 'BULK INSERT', collection: (call) => text(call, 'table'), batchSize: (call) => Number(label(call, 'rowCount')) || 0, errorCode: mssqlError })
 }
 
-module.exports = { DATABASES, SqlRow, StoreRow }
+module.exports = { DATABASES, SqlDescriptor, StoreDescriptor }

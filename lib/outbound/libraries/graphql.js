@@ -18,7 +18,7 @@ const always = () => true
 
 const execute = {
   kind: KIND_INTERNAL,
-  wants: always,
+  shouldTrace: always,
   // Not with the operation's name: callers make it up.
   name: (call) => operationType(call) || 'GraphQL Operation',
   attributes (call) {
@@ -39,11 +39,11 @@ const execute = {
   }
 }
 
-const stage = (name) => ({ kind: KIND_INTERNAL, wants: always, name: () => `graphql ${name}`, attributes: () => [] })
+const stage = (name) => ({ kind: KIND_INTERNAL, shouldTrace: always, name: () => `graphql ${name}`, attributes: () => [] })
 
 const resolve = {
   kind: KIND_INTERNAL,
-  wants: always,
+  shouldTrace: always,
   name: (call) => `resolve ${text(call, 'parentType') || 'field'}.${text(call, 'fieldName')}`,
   attributes (call) {
     const list = []

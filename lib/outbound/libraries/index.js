@@ -1,9 +1,9 @@
 'use strict'
 
-// The libraries that publish channels themselves: which channel means what. A row says how a call is named
+// The libraries that publish channels themselves: which channel means what. A callDescriptor says how a call is named
 // and described; channel-adapter.js does the rest.
 //
-//   row = { kind, wants (call), name (call), attributes (call) → flat list,
+//   callDescriptor = { kind, shouldTrace (call), name (call), attributes (call) → flat list,
 //           errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
 //
 // Rows are many and an app uses few: their file is required when one of its channels speaks for the first
@@ -20,7 +20,7 @@ const graphql = () => require('./graphql').GRAPHQL
 const kafka = () => require('./kafka')
 const sqlite = () => require('./sqlite')
 
-/** Channel → a function that gets its row. */
+/** Channel → a function that gets its callDescriptor. */
 const LIBRARIES = new Map([
   ...rowsOf(databases, [
     'mysql2:query', 'mysql2:execute',
@@ -52,24 +52,24 @@ function rowsOf (table, names) {
 }
 
 /**
- * What an app wants to know of each channel.
- * @returns {Map<string, object | (() => object)>} channel → row, or a function that gets it
+ * What an app shouldTrace to know of each channel.
+ * @returns {Map<string, object | (() => object)>} channel → callDescriptor, or a function that gets it
  */
-function rowsFor ({ libraries, channels }, report) {
-  const rows = new Map(libraries ? LIBRARIES : [])
+function callDescriptorsFor ({ libraries, channels }, report) {
+  const callDescriptors = new Map(libraries ? LIBRARIES : [])
   for (const [name, options] of Object.entries(channels)) {
     const known = LIBRARIES.get(name) ?? ON_REQUEST.get(name)
     const isBare = options.attributes === null && options.name === name
-    rows.set(name, known !== undefined && isBare ? known : require('./user-row').userRow(name, options, report))
+    callDescriptors.set(name, known !== undefined && isBare ? known : require('./user-descriptor').userDescriptor(name, options, report))
   }
-  return rows
+  return callDescriptors
 }
 
-/** The subscribers behind these rows. */
-function librarySubscribers (rows, libraries) {
+/** The subscribers behind these callDescriptors. */
+function librarySubscribers (callDescriptors, libraries) {
   const subscribers = libraries ? [...OTHER_SUBSCRIBERS] : []
-  for (const [name, row] of rows) subscribers.push(...adapterOf(name, typeof row === 'function' ? row : null))
+  for (const [name, callDescriptor] of callDescriptors) subscribers.push(...adapterOf(name, typeof callDescriptor === 'function' ? callDescriptor : null))
   return subscribers
 }
 
-module.exports = { rowsFor, librarySubscribers, LIBRARIES, ON_REQUEST }
+module.exports = { callDescriptorsFor, librarySubscribers, LIBRARIES, ON_REQUEST }

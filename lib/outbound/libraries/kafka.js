@@ -9,8 +9,8 @@ const { propagate } = require('../propagation')
 const { parseTraceparent } = require('../../context/traceparent')
 const { cleanTracestate } = require('../../context/tracestate')
 const { SPAN_KEY } = require('../../context/keys')
-const { NOTHING } = require('../../context/suppressed')
-const { UnsampledSpan } = require('../../span/non-recording-span')
+const { EMPTY_CONTEXT } = require('../../context/suppressed')
+const { NonRecordingSpan } = require('../../span/non-recording-span')
 const { read, text, label, pushText, lengthOf } = require('./read')
 
 const HEADERS_MAX = 64
@@ -19,7 +19,7 @@ const HEADERS_MAX = 64
 
 const send = {
   kind: KIND_PRODUCER,
-  wants: () => true,
+  shouldTrace: () => true,
   name (call) {
     const topic = topicOf(call)
     return topic === '' ? 'send' : `send ${topic}`
@@ -139,7 +139,7 @@ function onReceive (call) {
   if (tracer === null) {
     if (sender === null || (context !== undefined && isSuppressed(context))) return
     tracer = firstTracer()
-    context = NOTHING.setValue(SPAN_KEY, sender)
+    context = EMPTY_CONTEXT.setValue(SPAN_KEY, sender)
   }
   if (!tracer?.outbound?.libraries || isSuppressed(context)) return
   call[kCall] = null
@@ -157,7 +157,7 @@ function senderOf (headers) {
       if (entries.size === HEADERS_MAX) break
       entries.set(String(key), String(value))
     }
-    const sender = new UnsampledSpan()
+    const sender = new NonRecordingSpan()
     sender.p0 = sender.p1 = 0
     if (!parseTraceparent(entries.get('traceparent'), sender)) return null
     sender.s0 = sender.p0

@@ -1,9 +1,9 @@
 'use strict'
 
-// PostgreSQL by pg: the rows of traceClient, and of the channel that pg is about to publish
+// PostgreSQL by pg: the callDescriptors of traceClient, and of the channel that pg is about to publish
 // (https://github.com/brianc/node-postgres/pull/3650).
 
-const { SqlRow } = require('./databases')
+const { SqlDescriptor } = require('./databases')
 const { DIALECTS } = require('./statement')
 const { read, text } = require('./read')
 
@@ -13,21 +13,21 @@ function sqlState (error) {
   return text(error, 'severity') !== '' && /^[0-9A-Z]{5}$/.test(code) ? code : ''
 }
 
-const queryRow = new SqlRow('postgresql', DIALECTS.postgresql, 'text', sqlState, false)
-const preparedRow = new SqlRow('postgresql', DIALECTS.postgresql, 'text', sqlState, true)
+const queryDescriptor = new SqlDescriptor('postgresql', DIALECTS.postgresql, 'text', sqlState, false)
+const preparedDescriptor = new SqlDescriptor('postgresql', DIALECTS.postgresql, 'text', sqlState, true)
 
 let hasSpoken = false
 
-/** The channel's payload is in two objects; the row above reads one. */
+/** The channel's payload is in two objects; the callDescriptor above reads one. */
 const channelRow = {
-  kind: queryRow.kind,
+  kind: queryDescriptor.kind,
   errorCode: sqlState,
-  wants () {
+  shouldTrace () {
     hasSpoken = true
     return true
   },
-  name: (call) => queryRow.name(flat(call)),
-  attributes: (call) => queryRow.attributes(flat(call))
+  name: (call) => queryDescriptor.name(flat(call)),
+  attributes: (call) => queryDescriptor.attributes(flat(call))
 }
 
 function flat (call) {
@@ -47,6 +47,6 @@ function channelSpoke () {
 }
 
 // What is told of when it has begun, see trace-client.js.
-queryRow.startedAt = preparedRow.startedAt = (call) => call.startedAt
+queryDescriptor.startedAt = preparedDescriptor.startedAt = (call) => call.startedAt
 
-module.exports = { POSTGRESQL: { 'pg:query': channelRow }, queryRow, preparedRow, channelSpoke }
+module.exports = { POSTGRESQL: { 'pg:query': channelRow }, queryDescriptor, preparedDescriptor, channelSpoke }

@@ -4,15 +4,15 @@
 
 const { kCall, activeContext, tracerIn, isSuppressed } = require('../calls')
 const clock = require('../../span/clock')
-const { SqlRow } = require('./databases')
+const { SqlDescriptor } = require('./databases')
 const { DIALECTS } = require('./statement')
 const { read } = require('./read')
 
-const row = new SqlRow('sqlite', DIALECTS.sqlite, 'sql', () => '', false)
+const callDescriptor = new SqlDescriptor('sqlite', DIALECTS.sqlite, 'sql', () => '', false)
 
 let endedAt = 0 // of the query that is being told of
 
-row.startedAt = (call) => {
+callDescriptor.startedAt = (call) => {
   const nanos = Number(read(call, 'duration'))
   return nanos > 0 && nanos < 86400e9 ? endedAt - nanos / 1e6 : endedAt
 }
@@ -24,7 +24,7 @@ function onQuery (call) {
   if (!tracer?.outbound?.libraries || isSuppressed(context)) return
   Reflect.set(call, kCall, null)
   endedAt = clock.now()
-  const span = tracer.startCall(row, call, context)
+  const span = tracer.startCall(callDescriptor, call, context)
   if (span !== null) span.end(endedAt)
 }
 

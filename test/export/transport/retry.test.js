@@ -1,15 +1,15 @@
 'use strict'
 
 const { test } = require('tap')
-const { fateOf, isUnreachable, retryAfterMs, backoffMs, WAIT_MIN_MS, BACKOFF_MAX_MS, RETRY_AFTER_MAX_MS } = require('../../../lib/export/transport/retry')
+const { dispositionOf, isUnreachable, retryAfterMs, backoffMs, WAIT_MIN_MS, BACKOFF_MAX_MS, RETRY_AFTER_MAX_MS } = require('../../../lib/export/transport/retry')
 
 const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
 
 test('only what OTLP calls retryable is retried', async (t) => {
-  for (const status of [429, 502, 503, 504]) t.equal(fateOf(status), 'retry', `${status}`)
-  for (const status of [200, 202, 204, 206, 299]) t.equal(fateOf(status), 'delivered', `${status}`)
-  for (const status of [301, 302, 307, 308, 400, 401, 403, 404, 405, 407, 408, 415, 422, 500, 501, 505, 507]) t.equal(fateOf(status), 'refused', `${status}`)
-  t.equal(fateOf(413), 'split')
+  for (const status of [429, 502, 503, 504]) t.equal(dispositionOf(status), 'retry', `${status}`)
+  for (const status of [200, 202, 204, 206, 299]) t.equal(dispositionOf(status), 'delivered', `${status}`)
+  for (const status of [301, 302, 307, 308, 400, 401, 403, 404, 405, 407, 408, 415, 422, 500, 501, 505, 507]) t.equal(dispositionOf(status), 'refused', `${status}`)
+  t.equal(dispositionOf(413), 'split')
 })
 
 // T15

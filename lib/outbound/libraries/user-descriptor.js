@@ -11,10 +11,10 @@ const ATTRIBUTES_MAX = 1024 // the span's own limit comes after
  * @param {{ kind: number, name: string | Function, attributes: object | Function | null }} options
  * @param {Report} report
  */
-function userRow (channel, { kind, name, attributes }, report) {
+function userDescriptor (channel, { kind, name, attributes }, report) {
   return {
     kind,
-    wants: () => true,
+    shouldTrace: () => true,
     name (call) {
       const given = typeof name === 'function' ? attempt(name, call) : name
       return typeof given === 'string' && given !== '' ? given : channel
@@ -37,4 +37,4 @@ function userRow (channel, { kind, name, attributes }, report) {
   }
 }
 
-module.exports = { userRow }
+module.exports = { userDescriptor }
