@@ -2,8 +2,7 @@
 
 // The composition root: the only file that sees all stages. Options in, spans out.
 
-const { SAMPLED, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-context')
-const { newSpanId } = require('./context/ids')
+const { SAMPLED, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-context')
 const { parentIn } = require('./context/parent')
 const { processState } = require('./runtime/process-state')
 const { EMPTY_CONTEXT } = require('./context/suppressed')
@@ -11,13 +10,13 @@ const { SPAN_KEY, SUPPRESS_KEY } = require('./context/keys')
 const { ownContextManager } = require('./context/request-context')
 const store = require('./context/async-storage')
 const clock = require('./span/clock')
-const { ServerSpan, SPAN_KIND_SERVER } = require('./span/server-span')
-const { INVALID_SPAN, unsampledIn, wrapSpanContext } = require('./span/non-recording-span')
+const { SPAN_KIND_SERVER } = require('./span/server-span')
+const { INVALID_SPAN, wrapSpanContext } = require('./span/non-recording-span')
 const { ChildSpan } = require('./span/child-span')
 const { runInSpan } = require('./span/run-in-span')
-const { SpanStarter } = require('./span/span-starter')
+const { SpanStarter, FastStarter } = require('./span/span-starter')
 const { toObject } = require('./span/attributes')
-const { samplerOf, RateLimit, DROP } = require('./span/sampler')
+const { samplerOf, RateLimit } = require('./span/sampler')
 const { Pipeline } = require('./export/pipeline')
 const { Resource } = require('./export/resource')
 const { Stats } = require('./export/stats')
@@ -48,10 +47,9 @@ class Tracer {
     this.output = null
     this.pipeline = null
     this.outbound = null // what outbound/index knows of this app
-    this.starter = null
+    this.ownStarter = null // of our own spans
+    this.starter = null // who starts spans: `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
-    /** Whether ids and flags alone decide about a request, and nobody wants to see it start. */
-    this.usesFastPath = true
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
   }
 
@@ -73,8 +71,8 @@ class Tracer {
       this.keep = null
       report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
     }
-    this.starter = new SpanStarter(this)
-    this.usesFastPath = !this.sampler.isCustom && this.keep === null && !this.pipeline.wantsStart
+    this.ownStarter = this.usesFastPath ? new FastStarter(this) : new SpanStarter(this)
+    this.starter = this.sdkInterop ?? this.ownStarter
     this.useGlobals()
     report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`)
   }
@@ -97,45 +95,12 @@ class Tracer {
     if (this.sdkInterop !== null) return
     const { SdkInterop } = require('./otel/sdk-interop')
     this.sdkInterop = new SdkInterop(this)
+    if (this.pipeline !== null) this.starter = this.sdkInterop
   }
 
-  // HOT, once per request. Budget: 1 object. Proof: bench/micro/server-span.bench.js
-  startServer (incoming, parentKind, start, route, peer, url) {
-    if (!this.usesFastPath || (route.sampler !== null && route.sampler.isCustom)) {
-      return this.starter.server(incoming, parentKind, start, route, peer, url, EMPTY_CONTEXT)
-    }
-    const { stats } = this
-    stats.started++
-    if (this.decide(incoming, parentKind, start, route) === DROP) return this.startUnsampled(incoming)
-    const span = new ServerSpan(this.pipeline, start, route, peer, url)
-    span.t0 = incoming.t0
-    span.t1 = incoming.t1
-    span.t2 = incoming.t2
-    span.t3 = incoming.t3
-    span.flags = incoming.flags | SAMPLED
-    span.tracestate = incoming.tracestate
-    span.p0 = incoming.p0
-    span.p1 = incoming.p1
-    span.parentKind = parentKind
-    newSpanId(span)
-    return span
-  }
-
-  decide (incoming, parentKind, start, route) {
-    const sampler = route.sampler === null ? this.sampler : route.sampler
-    const decision = sampler.decide(incoming, parentKind !== PARENT_NONE)
-    if (decision !== DROP && this.rateLimit !== null && !this.rateLimit.take(start)) return DROP
-    return decision
-  }
-
-  /** Carries the ids on and counts as ended at once: nothing will be recorded. */
-  startUnsampled (incoming) {
-    const { stats } = this
-    stats.ended++
-    stats.unsampled++
-    const span = unsampledIn(incoming)
-    newSpanId(span)
-    return span
+  /** Whether ids and flags alone decide about a request, and nobody wants to see it start. */
+  get usesFastPath () {
+    return !this.sampler.isCustom && this.keep === null && this.pipeline !== null && !this.pipeline.wantsStart
   }
 
   /**
@@ -153,8 +118,7 @@ class Tracer {
     if (context.getValue(SUPPRESS_KEY) === true) return INVALID_SPAN
     if (this.settings.disabled) return wrapSpanContext(parentIn(context))
     if (options?.kind === SPAN_KIND_SERVER) this.onForeignServerSpan()
-    if (this.output.sdkSpans !== null) return this.sdkInterop.startSpan(String(name), options, context, scope)
-    return this.starter.child(String(name), options, context, scope)
+    return this.starter.startChild(String(name), options, context, scope)
   }
 
   /** instrumentation-http, most likely, which has come before Fastify: requests must ask from now on. */
@@ -181,7 +145,7 @@ class Tracer {
     if (this.sdkInterop !== null && this.sdkInterop.hasClientSpan(context)) return null
     if (!this.decidesByFlags || parent.remote === true) return this.startByOptions(callDescriptor, call, context)
     this.stats.started++
-    if ((parent.flags & SAMPLED) === 0) return this.startUnsampled(parent)
+    if ((parent.flags & SAMPLED) === 0) return this.ownStarter.startUnsampled(parent)
     const start = callDescriptor.startedAt === undefined ? clock.now() : callDescriptor.startedAt(call)
     const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
     const span = new ChildSpan(this.pipeline, start, info === null ? callDescriptor.name(call) : info.name, callDescriptor.kind, this.scope)

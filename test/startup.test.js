@@ -34,7 +34,7 @@ const ON_DEMAND = [
   ['fastify/hook-spans.js', register("spans: { hooks: ['preHandler'] }")],
   ['fastify/unrouted.js', register('unrouted: true')],
   ['outbound/trace-client.js', `${register()}; lightTrace.traceClient({ query () {} })`],
-  ['outbound/libraries/user-row.js', register("outbound: { channels: { 'my:op': {} } }")],
+  ['outbound/libraries/user-descriptor.js', register("outbound: { channels: { 'my:op': {} } }")],
   // Outside of any request, as when a library connects.
   ['outbound/libraries/databases.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:mysql2:query:start').publish({})`],
   ['outbound/libraries/kafka.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:plt:kafka:producer:sends:start').publish({})`],

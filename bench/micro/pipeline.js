@@ -30,6 +30,7 @@ function openTracer (options) {
 function newIncoming () {
   const incoming = new IncomingContext()
   newTraceId(incoming)
+  incoming.start = performance.now()
   return incoming
 }
 

@@ -25,5 +25,6 @@ function benchRequests (name, tracer, { unsampled }) {
 }
 
 function request (tracer) {
-  tracer.startServer(incoming, 0, performance.now(), route, peer, '/').close(200, '')
+  incoming.start = performance.now()
+  tracer.starter.startServer(incoming, route, peer, '/', null).close(200, '')
 }

@@ -10,7 +10,7 @@ const oneChunk = openChunk()
 const encoder = new SpanEncoder(oneChunk)
 
 function endedSpan () {
-  const span = tracer.startServer(newIncoming(), 0, performance.now(), route, peer, '/')
+  const span = tracer.starter.startServer(newIncoming(), route, peer, '/', null)
   span.close(200, '')
   return span
 }
@@ -37,7 +37,7 @@ bench('span encoder: a request\'s span from its template', {
   bytesMax: 4
 })
 
-const own = tracer.startServer(newIncoming(), 0, performance.now(), route, peer, '/')
+const own = tracer.starter.startServer(newIncoming(), route, peer, '/', null)
 for (let i = 0; i < 10; i++) own.setAttribute(`app.attribute.of.twenty${i}`, 'a value of twenty ch')
 own.close(200, '')
 bench('span encoder: the same with ten attributes of its own', {

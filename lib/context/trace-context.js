@@ -61,9 +61,12 @@ class TraceContext {
   }
 }
 
-/** What a traceparent header said: the trace, and the caller's span as p0, p1. Reused, never kept. */
+/** What is known of a request before its span: the trace, the caller's span as p0, p1, and when it came. Reused, never kept. */
 class IncomingContext {
   constructor () {
+    this.start = NaN // milliseconds on the monotonic clock, as spans keep it
+    this.parentKind = PARENT_NONE
+    this.isTrusted = false // whether the caller's trace and baggage may go on
     this.t0 = 0
     this.t1 = 0
     this.t2 = 0

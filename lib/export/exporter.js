@@ -1,6 +1,6 @@
 'use strict'
 
-// The way from the span encoder to the collector: a buffer that the encoder writes into, a delivery that
+// The way from the span encoder to the collector: a buffer that the encoder writes into, a sender that
 // empties it, and the flush timer between them.
 
 const { NO_CHUNK } = require('./chunk')
@@ -156,8 +156,7 @@ class Exporter {
 
   #onFlushTimer = () => {
     this.#flushTimer = null
-    this.#sender.isDue = true
-    this.#sender.pump()
+    this.#sender.sendAll()
     this.#buffer.trim()
     this.#forgetIfEmpty()
   }
@@ -166,14 +165,13 @@ class Exporter {
     // The next span arms it anew, and with it counts on the exit flush.
     clearTimeout(this.#flushTimer)
     this.#flushTimer = null
-    this.#sender.isDue = true
     this.#sender.retryNow()
-    this.#sender.pump()
+    this.#sender.sendAll()
   }
 
   #onEvicted (spans) {
     this.#stats.drop('queue_full', spans)
-    this.#sender.completed += spans
+    this.#sender.countEvicted(spans)
     this.#evictedSpans += spans
     this.#schedule()
   }

@@ -43,6 +43,7 @@ class Sender {
   #isClosing = false
   #startedClosing = false
   #isGivenUp = false
+  #isDue = false // something is old enough to be sent, however little it is
 
   constructor ({ buffer, http, prefix, stats, log, compressor, onCompleted, isGzip }) {
     this.#buffer = buffer
@@ -58,14 +59,23 @@ class Sender {
     this.inFlight = 0
     // Spans that left for good, delivered or not.
     this.completed = 0
-    // Something is old enough to be sent, however little it is.
-    this.isDue = false
+  }
+
+  // Sends what there is, however little.
+  sendAll () {
+    this.#isDue = true
+    this.pump()
+  }
+
+  // Spans that the buffer had to drop will not be sent: who waits for them need not.
+  countEvicted (spans) {
+    this.completed += spans
   }
 
   // Sends if there is reason to.
   pump () {
     if (this.#state !== IDLE) return
-    if (!this.isDue && this.#buffer.sealedBytes < this.#sendBytes) return
+    if (!this.#isDue && this.#buffer.sealedBytes < this.#sendBytes) return
     const batch = this.#takeBatch()
     if (batch.length > 0) this.#send(batch)
   }
@@ -84,7 +94,7 @@ class Sender {
 
   // From here each chunk gets one more attempt and nothing waits.
   startClosing () {
-    this.#isClosing = this.isDue = true
+    this.#isClosing = this.#isDue = true
     if (this.#state === WAITING) this.#endWait()
     else this.pump()
   }
@@ -102,9 +112,9 @@ class Sender {
     // After a failure one chunk is asked with: cheap where nobody answers, gentle where somebody is overloaded.
     const bytesMax = this.#failures > 0 && !this.#isClosing ? 1 : this.#requestBytesMax
     // A partly filled chunk goes only where nothing older is left behind; else it may as well go on filling.
-    if (this.isDue && (buffer.sealedChunks === 0 || buffer.sealedBytes + buffer.open.length <= bytesMax)) buffer.seal()
+    if (this.#isDue && (buffer.sealedChunks === 0 || buffer.sealedBytes + buffer.open.length <= bytesMax)) buffer.seal()
     const batch = buffer.take(bytesMax, buffer.spansMax)
-    if (buffer.sealedChunks === 0 && buffer.open.spans === 0) this.isDue = false
+    if (buffer.sealedChunks === 0 && buffer.open.spans === 0) this.#isDue = false
     return batch
   }
 
@@ -170,7 +180,7 @@ class Sender {
 
   #sendAgain (batch) {
     this.#buffer.putBack(batch)
-    this.isDue = true
+    this.#isDue = true
   }
 
   #onDelivered (outcome, batch, spans) {

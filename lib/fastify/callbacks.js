@@ -5,7 +5,7 @@
 
 const { cleanTracestate } = require('../context/tracestate')
 const { parseTraceparent } = require('../context/traceparent')
-const { TraceContext, PARENT_NONE } = require('../context/trace-context')
+const { TraceContext } = require('../context/trace-context')
 const { exceptionAttributes } = require('../span/exception')
 
 const MESSAGE_LENGTH_MAX = 256
@@ -34,11 +34,11 @@ class Callbacks {
     return this.#call('ignore', () => ignore(request)) === true
   }
 
-  started (span, context, request, route, parentKind, response) {
+  started (span, context, request, route, incoming, response) {
     const { onStart, store, replyHeader } = this.#settings
     if (store !== null) this.fillStore(context, request)
     // In SDK mode the span is somebody else's too.
-    if (span.isRecording()) this.#call('attributes', () => this.#setNameAndAttributes(span, request, route, parentKind))
+    if (span.isRecording()) this.#call('attributes', () => this.#setNameAndAttributes(span, request, route, incoming))
     if (onStart !== null) this.#call('onStart', () => onStart(span, request), true)
     if (replyHeader !== null && context.traceparent !== '') writeReplyHeader(response, context, replyHeader)
   }
@@ -61,7 +61,7 @@ class Callbacks {
     context.setStore(this.#call('store', () => typeof values === 'object' ? { ...values } : {}) ?? {})
   }
 
-  #setNameAndAttributes (span, request, route, parentKind) {
+  #setNameAndAttributes (span, request, route, { isTrusted }) {
     const { spanName, attributes, requestHeaders } = this.#settings
     this.#name(span, route.options?.spanName ?? spanName, request)
     if (attributes !== null) {
@@ -72,7 +72,7 @@ class Callbacks {
     }
     if (typeof route.options?.attributes === 'function') this.#attributes(span, route.options.attributes, request)
     captureHeaders(span, 'http.request.header.', requestHeaders, (name) => request.raw.headers[name])
-    if (parentKind === PARENT_NONE) this.#linkUntrusted(span, request)
+    if (!isTrusted) this.#linkUntrusted(span, request)
   }
 
   #name (span, spanName, request) {
@@ -88,7 +88,7 @@ class Callbacks {
   /** A caller that is not trusted starts nothing here, but may be found: its span is linked. */
   #linkUntrusted (span, request) {
     const { traceparent, tracestate } = request.raw.headers
-    if (this.#settings.trustIncoming === true || traceparent === undefined) return
+    if (traceparent === undefined) return
     const caller = new TraceContext()
     if (!parseTraceparent(traceparent, caller)) return
     caller.s0 = caller.p0

@@ -50,26 +50,21 @@ class SdkInterop {
     return base.getValue(SUPPRESS_KEY) === true
   }
 
-  /** The record of a request; its `span` is what the application sees, where that is not the record itself. */
-  startServer (incoming, parentKind, start, route, peer, url, base) {
-    const tracer = this.#tracer
+  /** The record of a request, as SpanStarter.startServer makes it; its `apiSpan` is what the application sees. */
+  startServer (incoming, route, peer, url, base) {
+    const { ownStarter, output } = this.#tracer
     const rpc = httpMetadata(base)
-    if (isRecording(rpc) && this.#mayAdopt(rpc)) return this.#adopt(rpc, start, route, peer, url)
-    if (tracer.output.sdkSpans === null) return this.#startOurs(incoming, parentKind, start, route, peer, url, base)
+    if (isRecording(rpc) && this.#mayAdopt(rpc)) return this.#adopt(rpc, incoming.start, route, peer, url)
+    if (output.sdkSpans === null) return ownStarter.startServer(incoming, route, peer, url, base)
     // Theirs, not recording: their sampler has decided once, and decides the same under that parent.
-    const context = rpc === undefined ? parentContext(base, incoming, parentKind) : base
-    return this.#startBySdk(start, route, peer, url, context)
+    const context = rpc === undefined ? parentContext(base, incoming) : base
+    return this.#startBySdk(incoming.start, route, peer, url, context)
   }
 
-  /** Whether instrumentation-http has a span for the outgoing call that runs in `context`. */
-  hasClientSpan (context) {
-    const span = context.getValue(SPAN_KEY)
-    return span?.kind === SPAN_KIND_CLIENT && span.instrumentationScope?.name === HTTP_INSTRUMENTATION
-  }
-
-  /** A span that is not a request's, in SDK mode. From its start on it is the provider's, and counted so. */
-  startSpan (name, options, context, scope) {
-    const { output, stats, pipeline } = this.#tracer
+  /** A span that is not a request's. In SDK mode it is the provider's from its start on, and counted so. */
+  startChild (name, options, context, scope) {
+    const { ownStarter, output, stats, pipeline } = this.#tracer
+    if (output.sdkSpans === null) return ownStarter.startChild(name, options, context, scope)
     const { span, trace } = output.sdkSpans.start(name, options, context, scope)
     stats.started++
     if (trace !== undefined && span.isRecording() && (trace.flags & SAMPLED) !== 0) pipeline.accept(span)
@@ -77,11 +72,10 @@ class SdkInterop {
     return span
   }
 
-  #startOurs (incoming, parentKind, start, route, peer, url, base) {
-    const tracer = this.#tracer
-    return tracer.usesFastPath
-      ? tracer.startServer(incoming, parentKind, start, route, peer, url)
-      : tracer.starter.server(incoming, parentKind, start, route, peer, url, base)
+  /** Whether instrumentation-http has a span for the outgoing call that runs in `context`. */
+  hasClientSpan (context) {
+    const span = context.getValue(SPAN_KEY)
+    return span?.kind === SPAN_KIND_CLIENT && span.instrumentationScope?.name === HTTP_INSTRUMENTATION
   }
 
   #startBySdk (start, route, peer, url, context) {

@@ -7,31 +7,23 @@
 // that is active; for work without a request, that of the active span.
 
 const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/keys')
+const { processState } = require('../runtime/process-state')
 
 // On the object that a library uses for one call. Symbol.for: with two copies of this package in the
 // process, the first to see a call marks it, and it gets one span.
 const kCall = Symbol.for('light-trace.call')
+
+const { apps } = processState // the tracers of the open apps, oldest first
 
 const KIND_INTERNAL = 0
 const KIND_CLIENT = 2
 const KIND_PRODUCER = 3
 const KIND_CONSUMER = 4
 
-const tracers = [] // of the open apps, oldest first
-
-function addTracer (tracer) {
-  tracers.push(tracer)
-}
-
-function removeTracer (tracer) {
-  const at = tracers.indexOf(tracer)
-  if (at !== -1) tracers.splice(at, 1)
-}
-
 /** The context that is active for the code that makes the call, or undefined. HOT */
 function activeContext () {
   let asked = null
-  for (const { contextManager } of tracers) {
+  for (const { contextManager } of apps) {
     if (contextManager === asked) continue // nearly always the same for all apps
     asked = contextManager
     const context = contextManager.active()
@@ -46,14 +38,14 @@ function tracerIn (context) {
   const request = context.getValue(REQUEST_KEY)
   if (request !== undefined) return request.tracer
   const span = context.getValue(SPAN_KEY)
-  if (span === undefined || span === null || tracers.length === 0) return null
-  for (const tracer of tracers) if (tracer.pipeline !== null && tracer.pipeline === span.pipeline) return tracer
-  return tracers[0]
+  if (span === undefined || span === null || apps.length === 0) return null
+  for (const tracer of apps) if (tracer.pipeline !== null && tracer.pipeline === span.pipeline) return tracer
+  return apps[0]
 }
 
 /** For work that came from outside and belongs to no app in particular. */
 function firstTracer () {
-  return tracers.length === 0 ? null : tracers[0]
+  return apps.length === 0 ? null : apps[0]
 }
 
 /** Whether spans are switched off in `context`: an ignored request, or traffic of our own. */
@@ -63,7 +55,7 @@ function isSuppressed (context) {
 
 /** Our own mistake, logged once: the library and the app go on. */
 function bug (error) {
-  if (tracers.length !== 0) tracers[0].report.once('LT_WARN_BUG', `Bug: a call was not traced: ${error?.stack}`)
+  if (apps.length !== 0) apps[0].report.once('LT_WARN_BUG', `Bug: a call was not traced: ${error?.stack}`)
 }
 
-module.exports = { kCall, KIND_INTERNAL, KIND_CLIENT, KIND_PRODUCER, KIND_CONSUMER, addTracer, removeTracer, activeContext, tracerIn, firstTracer, isSuppressed, bug }
+module.exports = { kCall, KIND_INTERNAL, KIND_CLIENT, KIND_PRODUCER, KIND_CONSUMER, activeContext, tracerIn, firstTracer, isSuppressed, bug }

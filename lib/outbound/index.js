@@ -2,7 +2,6 @@
 
 // What an app's requests call, as CLIENT spans: which channels are listened to, from the app's start to its end.
 
-const { addTracer, removeTracer } = require('./calls')
 const { subscribe } = require('../runtime/subscriptions')
 const { knownMethods } = require('../span/http-conventions')
 const { httpSubscribers } = require('./http')
@@ -50,12 +49,7 @@ class Outbound {
  */
 function openOutbound (tracer) {
   tracer.outbound = new Outbound(tracer.settings, tracer.report)
-  addTracer(tracer)
-  const unsubscribe = subscribe(tracer.outbound.subscribers())
-  return function release () {
-    unsubscribe()
-    removeTracer(tracer)
-  }
+  return subscribe(tracer.outbound.subscribers())
 }
 
 module.exports = { openOutbound }

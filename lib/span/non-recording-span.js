@@ -16,13 +16,17 @@ class NonRecordingSpan extends TraceContext {
   recordException () {}
   end () {}
 
-  // ---- what a record of a request answers, see fastify/hooks.js
+  // What the record of a request answers, see lib/fastify/request-start.js.
+  get apiSpan () { return this }
   fail () {}
   close () {}
 }
 
 /** For requests without any trace: switched off, ignored, or before our hook. Its ids are all zero. */
 const INVALID_SPAN = Object.freeze(new NonRecordingSpan())
+
+/** Stands on a response in place of its span where there is none to end, or it has ended. */
+const NO_OPEN_SPAN = Object.freeze(new NonRecordingSpan())
 
 /** A span of the trace of `parent` that is not sampled; its own id is for the caller to give. */
 function unsampledIn (parent) {
@@ -46,4 +50,4 @@ function wrapSpanContext (parent) {
   return span
 }
 
-module.exports = { NonRecordingSpan, INVALID_SPAN, unsampledIn, wrapSpanContext }
+module.exports = { NonRecordingSpan, INVALID_SPAN, NO_OPEN_SPAN, unsampledIn, wrapSpanContext }

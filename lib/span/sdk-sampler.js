@@ -13,7 +13,7 @@ class SdkSampler {
   constructor (sampler, report) {
     this.#sampler = sampler
     this.#report = report
-    // Its answer depends on more than the ids, see Tracer.startServer.
+    // Its answer depends on more than the ids, see SpanStarter.
     this.isCustom = true
   }
 

@@ -61,12 +61,14 @@ class SdkSpans {
   }
 }
 
-/** Of a request. `span` is what the application sees: the provider's own. */
+/** Of a request. What the application sees is the provider's own span. */
 class SdkServerSpan extends ServerSpan {
   constructor (pipeline, start, route, peer, url) {
     super(pipeline, start, route, peer, url)
-    this.span = null
+    this.sdkSpan = null
   }
+
+  get apiSpan () { return this.sdkSpan }
 
   /** The options of the API's startSpan. */
   startOptions () {
@@ -78,13 +80,13 @@ class SdkServerSpan extends ServerSpan {
 
   /** @param {TraceContext} trace the provider's ids */
   useSdkSpan (span, trace) {
-    this.span = span
+    this.sdkSpan = span
     copyIds(this, trace)
     return this
   }
 
   finish (endedAt) {
-    const { span, httpStatus, errorType, details } = this
+    const { sdkSpan: span, httpStatus, errorType, details } = this
     if (httpStatus !== 0) pass(() => span.setAttribute('http.response.status_code', httpStatus))
     if (errorType !== '') pass(() => span.setAttribute('error.type', errorType))
     if (details !== null) {
@@ -100,9 +102,11 @@ class SdkServerSpan extends ServerSpan {
 class SdkNonRecordingSpan extends NonRecordingSpan {
   constructor (span, trace) {
     super()
-    this.span = span
+    this.sdkSpan = span
     if (trace !== undefined) copyIds(this, trace)
   }
+
+  get apiSpan () { return this.sdkSpan }
 }
 
 /**
@@ -113,14 +117,14 @@ class AdoptedServerSpan extends SdkNonRecordingSpan {
   isRecording () { return true }
 
   fail (error) {
-    pass(() => this.span.recordException(exceptionOf(exceptionAttributes(error, VALUE_LENGTH_MAX))))
+    pass(() => this.sdkSpan.recordException(exceptionOf(exceptionAttributes(error, VALUE_LENGTH_MAX))))
   }
 
   /** @param {object} rpc the RPC metadata, from which the owner takes the route for its name and metrics */
   enrich (rpc, route, attributes) {
     if (route.route !== '') rpc.route = route.route
-    pass(() => this.span.updateName(route.name))
-    pass(() => this.span.setAttributes(attributes))
+    pass(() => this.sdkSpan.updateName(route.name))
+    pass(() => this.sdkSpan.setAttributes(attributes))
   }
 }
 

@@ -1,7 +1,7 @@
 'use strict'
 
 // The span of one request. It keeps references to what the route and the connection have in common and
-// the few info of its own; the encoder turns that into bytes without building a list. The list is built
+// the few values of its own; the encoder turns that into bytes without building a list. The list is built
 // for those who ask: samplers, processors, and spans whose user set one of our attributes anew.
 
 const { RecordingSpan, OPEN, STATUS_ERROR } = require('./recording-span')
@@ -40,6 +40,8 @@ class ServerSpan extends RecordingSpan {
   }
 
   get kind () { return SPAN_KIND_SERVER }
+  /** What the application sees. */
+  get apiSpan () { return this }
   get scope () { return this.pipeline.scope }
   get name () { return this.details === null || this.details.name === '' ? this.route.name : this.details.name }
 

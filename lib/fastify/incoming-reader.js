@@ -1,0 +1,96 @@
+'use strict'
+
+// Who calls: which trace a request continues, and whether its caller is trusted with that.
+
+const { IncomingContext, copyTrace, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM } = require('../context/trace-context')
+const { parseTraceparent } = require('../context/traceparent')
+const { cleanTracestate } = require('../context/tracestate')
+const { newTraceId } = require('../context/ids')
+const { parentIn } = require('../context/parent')
+
+// Read again for every request and never kept.
+const incoming = new IncomingContext()
+
+class IncomingReader {
+  constructor (tracer, callbacks) {
+    this.tracer = tracer
+    this.callbacks = callbacks
+    this.trustsAll = tracer.settings.trustIncoming === true
+    this.readsBaggage = tracer.settings.propagators.includes('baggage')
+  }
+
+  /**
+   * Fills `incoming` with the caller's ids, or with new ones. HOT, once per request.
+   * @param {http.IncomingMessage} raw
+   * @param {FastifyRequest} request for the user's `trustIncoming`
+   * @param {number} start when the request came, milliseconds on the monotonic clock
+   * @returns {IncomingContext}
+   */
+  read (raw, request, start) {
+    const { headers } = raw
+    incoming.start = start
+    incoming.isTrusted = this.trustsAll || this.isTrusted(headers, request)
+    if (this.tracer.propagator !== null) this.readForeign(raw, headers)
+    else if (incoming.isTrusted && headers.traceparent !== undefined && parseTraceparent(headers.traceparent, incoming)) {
+      incoming.tracestate = headers.tracestate === undefined ? '' : cleanTracestate(headers.tracestate)
+      incoming.parentKind = PARENT_REMOTE
+    } else this.begin(raw, headers)
+    return incoming
+  }
+
+  /**
+   * For a request without a span: the trace that it hands on as it came, or null. No ids are made.
+   * @returns {IncomingContext | null}
+   */
+  readPassedOn (raw, request) {
+    if (raw.headers.traceparent === undefined && this.tracer.propagator === null) {
+      incoming.isTrusted = this.trustsAll || this.isTrusted(raw.headers, request)
+      return null
+    }
+    return this.read(raw, request, NaN).parentKind === PARENT_REMOTE ? incoming : null
+  }
+
+  /** Whether trace and baggage of this caller may go on: the user's function is asked once, and only where something came. */
+  isTrusted (headers, request) {
+    return (headers.traceparent !== undefined || headers.baggage !== undefined || this.tracer.propagator !== null) && this.callbacks.trusts(request)
+  }
+
+  /** By a propagator that is not ours. */
+  readForeign (raw, headers) {
+    const caller = incoming.isTrusted ? this.tracer.sdkInterop.callerIn(headers) : undefined
+    if (caller === undefined) this.begin(raw, headers)
+    else this.adopt(caller, PARENT_REMOTE)
+  }
+
+  /** A trace of its own, or that of the request which calls `inject`. */
+  begin (raw, headers) {
+    incoming.tracestate = ''
+    // Only inject() is called from inside a request on purpose; any other active context is a leftover.
+    if (raw._lightMyRequest !== undefined && (headers.traceparent === undefined || this.tracer.propagator !== null) && this.adoptActive()) return
+    newTraceId(incoming)
+    incoming.flags = RANDOM
+    incoming.parentKind = PARENT_NONE
+  }
+
+  adoptActive () {
+    const span = parentIn(this.tracer.contextManager.active())
+    if (span === undefined) return false
+    this.adopt(span, PARENT_LOCAL)
+    return true
+  }
+
+  adopt (span, parentKind) {
+    copyTrace(span, incoming)
+    incoming.p0 = span.s0
+    incoming.p1 = span.s1
+    incoming.parentKind = parentKind
+  }
+
+  /** Keeps on the request's context what the caller sent, for calls that go on. HOT, once per request. */
+  keepCaller (context, headers) {
+    context.caller = headers.traceparent
+    if (incoming.isTrusted && this.readsBaggage && typeof headers.baggage === 'string') context.baggage = headers.baggage
+  }
+}
+
+module.exports = { IncomingReader }

@@ -1,0 +1,127 @@
+'use strict'
+
+// The start of a request: is it traced, who calls, sample, start the span, make the context.
+
+const { RequestContext } = require('../context/request-context')
+const { processState } = require('../runtime/process-state')
+const { INVALID_SPAN, NO_OPEN_SPAN } = require('../span/non-recording-span')
+const { RemoteSpan } = require('../span/remote-span')
+const { requestTarget, peerInfo, forwardedPeerInfo } = require('../span/http-conventions')
+const clock = require('../span/clock')
+const { kSpan, kTrace } = require('./keys')
+const { isOver } = require('./response-end')
+const { watchPipelined } = require('./pipelined')
+
+class RequestStart {
+  /**
+   * @param {Tracer} tracer
+   * @param {{ routes, callbacks, incomingReader, logCorrelation }} parts
+   * @param {Function} onClose of the raw response
+   */
+  constructor (tracer, { routes, callbacks, incomingReader, logCorrelation }, onClose) {
+    const { disabled, ignore, limits } = tracer.settings
+    this.tracer = tracer
+    this.routes = routes
+    this.callbacks = callbacks
+    this.incomingReader = incomingReader
+    this.logCorrelation = logCorrelation
+    this.onClose = onClose
+    this.disabled = disabled
+    this.ignore = ignore
+    this.valueLengthMax = limits.attributeValueLength
+    this.isProxied = undefined // whether Fastify's trustProxy is on; its first request says so
+  }
+
+  /**
+   * Starts the span and hangs it on the raw response, and the context on the request. HOT, once per request.
+   * @returns {RequestContext}
+   */
+  begin (request, reply) {
+    const { raw } = request
+    const response = reply.raw
+    const { sdkInterop } = this.tracer
+    const base = sdkInterop === null ? null : sdkInterop.base()
+    if (this.disabled) return this.beginSuppressed(raw, request, response, base)
+    const start = clock.now()
+    const route = this.routes.infoOf(request)
+    if (this.isLeftOut(raw, request, route, base)) return this.beginSuppressed(raw, request, response, base)
+
+    const incoming = this.incomingReader.read(raw, request, start)
+    const span = this.tracer.starter.startServer(incoming, route, this.peerOf(raw, request), requestTarget(raw), base)
+    const context = request[kTrace] = new RequestContext(this.tracer, span.apiSpan, base, false)
+    this.incomingReader.keepCaller(context, raw.headers)
+    this.watchEnd(span, raw, reply, response)
+    const { callbacks, logCorrelation } = this
+    if (callbacks.any || route.options !== null) callbacks.started(context.span, context, request, route, incoming, response)
+    if (logCorrelation !== null) logCorrelation.correlate(request, reply, span)
+    if (isOver(response)) this.onClose.call(response)
+    return context
+  }
+
+  /** Switched off for this request: by its route, by `ignore`, by whoever suppressed tracing, or because it carries our own spans. */
+  isLeftOut (raw, request, route, base) {
+    const { options } = route
+    const { traceparent } = raw.headers
+    return (options !== null && this.isOff(options, request)) || (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) ||
+      (base !== null && this.tracer.sdkInterop.isSuppressed(base)) || (traceparent !== undefined && this.isExporterTraffic(traceparent, route, base))
+  }
+
+  isOff (options, request) {
+    return options.off || (options.ignore !== null && this.callbacks.ignores(options.ignore, request))
+  }
+
+  /** Spans on their way to this server from its own process. Where ids and flags alone decide their flags say it already. */
+  isExporterTraffic (traceparent, { sampler }, base) {
+    return (!this.incomingReader.trustsAll || !this.tracer.usesFastPath || sampler !== null || base !== null) &&
+      processState.exporterTraceparents.has(traceparent)
+  }
+
+  peerOf (raw, request) {
+    if (this.isProxied === undefined) this.isProxied = 'ips' in request
+    return this.isProxied ? forwardedPeerInfo(request, this.valueLengthMax) : peerInfo(raw, this.valueLengthMax)
+  }
+
+  watchEnd (span, raw, reply, response) {
+    if (!span.isRecording()) {
+      response[kSpan] = NO_OPEN_SPAN
+      return
+    }
+    span.reply = reply
+    response[kSpan] = span
+    response.on('close', this.onClose)
+    if (watchPipelined !== null && raw.httpVersionMajor === 1) watchPipelined(raw.socket, response, this.onClose)
+  }
+
+  /** No span, but a context: an incoming traceparent is handed on as it came. */
+  beginSuppressed (raw, request, response, base) {
+    response[kSpan] = NO_OPEN_SPAN
+    const { tracer, incomingReader } = this
+    const incoming = incomingReader.readPassedOn(raw, request)
+    const span = incoming === null ? INVALID_SPAN : new RemoteSpan(incoming, false)
+    const context = request[kTrace] = new RequestContext(tracer, span, base, true)
+    incomingReader.keepCaller(context, raw.headers)
+    this.callbacks.fillStore(context, request)
+    return context
+  }
+
+  /** A request that is not traced because of a mistake of ours: it is served, with a context that does nothing. */
+  beginFailed (request, response) {
+    response[kSpan] = NO_OPEN_SPAN
+    return (request[kTrace] = new RequestContext(this.tracer, INVALID_SPAN, null, true))
+  }
+
+  /** A response that went out without our hook, see unrouted.js: there is no Fastify request, and no route. */
+  unrouted (raw, response, start) {
+    if (response[kSpan] !== undefined || this.disabled) return null
+    response[kSpan] = NO_OPEN_SPAN
+    const { headers, method, url } = raw
+    const request = { raw, headers, method, url }
+    if (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) return null
+    const { sdkInterop, starter } = this.tracer
+    const incoming = this.incomingReader.read(raw, request, Number.isNaN(start) ? clock.now() : start)
+    const base = sdkInterop === null ? null : sdkInterop.base()
+    return starter.startServer(incoming, this.routes.unrouted(method), peerInfo(raw, this.valueLengthMax), requestTarget(raw), base)
+  }
+}
+
+module.exports = { RequestStart }
