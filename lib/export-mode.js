@@ -3,14 +3,14 @@
 // How spans leave the process, decided once per tracer in the order of D6, docs/decisions.md.
 
 const { foreignProvider, foreignManager } = require('./otel/api-globals')
-const store = require('./context/async-storage')
+const asyncStorage = require('./context/async-storage')
 const { SUPPRESSED } = require('./context/suppressed')
 
 // The ways are required where they are taken: an app takes one, and starts faster without the others.
 
 function exportMode ({ settings, report, stats }) {
   const { exporter, spanProcessors, tracerProvider, closeTimeoutMs } = settings
-  const suppress = (fn) => store.run(SUPPRESSED, suppressThere, undefined, fn)
+  const suppress = (fn) => asyncStorage.run(SUPPRESSED, suppressThere, undefined, fn)
 
   if (settings.disabled) return nowhere('disabled', stats, 'OTEL_SDK_DISABLED')
   if (tracerProvider) return provided(tracerProvider, settings, report, stats, 'spans are made by the tracerProvider of the options')

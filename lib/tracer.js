@@ -8,7 +8,7 @@ const { processState } = require('./runtime/process-state')
 const { EMPTY_CONTEXT } = require('./context/suppressed')
 const { SPAN_KEY, SUPPRESS_KEY } = require('./context/keys')
 const { ownContextManager } = require('./context/request-context')
-const store = require('./context/async-storage')
+const asyncStorage = require('./context/async-storage')
 const clock = require('./span/clock')
 const { SPAN_KIND_SERVER } = require('./span/server-span')
 const { INVALID_SPAN, wrapSpanContext } = require('./span/non-recording-span')
@@ -38,9 +38,9 @@ class Tracer {
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
     this.keep = settings.disabled ? null : settings.keep
     this.contextManager = ownContextManager
-    this.enter = store.enter
-    this.enterInjected = store.enterInjected
-    this.enterQueued = store.enterQueued
+    this.enter = asyncStorage.enter
+    this.enterInjected = asyncStorage.enterInjected
+    this.enterQueued = asyncStorage.enterQueued
     this.propagator = null // somebody else's; null for our own W3C code
     this.sdkInterop = null // null while nobody else is concerned with our requests: the usual case
     this.mode = 'undecided'
@@ -84,8 +84,8 @@ class Tracer {
       this.contextManager = activeManager
       // And in our own storage: an instrumentation that runs the handler in a context which it has made before
       // us would take the request from `current()`.
-      this.enter = (context, done) => activeManager.with(context, () => store.enter(context, done))
-      this.enterInjected = (context, done) => activeManager.with(context, () => store.enterInjected(context, done))
+      this.enter = (context, done) => activeManager.with(context, () => asyncStorage.enter(context, done))
+      this.enterInjected = (context, done) => activeManager.with(context, () => asyncStorage.enterInjected(context, done))
       this.enableInterop()
     }
     if (this.propagator !== null || (this.output !== null && this.output.sdkSpans !== null)) this.enableInterop()

@@ -7,7 +7,7 @@
 const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./keys')
 const { SAMPLED } = require('./trace-context')
 const { parseBaggage } = require('./baggage')
-const store = require('./async-storage')
+const asyncStorage = require('./async-storage')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
@@ -183,9 +183,9 @@ class DerivedContext {
 
 /** The context manager over our own AsyncLocalStorage, in the API's terms. */
 const ownContextManager = {
-  active: store.active,
+  active: asyncStorage.active,
   with (context, fn, thisArg, ...args) {
-    return store.run(context, fn, thisArg, ...args)
+    return asyncStorage.run(context, fn, thisArg, ...args)
   }
 }
 

@@ -30,7 +30,7 @@ class ChunkCompressor {
     this.#onDone = onDone
   }
 
-  // Parks one more chunk if it is time to.
+  // Compresses one more chunk if it is time to.
   consider () {
     if (this.#isBusy || this.#isOff || this.#timer !== null) return
     if (this.#buffer.bytes <= this.#buffer.bytesMax * PARK_ABOVE) return

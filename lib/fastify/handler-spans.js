@@ -11,7 +11,7 @@ const { kCall, KIND_INTERNAL, tracerIn, bug } = require('../outbound/calls')
 const { guarded, subscribe } = require('../runtime/subscriptions')
 const { failWith } = require('./hook-spans')
 const { SPAN_KEY, REQUEST_KEY } = require('../context/keys')
-const store = require('../context/async-storage')
+const asyncStorage = require('../context/async-storage')
 
 const CHANNEL = 'tracing:fastify.request.handler'
 
@@ -41,7 +41,7 @@ function reached (request, reply, done) {
 
 /** The store in which Fastify runs the handler. */
 function contextOf (call) {
-  const active = store.active()
+  const active = asyncStorage.active()
   try {
     return begin(call, active) ?? active
   } catch (error) {
@@ -89,7 +89,7 @@ function take (call) {
 }
 
 const subscribers = [
-  [`${CHANNEL}:start`, contextOf, store.storage],
+  [`${CHANNEL}:start`, contextOf, asyncStorage.storage],
   [`${CHANNEL}:error`, guarded(onError, bug)],
   [`${CHANNEL}:end`, guarded(onEnd, bug)],
   [`${CHANNEL}:asyncStart`, guarded(onSettled, bug)]

@@ -3,7 +3,7 @@
 // The API's ContextManager over the one AsyncLocalStorage, and the question who holds its slot.
 
 const { EventEmitter } = require('node:events')
-const store = require('../context/async-storage')
+const asyncStorage = require('../context/async-storage')
 const { EMPTY_CONTEXT } = require('../context/suppressed')
 const { slots } = require('./slots')
 
@@ -11,11 +11,11 @@ const kBound = Symbol.for('light-trace.bound')
 
 class ContextManager {
   active () {
-    return store.active() ?? EMPTY_CONTEXT
+    return asyncStorage.active() ?? EMPTY_CONTEXT
   }
 
   with (context, fn, thisArg, ...args) {
-    return store.run(isContext(context) ? context : EMPTY_CONTEXT, fn, thisArg, ...args)
+    return asyncStorage.run(isContext(context) ? context : EMPTY_CONTEXT, fn, thisArg, ...args)
   }
 
   bind (context, target) {
@@ -25,12 +25,12 @@ class ContextManager {
 
   /** Of api 1.10: until `dispose`, or the end of what runs now and what that starts. */
   attach (context) {
-    const before = store.active()
-    store.storage.enterWith(isContext(context) ? context : EMPTY_CONTEXT)
+    const before = asyncStorage.active()
+    asyncStorage.storage.enterWith(isContext(context) ? context : EMPTY_CONTEXT)
     let isAttached = true
     return {
       dispose () {
-        if (isAttached) store.storage.enterWith(before)
+        if (isAttached) asyncStorage.storage.enterWith(before)
         isAttached = false
       }
     }

@@ -6,7 +6,7 @@ const net = require('node:net')
 const { AsyncLocalStorage } = require('node:async_hooks')
 const { once } = require('node:events')
 const { startSink } = require('../support/otlp-sink')
-const { startExporter, idOf, prefix: testEnvelope } = require('../support/chunk-writer')
+const { startExporter, idOf, prefix: testPrefix } = require('../support/chunk-writer')
 
 test('spans arrive whole, once and in order', async (t) => {
   const sink = await startSink(t)
@@ -154,7 +154,7 @@ test('nothing that we start is in the context of the request that happened to st
   const prefix = {
     head (bytes) {
       seen.push(storage.getStore())
-      return testEnvelope.head(bytes)
+      return testPrefix.head(bytes)
     }
   }
   const { exporter, write } = startExporter(t, { url: sink.url, buffer: { flushDelayMs: 1 }, prefix, suppress: (fn) => storage.exit(fn) })

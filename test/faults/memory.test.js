@@ -238,7 +238,7 @@ test('what an outage took is given back after it', async (t) => {
   t.ok(exporter.bufferBytes <= 2.5 * 1024 * 1024, `${exporter.bufferBytes} bytes`)
 })
 
-// D9: parked chunks
+// D9: compressed chunks
 test('above half of the buffer waiting spans are compressed, and arrive as they were', async (t) => {
   const collector = await startFakeCollector(t)
   await collector.down()

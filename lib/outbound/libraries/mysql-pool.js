@@ -3,25 +3,25 @@
 // A request that waits for a connection of mysql2's pool goes on inside another request's release. Its own
 // context is remembered when it begins to wait and entered again when it has the connection.
 
-const store = require('../../context/async-storage')
+const asyncStorage = require('../../context/async-storage')
 const { bug } = require('../calls')
 const { guarded } = require('../../runtime/subscriptions')
 
 const kWaiting = Symbol('light-trace.waiting')
 
 function onWait (call) {
-  const context = store.active()
+  const context = asyncStorage.active()
   if (context !== undefined) call[kWaiting] = context
 }
 
 /** The store that Node enters around the waiting callback. */
 function contextOf (call) {
-  return call?.[kWaiting] ?? store.active()
+  return call?.[kWaiting] ?? asyncStorage.active()
 }
 
 module.exports = {
   poolSubscribers: [
     ['tracing:mysql2:pool:connect:start', guarded(onWait, bug)],
-    ['tracing:mysql2:pool:connect:asyncStart', contextOf, store.storage]
+    ['tracing:mysql2:pool:connect:asyncStart', contextOf, asyncStorage.storage]
   ]
 }
