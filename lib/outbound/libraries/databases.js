@@ -7,12 +7,15 @@ const { CallInfo } = require('../../span/call-info')
 const { cut } = require('../../span/attributes')
 const { KIND_CLIENT } = require('../calls')
 const { sanitise, DIALECTS } = require('./statement')
-const { read, text, label, pushServer, pushText, joined, lengthOf } = require('./read')
+const { recordedCommand } = require('./redis-keys')
+const { read, text, label, pushServer, pushText, lengthOf } = require('./read')
 
 const CACHED_MAX = 256
 const CACHED_LENGTH_MAX = 1024
 const SHARED_LENGTH_MAX = 255
 const RECENT_MAX = 8
+
+const COMMAND_NAME = /^[a-z][a-z0-9._-]{0,63}$/i
 
 /** SQL in a field of the payload. */
 class SqlDescriptor {
@@ -165,7 +168,21 @@ class StoreDescriptor {
 }
 
 const database = (call) => label(call, 'database')
-const command = (call) => text(call, 'command').toUpperCase()
+// Whoever calls by hand may put anything in the command's place.
+const command = (call) => {
+  const name = text(call, 'command')
+  return COMMAND_NAME.test(name) ? name.toUpperCase() : ''
+}
+/** @param {number} from where a command's arguments begin in `args` */
+const redisText = (from) => (call) => {
+  const name = command(call)
+  const args = read(call, 'args')
+  try {
+    return name !== '' && Array.isArray(args) ? recordedCommand(name, args, from) : name
+  } catch {
+    return name
+  }
+}
 const batchMode = (call) => text(call, 'batchMode')
 const batchSize = (call) => Number(label(call, 'batchSize')) || 0
 // Redis says what kind of error it is in the first word: WRONGTYPE, NOAUTH, ERR.
@@ -197,9 +214,9 @@ const DATABASES = {
   'mysql2:query': mysql(false),
   'mysql2:execute': mysql(true),
   // A pipeline is one span, not one for each of its commands.
-  'node-redis:command': new StoreDescriptor({ ...redis, operation: command, queryText: (call) => joined(read(call, 'args') ?? []), shouldTrace: (call) => batchMode(call) === '' }),
+  'node-redis:command': new StoreDescriptor({ ...redis, operation: command, queryText: redisText(1), shouldTrace: (call) => batchMode(call) === '' }),
   'node-redis:batch': new StoreDescriptor(redisBatch),
-  'ioredis:command': new StoreDescriptor({ ...redis, operation: command, queryText: (call) => joined([command(call), joined(read(call, 'args') ?? [])]).trim() }),
+  'ioredis:command': new StoreDescriptor({ ...redis, operation: command, queryText: redisText(0) }),
   'ioredis:batch': new StoreDescriptor(redisBatch),
   'mongoose:query': mongo,
   'mongoose:aggregate': mongo,

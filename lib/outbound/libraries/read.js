@@ -3,8 +3,6 @@
 // Reading what a library publishes. It may lack a field, hold another type than documented, or throw when
 // read: then there is nothing.
 
-const TEXT_MAX = 4096
-
 function read (object, key) {
   try {
     return object?.[key]
@@ -38,20 +36,6 @@ function pushText (list, key, value) {
   if (value !== '') list.push(key, value)
 }
 
-/** Words joined by spaces, up to `TEXT_MAX` characters. */
-function joined (words) {
-  let line = ''
-  try {
-    for (const word of words) {
-      line += line === '' ? String(word) : ` ${String(word)}`
-      if (line.length > TEXT_MAX) return line.slice(0, TEXT_MAX)
-    }
-  } catch {
-    // What there was until then.
-  }
-  return line
-}
-
 function lengthOf (value) {
   try {
     return Array.isArray(value) ? value.length : 0
@@ -60,4 +44,4 @@ function lengthOf (value) {
   }
 }
 
-module.exports = { read, text, label, pushServer, pushText, joined, lengthOf }
+module.exports = { read, text, label, pushServer, pushText, lengthOf }

@@ -1,0 +1,200 @@
+'use strict'
+
+// Which arguments of a Redis command are keys. Only these are recorded; every other argument may be a value, a
+// script or a password. No client's own sanitiser is relied on: the rules that they share let the arguments of
+// EVAL, ACL SETUSER, SISMEMBER and others through.
+//
+// The rules follow Redis' key specifications (https://redis.io/docs/latest/develop/reference/key-specs/).
+// test/services compares them with COMMAND GETKEYS of a real server.
+
+/**
+ * Positions count from the command's name, which is 0. Negative ones count from the end of the arguments.
+ * counted: where the number of keys stands; the keys follow, every `step`.
+ */
+const keys = (first, last, step = 1) => ({ first, last, step, counted: 0, isStream: false })
+const countedAt = (counted, { first = 0, step = 1 } = {}) => ({ first, last: first, step, counted, isStream: false })
+const streams = { first: 0, last: 0, step: 1, counted: 0, isStream: true }
+
+const NO_KEYS = keys(0, 0)
+const FIRST = keys(1, 1)
+const SECOND = keys(2, 2) // behind a subcommand
+const BOTH = keys(1, 2)
+const ALL = keys(1, -1)
+
+const RULES = [
+  [FIRST, `
+    APPEND DECR DECRBY DELEX DIGEST GET GETBIT GETDEL GETEX GETRANGE GETSET INCR INCRBY INCRBYFLOAT PSETEX SET
+    SETBIT SETEX SETNX SETRANGE STRLEN SUBSTR BITCOUNT BITFIELD BITFIELD_RO BITPOS
+    DUMP EXPIRE EXPIREAT EXPIRETIME MOVE PERSIST PEXPIRE PEXPIREAT PEXPIRETIME PTTL RESTORE RESTORE-ASKING
+    SORT SORT_RO TTL TYPE
+    HDEL HEXISTS HEXPIRE HEXPIREAT HEXPIRETIME HGET HGETALL HGETDEL HGETEX HINCRBY HINCRBYFLOAT HKEYS HLEN HMGET
+    HMSET HPERSIST HPEXPIRE HPEXPIREAT HPEXPIRETIME HPTTL HRANDFIELD HSCAN HSET HSETEX HSETNX HSTRLEN HTTL HVALS
+    LINDEX LINSERT LLEN LPOP LPOS LPUSH LPUSHX LRANGE LREM LSET LTRIM RPOP RPUSH RPUSHX
+    SADD SCARD SISMEMBER SMEMBERS SMISMEMBER SPOP SRANDMEMBER SREM SSCAN
+    ZADD ZCARD ZCOUNT ZINCRBY ZLEXCOUNT ZMSCORE ZPOPMAX ZPOPMIN ZRANDMEMBER ZRANGE ZRANGEBYLEX ZRANGEBYSCORE ZRANK
+    ZREM ZREMRANGEBYLEX ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREVRANGE ZREVRANGEBYLEX ZREVRANGEBYSCORE ZREVRANK ZSCAN ZSCORE
+    GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUS_RO GEORADIUSBYMEMBER GEORADIUSBYMEMBER_RO GEOSEARCH PFADD
+    XACK XACKDEL XADD XAUTOCLAIM XCLAIM XDEL XDELEX XLEN XPENDING XRANGE XREVRANGE XSETID XTRIM
+    VADD VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VREM VSETATTR VSIM
+    JSON.ARRAPPEND JSON.ARRINDEX JSON.ARRINSERT JSON.ARRLEN JSON.ARRPOP JSON.ARRTRIM JSON.CLEAR JSON.DEL JSON.FORGET
+    JSON.GET JSON.MERGE JSON.NUMINCRBY JSON.NUMMULTBY JSON.OBJKEYS JSON.OBJLEN JSON.RESP JSON.SET JSON.STRAPPEND
+    JSON.STRLEN JSON.TOGGLE JSON.TYPE
+    BF.ADD BF.CARD BF.EXISTS BF.INFO BF.INSERT BF.MADD BF.MEXISTS BF.RESERVE
+    CF.ADD CF.ADDNX CF.COUNT CF.DEL CF.EXISTS CF.INFO CF.INSERT CF.INSERTNX CF.MEXISTS CF.RESERVE
+    CMS.INCRBY CMS.INFO CMS.INITBYDIM CMS.INITBYPROB CMS.QUERY
+    TOPK.ADD TOPK.COUNT TOPK.INCRBY TOPK.INFO TOPK.LIST TOPK.QUERY TOPK.RESERVE
+    TS.ADD TS.ALTER TS.CREATE TS.DECRBY TS.DEL TS.GET TS.INCRBY TS.INFO TS.RANGE TS.REVRANGE`],
+  [BOTH, `
+    BLMOVE BRPOPLPUSH COPY GEOSEARCHSTORE LCS LMOVE RENAME RENAMENX RPOPLPUSH SMOVE ZRANGESTORE
+    TS.CREATERULE TS.DELETERULE`],
+  [ALL, `
+    DEL EXISTS MGET PFCOUNT PFMERGE SDIFF SDIFFSTORE SINTER SINTERSTORE SUNION SUNIONSTORE TOUCH UNLINK WATCH`],
+  [keys(1, -2), 'BLPOP BRPOP BZPOPMAX BZPOPMIN JSON.MGET'],
+  [keys(1, -1, 2), 'MSET MSETNX'],
+  [keys(1, -1, 3), 'JSON.MSET TS.MADD'],
+  [keys(2, -1), 'BITOP'],
+  [keys(3, 3), 'MIGRATE'],
+  [countedAt(1), 'LMPOP SINTERCARD ZDIFF ZINTER ZINTERCARD ZMPOP ZUNION'],
+  [countedAt(1, { step: 2 }), 'MSETEX'],
+  [countedAt(2), 'BLMPOP BZMPOP EVAL EVAL_RO EVALSHA EVALSHA_RO FCALL FCALL_RO'],
+  [countedAt(2, { first: 1 }), 'ZDIFFSTORE ZINTERSTORE ZUNIONSTORE'],
+  [streams, 'XREAD XREADGROUP'],
+  [NO_KEYS, `
+    ASKING AUTH BGREWRITEAOF BGSAVE DBSIZE DISCARD ECHO EXEC FAILOVER FLUSHALL FLUSHDB HELLO INFO KEYS LASTSAVE LOLWUT
+    MONITOR MULTI PING PSUBSCRIBE PSYNC PUBLISH PUNSUBSCRIBE QUIT RANDOMKEY READONLY READWRITE REPLICAOF RESET ROLE SAVE
+    SCAN SELECT SHUTDOWN SLAVEOF SPUBLISH SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE SWAPDB SYNC TIME UNSUBSCRIBE UNWATCH WAIT
+    WAITAOF TS.MGET TS.MRANGE TS.MREVRANGE TS.QUERYINDEX
+    FT.AGGREGATE FT.ALTER FT.CREATE FT.DROPINDEX FT.EXPLAIN FT.INFO FT.PROFILE FT.SEARCH`]
+]
+
+// Commands whose first argument names what is done.
+const SUBCOMMANDS = {
+  ACL: 'CAT DELUSER DRYRUN GENPASS GETUSER LIST LOAD LOG SAVE SETUSER USERS WHOAMI',
+  CLIENT: 'CACHING GETNAME GETREDIR ID INFO KILL LIST NO-EVICT NO-TOUCH PAUSE REPLY SETINFO SETNAME TRACKING TRACKINGINFO UNBLOCK UNPAUSE',
+  CLUSTER: `ADDSLOTS ADDSLOTSRANGE BUMPEPOCH COUNTKEYSINSLOT DELSLOTS DELSLOTSRANGE FAILOVER FLUSHSLOTS FORGET GETKEYSINSLOT
+    INFO KEYSLOT LINKS MEET MYID MYSHARDID NODES REPLICAS REPLICATE RESET SAVECONFIG SETSLOT SHARDS SLAVES SLOTS`,
+  COMMAND: 'COUNT DOCS GETKEYS GETKEYSANDFLAGS INFO LIST',
+  CONFIG: 'GET RESETSTAT REWRITE SET',
+  DEBUG: '',
+  FUNCTION: 'DELETE DUMP FLUSH KILL LIST LOAD RESTORE STATS',
+  LATENCY: 'DOCTOR GRAPH HISTOGRAM HISTORY LATEST RESET',
+  MEMORY: 'DOCTOR MALLOC-STATS PURGE STATS',
+  MODULE: 'LIST LOAD LOADEX UNLOAD',
+  OBJECT: '',
+  PUBSUB: 'CHANNELS NUMPAT NUMSUB SHARDCHANNELS SHARDNUMSUB',
+  SCRIPT: 'DEBUG EXISTS FLUSH KILL LOAD',
+  SLOWLOG: 'GET LEN RESET',
+  XGROUP: '',
+  XINFO: ''
+}
+
+const SUBCOMMANDS_WITH_KEY = {
+  MEMORY: 'USAGE',
+  OBJECT: 'ENCODING FREQ IDLETIME REFCOUNT',
+  XGROUP: 'CREATE CREATECONSUMER DELCONSUMER DESTROY SETID',
+  XINFO: 'CONSUMERS GROUPS STREAM'
+}
+
+// XREAD's options before STREAMS, with how many words each has.
+const STREAM_OPTIONS = new Map([['COUNT', 2], ['BLOCK', 2], ['NOACK', 1], ['GROUP', 3], ['CLAIM', 2]])
+
+const TEXT_MAX = 4096
+
+const commands = new Map() // name → rule
+const subcommands = new Map() // name → Map of its subcommands → rule
+for (const [rule, names] of RULES) for (const name of words(names)) commands.set(name, rule)
+for (const [name, list] of Object.entries(SUBCOMMANDS)) addSubcommands(name, list, NO_KEYS)
+for (const [name, list] of Object.entries(SUBCOMMANDS_WITH_KEY)) addSubcommands(name, list, SECOND)
+
+/**
+ * A command as it may be recorded: its name, its keys, and `?` for every other argument. A command that is not
+ * in the table is its name alone.
+ * @param {string} name in capitals
+ * @param {unknown[]} args
+ * @param {number} from where the arguments begin in `args`, behind a name that is repeated there
+ * @returns {string} at most `TEXT_MAX` characters
+ */
+// HOT, once per recorded command of Redis. Budget: the text.
+function recordedCommand (name, args, from) {
+  const rule = commands.get(name)
+  if (rule === undefined) return subcommands.has(name) ? recordedSubcommand(name, args, from) : name
+  return rule.counted !== 0 || rule.isStream || rule.last < 0
+    ? recordedByRange(name, args, from, rule)
+    : recordedByPosition(name, args, from, 1, rule.first, rule.last)
+}
+
+/** Keys at fixed places. */
+function recordedByPosition (line, args, from, position, first, last) {
+  for (let i = from + position - 1; i < args.length && line.length < TEXT_MAX; i++, position++) {
+    line += position >= first && position <= last ? keyText(args[i]) : ' ?'
+  }
+  return cut(line)
+}
+
+function recordedSubcommand (name, args, from) {
+  const given = args[from]
+  const subcommand = typeof given === 'string' && given.length <= 16 ? given.toUpperCase() : ''
+  const rule = subcommands.get(name).get(subcommand)
+  if (rule === undefined) return recordedByPosition(name, args, from, 1, 0, -1)
+  return recordedByPosition(`${name} ${subcommand}`, args, from, 2, rule.first, rule.last)
+}
+
+/** Keys whose number depends on the arguments. */
+function recordedByRange (line, args, from, { first, last, step, counted, isStream }) {
+  const count = args.length - from
+  let start = first
+  let end = last < 0 ? count + 1 + last : last
+  if (counted !== 0) {
+    const number = numberOf(args[from + counted - 1])
+    start = counted + 1
+    // A number that the server refuses says nothing of what is a key.
+    end = Number.isSafeInteger(number) && number > 0 && counted + number * step <= count ? counted + number * step : 0
+  } else if (isStream) {
+    start = streamsStart(args, from)
+    end = start === 0 || (count - start) % 2 === 0 ? -1 : start + (count - start - 1) / 2
+  }
+  const other = counted === 0 ? 0 : first // a destination before the number
+  for (let position = 1; position <= count && line.length < TEXT_MAX; position++) {
+    const isKey = position === other || (position >= start && position <= end && (position - start) % step === 0)
+    line += isKey ? keyText(args[from + position - 1]) : ' ?'
+  }
+  return cut(line)
+}
+
+/** The position behind STREAMS, read as the server reads it: a group may be named STREAMS too. 0: there is none. */
+function streamsStart (args, from) {
+  for (let i = from; i < args.length;) {
+    const word = args[i]
+    if (typeof word !== 'string') return 0
+    if (word.toUpperCase() === 'STREAMS') return i - from + 2
+    const length = STREAM_OPTIONS.get(word.toUpperCase())
+    if (length === undefined) return 0
+    i += length
+  }
+  return 0
+}
+
+function numberOf (text) {
+  return typeof text === 'string' || typeof text === 'number' ? Number(text) : NaN
+}
+
+// What is no text or number is left out: a Buffer's bytes may be anything, an object's toString is its owner's code.
+function keyText (key) {
+  if (typeof key === 'string') return key === '' ? " ''" : key.length > TEXT_MAX ? ` ${key.slice(0, TEXT_MAX)}` : ` ${key}`
+  return typeof key === 'number' ? ` ${key}` : ' ?'
+}
+
+function cut (line) {
+  return line.length > TEXT_MAX ? line.slice(0, TEXT_MAX) : line
+}
+
+function addSubcommands (name, list, rule) {
+  if (!subcommands.has(name)) subcommands.set(name, new Map())
+  for (const subcommand of words(list)) subcommands.get(name).set(subcommand, rule)
+}
+
+function words (text) {
+  return text.split(/\s+/).filter((word) => word !== '')
+}
+
+module.exports = { recordedCommand, commands, subcommands }
