@@ -11,26 +11,22 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
 // What Node's http sends and takes in a value: no control characters, so no line of its own.
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-const DENIED = new Set([
-  'authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'x-api-key', 'x-amz-security-token'
-])
+// Names under which credentials travel, whatever their prefix or vendor; the exporter's own headers are judged by it too.
+// Tenant and routing headers (x-scope-orgid) do not match.
+const CREDENTIAL = /auth|cookie|credential|dsn|key|passw|secret|session|signature|team|token/
 
 const checkHeaderNames = listOf((path, value) => {
   if (typeof value !== 'string' || !TOKEN.test(value)) throw optionInvalid(path, 'the name of a header', describeValue(value))
   return value.toLowerCase()
 })
 
-module.exports = { TOKEN, FIELD_VALUE, checkHeaderNames, capturedHeaders }
+module.exports = { CREDENTIAL, TOKEN, FIELD_VALUE, checkHeaderNames, capturedHeaders }
 
 function capturedHeaders (option, names = [], env) {
   const captured = new Set()
   for (const name of names) {
-    if (!isDenied(name)) captured.add(name)
+    if (!CREDENTIAL.test(name)) captured.add(name)
     else env.warn('LT_WARN_HEADER_DENIED', `${option}: '${name}' carries credentials and is not recorded`)
   }
   return Object.freeze([...captured])
-}
-
-function isDenied (name) {
-  return DENIED.has(name) || name.endsWith('-token') || name.endsWith('-secret')
 }
