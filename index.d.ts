@@ -288,6 +288,12 @@ declare namespace lightTrace {
     requestHeaders?: string[]
     /** Response headers to record; those with credentials never are. @default [] */
     responseHeaders?: string[]
+    /**
+     * Which parameters of a query have their values replaced by `REDACTED`, in `url.query` and in the `url.full` of
+     * outgoing calls: names beside those that are credentials anyway, compared without case and separators, or a
+     * function that gets each name, decoded, and decides about all. @default []
+     */
+    redactQuery?: string[] | ((name: string) => boolean)
     /** The name of the SERVER span, in place of 'GET /users/:id'. */
     spanName?: (request: FastifyRequest) => string
     /** Attributes that the SERVER span starts with. */

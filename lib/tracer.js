@@ -16,6 +16,7 @@ const { ChildSpan } = require('./span/child-span')
 const { runInSpan } = require('./span/run-in-span')
 const { SpanStarter, FastStarter } = require('./span/span-starter')
 const { toObject } = require('./span/attributes')
+const { QueryRedactor } = require('./span/redact')
 const { samplerOf, RateLimit } = require('./span/sampler')
 const { Pipeline } = require('./export/pipeline')
 const { Resource } = require('./export/resource')
@@ -46,6 +47,7 @@ class Tracer {
     this.mode = 'undecided'
     this.output = null
     this.pipeline = null
+    this.redactor = new QueryRedactor(settings.redactQuery, report)
     this.outbound = null // what outbound/index knows of this app
     this.ownStarter = null // of our own spans
     this.starter = null // who starts spans: `ownStarter`, or `sdkInterop` where an SDK has a say
@@ -62,6 +64,7 @@ class Tracer {
     this.mode = this.output.mode
     this.pipeline = new Pipeline({
       limits: settings.limits,
+      redactor: this.redactor,
       resource: new Resource(settings.resource.attributes),
       scope: this.scope,
       stats: this.stats,

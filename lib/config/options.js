@@ -18,6 +18,7 @@ const IGNORE_VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS'
 
 const DEFAULT_CLOSE_TIMEOUT_MS = 5000
 
+const NO_NAMES = Object.freeze([])
 const LOG_LEVELS = ['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']
 const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi']
 
@@ -43,6 +44,7 @@ const checkOptions = object({
   onStart: callback,
   onEnd: callback,
   store: anyOf('an object or a function (request) => object', isObject, (value) => typeof value === 'function'),
+  redactQuery: anyOf('an array of names, or a function (name) => boolean', (value) => typeof value === 'function', isNames),
   spans: checkSpans,
   outbound: checkOutbound,
   unrouted: boolean,
@@ -120,6 +122,7 @@ function recording (given, env) {
     onStart: given.onStart ?? null,
     onEnd: given.onEnd ?? null,
     store: given.store ?? null,
+    redactQuery: given.redactQuery ?? NO_NAMES,
     spans: resolveSpans(given.spans),
     limits: resolveLimits(given.limits, env),
     knownMethods: knownMethodsFromEnvironment(env)
@@ -159,6 +162,10 @@ function tellUnread (env) {
 
 function isObject (value) {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isNames (value) {
+  return Array.isArray(value) && value.every((name) => typeof name === 'string' && name.trim() !== '')
 }
 
 // A class's methods are inherited, so these are not own properties.

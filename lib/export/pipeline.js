@@ -8,10 +8,11 @@ const { markKept } = require('../span/tail-sampled-server-span')
 
 class Pipeline {
   /**
-   * @param {{ limits, resource, scope, stats, sink: { accept (span) } }} options
+   * @param {{ limits, redactor, resource, scope, stats, sink: { accept (span) } }} options
    */
-  constructor ({ limits, resource, scope, stats, sink }) {
+  constructor ({ limits, redactor, resource, scope, stats, sink }) {
     this.limits = limits
+    this.redactor = redactor
     this.resource = resource
     this.scope = scope
     this.stats = stats

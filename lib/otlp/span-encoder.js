@@ -6,7 +6,7 @@
 
 const { writeNanos, keepAnchored } = require('../span/clock')
 const { ServerSpan } = require('../span/server-span')
-const { redactQuery } = require('../span/redact')
+const { cut } = require('../span/attributes')
 const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
 const { ProtoWriter, writeLength4, textBound } = require('./proto-writer')
 const { attributesBound, writeAttributes, writeAttribute } = require('./attribute-encoder')
@@ -66,7 +66,7 @@ class SpanEncoder {
     const start = writer.position
     writer.copy(template.bytes)
     writer.copy(block)
-    if (!template.staticPath) this.writePathAndQuery(span.url)
+    if (!template.staticPath) this.writePathAndQuery(span)
     this.writeTail(span, start)
     this.close(chunk, start)
   }
@@ -128,7 +128,7 @@ class SpanEncoder {
     this.exporter.commit(chunk, writer.position)
   }
 
-  writePathAndQuery (url) {
+  writePathAndQuery ({ url, pipeline }) {
     const { writer } = this
     const mark = url.indexOf('?')
     if (mark === -1) {
@@ -136,7 +136,10 @@ class SpanEncoder {
       return
     }
     writeAttribute(writer, TAG_ATTRIBUTE, 'url.path', url.slice(0, mark))
-    if (mark !== url.length - 1) writeAttribute(writer, TAG_ATTRIBUTE, 'url.query', redactQuery(url.slice(mark + 1)))
+    if (mark === url.length - 1) return
+    const query = pipeline.redactor.redact(url.slice(mark + 1))
+    const { attributeValueLength } = pipeline.limits // what was redacted may have become longer
+    writeAttribute(writer, TAG_ATTRIBUTE, 'url.query', query.length > attributeValueLength ? cut(query, attributeValueLength) : query)
   }
 
   /** What varies: ids and times in the head, and behind everything what few spans have. */

@@ -6,7 +6,6 @@
 // It ends when the response's headers are there, as the conventions allow: a body that nobody reads would
 // otherwise keep it open.
 
-const { redactQuery } = require('../span/redact')
 const { errorType } = require('../span/exception')
 const { CallInfo } = require('../span/call-info')
 const { cut, toObject } = require('../span/attributes')
@@ -73,6 +72,7 @@ class HttpCall {
     this.target = '' // as it is sent: a path on the server's origin, a whole URL (to a proxy), or an authority (CONNECT)
     this.resendCount = 0
     this.methods = defaultMethods
+    this.redactor = null
   }
 
   /** HOT */
@@ -90,10 +90,10 @@ class HttpCall {
 const HTTP_CALL = {
   kind: KIND_CLIENT,
   info: (call) => call.server.infoOf(call.method, call.methods, call.isOnOrigin),
-  target: (call) => redactUrl(call.target),
+  target: (call) => call.redactor.redactUrl(call.target),
   attributes (call) {
     if (call.isOnOrigin) return call.resendCount > 0 ? ['http.request.resend_count', call.resendCount] : null
-    const list = ['url.full', redactUrl(call.url)]
+    const list = ['url.full', call.redactor.redactUrl(call.url)]
     if (call.resendCount > 0) list.push('http.request.resend_count', call.resendCount)
     return list
   }
@@ -102,6 +102,7 @@ const HTTP_CALL = {
 /** Starts the span, or null without a parent. HOT */
 function startHttpCall (tracer, context, call) {
   call.methods = tracer.outbound.knownMethods
+  call.redactor = tracer.redactor
   return tracer.startCall(HTTP_CALL, call, context)
 }
 
@@ -150,14 +151,6 @@ function messageOf (error) {
   } catch {
     return undefined
   }
-}
-
-function redactUrl (url) {
-  const mark = url.indexOf('?')
-  if (mark === -1) return url
-  const query = url.slice(mark + 1)
-  const redacted = redactQuery(query)
-  return redacted === query ? url : url.slice(0, mark + 1) + redacted
 }
 
 /**

@@ -1,39 +1,118 @@
 'use strict'
 
-// Query redaction as the HTTP conventions ask for it: the values of signature parameters become REDACTED,
-// everything else keeps its bytes (a URLSearchParams round trip would re-encode them).
+// Credentials in a query: the values of parameters whose names say so become REDACTED, everything else keeps its bytes
+// (a URLSearchParams round trip would re-encode them). The HTTP conventions name the signatures of cloud storage; most
+// credentials in queries have other names.
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/ , note on `url.query`
 
-const SENSITIVE = ['AWSAccessKeyId', 'Signature', 'sig', 'X-Goog-Signature', 'X-Amz-Signature', 'X-Amz-Credential', 'X-Amz-Security-Token']
+// The conventions' own, which they compare with case, and which no rule below has.
+const SIGNATURES = new Set(['sig'])
 
-/**
- * @param {string} query without its question mark
- * @returns {string}
- */
-function redactQuery (query) {
-  if (!mayHoldSecret(query)) return query
-  const parameters = query.split('&')
-  for (let i = 0; i < parameters.length; i++) {
-    const equals = parameters[i].indexOf('=')
-    if (equals !== -1 && SENSITIVE.includes(decodeKey(parameters[i].slice(0, equals)))) {
-      parameters[i] = parameters[i].slice(0, equals + 1) + 'REDACTED'
+// Names are compared without case, separators and trailing digits: access_token, accessToken, user[access-token].
+const CREDENTIALS = new Set([
+  'code', 'authcode', 'authorizationcode', 'codeverifier', 'devicecode', 'usercode', 'verificationcode', 'resetcode', 'recoverycode', 'otpcode', 'mfacode', 'otp', 'totp', 'pin',
+  'auth', 'authorization', 'bearer', 'cookie', 'csrf', 'xsrf', 'hmac', 'jwt', 'pass', 'pwd', 'samlart', 'samlrequest', 'samlresponse', 'sas',
+  'session', 'sessionid', 'sessid', 'phpsessid', 'jsessionid', 'connectsid', 'sid', 'sign', 'accesskeyid', 'awsaccesskeyid'
+])
+
+// What ends in one of these is one too: refresh_token, X-Amz-Security-Token, client_secret, new_password.
+const ENDINGS = ['accesskey', 'apikey', 'assertion', 'credential', 'credentials', 'passphrase', 'passwd', 'password', 'privatekey', 'secret', 'secretkey', 'signature', 'token']
+
+const REDACTED = 'REDACTED'
+
+// An app's own names come again and again; a caller's must not fill the memory.
+const KNOWN_MAX = 256
+const KNOWN_LENGTH_MAX = 64
+
+class QueryRedactor {
+  #names
+  #decide
+  #report
+  #known = new Map() // name as it came → whether it is a credential
+
+  /**
+   * @param {string[] | ((name: string) => boolean) | null} option names beside ours, or a function that decides about all
+   * @param {Report} report
+   */
+  constructor (option, report) {
+    this.#decide = typeof option === 'function' ? option : null
+    this.#names = new Set(Array.isArray(option) ? option.map(normalised) : [])
+    this.#report = report
+  }
+
+  /**
+   * @param {string} query without its question mark
+   * @returns {string}
+   */
+  // HOT, once per recorded request or call that has a query. Budget: one short string per parameter.
+  redact (query) {
+    let redacted = ''
+    let copied = 0 // up to here `redacted` has the query
+    let start = 0
+    let equals = query.indexOf('=')
+    while (equals !== -1) {
+      let end = query.indexOf('&', start)
+      if (end === -1) end = query.length
+      if (equals < end) {
+        if (this.#isCredential(query.slice(start, equals))) {
+          redacted += query.slice(copied, equals + 1) + REDACTED
+          copied = end
+        }
+        equals = query.indexOf('=', end)
+      }
+      start = end + 1
+    }
+    return copied === 0 ? query : redacted + query.slice(copied)
+  }
+
+  /** The same for a whole URL, or a path with its query. HOT */
+  redactUrl (url) {
+    const mark = url.indexOf('?')
+    if (mark === -1) return url
+    const query = url.slice(mark + 1)
+    const redacted = this.redact(query)
+    return redacted === query ? url : url.slice(0, mark + 1) + redacted
+  }
+
+  #isCredential (name) {
+    if (this.#decide !== null) return this.#asks(name)
+    const known = this.#known.get(name)
+    if (known !== undefined) return known
+    const is = this.#isNamed(decoded(name))
+    if (this.#known.size === KNOWN_MAX) this.#known.clear()
+    if (name.length <= KNOWN_LENGTH_MAX) this.#known.set(name, is)
+    return is
+  }
+
+  #isNamed (given) {
+    if (SIGNATURES.has(given)) return true
+    const name = normalised(given)
+    return CREDENTIALS.has(name) || this.#names.has(name) || ENDINGS.some((ending) => name.endsWith(ending))
+  }
+
+  // Where the user's function fails, its author meant to hide something.
+  #asks (name) {
+    try {
+      return Boolean(this.#decide(decoded(name)))
+    } catch (error) {
+      this.#report.once('LT_WARN_CALLBACK', `the option redactQuery failed; values that it does not decide about are redacted: ${error?.message}`)
+      return true
     }
   }
-  return parameters.join('&')
 }
 
-// Every sensitive key has one of these in it, unless it is percent-encoded.
-function mayHoldSecret (query) {
-  return query.includes('ig') || query.includes('X-Amz-') || query.includes('AWS') || query.includes('%')
+function normalised (name) {
+  return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '').replace(/(?<=\D)\d{1,4}$/, '')
 }
 
-function decodeKey (key) {
-  if (!key.includes('%')) return key
+function decoded (name) {
+  const text = name.includes('+') ? name.replaceAll('+', ' ') : name
+  if (!text.includes('%')) return text
   try {
-    return decodeURIComponent(key)
+    return decodeURIComponent(text)
   } catch {
-    return key
+    return text
   }
 }
 
-module.exports = { redactQuery, SENSITIVE }
+module.exports = { QueryRedactor }

@@ -7,7 +7,6 @@
 const { RecordingSpan, OPEN, STATUS_ERROR } = require('./recording-span')
 const { SERVER_KEYS } = require('./http-info')
 const { cut } = require('./attributes')
-const { redactQuery } = require('./redact')
 const { errorType, exceptionAttributes } = require('./exception')
 const { now } = require('./clock')
 
@@ -96,7 +95,7 @@ class ServerSpan extends RecordingSpan {
     if (route.route !== '') list.push('http.route', route.route)
     const mark = url.indexOf('?')
     list.push('url.path', cut(mark === -1 ? url : url.slice(0, mark), attributeValueLength), 'url.scheme', peer.scheme)
-    if (mark !== -1 && mark !== url.length - 1) list.push('url.query', cut(redactQuery(url.slice(mark + 1)), attributeValueLength))
+    if (mark !== -1 && mark !== url.length - 1) list.push('url.query', cut(this.pipeline.redactor.redact(url.slice(mark + 1)), attributeValueLength))
     if (peer.protocolVersion !== '') list.push('network.protocol.version', peer.protocolVersion)
     list.push(...peer.attributeList, ...route.attributeList)
     return list
