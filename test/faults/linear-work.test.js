@@ -1,0 +1,34 @@
+'use strict'
+
+// Every parser of bytes from outside does linear work. Counted, not timed: a busy machine changes nothing.
+
+const { test } = require('tap')
+const counter = require('../support/steps').countSteps() // before what is counted is loaded
+const { targets, longInputs, randomFrom } = require('../support/fuzz')
+const { halvesOf } = require('../../lib/otlp/split')
+
+const SEED = 20261121
+const LENGTH = 1000 // and eight times that is still within what tracestate and baggage may have
+const TIMES = 8 // quadratic work is 64 times as much
+const SLACK = 1.25
+const STEPS_LEAST = 200 // of fewer the constant part is most
+
+for (const name of Object.keys(targets)) {
+  test(`${name}: eight times the input is eight times the work at most`, async (t) => {
+    const long = longInputs(name, LENGTH * TIMES)
+    let counted = 0
+    for (const [index, input] of longInputs(name, LENGTH).entries()) {
+      const [few, many] = [input, long[index]].map((text) => counter.steps(() => targets[name].run(text, randomFrom(SEED))))
+      t.ok(many <= Math.max(few, STEPS_LEAST) * TIMES * SLACK, `${few} → ${many} steps: ${JSON.stringify(input.toString('latin1').slice(0, 30))}…`)
+      counted += few
+    }
+    t.ok(counted > 0, `${counted} steps are counted`)
+  })
+}
+
+test('quadratic work would be seen', async (t) => {
+  const work = (length) => counter.steps(() => { for (let i = 0; i < length * length; i++) halvesOf(Buffer.alloc(0), 0, 0) })
+  const few = work(16)
+  t.ok(few >= 16 * 16)
+  t.ok(work(16 * TIMES) > few * TIMES * SLACK)
+})
