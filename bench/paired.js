@@ -8,13 +8,12 @@
 // Whatever else the machine does hits all cases alike, and the tenth percentile of a process's slices is
 // what a request costs there when nothing does. A case is the median of its processes.
 //
-//   npm run bench:paired -- [--cases a,b] [--against folder] [--processes n] [--slices n] [--publish]
+//   npm run bench:paired -- [--cases a,b] [--against commit-or-folder] [--processes n] [--slices n] [--publish]
 //
-// --against: each light-trace case is measured with the checkout in that folder too, as `<case> there`.
+// --against: each light-trace case is measured with that commit, or the checkout in that folder, too, as `<case> there`.
 // --publish measures the rivals and the other Nodes as well, and writes bench/results/paired.json, which the
 // targets of docs/overhead.md are judged by.
 
-const path = require('node:path')
 const { parseArgs } = require('node:util')
 const { cases, keptTickOf, HEADLINE_NODE } = require('./cases')
 const installMissing = require('./install')
@@ -25,6 +24,7 @@ const { startCase, rotated } = require('./run/run')
 const { freePort } = require('../scripts/free-port')
 const { pinBench } = require('./run/pinning')
 const { nodeOfMajor } = require('./run/binaries')
+const folderOf = require('./run/checkout')
 const { describeMachine, describeCommit } = require('./run/machine')
 const { spread, quantile } = require('./run/statistics')
 const { expectedAnswers } = require('./routes')
@@ -52,7 +52,8 @@ async function main () {
   })
   const profile = { ...PROFILE, processes: Number(values.processes), slices: Number(values.slices) }
   const names = values.cases?.split(',') ?? (values.publish ? undefined : CASES)
-  const chosen = chooseCases(cases, { names, set: 'paired' }).flatMap((testCase) => pairOf(testCase, values.against))
+  const there = values.against && folderOf(values.against)
+  const chosen = chooseCases(cases, { names, set: 'paired' }).flatMap((testCase) => pairOf(testCase, there))
   const machine = describeMachine()
   installMissing(new Set(chosen.flatMap(({ needs = [] }) => needs)))
   pinBench()
@@ -68,7 +69,7 @@ async function main () {
 
 function pairOf (testCase, folder) {
   if (folder === undefined || !testCase.setup.endsWith('/light-trace')) return [testCase]
-  return [testCase, { ...testCase, name: `${testCase.name} there`, env: { ...testCase.env, LIGHT_TRACE_ROOT: path.resolve(folder) } }]
+  return [testCase, { ...testCase, name: `${testCase.name} there`, env: { ...testCase.env, LIGHT_TRACE_ROOT: folder } }]
 }
 
 /** → [{ testCase, servers, micros: [[a figure per slice] per server], … }] */

@@ -6,7 +6,7 @@ const diagnosticsChannel = require('node:diagnostics_channel')
 const path = require('node:path')
 const Fastify = require('fastify')
 
-// bench:compare measures another commit's light-trace with this commit's bench.
+// LIGHT_TRACE_ROOT: another checkout's light-trace, with this checkout's bench.
 const root = process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..')
 
 module.exports = async function open (url) {

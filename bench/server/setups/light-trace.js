@@ -5,7 +5,7 @@
 
 const path = require('node:path')
 
-// bench:compare measures another commit's light-trace with this commit's bench.
+// bench:paired -- --against measures another commit's light-trace with this commit's bench.
 const root = process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..')
 
 // way: 'spanProcessors' or 'tracerProvider', with the stock SDK's pipeline behind it.
