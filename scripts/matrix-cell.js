@@ -1,7 +1,7 @@
 'use strict'
 
-// One cell of the matrix: a copy of the repository whose node_modules are hard links, with one package replaced, and
-// the suite run in it under a Node of its own.
+// One cell of the matrix: a copy of the repository whose node_modules are hard links, with one package replaced (by a
+// given version, or by the newest of a range), and the suite run in it under a Node of its own.
 
 module.exports = { runCell, install, nodeBinary }
 
@@ -18,9 +18,10 @@ const DEADLINE_MS = 15 * 60_000
 const PASSED = /^ +ok \d.*\n/gm // who reads a failure reads the rest
 
 /** @returns {Promise<{ passed: number, failed: number, line: string }>} never rejects: what goes wrong is a failure */
-async function runCell (cell, testFiles) {
+async function runCell ({ newest = {}, ...cell }, testFiles) {
   const log = path.join(MATRIX, `${cell.name}.log`)
   try {
+    for (const [dependency, range] of Object.entries(newest)) cell.replaced = { ...cell.replaced, [dependency]: await newestOf(dependency, range) }
     const directory = await prepare(cell)
     const started = Date.now()
     const { code, output } = await suite(cell, directory, testFiles, log)
@@ -57,6 +58,12 @@ function suite ({ node, replaced, isLong }, directory, testFiles, log) {
   const env = { ...process.env, ...(isLong && { LIGHT_TRACE_LONG: '1' }), PATH: binaries + path.delimiter + process.env.PATH, MATRIX_EXPECTS: JSON.stringify({ node: `v${node}.`, ...replaced }) }
   for (const key of Object.keys(env)) if (/^(npm_|NODE$|TAP_|_TAPJS)/.test(key)) delete env[key] // they name the Node that runs this
   return run(path.join(binaries, 'node'), [tap, '--reporter=tap', ...length, ...files], { cwd: directory, env, log, deadlineMs: DEADLINE_MS })
+}
+
+async function newestOf (dependency, range) {
+  const { code, output } = await run('npm', ['view', `${dependency}@${range}`, 'version', '--json', '--loglevel=error'], { cwd: ROOT, deadlineMs: DEADLINE_MS })
+  if (code !== 0) throw new Error(`npm view ${dependency}@${range} ended with ${code}\n${output}`)
+  return [JSON.parse(output)].flat().at(-1) // npm lists them in the order of versions
 }
 
 // Each package in a directory of its own, kept between runs: what one needs never moves what another one has.

@@ -3,6 +3,7 @@
 // npm run test:matrix [-- --only <cell>]… [--long] [test files]
 //
 // --long: at full length, what takes minutes (npm run test:faults).
+// --list: only the cells' names, as JSON; CI makes a job of each.
 //
 // Runs the suite once per cell below, each in a directory of its own under .matrix/, so that no cell sees what
 // another one replaced or wrote. One line per cell, then `N passed, N failed`.
@@ -15,6 +16,8 @@ const CELLS = [
   { name: 'node22', node: 22 },
   { name: 'node24', node: 24 },
   { name: 'node26', node: 26 },
+  // The lockfile holds the Fastify of the cells above; here is the newest that users get.
+  { name: 'fastify-newest', node: 24, newest: { fastify: '^5.0.0' } },
   { name: 'fastify-5.0.0', node: 20, replaced: { fastify: '5.0.0' } }, // the oldest of both that we promise
   { name: 'api-1.9.0', node: 24, replaced: { '@opentelemetry/api': '1.9.0' } }, // the oldest that the peer range lets in
   { name: 'api-1.10.0', node: 26, replaced: { '@opentelemetry/api': '1.10.0' } }
@@ -23,7 +26,11 @@ const CELLS = [
 main().then((code) => { process.exitCode = code })
 
 async function main () {
-  const { values, positionals } = parseArgs({ options: { only: { type: 'string', multiple: true }, long: { type: 'boolean', default: false } }, allowPositionals: true })
+  const { values, positionals } = parseArgs({ options: { only: { type: 'string', multiple: true }, long: { type: 'boolean', default: false }, list: { type: 'boolean', default: false } }, allowPositionals: true })
+  if (values.list) {
+    console.log(JSON.stringify(CELLS.map((cell) => cell.name)))
+    return 0
+  }
   const unknown = values.only?.filter((name) => !CELLS.some((cell) => cell.name === name)) ?? []
   if (unknown.length > 0) {
     console.error(`no such cell: ${unknown.join(', ')}; there are ${CELLS.map((cell) => cell.name).join(', ')}`)

@@ -12,7 +12,7 @@ const { startSink } = require('./support/otlp-sink')
 
 const NONE = 'none'
 
-const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md']
+const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'bench/README.md']
   .concat(readdirSync(join(ROOT, 'docs')).map((name) => join('docs', name)))
   .filter((page) => page.endsWith('.md') && existsSync(join(ROOT, page)))
 const readme = read('README.md')
