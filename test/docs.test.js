@@ -65,7 +65,7 @@ test('JavaScript in the docs can be parsed', async (t) => {
 })
 
 test('the README\'s ten lines are ten lines, and trace a request', async (t) => {
-  const [, ...blocks] = readme.split('## Use it')
+  const [, ...blocks] = readme.split('## Install and register')
   const [code] = codeBlocks(blocks.join(''), 'js')
   t.ok(code.trim().split('\n').filter((line) => line.trim() !== '').length <= 10)
   const sink = await startSink(t)
@@ -95,7 +95,7 @@ test('the README\'s figures are those of the last published run', async (t) => {
 })
 
 test('the table of options has every option with its default', async (t) => {
-  const rows = tableRows(readme, 'Options')
+  const rows = tableRows(read('docs/options.md'), '# Options')
   t.same(rows.map(([name]) => unquoted(name)).sort(), optionNames().sort())
   const settings = resolveOptions({}, {})
   for (const [name, shown] of rows) {
@@ -114,7 +114,7 @@ test('docs/options.md has every member of the options that are objects', async (
 })
 
 test('the table of variables has every variable that is read, and no other', async (t) => {
-  const documented = tableRows(readme, 'Environment').flatMap(([names]) => names.match(/OTEL_\w+/g))
+  const documented = tableRows(read('docs/environment.md'), '# Environment variables').flatMap(([names]) => names.match(/OTEL_\w+/g))
   t.same(documented, [...new Set(documented)], 'each once')
   t.same([...documented].sort(), [...variablesRead()].sort())
 })
@@ -220,9 +220,9 @@ function between (text, name) {
   return text.split(`<!-- ${name}:start -->`)[1].split(`<!-- ${name}:end -->`)[0].trim()
 }
 
-/** The cells of the first table under a heading. */
+/** The cells of the tables under a heading, up to the next section. */
 function tableRows (text, heading) {
-  const section = text.split(`\n## ${heading}\n`)[1].split('\n## ')[0]
+  const section = `\n${text}`.split(`\n${heading}\n`)[1].split('\n## ')[0]
   return section.split('\n').filter((line) => line.startsWith('| `'))
     .map((line) => line.split(' | ').map((cell) => cell.replace(/^\||\|$/g, '').trim()))
 }

@@ -1,0 +1,57 @@
+'use strict'
+
+// npm run docs:hot: the comments `// HOT …` of lib/ → the table of hot functions in docs/overhead.md.
+// test/docs.test.js compares.
+
+const { readFileSync, readdirSync, writeFileSync } = require('node:fs')
+const { join } = require('node:path')
+
+const ROOT = join(__dirname, '..')
+const PAGE = join(ROOT, 'docs', 'overhead.md')
+const COMMENT = /^\s*(?:\/\/|\/\*\*|\*)/
+const START = '<!-- hot:start -->'
+const END = '<!-- hot:end -->'
+
+module.exports = { hotFunctions, withTable }
+
+if (require.main === module) writeFileSync(PAGE, withTable(readFileSync(PAGE, 'utf8')))
+
+/** → [{ file, name, often, budget, proof }], by file */
+function hotFunctions () {
+  return readdirSync(join(ROOT, 'lib'), { recursive: true })
+    .map((file) => `lib/${file.replaceAll('\\', '/')}`)
+    .filter((file) => file.endsWith('.js')).sort()
+    .flatMap((file) => inFile(file, readFileSync(join(ROOT, file), 'utf8').split('\n')))
+}
+
+function withTable (page) {
+  const rows = hotFunctions().map(({ file, name, often, budget, proof }) => `| \`${name}\` | \`${file}\` | ${often} | ${budget} | ${proof} |`)
+  const table = ['| function | file | runs | may allocate | measured by |', '|---|---|---|---|---|', ...rows].join('\n')
+  return page.replace(new RegExp(`${START}[^]*${END}`), () => `${START}\n${table}\n${END}`)
+}
+
+function inFile (file, lines) {
+  const found = []
+  for (let i = 0; i < lines.length; i++) {
+    if (!COMMENT.test(lines[i])) continue
+    const from = i
+    while (i < lines.length && COMMENT.test(lines[i])) i++
+    const text = lines.slice(from, i).map((line) => line.replace(/^\s*(?:\/\/|\/\*\*|\*\/?)\s?|\s*\*\/\s*$/g, '')).join(' ').trim()
+    if (/\bHOT\b/.test(text)) found.push({ file, name: nameIn(lines[i]), ...saidIn(text) })
+  }
+  return found
+}
+
+// 'HOT, once per request. Budget: 1 object. Proof: bench/micro/x.bench.js'
+function saidIn (text) {
+  const [, often = ''] = /\bHOT((?:,| where)[^.]*)/.exec(text) ?? []
+  const [, budget = ''] = /Budget: ([^.]*)/.exec(text) ?? []
+  const [, proof = ''] = /Proof: (bench\/[\w./-]*\w)/.exec(text) ?? []
+  return { often: often.replace(/^, ?/, '').trim(), budget, proof: proof && `\`${proof}\`` }
+}
+
+function nameIn (line) {
+  const [, name] = /function ([\w$]+)|^\s*(?:async |static |get |set )*(#?[\w$]+) ?\(|^\s*(?:const |let )?(#?[\w$.]+) ?[=:]/.exec(line)?.filter((part, index) => index === 0 || part !== undefined) ?? []
+  if (name === undefined) throw new Error(`HOT, and no function follows: ${line}`)
+  return name
+}
