@@ -29,6 +29,11 @@ test('every link to a file or a heading leads somewhere', async (t) => {
   }
 })
 
+test('no page has a conflict in it, and the README is read in minutes', async (t) => {
+  for (const page of pages) t.notMatch(read(page), /^(?:<{7}|>{7}|={7})/m, page)
+  t.ok(readme.trimEnd().split('\n').length <= 150, 'the README has 150 lines at most')
+})
+
 test('every command and file that is named exists', async (t) => {
   const { scripts } = require('../package.json')
   for (const page of pages.filter((page) => page !== 'CHANGELOG.md')) {
