@@ -1,0 +1,215 @@
+'use strict'
+
+// What was sent is found again: as a list, as rows, as OTLP JSON, by route and by exception.
+
+const { test } = require('tap')
+const { startViewer, traceId, spanId, START_MS } = require('./support')
+
+const request = {
+  id: 1,
+  name: 'GET /users/:id',
+  kind: 2,
+  ms: 12.5,
+  attributes: { 'http.request.method': 'GET', 'http.route': '/users/:id', 'url.path': '/users/7', 'http.response.status_code': 200 }
+}
+
+const failure = {
+  ...request,
+  status: 2,
+  message: 'x is undefined',
+  attributes: { ...request.attributes, 'http.response.status_code': 500, 'error.type': 'TypeError' },
+  events: [{
+    at: 3,
+    name: 'exception',
+    attributes: {
+      'exception.type': 'TypeError',
+      'exception.message': 'x is undefined',
+      'exception.stacktrace': 'TypeError: x is undefined\n    at node:internal/x:1:1\n    at load (/app/users.js:12:7)'
+    }
+  }]
+}
+
+test('a trace is listed by its root, newest first', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([{ ...request, trace: 1 }, { trace: 1, id: 2, parent: 1, name: 'GET', kind: 3, at: 2, ms: 5 }])
+  await viewer.send([{ ...failure, trace: 2 }])
+  const { traces, total, more } = await viewer.json('/api/traces')
+  t.same(traces.map(({ id }) => id), [traceId(2), traceId(1)])
+  t.same([total, more], [2, false])
+  t.match(traces[1], {
+    name: 'GET /users/:id',
+    service: 'shop',
+    services: [{ name: 'shop', spans: 2 }],
+    kind: 'SERVER',
+    route: 'GET /users/:id',
+    method: 'GET',
+    path: '/users/7',
+    status: 200,
+    state: 'ok',
+    error: null,
+    startMs: START_MS,
+    durationMs: 12.5,
+    spans: 2,
+    errors: 0,
+    root: true,
+    orphans: 0
+  })
+  t.match(traces[0], { state: 'error', status: 500, errors: 1, error: { type: 'TypeError', message: 'x is undefined' } })
+})
+
+test('each filter lets through what it says', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([{ ...request, trace: 1 }])
+  await viewer.send([{ ...failure, trace: 2, ms: 100 }])
+  await viewer.send([{ trace: 3, id: 1, name: 'GET', kind: 2, ms: 1, attributes: { 'http.request.method': 'GET', 'http.response.status_code': 404 } }], { service: 'stock' })
+  await viewer.send([{ trace: 4, id: 1, name: 'job', attributes: { tenant: 'acme', count: 42, big: true, tags: ['a', 'b'] } }], { service: 'worker' })
+  const found = async (query) => (await viewer.json(`/api/traces?${query}`)).traces.map(({ id }) => Number(`0x${id}`))
+  t.same(await found(''), [4, 3, 2, 1])
+  t.same(await found('status=error'), [2])
+  t.same(await found('status=ok'), [4, 3, 1])
+  t.same(await found('status=404'), [3])
+  t.same(await found('status=5xx'), [2])
+  t.same(await found('route=GET%20/users/:id'), [2, 1])
+  t.same(await found('service=stock'), [3])
+  t.same(await found('minMs=10&maxMs=50'), [4, 1])
+  t.same(await found('unrouted=1'), [3])
+  t.same(await found('q=ACME'), [4], 'text in a value, by any case')
+  t.same(await found('q=Tenant'), [4], 'in a key')
+  t.same(await found('q=42'), [4], 'a number')
+  t.same(await found('q=undefined'), [2], 'a message')
+  t.same(await found(`q=${traceId(3)}`), [3], 'an id')
+  t.same(await found('q=worker'), [4], 'the resource')
+  t.same(await found('q=nowhere'), [])
+  t.same(await found('attr=tenant:acme'), [4])
+  t.same(await found('attr=tenant:acm'), [], 'the whole value')
+  t.same(await found('attr=tenant'), [4], 'that it is there')
+  t.same(await found('attr=count:42&attr=big:true'), [4], 'all of them')
+  t.same(await found('attr=count:42&attr=big:false'), [])
+  t.same(await found('attr=service.name:stock'), [3], 'of the resource')
+  t.same(await found(`attr=${encodeURIComponent('tags:["a","b"]')}`), [4])
+  t.same(await found('limit=1'), [4])
+  t.same(await found('before=3'), [2, 1])
+  const [{ error: { exception } }] = (await viewer.json('/api/traces?status=error')).traces
+  t.same(await found(`exception=${exception}`), [2])
+  for (const wrong of ['status=broken', 'minMs=fast', 'limit=0', 'limit=501', 'before=x', `q=${'x'.repeat(501)}`]) {
+    const response = await viewer.get(`/api/traces?${wrong}`)
+    t.equal(response.status, 400, wrong)
+    t.match((await response.json()).error, new RegExp(`^${wrong.split('=')[0]}: `), 'names what is wrong')
+  }
+})
+
+test('rows come in display order, with self time and the critical path', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([
+    { id: 4, parent: 2, name: 'query', kind: 3, at: 3, ms: 2 },
+    { id: 3, parent: 1, name: 'second', at: 6, ms: 3 },
+    { id: 2, parent: 1, name: 'first', at: 1, ms: 5 },
+    { id: 1, name: 'root', kind: 2, ms: 10 }
+  ])
+  const { rows, durationMs, services } = await viewer.json(`/api/traces/${traceId(1)}/rows`)
+  t.same(rows.map(({ name, depth, below, start, self, critical }) => [name, depth, below, start, self, critical]), [
+    ['root', 0, 3, 0, 2, [[0, 1], [9, 10]]],
+    ['first', 1, 1, 1, 3, [[1, 3], [5, 6]]],
+    ['query', 2, 0, 3, 2, [[3, 5]]],
+    ['second', 1, 0, 6, 3, [[6, 9]]]
+  ])
+  t.same([durationMs, services], [10, ['shop']])
+})
+
+test('a parent that has not come is a gap, and fills when it comes', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([{ id: 3, parent: 2, name: 'query', at: 3, ms: 2 }])
+  const before = await viewer.json(`/api/traces/${traceId(1)}/rows`)
+  t.match(before.rows, [{ id: spanId(2), missing: true, parent: null, below: 1, start: 0, duration: 2 }, { name: 'query', depth: 1 }])
+  t.match(before.trace, { root: false, orphans: 1, name: 'query' })
+  await viewer.send([{ id: 2, name: 'request', kind: 2 }])
+  const after = await viewer.json(`/api/traces/${traceId(1)}/rows`)
+  t.match(after.rows.map(({ name, missing }) => [name, missing]), [['request', undefined], ['query', undefined]])
+  t.match(after.trace, { root: true, orphans: 0, name: 'request' })
+})
+
+test('everything of a span is answered, and long texts only when they are asked for', async (t) => {
+  const viewer = await startViewer(t)
+  const long = 'x'.repeat(20_000)
+  await viewer.send([{ ...failure, attributes: { ...failure.attributes, long, ratio: 0.5, list: ['a', 1] }, links: [{ trace: 9, span: 9 }, { trace: 1, span: 1 }] }])
+  const path = `/api/traces/${traceId(1)}/spans/${spanId(1)}`
+  const span = await viewer.json(path)
+  t.match(span, {
+    id: spanId(1),
+    parent: '',
+    name: 'GET /users/:id',
+    kind: 'SERVER',
+    service: 'shop',
+    scope: { name: 'light-trace', version: '1.2.3' },
+    startNano: `${START_MS}000000`,
+    status: { code: 'ERROR', message: 'x is undefined' },
+    resource: [{ key: 'service.name', value: 'shop', type: 'string' }],
+    events: [{ name: 'exception', at: 3 }],
+    links: [{ trace: traceId(9), held: false }, { trace: traceId(1), held: true }]
+  })
+  const attribute = (from, key) => from.attributes.find((each) => each.key === key)
+  t.match(attribute(span, 'long'), { value: long.slice(0, 16_384), cut: true })
+  t.match(attribute(await viewer.json(`${path}?full=1`), 'long'), { value: long })
+  t.match(attribute(span, 'ratio'), { value: 0.5, type: 'double' })
+  t.match(attribute(span, 'list'), { value: ['a', 1], type: 'array' })
+  t.equal((await viewer.get(`/api/traces/${traceId(1)}/spans/${spanId(8)}`)).status, 404)
+})
+
+test('a route has its figures, its examples, its flame and its median request', async (t) => {
+  const viewer = await startViewer(t)
+  for (let i = 1; i <= 9; i++) {
+    await viewer.send([{ ...(i === 4 ? failure : request), trace: i, ms: i }, { trace: i, id: 2, parent: 1, name: 'load', at: 0.5, ms: i / 2 }])
+  }
+  const { routes, buckets } = await viewer.json('/api/routes')
+  t.match(routes, [{ route: 'GET /users/:id', service: 'shop', unrouted: false, count: 9, errors: 1, p50Ms: 5, p99Ms: 9, maxMs: 9 }])
+  t.match(routes[0], { slowest: traceId(9), failed: traceId(4), median: traceId(5), latest: traceId(9) })
+  t.ok(routes[0].perSecond > 0)
+  const inBucket = (ms) => routes[0].histogram.reduce((sum, { counts }) => sum + counts[buckets.indexOf(ms)], 0)
+  t.same([inBucket(1), inBucket(5), inBucket(10)], [1, 3, 4])
+  const flame = await viewer.json('/api/routes/flame?route=GET%20/users/:id')
+  t.match(flame, { requests: 9, root: { name: 'GET /users/:id', count: 9, totalMs: 45, errors: 1, children: [{ name: 'load', count: 9, totalMs: 22.5 }] } })
+  const { b, rows } = await viewer.json(`/api/compare?a=${traceId(9)}`)
+  t.equal(b.id, traceId(5), 'the median of the others that have not failed')
+  t.match(rows, [{ name: 'GET /users/:id', depth: 0, below: 1, aMs: 9, bMs: 5 }, { name: 'load', depth: 1, aMs: 4.5, bMs: 2.5, aCount: 1, bCount: 1 }])
+})
+
+test('the same exception of many traces is one row', async (t) => {
+  const viewer = await startViewer(t)
+  for (const trace of [1, 2, 3]) {
+    const events = [{ name: 'exception', attributes: { ...failure.events[0].attributes, 'exception.message': `user ${trace} is unknown` } }]
+    await viewer.send([{ ...failure, trace, events }, { trace, id: 2, parent: 1, name: 'load', status: 2, events }])
+  }
+  await viewer.send([{ trace: 4, id: 1, name: 'call', kind: 3, status: 2, attributes: { 'error.type': '503' } }])
+  const { exceptions } = await viewer.json('/api/exceptions')
+  t.match(exceptions, [
+    { type: '503', recorded: false, count: 1, traces: [traceId(4)] },
+    { type: 'TypeError', message: 'user 3 is unknown', frame: 'at load (/app/users.js:12:7)', route: 'GET /users/:id', count: 3, recorded: true }
+  ])
+  t.same(exceptions[1].traces, [3, 2, 1].map(traceId))
+})
+
+test('a trace can be named by what it is', async (t) => {
+  const viewer = await startViewer(t)
+  t.equal((await viewer.get('/api/traces/last/rows')).status, 404)
+  await viewer.send([{ ...request, trace: 0x1234567890n, ms: 50 }])
+  await viewer.send([{ ...failure, trace: 2 }])
+  await viewer.send([{ ...request, trace: 3 }])
+  const named = async (name) => (await viewer.json(`/api/traces/${name}/rows`)).trace?.id
+  t.equal(await named('last'), traceId(3))
+  t.equal(await named('slowest'), traceId(0x1234567890n))
+  t.equal(await named('failed'), traceId(2))
+  t.equal(await named(traceId(0x1234567890n).slice(0, 26)), traceId(0x1234567890n))
+  t.match(await viewer.json('/api/traces/00000000/rows'), { error: 'more than one trace begins so' })
+})
+
+test('a trace as text is a tree with what went wrong', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([failure, { id: 2, parent: 1, name: 'GET', kind: 3, at: 2, ms: 5, attributes: { 'http.response.status_code': 200 } }])
+  t.equal(await (await viewer.get(`/api/traces/${traceId(1)}/text`)).text(), [
+    `GET /users/:id  500  12.5 ms  shop  ${traceId(1)}`,
+    '',
+    'SERVER GET /users/:id    12.5 ms  500  ERROR TypeError: x is undefined',
+    '  CLIENT GET              5.0 ms  200',
+    ''
+  ].join('\n'))
+})

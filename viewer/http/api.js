@@ -1,0 +1,227 @@
+'use strict'
+
+// Everything under /api/, as ../api.md has it.
+
+const { filterOf, BadParameter } = require('../store/search')
+const { summaryOf } = require('../store/summary')
+
+const LIST_DEFAULT = 100
+const LIST_MAX = 500
+const SEARCH_SLICE_MS = 20
+const SEARCH_MAX_MS = 2000
+const FLAME_REQUESTS = 200
+const IMPORT_IDS_MAX = 100
+const NDJSON = 'application/x-ndjson'
+
+const TRACE_PATH = /^\/api\/traces\/([^/]+)(?:\/(rows|text|perfetto|spans)(?:\/([^/]+))?)?$/
+
+class NotFound extends Error {}
+
+class Api {
+  #store
+  #routes
+  #exceptions
+  #viewer
+
+  /** @param {Viewer} viewer */
+  constructor (viewer) {
+    this.#viewer = viewer
+    this.#store = viewer.store
+    this.#routes = viewer.routes
+    this.#exceptions = viewer.exceptions
+  }
+
+  /** @returns {Promise<void>} answered. @throws BadParameter, NotFound, Refused, Malformed */
+  async handle (request, response, url) {
+    const { pathname: path, searchParams: query } = url
+    if (path === '/api/import') return this.#import(request, response)
+    if (request.method !== 'GET' && request.method !== 'HEAD') return sendError(response, 405, 'only GET', { allow: 'GET' })
+    switch (path) {
+      case '/api/traces': return sendJson(response, await this.#list(query))
+      case '/api/routes': return sendJson(response, this.#routes.list())
+      case '/api/routes/flame': return sendJson(response, this.#flame(query))
+      case '/api/compare': return sendJson(response, this.#compare(query))
+      case '/api/exceptions': return sendJson(response, this.#exceptions.list())
+      case '/api/stats': return sendJson(response, this.#viewer.stats())
+      case '/api/export': return this.#export(response, query)
+      case '/api/events':
+        if (this.#viewer.events.full) return sendError(response, 503, 'too many pages are open')
+        return this.#viewer.events.open(request, response, query)
+    }
+    const match = TRACE_PATH.exec(path)
+    if (match === null) throw new NotFound('there is nothing at this address')
+    return this.#trace(response, query, match)
+  }
+
+  #trace (response, query, [, name, view, spanName]) {
+    const trace = this.find(decoded(name))
+    if (spanName !== undefined && view !== 'spans') throw new NotFound('there is nothing at this address')
+    switch (view) {
+      case undefined: {
+        const { otlpJson } = require('../views/otlp-json')
+        return sendJson(response, otlpJson(trace.spans), query.has('download') ? asFile(`trace-${trace.id}.json`) : {})
+      }
+      case 'rows': return sendJson(response, require('../views/rows').rowsOf(trace))
+      case 'perfetto': return sendJson(response, require('../views/perfetto').perfettoOf(trace), asFile(`trace-${trace.id}.perfetto.json`))
+      case 'text': {
+        const { textOf } = require('../views/text')
+        const span = query.get('span') ?? undefined
+        if (span !== undefined && trace.find(span) === undefined) throw new NotFound('this trace has no such span')
+        return send(response, 200, 'text/plain; charset=utf-8', textOf(trace, { span, attributes: query.has('attributes') }))
+      }
+      case 'spans': {
+        const span = trace.find(decoded(spanName ?? '').toLowerCase())
+        if (span === undefined) throw new NotFound('this trace has no such span')
+        const { panelOf } = require('../views/span-panel')
+        return sendJson(response, panelOf(trace, span, { full: query.has('full'), isHeld: (id) => this.#store.get(id) !== undefined }))
+      }
+    }
+  }
+
+  /** @param {string} name an id, the start of one, last, slowest or failed */
+  find (name) {
+    const { found, problem } = this.#named(name.toLowerCase())
+    if (found === undefined) throw new NotFound(problem ?? 'this trace is not held: it was never received, or it was evicted')
+    return found
+  }
+
+  #named (name) {
+    if (name === 'last') return { found: this.#store.newestFirst().next().value, problem: 'no trace was received yet' }
+    if (name === 'failed') return { found: firstOf(this.#store, ({ errors }) => errors > 0), problem: 'no trace has failed' }
+    if (name === 'slowest') return { found: slowestOf(this.#store), problem: 'no trace was received yet' }
+    if (/^[0-9a-f]{32}$/.test(name)) return { found: this.#store.get(name) }
+    if (!/^[0-9a-f]{8,31}$/.test(name)) return { problem: 'a trace is named by 8 to 32 hex digits, or last, slowest, failed' }
+    const [found, another] = this.#store.startingWith(name, 2)
+    return another === undefined ? { found } : { problem: 'more than one trace begins so' }
+  }
+
+  // In slices, so that receiving goes on.
+  async #list (query) {
+    const filter = filterOf(query)
+    const limit = integer(query, 'limit', 1, LIST_MAX) ?? LIST_DEFAULT
+    const before = integer(query, 'before', 0, Number.MAX_SAFE_INTEGER) ?? Infinity
+    const result = { traces: [], more: false, total: this.#store.size, matched: 0 }
+    const startedAt = performance.now()
+    let sliceAt = startedAt
+    for (const trace of this.#store.newestFirst(before)) {
+      const now = performance.now()
+      if (now - sliceAt > SEARCH_SLICE_MS) {
+        if (now - startedAt > SEARCH_MAX_MS) return { ...result, more: true, incomplete: true, before: trace.order + 1 }
+        await new Promise(setImmediate)
+        sliceAt = performance.now()
+      }
+      if (!filter.matches(trace)) continue
+      if (result.traces.length === limit) {
+        result.more = true
+        break
+      }
+      result.traces.push(summaryOf(trace))
+    }
+    result.matched = result.traces.length
+    return result
+  }
+
+  #flame (query) {
+    const { flameOf } = require('../views/merge')
+    const requests = this.#routes.held(required(query, 'route'), query.get('service') ?? undefined, FLAME_REQUESTS)
+    const root = flameOf(requests)
+    if (root === null) throw new NotFound('no request of this route is held')
+    return { route: query.get('route'), service: root.service, requests: requests.length, root }
+  }
+
+  #compare (query) {
+    const { compareRows } = require('../views/merge')
+    const a = this.find(required(query, 'a'))
+    const b = query.get('b') ? this.find(query.get('b')) : this.#median(a)
+    return { a: summaryOf(a), b: summaryOf(b), rows: compareRows(a, b) }
+  }
+
+  #median (trace) {
+    const { route, name, service } = summaryOf(trace)
+    const median = this.#routes.medianOf(route ?? name, service, trace)
+    if (median === undefined) throw new NotFound('no other request of its route is held')
+    return median
+  }
+
+  async #export (response, query) {
+    const { otlpJson } = require('../views/otlp-json')
+    const filter = filterOf(query)
+    let left = integer(query, 'limit', 1, Number.MAX_SAFE_INTEGER) ?? Infinity
+    response.writeHead(200, { 'content-type': NDJSON, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', ...asFile('traces.jsonl') })
+    for (const trace of this.#store.newestFirst()) {
+      if (response.destroyed || left === 0) break
+      if (!filter.matches(trace)) continue
+      left--
+      if (!response.write(JSON.stringify(otlpJson(trace.spans)) + '\n')) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve))
+    }
+    response.end()
+  }
+
+  async #import (request, response) {
+    if (request.method !== 'POST') return sendError(response, 405, 'import is by POST', { allow: 'POST' })
+    // A form of another page cannot send this type without asking first.
+    if (!/^application\/(?:json|x-ndjson)\b/.test(request.headers['content-type'] ?? '')) return sendError(response, 415, 'content-type must be application/json')
+    const { importText } = require('../store/import')
+    const { ids, ...counts } = importText(this.#store, (await this.#viewer.bodies.read(request)).toString())
+    this.#viewer.receiver.received.imported += counts.spans
+    sendJson(response, { ...counts, ids: ids.slice(0, IMPORT_IDS_MAX) })
+  }
+}
+
+function firstOf (store, choose) {
+  for (const trace of store.newestFirst()) if (choose(trace)) return trace
+}
+
+function slowestOf (store) {
+  let slowest
+  for (const trace of store.newestFirst()) {
+    if (slowest === undefined || summaryOf(trace).durationMs > summaryOf(slowest).durationMs) slowest = trace
+  }
+  return slowest
+}
+
+function required (query, name) {
+  const value = query.get(name)
+  if (!value) throw new BadParameter(`${name}: is needed`)
+  return value
+}
+
+function integer (query, name, min, max) {
+  if (!query.get(name)) return undefined
+  const value = Number(query.get(name))
+  if (!Number.isInteger(value) || value < min || value > max) throw new BadParameter(`${name}: a whole number from ${min} to ${max}`)
+  return value
+}
+
+function decoded (text) {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return ''
+  }
+}
+
+function asFile (name) {
+  return { 'content-disposition': `attachment; filename="${name}"` }
+}
+
+function sendJson (response, value, headers) {
+  send(response, 200, 'application/json; charset=utf-8', JSON.stringify(value), headers)
+}
+
+function sendError (response, status, error, headers) {
+  send(response, status, 'application/json; charset=utf-8', JSON.stringify({ error }), headers)
+}
+
+function send (response, status, type, text, headers) {
+  response.writeHead(status, {
+    'content-type': type,
+    'content-length': Buffer.byteLength(text),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'cross-origin-resource-policy': 'same-origin',
+    ...headers
+  }).end(text)
+}
+
+module.exports = { Api, NotFound, sendJson, sendError }

@@ -1,0 +1,38 @@
+'use strict'
+
+// What a light-trace app said of its own losses. It comes over the network: every value is checked.
+
+const { Malformed } = require('../otlp/proto-reader')
+
+const REASONS_MAX = 32
+const TEXT_MAX = 500
+
+/** @throws Malformed */
+function appReport (body) {
+  let json
+  try {
+    json = JSON.parse(body.toString())
+  } catch {
+    throw new Malformed('the report is not JSON')
+  }
+  const dropped = Object.entries(json?.dropped ?? {}).slice(0, REASONS_MAX).map(([reason, spans]) => [reason.slice(0, TEXT_MAX), count(spans)])
+  return {
+    pid: count(json?.pid),
+    service: text(json?.service) ?? '',
+    dropped: Object.fromEntries(dropped),
+    rejected: count(json?.rejected),
+    unsampled: count(json?.unsampled),
+    queued: count(json?.queued),
+    lastError: text(json?.lastError)
+  }
+}
+
+function count (value) {
+  return Number.isSafeInteger(value) && value >= 0 ? value : 0
+}
+
+function text (value) {
+  return typeof value === 'string' ? value.slice(0, TEXT_MAX) : null
+}
+
+module.exports = { appReport }

@@ -1,0 +1,135 @@
+'use strict'
+
+// GET /api/events: what changes, as it changes. Changes are collected and sent at most ten times a second, so that a load test
+// costs the page no more than a single request does.
+
+const { filterOf } = require('../store/search')
+const { summaryOf } = require('../store/summary')
+
+const TRACES_EVERY_MS = 50
+const TRACES_LOADED_EVERY_MS = 250
+const LOADED_FROM = 200
+const SLOW_EVERY_MS = 1000
+const ALIVE_EVERY_MS = 15_000
+const BATCH_MAX = 200
+const CLIENTS_MAX = 64
+const CHANGED_MAX = 5000
+
+// A browser that does not read (a tab that sleeps) gets nothing more until it does.
+const BEHIND_BYTES_MAX = 1024 * 1024
+
+class Events {
+  #store
+  #statistics
+  #stats
+  #clients = new Set()
+  #changed = new Set()
+  #overflow = 0
+  #tracesTimer = null
+  #slowTimer = null
+  #aliveTimer = null
+  #sentVersion = -1
+  #dirty = false
+
+  /** @param {{ store, statistics: { version: number }[], stats: () => object }} viewer */
+  constructor ({ store, statistics, stats }) {
+    this.#store = store
+    this.#statistics = statistics
+    this.#stats = stats
+    store.on('change', (trace) => this.#change(trace))
+    store.on('evict', (trace) => this.#changed.delete(trace))
+  }
+
+  get size () { return this.#clients.size }
+  get full () { return this.#clients.size >= CLIENTS_MAX }
+
+  /** @throws BadParameter */
+  open (request, response, query) {
+    const client = { response, filter: filterOf(query), behind: false }
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
+    response.socket?.setNoDelay(true)
+    this.#clients.add(client)
+    write(client, 'hello', { stats: this.#stats() })
+    response.on('close', () => this.#leave(client))
+    this.#aliveTimer ??= setInterval(() => { for (const each of this.#clients) each.response.write(': alive\n\n') }, ALIVE_EVERY_MS).unref()
+    this.#slowTimer ??= setInterval(() => this.#sendSlow(), SLOW_EVERY_MS).unref()
+  }
+
+  /** Something else than a trace has changed: the app, what it lost. */
+  touch () {
+    this.#dirty = true
+  }
+
+  close () {
+    for (const { response } of this.#clients) response.end()
+    clearTimeout(this.#tracesTimer)
+    clearInterval(this.#slowTimer)
+    clearInterval(this.#aliveTimer)
+  }
+
+  #leave (client) {
+    this.#clients.delete(client)
+    if (this.#clients.size > 0) return
+    clearInterval(this.#slowTimer)
+    clearInterval(this.#aliveTimer)
+    this.#slowTimer = this.#aliveTimer = null
+    this.#changed.clear()
+  }
+
+  #change (trace) {
+    this.#dirty = true
+    if (this.#clients.size === 0) return
+    this.#changed.delete(trace) // the newest change last
+    this.#changed.add(trace)
+    if (this.#changed.size > CHANGED_MAX) {
+      this.#changed.delete(this.#changed.values().next().value)
+      this.#overflow++
+    }
+    const delay = this.#changed.size > LOADED_FROM ? TRACES_LOADED_EVERY_MS : TRACES_EVERY_MS
+    this.#tracesTimer ??= setTimeout(() => this.#sendTraces(), delay).unref()
+  }
+
+  #sendTraces () {
+    this.#tracesTimer = null
+    const changed = [...this.#changed]
+    this.#changed.clear()
+    const newest = changed.slice(-BATCH_MAX)
+    const more = changed.length - newest.length + this.#overflow
+    this.#overflow = 0
+    const { oldest, size: total } = this.#store
+    for (const client of this.#clients) {
+      const traces = newest.filter((trace) => trace.order >= oldest && client.filter.matches(trace)).map(summaryOf)
+      this.#send(client, 'traces', { traces, more, oldest, total })
+    }
+  }
+
+  #sendSlow () {
+    if (this.#dirty) {
+      this.#dirty = false
+      const stats = this.#stats()
+      for (const client of this.#clients) this.#send(client, 'stats', stats)
+    }
+    const version = this.#statistics.reduce((sum, each) => sum + each.version, 0)
+    if (version === this.#sentVersion) return
+    this.#sentVersion = version
+    for (const client of this.#clients) this.#send(client, 'routes', {})
+  }
+
+  #send (client, event, data) {
+    if (client.response.writableLength > BEHIND_BYTES_MAX) {
+      client.behind = true
+      return
+    }
+    if (client.behind) {
+      client.behind = false
+      write(client, 'reset', {})
+    }
+    write(client, event, data)
+  }
+}
+
+function write ({ response }, event, data) {
+  response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
+}
+
+module.exports = { Events }

@@ -1,0 +1,119 @@
+'use strict'
+
+// POST /v1/traces, /v1/metrics, /v1/logs: OTLP over HTTP. https://opentelemetry.io/docs/specs/otlp/#otlphttp
+
+const { Malformed } = require('../otlp/proto-reader')
+const { Message } = require('../otlp/proto-writer')
+const { Refused } = require('./body')
+const { sendingOrigin } = require('./security')
+
+const PROTOBUF = 'application/x-protobuf'
+const JSON_TYPE = 'application/json'
+const RETRY_AFTER_SECONDS = '1'
+
+class Receiver {
+  #store
+  #bodies
+  received = { requests: 0, spans: 0, bytes: 0, metrics: 0, logs: 0, imported: 0 }
+  refused = { requests: 0, reasons: {} }
+
+  /** @param {(body: Buffer) => void} [save] each body as it is kept, as protobuf */
+  constructor (store, bodies, save = () => {}) {
+    this.#store = store
+    this.#bodies = bodies
+    this.save = save
+  }
+
+  /** @param {'traces' | 'metrics' | 'logs'} signal */
+  async handle (request, response, signal) {
+    const type = (request.headers['content-type'] ?? '').split(';')[0].trim().toLowerCase()
+    const origin = sendingOrigin(request)
+    if (origin) allow(response, origin)
+    try {
+      if (origin === null) throw new Refused(403, 'origin', 'only pages of localhost may send')
+      if (request.method === 'OPTIONS' && origin !== undefined) return response.writeHead(204).end()
+      if (request.method !== 'POST') throw new Refused(405, 'method', 'telemetry is sent by POST')
+      if (type !== PROTOBUF && type !== JSON_TYPE) throw new Refused(415, 'media_type', `content-type must be ${PROTOBUF} or ${JSON_TYPE}`)
+      const body = await this.#bodies.read(request)
+      const dropped = signal === 'traces' ? this.#take(body, type) : this.#count(signal, body)
+      answer(response, 200, type, dropped === 0 ? null : { rejectedSpans: dropped, errorMessage: 'the viewer keeps spans with ids, and of one trace at most half of what it may hold' })
+    } catch (error) {
+      this.#refuse(request, response, type, error)
+    }
+  }
+
+  #take (body, type) {
+    const otlp = type === JSON_TYPE ? fromJson(body) : body
+    const { spans, dropped } = this.#store.receive(otlp)
+    this.received.requests++
+    this.received.bytes += body.length
+    this.received.spans += spans
+    this.save(otlp)
+    return dropped
+  }
+
+  #count (signal, body) {
+    this.received[signal]++
+    this.received.bytes += body.length
+    return 0
+  }
+
+  #refuse (request, response, type, error) {
+    const { status, reason } = error instanceof Malformed ? { status: 400, reason: 'malformed' } : error
+    if (status === undefined) throw error
+    this.refused.requests++
+    this.refused.reasons[reason] = (this.refused.reasons[reason] ?? 0) + 1
+    if (response.destroyed) return
+    if (status === 503) response.setHeader('retry-after', RETRY_AFTER_SECONDS)
+    if (status === 405) response.setHeader('allow', 'POST')
+    // What is left of the body would be read for nothing.
+    if (!request.complete) response.setHeader('connection', 'close')
+    const text = error.message
+    if (type === PROTOBUF) {
+      const rpcStatus = new Message()
+      rpcStatus.text(2, text)
+      send(response, status, PROTOBUF, rpcStatus.finish())
+    } else send(response, status, JSON_TYPE, JSON.stringify({ message: text }))
+  }
+}
+
+function fromJson (body) {
+  const { requestFromJson } = require('../otlp/json-request')
+  let json
+  try {
+    json = JSON.parse(body.toString())
+  } catch (error) {
+    throw new Malformed(`the body is not JSON: ${error.message.slice(0, 200)}`)
+  }
+  return requestFromJson(json)
+}
+
+// ExportTraceServiceResponse { partial_success = 1 { rejected_spans = 1; error_message = 2 } }
+function answer (response, status, type, partial) {
+  if (type === JSON_TYPE) {
+    return send(response, status, type, JSON.stringify(partial === null ? {} : { partialSuccess: { ...partial, rejectedSpans: String(partial.rejectedSpans) } }))
+  }
+  const message = new Message()
+  if (partial !== null) {
+    const inner = new Message()
+    inner.varint(1, partial.rejectedSpans)
+    inner.text(2, partial.errorMessage)
+    message.message(1, inner)
+  }
+  send(response, status, type, message.finish())
+}
+
+function send (response, status, type, body) {
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) }).end(body)
+}
+
+// Browsers of pages on localhost may send. They learn nothing but whether it was taken.
+function allow (response, origin) {
+  response.setHeader('access-control-allow-origin', origin)
+  response.setHeader('access-control-allow-headers', 'content-type, content-encoding, authorization')
+  response.setHeader('access-control-allow-methods', 'POST')
+  response.setHeader('access-control-max-age', '3600')
+  response.setHeader('vary', 'origin')
+}
+
+module.exports = { Receiver, fromJson }

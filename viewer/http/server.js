@@ -1,0 +1,192 @@
+'use strict'
+
+// The viewer: a store, what is counted from it, and one HTTP server that receives, answers and shows.
+
+const http = require('node:http')
+const { TraceStore } = require('../store/trace-store')
+const { RouteStatistics } = require('../statistics/routes')
+const { Exceptions } = require('../statistics/exceptions')
+const { BadParameter } = require('../store/search')
+const { Malformed } = require('../otlp/proto-reader')
+const { Bodies, Refused } = require('./body')
+const { Receiver } = require('./receive')
+const { Events } = require('./events')
+const { Api, NotFound, sendJson, sendError } = require('./api')
+const { hostRefusal, originRefusal, hasToken, tokenRedirect } = require('./security')
+
+const { version } = require('../../package.json')
+
+const SIGNALS = { '/v1/traces': 'traces', '/v1/metrics': 'metrics', '/v1/logs': 'logs' }
+const APPS_MAX = 64
+
+// Longer than exporters wait between two batches: none shall find its connection closed.
+const KEEP_ALIVE_MS = 60_000
+const REPORT_BYTES_MAX = 16_384
+
+class Viewer {
+  #server = null
+  #second = null // on ::1
+  #startedMs = Date.now()
+
+  /**
+   * @param {number} [options.maxBytes] of traces, 64 MiB by default
+   * @param {string | null} [options.token] needed to read, where it is not only for this machine
+   */
+  constructor ({ maxBytes, token = null } = {}) {
+    this.token = token
+    this.store = new TraceStore({ maxBytes })
+    this.routes = new RouteStatistics(this.store)
+    this.exceptions = new Exceptions(this.store)
+    this.bodies = new Bodies()
+    this.receiver = new Receiver(this.store, this.bodies)
+    this.events = new Events({ store: this.store, statistics: [this.routes, this.exceptions], stats: () => this.stats() })
+    this.api = new Api(this)
+    this.app = null
+    this.apps = new Map()
+    this.saved = { file: null, requests: 0, failed: 0 }
+  }
+
+  /**
+   * @returns {Promise<number>} the port
+   * @throws what listen says, EADDRINUSE above all
+   */
+  async listen (port, host) {
+    this.#server = this.#create()
+    await listen(this.#server, port, host ?? '127.0.0.1')
+    const taken = this.#server.address().port
+    if (host === undefined) await this.#listenOnSix(taken)
+    return taken
+  }
+
+  // `localhost` is ::1 to some senders. Whoever else listens there would get their spans.
+  async #listenOnSix (port) {
+    this.#second = this.#create()
+    try {
+      await listen(this.#second, port, '::1')
+    } catch (error) {
+      this.#second = null
+      if (error.code !== 'EADDRINUSE') return // a machine without IPv6
+      await this.close()
+      throw error
+    }
+  }
+
+  async close () {
+    this.events.close()
+    await Promise.all([this.#server, this.#second].filter((server) => server !== null).map(closed))
+  }
+
+  stats () {
+    const { store, receiver } = this
+    return {
+      version,
+      pid: process.pid,
+      startedMs: this.#startedMs,
+      nowMs: Date.now(),
+      traces: store.size,
+      spans: store.spans,
+      bytes: store.bytes,
+      maxBytes: store.maxBytes,
+      received: receiver.received,
+      refused: receiver.refused,
+      dropped: { spans: Object.values(store.dropped).reduce((sum, count) => sum + count, 0), reasons: store.dropped },
+      duplicates: store.duplicates,
+      evicted: store.evicted,
+      orphans: store.orphans,
+      late: store.late,
+      clients: this.events.size,
+      saved: this.saved,
+      app: this.app,
+      apps: [...this.apps.values()]
+    }
+  }
+
+  #create () {
+    const server = http.createServer((request, response) => {
+      this.#route(request, response).catch((error) => this.#failed(response, error))
+    })
+    server.keepAliveTimeout = KEEP_ALIVE_MS
+    server.on('clientError', (error, socket) => {
+      if (error.code !== 'ECONNRESET' && socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n')
+    })
+    return server
+  }
+
+  async #route (request, response) {
+    const url = parsed(request.url)
+    if (url === null) return sendError(response, 400, 'this is no address')
+    const path = url.pathname
+    // Telemetry comes by any name of this machine (host.docker.internal) and reads nothing.
+    if (SIGNALS[path] !== undefined) return this.receiver.handle(request, response, SIGNALS[path])
+    const refusal = hostRefusal(request, this)
+    if (refusal !== null) return sendError(response, 403, refusal)
+    if (path === '/api/whoami') return sendJson(response, { name: 'light-trace', version, pid: process.pid })
+    if (path.startsWith('/api/')) {
+      const refused = originRefusal(request)
+      if (refused !== null) return sendError(response, 403, refused)
+      if (!hasToken(request, url, this)) return sendError(response, 401, 'a token is needed: the address that was printed holds it')
+      if (path === '/api/app') return this.#appReport(request, response)
+      return this.api.handle(request, response, url)
+    }
+    return this.#page(request, response, url)
+  }
+
+  #page (request, response, url) {
+    const { isPage, sendPage, FIXED_HEADERS } = require('./page')
+    if (!isPage(url.pathname)) return sendError(response, 404, 'there is nothing at this address')
+    if (request.method !== 'GET' && request.method !== 'HEAD') return sendError(response, 405, 'only GET', { allow: 'GET' })
+    if (!hasToken(request, url, this)) {
+      return response.writeHead(401, FIXED_HEADERS).end('<!doctype html><title>light-trace</title><p>This viewer needs the token of the address that <code>light-trace</code> printed.')
+    }
+    if (this.token !== null && url.searchParams.has('token')) return response.writeHead(303, { ...FIXED_HEADERS, ...tokenRedirect(url, this.token) }).end()
+    sendPage(response)
+  }
+
+  // The apps that this command started say here what they lost (commands/report-losses.js).
+  async #appReport (request, response) {
+    if (request.method !== 'POST' || this.app === null) return sendError(response, 404, 'there is nothing at this address')
+    const body = await this.bodies.read(request)
+    if (body.length > REPORT_BYTES_MAX) throw new Refused(413, 'too_large', 'a report is small')
+    const { appReport } = require('./app-report')
+    const report = appReport(body)
+    if (this.apps.size < APPS_MAX || this.apps.has(report.pid)) this.apps.set(report.pid, report)
+    this.events.touch()
+    response.writeHead(204).end()
+  }
+
+  #failed (response, error) {
+    if (response.headersSent) return response.destroy()
+    if (error instanceof NotFound) return sendError(response, 404, error.message)
+    if (error instanceof BadParameter || error instanceof Malformed) return sendError(response, 400, error.message)
+    if (error instanceof Refused) return sendError(response, error.status, error.message)
+    process.emitWarning(`the viewer could not answer: ${error.stack}`, { type: 'LightTraceWarning', code: 'LT_WARN_VIEWER' })
+    sendError(response, 500, 'the viewer has failed: its terminal has the reason')
+  }
+}
+
+function parsed (url) {
+  try {
+    return new URL(url.replace(/^\/{2,}/, '/'), 'http://localhost')
+  } catch {
+    return null
+  }
+}
+
+function listen (server, port, host) {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.removeListener('error', reject)
+      resolve()
+    })
+  })
+}
+
+function closed (server) {
+  return new Promise((resolve) => {
+    server.close(resolve)
+    server.closeAllConnections()
+  })
+}
+
+module.exports = { Viewer }

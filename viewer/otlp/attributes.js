@@ -1,0 +1,108 @@
+'use strict'
+
+// KeyValue { string key = 1; AnyValue value = 2 }
+// AnyValue { string_value = 1; bool = 2; int = 3; double = 4; ArrayValue { values = 1 } = 5; KeyValueList { values = 1 } = 6; bytes = 7 }
+
+const { ProtoReader, BYTES } = require('./proto-reader')
+
+// Deeper than anybody writes; a value of 10,000 levels must not end the process.
+const DEPTH_MAX = 64
+const TOO_DEEP = '[nested too deep]'
+
+const TYPES = ['empty', 'string', 'bool', 'int', 'double', 'array', 'kvlist', 'bytes']
+
+/**
+ * @returns {{ key: string, type: string, value: any }} an int is a number or, beyond 2⁵³, text; bytes are base64; an array is a
+ *   list of { type, value }, a kvlist one of { key, type, value }
+ */
+function readKeyValue (reader, depth = 0) {
+  const attribute = { key: '', type: 'empty', value: null }
+  for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (field === 1) attribute.key = reader.text()
+    else if (field === 2) Object.assign(attribute, readAnyValue(reader.message(), depth))
+  }
+  return attribute
+}
+
+function readAnyValue (reader, depth) {
+  let type = 0
+  let value = null
+  for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (field >= TYPES.length) continue
+    type = field
+    value = valueOf(field, reader, depth)
+  }
+  return typeof value === 'string' && type > 4 && type < 7 ? { type: 'string', value } : { type: TYPES[type], value }
+}
+
+function valueOf (field, reader, depth) {
+  switch (field) {
+    case 1: return reader.text()
+    case 2: return reader.number() !== 0
+    case 3: return plainInt(reader.int64())
+    case 4: return reader.double()
+    case 5: return depth >= DEPTH_MAX ? TOO_DEEP : readList(reader.message(), (item) => readAnyValue(item, depth + 1))
+    case 6: return depth >= DEPTH_MAX ? TOO_DEEP : readList(reader.message(), (item) => readKeyValue(item, depth + 1))
+    default:
+      reader.expect(BYTES)
+      return reader.bytes.base64Slice(reader.from, reader.to)
+  }
+}
+
+function plainInt (int) {
+  const number = Number(int)
+  return Number.isSafeInteger(number) ? number : String(int)
+}
+
+function readList (reader, read) {
+  const list = []
+  for (let field = reader.next(); field !== 0; field = reader.next()) if (field === 1) list.push(read(reader.message()))
+  return list
+}
+
+/** A value as JavaScript has it; a kvlist without a prototype, since a key may be __proto__. */
+function plain ({ type, value }) {
+  if (type === 'array') return value.map(plain)
+  if (type === 'double' && !Number.isFinite(value)) return String(value)
+  if (type !== 'kvlist') return value
+  const map = Object.create(null)
+  for (const entry of value) map[entry.key] = plain(entry)
+  return map
+}
+
+/** Throws Malformed where a KeyValue could not be read; makes nothing. */
+function checkKeyValue (reader, depth = 0) {
+  for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (field === 1) reader.expect(BYTES)
+    else if (field === 2) checkAnyValue(reader.message(), depth)
+  }
+}
+
+// The wire type of each kind of value.
+const WIRES = [-1, 2, 0, 0, 1, 2, 2, 2]
+
+function checkAnyValue (reader, depth) {
+  for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (field >= WIRES.length) continue
+    reader.expect(WIRES[field])
+    if ((field !== 5 && field !== 6) || depth >= DEPTH_MAX) continue
+    const list = reader.message()
+    for (let inner = list.next(); inner !== 0; inner = list.next()) {
+      if (inner !== 1) continue
+      if (field === 5) checkAnyValue(list.message(), depth + 1)
+      else checkKeyValue(list.message(), depth + 1)
+    }
+  }
+}
+
+/** The attributes of a Resource or InstrumentationScope message: field 1 or 3. */
+function readAttributes (bytes, number) {
+  const reader = new ProtoReader(bytes)
+  const attributes = []
+  for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (field === number) attributes.push(readKeyValue(reader.message()))
+  }
+  return attributes
+}
+
+module.exports = { readKeyValue, checkKeyValue, readAttributes, plain }

@@ -1,0 +1,62 @@
+'use strict'
+
+// The body of POST /v1/traces, down to where each span's bytes begin and end. A span is not copied here.
+//
+// ExportTraceServiceRequest { ResourceSpans resource_spans = 1 }
+// ResourceSpans { Resource resource = 1; ScopeSpans scope_spans = 2; string schema_url = 3 }
+// ScopeSpans { InstrumentationScope scope = 1; Span spans = 2; string schema_url = 3 }
+
+const { ProtoReader } = require('./proto-reader')
+const { BYTES } = require('./proto-reader')
+
+const NOTHING = Buffer.alloc(0)
+
+/**
+ * @param {Buffer} body
+ * @param {(origin: { resource: Buffer, scope: Buffer, resourceSchemaUrl: string, scopeSchemaUrl: string }, from: number, to: number) => void} onSpan
+ *   `resource` and `scope` are parts of `body`
+ * @throws Malformed; `onSpan` may have been called before
+ */
+function readRequest (body, onSpan) {
+  const reader = new ProtoReader(body)
+  for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (field === 1) readResourceSpans(reader.message(), onSpan)
+  }
+}
+
+function readResourceSpans (reader, onSpan) {
+  const { at, end } = reader
+  let resource = NOTHING
+  let resourceSchemaUrl = ''
+  // A sender may write the resource after the spans.
+  for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (field === 1) resource = part(reader)
+    else if (field === 3) resourceSchemaUrl = reader.text()
+  }
+  reader.over(at, end)
+  for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (field === 2) readScopeSpans(reader.message(), resource, resourceSchemaUrl, onSpan)
+  }
+}
+
+function readScopeSpans (reader, resource, resourceSchemaUrl, onSpan) {
+  const { at, end } = reader
+  const origin = { resource, scope: NOTHING, resourceSchemaUrl, scopeSchemaUrl: '' }
+  for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (field === 1) origin.scope = part(reader)
+    else if (field === 3) origin.scopeSchemaUrl = reader.text()
+  }
+  reader.over(at, end)
+  for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (field !== 2) continue
+    reader.expect(BYTES)
+    onSpan(origin, reader.from, reader.to)
+  }
+}
+
+function part (reader) {
+  reader.expect(BYTES)
+  return reader.bytes.subarray(reader.from, reader.to)
+}
+
+module.exports = { readRequest }

@@ -1,0 +1,206 @@
+'use strict'
+
+// Requests by route. Counts are since the viewer started; everything else is of the last RING_MAX requests of a route. Times
+// are those at which the viewer received them, so that no sender's clock matters.
+
+const { KIND_SERVER, STATUS_ERROR } = require('../otlp/names')
+const { routeOf, rounded } = require('../store/summary')
+
+const BUCKETS_MS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
+const SLOT_MS = 10_000
+const SLOTS_MAX = 60
+const RATE_SLOTS = 6
+const RING_MAX = 1000
+const RING_MIN = 16
+const ROUTES_MAX = 500
+
+class RouteStatistics {
+  #routes = new Map()
+  #store
+  #now
+  uncounted = 0
+  version = 0
+
+  constructor (store, { now = Date.now } = {}) {
+    this.#store = store
+    this.#now = now
+    store.on('span', (trace, span) => { if (span.kind === KIND_SERVER) this.#count(trace, span) })
+  }
+
+  #count (trace, span) {
+    this.version++
+    const route = routeOf(span)
+    const name = route ?? span.name
+    const key = `${span.origin.service}\n${route === null ? '?' : ''}${name}`
+    let entry = this.#routes.get(key)
+    if (entry === undefined) {
+      if (this.#routes.size >= ROUTES_MAX) {
+        this.uncounted++
+        return
+      }
+      this.#routes.set(key, entry = new Route(name, span.origin.service, route === null))
+    }
+    entry.count(trace.order, trace.spans.length - 1, span, this.#now())
+  }
+
+  /** What GET /api/routes answers. */
+  list () {
+    const nowMs = this.#now()
+    const routes = [...this.#routes.values()].map((route) => route.figures(nowMs, this.#store))
+    return {
+      nowMs, buckets: BUCKETS_MS, slotMs: SLOT_MS, routes: routes.sort((a, b) => b.count - a.count), more: this.uncounted
+    }
+  }
+
+  /** The route's requests that are held, newest first: { trace, span }. Without a service: the busiest one's. */
+  held (name, service, max) {
+    const found = [...this.#routes.values()].filter((route) => route.name === name && (service === undefined || route.service === service))
+      .sort((a, b) => b.total - a.total)
+    return found.length === 0 ? [] : found[0].held(this.#store, max)
+  }
+
+  /** The trace of the route's request that took nearest to the median, but for `except`. */
+  medianOf (name, service, except) {
+    const requests = this.held(name, service, RING_MAX).filter(({ trace, span }) => trace !== except && span.status !== STATUS_ERROR)
+    requests.sort((a, b) => a.span.durationMs - b.span.durationMs)
+    return requests[requests.length >> 1]?.trace
+  }
+}
+
+class Route {
+  constructor (name, service, unrouted) {
+    this.name = name
+    this.service = service
+    this.unrouted = unrouted
+    this.total = 0
+    this.errors = 0
+    this.firstMs = 0
+    this.lastMs = 0
+    // A ring of requests. Not the traces themselves: those may have been evicted.
+    this.durations = new Float64Array(RING_MIN)
+    this.orders = new Float64Array(RING_MIN)
+    this.places = new Uint32Array(RING_MIN) // of the span in its trace
+    this.failed = new Uint8Array(RING_MIN)
+    this.slots = new Map() // number of the slot → counts, the last of which are errors
+  }
+
+  count (order, place, span, now) {
+    if (this.total === 0) this.firstMs = now
+    const failed = span.status === STATUS_ERROR ? 1 : 0
+    if (this.total === this.durations.length && this.total < RING_MAX) this.#grow()
+    const at = this.total % this.durations.length
+    this.durations[at] = span.durationMs
+    this.orders[at] = order
+    this.places[at] = place
+    this.failed[at] = failed
+    this.total++
+    this.errors += failed
+    this.lastMs = now
+    this.#slot(now, span.durationMs, failed)
+  }
+
+  #grow () {
+    for (const name of ['durations', 'orders', 'places', 'failed']) {
+      const larger = new this[name].constructor(Math.min(RING_MAX, this[name].length * 4))
+      larger.set(this[name])
+      this[name] = larger
+    }
+  }
+
+  #slot (now, durationMs, failed) {
+    const number = Math.floor(now / SLOT_MS)
+    let counts = this.slots.get(number)
+    if (counts === undefined) {
+      this.slots.set(number, counts = new Uint32Array(BUCKETS_MS.length + 2))
+      for (const old of this.slots.keys()) if (old <= number - SLOTS_MAX) this.slots.delete(old)
+    }
+    let bucket = 0
+    while (bucket < BUCKETS_MS.length && durationMs > BUCKETS_MS[bucket]) bucket++
+    counts[bucket]++
+    counts[counts.length - 1] += failed
+  }
+
+  figures (now, store) {
+    const size = Math.min(this.total, this.durations.length)
+    const sorted = this.durations.slice(0, size).sort()
+    const p50Ms = percentile(sorted, 0.5)
+    return {
+      route: this.name,
+      service: this.service,
+      unrouted: this.unrouted,
+      count: this.total,
+      errors: this.errors,
+      perSecond: this.#perSecond(now),
+      p50Ms: rounded(p50Ms),
+      p99Ms: rounded(percentile(sorted, 0.99)),
+      maxMs: rounded(sorted[size - 1]),
+      lastMs: this.lastMs,
+      histogram: this.#histogram(now),
+      ...this.#examples(store, size, p50Ms)
+    }
+  }
+
+  #perSecond (now) {
+    const current = Math.floor(now / SLOT_MS)
+    let requests = 0
+    for (const [number, counts] of this.slots) {
+      if (number > current - RATE_SLOTS) requests += sum(counts) - counts[counts.length - 1]
+    }
+    const windowMs = now - Math.max((current - RATE_SLOTS + 1) * SLOT_MS, this.firstMs)
+    return Math.round(requests / Math.max(1, windowMs / 1000) * 100) / 100
+  }
+
+  #histogram (now) {
+    const current = Math.floor(now / SLOT_MS)
+    return [...this.slots].filter(([number]) => number > current - SLOTS_MAX).map(([number, counts]) => ({
+      atMs: number * SLOT_MS, counts: [...counts.subarray(0, -1)], errors: counts[counts.length - 1]
+    }))
+  }
+
+  // Of the requests whose traces are still held.
+  #examples (store, size, p50Ms) {
+    const best = { slowest: null, failed: null, median: null, latest: null }
+    let slowestMs = -1
+    let offMs = Infinity
+    for (let back = 1; back <= size; back++) {
+      const at = (this.total - back) % this.durations.length
+      const trace = store.at(this.orders[at])
+      if (trace === undefined) continue
+      best.latest ??= trace.id
+      if (this.failed[at] === 1) best.failed ??= trace.id
+      if (this.durations[at] > slowestMs) {
+        slowestMs = this.durations[at]
+        best.slowest = trace.id
+      }
+      if (Math.abs(this.durations[at] - p50Ms) < offMs) {
+        offMs = Math.abs(this.durations[at] - p50Ms)
+        best.median = trace.id
+      }
+    }
+    return best
+  }
+
+  held (store, max) {
+    const found = []
+    const size = Math.min(this.total, this.durations.length)
+    for (let back = 1; back <= size && found.length < max; back++) {
+      const at = (this.total - back) % this.durations.length
+      const trace = store.at(this.orders[at])
+      if (trace !== undefined) found.push({ trace, span: trace.spans[this.places[at]] })
+    }
+    return found
+  }
+}
+
+// The nearest rank: a duration that was measured, not one in between.
+function percentile (sorted, share) {
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)]
+}
+
+function sum (counts) {
+  let total = 0
+  for (const count of counts) total += count
+  return total
+}
+
+module.exports = { RouteStatistics, BUCKETS_MS }

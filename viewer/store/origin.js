@@ -1,0 +1,57 @@
+'use strict'
+
+// Who sent a span: its resource and scope. Thousands of spans share one; it goes when the last trace that has it goes.
+
+const { readResource, readScope } = require('../otlp/span-detail')
+
+const SERVICE = 'service.name'
+const NAME_MAX = 200
+
+// What the object, its key and its two buffers cost beside their bytes.
+const OVERHEAD_BYTES = 1000
+
+class Origin {
+  constructor (key, resourceKey, { resource, scope, resourceSchemaUrl, scopeSchemaUrl }) {
+    this.key = key
+    this.resourceKey = resourceKey
+    this.resource = Buffer.from(resource) // copies: the request's body must not be held
+    this.scope = Buffer.from(scope)
+    this.resourceSchemaUrl = resourceSchemaUrl
+    this.scopeSchemaUrl = scopeSchemaUrl
+    this.service = serviceOf(this.resource)
+    this.scopeName = readScope(this.scope).name.slice(0, NAME_MAX)
+    this.traces = 0
+    this.bytes = OVERHEAD_BYTES + 3 * (resource.length + scope.length)
+  }
+}
+
+function serviceOf (resource) {
+  const attribute = readResource(resource).find(({ key }) => key === SERVICE)
+  return attribute === undefined ? '' : String(attribute.value).slice(0, NAME_MAX)
+}
+
+class Origins {
+  #byKey = new Map()
+  bytes = 0
+
+  /** @throws Malformed */
+  of (described) {
+    const resourceKey = described.resource.latin1Slice() + described.resourceSchemaUrl
+    const key = `${resourceKey}\n${described.scope.latin1Slice()}\n${described.scopeSchemaUrl}`
+    return this.#byKey.get(key) ?? new Origin(key, resourceKey, described)
+  }
+
+  hold (origin) {
+    if (origin.traces++ !== 0) return
+    this.#byKey.set(origin.key, origin)
+    this.bytes += origin.bytes
+  }
+
+  release (origin) {
+    if (--origin.traces !== 0) return
+    this.#byKey.delete(origin.key)
+    this.bytes -= origin.bytes
+  }
+}
+
+module.exports = { Origins }

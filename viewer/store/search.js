@@ -1,0 +1,105 @@
+'use strict'
+
+// The filters of GET /api/traces. What the summary says is compared at once; `q` and `attr` read the spans' bytes.
+
+const { readSpan, readResource, readScope } = require('../otlp/span-detail')
+const { plain } = require('../otlp/attributes')
+const { summaryOf, routeOf } = require('./summary')
+
+const TEXT_MAX = 500
+const ATTRIBUTES_MAX = 10
+
+class BadParameter extends Error {}
+
+/**
+ * @param {URLSearchParams} query
+ * @returns {{ matches (trace): boolean, reads: boolean }} `reads`: it is slow, ask in slices
+ * @throws BadParameter
+ */
+function filterOf (query) {
+  const tests = []
+  const given = (name) => query.get(name) || undefined
+  const add = (name, make) => { if (given(name) !== undefined) tests.push(make(given(name), name)) }
+  add('status', statusTest)
+  add('route', (route) => ({ spans }) => spans.some((span) => routeOf(span) === route || (span.kind === 2 && routeOf(span) === null && span.name === route)))
+  add('service', (service) => ({ origins }) => origins.some((origin) => origin.service === service))
+  add('minMs', (value, name) => durationTest(value, name, (ms, bound) => ms >= bound))
+  add('maxMs', (value, name) => durationTest(value, name, (ms, bound) => ms <= bound))
+  add('unrouted', () => (trace) => summaryOf(trace).unrouted)
+  add('exception', (key) => ({ exceptions }) => exceptions !== null && exceptions.includes(key))
+  const fast = tests.length
+  const attributes = query.getAll('attr').filter((each) => each !== '')
+  if (attributes.length > ATTRIBUTES_MAX) throw new BadParameter(`attr: at most ${ATTRIBUTES_MAX}`)
+  for (const each of attributes) tests.push(attributeTest(each))
+  add('q', textTest)
+  return { matches: (trace) => tests.every((test) => test(trace)), reads: tests.length > fast }
+}
+
+function statusTest (status) {
+  if (status === 'error' || status === 'ok') return (trace) => (trace.errors > 0) === (status === 'error')
+  const match = /^([1-5])(\d\d|xx)$/i.exec(status)
+  if (match === null) throw new BadParameter('status: error, ok, a number as 404 or a class as 4xx')
+  const isClass = match[2].toLowerCase() === 'xx'
+  return (trace) => {
+    const code = summaryOf(trace).status
+    return code !== null && (isClass ? Math.floor(code / 100) === Number(match[1]) : code === Number(status))
+  }
+}
+
+function durationTest (value, name, compare) {
+  const bound = Number(value)
+  if (!(bound >= 0)) throw new BadParameter(`${name}: milliseconds`)
+  return (trace) => compare(summaryOf(trace).durationMs, bound)
+}
+
+function attributeTest (given) {
+  if (given.length > TEXT_MAX) throw new BadParameter(`attr: at most ${TEXT_MAX} characters`)
+  const colon = given.indexOf(':')
+  const key = colon === -1 ? given : given.slice(0, colon)
+  const value = colon === -1 ? undefined : given.slice(colon + 1)
+  const needle = Buffer.from(key)
+  const holds = (attribute) => {
+    if (attribute.key !== key) return false
+    if (value === undefined) return true
+    const found = plain(attribute)
+    return (typeof found === 'object' && found !== null ? JSON.stringify(found) : String(found)) === value
+  }
+  return ({ origins, spans }) => origins.some(({ resource }) => resource.includes(needle) && readResource(resource).some(holds)) ||
+    spans.some((span) => includes(span, needle) && readSpan(span.bytes, span.from, span.to).attributes.some(holds))
+}
+
+function includes ({ bytes, from, to }, needle) {
+  return bytes.subarray(from, to).includes(needle)
+}
+
+function textTest (text) {
+  if (text.length > TEXT_MAX) throw new BadParameter(`q: at most ${TEXT_MAX} characters`)
+  const needle = text.toLowerCase()
+  const isId = /^[0-9a-f]{8,32}$/.test(needle)
+  const raw = isTextInBytes(needle) ? needle : null
+  const found = (value) => String(value).toLowerCase().includes(needle)
+  return (trace) => (isId && trace.id.startsWith(needle)) ||
+    trace.origins.some(({ resource, scope }) => readResource(resource).some((attribute) => attributeHas(attribute, found)) || found(readScope(scope).name)) ||
+    trace.spans.some((span) => (isId && span.id.startsWith(needle)) || found(span.name) || spanHas(span, raw, found))
+}
+
+// Whether what holds it must have it in its bytes, where it can be looked for cheaply. Numbers and booleans are written otherwise, and
+// what is not ASCII has capitals of other bytes.
+function isTextInBytes (needle) {
+  // eslint-disable-next-line no-control-regex
+  return /^[\x00-\x7f]*$/.test(needle) && !/^[\d.+\-e]*$/.test(needle) && !'true false infinity nan'.includes(needle) && !/["[\]{},:]/.test(needle)
+}
+
+function spanHas (span, raw, found) {
+  if (raw !== null && !span.bytes.latin1Slice(span.from, span.to).toLowerCase().includes(raw)) return false
+  const { name, status, attributes, events } = readSpan(span.bytes, span.from, span.to)
+  return found(name) || found(status.message) || attributes.some((attribute) => attributeHas(attribute, found)) ||
+    events.some((event) => found(event.name) || event.attributes.some((attribute) => attributeHas(attribute, found)))
+}
+
+function attributeHas (attribute, found) {
+  const value = plain(attribute)
+  return found(attribute.key) || found(typeof value === 'object' && value !== null ? JSON.stringify(value) : value)
+}
+
+module.exports = { filterOf, BadParameter }

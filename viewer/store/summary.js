@@ -1,0 +1,93 @@
+'use strict'
+
+// A trace as one line of the list: what GET /api/traces answers for it.
+
+const { kindName } = require('../otlp/span-detail')
+const { KIND_SERVER } = require('../otlp/names')
+
+const SERVICES_MAX = 20
+
+/** Made once for each state of the trace. */
+function summaryOf (trace) {
+  if (trace.summaryVersion === trace.version) return trace.summary
+  trace.summary = summarize(trace)
+  trace.summaryVersion = trace.version
+  return trace.summary
+}
+
+function summarize (trace) {
+  const entry = trace.entry
+  return {
+    id: trace.id,
+    order: trace.order,
+    ...entryOf(entry),
+    services: servicesOf(trace),
+    state: trace.errors > 0 ? 'error' : 'ok',
+    error: trace.error,
+    startMs: entry === null ? trace.receivedMs : entry.startMs,
+    durationMs: rounded(trace.root !== null ? trace.root.durationMs : extent(trace.spans)),
+    spans: trace.spans.length,
+    errors: trace.errors,
+    root: trace.root !== null,
+    orphans: trace.orphans,
+    late: trace.late,
+    duplicates: trace.duplicates,
+    dropped: trace.dropped,
+    unrouted: trace.spans.some(isUnrouted),
+    receivedMs: trace.receivedMs,
+    updatedMs: trace.updatedMs,
+    bytes: trace.bytes
+  }
+}
+
+const NO_ENTRY = { name: '', service: '', kind: 'INTERNAL', route: null, method: null, path: null, status: null }
+
+// A trace of which no span could be kept has none.
+function entryOf (entry) {
+  if (entry === null) return NO_ENTRY
+  return {
+    name: entry.name,
+    service: entry.origin.service,
+    kind: kindName(entry.kind),
+    route: routeOf(entry),
+    method: entry.http?.method || null,
+    path: entry.http?.path || null,
+    status: entry.code === 0 ? null : entry.code
+  }
+}
+
+/** `GET /users/:id`, or null for what is no request or has none. */
+function routeOf ({ kind, http }) {
+  if (kind !== KIND_SERVER || http === null || http.route === '') return null
+  return http.method === '' ? http.route : `${http.method} ${http.route}`
+}
+
+/** A request over HTTP that was answered before a route's handler. */
+function isUnrouted (span) {
+  return span.kind === KIND_SERVER && span.http !== null && span.http.method !== '' && span.http.route === ''
+}
+
+function servicesOf ({ spans, origins }) {
+  if (origins.length === 1) return [{ name: origins[0].service, spans: spans.length }]
+  const counts = new Map()
+  for (const { origin } of spans) counts.set(origin.service, (counts.get(origin.service) ?? 0) + 1)
+  return [...counts].sort(([, a], [, b]) => b - a).slice(0, SERVICES_MAX).map(([name, count]) => ({ name, spans: count }))
+}
+
+function extent (spans) {
+  if (spans.length === 0) return 0
+  let start = Infinity
+  let end = -Infinity
+  for (const span of spans) {
+    start = Math.min(start, span.startMs)
+    end = Math.max(end, span.startMs + span.durationMs)
+  }
+  return end - start
+}
+
+/** To a microsecond: a double of milliseconds since 1970 holds little more. */
+function rounded (ms) {
+  return Math.round(ms * 1e3) / 1e3
+}
+
+module.exports = { summaryOf, routeOf, isUnrouted, rounded }

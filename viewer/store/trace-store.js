@@ -1,0 +1,211 @@
+'use strict'
+
+// The traces that are held: whole ones, oldest first out, bounded by bytes.
+
+const { EventEmitter } = require('node:events')
+const { readRequest } = require('../otlp/request')
+const { SpanFacts } = require('../otlp/span-facts')
+const { Origins } = require('./origin')
+const { Trace, StoredSpan, TRACE_OVERHEAD_BYTES, SPAN_OVERHEAD_BYTES } = require('./trace')
+
+const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
+
+// One trace may hold half: then it cannot push everything else out, itself included.
+const SHARE_OF_ONE_TRACE = 0.5
+
+// To say of a late span that its trace was evicted. 10,000 ids are about a megabyte.
+const EVICTED_IDS_MAX = 10_000
+
+/**
+ * Emits `span` (trace, span, facts, bytes), `change` (trace) and `evict` (trace). Listeners are called synchronously; they
+ * must not keep `facts` or `bytes`.
+ */
+class TraceStore extends EventEmitter {
+  #byId = new Map()
+  #list = [] // oldest first; orders are contiguous
+  #head = 0
+  #nextOrder = 1
+  #origins = new Origins()
+  #traceBytes = 0
+  #evictedIds = new Set()
+  #facts = new SpanFacts()
+  #now
+
+  constructor ({ maxBytes = DEFAULT_MAX_BYTES, now = Date.now } = {}) {
+    super()
+    this.maxBytes = maxBytes
+    this.#now = now
+    this.spans = 0
+    this.receivedSpans = 0
+    this.duplicates = 0
+    this.orphans = 0
+    this.late = 0
+    this.dropped = { evicted: 0, trace_too_large: 0, ids: 0 }
+    this.evicted = { traces: 0, spans: 0, after: 0 }
+  }
+
+  get bytes () { return this.#traceBytes + this.#origins.bytes }
+  get size () { return this.#list.length - this.#head }
+  /** The `order` of the oldest trace held, or of the next one. */
+  get oldest () { return this.#nextOrder - this.size }
+
+  get (id) { return this.#byId.get(id) }
+  /** The trace with this `order`, while it is held. */
+  at (order) { return this.#list[order - this.oldest + this.#head] }
+
+  /** Newest first. @param {number} before an order */
+  * newestFirst (before = Infinity) {
+    for (let i = Math.min(this.#list.length, before - this.oldest + this.#head) - 1; i >= this.#head; i--) yield this.#list[i]
+  }
+
+  /** Traces whose id starts so, at most `max`. */
+  startingWith (prefix, max) {
+    const found = []
+    for (const trace of this.newestFirst()) {
+      if (trace.id.startsWith(prefix)) found.push(trace)
+      if (found.length === max) break
+    }
+    return found
+  }
+
+  /**
+   * Takes the spans of an ExportTraceServiceRequest.
+   * @param {Buffer} body may be used again afterwards: what is kept is copied
+   * @returns {{ spans: number, kept: number, dropped: number, touched: Map<Trace, StoredSpan[]> }}
+   * @throws Malformed; the spans before what is malformed are kept
+   */
+  receive (body) {
+    const before = this.receivedSpans
+    const droppedBefore = this.dropped.trace_too_large + this.dropped.ids
+    const batch = { now: this.#now(), touched: new Map(), described: null, origin: null }
+    let kept = 0
+    try {
+      readRequest(body, (described, from, to) => { if (this.#take(batch, described, body, from, to)) kept++ })
+    } finally {
+      this.#settle(batch, body)
+    }
+    return {
+      spans: this.receivedSpans - before,
+      kept,
+      dropped: this.dropped.trace_too_large + this.dropped.ids - droppedBefore,
+      touched: batch.touched
+    }
+  }
+
+  #take (batch, described, body, from, to) {
+    const facts = this.#facts
+    const valid = facts.read(body, from, to)
+    this.receivedSpans++
+    if (!valid) {
+      this.dropped.ids++
+      return false
+    }
+    if (batch.described !== described) {
+      batch.described = described
+      batch.origin = this.#origins.of(described)
+    }
+    const trace = this.#byId.get(facts.traceId) ?? this.#open(facts.traceId, batch.now)
+    const known = trace.find(facts.id)
+    if (known !== undefined && isSame(known, body, from, to)) {
+      trace.duplicates++
+      this.duplicates++
+      this.#mark(batch, trace)
+      return false
+    }
+    const size = to - from
+    if (trace.bytes + size + SPAN_OVERHEAD_BYTES > this.maxBytes * SHARE_OF_ONE_TRACE) {
+      trace.dropped++
+      this.dropped.trace_too_large++
+      this.#mark(batch, trace)
+      return false
+    }
+    this.#add(batch, trace, facts, body, from, to)
+    return true
+  }
+
+  #add (batch, trace, facts, body, from, to) {
+    const { origin, now } = batch
+    if (trace.addOrigin(origin)) this.#origins.hold(origin)
+    const orphans = trace.orphans
+    const span = new StoredSpan(facts, origin, trace.isLate(now))
+    span.bytes = body // until the batch is settled
+    span.from = from
+    span.to = to
+    this.#traceBytes += trace.add(span, to - from, now)
+    this.spans++
+    this.orphans += trace.orphans - orphans
+    if (span.late) this.late++
+    this.#mark(batch, trace).push(span)
+    this.emit('span', trace, span, facts, body)
+  }
+
+  #open (id, now) {
+    const trace = new Trace(id, this.#nextOrder++, now)
+    this.#byId.set(id, trace)
+    this.#list.push(trace)
+    this.#traceBytes += TRACE_OVERHEAD_BYTES
+    trace.wasEvicted = this.#evictedIds.has(id)
+    return trace
+  }
+
+  #mark ({ touched, now }, trace) {
+    let spans = touched.get(trace)
+    if (spans === undefined) {
+      touched.set(trace, spans = [])
+      trace.touch(now)
+    }
+    return spans
+  }
+
+  // Copies what each trace got of this body into one buffer of its own, so that the body can go.
+  #settle ({ touched }, body) {
+    for (const [trace, spans] of touched) {
+      if (spans.length !== 0) this.#copy(spans, body)
+      if (trace.wasEvicted) this.evicted.after += spans.length
+      this.emit('change', trace)
+    }
+    while (this.bytes > this.maxBytes && this.size > 0) this.#evictOldest()
+  }
+
+  #copy (spans, body) {
+    let length = 0
+    for (const span of spans) length += span.to - span.from
+    const own = Buffer.allocUnsafeSlow(length)
+    let at = 0
+    for (const span of spans) {
+      body.copy(own, at, span.from, span.to)
+      span.to = at + span.to - span.from
+      span.from = at
+      span.bytes = own
+      at = span.to
+    }
+  }
+
+  #evictOldest () {
+    const trace = this.#list[this.#head]
+    this.#list[this.#head++] = undefined
+    if (this.#head > 1024 && this.#head * 2 > this.#list.length) {
+      this.#list = this.#list.slice(this.#head)
+      this.#head = 0
+    }
+    this.#byId.delete(trace.id)
+    this.#traceBytes -= trace.bytes
+    for (const origin of trace.origins) this.#origins.release(origin)
+    this.spans -= trace.spans.length
+    this.orphans -= trace.orphans
+    this.late -= trace.late
+    this.evicted.traces++
+    this.evicted.spans += trace.spans.length
+    this.dropped.evicted += trace.spans.length
+    if (this.#evictedIds.size >= EVICTED_IDS_MAX) this.#evictedIds.delete(this.#evictedIds.values().next().value)
+    this.#evictedIds.add(trace.id)
+    this.emit('evict', trace)
+  }
+}
+
+// A sender that did not get its answer sends again. Spans that share an id but not their content are both kept.
+function isSame (known, body, from, to) {
+  return known.to - known.from === to - from && known.bytes.compare(body, from, to, known.from, known.to) === 0
+}
+
+module.exports = { TraceStore, DEFAULT_MAX_BYTES }

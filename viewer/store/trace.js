@@ -1,0 +1,147 @@
+'use strict'
+
+// One trace as far as it has been received. Spans come in any order, in several requests, and some never.
+
+const { KIND_SERVER, STATUS_ERROR } = require('../otlp/names')
+
+// What a record and its strings cost beside the span's bytes; calibrated against the heap (test/viewer/memory.test.js).
+const SPAN_OVERHEAD_BYTES = 420
+const TRACE_OVERHEAD_BYTES = 1000
+
+// From this many spans or origins on they are found by hash; most traces are smaller.
+const MAP_FROM = 12
+
+const LATE_AFTER_MS = 2000
+
+class StoredSpan {
+  constructor (facts, origin, late) {
+    this.id = facts.id
+    this.parent = facts.parent
+    this.name = facts.name
+    this.kind = facts.kind
+    this.startMs = facts.startMs
+    this.durationMs = facts.durationMs
+    this.status = facts.status
+    this.code = facts.code
+    this.events = facts.events
+    this.links = facts.links
+    this.late = late
+    this.origin = origin
+    this.bytes = null // where its bytes lie: a buffer that the spans of a trace and a request share
+    this.from = 0
+    this.to = 0
+    // Of SERVER spans and those without a parent only.
+    this.http = facts.kind === KIND_SERVER || facts.parent === '' ? httpOf(facts) : null
+  }
+}
+
+function httpOf ({ method, route, path, code }) {
+  return method === '' && route === '' && path === '' && code === 0 ? null : { method, route, path }
+}
+
+class Trace {
+  constructor (id, order, now) {
+    this.id = id
+    this.order = order
+    this.spans = []
+    this.origins = [] // in order of arrival
+    this.bytes = TRACE_OVERHEAD_BYTES
+    this.receivedMs = now
+    this.updatedMs = now
+    this.root = null
+    this.rootAtMs = 0
+    this.errors = 0
+    this.orphans = 0
+    this.late = 0
+    this.duplicates = 0
+    this.dropped = 0
+    this.wasEvicted = false // it was held before
+    this.error = null // { type, message, exception } of the span that failed first
+    this.exceptions = null // keys of exceptions, see statistics/exceptions.js
+    this.version = 0
+    this.summary = null
+    this.summaryVersion = -1
+    this.#byId = null
+    this.#waiting = null
+  }
+
+  #byId
+  #waiting // parent id → how many spans wait for it
+  #manyOrigins = null
+
+  /** The first span with this id. */
+  find (id) {
+    if (this.#byId !== null) return this.#byId.get(id)
+    const { spans } = this
+    for (let i = 0; i < spans.length; i++) if (spans[i].id === id) return spans[i]
+    return undefined
+  }
+
+  isLate (now) {
+    return this.root !== null && now - this.rootAtMs > LATE_AFTER_MS
+  }
+
+  /** @returns {boolean} whether it is new here */
+  addOrigin (origin) {
+    const { origins } = this
+    if (origins[origins.length - 1] === origin) return false
+    if (this.#manyOrigins === null ? origins.includes(origin) : this.#manyOrigins.has(origin)) return false
+    origins.push(origin)
+    if (origins.length === MAP_FROM) this.#manyOrigins = new Set(origins)
+    else this.#manyOrigins?.add(origin)
+    return true
+  }
+
+  /** @param {number} byteCount of its bytes. @returns {number} by how many bytes the trace grew */
+  add (span, byteCount, now) {
+    const known = this.find(span.id) !== undefined
+    this.spans.push(span)
+    if (!known) {
+      if (this.#byId !== null) this.#byId.set(span.id, span)
+      else if (this.spans.length === MAP_FROM) this.#byId = new Map(this.spans.map((each) => [each.id, each]).reverse())
+      this.#arrived(span)
+    }
+    if (span.parent === '') {
+      if (this.root === null) this.rootAtMs = now
+      if (this.root === null || span.startMs < this.root.startMs) this.root = span
+    } else if (span.parent !== span.id && this.find(span.parent) === undefined) this.#wait(span.parent)
+    if (span.status === STATUS_ERROR) this.errors++
+    if (span.late) this.late++
+    const grew = SPAN_OVERHEAD_BYTES + byteCount
+    this.bytes += grew
+    this.touch(now)
+    return grew
+  }
+
+  touch (now) {
+    this.updatedMs = now
+    this.version++
+  }
+
+  #wait (parent) {
+    this.#waiting ??= new Map()
+    this.#waiting.set(parent, (this.#waiting.get(parent) ?? 0) + 1)
+    this.orphans++
+  }
+
+  #arrived ({ id }) {
+    const count = this.#waiting?.get(id)
+    if (count === undefined) return
+    this.#waiting.delete(id)
+    this.orphans -= count
+  }
+
+  /** The root; before it has come the earliest span whose parent is missing; of a cycle its earliest span. */
+  get entry () {
+    if (this.root !== null) return this.root
+    let entry = null
+    for (const span of this.spans) {
+      const isOrphan = this.orphans !== 0 && this.find(span.parent) === undefined
+      if (this.orphans !== 0 && !isOrphan) continue
+      if (entry === null || span.startMs < entry.startMs) entry = span
+    }
+    return entry
+  }
+}
+
+module.exports = { Trace, StoredSpan, TRACE_OVERHEAD_BYTES, SPAN_OVERHEAD_BYTES }

@@ -1,0 +1,93 @@
+'use strict'
+
+// Spans as OTLP JSON. https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+
+const { readSpan, readScope, readResource } = require('../otlp/span-detail')
+
+/** @returns {object} an ExportTraceServiceRequest */
+function otlpJson (spans) {
+  const byResource = new Map()
+  for (const span of spans) {
+    const { origin } = span
+    const byScope = byResource.get(origin.resourceKey) ?? byResource.set(origin.resourceKey, new Map()).get(origin.resourceKey)
+    const of = byScope.get(origin.key) ?? byScope.set(origin.key, []).get(origin.key)
+    of.push(span)
+  }
+  return { resourceSpans: [...byResource.values()].map(resourceSpans) }
+}
+
+function resourceSpans (byScope) {
+  const [[first]] = byScope.values()
+  const { resource, resourceSchemaUrl } = first.origin
+  return {
+    resource: { attributes: readResource(resource).map(keyValue) },
+    scopeSpans: [...byScope.values()].map(scopeSpans),
+    ...(resourceSchemaUrl !== '' && { schemaUrl: resourceSchemaUrl })
+  }
+}
+
+function scopeSpans (spans) {
+  const { scope, scopeSchemaUrl } = spans[0].origin
+  const { name, version, attributes } = readScope(scope)
+  return {
+    scope: { name, ...(version !== '' && { version }), ...(attributes.length !== 0 && { attributes: attributes.map(keyValue) }) },
+    spans: spans.map((span) => spanJson(readSpan(span.bytes, span.from, span.to))),
+    ...(scopeSchemaUrl !== '' && { schemaUrl: scopeSchemaUrl })
+  }
+}
+
+function spanJson (span) {
+  const json = {
+    traceId: span.traceId,
+    spanId: span.id,
+    ...(span.traceState !== '' && { traceState: span.traceState }),
+    ...(span.parent !== '' && { parentSpanId: span.parent }),
+    ...(span.flags !== 0 && { flags: span.flags }),
+    name: span.name,
+    kind: span.kind,
+    startTimeUnixNano: String(span.startNano),
+    endTimeUnixNano: String(span.endNano),
+    attributes: span.attributes.map(keyValue)
+  }
+  if (span.dropped.attributes !== 0) json.droppedAttributesCount = span.dropped.attributes
+  if (span.events.length !== 0) json.events = span.events.map(eventJson)
+  if (span.dropped.events !== 0) json.droppedEventsCount = span.dropped.events
+  if (span.links.length !== 0) json.links = span.links.map(linkJson)
+  if (span.dropped.links !== 0) json.droppedLinksCount = span.dropped.links
+  json.status = { ...(span.status.message !== '' && { message: span.status.message }), code: span.status.code }
+  return json
+}
+
+function eventJson ({ name, timeNano, attributes, dropped }) {
+  return { timeUnixNano: String(timeNano), name, attributes: attributes.map(keyValue), ...(dropped !== 0 && { droppedAttributesCount: dropped }) }
+}
+
+function linkJson ({ trace, span, traceState, attributes, dropped, flags }) {
+  return {
+    traceId: trace,
+    spanId: span,
+    ...(traceState !== '' && { traceState }),
+    attributes: attributes.map(keyValue),
+    ...(dropped !== 0 && { droppedAttributesCount: dropped }),
+    ...(flags !== 0 && { flags })
+  }
+}
+
+function keyValue ({ key, type, value }) {
+  return { key, value: anyValue({ type, value }) }
+}
+
+function anyValue ({ type, value }) {
+  switch (type) {
+    case 'string': return { stringValue: value }
+    case 'bool': return { boolValue: value }
+    case 'int': return { intValue: String(value) }
+    case 'double': return { doubleValue: Number.isFinite(value) ? value : String(value) }
+    case 'bytes': return { bytesValue: value }
+    case 'array': return { arrayValue: { values: value.map(anyValue) } }
+    case 'kvlist': return { kvlistValue: { values: value.map(keyValue) } }
+    default: return {}
+  }
+}
+
+module.exports = { otlpJson }

@@ -1,0 +1,103 @@
+'use strict'
+
+// GET /api/traces/<id>/rows: what a waterfall draws.
+
+const { readEvents, readMessage, kindName, statusName } = require('../otlp/span-detail')
+const { STATUS_ERROR } = require('../otlp/names')
+const { EXCEPTION } = require('../otlp/span-facts')
+const { summaryOf, rounded } = require('../store/summary')
+const { layOut } = require('./layout')
+const { selfTime, criticalPath } = require('./times')
+
+const EVENTS_MAX = 20
+const TEXT_MAX = 200
+
+function rowsOf (trace) {
+  const { nodes } = layOut(trace)
+  const critical = nodes.length === 0 ? new Map() : criticalPath(nodes[0])
+  const services = new Names()
+  const scopes = new Names()
+  // The first row's start, also where a broken clock put another span before it.
+  const startMs = nodes.length === 0 ? trace.receivedMs : earliest(nodes)
+  let endMs = startMs
+  const rows = nodes.map((node) => {
+    endMs = Math.max(endMs, node.end)
+    return rowOf(node, startMs, critical.get(node), services, scopes)
+  })
+  return { trace: summaryOf(trace), services: services.list, scopes: scopes.list, startMs, durationMs: rounded(endMs - startMs), rows }
+}
+
+function earliest (nodes) {
+  let first = Infinity
+  for (const { start } of nodes) first = Math.min(first, start)
+  return first
+}
+
+function rowOf (node, traceStart, critical, services, scopes) {
+  const { span } = node
+  const row = {
+    id: node.id,
+    parent: span === null ? null : span.parent,
+    depth: node.depth,
+    below: node.below,
+    name: span === null ? '' : cut(span.name),
+    kind: span === null ? null : kindName(span.kind),
+    service: span === null ? -1 : services.number(span.origin.service),
+    scope: span === null ? -1 : scopes.number(span.origin.scopeName),
+    start: rounded(node.start - traceStart),
+    duration: rounded(span === null ? node.duration : span.durationMs),
+    self: rounded(span === null ? 0 : selfTime(node)),
+    status: span === null ? 'UNSET' : statusName(span.status)
+  }
+  if (critical !== undefined && span !== null) row.critical = critical.map((stretch) => stretch.map((ms) => rounded(ms - traceStart)))
+  if (span === null) row.missing = true
+  else addRare(row, node)
+  return row
+}
+
+function addRare (row, { span, shift, cycle }) {
+  if (span.status === STATUS_ERROR) {
+    const message = readMessage(span.bytes, span.from, span.to)
+    if (message !== '') row.message = cut(message)
+  }
+  if (span.code !== 0) row.code = span.code
+  if (span.events > 0) addEvents(row, span)
+  if (span.links > 0) row.links = span.links
+  if (span.late) row.late = true
+  if (shift !== 0) row.shift = rounded(shift)
+  if (cycle) row.cycle = true
+}
+
+function addEvents (row, span) {
+  const events = readEvents(span.bytes, span.from, span.to)
+  row.events = events.slice(0, EVENTS_MAX).map(({ name, timeNano, attributes }) => {
+    const event = { at: rounded(Number(timeNano) / 1e6 - span.startMs), name: cut(name) }
+    if (name !== EXCEPTION) return event
+    for (const { key, value } of attributes) {
+      if (key === 'exception.type') event.type = cut(String(value))
+      else if (key === 'exception.message') event.message = cut(String(value))
+    }
+    return event
+  })
+  if (events.length > EVENTS_MAX) row.moreEvents = events.length - EVENTS_MAX
+}
+
+function cut (text) {
+  return text.length > TEXT_MAX ? text.slice(0, TEXT_MAX) : text
+}
+
+class Names {
+  list = []
+  #numbers = new Map()
+
+  number (name) {
+    let number = this.#numbers.get(name)
+    if (number === undefined) {
+      number = this.list.push(name) - 1
+      this.#numbers.set(name, number)
+    }
+    return number
+  }
+}
+
+module.exports = { rowsOf }

@@ -1,0 +1,14 @@
+'use strict'
+
+// What a sender wrote, for a terminal or a text: on one line, without control characters (which could drive the terminal) and
+// without marks that turn the direction of what follows. They are shown as \u202e.
+
+// eslint-disable-next-line no-control-regex
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]/gu
+
+function safeText (text, max = 200) {
+  const safe = text.slice(0, max + 1).replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return text.length > max ? `${safe.slice(0, max)}…` : safe
+}
+
+module.exports = { safeText }

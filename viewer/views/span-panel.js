@@ -1,0 +1,60 @@
+'use strict'
+
+// GET /api/traces/<id>/spans/<spanId>: everything of one span.
+
+const { readSpan, readScope, readResource, kindName, statusName } = require('../otlp/span-detail')
+const { plain } = require('../otlp/attributes')
+const { rounded } = require('../store/summary')
+
+const TEXT_MAX = 16_384
+const SAME_MAX = 20
+
+/**
+ * @param {Trace} trace
+ * @param {StoredSpan} stored one of its spans
+ * @param {{ full?: boolean, isHeld (traceId): boolean }} options
+ */
+function panelOf (trace, stored, { full = false, isHeld }) {
+  const span = readSpan(stored.bytes, stored.from, stored.to)
+  const scope = readScope(stored.origin.scope)
+  const shown = (attributes) => attributes.map((attribute) => shownAttribute(attribute, full))
+  return {
+    id: span.id,
+    parent: stored.parent,
+    traceState: span.traceState,
+    flags: span.flags & 0xff,
+    name: span.name,
+    kind: kindName(span.kind),
+    service: stored.origin.service,
+    scope: { name: scope.name, version: scope.version },
+    startMs: stored.startMs,
+    durationMs: rounded(stored.durationMs),
+    startNano: String(span.startNano),
+    endNano: String(span.endNano),
+    status: { code: statusName(span.status.code), message: span.status.message },
+    attributes: shown(span.attributes),
+    resource: shown(readResource(stored.origin.resource)),
+    events: span.events.map(({ name, timeNano, attributes, dropped }) => ({
+      name, at: rounded(Number(timeNano - span.startNano) / 1e6), timeNano: String(timeNano), attributes: shown(attributes), dropped
+    })),
+    links: span.links.map((link) => ({
+      trace: link.trace, span: link.span, held: isHeld(link.trace), attributes: shown(link.attributes), dropped: link.dropped
+    })),
+    dropped: span.dropped,
+    same: trace.spans.filter((other) => other !== stored && other.id === stored.id).slice(0, SAME_MAX).map(({ id, name }) => ({ id, name }))
+  }
+}
+
+function shownAttribute (attribute, full) {
+  const { key, type } = attribute
+  const value = plain(attribute)
+  if (full) return { key, value, type }
+  if (typeof value === 'string' && value.length > TEXT_MAX) return { key, value: value.slice(0, TEXT_MAX), type, cut: true }
+  if (typeof value === 'object' && value !== null) {
+    const text = JSON.stringify(value)
+    if (text.length > TEXT_MAX) return { key, value: text.slice(0, TEXT_MAX), type: 'string', cut: true }
+  }
+  return { key, value, type }
+}
+
+module.exports = { panelOf }

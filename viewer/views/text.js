@@ -1,0 +1,114 @@
+'use strict'
+
+// A trace as text: for a terminal, a chat, an assistant.
+//
+//   GET /users/:id  500  12.5 ms  shop  4bf92f3577b34da6a3ce929d0e0e4736
+//
+//   SERVER GET /users/:id           12.5 ms  500 ERROR TypeError: x is undefined
+//     CLIENT GET                     8.2 ms  200  stock
+
+const { readEvents, readMessage, readSpan, kindName } = require('../otlp/span-detail')
+const { plain } = require('../otlp/attributes')
+const { EXCEPTION } = require('../otlp/span-facts')
+const { STATUS_ERROR } = require('../otlp/names')
+const { summaryOf } = require('../store/summary')
+const { layOut } = require('./layout')
+const { safeText } = require('./safe-text')
+
+const ROWS_MAX = 2000
+const INDENT_MAX = 60
+const NAME_WIDTH_MAX = 72
+const VALUE_MAX = 300
+
+const noPaint = (style, text) => text
+
+/**
+ * @param {string} [options.span] only this span and what is beneath
+ * @param {boolean} [options.attributes] a line for each attribute
+ * @param {(style: 'error' | 'dim' | 'bold', text: string) => string} [options.paint] colours for a terminal
+ */
+function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
+  const nodes = part(layOut(trace).nodes, span)
+  const shown = nodes.slice(0, ROWS_MAX)
+  const base = shown[0]?.depth ?? 0
+  const service = trace.entry?.origin.service
+  const labels = shown.map((node) => `${'  '.repeat(Math.min(node.depth - base, INDENT_MAX))}${labelOf(node)}`)
+  const width = Math.min(NAME_WIDTH_MAX, labels.reduce((widest, { length }) => Math.max(widest, length), 0))
+  const lines = [headOf(trace, paint), '']
+  for (const [i, node] of shown.entries()) {
+    lines.push(`${labels[i].padEnd(width)}  ${node.span === null ? '' : factsOf(node.span, service, paint)}`.trimEnd())
+    if (attributes && node.span !== null) lines.push(...attributeLines(node.span, labels[i].search(/\S/) + 2, paint))
+  }
+  if (nodes.length > shown.length) lines.push(`… ${nodes.length - shown.length} more spans`)
+  lines.push(...lossesOf(trace))
+  return lines.join('\n') + '\n'
+}
+
+function part (nodes, id) {
+  if (id === undefined) return nodes
+  const at = nodes.findIndex((node) => node.id === id)
+  return at === -1 ? [] : nodes.slice(at, at + nodes[at].below + 1)
+}
+
+/** One line: what it was, how it ended, how long it took, whose it is. */
+function headOf (trace, paint = noPaint) {
+  const summary = summaryOf(trace)
+  const name = safeText(summary.path !== null && summary.method !== null && summary.route === null ? `${summary.method} ${summary.path}` : summary.name)
+  const status = summary.status ?? (summary.state === 'error' ? 'ERROR' : 'ok')
+  return [
+    paint('bold', name),
+    summary.state === 'error' ? paint('error', String(status)) : status,
+    duration(summary.durationMs),
+    safeText(summary.service || 'unknown service'),
+    paint('dim', summary.id)
+  ].join('  ')
+}
+
+function labelOf ({ span, cycle }) {
+  if (span === null) return '(parent not received)'
+  return `${kindName(span.kind)} ${safeText(span.name)}${cycle ? ' (its own ancestor)' : ''}`
+}
+
+function factsOf (span, service, paint) {
+  const facts = [duration(span.durationMs).padStart(9)]
+  if (span.code !== 0) facts.push(span.code)
+  if (span.status === STATUS_ERROR) facts.push(paint('error', `ERROR ${errorOf(span)}`.trimEnd()))
+  if (span.late) facts.push('late')
+  if (span.origin.service !== service) facts.push(paint('dim', safeText(span.origin.service)))
+  return facts.join('  ')
+}
+
+function errorOf ({ bytes, from, to, events }) {
+  const exception = events === 0 ? undefined : readEvents(bytes, from, to).find(({ name }) => name === EXCEPTION)
+  if (exception === undefined) return safeText(readMessage(bytes, from, to))
+  const value = (key) => exception.attributes.find((attribute) => attribute.key === key)?.value ?? ''
+  return safeText(`${value('exception.type')}: ${value('exception.message')}`)
+}
+
+function attributeLines ({ bytes, from, to }, indent, paint) {
+  const { attributes, events } = readSpan(bytes, from, to)
+  const line = (prefix, attribute) => {
+    const value = plain(attribute)
+    const text = safeText(typeof value === 'string' ? value : JSON.stringify(value), VALUE_MAX)
+    return paint('dim', `${' '.repeat(indent)}${prefix}${safeText(attribute.key)}: ${text}`)
+  }
+  return [
+    ...attributes.map((attribute) => line('', attribute)),
+    ...events.flatMap((event) => event.attributes.map((attribute) => line(`[${safeText(event.name)}] `, attribute)))
+  ]
+}
+
+function lossesOf ({ orphans, duplicates, dropped }) {
+  const losses = []
+  if (orphans > 0) losses.push(`${orphans} ${orphans === 1 ? 'span has a parent that was' : 'spans have parents that were'} not received`)
+  if (dropped > 0) losses.push(`${dropped} spans were not kept: the trace is too large`)
+  if (duplicates > 0) losses.push(`${duplicates} spans were received twice`)
+  return losses.length === 0 ? [] : ['', ...losses]
+}
+
+function duration (ms) {
+  if (ms >= 10_000) return `${(ms / 1000).toFixed(1)} s`
+  return ms >= 100 ? `${ms.toFixed(0)} ms` : ms >= 1 ? `${ms.toFixed(1)} ms` : `${ms.toFixed(3)} ms`
+}
+
+module.exports = { textOf, headOf, duration }
