@@ -14,9 +14,10 @@ const MAY_REQUIRE = {
   config: ['runtime', 'config'],
   context: ['runtime', 'context'],
   span: ['runtime', 'context', 'span'],
-  otlp: ['runtime', 'context', 'span', 'otlp'],
-  export: [...GROUND, 'otlp', 'export'],
-  otel: [...GROUND, 'otel'],
+  metrics: ['runtime', 'context', 'span', 'metrics'],
+  otlp: ['runtime', 'context', 'span', 'metrics', 'otlp'],
+  export: [...GROUND, 'metrics', 'otlp', 'export'],
+  otel: [...GROUND, 'metrics', 'otel'],
   outbound: [...GROUND, 'otel', 'outbound'],
   fastify: [...GROUND, 'otel', 'outbound', 'fastify']
 }

@@ -5,8 +5,6 @@
 // repeated attribute key, a string that is not UTF-8, a length that does not fit) is an error here, because a test
 // that reads it back would not see it.
 
-module.exports = { decodeSpans }
-
 const { Reader } = require('protobufjs/minimal')
 const { gunzipSync } = require('node:zlib')
 const proto = require('@opentelemetry/otlp-transformer/build/src/generated/root').opentelemetry.proto
@@ -20,7 +18,11 @@ const PLAIN = { enumerable: true, configurable: true, writable: true }
 const REPLACEMENT = '\ufffd'
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-boundEveryMessage()
+const { common, resource: { v1: { Resource } }, trace } = proto
+boundMessages([
+  common.v1.AnyValue, common.v1.ArrayValue, common.v1.KeyValueList, common.v1.KeyValue, common.v1.InstrumentationScope,
+  Resource, trace.v1.ResourceSpans, trace.v1.ScopeSpans, Span, Span.Event, Span.Link, Status, Request
+])
 
 /**
  * @param {Buffer} body one request body
@@ -140,12 +142,8 @@ function strictReader (bytes) {
 
 // The generated code stops a message at or after its end and does not look whether a field reached over it, so a wrong
 // length could be read as other, plausible fields. It calls every nested decode through its class: there we compare.
-function boundEveryMessage () {
-  const { common, resource, trace } = proto
-  for (const Message of [
-    common.v1.AnyValue, common.v1.ArrayValue, common.v1.KeyValueList, common.v1.KeyValue, common.v1.InstrumentationScope,
-    resource.v1.Resource, trace.v1.ResourceSpans, trace.v1.ScopeSpans, Span, Span.Event, Span.Link, Status, Request
-  ]) {
+function boundMessages (messages) {
+  for (const Message of messages) {
     const { decode } = Message
     Message.decode = function (reader, length, error) {
       const end = length === undefined ? reader.len : reader.pos + length
@@ -155,3 +153,5 @@ function boundEveryMessage () {
     }
   }
 }
+
+module.exports = { decodeSpans, strictReader, boundMessages, attributesOf, bigint, id, GZIP_MAGIC }

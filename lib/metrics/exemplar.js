@@ -1,0 +1,45 @@
+'use strict'
+
+// One measurement kept whole: its value, its time and the sampled span that it was made in. It leads from a
+// bucket of a histogram to a trace. A bucket keeps the last one that it saw.
+
+class Exemplar {
+  /**
+   * @param {number} value
+   * @param {number} timeMs milliseconds on the monotonic clock
+   * @param {TraceContext} span whose ids are copied
+   */
+  constructor (value, timeMs, span) {
+    this.value = value
+    this.timeMs = timeMs
+    this.t0 = span.t0
+    this.t1 = span.t1
+    this.t2 = span.t2
+    this.t3 = span.t3
+    this.s0 = span.s0
+    this.s1 = span.s1
+  }
+
+  // HOT, once per sampled request. Budget: 0 objects.
+  replace (value, timeMs, span) {
+    this.value = value
+    this.timeMs = timeMs
+    this.t0 = span.t0
+    this.t1 = span.t1
+    this.t2 = span.t2
+    this.t3 = span.t3
+    this.s0 = span.s0
+    this.s1 = span.s1
+  }
+}
+
+/** Keeps the measurement in `slot` of the series' exemplars. HOT, once per sampled request. */
+function keepExemplar (series, slot, value, timeMs, span) {
+  let { exemplars } = series
+  if (exemplars === null) exemplars = series.exemplars = new Array(series.exemplarSlots).fill(null)
+  const held = exemplars[slot]
+  if (held === null) exemplars[slot] = new Exemplar(value, timeMs, span)
+  else held.replace(value, timeMs, span)
+}
+
+module.exports = { keepExemplar }

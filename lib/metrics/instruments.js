@@ -1,0 +1,191 @@
+'use strict'
+
+// The API's instruments. Each asks for its metric when it records: one that was made before an application
+// was open, or outlives one, records to the one that is open then.
+// https://opentelemetry.io/docs/specs/otel/metrics/api/
+
+const { keepExemplar } = require('./exemplar')
+const { areBounds } = require('./buckets')
+const clock = require('../span/clock')
+
+// The API's ValueType.
+const INT = 0
+
+const TEXT_LENGTH_MAX = 1024
+
+class Instrument {
+  #meter
+  #type
+  #options
+  #registry = null
+  #metric = null
+
+  constructor (meter, type, name, options) {
+    this.#meter = meter
+    this.#type = type
+    this.#options = {
+      name,
+      description: textOf(options?.description),
+      unit: textOf(options?.unit),
+      isInteger: options?.valueType === INT,
+      bounds: areBounds(options?.advice?.explicitBucketBoundaries) ? options.advice.explicitBucketBoundaries.slice() : undefined
+    }
+  }
+
+  /** Where it records to now, or null. HOT */
+  get metric () {
+    const registry = this.#meter.registry()
+    if (registry !== this.#registry) this.#bind(registry)
+    return this.#metric
+  }
+
+  #bind (registry) {
+    this.#registry = registry
+    this.#metric = registry === null ? null : registry.metric(this.#meter.scope, this.#type, this.#options)
+  }
+
+  /** Whether `value` can be counted; what cannot is left out and logged once. */
+  accepts (value, isAnySign) {
+    if (typeof value === 'number' && Number.isFinite(value) && (isAnySign || value >= 0)) return true
+    this.#registry?.refused(this.#options.name, value)
+    return false
+  }
+
+  whole (value) {
+    return this.#options.isInteger ? Math.trunc(value) : value
+  }
+
+  exemplify (series, slot, value, context) {
+    const span = this.#registry.exemplarSpan(context)
+    if (span !== undefined) keepExemplar(series, slot, value, clock.now(), span)
+  }
+
+  failed (error) {
+    this.#registry?.failed(error)
+  }
+
+  /** What applications call cannot throw: attributes may have getters that do. */
+  attempt (record) {
+    try {
+      record()
+    } catch (error) {
+      this.failed(error)
+    }
+  }
+}
+
+class Adder extends Instrument {
+  #isAnySign
+
+  constructor (meter, type, name, options) {
+    super(meter, type, name, options)
+    this.#isAnySign = type === 'upDownCounter'
+  }
+
+  // HOT
+  add (value, attributes, context) {
+    const { metric } = this
+    if (metric === null || !this.accepts(value, this.#isAnySign)) return
+    try {
+      const series = metric.at(attributes)
+      series.add(this.whole(value))
+      this.exemplify(series, 0, value, context)
+    } catch (error) {
+      this.failed(error)
+    }
+  }
+}
+
+class Histogram extends Instrument {
+  // HOT
+  record (value, attributes, context) {
+    const { metric } = this
+    if (metric === null || !this.accepts(value, false)) return
+    try {
+      const whole = this.whole(value)
+      const series = metric.at(attributes)
+      this.exemplify(series, series.record(whole), whole, context)
+    } catch (error) {
+      this.failed(error)
+    }
+  }
+}
+
+class Gauge extends Instrument {
+  record (value, attributes, context) {
+    const { metric } = this
+    if (metric === null || !this.accepts(value, true)) return
+    this.attempt(() => {
+      const series = metric.at(attributes)
+      series.set(this.whole(value))
+      this.exemplify(series, 0, value, context)
+    })
+  }
+}
+
+class Observable extends Instrument {
+  #meter
+  #entries = new Map() // the user's function → what the registry asks
+  #isAnySign
+
+  constructor (meter, type, name, options) {
+    super(meter, type, name, options)
+    this.#meter = meter
+    this.#isAnySign = type !== 'observableCounter'
+  }
+
+  addCallback (callback) {
+    if (typeof callback !== 'function' || this.#entries.has(callback)) return
+    const entry = (round) => callback(new ObservableResult(this, round))
+    this.#entries.set(callback, entry)
+    this.#meter.callbacks.add(entry)
+  }
+
+  removeCallback (callback) {
+    const entry = this.#entries.get(callback)
+    this.#entries.delete(callback)
+    if (entry !== undefined) this.#meter.callbacks.delete(entry)
+  }
+
+  /** Keeps one value for the round that is running. */
+  observe (value, attributes, round) {
+    const { metric } = this
+    if (metric === null || !round.isOpen || !this.accepts(value, this.#isAnySign)) return
+    this.attempt(() => metric.observe(metric.at(attributes), this.whole(value), round.number))
+  }
+}
+
+class ObservableResult {
+  #instrument
+  #round
+
+  constructor (instrument, round) {
+    this.#instrument = instrument
+    this.#round = round
+  }
+
+  observe (value, attributes) {
+    this.#instrument.observe(value, attributes, this.#round)
+  }
+}
+
+/** Of several instruments at once; others than those it was registered with are left out. */
+class BatchObservableResult {
+  #instruments
+  #round
+
+  constructor (instruments, round) {
+    this.#instruments = instruments
+    this.#round = round
+  }
+
+  observe (instrument, value, attributes) {
+    if (this.#instruments.includes(instrument)) instrument.observe(value, attributes, this.#round)
+  }
+}
+
+function textOf (value) {
+  return typeof value === 'string' ? value.slice(0, TEXT_LENGTH_MAX).toWellFormed() : ''
+}
+
+module.exports = { Adder, Histogram, Gauge, Observable, BatchObservableResult }

@@ -1,0 +1,176 @@
+'use strict'
+
+// Metrics as text for Prometheus: the text format 0.0.4, and OpenMetrics 1.0, which has exemplars and units.
+// It comes in pieces, so that two thousand series neither hold the event loop nor lie in memory at once.
+// What is read is cumulative, whatever OTLP is sent.
+
+const { toHrTime } = require('../span/clock')
+const { hex } = require('../context/ids')
+const { mergeBuckets } = require('./exponential-histogram')
+const { unitName, familyName, labelsOf, escapeHelp, numberText, boundText } = require('./prometheus-names')
+
+const TEXT = 'text/plain; version=0.0.4; charset=utf-8'
+const OPEN_METRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
+
+// A histogram's series has some twenty lines.
+const SERIES_PER_PIECE = 64
+// Exponential buckets are written as explicit ones. At this scale there are two for each power of two: some
+// forty from a millisecond to a hundred seconds.
+const SCALE_SHOWN_MAX = 1
+
+/**
+ * Yields the text in pieces.
+ * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
+ * @param {object} resource its attributes, which become target_info
+ * @param {{ isOpenMetrics: boolean, ownScope: string }} options the metrics of the scope named `ownScope` have no scope labels
+ */
+function * exposition (scopes, resource, { isOpenMetrics, ownScope }) {
+  yield targetInfo(resource, isOpenMetrics)
+  for (const { name, members } of families(scopes).values()) {
+    const [{ metric: first }] = members
+    let piece = head(name, first, isOpenMetrics)
+    for (const { metric, scope } of members) {
+      const scopeLabels = scope.name === ownScope ? '' : scopeLabelsOf(scope)
+      let count = 0
+      for (const series of metric.list.slice()) {
+        if (series.labels === '') series.labels = joined(labelsOf(series.attributes), scopeLabels)
+        piece += lines(name, metric, series, isOpenMetrics)
+        if (++count % SERIES_PER_PIECE !== 0) continue
+        yield piece
+        piece = ''
+      }
+    }
+    if (piece !== '') yield piece
+  }
+  if (isOpenMetrics) yield '# EOF\n'
+}
+
+/** Metrics by their Prometheus name. Two of one name must stand together, and be of one type. */
+function families (scopes) {
+  const found = new Map()
+  for (const { scope, metrics } of scopes) {
+    for (const metric of metrics) {
+      if (metric.list.length === 0) continue
+      if (metric.prometheusName === '') metric.prometheusName = familyName(metric)
+      const name = metric.prometheusName
+      const family = found.get(name)
+      if (family === undefined) found.set(name, { name, members: [{ metric, scope }] })
+      else if (typeOf(family.members[0].metric) === typeOf(metric)) family.members.push({ metric, scope })
+    }
+  }
+  return found
+}
+
+function typeOf ({ kind, isMonotonic }) {
+  if (kind.endsWith('istogram')) return 'histogram'
+  return kind === 'sum' && isMonotonic ? 'counter' : 'gauge'
+}
+
+function head (name, metric, isOpenMetrics) {
+  const type = typeOf(metric)
+  const shown = type === 'counter' && !isOpenMetrics ? `${name}_total` : name
+  let text = metric.description === '' ? '' : `# HELP ${shown} ${escapeHelp(metric.description, isOpenMetrics)}\n`
+  text += `# TYPE ${shown} ${type}\n`
+  const unit = unitName(metric.unit)
+  return isOpenMetrics && unit !== '' && name.endsWith(`_${unit}`) ? `${text}# UNIT ${name} ${unit}\n` : text
+}
+
+function lines (name, metric, series, isOpenMetrics) {
+  switch (metric.kind) {
+    case 'histogram': return histogramLines(name, series, explicitBuckets(series), isOpenMetrics)
+    case 'exponentialHistogram': return histogramLines(name, series, exponentialBuckets(series), isOpenMetrics)
+    default: return numberLine(name, metric, series, isOpenMetrics)
+  }
+}
+
+function numberLine (name, metric, { labels, value, exemplars }, isOpenMetrics) {
+  const isCounter = typeOf(metric) === 'counter'
+  const exemplar = isOpenMetrics && isCounter && exemplars !== null ? exemplarText(exemplars[0]) : ''
+  return `${name}${isCounter ? '_total' : ''}${labels === '' ? '' : `{${labels}}`} ${numberText(value)}${exemplar}\n`
+}
+
+/** @param {Array<{ bound: number, count: number, exemplar: Exemplar | null }>} buckets */
+function histogramLines (name, { labels, sum }, buckets, isOpenMetrics) {
+  const before = labels === '' ? '' : `${labels},`
+  let text = ''
+  let count = 0
+  for (const bucket of buckets) {
+    count += bucket.count
+    text += `${name}_bucket{${before}le="${boundText(bucket.bound, isOpenMetrics)}"} ${count}`
+    text += isOpenMetrics && bucket.exemplar !== null ? `${exemplarText(bucket.exemplar)}\n` : '\n'
+  }
+  const braced = labels === '' ? '' : `{${labels}}`
+  return `${text}${name}_sum${braced} ${numberText(sum)}\n${name}_count${braced} ${count}\n`
+}
+
+function explicitBuckets ({ bounds, cells, base, exemplars }) {
+  const buckets = []
+  for (let i = 0; i < bounds.length; i++) {
+    buckets.push({ bound: bounds[i], count: cells[base + i], exemplar: exemplars === null ? null : exemplars[i] })
+  }
+  return buckets
+}
+
+/** Neighbouring buckets are added up to a scale of one: their bounds lie on those of the finer scales. */
+function exponentialBuckets (series) {
+  const scale = Math.min(series.scale, SCALE_SHOWN_MAX)
+  const { offset, counts } = mergeBuckets(series.buckets(), series.scale - scale)
+  const exemplars = series.exemplars === null ? [] : series.exemplars.filter((exemplar) => exemplar !== null)
+  let below = 0 // what of zero and less has no bucket of its own
+  const bucketOf = (bound, count) => {
+    const exemplar = exemplars.find(({ value }) => value > below && value <= bound) ?? null
+    below = bound
+    return { bound, count, exemplar }
+  }
+  const buckets = series.zeroCount === 0 ? [] : [{ bound: 0, count: series.zeroCount, exemplar: null }]
+  counts.forEach((count, index) => buckets.push(bucketOf(2 ** ((offset + index + 1) / 2 ** scale), count)))
+  buckets.push(bucketOf(Infinity, 0))
+  return buckets
+}
+
+function exemplarText (exemplar) {
+  if (exemplar === null) return ''
+  const { value, timeMs, t0, t1, t2, t3, s0, s1 } = exemplar
+  const [seconds, nanos] = toHrTime(timeMs)
+  const time = `${seconds}.${String(Math.floor(nanos / 1e6)).padStart(3, '0')}`
+  return ` # {trace_id="${hex(t0)}${hex(t1)}${hex(t2)}${hex(t3)}",span_id="${hex(s0)}${hex(s1)}"} ${numberText(value)} ${time}`
+}
+
+function targetInfo (resource, isOpenMetrics) {
+  const list = []
+  for (const key of Object.keys(resource)) list.push(key, resource[key])
+  const [name, type] = isOpenMetrics ? ['target', 'info'] : ['target_info', 'gauge']
+  return `# HELP ${name} Target metadata\n# TYPE ${name} ${type}\ntarget_info{${labelsOf(list)}} 1\n`
+}
+
+function scopeLabelsOf ({ name, version }) {
+  return labelsOf(version === undefined || version === '' ? ['otel_scope_name', name] : ['otel_scope_name', name, 'otel_scope_version', version])
+}
+
+function joined (labels, others) {
+  return labels === '' || others === '' ? labels + others : `${labels},${others}`
+}
+
+/** The content type that an Accept header asks for. */
+function negotiate (accept) {
+  return typeof accept === 'string' && quality(accept, /^application\/openmetrics-text\b/) > quality(accept, /^text\/plain\b|^\*\/\*|^text\/\*/)
+    ? OPEN_METRICS
+    : TEXT
+}
+
+/** The best weight that is given to a type. An OpenMetrics version that we do not speak does not count. */
+function quality (accept, type) {
+  let best = 0
+  for (const range of accept.toLowerCase().split(',')) {
+    const [name, ...parameters] = range.split(';').map((part) => part.trim())
+    if (!type.test(name)) continue
+    const version = parameters.find((parameter) => parameter.startsWith('version='))?.slice(8)
+    if (name.startsWith('application/') && version !== undefined && version !== '1.0.0' && version !== '0.0.1') continue
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))
+    const value = weight === undefined ? 1 : Number(weight.slice(2))
+    if (value > best) best = value
+  }
+  return best
+}
+
+module.exports = { exposition, negotiate, TEXT, OPEN_METRICS }

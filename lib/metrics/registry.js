@@ -1,0 +1,215 @@
+'use strict'
+
+// All metrics of one application, by the scope that they were asked for in, and what runs before each
+// collection: the callbacks of observable instruments.
+
+const { setTimeout, clearTimeout } = require('../runtime/timers')
+const { parentIn } = require('../context/parent')
+const { SAMPLED } = require('../context/trace-context')
+const clock = require('../span/clock')
+const { DEFAULT, searchable } = require('./buckets')
+const { ExplicitHistogramFactory } = require('./explicit-histogram')
+const { ExponentialHistogramFactory } = require('./exponential-histogram')
+const { NumberFactory } = require('./number-series')
+const { Metric } = require('./metric')
+
+const SERIES_MAX = 2000
+// Instruments are named after what they count. Names made of user data must not pile up.
+const METRICS_MAX = 1000
+// One that never answers must not stop all metrics.
+const CALLBACKS_MS = 5000
+
+// Which instruments report differences: OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE.
+const DELTA_INSTRUMENTS = {
+  cumulative: [],
+  delta: ['counter', 'observableCounter', 'histogram'],
+  lowmemory: ['counter', 'histogram']
+}
+
+// Of OTEL_METRICS_EXEMPLAR_FILTER: which bits of a span's flags are taken, and which count as set.
+const EXEMPLAR_FLAGS = {
+  trace_based: { mask: SAMPLED, set: 0 },
+  always_on: { mask: SAMPLED, set: SAMPLED },
+  always_off: { mask: 0, set: 0 }
+}
+
+const KINDS = {
+  counter: { kind: 'sum', isMonotonic: true, isObservable: false },
+  upDownCounter: { kind: 'sum', isMonotonic: false, isObservable: false },
+  histogram: { kind: 'histogram', isMonotonic: true, isObservable: false },
+  gauge: { kind: 'gauge', isMonotonic: false, isObservable: false },
+  observableCounter: { kind: 'sum', isMonotonic: true, isObservable: true },
+  observableUpDownCounter: { kind: 'sum', isMonotonic: false, isObservable: true },
+  observableGauge: { kind: 'gauge', isMonotonic: false, isObservable: true }
+}
+
+class MetricRegistry {
+  #scopes = new Map() // scope key → { scope, metrics }
+  #metrics = new Map() // scope key, instrument, name … → metric
+  #observables = [] // the metrics of observable instruments
+  #providers = []
+  #round = 0
+  #running = null
+  #report
+  #limits
+  #activeContext
+
+  /**
+   * @param {{ temporality: 'cumulative' | 'delta' | 'lowmemory', aggregation: 'explicit' | 'exponential',
+   *   exemplars: 'trace_based' | 'always_on' | 'always_off', seriesMax?: number, attributeLengthMax: number }} settings
+   * @param {Report} report
+   * @param {() => Context | undefined} activeContext
+   */
+  constructor (settings, report, activeContext) {
+    this.settings = settings
+    this.exemplarFlags = EXEMPLAR_FLAGS[settings.exemplars]
+    this.#activeContext = activeContext
+    this.overflowed = new Set() // names of the metrics that have reached their limit
+    this.#report = report
+    this.#limits = {
+      seriesMax: settings.seriesMax ?? SERIES_MAX,
+      attributeLengthMax: settings.attributeLengthMax,
+      onOverflow: (metric) => this.#onOverflow(metric)
+    }
+  }
+
+  /**
+   * The metric of an instrument: the same one for the same scope, kind, name, unit and description.
+   * @param {Scope} scope
+   * @param {string} instrument one of KINDS
+   * @param {{ name: string, description?: string, unit?: string, isInteger?: boolean, bounds?: number[] }} options
+   * @returns {Metric | null} null where there are too many
+   */
+  metric (scope, instrument, { name, description = '', unit = '', isInteger = false, bounds }) {
+    const key = JSON.stringify([scope.key, instrument, name.toLowerCase(), unit])
+    const found = this.#metrics.get(key)
+    if (found !== undefined) return found
+    if (this.#metrics.size >= METRICS_MAX) {
+      this.#report.once('LT_WARN_METRIC_LIMIT', `an application has at most ${METRICS_MAX} metrics: '${name}' is not recorded`)
+      return null
+    }
+    const { kind, isMonotonic, isObservable } = KINDS[instrument]
+    this.#warnOfConflict(scope, instrument, name, unit)
+    const isDelta = DELTA_INSTRUMENTS[this.settings.temporality].includes(instrument)
+    const metric = new Metric({ name, description, unit, isInteger, isMonotonic, isObservable, isDelta }, this.#factory(kind, bounds), this.#limits)
+    this.#metrics.set(key, metric)
+    if (isObservable) this.#observables.push(metric)
+    this.#scopeOf(scope).push(metric)
+    return metric
+  }
+
+  #factory (kind, bounds) {
+    if (kind !== 'histogram') return new NumberFactory(kind)
+    return this.settings.aggregation === 'exponential'
+      ? new ExponentialHistogramFactory()
+      : new ExplicitHistogramFactory(searchable(bounds ?? DEFAULT))
+  }
+
+  #scopeOf (scope) {
+    const found = this.#scopes.get(scope.key)
+    if (found !== undefined) return found.metrics
+    const metrics = []
+    this.#scopes.set(scope.key, { scope, metrics })
+    return metrics
+  }
+
+  #warnOfConflict (scope, instrument, name, unit) {
+    const other = this.#scopes.get(scope.key)?.metrics.find((metric) => metric.name.toLowerCase() === name.toLowerCase())
+    if (other === undefined) return
+    this.#report.once('LT_WARN_METRIC_CONFLICT', `the metric '${name}' is made as ${instrument} with unit '${unit}' and was made as something else before: both are exported`)
+  }
+
+  #onOverflow (metric) {
+    this.overflowed.add(metric.name)
+    this.#report.once('LT_WARN_METRIC_OVERFLOW', `the metric '${metric.name}' has ${this.#limits.seriesMax} series, which is the limit: further ones are counted together as otel.metric.overflow`)
+  }
+
+  /** Asks the observable instruments of `provider` at each collection, while they record here. */
+  addProvider (provider) {
+    this.#providers.push(provider)
+  }
+
+  #callbacks () {
+    return this.#providers.flatMap((provider) => provider.recordsTo(this) ? [...provider.callbacks] : [])
+  }
+
+  /** The span whose ids a measurement made in `context` is kept with, or undefined. */
+  exemplarSpan (context) {
+    const { mask, set } = this.exemplarFlags
+    if (mask === 0) return undefined
+    const span = parentIn(context ?? this.#activeContext())
+    return span !== undefined && ((span.flags | set) & mask) !== 0 ? span : undefined
+  }
+
+  refused (name, value) {
+    this.#report.once('LT_WARN_METRIC_VALUE', `the metric '${name}' was given ${describe(value)}, which it cannot record`)
+  }
+
+  badName (name) {
+    this.#report.once('LT_WARN_METRIC_NAME', `${describe(name)} is no name of an instrument: it records nothing`)
+  }
+
+  failed (error) {
+    this.#report.once('LT_WARN_METRIC_CALLBACK', `a measurement failed: ${error?.message}`)
+  }
+
+  /** All scopes with their metrics, in the order in which they were made. */
+  scopes () {
+    return this.#scopes.values()
+  }
+
+  get seriesCount () {
+    let count = 0
+    for (const { metrics } of this.#scopes.values()) for (const metric of metrics) count += metric.list.length
+    return count
+  }
+
+  /**
+   * Asks the observable instruments. Two collections at once share one round, so that no callback runs
+   * beside itself. Never rejects.
+   */
+  observe () {
+    clock.anchor()
+    if (this.#running !== null) return this.#running
+    const callbacks = this.#callbacks()
+    if (callbacks.length === 0 && this.#observables.length === 0) return undefined
+    this.#running = this.#observe(callbacks).finally(() => { this.#running = null })
+    return this.#running
+  }
+
+  async #observe (callbacks) {
+    const round = { number: ++this.#round, isOpen: true }
+    const waiting = []
+    for (const callback of callbacks) {
+      try {
+        const answer = callback(round)
+        if (typeof answer?.then === 'function') waiting.push(Promise.resolve(answer).catch((error) => this.failed(error)))
+      } catch (error) {
+        this.failed(error)
+      }
+    }
+    if (waiting.length > 0) await this.#atMost(Promise.all(waiting))
+    round.isOpen = false
+    for (const metric of this.#observables) metric.endRound(round.number)
+  }
+
+  #atMost (promise) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#report.once('LT_WARN_METRIC_CALLBACK', `a metric's callback has not answered in ${CALLBACKS_MS} ms`)
+        resolve()
+      }, CALLBACKS_MS)
+      timer.unref()
+      promise.then(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+}
+
+function describe (value) {
+  return typeof value === 'string' ? `'${value.slice(0, 64)}'` : typeof value === 'number' ? String(value) : `a ${typeof value}`
+}
+
+module.exports = { MetricRegistry, SERIES_MAX }

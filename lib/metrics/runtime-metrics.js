@@ -1,0 +1,128 @@
+'use strict'
+
+// What the process and V8 do: event loop, garbage collection, heap, CPU, memory. All of it is read when metrics
+// are collected; nothing runs per request. Only the delay of the event loop has a timer, and garbage collection
+// an observer, both Node's own.
+// https://opentelemetry.io/docs/specs/semconv/runtime/nodejs-metrics/ and …/v8js-metrics/
+
+const { monitorEventLoopDelay, performance, PerformanceObserver, constants } = require('node:perf_hooks')
+const { getHeapSpaceStatistics } = require('node:v8')
+const { GC_DURATION } = require('./buckets')
+
+const DELAY_RESOLUTION_MS = 10
+const NANOS = 1e9
+
+const GC_TYPES = new Map([
+  [constants.NODE_PERFORMANCE_GC_MAJOR, 'major'],
+  [constants.NODE_PERFORMANCE_GC_MINOR, 'minor'],
+  [constants.NODE_PERFORMANCE_GC_INCREMENTAL, 'incremental'],
+  [constants.NODE_PERFORMANCE_GC_WEAKCB, 'weakcb']
+])
+
+// How each is read off the histogram that Node keeps.
+const DELAYS = {
+  min: ['minimum', (delay) => delay.min],
+  max: ['maximum', (delay) => delay.max],
+  mean: ['mean', (delay) => delay.mean],
+  stddev: ['standard deviation', (delay) => delay.stddev],
+  p50: ['50 percentile', (delay) => delay.percentile(50)],
+  p90: ['90 percentile', (delay) => delay.percentile(90)],
+  p99: ['99 percentile', (delay) => delay.percentile(99)]
+}
+
+/**
+ * Makes the instruments.
+ * @param {Meter} meter of the API
+ * @returns {() => void} what ends it
+ */
+function openRuntimeMetrics (meter) {
+  const releases = [delay(meter), garbageCollection(meter)]
+  eventLoop(meter)
+  heap(meter)
+  resources(meter)
+  processUse(meter)
+  return () => { for (const release of releases) release() }
+}
+
+function delay (meter) {
+  const histogram = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
+  histogram.enable()
+  const gauges = Object.entries(DELAYS).map(([name, [text, read]]) => ({
+    read, gauge: meter.createObservableGauge(`nodejs.eventloop.delay.${name}`, { unit: 's', description: `Event loop ${text} delay.` })
+  }))
+  meter.addBatchObservableCallback((result) => {
+    if (histogram.count === 0) return
+    for (const { read, gauge } of gauges) {
+      const value = read(histogram) / NANOS
+      if (Number.isFinite(value)) result.observe(gauge, value)
+    }
+    histogram.reset()
+  }, gauges.map(({ gauge }) => gauge))
+  return () => histogram.disable()
+}
+
+function eventLoop (meter) {
+  const utilization = meter.createObservableGauge('nodejs.eventloop.utilization', { unit: '1', description: 'Event loop utilization.' })
+  const time = meter.createObservableCounter('nodejs.eventloop.time', { unit: 's', description: 'Cumulative duration of time the event loop has been in each state.' })
+  let last = performance.eventLoopUtilization()
+  meter.addBatchObservableCallback((result) => {
+    const now = performance.eventLoopUtilization()
+    result.observe(utilization, performance.eventLoopUtilization(now, last).utilization)
+    result.observe(time, now.active / 1000, { 'nodejs.eventloop.state': 'active' })
+    result.observe(time, now.idle / 1000, { 'nodejs.eventloop.state': 'idle' })
+    last = now
+  }, [utilization, time])
+}
+
+/** All entries of a list: collections that are reported together are as many. */
+function garbageCollection (meter) {
+  const duration = meter.createHistogram('v8js.gc.duration', {
+    unit: 's', description: 'Garbage collection duration.', advice: { explicitBucketBoundaries: GC_DURATION }
+  })
+  const record = ({ detail, duration: ms }) => duration.record(ms / 1000, { 'v8js.gc.type': GC_TYPES.get(detail.kind) ?? 'major' })
+  const observer = new PerformanceObserver((list) => list.getEntries().forEach(record))
+  observer.observe({ entryTypes: ['gc'] })
+  return () => {
+    observer.takeRecords().forEach(record)
+    observer.disconnect()
+  }
+}
+
+function heap (meter) {
+  const instrument = (name, description) => meter.createObservableUpDownCounter(name, { unit: 'By', valueType: 0, description })
+  const used = instrument('v8js.memory.heap.used', 'Heap Memory size allocated.')
+  const size = instrument('v8js.memory.heap.space.size', 'Total heap memory size pre-allocated.')
+  const available = instrument('v8js.memory.heap.space.available_size', 'Heap space available size.')
+  const physical = instrument('v8js.memory.heap.space.physical_size', 'Committed size of a heap space.')
+  meter.addBatchObservableCallback((result) => {
+    for (const space of getHeapSpaceStatistics()) {
+      const attributes = { 'v8js.heap.space.name': space.space_name }
+      result.observe(used, space.space_used_size, attributes)
+      result.observe(size, space.space_size, attributes)
+      result.observe(available, space.space_available_size, attributes)
+      result.observe(physical, space.physical_space_size, attributes)
+    }
+  }, [used, size, available, physical])
+}
+
+function resources (meter) {
+  const active = meter.createObservableGauge('v8js.resource.active', { unit: '{resource}', valueType: 0, description: 'Resources that keep the event loop alive.' })
+  active.addCallback((result) => {
+    const counts = new Map()
+    for (const type of process.getActiveResourcesInfo()) counts.set(type, (counts.get(type) ?? 0) + 1)
+    for (const [type, count] of counts) result.observe(count, { 'v8js.resource.type': type })
+  })
+}
+
+function processUse (meter) {
+  const cpu = meter.createObservableCounter('process.cpu.time', { unit: 's', description: 'Total CPU seconds broken down by different states.' })
+  cpu.addCallback((result) => {
+    const { user, system } = process.cpuUsage()
+    result.observe(user / 1e6, { 'cpu.mode': 'user' })
+    result.observe(system / 1e6, { 'cpu.mode': 'system' })
+  })
+  const memory = meter.createObservableUpDownCounter('process.memory.usage', { unit: 'By', valueType: 0, description: 'The amount of physical memory in use.' })
+  memory.addCallback((result) => result.observe(process.memoryUsage.rss()))
+}
+
+module.exports = { openRuntimeMetrics }

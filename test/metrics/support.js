@@ -1,0 +1,45 @@
+'use strict'
+
+// A registry as an application has it, and its export as a collector reads it.
+
+const { Scope } = require('../../lib/span/scope')
+const { MetricRegistry } = require('../../lib/metrics/registry')
+const { MeterProvider } = require('../../lib/metrics/meter-provider')
+const { MetricEncoder } = require('../../lib/otlp/metric-encoder')
+const { ExportRequestPrefix } = require('../../lib/otlp/export-request-prefix')
+const clock = require('../../lib/span/clock')
+const { decodeMetrics } = require('../support/metric-decode')
+
+const scope = new Scope('light-trace', '1.2.3')
+
+function newReport () {
+  const warnings = []
+  return { warnings, once: (code, message) => warnings.push(`${code} ${message}`) }
+}
+
+function newRegistry (settings, report = newReport(), context = () => undefined) {
+  return new MetricRegistry({ temporality: 'cumulative', aggregation: 'explicit', exemplars: 'trace_based', attributeLengthMax: 1024, ...settings }, report, context)
+}
+
+function newMeter (registry, name = 'shop', version) {
+  const provider = new MeterProvider(() => registry)
+  registry.addProvider(provider)
+  return provider.getMeter(name, version)
+}
+
+/** All batches of one collection, decoded. */
+function encodeAll (registry, { encoder = new MetricEncoder(), nowMs = clock.now(), sinceMs = -1 } = {}) {
+  clock.anchor()
+  const prefix = new ExportRequestPrefix({ 'service.name': 'test' })
+  const batches = [...encoder.encode(registry.scopes(), nowMs, sinceMs)].filter((batch) => batch !== null)
+  const metrics = batches.flatMap((batch) => decodeMetrics(Buffer.concat([prefix.head(batch.byteLength), ...batch.parts])))
+  return {
+    batches,
+    metrics,
+    named: (name) => metrics.find((metric) => metric.name === name),
+    delivered: () => batches.forEach((batch) => batch.delivered()),
+    failed: () => batches.forEach((batch) => batch.failed())
+  }
+}
+
+module.exports = { newRegistry, newReport, encodeAll, newMeter, scope }
