@@ -229,6 +229,8 @@ declare namespace lightTrace {
     channels?: Record<string, ChannelOptions | true>
     /** Which calls get traceparent, tracestate and baggage. @default all */
     propagateTo?: (url: string) => boolean
+    /** Record the document of a GraphQL operation as `graphql.document`, with `?` for its values. @default false */
+    graphqlDocuments?: boolean
   }
 
   export interface BufferOptions {

@@ -7,7 +7,7 @@ const { EMPTY, anyOf, attributes, boolean, callback, object, orCallback, text } 
 // OpenTelemetry's SpanKind.
 const KINDS = Object.freeze(Object.assign(Object.create(null), { internal: 0, server: 1, client: 2, producer: 3, consumer: 4 }))
 
-const checkMembers = object({ http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback })
+const checkMembers = object({ http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback, graphqlDocuments: boolean })
 
 const checkChannel = object({
   kind: anyOf("'client', 'internal', 'producer', 'consumer', 'server' or a SpanKind", (value) => typeof value === 'string' && value in KINDS, (value) => Object.values(KINDS).includes(value)),
@@ -32,10 +32,10 @@ function checkChannels (path, value) {
   return object(Object.fromEntries(names.map((name) => [name, checkChannelOrTrue])))(path, value)
 }
 
-function resolveOutbound ({ http = true, undici = true, libraries = true, channels = EMPTY, propagateTo = null } = EMPTY) {
+function resolveOutbound ({ http = true, undici = true, libraries = true, channels = EMPTY, propagateTo = null, graphqlDocuments = false } = EMPTY) {
   const resolved = Object.create(null)
   for (const [name, { kind = 'client', name: spanName = name, attributes = null }] of Object.entries(channels)) {
     resolved[name] = Object.freeze({ kind: KINDS[kind] ?? kind, name: spanName, attributes })
   }
-  return Object.freeze({ http, undici, libraries, channels: Object.freeze(resolved), propagateTo })
+  return Object.freeze({ http, undici, libraries, channels: Object.freeze(resolved), propagateTo, graphqlDocuments })
 }

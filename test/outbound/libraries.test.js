@@ -119,10 +119,14 @@ test('graphql: the operation, and stages for those who ask', async (t) => {
   }
   const { children } = await during(t, publish)
   t.same(children.map(({ name, kind }) => [name, kind]), [['query', 'INTERNAL'], ['mutation', 'INTERNAL']])
-  t.same(children[0].attributes, { 'graphql.operation.type': 'query', 'graphql.operation.name': 'Q', 'graphql.document': '{ user(id: ?) { name } }' })
+  t.same(children[0].attributes, { 'graphql.operation.type': 'query', 'graphql.operation.name': 'Q' })
   t.match(children[1], { status: { code: 'ERROR' }, attributes: { 'error.type': 'FORBIDDEN' } })
   const asked = await during(t, publish, { outbound: { channels: { 'graphql:resolve': true } } })
   t.same(asked.children.map(({ name }) => name), ['query', 'mutation', 'resolve Query.user'])
+  const documents = await during(t, publish, { outbound: { graphqlDocuments: true, channels: { 'graphql:resolve': true, 'graphql:execute': true } } })
+  t.equal(documents.children[0].attributes['graphql.document'], '{ user(id: ?) { name } }')
+  const none = await during(t, publish, { outbound: { graphqlDocuments: true, libraries: false } })
+  t.same(none.children, [])
 })
 
 test('kafka: the context goes with each message and links what receives it', async (t) => {

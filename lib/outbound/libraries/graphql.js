@@ -25,8 +25,6 @@ const execute = {
     const list = []
     pushText(list, 'graphql.operation.type', operationType(call))
     pushText(list, 'graphql.operation.name', cut(text(call, 'operationName'), LABEL_MAX))
-    const source = text(read(read(read(call, 'document'), 'loc'), 'source'), 'body')
-    pushText(list, 'graphql.document', source === '' ? '' : sanitise(source, DIALECTS.graphql).text)
     return list
   },
   /** What went wrong inside is in the result. */
@@ -36,6 +34,17 @@ const execute = {
     const [error] = errors
     span.setAttribute('error.type', text(read(error, 'extensions'), 'code') || text(error, 'name') || 'GraphQLError')
     span.setStatus({ code: STATUS_ERROR })
+  }
+}
+
+/** For those who ask: its values are removed, its names are the caller's still. */
+const executeWithDocument = {
+  ...execute,
+  attributes (call) {
+    const list = execute.attributes(call)
+    const source = text(read(read(read(call, 'document'), 'loc'), 'source'), 'body')
+    pushText(list, 'graphql.document', source === '' ? '' : sanitise(source, DIALECTS.graphql).text)
+    return list
   }
 }
 
@@ -67,5 +76,6 @@ module.exports = {
     'graphql:validate': stage('validate'),
     'graphql:subscribe': execute,
     'graphql:resolve': resolve
-  }
+  },
+  WITH_DOCUMENTS: { 'graphql:execute': executeWithDocument, 'graphql:subscribe': executeWithDocument }
 }

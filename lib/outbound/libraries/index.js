@@ -40,6 +40,10 @@ const ON_REQUEST = new Map([
   ...rowsOf(databases, ['mongoose:cursor:next'])
 ])
 
+// With `outbound.graphqlDocuments`.
+const WITH_DOCUMENTS = new Map(rowsOf(() => require('./graphql').WITH_DOCUMENTS, ['graphql:execute', 'graphql:subscribe']))
+const KNOWN = new Set([...LIBRARIES.values(), ...ON_REQUEST.values()])
+
 // What is no TracingChannel of calls.
 const OTHER_SUBSCRIBERS = [
   ['tracing:plt:kafka:consumer:receives:asyncStart', guarded((call) => kafka().onReceive(call), bug)],
@@ -55,12 +59,15 @@ function rowsOf (table, names) {
  * What an app shouldTrace to know of each channel.
  * @returns {Map<string, object | (() => object)>} channel → callDescriptor, or a function that gets it
  */
-function callDescriptorsFor ({ libraries, channels }, report) {
+function callDescriptorsFor ({ libraries, channels, graphqlDocuments }, report) {
   const callDescriptors = new Map(libraries ? LIBRARIES : [])
   for (const [name, options] of Object.entries(channels)) {
     const known = LIBRARIES.get(name) ?? ON_REQUEST.get(name)
     const isBare = options.attributes === null && options.name === name
     callDescriptors.set(name, known !== undefined && isBare ? known : require('./user-descriptor').userDescriptor(name, options, report))
+  }
+  if (graphqlDocuments) {
+    for (const [name, get] of WITH_DOCUMENTS) if (KNOWN.has(callDescriptors.get(name))) callDescriptors.set(name, get)
   }
   return callDescriptors
 }
