@@ -77,7 +77,9 @@ class Tracer {
     this.ownStarter = this.usesFastPath ? new FastStarter(this) : new SpanStarter(this)
     this.starter = this.sdkInterop ?? this.ownStarter
     this.useGlobals()
-    report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`)
+    // Disabled by a variable, or handed to an SDK that somebody has registered: the options do not say so.
+    const isByOptions = this.mode !== 'disabled' && (this.mode !== 'sdk' || Boolean(settings.tracerProvider))
+    report[isByOptions ? 'debug' : 'info'](`light-trace in mode ${this.mode}: ${this.output.reason}`)
   }
 
   /** Finds out who else is there. Whoever holds the API's context slot decides how a request is entered. */

@@ -13,9 +13,9 @@ function setUp (t, options = {}) {
   const collector = createCollector()
   const logged = []
   const lines = []
-  const logger = { level: 'info', child: () => logger }
-  for (const level of ['trace', 'debug', 'error', 'fatal']) logger[level] = () => {}
-  logger.info = (message) => { if (typeof message === 'string') lines.push(message) } // not Fastify's of requests
+  const logger = { level: 'debug', child: () => logger }
+  for (const level of ['trace', 'info', 'error', 'fatal']) logger[level] = () => {}
+  logger.debug = (message) => { if (typeof message === 'string') lines.push(message) }
   logger.warn = (fields, message) => logged.push(fields?.code ?? message)
   const app = Fastify({ loggerInstance: logger, ...options })
   t.teardown(() => app.close())

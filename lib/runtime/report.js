@@ -12,6 +12,8 @@ const LOSS_INTERVAL_MS = 30_000
 // Levels under which a logger that has no isLevelEnabled prints no warning.
 const SILENT_FOR_WARNINGS = new Set(['error', 'fatal', 'silent'])
 
+const LEVELS_WITH_DEBUG = new Set(['trace', 'debug', 'verbose', 'all'])
+
 // Taken at load: fake timers of a test replace them later. Monotonic, so that a stepped wall clock neither
 // silences a loss for hours nor repeats it.
 const now = performance.now.bind(performance)
@@ -43,10 +45,20 @@ class Report {
     return true
   }
 
+  // What is not as the options say, without harm.
   info (message) {
+    this.#news('info', message)
+  }
+
+  // What is as the options say: for who looks for it. At info it would be a line among those that users compare.
+  debug (message) {
+    this.#news('debug', message)
+  }
+
+  #news (level, message) {
     if (this.#level === 'none' || this.#level === 'error' || this.#level === 'warn') return
     try {
-      if (prints(this.#log, 'info')) this.#log.info(printable(message))
+      if (prints(this.#log, level)) this.#log[level](printable(message))
     } catch {
       // Nobody to tell: it was news, not a loss.
     }
@@ -90,6 +102,7 @@ function prints (log, level) {
   if (typeof log?.[level] !== 'function') return false
   if (typeof log.isLevelEnabled === 'function') return log.isLevelEnabled(level)
   if (typeof log.level !== 'string') return !isAbstract(log)
+  if (level === 'debug') return LEVELS_WITH_DEBUG.has(log.level)
   return !SILENT_FOR_WARNINGS.has(log.level) && !(level === 'info' && log.level === 'warn')
 }
 

@@ -1,0 +1,44 @@
+'use strict'
+
+// What a log holds that nobody asked for: nothing, where everything is as the options say.
+
+const { test } = require('tap')
+const Fastify = require('fastify')
+const lightTrace = require('..')
+const { createCollector } = require('../lib/testing')
+const { runInChild } = require('./support/child')
+
+async function linesOf (t, level, options) {
+  const lines = []
+  const app = Fastify({ logger: { level, stream: { write: (line) => lines.push(JSON.parse(line)) } } })
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { registerGlobals: false, ...options })
+  await app.ready()
+  return lines
+}
+
+for (const [what, options] of [
+  ['without an exporter', { exporter: 'none' }],
+  ['with an exporter', { exporter: { url: 'http://127.0.0.1:1' } }],
+  ['with span processors', { spanProcessors: [createCollector()] }]
+]) {
+  test(`an app ${what} adds no line to a log at level info`, async (t) => {
+    t.same(await linesOf(t, 'info', options), [])
+  })
+}
+
+test('at level debug one line says where the spans go', async (t) => {
+  const lines = await linesOf(t, 'debug', { exporter: 'none' })
+  t.match(lines, [{ level: 20, msg: /^light-trace in mode none: / }])
+  t.equal(lines.length, 1)
+})
+
+test('what the options do not say stands at level info: disabled by a variable', async (t) => {
+  const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
+    const app = Fastify({ logger: { level: 'info', stream: { write: (line) => say(JSON.parse(line).msg) } } })
+    await app.register(lightTrace, { exporter: 'none' })
+    await app.ready()
+    await app.close()
+  }, { env: { OTEL_SDK_DISABLED: 'true' } })
+  t.match((await child.exit).said, [/^light-trace in mode disabled: OTEL_SDK_DISABLED/])
+})
