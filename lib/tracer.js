@@ -40,7 +40,7 @@ class Tracer {
     this.keep = settings.disabled ? null : settings.keep
     this.contextManager = ownContextManager
     this.enter = asyncStorage.enter
-    this.enterInjected = asyncStorage.enterInjected
+    this.enterIsolated = asyncStorage.enterIsolated
     this.enterQueued = asyncStorage.enterQueued
     this.propagator = null // somebody else's; null for our own W3C code
     this.sdkInterop = null // null while nobody else is concerned with our requests: the usual case
@@ -89,8 +89,8 @@ class Tracer {
       this.contextManager = activeManager
       // And in our own storage: an instrumentation that runs the handler in a context which it has made before
       // us would take the request from `current()`.
-      this.enter = (context, done) => activeManager.with(context, () => asyncStorage.enter(context, done))
-      this.enterInjected = (context, done) => activeManager.with(context, () => asyncStorage.enterInjected(context, done))
+      this.enter = (context, done) => activeManager.with(context, () => asyncStorage.enterIsolated(context, done))
+      this.enterIsolated = this.enter
       this.enableInterop()
     }
     if (this.propagator !== null || (this.output !== null && this.output.sdkSpans !== null)) this.enableInterop()

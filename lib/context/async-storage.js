@@ -20,10 +20,10 @@ const enter = usesAsyncHooks
   : function enter (context, done) { storage.enterWith(context); done() }
 
 /**
- * The same for a request that did not come over a socket. inject() may dispatch in its caller's own turn,
- * and there `enterWith` would leave the caller in the request's context.
+ * The same where somebody goes on when `done` has returned: inject() and `app.routing()` dispatch in their
+ * caller's own turn, and there `enterWith` would leave the caller in the request's context.
  */
-function enterInjected (context, done) {
+function enterIsolated (context, done) {
   storage.run(context, done)
 }
 
@@ -51,4 +51,4 @@ function exit (fn) {
   return storage.exit(fn)
 }
 
-module.exports = { storage, enter, enterInjected, enterQueued, active, run, exit, usesAsyncHooks }
+module.exports = { storage, enter, enterIsolated, enterQueued, active, run, exit, usesAsyncHooks }

@@ -11,6 +11,7 @@
 const { NO_OPEN_SPAN } = require('../span/non-recording-span')
 const { Routes } = require('./routes')
 const { Callbacks } = require('./callbacks')
+const { dispatchOf } = require('./dispatch')
 const { LogCorrelation } = require('./log-correlation')
 const { IncomingReader } = require('./incoming-reader')
 const { RequestStart } = require('./request-start')
@@ -26,6 +27,7 @@ function fastifyHooks (app, tracer) {
   const logCorrelation = settings.logs ? LogCorrelation.of(app) : null
   const requests = new RequestStart(tracer, { routes, callbacks, incomingReader, logCorrelation }, onClose)
   const hasLogger = app.log?.level !== undefined // its last line may have a mixin that asks for the request
+  const isByParser = dispatchOf(app)
 
   return { onRequest, onError, unrouted }
 
@@ -50,15 +52,12 @@ function fastifyHooks (app, tracer) {
 
   function enter (request, response, context, done) {
     const { raw } = request
-    if (raw._lightMyRequest !== undefined) {
-      tracer.enterInjected(context, done)
-      return
-    }
     // Asked of HTTP/1 only: HTTP/2's socket is a proxy that is made when it is read.
-    if (raw.httpVersionMajor === 1 && response.socket === null && (hasLogger || routes.hasOnResponse(request))) {
+    if (raw.httpVersionMajor === 1 && raw._lightMyRequest === undefined && response.socket === null && (hasLogger || routes.hasOnResponse(request))) {
       tracer.enterQueued(context, response)
     }
-    tracer.enter(context, done)
+    if (isByParser(raw)) tracer.enter(context, done)
+    else tracer.enterIsolated(context, done)
   }
 
   // HOT, once per recorded request; `this` is the raw response.
