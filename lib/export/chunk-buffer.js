@@ -41,6 +41,8 @@ class ChunkBuffer {
     this.bytes = 0
     this.sealedSpans = 0
     this.sealedBytes = 0
+    // Of spans that were ever sealed: goes on growing where the buffer is full.
+    this.bytesWritten = 0
     this.#onEvict = onEvict
   }
 
@@ -58,8 +60,9 @@ class ChunkBuffer {
     const chunk = this.open
     this.open = NO_CHUNK
     if (chunk === NO_CHUNK) return
-    if (chunk.spans === 0) this.#recycle(chunk)
-    else this.#enqueue(this.#fitted(chunk))
+    if (chunk.spans === 0) return this.#recycle(chunk)
+    this.bytesWritten += chunk.length
+    this.#enqueue(this.#fitted(chunk))
   }
 
   get sealedChunks () {

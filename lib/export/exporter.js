@@ -140,7 +140,7 @@ class Exporter {
 
   #onScheduled = () => {
     this.#isScheduled = false
-    this.#sender.retryNowIfFilling()
+    this.#sender.retryIfFilling()
     this.#sender.pump()
     this.#compressor.consider()
     if (this.#evictedSpans === 0) return

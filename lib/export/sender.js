@@ -6,7 +6,7 @@
 //                    └──retry──► waiting ──timer, retryNow──► idle
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
-const { backoffMs, WAIT_MIN_MS } = require('./transport/retry')
+const { RetrySchedule } = require('./transport/retry-schedule')
 const { Outcome } = require('./transport/attempt')
 const { bytesOf, makeBody } = require('./request-body')
 
@@ -14,9 +14,6 @@ const { bytesOf, makeBody } = require('./request-body')
 const SEND_BYTES = 1024 * 1024
 // Writing a megabyte to a socket takes the loop 0.2 to 0.3 ms; much more at once would be felt.
 const REQUEST_BYTES_MAX = 2 * 1024 * 1024
-// A waiting attempt is brought forward each time the buffer has grown by this part: an outage that is over
-// must be noticed while there is still room, also where 20,000 spans a second fill the buffer in seconds.
-const PROBES_PER_BUFFER = 16
 
 const IDLE = 0
 const BUSY = 1
@@ -33,12 +30,10 @@ class Sender {
   #state = IDLE
   #batch = []
   #timer = null
-  #failures = 0
+  #schedule
+  #dueAt = 0
   #sendBytes
   #requestBytesMax
-  #attemptedAt = 0
-  #attemptedBytes = 0
-  #isAsked = false
   #compressor
   #isClosing = false
   #startedClosing = false
@@ -54,6 +49,7 @@ class Sender {
     this.#compressor = compressor
     this.#onCompleted = onCompleted
     this.#isGzip = isGzip
+    this.#schedule = new RetrySchedule(buffer.bytesMax)
     this.#sendBytes = Math.min(SEND_BYTES, buffer.bytesMax / 4)
     this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
     this.inFlight = 0
@@ -82,14 +78,14 @@ class Sender {
 
   // Ends a wait early, unless the collector asked for it.
   retryNow () {
-    if (this.#state === WAITING && !this.#isAsked) this.#endWait()
+    if (this.#state === WAITING && !this.#schedule.isAsked) this.#endWait()
   }
 
-  // The same where the buffer fills up.
-  retryNowIfFilling () {
-    if (this.#state !== WAITING || this.#isAsked) return
-    if (this.#buffer.bytes - this.#attemptedBytes < this.#buffer.bytesMax / PROBES_PER_BUFFER) return
-    if (monotonicNow() - this.#attemptedAt >= WAIT_MIN_MS) this.#endWait()
+  // Brings an attempt forward where the buffer fills up, or turns over.
+  retryIfFilling () {
+    if (this.#state !== WAITING) return
+    const dueAt = this.#schedule.dueAt(this.#buffer.bytesWritten)
+    if (dueAt < this.#dueAt) this.#waitUntil(dueAt)
   }
 
   // From here each chunk gets one more attempt and nothing waits.
@@ -110,7 +106,7 @@ class Sender {
   #takeBatch () {
     const buffer = this.#buffer
     // After a failure one chunk is asked with: cheap where nobody answers, gentle where somebody is overloaded.
-    const bytesMax = this.#failures > 0 && !this.#isClosing ? 1 : this.#requestBytesMax
+    const bytesMax = this.#schedule.hasFailed && !this.#isClosing ? 1 : this.#requestBytesMax
     // A partly filled chunk goes only where nothing older is left behind; else it may as well go on filling.
     if (this.#isDue && (buffer.sealedChunks === 0 || buffer.sealedBytes + buffer.open.length <= bytesMax)) buffer.seal()
     const batch = buffer.take(bytesMax, buffer.spansMax)
@@ -122,8 +118,7 @@ class Sender {
     this.#state = BUSY
     this.#batch = batch
     this.#startedClosing = this.#isClosing
-    this.#attemptedAt = monotonicNow()
-    this.#attemptedBytes = this.#buffer.bytes
+    this.#schedule.attempted(this.#buffer.bytesWritten)
     for (const chunk of batch) {
       this.inFlight += chunk.spans
       if (chunk.attempts++ > 0) this.#stats.retried += chunk.spans
@@ -189,18 +184,16 @@ class Sender {
     this.#stats.delivered += spans - rejected
     this.#stats.rejected += rejected
     this.completed += spans
-    this.#failures = 0
+    this.#schedule.delivered()
     this.#buffer.release(batch, outcome.isUploaded)
     this.#log.delivered(outcome, rejected)
   }
 
   #onRetry (outcome, batch, spans) {
-    this.#failures++
     if (this.#isClosing) return this.#onRetryWhileClosing(outcome, batch, spans)
     this.#sendAgain(batch)
     this.#log.kept(outcome, this.#buffer.sealedSpans + this.#buffer.open.spans)
-    this.#isAsked = outcome.retryAfterMs >= 0
-    this.#wait(this.#isAsked ? outcome.retryAfterMs : backoffMs(this.#failures, Math.random()))
+    this.#waitUntil(this.#schedule.failed(outcome, monotonicNow(), Math.random()))
   }
 
   #onRetryWhileClosing (outcome, batch, spans) {
@@ -228,9 +221,11 @@ class Sender {
     this.#stats.drop(reason, spans)
   }
 
-  #wait (ms) {
+  #waitUntil (dueAt) {
+    clearTimeout(this.#timer)
     this.#state = WAITING
-    this.#timer = setTimeout(() => this.#endWait(), ms)
+    this.#dueAt = dueAt
+    this.#timer = setTimeout(() => this.#endWait(), Math.max(1, dueAt - monotonicNow()))
     this.#timer.unref()
   }
 

@@ -39,12 +39,14 @@ test('a collector that never comes: the buffer fills, then the oldest go, and fe
   await collector.down()
   const maxBytes = 512 * 1024
   const { exporter, stats, logged, write, identity } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 10 } })
+  const startedAt = performance.now()
   await load(write, 4000, 2000)
+  const seconds = (performance.now() - startedAt) / 1000
   t.equal(identity(), 0)
   t.ok(exporter.bufferBytes <= maxBytes)
   t.equal(exporter.queued + stats.dropped.queue_full, 8000)
   t.ok(exporter.queued > 800, `${exporter.queued} are kept`)
-  t.ok(stats.exportsFailed < 30, `${stats.exportsFailed} attempts`)
+  t.ok(stats.exportsFailed <= 10 * seconds + 1, `${stats.exportsFailed} attempts in ${seconds} s`)
   t.match(logged.find(({ kind }) => kind === 'collector'), { message: /ECONNREFUSED/ })
   const before = performance.now()
   await exporter.close()
@@ -490,9 +492,9 @@ test('a flush during a wait brings one attempt forward, no more', async (t) => {
   t.teardown(() => { Math.random = realRandom })
   const { exporter, stats, write } = startExporter(t, { url: collector.url, closeTimeoutMs: 100 })
   write(3)
-  await exporter.flush({ timeoutMs: 300 })
+  await exporter.flush({ timeoutMs: 100 })
   t.equal(collector.requests.length, 1)
-  await Promise.all(Array.from({ length: 50 }, () => exporter.flush({ timeoutMs: 300 })))
+  await Promise.all(Array.from({ length: 50 }, () => exporter.flush({ timeoutMs: 100 })))
   t.equal(collector.requests.length, 2)
   collector.script = [{ status: 200 }]
   await exporter.close()

@@ -1,13 +1,10 @@
 'use strict'
 
-// What an answer means and how long to wait before the next attempt. Pure: no clock, no timer, no socket.
+// What an answer means for the spans that were sent. Pure: no clock, no timer, no socket.
 // Follows the OTLP specification, "OTLP/HTTP Response" and "All Other Responses".
 
-// Without a floor full jitter would now and then retry at once.
+// Less than this is no wait: a Retry-After of zero must not become a loop.
 const WAIT_MIN_MS = 100
-const BACKOFF_BASE_MS = 1000
-// A collector that is gone for an hour is asked 120 times; one that is back is noticed within half a minute.
-const BACKOFF_MAX_MS = 30_000
 // A Retry-After beyond this is a mistake or an attack; it must not switch tracing off for a day.
 const RETRY_AFTER_MAX_MS = 300_000
 // Beyond this many digits a number of seconds is over the cap anyway.
@@ -23,7 +20,7 @@ const UNREACHABLE = new Set([
   'EADDRNOTAVAIL', 'ENOENT', 'EACCES', 'EPERM', 'ERR_ACCESS_DENIED'
 ])
 
-module.exports = { dispositionOf, isUnreachable, retryAfterMs, backoffMs, WAIT_MIN_MS, BACKOFF_MAX_MS, RETRY_AFTER_MAX_MS }
+module.exports = { dispositionOf, isUnreachable, retryAfterMs, WAIT_MIN_MS, RETRY_AFTER_MAX_MS }
 
 // What becomes of a batch that was answered with this status.
 function dispositionOf (status) {
@@ -48,11 +45,4 @@ function retryAfterMs (header, wallNow) {
 
 function clampWait (ms) {
   return Math.min(Math.max(ms, WAIT_MIN_MS), RETRY_AFTER_MAX_MS)
-}
-
-// Exponential with full jitter, so that a fleet which lost its collector does not come back in step.
-// `failures` counts from 1; `random` is in [0, 1).
-function backoffMs (failures, random) {
-  const ceiling = Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** Math.min(failures - 1, 16))
-  return WAIT_MIN_MS + random * (ceiling - WAIT_MIN_MS)
 }

@@ -1,0 +1,121 @@
+'use strict'
+
+// A collector process that goes away and comes back while spans are written faster than the buffer lasts: its return is
+// noticed within a second, and what is lost is what the outage itself cost. LIGHT_TRACE_LONG=1 (npm run test:faults) runs
+// outages of 30 and 300 s and fifty restarts.
+
+const { test } = require('tap')
+const { monitorEventLoopDelay } = require('node:perf_hooks')
+const { startExporter, idOf } = require('../support/chunk-writer')
+const { CollectorProcess } = require('../support/collector-process')
+
+const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
+const SPAN_BYTES = 400
+
+// The longest waits that there are.
+Math.random = () => 0.999
+
+// What is promised, and what this process itself, on a busy machine, keeps timers waiting.
+const NOTICED_WITHIN_MS = 1000
+
+// `perSecond` spans for `ms`, written as requests would: a few at a time, between other work.
+function load (write, perSecond, ms) {
+  const startedAt = performance.now()
+  let done = 0
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      const elapsed = Math.min(performance.now() - startedAt, ms)
+      const due = Math.floor(elapsed * perSecond / 1000)
+      write(due - done, SPAN_BYTES)
+      done = due
+      if (elapsed < ms) return
+      clearInterval(timer)
+      resolve()
+    }, 5)
+  })
+}
+
+function lostIds (subject, collector) {
+  const lost = []
+  for (let n = 1; n <= subject.stats.accepted; n++) if (!collector.ids.has(idOf(n))) lost.push(n)
+  return lost
+}
+
+async function outage (t, { seconds, perSecond, maxBytes, how, loadSeconds = 1 }) {
+  t.setTimeout((seconds + 60) * 1000)
+  const collector = new CollectorProcess(t)
+  await collector.up()
+  const subject = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 50 }, exporter: { timeoutMs: 500 } })
+  const { write, stats, identity } = subject
+  await load(write, perSecond, 300)
+  await subject.exporter.flush()
+  await collector.kill()
+  collector.noticedAfterMs.length = 0
+  if (how !== undefined) await collector.up(how)
+  await load(write, perSecond, seconds * 1000)
+  await collector.kill()
+  collector.noticedAfterMs.length = 0
+  const delay = monitorEventLoopDelay({ resolution: 5 })
+  delay.enable()
+  await collector.up()
+  const lastBefore = stats.accepted
+  await load(write, perSecond, loadSeconds * 1000)
+  delay.disable()
+  await subject.exporter.flush({ timeoutMs: 20_000 })
+  t.equal(identity(), 0)
+  const stalledMs = delay.max / 1e6
+  const [noticedAfterMs] = collector.noticedAfterMs
+  t.ok(noticedAfterMs <= NOTICED_WITHIN_MS + stalledMs, `noticed after ${noticedAfterMs} ms, the loop stood for ${stalledMs} ms`)
+  const lost = lostIds(subject, collector)
+  t.equal(lost.length, stats.dropped.queue_full ?? 0, 'each loss is counted')
+  return { lost, lastBefore, stats, collector, subject }
+}
+
+const KINDS = [['is gone', undefined], ['answers 503', { status: 503 }], ['hangs', { hang: true }]]
+
+// T03, T04, T06, T14
+for (const seconds of IS_LONG ? [3, 30, 300] : [1.5]) {
+  for (const [what, how] of IS_LONG ? KINDS : KINDS.slice(0, 2)) {
+    test(`a collector that ${what} for ${seconds} s, with a buffer that is full long before`, async (t) => {
+      const maxBytes = 1024 * 1024
+      const { lost, lastBefore } = await outage(t, { seconds, perSecond: 5000, maxBytes, how })
+      t.ok(lost.length > 0, 'the buffer was full')
+      t.ok(lost.at(-1) <= lastBefore, `${lost.filter((n) => n > lastBefore).length} spans were lost while the collector was there`)
+    })
+  }
+}
+
+// T02
+test('the same with a buffer that is nearly empty: nothing is lost', async (t) => {
+  const { lost } = await outage(t, { seconds: IS_LONG ? 30 : 2, perSecond: 20, maxBytes: 4 * 1024 * 1024 })
+  t.same(lost, [])
+})
+
+const RESTARTS = IS_LONG ? 50 : 3
+
+// T05
+test(`a collector that restarts ${RESTARTS} times: with 256 KiB nothing is lost that was written while it was there`, async (t) => {
+  t.setTimeout(300_000)
+  const collector = new CollectorProcess(t)
+  await collector.up()
+  const { write, stats, identity, exporter } = startExporter(t, { url: collector.url, buffer: { maxBytes: 256 * 1024, flushDelayMs: 50 } })
+  const up = [] // [from, to] of span numbers
+  for (let i = 0; i < RESTARTS; i++) {
+    const from = stats.accepted + 1
+    await load(write, 1500, 700)
+    await exporter.flush() // what was written is on the wire or there: the restart costs what comes after
+    up.push([from, stats.accepted])
+    await collector.kill()
+    await load(write, 1500, 400 + 200 * (i % 4)) // the buffer lasts some 430 ms
+    await collector.up()
+  }
+  await exporter.flush({ timeoutMs: 20_000 })
+  t.equal(identity(), 0)
+  const lostWhileUp = up.map(([from, to]) => {
+    let lost = 0
+    for (let n = from; n <= to; n++) if (!collector.ids.has(idOf(n))) lost++
+    return lost
+  })
+  t.same(lostWhileUp, up.map(() => 0))
+  t.equal(stats.accepted - collector.ids.size, stats.dropped.queue_full ?? 0)
+})

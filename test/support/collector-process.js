@@ -1,0 +1,83 @@
+'use strict'
+
+// A collector in a process of its own, which can be killed and started again on its port, as a restart of the machine's
+// collector is. What it took is said by each life of it: span ids, and how long the first request was in coming.
+//
+//   const collector = new CollectorProcess(t); await collector.up(); await collector.kill()
+
+const { fork } = require('node:child_process')
+const { once } = require('node:events')
+const http = require('node:http')
+const net = require('node:net')
+const { decodeSpans } = require('./otlp-decode')
+
+class CollectorProcess {
+  port = 0
+  ids = new Set() // of all lives
+  noticedAfterMs = [] // of each life that was asked: from listening to the first request, by its own clock
+  #child = null
+
+  constructor (t) {
+    t.teardown(() => this.kill())
+  }
+
+  get url () {
+    return `http://127.0.0.1:${this.port}/v1/traces`
+  }
+
+  /** @param {{ status?: number, hang?: boolean }} [how] what it does instead of taking spans */
+  async up (how = {}) {
+    if (this.port === 0) this.port = await freePort()
+    // tap slips a NODE_OPTIONS of its own into everything that is spawned.
+    this.#child = fork(__filename, [String(this.port), JSON.stringify(how)], { env: { ...process.env, NODE_OPTIONS: '' } })
+    this.#child.on('message', (message) => {
+      if (message.ids !== undefined) for (const id of message.ids) this.ids.add(id)
+      if (message.noticedAfterMs !== undefined) this.noticedAfterMs.push(message.noticedAfterMs)
+    })
+    await once(this.#child, 'message')
+  }
+
+  pause () { this.#child.kill('SIGSTOP') }
+  resume () { this.#child.kill('SIGCONT') }
+
+  async kill () {
+    const child = this.#child
+    this.#child = null
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+}
+
+async function freePort () {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address()
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+function main (port, how) {
+  let listeningAt
+  const server = http.createServer(async (req, res) => {
+    if (listeningAt !== undefined) process.send({ noticedAfterMs: performance.now() - listeningAt })
+    listeningAt = undefined
+    const parts = []
+    for await (const part of req) parts.push(part)
+    if (how.hang) return
+    if (how.status !== undefined) return res.writeHead(how.status).end()
+    const ids = decodeSpans(Buffer.concat(parts), { gzip: req.headers['content-encoding'] === 'gzip' }).map(({ spanId }) => spanId)
+    // Said before it is answered: what was answered is known to have been taken, also when it is killed just then.
+    process.send({ ids }, () => res.end())
+  })
+  server.keepAliveTimeout = 60_000
+  server.listen(port, '127.0.0.1', () => {
+    listeningAt = performance.now()
+    process.send({ listening: true })
+  })
+  process.on('disconnect', () => process.exit())
+}
+
+if (require.main === module) main(Number(process.argv[2]), JSON.parse(process.argv[3]))
+else module.exports = { CollectorProcess }
