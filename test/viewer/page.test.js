@@ -1,0 +1,58 @@
+'use strict'
+
+// The page as a file, and what it makes of texts. What it does in a browser: npm run test:viewer.
+
+const { readFileSync } = require('node:fs')
+const { join } = require('node:path')
+const { test } = require('tap')
+const { buildPage, PAGE } = require('../../scripts/viewer-page')
+const { startViewer } = require('./support')
+
+const BYTES_MAX = 80_000
+const text = import(join(__dirname, '../../viewer/page/text.mjs'))
+
+test('the page is what its parts make of it', async (t) => {
+  t.ok(readFileSync(PAGE, 'utf8') === buildPage(), 'run npm run build:viewer')
+})
+
+test('the page is one small file that asks for nothing else', async (t) => {
+  const html = readFileSync(PAGE, 'utf8')
+  t.ok(Buffer.byteLength(html) <= BYTES_MAX, `${Buffer.byteLength(html)} bytes of ${BYTES_MAX}`)
+  t.notMatch(html, /<(?:script|link|img|iframe)[^>]+(?:src|href)="?(?!data:)[\w/.]/i, 'no file beside it')
+  t.notMatch(html, /\.innerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/, 'nothing turns text into markup or code')
+})
+
+test('the policy of the page allows its own script and style only', async (t) => {
+  const { get } = await startViewer(t)
+  const policy = (await get('/')).headers.get('content-security-policy')
+  t.match(policy, /default-src 'none'/)
+  t.match(policy, /script-src 'sha256-[\w+/]{43}='(?:;|$)/)
+  t.match(policy, /style-src 'sha256-[\w+/]{43}='(?:;|$)/)
+  t.notMatch(policy, /unsafe/)
+})
+
+test('what hides in a text is made visible', async (t) => {
+  const { line, block } = await text
+  t.equal(line('user\u202etxt.exe'), 'user⟨U+202E⟩txt.exe')
+  t.equal(line('bell\u0007'), 'bell⟨U+0007⟩')
+  t.equal(line('zero\u200bwidth'), 'zero⟨U+200B⟩width')
+  t.equal(line('half \ud83d of a pair'), 'half \ufffd of a pair')
+  t.equal(line('tag \u{e0041}'), 'tag ⟨U+E0041⟩')
+  t.equal(line('one\ntwo\tthree'), 'one↵two⇥three')
+  t.equal(line('family 👩‍👧 می‌خواهم'), 'family 👩‍👧 می‌خواهم', 'joiners belong to the text')
+  t.same(block('one\ntwo\tthree\u001b[31m'), { text: 'one\ntwo\tthree⟨U+001B⟩[31m', left: 0 })
+})
+
+test('long texts are cut, and say so', async (t) => {
+  const { line, block } = await text
+  t.equal(line('x'.repeat(1000), 10), 'xxxxxxxxxx…')
+  t.same(block('x'.repeat(1000), 10), { text: 'xxxxxxxxxx', left: 990 })
+  t.equal(line('ab😀', 3), 'ab\ufffd…', 'a pair that is cut is no pair')
+})
+
+test('durations have three digits and a unit', async (t) => {
+  const { duration, short } = await text
+  const shown = [0, 0.0005, 0.25, 0.9999, 1, 9.994, 9.996, 57.31, 999.4, 999.7, 1500, 61_000, 3 * 3_600_000, -2000, NaN].map(duration)
+  t.same(shown, ['0', '0.50 µs', '250 µs', '1.00 ms', '1.00 ms', '9.99 ms', '10.0 ms', '57.3 ms', '999 ms', '1.00 s', '1.50 s', '1 m 1 s', '3 h 0 m', '−2.00 s', '–'])
+  t.same([1, 10, 200, 1000, 2500, 0.5].map(short), ['1 ms', '10 ms', '200 ms', '1 s', '2.5 s', '500 µs'])
+})

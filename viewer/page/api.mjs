@@ -1,0 +1,68 @@
+// What the server answers, and what it sends by itself. docs/viewer.md has the interface.
+
+export async function get (path, params) {
+  const response = await fetch(path + query(params), { headers: { accept: 'application/json' } })
+  if (!response.ok) throw await failure(response)
+  return response.json()
+}
+
+export async function getText (path, params) {
+  const response = await fetch(path + query(params))
+  if (!response.ok) throw await failure(response)
+  return response.text()
+}
+
+/** @param {Blob} file OTLP JSON, one object or one per line */
+export async function importFile (file) {
+  const response = await fetch('/api/import', { method: 'POST', headers: { 'content-type': 'application/json' }, body: file })
+  if (!response.ok) throw await failure(response)
+  return response.json()
+}
+
+async function failure (response) {
+  const answer = await response.json().catch(() => ({}))
+  return Object.assign(new Error(typeof answer.error === 'string' ? answer.error : `The viewer answered ${response.status}`), { status: response.status })
+}
+
+/** @param {object} [params] undefined and empty values are left out, lists are repeated */
+export function query (params = {}) {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(params)) {
+    for (const each of [value].flat()) if (each !== undefined && each !== null && each !== '') search.append(name, each)
+  }
+  const text = search.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+const EVENTS = ['hello', 'traces', 'routes', 'stats', 'reset']
+
+/**
+ * One connection that the server writes to. The browser connects again by itself where it broke; it gives up where the
+ * server refused, which is tried again here.
+ * @param {(event: string, data: object) => void} listen events of the server, and `lost` where the connection is
+ */
+export function liveConnection (listen) {
+  let source
+  let current
+  let retry
+  const open = () => {
+    clearTimeout(retry)
+    source?.close()
+    source = new EventSource('/api/events' + current)
+    for (const name of EVENTS) source.addEventListener(name, ({ data }) => listen(name, JSON.parse(data)))
+    source.onerror = ({ target }) => {
+      if (target !== source) return
+      listen('lost', {})
+      if (source.readyState === EventSource.CLOSED) retry = setTimeout(open, 2000)
+    }
+  }
+  return {
+    /** @param {object} [params] which traces are sent */
+    follow (params) {
+      const wanted = query(params)
+      if (wanted === current) return
+      current = wanted
+      open()
+    }
+  }
+}

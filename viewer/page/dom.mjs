@@ -1,0 +1,110 @@
+// Elements are made here and nowhere else. Text goes in as text nodes only; an address is a part of this page or a
+// blob of ours, so that no value can become a script.
+
+/**
+ * @param {string} tag `name.class.class`
+ * @param {object} [props] on… are listeners, style is a map of properties, the rest are attributes; false leaves one out
+ */
+export function h (tag, props, ...children) {
+  const [name, ...classes] = tag.split('.')
+  const element = document.createElement(name)
+  if (classes.length > 0) element.className = classes.join(' ')
+  for (const [name, value] of Object.entries(props ?? {})) set(element, name, value)
+  element.append(...children.flat(3).filter((child) => child !== undefined && child !== null && child !== false))
+  return element
+}
+
+function set (element, name, value) {
+  if (value === undefined || value === null || value === false) return
+  if (name.startsWith('on')) element.addEventListener(name.slice(2), value)
+  else if (name === 'class') element.className = value
+  else if (name === 'style') for (const [property, to] of Object.entries(value)) element.style.setProperty(property, to)
+  else if (name === 'href' && !/^(?:#|blob:|\/(?!\/))/.test(value)) throw new Error(`Bug: a link to ${value}`)
+  else element.setAttribute(name, value === true ? '' : value)
+}
+
+const ICONS = {
+  back: 'M10 3 5 8l5 5',
+  open: 'm6 4 4 4-4 4',
+  close: 'm4 4 8 8M12 4l-8 8',
+  sun: 'M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1',
+  moon: 'M13 9.5A5.5 5.5 0 0 1 6.5 3 5.5 5.5 0 1 0 13 9.5Z',
+  pause: 'M5.5 3.5v9M10.5 3.5v9',
+  play: 'M5 3.5v9l7-4.5Z',
+  search: 'M7 3a4 4 0 1 0 0 8 4 4 0 0 0 0-8M10 10l3.5 3.5',
+  help: 'M6 6a2 2 0 1 1 2.8 1.8c-.5.3-.8.7-.8 1.4M8 11.6v.2',
+  save: 'M8 2v8M5 7l3 3 3-3M3 13h10',
+  load: 'M8 10V2M5 5l3-3 3 3M3 13h10'
+}
+const SVG = 'http://www.w3.org/2000/svg'
+
+export function icon (name) {
+  const svg = document.createElementNS(SVG, 'svg')
+  const path = document.createElementNS(SVG, 'path')
+  for (const [key, value] of Object.entries({ viewBox: '0 0 16 16', width: '16', height: '16', 'aria-hidden': 'true', class: 'icon' })) svg.setAttribute(key, value)
+  path.setAttribute('d', ICONS[name])
+  svg.append(path)
+  return svg
+}
+
+export function button (label, onclick, props) {
+  return h('button', { type: 'button', onclick, ...props }, label)
+}
+
+export function iconButton (name, label, onclick, props) {
+  return h('button', { type: 'button', class: 'bare', 'aria-label': label, title: label, onclick, ...props }, icon(name))
+}
+
+/** What is above a view: its name, a way back, a line that says what it shows. */
+export function viewHead (title, below, back) {
+  return h('div.view-head', null, h('div.title', null, back && iconButton('back', ...back), h('h1', null, title)), below && h('p.sub', null, below))
+}
+
+/** A part that scrolls, also by keyboard. */
+export function scrolling (label, padded) {
+  return h('div', { class: padded ? 'scroll pad' : 'scroll', tabindex: '0', role: 'region', 'aria-label': label })
+}
+
+/** A name and its value, in a list of facts. */
+export function fact (label, value, bad) {
+  return h('div', null, h('dt', null, label), h('dd', { class: bad ? 'bad' : undefined }, value))
+}
+
+/** A table with a caption for who cannot see it. Cells are nodes or text; numeric columns start with `#`. */
+export function table (caption, columns, rows, props) {
+  const numeric = columns.map((name) => name.startsWith('#'))
+  const cell = (value, index) => h('td', { class: numeric[index] ? 'num' : undefined }, value)
+  return h('table', props,
+    h('caption.sr', null, caption),
+    h('thead', null, h('tr', null, columns.map((name, index) => h('th', { scope: 'col', class: numeric[index] ? 'num' : undefined }, name.replace('#', ''))))),
+    h('tbody', null, rows.map((cells) => h('tr', null, cells.map(cell)))))
+}
+
+/** Says something to a screen reader, and to everybody for a moment. */
+export function say (message) {
+  const toast = document.getElementById('said')
+  toast.textContent = message
+  toast.classList.add('shown')
+  clearTimeout(say.timer)
+  say.timer = setTimeout(() => toast.classList.remove('shown'), 2500)
+}
+
+export async function copy (text, what) {
+  try {
+    await navigator.clipboard.writeText(text)
+    say(`${what} copied`)
+  } catch {
+    const area = h('textarea', { class: 'sr', 'aria-hidden': 'true' })
+    area.value = text
+    document.body.append(area)
+    area.select()
+    say(document.execCommand('copy') ? `${what} copied` : 'The browser did not let the page copy')
+    area.remove()
+  }
+}
+
+export function saveFile (name, text) {
+  const url = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
+  h('a', { href: url, download: name }).click()
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
+}

@@ -1,0 +1,69 @@
+// What was lost, and by whom: the viewer, the way to it, or the app.
+
+import { get } from './api.mjs'
+import { h, scrolling, table, viewHead } from './dom.mjs'
+import { bytes, count, line } from './text.mjs'
+
+const REASONS = {
+  evicted: 'its whole trace made room for newer ones',
+  trace_too_large: 'one trace may hold half of the memory',
+  ids: 'it came without valid ids',
+  malformed: 'the message could not be read',
+  too_large: 'the message was over 64 MiB',
+  media_type: 'neither protobuf nor JSON',
+  encoding: 'an unknown compression, or broken',
+  busy: 'too many messages at once',
+  aborted: 'the sender broke off',
+  origin: 'a foreign web page has sent it',
+  buffer_full: 'the app made spans faster than they could be sent'
+}
+
+export function lostView ({ app, host }) {
+  const body = scrolling('Lost', true)
+  app.title('Lost')
+  host.append(viewHead('What was lost', 'Spans that were made and are not here, and spans that came late, twice or without their parent.'), body)
+  load()
+  return { follow: {}, live: (event, data) => event === 'stats' && draw(data) }
+
+  async function load () {
+    draw(await get('/api/stats'))
+  }
+
+  function draw (stats) {
+    body.replaceChildren(
+      h('h2', null, 'In the viewer'),
+      figures('In the viewer', [
+        ['Spans received', count(stats.received.spans), 'in ' + count(stats.received.requests) + ' messages, ' + bytes(stats.received.bytes)],
+        ['Spans held', count(stats.spans), `${count(stats.traces)} traces, ${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`],
+        ...reasons('Spans dropped', stats.dropped.spans, stats.dropped.reasons),
+        ['Traces that made room', count(stats.evicted.traces), 'oldest first, whole traces'],
+        ['Spans of such traces that came later', count(stats.evicted.after), 'they start the trace again']
+      ]),
+      h('h2', null, 'On the way'),
+      figures('On the way', [
+        ...reasons('Messages refused', stats.refused.requests, stats.refused.reasons),
+        ['Orphans', count(stats.orphans), 'spans held whose parent was not received'],
+        ['Late', count(stats.late), 'spans held that came over two seconds after their root'],
+        ['Duplicates', count(stats.duplicates), 'the same span received again, not kept']
+      ]),
+      ...stats.apps.flatMap((each) => [
+        h('h2', null, 'In the app ', h('bdi', null, line(each.service, 60)), h('span.quiet', null, ` ${each.pid}`)),
+        figures('In the app', [
+          ...reasons('Spans dropped', Object.values(each.dropped).reduce((sum, number) => sum + number, 0), each.dropped),
+          ['Spans rejected by the receiver', count(each.rejected), ''],
+          ['Spans not sampled', count(each.unsampled), 'left out on purpose, by the sampler'],
+          ['Spans waiting to be sent', count(each.queued), ''],
+          ...(each.lastError === null ? [] : [['Last error', line(each.lastError, 200), '']])
+        ])
+      ]))
+  }
+}
+
+function reasons (label, total, byReason) {
+  return [[label, count(total), total === 0 ? '' : 'by reason:'], ...Object.entries(byReason).filter(([, number]) => number > 0).map(([reason, number]) =>
+    [h('span.indent', null, line(reason.replaceAll('_', ' '), 60)), count(number), REASONS[reason] ?? ''])]
+}
+
+function figures (caption, rows) {
+  return table(caption, ['What', '#Number', ''], rows, { class: 'figures' })
+}

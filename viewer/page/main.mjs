@@ -1,0 +1,105 @@
+// The page: which view an address has, what the keyboard does everywhere, what the server sends by itself.
+
+import { liveConnection } from './api.mjs'
+import { h, say } from './dom.mjs'
+import { shell } from './shell.mjs'
+import { requestsView } from './requests.mjs'
+import { traceView } from './trace.mjs'
+import { routesView, routeView } from './routes.mjs'
+import { exceptionsView } from './exceptions.mjs'
+import { compareView } from './compare.mjs'
+import { lostView } from './lost.mjs'
+
+// Addresses are permanent: each can be reloaded and sent to somebody.
+const VIEWS = [
+  [/^\/traces\/([^/]+)$/, traceView],
+  [/^\/routes$/, (page) => page.params.has('route') ? routeView(page) : routesView(page)],
+  [/^\/flame$/, routeView],
+  [/^\/exceptions$/, exceptionsView],
+  [/^\/compare$/, compareView],
+  [/^\/lost$/, lostView],
+  [/^\//, requestsView]
+]
+
+const main = document.getElementById('main')
+let view
+let address
+
+const app = {
+  stats: undefined,
+  /** Goes to an address of the page. @param {{ replace?: boolean }} [how] replace: without an entry in the history */
+  go (path, { replace = false } = {}) {
+    history[replace ? 'replaceState' : 'pushState'](null, '', path)
+    open()
+  },
+  /** Changes the address of the view that is open, which has changed already. */
+  rename (path) {
+    history.replaceState(null, '', path)
+    address = location.pathname + location.search
+  },
+  title (text) {
+    document.title = text === '' ? 'light-trace' : `${text} · light-trace`
+  }
+}
+
+const chrome = shell(app)
+const live = liveConnection((event, data) => {
+  chrome.connected(event !== 'lost')
+  if (event === 'hello') app.stats = data.stats
+  if (event === 'stats') app.stats = data
+  if (event === 'hello' || event === 'stats') chrome.stats(app.stats)
+  view?.live?.(event, data)
+})
+app.follow = live.follow
+
+function open () {
+  if (address === location.pathname + location.search && view !== undefined) return view.hash?.()
+  address = location.pathname + location.search
+  view?.close?.()
+  main.replaceChildren()
+  const [format, make] = VIEWS.find(([format]) => format.test(location.pathname))
+  const page = { app, host: main, params: new URLSearchParams(location.search), id: safeDecode(format.exec(location.pathname)[1]) }
+  view = make(page)
+  chrome.current(location.pathname)
+  live.follow(view.follow)
+}
+
+function safeDecode (text = '') {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+document.addEventListener('click', (event) => {
+  const link = event.target.closest?.('a[href^="/"]')
+  if (!link || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return
+  if (link.hasAttribute('download') || link.pathname.startsWith('/api/')) return
+  event.preventDefault()
+  app.go(link.pathname + link.search + link.hash)
+  if (link.closest('nav') === null) main.focus({ preventScroll: true })
+})
+
+document.addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
+  if (document.querySelector('dialog[open]') !== null) return
+  const typing = event.target.closest?.('input, select, textarea') !== null
+  if (event.key === 'Escape' && typing) {
+    event.target.blur()
+    view?.focus?.()
+    return
+  }
+  if (typing) return
+  const act = { '?': chrome.help, '/': view?.search, 1: () => app.go('/'), 2: () => app.go('/routes'), 3: () => app.go('/exceptions') }[event.key]
+  if (act !== undefined) {
+    event.preventDefault()
+    return act()
+  }
+  if (view?.key?.(event) === true) event.preventDefault()
+})
+
+window.addEventListener('popstate', open)
+window.addEventListener('unhandledrejection', ({ reason }) => say(String(reason?.message ?? reason)))
+window.addEventListener('error', ({ message }) => main.prepend(h('p', { class: 'problem', role: 'alert' }, `The page has failed: ${message}`)))
+open()

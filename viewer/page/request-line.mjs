@@ -1,0 +1,51 @@
+// One request in one line, here and above its waterfall: status, method, route, path, what is missing.
+
+import { h } from './dom.mjs'
+import { clock, count, duration, line, plural } from './text.mjs'
+
+export function requestCells (trace) {
+  const cell = (column, ...children) => h('div', { role: 'gridcell', class: column }, ...children)
+  return [
+    cell('time', clock(trace.startMs)),
+    cell('status', statusBadge(trace)),
+    cell('what', ...requestName(trace)),
+    cell('service', h('bdi', { title: trace.services.map(({ name }) => line(name)).join(', ') }, line(trace.service || 'no name', 60)), trace.services.length > 1 ? h('span.quiet', null, ` +${trace.services.length - 1}`) : ''),
+    cell('took', h('span', { class: 'length', style: { '--part': lengthOf(trace.durationMs) } }), h('span', null, duration(trace.durationMs))),
+    cell('spans', count(trace.spans)),
+    cell('flags', ...flagsOf(trace).map(([label, title]) => h('span', { class: 'flag', title }, label)))
+  ]
+}
+
+/** A bar of one length for a tenth of a millisecond, six for a hundred seconds. */
+function lengthOf (ms) {
+  return Math.max(0.03, Math.min(1, (Math.log10(Math.max(ms, 0.1)) + 1) / 6)).toFixed(3)
+}
+
+export function statusBadge ({ status, state }) {
+  if (status === null || status === undefined) return h('span', { class: `code ${state === 'error' ? 'c5' : 'c0'}` }, state === 'error' ? 'error' : 'ok')
+  const kind = state === 'error' ? 'c5' : `c${Math.floor(status / 100)}`
+  return h('span', { class: `code ${kind}` }, String(status), state === 'error' && status < 500 ? h('span.sr', null, ' failed') : '')
+}
+
+export function requestName (trace) {
+  const [method, ...rest] = (trace.route ?? '').split(' ')
+  const path = trace.path ?? ''
+  if (trace.route !== null) {
+    const route = rest.join(' ')
+    return [h('span.method', null, line(method, 12)), h('bdi.route', null, line(route)), path === route || path === '' ? '' : h('bdi.path', null, line(path))]
+  }
+  if (trace.method !== null && path !== '') {
+    return [h('span.method', null, line(trace.method, 12)), h('bdi.route', null, line(path)), trace.unrouted ? h('span.path', null, 'no route') : '']
+  }
+  return [h('span.method', null, trace.kind.toLowerCase()), h('bdi.route', null, line(trace.name || 'no name'))]
+}
+
+/** What is missing from a trace, in two words and in a sentence. */
+export function flagsOf (trace) {
+  return [
+    !trace.root && ['no root', 'The root span has not been received'],
+    trace.orphans > 0 && [`${count(trace.orphans)} ${trace.orphans === 1 ? 'orphan' : 'orphans'}`, `${plural(trace.orphans, 'span')} whose parent was not received`],
+    trace.late > 0 && [`${count(trace.late)} late`, `${plural(trace.late, 'span')} that came over two seconds after the root`],
+    trace.dropped > 0 && [`${count(trace.dropped)} dropped`, `${plural(trace.dropped, 'span')} that the viewer did not keep`]
+  ].filter(Boolean)
+}

@@ -1,0 +1,268 @@
+// Requests as they come, the failed ones first. The server filters; the page keeps the newest ones and their order.
+
+import { get, query } from './api.mjs'
+import { button, h, icon, say } from './dom.mjs'
+import { filterBar, filterOf, filterParams } from './filter.mjs'
+import { requestCells } from './request-line.mjs'
+import { count, plural } from './text.mjs'
+import { cssNumber, virtualRows } from './virtual.mjs'
+
+const LOAD = 500
+const FAILED_LOAD = 100
+const KEEP_MAX = 5000
+const ORDERS = { errors: 'Errors first', newest: 'Newest', slowest: 'Slowest' }
+
+export function requestsView ({ app, host, params }) {
+  const filter = filterOf(params)
+  const traces = new Map()
+  const held = new Map() // came while paused
+  let rows = []
+  let selected = -1
+  let order = params.get('order') in ORDERS ? params.get('order') : 'errors'
+  let paused = false
+  let more = false
+  let total = 0
+  let generation = 0
+  let loaded = false
+  let scheduled = false
+  let cursor // the oldest of the newest: what is older has not been asked for
+
+  const bar = filterBar(filter, changed)
+  const tools = h('div.tools', null)
+  const grid = h('div', {
+    class: 'grid requests', role: 'grid', tabindex: '0', 'aria-label': 'Requests', 'aria-colcount': '7', onkeydown: onKey
+  }, heading())
+  const note = h('div.note', null)
+  app.title('')
+  host.append(h('h1.sr', null, 'Requests'), bar.element, tools, grid, note)
+  const list = virtualRows(grid, { rowHeight: () => cssNumber(grid, '--row'), render })
+  load()
+
+  const view = {
+    follow: filterParams(filter),
+    search: bar.focus,
+    focus: () => grid.focus(),
+    close: list.close,
+    live (event, data) {
+      if (event === 'hello' ? loaded : event === 'reset') return load()
+      if (event !== 'traces') return
+      total = data.total
+      for (const trace of data.traces) (paused ? held : traces).set(trace.id, trace)
+      for (const kept of [traces, held]) forget(kept, data.oldest)
+      if (data.more > 0) reloadSoon()
+      schedule()
+    },
+    key (event) {
+      if (event.key === 'e') return step((row) => row.trace?.state === 'error', 1)
+      if (event.key === 'E') return step((row) => row.trace?.state === 'error', -1)
+      if (event.key === 'p') return pause()
+      if (event.key === 'Escape') return clearFilter()
+      if (document.activeElement !== grid && /^Arrow(?:Up|Down)$/.test(event.key)) {
+        grid.focus()
+        return onKey(event)
+      }
+    }
+  }
+  return view
+
+  async function load () {
+    const mine = ++generation
+    try {
+      const wanted = filterParams(filter)
+      const [newest, failed] = await Promise.all([
+        get('/api/traces', { ...wanted, limit: LOAD }),
+        wanted.status === undefined ? get('/api/traces', { ...wanted, status: 'error', limit: FAILED_LOAD }) : { traces: [] }
+      ])
+      if (mine !== generation) return
+      traces.clear()
+      for (const trace of [...failed.traces, ...newest.traces]) traces.set(trace.id, trace)
+      more = newest.more
+      cursor = newest.traces.at(-1)?.order
+      total = newest.total
+      loaded = true
+      draw()
+    } catch (error) {
+      if (mine === generation) note.replaceChildren(h('p', { class: 'problem', role: 'alert' }, error.message))
+    }
+  }
+
+  function reloadSoon () {
+    clearTimeout(reloadSoon.timer)
+    reloadSoon.timer = setTimeout(load, 1500)
+  }
+
+  async function loadOlder () {
+    const answer = await get('/api/traces', { ...filterParams(filter), limit: LOAD, before: cursor })
+    for (const trace of answer.traces) traces.set(trace.id, trace)
+    cursor = answer.traces.at(-1)?.order ?? cursor
+    more = answer.more
+    draw()
+  }
+
+  function changed () {
+    const path = '/' + query({ ...filterParams(filter), order: order === 'errors' ? undefined : order })
+    app.rename(path)
+    view.follow = filterParams(filter)
+    app.follow(view.follow)
+    load()
+  }
+
+  function clearFilter () {
+    if (!bar.clear()) return
+    changed()
+    return true
+  }
+
+  function pause () {
+    paused = !paused
+    for (const [id, trace] of held) traces.set(id, trace)
+    held.clear()
+    say(paused ? 'Paused' : 'Live')
+    draw()
+    return true
+  }
+
+  function schedule () {
+    if (scheduled) return
+    scheduled = true
+    requestAnimationFrame(() => {
+      scheduled = false
+      draw()
+    })
+  }
+
+  function draw () {
+    const chosen = rows[selected]?.trace?.id
+    trim()
+    rows = rowsOf([...traces.values()], order)
+    selected = chosen === undefined ? -1 : rows.findIndex((row) => row.trace?.id === chosen)
+    grid.setAttribute('aria-rowcount', rows.length + 1)
+    list.update(rows.length)
+    pointAt()
+    drawTools()
+    drawNote()
+  }
+
+  function trim () {
+    if (traces.size <= KEEP_MAX) return
+    const orders = [...traces.values()].map(({ order }) => order).sort((a, b) => b - a)
+    cursor = orders[KEEP_MAX - 1]
+    forget(traces, cursor)
+    more = true
+  }
+
+  function drawTools () {
+    const failed = rows.reduce((sum, { trace }) => sum + (trace?.state === 'error' ? 1 : 0), 0)
+    const focused = document.activeElement?.closest?.('.tools') === tools ? document.activeElement.textContent : undefined
+    tools.replaceChildren(
+      h('div', { class: 'choice', role: 'group', 'aria-label': 'Order' }, Object.entries(ORDERS).map(([key, label]) =>
+        button(label, () => { order = key; changed() }, { 'aria-pressed': String(key === order) }))),
+      h('span.quiet', null, plural(traces.size, 'request'), failed > 0 ? [', ', h('b.bad', null, `${count(failed)} failed`)] : ''),
+      h('span.gap', null),
+      h('a', { class: 'button', href: '/api/export' + query(filterParams(filter)), download: 'traces.jsonl' }, 'Export'),
+      button([icon(paused ? 'play' : 'pause'), paused ? `Go on${held.size > 0 ? ` (${count(held.size)} new)` : ''}` : 'Pause'], pause, { 'aria-pressed': String(paused), class: 'with-icon' }))
+    if (focused !== undefined) [...tools.querySelectorAll('button, a')].find(({ textContent }) => textContent === focused)?.focus()
+  }
+
+  function drawNote () {
+    note.replaceChildren()
+    if (!loaded) return
+    if (traces.size === 0) note.append(total > 0 || bar.active() ? nothingFound() : welcome())
+    else if (more) note.append(button('Load older requests', loadOlder))
+    grid.classList.toggle('empty', traces.size === 0)
+  }
+
+  function nothingFound () {
+    return h('div.nothing', null, h('p', null, `None of ${plural(total, 'request')} matches.`), button('Clear the filter', clearFilter))
+  }
+
+  function render (index) {
+    const { trace, group, size } = rows[index]
+    const position = { role: 'row', 'aria-rowindex': index + 2, id: `r${index}` }
+    if (group !== undefined) {
+      return h('div', { ...position, class: `row group ${group === 'Failed' ? 'bad' : ''}` },
+        h('div', { role: 'gridcell', 'aria-colspan': '7' }, group, h('span.quiet', null, ` ${count(size)}`)))
+    }
+    return h('div', { ...position, class: `row ${trace.state === 'error' ? 'failed' : ''}`, 'aria-selected': String(index === selected), onclick: () => openTrace(index) }, requestCells(trace))
+  }
+
+  function onKey (event) {
+    const move = { ArrowDown: 1, ArrowUp: -1, PageDown: list.page(), PageUp: -list.page(), Home: -Infinity, End: Infinity }[event.key]
+    if (move !== undefined) {
+      event.preventDefault()
+      return select(selected + move, Math.sign(move))
+    }
+    if (event.key === 'Enter' && rows[selected]?.trace) {
+      event.preventDefault()
+      openTrace(selected)
+    }
+  }
+
+  function select (wanted, direction) {
+    let index = Math.max(0, Math.min(rows.length - 1, wanted))
+    if (rows[index]?.group !== undefined) index += index === 0 ? 1 : direction
+    if (rows[index]?.trace === undefined) return true
+    const before = selected
+    selected = index
+    list.redraw(before)
+    list.show(index === 1 ? 0 : index)
+    list.show(index)
+    list.redraw(index)
+    pointAt()
+    return true
+  }
+
+  function pointAt () {
+    if (selected >= 0) grid.setAttribute('aria-activedescendant', `r${selected}`)
+    else grid.removeAttribute('aria-activedescendant')
+  }
+
+  function step (fits, direction) {
+    for (let tried = 1; tried <= rows.length; tried++) {
+      const index = (selected + direction * tried + rows.length * 2) % rows.length
+      if (!fits(rows[index])) continue
+      grid.focus({ preventScroll: true })
+      return select(index, direction)
+    }
+    say('No request has failed')
+    return true
+  }
+
+  function openTrace (index) {
+    app.go(`/traces/${rows[index].trace.id}`)
+  }
+}
+
+function forget (kept, oldest) {
+  for (const [id, { order }] of kept) if (order < oldest) kept.delete(id)
+}
+
+function rowsOf (traces, order) {
+  if (order === 'slowest') return traces.sort((a, b) => b.durationMs - a.durationMs).map((trace) => ({ trace }))
+  traces.sort((a, b) => b.order - a.order)
+  if (order === 'newest') return traces.map((trace) => ({ trace }))
+  const failed = traces.filter(({ state }) => state === 'error')
+  const others = traces.filter(({ state }) => state !== 'error')
+  if (failed.length === 0) return others.map((trace) => ({ trace }))
+  return [group('Failed', failed), group('Answered', others)].flat()
+}
+
+function group (name, traces) {
+  return traces.length === 0 ? [] : [{ group: name, size: traces.length }, ...traces.map((trace) => ({ trace }))]
+}
+
+function heading () {
+  const cell = (name, column) => h('div', { role: 'columnheader', class: column }, name)
+  return h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' },
+    cell('Time', 'time'), cell('Status', 'status'), cell('Request', 'what'), cell('Service', 'service'), cell('Duration', 'took'), cell('Spans', 'spans'), cell('Notes', 'flags'))
+}
+
+function welcome () {
+  const address = location.origin
+  return h('div.nothing.welcome', null,
+    h('h2', null, 'Waiting for the first request'),
+    h('p', null, 'Requests appear here by themselves. Start an app in the viewer:'),
+    h('pre', null, 'npx light-trace app.js'),
+    h('p', null, 'or send OTLP over HTTP to this address, from any language:'),
+    h('pre', null, `OTEL_EXPORTER_OTLP_ENDPOINT=${address}`))
+}

@@ -1,0 +1,155 @@
+// Routes: what each costs, how it is over time, and the way from there to the requests that say why.
+
+import { get, query } from './api.mjs'
+import { flame } from './flame.mjs'
+import { button, fact, h, scrolling, viewHead } from './dom.mjs'
+import { heat, slotsOf } from './heat.mjs'
+import { count, duration, line, percent, plural, short } from './text.mjs'
+
+const COLUMNS = [['Route', 'route'], ['Service', 'service'], ['Requests', 'count'], ['Per second', 'perSecond'], ['Failed', 'errors'], ['p50', 'p50Ms'], ['p99', 'p99Ms'], ['Slowest', 'maxMs']]
+const TEXTS = new Set(['route', 'service'])
+
+export function routesView ({ app, host }) {
+  let data
+  let by = 'count'
+  let down = true
+  const body = scrolling('Routes')
+  app.title('Routes')
+  host.append(viewHead('Routes', 'Requests and failures since the viewer started, times of the last 1 000 requests of each route.'), body)
+  load()
+  return { follow: {}, live: onFigures(load), focus: () => body.focus() }
+
+  async function load () {
+    data = await get('/api/routes')
+    data.slots = slotsOf(data)
+    draw()
+  }
+
+  function draw () {
+    const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('data-key') : null
+    body.replaceChildren(data.routes.length === 0 ? h('p.nothing', null, 'No request has come yet.') : tableOf(), more())
+    if (focused !== null) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus()
+  }
+
+  function tableOf () {
+    const sorted = data.routes.toSorted((a, b) => (down ? -1 : 1) * (TEXTS.has(by) ? String(a[by]).localeCompare(String(b[by])) : (a[by] ?? 0) - (b[by] ?? 0)))
+    return h('table.wide-table.routes', null, h('caption.sr', null, 'Routes'),
+      h('thead', null, h('tr', null,
+        COLUMNS.map(([label, key]) => h('th', { scope: 'col', class: `${TEXTS.has(key) ? '' : 'num'} k-${key}`, 'aria-sort': key === by ? (down ? 'descending' : 'ascending') : undefined },
+          button(label, () => { down = key === by ? !down : !TEXTS.has(key); by = key; draw() }, { class: 'sort', 'data-key': `sort ${key}` }))),
+        h('th', { scope: 'col', class: 'k-heat' }, `Latency, ${span(data)}`), h('th', { scope: 'col', class: 'k-to' }, 'Show'))),
+      h('tbody', null, sorted.map((route) => h('tr', null, cellsOf(route, data)))))
+  }
+
+  function more () {
+    return data.more > 0 ? h('p.remark', null, `${plural(data.more, 'more route was', 'more routes were')} not counted alone.`) : ''
+  }
+}
+
+function cellsOf (route, data) {
+  const num = (key, value, bad) => h('td', { class: `num k-${key} ${bad ? 'bad' : ''}` }, value)
+  return [
+    h('th', { scope: 'row', class: 'k-route' }, h('a', { href: addressOf('/routes', route), 'data-key': `route ${route.service} ${route.route}` }, ...nameOf(route))),
+    h('td.k-service', null, h('bdi', null, line(route.service || 'no name', 60))),
+    num('count', count(route.count)),
+    num('perSecond', route.perSecond < 10 ? route.perSecond.toFixed(1) : count(route.perSecond)),
+    num('errors', route.errors === 0 ? '–' : h('a', { href: requestsOf(route, { status: 'error' }), 'data-key': `errors ${route.service} ${route.route}` }, `${count(route.errors)} · ${percent(route.errors / route.count)}`), route.errors > 0),
+    num('p50Ms', duration(route.p50Ms)),
+    num('p99Ms', duration(route.p99Ms)),
+    num('maxMs', duration(route.maxMs)),
+    h('td.k-heat', null, heat(route, data)),
+    h('td.k-to', null, ways(route))
+  ]
+}
+
+function span ({ slots, slotMs }) {
+  return `last ${Math.ceil(slots * slotMs / 60_000)} min`
+}
+
+function nameOf (route) {
+  const [method, ...rest] = route.route.split(' ')
+  if (route.unrouted || rest.length === 0) return [h('bdi', null, line(route.route) || 'no name'), h('span.quiet', null, ' no route')]
+  return [h('span.method', null, line(method, 12)), h('bdi', null, line(rest.join(' ')))]
+}
+
+// From a route to the request that says most.
+function ways (route) {
+  const to = (label, id) => id !== null && h('a', { href: `/traces/${encodeURIComponent(id)}`, 'aria-label': `${label} request of ${line(route.route)}`, 'data-key': `${label} ${route.service} ${route.route}` }, label)
+  return h('span.ways', null, [to('slowest', route.slowest), to('failed', route.failed), to('median', route.median)].filter(Boolean))
+}
+
+function addressOf (path, { route, service }) {
+  return path + query({ route, service })
+}
+
+function requestsOf ({ route, service, unrouted }, more) {
+  return '/' + query({ ...(unrouted ? { q: route, unrouted: '1' } : { route }), service, ...more })
+}
+
+// The server says that figures have changed; they are fetched when nobody waits for an answer already.
+function onFigures (load) {
+  let loading = false
+  return async (event) => {
+    if (loading || !['routes', 'hello', 'reset'].includes(event)) return
+    loading = true
+    try {
+      await load()
+    } finally {
+      loading = false
+    }
+  }
+}
+
+export function routeView ({ app, host, params }) {
+  const [name, service] = [params.get('route') ?? '', params.get('service') ?? '']
+  const facts = h('div')
+  const fire = h('section', { 'aria-label': 'Flame' })
+  app.title(line(name, 60))
+  const body = scrolling('Route', true)
+  body.append(facts, h('h2', null, 'Where the time goes'), fire)
+  host.append(viewHead([...nameOf({ route: name }), h('span.path', null, line(service, 60))], '', ['Back to the routes', () => app.go('/routes')]), body)
+  load()
+  loadFlame()
+  return { follow: {}, live: onFigures(load), key: ({ key }) => key === 'Escape' && (app.go('/routes'), true) }
+
+  async function load () {
+    const data = await get('/api/routes')
+    const route = data.routes.find((each) => each.route === name && (service === '' || each.service === service))
+    data.slots = slotsOf({ ...data, routes: [route].filter(Boolean) })
+    facts.replaceChildren(...(route === undefined ? [h('p.nothing', null, 'No request of this route has come.')] : routeFacts(route, data)))
+  }
+
+  async function loadFlame () {
+    fire.replaceChildren(...await flameOf(name, service))
+  }
+}
+
+function routeFacts (route, data) {
+  const to = (label, id) => id !== null && h('a', { class: 'button', href: `/traces/${encodeURIComponent(id)}` }, label)
+  return [
+    h('dl.facts.big', null,
+      fact('Requests', count(route.count)), fact('Per second', route.perSecond.toFixed(1)), fact('Failed', route.errors === 0 ? 'none' : `${count(route.errors)} · ${percent(route.errors / route.count)}`, route.errors > 0),
+      fact('p50', duration(route.p50Ms)), fact('p99', duration(route.p99Ms)), fact('Slowest', duration(route.maxMs))),
+    h('div.actions', null, [
+      to('Slowest request', route.slowest), to('Last failed', route.failed), to('Median request', route.median), to('Latest', route.latest),
+      route.slowest !== null && route.median !== null && h('a', { class: 'button', href: '/compare' + query({ a: route.slowest, b: route.median }) }, 'Slowest beside median'),
+      h('a', { class: 'button', href: requestsOf(route) }, 'All its requests')
+    ].filter(Boolean)),
+    h('h2', null, `Latency, ${span(data)}`),
+    scale(data, heat(route, data, { width: Math.min(720, document.getElementById('main').clientWidth - 110), height: 120 }))
+  ]
+}
+
+function scale ({ buckets }, picture) {
+  const labels = [1, 10, 100, 1000].filter((ms) => buckets.includes(ms))
+  return h('div.scaled', null, h('div', { class: 'scale', 'aria-hidden': 'true' }, labels.map((ms) =>
+    h('span', { style: { bottom: `${(buckets.indexOf(ms) + 1) / (buckets.length + 1) * 100}%` } }, short(ms)))), picture)
+}
+
+async function flameOf (route, service) {
+  try {
+    return [flame(await get('/api/routes/flame', { route, service }))]
+  } catch (error) {
+    return [h('p.quiet', null, error.status === 404 ? 'No request of this route is held.' : error.message)]
+  }
+}

@@ -1,0 +1,117 @@
+// What stands around every view: the bar on top, the line of figures below, help, theme, import.
+
+import { importFile } from './api.mjs'
+import { h, iconButton, say, table } from './dom.mjs'
+import { remember, remembered } from './memory.mjs'
+import { bytes, count, line, plural } from './text.mjs'
+
+const KEYS = [
+  ['/', 'Search, or find a span in the trace'],
+  ['↑ ↓', 'Previous, next row'],
+  ['← →', 'Collapse, expand'],
+  ['Enter', 'Open the request, show the span'],
+  ['e  E', 'Next, previous error'],
+  ['z', 'Zoom to the span'],
+  ['c', 'Copy the trace as text'],
+  ['p', 'Pause, go on'],
+  ['Esc', 'Close the panel, zoom out, go back'],
+  ['1 2 3', 'Requests, routes, exceptions'],
+  ['?', 'This list']
+]
+
+/** @returns {{ help, connected, stats, current, }} */
+export function shell (app) {
+  const links = [...document.querySelectorAll('nav a')]
+  const foot = document.getElementById('foot')
+  const state = document.getElementById('state')
+  const help = h('dialog', { id: 'help', 'aria-labelledby': 'help-title' },
+    h('h2', { id: 'help-title' }, 'Keyboard'),
+    table('Keys', ['Key', 'What it does'], KEYS.map(([keys, text]) => [h('span', null, keys.split(' ').filter(Boolean).map((key) => h('kbd', null, key))), text])),
+    h('form', { method: 'dialog' }, h('button.primary', null, 'Close')))
+  document.body.append(help)
+  help.addEventListener('click', ({ target }) => target === help && help.close())
+
+  const file = h('input', { type: 'file', accept: '.json,.jsonl,.ndjson,application/json', class: 'sr', tabindex: '-1', 'aria-hidden': 'true', onchange: () => take([...file.files]) })
+  document.getElementById('tools').append(
+    file,
+    iconButton('load', 'Import OTLP JSON', () => file.click()),
+    themeButton(),
+    iconButton('help', 'Keyboard shortcuts', () => help.showModal()))
+  acceptDrops()
+
+  return {
+    help: () => help.showModal(),
+    connected (connected) {
+      state.className = connected ? 'live' : 'lost'
+      state.textContent = connected ? 'live' : 'not connected'
+    },
+    current (path) {
+      const first = `/${path.split('/')[1]}`
+      const shown = first === '/flame' ? '/routes' : ['/traces', '/compare'].includes(first) ? '/' : first
+      for (const link of links) link.toggleAttribute('aria-current', false)
+      links.find((link) => link.pathname === shown)?.setAttribute('aria-current', 'page')
+    },
+    stats: (stats) => foot.replaceChildren(...figures(stats))
+  }
+
+  async function take (files) {
+    for (const each of files) {
+      try {
+        const { spans, traces, ids } = await importFile(each)
+        say(`${plural(spans, 'span')} of ${plural(traces, 'trace')} imported`)
+        if (traces === 1 && ids.length === 1) app.go(`/traces/${ids[0]}`)
+      } catch (error) {
+        say(`${line(each.name, 60)}: ${error.message}`)
+      }
+    }
+    file.value = ''
+  }
+
+  function acceptDrops () {
+    document.addEventListener('dragover', (event) => event.preventDefault())
+    document.addEventListener('drop', (event) => {
+      event.preventDefault()
+      take([...event.dataTransfer.files])
+    })
+  }
+}
+
+function figures (stats) {
+  const lost = lossOf(stats)
+  return [
+    h('span', null, plural(stats.traces, 'trace')),
+    h('span', null, plural(stats.spans, 'span')),
+    h('span.wide', null, `${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`),
+    stats.app && h('span.wide.u', null, `${line(stats.app.command, 60)} ${stats.app.running ? `runs as ${stats.app.pid}` : 'has ended'}`),
+    h('a', { href: '/lost', class: lost > 0 ? 'warn' : undefined }, lost > 0 ? `${count(lost)} lost` : 'nothing lost')
+  ].filter(Boolean)
+}
+
+/** Spans that are not here although they were made, whoever lost them. */
+export function lossOf (stats) {
+  const sum = (reasons) => Object.values(reasons ?? {}).reduce((total, each) => total + each, 0)
+  return stats.dropped.spans + stats.apps.reduce((total, each) => total + sum(each.dropped) + each.rejected, 0)
+}
+
+const THEME = 'light-trace theme'
+
+function themeButton () {
+  const root = document.documentElement
+  const dark = matchMedia('(prefers-color-scheme: dark)')
+  const isDark = () => root.dataset.theme ? root.dataset.theme === 'dark' : dark.matches
+  const stored = remembered(THEME)
+  if (stored === 'dark' || stored === 'light') root.dataset.theme = stored
+  const host = h('span')
+  const draw = () => {
+    const to = isDark() ? 'light' : 'dark'
+    host.replaceChildren(iconButton(isDark() ? 'sun' : 'moon', `Switch to ${to}`, () => {
+      root.dataset.theme = to
+      remember(THEME, to)
+      draw()
+      host.firstChild.focus()
+    }, { id: 'theme' }))
+  }
+  dark.addEventListener('change', draw)
+  draw()
+  return host
+}

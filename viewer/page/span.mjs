@@ -1,0 +1,151 @@
+// The panel beside the waterfall: one span with everything that it carries.
+
+import { get, getText, query } from './api.mjs'
+import { button, copy, fact, h, iconButton } from './dom.mjs'
+import { LINE_MAX, block, clock, count, duration, line, plural, textOf } from './text.mjs'
+
+const VALUE_SHOWN = 2000
+const STACK = /stacktrace$|\bstack\b/
+
+/**
+ * @param {{ summary, row, show: (spanId: string) => void, close: () => void }} options
+ * @returns {Promise<Node[]>}
+ */
+export async function spanPanel ({ summary, row, show, close }) {
+  const closer = iconButton('close', 'Close the panel', close)
+  if (row.missing) return [title(h('h2', null, 'Parent not received'), closer), missing(row)]
+  const path = `/api/traces/${summary.id}/spans/${row.id}`
+  let span
+  try {
+    span = await get(path)
+  } catch (error) {
+    return [title(h('h2', null, line(row.name)), closer), h('p', { class: 'problem', role: 'alert' }, error.message)]
+  }
+  const whole = (pick) => async () => textOf(pick(await get(path, { full: '1' })))
+  const exceptions = span.events.filter(({ name }) => name === 'exception')
+  return [
+    title(h('h2', null, h('bdi', null, line(span.name) || 'no name')), closer),
+    h('p.sub', null, h('bdi', null, line(span.service || 'no service name', 80)), ` · ${span.kind.toLowerCase()}`, span.scope.name === '' ? '' : [' · ', h('bdi', null, line(`${span.scope.name} ${span.scope.version}`.trim(), 80))]),
+    h('dl.facts', null, facts(span, row)),
+    span.status.code === 'ERROR' && h('p.error-line', null, h('b', null, 'Failed'), ' ', h('bdi', null, line(span.status.message, 1000))),
+    ...notes(span, row, show),
+    ...exceptions.map((event) => exception(event, whole((full) => attribute(full.events[span.events.indexOf(event)].attributes, 'exception.stacktrace')))),
+    section('Attributes', span.attributes.length, attributes(span.attributes, 'Attributes', (index) => whole((full) => full.attributes[index].value), true), span.dropped.attributes),
+    (span.events.length > exceptions.length || span.dropped.events > 0) && section('Events', span.events.length, events(span), span.dropped.events),
+    (span.links.length > 0 || span.dropped.links > 0) && section('Links', span.links.length, links(span, summary, show), span.dropped.links),
+    section('Resource', span.resource.length, attributes(span.resource, 'Resource', (index) => whole((full) => full.resource[index].value), true), 0, false),
+    section('Ids', undefined, ids(span, summary), 0, false),
+    h('div.actions', null, button('Copy subtree as text', async () => copy(await getText(`/api/traces/${summary.id}/text`, { span: span.id }), 'Subtree')))
+  ].filter(Boolean)
+}
+
+function title (heading, closer) {
+  return h('div.title', null, heading, closer)
+}
+
+function missing (row) {
+  return h('div', null,
+    h('p', null, 'The spans beneath name this span as their parent, and it has not been received. Its row fills when it arrives.'),
+    h('p', null, 'It may still be under way, have been sent by a service that exports to somewhere else, not been sampled, or been lost.'),
+    h('dl.facts', null, fact('Span', line(row.id)), fact('Beneath it', plural(row.below, 'span'))))
+}
+
+function facts (span, row) {
+  const critical = (row.critical ?? []).reduce((sum, [start, end]) => sum + end - start, 0)
+  return [
+    fact('Duration', duration(span.durationMs)),
+    fact('Own time', duration(row.self)),
+    critical > 0 && fact('Critical', duration(critical)),
+    fact('Starts at', `+${duration(row.start)}`),
+    fact('Clock', clock(span.startMs))
+  ].filter(Boolean)
+}
+
+function notes (span, row, show) {
+  const note = (...text) => h('p.remark', null, ...text)
+  return [
+    row.shift !== undefined && note(`The clock of this service is off. In the waterfall its times are moved by ${duration(row.shift)}.`),
+    row.cycle && note('Its parent is one of its own descendants. It is shown as a root.'),
+    row.late && note('It came over two seconds after the root.'),
+    span.same?.length > 0 && note(`Its id is used ${span.same.length + 1} times in this trace, also by `, ...span.same.map((each) => button(line(each.name, 60), () => show(each.id), { class: 'link' })))
+  ].filter(Boolean)
+}
+
+function section (name, size, content, dropped = 0, open = true) {
+  return h('details', { open }, h('summary', null, h('h3', null, name), size === undefined ? '' : h('span.quiet', null, ` ${count(size)}`)),
+    content,
+    dropped > 0 && h('p.remark', null, `${plural(dropped, 'more was', 'more were')} dropped before ${dropped === 1 ? 'it was' : 'they were'} sent.`))
+}
+
+function attributes (list, caption, whole, filter = false) {
+  if (list.length === 0) return h('p.quiet', null, 'None')
+  return h('table.attributes', null, h('caption.sr', null, caption), h('tbody', null, list.map((each, index) => {
+    const text = textOf(each.value)
+    const path = '/' + query({ attr: `${each.key}:${text}` })
+    return h('tr', null,
+      h('th', { scope: 'row' }, h('bdi', null, line(each.key, 120))),
+      h('td', { class: `v-${each.type}` }, value(each, whole(index)),
+        filter && text.length <= LINE_MAX && !each.key.includes(':') && h('a', { class: 'filter-by', href: path, 'aria-label': `Requests with ${line(each.key, 120)} = ${line(text, 60)}`, title: 'Requests with this value' }, '=')))
+  })))
+}
+
+function value ({ value, cut }, whole) {
+  const text = textOf(value)
+  if (text === '') return h('span.quiet', null, 'empty')
+  const shown = block(text, VALUE_SHOWN)
+  const host = h('bdi.value', null, shown.text)
+  if (shown.left === 0 && !cut) return host
+  const more = h('span.cut', null, cut ? '… cut ' : `… ${count(shown.left)} more characters `,
+    button('Show more', async () => {
+      const all = block(cut ? await whole() : text, 200_000)
+      host.textContent = all.text
+      more.replaceChildren(all.left > 0 ? `… ${count(all.left)} more characters are not shown ` : '', copyWhole())
+    }, { class: 'link' }), ' ', copyWhole())
+  return h('div', null, host, more)
+
+  function copyWhole () {
+    return button('Copy all', async () => copy(cut ? await whole() : text, 'Value'), { class: 'link' })
+  }
+}
+
+function attribute (attributes, key) {
+  return attributes.find((each) => each.key === key)?.value
+}
+
+function exception (event, whole) {
+  const of = (name) => attribute(event.attributes, `exception.${name}`)
+  const stack = block(of('stacktrace'))
+  const cut = event.attributes.find(({ key }) => key === 'exception.stacktrace')?.cut
+  return h('section', { class: 'exception', 'aria-label': 'Exception' },
+    h('h3', null, h('bdi', null, line(of('type') ?? 'Exception', 120)), h('span.quiet', null, ` at +${duration(event.at)}`)),
+    h('p', null, h('bdi', null, line(of('message'), 2000))),
+    stack.text !== '' && h('pre', { tabindex: '0', 'aria-label': 'Stack' }, ...stack.text.split('\n').map((row) =>
+      h('span', { class: /node_modules|node:|^(?!\s*at )/.test(row) ? 'quiet' : '' }, `${row}\n`))),
+    stack.text !== '' && h('div.actions', null, button('Copy stack', async () => copy(cut ? await whole() : of('stacktrace'), 'Stack'))))
+}
+
+function events (span) {
+  return h('ol.events', null, span.events.filter(({ name }) => name !== 'exception').map((event) =>
+    h('li', null, h('span.num.quiet', null, `+${duration(event.at)}`), ' ', h('bdi', null, line(event.name)),
+      event.attributes.length > 0 && attributes(event.attributes.filter(({ key }) => !STACK.test(key)), 'Attributes of the event', () => async () => ''),
+      event.dropped > 0 && h('p.remark', null, `${plural(event.dropped, 'attribute')} dropped`))))
+}
+
+function links (span, summary, show) {
+  return h('ul.links', null, span.links.map((each) => {
+    const label = `span ${line(each.span, 16)} of trace ${line(each.trace, 32)}`
+    return h('li', null,
+      each.trace === summary.id
+        ? button(`span ${line(each.span, 16)} of this trace`, () => show(each.span), { class: 'link' })
+        : each.held
+          ? h('a', { href: `/traces/${encodeURIComponent(each.trace)}${query({ span: each.span })}` }, label)
+          : h('span.quiet', null, `${label}, not received`),
+      each.attributes.length > 0 && attributes(each.attributes, 'Attributes of the link', () => async () => ''))
+  }))
+}
+
+function ids (span, summary) {
+  const id = (name, text) => text !== '' && h('tr', null, h('th', { scope: 'row' }, name), h('td', null, h('button', { type: 'button', class: 'id', title: 'Copy', onclick: () => copy(text, name) }, line(text))))
+  return h('table.attributes', null, h('caption.sr', null, 'Ids'), h('tbody', null,
+    ...[id('Trace', summary.id), id('Span', span.id), id('Parent', span.parent ?? ''), id('Trace state', span.traceState ?? '')].filter(Boolean)))
+}

@@ -1,0 +1,101 @@
+// Everything that is shown came from somebody else: a span's name may hold control characters, marks that turn the
+// direction of writing, half a surrogate pair, or ten megabytes. It is made visible here, cut here, and only ever
+// becomes the textContent of an element.
+
+export const LINE_MAX = 300
+export const BLOCK_MAX = 20_000
+
+// Left and right marks, embeddings, isolates, zero-width characters, line separators, C0, DEL, C1. The joiner and
+// non-joiner stay: emoji and Persian need them.
+// eslint-disable-next-line no-control-regex
+const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu
+// eslint-disable-next-line no-control-regex
+const HIDDEN_IN_BLOCK = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu
+
+/** One line of text. */
+export function line (value, max = LINE_MAX) {
+  const text = textOf(value)
+  return visible(cut(text, max), HIDDEN) + (text.length > max ? '…' : '')
+}
+
+/** Text that keeps its line breaks and tabs, and how much of it was left out. */
+export function block (value, max = BLOCK_MAX) {
+  const text = textOf(value)
+  return { text: visible(cut(text, max), HIDDEN_IN_BLOCK), left: Math.max(0, text.length - max) }
+}
+
+/** A value of an attribute as text: lists and maps as JSON. */
+export function textOf (value) {
+  if (typeof value === 'string') return value
+  if (value === undefined || value === null) return ''
+  if (typeof value !== 'object') return String(value)
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return '[nested too deeply]'
+  }
+}
+
+function visible (text, hidden) {
+  return wellFormed(text).replace(hidden, (character) => {
+    const code = character.codePointAt(0)
+    if (code === 0x0a) return '↵'
+    if (code === 0x09) return '⇥'
+    return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`
+  })
+}
+
+function wellFormed (text) {
+  return text.isWellFormed?.() ?? false ? text : text.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd')
+}
+
+function cut (text, max) {
+  return text.length > max ? text.slice(0, max) : text
+}
+
+/** @param {number} ms */
+export function duration (ms) {
+  if (!Number.isFinite(ms)) return '–'
+  if (ms < 0) return `−${duration(-ms)}`
+  if (ms === 0) return '0'
+  if (ms < 0.9995) return `${fixed(ms * 1000)} µs`
+  if (ms < 999.5) return `${fixed(ms)} ms`
+  if (ms < 60_000) return `${fixed(ms / 1000)} s`
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} m ${Math.floor(ms % 60_000 / 1000)} s`
+  return `${Math.floor(ms / 3_600_000)} h ${Math.floor(ms % 3_600_000 / 60_000)} m`
+}
+
+/** A round duration, for a scale. */
+export function short (ms) {
+  return duration(ms).replace(/\.0+(?= )|(\.\d*?)0+(?= )/, '$1')
+}
+
+// Three digits that count, as a table wants them.
+function fixed (number) {
+  return number < 9.995 ? number.toFixed(2) : number < 99.95 ? number.toFixed(1) : String(Math.round(number))
+}
+
+/** @param {number} ms since 1970 */
+export function clock (ms) {
+  const date = new Date(ms)
+  return Number.isNaN(date.getTime())
+    ? '–'
+    : [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':') +
+      '.' + String(date.getMilliseconds()).padStart(3, '0')
+}
+
+export function count (number) {
+  return Number.isFinite(number) ? Math.round(number).toLocaleString('en-US').replaceAll(',', '\u202f') : '–'
+}
+
+export function plural (number, noun, many = noun + 's') {
+  return `${count(number)} ${number === 1 ? noun : many}`
+}
+
+export function bytes (number) {
+  return number < 1000 ? `${number} B` : number < 1e6 ? `${(number / 1e3).toFixed(1)} kB` : `${(number / 1e6).toFixed(1)} MB`
+}
+
+export function percent (part) {
+  return part === 0 ? '0 %' : part < 0.001 ? '< 0.1 %' : part < 0.0995 ? `${(part * 100).toFixed(1)} %` : `${Math.round(part * 100)} %`
+}

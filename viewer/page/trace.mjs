@@ -1,0 +1,160 @@
+// One trace: what it is, its waterfall, and the panel beside it.
+
+import { get, getText, query } from './api.mjs'
+import { button, copy, fact, h, icon, iconButton, say } from './dom.mjs'
+import { flagsOf, requestName, statusBadge } from './request-line.mjs'
+import { spanPanel } from './span.mjs'
+import { waterfall } from './waterfall.mjs'
+import { bytes, clock, duration, line, plural } from './text.mjs'
+
+const RELOAD_MS = 150
+
+export function traceView ({ app, host, id, params }) {
+  const head = h('header.trace-head', null)
+  const tools = h('div.tools', null)
+  const body = h('div.trace-body', null)
+  const panel = h('aside', { class: 'panel', 'aria-label': 'Span', tabindex: '-1', hidden: true })
+  const fall = waterfall({ opened: openSpan, moved: (row) => !panel.hidden && openSpan(row, { keepFocus: true }) })
+  const find = h('input', { type: 'search', placeholder: 'Find a span', 'aria-label': 'Find a span in this trace', autocomplete: 'off', spellcheck: 'false', oninput: () => found.replaceChildren(fall.find(find.value)), onkeydown: findKey })
+  const found = h('span', { class: 'quiet', 'aria-live': 'polite' })
+  let summary
+  let shown
+  let timer
+  let generation = 0
+  app.title('Trace')
+  tools.append(h('label.search', null, icon('search'), find, h('kbd', { 'aria-hidden': 'true' }, '/')), found, h('span.gap', null),
+    legend(), actions())
+  body.append(fall.element, panel)
+  host.append(head, tools, body)
+  load(params.get('span'))
+
+  return {
+    follow: {},
+    search: () => { find.focus(); find.select() },
+    focus: fall.focus,
+    close () {
+      clearTimeout(timer)
+      fall.close()
+    },
+    live (event, data) {
+      if (event === 'hello' || event === 'reset') return reloadSoon()
+      if (event !== 'traces') return
+      const mine = data.traces.find((trace) => trace.id === summary?.id)
+      if (mine !== undefined || (summary === undefined && data.traces.length > 0)) reloadSoon()
+      if (summary !== undefined && summary.order < data.oldest) head.classList.add('gone')
+    },
+    key (event) {
+      if (event.key === 'c') return copyText()
+      if (event.key === 'Escape') return escape()
+      return fall.key(event)
+    }
+  }
+
+  async function load (spanId) {
+    const mine = ++generation
+    try {
+      const answer = await get(`/api/traces/${encodeURIComponent(id)}/rows`)
+      if (mine !== generation) return
+      const first = summary === undefined
+      summary = answer.trace
+      app.title(line(summary.name, 60))
+      head.replaceChildren(...heading(summary, answer))
+      fall.show(answer)
+      if (first) {
+        if (!fall.select(spanId)) fall.select(answer.rows[0]?.id)
+        if (spanId !== null && spanId !== undefined) openSpan(fall.selected(), { keepFocus: true })
+        fall.focus()
+      }
+    } catch (error) {
+      if (mine === generation && summary === undefined) head.replaceChildren(notHeld(error))
+    }
+  }
+
+  // A trace that is under way grows: several batches become one question.
+  function reloadSoon () {
+    if (timer !== undefined) return
+    timer = setTimeout(() => {
+      timer = undefined
+      load()
+    }, RELOAD_MS)
+  }
+
+  async function openSpan (row, { keepFocus = false } = {}) {
+    if (row === undefined) return
+    shown = row.id
+    panel.hidden = false
+    body.classList.add('with-panel')
+    app.rename(`/traces/${summary.id}${location.search.includes('span=') || !keepFocus || panel.childElementCount > 0 ? `?span=${encodeURIComponent(row.id)}` : ''}`)
+    const content = await spanPanel({ summary, row, show: (spanId) => fall.select(spanId) && openSpan(fall.selected(), { keepFocus: true }), close: closePanel })
+    if (shown !== row.id) return
+    panel.replaceChildren(...content)
+    panel.scrollTop = 0
+    if (!keepFocus && matchMedia('(max-width: 700px)').matches) panel.focus()
+  }
+
+  function closePanel () {
+    shown = undefined
+    panel.hidden = true
+    body.classList.remove('with-panel')
+    app.rename(`/traces/${summary.id}`)
+    fall.focus()
+  }
+
+  function escape () {
+    if (!panel.hidden) closePanel()
+    else if (!fall.zoomOut()) history.length > 1 ? history.back() : app.go('/')
+    return true
+  }
+
+  function findKey (event) {
+    if (event.key !== 'Enter') return
+    event.preventDefault()
+    fall.nextFound(event.shiftKey ? -1 : 1)
+  }
+
+  function copyText () {
+    getText(`/api/traces/${summary.id}/text`).then((text) => copy(text, 'Trace'))
+    return true
+  }
+
+  function actions () {
+    const file = (label, path, name) => h('a', { class: 'button', href: `/api/traces/${encodeURIComponent(id)}${path}`, download: `${id}${name}` }, label)
+    return h('div.actions', null,
+      h('a', { class: 'button', href: `/compare?a=${encodeURIComponent(id)}`, title: 'Beside the median request of its route' }, 'Compare'),
+      button('Copy as text', copyText),
+      file('OTLP JSON', '?download=1', '.json'),
+      h('a', { class: 'button', href: `/api/traces/${encodeURIComponent(id)}/perfetto`, download: `${id}.perfetto.json`, title: 'A file for ui.perfetto.dev', onclick: () => say('Open the file in ui.perfetto.dev or speedscope') }, 'Perfetto'))
+  }
+
+  function heading (trace, { durationMs }) {
+    return [
+      h('div.title', null,
+        iconButton('back', 'Back to the requests', () => app.go('/')),
+        statusBadge(trace),
+        h('h1', null, ...requestName(trace)),
+        ...flagsOf(trace).map(([label, title]) => h('span', { class: 'flag', title }, label))),
+      trace.error && h('p.error-line', null, h('b', null, line(trace.error.type ?? 'Error', 80)), ' ', h('bdi', null, line(trace.error.message ?? '', 300))),
+      h('dl.facts', null,
+        fact('Duration', duration(trace.durationMs)),
+        durationMs > trace.durationMs * 1.001 && fact('With late work', duration(durationMs)),
+        fact('Started', clock(trace.startMs)),
+        fact('Spans', `${plural(trace.spans, 'span')}${trace.errors > 0 ? `, ${trace.errors} failed` : ''}`),
+        fact(trace.services.length === 1 ? 'Service' : 'Services', h('bdi', null, trace.services.map(({ name }) => line(name || 'no name', 40)).join(', '))),
+        trace.route !== null && fact('Route', h('a', { href: `/routes${query({ route: trace.route, service: trace.service })}` }, 'figures and flame')),
+        fact('Size', bytes(trace.bytes)),
+        fact('Trace', h('button', { type: 'button', class: 'id', title: 'Copy the trace id', onclick: () => copy(trace.id, 'Trace id') }, trace.id)))
+    ].filter(Boolean)
+  }
+
+  function notHeld (error) {
+    return h('div.nothing', null,
+      h('h1', null, error.status === 404 ? 'This trace is not here' : 'The trace cannot be shown'),
+      h('p', null, error.status === 404 ? 'It has not been received, or it has made room for newer ones. It appears here as soon as a span of it arrives.' : error.message),
+      h('a', { href: '/' }, 'All requests'))
+  }
+}
+
+function legend () {
+  const mark = (name, text) => h('span', null, h('i', { class: `mark ${name}` }), text)
+  return h('div', { class: 'legend', 'aria-hidden': 'true' }, mark('self', 'own time'), mark('whole', 'waits for children'), mark('path', 'critical path'))
+}

@@ -1,0 +1,358 @@
+// The waterfall: one row a span, of which only those in sight exist. Its rows come from the server in display order;
+// what is collapsed, selected, found and zoomed to is kept here, by span id, so that a trace can grow beneath it.
+
+import { h, say } from './dom.mjs'
+import { remember, remembered } from './memory.mjs'
+import { count, duration, line, plural, short } from './text.mjs'
+import { cssNumber, virtualRows } from './virtual.mjs'
+
+const HUES = 7
+const INDENT_MAX = 24
+const NAME_WIDTH = 'light-trace name width'
+const TICKS = 5 // at most twice as many
+
+/** @param {{ opened: (row) => void, moved: (row) => void }} on */
+export function waterfall (on) {
+  const ruler = h('div', { class: 'ruler', role: 'columnheader', 'aria-label': 'Time', title: 'Drag to zoom, Escape to zoom out' })
+  const splitter = h('div', { class: 'splitter', role: 'separator', tabindex: '0', 'aria-orientation': 'vertical', 'aria-label': 'Width of the names', 'aria-valuemin': '15', 'aria-valuemax': '75' })
+  const element = h('div', { class: 'grid fall', role: 'treegrid', tabindex: '0', 'aria-label': 'Spans', 'aria-colcount': '3' },
+    h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' },
+      h('div', { role: 'columnheader', class: 'name' }, 'Span'), h('div', { role: 'columnheader', class: 'took' }, 'Duration'), ruler))
+  const wrapper = h('div.fall-box', null, element, splitter)
+  const collapsed = new Set()
+  let all = []
+  let rows = []
+  let data
+  let chosen
+  let from = 0
+  let to = 1
+  let zoomed = false
+  let needle = ''
+  const list = virtualRows(element, { rowHeight: () => cssNumber(element, '--row'), render })
+  ruler.addEventListener('pointerdown', dragZoom)
+  nameWidth(wrapper, splitter)
+
+  return {
+    element: wrapper,
+    show (answer) {
+      data = answer
+      all = answer.rows
+      if (!zoomed) setRange(...rangeOf(all, answer.durationMs))
+      refresh()
+    },
+    selected: () => all.find(({ id }) => id === chosen),
+    select,
+    focus: () => element.focus({ preventScroll: true }),
+    key,
+    find (text) {
+      needle = text.trim().toLowerCase()
+      refresh()
+      if (needle === '') return ''
+      const matches = all.filter(isFound).length
+      if (matches > 0 && !isFound(all.find(({ id }) => id === chosen) ?? {})) nextFound(1)
+      return plural(matches, 'match', 'matches')
+    },
+    nextFound,
+    zoomOut () {
+      if (!zoomed) return false
+      zoomed = false
+      setRange(...rangeOf(all, data.durationMs))
+      refresh()
+      return true
+    },
+    close: list.close
+  }
+
+  function refresh () {
+    rows = []
+    for (let index = 0; index < all.length; index++) {
+      rows.push(all[index])
+      if (collapsed.has(all[index].id)) index += all[index].below
+    }
+    element.setAttribute('aria-rowcount', rows.length + 1)
+    list.update(rows.length)
+    point()
+  }
+
+  function setRange (start, end) {
+    from = start
+    to = end > start ? end : start + 0.001
+    const step = roundStep((to - from) / TICKS)
+    const ticks = []
+    for (let at = Math.ceil(from / step) * step; at < to - step / 3; at += step) ticks.push(at)
+    ruler.replaceChildren('Time', ...ticks.map((at) => h('span', { class: 'tick', style: { left: `${(at - from) / (to - from) * 100}%` } }, short(at))))
+  }
+
+  function select (id) {
+    const index = all.findIndex((row) => row.id === id)
+    if (index < 0) return false
+    chosen = id
+    const opened = ancestors(index).filter((ancestor) => collapsed.delete(ancestor.id))
+    if (opened.length > 0) refresh()
+    const shown = rows.indexOf(all[index])
+    list.show(shown)
+    mark()
+    return true
+  }
+
+  function ancestors (index) {
+    const found = []
+    let { depth } = all[index]
+    for (let above = index - 1; above >= 0 && depth > 0; above--) {
+      if (all[above].depth >= depth) continue
+      found.push(all[above])
+      depth = all[above].depth
+    }
+    return found
+  }
+
+  function mark () {
+    for (const each of element.querySelectorAll('[aria-selected=true]')) each.setAttribute('aria-selected', 'false')
+    point()
+    const current = element.querySelector(`#${element.getAttribute('aria-activedescendant') ?? 'none'}`)
+    current?.setAttribute('aria-selected', 'true')
+  }
+
+  function point () {
+    const index = rows.findIndex(({ id }) => id === chosen)
+    if (index >= 0) element.setAttribute('aria-activedescendant', `s${index}`)
+    else element.removeAttribute('aria-activedescendant')
+  }
+
+  function key (event) {
+    const index = rows.findIndex(({ id }) => id === chosen)
+    const row = rows[index]
+    const move = { ArrowDown: 1, ArrowUp: -1, PageDown: list.page(), PageUp: -list.page(), Home: -Infinity, End: Infinity }[event.key]
+    if (move !== undefined) return go(Math.max(0, Math.min(rows.length - 1, index + move)))
+    if (event.key === 'e') return step(1, failed, 'No span has failed')
+    if (event.key === 'E') return step(-1, failed, 'No span has failed')
+    if (row === undefined) return false
+    if (event.key === 'ArrowRight') return row.below === 0 ? true : collapsed.has(row.id) ? toggle(row) : go(index + 1)
+    if (event.key === 'ArrowLeft') return row.below > 0 && !collapsed.has(row.id) ? toggle(row) : goUp(row)
+    if (event.key === 'Enter' && document.activeElement === element) return open(row)
+    if (event.key === 'z') return zoomTo(row.start, row.start + row.duration)
+    return false
+  }
+
+  function go (index) {
+    if (rows[index] === undefined) return true
+    element.focus({ preventScroll: true })
+    select(rows[index].id)
+    on.moved(rows[index])
+    return true
+  }
+
+  function goUp (row) {
+    const [parent] = ancestors(all.indexOf(row))
+    if (parent !== undefined) go(rows.indexOf(parent))
+    return true
+  }
+
+  function open (row) {
+    on.opened(row)
+    return true
+  }
+
+  function toggle (row) {
+    if (!collapsed.delete(row.id)) collapsed.add(row.id)
+    refresh()
+    return true
+  }
+
+  function step (direction, fits, nothing) {
+    const index = all.findIndex(({ id }) => id === chosen)
+    for (let tried = 1; tried <= all.length; tried++) {
+      const row = all[(index + direction * tried + all.length * 2) % all.length]
+      if (!fits(row)) continue
+      select(row.id)
+      on.moved(row)
+      return true
+    }
+    say(nothing)
+    return true
+  }
+
+  function isFound (row) {
+    return needle !== '' && row.missing !== true && `${row.name}\n${data.services[row.service] ?? ''}\n${row.message ?? ''}\n${row.id}`.toLowerCase().includes(needle)
+  }
+
+  function nextFound (direction) {
+    if (needle !== '') step(direction, isFound, 'Nothing found')
+  }
+
+  function zoomTo (start, end) {
+    zoomed = true
+    const margin = (end - start) * 0.02 || 0.001
+    setRange(start - margin, end + margin)
+    refresh()
+    return true
+  }
+
+  function dragZoom (event) {
+    const { left, width } = ruler.getBoundingClientRect()
+    const at = ({ clientX }) => from + (to - from) * Math.max(0, Math.min(1, (clientX - left) / width))
+    const start = at(event)
+    ruler.setPointerCapture(event.pointerId)
+    ruler.addEventListener('pointerup', (last) => {
+      const range = [start, at(last)].sort((a, b) => a - b)
+      if (range[1] - range[0] > (to - from) / 100) zoomTo(...range)
+    }, { once: true })
+  }
+
+  function render (index) {
+    const row = rows[index]
+    const isOpen = row.below > 0 ? !collapsed.has(row.id) : undefined
+    const classes = ['row', row.status === 'ERROR' && 'failed', row.missing && 'missing', isFound(row) && 'found', row.depth === 0 && 'top'].filter(Boolean).join(' ')
+    return h('div', {
+      class: classes,
+      role: 'row',
+      id: `s${index}`,
+      'aria-rowindex': index + 2,
+      'aria-level': row.depth + 1,
+      'aria-expanded': isOpen === undefined ? undefined : String(isOpen),
+      'aria-selected': String(row.id === chosen),
+      style: { '--hue': row.status === 'ERROR' ? 'var(--bad)' : `var(--hue-${row.service < 0 ? 'none' : row.service % HUES})` },
+      onclick: ({ target }) => { select(row.id); target.closest('.twist') ? toggle(row) : open(row); element.focus({ preventScroll: true }) }
+    }, nameCell(row, isOpen), h('div', { role: 'gridcell', class: 'took' }, row.missing ? '' : duration(row.duration)), barCell(row))
+  }
+
+  function nameCell (row, isOpen) {
+    const twist = h('span', { class: `twist ${isOpen === undefined ? '' : isOpen ? 'open' : 'shut'}`, 'aria-hidden': 'true' })
+    const indent = { style: { '--depth': Math.min(row.depth, INDENT_MAX) }, role: 'gridcell', class: 'name' }
+    if (row.missing) return h('div', indent, twist, h('span.label', null, 'parent not received'), h('span.quiet.id', null, line(row.id)))
+    const [parent] = ancestors(all.indexOf(row))
+    return h('div', { ...indent, title: line(row.name) },
+      twist,
+      data.services.length > 1 && h('span', { class: 'service', style: { '--hue': `var(--hue-${row.service % HUES})` }, title: line(data.services[row.service]) },
+        parent?.service !== row.service && h('bdi', null, line(data.services[row.service] || 'no name', 24))),
+      h('bdi.label', null, line(row.name) || 'no name'),
+      row.code !== undefined && row.depth > 0 && h('span.quiet', null, String(row.code)),
+      ...notesOf(row, parent),
+      isOpen === false && h('span.pill', null, `+${count(row.below)}`))
+  }
+
+  function barCell (row) {
+    const place = (at) => (at - from) / (to - from) * 100
+    const left = Math.max(-1, place(row.start))
+    const right = Math.min(101, place(row.start + row.duration))
+    const bar = h('div', { class: 'bar', style: { left: `${left}%`, width: `${Math.max(0, right - left)}%` } })
+    const cell = h('div', { role: 'gridcell', class: 'track', 'aria-label': spoken(row) }, bar)
+    if (row.missing) return cell
+    bar.style.background = ownTime(row, left, right, place)
+    for (const [start, end] of row.critical ?? []) {
+      if (place(end) < 0 || place(start) > 100) continue
+      cell.append(h('div', { class: 'path', style: { left: `${Math.max(0, place(start))}%`, width: `${Math.min(100, place(end)) - Math.max(0, place(start))}%` } }))
+    }
+    for (const event of row.events ?? []) {
+      const at = place(row.start + event.at)
+      if (at < 0 || at > 100) continue
+      const bad = event.name === 'exception'
+      cell.append(h('div', { class: `event ${bad ? 'bad' : ''}`, style: { left: `${at}%` }, title: line(`${event.name} ${event.type ?? ''} ${event.message ?? ''}`.trim()) }))
+    }
+    return cell
+  }
+
+  // Solid where the span itself worked, pale where it waited for children.
+  function ownTime (row, left, right, place) {
+    if (row.below === 0 || row.self >= row.duration) return 'var(--hue)'
+    const width = right - left || 1
+    const stops = []
+    let cursor = left
+    for (const [start, end] of covered(row)) {
+      const [a, b] = [place(start), place(end)].map((at) => Math.max(left, Math.min(right, at)))
+      if (a > cursor) stops.push(`var(--hue) ${share(cursor)} ${share(a)}`)
+      stops.push(`var(--pale) ${share(a)} ${share(b)}`)
+      cursor = b
+    }
+    if (cursor < right) stops.push(`var(--hue) ${share(cursor)} 100%`)
+    return `linear-gradient(90deg, ${stops.join(',')})`
+
+    function share (at) {
+      return `${((at - left) / width * 100).toFixed(3)}%`
+    }
+  }
+
+  // The times of the children as one list without overlaps; at most so many that a screen can show.
+  function covered (row) {
+    const index = all.indexOf(row)
+    const spans = []
+    for (let below = index + 1; below <= index + row.below; below += 1 + all[below].below) {
+      const child = all[below]
+      const start = Math.max(row.start, child.start)
+      const end = Math.min(row.start + row.duration, child.start + child.duration)
+      const last = spans.at(-1)
+      if (end <= start) continue
+      if (last !== undefined && start <= last[1] + (to - from) / 500) last[1] = Math.max(last[1], end)
+      else spans.push([start, end])
+    }
+    return spans
+  }
+}
+
+// 1, 2 or 5, and zeros.
+function roundStep (about) {
+  const power = 10 ** Math.floor(Math.log10(about))
+  return power * [1, 2, 5, 10].find((factor) => factor * power >= about * 0.999)
+}
+
+function failed ({ status }) {
+  return status === 'ERROR'
+}
+
+function notesOf (row, parent) {
+  const note = (label, title) => h('span', { class: 'flag', title }, label)
+  const shift = row.shift !== undefined && row.shift !== parent?.shift && row.shift
+  return [
+    row.late && note('late', 'Came over two seconds after the root'),
+    row.cycle && note('circle', 'Its parent is one of its own descendants'),
+    shift && note(`clock ${shift > 0 ? '+' : ''}${duration(shift)}`, 'The clock of this service is off: its times are moved by this much so that it lies in its parent')
+  ].filter(Boolean)
+}
+
+function spoken (row) {
+  if (row.missing) return 'The parent of the spans beneath was not received'
+  const critical = (row.critical ?? []).reduce((sum, [start, end]) => sum + end - start, 0)
+  return [
+    `starts at ${duration(row.start)}`,
+    `own time ${duration(row.self)}`,
+    critical > 0 && `on the critical path for ${duration(critical)}`,
+    row.status === 'ERROR' && `failed ${line(row.message ?? '')}`,
+    row.events !== undefined && plural(row.events.length + (row.moreEvents ?? 0), 'event'),
+    row.links > 0 && plural(row.links, 'link')
+  ].filter(Boolean).join(', ')
+}
+
+/** The range of all rows; `start` may be before the root's where clocks differ. */
+function rangeOf (rows, durationMs) {
+  let start = 0
+  for (const row of rows) if (row.start < start) start = row.start
+  return [start, start + durationMs]
+}
+
+function nameWidth (wrapper, splitter) {
+  const set = (percent) => {
+    const width = Math.max(15, Math.min(75, percent))
+    wrapper.style.setProperty('--name', `${width}%`)
+    splitter.setAttribute('aria-valuenow', Math.round(width))
+    return width
+  }
+  let width = set(Number(remembered(NAME_WIDTH)) || (matchMedia('(max-width: 700px)').matches ? 52 : 36))
+  const keep = (percent) => {
+    width = set(percent)
+    remember(NAME_WIDTH, width)
+  }
+  splitter.addEventListener('keydown', (event) => {
+    const by = { ArrowLeft: -2, ArrowRight: 2 }[event.key]
+    if (by === undefined) return
+    event.preventDefault()
+    keep(width + by)
+  })
+  splitter.addEventListener('pointerdown', (event) => {
+    event.preventDefault()
+    splitter.setPointerCapture(event.pointerId)
+    const { left, width: full } = wrapper.getBoundingClientRect()
+    const move = ({ clientX }) => keep((clientX - left) / full * 100)
+    splitter.addEventListener('pointermove', move)
+    splitter.addEventListener('pointerup', () => splitter.removeEventListener('pointermove', move), { once: true })
+  })
+}
