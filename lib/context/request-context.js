@@ -26,7 +26,7 @@ class RequestContext {
     this.span = span
     this.base = base
     this.suppressed = suppressed
-    this.caller = undefined // the traceparent header as it came: a proxy may hand it on
+    this.caller = undefined // the traceparent as it came, or CallerHeaders: a proxy may copy them into a call
     this.baggage = null // as the header came, until somebody asks; then parsed
     this.#values = null
   }

@@ -7,6 +7,7 @@ const { parseTraceparent } = require('../context/traceparent')
 const { cleanTracestate } = require('../context/tracestate')
 const { newTraceId } = require('../context/ids')
 const { parentIn } = require('../context/parent')
+const { CallerHeaders } = require('../context/caller-headers')
 
 // Read again for every request and never kept.
 const incoming = new IncomingContext()
@@ -88,8 +89,23 @@ class IncomingReader {
 
   /** Keeps on the request's context what the caller sent, for calls that go on. HOT, once per request. */
   keepCaller (context, headers) {
-    context.caller = headers.traceparent
+    context.caller = incoming.isTrusted && this.tracer.propagator === null ? headers.traceparent : this.callerHeaders(headers)
     if (incoming.isTrusted && this.readsBaggage && typeof headers.baggage === 'string') context.baggage = headers.baggage
+  }
+
+  callerHeaders (headers) {
+    const { propagator } = this.tracer
+    if (propagator !== null) return new CallerHeaders(headers, fieldsOf(propagator), incoming.isTrusted)
+    const isEmpty = headers.traceparent === undefined && headers.tracestate === undefined && headers.baggage === undefined
+    return isEmpty ? undefined : new CallerHeaders(headers, [], false)
+  }
+}
+
+function fieldsOf (propagator) {
+  try {
+    return propagator.fields().map((name) => String(name).toLowerCase())
+  } catch {
+    return []
   }
 }
 

@@ -39,12 +39,12 @@ function start (tracer, context, request) {
   // The headers of array form, and behind `Expect`, are text already, and cannot be added to.
   const isOpen = canInject && !request.headersSent
   if (isSuppressed(context)) {
-    if (isOpen && mayPropagate(tracer, call)) passOn(tracer, context, request, readHeader, writeHeader)
+    if (isOpen && mayPropagate(tracer, call)) passOn(tracer, context, request, HEADERS)
     return null
   }
   const span = startHttpCall(tracer, context, call)
   if (span === null) return null
-  if (isOpen && mayPropagate(tracer, call)) propagate(tracer, context, span, request, readHeader, writeHeader)
+  if (isOpen && mayPropagate(tracer, call)) propagate(tracer, context, span, request, HEADERS)
   if (!span.isRecording()) return null
   if (!publishesErrors || request.method === 'CONNECT' || request.getHeader('upgrade') !== undefined) request.once('close', onClose)
   return span
@@ -95,13 +95,17 @@ function readServer (host, sent, source) {
   return new RemoteServer(name, port, isStandard ? `${source}://${host}` : `${source}://${host}:${port}`, source)
 }
 
-function readHeader (request, name) {
-  const value = request.getHeader(name)
-  return Array.isArray(value) ? value.join(', ') : value
-}
-
-function writeHeader (request, name, value) {
-  request.setHeader(name, value)
+const HEADERS = {
+  read (request, name) {
+    const value = request.getHeader(name)
+    return Array.isArray(value) ? value.join(', ') : value
+  },
+  write (request, name, value) {
+    request.setHeader(name, value)
+  },
+  remove (request, name) {
+    request.removeHeader(name)
+  }
 }
 
 // HOT, once per call.

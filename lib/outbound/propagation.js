@@ -1,12 +1,16 @@
 'use strict'
 
 // The headers that an outgoing call carries: traceparent with the CLIENT span's id as the parent, tracestate
-// and baggage. A header that the user set stays, except the caller's own traceparent that a proxy passes on
-// as it came: the next service would hang beside our span instead of under it.
+// and baggage. A header that the user set stays. What a proxy has copied from the request does not: beside our
+// traceparent only our tracestate means anything, and what an untrusted caller sent must not reach an inner service.
+//
+// `headers` is how a kind of client reads and changes the headers of a call:
+//   { read (call, name): string | undefined, write (call, name, value), remove (call, name) }
 
 const { TraceContext } = require('../context/trace-context')
 const { SPAN_KEY, REQUEST_KEY, BAGGAGE_KEY } = require('../context/keys')
 const { serializeBaggage } = require('../context/baggage')
+const { isCopied, isUntrusted } = require('../context/caller-headers')
 const { injectForeign } = require('../otel/injection')
 
 /**
@@ -14,63 +18,67 @@ const { injectForeign } = require('../otel/injection')
  * @param {Context} context of the calling code
  * @param {Span} span whose id the called service sees as its parent
  * @param {object} call
- * @param {(call, name: string) => string | undefined} read a header of the call
- * @param {(call, name: string, value: string) => void} write one; replaces
+ * @param {{ read, write, remove }} headers
  */
 // HOT, once per outgoing call. Budget: 1 string.
-function propagate (tracer, context, span, call, read, write) {
-  if (tracer.propagator !== null) {
-    propagateForeign(tracer, context, span, call, read, write)
-    return
-  }
-  writeTrace(context, span, call, read, write)
-  writeBaggage(context, call, read, write)
-}
-
-/** By a propagator that is not ours: OTEL_PROPAGATORS, or the API's slot. */
-function propagateForeign (tracer, context, span, call, read, write) {
+function propagate (tracer, context, span, call, headers) {
   const caller = context.getValue(REQUEST_KEY)?.caller
-  injectForeign(tracer, context.setValue(SPAN_KEY, span), call, {
-    set (carrier, name, value) {
-      const there = read(carrier, name.toLowerCase())
-      if (there === undefined || there === caller) write(carrier, name.toLowerCase(), String(value))
-    }
-  })
-}
-
-function writeTrace (context, span, call, read, write) {
-  const there = read(call, 'traceparent')
-  if (there !== undefined && there !== context.getValue(REQUEST_KEY)?.caller) return
-  if (!(span instanceof TraceContext)) {
-    writeForeign(span, call, read, write)
+  if (tracer.propagator !== null) {
+    injectForeign(tracer, context.setValue(SPAN_KEY, span), call, headers, caller)
     return
   }
-  if (!span.valid) return
-  write(call, 'traceparent', span.traceparent)
-  if (span.tracestate !== '') write(call, 'tracestate', span.tracestate)
+  writeTrace(caller, span, call, headers)
+  writeBaggage(caller, context, call, headers)
 }
 
-/** A span of an SDK. */
-function writeForeign (span, call, read, write) {
-  const { traceId, spanId, traceFlags, traceState } = span.spanContext()
-  if (/^0*$/.test(traceId)) return
-  write(call, 'traceparent', `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`)
-  const text = traceState === undefined || traceState === null ? '' : traceState.serialize()
-  if (text !== '') write(call, 'tracestate', text)
+function writeTrace (caller, span, call, headers) {
+  const there = headers.read(call, 'traceparent')
+  if (there !== undefined && !isCopied(caller, 'traceparent', there)) return
+  // Where neither stands there nobody has copied anything: usual calls are not searched for more.
+  const mayBeCopied = there !== undefined || isUntrusted(caller)
+  if (!(span instanceof TraceContext)) writeForeign(span.spanContext(), call, headers, mayBeCopied)
+  else if (span.valid) write(span.traceparent, span.tracestate, call, headers, mayBeCopied)
+  else if (mayBeCopied) removeTrace(call, headers)
 }
 
-function writeBaggage (context, call, read, write) {
+/** Of a span of an SDK. */
+function writeForeign ({ traceId, spanId, traceFlags, traceState }, call, headers, mayBeCopied) {
+  if (/^0*$/.test(traceId)) {
+    if (mayBeCopied) removeTrace(call, headers)
+    return
+  }
+  const traceparent = `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`
+  write(traceparent, traceState === undefined || traceState === null ? '' : traceState.serialize(), call, headers, mayBeCopied)
+}
+
+function write (traceparent, tracestate, call, headers, mayBeCopied) {
+  headers.write(call, 'traceparent', traceparent)
+  if (tracestate !== '') headers.write(call, 'tracestate', tracestate)
+  else if (mayBeCopied) headers.remove(call, 'tracestate')
+}
+
+function removeTrace (call, headers) {
+  headers.remove(call, 'traceparent')
+  headers.remove(call, 'tracestate')
+}
+
+function writeBaggage (caller, context, call, headers) {
   const baggage = context.getValue(BAGGAGE_KEY)
-  if (baggage === undefined || baggage === null || read(call, 'baggage') !== undefined) return
-  const text = serializeBaggage(baggage)
-  if (text !== '') write(call, 'baggage', text)
+  const isEmpty = baggage === undefined || baggage === null
+  if (isEmpty && !isUntrusted(caller)) return
+  const there = headers.read(call, 'baggage')
+  const mustGo = there !== undefined && isUntrusted(caller) && isCopied(caller, 'baggage', there)
+  if (there !== undefined && !mustGo) return
+  const text = isEmpty ? '' : serializeBaggage(baggage)
+  if (text !== '') headers.write(call, 'baggage', text)
+  else if (mustGo) headers.remove(call, 'baggage')
 }
 
-/** On an ignored or disabled request: what came is handed on as it came, without a span of ours. */
-function passOn (tracer, context, call, read, write) {
+/** On an ignored or disabled request: what a trusted caller sent is handed on as it came, without a span of ours. */
+function passOn (tracer, context, call, headers) {
   const request = context.getValue(REQUEST_KEY)
   if (request === undefined || !request.suppressed) return // traffic of our own, or suppressed by the user
-  propagate(tracer, context, context.getValue(SPAN_KEY), call, read, write)
+  propagate(tracer, context, context.getValue(SPAN_KEY), call, headers)
 }
 
 /** Whether the call may have our headers; the user's function decides by its URL, and a failing one says no. */

@@ -34,12 +34,12 @@ function onCreate ({ request }) {
 function start (tracer, context, request) {
   readCall(request)
   if (isSuppressed(context)) {
-    if (mayPropagate(tracer, call)) passOn(tracer, context, request, readHeader, writerFor(tracer))
+    if (mayPropagate(tracer, call)) passOn(tracer, context, request, headersFor(tracer))
     return null
   }
   const span = startHttpCall(tracer, context, call)
   if (span === null) return null
-  if (mayPropagate(tracer, call)) propagate(tracer, context, span, request, readHeader, writerFor(tracer))
+  if (mayPropagate(tracer, call)) propagate(tracer, context, span, request, headersFor(tracer))
   return span.isRecording() ? span : null
 }
 
@@ -132,14 +132,29 @@ function writeHeader (request, name, value) {
   headers.push(name, value)
 }
 
+function removeHeader (request, name) {
+  const { headers } = request
+  if (typeof headers === 'string') {
+    request.headers = headers.replace(new RegExp(`^${name}: ?.*\\r\\n`, 'im'), '')
+    return
+  }
+  for (let i = headers.length - 2; i >= 0; i -= 2) {
+    const key = headers[i]
+    if (key.length === name.length && key.toLowerCase() === name) headers.splice(i, 2)
+  }
+}
+
 /** Of a propagator that is not ours: undici checks it. Undici 6.11.0 has no addHeader. */
 function writeForeignHeader (request, name, value) {
   if (readHeader(request, name) === undefined && typeof request.addHeader === 'function') request.addHeader(name, value)
   else writeHeader(request, name, value)
 }
 
-function writerFor (tracer) {
-  return tracer.propagator === null ? writeHeader : writeForeignHeader
+const HEADERS = { read: readHeader, write: writeHeader, remove: removeHeader }
+const HEADERS_OF_OTHERS = { read: readHeader, write: writeForeignHeader, remove: removeHeader }
+
+function headersFor (tracer) {
+  return tracer.propagator === null ? HEADERS : HEADERS_OF_OTHERS
 }
 
 // ---- what became of it

@@ -93,7 +93,11 @@ function withHeaders (message, type, span, tracer, context) {
   if (message === null || typeof message !== 'object') return message
   const given = read(message, 'headers')
   const headers = new Map(given instanceof Map ? given : Object.entries(given ?? {}))
-  propagate(tracer, context, span, headers, readHeader, (carrier, name, value) => carrier.set(type(name), type(value)))
+  propagate(tracer, context, span, headers, {
+    read: readHeader,
+    write: (carrier, name, value) => carrier.set(type(name), type(value)),
+    remove: removeHeader
+  })
   return { ...message, headers }
 }
 
@@ -104,6 +108,10 @@ function readHeader (headers, name) {
     if (++seen === HEADERS_MAX) return undefined
   }
   return undefined
+}
+
+function removeHeader (headers, name) {
+  for (const key of headers.keys()) if (String(key) === name) headers.delete(key)
 }
 
 // ---- receiving
