@@ -1,6 +1,6 @@
 'use strict'
 
-// The cost to reach, as data: issue 3. measured takes the results files overhead.json and paired.json and gives
+// The cost to reach, as data; docs/overhead.md shows it. measured takes the results files overhead.json and paired.json and gives
 // the spread of what was measured, or null where it was not. CPU time is judged by the paired slices, and as a
 // share of what bare Fastify takes: the targets are for a machine where that is 10 µs. "Strict" is the same against a baseline
 // that has what light-trace does for the process as a whole (lib/runtime/next-tick.js): what tracing alone costs.

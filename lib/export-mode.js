@@ -1,6 +1,6 @@
 'use strict'
 
-// How spans leave the process, decided once per tracer in the order of D6, docs/decisions.md.
+// How spans leave the process, decided once per tracer in the order of decision D6 (docs/decisions.md).
 
 const { foreignProvider, foreignManager } = require('./otel/api-globals')
 const asyncStorage = require('./context/async-storage')

@@ -3,8 +3,9 @@
 // npm run docs:hot: the comments `// HOT …` of lib/ → the table of hot functions in docs/overhead.md.
 // test/docs.test.js compares.
 
-const { readFileSync, readdirSync, writeFileSync } = require('node:fs')
+const { readFileSync, writeFileSync } = require('node:fs')
 const { join } = require('node:path')
+const { requiredFiles } = require('./required-files')
 
 const ROOT = join(__dirname, '..')
 const PAGE = join(ROOT, 'docs', 'overhead.md')
@@ -18,26 +19,27 @@ if (require.main === module) writeFileSync(PAGE, withTable(readFileSync(PAGE, 'u
 
 /** → [{ file, name, often, budget, proof }], by file */
 function hotFunctions () {
-  return readdirSync(join(ROOT, 'lib'), { recursive: true })
-    .map((file) => `lib/${file.replaceAll('\\', '/')}`)
-    .filter((file) => file.endsWith('.js')).sort()
+  return [...requiredFiles()].filter((file) => file.endsWith('.js')).sort()
     .flatMap((file) => inFile(file, readFileSync(join(ROOT, file), 'utf8').split('\n')))
 }
 
 function withTable (page) {
-  const rows = hotFunctions().map(({ file, name, often, budget, proof }) => `| \`${name}\` | \`${file}\` | ${often} | ${budget} | ${proof} |`)
+  // Those that say how often they run; the others are called by these.
+  const rows = hotFunctions().filter(({ often }) => often !== '').map(({ file, name, often, budget, proof }) => `| \`${name}\` | \`${file}\` | ${often} | ${budget} | ${proof} |`)
   const table = ['| function | file | runs | may allocate | measured by |', '|---|---|---|---|---|', ...rows].join('\n')
   return page.replace(new RegExp(`${START}[^]*${END}`), () => `${START}\n${table}\n${END}`)
 }
 
 function inFile (file, lines) {
   const found = []
+  let owner = ''
   for (let i = 0; i < lines.length; i++) {
+    owner = /^class (\w+)/.exec(lines[i])?.[1] ?? owner
     if (!COMMENT.test(lines[i])) continue
     const from = i
     while (i < lines.length && COMMENT.test(lines[i])) i++
     const text = lines.slice(from, i).map((line) => line.replace(/^\s*(?:\/\/|\/\*\*|\*\/?)\s?|\s*\*\/\s*$/g, '')).join(' ').trim()
-    if (/\bHOT\b/.test(text)) found.push({ file, name: nameIn(lines[i]), ...saidIn(text) })
+    if (/\bHOT\b/.test(text)) found.push({ file, name: nameIn(lines[i]).replace('constructor', `new ${owner}`), ...saidIn(text) })
   }
   return found
 }

@@ -9,6 +9,7 @@ const { test } = require('tap')
 const { resolveOptions } = require('../lib/config/options')
 const { runProgram, startProgram, steady, ROOT } = require('./support/program')
 const { startSink } = require('./support/otlp-sink')
+const { requiredFiles } = require('../scripts/required-files')
 
 const NONE = 'none'
 
@@ -51,6 +52,28 @@ test('every code that is named is documented', async (t) => {
   for (const page of pages) {
     for (const code of read(page).match(/\bLT_(?:ERR|WARN)_[A-Z_]*[A-Z]\b/g) ?? []) t.ok(documented.has(code), `${page}: ${code}`)
   }
+})
+
+test('docs/errors.md has every code of the source, and no other', async (t) => {
+  const inSource = new Set(sources().flatMap((code) => code.match(/\bLT_(?:ERR|WARN)_[A-Z_]*[A-Z]\b/g) ?? []))
+  const documented = read('docs/errors.md').match(/^\| `LT_[A-Z_]+`/gm).map((cell) => cell.slice(3, -1))
+  t.same(documented.sort(), [...inSource].sort())
+})
+
+test('docs/reliability.md has every reason for which a span is dropped, and no other', async (t) => {
+  const inSource = new Set(sources().flatMap((code) => [...code.matchAll(/\bdrop\(\s*'([a-z_]+)'/g)].map(([, reason]) => reason)))
+  const [, table] = read('docs/reliability.md').split('| `dropped` |')
+  const documented = table.split('\n\n')[0].match(/^\| `[a-z_]+`/gm).map((cell) => cell.slice(3, -1))
+  t.ok(documented.length > 5)
+  t.same(documented.sort(), [...inSource].sort())
+})
+
+test('docs/overhead.md has the hot functions of the source, as their comments say: npm run docs:hot writes them', async (t) => {
+  const { hotFunctions, withTable } = require('../scripts/hot-functions')
+  const page = read('docs/overhead.md')
+  t.equal(page, withTable(page))
+  t.ok(hotFunctions().length > 30)
+  for (const { proof, name } of hotFunctions().filter(({ proof }) => proof !== '')) t.ok(existsSync(join(ROOT, unquoted(proof))), `${name}: ${proof}`)
 })
 
 test('JavaScript in the docs can be parsed', async (t) => {
@@ -182,6 +205,12 @@ function variablesRead () {
     for (const [name] of code.matchAll(/\bOTEL_[A-Z][A-Z_]*[A-Z]\b/g)) asked.add(name)
   }
   return new Set([...asked].filter((name) => name.startsWith('OTEL_') && !name.endsWith('_')))
+}
+
+/** All that a user's process can come to load, without comments. */
+function sources () {
+  return [...requiredFiles()].filter((file) => file.endsWith('.js'))
+    .map((file) => read(file).replace(/^\s*(?:\/\/|\*).*$|\s\/\/ .*$/gm, ''))
 }
 
 function attributesInSource (...rooms) {

@@ -3,18 +3,18 @@
 // What is published holds all that its users need.
 
 const { execFile } = require('node:child_process')
-const { existsSync, readFileSync } = require('node:fs')
-const { dirname, join, relative } = require('node:path')
+const { join } = require('node:path')
 const { test } = require('tap')
+const { requiredFiles } = require('../scripts/required-files')
 
 const ROOT = join(__dirname, '..')
-const manifest = require('../package.json')
 
 test('the package holds every file that its entries need', async (t) => {
   const packed = new Set(await packedFiles())
-  const entries = ['index.js', 'index.d.ts', ...Object.values(manifest.exports).flatMap((entry) => Object.values(typeof entry === 'string' ? [entry] : entry))]
-    .map((entry) => relative(ROOT, join(ROOT, entry)))
-  for (const file of withRequired(entries)) t.ok(packed.has(file), file)
+  const required = requiredFiles()
+  t.ok(required.size > 80)
+  for (const file of required) t.ok(packed.has(file), file)
+  t.ok(packed.has('SECURITY.md'))
   t.notOk([...packed].some((file) => /^(?:test|bench|scripts|node_modules)\//.test(file)), 'and nothing that they do not')
 })
 
@@ -25,26 +25,6 @@ test('every entry can be required and imported by its name', async (t) => {
   t.type(require('light-trace/testing').createCollector, 'function')
   t.type((await import('light-trace/testing')).createCollector, 'function')
 })
-
-/** The files and all that they require or import of ours, to the end. */
-function withRequired (entries) {
-  const found = new Set()
-  const todo = [...entries]
-  while (todo.length > 0) {
-    const file = todo.pop()
-    if (found.has(file)) continue
-    found.add(file)
-    if (!/\.(?:js|d\.ts)$/.test(file)) continue
-    for (const [, path] of readFileSync(join(ROOT, file), 'utf8').matchAll(/(?:require\(|from )'(\.\.?(?:\/[^']*)?)'/g)) {
-      if (!file.endsWith('.d.ts')) todo.push(relative(ROOT, fileOf(join(ROOT, dirname(file), path))))
-    }
-  }
-  return found
-}
-
-function fileOf (path) {
-  return [path, `${path}.js`, join(path, 'index.js')].find((file) => /\.\w+$/.test(file) && existsSync(file))
-}
 
 function packedFiles () {
   return new Promise((resolve, reject) => {

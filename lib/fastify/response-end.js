@@ -1,7 +1,7 @@
 'use strict'
 
-// What became of a response, asked once, when it closes. What counts as an error is design.md D13; how
-// the ends look from here was found by making each of them happen, on every Node (test/lifecycle).
+// What became of a response, asked once, when it closes. What counts as an error is decision D13 (docs/decisions.md);
+// how the ends look from here was found by making each of them happen, on every Node (test/fastify).
 
 const ABORTED = 'aborted'
 const TERMINATED = 'response_terminated'

@@ -133,7 +133,7 @@ test('requests that never end hold no timer each, and are let go with their conn
   t.ok(after.alive <= 12, `${after.alive} are still held`)
 })
 
-// M11, D7
+// M11
 test('distinct paths, user agents, hosts and methods fill no cache without bound', async (t) => {
   const collector = await startFakeCollector(t)
   const { port, state } = await startObservedApp(t, [collector.url])
@@ -238,7 +238,7 @@ test('what an outage took is given back after it', async (t) => {
   t.ok(exporter.bufferBytes <= 2.5 * 1024 * 1024, `${exporter.bufferBytes} bytes`)
 })
 
-// D9: compressed chunks
+// Decision D9 (docs/decisions.md)
 test('above half of the buffer waiting spans are compressed, and arrive as they were', async (t) => {
   const collector = await startFakeCollector(t)
   await collector.down()

@@ -178,7 +178,6 @@ test('where callers are not trusted they choose neither ids nor sampling, and ar
   }
 })
 
-// D3, D6
 test('the secrets of the exporter are in no log, error, span or dump', async (t) => {
   const SECRETS = ['hunter2', 'api-key-1234', 'query-key-5678', 'c2VydmljZTpodW50ZXIy']
   const lines = []
@@ -224,7 +223,6 @@ test('a wrong secret is not repeated by the error that refuses it', async (t) =>
   }
 })
 
-// D4
 test('what a collector says reaches the log as one harmless line', async (t) => {
   const lines = []
   const collector = await startFakeCollector(t)
@@ -248,7 +246,6 @@ test('what a collector says reaches the log as one harmless line', async (t) => 
   t.notMatch(app.lightTrace.stats().lastError, /[\r\n]/)
 })
 
-// D5
 test('attributes with the names of prototypes are attributes', async (t) => {
   const collector = createCollector()
   const app = Fastify()
@@ -267,7 +264,9 @@ test('attributes with the names of prototypes are attributes', async (t) => {
 
 test('the package makes no code from strings', async (t) => {
   const lib = path.join(__dirname, '../../lib')
-  for (const file of fs.readdirSync(lib, { recursive: true })) {
-    if (file.endsWith('.js')) t.notMatch(fs.readFileSync(path.join(lib, file), 'utf8'), /\beval\(|new Function|node:vm/, file)
+  const files = fs.readdirSync(lib, { recursive: true }).filter((file) => file.endsWith('.js'))
+  t.ok(files.length > 80)
+  for (const file of files) {
+    t.notMatch(fs.readFileSync(path.join(lib, file), 'utf8'), /\beval\(|new Function|node:vm/, file)
   }
 })

@@ -28,7 +28,7 @@ expectError(app.register(lightTrace, { samplr: 0.1 }))
 expectError(app.register(lightTrace, { sampler: 'sometimes' }))
 expectError(app.register(lightTrace, { exporter: { ulr: 'http://localhost:4318' } }))
 
-// Every option as design.md shows it.
+// Every option.
 expectAssignable<LightTraceOptions>({
   serviceName: 'shop',
   resource: { 'deployment.environment.name': 'prod' },

@@ -36,7 +36,6 @@ test('unknown fields are passed over', async (t) => {
   t.equal(readPartialSuccess(bytes).rejected, 2)
 })
 
-// D4
 test('a message is made fit to print and short', async (t) => {
   const hostile = `\u001b[31mred\u001b[0m\r\nforged line\u202e${'x'.repeat(100_000)}`
   const { message } = readPartialSuccess(encode({ errorMessage: hostile }))
