@@ -260,7 +260,8 @@ declare namespace lightTrace {
 
   /**
    * The options of `app.register(lightTrace, options)`. They win over the OTEL_* variables.
-   * @throws LT_ERR_OPTION_UNKNOWN for a name that is none, with the nearest one
+   * @throws LT_ERR_OPTION_UNKNOWN for a name that resembles one of these, with that one. Other names are a warning:
+   *   fastify-cli and @fastify/autoload hand their users' flags to every plugin.
    * @throws LT_ERR_OPTION_INVALID for a value that cannot be used, with what came
    */
   export interface LightTraceOptions {
@@ -278,8 +279,8 @@ declare namespace lightTrace {
     registerGlobals?: boolean
     /** @default OTEL_TRACES_SAMPLER, 'always_on' */
     sampler?: SamplerOption
-    /** Which unsampled requests are exported all the same. @default off */
-    keep?: KeepOptions | false
+    /** Which unsampled requests are exported all the same; `true`: failed ones, `{ errors: true }`. @default off */
+    keep?: KeepOptions | boolean
     /** Bounds what callers' sampled flags can cost. @default Infinity */
     maxSampledPerSecond?: number
     /** Requests without spans. @default OTEL_FASTIFY_IGNORE_PATHS, none */
@@ -304,10 +305,10 @@ declare namespace lightTrace {
     onEnd?: (span: Span, request: FastifyRequest, reply: FastifyReply) => void
     /** What each request's store starts with. */
     store?: Store | ((request: FastifyRequest) => Store)
-    /** @default none */
-    spans?: SpansOptions
-    /** `false`: no spans and no headers for outgoing calls. */
-    outbound?: OutboundOptions | false
+    /** Child spans of Fastify's own stages; `true`: the handler's. @default none */
+    spans?: SpansOptions | boolean
+    /** `false`: no spans and no headers for outgoing calls. `true`: as the defaults say. */
+    outbound?: OutboundOptions | boolean
     /**
      * Spans also for requests that never reach our hook: a bad URL, no Host, an app that is closing, an answer by a
      * hook that was registered before. HTTP/1 only, without `http.route` and without the functions of these options
@@ -328,7 +329,7 @@ declare namespace lightTrace {
   export interface RouteTraceOptions {
     spanName?: string | ((request: FastifyRequest) => string)
     attributes?: Attributes | ((request: FastifyRequest) => Attributes)
-    spans?: SpansOptions
+    spans?: SpansOptions | boolean
     sampler?: SamplerOption
     /** `true` is the same as `trace: false`. */
     ignore?: boolean | IgnoreOption

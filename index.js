@@ -10,6 +10,7 @@ const { activeManager } = require('./lib/otel/api-globals')
 const { registrationFor } = require('./lib/registration')
 
 function plugin (app, options, done) {
+  if (typeof app?.addHook !== 'function') throw misused()
   let waiting
   try {
     waiting = install(app, options)
@@ -19,6 +20,10 @@ function plugin (app, options, done) {
   }
   if (waiting === null) done()
   else waiting.then(() => done(), done)
+}
+
+function misused () {
+  return Object.assign(new TypeError('lightTrace is the plugin itself: await app.register(lightTrace, { … }), without a call of it'), { code: 'LT_ERR_USAGE' })
 }
 
 /** @returns {Promise<void> | null} where there is something to wait for */
@@ -38,7 +43,10 @@ function install (app, options) {
 
 function decorate (app, registration) {
   app.decorate('lightTrace', registration.decorator)
-  if (!app.hasRequestDecorator('trace')) app.decorateRequest('trace', { getter: registration.traceGetter })
+  if (!app.hasRequestDecorator('trace')) {
+    app.decorateRequest('trace', { getter: registration.traceGetter })
+    registration.decoratesRequest = true
+  } else if (!registration.decoratesRequest) registration.warnTraceTaken()
 }
 
 function addHooks (app, registration) {

@@ -14,8 +14,13 @@ const OLDEST_MAJOR = 5
 subscribe('fastify.initialization', ({ fastify }) => {
   try {
     if (Number.parseInt(fastify.version, 10) >= OLDEST_MAJOR) fastify.register(lightTrace, { [Symbol.for('light-trace.automatic')]: true })
+    else warn(`an application is not traced: it uses Fastify ${fastify.version}, light-trace needs Fastify ${OLDEST_MAJOR} or later`)
   } catch (error) {
     // What a subscriber throws would end the process.
-    process.emitWarning(`an application is not traced: ${error?.message}`, { type: 'LightTraceWarning', code: 'LT_WARN_REGISTER' })
+    warn(`an application is not traced: ${error?.message}`)
   }
 })
+
+function warn (message) {
+  process.emitWarning(message, { type: 'LightTraceWarning', code: 'LT_WARN_REGISTER' })
+}

@@ -59,6 +59,7 @@ class Registration {
     this.app = app
     this.tracer = tracer
     this.isAutomatic = options[kAutomatic] === true
+    this.decoratesRequest = false // whether `request.trace` is ours
     if (!this.isAutomatic) report.startup(settings.warnings)
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
     tracer.useGlobals()
@@ -72,6 +73,11 @@ class Registration {
   /** Whether `app` or a scope around it is traced by this registration already. */
   isIn (app) {
     return app.lightTrace === this.decorator
+  }
+
+  /** The application goes on: spans and `lightTrace.current()` do not need the name. */
+  warnTraceTaken () {
+    this.tracer.report.once('LT_WARN_DECORATOR', 'request.trace is taken by another plugin: register light-trace before it, or use lightTrace.current()')
   }
 
   /** A child scope's hooks trace that scope only. */
@@ -126,6 +132,7 @@ class Registration {
   /** To one that somebody has written in the application's code, before a request has come. */
   replaceWith (explicit) {
     this.#end()
+    explicit.decoratesRequest = this.decoratesRequest
     if (explicit.app === this.app) {
       this.#replacement = explicit
       this.#hooks = explicit.hooksFor(this.app)

@@ -3,7 +3,7 @@
 // The words in which options.js says what it accepts. A check takes the option's path and value and
 // returns the value to use, or throws what names both. `undefined` never reaches one: it means "not given".
 
-const { optionUnknown, optionInvalid, describeValue } = require('./errors')
+const { optionUnknown, optionInvalid, resembles, describeValue } = require('./errors')
 
 // setTimeout takes a signed 32-bit number of milliseconds; above, it fires at once. 24.8 days stand for "no limit".
 const DURATION_MAX_MS = 2 ** 31 - 1
@@ -52,15 +52,19 @@ function listOf (checkItem) {
   }
 }
 
-// An object with these members and no others, copied to one without a prototype.
+// An object with these members and no others, copied to one without a prototype. A name that is not known throws, or, where
+// the caller has a use for names that resemble none of ours, is given to `onStranger`.
 function object (shape) {
   const known = Object.keys(shape)
-  return (path, value, ignored = []) => {
+  return (path, value, onStranger = null) => {
     const read = Object.create(null)
     const prefix = path === '' ? '' : `${path}.`
     for (const [name, member] of readOwn(path, value)) {
-      if (ignored.includes(name)) continue
-      if (!Object.hasOwn(shape, name)) throw optionUnknown(prefix + name, known)
+      if (!Object.hasOwn(shape, name)) {
+        if (onStranger === null || resembles(name, known)) throw optionUnknown(prefix + name, known)
+        onStranger(name)
+        continue
+      }
       if (member !== undefined) read[name] = shape[name](prefix + name, member)
     }
     return read

@@ -17,14 +17,19 @@ class LightTraceError extends Error {
   }
 }
 
-module.exports = { LightTraceError, optionUnknown, optionInvalid, describeValue }
+module.exports = { LightTraceError, optionUnknown, resembles, optionInvalid, describeValue }
 
 function optionUnknown (path, known) {
   const { nearestName } = require('./nearest-name') // who has made no mistake starts faster without
   const name = path.slice(path.lastIndexOf('.') + 1)
-  const nearest = path.slice(0, path.lastIndexOf('.') + 1) + nearestName(name, known)
-  return new LightTraceError('LT_ERR_OPTION_UNKNOWN',
-    `unknown option \`${printable(path)}\`: did you mean \`${nearest}\`?`)
+  const nearest = nearestName(name, known)
+  const hint = nearest === undefined ? `known are ${known.join(', ')}` : `did you mean \`${path.slice(0, path.lastIndexOf('.') + 1)}${nearest}\`?`
+  return new LightTraceError('LT_ERR_OPTION_UNKNOWN', `unknown option \`${printable(path)}\`: ${hint}`)
+}
+
+/** Whether an unknown name may be a typing error of one that is known. */
+function resembles (name, known) {
+  return require('./nearest-name').nearestName(name, known) !== undefined
 }
 
 // `received` is a text: the caller says `describeValue(value)`, or only the type where the value may be a secret.

@@ -72,6 +72,10 @@ module.exports = { checkExporter, resolveExporter }
 // From code: 'otlp' | 'console' | 'none', or an object that describes an OTLP exporter.
 function checkExporter (path, value) {
   if (KINDS.includes(value)) return Object.assign(Object.create(null), { kind: value })
+  // An exporter of the SDK's, by its shape.
+  if (typeof value?.export === 'function') {
+    throw optionInvalid(path, `'${KINDS.join("', '")}' or an object with a url; an SDK exporter goes into \`spanProcessors: [new BatchSpanProcessor(exporter)]\``, describeValue(value))
+  }
   if (typeof value === 'object' && value !== null) return Object.assign(checkMembers(path, value), { kind: 'otlp' })
   throw optionInvalid(path, `'${KINDS.join("', '")}' or an object with a url`, describeValue(value))
 }

@@ -12,6 +12,7 @@ const { checkOutbound, resolveOutbound } = require('./outbound')
 const { resolveResource } = require('./resource')
 const { checkSampler, samplerFromEnvironment } = require('./sampler')
 const { checkSpans, resolveSpans } = require('./spans')
+const { printable } = require('../runtime/printable')
 
 // Patterns have a file of their own, which is required where there are any.
 const IGNORE_VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS'
@@ -22,7 +23,7 @@ const NO_NAMES = Object.freeze([])
 const LOG_LEVELS = ['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']
 const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi']
 
-// Fastify's own, which it hands on to every plugin.
+// Fastify's own, which it hands on to every plugin. fastify-cli and @fastify/autoload add the flags and options of their users.
 const REGISTER_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
 
 const checkOptions = object({
@@ -63,8 +64,10 @@ const checkKeepMembers = object({
 module.exports = { resolveOptions }
 
 function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
-  const given = checkOptions('', userOptions, REGISTER_OPTIONS)
   const env = new Environment(environment)
+  const given = checkOptions('', userOptions, (name) => {
+    if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `the option ${printable(name, 64)} is none of light-trace's and is ignored`)
+  })
   const resource = resolveResource(given.resource, given.serviceName, env)
   tellUnread(env)
   return Object.freeze({
@@ -130,6 +133,7 @@ function recording (given, env) {
 }
 
 function checkKeep (path, value) {
+  if (value === true) return { errors: true }
   return value === false ? EMPTY : checkKeepMembers(path, value)
 }
 

@@ -24,7 +24,7 @@ module.exports = { checkOutbound, resolveOutbound }
 
 function checkOutbound (path, value) {
   if (value === false) return Object.assign(Object.create(null), { http: false, undici: false, libraries: false })
-  return checkMembers(path, value)
+  return value === true ? EMPTY : checkMembers(path, value)
 }
 
 function checkChannels (path, value) {

@@ -53,12 +53,14 @@ class RequestContext {
 
   /** The value under `key`, or undefined. */
   get (key) {
+    if (this === undefined) return detachedOwner('get').get(key)
     const values = this.#values
     return values !== null && Object.hasOwn(values, key) ? values[key] : undefined
   }
 
   /** Keeps `value` under `key` for the rest of the request and what it started. */
   set (key, value) {
+    if (this === undefined) return detachedOwner('set').set(key, value)
     if (this.#values === null) this.#values = {}
     if (key === '__proto__') Object.defineProperty(this.#values, key, { value, writable: true, enumerable: true, configurable: true })
     else this.#values[key] = value
@@ -100,18 +102,21 @@ class RequestContext {
    * @returns {T}
    */
   withSpan (name, options, fn) {
-    return typeof options === 'function'
-      ? this.tracer.withSpan(this, name, undefined, options)
-      : this.tracer.withSpan(this, name, options, fn)
+    const context = this === undefined ? detachedOwner('withSpan') : this
+    if (typeof options === 'function') return context.tracer.withSpan(context, name, undefined, options)
+    if (typeof fn !== 'function') throw misused('withSpan(name, [options], fn) needs the function that does the work; it ends the span when that returns or its promise settles')
+    return context.tracer.withSpan(context, name, options, fn)
   }
 
   /** Runs `fn` with this request's context active and returns what it returns. */
   run (fn, ...args) {
+    if (this === undefined) return detachedOwner('run').run(fn, ...args)
     return this.tracer.contextManager.with(this.here(), fn, undefined, ...args)
   }
 
   /** A function that runs `fn` with this request's context active, whoever calls it. */
   bind (fn) {
+    if (this === undefined) return detachedOwner('bind').bind(fn)
     const { contextManager } = this.tracer
     const context = this.here()
     return function bound (...args) {
@@ -125,6 +130,7 @@ class RequestContext {
    * @param {object} [headers]
    */
   inject (headers = {}) {
+    if (this === undefined) return detachedOwner('inject').inject(headers)
     return this.tracer.inject(this, headers)
   }
 
@@ -179,6 +185,21 @@ class DerivedContext {
   deleteValue (key) {
     return new DerivedContext(this, key, undefined)
   }
+}
+
+/**
+ * Whose a method is that was taken off its object (`const { withSpan } = request.trace`): the running request's, which is
+ * the one it was taken from wherever it is called in that request's flow.
+ */
+function detachedOwner (method) {
+  const request = asyncStorage.active()?.getValue(REQUEST_KEY)
+  if (request === undefined) throw misused(`${method} was called without its object and outside of a request: call request.trace.${method}(…)`)
+  return request
+}
+
+/** A mistake in the caller's code that no request can go on from: it would be a TypeError all the same, with less to say. */
+function misused (message) {
+  return Object.assign(new TypeError(message), { code: 'LT_ERR_USAGE' })
 }
 
 /** The context manager over our own AsyncLocalStorage, in the API's terms. */

@@ -54,7 +54,7 @@ class ExportLog {
   }
 
   undelivered (spans) {
-    this.#report.loss('shutdown', `${spans} spans were not delivered to ${this.#target} before the app closed (${this.#stats.lastError ?? 'no answer in time'})`)
+    this.#report.loss('shutdown', `${spans} spans were not delivered to ${this.#target} before the app closed, for which closeTimeoutMs is the limit (${this.#stats.lastError ?? 'no answer in time'})`)
   }
 
   undeliveredAtExit (spans) {

@@ -101,7 +101,7 @@ test('a channel of the user\'s own gets the documented defaults and OpenTelemetr
   t.end()
 })
 
-test('an unknown option throws LT_ERR_OPTION_UNKNOWN and names the nearest known one', (t) => {
+test('an unknown option that resembles a known one throws LT_ERR_OPTION_UNKNOWN and names that one', (t) => {
   const unknown = [
     [{ samplr: 1 }, '`samplr`', '`sampler`'],
     [{ ignorePath: [] }, '`ignorePath`', '`ignore`'],
@@ -109,13 +109,14 @@ test('an unknown option throws LT_ERR_OPTION_UNKNOWN and names the nearest known
     [{ exporter: { ulr: '' } }, '`exporter.ulr`', '`exporter.url`'],
     [{ keep: { error: true } }, '`keep.error`', '`keep.errors`'],
     [{ spans: { hook: [] } }, '`spans.hook`', '`spans.hooks`'],
-    [{ outbound: { fetch: true, htpp: true } }, '`outbound.fetch`', '`outbound.'],
+    [{ outbound: { htpp: true } }, '`outbound.htpp`', '`outbound.http`'],
+    [{ service: 'shop' }, '`service`', '`serviceName`'],
+    [{ log: true }, '`log`', '`logs`'],
     [{ outbound: { channels: { 'a:b': { kin: 1 } } } }, '`outbound.channels.a:b.kin`', '`outbound.channels.a:b.kind`'],
     [{ buffer: { maxByte: 1 } }, '`buffer.maxByte`', '`buffer.maxBytes`'],
     [{ limits: { attribute: 1 } }, '`limits.attribute`', '`limits.attributes`'],
-    [{ [`${'x'.repeat(1e6)}`]: 1 }, '`xxx', '`'],
-    [{ 'line\nbreak\u001b[31m': 1 }, '`line break`', '`'],
-    [JSON.parse('{ "__proto__": 1 }'), '`__proto__`', '`']
+    [{ [`sampler${'x'.repeat(1e6)}`]: 1 }, '`samplerxxx', '`sampler`'],
+    [{ 'sampler\nbreak\u001b[31m': 1 }, '`sampler break`', '`sampler`']
   ]
   for (const [options, named, nearest] of unknown) {
     const error = thrown(() => resolve(options))
@@ -125,6 +126,41 @@ test('an unknown option throws LT_ERR_OPTION_UNKNOWN and names the nearest known
     t.ok(error.message.includes(`did you mean ${nearest}`), error.message.slice(-100))
     t.ok(error.message.length < 700)
   }
+  t.end()
+})
+
+test('an unknown option that resembles none is a warning: others hand their flags to every plugin', (t) => {
+  const strangers = { tier: 'gold', enabled: true, port: 3000, address: '::', prettyLogs: true, keepAlive: 1, [`${'x'.repeat(1e6)}`]: 1, 'line\nbreak\u001b[31m': 1 }
+  for (const options of [...Object.entries(strangers).map(([name, value]) => ({ [name]: value })), JSON.parse('{ "__proto__": 1 }')]) {
+    const { warnings } = resolve(options)
+    t.same(warnings.map(({ code }) => code), ['LT_WARN_OPTION_UNKNOWN'])
+    t.match(warnings[0].message, /^[\x20-\x7e]+$/)
+    t.ok(warnings[0].message.length < 200)
+  }
+  t.same(resolve({ prefix: '/api', logLevel: 'warn', logSerializers: {} }).warnings, [], "Fastify's own are none")
+  t.end()
+})
+
+test('an unknown member of an object of ours throws, also where it resembles none', (t) => {
+  const error = thrown(() => resolve({ outbound: { fetch: true } }))
+  t.equal(error?.code, 'LT_ERR_OPTION_UNKNOWN')
+  t.match(error.message, 'known are http, undici')
+  t.end()
+})
+
+test('true is what most people mean by it', (t) => {
+  t.same(resolve({ keep: true }).keep, { errors: true, slowerThanMs: Infinity })
+  t.same(resolve({ spans: true }).spans, { handler: true, hooks: [] })
+  t.same(resolve({ spans: false }).spans, resolve({}).spans)
+  t.same(resolve({ outbound: true }).outbound, resolve({}).outbound)
+  t.end()
+})
+
+test('an exporter of the SDK is told where it goes', (t) => {
+  class OTLPTraceExporter { export () {} }
+  const error = thrown(() => resolve({ exporter: new OTLPTraceExporter() }))
+  t.equal(error?.code, 'LT_ERR_OPTION_INVALID')
+  t.match(error.message, 'spanProcessors: [new BatchSpanProcessor(exporter)]')
   t.end()
 })
 
@@ -150,7 +186,7 @@ test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
     [{ tracerProvider: true }, 'received true'],
     [{ tracerProvider: {} }, '`tracerProvider` must be a TracerProvider with getTracer(), or false, received an object'],
     [{ registerGlobals: 'yes' }, "`registerGlobals` must be true or false, received 'yes'"],
-    [{ keep: true }, '`keep` must be an object, received true'],
+    [{ keep: 1 }, '`keep` must be an object, received 1'],
     [{ keep: { slowerThanMs: '1s' } }, "received '1s'"],
     [{ maxSampledPerSecond: NaN }, 'received NaN'],
     [{ trustIncoming: 'no' }, "received 'no'"],
@@ -163,7 +199,7 @@ test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
     [{ store: 5 }, '`store` must be an object or a function (request) => object, received 5'],
     [{ store: [] }, 'received an array'],
     [{ spans: { hooks: ['onReady'] } }, "`spans.hooks[0]` must be 'onRequest' or"],
-    [{ outbound: true }, '`outbound` must be an object, received true'],
+    [{ outbound: 1 }, '`outbound` must be an object, received 1'],
     [{ outbound: { channels: [] } }, '`outbound.channels` must be an object, received an array'],
     [{ outbound: { channels: { 'a:b': 'client' } } }, '`outbound.channels.a:b` must be an object'],
     [{ outbound: { channels: { 'a:b': { kind: 'CLIENT!' } } } }, "received 'CLIENT!'"],

@@ -132,3 +132,11 @@ collector.spans().then(([span]) => {
   expectType<string>(span.traceId)
   expectAssignable<string>(span.kind)
 })
+
+// What `true` and `false` stand for, and typing errors in a route's own options.
+expectAssignable<LightTraceOptions>({ keep: true, spans: true, outbound: true })
+expectAssignable<RouteTraceOptions>({ spans: false })
+expectError(app.get('/wrong', { config: { trace: { sampler: 'sometimes' } } }, async () => {}))
+expectError(app.route({ method: 'GET', url: '/wrong', config: { trace: { spanName: 1 } }, handler: async () => {} }))
+// Fastify infers the type of a route's `config` from what is given, so a name too many passes there. `satisfies` does not let it.
+expectError<RouteTraceOptions>({ atributes: {} })

@@ -1,0 +1,116 @@
+'use strict'
+
+// What somebody does who has not read the docs: each time a line says what to do, and no app ends that need not.
+
+const { spawnSync } = require('node:child_process')
+const { join } = require('node:path')
+const { test } = require('tap')
+const fastify = require('fastify')
+const lightTrace = require('..')
+const { createCollector } = require('../lib/testing')
+const { tracedApp } = require('./support/traced-app')
+
+test('withSpan without a function says that it needs one, and starts no span', async (t) => {
+  const { app, collector } = await tracedApp(t, {
+    routes: (app) => app.get('/', async (request) => {
+      try {
+        return request.trace.withSpan('x')
+      } catch ({ name, code, message }) {
+        return { name, code, message }
+      }
+    })
+  })
+  const { name, code, message } = (await app.inject('/')).json()
+  t.match({ name, code, message }, { name: 'TypeError', code: 'LT_ERR_USAGE', message: /withSpan\(name, \[options\], fn\)/ })
+  t.equal(await collector.tree(), 'SERVER GET /')
+})
+
+test('methods that are taken off request.trace work for the request that runs', async (t) => {
+  const { app, collector } = await tracedApp(t, {
+    routes: (app) => app.get('/:id', async (request) => {
+      const { withSpan, get, set, run, bind, inject } = request.trace
+      set('id', request.params.id)
+      await new Promise((resolve) => setImmediate(resolve)) // let the others in between
+      return withSpan('load', { attributes: { a: 1 } }, async () => [
+        get('id'), request.trace.get('id'), run(() => lightTrace.current().traceId), bind(() => lightTrace.current().traceId)(),
+        inject().traceparent.split('-')[1], request.trace.traceId
+      ])
+    })
+  })
+  const answers = await Promise.all(['1', '2', '3'].map((id) => app.inject(`/${id}`).then((response) => response.json())))
+  answers.forEach(([got, own, ...traceIds], i) => {
+    t.same([got, own], [String(i + 1), String(i + 1)])
+    t.equal(new Set(traceIds).size, 1)
+  })
+  t.equal(await collector.tree(), Array(3).fill('SERVER GET /:id\n  INTERNAL load').join('\n'))
+})
+
+test('outside of a request a method without its object says how to call it', async (t) => {
+  const { app } = await tracedApp(t, { routes: (app) => app.get('/', async (request) => { taken = request.trace.withSpan }) })
+  let taken
+  await app.inject('/')
+  t.throws(() => taken('x', () => {}), { code: 'LT_ERR_USAGE', message: /request\.trace\.withSpan/ })
+})
+
+test('the plugin that is called instead of registered says so', (t) => {
+  t.throws(() => lightTrace({}), { code: 'LT_ERR_USAGE', message: /app\.register\(lightTrace/ })
+  t.throws(() => lightTrace(), { code: 'LT_ERR_USAGE' })
+  t.end()
+})
+
+test('a request.trace that another plugin has is left to it, and a line says what helps', async (t) => {
+  const collector = createCollector()
+  const lines = []
+  const app = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
+  t.teardown(() => app.close())
+  app.decorateRequest('trace', 'theirs')
+  await app.register(lightTrace, { spanProcessors: [collector] })
+  app.get('/', async (request) => ({ theirs: request.trace, ours: lightTrace.current().traceId }))
+  const { theirs, ours } = (await app.inject('/')).json()
+  t.equal(theirs, 'theirs')
+  t.match(ours, /^[0-9a-f]{32}$/)
+  t.equal(await collector.tree(), 'SERVER GET /')
+  t.same(lines.map(({ code }) => code), ['LT_WARN_DECORATOR'])
+})
+
+test('registered twice, by the preload and by code, request.trace is ours and nothing is said about it', (t) => {
+  const program = `
+    const fastify = require('fastify'), lightTrace = require('light-trace')
+    const app = fastify({ logger: { level: 'warn' } })
+    app.register(lightTrace, { exporter: 'none' })
+    app.get('/', async (request) => request.trace.traceId.length)
+    app.inject('/').then(async ({ body }) => { console.log(body); await app.close() })`
+  const { stdout, stderr } = runWithRegister(program)
+  t.equal(stdout.trim(), '32')
+  t.equal(stderr, '')
+  t.end()
+})
+
+test('light-trace/register says that an app of Fastify 4 is not traced', (t) => {
+  const program = `
+    const { channel } = require('node:diagnostics_channel')
+    channel('fastify.initialization').publish({ fastify: { version: '4.29.1', register () { throw new Error('touched') } } })`
+  const { stderr, status } = runWithRegister(program)
+  t.equal(status, 0)
+  t.match(stderr, /LT_WARN_REGISTER.*Fastify 4\.29\.1.*Fastify 5/)
+  t.end()
+})
+
+test('closing an app whose collector hangs says which option bounds the wait', async (t) => {
+  const server = require('node:net').createServer(() => {}).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  t.teardown(() => server.close())
+  const lines = []
+  const app = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
+  await app.register(lightTrace, { exporter: { url: `http://127.0.0.1:${server.address().port}/v1/traces` }, closeTimeoutMs: 50 })
+  app.get('/', async () => 'ok')
+  await app.inject('/')
+  await app.close()
+  t.match(lines.map(({ msg }) => msg), [/1 spans were not delivered .* closeTimeoutMs/])
+})
+
+function runWithRegister (program) {
+  const root = join(__dirname, '..')
+  return spawnSync(process.execPath, ['--require', join(root, 'register.js'), '-e', program.replaceAll("'light-trace'", JSON.stringify(root))],
+    { cwd: root, encoding: 'utf8', env: { ...process.env, OTEL_TRACES_EXPORTER: 'none' } })
+}
