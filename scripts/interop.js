@@ -2,8 +2,8 @@
 
 // npm run test:interop [-- <fixture>…]
 //
-// Runs run.js of each fixture package, test/fixtures/api-*: a pair of API and SDK that users
-// have, with this package installed in it as npm would. Prints `N passed, N failed`.
+// Runs test/otel/app/run.js with the packages of each fixture, test/fixtures/api-*: a pair of API and SDK that users
+// have, with this package installed beside them as npm would. Prints `N passed, N failed`.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -11,6 +11,7 @@ const { run } = require('./run')
 const { install, nodeBinary } = require('./matrix-cell')
 
 const ROOT = path.join(__dirname, '..')
+const TESTS = path.join(ROOT, 'test', 'otel')
 const FIXTURES = [
   { name: 'api-1.9', node: 20 },
   { name: 'api-1.10', node: 24 } // SDK 3.x wants Node 22.15
@@ -37,10 +38,11 @@ async function runFixture ({ name, node }) {
   const directory = path.join(ROOT, 'test', 'fixtures', name)
   await installPackages(directory)
   putLightTrace(path.join(directory, 'node_modules', 'light-trace'))
+  const app = putApp(directory)
   await install(`node${node}`, 'node', `npm:node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}@${node}`)
-  const env = { ...process.env, FIXTURE: directory }
+  const env = { ...process.env, FIXTURE: app, INTEROP_TESTS: TESTS }
   for (const key of Object.keys(env)) if (/^(npm_|NODE_|OTEL_|TAP_|_TAPJS)/.test(key)) delete env[key]
-  const { code, output } = await run(nodeBinary(node), ['--test', '--test-reporter=tap', path.join(directory, 'run.js')], { cwd: directory, env, deadlineMs: DEADLINE_MS })
+  const { code, output } = await run(nodeBinary(node), ['--test', '--test-reporter=tap', path.join(app, 'run.js')], { cwd: directory, env, deadlineMs: DEADLINE_MS })
   const count = (what) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(output)?.[1] ?? 0)
   const passed = count('pass')
   const failed = Math.max(count('fail') + count('cancelled'), code === 0 && passed > 0 ? 0 : 1)
@@ -56,6 +58,14 @@ async function installPackages (directory) {
   const { code, output } = await run('npm', ['install', '--ignore-scripts', '--no-package-lock', '--no-audit', '--no-fund'], { cwd: directory, deadlineMs: DEADLINE_MS })
   if (code !== 0) throw new Error(`npm install in ${directory} ended with ${code}\n${output}`)
   fs.writeFileSync(stamp, wanted)
+}
+
+// The application is the same for all; what it requires are the fixture's packages, so it is copied among them.
+function putApp (directory) {
+  const app = path.join(directory, 'node_modules', 'the-app')
+  fs.rmSync(app, { recursive: true, force: true })
+  fs.cpSync(path.join(TESTS, 'app'), app, { recursive: true })
+  return app
 }
 
 // A copy, not a link: through a link it would find the packages of this repository.
