@@ -15,8 +15,9 @@ module.exports = async function runSlice ({ port, requests, connections, pipelin
   if (!connectionsOf.has(port)) connectionsOf.set(port, await connect(port, connections, batchOf({ path, headers, pipelining }), answer))
   const sockets = connectionsOf.get(port)
   const batches = Math.ceil(requests / (sockets.length * pipelining))
+  const started = performance.now()
   await Promise.all(sockets.map((send) => send(batches)))
-  return { requests: batches * sockets.length * pipelining }
+  return { requests: batches * sockets.length * pipelining, seconds: (performance.now() - started) / 1000 }
 }
 
 function batchOf ({ path, headers, pipelining }) {

@@ -11,7 +11,7 @@ const { pinBench } = require('./pinning')
 const { measure, load, FLUSH_MS } = require('./round')
 const { nodeOfMajor, bun } = require('./binaries')
 
-module.exports = { run, stepsOf, startCase, rotated }
+module.exports = { run, stepsOf, startCase, environmentOf, rotated }
 
 // cases: entries of cases.js. node: a binary for all servers, over each case's own. progress: (sentence) => void
 // profileFolder: where CPU profiles of the rounds go; none: not profiled
@@ -76,7 +76,11 @@ async function warmUp (testCase, { profile, loader, sink, down, env, binaryFor }
 }
 
 function startCase (testCase, { sink, down, env = {}, binaryFor }) {
-  return startServer(testCase, { binary: binaryFor(testCase), env: { ...ownEnvironment(), ...env, ...serverEnv(testCase, sink, down) } })
+  return startServer(testCase, { binary: binaryFor(testCase), env: environmentOf(testCase, sink, down, env) })
+}
+
+function environmentOf (testCase, sink, down, env = {}) {
+  return { ...ownEnvironment(), ...env, ...serverEnv(testCase, sink, down) }
 }
 
 // The shell's own settings of what is measured are not part of a case.

@@ -1,6 +1,9 @@
 'use strict'
 
-module.exports = { median, spread, quantile, medianInterval }
+module.exports = { median, spread, quantile, medianInterval, mean95 }
+
+// Student's t for 95 %, by degrees of freedom; beyond the table it is below the last one.
+const STUDENT_T = [Infinity, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09]
 
 function median (values) {
   const sorted = values.filter((value) => Number.isFinite(value)).sort((a, b) => a - b)
@@ -32,4 +35,14 @@ function medianInterval (values) {
     high: at(Math.ceil(sorted.length / 2 + half)),
     quartiles: [quantile(sorted, 0.25), quantile(sorted, 0.75)]
   }
+}
+
+// The median, and half of the width within which the mean lies with 95 % confidence where the values scatter as a normal
+// distribution does; Infinity for one value.
+function mean95 (values) {
+  const n = values.length
+  const mean = values.reduce((sum, value) => sum + value, 0) / n
+  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, n - 1)
+  const t = STUDENT_T[Math.min(n - 1, STUDENT_T.length - 1)]
+  return { median: median(values), halfWidth: n === 1 ? Infinity : t * Math.sqrt(variance / n) }
 }

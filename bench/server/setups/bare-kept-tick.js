@@ -3,9 +3,10 @@
 // Fastify alone, and what lib/runtime/next-tick.js does for the process: without it, what a request costs depends on when
 // V8 last collected its garbage.
 
+const bare = require('./bare')
 const { retainTickRecord } = require('../../../lib/runtime/next-tick')
 
-module.exports = () => {
+module.exports = (options) => {
   retainTickRecord()
-  return {}
+  return bare(options)
 }

@@ -1,0 +1,74 @@
+'use strict'
+
+// What is counted, as data: the cases of ../cases.js under the names of a developer's command line.
+//
+// against   the case that the difference is taken to
+// of        the same in ../cases.js
+// guard     CI counts it
+
+const { cases, HEADLINE_NODE } = require('../cases')
+
+const BASE = 'bare'
+
+const table = [
+  { name: BASE, of: 'bare-kept-tick', label: 'Fastify, a record of nextTick kept', guard: true },
+  { name: 'bare-as-it-comes', of: 'bare', label: 'Fastify as it comes' },
+  { name: 'floor', of: 'enter-with-floor', label: '+ a hook, `enterWith` and a `close` listener' },
+  { name: 'disabled', of: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', guard: true },
+  { name: 'unsampled', of: 'lighttrace-unsampled', label: 'light-trace, no request sampled', guard: true },
+  { name: 'not-sent', of: 'lighttrace-100', label: "light-trace, `exporter: 'none'`", options: { plugin: { exporter: 'none' } } },
+  { name: 'delivered', of: 'lighttrace-100', label: 'light-trace, every request', guard: true },
+  { name: 'down', of: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half' },
+  { name: 'bare-traceparent', of: 'bare-kept-tick', label: 'Fastify, with a traceparent', like: 'lighttrace-traceparent' },
+  { name: 'traceparent', of: 'lighttrace-traceparent', against: 'bare-traceparent', label: 'light-trace, with a traceparent' },
+  { name: 'bare-logger', of: 'bare-kept-tick', label: 'Fastify, logger on', options: { logger: true } },
+  { name: 'logger', of: 'lighttrace-logs', against: 'bare-logger', label: 'light-trace, logger on' },
+  { name: 'bare-attributes', of: 'bare-kept-tick', label: 'Fastify', like: 'lighttrace-attributes' },
+  { name: 'attributes', of: 'lighttrace-attributes', against: 'bare-attributes', label: 'light-trace, twenty attributes and a child span' },
+  { name: 'bare-fetch', of: 'bare-kept-tick', label: 'Fastify, one fetch', route: 'fetch' },
+  { name: 'fetch', of: 'lighttrace-outbound', against: 'bare-fetch', label: 'light-trace, one fetch', route: 'fetch' },
+  { name: 'sdk2-by-hand', of: 'sdk2-by-hand' },
+  { name: 'fastify-otel', of: 'fastify-otel' },
+  { name: 'nodesdk-http', of: 'nodesdk-http' }
+].map(withCase)
+
+module.exports = { table, chooseCases, guarded, BASE, HEADLINE_NODE }
+
+// like: whose route and headers a baseline has
+function withCase ({ of, like, options, route, label, against = BASE, guard = false, name }) {
+  const found = caseNamed(of)
+  const request = like === undefined ? found : caseNamed(like)
+  return {
+    ...found,
+    name,
+    against,
+    guard,
+    label: label ?? found.label,
+    options: options ?? found.options,
+    route: route ?? request.route ?? 'hello',
+    headers: request.headers
+  }
+}
+
+/** The names of what CI counts. */
+function guarded () {
+  return table.filter(({ guard }) => guard).map(({ name }) => name)
+}
+
+function caseNamed (name) {
+  const found = cases.find((candidate) => candidate.name === name)
+  if (found === undefined) throw new Error(`bench/cases.js has no case "${name}"`)
+  return found
+}
+
+/** @param {string[] | undefined} names; none: all. Their baselines come with them. */
+function chooseCases (names) {
+  if (names === undefined) return table
+  const wanted = new Set()
+  for (const name of names) {
+    const found = table.find((candidate) => candidate.name === name)
+    if (found === undefined) throw new Error(`no case is called "${name}"; there are ${table.map(({ name }) => name).join(', ')}`)
+    wanted.add(found.against).add(name)
+  }
+  return table.filter(({ name }) => wanted.has(name))
+}

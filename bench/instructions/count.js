@@ -1,0 +1,86 @@
+'use strict'
+
+// One process of one case under callgrind: warmed up, then windows of requests, each with a profile of its own.
+//
+// V8 is made deterministic, and compiles on the one thread there is: what differs from one process to the next is when
+// the kernel hands over bytes, and which request finds a timer due.
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { execFileSync } = require('node:child_process')
+const { ask } = require('../run/ipc')
+const { start, stop } = require('../run/processes')
+const { spawnPinned } = require('../run/pinning')
+const { environmentOf } = require('../run/run')
+const { expectedAnswers } = require('../routes')
+const { readProfile, KINDS } = require('./callgrind')
+const { readSymbols, nameFunctions } = require('./symbols')
+
+const V8_FLAGS = ['--predictable', '--single-threaded', '--hash-seed=1', '--random-seed=1']
+const CALLGRIND = ['--tool=callgrind', '--smc-check=all', '--instr-atstart=no']
+const ANSWER_MS = 15 * 60_000
+
+module.exports = { countProcess, startCounted, sendRequests, V8_FLAGS }
+
+/**
+ * @param {object} testCase of cases.js
+ * @param {{ binary: string, root: string, load, sink, down: number, warmUp: number, requests: number, windows: number, functions?: boolean }} options
+ * @returns {Promise<{ windows: object[], functions: Map | null, spans: object | null, runtime: string }>} instructions per
+ *   request: { total, javascript, builtins, gc, native, compiler } of each window; by function of the last one
+ */
+async function countProcess (testCase, options) {
+  const { warmUp, requests, windows, functions = false } = options
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-callgrind-'))
+  const profile = path.join(folder, 'profile')
+  const symbols = functions ? ['--perf-basic-prof', `--perf-basic-prof-path=${folder}`] : []
+  const server = await startCounted(testCase, options, ['valgrind', ...CALLGRIND, `--callgrind-out-file=${profile}`], symbols)
+  try {
+    await sendRequests(server, testCase, options, warmUp)
+    const before = await ask(server, 'flush', undefined, ANSWER_MS)
+    for (let i = 0; i < windows; i++) {
+      control(server, '--instr=on')
+      await sendRequests(server, testCase, options, requests)
+      await ask(server, 'flush', undefined, ANSWER_MS)
+      control(server, '--instr=off')
+      control(server, '--dump')
+    }
+    const after = await ask(server, 'flush', undefined, ANSWER_MS)
+    const profiles = Array.from({ length: windows }, (_, i) => readProfile(`${profile}.${i + 1}`))
+    return {
+      runtime: server.ready.runtime,
+      windows: profiles.map((profile) => perRequest(profile, requests)),
+      functions: functions ? nameFunctions(profiles.at(-1).functions, readSymbols(folder), requests) : null,
+      spans: spansBetween(before, after, requests * windows)
+    }
+  } finally {
+    await stop(server)
+    fs.rmSync(folder, { recursive: true })
+  }
+}
+
+/** Starts a case's server behind `command`, a list of words that Node's own follow. */
+function startCounted (testCase, { binary, root, sink, down }, command, flags = []) {
+  const [file, ...args] = [...command, binary, ...V8_FLAGS, ...flags, path.join(__dirname, 'server.js')]
+  const env = { ...environmentOf(testCase, sink, down), LIGHT_TRACE_ROOT: root }
+  return start(spawnPinned('counted', file, args, { env, title: testCase.name }))
+}
+
+/** One connection, one request at a time: nothing depends on how the two processes happen to interleave. */
+function sendRequests (server, { route, headers }, { load }, requests) {
+  const [{ path, answer }] = expectedAnswers(route)
+  return ask(load, 'slice', { port: server.ready.port, path, answer, headers, requests, connections: 1, pipelining: 1 }, ANSWER_MS)
+}
+
+function control (server, command) {
+  execFileSync('callgrind_control', [command, String(server.pid)], { stdio: 'ignore' })
+}
+
+function perRequest (profile, requests) {
+  return Object.fromEntries(['total', ...KINDS, 'compiler'].map((kind) => [kind, profile[kind] / requests]))
+}
+
+function spansBetween (before, after, requests) {
+  if (before === null) return null
+  return { requests, created: after.created - before.created, delivered: after.delivered - before.delivered }
+}

@@ -1,0 +1,146 @@
+'use strict'
+
+// npm run bench:instructions: how many instructions a request takes, by callgrind, with a V8 that is made deterministic.
+// It repeats to about half a percent however busy the machine is, so two commits can be told apart by it. It knows nothing of
+// caches, of the kernel, and of how soon V8 is done compiling: that is what npm run bench:cpu is for.
+//
+//   --case delivered          only this case and its baseline; may be given more than once; none: all
+//   --quick                   one process a case: a comparison of two cases takes below three minutes
+//   --tree /path/to/checkout  each light-trace case with that checkout's light-trace too: before and after in one command
+//   --node 22                 another Node than the headline's
+//   --functions               shows what each function takes more or less than in the baseline
+//   --publish                 writes bench/results/instructions.json, which `npm run bench:docs` makes tables of
+
+const path = require('node:path')
+const { parseArgs } = require('node:util')
+const { chooseCases, HEADLINE_NODE } = require('./cases')
+const { countProcess } = require('./count')
+const installValgrind = require('./valgrind')
+const installMissing = require('../install')
+const { nodeOfMajor } = require('../run/binaries')
+const { startTool, stopAll } = require('../run/processes')
+const { describeCommit, describeMachine } = require('../run/machine')
+const { mean95 } = require('../run/statistics')
+const { freePort } = require('../../scripts/free-port')
+const { readResults, writeResults } = require('../report/results-file')
+const { consoleRows, functionRows } = require('../report/instructions-table')
+const { KINDS } = require('./callgrind')
+
+const ROOT = path.join(__dirname, '../..')
+// Processes are repeated until the median is known to half of what is worth talking about, or until this many.
+const FULL = { warmUp: 120_000, requests: 10_000, windows: 2, processesMin: 3, processesMax: 8, halfWidthMax: 100 }
+const QUICK = { ...FULL, processesMin: 1, processesMax: 1 }
+
+module.exports = { countCases, FULL, QUICK }
+
+if (require.main === module) {
+  main().catch((error) => {
+    console.error(error)
+    process.exitCode = 1
+  })
+}
+
+async function main () {
+  const { values } = parseArgs({
+    options: {
+      case: { type: 'string', multiple: true },
+      quick: { type: 'boolean', default: false },
+      tree: { type: 'string' },
+      node: { type: 'string', default: String(HEADLINE_NODE) },
+      functions: { type: 'boolean', default: false },
+      publish: { type: 'boolean', default: false }
+    }
+  })
+  const cases = chooseCases(values.case).flatMap((testCase) => withTree(testCase, values.tree))
+  const result = await countCases(cases, {
+    node: Number(values.node),
+    profile: values.quick ? QUICK : FULL,
+    functions: values.functions,
+    onCase: (row) => console.error(`${row.name}: ${Math.round(row.total.median)}`)
+  })
+  console.table(consoleRows(result.rows))
+  if (values.functions) for (const { name, rows } of functionRows(result.rows)) { console.log(name); console.table(rows) }
+  if (values.publish) publish(result)
+}
+
+// The other checkout's figure stands before this one's, and is what this one's is compared with.
+function withTree (testCase, tree) {
+  if (tree === undefined || !testCase.setup.endsWith('/light-trace')) return [testCase]
+  const there = { ...testCase, name: `${testCase.name} there`, root: path.resolve(tree) }
+  return [there, { ...testCase, before: there.name }]
+}
+
+/**
+ * @param {object[]} cases
+ * @param {{ node: number, profile: object, functions?: boolean, onCase?: (row: object) => void }} options
+ * @returns {Promise<{ date: string, commit: string, machine: object, node: string, profile: object, rows: object[] }>}
+ */
+async function countCases (cases, { node, profile, functions = false, onCase = () => {} }) {
+  await installValgrind()
+  installMissing(new Set(cases.flatMap(({ needs = [] }) => needs)))
+  const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
+  const options = { ...profile, load, sink, down: await freePort(), binary: nodeOfMajor(node), functions }
+  const rows = []
+  try {
+    for (const testCase of cases) {
+      rows.push(await countCase(testCase, options))
+      onCase(rows.at(-1))
+    }
+  } finally {
+    await stopAll()
+  }
+  return { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), node: rows[0].runtime, profile, rows: withDifferences(rows) }
+}
+
+async function countCase (testCase, options) {
+  const processes = []
+  let total
+  do {
+    processes.push(await countProcess(testCase, { ...options, root: testCase.root ?? ROOT }))
+    total = mean95(processes.map(({ windows }) => ofWindows(windows, 'total')))
+  } while (processes.length < options.processesMin || (total.halfWidth > options.halfWidthMax && processes.length < options.processesMax))
+  const { name, label, against, before, guard } = testCase
+  const kinds = Object.fromEntries([...KINDS, 'compiler'].map((kind) => [kind, mean95(processes.map(({ windows }) => ofWindows(windows, kind))).median]))
+  const row = { name, label, against, before, guard, runtime: processes[0].runtime, processes: processes.length, total, ...kinds, spans: sumSpans(processes) }
+  const { functions } = processes.at(-1)
+  return Object.defineProperty(row, 'functions', { value: functions }) // too many for a results file
+}
+
+function ofWindows (windows, kind) {
+  return mean95(windows.map((window) => window[kind])).median
+}
+
+function sumSpans (processes) {
+  const counted = processes.map(({ spans }) => spans).filter((spans) => spans !== null)
+  if (counted.length === 0) return null
+  const sum = (key) => counted.reduce((total, spans) => total + spans[key], 0)
+  return { requests: sum('requests'), created: sum('created'), delivered: sum('delivered') }
+}
+
+function withDifferences (rows) {
+  const named = (name) => rows.find((row) => row.name === name)
+  for (const row of rows) {
+    row.over = difference(row, named(row.against))
+    if (row.before !== undefined) row.change = difference(row, named(row.before))
+  }
+  return rows
+}
+
+function difference (row, base) {
+  if (base === undefined || base === row) return null
+  return {
+    median: row.total.median - base.total.median,
+    halfWidth: Math.hypot(row.total.halfWidth, base.total.halfWidth),
+    ...Object.fromEntries(KINDS.map((kind) => [kind, row[kind] - base[kind]]))
+  }
+}
+
+// One results file holds all Nodes: each run replaces the rows that it has counted.
+function publish (result) {
+  const { rows, node, ...provenance } = result
+  const earlier = readResults('instructions')
+  const major = node.slice(1).split('.')[0]
+  const kept = (earlier?.nodes[major]?.rows ?? []).filter(({ name }) => !rows.some((row) => row.name === name))
+  const file = writeResults('instructions', { ...provenance, nodes: { ...earlier?.nodes, [major]: { node, date: provenance.date, commit: provenance.commit, rows: [...kept, ...rows] } } })
+  console.error(`wrote ${file}`)
+}

@@ -1,0 +1,37 @@
+'use strict'
+
+// The process that is counted: a server as the other benches start it, with nothing around it that has a timer of its own.
+//
+// LIGHT_TRACE_BENCH holds { setup, options, upstream, down } as JSON.
+
+const v8 = require('node:v8')
+const { answer } = require('../run/ipc')
+
+const FLUSH_MS = 60_000 // under valgrind everything takes some thirty times as long
+const config = JSON.parse(process.env.LIGHT_TRACE_BENCH)
+
+main().catch((error) => {
+  console.error(error)
+  process.exit(1)
+})
+
+async function main () {
+  const setup = await require(`../${config.setup}`)(config.options ?? {})
+  const server = await require('../server/start-fastify')(setup, config)
+  answer({
+    // Before a count begins and before it ends, so that it has the sending of exactly its own spans. Where nobody takes
+    // them there is nothing to wait for.
+    async flush () {
+      if (setup.flush && !config.down) await setup.flush(server.app, FLUSH_MS)
+      return setup.counts?.(server.app) ?? null
+    },
+    // With --expose-gc.
+    collect () {
+      globalThis.gc()
+      return process.memoryUsage()
+    },
+    memory: () => process.memoryUsage(),
+    figures: () => ({ ...process.cpuUsage(), rss: process.memoryUsage.rss(), codeBytes: v8.getHeapCodeStatistics().code_and_metadata_size })
+  })
+  process.send({ ready: true, port: server.port, runtime: process.version, versions: { ...server.versions, ...setup.versions?.() } })
+}

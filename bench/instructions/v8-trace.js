@@ -1,0 +1,76 @@
+'use strict'
+
+// What V8 does about a case's code until it is settled: which functions it compiles, which it has to give up again and why
+// (--trace-opt --trace-deopt), and how many bytes a request allocates. By the deterministic V8 of npm run bench:instructions,
+// without valgrind.
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { once } = require('node:events')
+const { ask } = require('../run/ipc')
+const { stop } = require('../run/processes')
+const { startCounted, sendRequests } = require('./count')
+const { readSymbols } = require('./symbols')
+
+const TRACE = ['--trace-opt', '--trace-deopt', '--perf-basic-prof']
+// Room for all that the counted requests allocate, so that no collection comes between.
+const ROOMY = ['--expose-gc', '--min-semi-space-size=512', '--max-semi-space-size=512']
+
+const COMPILED = /^\[completed compiling .*\(target /
+const GIVEN_UP = /^\[bailout \(kind: ([^,]+), reason: (.+?)\): begin\. deoptimizing .*<JSFunction ([^(]*?) ?\(sfi.*, pc (0x[0-9a-f]+)\]/
+
+module.exports = { traceCase, allocationOf }
+
+/** @returns {Promise<{ compiled: number, deoptimised: { name: string, ours: boolean, reason: string }[] }>} in the whole life of a process */
+async function traceCase (testCase, options) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-v8-'))
+  const server = await startCounted(testCase, options, [], [...TRACE, `--perf-basic-prof-path=${folder}`])
+  const lines = []
+  let rest = ''
+  server.stdout.on('data', (text) => {
+    const [last, ...whole] = (rest + text).split('\n').reverse()
+    rest = last
+    lines.push(...whole.reverse())
+  })
+  const closed = once(server.stdout, 'close')
+  await sendRequests(server, testCase, options, options.settle)
+  await ask(server, 'flush')
+  await stop(server)
+  await closed
+  const symbols = readSymbols(folder)
+  fs.rmSync(folder, { recursive: true })
+  return readTrace(lines, symbols)
+}
+
+function readTrace (lines, symbols) {
+  const deoptimised = []
+  for (const line of lines) {
+    const found = GIVEN_UP.exec(line)
+    if (found === null) continue
+    const [, kind, reason, name, pc] = found
+    const symbol = symbolAt(symbols, Number.parseInt(pc, 16), name)
+    deoptimised.push({ name: symbol, ours: symbol.includes(' light-trace/'), reason: kind === 'deopt-lazy' ? `lazily, ${reason}` : reason })
+  }
+  return { compiled: lines.filter((line) => COMPILED.test(line)).length, deoptimised }
+}
+
+// Memory is used again for other code: the name has to be right too.
+function symbolAt (symbols, address, name) {
+  return symbols.findLast(({ start, end, name: known }) => address >= start && address < end && known.includes(name))?.name ?? name
+}
+
+/** Bytes that a request allocates on the heap, settled. */
+async function allocationOf (testCase, options) {
+  const server = await startCounted(testCase, options, [], ROOMY)
+  try {
+    await sendRequests(server, testCase, options, options.settle)
+    await ask(server, 'flush')
+    const before = await ask(server, 'collect')
+    await sendRequests(server, testCase, options, options.requests)
+    const after = await ask(server, 'memory')
+    return (after.heapUsed - before.heapUsed) / options.requests
+  } finally {
+    await stop(server)
+  }
+}

@@ -1,0 +1,44 @@
+'use strict'
+
+// Instructions per request → tables.
+
+const { KINDS } = require('../instructions/callgrind')
+
+const FUNCTIONS_SHOWN = 40
+
+module.exports = { consoleRows, functionRows }
+
+function consoleRows (rows) {
+  return rows.map(({ name, total, over, change, processes, compiler, ...kinds }) => ({
+    case: name,
+    instructions: `${Math.round(total.median)} ±${rounded(total.halfWidth)}`,
+    over: over ? `${signed(over.median)} ±${rounded(over.halfWidth)}` : '',
+    'of that JS / builtins / GC / native': over ? KINDS.map((kind) => signed(over[kind])).join(' / ') : '',
+    ...(change && { 'change by this tree': signed(change.median) }),
+    compiler: Math.round(compiler),
+    processes,
+    spans: kinds.spans ? `${kinds.spans.delivered} of ${kinds.spans.created}` : ''
+  }))
+}
+
+/** What grew and what shrank most, of each case over what it is compared with. */
+function functionRows (rows) {
+  return rows.filter(({ over, change }) => over || change).map((row) => {
+    const base = rows.find(({ name }) => name === (row.before ?? row.against))
+    const names = new Set([...row.functions.keys(), ...base.functions.keys()])
+    const differences = Array.from(names, (name) => {
+      const [here, there] = [row.functions.get(name) ?? 0, base.functions.get(name) ?? 0]
+      return { function: name.slice(0, 110), more: Math.round(here - there), here: Math.round(here), there: Math.round(there) }
+    })
+    differences.sort((a, b) => Math.abs(b.more) - Math.abs(a.more))
+    return { name: `${row.name}, over ${base.name}`, rows: differences.slice(0, FUNCTIONS_SHOWN) }
+  })
+}
+
+function rounded (halfWidth) {
+  return halfWidth === null || halfWidth === Infinity ? '?' : Math.round(halfWidth)
+}
+
+function signed (value) {
+  return `${value < 0 ? '' : '+'}${Math.round(value)}`
+}

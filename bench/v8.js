@@ -1,0 +1,76 @@
+'use strict'
+
+// npm run bench:v8: what V8 does about a case's code until it is settled, and what a request allocates.
+//
+//   --case delivered   as in npm run bench:instructions; none: all that CI guards
+//   --tree, --node     likewise
+//   --list             names the functions that V8 gave up, with its reasons, where the baseline has not given them up
+//   --publish          writes bench/results/v8.json
+
+const path = require('node:path')
+const { parseArgs } = require('node:util')
+const { chooseCases, guarded, HEADLINE_NODE } = require('./instructions/cases')
+const { traceCase, allocationOf } = require('./instructions/v8-trace')
+const { nodeOfMajor } = require('./run/binaries')
+const { startTool, stopAll } = require('./run/processes')
+const { describeCommit, describeMachine } = require('./run/machine')
+const { freePort } = require('../scripts/free-port')
+const { writeResults } = require('./report/results-file')
+
+const ROOT = path.join(__dirname, '..')
+const PROFILE = { settle: 300_000, requests: 10_000 }
+
+module.exports = { examineCases }
+
+if (require.main === module) {
+  main().catch((error) => {
+    console.error(error)
+    process.exitCode = 1
+  })
+}
+
+async function main () {
+  const { values } = parseArgs({
+    options: {
+      case: { type: 'string', multiple: true },
+      tree: { type: 'string', default: ROOT },
+      node: { type: 'string', default: String(HEADLINE_NODE) },
+      list: { type: 'boolean', default: false },
+      publish: { type: 'boolean', default: false }
+    }
+  })
+  const rows = await examineCases(chooseCases(values.case ?? guarded()), { node: Number(values.node), root: path.resolve(values.tree) })
+  console.table(rows.map(({ name, compiled, deoptimised, over, bytes }) => ({ case: name, compiled, deoptimised: deoptimised.length, ours: deoptimised.filter(({ ours }) => ours).length, 'over its baseline': over?.deoptimisations, 'bytes a request': Math.round(bytes), 'bytes over': over && Math.round(over.bytes) })))
+  if (values.list) for (const { name, over } of rows) if (over) { console.log(`${name}, over its baseline`); console.table(over.functions) }
+  if (values.publish) console.error(`wrote ${writeResults('v8', { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), profile: PROFILE, node: rows[0].runtime, rows })}`)
+}
+
+/**
+ * @returns {Promise<object[]>} a row a case: { name, compiled, deoptimised: [{ name, ours, reason }], bytes, over }
+ */
+async function examineCases (cases, { node, root, profile = PROFILE }) {
+  const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
+  const options = { ...profile, load, sink, down: await freePort(), binary: nodeOfMajor(node), root }
+  const rows = []
+  try {
+    for (const testCase of cases) {
+      const { name, label, against } = testCase
+      rows.push({ name, label, against, ...await traceCase(testCase, options), bytes: await allocationOf(testCase, options) })
+    }
+  } finally {
+    await stopAll()
+  }
+  for (const row of rows) row.over = row.name === row.against ? null : overBaseline(row, rows.find(({ name }) => name === row.against))
+  return rows
+}
+
+function overBaseline (row, base) {
+  const known = new Map()
+  for (const { name } of base.deoptimised) known.set(name, (known.get(name) ?? 0) + 1)
+  const functions = row.deoptimised.filter(({ name }) => {
+    const left = known.get(name) ?? 0
+    known.set(name, left - 1)
+    return left <= 0
+  })
+  return { deoptimisations: row.deoptimised.length - base.deoptimised.length, functions, bytes: row.bytes - base.bytes }
+}
