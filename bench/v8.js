@@ -18,7 +18,7 @@ const { freePort } = require('../scripts/free-port')
 const { writeResults } = require('./report/results-file')
 
 const ROOT = path.join(__dirname, '..')
-const PROFILE = { settle: 300_000, requests: 10_000 }
+const PROFILE = { settle: 200_000, requests: 10_000 }
 
 module.exports = { examineCases }
 
@@ -46,7 +46,8 @@ async function main () {
 }
 
 /**
- * @returns {Promise<object[]>} a row a case: { name, compiled, deoptimised: [{ name, ours, reason }], bytes, over }
+ * @returns {Promise<object[]>} a row a case: { name, compiled, deoptimised: [{ name, ours, reason }], bytes, micros, over }; micros: CPU time a request of one
+ *   process, for orientation
  */
 async function examineCases (cases, { node, root, profile = PROFILE }) {
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
@@ -55,7 +56,7 @@ async function examineCases (cases, { node, root, profile = PROFILE }) {
   try {
     for (const testCase of cases) {
       const { name, label, against } = testCase
-      rows.push({ name, label, against, ...await traceCase(testCase, options), bytes: await allocationOf(testCase, options) })
+      rows.push({ name, label, against, ...await traceCase(testCase, options), ...await allocationOf(testCase, options) })
     }
   } finally {
     await stopAll()

@@ -8,6 +8,7 @@
 //   --quick                   one process a case: a comparison of two cases takes below three minutes
 //   --tree /path/to/checkout  each light-trace case with that checkout's light-trace too: before and after in one command
 //   --node 22                 another Node than the headline's
+//   --parallel 2              processes at a time; nothing but the time it takes depends on it
 //   --functions               shows what each function takes more or less than in the baseline
 //   --publish                 writes bench/results/instructions.json, which `npm run bench:docs` makes tables of
 
@@ -47,6 +48,7 @@ async function main () {
       quick: { type: 'boolean', default: false },
       tree: { type: 'string' },
       node: { type: 'string', default: String(HEADLINE_NODE) },
+      parallel: { type: 'string', default: '1' },
       functions: { type: 'boolean', default: false },
       publish: { type: 'boolean', default: false }
     }
@@ -56,6 +58,7 @@ async function main () {
     node: Number(values.node),
     profile: values.quick ? QUICK : FULL,
     functions: values.functions,
+    parallel: Number(values.parallel),
     onCase: (row) => console.error(`${row.name}: ${Math.round(row.total.median)}`)
   })
   console.table(consoleRows(result.rows))
@@ -72,20 +75,25 @@ function withTree (testCase, tree) {
 
 /**
  * @param {object[]} cases
- * @param {{ node: number, profile: object, functions?: boolean, onCase?: (row: object) => void }} options
+ * @param {{ node: number, profile: object, functions?: boolean, parallel?: number, onCase?: (row: object) => void }} options
  * @returns {Promise<{ date: string, commit: string, machine: object, node: string, profile: object, rows: object[] }>}
  */
-async function countCases (cases, { node, profile, functions = false, onCase = () => {} }) {
+async function countCases (cases, { node, profile, functions = false, parallel = 1, onCase = () => {} }) {
   await installValgrind()
   installMissing(new Set(cases.flatMap(({ needs = [] }) => needs)))
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
   const options = { ...profile, load, sink, down: await freePort(), binary: nodeOfMajor(node), functions }
   const rows = []
-  try {
-    for (const testCase of cases) {
-      rows.push(await countCase(testCase, options))
-      onCase(rows.at(-1))
+  const left = [...cases.entries()]
+  const countNext = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const [i, testCase] = next
+      rows[i] = await countCase(testCase, options)
+      onCase(rows[i])
     }
+  }
+  try {
+    await Promise.all(Array.from({ length: parallel }, countNext))
   } finally {
     await stopAll()
   }

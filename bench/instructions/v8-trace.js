@@ -60,16 +60,19 @@ function symbolAt (symbols, address, name) {
   return symbols.findLast(({ start, end, name: known }) => address >= start && address < end && known.includes(name))?.name ?? name
 }
 
-/** Bytes that a request allocates on the heap, settled. */
+/** @returns {Promise<{ bytes: number, micros: number }>} what a request allocates on the heap, settled, and its CPU time */
 async function allocationOf (testCase, options) {
   const server = await startCounted(testCase, options, [], ROOMY)
   try {
     await sendRequests(server, testCase, options, options.settle)
     await ask(server, 'flush')
-    const before = await ask(server, 'collect')
+    const before = { ...await ask(server, 'collect'), ...await ask(server, 'figures') }
     await sendRequests(server, testCase, options, options.requests)
-    const after = await ask(server, 'memory')
-    return (after.heapUsed - before.heapUsed) / options.requests
+    const after = { ...await ask(server, 'memory'), ...await ask(server, 'figures') }
+    return {
+      bytes: (after.heapUsed - before.heapUsed) / options.requests,
+      micros: (after.user + after.system - before.user - before.system) / options.requests
+    }
   } finally {
     await stop(server)
   }
