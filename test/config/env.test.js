@@ -3,6 +3,7 @@
 const { test } = require('tap')
 const { readEnvironment } = require('../../lib/config/env')
 const { resolveOptions } = require('../../lib/config/options')
+const { randomFrom } = require('../support/random')
 
 // What the fuzzed values are made of.
 const PIECES = ['http://', 'https://', 'ftp:', 'localhost', ':4318', ':4317', ':99999', '/', '?', '#', '@', '%', '%zz', '%41', '%0d%0a', '%00', '%ff', '=', ',', ';', ' ', '\t', '\r\n', '\0',
@@ -145,7 +146,7 @@ test('no value of any variable throws, breaks the URL or gets a line of its own 
     ...['ENDPOINT', 'PROTOCOL', 'HEADERS', 'TIMEOUT', 'COMPRESSION', 'CERTIFICATE', 'CLIENT_KEY', 'CLIENT_CERTIFICATE', 'INSECURE']
       .flatMap((suffix) => [`OTEL_EXPORTER_OTLP_${suffix}`, `OTEL_EXPORTER_OTLP_TRACES_${suffix}`])
   ]
-  const random = seeded(20261121)
+  const random = randomFrom(20261121)
   for (let round = 0; round < 3000; round++) {
     const environment = Object.fromEntries(names.filter(() => random() < 0.3).map((name) => [name, anyText(random)]))
     const settings = resolve(environment)
@@ -164,11 +165,3 @@ function anyText (random) {
 }
 
 // mulberry32: small, and the same on every machine.
-function seeded (state) {
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}

@@ -7,6 +7,7 @@ const { test } = require('tap')
 const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 const { connect } = require('../support/raw-client')
+const { randomFrom } = require('../support/random')
 
 const CONNECTIONS = 20
 const REQUESTS = 10 // on each
@@ -14,7 +15,7 @@ const REQUESTS = 10 // on each
 for (const seed of [1, 2]) {
   // F13
   test(`200 concurrent requests never read each other's context (seed ${seed})`, async (t) => {
-    const random = generator(seed)
+    const random = randomFrom(seed)
     const wrong = []
     let handled = 0
     const { collector, port, app } = await tracedApp(t, {
@@ -95,14 +96,4 @@ function pause (random) {
   if (kind < 0.3) return undefined
   if (kind < 0.6) return new Promise((resolve) => setImmediate(resolve))
   return new Promise((resolve) => setTimeout(resolve, random() * 4))
-}
-
-// mulberry32
-function generator (seed) {
-  return function random () {
-    seed = (seed + 0x6d2b79f5) | 0
-    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-  }
 }

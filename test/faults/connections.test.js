@@ -8,29 +8,13 @@ const net = require('node:net')
 const dc = require('node:diagnostics_channel')
 const { startFakeCollector } = require('../support/fake-collector')
 const { startExporter, idOf } = require('../support/chunk-writer')
+const { load } = require('../support/steady-load')
 
 const realRandom = Math.random
 
 function shortestWaits (t) {
   Math.random = () => 0
   t.teardown(() => { Math.random = realRandom })
-}
-
-// `perSecond` spans for `ms`, written as requests would: a few at a time, between other work.
-function load (write, perSecond, ms, bytes = 350) {
-  const startedAt = performance.now()
-  let done = 0
-  return new Promise((resolve) => {
-    const timer = setInterval(() => {
-      const elapsed = Math.min(performance.now() - startedAt, ms)
-      const due = Math.floor(elapsed * perSecond / 1000)
-      write(due - done, bytes)
-      done = due
-      if (elapsed < ms) return
-      clearInterval(timer)
-      resolve()
-    }, 5)
-  })
 }
 
 // T01

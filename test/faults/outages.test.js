@@ -8,6 +8,7 @@ const { test } = require('tap')
 const { monitorEventLoopDelay } = require('node:perf_hooks')
 const { startExporter, idOf } = require('../support/chunk-writer')
 const { CollectorProcess } = require('../support/collector-process')
+const { load } = require('../support/steady-load')
 
 const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
 const SPAN_BYTES = 400
@@ -17,23 +18,6 @@ Math.random = () => 0.999
 
 // What is promised, and what this process itself, on a busy machine, keeps timers waiting.
 const NOTICED_WITHIN_MS = 1000
-
-// `perSecond` spans for `ms`, written as requests would: a few at a time, between other work.
-function load (write, perSecond, ms) {
-  const startedAt = performance.now()
-  let done = 0
-  return new Promise((resolve) => {
-    const timer = setInterval(() => {
-      const elapsed = Math.min(performance.now() - startedAt, ms)
-      const due = Math.floor(elapsed * perSecond / 1000)
-      write(due - done, SPAN_BYTES)
-      done = due
-      if (elapsed < ms) return
-      clearInterval(timer)
-      resolve()
-    }, 5)
-  })
-}
 
 function lostIds (subject, collector) {
   const lost = []
@@ -47,19 +31,19 @@ async function outage (t, { seconds, perSecond, maxBytes, how, loadSeconds = 1 }
   await collector.up()
   const subject = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 50 }, exporter: { timeoutMs: 500 } })
   const { write, stats, identity } = subject
-  await load(write, perSecond, 300)
+  await load(write, perSecond, 300, SPAN_BYTES)
   await subject.exporter.flush()
   await collector.kill()
   collector.noticedAfterMs.length = 0
   if (how !== undefined) await collector.up(how)
-  await load(write, perSecond, seconds * 1000)
+  await load(write, perSecond, seconds * 1000, SPAN_BYTES)
   await collector.kill()
   collector.noticedAfterMs.length = 0
   const delay = monitorEventLoopDelay({ resolution: 5 })
   delay.enable()
   await collector.up()
   const lastBefore = stats.accepted
-  await load(write, perSecond, loadSeconds * 1000)
+  await load(write, perSecond, loadSeconds * 1000, SPAN_BYTES)
   delay.disable()
   await subject.exporter.flush({ timeoutMs: 20_000 })
   t.equal(identity(), 0)
@@ -102,11 +86,11 @@ test(`a collector that restarts ${RESTARTS} times: with 256 KiB nothing is lost 
   const up = [] // [from, to] of span numbers
   for (let i = 0; i < RESTARTS; i++) {
     const from = stats.accepted + 1
-    await load(write, 1500, 700)
+    await load(write, 1500, 700, SPAN_BYTES)
     await exporter.flush() // what was written is on the wire or there: the restart costs what comes after
     up.push([from, stats.accepted])
     await collector.kill()
-    await load(write, 1500, 400 + 200 * (i % 4)) // the buffer lasts some 430 ms
+    await load(write, 1500, 400 + 200 * (i % 4), SPAN_BYTES) // the buffer lasts some 430 ms
     await collector.up()
   }
   await exporter.flush({ timeoutMs: 20_000 })

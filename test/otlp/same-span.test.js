@@ -7,6 +7,7 @@ const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 const { fromBytes, fromObject } = require('../support/same-span')
+const { randomFrom } = require('../support/random')
 
 const SHAPES = 150
 const TEXTS = ['', 'plain', 'umlaut ä', 'emoji 🦊', 'lone \ud800', 'nul \u0000', 'x'.repeat(200), '__proto__', '"quoted"\\']
@@ -19,7 +20,7 @@ test('the template, the general encoder and the object tell the same span', asyn
     const native = await tracedApp(t, { trace: { spanProcessors: undefined, exporter: { url: sink.url }, ...common(limits) }, routes })
     const objects = await tracedApp(t, { trace: common(limits), routes })
     for (const { origin } of [native, objects]) {
-      const random = generator(7)
+      const random = randomFrom(7)
       for (let n = 0; n < SHAPES; n++) await ask(origin, n, random)
     }
     const collected = await objects.collector.spans()
@@ -39,7 +40,7 @@ function common (limits) {
 
 // What a request does to its span is drawn from its number, in whichever app.
 function shape (request) {
-  const random = generator(Number(request.headers['x-n']) + 1)
+  const random = randomFrom(Number(request.headers['x-n']) + 1)
   const one = (list) => list[Math.floor(random() * list.length)]
   const some = (make, most) => Array.from({ length: Math.floor(random() * random() * most) }, make)
   const attributes = () => Object.fromEntries(some(() => [one(KEYS), one(VALUES)], 8))
@@ -83,13 +84,4 @@ async function ask (origin, n, random) {
   if (random() < 0.4) headers.tracestate = 'vendor=value,other=1'
   const response = await fetch(origin + path, { method: one(['GET', 'GET', 'POST', 'DELETE', 'HEAD']), headers, redirect: 'manual' })
   await response.text()
-}
-
-function generator (seed) {
-  return function random () {
-    seed = (seed + 0x6d2b79f5) | 0
-    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-  }
 }

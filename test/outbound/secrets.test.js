@@ -5,13 +5,14 @@
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const http = require('node:http')
-const { EventEmitter, once } = require('node:events')
+const { EventEmitter } = require('node:events')
 const { test } = require('tap')
 const lightTrace = require('../..')
 const { LIBRARIES, ON_REQUEST } = require('../../lib/outbound/libraries')
 const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 const { upstream } = require('../support/upstream')
+const { freePort } = require('../../scripts/free-port')
 
 const SECRET = 'S3CRETVALUE'
 const NUMBER = 5318008
@@ -165,20 +166,11 @@ test('HTTP: headers, bodies, credentials and query', async (t) => {
     await new Promise((resolve, reject) => http.request({ port, path, headers, method: 'POST', auth: `bob:${SECRET}` }, (res) => res.resume().on('end', resolve)).on('error', reject).end(SECRET))
     const { request } = require('undici7')
     await (await request(`http://127.0.0.1:${port}${path}`, { headers })).body.text()
-    await fetch(`http://127.0.0.1:${await closedPort()}${path}`).catch(() => {})
+    await fetch(`http://127.0.0.1:${await freePort()}${path}`).catch(() => {})
   })
   t.equal(calls, 4)
   clean(t, bytes)
 })
-
-async function closedPort () {
-  const server = http.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 test('a request: headers, cookies, body, query and reply', async (t) => {
   const sink = await startSink(t)

@@ -8,7 +8,7 @@
 const { fork } = require('node:child_process')
 const { once } = require('node:events')
 const http = require('node:http')
-const net = require('node:net')
+const { freePort } = require('../../scripts/free-port')
 const { decodeSpans } = require('./otlp-decode')
 
 class CollectorProcess {
@@ -47,15 +47,6 @@ class CollectorProcess {
     child.kill('SIGKILL')
     await once(child, 'exit')
   }
-}
-
-async function freePort () {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 function main (port, how) {

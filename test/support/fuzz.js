@@ -13,6 +13,7 @@ const { readPartialSuccess } = require('../../lib/export/transport/partial-succe
 const { retryAfterMs, RETRY_AFTER_MAX_MS } = require('../../lib/export/transport/retry')
 const { halvesOf } = require('../../lib/otlp/split')
 const { printable } = require('../../lib/runtime/printable')
+const { randomFrom } = require('./random')
 
 const TRACE = '12345678901234567890123456789012-1234567890123456'
 const VARIABLES = [
@@ -131,17 +132,6 @@ function readResponse (pieces) {
   }
   const { status, isComplete, isOversized, isKeptAlive, body } = response
   return { code, status, isComplete, isOversized, isKeptAlive, bodyBytes: body.length, body: body.toString('latin1', 0, 100) }
-}
-
-// Deterministic: the same seed, the same inputs.
-function randomFrom (seed) {
-  let state = seed >>> 0
-  return () => { // mulberry32
-    state = (state + 0x6d2b79f5) >>> 0
-    let t = Math.imul(state ^ (state >>> 15), state | 1)
-    t = (t + Math.imul(t ^ (t >>> 7), t | 61)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
 }
 
 // Throws with the input that broke it.

@@ -3,6 +3,7 @@
 const { test } = require('tap')
 const { readPartialSuccess } = require('../../../lib/export/transport/partial-success')
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
+const { randomFrom } = require('../../support/random')
 
 const Response = opentelemetry.proto.collector.trace.v1.ExportTraceServiceResponse
 
@@ -47,8 +48,7 @@ test('a message is made fit to print and short', async (t) => {
 // T21
 test('bytes that are something else are nothing, whatever they are', async (t) => {
   for (const text of ['<html>', '{"partialSuccess":{"rejectedSpans":"3"}}', '\0\0\0\0', 'ok']) t.equal(readPartialSuccess(Buffer.from(text)), null, text)
-  let seed = 20261121
-  const random = () => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) / 2 ** 32
+  const random = randomFrom(20261121)
   const valid = encode({ rejectedSpans: 123456, errorMessage: 'some words' })
   for (let round = 0; round < 20_000; round++) {
     const bytes = round % 2 === 0
