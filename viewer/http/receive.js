@@ -17,11 +17,12 @@ class Receiver {
   received = { requests: 0, spans: 0, bytes: 0, metrics: 0, logs: 0, imported: 0 }
   refused = { requests: 0, reasons: {} }
 
-  /** @param {(body: Buffer) => void} [save] each body as it is kept, as protobuf */
-  constructor (store, bodies, save = () => {}) {
+  /** What is done with the spans that were kept of each request: (spans: StoredSpan[]) => void. */
+  save = null
+
+  constructor (store, bodies) {
     this.#store = store
     this.#bodies = bodies
-    this.save = save
   }
 
   /** @param {'traces' | 'metrics' | 'logs'} signal */
@@ -44,11 +45,11 @@ class Receiver {
 
   #take (body, type) {
     const otlp = type === JSON_TYPE ? fromJson(body) : body
-    const { spans, dropped } = this.#store.receive(otlp)
+    const { spans, dropped, touched } = this.#store.receive(otlp)
     this.received.requests++
     this.received.bytes += body.length
     this.received.spans += spans
-    this.save(otlp)
+    if (this.save !== null) this.save([...touched.values()].flat())
     return dropped
   }
 

@@ -142,7 +142,7 @@ class Viewer {
     sendPage(response)
   }
 
-  // The apps that this command started say here what they lost (commands/report-losses.js).
+  // The apps that this command started say here what they lost (report-losses.js).
   async #appReport (request, response) {
     if (request.method !== 'POST' || this.app === null) return sendError(response, 404, 'there is nothing at this address')
     const body = await this.bodies.read(request)
@@ -159,7 +159,7 @@ class Viewer {
     if (error instanceof NotFound) return sendError(response, 404, error.message)
     if (error instanceof BadParameter || error instanceof Malformed) return sendError(response, 400, error.message)
     if (error instanceof Refused) return sendError(response, error.status, error.message)
-    process.emitWarning(`the viewer could not answer: ${error.stack}`, { type: 'LightTraceWarning', code: 'LT_WARN_VIEWER' })
+    process.stderr.write(`light-trace: the viewer could not answer: ${error.stack}\n`)
     sendError(response, 500, 'the viewer has failed: its terminal has the reason')
   }
 }

@@ -1,0 +1,29 @@
+#!/usr/bin/env node
+'use strict'
+
+// npx light-trace. What a command needs is required when it is known: the viewer must listen before its user wonders.
+
+const { parseArguments, UsageError, HELP } = require('./commands/arguments')
+
+const COMMANDS = {
+  serve: () => require('./commands/serve').serve,
+  tail: () => require('./commands/tail').tail,
+  trace: () => require('./commands/trace').trace,
+  import: () => require('./commands/transfer').importFile,
+  export: () => require('./commands/transfer').exportFile,
+  mcp: () => require('./commands/mcp').mcp,
+  help: () => () => { process.stdout.write(HELP) },
+  version: () => () => { process.stdout.write(`${require('../package.json').version}\n`) }
+}
+
+const USAGE_EXIT_CODE = 2
+
+main().catch((error) => {
+  process.stderr.write(`light-trace: ${error.expected === true ? error.message : error.stack}\n`)
+  process.exitCode = error instanceof UsageError ? USAGE_EXIT_CODE : 1
+})
+
+async function main () {
+  const parsed = parseArguments(process.argv.slice(2))
+  await COMMANDS[parsed.command]()(parsed)
+}

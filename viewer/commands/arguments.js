@@ -1,0 +1,195 @@
+'use strict'
+
+// The command line. Options of ours stand before the app's name; what follows it is the app's.
+
+const { existsSync } = require('node:fs')
+const { delimiter, join } = require('node:path')
+
+const HELP = `light-trace: see what your Fastify app does
+
+  npx light-trace app.js [args]      run the app and show its requests
+  npx light-trace npm start          run a command; every Node process in it is traced
+  npx light-trace                    show what is sent to port 4318 (OTLP over HTTP)
+
+  npx light-trace tail [app.js]      print requests as trees, as they come
+  npx light-trace trace <id>         print one: an id, the start of one, last, slowest or failed
+  npx light-trace mcp                for assistants: list, get, slowest, errors over stdio, read-only
+  npx light-trace import <file>      OTLP JSON into the viewer
+  npx light-trace export [file]      all that is held, as OTLP JSON, one trace per line
+
+Options, before the app's name:
+  --port <n>         4318; the next one where it is taken
+  --watch            restart the app when its files change
+  --stay             go on showing when the app has ended
+  --max-bytes <n>    of traces in memory: 64mb; the oldest go first
+  --save <file>      append all that is received, as OTLP JSON, one request per line
+  --host <address>   let other machines in; they need the token of the address that is printed
+  --json             trace: OTLP JSON.  --attributes  trace: every attribute
+  --url <address>    tail, trace, mcp, import, export: of the viewer; --port by default
+Options of Node (--inspect, --env-file=.env …) are handed on. A -- ends ours.
+`
+
+const COMMANDS = new Set(['tail', 'trace', 'mcp', 'import', 'export', 'help', 'version'])
+
+// name → what its value is; true: it has none.
+const OPTIONS = {
+  port,
+  host: text,
+  'max-bytes': bytes,
+  save: text,
+  url: address,
+  token,
+  watch: true,
+  stay: true,
+  json: true,
+  attributes: true,
+  help: true,
+  version: true
+}
+
+// Not among what NODE_OPTIONS may hold.
+const NODE_FLAGS = /^--(?:env-file(?:-if-exists)?|watch-path|watch-preserve-output|inspect(?:-\w+)*|import|require|experimental-[\w-]+)(?:=|$)/
+const UNITS = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 }
+const MIN_BYTES = 2 ** 20
+
+class UsageError extends Error {
+  expected = true
+}
+
+/**
+ * @returns {{ command: string, options: object, nodeOptions: string[], program: string[] | null, operand?: string }}
+ *   `program`: the app or command and its arguments
+ * @throws UsageError
+ */
+function parseArguments (args) {
+  const parsed = { command: 'serve', options: {}, nodeOptions: [], program: null }
+  let at = 0
+  if (COMMANDS.has(args[0])) parsed.command = args[at++]
+  for (; at < args.length; at++) {
+    const argument = args[at]
+    if (argument === '--') {
+      at++
+      break
+    }
+    if (argument === '-h') parsed.options.help = true
+    else if (argument === '-v') parsed.options.version = true
+    else if (argument.startsWith('-') && argument !== '-') at += takeOption(parsed, argument, args[at + 1])
+    else if (takesOperand(parsed)) parsed.operand = argument
+    else break
+  }
+  return finish(parsed, args.slice(at))
+}
+
+function takesOperand ({ command, operand }) {
+  return (command === 'trace' || command === 'import' || command === 'export') && operand === undefined
+}
+
+/** @returns {number} how many arguments more it took */
+function takeOption (parsed, argument, next) {
+  const [, name, value] = /^--?([^=]*)=?([^]*)$/.exec(argument)
+  const inline = argument.includes('=')
+  const kind = Object.hasOwn(OPTIONS, name) && argument.startsWith('--') ? OPTIONS[name] : undefined
+  if (kind === undefined) {
+    if (!isNodeOption(argument)) throw new UsageError(`there is no option ${argument.split('=')[0]}${nearest(name)}. Try --help`)
+    parsed.nodeOptions.push(argument)
+    return 0
+  }
+  if (kind === true) {
+    if (inline) throw new UsageError(`--${name} takes no value`)
+    parsed.options[name] = true
+    return 0
+  }
+  if (!inline && (next === undefined || (next.startsWith('-') && next !== '-'))) throw new UsageError(`--${name} needs a value`)
+  parsed.options[name] = kind(inline ? value : next, `--${name}`)
+  return inline ? 0 : 1
+}
+
+function isNodeOption (argument) {
+  return NODE_FLAGS.test(argument) || process.allowedNodeEnvironmentFlags.has(argument.split('=')[0])
+}
+
+function nearest (name) {
+  const { nearestName } = require('../../lib/config/nearest-name')
+  const near = nearestName(name, Object.keys(OPTIONS))
+  return near === undefined ? '' : `; did you mean --${near}`
+}
+
+function finish (parsed, rest) {
+  if (parsed.options.help === true) return { ...parsed, command: 'help' }
+  if (parsed.options.version === true) return { ...parsed, command: 'version' }
+  const { command, operand } = parsed
+  if (command === 'serve' || command === 'tail') {
+    if (rest.length > 0) parsed.program = programOf(rest, parsed.nodeOptions)
+    else if (parsed.nodeOptions.length > 0) throw new UsageError(`${parsed.nodeOptions[0]} is for an app, and none is named`)
+    else if (parsed.options.watch) throw new UsageError('--watch is for an app, and none is named')
+  } else if (rest.length > 0) throw new UsageError(`${command} does not take "${rest[0]}"`)
+  if (command === 'trace' && operand === undefined) throw new UsageError('trace needs an id, or last, slowest, failed')
+  if (command === 'import' && operand === undefined) throw new UsageError('import needs a file, or - for what is piped in')
+  return parsed
+}
+
+/** The app's file, or a command. `node app.js` is the file. */
+function programOf (rest, nodeOptions) {
+  if (rest[0] === 'node' && rest.length > 1) {
+    const file = rest.findIndex((argument, i) => i > 0 && !argument.startsWith('-'))
+    if (file !== -1) {
+      nodeOptions.push(...rest.slice(1, file))
+      rest = rest.slice(file)
+    }
+  }
+  const [name] = rest
+  if (!isFile(name) && !isCommand(name)) {
+    throw new UsageError(`there is no file, program or command "${name}"${nearestCommand(name)}. Try --help`)
+  }
+  return rest
+}
+
+function nearestCommand (name) {
+  const { nearestName } = require('../../lib/config/nearest-name')
+  const near = nearestName(name, [...COMMANDS])
+  return near === undefined ? '' : `; did you mean ${near}`
+}
+
+/** As Node finds it: with or without its extension, or a folder. */
+function isFile (name) {
+  return existsSync(name) || ['.js', '.mjs', '.cjs'].some((extension) => existsSync(name + extension))
+}
+
+function isCommand (name) {
+  if (/[/\\]/.test(name)) return false
+  const extensions = process.platform === 'win32' ? ['.cmd', '.exe', '.bat'] : ['']
+  return (process.env.PATH ?? '').split(delimiter).some((folder) => extensions.some((extension) => existsSync(join(folder, name + extension))))
+}
+
+function port (value, name) {
+  if (!/^\d{1,5}$/.test(value) || Number(value) > 65_535) throw new UsageError(`${name} is a number from 0 to 65535, not "${value}"`)
+  return Number(value)
+}
+
+function bytes (value, name) {
+  const match = /^(\d+(?:\.\d+)?)([kmg]?)i?b?$/i.exec(value)
+  const count = match === null ? 0 : Math.floor(Number(match[1]) * UNITS[match[2].toLowerCase()])
+  if (count < MIN_BYTES || !Number.isSafeInteger(count)) throw new UsageError(`${name} is a size of at least 1mb, as 64mb, not "${value}"`)
+  return count
+}
+
+function address (value, name) {
+  let url
+  try {
+    url = new URL(value)
+  } catch {}
+  if (url?.protocol !== 'http:') throw new UsageError(`${name} is an address as http://127.0.0.1:4318, not "${value}"`)
+  return url
+}
+
+function token (value, name) {
+  if (!/^[\w-]{16,128}$/.test(value)) throw new UsageError(`${name} is 16 to 128 letters, digits, _ or -`)
+  return value
+}
+
+function text (value, name) {
+  if (value === '') throw new UsageError(`${name} needs a value`)
+  return value
+}
+
+module.exports = { parseArguments, isFile, UsageError, HELP }

@@ -1,0 +1,36 @@
+'use strict'
+
+// The app's environment: every OpenTelemetry exporter in it sends to the viewer, soon.
+
+// The user waits for what they have just clicked.
+const DELAY_MS = '100'
+
+/** @returns {{ env: object, notes: string[] }} what was changed that the user had set */
+function appEnvironment (from, { port, host, token }) {
+  const env = { ...from }
+  const notes = []
+  const reachable = host === undefined || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
+  const endpoint = `http://${reachable}:${port}`
+  const replace = (name, value, isRight) => {
+    if (env[name] !== undefined && env[name] !== '' && !isRight(env[name])) notes.push(`${name} is set; for this app it is ${value === undefined ? 'ignored' : value}`)
+    if (value === undefined) delete env[name]
+    else env[name] = value
+  }
+  const same = (wanted) => (given) => given === wanted
+  replace('OTEL_EXPORTER_OTLP_ENDPOINT', endpoint, same(endpoint))
+  replace('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', undefined, () => false)
+  // A vendor's key is for the vendor.
+  replace('OTEL_EXPORTER_OTLP_HEADERS', undefined, () => false)
+  replace('OTEL_EXPORTER_OTLP_TRACES_HEADERS', undefined, () => false)
+  if (env.OTEL_TRACES_EXPORTER !== undefined) replace('OTEL_TRACES_EXPORTER', 'otlp', same('otlp'))
+  for (const name of ['OTEL_EXPORTER_OTLP_PROTOCOL', 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL']) {
+    if (env[name] !== undefined) replace(name, 'http/protobuf', (given) => given.startsWith('http/'))
+  }
+  if (/^true$/i.test(env.OTEL_SDK_DISABLED ?? '')) notes.push('OTEL_SDK_DISABLED is set: the app sends nothing')
+  env.OTEL_BSP_SCHEDULE_DELAY ||= DELAY_MS
+  env.LIGHT_TRACE_VIEWER = endpoint
+  if (token !== null) env.LIGHT_TRACE_VIEWER_TOKEN = token
+  return { env, notes }
+}
+
+module.exports = { appEnvironment }

@@ -1,0 +1,106 @@
+'use strict'
+
+// The tools of `light-trace mcp`. They answer text that reads like the terminal's.
+
+const { safeText } = require('../views/safe-text')
+const { duration } = require('../views/text')
+
+const LIMIT_DEFAULT = 20
+const LIMIT_MAX = 100
+const SEARCHED_MAX = 500
+
+const limit = { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: `How many, ${LIMIT_DEFAULT} by default` }
+const route = { type: 'string', description: 'As listed, such as GET /users/:id' }
+
+const TOOLS = [
+  tool('list_traces', 'Recent requests, newest first: id, name, status, duration, error. Filters are optional.', {
+    status: { type: 'string', description: 'error, ok, an HTTP status such as 404, or a class such as 5xx' },
+    route,
+    service: { type: 'string' },
+    minMs: { type: 'number', description: 'At least so many milliseconds' },
+    q: { type: 'string', description: 'Text in names, attributes or messages' },
+    attr: { type: 'string', description: 'An attribute as key:value' },
+    limit
+  }),
+  tool('get_trace', 'One request as a tree of spans with durations, errors and, unless attributes is false, every attribute.', {
+    id: { type: 'string', description: '32 hex digits, the first 8 or more of them, or last, slowest, failed' },
+    attributes: { type: 'boolean' }
+  }, ['id']),
+  tool('slowest_requests', 'The slowest of the recent requests, and each route with its count, errors, p50 and p99.', { route, limit }),
+  tool('recent_errors', 'Exceptions, each once with its count and an example, and the failed requests.', { limit })
+]
+
+const CALLS = { list_traces: listTraces, get_trace: getTrace, slowest_requests: slowest, recent_errors: errors }
+
+class WrongArguments extends Error {}
+
+function tool (name, description, properties, required = []) {
+  return {
+    name,
+    description,
+    inputSchema: { type: 'object', properties, required, additionalProperties: false },
+    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
+  }
+}
+
+/** @returns {Promise<string>} @throws WrongArguments, or what the viewer said */
+function callTool (client, name, given) {
+  const { inputSchema } = TOOLS.find((each) => each.name === name)
+  check(given, inputSchema)
+  return CALLS[name](client, given)
+}
+
+function check (given, { properties, required }) {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw new WrongArguments('arguments must be an object')
+  for (const name of required) if (given[name] === undefined) throw new WrongArguments(`${name} is needed`)
+  for (const [name, value] of Object.entries(given)) {
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined
+    if (property === undefined) throw new WrongArguments(`there is no argument ${name.slice(0, 100)}`)
+    const fits = property.type === 'integer' ? Number.isInteger(value) && value >= property.minimum && value <= property.maximum : typeof value === property.type // eslint-disable-line valid-typeof
+    if (!fits) throw new WrongArguments(`${name} must be ${property.type === 'integer' ? `a whole number from ${property.minimum} to ${property.maximum}` : `a ${property.type}`}`)
+  }
+}
+
+async function listTraces (client, { limit: count = LIMIT_DEFAULT, ...filters }) {
+  const { traces, total, more } = await client.json(`/api/traces?${new URLSearchParams({ ...filters, limit: count })}`)
+  if (traces.length === 0) return total === 0 ? 'No trace was received yet.' : `None of ${total} traces matches.`
+  return [...traces.map(line), ...(more ? ['… and older ones'] : [])].join('\n')
+}
+
+function getTrace (client, { id, attributes = true }) {
+  return client.text(`/api/traces/${encodeURIComponent(id)}/text${attributes ? '?attributes' : ''}`)
+}
+
+async function slowest (client, { route: of, limit: count = LIMIT_DEFAULT }) {
+  const { traces } = await client.json(`/api/traces?${new URLSearchParams({ limit: SEARCHED_MAX, ...(of !== undefined && { route: of }) })}`)
+  const { routes } = await client.json('/api/routes')
+  const figures = routes.filter((each) => of === undefined || each.route === of).slice(0, LIMIT_MAX)
+  return [
+    'Routes:',
+    ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${each.count} requests  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}`),
+    '',
+    `The slowest of the last ${traces.length}:`,
+    ...traces.sort((a, b) => b.durationMs - a.durationMs).slice(0, count).map(line)
+  ].join('\n')
+}
+
+async function errors (client, { limit: count = LIMIT_DEFAULT }) {
+  const { exceptions } = await client.json('/api/exceptions')
+  const { traces } = await client.json(`/api/traces?${new URLSearchParams({ status: 'error', limit: count })}`)
+  if (exceptions.length === 0 && traces.length === 0) return 'Nothing has failed.'
+  return [
+    'Exceptions:',
+    ...exceptions.slice(0, count).map(({ type, message, frame, route: where, count: times, traces: [example] }) =>
+      `${times} × ${safeText(type)}: ${safeText(message ?? '')}  ${safeText(frame ?? '')}  in ${safeText(where ?? '?')}  ${example ?? '(no longer held)'}`),
+    '',
+    'Failed requests, newest first:',
+    ...traces.map(line)
+  ].join('\n')
+}
+
+function line ({ id, name, status, state, error, durationMs, service, spans, receivedMs }) {
+  const problem = error === null ? '' : `  ${safeText(error.type)}: ${safeText(error.message ?? '')}`
+  return `${id}  ${safeText(name)}  ${status ?? state}  ${duration(durationMs)}  ${safeText(service)}  ${spans} spans  ${new Date(receivedMs).toISOString()}${problem}`
+}
+
+module.exports = { TOOLS, callTool, WrongArguments }

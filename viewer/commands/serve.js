@@ -1,0 +1,75 @@
+'use strict'
+
+// npx light-trace [app.js]: the viewer, and the app in a process of its own.
+
+const { Viewer } = require('../http/server')
+
+const SAY = (text) => process.stderr.write(`light-trace: ${text}\n`)
+
+/** Resolves when it has ended, if it ends by itself. */
+async function serve (parsed) {
+  const viewer = await openViewer(parsed.options)
+  SAY(parsed.program === null ? `${viewer.url} shows what is sent to it` : `${viewer.url} shows the requests of ${parsed.program[0]}`)
+  await attend(viewer, parsed)
+}
+
+/** Until a signal, or until the app ends; then the process ends as the app did. */
+async function attend (viewer, parsed) {
+  if (parsed.program === null) return untilSignal(viewer)
+  const { runProgram } = require('./run-program')
+  const end = await runProgram(viewer, parsed, SAY)
+  if (parsed.options.stay === true) {
+    SAY(`${parsed.program[0]} has ended ${end.signal ?? `with ${end.code}`}; Ctrl-C ends the viewer`)
+    await new Promise((resolve) => { for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, resolve) })
+  }
+  await viewer.close()
+  endAs(end)
+}
+
+/** @returns {Promise<Viewer & { url: string, port: number }>} listening */
+async function openViewer (options) {
+  const { listenFrom } = require('./port')
+  const token = options.host === undefined ? null : options.token ?? newToken()
+  const make = () => new Viewer({ maxBytes: options['max-bytes'], token })
+  const { viewer, port } = await listenFrom(make, options, SAY)
+  viewer.port = port
+  viewer.url = addressOf(options.host, port, token)
+  if (options.save !== undefined) require('./save').saveTo(viewer, options.save, SAY)
+  return viewer
+}
+
+function newToken () {
+  return require('node:crypto').randomBytes(24).toString('base64url')
+}
+
+function addressOf (host, port, token) {
+  if (host === undefined) return `http://localhost:${port}`
+  const isEvery = host === '0.0.0.0' || host === '::'
+  const name = isEvery ? require('node:os').hostname() : host.includes(':') ? `[${host}]` : host
+  return `http://${name}:${port}/?token=${token}`
+}
+
+function untilSignal (viewer) {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+      process.once(signal, async () => {
+        await viewer.close()
+        endAs({ code: null, signal })
+        resolve()
+      })
+    }
+  })
+}
+
+// By the same signal, so that whoever started us sees what happened to the app.
+function endAs ({ code, signal }) {
+  if (signal === null) process.exit(code)
+  process.removeAllListeners(signal)
+  try {
+    process.kill(process.pid, signal)
+  } catch {
+    process.exit(1)
+  }
+}
+
+module.exports = { serve, openViewer, attend, SAY }

@@ -1,0 +1,89 @@
+'use strict'
+
+// npx light-trace tail: traces as trees in the terminal, each when it has become quiet. Where no viewer runs, or an app is named, it
+// starts one.
+
+const { Client } = require('./client')
+const { readEvents } = require('./event-stream')
+const { printTrace } = require('./terminal')
+
+// Spans of one trace come in several requests; children mostly before their root.
+const QUIET_MS = 300
+const QUIET_WITHOUT_ROOT_MS = 2000
+const PRINTED_MAX = 5000
+const WAITING_MAX = 500
+
+async function tail (parsed) {
+  const client = new Client(parsed.options)
+  if (parsed.program === null && await client.isThere()) return follow(client)
+  const { openViewer, attend, SAY } = require('./serve')
+  const viewer = await openViewer(parsed.options)
+  SAY(`${viewer.url} shows them as a page`)
+  const host = parsed.options.host
+  const own = new Client({
+    url: new URL(`http://${host === undefined || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${viewer.port}`),
+    token: viewer.token ?? undefined
+  })
+  const tailing = follow(own, (text) => process.stdout.write(text))
+  tailing.catch(() => {}) // it ends with the viewer
+  await attend(viewer, parsed)
+}
+
+/** Until the viewer ends. */
+async function follow (client, print = (text) => process.stdout.write(text)) {
+  const printer = new Printer(client, print)
+  const response = await client.open('/api/events')
+  process.stdout.on('error', () => response.destroy()) // `| head`
+  for await (const { event, data } of readEvents(response)) {
+    if (event === 'traces') {
+      for (const summary of data.traces) printer.changed(summary)
+      if (data.more > 0) print(`… ${data.more} more traces\n`)
+    } else if (event === 'reset') print('… some traces were missed\n')
+  }
+  await printer.finish()
+}
+
+class Printer {
+  #client
+  #print
+  #waiting = new Map() // id → { timer, summary }
+  #printed = new Map() // id → how many spans it had
+  #line = Promise.resolve()
+
+  constructor (client, print) {
+    this.#client = client
+    this.#print = print
+  }
+
+  changed (summary) {
+    const earlier = this.#waiting.get(summary.id)
+    if (earlier !== undefined) clearTimeout(earlier.timer)
+    else if (this.#waiting.size >= WAITING_MAX) return this.#print(`… ${summary.id} (too many at once to be printed)\n`)
+    const timer = setTimeout(() => this.#quiet(summary), summary.root ? QUIET_MS : QUIET_WITHOUT_ROOT_MS)
+    this.#waiting.set(summary.id, { timer, summary })
+  }
+
+  #quiet (summary) {
+    this.#waiting.delete(summary.id)
+    this.#line = this.#line.then(() => this.#show(summary)).catch(() => {}) // it has been evicted, or the viewer has ended
+  }
+
+  async #show ({ id, spans }) {
+    const before = this.#printed.get(id)
+    if (before === spans) return
+    const text = printTrace(await this.#client.text(`/api/traces/${id}`))
+    this.#print(`${text}${before === undefined ? '' : `(again: it had ${before} spans before)\n`}\n`)
+    if (this.#printed.size >= PRINTED_MAX) this.#printed.clear()
+    this.#printed.set(id, spans)
+  }
+
+  async finish () {
+    for (const { timer, summary } of this.#waiting.values()) {
+      clearTimeout(timer)
+      this.#quiet(summary)
+    }
+    await this.#line
+  }
+}
+
+module.exports = { tail }

@@ -1,0 +1,38 @@
+'use strict'
+
+// npx light-trace import <file>, export [file]: OTLP JSON, one object or one per line.
+
+const { createReadStream, createWriteStream } = require('node:fs')
+const { pipeline } = require('node:stream/promises')
+const { Client } = require('./client')
+
+async function importFile ({ operand, options }) {
+  const client = new Client(options)
+  if (await client.isThere()) return send(client, operand)
+  if (options.url !== undefined) return send(client, operand) // says that nobody is there
+  const { openViewer, attend, SAY } = require('./serve')
+  const viewer = await openViewer(options)
+  await send(new Client({ port: viewer.port, token: viewer.token ?? undefined }), operand)
+  SAY(`${viewer.url} shows them`)
+  await attend(viewer, { program: null, options })
+}
+
+async function send (client, file) {
+  const body = file === '-' ? process.stdin : createReadStream(file)
+  let answer
+  try {
+    answer = JSON.parse(await client.text('/api/import', { method: 'POST', headers: { 'content-type': 'application/json' }, body }))
+  } catch (error) {
+    throw Object.assign(new Error(`${file}: ${error.message}`), { expected: true })
+  }
+  const { spans, traces, dropped } = answer
+  process.stderr.write(`light-trace: ${spans} spans of ${traces} traces from ${file}${dropped > 0 ? `, ${dropped} of them not kept` : ''}\n`)
+}
+
+async function exportFile ({ operand, options }) {
+  const response = await new Client(options).open('/api/export')
+  if (operand === undefined || operand === '-') return pipeline(response, process.stdout, { end: false })
+  await pipeline(response, createWriteStream(operand, { mode: 0o600 }))
+}
+
+module.exports = { importFile, exportFile }

@@ -1,0 +1,73 @@
+'use strict'
+
+// From the app to the viewer: what its tracer dropped, once a second where that has changed, and at its close.
+
+// Not node:http: our own requests must not be traced.
+const net = require('node:net')
+
+// Taken at load: fake timers of a test must not reach us.
+const { setInterval } = globalThis
+
+const EVERY_MS = 1000
+const TIMEOUT_MS = 1000
+
+const apps = new Set()
+let timer = null
+let last = ''
+
+function reportLosses (app) {
+  const viewer = viewerOf(process.env)
+  if (viewer === null) return
+  apps.add(app)
+  timer ??= setInterval(() => report(viewer), EVERY_MS).unref()
+  app.addHook('onClose', (closed, done) => {
+    report(viewer)
+    apps.delete(app)
+    done()
+  })
+}
+
+function viewerOf ({ LIGHT_TRACE_VIEWER: address, LIGHT_TRACE_VIEWER_TOKEN: token }) {
+  try {
+    const { hostname, port } = new URL(address)
+    return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port), authorization: token === undefined ? '' : `authorization: Bearer ${token}\r\n` }
+  } catch {
+    return null
+  }
+}
+
+function report (viewer) {
+  try {
+    const body = JSON.stringify(sum())
+    if (body === last) return
+    last = body
+    post(viewer, body)
+  } catch {
+    // The app goes on without it.
+  }
+}
+
+/** Over all Fastify apps of the process. */
+function sum () {
+  const total = { pid: process.pid, service: process.env.OTEL_SERVICE_NAME ?? '', dropped: {}, rejected: 0, unsampled: 0, queued: 0, lastError: null }
+  for (const { lightTrace } of apps) {
+    if (lightTrace === undefined || lightTrace === null) continue // it has not loaded its plugins yet
+    const { spans, lastError } = lightTrace.stats()
+    for (const reason in spans.dropped) total.dropped[reason] = (total.dropped[reason] ?? 0) + spans.dropped[reason]
+    total.rejected += spans.rejected
+    total.unsampled += spans.unsampled
+    total.lastError = lastError === null ? total.lastError : String(lastError.message ?? lastError)
+  }
+  return total
+}
+
+function post ({ host, port, authorization }, body) {
+  const socket = net.connect({ host, port })
+  socket.unref()
+  socket.setTimeout(TIMEOUT_MS, () => socket.destroy())
+  socket.on('error', () => {})
+  socket.resume()
+  socket.end(`POST /api/app HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${authorization}connection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+}
+
+module.exports = { reportLosses }
