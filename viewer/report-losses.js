@@ -20,8 +20,9 @@ function reportLosses (app) {
   if (viewer === null) return
   apps.add(app)
   timer ??= setInterval(() => report(viewer), EVERY_MS).unref()
+  // The first hook that is added is the last to run: the tracer has closed by then.
   app.addHook('onClose', (closed, done) => {
-    report(viewer)
+    report(viewer, true)
     apps.delete(app)
     done()
   })
@@ -36,12 +37,12 @@ function viewerOf ({ LIGHT_TRACE_VIEWER: address, LIGHT_TRACE_VIEWER_TOKEN: toke
   }
 }
 
-function report (viewer) {
+function report (viewer, isLast = false) {
   try {
     const body = JSON.stringify(sum())
     if (body === last) return
     last = body
-    post(viewer, body)
+    post(viewer, body, isLast)
   } catch {
     // The app goes on without it.
   }
@@ -56,14 +57,15 @@ function sum () {
     for (const reason in spans.dropped) total.dropped[reason] = (total.dropped[reason] ?? 0) + spans.dropped[reason]
     total.rejected += spans.rejected
     total.unsampled += spans.unsampled
+    total.queued += spans.queued
     total.lastError = lastError === null ? total.lastError : String(lastError.message ?? lastError)
   }
   return total
 }
 
-function post ({ host, port, authorization }, body) {
+function post ({ host, port, authorization }, body, isLast) {
   const socket = net.connect({ host, port })
-  socket.unref()
+  if (!isLast) socket.unref() // the last one may hold the process up to its timeout
   socket.setTimeout(TIMEOUT_MS, () => socket.destroy())
   socket.on('error', () => {})
   socket.resume()

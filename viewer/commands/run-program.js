@@ -17,7 +17,7 @@ const BY_TERMINAL = new Set(['SIGINT', 'SIGQUIT', 'SIGHUP'])
 const TYPESCRIPT = /\.[cm]?ts$/
 
 /** @returns {Promise<{ code: number | null, signal: string | null }>} how it ended */
-function runProgram (viewer, { program, options, nodeOptions }, say) {
+async function runProgram (viewer, { program, options, nodeOptions }, say) {
   const [name] = program
   const { env, notes } = appEnvironment(process.env, { port: viewer.port, host: options.host, token: viewer.token })
   for (const note of notes) say(note)

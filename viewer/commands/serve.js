@@ -17,7 +17,10 @@ async function serve (parsed) {
 async function attend (viewer, parsed) {
   if (parsed.program === null) return untilSignal(viewer)
   const { runProgram } = require('./run-program')
-  const end = await runProgram(viewer, parsed, SAY)
+  const end = await runProgram(viewer, parsed, SAY).catch(async (error) => {
+    await viewer.close()
+    throw error
+  })
   if (parsed.options.stay === true) {
     SAY(`${parsed.program[0]} has ended ${end.signal ?? `with ${end.code}`}; Ctrl-C ends the viewer`)
     await new Promise((resolve) => { for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, resolve) })

@@ -17,6 +17,7 @@ const STACK_LINES_MAX = 200
 
 class Exceptions {
   #groups = new Map() // in order of the last time
+  #unexplained = new Map() // trace → how a span of it failed, until the request that brought it is read
   #store
   #now
   more = 0
@@ -27,8 +28,14 @@ class Exceptions {
     this.#now = now
     store.on('span', (trace, span, facts, bytes) => {
       if (facts.exceptions > 0) this.#recorded(trace, span, bytes, facts)
-      // What a child recorded its parents need not repeat.
-      else if (span.status === STATUS_ERROR && trace.exceptions === null) this.#failed(trace, span, facts)
+      else if (span.status === STATUS_ERROR && trace.exceptions === null) this.#unexplained.set(trace, failureOf(span, facts))
+    })
+    // What one span of a trace recorded the others need not repeat, and those that come with it may.
+    store.on('change', (trace) => {
+      const failure = this.#unexplained.get(trace)
+      if (failure === undefined) return
+      this.#unexplained.delete(trace)
+      if (trace.exceptions === null) this.#failed(trace, failure)
     })
   }
 
@@ -46,9 +53,8 @@ class Exceptions {
     }
   }
 
-  #failed (trace, span, { errorType, message }) {
-    const type = errorType || 'error'
-    const key = this.#count(trace, { service: span.origin.service, type, message, stack: '', frame: null, recorded: false })
+  #failed (trace, { service, type, message }) {
+    const key = this.#count(trace, { service, type, message, stack: '', frame: null, recorded: false })
     trace.error ??= { type, message: cut(message), exception: key }
   }
 
@@ -86,6 +92,10 @@ class Exceptions {
     const route = held.length === 0 ? null : summaryOf(held[0]).route ?? summaryOf(held[0]).name
     return { ...row, route, traces: held.slice(0, TRACES_SHOWN).map(({ id }) => id) }
   }
+}
+
+function failureOf ({ origin }, { errorType, message }) {
+  return { service: origin.service, type: errorType || 'error', message }
 }
 
 function cut (message) {

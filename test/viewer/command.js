@@ -1,0 +1,83 @@
+'use strict'
+
+// Runs the command line as a user does, in a folder of its own.
+
+const { spawn } = require('node:child_process')
+const { join } = require('node:path')
+
+const CLI = join(__dirname, '../../viewer/cli.js')
+const KILL_AFTER_MS = 40_000
+
+/** An app with routes that answer, fail and say what the app was given. */
+const APP = `
+const app = require('fastify')()
+app.get('/users/:id', async (request) => ({ id: request.params.id }))
+app.get('/boom', async () => { throw new TypeError('x is undefined') })
+app.get('/given', async () => ({ args: process.argv.slice(2), delay: process.env.OTEL_BSP_SCHEDULE_DELAY, execArgv: process.execArgv.length }))
+app.get('/exit', async () => { setImmediate(() => process.exit(7)); return {} })
+app.listen({ port: 0, host: '127.0.0.1' }).then((address) => console.log('app at ' + address))
+`
+
+/** @returns {{ output (pattern): Promise<RegExpExecArray>, exit: Promise<{ code, signal, stdout, stderr }>, kill (signal), stdin, text (): string }} */
+function runCommand (t, args, { cwd, env = {}, input } = {}) {
+  // Through a shell that becomes it: tap slips a NODE_OPTIONS of its own into everything that is spawned.
+  const child = spawn('/bin/sh', ['-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath, CLI, ...args], {
+    cwd, env: { PATH: process.env.PATH, ...env }, stdio: ['pipe', 'pipe', 'pipe']
+  })
+  // A signal that it passes on: the app must end as well.
+  t.teardown(() => {
+    child.kill('SIGTERM')
+    return exit
+  })
+  const timer = setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS)
+  const texts = { stdout: '', stderr: '' }
+  const listeners = new Set()
+  for (const name of ['stdout', 'stderr']) {
+    child[name].setEncoding('utf8').on('data', (piece) => {
+      texts[name] += piece
+      for (const listen of listeners) listen()
+    })
+  }
+  if (input !== undefined) child.stdin.end(input)
+  const exit = new Promise((resolve) => child.on('close', (code, signal) => {
+    clearTimeout(timer)
+    resolve({ code, signal, ...texts })
+  }))
+  const text = () => texts.stdout + texts.stderr
+  return {
+    exit,
+    text,
+    pid: child.pid,
+    stdin: child.stdin,
+    kill: (signal) => child.kill(signal),
+    output: (pattern) => new Promise((resolve, reject) => {
+      const listen = () => {
+        const match = pattern.exec(text())
+        if (match !== null) resolve(match)
+      }
+      listeners.add(listen)
+      exit.then(({ code, signal }) => reject(new Error(`ended with ${code ?? signal}: ${text()}`)))
+      listen()
+    })
+  }
+}
+
+/** `light-trace app.js`, once both listen. */
+async function runApp (t, { options = [], args = [], files = { 'app.js': APP }, program = 'app.js', env } = {}) {
+  const cwd = t.testdir(files)
+  const command = runCommand(t, ['--port', '0', ...options, program, ...args], { cwd, env })
+  const [, viewer] = await command.output(/(http:\/\/localhost:\d+)/)
+  const [, app] = await command.output(/app at (http:\/\/\S+)/)
+  return { ...command, viewer, app, cwd, json: async (path) => (await fetch(viewer + path)).json() }
+}
+
+/** Asks until the answer is as it should be: spans arrive when they arrive. */
+async function eventually (ask, isRight) {
+  for (;;) {
+    const answer = await ask()
+    if (isRight(answer)) return answer
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+module.exports = { runCommand, runApp, eventually, APP, CLI }
