@@ -17,6 +17,7 @@ class IncomingReader {
     this.tracer = tracer
     this.callbacks = callbacks
     this.trustsAll = tracer.settings.trustIncoming === true
+    this.extracted = undefined // of the request that is being read
     this.readsBaggage = tracer.settings.propagators.includes('baggage')
   }
 
@@ -25,13 +26,14 @@ class IncomingReader {
    * @param {http.IncomingMessage} raw
    * @param {FastifyRequest} request for the user's `trustIncoming`
    * @param {number} start when the request came, milliseconds on the monotonic clock
+   * @param {Context | null} base what was active before
    * @returns {IncomingContext}
    */
-  read (raw, request, start) {
+  read (raw, request, start, base) {
     const { headers } = raw
     incoming.start = start
     incoming.isTrusted = this.trustsAll || this.isTrusted(headers, request)
-    if (this.tracer.propagator !== null) this.readForeign(raw, headers)
+    if (this.tracer.propagator !== null) this.readForeign(raw, headers, base)
     else if (incoming.isTrusted && headers.traceparent !== undefined && parseTraceparent(headers.traceparent, incoming)) {
       incoming.tracestate = headers.tracestate === undefined ? '' : cleanTracestate(headers.tracestate)
       incoming.parentKind = PARENT_REMOTE
@@ -43,12 +45,12 @@ class IncomingReader {
    * For a request without a span: the trace that it hands on as it came, or null. No ids are made.
    * @returns {IncomingContext | null}
    */
-  readPassedOn (raw, request) {
+  readPassedOn (raw, request, base) {
     if (raw.headers.traceparent === undefined && this.tracer.propagator === null) {
       incoming.isTrusted = this.trustsAll || this.isTrusted(raw.headers, request)
       return null
     }
-    return this.read(raw, request, NaN).parentKind === PARENT_REMOTE ? incoming : null
+    return this.read(raw, request, NaN, base).parentKind === PARENT_REMOTE ? incoming : null
   }
 
   /** Whether trace and baggage of this caller may go on: the user's function is asked once, and only where something came. */
@@ -57,10 +59,19 @@ class IncomingReader {
   }
 
   /** By a propagator that is not ours. */
-  readForeign (raw, headers) {
-    const caller = incoming.isTrusted ? this.tracer.sdkInterop.callerIn(headers) : undefined
+  readForeign (raw, headers, base) {
+    this.extracted = incoming.isTrusted ? this.tracer.sdkInterop.extract(base, headers) : undefined
+    const caller = parentIn(this.extracted)
     if (caller === undefined) this.begin(raw, headers)
     else this.adopt(caller, PARENT_REMOTE)
+  }
+
+  /** What is under the request's own context: `base`, or with a propagator that is not ours what that made of it. */
+  contextUnder (base) {
+    const { extracted } = this
+    if (extracted === undefined) return base
+    this.extracted = undefined
+    return extracted
   }
 
   /** A trace of its own, or that of the request which calls `inject`. */

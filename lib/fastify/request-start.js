@@ -40,13 +40,14 @@ class RequestStart {
     const { raw } = request
     const response = reply.raw
     const { sdkInterop } = this.tracer
-    const base = sdkInterop === null ? null : sdkInterop.base()
+    let base = sdkInterop === null ? null : sdkInterop.base()
     if (this.disabled) return this.beginSuppressed(raw, request, response, base)
     const start = clock.now()
     const route = this.routes.infoOf(request)
     if (this.isLeftOut(raw, request, route, base)) return this.beginSuppressed(raw, request, response, base)
 
-    const incoming = this.incomingReader.read(raw, request, start)
+    const incoming = this.incomingReader.read(raw, request, start, base)
+    if (base !== null) base = this.incomingReader.contextUnder(base)
     const span = this.tracer.starter.startServer(incoming, route, this.peerOf(raw, request), requestTarget(raw), base)
     const context = request[kTrace] = new RequestContext(this.tracer, span.apiSpan, base, false)
     this.incomingReader.keepCaller(context, raw.headers)
@@ -96,7 +97,8 @@ class RequestStart {
   beginSuppressed (raw, request, response, base) {
     response[kSpan] = NO_OPEN_SPAN
     const { tracer, incomingReader } = this
-    const incoming = incomingReader.readPassedOn(raw, request)
+    const incoming = incomingReader.readPassedOn(raw, request, base)
+    if (base !== null) base = incomingReader.contextUnder(base)
     const span = incoming === null ? INVALID_SPAN : new RemoteSpan(incoming, false)
     const context = request[kTrace] = new RequestContext(tracer, span, base, true)
     incomingReader.keepCaller(context, raw.headers)
@@ -118,8 +120,9 @@ class RequestStart {
     const request = { raw, headers, method, url }
     if (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) return null
     const { sdkInterop, starter } = this.tracer
-    const incoming = this.incomingReader.read(raw, request, Number.isNaN(start) ? clock.now() : start)
-    const base = sdkInterop === null ? null : sdkInterop.base()
+    let base = sdkInterop === null ? null : sdkInterop.base()
+    const incoming = this.incomingReader.read(raw, request, Number.isNaN(start) ? clock.now() : start, base)
+    if (base !== null) base = this.incomingReader.contextUnder(base)
     return starter.startServer(incoming, this.routes.unrouted(method), peerInfo(raw, this.valueLengthMax), requestTarget(raw), base)
   }
 }

@@ -7,7 +7,7 @@
 const { EMPTY_CONTEXT } = require('../context/suppressed')
 const { SPAN_KEY, SUPPRESS_KEY, RPC_KEY } = require('../context/keys')
 const { SAMPLED } = require('../context/trace-context')
-const { parentIn, readSpanContext } = require('../context/parent')
+const { readSpanContext } = require('../context/parent')
 const { parentContext } = require('../span/span-starter')
 const { RecordingSpan } = require('../span/recording-span')
 const { ServerSpan } = require('../span/server-span')
@@ -36,10 +36,14 @@ class SdkInterop {
     return foreignManager() !== undefined || isRecording(httpMetadata(active)) ? active : EMPTY_CONTEXT
   }
 
-  /** The caller's span by what a propagator that is not ours reads, or undefined. */
-  callerIn (headers) {
+  /**
+   * What a propagator that is not ours reads, on top of `base`: the caller's span, and values of its own such as B3's
+   * debug flag. Undefined where it fails.
+   */
+  extract (base, headers) {
     try {
-      return parentIn(this.#tracer.propagator.extract(EMPTY_CONTEXT, headers, headersGetter))
+      // What is active already is not the caller.
+      return this.#tracer.propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter)
     } catch (error) {
       this.#tracer.report.once('LT_WARN_PROPAGATOR', `the propagator failed: ${error?.message}`)
       return undefined
@@ -57,7 +61,7 @@ class SdkInterop {
     if (isRecording(rpc) && this.#mayAdopt(rpc)) return this.#adopt(rpc, incoming.start, route, peer, url)
     if (output.sdkSpans === null) return ownStarter.startServer(incoming, route, peer, url, base)
     // Theirs, not recording: their sampler has decided once, and decides the same under that parent.
-    const context = rpc === undefined ? parentContext(base, incoming) : base
+    const context = rpc === undefined ? parentContext(base, incoming) : base.setValue(SPAN_KEY, rpc.span)
     return this.#startBySdk(incoming.start, route, peer, url, context)
   }
 
