@@ -15,6 +15,8 @@ const wallNow = Date.now
 const DRIFT_MAX_MS = 50
 const ANCHOR_INTERVAL_MS = 1000
 const TWO_32 = 4294967296
+// A number below is a value of performance.now(): no process has run for three years, no span is of 1973.
+const EPOCH_MS_MIN = 1e11
 const NANOS_MAX_MS = 18446744073709 // 2^64 ns, the end of OTLP's time
 
 let anchoredAt = -1 // when the two clocks were last compared
@@ -95,8 +97,8 @@ function fromTimeInput (input, fallback) {
 }
 
 function monotonic (input) {
-  // The API's own rule: a number below the process's origin can only be a performance.now() value.
-  if (typeof input === 'number') return input < performance.timeOrigin ? input : input - anchorMs
+  // Not by the process's origin, as the API tells them: an hour ago lies before it, and would be the year 2083.
+  if (typeof input === 'number') return input < EPOCH_MS_MIN || input <= perfNow() ? input : input - anchorMs
   if (Array.isArray(input)) return (input[0] * 1000 - anchorMs) + input[1] / 1e6
   return input instanceof Date ? input.getTime() - anchorMs : NaN
 }
