@@ -10,6 +10,7 @@ const { retainTickRecord } = require('./runtime/next-tick')
 const { NoRequestContext } = require('./context/request-context')
 const { processState } = require('./runtime/process-state')
 const { INVALID_SPAN } = require('./span/non-recording-span')
+const { SCHEMA_URL } = require('./span/schema-url')
 const { Scope } = require('./span/scope')
 const { Tracer } = require('./tracer')
 const apiGlobals = require('./otel/api-globals')
@@ -17,7 +18,7 @@ const { fastifyHooks, traceGetter } = require('./fastify/hooks')
 const { openOutbound } = require('./outbound')
 const { openStageSpans } = require('./fastify/stage-spans')
 
-const scope = new Scope(name, version)
+const scope = new Scope(name, version, SCHEMA_URL)
 
 // One registration per root instance; all scopes of an application share its server.
 const { registrations } = processState

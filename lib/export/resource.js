@@ -3,13 +3,15 @@
 // Who sends the spans, as SDK processors and exporters want it: the Resource of SDK 2.x and 3.x, which they
 // tell apart by identity. There is nothing to wait for in it.
 
+const { SCHEMA_URL } = require('../span/schema-url')
+
 class Resource {
   constructor (attributes) {
     this.attributes = attributes
     this.asyncAttributesPending = false
   }
 
-  get schemaUrl () { return undefined }
+  get schemaUrl () { return SCHEMA_URL }
 
   async waitForAsyncAttributes () {}
 

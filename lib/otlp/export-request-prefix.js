@@ -4,10 +4,12 @@
 //
 //   ExportTraceServiceRequest  0A <len, 5 bytes>          resource_spans
 //     ResourceSpans            0A <len> resource
+//                              1A <len> schema URL
 //                              12 <len, 4 bytes>          scope_spans, from the chunks
 //       ScopeSpans             0A <len> scope, then spans
 
 const { Buffer } = require('node:buffer')
+const { SCHEMA_URL } = require('../span/schema-url')
 const { encodeAttributes, field, text } = require('./attribute-encoder')
 
 const SCOPES_MAX = 256
@@ -15,7 +17,8 @@ const SCOPES_MAX = 256
 class ExportRequestPrefix {
   /** @param {object} attributes of the resource */
   constructor (attributes) {
-    this.resource = encodeResource(attributes)
+    // The resource's schema URL comes after scope_spans by its number; a reader takes any order.
+    this.resource = Buffer.concat([encodeResource(attributes), text(0x1a, SCHEMA_URL)])
   }
 
   /** The bytes before `chunkBytes` bytes of scope_spans. */

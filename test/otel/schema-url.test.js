@@ -1,0 +1,70 @@
+'use strict'
+
+// The conventions' version goes with the resource and with our own scope, and a tracer's schema URL with its own,
+// whichever way spans leave.
+
+const { test } = require('tap')
+const { trace } = require('@opentelemetry/api')
+const { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } = require('@opentelemetry/sdk-trace-base')
+const { ProtobufTraceSerializer } = require('@opentelemetry/otlp-transformer')
+const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
+const { tracedApp } = require('../support/traced-app')
+const { startSink } = require('../support/otlp-sink')
+
+const Request = opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest
+const CONVENTIONS = /^https:\/\/opentelemetry\.io\/schemas\/1\.\d+\.0$/
+const MINE = 'https://example.com/schemas/1.2.3'
+
+// trace.getTracer of API 1.9 drops its third argument.
+const routes = (app) => app.get('/', async () => {
+  trace.getTracerProvider().getTracer('mine', '1.0.0', { schemaUrl: MINE }).startSpan('mine').end()
+  return 'ok'
+})
+
+/** Scope name → schema URL, and the resource's under ''. */
+function schemas (body) {
+  const found = {}
+  for (const resourceSpans of Request.decode(body).resourceSpans) {
+    found[''] = resourceSpans.schemaUrl ?? ''
+    for (const { scope, schemaUrl } of resourceSpans.scopeSpans) found[scope.name] = schemaUrl ?? ''
+  }
+  return found
+}
+
+function check (t, found, own = CONVENTIONS) {
+  if (own !== null) t.match(found[''], own)
+  t.match(found['light-trace'], CONVENTIONS)
+  t.equal(found.mine, MINE)
+}
+
+test('over OTLP', async (t) => {
+  const sink = await startSink(t)
+  const bodies = []
+  sink.respond = (req, body) => { bodies.push(body); return { status: 200 } }
+  const { app } = await tracedApp(t, { listen: false, routes, trace: { registerGlobals: true, spanProcessors: undefined, exporter: { url: sink.url } } })
+  await app.inject('/')
+  await app.lightTrace.flush()
+  check(t, Object.assign({}, ...bodies.map(schemas)))
+})
+
+test('through span processors', async (t) => {
+  const exporter = new InMemorySpanExporter()
+  const { app } = await tracedApp(t, { listen: false, routes, trace: { registerGlobals: true, spanProcessors: [new SimpleSpanProcessor(exporter)] } })
+  await app.inject('/')
+  await app.lightTrace.flush()
+  const spans = exporter.getFinishedSpans()
+  t.match(spans[0].resource.schemaUrl, CONVENTIONS)
+  check(t, schemas(ProtobufTraceSerializer.serializeRequest(spans)), null)
+})
+
+test('with a tracer provider of the app\'s', async (t) => {
+  const exporter = new InMemorySpanExporter()
+  const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+  const { app } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => app.get('/', async () => { app.lightTrace.tracerProvider.getTracer('mine', '1.0.0', { schemaUrl: MINE }).startSpan('mine').end(); return 'ok' }),
+    trace: { spanProcessors: undefined, tracerProvider: provider }
+  })
+  await app.inject('/')
+  check(t, schemas(ProtobufTraceSerializer.serializeRequest(exporter.getFinishedSpans())), null)
+})
