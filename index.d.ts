@@ -154,8 +154,18 @@ declare namespace lightTrace {
     }
   }
 
-  /** 'always_on', 'always_off', or the ratio of traces, 0 to 1. A sampled or unsampled parent decides first. */
-  export type SamplerOption = 'always_on' | 'always_off' | number | Sampler
+  /**
+   * 'always_on', 'always_off', the ratio of traces, 0 to 1, or a rate. A sampled or unsampled parent decides first.
+   * A ratio and a rate write their threshold into the trace state, `ot=th:…`:
+   * https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
+   */
+  export type SamplerOption = 'always_on' | 'always_off' | number | RateOptions | Sampler
+
+  /** So many traces a second, shared over routes: rare routes are taken whole, busy ones share what is left. */
+  export interface RateOptions {
+    /** Traces a second that start here, 0 or more. Callers that have decided are followed, and not counted. */
+    perSecond: number
+  }
 
   /**
    * A path: `'/health'` is that path, `*` stands for anything, slashes included. A RegExp is tested against the

@@ -68,6 +68,7 @@ class Tracer {
       resource: new Resource(settings.resource.attributes),
       scope: this.scope,
       stats: this.stats,
+      rootTracestate: this.sampler.isCustom ? '' : this.sampler.tracestate,
       sink: this.output.sink
     })
     if (this.output.sdkSpans !== null && this.keep !== null) {

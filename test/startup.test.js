@@ -28,6 +28,7 @@ const ON_DEMAND = [
   ['config/tls-files.js', register("exporter: { url: 'https://127.0.0.1:1' }")],
   ['config/ignore.js', register("ignore: ['/health']")],
   ['span/sdk-sampler.js', register('sampler: { shouldSample: () => ({ decision: 0 }) }')],
+  ['span/per-second.js', register('sampler: { perSecond: 50 }')],
   ['span/sdk-spans.js', register('tracerProvider: { getTracer: () => ({ startSpan () {} }) }')],
   ['otel/sdk-interop.js', register('tracerProvider: { getTracer: () => ({ startSpan () {} }) }')],
   ['fastify/handler-spans.js', `${register()}; app.register(async () => { app.get('/', { config: { trace: { spans: { handler: true } } } }, async () => 'ok') })`],

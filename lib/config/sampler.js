@@ -2,9 +2,10 @@
 
 // Which traces are sampled, as settings. How it is decided is span/sampler's subject.
 
+const { anyOf, object } = require('./checks')
 const { optionInvalid, describeValue } = require('./errors')
 
-const EXPECTED = "'always_on', 'always_off', a ratio from 0 to 1, or a Sampler with shouldSample()"
+const EXPECTED = "'always_on', 'always_off', a ratio from 0 to 1, { perSecond }, or a Sampler with shouldSample()"
 
 const FROM_NAME = new Map([
   ['always_on', { kind: 'always_on', parentBased: false }],
@@ -17,12 +18,25 @@ const FROM_NAME = new Map([
 
 module.exports = { checkSampler, samplerFromEnvironment }
 
+const checkMembers = object({
+  perSecond: anyOf('a number of traces a second, 0 or more', (value) => typeof value === 'number' && value >= 0)
+})
+
 // From code: { kind, ratio, parentBased } or the given Sampler object itself.
 function checkSampler (path, value) {
   if (value === 'always_on' || value === 'always_off') return samplerOf(value, undefined, true)
   if (isRatio(value)) return samplerOf('ratio', value, true)
   if (typeof value === 'object' && typeof value?.shouldSample === 'function') return value
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return perSecondOf(path, value)
   throw optionInvalid(path, EXPECTED, describeValue(value))
+}
+
+function perSecondOf (path, value) {
+  const { perSecond } = checkMembers(path, value)
+  if (perSecond === undefined) throw optionInvalid(path, EXPECTED, describeValue(value))
+  if (perSecond === 0) return samplerOf('always_off', undefined, true)
+  if (perSecond === Infinity) return samplerOf('always_on', undefined, true)
+  return Object.freeze({ kind: 'per_second', ratio: undefined, perSecond, parentBased: true })
 }
 
 // The names without `parentbased_` decide anew in each service, as OpenTelemetry defines them.

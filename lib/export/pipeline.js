@@ -4,15 +4,16 @@
 // one of: the OTLP encoder, SDK processors, the console, nothing.
 
 const { SAMPLED } = require('../context/trace-context')
-const { markKept } = require('../span/tail-sampled-server-span')
+const { markKeptChild } = require('../span/tail-sampled-server-span')
 
 class Pipeline {
   /**
-   * @param {{ limits, redactor, resource, scope, stats, sink: { accept (span) } }} options
+   * @param {{ limits, redactor, resource, scope, stats, rootTracestate: string, sink: { accept (span) } }} options
    */
-  constructor ({ limits, redactor, resource, scope, stats, sink }) {
+  constructor ({ limits, redactor, resource, scope, stats, rootTracestate, sink }) {
     this.limits = limits
     this.redactor = redactor
+    this.rootTracestate = rootTracestate // what the sampler says of each trace that starts here, where it is always the same
     this.resource = resource
     this.scope = scope
     this.stats = stats
@@ -68,7 +69,7 @@ class Pipeline {
       this.discard(child)
       return
     }
-    markKept(child, why)
+    markKeptChild(child, why)
     this.accept(child)
   }
 

@@ -9,7 +9,8 @@
 //   39  85 01 ....                    flags, fixed32                       patched
 //   ..  30 02 2A .. name 4A … 4A …    kind, name, attributes               copied
 //
-// There is one template for each scheme, protocol version and status that the route was seen with.
+// There is one template for each scheme, protocol version and status that the route was seen with; and one more of each
+// where the sampler writes the same trace state into every trace that starts here, which is then copied too.
 
 const { Buffer } = require('node:buffer')
 const { ProtoWriter } = require('./proto-writer')
@@ -23,7 +24,9 @@ const OFFSET_END = 43
 const OFFSET_FLAGS = 53
 
 const TAG_ATTRIBUTE = 0x4a
+const TAG_TRACE_STATE = 0x1a
 const KIND_SERVER = Buffer.from([0x30, 2])
+const NOTHING = Buffer.alloc(0)
 
 // A route that answers with more kinds of status than this has its rarer ones encoded anew each time.
 const TEMPLATES_PER_ROUTE_MAX = 8
@@ -31,12 +34,13 @@ const TEMPLATES_PER_ROUTE_MAX = 8
 const TEMPLATES_MAX = 10000
 
 class RouteTemplate {
-  constructor (span, staticPath) {
+  constructor (span, staticPath, hasTracestate) {
     this.scheme = span.peer.scheme
     this.protocolVersion = span.peer.protocolVersion
     this.httpStatus = span.httpStatus
     this.staticPath = staticPath
-    this.bytes = encodeTemplate(span, staticPath)
+    this.hasTracestate = hasTracestate
+    this.bytes = encodeTemplate(span, staticPath, hasTracestate)
     this.next = null
   }
 }
@@ -50,21 +54,22 @@ class RouteTemplates {
   find (span) {
     const { route, peer } = span
     const staticPath = span.url === route.route
+    const hasTracestate = span.tracestate !== '' && span.exportedTracestate === span.pipeline.rootTracestate
     let template = route.encoded
     let seen = 0
     while (template !== null) {
-      if (template.httpStatus === span.httpStatus && template.staticPath === staticPath &&
+      if (template.httpStatus === span.httpStatus && template.staticPath === staticPath && template.hasTracestate === hasTracestate &&
         template.scheme === peer.scheme && template.protocolVersion === peer.protocolVersion) return template
       template = template.next
       seen++
     }
     if (seen >= TEMPLATES_PER_ROUTE_MAX || this.count >= TEMPLATES_MAX) return null
-    return this.add(span, staticPath)
+    return this.add(span, staticPath, hasTracestate)
   }
 
-  add (span, staticPath) {
+  add (span, staticPath, hasTracestate) {
     const { route } = span
-    const template = new RouteTemplate(span, staticPath)
+    const template = new RouteTemplate(span, staticPath, hasTracestate)
     // Behind the first: the first one seen is most often the usual one.
     if (route.encoded === null) {
       route.encoded = template
@@ -77,7 +82,7 @@ class RouteTemplates {
   }
 }
 
-function encodeTemplate ({ route, peer, url, httpStatus }, staticPath) {
+function encodeTemplate ({ route, peer, url, httpStatus, pipeline }, staticPath, hasTracestate) {
   const list = ['http.request.method', route.method]
   if (route.methodOriginal !== '') list.push('http.request.method_original', route.methodOriginal)
   if (route.route !== '') list.push('http.route', route.route)
@@ -92,7 +97,7 @@ function encodeTemplate ({ route, peer, url, httpStatus }, staticPath) {
   writer.open(head, new DataView(head.buffer, head.byteOffset, head.length), 0)
   writeHead(writer)
   return new Uint8Array(Buffer.concat([
-    head, KIND_SERVER, text(0x2a, route.name), encodeAttributes(TAG_ATTRIBUTE, list)
+    head, KIND_SERVER, text(0x2a, route.name), encodeAttributes(TAG_ATTRIBUTE, list), hasTracestate ? text(TAG_TRACE_STATE, pipeline.rootTracestate) : NOTHING
   ]))
 }
 
@@ -121,6 +126,7 @@ module.exports = {
   RouteTemplates,
   writeHead,
   TAG_ATTRIBUTE,
+  TAG_TRACE_STATE,
   OFFSET_LENGTH,
   OFFSET_TRACE_ID,
   OFFSET_SPAN_ID,

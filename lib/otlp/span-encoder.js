@@ -14,12 +14,11 @@ const { encodeScope } = require('./export-request-prefix')
 const { callTemplate, writeRestOfUrl } = require('./call-template')
 const { peerBlock } = require('./peer-template')
 const {
-  RouteTemplates, writeHead, TAG_ATTRIBUTE,
+  RouteTemplates, writeHead, TAG_ATTRIBUTE, TAG_TRACE_STATE,
   OFFSET_LENGTH, OFFSET_TRACE_ID, OFFSET_SPAN_ID, OFFSET_START, OFFSET_END, OFFSET_FLAGS
 } = require('./route-template')
 
 const TAG_RUN = 0x12 // ResourceSpans.scope_spans
-const TAG_TRACE_STATE = 0x1a
 const TAG_PARENT = 0x22
 const TAG_NAME = 0x2a
 const TAG_DROPPED_ATTRIBUTES = 0x50
@@ -67,6 +66,7 @@ class SpanEncoder {
     writer.copy(template.bytes)
     writer.copy(block)
     if (!template.staticPath) this.writePathAndQuery(span)
+    if (!template.hasTracestate) this.writeTracestate(span)
     this.writeTail(span, start)
     this.close(chunk, start)
   }
@@ -82,6 +82,7 @@ class SpanEncoder {
     writer.copy(template)
     if (info.origin !== '') writeRestOfUrl(writer, start + info.urlOffset, target)
     if (span.attributeList !== null) writeAttributes(writer, TAG_ATTRIBUTE, span.attributeList)
+    this.writeTracestate(span)
     this.writeTail(span, start, true)
     this.close(chunk, start)
   }
@@ -98,6 +99,7 @@ class SpanEncoder {
     writer.byte(span.kind + 1)
     writer.string(TAG_NAME, name)
     writeAttributes(writer, TAG_ATTRIBUTE, list)
+    this.writeTracestate(span)
     this.writeTail(span, start, true)
     this.close(chunk, start)
   }
@@ -162,13 +164,16 @@ class SpanEncoder {
       view.setInt32(writer.position + 4, span.p1)
       writer.position += 8
     }
-    if (span.tracestate !== '') writer.string(TAG_TRACE_STATE, span.tracestate)
     if (whole !== true) {
       if (span.errorType !== '') writeAttribute(writer, TAG_ATTRIBUTE, 'error.type', span.errorType)
       if (span.attributeList !== null) writeAttributes(writer, TAG_ATTRIBUTE, span.attributeList)
     }
     if (whole === true || span.details !== null) writeCount(writer, TAG_DROPPED_ATTRIBUTES, span.droppedAttributesCount)
     if (span.details !== null) this.writeDetails(span.details)
+  }
+
+  writeTracestate ({ exportedTracestate }) {
+    if (exportedTracestate !== '') this.writer.string(TAG_TRACE_STATE, exportedTracestate)
   }
 
   writeDetails (details) {
@@ -227,7 +232,7 @@ function writeCount (writer, tag, count) {
 
 /** Upper bound of what `writePathAndQuery` and `writeTail` write. HOT */
 function tailBound (span) {
-  let bound = SPAN_OVERHEAD + span.tracestate.length
+  let bound = SPAN_OVERHEAD + span.exportedTracestate.length
   // Redaction may lengthen a query, by eight bytes for each parameter of at least two.
   if (span.url !== undefined) bound += span.url.length * 7 + span.errorType.length * 3
   if (span.attributeList !== null) bound += attributesBound(span.attributeList)

@@ -19,6 +19,7 @@ class RouteInfo {
     this.name = route === '' ? shown : `${shown} ${route}`
     this.attributeList = [] // from the route's `config.trace.attributes`
     this.sampler = null // the route's own
+    this.rate = null // what a sampler by rate knows of it
     this.options = null // the route's `config.trace`, resolved
     this.requestMethod = method // as it came; `fastify/routes` finds the info by it
     this.next = undefined // the info of another method on the same route

@@ -8,6 +8,7 @@
 
 const { TraceContext, PARENT_NONE, PARENT_REMOTE, SAMPLED } = require('../context/trace-context')
 const { hex } = require('../context/ids')
+const { TraceState } = require('../context/tracestate')
 const { now, toHrTime, fromTimeInput } = require('./clock')
 const { setAttribute, setAttributes, cut, toObject } = require('./attributes')
 const { exceptionAttributes } = require('./exception')
@@ -25,6 +26,7 @@ const TEXT_LENGTH_MAX = 16384
 class SpanDetails {
   constructor () {
     this.name = ''
+    this.tracestate = null // what is exported in place of the span's, where it is known only at its end
     this.statusCode = STATUS_UNSET
     this.statusMessage = ''
     this.events = []
@@ -178,6 +180,22 @@ class RecordingSpan extends TraceContext {
   get droppedLinksCount () { return this.details === null ? 0 : this.details.droppedLinks }
 
   // ---- ours
+
+  /** What the exported span has as its trace state; what goes on under it has the span's own. HOT */
+  get exportedTracestate () {
+    return this.details === null || this.details.tracestate === null ? this.tracestate : this.details.tracestate
+  }
+
+  exportWithTracestate (tracestate) {
+    this.detail().tracestate = tracestate
+  }
+
+  spanContext () {
+    const context = super.spanContext()
+    const { exportedTracestate } = this
+    if (exportedTracestate !== this.tracestate) context.traceState = new TraceState(exportedTracestate)
+    return context
+  }
 
   /** Sampled spans are exported; others that record are exported only when `keep` says so. */
   get sampled () { return (this.flags & SAMPLED) !== 0 }

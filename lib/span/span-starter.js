@@ -12,7 +12,7 @@ const { EMPTY_CONTEXT } = require('../context/suppressed')
 const { parentIn } = require('../context/parent')
 const { SPAN_KEY } = require('../context/keys')
 const { ServerSpan, SPAN_KIND_SERVER } = require('./server-span')
-const { TailSampledServerSpan } = require('./tail-sampled-server-span')
+const { KeepServerSpan, TailSampledServerSpan } = require('./tail-sampled-server-span')
 const { ChildSpan } = require('./child-span')
 const { RemoteSpan } = require('./remote-span')
 const { unsampledIn } = require('./non-recording-span')
@@ -46,16 +46,18 @@ class SpanStarter {
   startServer (incoming, route, peer, url, base) {
     const { start, parentKind } = incoming
     this.stats.started++
-    const span = new ServerSpan(this.pipeline, start, route, peer, url)
+    const span = this.keep === null
+      ? new ServerSpan(this.pipeline, start, route, peer, url)
+      : new KeepServerSpan(this.pipeline, start, route, peer, url, this.keep)
     takeTrace(span, incoming)
     newSpanId(span)
     const context = parentContext(base ?? EMPTY_CONTEXT, incoming)
     const sampler = route.sampler === null ? this.sampler : route.sampler
     const result = sampler.isCustom
       ? sampler.ask(context, span, route.name, SPAN_KIND_SERVER, toObject(span.ownAttributes()), NO_LINKS)
-      : plain(sampler.decide(incoming, parentKind !== PARENT_NONE))
-    if (result.decision === RECORD_AND_SAMPLE && this.rateLimit !== null && !this.rateLimit.take(start)) result.decision = DROP
+      : plain(sampler.decide(span, parentKind !== PARENT_NONE, start, route))
     applyDecision(span, result)
+    if (result.decision === RECORD_AND_SAMPLE && this.rateLimit !== null) this.#limit(span, result)
     if (result.decision === RECORD_AND_SAMPLE) return this.#begin(span, result, context)
     if (this.keep !== null) return this.#begin(TailSampledServerSpan.from(span, this.keep), result, context)
     return result.decision === DROP ? this.#unsampledAs(span) : this.#begin(span, result, context)
@@ -86,7 +88,12 @@ class SpanStarter {
       return sampler.ask(context, span, span.name, span.kind, isObject(options?.attributes) ? { ...options.attributes } : {}, Array.isArray(options?.links) ? options.links : NO_LINKS)
     }
     if (parentKind === PARENT_LOCAL) return plain((parent.flags & SAMPLED) === 0 ? DROP : RECORD_AND_SAMPLE)
-    return plain(sampler.decide(span, parentKind === PARENT_REMOTE))
+    return plain(sampler.decide(span, parentKind === PARENT_REMOTE, clock.now(), undefined))
+  }
+
+  #limit (span, result) {
+    result.decision = this.rateLimit.decide(span, span.start)
+    if (result.decision === DROP) span.flags &= ~SAMPLED
   }
 
   #begin (span, { attributes }, context) {
@@ -141,9 +148,8 @@ class FastStarter extends SpanStarter {
 
   decide (incoming, route) {
     const sampler = route.sampler === null ? this.sampler : route.sampler
-    const decision = sampler.decide(incoming, incoming.parentKind !== PARENT_NONE)
-    if (decision !== DROP && this.rateLimit !== null && !this.rateLimit.take(incoming.start)) return DROP
-    return decision
+    const decision = sampler.decide(incoming, incoming.parentKind !== PARENT_NONE, incoming.start, route)
+    return decision === DROP || this.rateLimit === null ? decision : this.rateLimit.decide(incoming, incoming.start)
   }
 }
 

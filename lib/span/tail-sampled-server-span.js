@@ -1,23 +1,49 @@
 'use strict'
 
-// The span of a request that is not sampled, recorded all the same because `keep` may want it: when it
-// ends failed, or took too long. Until then it holds the children that ended before it, a bounded number.
+// The spans of requests where `keep` is set. Each request that fails, or takes too long, is exported, sampled or not: its
+// span says so by a threshold of 0, whatever the ratio was. Without that, those who count spans by their probability
+// would count a failed request that the sampler took many times, and one that it did not take once more.
 //
-// Outward nothing of this is seen: the flags say "not sampled", to services downstream and to the caller.
+// The span of a request that is not sampled is recorded all the same, because `keep` may want it. Until it ends it holds
+// the children that ended before it, a bounded number.
+//
+// Outward nothing of this is seen: trace state and flags are what the sampler said, to services downstream and to the
+// caller. Headers have left long ago when it is known.
 
 const { copyTrace } = require('../context/trace-context')
+const { withThreshold, withoutThreshold, ALWAYS } = require('../context/ot-member')
 const { ServerSpan } = require('./server-span')
 const { STATUS_ERROR } = require('./recording-span')
 
 // On every span of such a trace, so that a reader can tell that services downstream left theirs out.
 const KEPT = 'light_trace.kept'
 
-class TailSampledServerSpan extends ServerSpan {
+/** Of a request that is sampled. */
+class KeepServerSpan extends ServerSpan {
   constructor (pipeline, start, route, peer, url, keep) {
     super(pipeline, start, route, peer, url)
     this.keep = keep
+  }
+
+  finish (endedAt) {
+    if (this.keptBecause(endedAt) !== '') this.exportWithTracestate(withThreshold(this.tracestate, ALWAYS))
+    super.finish(endedAt)
+  }
+
+  /** 'error', 'slow', or '' where `keep` does not ask for it. */
+  keptBecause (endedAt) {
+    const { errors, slowerThanMs } = this.keep
+    if (errors && this.details !== null && this.details.statusCode === STATUS_ERROR) return 'error'
+    return endedAt - this.start > slowerThanMs ? 'slow' : ''
+  }
+}
+
+/** Of one that is not. */
+class TailSampledServerSpan extends KeepServerSpan {
+  constructor (pipeline, start, route, peer, url, keep) {
+    super(pipeline, start, route, peer, url, keep)
     this.localRoot = this
-    this.kept = '' // why, once it has ended: 'error' or 'slow'
+    this.kept = '' // why, once it has ended
     this.held = []
     this.heldCount = 0
   }
@@ -35,9 +61,7 @@ class TailSampledServerSpan extends ServerSpan {
   }
 
   finish (endedAt) {
-    const { errors, slowerThanMs } = this.keep
-    if (errors && this.details !== null && this.details.statusCode === STATUS_ERROR) this.kept = 'error'
-    else if (endedAt - this.start > slowerThanMs) this.kept = 'slow'
+    this.kept = this.keptBecause(endedAt)
     if (this.kept !== '') markKept(this, this.kept)
     super.finish(endedAt)
   }
@@ -63,4 +87,11 @@ function markKept (span, why) {
   span.attributeList.push(KEPT, why)
 }
 
-module.exports = { TailSampledServerSpan, markKept, KEPT }
+/** A child of a kept request. How many others there were that were not kept, or were too many to hold, nobody knows. */
+function markKeptChild (span, why) {
+  markKept(span, why)
+  const tracestate = withoutThreshold(span.tracestate)
+  if (tracestate !== span.tracestate) span.exportWithTracestate(tracestate)
+}
+
+module.exports = { KeepServerSpan, TailSampledServerSpan, markKeptChild }

@@ -302,12 +302,17 @@ test('a sampler is a name, a ratio, or an object that decides; samplers from cod
     ['always_off', { kind: 'always_off', ratio: 0 }],
     [0.25, { kind: 'ratio', ratio: 0.25 }],
     [1, { kind: 'always_on', ratio: 1 }],
-    [0, { kind: 'always_off', ratio: 0 }]
+    [0, { kind: 'always_off', ratio: 0 }],
+    [{ perSecond: 0.5 }, { kind: 'per_second', ratio: undefined, perSecond: 0.5 }],
+    [{ perSecond: 0 }, { kind: 'always_off', ratio: 0 }],
+    [{ perSecond: Infinity }, { kind: 'always_on', ratio: 1 }]
   ]
   for (const [sampler, expected] of known) t.same(resolve({ sampler }).sampler, { ...expected, parentBased: true })
   for (const sampler of ['foo', 1.1, -0.1, NaN, '0.1', null, {}, nothing, true]) {
     t.throws(() => resolve({ sampler }), { code: 'LT_ERR_OPTION_INVALID', message: /`sampler` must be/ })
   }
+  for (const perSecond of [-1, NaN, '50', null]) t.throws(() => resolve({ sampler: { perSecond } }), { code: 'LT_ERR_OPTION_INVALID', message: /`sampler.perSecond` must be/ })
+  t.throws(() => resolve({ sampler: { persecond: 50 } }), { code: 'LT_ERR_OPTION_UNKNOWN', message: /perSecond/ })
   t.end()
 })
 

@@ -64,7 +64,8 @@ expectAssignable<LightTraceOptions>({
   limits: { attributes: 128, attributeValueLength: 16384, events: 128, links: 128, attributesPerEvent: 128, attributesPerLink: 128, keptChildren: 64 }
 })
 
-for (const sampler of ['always_on', 'always_off', 0.5, new AlwaysOnSampler(), new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(0.1) })] as const) {
+expectError(app.register(lightTrace, { sampler: { perMinute: 50 } }))
+for (const sampler of ['always_on', 'always_off', 0.5, { perSecond: 50 }, new AlwaysOnSampler(), new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(0.1) })] as const) {
   expectAssignable<LightTraceOptions['sampler']>(sampler)
 }
 expectAssignable<LightTraceOptions>({ tracerProvider: false, outbound: false, keep: false, ignore: '/health', store: { attempts: 0 } })

@@ -1,0 +1,57 @@
+'use strict'
+
+// 100,000 requests (a fifth of that without LIGHT_TRACE_LONG=1) at 5 %, of which 2 % fail and 1 % are slow: what a backend counts by the thresholds of what was
+// exported is what happened. Counted by an implementation that shares no line with ours, from bytes that were sent.
+// The clock is ours, so that a slow request takes no time and a busy machine makes none slow.
+
+const { performance } = require('node:perf_hooks')
+let now = performance.now()
+performance.now = () => now
+
+const { test } = require('tap')
+const Fastify = require('fastify')
+const lightTrace = require('../..')
+const { startSink } = require('../support/otlp-sink')
+const { extrapolate } = require('../support/extrapolation')
+
+const REQUESTS = process.env.LIGHT_TRACE_LONG === '1' ? 100_000 : 20_000
+// The trace ids are random on every run: beyond four standard deviations one run in 16,000 would fail.
+const DEVIATIONS = 4
+
+for (const keep of [{ errors: true, slowerThanMs: 500 }, undefined]) {
+  test(`the sums of ${REQUESTS} requests come out, ${keep === undefined ? 'without keep' : 'with keep'}`, { timeout: 300_000 }, async (t) => {
+    const sink = await startSink(t)
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(lightTrace, { sampler: 0.05, keep, exporter: { url: sink.url }, registerGlobals: false })
+    app.get('/:kind', async (request, reply) => {
+      now += request.params.kind === 'slow' ? 900 : 3
+      if (request.params.kind === 'fails') reply.code(500)
+      return ''
+    })
+    const happened = { ok: 0, fails: 0, slow: 0 }
+    for (let i = 0; i < REQUESTS; i++) {
+      const kind = i % 50 === 0 ? 'fails' : i % 100 === 1 ? 'slow' : 'ok'
+      happened[kind]++
+      await app.inject(`/${kind}`)
+    }
+    await app.lightTrace.flush({ timeoutMs: 20_000 })
+    await sink.waitFor(({ spans }) => spans.length >= app.lightTrace.stats().spans.accepted)
+
+    const isFailed = ({ status }) => status.code === 'ERROR'
+    const isSlow = ({ start, end }) => end - start > 500_000_000n
+    comesOut(t, 'all', sink.spans, REQUESTS)
+    comesOut(t, 'those that are neither', sink.spans.filter((span) => !isFailed(span) && !isSlow(span)), happened.ok)
+    for (const [name, isOne, count] of [['failed', isFailed, happened.fails], ['slow', isSlow, happened.slow]]) {
+      const spans = sink.spans.filter(isOne)
+      comesOut(t, name, spans, count)
+      if (keep !== undefined) t.equal(extrapolate(spans).count, count, `${name}: exactly, because each is there`)
+    }
+  })
+}
+
+function comesOut (t, name, spans, happened) {
+  const { count, deviation } = extrapolate(spans)
+  const text = `${name}: ${happened} happened, ${spans.length} spans say ${Math.round(count)} ± ${Math.round(deviation)}`
+  t.ok(Math.abs(count - happened) <= DEVIATIONS * deviation, text)
+}

@@ -1,0 +1,223 @@
+'use strict'
+
+// What samplers say in the trace state, and where: in headers, in spans, in what is exported.
+
+const { test } = require('tap')
+const { trace, ROOT_CONTEXT } = require('@opentelemetry/api')
+const { startSink } = require('../support/otlp-sink')
+const { probabilityOf } = require('../support/extrapolation')
+const { tracedApp } = require('../support/traced-app')
+
+const TENTH = 'ot=th:e6666666666666'
+const TAKEN = '0af7651916cd43dd00ffffffffffffff' // by every ratio above 0
+const LEFT = '0af7651916cd43dd0000000000000000' // by every ratio below 1
+const caller = (traceId, flags = '01') => `00-${traceId}-b7ad6b7169203331-${flags}`
+
+// Enough roots for a ratio of one half to have taken some and left some, but for one time in 2^32.
+async function both (app, url = '/') {
+  const answers = []
+  for (let i = 0; i < 32; i++) answers.push((await app.inject(url)).json())
+  return { taken: answers.filter(({ headers }) => headers.traceparent.endsWith('3')), left: answers.filter(({ headers }) => headers.traceparent.endsWith('2')) }
+}
+
+const echo = (app) => {
+  app.get('/', async (request) => ({ headers: request.trace.inject(), child: await request.trace.withSpan('child', () => request.trace.inject()) }))
+  app.get('/fails', async (request, reply) => reply.code(500).send({ headers: request.trace.inject() }))
+}
+
+test('a ratio writes its threshold into the traces that start here and are taken, and into no others', async (t) => {
+  const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler: 0.5 }, routes: echo })
+  const { taken, left } = await both(app)
+  t.ok(taken.length > 0 && left.length > 0)
+  for (const { headers, child } of taken) t.same([headers.tracestate, child.tracestate], ['ot=th:8', 'ot=th:8'])
+  for (const { headers, child } of left) t.same([headers.tracestate, child.tracestate], [undefined, undefined])
+  const spans = await collector.spans()
+  t.equal(spans.length, taken.length * 2)
+  t.ok(spans.every(({ traceState }) => traceState === 'ot=th:8'), 'children too')
+})
+
+test('every digit of the threshold is there', async (t) => {
+  for (const [sampler, tracestate] of [[0.1, TENTH], [0.25, 'ot=th:c'], [0.01, 'ot=th:fd70a3d70a3d71'], [0.75, 'ot=th:4']]) {
+    const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler: 'always_off' }, routes: (app) => app.get('/', { config: { trace: { sampler } } }, async () => 'ok') })
+    for (let i = 0; (await collector.spans()).length === 0 && i < 5000; i++) await app.inject('/')
+    const [span] = await collector.spans()
+    t.equal(span.traceState, tracestate, 'of a route\'s own ratio too')
+    t.ok(Math.abs(probabilityOf(span.traceState) - sampler) < 1e-12)
+  }
+})
+
+test('who takes all writes nothing', async (t) => {
+  for (const sampler of ['always_on', 1]) {
+    const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler }, routes: echo })
+    t.equal((await app.inject('/')).json().headers.tracestate, undefined)
+    for (const { traceState } of await collector.spans()) t.equal(traceState, '')
+  }
+})
+
+test('a caller that has decided has its trace state handed on as it came', async (t) => {
+  const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler: 0.1 }, routes: echo })
+  for (const tracestate of ['ot=th:8;rv:6e6d1a75832a2f,a=1', 'a=1', 'ot=th:0', 'ot=nonsense']) {
+    const { headers } = (await app.inject({ url: '/', headers: { traceparent: caller(LEFT), tracestate } })).json()
+    t.equal(headers.tracestate, tracestate)
+  }
+  t.equal((await app.inject({ url: '/', headers: { traceparent: caller(LEFT) } })).json().headers.tracestate, undefined)
+  t.same([...new Set((await collector.spans()).map(({ traceState }) => traceState))], ['ot=th:8;rv:6e6d1a75832a2f,a=1', 'a=1', 'ot=th:0', 'ot=nonsense', ''])
+})
+
+test('a ratio that decides anew writes its own over the caller\'s, and decides by the caller\'s randomness', async (t) => {
+  process.env.OTEL_TRACES_SAMPLER = 'traceidratio'
+  process.env.OTEL_TRACES_SAMPLER_ARG = '0.5'
+  t.teardown(() => { delete process.env.OTEL_TRACES_SAMPLER; delete process.env.OTEL_TRACES_SAMPLER_ARG })
+  const { app } = await tracedApp(t, { listen: false, routes: echo })
+  for (const [traceId, tracestate, written] of [
+    [TAKEN, undefined, 'ot=th:8'], [TAKEN, 'ot=th:c,a=1', 'ot=th:8,a=1'], [TAKEN, 'a=1,ot=x:y;th:0', 'ot=th:8;x:y,a=1'],
+    [LEFT, undefined, undefined], [LEFT, 'a=1,ot=th:0', 'a=1'], [LEFT, 'ot=th:0;x:y', 'ot=x:y'],
+    [LEFT, 'ot=rv:80000000000000', 'ot=th:8;rv:80000000000000'], [TAKEN, 'ot=rv:7fffffffffffff', 'ot=rv:7fffffffffffff'],
+    [TAKEN, 'ot=rv:7', 'ot=th:8;rv:7'] // no randomness: the trace id's
+  ]) {
+    const headers = { traceparent: caller(traceId), ...tracestate === undefined ? {} : { tracestate } }
+    const answer = (await app.inject({ url: '/', headers })).json()
+    t.equal(answer.headers.tracestate, written, `${traceId} ${tracestate}`)
+    t.equal(answer.headers.traceparent.endsWith('1'), written?.includes('th:') ?? false)
+  }
+})
+
+test('always_on that decides anew does not leave a caller\'s threshold standing', async (t) => {
+  process.env.OTEL_TRACES_SAMPLER = 'always_on'
+  t.teardown(() => { delete process.env.OTEL_TRACES_SAMPLER })
+  const { app } = await tracedApp(t, { listen: false, routes: echo })
+  for (const [tracestate, written] of [['ot=th:c,a=1', 'ot=th:0,a=1'], ['a=1', 'a=1'], ['ot=rv:80000000000000', 'ot=rv:80000000000000']]) {
+    t.equal((await app.inject({ url: '/', headers: { traceparent: caller(LEFT, '00'), tracestate } })).json().headers.tracestate, written)
+  }
+})
+
+test('keep.errors: the span of a failed request says 1, sampled or kept; headers and children do not', async (t) => {
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    trace: { sampler: 0.5, keep: { errors: true } },
+    routes: (app) => {
+      echo(app)
+      app.get('/fails-late', async (request, reply) => {
+        await request.trace.withSpan('child', () => {})
+        return reply.code(503).send({ headers: request.trace.inject() })
+      })
+    }
+  })
+  await both(app)
+  t.ok((await collector.spans()).every(({ traceState }) => traceState === 'ot=th:8'), 'what did not fail has the ratio\'s')
+  collector.reset()
+  const { taken, left } = await both(app, '/fails-late')
+  for (const { headers } of taken) t.equal(headers.tracestate, 'ot=th:8')
+  for (const { headers } of left) t.equal(headers.tracestate, undefined)
+  const spans = await collector.spans()
+  const of = (kind, isKept) => spans.filter((span) => span.kind === kind && ('light_trace.kept' in span.attributes) === isKept)
+  t.equal(of('SERVER', true).length, left.length)
+  t.equal(of('SERVER', false).length, taken.length)
+  t.ok(spans.filter(({ kind }) => kind === 'SERVER').every(({ traceState }) => traceState === 'ot=th:0'))
+  t.ok(of('INTERNAL', true).every(({ traceState }) => traceState === ''), 'a kept child')
+  t.ok(of('INTERNAL', false).every(({ traceState }) => traceState === 'ot=th:8'), 'a sampled one')
+})
+
+test('keep and a caller: only the threshold of the exported span changes', async (t) => {
+  const { app, collector } = await tracedApp(t, { listen: false, trace: { keep: { errors: true } }, routes: echo })
+  for (const flags of ['01', '00']) {
+    collector.reset()
+    const { headers } = (await app.inject({ url: '/fails', headers: { traceparent: caller(LEFT, flags), tracestate: 'a=1,ot=rv:80000000000000;th:c' } })).json()
+    t.equal(headers.tracestate, 'a=1,ot=rv:80000000000000;th:c')
+    const [span] = await collector.spans()
+    t.equal(span.traceState, 'ot=th:0;rv:80000000000000,a=1')
+  }
+})
+
+test('what goes on after a failed request is no part of its exception', async (t) => {
+  let late
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    trace: { sampler: 0.5, keep: { errors: true } },
+    routes: (app) => app.get('/', async (request, reply) => {
+      const { tracer } = app.lightTrace
+      late = () => {
+        tracer.startSpan('late', {}, trace.setSpan(ROOT_CONTEXT, request.trace.span)).end()
+        return request.trace.inject()
+      }
+      return reply.code(500).send('')
+    })
+  })
+  let headers
+  for (let i = 0; headers?.tracestate === undefined && i < 100; i++) {
+    collector.reset()
+    await app.inject('/')
+    await collector.spans()
+    headers = late()
+  }
+  t.equal(headers.tracestate, 'ot=th:8')
+  const [server, child] = await collector.spans()
+  t.same([server.traceState, child.traceState], ['ot=th:0', 'ot=th:8'])
+})
+
+test('keep.slowerThanMs: a slow request says 1 as well', async (t) => {
+  const { app, collector } = await tracedApp(t, {
+    listen: false, trace: { sampler: 0.5, keep: { slowerThanMs: 0 } }, routes: (app) => app.get('/', async () => new Promise((resolve) => setTimeout(resolve, 2, {})))
+  })
+  for (let i = 0; i < 8; i++) await app.inject('/')
+  const spans = await collector.spans()
+  t.equal(spans.length, 8)
+  t.ok(spans.every(({ traceState }) => traceState === 'ot=th:0'))
+})
+
+test('while maxSampledPerSecond drops, what it lets through has no threshold, nor what it drops', async (t) => {
+  for (const keep of [undefined, { errors: true }]) { // both ways to start a span
+    const { app, collector } = await tracedApp(t, { listen: false, trace: { maxSampledPerSecond: 3, keep }, routes: echo })
+    const answers = []
+    for (let i = 0; i < 40; i++) answers.push((await app.inject({ url: '/', headers: { traceparent: caller(TAKEN), tracestate: 'ot=th:c,a=1' } })).json())
+    const dropped = answers.filter(({ headers }) => headers.traceparent.endsWith('0'))
+    t.ok(dropped.length > 0)
+    for (const { headers } of dropped) t.equal(headers.tracestate, 'a=1')
+    const servers = (await collector.spans()).filter(({ kind }) => kind === 'SERVER')
+    t.same(servers.slice(0, 3).map(({ traceState }) => traceState), new Array(3).fill('ot=th:c,a=1'), 'nothing had been dropped yet')
+  }
+})
+
+test('a rate: each request of an application has the threshold of its route at the time', async (t) => {
+  const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler: { perSecond: 20 } }, routes: echo })
+  t.equal((await app.inject('/fails')).json().headers.tracestate, 'ot=th:0', 'the first of its route')
+  const answers = []
+  for (let i = 0; i < 3000; i++) answers.push((await app.inject('/')).json().headers)
+  const taken = answers.filter(({ traceparent }) => traceparent.endsWith('3'))
+  t.ok(taken.length > 0 && taken.length < 1000, `${taken.length} of 3,000`)
+  t.same(answers.filter(({ tracestate }) => tracestate !== undefined), taken)
+  const spans = await collector.spans()
+  t.ok(spans.every(({ traceState }) => /^ot=th:[0-9a-f]{1,6}$/.test(traceState)))
+  await app.lightTrace.tracer.startSpan('job').end()
+  t.equal((await collector.spans()).at(-1).traceState, 'ot=th:0', 'work that no request has started')
+})
+
+test('in the bytes it is the same, by the template and without it', async (t) => {
+  const sink = await startSink(t)
+  const { app } = await tracedApp(t, {
+    listen: false,
+    trace: { sampler: 0.5, keep: { errors: true }, spanProcessors: undefined, exporter: { url: sink.url } },
+    routes: (app) => {
+      echo(app)
+      app.get('/own', async (request) => { request.trace.span.setAttribute('http.route', '/mine'); return {} })
+      app.get('/with/:id', async () => ({}))
+    }
+  })
+  for (let i = 0; i < 32; i++) for (const url of ['/', '/own', '/with/1', '/fails']) await app.inject(url)
+  await app.inject({ url: '/with/2', headers: { traceparent: caller(TAKEN), tracestate: 'a=1' } })
+  await app.inject({ url: '/with/2', headers: { traceparent: caller(TAKEN) } })
+  await app.lightTrace.flush()
+  const byName = new Map()
+  for (const { name, kind, traceState, attributes } of sink.spans) {
+    const key = `${kind} ${name} ${attributes['light_trace.kept'] ?? ''}`
+    byName.set(key, [...new Set([...byName.get(key) ?? [], traceState])].sort())
+  }
+  t.same(Object.fromEntries(byName), {
+    'SERVER GET / ': ['ot=th:8'],
+    'INTERNAL child ': ['ot=th:8'],
+    'SERVER GET /own ': ['ot=th:8'],
+    'SERVER GET /with/:id ': ['', 'a=1', 'ot=th:8'],
+    'SERVER GET /fails ': ['ot=th:0'],
+    'SERVER GET /fails error': ['ot=th:0']
+  })
+})
