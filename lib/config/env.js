@@ -7,7 +7,8 @@ const { printable } = require('../runtime/printable')
 
 // NODE_TLS_REJECT_UNAUTHORIZED is Node's own; we only tell when it takes the verification away.
 const PREFIX = 'OTEL_'
-const OTHERS = ['NODE_TLS_REJECT_UNAUTHORIZED']
+// npm says the name of the package whose script it runs.
+const OTHERS = ['NODE_TLS_REJECT_UNAUTHORIZED', 'npm_package_name']
 
 const BOOLEANS = new Map([['true', true], ['false', false]])
 

@@ -21,7 +21,7 @@ function resolveResource (given = EMPTY, serviceName, env) {
   const fromEnvironment = parseAttributes(env)
   const attributes = Object.assign(Object.create(null), detected(), fromEnvironment, given)
   attributes['service.name'] = String(serviceName ?? given['service.name'] ?? env.text('OTEL_SERVICE_NAME') ??
-    fromEnvironment['service.name'] ?? packageName() ?? UNKNOWN_SERVICE)
+    fromEnvironment['service.name'] ?? packageName() ?? env.text('npm_package_name') ?? UNKNOWN_SERVICE)
   return Object.freeze(attributes)
 }
 

@@ -8,6 +8,10 @@ const { dirname, join } = require('node:path')
 const { pathToFileURL } = require('node:url')
 
 const NAME = '@opentelemetry/api'
+
+// Inside of a bundle our own file has another name, or none. The API is then in the bundle too, where no path leads.
+const isBundled = typeof __filename !== 'string' || !__filename.endsWith('api-version.js')
+const IN_BUNDLE = 'bundled' // a version that the API itself knows: it fills its slots
 const MAIN_FILE = /[\\/]@opentelemetry[\\/]api[\\/](?:build[\\/]src|dist)[\\/]index\.c?js$/
 
 module.exports = { findApi, loadEsm }
@@ -17,7 +21,8 @@ module.exports = { findApi, loadEsm }
  *   API; copies: the exports of all that are loaded, the application's first; other: another version
  */
 function findApi (sealedVersion) {
-  const ours = pathFrom(require)
+  if (isBundled) return bundledApi(sealedVersion)
+  const ours = pathFrom(requireAt(__filename))
   const apps = pathFromApp()
   const path = apps ?? ours
   if (path === undefined) return { path: '', version: '', copies: [], other: undefined }
@@ -28,8 +33,26 @@ function findApi (sealedVersion) {
 
 // Every copy has tracers of its own waiting for a provider; several of one version are usual in a monorepo.
 function loadedCopies (first) {
-  const paths = Object.keys(require.cache).filter((path) => path !== first && MAIN_FILE.test(path))
-  return [first, ...paths].map((path) => require.cache[path]?.exports).filter((copy) => typeof copy?.trace?.setGlobalTracerProvider === 'function')
+  const { cache } = requireAt(__filename)
+  const paths = Object.keys(cache).filter((path) => path !== first && MAIN_FILE.test(path))
+  return [first, ...paths].map((path) => cache[path]?.exports).filter(isApi)
+}
+
+// Written so that bundlers see it, and so that those of apps without the API can leave it out. Outside of a bundle it is never
+// called: loading the API costs 20 ms, which apps that do not use it need not pay.
+function bundledApi (sealedVersion) {
+  let copy
+  try {
+    copy = require('@opentelemetry/api')
+  } catch {
+    // An app that does not use it, and whose bundle was made without.
+  }
+  if (!isApi(copy)) return { path: '', version: '', copies: [], other: undefined }
+  return { path: '', version: sealedVersion ?? IN_BUNDLE, copies: [copy], other: undefined }
+}
+
+function isApi (copy) {
+  return typeof copy?.trace?.setGlobalTracerProvider === 'function'
 }
 
 /**
@@ -38,14 +61,20 @@ function loadedCopies (first) {
  * @returns {Promise<object> | null}
  */
 function loadEsm (path) {
-  if (require.main !== undefined || !path.endsWith('.cjs')) return null
+  if (isBundled) return import('@opentelemetry/api').catch(() => undefined)
+  if (mainFile() !== undefined || !path.endsWith('.cjs')) return null
   const esm = path.replace(/cjs$/, 'mjs')
-  return existsSync(esm) ? import(pathToFileURL(esm)).catch(() => undefined) : null
+  return existsSync(esm) ? import(/* webpackIgnore: true */ pathToFileURL(esm)).catch(() => undefined) : null
+}
+
+/** The CommonJS module that the process was started with, if it was one. */
+function mainFile () {
+  return requireAt(join(process.cwd(), 'index.js'))?.main?.filename
 }
 
 // From where the application starts, else from where it is run: what its own code gets.
 function pathFromApp () {
-  for (const base of [require.main?.filename, process.argv[1], join(process.cwd(), 'index.js')]) {
+  for (const base of [mainFile(), process.argv[1], join(process.cwd(), 'index.js')]) {
     const path = typeof base === 'string' && base !== '' ? pathFrom(requireAt(base)) : undefined
     if (path !== undefined) return path
   }

@@ -8,6 +8,7 @@ const { join } = require('node:path')
 const { slots } = require('./slots')
 const { TraceContextPropagator, BaggagePropagator, CompositePropagator, W3C } = require('./w3c-propagator')
 
+const ownFile = typeof __filename === 'string' ? __filename : undefined // none in a bundle that is an ES module
 const B3_PACKAGE = '@opentelemetry/propagator-b3'
 const B3_MULTI_HEADER = 1 // B3InjectEncoding.MULTI_HEADER
 const W3C_FIELDS = ['traceparent', 'tracestate', 'baggage']
@@ -48,7 +49,7 @@ function make (name, report) {
 
 // From where the application is, which has installed it.
 function load () {
-  for (const base of [require.main?.filename, join(process.cwd(), 'index.js'), __filename]) {
+  for (const base of [process.argv[1], join(process.cwd(), 'index.js'), ownFile]) {
     try {
       const { B3Propagator } = createRequire(base)(B3_PACKAGE)
       if (typeof B3Propagator === 'function') return B3Propagator

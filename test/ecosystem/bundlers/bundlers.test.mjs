@@ -1,0 +1,98 @@
+// A bundled app keeps the OpenTelemetry API, its name and its spans, with the four bundlers that people use, where no
+// node_modules is. And no bundler has something to say about our code.
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import commonjs from '@rollup/plugin-commonjs'
+import json from '@rollup/plugin-json'
+import nodeResolve from '@rollup/plugin-node-resolve'
+import ncc from '@vercel/ncc'
+import { build } from 'esbuild'
+import { rollup } from 'rollup'
+import webpack from 'webpack'
+
+const require = createRequire(import.meta.url)
+const here = import.meta.dirname
+// What Fastify's own dependencies make bundlers say is not ours.
+const OURS = /light-trace/
+// An ES module has no `require`; bundlers leave Node's own modules to it, and this is what they advise.
+const BANNER = "import { createRequire as __createRequire } from 'node:module'; import { dirname as __dirnameOf } from 'node:path'; import { fileURLToPath as __toPath } from 'node:url'; const require = __createRequire(import.meta.url); const __filename = __toPath(import.meta.url); const __dirname = __dirnameOf(__filename);"
+
+const BUNDLERS = {
+  async esbuild (entry, file, isEsm) {
+    const { warnings } = await build({
+      entryPoints: [entry], outfile: file, bundle: true, platform: 'node', format: isEsm ? 'esm' : 'cjs', logLevel: 'silent', ...(isEsm && { banner: { js: BANNER } })
+    })
+    return warnings.map(({ text, location }) => `${location?.file}: ${text}`)
+  },
+
+  webpack (entry, file, isEsm) {
+    const output = { path: join(file, '..'), filename: 'bundle' + (isEsm ? '.mjs' : '.cjs'), ...(isEsm && { module: true, chunkFormat: 'module', library: { type: 'module' } }) }
+    return new Promise((resolve, reject) => {
+      webpack({ mode: 'production', target: 'node20', entry, output, ...(isEsm && { experiments: { outputModule: true } }) }, (error, stats) => {
+        if (error) return reject(error)
+        const { errors, warnings } = stats.toJson({ errors: true, warnings: true })
+        assert.deepEqual(errors, [])
+        resolve(warnings.map(({ moduleName, message }) => `${moduleName}: ${message}`))
+      })
+    })
+  },
+
+  async rollup (entry, file, isEsm) {
+    const warnings = []
+    const bundle = await rollup({
+      input: entry, plugins: [nodeResolve({ preferBuiltins: true }), commonjs({ ignoreDynamicRequires: true }), json()], onwarn: ({ id, ids, message }) => warnings.push(`${id ?? ids}: ${message}`)
+    })
+    await bundle.write({ file, format: isEsm ? 'es' : 'cjs', inlineDynamicImports: true, ...(isEsm && { banner: BANNER }) })
+    // Circles in CommonJS are Fastify's and ours to have.
+    return warnings.filter((warning) => !/Circular dependency/.test(warning))
+  },
+
+  async ncc (entry, file) {
+    const { code } = await ncc(entry, { cache: false, quiet: true, esm: file.endsWith('.mjs') })
+    writeFileSync(file, code)
+    return []
+  }
+}
+
+for (const [name, bundle] of Object.entries(BUNDLERS)) {
+  for (const format of ['cjs', 'mjs']) {
+    test(`${name}, ${format === 'cjs' ? 'CommonJS' : 'ES module'}`, async (t) => {
+      const folder = mkdtempSync(join(tmpdir(), 'light-trace-bundle-')) // nothing above it has node_modules
+      t.after(() => rmSync(folder, { recursive: true }))
+      const file = join(folder, `bundle.${format}`)
+      const warnings = await bundle(join(here, `app.${format}`), file, format === 'mjs')
+      assert.deepEqual(warnings.filter((warning) => OURS.test(warning)), [])
+
+      const { stdout, stderr } = await run(file, folder)
+      const lines = stdout.trim().split('\n')
+      const answer = lines.find((line) => line.startsWith('{'))
+      assert.deepEqual(JSON.parse(answer), { inSpan: true, active: true, current: true })
+      assert.match(stdout, /SERVER GET \/users\/:id[^]*INTERNAL load user/)
+      assert.equal(stderr, '')
+    })
+  }
+}
+
+test('the service has the name that npm gives it', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'light-trace-bundle-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'name.cjs')
+  writeFileSync(join(folder, 'entry.cjs'), `
+    const app = require(${JSON.stringify(require.resolve('fastify'))})()
+    app.register(require(${JSON.stringify(require.resolve('light-trace'))}), { spanProcessors: [{ onStart () {}, onEnd (span) { console.log(span.resource.attributes['service.name']) }, async forceFlush () {}, async shutdown () {} }] })
+    app.inject('/').then(() => app.close())`)
+  await BUNDLERS.esbuild(join(folder, 'entry.cjs'), file, false)
+  assert.equal((await run(file, folder, { npm_package_name: 'shop' })).stdout.trim(), 'shop')
+})
+
+function run (file, cwd, env = {}) {
+  const { npm_package_name: own, ...clean } = process.env
+  return promisify(execFile)(process.execPath, [file], { cwd, env: { ...clean, OTEL_TRACES_EXPORTER: 'console', ...env } })
+}
