@@ -3,7 +3,7 @@
 // The servers are Debian's own packages, installed where we are root and apt is there; the client libraries are a
 // package of their own, so that `npm install` of light-trace stays small.
 
-module.exports = { directoryOf, installClients, installServers }
+module.exports = { aptInstall, directoryOf, installClients, installServers }
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -46,6 +46,7 @@ function postgresqlDirectory () {
   return fs.existsSync(path.join(directory, 'initdb')) ? directory : undefined
 }
 
+/** Installs Debian's packages where we may; who calls it looks whether they are there afterwards. */
 async function aptInstall (packages) {
   if (process.getuid?.() !== 0) return
   console.log(`installing ${packages.join(', ')}…`)

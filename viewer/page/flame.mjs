@@ -35,7 +35,7 @@ export function flame ({ requests, root }) {
       title: `${line(node.name)}\n${line(node.service)} · ${each(node)}`,
       'aria-label': `${line(node.name)}, ${each(node)}`,
       style: {
-        '--hue': `var(--hue-${services.indexOf(node.service) % HUES})`, '--own': `${Math.round(20 + own * 55)}%`, left: `${left * 100}%`, width: `${width * 100}%`, top: `calc(${depth} * var(--flame-row))`
+        '--hue': `var(--hue-${services.indexOf(node.service) % HUES})`, '--own': `${Math.round(18 + own * 37)}%`, left: `${left * 100}%`, width: `${width * 100}%`, top: `calc(${depth} * var(--flame-row))`
       },
       onclick: () => {
         top = node === top ? parents.get(node) ?? root : node

@@ -27,14 +27,19 @@ let address
 
 const app = {
   stats: undefined,
-  /** Goes to an address of the page. @param {{ replace?: boolean }} [how] replace: without an entry in the history */
-  go (path, { replace = false } = {}) {
-    history[replace ? 'replaceState' : 'pushState'](null, '', path)
+  /** Goes to an address of the page. */
+  go (path) {
+    history.pushState({ inside: true }, '', path)
     open()
+  },
+  /** To where the reader came from, unless that is another site. */
+  back () {
+    if (history.state?.inside) history.back()
+    else app.go('/')
   },
   /** Changes the address of the view that is open, which has changed already. */
   rename (path) {
-    history.replaceState(null, '', path)
+    history.replaceState(history.state, '', path)
     address = location.pathname + location.search
   },
   title (text) {

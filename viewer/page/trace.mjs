@@ -102,7 +102,7 @@ export function traceView ({ app, host, id, params }) {
 
   function escape () {
     if (!panel.hidden) closePanel()
-    else if (!fall.zoomOut()) history.length > 1 ? history.back() : app.go('/')
+    else if (!fall.zoomOut()) app.back()
     return true
   }
 
@@ -129,7 +129,7 @@ export function traceView ({ app, host, id, params }) {
   function heading (trace, { durationMs }) {
     return [
       h('div.title', null,
-        iconButton('back', 'Back to the requests', () => app.go('/')),
+        iconButton('back', 'Back', app.back),
         statusBadge(trace),
         h('h1', null, ...requestName(trace)),
         ...flagsOf(trace).map(([label, title]) => h('span', { class: 'flag', title }, label))),

@@ -1,0 +1,98 @@
+'use strict'
+
+// Light, dark, wide, narrow, for a screen reader.
+
+const { readFileSync } = require('node:fs')
+const { inBrowser } = require('./support/browser')
+const traces = require('./support/otlp-traces')
+
+const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
+
+/** A shop, and the address of every view of it. */
+async function allViews (send, url) {
+  const orphans = traces.orphans()
+  const route = { method: 'POST', route: '/orders', path: () => '/orders', base: 40 }
+  const made = traces.ids(91)
+  await send(...traces.shop({ count: 60 }), orphans.body, ...[true, false].map((fail) => traces.request({ made, route, fail })))
+  const list = async (query) => (await (await fetch(`${url}/api/traces?${query}`)).json()).traces
+  const [failed] = await list('status=error&route=POST%20/orders')
+  const [good] = await list('status=ok&route=POST%20/orders')
+  return {
+    requests: '/',
+    trace: `/traces/${good.id}`,
+    span: `/traces/${failed.id}?span=last`,
+    gap: `/traces/${orphans.traceId}`,
+    routes: '/routes',
+    route: `/routes?route=${encodeURIComponent(good.route)}&service=shop`,
+    exceptions: '/exceptions',
+    compare: `/compare?a=${good.id}`,
+    lost: '/lost'
+  }
+}
+
+const READY = { requests: '.row', trace: '.fall .row', span: '.fall .row', gap: '.row.missing', routes: 'tbody tr', route: '.box', exceptions: 'summary', compare: '.compare .row', lost: 'tbody tr' }
+
+async function show (page, url, name, path) {
+  await page.goto(url + path)
+  await page.locator(READY[name]).first().waitFor()
+  if (name === 'span') {
+    await page.keyboard.press('Enter')
+    await page.locator('.exception').waitFor()
+  }
+  if (name === 'exceptions') await page.locator('summary').first().click()
+}
+
+for (const [size, colorScheme] of [['wide', 'light'], ['wide', 'dark'], ['narrow', 'light'], ['narrow', 'dark']]) {
+  inBrowser(`axe finds nothing serious, and nothing is cut off: ${size}, ${colorScheme}`, async (t, { send, open, url }) => {
+    const views = await allViews(send, url)
+    const page = await open('/', { size, colorScheme })
+    for (const [name, path] of Object.entries(views)) {
+      await show(page, url, name, path)
+      t.same(await problemsOf(page), [], name)
+      const { width, clientWidth } = await page.evaluate(() => ({ width: document.documentElement.scrollWidth, clientWidth: document.documentElement.clientWidth }))
+      t.equal(width, clientWidth, `${name} does not scroll sideways`)
+      t.ok(await page.evaluate(() => document.getElementById('main').scrollWidth <= document.getElementById('main').clientWidth), `${name}: nor does what is in it`)
+    }
+    await page.goto(url)
+    await page.locator('.row').first().waitFor()
+    await page.keyboard.press('?')
+    await page.locator('dialog[open]').waitFor()
+    t.same(await problemsOf(page), [], 'help')
+  })
+}
+
+// The script is run by the browser's debugger, which no policy of the page stops.
+async function problemsOf (page) {
+  await page.evaluate(AXE)
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
+  return violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary}`).join(' | ')}`)
+}
+
+inBrowser('the switch turns light into dark, and this browser remembers it', async (t, { open }) => {
+  const page = await open('/', { colorScheme: 'light' })
+  const shade = () => page.evaluate(() => document.body.computedStyleMap().get('background-color').toString())
+  const light = await shade()
+  await page.getByRole('button', { name: 'Switch to dark' }).click()
+  const dark = await shade()
+  t.not(dark, light)
+  t.equal(await page.evaluate(() => document.activeElement.ariaLabel), 'Switch to light', 'the focus stays on the switch')
+  await page.reload()
+  t.equal(await shade(), dark)
+  const other = await open('/', { colorScheme: 'dark' })
+  t.equal(await other.evaluate(() => document.body.computedStyleMap().get('background-color').toString()), dark, 'and without a choice it follows the system')
+})
+
+inBrowser('a screen reader gets rows, levels, states and what the bars say', async (t, { send, open, url }) => {
+  const views = await allViews(send, url)
+  const page = await open(views.trace)
+  await page.locator('.fall .row').nth(5).waitFor()
+  const grid = page.getByRole('treegrid', { name: 'Spans' })
+  t.equal(Number(await grid.getAttribute('aria-rowcount')), await page.locator('.row').count() + 1)
+  const first = grid.getByRole('row', { level: 1, expanded: true, selected: true })
+  t.equal(await first.count(), 1)
+  t.match(await first.ariaSnapshot(), /row "shop POST \/orders .* ms starts at 0, own time .* critical path/)
+  const focusable = await page.evaluate(() => [...document.querySelectorAll('a[href], button, input, select, [tabindex="0"]')].filter((each) => each.checkVisibility()).map((each) => each.ariaLabel ?? each.textContent.trim()))
+  t.match(focusable.slice(0, 5), [/^Skip/, 'light-trace', 'Requests', 'Routes', 'Exceptions'], 'the order of the page is the order of the keyboard')
+  t.ok(focusable.indexOf('Find a span in this trace') < focusable.indexOf('Spans'))
+})

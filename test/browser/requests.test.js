@@ -1,0 +1,165 @@
+'use strict'
+
+// The requests: live, the failed ones first, filtered, by keyboard.
+
+const { inBrowser, rows } = require('./support/browser')
+const traces = require('./support/otlp-traces')
+
+const made = traces.ids(23)
+const PRODUCTS = { method: 'GET', route: '/products', path: () => '/products', base: 4 }
+const USERS = { method: 'GET', route: '/users/:id', path: () => '/users/7', base: 7 }
+const INVOICE = { method: 'GET', route: '/orders/:id/invoice', path: () => '/orders/1/invoice', base: 120 }
+
+function request (route, fail = false, index = 0) {
+  return traces.request({ made, route, fail, slow: 1, index })
+}
+
+inBrowser('an empty viewer says how to fill it, and fills by itself', async (t, { send, open, url }) => {
+  const page = await open('/')
+  await page.getByText('Waiting for the first request').waitFor()
+  t.match(await page.locator('.welcome').textContent(), `OTEL_EXPORTER_OTLP_ENDPOINT=${url}`)
+  await send(request(PRODUCTS))
+  await page.locator('.row').first().waitFor()
+  t.match(await rows(page), [/200 GET\s*\/products/])
+  await send(request(USERS, true))
+  await page.locator('.row.failed').waitFor()
+  t.match(await rows(page), [/^Failed 1/, /500 GET\s*\/users\/:id/, /^Answered 1/, /200 GET\s*\/products/], 'the failed one is first')
+  await page.locator('#foot').getByText('2 traces').waitFor()
+})
+
+inBrowser('the filter is the server\'s, and is kept in the address', async (t, { send, open }) => {
+  await send(request(PRODUCTS, false, 0), request(USERS, false, 1), request(INVOICE, false, 2), request(USERS, true, 1))
+  const page = await open('/')
+  await page.locator('.row.failed').waitFor()
+  const shown = async (change, count) => {
+    await change()
+    await page.waitForFunction((count) => document.querySelectorAll('.row:not(.group)').length === count, count)
+    return (await rows(page)).filter((row) => !/^(?:Failed|Answered)/.test(row))
+  }
+  t.match(await shown(() => page.getByLabel('Status', { exact: true }).selectOption('error'), 1), [/500 GET\s*\/users/])
+  t.match(page.url(), /\?status=error$/)
+  await shown(() => page.keyboard.press('Escape'), 4)
+  await shown(() => page.getByLabel('Route', { exact: true }).selectOption('GET /users/:id'), 2)
+  await shown(() => page.keyboard.press('Escape'), 4)
+  await shown(() => page.getByLabel('Duration', { exact: true }).selectOption('50'), 1)
+  await shown(() => page.keyboard.press('Escape'), 4)
+  t.ok((await page.getByLabel('Service', { exact: true }).locator('option').allTextContents()).includes('stock'))
+  await shown(() => page.getByLabel('Service', { exact: true }).selectOption('stock'), 2)
+  await shown(() => page.keyboard.press('Escape'), 4)
+
+  await page.keyboard.press('/')
+  await shown(() => page.keyboard.type('invoice'), 1)
+  await page.keyboard.press('Control+a')
+  await page.keyboard.type('tenant=globex')
+  await shown(() => page.keyboard.press('Enter'), 2)
+  t.match(await page.locator('.chip').textContent(), 'tenant = globex')
+  t.match(page.url(), /attr=tenant%3Aglobex/)
+  await page.reload()
+  await page.locator('.chip').waitFor()
+  await shown(() => page.getByRole('button', { name: /^Remove tenant/ }).click(), 4)
+
+  await page.getByRole('button', { name: 'Slowest' }).click()
+  await page.waitForFunction(() => document.querySelector('.group') === null)
+  t.match((await rows(page))[0], /invoice/)
+  await page.keyboard.press('/')
+  await page.keyboard.type('nothing has this')
+  await page.getByText('None of 4 requests matches.').waitFor()
+  await page.getByRole('button', { name: 'Clear the filter' }).click()
+  await page.waitForFunction(() => document.querySelectorAll('.row').length === 4)
+})
+
+inBrowser('what comes while paused waits', async (t, { send, open }) => {
+  await send(request(PRODUCTS))
+  const page = await open('/')
+  await page.locator('.row').first().waitFor()
+  await page.locator('.grid').focus()
+  await page.keyboard.press('p')
+  await page.getByRole('button', { name: 'Go on' }).waitFor()
+  await send(request(USERS))
+  await page.getByRole('button', { name: 'Go on (1 new)' }).waitFor()
+  t.equal((await rows(page)).length, 1)
+  await page.getByRole('button', { name: 'Go on (1 new)' }).click()
+  await page.waitForFunction(() => document.querySelectorAll('.row').length === 2)
+})
+
+inBrowser('everything can be done by keyboard', async (t, { send, open }) => {
+  await send(request(USERS, true), request(PRODUCTS), request(USERS, true), request(PRODUCTS))
+  const page = await open('/')
+  await page.locator('.row.failed').first().waitFor()
+  const selected = () => page.locator('.row[aria-selected=true]').getAttribute('aria-rowindex')
+  await page.keyboard.press('?')
+  await page.locator('dialog[open]').waitFor()
+  await page.keyboard.press('Escape')
+  await page.locator('dialog[open]').waitFor({ state: 'detached' })
+  await page.keyboard.press('ArrowDown')
+  t.equal(await selected(), '3', 'the group is stepped over')
+  t.equal(await page.locator('.grid').getAttribute('aria-activedescendant'), 'r1')
+  await page.keyboard.press('e')
+  t.equal(await selected(), '4')
+  await page.keyboard.press('e')
+  t.equal(await selected(), '3', 'after the last failed one comes the first')
+  await page.keyboard.press('End')
+  t.equal(await selected(), '7')
+  await page.keyboard.press('Home')
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/\/traces\/[0-9a-f]{32}$/)
+  await page.locator('.fall .row').first().waitFor()
+  await page.keyboard.press('Escape')
+  await page.waitForURL(/\/$/)
+  await page.keyboard.press('2')
+  await page.waitForURL(/\/routes$/)
+  await page.keyboard.press('3')
+  await page.waitForURL(/\/exceptions$/)
+  await page.keyboard.press('1')
+  await page.waitForURL(/\/$/)
+  await page.keyboard.press('/')
+  t.equal(await page.evaluate(() => document.activeElement.id), 'search')
+  await page.keyboard.press('Escape')
+  t.ok(await page.evaluate(() => document.activeElement.matches('.grid')), 'Escape goes back to the rows')
+})
+
+inBrowser('thousands of requests: the page holds the newest, shows those in sight, and loads older ones', async (t, { send, open }) => {
+  const start = Date.now() - 60_000
+  const spans = Array.from({ length: 1200 }, (_, index) => traces.span({
+    traceId: made.trace(), id: made.span(), name: `GET /many/${index}`, kind: 'SERVER', start: start + index * 10, ms: 1 + index % 40, attributes: { 'http.request.method': 'GET', 'http.route': '/many', 'url.path': `/many/${index}`, 'http.response.status_code': 200 }
+  }))
+  await send(traces.otlp({ many: spans }))
+  const page = await open('/')
+  await page.locator('.row').first().waitFor()
+  t.equal(await page.locator('.grid').getAttribute('aria-rowcount'), '501')
+  t.ok(await page.locator('.row').count() < 60, 'rows out of sight do not exist')
+  await page.getByRole('button', { name: 'Load older requests' }).click()
+  await page.waitForFunction(() => document.querySelector('.grid').ariaRowCount === '1001')
+  await page.getByRole('button', { name: 'Load older requests' }).click()
+  await page.waitForFunction(() => document.querySelector('.grid').ariaRowCount === '1201')
+  await page.locator('.grid').focus()
+  await page.keyboard.press('End')
+  t.match((await rows(page)).at(-1), /\/many\/0 many/)
+})
+
+inBrowser('a viewer that is gone is said to be gone', async (t, { viewer, send, open }) => {
+  await send(request(PRODUCTS))
+  const page = await open('/', { expectErrors: true })
+  await page.locator('#state.live').waitFor()
+  await viewer.close()
+  await page.getByText('not connected').waitFor()
+  t.equal((await rows(page)).length, 1, 'what was received is still shown')
+})
+
+inBrowser('traces are imported from a file and exported to one', async (t, { send, open }) => {
+  const page = await open('/', { expectErrors: true }) // a file that is refused is one in the console
+  const body = request(USERS, true)
+  await page.locator('input[type=file]').setInputFiles({ name: 'trace.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(body)) })
+  await page.waitForURL(/\/traces\/[0-9a-f]{32}$/)
+  await page.locator('.fall .row').first().waitFor()
+  await page.locator('input[type=file]').setInputFiles({ name: 'no.json', mimeType: 'application/json', buffer: Buffer.from('{ not json') })
+  await page.locator('#said').getByText(/^no\.json: /).waitFor()
+  await send(request(PRODUCTS))
+  await page.keyboard.press('1')
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Export' }).click()])
+  const chunks = []
+  for await (const chunk of await download.createReadStream()) chunks.push(chunk)
+  const lines = Buffer.concat(chunks).toString().trim().split('\n').map((line) => JSON.parse(line))
+  t.equal(lines.length, 2)
+  t.ok(lines.every(({ resourceSpans }) => resourceSpans.length > 0))
+})

@@ -1,0 +1,238 @@
+'use strict'
+
+// One trace: its waterfall, the panel beside it, what comes late.
+
+const { readFileSync } = require('node:fs')
+const { inBrowser, rows, texts } = require('./support/browser')
+const traces = require('./support/otlp-traces')
+
+const USERS = { method: 'GET', route: '/users/:id', path: () => '/users/7', base: 7 }
+const ORDERS = { method: 'POST', route: '/orders', path: () => '/orders', base: 40 }
+
+function order ({ seed = 31, fail = false, ...rest } = {}) {
+  const made = traces.ids(seed)
+  const traceId = made.trace()
+  return { traceId, body: traces.request({ made, traceId, route: ORDERS, fail, slow: 1, ...rest }) }
+}
+
+const names = async (page) => (await texts(page, '.fall .row .label'))
+const row = (page, name) => page.locator('.fall .row', { has: page.locator(`.label:text-is("${name}")`) })
+const spoken = (page, name) => row(page, name).locator('.track').getAttribute('aria-label')
+const boxOf = (page, selector) => page.locator(selector).first().boundingBox()
+
+inBrowser('the waterfall shows times, own time, the critical path, events and failures', async (t, { send, open }) => {
+  const { traceId, body } = order({ fail: true })
+  await send(body)
+  const page = await open(`/traces/${traceId}`)
+  await page.locator('.fall .row').nth(6).waitFor()
+  t.same(await names(page), ['POST /orders', 'preHandler authenticate', 'GET session', 'handler', 'SELECT items', 'GET', 'render'])
+  t.match(await page.locator('.trace-head').textContent(), /StockError The stock of item \d+ could not be read/)
+  t.match(await spoken(page, 'POST /orders'), /^starts at 0, own time .* ms, on the critical path for .* ms, failed .*, 1 event$/)
+  t.match(await spoken(page, 'handler'), /1 event/)
+  t.notMatch(await spoken(page, 'render'), /critical/, 'it ran beside the call that was waited for')
+  t.equal(await page.locator('.event.bad').count(), 1)
+  t.ok(await row(page, 'SELECT items').locator('.path').count() === 1)
+  t.match(await row(page, 'handler').locator('.bar').evaluate((bar) => bar.computedStyleMap().get('background-image').toString()), /linear-gradient/, 'pale where it waits for its children')
+  const [root, handler] = [await boxOf(page, '.row:nth-child(1) .bar'), await row(page, 'handler').locator('.bar').boundingBox()]
+  t.ok(handler.x > root.x && handler.x + handler.width < root.x + root.width, 'a child lies in its parent')
+})
+
+inBrowser('by keyboard: collapse, expand, next error, zoom, find, close', async (t, { send, open }) => {
+  const { traceId, body } = order({ fail: true })
+  await send(body)
+  const page = await open(`/traces/${traceId}`)
+  await page.locator('.fall .row').nth(6).waitFor()
+  const selected = async () => (await page.locator('.row[aria-selected=true] .label').textContent())
+  t.equal(await selected(), 'POST /orders')
+  await page.keyboard.press('ArrowDown')
+  t.equal(await page.locator('.row[aria-selected=true]').getAttribute('aria-level'), '2')
+  await page.keyboard.press('ArrowLeft')
+  t.equal(await page.locator('.fall .row').count(), 6, 'its child is hidden')
+  t.equal(await page.locator('.row[aria-selected=true]').getAttribute('aria-expanded'), 'false')
+  t.match(await page.locator('.row[aria-selected=true]').textContent(), /\+1/, 'how many are hidden')
+  await page.keyboard.press('ArrowLeft')
+  t.equal(await selected(), 'POST /orders', 'then to the parent')
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('ArrowRight')
+  t.equal(await page.locator('.fall .row').count(), 7)
+  await page.keyboard.press('ArrowRight')
+  t.equal(await selected(), 'GET session')
+
+  await page.keyboard.press('e')
+  t.equal(await selected(), 'GET')
+  await page.keyboard.press('e')
+  t.equal(await selected(), 'POST /orders')
+  await page.keyboard.press('E')
+  t.equal(await selected(), 'GET')
+  await page.keyboard.press('Enter')
+  await page.locator('.panel').getByText('connection refused').waitFor()
+  t.match(page.url(), /\?span=[0-9a-f]{16}$/)
+  await page.keyboard.press('ArrowUp')
+  await page.locator('.panel h2').getByText('SELECT items').waitFor()
+  const before = (await boxOf(page, '.row[aria-selected=true] .bar')).width
+  await page.keyboard.press('z')
+  t.ok((await boxOf(page, '.row[aria-selected=true] .bar')).width > before * 2, 'zoomed to the span')
+  await page.keyboard.press('Escape')
+  await page.locator('.panel').waitFor({ state: 'hidden' })
+  await page.keyboard.press('Escape')
+  t.ok(Math.abs((await boxOf(page, '.row[aria-selected=true] .bar')).width - before) < before, 'zoomed out')
+
+  await page.keyboard.press('/')
+  await page.keyboard.type('sele')
+  await page.getByText('1 match').waitFor()
+  t.equal(await selected(), 'SELECT items')
+  t.equal(await page.locator('.found').count(), 1)
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Escape')
+  await page.waitForURL(/\/$/)
+})
+
+inBrowser('the panel has attributes, exception, resource, ids, and the way to requests with the same value', async (t, { send, open }) => {
+  const { traceId, body } = order({ fail: true, index: 1 })
+  await send(body, order({ seed: 32, index: 1 }).body, order({ seed: 33, index: 2 }).body)
+  const page = await open(`/traces/${traceId}`)
+  await page.locator('.fall .row').first().click()
+  await page.locator('.exception').waitFor()
+  t.match(await page.locator('.exception').textContent(), /StockError.*The stock of item \d+ could not.*at loadUser \(\/app\/users\.js:12:7\)/s)
+  t.ok(await page.locator('.exception pre .quiet').count() >= 2, 'frames of others are paler')
+  const panel = await page.locator('.panel').textContent()
+  for (const part of ['http.route', '/orders', 'tenant', 'globex', 'telemetry.sdk.language', traceId]) t.match(panel, part)
+  await page.locator('tr', { hasText: 'tenant' }).hover()
+  await page.getByRole('link', { name: 'Requests with tenant = globex' }).click()
+  await page.waitForURL(/\/\?attr=tenant%3Aglobex$/)
+  await page.waitForFunction(() => document.querySelectorAll('.row:not(.group)').length === 2)
+})
+
+inBrowser('a parent that is missing is a gap, which fills when it comes', async (t, { send, open }) => {
+  const { traceId, parentId, body, rest } = traces.orphans()
+  await send(body)
+  const page = await open(`/traces/${traceId}`)
+  await page.locator('.row.missing').waitFor()
+  t.same(await names(page), ['GET /slow', 'parent not received', 'read one', 'read two'])
+  t.match(await page.locator('.row.missing').textContent(), parentId)
+  t.match(await page.locator('.trace-head').textContent(), /2 orphans/)
+  await page.locator('.row.missing').click()
+  await page.locator('.panel').getByText('has not been received').waitFor()
+  await send(rest)
+  await page.locator('.row.missing').waitFor({ state: 'detached' })
+  t.same(await names(page), ['GET /slow', 'read all', 'read one', 'read two'])
+  t.notMatch(await page.locator('.trace-head').textContent(), /orphan/)
+})
+
+inBrowser('a trace can be opened before it exists, and grows', async (t, { send, open }) => {
+  const { traceId, body } = order()
+  const page = await open(`/traces/${traceId}`, { expectErrors: true }) // the browser logs the 404
+  await page.getByText('This trace is not here').waitFor()
+  const [shop, stock] = body.resourceSpans
+  await send({ resourceSpans: [shop] })
+  await page.locator('.fall .row').nth(5).waitFor()
+  const before = (await names(page)).length
+  await send({ resourceSpans: [stock] })
+  await page.locator('.label:text-is("SELECT stock")').waitFor()
+  t.equal((await names(page)).length, before + 2)
+  t.same(await texts(page, '.service bdi'), ['shop', 'stock'], 'a service is named where it begins')
+})
+
+inBrowser('it is copied as text, and saved for other tools', async (t, { send, open, url }) => {
+  const { traceId, body } = order()
+  await send(body)
+  const page = await open(`/traces/${traceId}`)
+  await page.locator('.fall .row').nth(6).waitFor()
+  const clipboard = () => page.evaluate(() => navigator.clipboard.readText())
+  await page.keyboard.press('c')
+  await page.getByText('Trace copied').waitFor()
+  t.match(await clipboard(), /POST \/orders[^]*SELECT items/)
+  await row(page, 'handler').click()
+  await page.getByRole('button', { name: 'Copy subtree as text' }).click()
+  await page.getByText('Subtree copied').waitFor()
+  t.notMatch(await clipboard(), 'preHandler')
+  const save = async (name) => {
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name, exact: true }).click()])
+    return JSON.parse(readFileSync(await download.path()))
+  }
+  t.ok((await save('OTLP JSON')).resourceSpans.length === 2)
+  const { traceEvents } = await save('Perfetto')
+  t.ok(traceEvents.some(({ ph, name }) => ph === 'X' && name === 'SELECT items'))
+  t.ok(page.url().startsWith(url), 'the page stays')
+})
+
+inBrowser('links are followed', async (t, { send, open }) => {
+  const made = traces.ids(41)
+  const [there, here, target] = [made.trace(), made.trace(), made.span()]
+  const start = Date.now()
+  await send(traces.otlp({
+    shop: [
+      traces.span({ traceId: there, id: target, name: 'enqueue', start, ms: 5 }),
+      traces.span({ traceId: here, id: made.span(), name: 'job', start, ms: 5, links: [{ traceId: there, spanId: target, attributes: { why: 'retry' } }, { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }] })
+    ]
+  }))
+  const page = await open(`/traces/${here}`)
+  await page.locator('.fall .row').first().click()
+  await page.locator('.links').waitFor()
+  t.match(await page.locator('.links').textContent(), /retry.*not received/s)
+  await page.locator('.links a').click()
+  await page.waitForURL(new RegExp(`/traces/${there}\\?span=${target}$`))
+  await page.locator('.panel h2').getByText('enqueue').waitFor()
+})
+
+inBrowser('10,000 spans: only those in sight exist, and all can be reached', async (t, { send, open }) => {
+  const { traceId, body } = traces.bigTrace()
+  await send(body)
+  const page = await open(`/traces/${traceId}`)
+  await page.locator('.fall .row').nth(10).waitFor()
+  t.equal(await page.locator('.fall').getAttribute('aria-rowcount'), '10001')
+  t.ok(await page.locator('.row').count() < 60)
+  await page.keyboard.press('End')
+  await page.locator('.row[aria-rowindex="10001"]').waitFor()
+  t.ok(await page.locator('.row').count() < 60)
+  await page.keyboard.press('e')
+  t.equal(await page.locator('.row[aria-selected=true] .label').textContent(), 'page 3', 'after the last one it begins anew')
+  await page.keyboard.press('Home')
+  await page.keyboard.press('ArrowLeft')
+  await page.waitForFunction(() => document.querySelectorAll('.row').length === 1)
+  await page.keyboard.press('e')
+  t.equal(await page.locator('.row[aria-selected=true] .label').textContent(), 'page 3', 'what is collapsed opens for it')
+})
+
+inBrowser('the name column is resized by keyboard and mouse, and stays so', async (t, { send, open }) => {
+  const { traceId, body } = order()
+  await send(body)
+  const page = await open(`/traces/${traceId}`)
+  await page.locator('.fall .row').first().waitFor()
+  const splitter = page.getByRole('separator')
+  const width = async () => Number(await splitter.getAttribute('aria-valuenow'))
+  const before = await width()
+  await splitter.focus()
+  await page.keyboard.press('ArrowRight')
+  t.equal(await width(), before + 2)
+  const box = await splitter.boundingBox()
+  await page.mouse.move(box.x + 4, box.y + 100)
+  await page.mouse.down()
+  await page.mouse.move(box.x + 120, box.y + 100)
+  await page.mouse.up()
+  const after = await width()
+  t.ok(after > before + 5)
+  await page.reload()
+  await page.locator('.fall .row').first().waitFor()
+  t.equal(await width(), after)
+  t.match((await rows(page))[0], /POST \/orders/)
+})
+
+inBrowser('dragging over the ruler zooms', async (t, { send, open }) => {
+  const made = traces.ids(51)
+  const traceId = made.trace()
+  await send(traces.request({ made, traceId, route: USERS, fail: false, slow: 1 }))
+  const page = await open(`/traces/${traceId}`)
+  await page.locator('.fall .row').first().waitFor()
+  const before = (await boxOf(page, '.row .bar')).width
+  const { x, y, width } = await boxOf(page, '.ruler')
+  await page.mouse.move(x + width * 0.2, y + 10)
+  await page.mouse.down()
+  await page.mouse.move(x + width * 0.4, y + 10)
+  await page.mouse.up()
+  await page.waitForFunction((before) => document.querySelector('.row .bar').getBoundingClientRect().width !== before, before)
+  await page.locator('.fall').focus()
+  await page.keyboard.press('Escape')
+  await page.waitForFunction((before) => Math.abs(document.querySelector('.row .bar').getBoundingClientRect().width - before) < 1, before)
+  t.match(page.url(), traceId, 'still the trace')
+})
