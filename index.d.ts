@@ -69,6 +69,13 @@ declare namespace lightTrace {
      */
     withSpan<T> (name: string, fn: (span: Span) => T): T
     withSpan<T> (name: string, options: SpanOptions, fn: (span: Span) => T): T
+    /**
+     * For who answers errors by himself, where Fastify does not see them (a filter, a router inside of a handler):
+     * records an `exception` event on the request's span, and if the response is 5xx, `error.type` and the status ERROR.
+     * An error that Fastify catches too is recorded once. Does nothing once the response is closed. Never throws.
+     * Semantic conventions: Recording errors on spans.
+     */
+    fail (error: unknown): void
     /** Runs `fn` in this request's context, where Node has lost it. */
     run<A extends unknown[], T> (fn: (...args: A) => T, ...args: A): T
     /** The same function, which will always run in this request's context. */

@@ -67,8 +67,9 @@ class Registration {
     this.#releases.push(openOutbound(tracer))
     /** `app.lightTrace` */
     this.decorator = decoratorOf(tracer)
+    this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
     /** `request.trace` */
-    this.traceGetter = traceGetter(new NoRequestContext(tracer, INVALID_SPAN, null, true))
+    this.traceGetter = traceGetter(this.noTrace)
   }
 
   /** Whether `app` or a scope around it is traced by this registration already. */
@@ -83,7 +84,7 @@ class Registration {
 
   /** A child scope's hooks trace that scope only. */
   hooksFor (app) {
-    const hooks = fastifyHooks(app, this.tracer)
+    const hooks = fastifyHooks(app, this.tracer, this.noTrace)
     // What has no route belongs to no child scope.
     if (Object.hasOwn(app, 'server')) this.#unrouted = hooks.unrouted
     return this.isAutomatic ? this.#exchangeable(hooks) : hooks

@@ -11,34 +11,68 @@ const asyncStorage = require('./async-storage')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
+// Hangs on the request and on the raw response, where everybody who compares or prints them finds it. All of its own is
+// private: a failing deepStrictEqual of two requests would else walk through the span to the exporter and the whole
+// application, for minutes.
 class RequestContext {
+  #tracer
+  #span
+  #base
+  #suppressed
+  #caller
+  #baggage
+  #record
   #values
 
   /**
    * @param {Tracer} tracer which makes children and writes headers
-   * @param {Span} span of the request, or a twin
+   * @param {Span} span of the request as the application sees it, or a twin
    * @param {Context | null} base what was active before, when somebody else holds the context slot
    * @param {boolean} suppressed whether children are switched off
+   * @param {string | CallerHeaders | undefined} [caller] the traceparent as it came, or all: a proxy may copy them into a call
+   * @param {string | null} [baggage] the header as it came, where its caller is trusted
+   * @param {ServerSpan | null} [record] what ends with the response
    */
   // HOT, once per request. Budget: 1 object.
-  constructor (tracer, span, base, suppressed) {
-    this.tracer = tracer
-    this.span = span
-    this.base = base
-    this.suppressed = suppressed
-    this.caller = undefined // the traceparent as it came, or CallerHeaders: a proxy may copy them into a call
-    this.baggage = null // as the header came, until somebody asks; then parsed
+  constructor (tracer, span, base, suppressed, caller = undefined, baggage = null, record = null) {
+    this.#tracer = tracer
+    this.#span = span
+    this.#base = base
+    this.#suppressed = suppressed
+    this.#caller = caller
+    this.#baggage = baggage // until somebody asks; then parsed
+    this.#record = record
     this.#values = null
+  }
+
+  get tracer () { return this.#tracer }
+  get span () { return this.#span }
+  get base () { return this.#base }
+  get suppressed () { return this.#suppressed }
+  get caller () { return this.#caller }
+
+  // ---- the record, for the hooks
+
+  /** What ends with the response, once; null from then on. HOT */
+  takeRecord () {
+    const record = this.#record
+    this.#record = null
+    return record
+  }
+
+  /** What Fastify caught: only the response's status tells whether it is the request's error. */
+  caught (error) {
+    this.#record?.fail(error)
   }
 
   // ---- the API's Context
 
   getValue (key) {
-    if (key === SPAN_KEY) return this.span
+    if (key === SPAN_KEY) return this.#span
     if (key === REQUEST_KEY) return this
-    if (key === SUPPRESS_KEY && this.suppressed) return true
-    if (key === BAGGAGE_KEY && this.baggage !== null) return this.parsedBaggage()
-    return this.base === null ? undefined : this.base.getValue(key)
+    if (key === SUPPRESS_KEY && this.#suppressed) return true
+    if (key === BAGGAGE_KEY && this.#baggage !== null) return this.parsedBaggage()
+    return this.#base === null ? undefined : this.#base.getValue(key)
   }
 
   setValue (key, value) {
@@ -74,12 +108,12 @@ class RequestContext {
 
   // ---- ids
 
-  get traceId () { return this.span.spanContext().traceId }
-  get spanId () { return this.span.spanContext().spanId }
-  get sampled () { return (this.span.spanContext().traceFlags & SAMPLED) !== 0 }
+  get traceId () { return this.#span.spanContext().traceId }
+  get spanId () { return this.#span.spanContext().spanId }
+  get sampled () { return (this.#span.spanContext().traceFlags & SAMPLED) !== 0 }
   /** The W3C `traceparent` with the request's own span as the parent; '' without a trace. */
   get traceparent () {
-    const { traceId, spanId, traceFlags } = this.span.spanContext()
+    const { traceId, spanId, traceFlags } = this.#span.spanContext()
     return /^0*$/.test(traceId) ? '' : `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`
   }
 
@@ -108,16 +142,26 @@ class RequestContext {
     return context.tracer.withSpan(context, name, options, fn)
   }
 
+  /**
+   * Records an error that the application answers by itself, where Fastify does not see it: an `exception` event, and if
+   * the response is 5xx, `error.type` and status ERROR. Does nothing once the response is closed.
+   * @param {unknown} error what was thrown
+   */
+  fail (error) {
+    if (this === undefined) return detachedOwner('fail').fail(error)
+    this.#record?.recordFailure(error)
+  }
+
   /** Runs `fn` with this request's context active and returns what it returns. */
   run (fn, ...args) {
     if (this === undefined) return detachedOwner('run').run(fn, ...args)
-    return this.tracer.contextManager.with(this.here(), fn, undefined, ...args)
+    return this.#tracer.contextManager.with(this.here(), fn, undefined, ...args)
   }
 
   /** A function that runs `fn` with this request's context active, whoever calls it. */
   bind (fn) {
     if (this === undefined) return detachedOwner('bind').bind(fn)
-    const { contextManager } = this.tracer
+    const { contextManager } = this.#tracer
     const context = this.here()
     return function bound (...args) {
       return contextManager.with(context, fn, this, ...args)
@@ -131,18 +175,18 @@ class RequestContext {
    */
   inject (headers = {}) {
     if (this === undefined) return detachedOwner('inject').inject(headers)
-    return this.tracer.inject(this, headers)
+    return this.#tracer.inject(this, headers)
   }
 
   /** The active context where it belongs to this request (it may hold a child span), else this one. */
   here () {
-    const active = this.tracer.contextManager.active()
+    const active = this.#tracer.contextManager.active()
     return active !== undefined && active.getValue(REQUEST_KEY) === this ? active : this
   }
 
   parsedBaggage () {
-    if (typeof this.baggage === 'string') this.baggage = parseBaggage(this.baggage)
-    return this.baggage
+    if (typeof this.#baggage === 'string') this.#baggage = parseBaggage(this.#baggage)
+    return this.#baggage
   }
 
   setStore (values) {
@@ -163,17 +207,22 @@ class NoRequestContext extends RequestContext {
 
 /** A context with one more value, for everything else like its parent. */
 class DerivedContext {
+  // Private as the request's: async_hooks keeps what is active on enumerable keys of Node's own objects.
+  #parent
+  #key
+  #value
+
   constructor (parent, key, value) {
-    this.parent = parent
-    this.key = key
-    this.value = value
+    this.#parent = parent
+    this.#key = key
+    this.#value = value
   }
 
   getValue (key) {
     let context = this
     while (context instanceof DerivedContext) {
-      if (context.key === key) return context.value
-      context = context.parent
+      if (context.#key === key) return context.#value
+      context = context.#parent
     }
     return context.getValue(key)
   }

@@ -6,9 +6,8 @@
 //   onError    remember what was thrown
 //   'close'    of the raw response: whole, broken off or never sent, it comes once
 //
-// Nothing is looked up through AsyncLocalStorage at the end: the span hangs on the raw response.
+// Nothing is looked up through AsyncLocalStorage at the end: the request's context hangs on the raw response too.
 
-const { NO_OPEN_SPAN } = require('../span/non-recording-span')
 const { Routes } = require('./routes')
 const { Callbacks } = require('./callbacks')
 const { dispatchOf } = require('./dispatch')
@@ -16,10 +15,14 @@ const { LogCorrelation } = require('./log-correlation')
 const { IncomingReader } = require('./incoming-reader')
 const { RequestStart } = require('./request-start')
 const { sentStatus, unfinished } = require('./response-end')
-const { kSpan, kTrace } = require('./keys')
+const { kSpan, kTrace, kStage } = require('./keys')
+const { giveTrace, giveTraceToFrameworkErrors } = require('./bare-request')
 
-/** The hooks that trace the requests of `app` with `tracer`. */
-function fastifyHooks (app, tracer) {
+/**
+ * The hooks that trace the requests of `app` with `tracer`.
+ * @param {RequestContext} noTrace the `request.trace` of a request that is not traced
+ */
+function fastifyHooks (app, tracer, noTrace) {
   const { settings, report } = tracer
   const routes = new Routes(settings, report)
   const callbacks = new Callbacks(settings, report)
@@ -28,6 +31,7 @@ function fastifyHooks (app, tracer) {
   const requests = new RequestStart(tracer, { routes, callbacks, incomingReader, logCorrelation }, onClose)
   const hasLogger = app.log?.level !== undefined // its last line may have a mixin that asks for the request
   const isByParser = dispatchOf(app)
+  giveTraceToFrameworkErrors(app, noTrace)
 
   return { onRequest, onError, unrouted }
 
@@ -62,9 +66,8 @@ function fastifyHooks (app, tracer) {
 
   // HOT, once per recorded request; `this` is the raw response.
   function onClose () {
-    const span = this[kSpan]
-    if (span === NO_OPEN_SPAN) return
-    this[kSpan] = NO_OPEN_SPAN
+    const span = this[kSpan].takeRecord()
+    if (span === null) return
     const { reply } = span
     span.reply = null
     try {
@@ -78,8 +81,11 @@ function fastifyHooks (app, tracer) {
   }
 
   function onError (request, reply, error, done) {
-    reply.raw[kSpan]?.fail(error)
-    done()
+    giveTrace(request, noTrace)
+    reply.raw[kSpan]?.caught(error)
+    const stages = request[kStage]
+    if (stages === undefined) done()
+    else stages.leave(request, reply, error, done)
   }
 
   function unrouted (raw, response, start) {

@@ -98,10 +98,14 @@ class IncomingReader {
     incoming.parentKind = parentKind
   }
 
-  /** Keeps on the request's context what the caller sent, for calls that go on. HOT, once per request. */
-  keepCaller (context, headers) {
-    context.caller = incoming.isTrusted && this.tracer.propagator === null ? headers.traceparent : this.callerHeaders(headers)
-    if (incoming.isTrusted && this.readsBaggage && typeof headers.baggage === 'string') context.baggage = headers.baggage
+  /** What the caller sent, for calls that may have copied it. HOT, once per request. */
+  callerOf (headers) {
+    return incoming.isTrusted && this.tracer.propagator === null ? headers.traceparent : this.callerHeaders(headers)
+  }
+
+  /** The baggage of a caller that is trusted with it, for calls that go on. HOT, once per request. */
+  baggageOf ({ baggage }) {
+    return incoming.isTrusted && this.readsBaggage && typeof baggage === 'string' ? baggage : null
   }
 
   callerHeaders (headers) {

@@ -4,13 +4,16 @@
 
 const { RequestContext } = require('../context/request-context')
 const { processState } = require('../runtime/process-state')
-const { INVALID_SPAN, NO_OPEN_SPAN } = require('../span/non-recording-span')
+const { INVALID_SPAN } = require('../span/non-recording-span')
 const { RemoteSpan } = require('../span/remote-span')
 const { requestTarget, peerInfo, forwardedPeerInfo } = require('../span/http-conventions')
 const clock = require('../span/clock')
 const { kSpan, kTrace } = require('./keys')
 const { isOver } = require('./response-end')
 const { watchPipelined } = require('./pipelined')
+
+// Stands on a response whose request never was one of Fastify's: it has been seen to.
+const NO_REQUEST = Object.freeze({ caught () {}, takeRecord () { return null } })
 
 class RequestStart {
   /**
@@ -33,7 +36,7 @@ class RequestStart {
   }
 
   /**
-   * Starts the span and hangs it on the raw response, and the context on the request. HOT, once per request.
+   * Starts the span and hangs its context on the request and on the raw response. HOT, once per request.
    * @returns {RequestContext}
    */
   begin (request, reply) {
@@ -49,9 +52,11 @@ class RequestStart {
     const incoming = this.incomingReader.read(raw, request, start, base)
     if (base !== null) base = this.incomingReader.contextUnder(base)
     const span = this.tracer.starter.startServer(incoming, route, this.peerOf(raw, request), requestTarget(raw), base)
-    const context = request[kTrace] = new RequestContext(this.tracer, span.apiSpan, base, false)
-    this.incomingReader.keepCaller(context, raw.headers)
-    this.watchEnd(span, raw, reply, response)
+    const record = span.isRecording() ? span : null
+    const { headers } = raw
+    const context = response[kSpan] = request[kTrace] =
+      new RequestContext(this.tracer, span.apiSpan, base, false, this.incomingReader.callerOf(headers), this.incomingReader.baggageOf(headers), record)
+    if (record !== null) this.watchEnd(record, raw, reply, response)
     const { callbacks, logCorrelation } = this
     if (callbacks.any || route.options !== null) callbacks.started(context.span, context, request, route, incoming, response)
     if (logCorrelation !== null) logCorrelation.correlate(request, reply, span)
@@ -83,39 +88,34 @@ class RequestStart {
   }
 
   watchEnd (span, raw, reply, response) {
-    if (!span.isRecording()) {
-      response[kSpan] = NO_OPEN_SPAN
-      return
-    }
     span.reply = reply
-    response[kSpan] = span
     response.on('close', this.onClose)
     if (watchPipelined !== null && raw.httpVersionMajor === 1) watchPipelined(raw.socket, response, this.onClose)
   }
 
   /** No span, but a context: an incoming traceparent is handed on as it came. */
   beginSuppressed (raw, request, response, base) {
-    response[kSpan] = NO_OPEN_SPAN
     const { tracer, incomingReader } = this
     const incoming = incomingReader.readPassedOn(raw, request, base)
     if (base !== null) base = incomingReader.contextUnder(base)
     const span = incoming === null ? INVALID_SPAN : new RemoteSpan(incoming, false)
-    const context = request[kTrace] = new RequestContext(tracer, span, base, true)
-    incomingReader.keepCaller(context, raw.headers)
+    const { headers } = raw
+    const context = response[kSpan] = request[kTrace] =
+      new RequestContext(tracer, span, base, true, incomingReader.callerOf(headers), incomingReader.baggageOf(headers))
     this.callbacks.fillStore(context, request)
     return context
   }
 
   /** A request that is not traced because of a mistake of ours: it is served, with a context that does nothing. */
   beginFailed (request, response) {
-    response[kSpan] = NO_OPEN_SPAN
-    return (request[kTrace] = new RequestContext(this.tracer, INVALID_SPAN, null, true))
+    const context = response[kSpan] = request[kTrace] = new RequestContext(this.tracer, INVALID_SPAN, null, true)
+    return context
   }
 
   /** A response that went out without our hook, see unrouted.js: there is no Fastify request, and no route. */
   unrouted (raw, response, start) {
     if (response[kSpan] !== undefined || this.disabled) return null
-    response[kSpan] = NO_OPEN_SPAN
+    response[kSpan] = NO_REQUEST
     const { headers, method, url } = raw
     const request = { raw, headers, method, url }
     if (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) return null

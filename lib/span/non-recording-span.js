@@ -19,14 +19,12 @@ class NonRecordingSpan extends TraceContext {
   // What the record of a request answers, see lib/fastify/request-start.js.
   get apiSpan () { return this }
   fail () {}
+  recordFailure (error) { this.fail(error) }
   close () {}
 }
 
 /** For requests without any trace: switched off, ignored, or before our hook. Its ids are all zero. */
 const INVALID_SPAN = Object.freeze(new NonRecordingSpan())
-
-/** Stands on a response in place of its span where there is none to end, or it has ended. */
-const NO_OPEN_SPAN = Object.freeze(new NonRecordingSpan())
 
 /** A span of the trace of `parent` that is not sampled; its own id is for the caller to give. */
 function unsampledIn (parent) {
@@ -50,4 +48,4 @@ function wrapSpanContext (parent) {
   return span
 }
 
-module.exports = { NonRecordingSpan, INVALID_SPAN, NO_OPEN_SPAN, unsampledIn, wrapSpanContext }
+module.exports = { NonRecordingSpan, INVALID_SPAN, unsampledIn, wrapSpanContext }

@@ -114,9 +114,13 @@ class SdkNonRecordingSpan extends NonRecordingSpan {
  * and its owner ends it: before us, so there is nothing to add at the end.
  */
 class AdoptedServerSpan extends SdkNonRecordingSpan {
+  #error = undefined // what was recorded last: Fastify and the application may both say it
+
   isRecording () { return true }
 
   fail (error) {
+    if (error !== undefined && this.#error === error) return
+    this.#error = error
     pass(() => this.sdkSpan.recordException(exceptionOf(exceptionAttributes(error, VALUE_LENGTH_MAX))))
   }
 

@@ -17,6 +17,11 @@ const OWN_ALWAYS = 5
 // The keys of http-info.js, and as many again of a route's own.
 const OWN_MAX = 32
 
+// What is known of an error, until the end: nothing, that Fastify caught one, or that it is recorded already.
+const NOT_FAILED = 0
+const CAUGHT = 1
+const RECORDED = 2
+
 class ServerSpan extends RecordingSpan {
   /**
    * @param {Pipeline} pipeline
@@ -34,7 +39,7 @@ class ServerSpan extends RecordingSpan {
     this.httpStatus = 0 // 0: no headers went out
     this.errorType = ''
     this.error = undefined // what was thrown, until the end decides whether it counts
-    this.failed = false
+    this.failed = NOT_FAILED
     this.reply = null // Fastify's, until the end
   }
 
@@ -54,8 +59,17 @@ class ServerSpan extends RecordingSpan {
 
   /** Remembers what was thrown: only the response's status tells whether it is the request's error. */
   fail (error) {
+    if (this.failed === RECORDED && this.error === error) return
     this.error = error
-    this.failed = true
+    this.failed = CAUGHT
+  }
+
+  /** Records what the application has answered by itself: the exception in any case, `error.type` if the response is 5xx. */
+  recordFailure (error) {
+    if (this.endedAt !== OPEN) return
+    this.recordException(error)
+    this.error = error
+    this.failed = RECORDED
   }
 
   /**
@@ -81,9 +95,9 @@ class ServerSpan extends RecordingSpan {
     const ok = details.statusCode === 1
     if (!ok) details.statusCode = STATUS_ERROR
     if (this.errorType === '') {
-      this.errorType = unfinished !== '' ? unfinished : this.failed ? errorType(this.error) : String(httpStatus)
+      this.errorType = unfinished !== '' ? unfinished : this.failed !== NOT_FAILED ? errorType(this.error) : String(httpStatus)
     }
-    if (this.failed) this.pushEvent('exception', exceptionAttributes(this.error, attributeValueLength), 0, now())
+    if (this.failed === CAUGHT) this.pushEvent('exception', exceptionAttributes(this.error, attributeValueLength), 0, now())
   }
 
   /** What the conventions ask for at the start of a span, as a flat list. */

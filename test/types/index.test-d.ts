@@ -80,6 +80,8 @@ app.get('/users/:id', { config: { trace: { attributes: { tier: 'gold' }, spanNam
   expectType<RequestTrace>(request.trace)
   expectType<Span>(request.trace.span)
   expectType<string>(request.trace.traceId)
+  expectType<void>(request.trace.fail(new Error('no')))
+  request.trace.fail('any')
   expectType<string>(request.trace.spanId)
   expectType<boolean>(request.trace.sampled)
   expectType<string>(request.trace.traceparent)
