@@ -27,7 +27,7 @@ function giveTraceToFrameworkErrors (app, trace) {
 /** Fastify's own copy of what it was given; child scopes inherit it. */
 function optionsOf (app) {
   for (let at = app; at !== null && at !== undefined; at = Object.getPrototypeOf(at)) {
-    const symbol = Object.getOwnPropertySymbols(at).find(({ description }) => description === 'fastify.options')
+    const symbol = Object.getOwnPropertySymbols(at).find(({ description }) => /^fastify\.options$/.test(description))
     if (symbol !== undefined) return at[symbol]
   }
   return undefined

@@ -9,7 +9,7 @@
 
 const { kCall, KIND_INTERNAL, tracerIn, bug } = require('../outbound/calls')
 const { guarded, subscribe } = require('../runtime/subscriptions')
-const { failWith } = require('./hook-spans')
+const { failWith } = require('./stage-failure')
 const { SPAN_KEY, REQUEST_KEY } = require('../context/keys')
 const asyncStorage = require('../context/async-storage')
 
@@ -20,6 +20,21 @@ const kReached = Symbol('light-trace.reached')
 
 const callDescriptor = { kind: KIND_INTERNAL, name: () => 'handler', attributes: () => [] }
 
+/** On the record that Fastify keeps of the call on its reply. Opaque: no walk over a reply may lead to the span. */
+class HandlerCall {
+  #span
+
+  constructor (span) {
+    this.#span = span
+  }
+
+  take () {
+    const span = this.#span
+    this.#span = null
+    return span
+  }
+}
+
 /** @returns {{ want (route), release () }} `want` asks for the span of a route's handler */
 function handlerSpans () {
   let release = null
@@ -27,14 +42,14 @@ function handlerSpans () {
     want (route) {
       route.config = { ...route.config, [kWanted]: true } // Fastify copies it once more
       // The channel also speaks where a preHandler hook failed and the handler never ran.
-      route.preHandler = [...(route.preHandler === undefined ? [] : [].concat(route.preHandler)), reached]
+      route.preHandler = [...(route.preHandler === undefined ? [] : [].concat(route.preHandler)), lightTraceReached]
       release ??= subscribe(subscribers)
     },
     release () { release?.() }
   }
 }
 
-function reached (request, reply, done) {
+function lightTraceReached (request, reply, done) {
   request[kReached] = true
   done()
 }
@@ -58,7 +73,7 @@ function begin (call, active) {
   if (tracer === null || context.suppressed) return undefined
   const span = tracer.startCall(callDescriptor, call, context)
   if (span === null || !span.isRecording()) return undefined
-  call[kCall] = span
+  call[kCall] = new HandlerCall(span)
   // Where somebody else's storage holds the context there is nothing of ours to enter.
   return active !== undefined && active.getValue(REQUEST_KEY) === context ? active.setValue(SPAN_KEY, span) : undefined
 }
@@ -72,7 +87,7 @@ function onError (call) {
 
 function onEnd (call) {
   const { reply } = call
-  if (call.async || call[kCall] === undefined || call[kCall] === null) return
+  if (call.async || call[kCall] === undefined) return
   if (reply.sent || reply.raw.destroyed) onSettled(call)
   else reply.raw.once('close', () => onSettled(call))
 }
@@ -81,11 +96,10 @@ function onSettled (call) {
   take(call)?.end()
 }
 
+/** The span, once; null where there is none, or another copy of this package has it. */
 function take (call) {
-  const span = call[kCall]
-  if (span === undefined || span === null) return null
-  call[kCall] = null
-  return span
+  const mark = call[kCall]
+  return mark instanceof HandlerCall ? mark.take() : null
 }
 
 const subscribers = [

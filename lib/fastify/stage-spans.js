@@ -16,13 +16,17 @@ function openStageSpans (app, tracer) {
   const { spans, disabled } = tracer.settings
   if (disabled) return () => {}
   let handlers = null
-  let bracket = spans.hooks.length === 0 ? null : openHookSpans()
-  app.addHook('onRoute', (route) => {
+  let stages = spans.hooks.length === 0 ? null : openHookSpans()
+  if (spans.handler) require('./not-found-span').traceNotFound(app, tracer)
+  app.addHook('onRoute', function lightTraceStages (route) {
     const { handler, hooks } = resolveRouteOptions(route.config?.trace).spans ?? spans
-    if (hooks.length !== 0) (bracket ??= openHookSpans())(route, hooks)
+    if (hooks.length !== 0) (stages ??= openHookSpans()).bracket(route, hooks)
     if (handler) (handlers ??= require('./handler-spans').handlerSpans()).want(route)
   })
-  return () => handlers?.release()
+  return () => {
+    handlers?.release()
+    stages?.release()
+  }
 
   function openHookSpans () {
     const { hookSpans } = require('./hook-spans')
