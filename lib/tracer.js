@@ -69,6 +69,7 @@ class Tracer {
       scope: this.scope,
       stats: this.stats,
       rootTracestate: this.sampler.isCustom ? '' : this.sampler.tracestate,
+      report,
       sink: this.output.sink
     })
     if (this.output.sdkSpans !== null && this.keep !== null) {

@@ -8,15 +8,16 @@ const { markKeptChild } = require('../span/tail-sampled-server-span')
 
 class Pipeline {
   /**
-   * @param {{ limits, redactor, resource, scope, stats, rootTracestate: string, sink: { accept (span) } }} options
+   * @param {{ limits, redactor, resource, scope, stats, report, rootTracestate: string, sink: { accept (span) } }} options
    */
-  constructor ({ limits, redactor, resource, scope, stats, rootTracestate, sink }) {
+  constructor ({ limits, redactor, resource, scope, stats, report, rootTracestate, sink }) {
     this.limits = limits
     this.redactor = redactor
     this.rootTracestate = rootTracestate // what the sampler says of each trace that starts here, where it is always the same
     this.resource = resource
     this.scope = scope
     this.stats = stats
+    this.report = report
     this.sink = sink
     this.closed = false
     /** Whether the sink wants to see spans when they start. */
@@ -25,6 +26,10 @@ class Pipeline {
 
   started (span, context) {
     if (this.wantsStart) this.sink.started(span, context)
+  }
+
+  attributeCut () {
+    this.report.once('LT_WARN_ATTRIBUTE', 'an attribute was cut: its key is longer than 1024 characters, or its value has more than 1024 members, 64 levels or a member that is no value; spans count it as dropped')
   }
 
   /** Called while the span still records. */

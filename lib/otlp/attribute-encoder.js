@@ -19,9 +19,11 @@ function attributesBound (list) {
 
 function valueBound (value) {
   if (typeof value === 'string') return 5 + textBound(value)
-  if (!Array.isArray(value)) return NUMBER_BOUND
+  if (typeof value !== 'object' || value === null) return NUMBER_BOUND
+  if (value instanceof Uint8Array) return 6 + value.length
   let bound = 5
-  for (const element of value) bound += 5 + valueBound(element)
+  if (Array.isArray(value)) for (const element of value) bound += 5 + valueBound(element)
+  else for (const key of Object.keys(value)) bound += KEY_VALUE_OVERHEAD + textBound(key) + valueBound(value[key])
   return bound
 }
 
@@ -60,9 +62,27 @@ function writeValue (writer, value) {
       }
       return
     default:
-      if (Array.isArray(value)) writeArray(writer, value)
-      // null has no field of its own: an empty AnyValue
+      if (value !== null) writeObject(writer, value) // null has no field of its own: an empty AnyValue
   }
+}
+
+function writeObject (writer, value) {
+  if (Array.isArray(value)) writeArray(writer, value)
+  else if (value instanceof Uint8Array) writeBytes(writer, value)
+  else writeMap(writer, value)
+}
+
+function writeBytes (writer, bytes) {
+  writer.byte(0x3a)
+  writer.varint(bytes.length)
+  writer.copy(bytes)
+}
+
+function writeMap (writer, map) {
+  writer.byte(0x32)
+  const at = writer.reserve4()
+  for (const key of Object.keys(map)) writeAttribute(writer, 0x0a, key, map[key])
+  writer.length4(at)
 }
 
 function writeArray (writer, array) {
@@ -89,6 +109,8 @@ function encodeAttributes (tag, list) {
 function encodeValue (value) {
   if (typeof value === 'string') return text(0x0a, value)
   if (Array.isArray(value)) return field(0x2a, Buffer.concat(value.map((element) => field(0x0a, encodeValue(element)))))
+  if (value instanceof Uint8Array) return field(0x3a, Buffer.from(value))
+  if (typeof value === 'object' && value !== null) return field(0x32, encodeAttributes(0x0a, Object.entries(value).flat()))
   const writer = new ProtoWriter()
   const memory = Buffer.alloc(NUMBER_BOUND)
   writer.open(memory, new DataView(memory.buffer, memory.byteOffset, memory.length), 0)

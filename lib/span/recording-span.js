@@ -37,6 +37,19 @@ class SpanDetails {
   }
 }
 
+/** Of the attributes of one event or link. */
+class Losses {
+  constructor (pipeline) {
+    this.pipeline = pipeline
+    this.count = 0
+  }
+
+  attributeCut () {
+    this.count++
+    this.pipeline.attributeCut()
+  }
+}
+
 class RecordingSpan extends TraceContext {
   /**
    * @param {Pipeline} pipeline where the span goes when it ends, with limits, resource and scope
@@ -65,7 +78,7 @@ class RecordingSpan extends TraceContext {
     if (this.endedAt !== OPEN) return this
     if (this.attributeList === null) this.attributeList = []
     const { attributeValueLength } = this.pipeline.limits
-    if (!setAttribute(this.attributeList, key, value, this.attributeCountMax, attributeValueLength)) this.detail().droppedAttributes++
+    if (!setAttribute(this.attributeList, key, value, this.attributeCountMax, attributeValueLength, this)) this.detail().droppedAttributes++
     return this
   }
 
@@ -73,7 +86,7 @@ class RecordingSpan extends TraceContext {
     if (this.endedAt !== OPEN) return this
     if (this.attributeList === null) this.attributeList = []
     const { attributeValueLength } = this.pipeline.limits
-    const refused = setAttributes(this.attributeList, attributes, this.attributeCountMax, attributeValueLength)
+    const refused = setAttributes(this.attributeList, attributes, this.attributeCountMax, attributeValueLength, this)
     if (refused !== 0) this.detail().droppedAttributes += refused
     return this
   }
@@ -95,8 +108,9 @@ class RecordingSpan extends TraceContext {
       return this
     }
     const list = []
-    const refused = setAttributes(list, attributesOf(link), attributesPerLink, attributeValueLength)
-    details.links.push({ context, list, droppedAttributesCount: refused })
+    const losses = new Losses(this.pipeline)
+    losses.count += setAttributes(list, attributesOf(link), attributesPerLink, attributeValueLength, losses)
+    details.links.push({ context, list, droppedAttributesCount: losses.count })
     return this
   }
 
@@ -208,6 +222,12 @@ class RecordingSpan extends TraceContext {
     return this.details
   }
 
+  /** A key or a value was set without a part of it. Counted like an attribute that was dropped, as OTLP says of long keys. */
+  attributeCut () {
+    this.detail().droppedAttributes++
+    this.pipeline.attributeCut()
+  }
+
   /** All attributes as a flat list; a server span puts its own before the user's. */
   allAttributes () {
     return this.attributeList === null ? [] : this.attributeList
@@ -216,8 +236,9 @@ class RecordingSpan extends TraceContext {
   recordEvent (name, attributes, time) {
     const list = []
     const { attributesPerEvent, attributeValueLength } = this.pipeline.limits
-    const refused = attributes === undefined ? 0 : setAttributes(list, attributes, attributesPerEvent, attributeValueLength)
-    this.pushEvent(name, list, refused, fromTimeInput(time, now()))
+    const losses = new Losses(this.pipeline)
+    if (attributes !== undefined) losses.count += setAttributes(list, attributes, attributesPerEvent, attributeValueLength, losses)
+    this.pushEvent(name, list, losses.count, fromTimeInput(time, now()))
   }
 
   pushEvent (name, list, droppedAttributesCount, time) {
