@@ -5,6 +5,7 @@
 
 const { RouteInfo, PeerInfo } = require('./http-info')
 const { cut } = require('./attributes')
+const { asForwardedHeaders, withoutPort } = require('./forwarded')
 
 const KNOWN_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY']
 
@@ -67,16 +68,25 @@ function peerInfo (raw, valueLengthMax) {
 /** The same where Fastify's trustProxy is on: client, host and scheme come from the forwarded headers. */
 function forwardedPeerInfo (request, valueLengthMax) {
   const { raw } = request
-  const { socket } = raw
-  const ip = attempt(() => request.ip)
-  const host = attempt(() => request.host)
-  const protocol = attempt(() => request.protocol)
+  const { socket, headers } = raw
+  const source = headers.forwarded !== undefined && headers['x-forwarded-for'] === undefined ? byForwarded(request) : request
+  const ip = attempt(() => source.ip)
+  const host = attempt(() => source.host)
+  const protocol = attempt(() => source.protocol)
   const peer = socket?.[kPeer]
   if (peer !== undefined && peer.ip === ip && peer.host === host && peer.protocol === protocol &&
     peer.userAgent === raw.headers['user-agent'] && peer.httpVersion === raw.httpVersion) return peer.info
   const fresh = readPeer(raw, socket, valueLengthMax, ip, host, protocol)
   if (socket) socket[kPeer] = fresh
   return fresh.info
+}
+
+/** The request as it would be with the X-Forwarded-* headers that say the same: Fastify's getters know whom to trust. */
+function byForwarded (request) {
+  const { headers, socket } = request.raw
+  const translated = asForwardedHeaders(headers.forwarded, headers)
+  if (translated === null) return request
+  return Object.create(Object.getPrototypeOf(request), { raw: { value: { headers: translated, socket, connection: socket } } })
 }
 
 /** What the info were made from, to tell whether they still hold. */
@@ -99,7 +109,7 @@ function readPeer (raw, socket, valueLengthMax, ip, forwardedHost, protocol) {
   const { name, port } = splitHost(host ?? headers[':authority'], scheme)
   const info = new PeerInfo(
     scheme, protocolVersion(httpVersion),
-    ip === undefined ? peerAddress : address(ip) || peerAddress,
+    typeof ip === 'string' ? withoutPort(ip) || peerAddress : peerAddress,
     peerAddress, Number.isInteger(socket?.remotePort) ? socket.remotePort : -1,
     name, port, userAgent(headers['user-agent'], Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX))
   )
