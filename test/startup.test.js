@@ -26,6 +26,7 @@ const ON_DEMAND = [
   ['config/nearest-name.js', `try { require(${JSON.stringify(path.join(root, 'lib/config/options'))}).resolveOptions({ sampelr: 1 }) } catch {}`],
   ['config/exporter-headers.js', register("exporter: { url: 'http://127.0.0.1:1', headers: { 'x-scope-orgid': 'a' } }")],
   ['config/tls-files.js', register("exporter: { url: 'https://127.0.0.1:1' }")],
+  ['config/entities.js', `process.env.OTEL_ENTITIES = 'host{host.id=1}'; ${register()}`],
   ['config/ignore.js', register("ignore: ['/health']")],
   ['span/sdk-sampler.js', register('sampler: { shouldSample: () => ({ decision: 0 }) }')],
   ['span/per-second.js', register('sampler: { perSecond: 50 }')],

@@ -5,10 +5,23 @@
 
 const { printable } = require('../runtime/printable')
 
-// NODE_TLS_REJECT_UNAUTHORIZED is Node's own; we only tell when it takes the verification away.
 const PREFIX = 'OTEL_'
-// npm says the name of the package whose script it runs.
-const OTHERS = ['NODE_TLS_REJECT_UNAUTHORIZED', 'npm_package_name']
+const OTHERS = new Set([
+  'NODE_TLS_REJECT_UNAUTHORIZED', // Node's own: we only tell when it takes the verification away
+  'npm_package_name', // npm says the name of the package whose script it runs
+  'npm_package_version',
+  // Where the process runs, see platform.js.
+  'KUBERNETES_SERVICE_HOST', 'HOSTNAME',
+  'K8S_NODE_NAME', 'K8S_POD_NAME', 'K8S_POD_UID', 'K8S_NAMESPACE_NAME', 'K8S_NAMESPACE', 'K8S_CONTAINER_NAME',
+  'NODE_NAME', 'POD_NAME', 'POD_UID', 'POD_NAMESPACE', 'CONTAINER_NAME',
+  'AWS_LAMBDA_FUNCTION_NAME', 'AWS_LAMBDA_FUNCTION_VERSION', 'AWS_LAMBDA_FUNCTION_MEMORY_SIZE',
+  'AWS_LAMBDA_LOG_GROUP_NAME', 'AWS_LAMBDA_LOG_STREAM_NAME', 'AWS_REGION', 'AWS_DEFAULT_REGION',
+  'ECS_CONTAINER_METADATA_URI_V4', 'ECS_CONTAINER_METADATA_URI',
+  'K_SERVICE', 'K_REVISION', 'FUNCTION_TARGET', 'CLOUD_RUN_JOB', 'CLOUD_RUN_EXECUTION', 'CLOUD_RUN_TASK_INDEX',
+  'GAE_SERVICE', 'GAE_VERSION', 'GAE_INSTANCE',
+  'WEBSITE_SITE_NAME', 'WEBSITE_INSTANCE_ID', 'FUNCTIONS_EXTENSION_VERSION', 'REGION_NAME',
+  'VERCEL', 'VERCEL_REGION'
+])
 
 const BOOLEANS = new Map([['true', true], ['false', false]])
 
@@ -87,7 +100,7 @@ module.exports = { readEnvironment, Environment }
 function readEnvironment () {
   const read = Object.create(null)
   for (const name of Object.keys(process.env)) {
-    if (name.startsWith(PREFIX) || OTHERS.includes(name)) read[name] = process.env[name]
+    if (name.startsWith(PREFIX) || OTHERS.has(name)) read[name] = process.env[name]
   }
   return read
 }

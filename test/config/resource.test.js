@@ -11,8 +11,10 @@ const attributesOf = (options, environment = {}) => resolveOptions(options, envi
 
 test('the resource says who reports', (t) => {
   const attributes = attributesOf({})
-  t.same({ ...attributes, 'service.instance.id': 'random' }, {
+  const { 'container.id': containerId, ...others } = attributes // where the tests run in one
+  t.same({ ...others, 'service.instance.id': 'random' }, {
     'service.name': 'light-trace',
+    'service.version': version,
     'service.instance.id': 'random',
     'telemetry.sdk.name': 'light-trace',
     'telemetry.sdk.language': 'nodejs',
@@ -53,6 +55,33 @@ test('the service is named by code, then OTEL_SERVICE_NAME, then OTEL_RESOURCE_A
   t.end()
 })
 
+test('the version is that of the app\'s package.json, which everybody else may overrule', (t) => {
+  for (const [options, environment, expected] of [
+    [{ serviceName: 'shop' }, {}, version],
+    [{}, { OTEL_ENTITIES: 'service{service.name=shop}[service.version=2]' }, '2'],
+    [{}, { OTEL_ENTITIES: 'service{service.name=shop}[service.version=2]', OTEL_RESOURCE_ATTRIBUTES: 'service.version=3' }, '3'],
+    [{ resource: { 'service.version': '4' } }, { OTEL_RESOURCE_ATTRIBUTES: 'service.version=3' }, '4']
+  ]) t.equal(attributesOf(options, environment)['service.version'], expected)
+  t.end()
+})
+
+test('OTEL_ENTITIES lies over what is found out, OTEL_RESOURCE_ATTRIBUTES over it', (t) => {
+  const OTEL_ENTITIES = 'service{service.name=orders};host{host.id=h1}[host.name=entity];cloud{cloud.region=r1}'
+  const attributes = attributesOf({}, { OTEL_ENTITIES, OTEL_RESOURCE_ATTRIBUTES: 'cloud.region=r2', K_SERVICE: 'shop' })
+  t.match(attributes, { 'service.name': 'orders', 'host.id': 'h1', 'host.name': 'entity', 'cloud.region': 'r2', 'faas.name': 'shop' })
+  t.equal(resolveOptions({}, { OTEL_ENTITIES, OTEL_SERVICE_NAME: 'shop' }).serviceName, 'shop')
+  const { resource, warnings } = resolveOptions({}, { OTEL_ENTITIES: 'broken;host{host.id=h1}' })
+  t.equal(resource.attributes['host.id'], 'h1')
+  t.match(warnings, [{ code: 'LT_WARN_ENV', message: /OTEL_ENTITIES/ }])
+  t.end()
+})
+
+test('deployment.environment.name is only what somebody says', (t) => {
+  t.notOk('deployment.environment.name' in attributesOf({}, { NODE_ENV: 'production', VERCEL: '1', VERCEL_ENV: 'preview' }))
+  t.notOk(Object.keys(attributesOf({})).some((key) => /command|owner|args/.test(key)), 'nor what may hold a secret')
+  t.end()
+})
+
 test('an OTEL_RESOURCE_ATTRIBUTES with any error is discarded whole, and that is logged', (t) => {
   for (const text of ['a=1,b', 'a=1,=2', 'a=1,b=%zz', 'a=1,%zz=2', `a=1,b=${'x'.repeat(70000)}`]) {
     const { resource, warnings } = resolveOptions({}, { OTEL_RESOURCE_ATTRIBUTES: text })
@@ -86,7 +115,10 @@ test('without any name it is that of the nearest package.json of the app, else u
     t.equal(named('app/node_modules/tool/cli.cjs', path.join(home, 'app', folder)), '@acme/app', folder)
   }
 
-  const lost = spawnSync(process.execPath, ['-e', print], { cwd: path.parse(process.cwd()).root, encoding: 'utf8' })
+  const root = path.parse(process.cwd()).root
+  const lost = spawnSync(process.execPath, ['-e', print], { cwd: root, encoding: 'utf8' })
   t.equal(lost.stdout, 'unknown_service:node')
+  const inFunction = spawnSync(process.execPath, ['-e', print.replace('({}, {})', "({}, { AWS_LAMBDA_FUNCTION_NAME: 'orders' })")], { cwd: root, encoding: 'utf8' })
+  t.equal(inFunction.stdout, 'orders', 'a function has a name where its code has no package.json')
   t.end()
 })
