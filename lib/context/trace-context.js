@@ -67,6 +67,7 @@ class IncomingContext {
     this.start = NaN // milliseconds on the monotonic clock, as spans keep it
     this.parentKind = PARENT_NONE
     this.isTrusted = false // whether the caller's trace and baggage may go on
+    this.attributes = null // of the user's functions, where a sampler is asked with them: an object
     this.t0 = 0
     this.t1 = 0
     this.t2 = 0

@@ -7,6 +7,7 @@ const { cleanTracestate } = require('../context/tracestate')
 const { parseTraceparent } = require('../context/traceparent')
 const { TraceContext } = require('../context/trace-context')
 const { exceptionAttributes } = require('../span/exception')
+const { setOwn } = require('../span/any-value')
 
 const MESSAGE_LENGTH_MAX = 256
 
@@ -32,6 +33,22 @@ class Callbacks {
 
   ignores (ignore, request) {
     return this.#call('ignore', () => ignore(request)) === true
+  }
+
+  /**
+   * What a Sampler is asked with beyond our own attributes: what `#setNameAndAttributes` would set later. The functions
+   * run here once, before there is a span.
+   * @returns {object}
+   */
+  attributesAtStart (request, route) {
+    const { attributes, requestHeaders } = this.#settings
+    const all = {}
+    const add = (fn) => Object.assign(all, this.#call('attributes', () => copyOf(fn(request))))
+    if (attributes !== null) add(attributes)
+    for (let i = 0; i < route.attributeList.length; i += 2) setOwn(all, route.attributeList[i], route.attributeList[i + 1])
+    if (typeof route.options?.attributes === 'function') add(route.options.attributes)
+    forEachHeader(requestHeaders, (name) => request.raw.headers[name], (name, values) => { all[`http.request.header.${name}`] = values })
+    return all
   }
 
   started (span, context, request, route, incoming, response) {
@@ -61,9 +78,14 @@ class Callbacks {
     context.setStore(this.#call('store', () => typeof values === 'object' ? { ...values } : {}) ?? {})
   }
 
-  #setNameAndAttributes (span, request, route, { isTrusted }) {
-    const { spanName, attributes, requestHeaders } = this.#settings
-    this.#name(span, route.options?.spanName ?? spanName, request)
+  #setNameAndAttributes (span, request, route, incoming) {
+    this.#name(span, route.options?.spanName ?? this.#settings.spanName, request)
+    if (incoming.attributes === null) this.#setAttributes(span, request, route)
+    if (!incoming.isTrusted) this.#linkUntrusted(span, request)
+  }
+
+  #setAttributes (span, request, route) {
+    const { attributes, requestHeaders } = this.#settings
     if (attributes !== null) {
       this.#attributes(span, attributes, request)
       // The route's own are part of its template; what all routes get must not hide them.
@@ -72,7 +94,6 @@ class Callbacks {
     }
     if (typeof route.options?.attributes === 'function') this.#attributes(span, route.options.attributes, request)
     captureHeaders(span, 'http.request.header.', requestHeaders, (name) => request.raw.headers[name])
-    if (!isTrusted) this.#linkUntrusted(span, request)
   }
 
   #name (span, spanName, request) {
@@ -118,11 +139,20 @@ class Callbacks {
 }
 
 function captureHeaders (span, prefix, names, read) {
+  forEachHeader(names, read, (name, values) => span.setAttribute(prefix + name, values))
+}
+
+function forEachHeader (names, read, fn) {
   for (const name of names) {
     const value = read(name)
     const values = (Array.isArray(value) ? value : [value]).filter(isHeaderValue).map(String)
-    if (values.length > 0) span.setAttribute(prefix + name, values)
+    if (values.length > 0) fn(name, values)
   }
+}
+
+/** A promise stays one, to be refused as it is everywhere. */
+function copyOf (given) {
+  return typeof given?.then === 'function' ? given : { ...given }
 }
 
 // What a reply was given may be anything, with a toString of its own.

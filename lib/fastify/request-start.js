@@ -49,7 +49,12 @@ class RequestStart {
     const route = this.routes.infoOf(request)
     if (this.isLeftOut(raw, request, route, base)) return this.beginSuppressed(raw, request, response, base)
 
+    const { callbacks, logCorrelation } = this
+    const hasCallbacks = callbacks.any || route.options !== null
+    // Before anything is read into `incoming`: the user's functions may serve another request.
+    const attributes = hasCallbacks && this.asksWithAttributes(route) ? callbacks.attributesAtStart(request, route) : null
     const incoming = this.incomingReader.read(raw, request, start, base)
+    incoming.attributes = attributes
     if (base !== null) base = this.incomingReader.contextUnder(base)
     const span = this.tracer.starter.startServer(incoming, route, this.peerOf(raw, request), requestTarget(raw), base)
     const record = span.isRecording() ? span : null
@@ -57,11 +62,16 @@ class RequestStart {
     const context = response[kSpan] = request[kTrace] =
       new RequestContext(this.tracer, span.apiSpan, base, false, this.incomingReader.callerOf(headers), this.incomingReader.baggageOf(headers), record)
     if (record !== null) this.watchEnd(record, raw, reply, response)
-    const { callbacks, logCorrelation } = this
-    if (callbacks.any || route.options !== null) callbacks.started(context.span, context, request, route, incoming, response)
+    if (hasCallbacks) callbacks.started(context.span, context, request, route, incoming, response)
     if (logCorrelation !== null) logCorrelation.correlate(request, reply, span)
     if (isOver(response)) this.onClose.call(response)
     return context
+  }
+
+  /** Whether somebody's Sampler decides about requests of this route. */
+  asksWithAttributes ({ sampler }) {
+    const { tracer } = this
+    return tracer.output.sdkSpans !== null || (sampler === null ? tracer.sampler : sampler).isCustom
   }
 
   /** Switched off for this request: by its route, by `ignore`, by whoever suppressed tracing, or because it carries our own spans. */
@@ -122,6 +132,7 @@ class RequestStart {
     const { sdkInterop, starter } = this.tracer
     let base = sdkInterop === null ? null : sdkInterop.base()
     const incoming = this.incomingReader.read(raw, request, Number.isNaN(start) ? clock.now() : start, base)
+    incoming.attributes = null // there is no request for the user's functions
     if (base !== null) base = this.incomingReader.contextUnder(base)
     return starter.startServer(incoming, this.routes.unrouted(method), peerInfo(raw, this.valueLengthMax), requestTarget(raw), base)
   }

@@ -58,11 +58,11 @@ class SdkInterop {
   startServer (incoming, route, peer, url, base) {
     const { ownStarter, output } = this.#tracer
     const rpc = httpMetadata(base)
-    if (isRecording(rpc) && this.#mayAdopt(rpc)) return this.#adopt(rpc, incoming.start, route, peer, url)
+    if (isRecording(rpc) && this.#mayAdopt(rpc)) return this.#adopt(rpc, incoming, route, peer, url)
     if (output.sdkSpans === null) return ownStarter.startServer(incoming, route, peer, url, base)
     // Theirs, not recording: their sampler has decided once, and decides the same under that parent.
     const context = rpc === undefined ? parentContext(base, incoming) : base.setValue(SPAN_KEY, rpc.span)
-    return this.#startBySdk(incoming.start, route, peer, url, context)
+    return this.#startBySdk(incoming, route, peer, url, context)
   }
 
   /** A span that is not a request's. In SDK mode it is the provider's from its start on, and counted so. */
@@ -82,10 +82,10 @@ class SdkInterop {
     return span?.kind === SPAN_KIND_CLIENT && span.instrumentationScope?.name === HTTP_INSTRUMENTATION
   }
 
-  #startBySdk (start, route, peer, url, context) {
+  #startBySdk ({ start, attributes }, route, peer, url, context) {
     const { output, pipeline, scope, stats } = this.#tracer
     const record = new SdkServerSpan(pipeline, start, route, peer, url)
-    const { span, trace } = output.sdkSpans.start(route.name, record.startOptions(), context, scope)
+    const { span, trace } = output.sdkSpans.start(route.name, record.startOptions(attributes), context, scope)
     stats.started++
     if (trace !== undefined && span.isRecording()) return record.useSdkSpan(span, trace)
     pipeline.discard(record)
@@ -97,9 +97,9 @@ class SdkInterop {
     return this.#tracer.settings.tracerProvider !== false || rpc.span instanceof RecordingSpan
   }
 
-  #adopt (rpc, start, route, peer, url) {
+  #adopt (rpc, { start, attributes }, route, peer, url) {
     const record = new AdoptedServerSpan(rpc.span, readSpanContext(rpc.span))
-    record.enrich(rpc, route, toObject(new ServerSpan(this.#tracer.pipeline, start, route, peer, url).ownAttributes()))
+    record.enrich(rpc, route, { ...toObject(new ServerSpan(this.#tracer.pipeline, start, route, peer, url).ownAttributes()), ...attributes })
     return record
   }
 }

@@ -71,8 +71,8 @@ class SdkServerSpan extends ServerSpan {
   get apiSpan () { return this.sdkSpan }
 
   /** The options of the API's startSpan. */
-  startOptions () {
-    const options = { kind: SPAN_KIND_SERVER, attributes: toObject(this.ownAttributes()) }
+  startOptions (attributes) {
+    const options = { kind: SPAN_KIND_SERVER, attributes: { ...toObject(this.ownAttributes()), ...attributes } }
     // The provider's own clock, where it may be: its other spans are by that one too.
     if (now() - this.start > LATE_MS) options.startTime = toHrTime(this.start)
     return options

@@ -54,13 +54,13 @@ class SpanStarter {
     const context = parentContext(base ?? EMPTY_CONTEXT, incoming)
     const sampler = route.sampler === null ? this.sampler : route.sampler
     const result = sampler.isCustom
-      ? sampler.ask(context, span, route.name, SPAN_KIND_SERVER, toObject(span.ownAttributes()), NO_LINKS)
+      ? sampler.ask(context, span, route.name, SPAN_KIND_SERVER, { ...toObject(span.ownAttributes()), ...incoming.attributes }, NO_LINKS)
       : plain(sampler.decide(span, parentKind !== PARENT_NONE, start, route))
     applyDecision(span, result)
     if (result.decision === RECORD_AND_SAMPLE && this.rateLimit !== null) this.#limit(span, result)
-    if (result.decision === RECORD_AND_SAMPLE) return this.#begin(span, result, context)
-    if (this.keep !== null) return this.#begin(TailSampledServerSpan.from(span, this.keep), result, context)
-    return result.decision === DROP ? this.#unsampledAs(span) : this.#begin(span, result, context)
+    if (result.decision === RECORD_AND_SAMPLE) return this.#begin(span, result, context, incoming.attributes)
+    if (this.keep !== null) return this.#begin(TailSampledServerSpan.from(span, this.keep), result, context, incoming.attributes)
+    return result.decision === DROP ? this.#unsampledAs(span) : this.#begin(span, result, context, incoming.attributes)
   }
 
   /** A span under the one that is active in `context`, else the root of a new trace. */
@@ -96,7 +96,8 @@ class SpanStarter {
     if (result.decision === DROP) span.flags &= ~SAMPLED
   }
 
-  #begin (span, { attributes }, context) {
+  #begin (span, { attributes }, context, given = null) {
+    if (given !== null) span.setAttributes(given)
     if (attributes !== undefined) span.setAttributes(attributes)
     this.pipeline.started(span, context)
     return span
