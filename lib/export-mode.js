@@ -49,32 +49,51 @@ function suppressThere (fn) {
   return manager === undefined ? fn() : manager.with(SUPPRESSED, fn)
 }
 
-/** Our own encoder and exporter. */
+/** Our own encoder and exporter, loaded when the first span has ended: by then its request has been answered. */
 class OtlpOutput {
-  #exporter
+  #exporter = null
+  #settings
+  #stats
+  #report
+  #suppress
 
   constructor (settings, stats, report, suppress) {
     this.mode = 'native'
     this.reason = `spans go to ${settings.exporter.printableUrl}`
     this.sdkSpans = null
+    this.sink = { accept: (span) => this.#acceptFirst(span) }
+    this.#settings = settings
+    this.#stats = stats
+    this.#report = report
+    this.#suppress = suppress
+  }
+
+  /** Its files may not be readable just now, with no descriptor left: the next span asks again. */
+  #acceptFirst (span) {
+    try {
+      span.pipeline.sink = this.#load()
+    } catch (error) {
+      this.#stats.drop('not_loaded', 1)
+      this.#report.once('LT_WARN_BUG', `Bug: the exporter could not be loaded: ${error?.stack}`)
+      return
+    }
+    span.pipeline.sink.accept(span)
+  }
+
+  #load () {
     const { ExportRequestPrefix } = require('./otlp/export-request-prefix')
     const { SpanEncoder } = require('./otlp/span-encoder')
     const { Exporter } = require('./export/exporter')
-    this.#exporter = new Exporter({
-      settings,
-      prefix: new ExportRequestPrefix(settings.resource.attributes),
-      stats,
-      report,
-      suppress
-    })
-    this.sink = new SpanEncoder(this.#exporter)
+    const prefix = new ExportRequestPrefix(this.#settings.resource.attributes)
+    this.#exporter = new Exporter({ settings: this.#settings, prefix, stats: this.#stats, report: this.#report, suppress: this.#suppress })
+    return new SpanEncoder(this.#exporter)
   }
 
-  get queued () { return this.#exporter.queued }
-  get inFlight () { return this.#exporter.inFlight }
-  get bufferBytes () { return this.#exporter.bufferBytes }
-  flush (options) { return this.#exporter.flush(options) }
-  close () { return this.#exporter.close() }
+  get queued () { return this.#exporter === null ? 0 : this.#exporter.queued }
+  get inFlight () { return this.#exporter === null ? 0 : this.#exporter.inFlight }
+  get bufferBytes () { return this.#exporter === null ? 0 : this.#exporter.bufferBytes }
+  async flush (options) { await this.#exporter?.flush(options) }
+  async close () { await this.#exporter?.close() }
 }
 
 /** Spans go to somebody else as objects; nothing waits here. */
