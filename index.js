@@ -52,8 +52,8 @@ function decorate (app, registration) {
 function addHooks (app, registration) {
   const { onRequest, onError } = registration.hooksFor(app)
   app.addHook('onRoute', ({ config }) => { resolveRouteOptions(config?.trace) }) // wrong ones throw where they stand
-  app.addHook('onRequest', onRequest)
-  app.addHook('onError', onError)
+  app.addHook('onRequest', named('lightTraceRequest', onRequest))
+  app.addHook('onError', named('lightTraceError', onError))
   registration.traceStages(app) // after our own: a stage's span is a child of the request's
   app.addHook('onReady', (ready) => {
     registration.open()
@@ -62,6 +62,11 @@ function addHooks (app, registration) {
   app.addHook('onClose', (instance, closed) => {
     registration.close().then(() => closed(), closed)
   })
+}
+
+/** What startup timeouts say, and by what our hooks are told from the user's. */
+function named (name, hook) {
+  return Object.defineProperty(hook, 'name', { value: name })
 }
 
 /** The `request.trace` of the running request, or undefined. */

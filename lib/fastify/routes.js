@@ -96,4 +96,4 @@ function contextSymbol (request) {
   })
 }
 
-module.exports = { Routes }
+module.exports = { Routes, contextSymbol }
