@@ -49,24 +49,20 @@ function decorate (app, registration) {
   } else if (!registration.decoratesRequest) registration.warnTraceTaken()
 }
 
+// Each has a name, by which our hooks are told from the user's, as where the application does not start in time.
 function addHooks (app, registration) {
   const { onRequest, onError } = registration.hooksFor(app)
-  app.addHook('onRoute', ({ config }) => { resolveRouteOptions(config?.trace) }) // wrong ones throw where they stand
-  app.addHook('onRequest', named('lightTraceRequest', onRequest))
-  app.addHook('onError', named('lightTraceError', onError))
+  app.addHook('onRoute', function lightTraceOnRoute ({ config }) { resolveRouteOptions(config?.trace) }) // wrong ones throw where they stand
+  app.addHook('onRequest', onRequest)
+  app.addHook('onError', onError)
   registration.traceStages(app) // after our own: a stage's span is a child of the request's
-  app.addHook('onReady', (ready) => {
+  app.addHook('onReady', function lightTraceOnReady (ready) {
     registration.open()
     ready()
   })
-  app.addHook('onClose', (instance, closed) => {
+  app.addHook('onClose', function lightTraceOnClose (instance, closed) {
     registration.close().then(() => closed(), closed)
   })
-}
-
-/** What startup timeouts say, and by what our hooks are told from the user's. */
-function named (name, hook) {
-  return Object.defineProperty(hook, 'name', { value: name })
 }
 
 /** The `request.trace` of the running request, or undefined. */

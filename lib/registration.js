@@ -93,9 +93,10 @@ class Registration {
   /** Fastify keeps the hooks that it was given first, and with them the first place among all hooks. */
   #exchangeable (hooks) {
     this.#hooks = hooks
+    const registration = this
     return {
-      onRequest: (request, reply, done) => this.#hooks.onRequest(request, reply, done),
-      onError: (request, reply, error, done) => this.#hooks.onError(request, reply, error, done)
+      onRequest: function lightTraceOnRequest (request, reply, done) { registration.#hooks.onRequest(request, reply, done) },
+      onError: function lightTraceOnError (request, reply, error, done) { registration.#hooks.onError(request, reply, error, done) }
     }
   }
 

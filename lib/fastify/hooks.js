@@ -33,10 +33,10 @@ function fastifyHooks (app, tracer, noTrace) {
   const isByParser = dispatchOf(app)
   giveTraceToFrameworkErrors(app, noTrace)
 
-  return { onRequest, onError, unrouted }
+  return { onRequest: lightTraceOnRequest, onError: lightTraceOnError, unrouted }
 
   // HOT, once per request.
-  function onRequest (request, reply, done) {
+  function lightTraceOnRequest (request, reply, done) {
     const response = reply.raw
     if (response[kSpan] !== undefined) { // registered in an outer scope too
       done()
@@ -80,7 +80,7 @@ function fastifyHooks (app, tracer, noTrace) {
     }
   }
 
-  function onError (request, reply, error, done) {
+  function lightTraceOnError (request, reply, error, done) {
     giveTrace(request, noTrace)
     reply.raw[kSpan]?.caught(error)
     const stages = request[kStage]

@@ -21,7 +21,8 @@ class LogCorrelation {
   constructor (app) {
     this.#instanceLog = app.log
     // A route's own factory is seen here only.
-    app.addHook('onRoute', ({ childLoggerFactory }) => { if (childLoggerFactory !== undefined) this.#isFactoryOnRoutes = true })
+    const watch = (route) => { if (route.childLoggerFactory !== undefined) this.#isFactoryOnRoutes = true }
+    app.addHook('onRoute', function lightTraceOnRoute (route) { watch(route) })
   }
 
   // HOT, once per request where there is a logger.

@@ -13,6 +13,7 @@ const { ApiTracerProvider } = require('./api-tracer')
 const { propagatorFor, W3C } = require('./propagators')
 const { slots, fillSlot, emptySlot, clearSlots } = require('./slots')
 const { findApi, loadEsm } = require('./api-version')
+const { useRootOf } = require('./root-context')
 
 const SETTERS = { trace: 'setGlobalTracerProvider', context: 'setGlobalContextManager', propagation: 'setGlobalPropagator' }
 
@@ -62,6 +63,7 @@ function fill (report) {
 
 /** Shows a copy of the API that the slot was filled without to our tracers, as `put` does before. */
 function connectEsm (copy) {
+  useRootOf(copy)
   if (copy === undefined || !isOurs('trace')) return
   const { trace } = slots()
   emptySlot('trace')

@@ -6,16 +6,18 @@ const { EventEmitter } = require('node:events')
 const asyncStorage = require('../context/async-storage')
 const { EMPTY_CONTEXT } = require('../context/suppressed')
 const { slots } = require('./slots')
+const { rootContext } = require('./root-context')
 
 const kBound = Symbol.for('light-trace.bound')
 
 class ContextManager {
+  /** Asked by users of the API, who may compare with its ROOT_CONTEXT. */
   active () {
-    return asyncStorage.active() ?? EMPTY_CONTEXT
+    return asyncStorage.active() ?? rootContext()
   }
 
   with (context, fn, thisArg, ...args) {
-    return asyncStorage.run(isContext(context) ? context : EMPTY_CONTEXT, fn, thisArg, ...args)
+    return asyncStorage.run(isContext(context) ? context : rootContext(), fn, thisArg, ...args)
   }
 
   bind (context, target) {
@@ -26,7 +28,7 @@ class ContextManager {
   /** Of api 1.10: until `dispose`, or the end of what runs now and what that starts. */
   attach (context) {
     const before = asyncStorage.active()
-    asyncStorage.storage.enterWith(isContext(context) ? context : EMPTY_CONTEXT)
+    asyncStorage.storage.enterWith(isContext(context) ? context : rootContext())
     let isAttached = true
     return {
       dispose () {
@@ -84,7 +86,8 @@ class SlotContextManager {
   }
 
   active () {
-    return (foreignManager(this.#own) ?? this.#own).active() ?? EMPTY_CONTEXT
+    const foreign = foreignManager(this.#own)
+    return (foreign === undefined ? asyncStorage.active() : foreign.active()) ?? EMPTY_CONTEXT
   }
 
   with (context, fn, thisArg, ...args) {
