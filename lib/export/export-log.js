@@ -2,81 +2,121 @@
 
 // Puts what happened to spans into words for the operator. `report` sees to how often; nothing that comes
 // from the collector is repeated unless it went through `printable` first.
+//
+// Several applications of a process may mean the same collector, as in a test suite: they share what was logged of it, and
+// the first that has something to say says it for all.
+
+const { processState } = require('../runtime/process-state')
+const { Losses } = require('../runtime/losses')
+const { hintOf } = require('./hints')
+
+// Collectors that are remembered; a test suite may have one for each test.
+const TARGETS_MAX = 64
+
+/** What was logged of one collector, by all applications of the process. */
+class CollectorLog {
+  losses = new Losses()
+  logged = new Set() // codes that are logged once
+  lost = new Map() // kind → spans lost since that kind was last logged
+  lostInOutage = 0
+  isOutage = false
+}
 
 class ExportLog {
   #report
   #stats
+  #url
   #target
-  #lost = new Map() // kind → spans lost since that kind was last logged
-  #lostInOutage = 0
-  #isOutage = false
+  #shared
 
   // `url` may hold credentials or an API key in its query: neither is ever said.
   constructor (report, stats, url) {
-    const { origin, pathname } = new URL(url)
     this.#report = report
     this.#stats = stats
-    this.#target = origin + pathname
+    this.#url = new URL(url)
+    this.#target = this.#url.origin + this.#url.pathname
+    this.#shared = sharedOf(this.#target)
   }
 
   // One line of text for `stats().lastError`.
-  failure ({ error, status, message }) {
-    if (error !== null) return error.message.includes(error.code) ? error.message : `${error.code}: ${error.message}`
-    return `HTTP status ${status}${message === '' ? '' : `: ${message}`}`
+  failure (outcome) {
+    const { error, status, message } = outcome
+    const what = error === null
+      ? `HTTP status ${status}${message === '' ? '' : `: ${message}`}`
+      : error.message.includes(error.code) ? error.message : `${error.code}: ${error.message}`
+    return what + hintOf(outcome, this.#url)
   }
 
   // An attempt failed and its spans wait for the next one.
   kept (outcome, queued) {
     if (outcome.error?.code === 'ERR_ACCESS_DENIED') {
-      this.#report.once('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`)
+      this.#once('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`)
     }
-    this.#isOutage = true
-    this.#report.loss('collector', `${this.#target} does not take spans (${this.failure(outcome)}${hint(outcome)}); ${queued} are kept and sent later`)
+    this.#shared.isOutage = true
+    this.#report.loss('collector', `${this.#target} does not take spans (${this.failure(outcome)}); ${queued} are kept and sent later`, this.#shared.losses)
   }
 
+  // One kind for each class of status: a collector that answers ever another one is logged no oftener.
   refused (outcome, spans) {
-    const kind = outcome.error === null ? `status ${outcome.status}` : outcome.error.code
+    const kind = outcome.error === null ? `status ${Math.floor(outcome.status / 100)}xx` : 'connection'
     this.#loss(kind, spans, (sum) => `${this.#target} refused ${sum} spans for good (${this.failure(outcome)})`)
+  }
+
+  // A success that is not OTLP's: whoever answered has thrown the spans away.
+  misdirected (outcome, spans) {
+    this.#loss('misdirected', spans, (sum) => `${this.#target} is no OTLP receiver: ${sum} spans are lost (${this.failure(outcome)})`)
   }
 
   delivered (outcome, rejected) {
     const message = outcome.partialSuccess?.message ?? ''
     if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${sum} spans: ${message}`)
-    else if (message !== '') this.#report.once('LT_WARN_COLLECTOR', `${this.#target} took the spans and says: ${message}`)
-    if (outcome.isOversized) this.#report.once('LT_WARN_RESPONSE', `${this.#target} answers with more than 64 KiB: the rest is not read`)
-    if (this.#isOutage) this.#recovered()
+    else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} took the spans and says: ${message}`)
+    if (outcome.isOversized) this.#once('LT_WARN_RESPONSE', `${this.#target} answers with more than 64 KiB: the rest is not read`)
+    if (outcome.format === 'other') this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} answers with something else than OTLP: is it a collector? Its spans count as delivered`)
+    if (this.#shared.isOutage) this.#recovered()
   }
 
   evicted (spans) {
-    this.#lostInOutage += spans
-    this.#isOutage = true
+    this.#shared.lostInOutage += spans
+    this.#shared.isOutage = true
     this.#loss('queue_full', spans, (sum) => `the buffer is full: ${sum} spans were dropped, the oldest first`)
   }
 
   undelivered (spans) {
-    this.#report.loss('shutdown', `${spans} spans were not delivered to ${this.#target} before the app closed, for which closeTimeoutMs is the limit (${this.#stats.lastError ?? 'no answer in time'})`)
+    this.#loss('shutdown', spans, (sum) => `${sum} spans were not delivered to ${this.#target} before the app closed, for which closeTimeoutMs is the limit (${this.#stats.lastError ?? 'no answer in time'})`)
   }
 
   undeliveredAtExit (spans) {
-    this.#report.loss('exit', `the process exits with ${spans} spans that ${this.#target} did not take (${this.#stats.lastError ?? 'no answer in time'})`)
+    this.#loss('exit', spans, (sum) => `the process exits with ${sum} spans that ${this.#target} did not take (${this.#stats.lastError ?? 'no answer in time'})`)
   }
 
   #recovered () {
-    const message = `${this.#target} takes spans again; ${this.#lostInOutage} were lost`
-    this.#report.recovered('collector', message) || this.#report.recovered('queue_full', message)
-    this.#lostInOutage = 0
-    this.#isOutage = false
+    const { losses, lostInOutage } = this.#shared
+    const message = `${this.#target} takes spans again; ${lostInOutage} were lost`
+    this.#report.recovered('collector', message, losses) || this.#report.recovered('queue_full', message, losses)
+    this.#shared.lostInOutage = 0
+    this.#shared.isOutage = false
+  }
+
+  #once (code, message) {
+    this.#report.once(code, message, this.#shared.logged)
   }
 
   #loss (kind, spans, say) {
-    const sum = (this.#lost.get(kind) ?? 0) + spans
-    this.#lost.set(kind, this.#report.loss(kind, say(sum)) ? 0 : sum)
+    const { lost, losses } = this.#shared
+    const sum = (lost.get(kind) ?? 0) + spans
+    lost.set(kind, this.#report.loss(kind, say(sum), losses) ? 0 : sum)
   }
 }
 
-// What talks HTTP/2 from the first byte is most likely the gRPC port next door.
-function hint ({ error }) {
-  return error?.code === 'EBADMSG' ? '; OTLP over HTTP usually is port 4318, 4317 is gRPC' : ''
+function sharedOf (target) {
+  const { collectorLogs } = processState
+  let shared = collectorLogs.get(target)
+  if (shared === undefined) {
+    if (collectorLogs.size >= TARGETS_MAX) collectorLogs.delete(collectorLogs.keys().next().value)
+    collectorLogs.set(target, shared = new CollectorLog())
+  }
+  return shared
 }
 
 module.exports = { ExportLog }

@@ -157,7 +157,8 @@ class Sender {
     if (outcome.disposition === 'delivered') return this.#onDelivered(outcome, batch, spans)
     this.#stats.exportsFailed++
     this.#stats.lastError = this.#log.failure(outcome)
-    if (outcome.disposition === 'retry' || (this.#isGivenUp && outcome.disposition !== 'refused')) this.#onRetry(outcome, batch, spans)
+    if (outcome.disposition === 'misdirected') this.#onMisdirected(outcome, batch, spans)
+    else if (outcome.disposition === 'retry' || (this.#isGivenUp && outcome.disposition !== 'refused')) this.#onRetry(outcome, batch, spans)
     else if (outcome.disposition === 'again') this.#sendAgain(batch)
     else if (outcome.disposition !== 'split' || !this.#makeSmaller(batch)) this.#onRefused(outcome, batch, spans)
   }
@@ -201,6 +202,14 @@ class Sender {
     this.#drop('shutdown_deadline', spans)
     this.#buffer.release(batch, false)
     if (outcome.isUnreachable) this.#dropAll()
+  }
+
+  // Whoever answered has no use for spans, and would have none for them again.
+  #onMisdirected (outcome, batch, spans) {
+    this.#stats.rejected += spans
+    this.completed += spans
+    this.#buffer.release(batch, outcome.isUploaded)
+    this.#log.misdirected(outcome, spans)
   }
 
   #onRefused (outcome, batch, spans) {

@@ -9,7 +9,7 @@ const { AsyncLocalStorage } = require('node:async_hooks')
 const KEY = Symbol.for('light-trace.globals')
 
 // Raised when the members change their meaning: copies that cannot read each other then share nothing.
-const SHAPE = 3
+const SHAPE = 4
 
 module.exports = { processState: find() ?? make() }
 
@@ -25,6 +25,7 @@ function make () {
     registrations: new WeakMap(), // an application's server → how it is traced
     apps: [], // the tracers of the open apps, oldest first
     exporterTraceparents: new Set(), // the traceparents that our exporters send
+    collectorLogs: new Map(), // a collector's URL → what was logged of it, see lib/export/export-log.js
     facade: null, // what stands in the API's slots, see lib/otel/api-globals.js
     hasSealed: false // whether the API's global object was made by us
   }

@@ -3,33 +3,25 @@
 // Everything that light-trace says while the app runs goes through here: logged once, in one visible line,
 // to the app's own logger or, where that would not print it, as a process warning. It cannot throw.
 
-const { performance } = require('node:perf_hooks')
+const { Losses } = require('./losses')
 const { printable } = require('./printable')
-
-// A collector that flaps must not fill the log.
-const LOSS_INTERVAL_MS = 30_000
 
 // Levels under which a logger that has no isLevelEnabled prints no warning.
 const SILENT_FOR_WARNINGS = new Set(['error', 'fatal', 'silent'])
 
 const LEVELS_WITH_DEBUG = new Set(['trace', 'debug', 'verbose', 'all'])
 
-// Taken at load: fake timers of a test replace them later. Monotonic, so that a stepped wall clock neither
-// silences a loss for hours nor repeats it.
-const now = performance.now.bind(performance)
-
 class Report {
   #log
   #level
-  #now
   #logged = new Set()
-  #losses = new Map() // kind → { loggedAt, open }
+  #losses
 
   // `level` is OTEL_LOG_LEVEL's: none | error | warn | info | debug | verbose | all.
-  constructor (log, level = 'info', clock = now) {
+  constructor (log, level = 'info', clock = undefined) {
     this.#log = log
     this.#level = level
-    this.#now = clock
+    this.#losses = new Losses(clock)
   }
 
   // What was found while the options were resolved: each is one line.
@@ -38,9 +30,10 @@ class Report {
   }
 
   // One line per code and app. Answers whether it was told now.
-  once (code, message) {
-    if (this.#logged.has(code)) return false
-    this.#logged.add(code)
+  // `logged`: of whom, where apps share it.
+  once (code, message, logged = this.#logged) {
+    if (logged.has(code)) return false
+    logged.add(code)
     this.#warn(code, message)
     return true
   }
@@ -65,19 +58,16 @@ class Report {
   }
 
   // At most one line per kind in 30 s. Answers whether it was told, so that the caller can start its figure anew.
-  loss (kind, message) {
-    const last = this.#losses.get(kind)
-    if (last !== undefined && this.#now() - last.loggedAt < LOSS_INTERVAL_MS) return false
-    this.#losses.set(kind, { loggedAt: this.#now(), open: true })
+  // `losses`: of whom, where apps share it.
+  loss (kind, message, losses = this.#losses) {
+    if (!losses.isDue(kind)) return false
     this.#warn('LT_WARN_LOSS', message)
     return true
   }
 
   // Once after a loss that was told.
-  recovered (kind, message) {
-    const last = this.#losses.get(kind)
-    if (last === undefined || !last.open) return false
-    last.open = false
+  recovered (kind, message, losses = this.#losses) {
+    if (!losses.close(kind)) return false
     this.#warn('LT_WARN_RECOVERED', message)
     return true
   }

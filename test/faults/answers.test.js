@@ -137,18 +137,77 @@ function asLong ({ partialSuccess }) {
 }
 
 // T21
-test('a success is one, whatever its body', async (t) => {
+test('a success is one where its body is OTLP\'s: none, protobuf, or a JSON object', async (t) => {
   const bodies = [
-    { body: '<html>welcome</html>', headers: { 'content-type': 'text/html' } },
-    { body: '<html>welcome</html>' },
+    {},
+    { headers: { 'content-type': 'text/html' } },
     { body: '{"partialSuccess":{}}', headers: { 'content-type': 'application/json' } },
+    { body: '{}', headers: { 'content-type': 'application/json; charset=utf-8' } },
     { body: Buffer.alloc(60_000, 0xff) },
-    { body: Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f]) }
+    { body: Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f]) },
+    { raw: 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}' },
+    { raw: 'HTTP/1.1 204 No Content\r\n\r\n' }
   ]
   for (const how of bodies) {
     const { stats, logged } = await sendThree(t, [how])
     t.equal(stats.delivered, 3)
+    t.equal(stats.lastError, null)
     t.strictSame(logged, [])
+  }
+})
+
+test('a partial success in JSON counts as it does in protobuf', async (t) => {
+  for (const body of ['{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}', '{"partial_success":{"rejected_spans":2,"error_message":"too old"}}']) {
+    const { stats, logged } = await sendThree(t, [{ body, headers: { 'content-type': 'application/json' } }])
+    t.equal(stats.delivered, 1)
+    t.equal(stats.rejected, 2)
+    t.match(losses(logged)[0], /rejected 2 spans: too old/)
+  }
+})
+
+test('a web page is no success: its spans are rejected, it is logged at once, with what was probably meant', async (t) => {
+  for (const how of [
+    { body: '<!doctype html><title>Jaeger UI</title>', headers: { 'content-type': 'text/html; charset=utf-8' } },
+    { body: '\n <HTML>welcome</HTML>', headers: { 'content-type': 'text/plain' } },
+    { raw: 'HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n<html></html>' }
+  ]) {
+    const { stats, logged, identity } = await sendThree(t, [how])
+    t.equal(stats.delivered, 0)
+    t.equal(stats.rejected, 3)
+    t.equal(stats.exportsFailed, 1)
+    t.equal(identity(), 0)
+    t.match(stats.lastError, /HTTP status 200; that is a web page: OTLP over HTTP usually is port 4318/)
+    t.match(losses(logged), [/is no OTLP receiver: 3 spans are lost .*web page/])
+  }
+})
+
+test('a success of another type is one, with a warning', async (t) => {
+  for (const how of [
+    { body: 'ok', headers: { 'content-type': 'text/plain' } },
+    { body: '[]', headers: { 'content-type': 'application/json' } },
+    { body: 'no json', headers: { 'content-type': 'application/json' } },
+    { body: 'a,b', headers: { 'content-type': 'text/csv' } }
+  ]) {
+    const { stats, logged } = await sendThree(t, [how])
+    t.equal(stats.delivered, 3)
+    t.match(logged, [{ code: 'LT_WARN_RESPONSE_TYPE' }])
+  }
+})
+
+test('lastError says what a failure says of itself', async (t) => {
+  const status = Buffer.concat([Buffer.from([0x08, 16, 0x12, 9]), Buffer.from('bad token')]) // google.rpc.Status
+  for (const [how, expected] of [
+    [{ status: 401, body: 'bad token', headers: { 'content-type': 'text/plain' } }, 'HTTP status 401: bad token'],
+    [{ status: 401, body: status }, 'HTTP status 401: bad token'],
+    [{ status: 401, body: '{"error":"bad token"}', headers: { 'content-type': 'application/json' } }, 'HTTP status 401: {"error":"bad token"}'],
+    [{ raw: 'HTTP/1.1 401 Unauthorized\r\ncontent-length: 9\r\n\r\nbad token' }, 'HTTP status 401: bad token'],
+    [{ status: 403, body: Buffer.from([0x12, 0xff, 0xff]) }, 'HTTP status 403'],
+    [{ status: 404, body: '<html>Grafana</html>', headers: { 'content-type': 'text/html' } }, /^HTTP status 404; that is a web page/],
+    [{ status: 415, headers: { 'content-type': 'application/grpc' } }, /^HTTP status 415; OTLP over HTTP usually is port 4318, 4317 is gRPC/]
+  ]) {
+    const { stats } = await sendThree(t, [how])
+    t.match(stats.lastError, expected)
+    t.equal(stats.dropped.non_retryable, 3)
   }
 })
 

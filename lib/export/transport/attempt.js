@@ -6,7 +6,7 @@
 const { setInterval, clearInterval, wallNow } = require('../../runtime/timers')
 const { dispositionOf, isUnreachable, retryAfterMs } = require('./retry')
 const { HttpResponse } = require('./http-response')
-const { readPartialSuccess } = require('./partial-success')
+const { readAnswer } = require('./answer')
 const { printable } = require('../../runtime/printable')
 
 // The timeout is counted in ticks of a timer, not from clock to clock: while the loop was blocked or the
@@ -17,11 +17,12 @@ const NOT_SENT = { code: 'ABORTED', message: 'the request was given up' }
 
 class Outcome {
   constructor () {
-    this.disposition = 'retry' // 'delivered' | 'retry' | 'split' | 'refused'
+    this.disposition = 'retry' // 'delivered' | 'retry' | 'split' | 'refused' | 'misdirected': a success that is not OTLP's
     this.status = 0
     this.error = NOT_SENT // { code, message } where no answer came, null where one did
     this.isUnreachable = false
     this.retryAfterMs = -1
+    this.format = '' // of the answer, see answer.js
     this.partialSuccess = null
     this.isOversized = false // the answer was longer than what is read of one
     this.wasResent = false // the collector may have had it twice
@@ -131,22 +132,26 @@ class Attempt {
     const response = this.#response
     if (outcome.isUploaded && response.isComplete && response.isKeptAlive) this.#connection.release()
     else this.#connection?.destroy()
-    if (response.status !== 0) readAnswer(response, outcome)
+    if (response.status !== 0) readResponse(response, outcome)
     else readError(error, outcome)
     this.#connection = this.#response = this.#message = this.#withConnection = null
     this.#done(outcome)
   }
 }
 
-function readAnswer ({ status, fields, body, isOversized }, outcome) {
+function readResponse (response, outcome) {
+  const { status, fields, isOversized } = response
   outcome.error = null
   outcome.status = status
   outcome.disposition = dispositionOf(status)
   outcome.retryAfterMs = retryAfterMs(fields.get('retry-after'), wallNow())
   outcome.isOversized = isOversized
-  const type = fields.get('content-type') ?? ''
-  if (outcome.disposition !== 'delivered') outcome.message = /^text\/plain|json/.test(type) ? printable(body.toString('latin1', 0, 1024)) : ''
-  else if (!/json|html|text/.test(type)) outcome.partialSuccess = readPartialSuccess(body, isOversized)
+  const isSuccess = outcome.disposition === 'delivered'
+  const { format, isOtlp, partialSuccess, message } = readAnswer(response, isSuccess)
+  outcome.format = format
+  outcome.partialSuccess = partialSuccess
+  outcome.message = message
+  if (isSuccess && !isOtlp) outcome.disposition = 'misdirected'
 }
 
 // Where several addresses were tried (happy eyeballs) the error of all has neither message nor a code of its own.

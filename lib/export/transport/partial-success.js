@@ -15,7 +15,7 @@ const WIRE_FIXED32 = 5
 // A message longer than this is not read to its end.
 const MESSAGE_BYTES_MAX = 1024
 
-module.exports = { readPartialSuccess }
+module.exports = { readPartialSuccess, readStatusMessage }
 
 // → { rejected, message }, or null where there is none or the bytes are something else.
 // `rejected` is what was sent, not yet held against the number of spans in the request. Of an answer that was cut off the
@@ -33,6 +33,21 @@ function readPartialSuccess (bytes, isCutOff = false) {
     } else if (!skip(reader, tag)) return null
   }
   return found
+}
+
+// The message of a google.rpc.Status { 1: code, 2: message }, which is the body of a failure; '' where there is none.
+function readStatusMessage (bytes) {
+  const reader = { bytes, at: 0, end: bytes.length }
+  while (reader.at < reader.end) {
+    const tag = varint(reader)
+    if (tag === 0x12) {
+      const length = varint(reader)
+      if (!(length > 0)) return ''
+      return printable(bytes.toString('utf8', reader.at, Math.min(reader.at + length, reader.at + MESSAGE_BYTES_MAX, reader.end)))
+    }
+    if (!skip(reader, tag)) return ''
+  }
+  return ''
 }
 
 function partialSuccess (reader, isCutOff) {
