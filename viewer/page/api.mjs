@@ -1,4 +1,4 @@
-// What the server answers, and what it sends by itself. docs/viewer.md has the interface.
+// What the server answers, and what it sends by itself. viewer/api.md has the interface.
 
 export async function get (path, params) {
   const response = await fetch(path + query(params), { headers: { accept: 'application/json' } })

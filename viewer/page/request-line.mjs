@@ -8,12 +8,17 @@ export function requestCells (trace) {
   return [
     cell('time', clock(trace.startMs)),
     cell('status', statusBadge(trace)),
-    cell('what', ...requestName(trace)),
+    cell('what', ...requestName(trace), whyOf(trace)),
     cell('service', h('bdi', { title: trace.services.map(({ name }) => line(name)).join(', ') }, line(trace.service || 'no name', 60)), trace.services.length > 1 ? h('span.quiet', null, ` +${trace.services.length - 1}`) : ''),
     cell('took', h('span', { class: 'length', style: { '--part': lengthOf(trace.durationMs) } }), h('span', null, duration(trace.durationMs))),
     cell('spans', count(trace.spans)),
     cell('flags', ...flagsOf(trace).map(([label, title]) => h('span', { class: 'flag', title }, label)))
   ]
+}
+
+// What went wrong, where the row has room for it.
+function whyOf ({ error }) {
+  return error !== null && h('bdi.why', null, line(`${error.type ?? ''} ${error.message ?? ''}`.trim(), 160))
 }
 
 /** A bar of one length for a tenth of a millisecond, six for a hundred seconds. */

@@ -37,6 +37,7 @@ export function waterfall (on) {
     show (answer) {
       data = answer
       all = answer.rows
+      connect(all)
       if (!zoomed) setRange(...rangeOf(all, answer.durationMs))
       refresh()
     },
@@ -84,26 +85,15 @@ export function waterfall (on) {
   }
 
   function select (id) {
-    const index = all.findIndex((row) => row.id === id)
-    if (index < 0) return false
+    const row = all.find((row) => row.id === id)
+    if (row === undefined) return false
     chosen = id
-    const opened = ancestors(index).filter((ancestor) => collapsed.delete(ancestor.id))
-    if (opened.length > 0) refresh()
-    const shown = rows.indexOf(all[index])
-    list.show(shown)
+    let opened = false
+    for (let above = row.above; above !== undefined; above = above.above) opened = collapsed.delete(above.id) || opened
+    if (opened) refresh()
+    list.show(rows.indexOf(row))
     mark()
     return true
-  }
-
-  function ancestors (index) {
-    const found = []
-    let { depth } = all[index]
-    for (let above = index - 1; above >= 0 && depth > 0; above--) {
-      if (all[above].depth >= depth) continue
-      found.push(all[above])
-      depth = all[above].depth
-    }
-    return found
   }
 
   function mark () {
@@ -143,8 +133,7 @@ export function waterfall (on) {
   }
 
   function goUp (row) {
-    const [parent] = ancestors(all.indexOf(row))
-    if (parent !== undefined) go(rows.indexOf(parent))
+    if (row.above !== undefined) go(rows.indexOf(row.above))
     return true
   }
 
@@ -220,14 +209,13 @@ export function waterfall (on) {
     const twist = h('span', { class: `twist ${isOpen === undefined ? '' : isOpen ? 'open' : 'shut'}`, 'aria-hidden': 'true' })
     const indent = { style: { '--depth': Math.min(row.depth, INDENT_MAX) }, role: 'gridcell', class: 'name' }
     if (row.missing) return h('div', indent, twist, h('span.label', null, 'parent not received'), h('span.quiet.id', null, line(row.id)))
-    const [parent] = ancestors(all.indexOf(row))
     return h('div', { ...indent, title: line(row.name) },
       twist,
       data.services.length > 1 && h('span', { class: 'service', style: { '--hue': `var(--hue-${row.service % HUES})` }, title: line(data.services[row.service]) },
-        parent?.service !== row.service && h('bdi', null, line(data.services[row.service] || 'no name', 24))),
+        row.above?.service !== row.service && h('bdi', null, line(data.services[row.service] || 'no name', 24))),
       h('bdi.label', null, line(row.name) || 'no name'),
       row.code !== undefined && row.depth > 0 && h('span.quiet', null, String(row.code)),
-      ...notesOf(row, parent),
+      ...notesOf(row),
       isOpen === false && h('span.pill', null, `+${count(row.below)}`))
   }
 
@@ -274,9 +262,8 @@ export function waterfall (on) {
 
   // The times of the children as one list without overlaps; at most so many that a screen can show.
   function covered (row) {
-    const index = all.indexOf(row)
     const spans = []
-    for (let below = index + 1; below <= index + row.below; below += 1 + all[below].below) {
+    for (let below = row.index + 1; below <= row.index + row.below; below += 1 + all[below].below) {
       const child = all[below]
       const start = Math.max(row.start, child.start)
       const end = Math.min(row.start + row.duration, child.start + child.duration)
@@ -295,13 +282,23 @@ function roundStep (about) {
   return power * [1, 2, 5, 10].find((factor) => factor * power >= about * 0.999)
 }
 
+// Each row learns where it stands and beneath which.
+function connect (rows) {
+  const open = []
+  for (const [index, row] of rows.entries()) {
+    row.index = index
+    row.above = row.depth > 0 ? open[row.depth - 1] : undefined
+    open[row.depth] = row
+  }
+}
+
 function failed ({ status }) {
   return status === 'ERROR'
 }
 
-function notesOf (row, parent) {
+function notesOf (row) {
   const note = (label, title) => h('span', { class: 'flag', title }, label)
-  const shift = row.shift !== undefined && row.shift !== parent?.shift && row.shift
+  const shift = row.shift !== undefined && row.shift !== row.above?.shift && row.shift
   return [
     row.late && note('late', 'Came over two seconds after the root'),
     row.cycle && note('circle', 'Its parent is one of its own descendants'),

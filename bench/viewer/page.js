@@ -1,0 +1,194 @@
+'use strict'
+
+// node bench/viewer/page.js: the page's figures, in Chromium. Writes bench/results/viewer-page.json.
+//   first paint     of a trace of 10,000 spans: from the address to the first rows on the screen
+//   scrolling       through it, from the top to the bottom: long tasks (over 50 ms) and frames that came late
+//   main thread     the same two in CPU time of the page's main thread, which other processes do not change much
+//   seen            from the answer of a request to its row on the page: an app under `light-trace app.js`
+
+const path = require('node:path')
+const { chromium: playwright } = require('playwright-core')
+const { chromium } = require('../../scripts/viewer/chromium')
+const { start } = require('../../scripts/run')
+const { describeMachine, describeCommit, watchSteal } = require('../run/machine')
+const { writeResults } = require('../report/results-file')
+const traces = require('../../test/browser/support/otlp-traces')
+
+const ROOT = path.join(__dirname, '..', '..')
+const SPANS = 10_000
+const PAINTS = 15
+const SCROLLS = 5
+const LOADS = 8
+const REQUESTS = 60
+const BETWEEN_MS = 150
+const START_MS = 20_000
+
+module.exports = { measurePage }
+
+if (require.main === module) {
+  measurePage().then((result) => {
+    console.log(`first paint of ${SPANS} spans: median ${result.firstPaintMs.median.toFixed(0)} ms, worst ${result.firstPaintMs.max.toFixed(0)} ms`)
+    console.log(`scrolling: ${result.scrolling.longTasks} long tasks in ${result.scrolling.frames} frames, longest frame ${result.scrolling.longestFrameMs.toFixed(0)} ms`)
+    console.log(`main thread: ${result.mainThread.loadMs.median.toFixed(0)} ms of CPU to load, ${result.mainThread.scrollFrameMs.median.toFixed(0)} ms for a frame while scrolling, at most ${result.mainThread.scrollFrameMs.max.toFixed(0)} ms`)
+    console.log(`answered to seen: median ${result.seenMs.median.toFixed(0)} ms, p95 ${result.seenMs.p95.toFixed(0)} ms, worst ${result.seenMs.max.toFixed(0)} ms of ${result.seenMs.count}`)
+    console.error(`wrote ${writeResults('viewer-page', result)}`)
+  }).catch((error) => {
+    console.error(error)
+    process.exitCode = 1
+  })
+}
+
+async function measurePage () {
+  const machine = describeMachine()
+  const steal = watchSteal()
+  const browser = await playwright.launch({ executablePath: await chromium(), args: ['--no-sandbox'] })
+  const viewer = start(process.execPath, ['viewer/cli.js', '--port', '0', 'bench/viewer/app.js'], { cwd: ROOT, env: { ...process.env, PORT: '0' } })
+  try {
+    const [, url] = await output(viewer, /(http:\/\/[\w.:]+)\/?\s/)
+    const [, app] = await output(viewer, /listens (http:\S+)/)
+    const seenMs = await measureSeen(browser, url, app)
+    const traceId = await sendBigTrace(url)
+    const firstPaintMs = await measureFirstPaint(browser, `${url}/traces/${traceId}`)
+    const scrolling = await measureScrolling(browser, `${url}/traces/${traceId}`)
+    const mainThread = await measureMainThread(browser, `${url}/traces/${traceId}`)
+    return { date: new Date().toISOString(), ...describeCommit(ROOT), machine, steal: steal(), node: process.version, chromium: browser.version(), spans: SPANS, firstPaintMs, scrolling, mainThread, seenMs }
+  } finally {
+    await browser.close()
+    await viewer.stop()
+  }
+}
+
+async function output (child, format) {
+  for (const deadline = Date.now() + START_MS; Date.now() < deadline;) {
+    const found = format.exec(child.output())
+    if (found !== null) return found
+    if (!child.alive()) break
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  throw new Error(`the viewer did not say ${format}:\n${child.output()}`)
+}
+
+async function sendBigTrace (url) {
+  const { traceId, body } = traces.bigTrace({ spans: SPANS })
+  const answer = await fetch(`${url}/v1/traces`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  if (!answer.ok) throw new Error(`the viewer answered ${answer.status}`)
+  return traceId
+}
+
+// A page of its own each time; the clock starts with the navigation and stops with the frame after the rows.
+async function measureFirstPaint (browser, address) {
+  const times = []
+  for (let nth = 0; nth <= PAINTS; nth++) {
+    const page = await browser.newPage()
+    await page.addInitScript(() => {
+      const look = new window.MutationObserver(() => {
+        if (document.querySelector('.fall .row') === null) return
+        look.disconnect()
+        window.requestAnimationFrame(() => window.setTimeout(() => { window.painted = window.performance.now() }))
+      })
+      look.observe(document, { childList: true, subtree: true })
+    })
+    await page.goto(address)
+    await page.waitForFunction(() => window.painted !== undefined)
+    const rows = await page.locator('.fall').getAttribute('aria-rowcount')
+    if (Number(rows) !== SPANS + 1) throw new Error(`the page has ${rows} rows`)
+    times.push(await page.evaluate(() => window.painted))
+    await page.close()
+  }
+  return spread(times.slice(1)) // the first one starts the browser's processes
+}
+
+async function measureScrolling (browser, address) {
+  const page = await browser.newPage()
+  await page.goto(address)
+  await page.locator('.fall .row').nth(10).waitFor()
+  const runs = []
+  for (let nth = 0; nth < SCROLLS; nth++) runs.push(await page.evaluate(scroll))
+  await page.close()
+  return {
+    longTasks: runs.reduce((sum, { longTasks }) => sum + longTasks, 0),
+    longestTaskMs: Math.max(...runs.map(({ longest }) => longest)),
+    frames: runs.reduce((sum, { frames }) => sum + frames.length, 0),
+    frameMs: spread(runs.flatMap(({ frames }) => frames)),
+    longestFrameMs: Math.max(...runs.flatMap(({ frames }) => frames))
+  }
+}
+
+async function measureMainThread (browser, address) {
+  const loads = []
+  const frames = []
+  for (let nth = 0; nth <= LOADS; nth++) {
+    const page = await browser.newPage()
+    const debug = await page.context().newCDPSession(page)
+    await debug.send('Performance.enable', { timeDomain: 'threadTicks' })
+    const spent = async () => (await debug.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000
+    await page.goto(address)
+    await page.evaluate(() => new Promise((resolve) => {
+      const look = () => document.querySelector('.fall .row') === null ? window.requestAnimationFrame(look) : window.setTimeout(resolve)
+      look()
+    }))
+    loads.push(await spent())
+    const steps = nth === LOADS ? 100 : 0
+    for (let step = 1; step <= steps; step++) {
+      const before = await spent()
+      await page.evaluate(async (part) => {
+        const grid = document.querySelector('.fall')
+        grid.scrollTop = grid.scrollHeight * part
+        await new Promise(window.requestAnimationFrame)
+        await new Promise((resolve) => window.setTimeout(resolve))
+      }, step / 100)
+      frames.push(await spent() - before)
+    }
+    await page.close()
+  }
+  return { loadMs: spread(loads.slice(1)), scrollFrameMs: spread(frames) }
+}
+
+// In the page: 120 steps of a few screens each, one a frame.
+async function scroll () {
+  const grid = document.querySelector('.fall')
+  const tasks = []
+  const observer = new window.PerformanceObserver((list) => tasks.push(...list.getEntries()))
+  observer.observe({ type: 'longtask' })
+  const frames = []
+  let last = await new Promise(window.requestAnimationFrame)
+  for (let step = 0; step <= 120; step++) {
+    grid.scrollTop = grid.scrollHeight * step / 120
+    const now = await new Promise(window.requestAnimationFrame)
+    frames.push(now - last)
+    last = now
+  }
+  await new Promise((resolve) => window.setTimeout(resolve, 100))
+  tasks.push(...observer.takeRecords())
+  observer.disconnect()
+  return { frames, longTasks: tasks.length, longest: Math.max(0, ...tasks.map(({ duration }) => duration)) }
+}
+
+// Both clocks are this machine's. The page notes when a row with a path that it has not had appears.
+async function measureSeen (browser, url, app) {
+  const page = await browser.newPage()
+  await page.goto(url)
+  await page.locator('#state.live').waitFor()
+  await page.evaluate(() => {
+    window.seen = {}
+    new window.MutationObserver(() => {
+      for (const { textContent } of document.querySelectorAll('.row .path')) window.seen[textContent] ??= window.performance.timeOrigin + window.performance.now()
+    }).observe(document.getElementById('main'), { childList: true, subtree: true })
+  })
+  const answered = {}
+  for (let number = 0; number < REQUESTS; number++) {
+    await (await fetch(`${app}/seen/${number}`)).text()
+    answered[`/seen/${number}`] = performance.timeOrigin + performance.now()
+    await new Promise((resolve) => setTimeout(resolve, BETWEEN_MS * (0.5 + Math.random())))
+  }
+  await page.waitForFunction((count) => Object.keys(window.seen).filter((path) => path.startsWith('/seen/')).length === count, REQUESTS)
+  const seen = await page.evaluate(() => window.seen)
+  await page.close()
+  return spread(Object.entries(answered).map(([path, at]) => seen[path] - at))
+}
+
+function spread (values) {
+  const sorted = values.toSorted((a, b) => a - b)
+  const at = (part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]
+  return { count: sorted.length, min: sorted[0], median: at(0.5), p95: at(0.95), max: sorted.at(-1) }
+}
