@@ -6,7 +6,7 @@ const { SAMPLED, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-contex
 const { parentIn } = require('./context/parent')
 const { processState } = require('./runtime/process-state')
 const { EMPTY_CONTEXT } = require('./context/suppressed')
-const { SPAN_KEY, SUPPRESS_KEY } = require('./context/keys')
+const { SPAN_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./context/keys')
 const { ownContextManager } = require('./context/request-context')
 const asyncStorage = require('./context/async-storage')
 const clock = require('./span/clock')
@@ -124,7 +124,8 @@ class Tracer {
     }
     if (context.getValue(SUPPRESS_KEY) === true) return INVALID_SPAN
     if (this.settings.disabled) return wrapSpanContext(parentIn(context))
-    if (options?.kind === SPAN_KIND_SERVER) this.onForeignServerSpan()
+    // Inside a request it is a library's: GraphQL's operations are of that kind.
+    if (options?.kind === SPAN_KIND_SERVER && context.getValue(REQUEST_KEY) === undefined) this.onForeignServerSpan()
     return this.starter.startChild(String(name), options, context, scope)
   }
 

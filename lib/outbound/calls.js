@@ -16,9 +16,9 @@ const kCall = Symbol.for('light-trace.call')
 const { apps } = processState // the tracers of the open apps, oldest first
 
 const KIND_INTERNAL = 0
+const KIND_SERVER = 1
 const KIND_CLIENT = 2
 const KIND_PRODUCER = 3
-const KIND_CONSUMER = 4
 
 /** The context that is active for the code that makes the call, or undefined. HOT */
 function activeContext () {
@@ -58,4 +58,4 @@ function bug (error) {
   if (apps.length !== 0) apps[0].report.once('LT_WARN_BUG', `Bug: a call was not traced: ${error?.stack}`)
 }
 
-module.exports = { kCall, KIND_INTERNAL, KIND_CLIENT, KIND_PRODUCER, KIND_CONSUMER, activeContext, tracerIn, firstTracer, isSuppressed, bug }
+module.exports = { kCall, KIND_INTERNAL, KIND_SERVER, KIND_CLIENT, KIND_PRODUCER, activeContext, tracerIn, firstTracer, isSuppressed, bug }

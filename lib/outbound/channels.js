@@ -12,7 +12,7 @@
 
 const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
 const { guarded } = require('../runtime/subscriptions')
-const { errorType } = require('../span/exception')
+const { errorType, rememberErrorType } = require('../span/exception')
 
 const STATUS_ERROR = 2
 
@@ -98,6 +98,7 @@ function finish (call) {
 function fail (span, callDescriptor, error) {
   const code = callDescriptor.errorCode === undefined ? '' : callDescriptor.errorCode(error)
   if (code !== '') span.setAttribute('db.response.status_code', code)
+  if (code !== '') rememberErrorType(error, code)
   span.setAttribute('error.type', code === '' ? errorType(error) : code)
   span.setStatus({ code: STATUS_ERROR })
 }

@@ -7,8 +7,18 @@ const { cut } = require('./attributes')
 const TYPE_LENGTH_MAX = 128
 const MESSAGE_LENGTH_MAX = 4096
 
-/** A low-cardinality identifier for `error.type`: the error's code, else its class. */
+// Errors that a library's call ended with → what its span says of them. Where the request fails with the same error its
+// span is as specific: a database's code is in fields that only the library's own table knows.
+const typesByLibrary = new WeakMap()
+
+function rememberErrorType (error, type) {
+  if (error !== null && typeof error === 'object') typesByLibrary.set(error, type)
+}
+
+/** A low-cardinality identifier for `error.type`: what a library's call said of it, the error's code, else its class. */
 function errorType (error) {
+  const known = typesByLibrary.get(error)
+  if (known !== undefined) return known
   const code = text(error, 'code')
   if (/^[A-Z][A-Z0-9_]{2,63}$/.test(code)) return code
   return errorName(error)
@@ -53,4 +63,4 @@ function exceptionOf (list) {
   }
 }
 
-module.exports = { errorType, errorName, exceptionAttributes, exceptionOf }
+module.exports = { errorType, rememberErrorType, errorName, exceptionAttributes, exceptionOf }

@@ -17,10 +17,10 @@ test('graphql 17: an operation, its errors, and resolvers for those who ask', as
     return { tree: await collector.tree(), spans: await collector.spans() }
   }
   const { tree, spans } = await treeOf('query Q { user(id: 7, name: "secret") { name } }', {})
-  t.equal(tree, 'SERVER GET /go\n  INTERNAL query')
+  t.equal(tree, 'SERVER GET /go\n  SERVER query')
   t.same(spans[1].attributes, { 'graphql.operation.type': 'query', 'graphql.operation.name': 'Q' })
   const asked = await treeOf('query Q { user(id: 7, name: "secret") { name } }', {}, { graphqlDocuments: true })
   t.equal(asked.spans[1].attributes['graphql.document'], 'query Q { user(id: ?, name: ?) { name } }')
-  t.match((await treeOf('{ user { broken } }', {})).tree, /INTERNAL query ERROR error.type=GraphQLError$/)
+  t.match((await treeOf('{ user { broken } }', {})).tree, /SERVER query ERROR error.type=GraphQLError$/)
   t.match((await treeOf('{ user { name } }', { 'graphql:resolve': true })).tree, /INTERNAL resolve Query\.user/)
 })

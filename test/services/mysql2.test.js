@@ -26,8 +26,6 @@ test('mysql2: query, execute, callbacks, events and an error', async (t) => {
   t.same(spans.map(({ name }) => name), ['CREATE', 'CREATE TABLE shop.users', 'REPLACE shop.users', 'SELECT shop.users', 'SELECT', 'SELECT shop.users', 'INSERT shop.users'])
   t.match(spans[3].attributes, {
     'db.system.name': 'mysql',
-    'db.operation.name': 'SELECT',
-    'db.collection.name': 'shop.users',
     'db.query.text': 'SELECT name FROM shop.users WHERE id = ?',
     'server.address': '127.0.0.1',
     'server.port': port

@@ -27,7 +27,9 @@ test('redis: commands, a pipeline, a MULTI and an error', async (t) => {
     'db.operation.name': 'SET',
     'db.query.text': 'SET user:1 ?',
     'server.address': '127.0.0.1',
-    'server.port': port
+    'server.port': port,
+    'network.peer.address': '127.0.0.1',
+    'network.peer.port': port
   })
   t.equal(spans[2].attributes['db.operation.batch.size'], 2)
   t.match(spans[4], { status: { code: 'ERROR' }, attributes: { 'error.type': 'WRONGTYPE', 'db.response.status_code': 'WRONGTYPE' } })

@@ -8,7 +8,7 @@ const { cut } = require('../../span/attributes')
 const { KIND_CLIENT } = require('../calls')
 const { sanitise, DIALECTS } = require('./statement')
 const { recordedCommand } = require('./redis-keys')
-const { read, text, label, pushServer, pushText, lengthOf } = require('./read')
+const { read, text, label, pushServer, pushPeer, pushText, lengthOf } = require('./read')
 
 const CACHED_MAX = 256
 const CACHED_LENGTH_MAX = 1024
@@ -48,11 +48,9 @@ class SqlDescriptor {
   }
 
   attributes (call) {
-    const { text: queryText, summary, operation, collection } = this.#statement(call)
+    const { text: queryText, summary } = this.#statement(call)
     const list = ['db.system.name', this.system]
     pushText(list, 'db.namespace', text(call, 'database'))
-    pushText(list, 'db.operation.name', operation)
-    pushText(list, 'db.collection.name', collection)
     pushText(list, 'db.query.summary', summary)
     pushText(list, 'db.query.text', queryText)
     pushServer(list, call)
@@ -88,7 +86,7 @@ class StoreDescriptor {
   #known = new Map() // what it says of itself → CallInfo
   #seen = []
 
-  constructor ({ system, operation, collection, procedure, queryText, namespace, batchSize, errorCode, shouldTrace }) {
+  constructor ({ system, operation, collection, procedure, queryText, namespace, batchSize, errorCode, shouldTrace, pushPeer }) {
     this.kind = KIND_CLIENT
     this.system = system
     this.operation = operation
@@ -98,6 +96,7 @@ class StoreDescriptor {
     this.namespace = namespace
     this.batchSize = batchSize
     this.errorCode = errorCode
+    this.pushPeer = pushPeer
     this.shouldTrace = shouldTrace ?? (() => true)
   }
 
@@ -150,6 +149,7 @@ class StoreDescriptor {
     pushText(list, 'db.operation.name', operation)
     pushText(list, this.collection === undefined ? 'db.stored_procedure.name' : 'db.collection.name', target)
     pushServer(list, call)
+    if (this.pushPeer !== undefined) this.pushPeer(list, call)
     for (let i = 1; i < list.length; i += 2) if (typeof list[i] === 'string') list[i] = cut(list[i], SHARED_LENGTH_MAX)
     const name = [operation, target].filter((part) => part !== '').join(' ')
     const info = new CallInfo(this.kind, cut(name, SHARED_LENGTH_MAX) || this.system, list)
@@ -194,7 +194,7 @@ const mongoError = (error) => {
   return typeof code === 'number' ? String(code) : ''
 }
 
-const redis = { system: 'redis', namespace: database, errorCode: redisError }
+const redis = { system: 'redis', namespace: database, errorCode: redisError, pushPeer }
 const redisBatch = { ...redis, operation: batchMode, batchSize }
 
 const mssql = (field, isParametrised) => new SqlDescriptor('microsoft.sql_server', DIALECTS.mssql, field, mssqlError, isParametrised)
@@ -205,7 +205,7 @@ const mongo = new StoreDescriptor({
   operation: (call) => text(call, 'operation'),
   collection: (call) => text(call, 'collection'),
   namespace: database,
-  batchSize: (call) => batchSize(call) || lengthOf(read(read(call, 'args'), 'docs')) || lengthOf(read(read(call, 'args'), 'ops')),
+  batchSize: (call) => lengthOf(read(read(call, 'args'), 'ops')), // of bulkWrite: insertMany is one operation
   errorCode: mongoError
 })
 
@@ -228,7 +228,7 @@ const DATABASES = {
   'mssql:batch': mssql('command', false),
   'mssql:prepared-statement:execute': mssql('statement', true),
   'mssql:execute': new StoreDescriptor({ system: 'microsoft.sql_server', operation: () => 'EXECUTE', procedure: (call) => text(call, 'procedure'), errorCode: mssqlError }),
-  'mssql:bulk': new StoreDescriptor({ system: 'microsoft.sql_server', operation: () => 'BULK INSERT', collection: (call) => text(call, 'table'), batchSize: (call) => Number(label(call, 'rowCount')) || 0, errorCode: mssqlError })
+  'mssql:bulk': new StoreDescriptor({ system: 'microsoft.sql_server', operation: () => 'BULK INSERT', collection: (call) => text(call, 'table'), errorCode: mssqlError })
 }
 
 module.exports = { DATABASES, SqlDescriptor, StoreDescriptor }

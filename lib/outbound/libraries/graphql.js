@@ -4,7 +4,7 @@
 // are there for those who name their channels.
 // https://opentelemetry.io/docs/specs/semconv/graphql/graphql-spans/
 
-const { KIND_INTERNAL } = require('../calls')
+const { KIND_INTERNAL, KIND_SERVER } = require('../calls')
 const { cut } = require('../../span/attributes')
 const { sanitise, DIALECTS } = require('./statement')
 const { read, text, pushText, lengthOf } = require('./read')
@@ -17,7 +17,7 @@ const OPERATION_TYPES = new Set(['query', 'mutation', 'subscription'])
 const always = () => true
 
 const execute = {
-  kind: KIND_INTERNAL,
+  kind: KIND_SERVER,
   shouldTrace: always,
   // Not with the operation's name: callers make it up.
   name: (call) => operationType(call) || 'GraphQL Operation',
@@ -56,9 +56,9 @@ const resolve = {
   name: (call) => `resolve ${text(call, 'parentType') || 'field'}.${text(call, 'fieldName')}`,
   attributes (call) {
     const list = []
-    pushText(list, 'graphql.field.name', text(call, 'fieldName'))
-    pushText(list, 'graphql.field.path', text(call, 'fieldPath'))
-    pushText(list, 'graphql.field.type', text(call, 'fieldType'))
+    pushText(list, 'light_trace.graphql.field.name', text(call, 'fieldName'))
+    pushText(list, 'light_trace.graphql.field.path', text(call, 'fieldPath'))
+    pushText(list, 'light_trace.graphql.field.type', text(call, 'fieldType'))
     return list
   }
 }

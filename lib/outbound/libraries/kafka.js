@@ -1,17 +1,17 @@
 'use strict'
 
 // @platformatic/kafka: one PRODUCER span for a send, whose context goes with each message as headers, and one
-// CONSUMER span for each message that arrives with such headers.
+// CLIENT span for each message that arrives with such headers.
 // https://opentelemetry.io/docs/specs/semconv/messaging/kafka/
 
-const { kCall, KIND_PRODUCER, KIND_CONSUMER, activeContext, tracerIn, firstTracer, isSuppressed } = require('../calls')
+const { kCall, KIND_PRODUCER, KIND_CLIENT, activeContext, tracerIn, firstTracer, isSuppressed } = require('../calls')
 const { propagate } = require('../propagation')
 const { parseTraceparent } = require('../../context/traceparent')
 const { cleanTracestate } = require('../../context/tracestate')
 const { SPAN_KEY } = require('../../context/keys')
 const { EMPTY_CONTEXT } = require('../../context/suppressed')
 const { NonRecordingSpan } = require('../../span/non-recording-span')
-const { read, text, label, pushText, lengthOf } = require('./read')
+const { read, text, label, pushServer, pushText, lengthOf } = require('./read')
 
 const HEADERS_MAX = 64
 
@@ -28,6 +28,7 @@ const send = {
     const list = ['messaging.system', 'kafka', 'messaging.operation.name', 'send', 'messaging.operation.type', 'send']
     pushText(list, 'messaging.destination.name', topicOf(call))
     pushText(list, 'messaging.client.id', text(read(call, 'client'), 'clientId'))
+    pushBroker(list, read(call, 'client'))
     const count = lengthOf(messagesOf(call))
     if (count > 1) list.push('messaging.batch.message_count', count)
     return list
@@ -89,6 +90,19 @@ function serializersOf (client) {
   return undefined
 }
 
+/** The broker, where there is one: which of several a message goes to the payload does not say. */
+function pushBroker (list, client) {
+  const brokers = ofSymbol(client, 'plt.kafka.base.bootstrapBrokers')
+  if (lengthOf(brokers) !== 1) return
+  pushServer(list, { serverAddress: read(brokers[0], 'host'), serverPort: read(brokers[0], 'port') })
+}
+
+function ofSymbol (object, description) {
+  if (object === null || typeof object !== 'object') return undefined
+  const symbol = Object.getOwnPropertySymbols(object).find((symbol) => symbol.description === description)
+  return symbol === undefined ? undefined : read(object, symbol)
+}
+
 function withHeaders (message, type, span, tracer, context) {
   if (message === null || typeof message !== 'object') return message
   const given = read(message, 'headers')
@@ -117,7 +131,7 @@ function removeHeader (headers, name) {
 // ---- receiving
 
 const receive = {
-  kind: KIND_CONSUMER,
+  kind: KIND_CLIENT, // the conventions' kind for `receive`; CONSUMER is for `process`
   name: ({ message }) => {
     const topic = text(message, 'topic')
     return topic === '' ? 'receive' : `receive ${topic}`
@@ -128,6 +142,7 @@ const receive = {
     pushText(list, 'messaging.destination.partition.id', label(message, 'partition'))
     pushText(list, 'messaging.consumer.group.name', text(client, 'groupId'))
     pushText(list, 'messaging.client.id', text(client, 'clientId'))
+    pushBroker(list, client)
     const offset = Number(label(message, 'offset') || NaN)
     if (Number.isSafeInteger(offset)) list.push('messaging.kafka.offset', offset)
     return list

@@ -3,6 +3,8 @@
 // Reading what a library publishes. It may lack a field, hold another type than documented, or throw when
 // read: then there is nothing.
 
+const { isIP } = require('node:net')
+
 function read (object, key) {
   try {
     return object?.[key]
@@ -25,11 +27,23 @@ function label (object, key) {
 
 /** Pushes host and port, where there are any. */
 function pushServer (list, call) {
+  push(list, 'server.address', 'server.port', text(call, 'serverAddress'), call)
+}
+
+/**
+ * Pushes the other end of the connection, where the client was given it: an IP address, or the path of a socket. What a
+ * name was resolved to nobody tells us.
+ */
+function pushPeer (list, call) {
   const address = text(call, 'serverAddress')
+  if (isIP(address) !== 0 || address.startsWith('/')) push(list, 'network.peer.address', 'network.peer.port', address, call)
+}
+
+function push (list, addressKey, portKey, address, call) {
   if (address === '') return
-  list.push('server.address', address)
+  list.push(addressKey, address)
   const port = Number(label(call, 'serverPort') || NaN)
-  if (Number.isInteger(port) && port > 0 && port < 65536) list.push('server.port', port)
+  if (Number.isInteger(port) && port > 0 && port < 65536) list.push(portKey, port)
 }
 
 function pushText (list, key, value) {
@@ -44,4 +58,4 @@ function lengthOf (value) {
   }
 }
 
-module.exports = { read, text, label, pushServer, pushText, lengthOf }
+module.exports = { read, text, label, pushServer, pushPeer, pushText, lengthOf }

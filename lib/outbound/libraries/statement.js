@@ -32,8 +32,7 @@ const BACKTICK = 0x60
 /**
  * @param {string} statement
  * @param {object} dialect one of DIALECTS
- * @returns {{ text: string, summary: string, operation: string, collection: string }} operation and collection
- *   are '' unless the statement has exactly one of each
+ * @returns {{ text: string, summary: string }}
  */
 function sanitise (statement, dialect) {
   const text = statement.length > READ_MAX ? statement.slice(0, READ_MAX) : statement

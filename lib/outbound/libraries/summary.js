@@ -17,8 +17,6 @@ class Summary {
   constructor () {
     this.parts = []
     this.operations = 0
-    this.collections = 0
-    this.collection = ''
     this.expectsTable = false
     this.isFirst = true // of its statement
     this.lastWord = ''
@@ -87,8 +85,6 @@ class Summary {
     this.expectsTable = false
     if (this.names !== null && this.names.has(text)) return
     const name = text.replaceAll(/[`"[\]]/g, '')
-    this.collections++
-    this.collection = name
     this.add(name)
   }
 
@@ -97,15 +93,9 @@ class Summary {
   }
 
   finish (text) {
-    const isSimple = this.operations === 1 && this.collections <= 1
     let summary = this.parts.join(' ')
     if (summary.length > LENGTH_MAX) summary = summary.slice(0, summary.lastIndexOf(' ', LENGTH_MAX))
-    return {
-      text,
-      summary,
-      operation: isSimple && this.parts.length > 0 ? this.parts[0] : '',
-      collection: isSimple ? this.collection : ''
-    }
+    return { text, summary }
   }
 }
 
