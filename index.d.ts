@@ -1,6 +1,6 @@
 /// <reference types="node" />
 
-import { Attributes, Context, Link, Span, SpanKind, SpanOptions, Tracer, TracerProvider } from '@opentelemetry/api'
+import { MeterProvider, Attributes, Context, Link, Span, SpanKind, SpanOptions, Tracer, TracerProvider } from '@opentelemetry/api'
 import { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 
 type LightTracePlugin = FastifyPluginCallback<lightTrace.LightTraceOptions>
@@ -101,6 +101,13 @@ declare namespace lightTrace {
     flush (options?: { timeoutMs?: number }): Promise<void>
     /** What happened to the spans so far. `ended = accepted + unsampled` at every moment. */
     stats (): LightTraceStats
+    /**
+     * All metrics as text for Prometheus: format 0.0.4, or OpenMetrics 1.0. '' where metrics are off. Never rejects.
+     * @param options.openMetrics with exemplars and units
+     */
+    metrics (options?: { openMetrics?: boolean }): Promise<string>
+    /** For meters of your own. Where metrics are off its instruments record nothing. */
+    readonly meterProvider: MeterProvider
   }
 
   /** How spans leave the process: OTLP, nothing, the console, the given processors, or an OpenTelemetry SDK. */
@@ -140,6 +147,17 @@ declare namespace lightTrace {
     }
     /** The last failure of an export, without any secret. */
     lastError: string | null
+    /** Only where metrics are on. */
+    metrics?: {
+      /** In memory now, of all metrics. */
+      series: number
+      /** Names of the metrics that have reached the limit of 2,000 series. */
+      overflowed: string[]
+      /** Data points, each counted in every export. */
+      points: { delivered: number, rejected: number, dropped: number }
+      exports: { ok: number, failed: number }
+      lastError: string | null
+    }
   }
 
   /** The parts of an OpenTelemetry SDK's SpanProcessor that are used (SDK 2.x and 3.x). */
@@ -257,6 +275,39 @@ declare namespace lightTrace {
     flushDelayMs?: number
   }
 
+  /** See docs/metrics.md. The names and units of metrics are those of OpenTelemetry's semantic conventions. */
+  export interface MetricsOptions {
+    /** Where metrics go. @default OTEL_METRICS_EXPORTER, the `exporter` of spans, 'otlp' */
+    exporter?: 'otlp' | 'console' | 'none' | ExporterOptions
+    /** Serve Prometheus text and OpenMetrics 1.0 on this path, which is neither traced nor counted. @default none */
+    path?: string
+    /** Event loop, garbage collection, heap, CPU and memory of the process. @default false */
+    runtime?: boolean
+    /** light-trace's own counters, `otel.sdk.*`. @default true */
+    self?: boolean
+    /**
+     * More attributes of `http.server.request.duration`, asked for when the request has ended. Each different set is a
+     * series; over 2,000 they are counted together as `otel.metric.overflow`.
+     */
+    attributes?: (request: FastifyRequest, reply: FastifyReply) => Attributes
+    /** Bounds of `http.server.request.duration` in seconds, ascending. @default those of the conventions, 0.005 to 10 */
+    buckets?: number[]
+    /** Explicit buckets, or base-2 exponential ones. @default OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION, 'explicit' */
+    histograms?: 'explicit' | 'exponential'
+    /** What OTLP reports: sums since the start, or differences. @default OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE, 'cumulative' */
+    temporality?: 'cumulative' | 'delta' | 'lowmemory'
+    /** Which measurements leave the ids of their span. @default OTEL_METRICS_EXEMPLAR_FILTER, 'trace_based' */
+    exemplars?: 'trace_based' | 'always_on' | 'always_off'
+    /** `false`: server-sent events and other streams do not count. @default true */
+    streams?: boolean
+    /** `http.server.active_requests`. @default false */
+    activeRequests?: boolean
+    /** `http.server.request.body.size` and `http.server.response.body.size`, in bytes. @default false */
+    bodySizes?: boolean
+    /** Milliseconds from one export to the next. @default OTEL_METRIC_EXPORT_INTERVAL, 60000 */
+    intervalMs?: number
+  }
+
   /** What a span may hold. What is over it is dropped and counted on the span. */
   export interface LimitsOptions {
     /** @default OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, OTEL_ATTRIBUTE_COUNT_LIMIT, 128 */
@@ -339,6 +390,8 @@ declare namespace lightTrace {
     buffer?: BufferOptions
     /** Milliseconds that `app.close()` waits for a collector that hangs. @default 5000 */
     closeTimeoutMs?: number
+    /** Count every request, sampled or not. @default off, unless OTEL_METRICS_EXPORTER says otherwise */
+    metrics?: MetricsOptions | boolean
     limits?: LimitsOptions
   }
 
@@ -348,6 +401,8 @@ declare namespace lightTrace {
     attributes?: Attributes | ((request: FastifyRequest) => Attributes)
     spans?: SpansOptions | boolean
     sampler?: SamplerOption
+    /** `false`: metrics do not count this route. @default true */
+    metrics?: boolean
     /** `true` is the same as `trace: false`. */
     ignore?: boolean | IgnoreOption
   }

@@ -55,6 +55,7 @@ function addHooks (app, registration) {
   app.addHook('onRoute', function lightTraceOnRoute ({ config }) { resolveRouteOptions(config?.trace) }) // wrong ones throw where they stand
   app.addHook('onRequest', onRequest)
   app.addHook('onError', onError)
+  registration.serveMetrics(app)
   registration.traceStages(app) // after our own: a stage's span is a child of the request's
   app.addHook('onReady', function lightTraceOnReady (ready) {
     registration.open()

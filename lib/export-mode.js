@@ -10,7 +10,6 @@ const { SUPPRESSED } = require('./context/suppressed')
 
 function exportMode ({ settings, report, stats }) {
   const { exporter, spanProcessors, tracerProvider, closeTimeoutMs } = settings
-  const suppress = (fn) => asyncStorage.run(SUPPRESSED, suppressThere, undefined, fn)
 
   if (settings.disabled) return nowhere('disabled', stats, 'OTEL_SDK_DISABLED')
   if (tracerProvider) return provided(tracerProvider, settings, report, stats, 'spans are made by the tracerProvider of the options')
@@ -28,7 +27,7 @@ function exportMode ({ settings, report, stats }) {
       return new DelegatedOutput('console', new ConsoleSink(stats), 'spans go to stdout')
     }
     case 'none': return nowhere('none', stats, 'spans go nowhere')
-    default: return new OtlpOutput(settings, stats, report, suppress)
+    default: return new OtlpOutput(settings, stats, report)
   }
 }
 
@@ -43,57 +42,47 @@ function provided (provider, { closeTimeoutMs }, report, stats, reason) {
   return new DelegatedOutput('sdk', new ProviderSink(provider, { stats, report, closeTimeoutMs }), reason, new SdkSpans(provider, report))
 }
 
+/** Runs `fn` outside of any request's context, with tracing off. */
+function suppress (fn) {
+  return asyncStorage.run(SUPPRESSED, suppressThere, undefined, fn)
+}
+
 /** Timers that are armed in a request keep its context, also in the storage of whoever holds the API's slot. */
 function suppressThere (fn) {
   const manager = foreignManager()
   return manager === undefined ? fn() : manager.with(SUPPRESSED, fn)
 }
 
-/** Our own encoder and exporter, loaded when the first span has ended: by then its request has been answered. */
+/** Our own encoder and exporter. */
 class OtlpOutput {
-  #exporter = null
-  #settings
-  #stats
-  #report
-  #suppress
+  #exporter
 
-  constructor (settings, stats, report, suppress) {
+  constructor (settings, stats, report) {
     this.mode = 'native'
     this.reason = `spans go to ${settings.exporter.printableUrl}`
     this.sdkSpans = null
-    this.sink = { accept: (span) => this.#acceptFirst(span) }
-    this.#settings = settings
-    this.#stats = stats
-    this.#report = report
-    this.#suppress = suppress
-  }
-
-  /** Its files may not be readable just now, with no descriptor left: the next span asks again. */
-  #acceptFirst (span) {
-    try {
-      span.pipeline.sink = this.#load()
-    } catch (error) {
-      this.#stats.drop('not_loaded', 1)
-      this.#report.once('LT_WARN_BUG', `Bug: the exporter could not be loaded: ${error?.stack}`)
-      return
-    }
-    span.pipeline.sink.accept(span)
-  }
-
-  #load () {
     const { ExportRequestPrefix } = require('./otlp/export-request-prefix')
     const { SpanEncoder } = require('./otlp/span-encoder')
     const { Exporter } = require('./export/exporter')
-    const prefix = new ExportRequestPrefix(this.#settings.resource.attributes)
-    this.#exporter = new Exporter({ settings: this.#settings, prefix, stats: this.#stats, report: this.#report, suppress: this.#suppress })
-    return new SpanEncoder(this.#exporter)
+    this.#exporter = new Exporter({
+      settings,
+      prefix: new ExportRequestPrefix(settings.resource.attributes),
+      stats,
+      report,
+      suppress
+    })
+    this.sink = new SpanEncoder(this.#exporter)
+    this.suppress = suppress
   }
 
-  get queued () { return this.#exporter === null ? 0 : this.#exporter.queued }
-  get inFlight () { return this.#exporter === null ? 0 : this.#exporter.inFlight }
-  get bufferBytes () { return this.#exporter === null ? 0 : this.#exporter.bufferBytes }
-  async flush (options) { await this.#exporter?.flush(options) }
-  async close () { await this.#exporter?.close() }
+  /** The connection for another path of the same server, or null where it is another one. */
+  shareConnection (exporter) { return this.#exporter.shareConnection(exporter) }
+
+  get queued () { return this.#exporter.queued }
+  get inFlight () { return this.#exporter.inFlight }
+  get bufferBytes () { return this.#exporter.bufferBytes }
+  flush (options) { return this.#exporter.flush(options) }
+  close () { return this.#exporter.close() }
 }
 
 /** Spans go to somebody else as objects; nothing waits here. */
@@ -106,7 +95,11 @@ class DelegatedOutput {
     this.queued = 0
     this.inFlight = 0
     this.bufferBytes = 0
+    this.suppress = suppress
   }
+
+  /** There is none. */
+  shareConnection () { return null }
 
   flush (options) { return this.sink.flush(options) }
   close () { return this.sink.close() }

@@ -56,13 +56,14 @@ class Registration {
   constructor (app, options) {
     const settings = resolveOptions(options)
     const report = new Report(app.log, settings.logLevel)
-    const tracer = new Tracer(settings, report, scope)
+    const tracer = makeTracer(settings, report)
     this.app = app
     this.tracer = tracer
     this.isAutomatic = options[kAutomatic] === true
     this.decoratesRequest = false // whether `request.trace` is ours
     if (!this.isAutomatic) report.startup(settings.warnings)
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
+    tracer.metrics?.registry.addProvider(apiGlobals.meterFacade())
     tracer.useGlobals()
     this.#releases.push(openOutbound(tracer))
     /** `app.lightTrace` */
@@ -105,6 +106,18 @@ class Registration {
     if (!this.isAutomatic) this.#releases.push(openStageSpans(app, this.tracer))
   }
 
+  /** The route that Prometheus scrapes: never traced, and not counted among the requests. */
+  serveMetrics (app) {
+    const { metrics } = this.tracer
+    if (metrics === null || metrics.settings.path === null) return
+    const config = { trace: { ignore: true, metrics: false } }
+    app.get(metrics.settings.path, { config, logLevel: 'warn' }, async (request, reply) => {
+      const { type, body } = await metrics.scrape(request.headers.accept)
+      reply.type(type)
+      return body
+    })
+  }
+
   /** When the application is ready, in each scope that is traced. */
   open () {
     if (this.#replacement !== null) return this.#replacement.open()
@@ -140,7 +153,7 @@ class Registration {
       this.#replacement = explicit
       this.#hooks = explicit.hooksFor(this.app)
       explicit.traceStages(this.app)
-      explicit.decorator = Object.assign(this.decorator, explicit.decorator)
+      explicit.decorator = Object.defineProperties(this.decorator, Object.getOwnPropertyDescriptors(explicit.decorator))
     } else {
       this.#replacement = INACTIVE
       this.#hooks = INACTIVE
@@ -162,13 +175,28 @@ const INACTIVE = {
   close: async () => {}
 }
 
+/** Off, nothing of metrics is loaded. */
+function makeTracer (settings, report) {
+  if (settings.metrics === null || settings.disabled) return new Tracer(settings, report, scope)
+  const { MeasuringTracer } = require('./measuring-tracer')
+  return new MeasuringTracer(settings, report, scope)
+}
+
 function decoratorOf (tracer) {
   return {
     tracer: tracer.tracerProvider.getTracer(name, version),
     tracerProvider: tracer.tracerProvider,
     flush: (options) => tracer.flush(options),
-    stats: () => tracer.snapshot()
+    stats: () => tracer.snapshot(),
+    metrics: async (options) => tracer.metrics === null ? '' : tracer.metrics.text(options),
+    // Off, there is still a provider to ask: its instruments record nothing.
+    get meterProvider () { return tracer.metrics === null ? noopMeterProvider() : tracer.metrics.meterProvider }
   }
+}
+
+function noopMeterProvider () {
+  const { MeterProvider } = require('./metrics/meter-provider')
+  return new MeterProvider(() => null)
 }
 
 module.exports = { registrationFor }

@@ -27,6 +27,38 @@ export interface CollectedSpan {
   droppedLinksCount: number
 }
 
+/** A data point: one series of a metric, with what was recorded to it since the application is ready. */
+export interface CollectedPoint {
+  attributes: Attributes
+  /** Of sums and gauges. */
+  value?: number
+  /** Of histograms. */
+  count?: number
+  sum?: number
+  min?: number
+  max?: number
+  /** Of explicit buckets: the bounds, and one count more than those. Of exponential ones: the counts alone. */
+  bounds?: number[]
+  counts?: number[]
+  /** Of exponential buckets. */
+  scale?: number
+  zeroCount?: number
+  offset?: number
+  /** The measurements of sampled spans that were kept. */
+  exemplars: Array<{ value: number, traceId: string, spanId: string }>
+}
+
+/** A metric as a plain object. */
+export interface CollectedMetric {
+  name: string
+  description: string
+  unit: string
+  kind: 'sum' | 'gauge' | 'histogram' | 'exponentialHistogram'
+  isMonotonic: boolean
+  scope: { name: string, version: string }
+  points: CollectedPoint[]
+}
+
 /**
  * An in-memory collector for tests: `app.register(lightTrace, { spanProcessors: [collector] })`. It can be given to
  * an OpenTelemetry SDK's provider too.
@@ -45,6 +77,10 @@ export interface Collector extends SpanProcessor {
    * still running after `timeoutMs` ends with `(running)`.
    */
   tree (): Promise<string>
+  /** The metrics of an application with `metrics` on, once no span is running. They are sent nowhere else. */
+  metrics (): Promise<CollectedMetric[]>
+  /** Called by an application with `metrics` on. */
+  useMetrics (read: () => Promise<CollectedMetric[]>): void
   /** Forgets what was collected, and what is running. */
   reset (): void
 }

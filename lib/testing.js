@@ -14,16 +14,18 @@ const { SAMPLED } = require('./context/trace-context')
 const { RequestContext, ownContextManager } = require('./context/request-context')
 const { INVALID_SPAN } = require('./span/non-recording-span')
 const { drawTree, spanLabel, kindName, statusName } = require('./export/sinks/tree')
-const { setTimeout, clearTimeout } = require('./runtime/timers')
+const { setTimeout, clearTimeout, setImmediate } = require('./runtime/timers')
 
 // Long enough for a slow machine, short enough to fail a test before its runner does.
 const WAIT_MS = 5000
+const CLOSE_TURNS = 8
 
 class Collector {
   #waitMs
   #records = []
   #open = new Map() // span → its record
   #waiting = []
+  #metrics = null // asks the application for its metrics
 
   constructor (waitMs) {
     this.#waitMs = waitMs
@@ -50,7 +52,25 @@ class Collector {
   async forceFlush () {}
   async shutdown () {}
 
+  // ---- of an application with `metrics` on, which sends them nowhere else then
+
+  useMetrics (read) {
+    this.#metrics = read
+  }
+
   // ---- for tests
+
+  /**
+   * The metrics that were recorded since the application is ready, as plain objects, once no span is running; none
+   * where `metrics` is off.
+   */
+  async metrics () {
+    if (this.#metrics === null) return []
+    await this.#settled()
+    // A response that the client has is closed some turns later.
+    for (let turn = 0; turn < CLOSE_TURNS; turn++) await new Promise((resolve) => setImmediate(resolve))
+    return this.#metrics()
+  }
 
   /**
    * The ended spans as plain objects, in the order in which they started, once no span is running; after

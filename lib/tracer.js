@@ -52,6 +52,7 @@ class Tracer {
     this.ownStarter = null // of our own spans
     this.starter = null // who starts spans: `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
+    this.metrics = null // see measuring-tracer.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
   }
 
@@ -77,7 +78,8 @@ class Tracer {
       report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
     }
     this.ownStarter = this.usesFastPath ? new FastStarter(this) : new SpanStarter(this)
-    this.starter = this.sdkInterop ?? this.ownStarter
+    this.onOpened()
+    this.chooseStarter()
     this.useGlobals()
     // Disabled by a variable, or handed to an SDK that somebody has registered: the options do not say so.
     const isByOptions = this.mode !== 'disabled' && (this.mode !== 'sdk' || Boolean(settings.tracerProvider))
@@ -102,8 +104,15 @@ class Tracer {
     if (this.sdkInterop !== null) return
     const { SdkInterop } = require('./otel/sdk-interop')
     this.sdkInterop = new SdkInterop(this)
-    if (this.pipeline !== null) this.starter = this.sdkInterop
+    if (this.pipeline !== null) this.chooseStarter()
   }
+
+  chooseStarter () {
+    this.starter = this.sdkInterop ?? this.ownStarter
+  }
+
+  /** For who adds something. */
+  onOpened () {}
 
   /** Whether ids and flags alone decide about a request, and nobody wants to see it start. */
   get usesFastPath () {
@@ -196,12 +205,16 @@ class Tracer {
     await this.output.flush(options)
   }
 
+  get isDrained () {
+    return this.stats.ended >= this.stats.started
+  }
+
   /**
    * When the server has closed, its last responses close with the handles of their sockets, some turns of
    * the event loop later: their spans belong to what is flushed. Spans that nobody ends are not waited for.
    */
   async drained () {
-    for (let turn = 0; turn < CLOSE_TURNS_MAX && this.stats.ended < this.stats.started; turn++) {
+    for (let turn = 0; turn < CLOSE_TURNS_MAX && !this.isDrained; turn++) {
       await new Promise((resolve) => setImmediate(resolve))
     }
   }

@@ -169,6 +169,7 @@ function members () {
   const of = (name) => [...new RegExp(`interface ${name} \\{(.*?)\\n  \\}`, 's').exec(types)[1].matchAll(/^ {4}(\w+)\?:/gm)].map(([, member]) => member)
   return {
     exporter: of('ExporterOptions'),
+    metrics: of('MetricsOptions'),
     keep: of('KeepOptions'),
     spans: of('SpansOptions'),
     outbound: of('OutboundOptions'),
@@ -195,7 +196,7 @@ function isEmpty (value) {
 /** Every OTEL_* that is asked for: of an environment that makes all of them count. */
 function variablesRead () {
   const asked = new Set()
-  const values = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_EXPORTER_OTLP_ENDPOINT: 'https://127.0.0.1:4318' }
+  const values = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_METRICS_EXPORTER: 'otlp,prometheus', OTEL_EXPORTER_OTLP_ENDPOINT: 'https://127.0.0.1:4318' }
   resolveOptions({}, new Proxy(values, {
     getOwnPropertyDescriptor (target, name) {
       asked.add(name)

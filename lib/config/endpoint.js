@@ -13,15 +13,15 @@ const EXPECTED_URL = "a URL such as 'http://localhost:4318', with http: or https
 module.exports = { EXPECTED_URL, describeUrl, endpointFromCode, endpointFromEnvironment, isLoopback, isLinkLocal, parseHttpUrl }
 
 // A URL with a path is used as it is. One without any would post to '/', where no collector listens.
-function endpointFromCode (url) {
-  return hasNoPath(url) ? withTracesPath(new URL(url)) : new URL(url)
+function endpointFromCode (url, path = TRACES_PATH) {
+  return hasNoPath(url) ? withPath(new URL(url), path) : new URL(url)
 }
 
 // "OTLP Exporter": the signal's own variable is used as it is, the general one gets v1/traces appended.
-function endpointFromEnvironment (env) {
+function endpointFromEnvironment (env, path = TRACES_PATH) {
   const own = usable(env, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')
   if (own !== undefined) return own
-  return withTracesPath(usable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') ?? new URL(DEFAULT_ENDPOINT))
+  return withPath(usable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') ?? new URL(DEFAULT_ENDPOINT), path)
 }
 
 function usable (env, name) {
@@ -39,8 +39,8 @@ function parseHttpUrl (value) {
   return url.protocol === 'http:' || url.protocol === 'https:' ? url : null
 }
 
-function withTracesPath (url) {
-  url.pathname += url.pathname.endsWith('/') ? TRACES_PATH : `/${TRACES_PATH}`
+function withPath (url, path) {
+  url.pathname += url.pathname.endsWith('/') ? path : `/${path}`
   return url
 }
 

@@ -29,11 +29,13 @@ const BOOLEANS = new Map([['true', true], ['false', false]])
 // `undefined` where none holds something usable.
 class Environment {
   #values
+  #signal
   #warned = new Set()
   warnings = []
 
-  constructor (values) {
+  constructor (values, signal = 'TRACES') {
     this.#values = values
+    this.#signal = signal
   }
 
   // The same variables, and what is wrong with them is nobody's business.
@@ -41,9 +43,23 @@ class Environment {
     return new Environment(this.#values)
   }
 
+  // The same variables for another signal: where spans ask for OTEL_EXPORTER_OTLP_TRACES_…, metrics ask for
+  // OTEL_EXPORTER_OTLP_METRICS_…. What is wrong with them is said here.
+  forSignal (signal) {
+    const other = new Environment(this.#values, signal)
+    other.warnings = this.warnings
+    other.#warned = this.#warned
+    return other
+  }
+
+  #named (text) {
+    return this.#signal === 'TRACES' ? text : text.replace('OTLP_TRACES_', `OTLP_${this.#signal}_`)
+  }
+
   // `{ name, value }` of the first variable that is set.
   find (...names) {
-    for (const name of names) {
+    for (const asked of names) {
+      const name = this.#named(asked)
       const value = Object.hasOwn(this.#values, name) ? this.#values[name] : undefined
       if (typeof value === 'string' && value.trim() !== '') return { name, value: value.trim() }
     }
@@ -76,7 +92,8 @@ class Environment {
     this.warn('LT_WARN_ENV', `${name} is ignored: it must be ${expected}, received '${printable(value, 64)}'`)
   }
 
-  warn (code, message) {
+  warn (code, text) {
+    const message = this.#named(text)
     if (this.#warned.has(message)) return
     this.#warned.add(message)
     this.warnings.push({ code, message })

@@ -67,7 +67,7 @@ function checkPem (...args) {
   return require('./tls-files').checkPem(...args)
 }
 
-module.exports = { checkExporter, resolveExporter }
+module.exports = { checkExporter, resolveExporter, otlpSettings }
 
 // From code: 'otlp' | 'console' | 'none', or an object that describes an OTLP exporter.
 function checkExporter (path, value) {
@@ -96,12 +96,17 @@ function resolveExporter (given = EMPTY, idle, environment) {
   const kind = given.kind ?? kindFromEnvironment(environment)
   const env = idle || kind !== 'otlp' ? environment.muted() : environment
   const url = given.url === undefined ? endpointFromEnvironment(env) : endpointFromCode(given.url)
+  return otlpSettings(kind, given, url, env, 'OTEL_BSP_EXPORT_TIMEOUT')
+}
+
+// `timeoutVariable`: of what stands around the exporter, a processor or a reader.
+function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
   tellAboutEndpoint(url, given, env)
   return new ExporterSettings(kind, given.kind !== undefined, {
     url,
     headers: headersFor(url, given, env),
     compression: given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none',
-    timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env) : given.timeoutMs || DURATION_MAX_MS,
+    timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env, timeoutVariable, aroundMs) : given.timeoutMs || DURATION_MAX_MS,
     tls: url.protocol === 'https:' ? require('./tls-files').resolveTls(given, env) : NO_TLS
   })
 }
@@ -127,10 +132,10 @@ function kindFromEnvironment (env) {
 }
 
 // 0 is "no limit" in both. The shorter one holds, as it would with a batch processor around an exporter.
-function timeoutFromEnvironment (env) {
+function timeoutFromEnvironment (env, timeoutVariable, aroundMs) {
   const request = env.integer(names('TIMEOUT'), { max: DURATION_MAX_MS }) ?? DEFAULT_TIMEOUT_MS
-  const processor = env.integer(['OTEL_BSP_EXPORT_TIMEOUT'], { max: DURATION_MAX_MS }) ?? 0
-  return Math.min(request || DURATION_MAX_MS, processor || DURATION_MAX_MS)
+  const around = env.integer([timeoutVariable], { max: DURATION_MAX_MS }) ?? aroundMs
+  return Math.min(request || DURATION_MAX_MS, around || DURATION_MAX_MS)
 }
 
 function tellAboutEndpoint (url, given, env) {

@@ -16,6 +16,7 @@ const { printable } = require('../runtime/printable')
 
 // Patterns have a file of their own, which is required where there are any.
 const IGNORE_VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS'
+const METRICS_VARIABLE = 'OTEL_METRICS_EXPORTER'
 
 const DEFAULT_CLOSE_TIMEOUT_MS = 5000
 
@@ -53,6 +54,7 @@ const checkOptions = object({
   replyHeader: literal('traceresponse', 'server-timing', false),
   buffer: checkBuffer,
   closeTimeoutMs: duration,
+  metrics: (path, value) => value === false ? false : require('./metrics').checkMetrics(path, value),
   limits: checkLimits
 })
 
@@ -82,6 +84,7 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
     unrouted: given.unrouted ?? false,
     logs: given.logs ?? true,
     replyHeader: given.replyHeader || null,
+    metrics: metricsFor(given, env),
     logLevel: env.oneOf(['OTEL_LOG_LEVEL'], LOG_LEVELS) ?? 'info',
     // Last: a copy of all that was found above.
     warnings: Object.freeze(env.warnings.slice())
@@ -98,6 +101,12 @@ function waysOut (given, env) {
     batch: resolveBatch(env),
     closeTimeoutMs: given.closeTimeoutMs ?? DEFAULT_CLOSE_TIMEOUT_MS
   }
+}
+
+// Off, nothing of them is loaded.
+function metricsFor (given, env) {
+  if (given.metrics === false || (given.metrics === undefined && env.text(METRICS_VARIABLE) === undefined)) return null
+  return require('./metrics').resolveMetrics(given, env, METRICS_VARIABLE)
 }
 
 function sampling (given, env) {

@@ -2,7 +2,7 @@
 
 // A route's own `config.trace`. Wrong ones throw when the route is added, under the same codes.
 
-const { attributes, object, orCallback, text } = require('./checks')
+const { attributes, boolean, object, orCallback, text } = require('./checks')
 const { optionInvalid, describeValue } = require('./errors')
 const { checkSampler } = require('./sampler')
 const { checkSpans, resolveSpans } = require('./spans')
@@ -14,10 +14,11 @@ const checkRoute = object({
   attributes: orCallback(attributes),
   spans: checkSpans,
   sampler: checkSampler,
+  metrics: boolean,
   ignore: (path, value) => typeof value === 'boolean' ? value : require('./ignore').checkIgnore(path, value)
 })
 
-const UNSET = Object.freeze({ off: false, spanName: null, attributes: null, spans: null, sampler: null, ignore: null })
+const UNSET = Object.freeze({ off: false, spanName: null, attributes: null, spans: null, sampler: null, metrics: true, ignore: null })
 const OFF = Object.freeze({ ...UNSET, off: true })
 
 module.exports = { resolveRouteOptions }
@@ -34,6 +35,7 @@ function resolveRouteOptions (value) {
     attributes: given.attributes ?? null,
     spans: given.spans === undefined ? null : resolveSpans(given.spans),
     sampler: given.sampler ?? null,
+    metrics: given.metrics ?? true,
     ignore: given.ignore === undefined || typeof given.ignore === 'boolean' ? null : require('./ignore').compileIgnore(given.ignore)
   })
 }

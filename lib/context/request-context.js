@@ -60,6 +60,11 @@ class RequestContext {
     return record
   }
 
+  /** Gives it one where it had none: what metrics need of a request without a span. */
+  keepRecord (record) {
+    this.#record = record
+  }
+
   /** What Fastify caught: only the response's status tells whether it is the request's error. */
   caught (error) {
     this.#record?.fail(error)

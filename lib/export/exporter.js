@@ -81,6 +81,13 @@ class Exporter {
     return this.#buffer.bytes
   }
 
+  // What OtlpHttp.share makes, or null where `exporter` names another server, or other certificates.
+  shareConnection (exporter) {
+    const own = this.#settings.exporter
+    const isSame = new URL(own.url).origin === new URL(exporter.url).origin && own.ca === exporter.ca && own.cert === exporter.cert && own.key === exporter.key
+    return isSame ? this.#http.share(exporter) : null
+  }
+
   // Sends what is here now. Resolves when all of that is delivered, rejected or dropped, when nobody is there
   // to take it, or after `timeoutMs`; never rejects.
   flush (options) {

@@ -28,7 +28,8 @@ function fastifyHooks (app, tracer, noTrace) {
   const callbacks = new Callbacks(settings, report)
   const incomingReader = new IncomingReader(tracer, callbacks)
   const logCorrelation = settings.logs ? LogCorrelation.of(app) : null
-  const requests = new RequestStart(tracer, { routes, callbacks, incomingReader, logCorrelation }, onClose)
+  const parts = { routes, callbacks, incomingReader, logCorrelation }
+  const requests = tracer.metrics === null ? new RequestStart(tracer, parts, onClose) : measuredRequestStart(tracer, parts)
   const hasLogger = app.log?.level !== undefined // its last line may have a mixin that asks for the request
   const isByParser = dispatchOf(app)
   giveTraceToFrameworkErrors(app, noTrace)
@@ -89,9 +90,14 @@ function fastifyHooks (app, tracer, noTrace) {
   }
 
   function unrouted (raw, response, start) {
-    const span = requests.unrouted(raw, response, start)
-    if (span !== null && span.isRecording()) span.close(sentStatus(response), '')
+    requests.endUnrouted(requests.unrouted(raw, response, start), response)
   }
+}
+
+/** With metrics every request is watched to its end. Loaded only then. */
+function measuredRequestStart (tracer, parts) {
+  const { MeasuredRequestStart } = require('./measured-request-start')
+  return new MeasuredRequestStart(tracer, parts)
 }
 
 /** `request.trace`, on the prototype: costs nothing until it is read. */

@@ -9,7 +9,7 @@ const { RemoteSpan } = require('../span/remote-span')
 const { requestTarget, peerInfo, forwardedPeerInfo } = require('../span/http-conventions')
 const clock = require('../span/clock')
 const { kSpan, kTrace } = require('./keys')
-const { isOver } = require('./response-end')
+const { isOver, sentStatus } = require('./response-end')
 const { watchPipelined } = require('./pipelined')
 
 // Stands on a response whose request never was one of Fastify's: it has been seen to.
@@ -41,24 +41,24 @@ class RequestStart {
    */
   begin (request, reply) {
     const { raw } = request
-    const { headers } = raw // a getter of Node's: read once
     const response = reply.raw
     const { sdkInterop } = this.tracer
     let base = sdkInterop === null ? null : sdkInterop.base()
-    if (this.disabled) return this.beginSuppressed(raw, headers, request, response, base)
+    if (this.disabled) return this.beginSuppressed(raw, request, reply, base)
     const start = clock.now()
     const route = this.routes.infoOf(request)
-    if (this.isLeftOut(headers, request, route, base)) return this.beginSuppressed(raw, headers, request, response, base)
+    if (this.isLeftOut(raw, request, route, base)) return this.beginSuppressed(raw, request, reply, base)
 
     const { callbacks, logCorrelation } = this
     const hasCallbacks = callbacks.any || route.options !== null
     // Before anything is read into `incoming`: the user's functions may serve another request.
     const attributes = hasCallbacks && this.asksWithAttributes(route) ? callbacks.attributesAtStart(request, route) : null
-    const incoming = this.incomingReader.read(raw, headers, request, start, base)
+    const incoming = this.incomingReader.read(raw, request, start, base)
     incoming.attributes = attributes
     if (base !== null) base = this.incomingReader.contextUnder(base)
-    const span = this.tracer.starter.startServer(incoming, route, this.peerOf(raw, headers, request), requestTarget(raw), base)
+    const span = this.tracer.starter.startServer(incoming, route, this.peerOf(raw, request), requestTarget(raw), base)
     const record = span.isRecording() ? span : null
+    const { headers } = raw
     const context = response[kSpan] = request[kTrace] =
       new RequestContext(this.tracer, span.apiSpan, base, false, this.incomingReader.callerOf(headers), this.incomingReader.baggageOf(headers), record)
     if (record !== null) this.watchEnd(record, raw, reply, response)
@@ -75,8 +75,9 @@ class RequestStart {
   }
 
   /** Switched off for this request: by its route, by `ignore`, by whoever suppressed tracing, or because it carries our own spans. */
-  isLeftOut ({ traceparent }, request, route, base) {
+  isLeftOut (raw, request, route, base) {
     const { options } = route
+    const { traceparent } = raw.headers
     return (options !== null && this.isOff(options, request)) || (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) ||
       (base !== null && this.tracer.sdkInterop.isSuppressed(base)) || (traceparent !== undefined && this.isExporterTraffic(traceparent, route, base))
   }
@@ -91,9 +92,9 @@ class RequestStart {
       processState.exporterTraceparents.has(traceparent)
   }
 
-  peerOf (raw, headers, request) {
+  peerOf (raw, request) {
     if (this.isProxied === undefined) this.isProxied = 'ips' in request
-    return this.isProxied ? forwardedPeerInfo(request, this.valueLengthMax) : peerInfo(raw, headers, this.valueLengthMax)
+    return this.isProxied ? forwardedPeerInfo(request, this.valueLengthMax) : peerInfo(raw, this.valueLengthMax)
   }
 
   watchEnd (span, raw, reply, response) {
@@ -103,12 +104,13 @@ class RequestStart {
   }
 
   /** No span, but a context: an incoming traceparent is handed on as it came. */
-  beginSuppressed (raw, headers, request, response, base) {
+  beginSuppressed (raw, request, reply, base) {
     const { tracer, incomingReader } = this
-    const incoming = incomingReader.readPassedOn(raw, headers, request, base)
+    const incoming = incomingReader.readPassedOn(raw, request, base)
     if (base !== null) base = incomingReader.contextUnder(base)
     const span = incoming === null ? INVALID_SPAN : new RemoteSpan(incoming, false)
-    const context = response[kSpan] = request[kTrace] =
+    const { headers } = raw
+    const context = reply.raw[kSpan] = request[kTrace] =
       new RequestContext(tracer, span, base, true, incomingReader.callerOf(headers), incomingReader.baggageOf(headers))
     this.callbacks.fillStore(context, request)
     return context
@@ -120,6 +122,11 @@ class RequestStart {
     return context
   }
 
+  /** Ends the span of a response that went out without our hook. */
+  endUnrouted (span, response) {
+    if (span !== null && span.isRecording()) span.close(sentStatus(response), '')
+  }
+
   /** A response that went out without our hook, see unrouted.js: there is no Fastify request, and no route. */
   unrouted (raw, response, start) {
     if (response[kSpan] !== undefined || this.disabled) return null
@@ -129,10 +136,10 @@ class RequestStart {
     if (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) return null
     const { sdkInterop, starter } = this.tracer
     let base = sdkInterop === null ? null : sdkInterop.base()
-    const incoming = this.incomingReader.read(raw, headers, request, Number.isNaN(start) ? clock.now() : start, base)
+    const incoming = this.incomingReader.read(raw, request, Number.isNaN(start) ? clock.now() : start, base)
     incoming.attributes = null // there is no request for the user's functions
     if (base !== null) base = this.incomingReader.contextUnder(base)
-    return starter.startServer(incoming, this.routes.unrouted(method), peerInfo(raw, headers, this.valueLengthMax), requestTarget(raw), base)
+    return starter.startServer(incoming, this.routes.unrouted(method), peerInfo(raw, this.valueLengthMax), requestTarget(raw), base)
   }
 }
 

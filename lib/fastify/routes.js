@@ -77,6 +77,7 @@ class Routes {
       return
     }
     const { attributes, sampler } = info.options
+    info.isMeasured = info.options.metrics
     if (sampler !== null) info.sampler = samplerOf(sampler, this.#report)
     if (typeof attributes === 'function') return // asked per request
     for (const key of Object.keys(attributes ?? {}).slice(0, ATTRIBUTES_MAX)) {
@@ -96,4 +97,4 @@ function contextSymbol (request) {
   })
 }
 
-module.exports = { Routes, contextSymbol }
+module.exports = { Routes }

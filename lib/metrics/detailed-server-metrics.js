@@ -3,7 +3,7 @@
 // The same with what an application asks for beyond the duration: attributes of its own, requests under way,
 // body sizes, and streams left out.
 
-const { setAttributes } = require('../span/attributes')
+const { attributeList } = require('./attribute-list')
 const { ServerMetrics, SWITCHING_PROTOCOLS } = require('./server-metrics')
 const { attributesOf } = require('./route-series')
 const { SeriesIndex } = require('./series-index')
@@ -60,9 +60,9 @@ class DetailedServerMetrics extends ServerMetrics {
     if (span.httpStatus === SWITCHING_PROTOCOLS || !span.route.isMeasured) return
     if (!this.#streams && isStream(reply, response)) return
     const entry = this.routes.find(span)
-    const extra = this.#attributes === null ? null : this.#asked(request, reply)
-    this.record(extra === null ? entry.series : this.#seriesWith(entry, span, extra), span)
-    if (this.#requestSize !== null) this.#recordSizes(entry, span, request, response)
+    const extra = this.#attributes === null || request === null ? null : this.#asked(request, reply)
+    this.record(extra === null ? this.routes.seriesOf(entry, span) : this.#seriesWith(entry, span, extra), span)
+    if (this.#requestSize !== null && request !== null) this.#recordSizes(entry, span, reply, response)
   }
 
   #asked (request, reply) {
@@ -70,7 +70,7 @@ class DetailedServerMetrics extends ServerMetrics {
       const answer = this.#attributes(request, reply)
       return typeof answer === 'object' && answer !== null && typeof answer.then !== 'function' ? answer : null
     } catch (error) {
-      this.#report.once('LT_WARN_METRIC_CALLBACK', `metrics.attributes failed: ${error?.message}`)
+      this.#report.once('LT_WARN_CALLBACK', `the function \`metrics.attributes\` failed: ${error?.message}`)
       return null
     }
   }
@@ -84,24 +84,23 @@ class DetailedServerMetrics extends ServerMetrics {
       if (!this.duration.isOverflow(series)) entry.byAttributes.add(extra, series)
       return series
     } catch { // a getter that throws
-      return entry.series
+      return this.routes.seriesOf(entry, span)
     }
   }
 
   /** The conventions' attributes cannot be replaced: a dashboard relies on them. */
   #listOf (span, extra) {
     const own = attributesOf(span)
-    const list = []
-    setAttributes(list, extra, ATTRIBUTES_MAX, this.duration.attributeLengthMax)
+    const list = attributeList(extra, ATTRIBUTES_MAX, this.duration.attributeLengthMax)
     for (let i = 0; i < list.length; i += 2) if (!own.includes(list[i])) own.push(list[i], list[i + 1])
     return own
   }
 
   /** By the conventions' attributes alone. */
-  #recordSizes (entry, span, request, response) {
-    const received = receivedBytes(request.raw)
+  #recordSizes (entry, span, reply, response) {
+    const received = receivedBytes(reply.request.raw)
     if (received >= 0) (entry.requestSize ??= this.#requestSize.of(attributesOf(span))).record(received)
-    const sent = span.httpStatus === 0 ? -1 : sentBytes(response)
+    const sent = span.httpStatus === 0 ? -1 : sentBytes(reply, response)
     if (sent >= 0) (entry.responseSize ??= this.#responseSize.of(attributesOf(span))).record(sent)
   }
 }
@@ -112,8 +111,8 @@ function receivedBytes ({ headers }) {
   return headers['transfer-encoding'] === undefined ? 0 : -1
 }
 
-function sentBytes (response) {
-  const length = response.getHeader('content-length')
+function sentBytes (reply, response) {
+  const length = headerOf('content-length', reply, response)
   if (length !== undefined) return lengthOf(length)
   return hasNoBody(response) ? 0 : -1
 }
@@ -131,9 +130,14 @@ function hasNoBody (response) {
 /** An answer whose length nobody knew when it began: server-sent events, other streams, what was hijacked. */
 function isStream (reply, response) {
   if (!response.headersSent || hasNoBody(response)) return false
-  const type = response.getHeader('content-type')
+  const type = headerOf('content-type', reply, response)
   if (typeof type === 'string' && type.startsWith('text/event-stream')) return true
-  return response.getHeader('content-length') === undefined
+  return headerOf('content-length', reply, response) === undefined
+}
+
+/** Fastify hands its headers to Node when it sends them: the response does not know them. */
+function headerOf (name, reply, response) {
+  return reply?.getHeader(name) ?? response.getHeader(name)
 }
 
 module.exports = { DetailedServerMetrics }

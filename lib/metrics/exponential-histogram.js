@@ -36,6 +36,7 @@ class ExponentialHistogram {
     this.max = -Infinity
     this.exemplars = null
     this.encoded = null
+    this.encodedStartMs = 0
     this.labels = ''
     this.delivered = null
   }

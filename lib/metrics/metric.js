@@ -4,8 +4,8 @@
 // attributes. No metric has more series than its limit: what comes beyond goes into one series that says so.
 // https://opentelemetry.io/docs/specs/otel/metrics/sdk/#cardinality-limits
 
-const { setAttributes } = require('../span/attributes')
 const clock = require('../span/clock')
+const { attributeList } = require('./attribute-list')
 const { SeriesIndex } = require('./series-index')
 
 const ATTRIBUTES_MAX = 128
@@ -38,6 +38,7 @@ class Metric {
     this.attributeLengthMax = limits.attributeLengthMax
     this.encodedHead = null // see otlp/metric-encoder.js
     this.prometheusName = '' // see prometheus.js
+    this.bucketEnds = null // the same
     this.deltaStartMs = -1 // where the first interval of a new series begins, see delta.js
     this.openedMs = clock.now()
     this.list = [] // the series that a collection sees
@@ -54,9 +55,7 @@ class Metric {
   }
 
   #add (attributes) {
-    const list = []
-    setAttributes(list, attributes, ATTRIBUTES_MAX, this.attributeLengthMax)
-    const series = this.of(list)
+    const series = this.of(attributeList(attributes, ATTRIBUTES_MAX, this.attributeLengthMax))
     // What overflows is without end, and so it is not remembered.
     if (series !== this.#overflow) this.#index.add(attributes, series)
     return series

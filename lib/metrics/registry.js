@@ -55,7 +55,7 @@ class MetricRegistry {
   #activeContext
 
   /**
-   * @param {{ temporality: 'cumulative' | 'delta' | 'lowmemory', aggregation: 'explicit' | 'exponential',
+   * @param {{ temporality: 'cumulative' | 'delta' | 'lowmemory', histograms: 'explicit' | 'exponential',
    *   exemplars: 'trace_based' | 'always_on' | 'always_off', seriesMax?: number, attributeLengthMax: number }} settings
    * @param {Report} report
    * @param {() => Context | undefined} activeContext
@@ -100,7 +100,7 @@ class MetricRegistry {
 
   #factory (kind, bounds) {
     if (kind !== 'histogram') return new NumberFactory(kind)
-    return this.settings.aggregation === 'exponential'
+    return this.settings.histograms === 'exponential'
       ? new ExponentialHistogramFactory()
       : new ExplicitHistogramFactory(searchable(bounds ?? DEFAULT))
   }

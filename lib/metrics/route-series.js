@@ -23,10 +23,15 @@ class Entry {
 
 class RouteSeries {
   #metric
+  #isLazy
 
-  /** @param {Metric} metric of which the series are */
-  constructor (metric) {
+  /**
+   * @param {Metric} metric of which the series are
+   * @param {boolean} isLazy whether an entry has a series only when it is asked for: see `seriesOf`
+   */
+  constructor (metric, isLazy) {
     this.#metric = metric
+    this.#isLazy = isLazy
   }
 
   /** The entry of an ended request. */
@@ -42,8 +47,13 @@ class RouteSeries {
     return this.#add(span)
   }
 
+  /** The series of an entry without attributes of the user's. */
+  seriesOf (entry, span) {
+    return (entry.series ??= this.#metric.of(attributesOf(span)))
+  }
+
   #add (span) {
-    const entry = new Entry(span, this.#metric.of(attributesOf(span)))
+    const entry = new Entry(span, this.#isLazy ? null : this.#metric.of(attributesOf(span)))
     const { route } = span
     let last = route.series
     let count = 1

@@ -61,15 +61,37 @@ class SeriesIndex {
       const value = attributes[key]
       if (value === undefined || value === null) continue
       if (typeof value === 'object') return
-      let next = branch.child(key, value)
-      if (next === undefined) {
-        if (this.#branches >= this.#branchesMax) return
-        this.#branches++
-        next = branch.grow(key, value)
-      }
-      branch = next
+      branch = this.#grown(branch, key, value)
+      if (branch === undefined) return
     }
     branch.series = series
+  }
+
+  /** The same for a flat list, by those of its keys that are in `keys`. HOT */
+  findList (list, keys) {
+    let branch = this.#root
+    for (let i = 0; i < list.length; i += 2) {
+      if (!keys.has(list[i])) continue
+      branch = branch.child(list[i], list[i + 1])
+      if (branch === undefined) return null
+    }
+    return branch.series
+  }
+
+  addList (list, series) {
+    let branch = this.#root
+    for (let i = 0; i < list.length; i += 2) {
+      branch = this.#grown(branch, list[i], list[i + 1])
+      if (branch === undefined) return
+    }
+    branch.series = series
+  }
+
+  #grown (branch, key, value) {
+    const found = branch.child(key, value)
+    if (found !== undefined || this.#branches >= this.#branchesMax) return found
+    this.#branches++
+    return branch.grow(key, value)
   }
 
   clear () {

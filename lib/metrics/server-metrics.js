@@ -17,9 +17,9 @@ class ServerMetrics {
    * @param {Scope} scope
    * @param {{ buckets?: number[] }} options
    */
-  constructor (registry, scope, { buckets }) {
+  constructor (registry, scope, { buckets, attributes }) {
     this.duration = registry.metric(scope, 'histogram', { ...DURATION, bounds: buckets ?? HTTP_DURATION })
-    this.routes = new RouteSeries(this.duration)
+    this.routes = new RouteSeries(this.duration, attributes !== null)
     this.exemplarMask = registry.exemplarFlags.mask
     this.exemplarSet = registry.exemplarFlags.set
   }

@@ -15,7 +15,7 @@ const { slots, fillSlot, emptySlot, clearSlots } = require('./slots')
 const { findApi, loadEsm } = require('./api-version')
 const { useRootOf } = require('./root-context')
 
-const SETTERS = { trace: 'setGlobalTracerProvider', context: 'setGlobalContextManager', propagation: 'setGlobalPropagator' }
+const SETTERS = { trace: 'setGlobalTracerProvider', context: 'setGlobalContextManager', propagation: 'setGlobalPropagator', metrics: 'setGlobalMeterProvider' }
 
 const PROXIES_MAX = 8
 
@@ -33,7 +33,8 @@ const activeManager = new SlotContextManager(facade.context)
  */
 function openApp (tracer, register) {
   processState.apps.push(tracer)
-  return register ? fill(tracer.report) : null
+  if (tracer.metrics !== null && facade.metrics === undefined) facade.metrics = makeMeterFacade()
+  return register ? fill(tracer) : null
 }
 
 function closeApp (tracer) {
@@ -43,7 +44,7 @@ function closeApp (tracer) {
   if (processState.apps.length === 0) release()
 }
 
-function fill (report) {
+function fill ({ report, metrics }) {
   const sealed = slots()?.version
   const api = findApi(sealed)
   if (api.version === '') return null
@@ -53,7 +54,7 @@ function fill (report) {
   }
   if (sealed === undefined) processState.hasSealed = true
   for (const slot of Object.keys(SETTERS)) {
-    if (isOurs(slot)) continue
+    if (isOurs(slot) || (slot === 'metrics' && metrics === null)) continue
     const holder = nameOf(slots()?.[slot])
     if (holder !== '') report.info(`the ${slot} slot of @opentelemetry/api is taken by ${holder}`)
     else put(slot, api)
@@ -95,6 +96,13 @@ function release () {
 function isOurs (slot) {
   const held = slots()?.[slot]
   return held !== undefined && held !== null && (slot === 'trace' ? delegateOf(held) : held) === facade[slot]
+}
+
+/** The meter provider of an SDK that is registered with the API, or null. Ours and no-ops do not count. */
+function foreignMeterProvider () {
+  const held = slots()?.metrics
+  if (held === undefined || held === null || held === facade.metrics) return null
+  return typeof held.getMeter === 'function' && held.constructor?.name !== 'NoopMeterProvider' ? held : null
 }
 
 /** The tracer provider of an SDK that is registered with the API, or null. Ours and no-ops do not count. */
@@ -148,8 +156,18 @@ function makeFacade () {
   }
 }
 
+/** The API has no proxy for meters: instruments ask which application is open when they record. */
+function makeMeterFacade () {
+  const { MeterProvider } = require('../metrics/meter-provider')
+  const provider = new MeterProvider(() => {
+    for (const { metrics } of processState.apps) if (metrics !== null && metrics !== undefined) return metrics.registry
+    return null
+  })
+  return provider
+}
+
 function current () {
   return processState.apps[0]?.propagator ?? W3C
 }
 
-module.exports = { openApp, closeApp, foreignProvider, foreignManager: () => foreignManager(facade.context), activeManager, ApiTracerProvider, propagatorFor: (settings, report) => propagatorFor(settings, report, facade.propagation) }
+module.exports = { openApp, closeApp, foreignProvider, foreignMeterProvider, meterFacade: () => facade.metrics, foreignManager: () => foreignManager(facade.context), activeManager, ApiTracerProvider, propagatorFor: (settings, report) => propagatorFor(settings, report, facade.propagation) }

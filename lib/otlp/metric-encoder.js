@@ -25,6 +25,7 @@ const POINTS_PER_STEP = 256
 // A request: collectors commonly take up to 4 MiB over gRPC and 20 MiB over HTTP.
 const BATCH_BYTES = 2 * 1024 * 1024
 const CHUNK_BYTES = 64 * 1024
+const SLAB_BYTES = 8 * 1024
 
 const EXEMPLAR_BYTES = 46
 // Everything of a point that is neither attributes, buckets nor exemplars.
@@ -63,6 +64,9 @@ class MetricBatch {
 }
 
 class MetricEncoder {
+  /** A batch is sealed when it has as many bytes. */
+  batchBytes = BATCH_BYTES
+
   #writer = new ProtoWriter()
   #chunk = null
   #from = 0 // where in the chunk the current metric's points begin
@@ -96,7 +100,7 @@ class MetricEncoder {
             untilPause = POINTS_PER_STEP
             yield null
           }
-          if (batch.byteLength + scopeBatch.byteLength + this.#pending < BATCH_BYTES) continue
+          if (batch.byteLength + scopeBatch.byteLength + this.#pending < this.batchBytes) continue
           this.#endMetric(metric, scopeBatch)
           endScope(scope, scopeBatch, batch)
           yield batch
@@ -109,7 +113,10 @@ class MetricEncoder {
       endScope(scope, scopeBatch, batch)
     }
     if (batch.points > 0) yield batch
+    // The batches are the caller's from here on.
     this.#chunk = null
+    this.#parts = []
+    this.#writer = new ProtoWriter()
   }
 
   #startMetric () {
@@ -207,17 +214,32 @@ function startOf (metric, series) {
  * once: a step of the wall clock must not look like a restart. One that puts the start into the future does.
  */
 function encodedOf (metric, series, kind, nowWallMs) {
-  if (series.encoded !== null && series.encoded.startMs <= nowWallMs) return series.encoded.bytes
+  if (series.encoded !== null && series.encodedStartMs <= nowWallMs) return series.encoded
   const bytes = encodeAttributes(kind.attributes, series.attributes)
-  if (metric.isDelta || metric.kind === 'gauge') {
-    series.encoded = { bytes: new Uint8Array(bytes), startMs: 0 }
-    return series.encoded.bytes
-  }
+  if (metric.isDelta || metric.kind === 'gauge') return (series.encoded = kept(bytes))
   const start = Buffer.alloc(9)
   start[0] = 0x11
   writeNanos(new DataView(start.buffer, start.byteOffset), 1, series.startMs)
-  series.encoded = { bytes: new Uint8Array(Buffer.concat([bytes, start])), startMs: wallMs(series.startMs) }
-  return series.encoded.bytes
+  series.encoded = kept(Buffer.concat([bytes, start]))
+  series.encodedStartMs = wallMs(series.startMs)
+  return series.encoded
+}
+
+let slab = Buffer.alloc(0)
+let slabUsed = 0
+
+/**
+ * A copy among others that are kept. Memory of its own would cost twice as much, and Node's pool would keep what the
+ * bytes were put together from.
+ */
+function kept (bytes) {
+  if (slabUsed + bytes.length > slab.length) {
+    slab = Buffer.allocUnsafeSlow(Math.max(SLAB_BYTES, bytes.length))
+    slabUsed = 0
+  }
+  const copy = slab.subarray(slabUsed, slabUsed += bytes.length)
+  copy.set(bytes)
+  return copy
 }
 
 function wallMs (ms) {

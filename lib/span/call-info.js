@@ -20,6 +20,8 @@ class CallInfo {
     this.attributeList = attributeList
     this.origin = origin
     this.encoded = null
+    this.series = null // of its metrics, and whose they are: see metrics/call-metrics.js
+    this.seriesOwner = null
     this.urlOffset = 0 // in `encoded`, of the length of the attribute `url.full`
   }
 

@@ -54,8 +54,8 @@ const kPeer = Symbol('light-trace.peer')
  * PeerInfo of a request: those of the connection's previous request where nothing differs, as it is on
  * nearly every keep-alive request. HOT
  */
-function peerInfo (raw, headers, valueLengthMax) {
-  const { socket } = raw
+function peerInfo (raw, valueLengthMax) {
+  const { socket, headers } = raw
   if (socket === null || socket === undefined) return readPeer(raw, undefined, valueLengthMax).info
   const peer = socket[kPeer]
   if (peer !== undefined && peer.host === headers.host && peer.userAgent === headers['user-agent'] &&
@@ -124,6 +124,7 @@ function schemeOf (protocol, socket) {
 
 /** '2.0' is written '2'; '1.0' and '1.1' as they are. */
 function protocolVersion (httpVersion) {
+  if (httpVersion === '1.1') return '1.1' // one string for all connections: it is compared with each request's
   if (httpVersion === '2.0') return '2'
   return typeof httpVersion === 'string' ? httpVersion : ''
 }

@@ -24,6 +24,8 @@ class RouteInfo {
     this.requestMethod = method // as it came; `fastify/routes` finds the info by it
     this.next = undefined // the info of another method on the same route
     this.encoded = null // route templates, see otlp/route-template.js
+    this.isMeasured = true // whether metrics count its requests
+    this.series = null // of its metrics, see metrics/route-series.js
   }
 }
 

@@ -1,8 +1,9 @@
 'use strict'
 
-// The twin of a span that is not recorded, for a request whose duration counts all the same: what metrics say
-// of a request is the same for sampled and unsampled ones. Made only where metrics are on.
+// The record of a request whose span is not ours to end (it is not sampled, switched off, or somebody else's) and
+// whose duration counts all the same. Made only where metrics are on.
 
+const { copyTrace } = require('../context/trace-context')
 const { NonRecordingSpan } = require('./non-recording-span')
 const { errorType } = require('./exception')
 const { now } = require('./clock')
@@ -10,13 +11,15 @@ const { OPEN } = require('./recording-span')
 
 class MeasuredSpan extends NonRecordingSpan {
   /**
+   * @param {Span} inner the request's span, which the application sees
    * @param {number} start milliseconds on the monotonic clock
    * @param {RouteInfo} route
    * @param {PeerInfo} peer
    */
   // HOT, once per unsampled request where metrics are on. Budget: 1 object.
-  constructor (start, route, peer) {
+  constructor (inner, start, route, peer) {
     super()
+    this.inner = inner
     this.start = start
     this.endedAt = OPEN
     this.route = route
@@ -26,14 +29,24 @@ class MeasuredSpan extends NonRecordingSpan {
     this.error = undefined
     this.failed = false
     this.reply = null
+    copyTrace(inner, this)
+    this.s0 = inner.s0
+    this.s1 = inner.s1
   }
+
+  get apiSpan () { return this.inner.apiSpan }
+  /** It has something to end. */
+  isRecording () { return true }
+  /** Whether there is a span, too. */
+  get isTraced () { return this.inner.isRecording() }
 
   fail (error) {
     this.error = error
     this.failed = true
+    this.inner.fail(error)
   }
 
-  /** See ServerSpan.close. HOT, once per unsampled request where metrics are on. */
+  /** By the rules of ServerSpan.close. HOT, once per unsampled request where metrics are on. */
   close (httpStatus, unfinished) {
     this.httpStatus = httpStatus
     if (unfinished !== '' || httpStatus >= 500) {

@@ -44,6 +44,8 @@ class ServerSpan extends RecordingSpan {
   }
 
   get kind () { return SPAN_KIND_SERVER }
+  /** Its counterpart in metrics may stand for a request without a span. */
+  get isTraced () { return true }
   /** What the application sees. */
   get apiSpan () { return this }
   get scope () { return this.pipeline.scope }

@@ -37,6 +37,7 @@ test('without options and variables everything has its documented default', (t) 
     unrouted: false,
     logs: true,
     replyHeader: null,
+    metrics: null,
     buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000 },
     batch: { maxSpans: Infinity },
     closeTimeoutMs: 5000,

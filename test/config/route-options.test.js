@@ -3,7 +3,7 @@
 const { test } = require('tap')
 const { resolveRouteOptions } = require('../../lib/config/route-options')
 
-const UNSET = { off: false, spanName: null, attributes: null, spans: null, sampler: null, ignore: null }
+const UNSET = { off: false, spanName: null, attributes: null, spans: null, sampler: null, metrics: true, ignore: null }
 
 test('a route says nothing, no, or what differs from the plugin\'s options', (t) => {
   const name = () => 'x'

@@ -84,7 +84,7 @@ test('an exemplar leads to its trace, and is sent once', async (t) => {
 })
 
 test('an exponential histogram keeps every value within its bounds', async (t) => {
-  const registry = newRegistry({ aggregation: 'exponential' })
+  const registry = newRegistry({ histograms: 'exponential' })
   const series = registry.metric(scope, 'histogram', duration).of([])
   const values = [0.001, 0.0011, 0.5, 1, 2, 100, 64, 0, 1e-9]
   for (const value of values) series.record(value)
@@ -152,7 +152,7 @@ test('a delta is what came since the last delivery, and what failed is in the ne
 })
 
 test('a delta of an exponential histogram survives a change of scale', async (t) => {
-  const registry = newRegistry({ temporality: 'delta', aggregation: 'exponential' })
+  const registry = newRegistry({ temporality: 'delta', histograms: 'exponential' })
   const series = registry.metric(scope, 'histogram', duration).of([])
   for (const value of [1, 1.0001, 1.5]) series.record(value)
   const first = encodeAll(registry)

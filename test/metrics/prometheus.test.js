@@ -10,8 +10,8 @@ function textOf (registry, isOpenMetrics = false) {
   return [...exposition(registry.scopes(), { 'service.name': 'shop', 'process.pid': 7 }, { isOpenMetrics, ownScope: scope.name })].join('')
 }
 
-function withRequests (aggregation = 'explicit') {
-  const registry = newRegistry({ aggregation })
+function withRequests (histograms = 'explicit') {
+  const registry = newRegistry({ histograms })
   const series = registry.metric(scope, 'histogram', {
     name: 'http.server.request.duration', unit: 's', description: 'Duration of HTTP server requests.', bounds: [0.005, 1]
   }).of(['http.route', '/a', 'http.response.status_code', 200])

@@ -18,7 +18,7 @@ function newReport () {
 }
 
 function newRegistry (settings, report = newReport(), context = () => undefined) {
-  return new MetricRegistry({ temporality: 'cumulative', aggregation: 'explicit', exemplars: 'trace_based', attributeLengthMax: 1024, ...settings }, report, context)
+  return new MetricRegistry({ temporality: 'cumulative', histograms: 'explicit', exemplars: 'trace_based', attributeLengthMax: 1024, ...settings }, report, context)
 }
 
 function newMeter (registry, name = 'shop', version) {

@@ -112,4 +112,4 @@ function descendants (root, lines) {
   return found
 }
 
-module.exports = { ConsoleSink }
+module.exports = { ConsoleSink, toStdout }

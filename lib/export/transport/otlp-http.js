@@ -1,12 +1,13 @@
 'use strict'
 
-// One POST at a time to an OTLP/HTTP collector, over one kept connection of our own.
+// One POST at a time to an OTLP/HTTP collector, over one kept connection of our own. Spans and metrics for the same
+// server share it and take turns.
 
 const crypto = require('node:crypto')
 
 const { version } = require('../../../package.json')
 const { processState } = require('../../runtime/process-state')
-const { Attempt } = require('./attempt')
+const { Attempt, Outcome } = require('./attempt')
 const { Connection } = require('./connection')
 
 const PORTS = { 'http:': 80, 'https:': 443 }
@@ -20,14 +21,16 @@ class OtlpHttp {
   #connection = null
   #session = null // of TLS
   #waiting = null // who is given the next connection
-  #current = null
-  #isHeld = false
+  #current = null // { attempt, owner }
+  #queue = [] // of requests that wait for their turn
+  #holders = new Set()
+  #users = 1
 
   // `suppress(fn)` calls fn outside of any request's context, with tracing off. What `exporter` holds was checked: its
   // headers are tokens and text without control characters, under no name that is set here.
   constructor ({ url, headers, timeoutMs, ca, cert, key }, suppress) {
     const target = new URL(url)
-    const { protocol, hostname, port, host, pathname, search } = target
+    const { protocol, hostname, port } = target
     this.#timeoutMs = timeoutMs
     this.#suppress = suppress
     this.#address = {
@@ -39,7 +42,11 @@ class OtlpHttp {
     // trusts no caller, or keeps failed requests), it knows what comes from its own process: nobody can guess these ids.
     this.#traceparent = `00-${crypto.randomBytes(16).toString('hex')}-${crypto.randomBytes(8).toString('hex')}-00`
     processState.exporterTraceparents.add(this.#traceparent)
-    this.#head = headOf(`${pathname}${search}`, host, {
+    this.#head = this.#headFor(target, headers)
+  }
+
+  #headFor ({ pathname, search, host }, headers) {
+    return headOf(`${pathname}${search}`, host, {
       ...headers,
       connection: 'keep-alive',
       'content-type': 'application/x-protobuf',
@@ -52,30 +59,70 @@ class OtlpHttp {
 
   // Sends `parts` as one body. done(outcome) is called once, never in this turn.
   post (parts, isGzip, done) {
-    let byteLength = 0
-    for (const bytes of parts) byteLength += bytes.length
-    const head = `${this.#head}${isGzip ? 'content-encoding: gzip\r\n' : ''}content-length: ${byteLength}\r\n\r\n`
-    const attempt = this.#current = new Attempt([head, ...parts], this.#timeoutMs, (outcome) => {
-      this.#current = this.#waiting = null
-      done(outcome)
-    })
-    attempt.hold(this.#isHeld)
-    this.#suppress(() => attempt.start((use) => this.#withConnection(use)))
+    this.#enqueue(this, this.#head, this.#timeoutMs, parts, isGzip, done)
   }
 
   // While held, what is in flight keeps the process alive: only during flush and close, which have a deadline.
   hold (isHeld) {
-    this.#isHeld = isHeld
-    this.#current?.hold(isHeld)
+    this.#hold(this, isHeld)
   }
 
   abort () {
-    this.#current?.abort('ABORTED')
+    this.#abort(this)
   }
 
+  // When the last of those who share it has closed it.
   close () {
+    if (--this.#users > 0) return
     processState.exporterTraceparents.delete(this.#traceparent)
     this.#connection?.destroy()
+  }
+
+  // Another path of the same server: an object with these four methods, over the same connection.
+  share ({ url, headers, timeoutMs }) {
+    const head = this.#headFor(new URL(url), headers)
+    this.#users++
+    const shared = {
+      post: (parts, isGzip, done) => this.#enqueue(shared, head, timeoutMs, parts, isGzip, done),
+      hold: (isHeld) => this.#hold(shared, isHeld),
+      abort: () => this.#abort(shared),
+      close: () => this.close()
+    }
+    return shared
+  }
+
+  #enqueue (owner, head, timeoutMs, parts, isGzip, done) {
+    const request = { owner, head, timeoutMs, parts, isGzip, done }
+    if (this.#current === null) this.#send(request)
+    else this.#queue.push(request)
+  }
+
+  #send ({ owner, head, timeoutMs, parts, isGzip, done }) {
+    let byteLength = 0
+    for (const bytes of parts) byteLength += bytes.length
+    const fields = `${head}${isGzip ? 'content-encoding: gzip\r\n' : ''}content-length: ${byteLength}\r\n\r\n`
+    const attempt = new Attempt([fields, ...parts], timeoutMs, (outcome) => {
+      this.#current = this.#waiting = null
+      // Before `done`, which may post the next one of its own: whoever waits comes first.
+      if (this.#queue.length > 0) this.#send(this.#queue.shift())
+      done(outcome)
+    })
+    this.#current = { attempt, owner }
+    attempt.hold(this.#holders.size > 0)
+    this.#suppress(() => attempt.start((use) => this.#withConnection(use)))
+  }
+
+  #hold (owner, isHeld) {
+    if (isHeld) this.#holders.add(owner)
+    else this.#holders.delete(owner)
+    this.#current?.attempt.hold(this.#holders.size > 0)
+  }
+
+  #abort (owner) {
+    const aborted = this.#queue.filter((request) => request.owner === owner)
+    this.#queue = this.#queue.filter((request) => request.owner !== owner)
+    for (const { done } of aborted) process.nextTick(done, new Outcome())
+    if (this.#current?.owner === owner) this.#current.attempt.abort('ABORTED')
   }
 
   // use(connection): in this turn, or when the last one is gone. There is one at a time.

@@ -1,0 +1,39 @@
+'use strict'
+
+// Durations of all requests, sampled or not, and a counter of the shop's own. Prometheus would scrape /metrics; here the
+// example does. Without `exporter: 'none'` a collector gets them too.
+
+const { metrics } = require('@opentelemetry/api')
+const Fastify = require('fastify')
+const lightTrace = require('light-trace')
+
+async function main () {
+  const app = Fastify()
+  await app.register(lightTrace, {
+    exporter: 'none',
+    sampler: 0.01,
+    metrics: { path: '/metrics', attributes: (request) => ({ plan: request.query.plan }) }
+  })
+  // After light-trace: the API has no proxy for meters.
+  const orders = metrics.getMeter('shop').createCounter('orders', { description: 'Orders placed.' })
+
+  app.get('/orders/:id', async (request) => {
+    orders.add(1)
+    return { id: request.params.id }
+  })
+
+  for (const plan of ['free', 'pro', 'pro']) await app.inject({ url: '/orders/7', query: { plan } })
+  await app.inject('/nowhere')
+
+  const { body } = await app.inject('/metrics')
+  console.log(body.split('\n').filter((line) => /^\w+_(count|total)\{/.test(line)).join('\n'))
+  await app.close()
+}
+
+main()
+
+// Prints:
+// http_server_request_duration_seconds_count{http_request_method="GET",url_scheme="http",http_response_status_code="200",http_route="/orders/:id",network_protocol_version="1.1",plan="free"} 1
+// http_server_request_duration_seconds_count{http_request_method="GET",url_scheme="http",http_response_status_code="200",http_route="/orders/:id",network_protocol_version="1.1",plan="pro"} 2
+// http_server_request_duration_seconds_count{http_request_method="GET",url_scheme="http",http_response_status_code="404",network_protocol_version="1.1"} 1
+// orders_total{otel_scope_name="shop"} 3

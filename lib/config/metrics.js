@@ -1,0 +1,118 @@
+'use strict'
+
+// What is measured, how it is aggregated, and where it goes. Loaded only where metrics are asked for.
+
+const { DURATION_MAX_MS, EMPTY, anyOf, boolean, callback, duration, literal, object } = require('./checks')
+const { endpointFromCode, endpointFromEnvironment } = require('./endpoint')
+const { optionInvalid, describeValue } = require('./errors')
+const { checkExporter, otlpSettings } = require('./exporter')
+
+const METRICS_PATH = 'v1/metrics'
+const TRACES_END = /\/v1\/traces$/
+
+const KINDS = ['otlp', 'console', 'prometheus', 'none']
+const TEMPORALITIES = ['cumulative', 'delta', 'lowmemory']
+const EXEMPLAR_FILTERS = ['trace_based', 'always_on', 'always_off']
+const AGGREGATIONS = ['explicit_bucket_histogram', 'base2_exponential_bucket_histogram']
+
+const DEFAULT_INTERVAL_MS = 60_000
+const DEFAULT_TIMEOUT_MS = 30_000
+const DEFAULT_PROMETHEUS_PORT = 9464
+
+const checkMembers = object({
+  exporter: checkExporter,
+  path: checkPath,
+  runtime: boolean,
+  self: boolean,
+  attributes: callback,
+  buckets: anyOf('an array of ascending numbers', areBounds),
+  histograms: literal('explicit', 'exponential'),
+  temporality: literal(...TEMPORALITIES),
+  exemplars: literal(...EXEMPLAR_FILTERS),
+  streams: boolean,
+  activeRequests: boolean,
+  bodySizes: boolean,
+  intervalMs: duration
+})
+
+module.exports = { checkMetrics, resolveMetrics }
+
+function checkMetrics (path, value) {
+  if (value === true) return EMPTY
+  if (typeof value !== 'object' || value === null) throw optionInvalid(path, 'true, false or an object', describeValue(value))
+  return checkMembers(path, value)
+}
+
+function checkPath (path, value) {
+  if (typeof value !== 'string' || !value.startsWith('/')) throw optionInvalid(path, "a path that begins with '/'", describeValue(value))
+  return value
+}
+
+function areBounds (value) {
+  return Array.isArray(value) && value.length > 0 && value.every((bound, index) => Number.isFinite(bound) && (index === 0 || bound > value[index - 1]))
+}
+
+/** @returns {object | null} null where neither code nor environment asks for metrics */
+function resolveMetrics (options, env, exporterVariable) {
+  const given = options.metrics ?? EMPTY
+  const kinds = kindsOf(given, options, env, exporterVariable)
+  if (options.metrics === undefined && kinds.length === 0) return null
+  return Object.freeze({
+    exporter: kinds.includes('otlp') ? exporterOf(given, options, env.forSignal('METRICS')) : null,
+    console: kinds.includes('console'),
+    prometheus: kinds.includes('prometheus') ? prometheusOf(env) : null,
+    path: given.path ?? null,
+    runtime: given.runtime ?? false,
+    self: given.self ?? true,
+    attributes: given.attributes ?? null,
+    buckets: given.buckets === undefined ? null : Object.freeze(given.buckets.slice()),
+    histograms: given.histograms ?? histogramsOf(env),
+    temporality: given.temporality ?? env.oneOf(['OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE'], TEMPORALITIES) ?? 'cumulative',
+    exemplars: given.exemplars ?? env.oneOf(['OTEL_METRICS_EXEMPLAR_FILTER'], EXEMPLAR_FILTERS) ?? 'trace_based',
+    streams: given.streams ?? true,
+    activeRequests: given.activeRequests ?? false,
+    bodySizes: given.bodySizes ?? false,
+    intervalMs: Math.max(1, given.intervalMs ?? env.integer(['OTEL_METRIC_EXPORT_INTERVAL'], { min: 1, max: DURATION_MAX_MS }) ?? DEFAULT_INTERVAL_MS)
+  })
+}
+
+/** The option, else the variable, else what spans are told in the code. */
+function kindsOf (given, options, env, name) {
+  if (given.exporter !== undefined) return [given.exporter.kind].filter((kind) => kind !== 'none')
+  const named = env.list(name)?.map((item) => item.toLowerCase())
+    .filter((item) => KINDS.includes(item) || env.ignored(name, item, KINDS.join(', ')))
+  if (named?.length > 0) return named.filter((kind) => kind !== 'none')
+  if (options.metrics === undefined) return []
+  return [options.exporter?.kind ?? 'otlp'].filter((kind) => kind !== 'none')
+}
+
+function exporterOf (given, options, env) {
+  const own = given.exporter ?? EMPTY
+  // Who says in the code where spans go says it for metrics too, with its headers, unless somewhere else is named.
+  const isElsewhere = own.url !== undefined || env.text('OTEL_EXPORTER_OTLP_METRICS_ENDPOINT') !== undefined
+  const shared = !isElsewhere && options.exporter?.kind === 'otlp' ? options.exporter : EMPTY
+  const settings = { ...shared, ...own, kind: 'otlp' }
+  return otlpSettings('otlp', settings, endpointOf(own, shared, env), env, 'OTEL_METRIC_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS)
+}
+
+function endpointOf (own, shared, env) {
+  if (own.url !== undefined) return endpointFromCode(own.url, METRICS_PATH)
+  if (shared.url === undefined) return endpointFromEnvironment(env, METRICS_PATH)
+  const url = endpointFromCode(shared.url, METRICS_PATH)
+  if (url.pathname.endsWith(METRICS_PATH)) return url
+  // A path of its own says nothing about metrics, but for the usual one.
+  url.pathname = TRACES_END.test(url.pathname) ? url.pathname.replace(TRACES_END, `/${METRICS_PATH}`) : `/${METRICS_PATH}`
+  return url
+}
+
+function prometheusOf (env) {
+  return Object.freeze({
+    host: env.text('OTEL_EXPORTER_PROMETHEUS_HOST') ?? 'localhost',
+    port: env.integer(['OTEL_EXPORTER_PROMETHEUS_PORT'], { max: 65535 }) ?? DEFAULT_PROMETHEUS_PORT
+  })
+}
+
+function histogramsOf (env) {
+  const name = env.oneOf(['OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION'], AGGREGATIONS)
+  return name === AGGREGATIONS[1] ? 'exponential' : 'explicit'
+}

@@ -1,0 +1,99 @@
+'use strict'
+
+// http.client.request.duration and db.client.operation.duration, from the spans of calls. What a span says of its
+// server and its answer is shared by many calls: there the series hangs.
+// https://opentelemetry.io/docs/specs/semconv/http/http-metrics/#http-client
+// https://opentelemetry.io/docs/specs/semconv/db/database-metrics/
+
+const { HTTP_DURATION, DB_DURATION } = require('./buckets')
+const { keepExemplar } = require('./exemplar')
+const { SeriesIndex } = require('./series-index')
+
+const HTTP = { name: 'http.client.request.duration', unit: 's', description: 'Duration of HTTP client requests.', bounds: HTTP_DURATION }
+const DB = { name: 'db.client.operation.duration', unit: 's', description: 'Duration of database client operations.', bounds: DB_DURATION }
+
+const HTTP_KEYS = new Set([
+  'http.request.method', 'server.address', 'server.port', 'http.response.status_code', 'error.type', 'network.protocol.version'
+])
+const DB_KEYS = new Set([
+  'db.system.name', 'db.namespace', 'db.operation.name', 'db.collection.name', 'db.query.summary', 'db.response.status_code',
+  'error.type', 'server.address', 'server.port'
+])
+
+const HTTP_MARK = 'http.request.method'
+const DB_MARK = 'db.system.name'
+
+class CallMetrics {
+  #http
+  #db
+  #exemplarMask
+  #exemplarSet
+
+  /**
+   * @param {MetricRegistry} registry
+   * @param {Scope} scope
+   */
+  constructor (registry, scope) {
+    this.#http = new Duration(registry.metric(scope, 'histogram', HTTP), HTTP_KEYS)
+    this.#db = new Duration(registry.metric(scope, 'histogram', DB), DB_KEYS)
+    this.#exemplarMask = registry.exemplarFlags.mask
+    this.#exemplarSet = registry.exemplarFlags.set
+  }
+
+  /**
+   * @param {{ start, endedAt, flags, info: CallInfo | null, attributeList: Array | null }} span of a call, that has ended
+   */
+  // HOT, once per call where metrics are on.
+  ended (span) {
+    const series = span.info !== null && span.attributeList === null ? this.#ofInfo(span.info) : this.#ofList(span.allAttributes())
+    if (series === null) return
+    const seconds = (span.endedAt - span.start) / 1000
+    const slot = series.record(seconds)
+    if (((span.flags | this.#exemplarSet) & this.#exemplarMask) !== 0) keepExemplar(series, slot, seconds, span.endedAt, span)
+  }
+
+  /** Kept with what calls to one server with one answer have in common. Applications in one process share that. */
+  #ofInfo (info) {
+    if (info.seriesOwner !== this) {
+      info.series = this.#ofList(info.attributeList)
+      info.seriesOwner = this
+    }
+    return info.series
+  }
+
+  /** Null for calls that have no metric. */
+  #ofList (list) {
+    if (has(list, HTTP_MARK)) return this.#http.at(list)
+    return has(list, DB_MARK) ? this.#db.at(list) : null
+  }
+}
+
+/** One of the metrics. Databases' calls differ in what they do, so their series are found by values. */
+class Duration {
+  #metric
+  #keys
+  #index
+
+  constructor (metric, keys) {
+    this.#metric = metric
+    this.#keys = keys
+    this.#index = new SeriesIndex(metric.seriesMax)
+  }
+
+  at (list) {
+    const found = this.#index.findList(list, this.#keys)
+    if (found !== null) return found
+    const own = []
+    for (let i = 0; i < list.length; i += 2) if (this.#keys.has(list[i])) own.push(list[i], list[i + 1])
+    const series = this.#metric.of(own)
+    if (!this.#metric.isOverflow(series)) this.#index.addList(own, series)
+    return series
+  }
+}
+
+function has (list, key) {
+  for (let i = 0; i < list.length; i += 2) if (list[i] === key) return true
+  return false
+}
+
+module.exports = { CallMetrics }

@@ -1,0 +1,82 @@
+'use strict'
+
+// A collector on loopback that takes spans and metrics, and answers as it is told.
+//
+//   const sink = await startMetricSink(t)
+//   sink.answer = (path, number) => ({ status: 503 })      for each request; 200 by default
+//   await sink.metric('http.server.request.duration')       the newest of that name, once one has come
+
+module.exports = { startMetricSink }
+
+const http = require('node:http')
+const { once } = require('node:events')
+const { decodeMetrics } = require('./metric-decode')
+const { decodeSpans } = require('./otlp-decode')
+
+async function startMetricSink (t) {
+  const sink = new MetricSink()
+  await sink.up()
+  t.teardown(() => sink.down())
+  return sink
+}
+
+class MetricSink {
+  answer = () => ({ status: 200 })
+  requests = [] // { path, headers, socket, metrics | spans, status }
+  connections = 0
+  #server = null
+  #port = 0
+  #waiting = new Set()
+
+  get origin () { return `http://127.0.0.1:${this.#port}` }
+  get url () { return `${this.origin}/v1/traces` }
+
+  get exports () { return this.requests.filter(({ path, status }) => path === '/v1/metrics' && status === 200) }
+
+  async up () {
+    this.#server = http.createServer((request, response) => this.#take(request, response))
+    this.#server.on('connection', () => { this.connections++ })
+    this.#server.listen(this.#port, '127.0.0.1')
+    await once(this.#server, 'listening')
+    this.#port = this.#server.address().port
+  }
+
+  async down () {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  /** The newest metric of that name that was taken, once there is one. */
+  metric (name) {
+    return this.until(() => this.exports.flatMap(({ metrics }) => metrics).findLast((metric) => metric.name === name))
+  }
+
+  /** Resolves with what `find` answers, as soon as that is something. */
+  until (find) {
+    return new Promise((resolve) => {
+      const look = () => {
+        const found = find()
+        if (!found) return
+        this.#waiting.delete(look)
+        resolve(found)
+      }
+      this.#waiting.add(look)
+      look()
+    })
+  }
+
+  async #take (request, response) {
+    const chunks = []
+    try {
+      for await (const chunk of request) chunks.push(chunk)
+    } catch {
+      return // the exporter gave up
+    }
+    const { status, headers = {}, body = '', hang = false } = this.answer(request.url, this.requests.length)
+    const bytes = Buffer.concat(chunks)
+    const decoded = request.url.endsWith('/v1/traces') ? { spans: decodeSpans(bytes) } : { metrics: decodeMetrics(bytes) }
+    this.requests.push({ path: request.url, headers: request.headers, bytes: bytes.length, status, ...decoded })
+    if (!hang) response.writeHead(status, headers).end(body)
+    for (const look of this.#waiting) look()
+  }
+}
