@@ -42,7 +42,8 @@ async function pack () {
 
 async function runGroup (group, tarball) {
   const directory = path.join(WORK, group)
-  copyFiles(path.join(GROUPS, group), directory)
+  const { testsOf } = require(path.join(GROUPS, group, 'package.json')) // the same tests with other versions
+  copyFiles([...(testsOf === undefined ? [] : [testsOf]), group].map((name) => path.join(GROUPS, name)), directory)
   await install(directory, tarball)
   const started = Date.now()
   const files = fs.readdirSync(directory, { recursive: true }).filter((file) => /\.test\.[cm]?js$/.test(file) && !file.includes('node_modules'))
@@ -56,10 +57,10 @@ async function runGroup (group, tarball) {
 }
 
 /** The group's own files anew, its node_modules as they are. */
-function copyFiles (from, to) {
+function copyFiles (folders, to) {
   fs.mkdirSync(to, { recursive: true })
   for (const name of fs.readdirSync(to)) if (name !== 'node_modules') fs.rmSync(path.join(to, name), { recursive: true })
-  fs.cpSync(from, to, { recursive: true, filter: (file) => path.basename(file) !== 'node_modules' })
+  for (const from of folders) fs.cpSync(from, to, { recursive: true, filter: (file) => path.basename(file) !== 'node_modules' })
 }
 
 // npm installs only what differs: of a tarball with the same name that is what lies in its own folder, so that is taken out first.

@@ -1,0 +1,141 @@
+// Plugins that most apps have, beside light-trace: each answers as it does without, and its requests are traced once.
+
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import autoload from '@fastify/autoload'
+import compress from '@fastify/compress'
+import cors from '@fastify/cors'
+import helmet from '@fastify/helmet'
+import httpProxy from '@fastify/http-proxy'
+import multipart from '@fastify/multipart'
+import rateLimit from '@fastify/rate-limit'
+import fastifyStatic from '@fastify/static'
+import underPressure from '@fastify/under-pressure'
+import websocket from '@fastify/websocket'
+import fastify from 'fastify'
+import fp from 'fastify-plugin'
+import lightTrace from 'light-trace'
+import { createCollector } from 'light-trace/testing'
+import { WebSocket } from 'ws'
+
+async function start (t, setUp, options = {}) {
+  const collector = createCollector()
+  const app = fastify()
+  t.after(() => app.close())
+  await app.register(lightTrace, { spanProcessors: [collector], ...options })
+  await setUp(app)
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  return { app, collector, url: `http://127.0.0.1:${app.server.address().port}` }
+}
+
+test('cors, helmet, compress, rate-limit and under-pressure together', async (t) => {
+  const { collector, url } = await start(t, async (app) => {
+    await app.register(cors)
+    await app.register(helmet)
+    await app.register(compress, { threshold: 0 })
+    await app.register(rateLimit, { max: 2 })
+    await app.register(underPressure)
+    app.get('/big', async () => ({ text: 'x'.repeat(5000) }))
+  })
+  const answers = []
+  for (let i = 0; i < 3; i++) answers.push(await fetch(`${url}/big`, { headers: { origin: 'https://shop.example' } }))
+  assert.deepEqual(answers.map(({ status }) => status), [200, 200, 429])
+  assert.equal((await answers[0].json()).text.length, 5000)
+  assert.equal((await fetch(`${url}/big`, { method: 'OPTIONS', headers: { origin: 'https://shop.example', 'access-control-request-method': 'GET' } })).status, 204)
+  const spans = await collector.spans()
+  assert.deepEqual(spans.map(({ attributes }) => attributes['http.response.status_code']), [200, 200, 429, 204])
+  assert.deepEqual(spans.slice(0, 3).map(({ name }) => name), Array(3).fill('GET /big'))
+})
+
+test('static files and an upload', async (t) => {
+  const root = mkdtempSync(join(tmpdir(), 'light-trace-static-'))
+  t.after(() => rmSync(root, { recursive: true }))
+  writeFileSync(join(root, 'page.txt'), 'hello')
+  const { collector, url } = await start(t, async (app) => {
+    await app.register(fastifyStatic, { root, prefix: '/assets/' })
+    await app.register(multipart)
+    app.post('/upload', async (request) => ({ bytes: (await (await request.file()).toBuffer()).length }))
+  })
+  assert.equal(await (await fetch(`${url}/assets/page.txt`)).text(), 'hello')
+  const form = new FormData()
+  form.append('file', new Blob(['12345']), 'a.txt')
+  assert.deepEqual(await (await fetch(`${url}/upload`, { method: 'POST', body: form })).json(), { bytes: 5 })
+  assert.equal(await collector.tree(), 'SERVER GET /assets/*\nSERVER POST /upload')
+})
+
+test('a gateway: the inner service’s span is a child of the call', async (t) => {
+  const inner = await start(t, (app) => app.get('/stock/:id', async (request) => ({ traceId: request.trace.traceId })))
+  const { collector, url } = await start(t, (app) => app.register(httpProxy, { upstream: inner.url, prefix: '/api' }))
+  const { traceId } = await (await fetch(`${url}/api/stock/7`)).json()
+  const spans = await collector.spans()
+  assert.deepEqual(spans.map(({ kind }) => kind), ['SERVER', 'CLIENT'])
+  assert.equal(spans[0].traceId, traceId)
+  const [served] = await inner.collector.spans()
+  assert.equal(served.parentSpanId, spans[1].spanId)
+})
+
+test('a WebSocket is one span; its handler has the request’s context', async (t) => {
+  const { collector, url } = await start(t, async (app) => {
+    await app.register(websocket)
+    app.get('/socket', { websocket: true }, (socket, request) => {
+      const { traceId } = request.trace
+      socket.on('message', request.trace.bind((message) => socket.send(`${message} ${lightTrace.current().traceId === traceId}`)))
+    })
+  })
+  const client = new WebSocket(`${url.replace('http', 'ws')}/socket`)
+  await new Promise((resolve) => client.once('open', resolve))
+  const answer = new Promise((resolve) => client.once('message', (data) => resolve(String(data))))
+  client.send('ping')
+  assert.equal(await answer, 'ping true')
+  const closed = new Promise((resolve) => client.once('close', resolve))
+  client.close()
+  await closed
+  const [span, ...more] = await collector.spans()
+  assert.deepEqual(more, [])
+  assert.equal(span.attributes['http.response.status_code'], 101)
+  assert.equal(span.status.code, 'UNSET')
+})
+
+test('server-sent events that the client leaves are no error', async (t) => {
+  const { collector, url } = await start(t, (app) => app.get('/events', (request, reply) => {
+    reply.hijack()
+    reply.raw.writeHead(200, { 'content-type': 'text/event-stream' })
+    reply.raw.write('data: 1\n\n')
+  }))
+  const controller = new AbortController()
+  const response = await fetch(`${url}/events`, { signal: controller.signal })
+  await response.body.getReader().read()
+  controller.abort()
+  assert.equal(await collector.tree(), 'SERVER GET /events')
+})
+
+test('@fastify/autoload: light-trace in a folder of plugins, with the flags of fastify-cli', async (t) => {
+  const folder = mkdtempSync(join(import.meta.dirname, 'autoload-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  mkdirSync(join(folder, 'plugins'))
+  mkdirSync(join(folder, 'routes'))
+  // First by its name: what comes after it is traced from its first hook on.
+  writeFileSync(join(folder, 'plugins', '00-light-trace.cjs'), "module.exports = require('light-trace')")
+  writeFileSync(join(folder, 'routes', 'root.cjs'), "module.exports = async (app) => { app.get('/', async (request) => request.trace.traceId.length) }")
+  const lines = []
+  const app = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
+  t.after(() => app.close())
+  await app.register(autoload, { dir: join(folder, 'plugins'), options: { tier: 'gold', exporter: 'none' } })
+  await app.register(autoload, { dir: join(folder, 'routes'), options: { tier: 'gold' } })
+  assert.equal((await app.inject('/')).body, '32')
+  assert.equal(app.lightTrace.stats().spans.started, 1)
+  assert.deepEqual(lines.map(({ code }) => code), ['LT_WARN_OPTION_UNKNOWN'])
+})
+
+test('a plugin of one’s own that depends on light-trace by its name', async (t) => {
+  const { app, collector, url } = await start(t, async (app) => {
+    await app.register(fp(async (app) => app.addHook('preHandler', async (request) => request.trace.set('tenant', 'acme')), { name: 'tenant', dependencies: ['light-trace'] }))
+    app.get('/', async () => lightTrace.current().get('tenant'))
+  })
+  assert.equal(await (await fetch(url)).text(), 'acme')
+  assert.equal(app.hasPlugin('light-trace'), true)
+  assert.equal(await collector.tree(), 'SERVER GET /')
+})

@@ -1,0 +1,87 @@
+'use strict'
+
+// NestJS on its Fastify adapter, as docs/recipes.md has it. Decorators are applied by hand: no compiler is needed to try this.
+
+require('reflect-metadata')
+const assert = require('node:assert/strict')
+const { test } = require('node:test')
+const { Catch, Controller, Get, Module, Param } = require('@nestjs/common')
+const { NestFactory } = require('@nestjs/core')
+const { FastifyAdapter } = require('@nestjs/platform-fastify')
+const lightTrace = require('light-trace')
+const { createCollector } = require('light-trace/testing')
+
+test('routes have one span with the route’s name, and providers read the request’s store', async (t) => {
+  const { app, collector } = await start(t)
+  const { body } = await app.inject('/cats/7')
+  assert.deepEqual(JSON.parse(body), { id: '7', inMiddleware: true, inGuard: true, sameTrace: true })
+  assert.equal(await collector.tree(), 'SERVER GET /cats/:id\n  INTERNAL load cat')
+})
+
+test('an exception that a filter answers is the span’s, by request.trace.fail', async (t) => {
+  const { app, collector } = await start(t)
+  assert.equal((await app.inject('/cats/broken/7')).statusCode, 500)
+  const [span] = await collector.spans()
+  assert.equal(span.status.code, 'ERROR')
+  assert.equal(span.attributes['error.type'], 'RangeError')
+  assert.deepEqual(span.events.map(({ name, attributes }) => [name, attributes['exception.message']]), [['exception', 'no such cat']])
+})
+
+test('an unknown path is one span without a route', async (t) => {
+  const { app, collector } = await start(t)
+  assert.equal((await app.inject('/dogs')).statusCode, 404)
+  const [span, ...more] = await collector.spans()
+  assert.deepEqual(more, [])
+  assert.equal(span.attributes['http.response.status_code'], 404)
+})
+
+async function start (t) {
+  const collector = createCollector()
+  const adapter = new FastifyAdapter()
+  await adapter.getInstance().register(lightTrace, { spanProcessors: [collector] }) // before Nest adds its own hooks
+  const app = await NestFactory.create(appModule(), adapter, { logger: false })
+  app.use((request, response, next) => {
+    lightTrace.current()?.set('inMiddleware', true)
+    next()
+  })
+  app.useGlobalGuards({ canActivate: () => { lightTrace.current()?.set('inGuard', true); return true } })
+  app.useGlobalFilters(new AllErrors())
+  await app.init()
+  t.after(() => app.close())
+  return { app, collector }
+}
+
+class AllErrors {
+  catch (error, host) {
+    const http = host.switchToHttp()
+    const status = typeof error.getStatus === 'function' ? error.getStatus() : 500
+    http.getRequest().trace.fail(error)
+    http.getResponse().status(status).send({ message: error.message })
+  }
+}
+Catch()(AllErrors)
+
+class Cats {
+  one (id) {
+    const { traceId } = lightTrace.current()
+    return lightTrace.current().withSpan('load cat', async () => ({
+      id, inMiddleware: lightTrace.current().get('inMiddleware') ?? false, inGuard: lightTrace.current().get('inGuard') ?? false, sameTrace: lightTrace.current().traceId === traceId
+    }))
+  }
+
+  broken () { throw new RangeError('no such cat') }
+}
+
+function appModule () {
+  decorate(Get('broken/:id'), 'broken')
+  decorate(Get(':id'), 'one')
+  Param('id')(Cats.prototype, 'one', 0)
+  Controller('cats')(Cats)
+  class App {}
+  Module({ controllers: [Cats] })(App)
+  return App
+}
+
+function decorate (decorator, name) {
+  decorator(Cats.prototype, name, Object.getOwnPropertyDescriptor(Cats.prototype, name))
+}
