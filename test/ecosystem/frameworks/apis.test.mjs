@@ -41,5 +41,5 @@ test('tRPC: procedures are in the request’s context, and onError hands the err
   await assert.rejects(client.broken.query())
   const spans = await collector.spans()
   assert.deepEqual(spans.map(({ kind, name, status }) => `${kind} ${name} ${status.code}`), ['SERVER GET /trpc/:path UNSET', 'INTERNAL greet UNSET', 'SERVER GET /trpc/:path ERROR'])
-  assert.equal(spans[2].attributes['error.type'], 'TRPCError')
+  assert.equal(spans[2].attributes['error.type'], 'INTERNAL_SERVER_ERROR')
 })

@@ -1,0 +1,28 @@
+import { trace } from '@opentelemetry/api'
+import fastify from 'fastify'
+import lightTrace from 'light-trace'
+import { createCollector } from 'light-trace/testing'
+import { expect, test, vi } from 'vitest'
+
+test('a request is traced, and the API knows its span', async () => {
+  const collector = createCollector()
+  const app = fastify()
+  await app.register(lightTrace, { spanProcessors: [collector] })
+  app.get('/', async (request) => trace.getActiveSpan().spanContext().traceId === request.trace.traceId)
+  expect((await app.inject('/')).body).toBe('true')
+  expect(await collector.tree()).toBe('SERVER GET /')
+  await app.close()
+})
+
+test('fake timers stop neither requests nor close', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'setInterval', 'setImmediate', 'Date', 'performance'] })
+  try {
+    const app = fastify()
+    await app.register(lightTrace, { exporter: { url: 'http://127.0.0.1:9' }, closeTimeoutMs: 200 })
+    app.get('/', async () => 'ok')
+    expect((await app.inject('/')).body).toBe('ok')
+    await app.close()
+  } finally {
+    vi.useRealTimers()
+  }
+})

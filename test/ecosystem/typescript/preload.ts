@@ -1,0 +1,8 @@
+// The preload alone brings the types.
+import 'light-trace/register'
+import Fastify from 'fastify'
+
+const app = Fastify()
+app.get('/', async (request) => request.trace.traceId.length)
+console.log((await app.inject('/')).body)
+await app.close()
