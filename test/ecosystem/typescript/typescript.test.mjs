@@ -26,11 +26,11 @@ for (const [name, options] of Object.entries({
 
 test('tsx runs it', async () => {
   const { stdout } = await run(process.execPath, ['node_modules/tsx/dist/cli.mjs', 'app.ts'], { cwd: here, env })
-  assert.equal(stdout, '{"id":2,"tenant":"acme"} {"id":2}\n2\n')
+  assert.equal(stdout, '{"id":2,"tenant":"acme"} {"id":2}\n5\n')
   assert.equal((await run(process.execPath, ['node_modules/tsx/dist/cli.mjs', 'preload.ts'], { cwd: here, env })).stdout, '32\n')
 })
 
 test('Node runs it', { skip: !process.features.typescript && 'this Node does not strip types' }, async () => {
   const { stdout } = await run(process.execPath, ['app.ts'], { cwd: here, env })
-  assert.equal(stdout, '{"id":2,"tenant":"acme"} {"id":2}\n2\n')
+  assert.equal(stdout, '{"id":2,"tenant":"acme"} {"id":2}\n5\n')
 })
