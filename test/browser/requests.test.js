@@ -163,3 +163,22 @@ inBrowser('traces are imported from a file and exported to one', async (t, { sen
   t.equal(lines.length, 2)
   t.ok(lines.every(({ resourceSpans }) => resourceSpans.length > 0))
 })
+
+inBrowser('a click counts while requests keep coming', async (t, { send, open }) => {
+  await send(request(USERS, true))
+  const page = await open('/')
+  const row = page.locator('.row.failed')
+  await row.waitFor()
+  const { x, y } = await row.boundingBox()
+  await page.mouse.move(x + 300, y + 10)
+  await page.mouse.down()
+  const live = await open('/') // shows that they have been sent on
+  await send(...Array.from({ length: 20 }, () => request(PRODUCTS)))
+  await live.locator('.row').nth(10).waitFor()
+  t.equal((await rows(page)).length, 2, 'what comes waits for the button')
+  await page.mouse.up()
+  await page.waitForURL(/\/traces\//)
+  await page.keyboard.press('Escape')
+  await page.locator('.row[aria-selected=true].failed').waitFor()
+  t.ok(await page.evaluate(() => document.activeElement.matches('.grid')), 'back in the rows, where it was')
+})

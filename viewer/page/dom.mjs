@@ -25,7 +25,6 @@ function set (element, name, value) {
 
 const ICONS = {
   back: 'M10 3 5 8l5 5',
-  open: 'm6 4 4 4-4 4',
   close: 'm4 4 8 8M12 4l-8 8',
   sun: 'M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1',
   moon: 'M13 9.5A5.5 5.5 0 0 1 6.5 3 5.5 5.5 0 1 0 13 9.5Z',
@@ -33,7 +32,6 @@ const ICONS = {
   play: 'M5 3.5v9l7-4.5Z',
   search: 'M7 3a4 4 0 1 0 0 8 4 4 0 0 0 0-8M10 10l3.5 3.5',
   help: 'M6 6a2 2 0 1 1 2.8 1.8c-.5.3-.8.7-.8 1.4M8 11.6v.2',
-  save: 'M8 2v8M5 7l3 3 3-3M3 13h10',
   load: 'M8 10V2M5 5l3-3 3 3M3 13h10'
 }
 const SVG = 'http://www.w3.org/2000/svg'

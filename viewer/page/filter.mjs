@@ -28,7 +28,7 @@ export function filterParams (filter) {
  */
 export function filterBar (filter, changed) {
   const input = h('input', {
-    type: 'search', id: 'search', placeholder: 'Search names, attributes, ids', 'aria-label': 'Search. key=value finds an attribute', autocomplete: 'off', spellcheck: 'false', oninput: typed, onkeydown: entered
+    type: 'search', id: 'search', placeholder: 'Search, or attribute=value', 'aria-label': 'Search, or attribute=value', autocomplete: 'off', spellcheck: 'false', oninput: typed, onkeydown: entered
   })
   const status = select('Status', STATUSES, 'status')
   const took = select('Duration', DURATIONS, 'minMs')

@@ -2,6 +2,7 @@
 
 import { liveConnection } from './api.mjs'
 import { h, say } from './dom.mjs'
+import { whenReleased } from './pointer.mjs'
 import { shell } from './shell.mjs'
 import { requestsView } from './requests.mjs'
 import { traceView } from './trace.mjs'
@@ -27,6 +28,7 @@ let address
 
 const app = {
   stats: undefined,
+  opened: undefined, // the trace that was opened last
   /** Goes to an address of the page. */
   go (path) {
     history.pushState({ inside: true }, '', path)
@@ -53,7 +55,7 @@ const live = liveConnection((event, data) => {
   if (event === 'hello') app.stats = data.stats
   if (event === 'stats') app.stats = data
   if (event === 'hello' || event === 'stats') chrome.stats(app.stats)
-  view?.live?.(event, data)
+  whenReleased(() => view?.live?.(event, data))
 })
 app.follow = live.follow
 

@@ -3,6 +3,7 @@
 import { get, query } from './api.mjs'
 import { button, h, icon, say } from './dom.mjs'
 import { filterBar, filterOf, filterParams } from './filter.mjs'
+import { whenReleased } from './pointer.mjs'
 import { requestCells } from './request-line.mjs'
 import { count, plural } from './text.mjs'
 import { cssNumber, virtualRows } from './virtual.mjs'
@@ -81,9 +82,19 @@ export function requestsView ({ app, host, params }) {
       total = newest.total
       loaded = true
       draw()
+      if (selected < 0) showOpened()
     } catch (error) {
       if (mine === generation) note.replaceChildren(h('p', { class: 'problem', role: 'alert' }, error.message))
     }
+  }
+
+  // Who comes back from a trace goes on where it was.
+  function showOpened () {
+    const index = rows.findIndex(({ trace }) => trace !== undefined && trace.id === app.opened)
+    app.opened = undefined
+    if (index < 0) return
+    select(index, 1)
+    grid.focus({ preventScroll: true })
   }
 
   function reloadSoon () {
@@ -125,10 +136,10 @@ export function requestsView ({ app, host, params }) {
   function schedule () {
     if (scheduled) return
     scheduled = true
-    requestAnimationFrame(() => {
+    requestAnimationFrame(() => whenReleased(() => {
       scheduled = false
       draw()
-    })
+    }))
   }
 
   function draw () {
@@ -229,6 +240,7 @@ export function requestsView ({ app, host, params }) {
   }
 
   function openTrace (index) {
+    app.opened = rows[index].trace.id
     app.go(`/traces/${rows[index].trace.id}`)
   }
 }

@@ -56,9 +56,10 @@ export function traceView ({ app, host, id, params }) {
       const answer = await get(`/api/traces/${encodeURIComponent(id)}/rows`)
       if (mine !== generation) return
       const first = summary === undefined
+      const changed = summary?.updatedMs !== answer.trace.updatedMs
       summary = answer.trace
       app.title(line(summary.name, 60))
-      head.replaceChildren(...heading(summary, answer))
+      if (changed) head.replaceChildren(...heading(summary, answer))
       fall.show(answer)
       if (first) {
         if (!fall.select(spanId)) fall.select(answer.rows[0]?.id)
