@@ -18,7 +18,7 @@ export function requestCells (trace) {
 
 // What went wrong, where the row has room for it.
 function whyOf ({ error }) {
-  return error !== null && h('bdi.why', null, line(`${error.type ?? ''} ${error.message ?? ''}`.trim(), 160))
+  return error !== null && h('bdi.why', null, h('span.bad', null, line(error.type ?? '', 60)), ' ', line(error.message ?? '', 160))
 }
 
 /** A bar of one length for a tenth of a millisecond, six for a hundred seconds. */
