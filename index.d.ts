@@ -8,20 +8,20 @@ type LightTracePlugin = FastifyPluginCallback<lightTrace.LightTraceOptions>
 declare module 'fastify' {
   interface FastifyRequest {
     /**
-     * The request's trace context and store. Always an object, also on ignored routes, before light-trace's own
-     * hook and when tracing is disabled: its span is then a non-recording one.
+     * The request's trace context and store. It is always an object. On ignored routes, before light-trace's own
+     * hook, and when tracing is disabled, its span is a non-recording one.
      */
     readonly trace: lightTrace.RequestTrace
   }
 
   interface FastifyInstance {
-    /** The tracer of this app, and what is known about its spans. */
+    /** This app's tracer, and statistics about its spans. */
     readonly lightTrace: lightTrace.LightTraceInstance
   }
 
   interface FastifyContextConfig {
     /**
-     * How this route is traced. `false` switches its spans off; its request context stays.
+     * How this route is traced. `false` switches its spans off; the request context stays.
      * @throws LT_ERR_OPTION_UNKNOWN, LT_ERR_OPTION_INVALID when the route is added
      */
     trace?: boolean | lightTrace.RouteTraceOptions
@@ -30,7 +30,7 @@ declare module 'fastify' {
 
 declare namespace lightTrace {
   /**
-   * What `request.trace.get` and `set` hold. Augment it, and both are typed; until then any key goes.
+   * The types of what `request.trace.get` and `set` hold. Augment it to type them; without that, any key is allowed.
    * ```ts
    * declare module 'light-trace' {
    *   interface LightTraceStore { user: User }
@@ -45,15 +45,15 @@ declare namespace lightTrace {
   export type StoreValue<K> = K extends keyof LightTraceStore ? LightTraceStore[K] : any
   export type Store = [keyof LightTraceStore] extends [never] ? Record<string | symbol, any> : Partial<LightTraceStore>
 
-  /** `request.trace` and what `lightTrace.current()` answers. */
+  /** `request.trace`; `lightTrace.current()` returns it too. */
   export interface RequestTrace {
-    /** The request's SERVER span, with all of the API's methods. Non-recording where there is none. */
+    /** The request's SERVER span, with all methods of the API's `Span`. If there is none, a non-recording span. */
     readonly span: Span
     /** 32 lowercase hex digits. */
     readonly traceId: string
     /** 16 lowercase hex digits: the id of `span`. */
     readonly spanId: string
-    /** Whether the trace is sampled, as the called services are told. */
+    /** Whether the trace is sampled; outgoing headers say the same. */
     readonly sampled: boolean
     /** W3C Trace Context level 2: `00-<traceId>-<spanId>-<flags>`, or '' without a trace. For outgoing calls use `inject`. */
     readonly traceparent: string
@@ -70,19 +70,19 @@ declare namespace lightTrace {
     withSpan<T> (name: string, fn: (span: Span) => T): T
     withSpan<T> (name: string, options: SpanOptions, fn: (span: Span) => T): T
     /**
-     * For who answers errors by himself, where Fastify does not see them (a filter, a router inside of a handler):
-     * records an `exception` event on the request's span, and if the response is 5xx, `error.type` and the status ERROR.
+     * For errors that your application handles itself, so that Fastify does not see them (a filter, a router inside of a
+     * handler): records an `exception` event on the request's span, and if the response is 5xx, `error.type` and the status ERROR.
      * An error that Fastify catches too is recorded once. Does nothing once the response is closed. Never throws.
      * Semantic conventions: Recording errors on spans.
      */
     fail (error: unknown): void
-    /** Runs `fn` in this request's context, where Node has lost it. */
+    /** Runs `fn` in this request's context, for places where Node has lost it. Returns what `fn` returns. */
     run<A extends unknown[], T> (fn: (...args: A) => T, ...args: A): T
-    /** The same function, which will always run in this request's context. */
+    /** Returns a function that runs `fn` in this request's context, whoever calls it. */
     bind<F extends (...args: any[]) => any> (fn: F): F
     /**
-     * Sets `traceparent`, and `tracestate` and `baggage` where there are any, on the headers of an outgoing call:
-     * a plain object or a `Headers`. Each call gets a parent id of its own (W3C Trace Context level 2).
+     * Sets `traceparent`, and `tracestate` and `baggage` if there are any, on the headers of an outgoing call: a plain
+     * object or a `Headers`. Each call gets a parent id of its own (W3C Trace Context level 2).
      * Returns the headers.
      */
     inject (): Record<string, string>
@@ -90,16 +90,16 @@ declare namespace lightTrace {
   }
 
   export interface LightTraceInstance {
-    /** Starts spans of your own, also outside of requests and before the app is ready. */
+    /** Starts spans of your own. It works outside of requests and before the app is ready, too. */
     readonly tracer: Tracer
     /** For instrumentations and libraries that ask for one. */
     readonly tracerProvider: TracerProvider
     /**
-     * Sends what is queued now. Resolves when it was delivered or given up; never rejects.
-     * @param options.timeoutMs milliseconds after which it resolves in any case
+     * Sends what is queued now. Resolves when all of it is delivered or dropped; never rejects.
+     * @param options.timeoutMs milliseconds after which it resolves in any case; default: `closeTimeoutMs`
      */
     flush (options?: { timeoutMs?: number }): Promise<void>
-    /** What happened to the spans so far. `ended = accepted + unsampled` at every moment. */
+    /** What has happened to the spans so far. `ended = accepted + unsampled` at every moment. */
     stats (): LightTraceStats
     /**
      * All metrics as text for Prometheus: format 0.0.4, or OpenMetrics 1.0. '' where metrics are off. Never rejects.
@@ -110,7 +110,7 @@ declare namespace lightTrace {
     readonly meterProvider: MeterProvider
   }
 
-  /** How spans leave the process: OTLP, nothing, the console, the given processors, or an OpenTelemetry SDK. */
+  /** Where spans go: `native` is OTLP over HTTP; `sdk` means that an OpenTelemetry SDK makes them. See docs/interop.md. */
   export type Mode = 'native' | 'console' | 'none' | 'processors' | 'sdk' | 'disabled' | (string & {})
 
   export interface LightTraceStats {
@@ -118,26 +118,26 @@ declare namespace lightTrace {
     spans: {
       started: number
       ended: number
-      /** Ended without being sampled or kept. */
+      /** Ended, and neither sampled nor kept. */
       unsampled: number
       /** `= handedOver + delivered + rejected + sum(dropped) + queued + inFlight` */
       accepted: number
-      /** To span processors or an SDK. */
+      /** Passed to span processors or an SDK. */
       handedOver: number
       /** Acknowledged by the collector. */
       delivered: number
       /** Refused by the collector in a partial success. */
       rejected: number
-      /** By reason. */
+      /** By reason; docs/reliability.md lists the reasons. */
       dropped: Record<string, number>
-      /** Waiting to be sent, with those in the chunk that is being filled. */
+      /** Waiting to be sent. */
       queued: number
       inFlight: number
       /** Sent more than once. */
       retried: number
     }
     buffer: {
-      /** Allocated now. */
+      /** Bytes that are allocated for undelivered spans now. */
       bytes: number
       maxBytes: number
     }
@@ -145,7 +145,7 @@ declare namespace lightTrace {
       ok: number
       failed: number
     }
-    /** The last failure of an export, without any secret. */
+    /** The last failure of an export, without secrets. */
     lastError: string | null
     /** Only where metrics are on. */
     metrics?: {
@@ -180,40 +180,40 @@ declare namespace lightTrace {
   }
 
   /**
-   * 'always_on', 'always_off', the ratio of traces, 0 to 1, or a rate. A sampled or unsampled parent decides first.
+   * 'always_on', 'always_off', a ratio from 0 to 1, or a rate. If there is a parent, its sampled flag decides.
    * A ratio and a rate write their threshold into the trace state, `ot=th:…`:
    * https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
    */
   export type SamplerOption = 'always_on' | 'always_off' | number | RateOptions | Sampler
 
-  /** So many traces a second, shared over routes: rare routes are taken whole, busy ones share what is left. */
+  /** A number of traces per second that the routes share: rare routes are sampled whole, busy ones share the rest. */
   export interface RateOptions {
-    /** Traces a second that start here, 0 or more. Callers that have decided are followed, and not counted. */
+    /** Traces per second that start here, 0 or more. Requests whose callers have decided are not counted. */
     perSecond: number
   }
 
   /**
-   * A path: `'/health'` is that path, `*` stands for anything, slashes included. A RegExp is tested against the
-   * path without its query. A function answers at once.
+   * A path: `'/health'` is that path; `*` stands for anything, including slashes. A RegExp is tested against the path
+   * without its query. A function must return at once.
    */
   export type IgnorePattern = string | RegExp | ((request: FastifyRequest) => boolean)
 
   export type IgnoreOption = IgnorePattern | IgnorePattern[]
 
-  /** OTLP over HTTP with protobuf. What is not given comes from the OTEL_EXPORTER_OTLP_* variables. */
+  /** OTLP over HTTP with protobuf. Missing members come from the OTEL_EXPORTER_OTLP_* variables. */
   export interface ExporterOptions {
     /**
-     * Used as it is; one without any path gets `/v1/traces`. User and password in it become an Authorization header.
+     * Used as it is; if it has no path, `/v1/traces` is added. User and password in it become an Authorization header.
      * @default OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT + '/v1/traces', 'http://localhost:4318/v1/traces'
      */
     url?: string | URL
-    /** Added to those of OTEL_EXPORTER_OTLP_HEADERS, and before them. Never logged. */
+    /** Added to those of OTEL_EXPORTER_OTLP_HEADERS, and wins over them. Never logged. */
     headers?: Record<string, string>
     /** @default 'none' */
     compression?: 'none' | 'gzip'
-    /** For one attempt, from its start to the end of the answer. 0 is no limit. @default 10000 */
+    /** Milliseconds for one attempt, from its start to the end of the response. 0 is no limit. @default 10000 */
     timeoutMs?: number
-    /** The authorities to trust: PEM, or the path of a file, read once. */
+    /** Certificate authorities to trust: PEM, or the path of a file, which is read once. @default Node's own */
     ca?: string | Buffer
     /** The client's certificate for mTLS: PEM, or the path of a file, read once. */
     cert?: string | Buffer
@@ -229,7 +229,7 @@ declare namespace lightTrace {
   export interface KeepOptions {
     /** Requests that end with an error. @default false */
     errors?: boolean
-    /** Requests that take longer, in milliseconds. @default Infinity */
+    /** Requests that take longer than this, in milliseconds. @default Infinity */
     slowerThanMs?: number
   }
 
@@ -244,7 +244,7 @@ declare namespace lightTrace {
   export type LifecycleHook =
     'onRequest' | 'preParsing' | 'preValidation' | 'preHandler' | 'preSerialization' | 'onSend' | 'onResponse' | 'onError'
 
-  /** A TracingChannel of `node:diagnostics_channel` that somebody publishes, as spans. */
+  /** How the events of a TracingChannel of `node:diagnostics_channel` become spans. */
   export interface ChannelOptions {
     /** @default 'client' */
     kind?: 'internal' | 'server' | 'client' | 'producer' | 'consumer' | SpanKind
@@ -260,7 +260,7 @@ declare namespace lightTrace {
     undici?: boolean
     /** Libraries that publish channels themselves. @default true */
     libraries?: boolean
-    /** Your own channels, by name; `true` for one that light-trace knows and listens to only when asked. */
+    /** Your own channels, by name; `true` for one that light-trace knows and uses only if it is named here. */
     channels?: Record<string, ChannelOptions | true>
     /** Which calls get traceparent, tracestate and baggage. @default all */
     propagateTo?: (url: string) => boolean
@@ -269,9 +269,9 @@ declare namespace lightTrace {
   }
 
   export interface BufferOptions {
-    /** Bytes allocated for spans that are not yet delivered; over it the oldest are dropped and counted. @default 33554432 */
+    /** Bytes for spans that are not yet delivered. If it is full, the oldest are dropped and counted. @default 33554432 */
     maxBytes?: number
-    /** Milliseconds that a span may wait for others to go with it. @default OTEL_BSP_SCHEDULE_DELAY, 1000 */
+    /** Milliseconds that a span may wait for others to be sent with it. @default OTEL_BSP_SCHEDULE_DELAY, 1000 */
     flushDelayMs?: number
   }
 
@@ -308,7 +308,7 @@ declare namespace lightTrace {
     intervalMs?: number
   }
 
-  /** What a span may hold. What is over it is dropped and counted on the span. */
+  /** How much a span may hold. More is dropped and counted on the span. */
   export interface LimitsOptions {
     /** @default OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, OTEL_ATTRIBUTE_COUNT_LIMIT, 128 */
     attributes?: number
@@ -322,7 +322,7 @@ declare namespace lightTrace {
     attributesPerEvent?: number
     /** @default OTEL_LINK_ATTRIBUTE_COUNT_LIMIT, 128 */
     attributesPerLink?: number
-    /** Child spans held for a request that `keep` may yet export. @default 64 */
+    /** Child spans that are held for an unsampled request, in case `keep` exports it. @default 64 */
     keptChildren?: number
   }
 
@@ -330,72 +330,74 @@ declare namespace lightTrace {
    * The options of `app.register(lightTrace, options)`. They win over the OTEL_* variables.
    * @throws LT_ERR_OPTION_UNKNOWN for a name that resembles one of these, with that one. Other names are a warning:
    *   fastify-cli and @fastify/autoload hand their users' flags to every plugin.
-   * @throws LT_ERR_OPTION_INVALID for a value that cannot be used, with what came
+   * @throws LT_ERR_OPTION_INVALID for a value that cannot be used; the message says what was received
    */
   export interface LightTraceOptions {
-    /** @default resource['service.name'], OTEL_SERVICE_NAME, that of OTEL_RESOURCE_ATTRIBUTES, the name in package.json, 'unknown_service:node' */
+    /** The name of your service. @default resource['service.name'], OTEL_SERVICE_NAME, that of OTEL_RESOURCE_ATTRIBUTES, the name in package.json, 'unknown_service:node' */
     serviceName?: string
-    /** Attributes of the resource, over those of OTEL_RESOURCE_ATTRIBUTES and those found out. */
+    /** More attributes of the resource. They win over OTEL_RESOURCE_ATTRIBUTES and over those that light-trace finds out. */
     resource?: Attributes
-    /** @default OTEL_TRACES_EXPORTER, 'otlp' */
+    /** Where spans go. @default OTEL_TRACES_EXPORTER, 'otlp' */
     exporter?: 'otlp' | 'console' | 'none' | ExporterOptions
-    /** Spans go through these instead of the exporter (SDK 2.x and 3.x). */
+    /** Spans go through these processors instead of the exporter (SDK 2.x and 3.x). */
     spanProcessors?: SpanProcessor[]
-    /** Spans are made by this one. `false`: never by the global one. */
+    /** A provider of an OpenTelemetry SDK that makes the spans. `false`: never use the global one. */
     tracerProvider?: TracerProvider | false
-    /** Register with `@opentelemetry/api` where its slots are free. @default true */
+    /** Register with `@opentelemetry/api` where nothing else is registered. @default true */
     registerGlobals?: boolean
     /** @default OTEL_TRACES_SAMPLER, 'always_on' */
     sampler?: SamplerOption
-    /** Which unsampled requests are exported all the same; `true`: failed ones, `{ errors: true }`. @default off */
+    /** Which unsampled requests are exported all the same. `true` is `{ errors: true }`. @default off */
     keep?: KeepOptions | boolean
-    /** Bounds what callers' sampled flags can cost. @default Infinity */
+    /** Upper bound for sampled requests per second, including those whose callers set the flag. @default Infinity */
     maxSampledPerSecond?: number
-    /** Requests without spans. @default OTEL_FASTIFY_IGNORE_PATHS, none */
+    /** Requests that get no spans. @default OTEL_FASTIFY_IGNORE_PATHS, none */
     ignore?: IgnoreOption
-    /** `false`: start a new trace and link to the caller's. @default true */
+    /** `false`: start a new trace and link to the caller's span. @default true */
     trustIncoming?: boolean | ((request: FastifyRequest) => boolean)
-    /** Request headers to record; those with credentials never are. @default [] */
+    /** Request headers to record. Headers that carry credentials are never recorded. @default [] */
     requestHeaders?: string[]
-    /** Response headers to record; those with credentials never are. @default [] */
+    /** Response headers to record. Headers that carry credentials are never recorded. @default [] */
     responseHeaders?: string[]
     /**
      * Which parameters of a query have their values replaced by `REDACTED`, in `url.query` and in the `url.full` of
-     * outgoing calls: names beside those that are credentials anyway, compared without case and separators, or a
-     * function that gets each name, decoded, and decides about all. @default []
+     * outgoing calls: more names besides those of credentials, compared without case and separators, or a function that
+     * receives each name, decoded, and decides about all of them. @default []
      */
     redactQuery?: string[] | ((name: string) => boolean)
     /** The name of the SERVER span, in place of 'GET /users/:id'. */
     spanName?: (request: FastifyRequest) => string
     /** Attributes that the SERVER span starts with. */
     attributes?: (request: FastifyRequest) => Attributes
+    /** Called when the request's span has started. */
     onStart?: (span: Span, request: FastifyRequest) => void
+    /** Called just before the request's span ends. */
     onEnd?: (span: Span, request: FastifyRequest, reply: FastifyReply) => void
-    /** What each request's store starts with. */
+    /** What each request's store starts with. An object is copied for each request. */
     store?: Store | ((request: FastifyRequest) => Store)
     /** Child spans of Fastify's own stages; `true`: the handler's. @default none */
     spans?: SpansOptions | boolean
-    /** `false`: no spans and no headers for outgoing calls. `true`: as the defaults say. */
+    /** Spans and trace headers for outgoing calls. `false`: none. `true`: the defaults. */
     outbound?: OutboundOptions | boolean
     /**
-     * Spans also for requests that never reach our hook: a bad URL, no Host, an app that is closing, an answer by a
-     * hook that was registered before. HTTP/1 only, without `http.route` and without the functions of these options
-     * but `ignore` and `trustIncoming`; not from a registration in a child scope. @default false
+     * Spans for requests that never reach light-trace's hook, too: a bad URL, no Host, an app that is closing, a response
+     * by a hook that was registered before. HTTP/1 only, and not if registered in a child scope. Such spans have no
+     * `http.route`, and only the functions `ignore` and `trustIncoming` are called for them. @default false
      */
     unrouted?: boolean
     /** trace_id, span_id and trace_flags on the lines of `request.log`. @default true */
     logs?: boolean
-    /** Tell the caller the trace id in this response header. @default off */
+    /** Send the trace id to the caller in this response header. @default off */
     replyHeader?: 'traceresponse' | 'server-timing' | false
     buffer?: BufferOptions
-    /** Milliseconds that `app.close()` waits for a collector that hangs. @default 5000 */
+    /** Milliseconds that `app.close()` waits for a collector that does not answer. @default 5000 */
     closeTimeoutMs?: number
     /** Count every request, sampled or not. @default off, unless OTEL_METRICS_EXPORTER says otherwise */
     metrics?: MetricsOptions | boolean
     limits?: LimitsOptions
   }
 
-  /** A route's `config.trace`. What is not given is as the plugin's options say. */
+  /** A route's `config.trace`. For missing members the plugin's options hold. */
   export interface RouteTraceOptions {
     spanName?: string | ((request: FastifyRequest) => string)
     attributes?: Attributes | ((request: FastifyRequest) => Attributes)
@@ -407,18 +409,17 @@ declare namespace lightTrace {
     ignore?: boolean | IgnoreOption
   }
 
-  /** What `register` and adding a route throw. Codes are stable, messages are not. */
+  /** The error that `register` and adding a route throw. Codes are stable, messages are not. */
   export interface LightTraceError extends Error {
     name: 'LightTraceError'
     code: 'LT_ERR_OPTION_UNKNOWN' | 'LT_ERR_OPTION_INVALID'
   }
 
-  /** The `request.trace` of the running request anywhere in its asynchronous flow, or undefined outside of one. */
+  /** The `request.trace` of the running request, anywhere in its asynchronous flow. Outside of requests: undefined. */
   export function current (): RequestTrace | undefined
 
   /**
-   * Spans for the queries of this object, which must be a Client or Pool of pg: nothing else is changed.
-   * Returns the object.
+   * Makes spans for the queries of this object, a Client or Pool of pg. Nothing else is changed. Returns the object.
    */
   export function traceClient<C extends object> (client: C): C
 

@@ -17,8 +17,8 @@ function readSymbols (folder) {
   })
 }
 
-// JS:*'onRequest /work/light-trace/lib/fastify/hooks.js:40:22 → onRequest light-trace/fastify/hooks.js:40
-//                /work/light-trace/node_modules/fastify/lib/reply.js:9:2 → fastify/lib/reply.js:9
+// JS:*'onRequest /srv/light-trace/lib/fastify/hooks.js:40:22 → onRequest light-trace/fastify/hooks.js:40
+//                /srv/light-trace/node_modules/fastify/lib/reply.js:9:2 → fastify/lib/reply.js:9
 function shorten (name) {
   return name.replace(/^JS:[*+^~']*/, '')
     .replace(/ \/\S*\/node_modules\//, ' ')

@@ -68,7 +68,7 @@ module.exports = { resolveOptions }
 function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
   const env = new Environment(environment)
   const given = checkOptions('', userOptions, (name) => {
-    if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `the option ${printable(name, 64)} is none of light-trace's and is ignored`)
+    if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `light-trace has no option ${printable(name, 64)}: it is ignored`)
   })
   const resource = resolveResource(given.resource, given.serviceName, env)
   tellUnread(env)

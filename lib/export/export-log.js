@@ -53,26 +53,26 @@ class ExportLog {
       this.#once('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`)
     }
     this.#shared.isOutage = true
-    this.#report.loss('collector', `${this.#target} does not take spans (${this.failure(outcome)}); ${queued} are kept and sent later`, this.#shared.losses)
+    this.#report.loss('collector', `${this.#target} does not accept spans (${this.failure(outcome)}); ${queued} are kept and sent later`, this.#shared.losses)
   }
 
   // One kind for each class of status: a collector that answers ever another one is logged no oftener.
   refused (outcome, spans) {
     const kind = outcome.error === null ? `status ${Math.floor(outcome.status / 100)}xx` : 'connection'
-    this.#loss(kind, spans, (sum) => `${this.#target} refused ${sum} spans for good (${this.failure(outcome)})`)
+    this.#loss(kind, spans, (sum) => `${this.#target} refused ${sum} spans, which are dropped (${this.failure(outcome)})`)
   }
 
   // A success that is not OTLP's: whoever answered has thrown the spans away.
   misdirected (outcome, spans) {
-    this.#loss('misdirected', spans, (sum) => `${this.#target} is no OTLP receiver: ${sum} spans are lost (${this.failure(outcome)})`)
+    this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${sum} spans are lost (${this.failure(outcome)})`)
   }
 
   delivered (outcome, rejected) {
     const message = outcome.partialSuccess?.message ?? ''
     if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${sum} spans: ${message}`)
-    else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} took the spans and says: ${message}`)
-    if (outcome.isOversized) this.#once('LT_WARN_RESPONSE', `${this.#target} answers with more than 64 KiB: the rest is not read`)
-    if (outcome.format === 'other') this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} answers with something else than OTLP: is it a collector? Its spans count as delivered`)
+    else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} accepted the spans and says: ${message}`)
+    if (outcome.isOversized) this.#once('LT_WARN_RESPONSE', `${this.#target} sent a response of more than 64 KiB: the rest is not read`)
+    if (outcome.format === 'other') this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} sends responses that are not OTLP: is it a collector? The spans count as delivered`)
     if (this.#shared.isOutage) this.#recovered()
   }
 
@@ -87,12 +87,12 @@ class ExportLog {
   }
 
   undeliveredAtExit (spans) {
-    this.#loss('exit', spans, (sum) => `the process exits with ${sum} spans that ${this.#target} did not take (${this.#stats.lastError ?? 'no answer in time'})`)
+    this.#loss('exit', spans, (sum) => `the process exits with ${sum} spans that ${this.#target} did not accept (${this.#stats.lastError ?? 'no answer in time'})`)
   }
 
   #recovered () {
     const { losses, lostInOutage } = this.#shared
-    const message = `${this.#target} takes spans again; ${lostInOutage} were lost`
+    const message = `${this.#target} accepts spans again; ${lostInOutage} were lost`
     this.#report.recovered('collector', message, losses) || this.#report.recovered('queue_full', message, losses)
     this.#shared.lostInOutage = 0
     this.#shared.isOutage = false

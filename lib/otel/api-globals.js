@@ -49,7 +49,7 @@ function fill ({ report, metrics }) {
   const api = findApi(sealed)
   if (api.version === '') return null
   if (api.other !== undefined) {
-    report.once('LT_WARN_API_VERSION', `two versions of @opentelemetry/api are in use, ${api.version} and ${api.other}: nothing is registered with either`)
+    report.once('LT_WARN_API_VERSION', `two versions of @opentelemetry/api are in use, ${api.version} and ${api.other}: light-trace registers with neither`)
     return null
   }
   if (sealed === undefined) processState.hasSealed = true

@@ -177,7 +177,7 @@ test('a web page is no success: its spans are rejected, it is logged at once, wi
     t.equal(stats.exportsFailed, 1)
     t.equal(identity(), 0)
     t.match(stats.lastError, /HTTP status 200; that is a web page: OTLP over HTTP usually is port 4318/)
-    t.match(losses(logged), [/is no OTLP receiver: 3 spans are lost .*web page/])
+    t.match(losses(logged), [/is not an OTLP receiver: 3 spans are lost .*web page/])
   }
 })
 

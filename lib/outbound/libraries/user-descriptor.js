@@ -31,7 +31,7 @@ function userDescriptor (channel, { kind, name, attributes }, report) {
     try {
       return fn(call)
     } catch (error) {
-      report.once('LT_WARN_CALLBACK', `a function of outbound.channels['${channel}'] failed; the span goes without what it would have said: ${error?.message}`)
+      report.once('LT_WARN_CALLBACK', `a function of outbound.channels['${channel}'] failed; the span does without its answer: ${error?.message}`)
       return undefined
     }
   }
