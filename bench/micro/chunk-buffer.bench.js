@@ -19,6 +19,7 @@ function life () {
 }
 
 bench('chunk buffer: renew, seal, take, release', {
+  step: 8,
   check () {
     assert.strictEqual(life().length, 1)
     assert.strictEqual(buffer.sealedSpans, 0)

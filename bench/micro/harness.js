@@ -4,6 +4,7 @@
 // bytes of garbage. The bytes are a proof, where a function's comment promises a budget; the time is
 // only a hint: what a request costs is measured with requests.
 
+const fs = require('node:fs')
 const { spread, median } = require('../run/statistics')
 
 const WARM_UP_MS = 300
@@ -14,8 +15,8 @@ const CALLS_FOR_BYTES = 10_000
 module.exports = bench
 
 // check: throws where the output is wrong, before and after. run: makes `times` calls.
-// bytesMax: what a call may leave behind; more fails the bench.
-function bench (name, { check, run, bytesMax = Infinity }) {
+// bytesMax: what a call may leave behind; more fails the bench. step: of a request's way, in docs/architecture.md.
+function bench (name, { check, run, bytesMax = Infinity, step = null }) {
   check()
   let times = 1000
   const until = performance.now() + WARM_UP_MS
@@ -29,6 +30,7 @@ function bench (name, { check, run, bytesMax = Infinity }) {
   const tooMany = bytes > bytesMax
   console.log(`${name.padEnd(52)} ${nanos.median.toFixed(1).padStart(8)} ns (${nanos.min.toFixed(1)}…${nanos.max.toFixed(1)})  ${bytes.toFixed(0).padStart(5)} bytes${tooMany ? `, more than the ${bytesMax} it may leave` : ''}`)
   if (tooMany) process.exitCode = 1
+  if (process.env.MICRO_RESULTS) fs.appendFileSync(process.env.MICRO_RESULTS, JSON.stringify({ name, step, nanos, bytes }) + '\n')
 }
 
 function timed (run, times) {

@@ -1,16 +1,26 @@
 'use strict'
 
-// npm run bench:micro [-- name …] [--node path]: each file here in a process of its own, so that one
-// does not shape the types that another's code sees.
+// npm run bench:micro [-- name …] [--node path] [--publish]: each file here in a process of its own, so that one
+// does not shape the types that another's code sees. --publish writes bench/results/micro.json, and the table of
+// docs/architecture.md that shows what each step of a request costs.
 
 const fs = require('node:fs')
+const os = require('node:os')
 const path = require('node:path')
-const { spawnSync } = require('node:child_process')
+const { execFileSync, spawnSync } = require('node:child_process')
 const { parseArgs } = require('node:util')
 const { HEADLINE_NODE } = require('../cases')
 const { nodeOfMajor } = require('../run/binaries')
+const { describeMachine, describeCommit } = require('../run/machine')
+const { writeResults } = require('../report/results-file')
+const publish = require('../report/publish')
 
-const { positionals, values: { node = nodeOfMajor(HEADLINE_NODE) } } = parseArgs({ allowPositionals: true, options: { node: { type: 'string' } } })
+const { positionals, values: { node = nodeOfMajor(HEADLINE_NODE), publish: isPublished } } = parseArgs({
+  allowPositionals: true,
+  options: { node: { type: 'string' }, publish: { type: 'boolean', default: false } }
+})
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-micro-'))
+const results = path.join(folder, 'results')
 
 const files = fs.readdirSync(__dirname)
   .filter((file) => file.endsWith('.bench.js'))
@@ -18,6 +28,19 @@ const files = fs.readdirSync(__dirname)
 
 for (const file of files) {
   // The young generation is large enough for a sample, so that allocation can be read off the heap.
-  const { status } = spawnSync(node, ['--expose-gc', '--min-semi-space-size=64', '--max-semi-space-size=64', path.join(__dirname, file)], { stdio: 'inherit' })
+  const { status } = spawnSync(node, ['--expose-gc', '--min-semi-space-size=64', '--max-semi-space-size=64', path.join(__dirname, file)], { stdio: 'inherit', env: { ...process.env, MICRO_RESULTS: results } })
   if (status !== 0) process.exitCode = 1
+}
+
+if (isPublished) writePublished()
+fs.rmSync(folder, { recursive: true })
+
+function writePublished () {
+  const rows = fs.readFileSync(results, 'utf8').trim().split('\n').map((line) => JSON.parse(line))
+  const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()
+  writeResults('micro', { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), node: version, rows })
+  publish().catch((error) => {
+    console.error(error)
+    process.exitCode = 1
+  })
 }

@@ -25,6 +25,7 @@ function decoded (span) {
 
 const usual = endedSpan()
 bench('span encoder: a request\'s span from its template', {
+  step: 7,
   check () {
     const { name, attributes } = decoded(usual)
     assert.strictEqual(name, 'GET /')
