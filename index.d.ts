@@ -423,6 +423,17 @@ declare namespace lightTrace {
    */
   export function traceClient<C extends object> (client: C): C
 
+  /**
+   * A handler for function platforms that freeze the process when it has answered: it settles when the spans of the
+   * invocation are delivered, or after `timeoutMs`. What the handler returns or throws is passed on.
+   * On AWS Lambda the request's span gets `faas.*` attributes, and X-Ray's span as its parent where that samples and the
+   * caller has sent no `traceparent`. On Vercel the answer does not wait: the platform's `waitUntil` is asked.
+   * @param options.timeoutMs milliseconds to wait at most. @default 1000, or what the invocation has left
+   * @throws LT_ERR_OPTION_INVALID if `app` is no Fastify application or `handler` no function
+   */
+  export function flushAfter<H extends (...args: any[]) => unknown> (app: { ready (): unknown, server: object }, handler: H, options?: { timeoutMs?: number }):
+    (...args: Parameters<H>) => Promise<Awaited<ReturnType<H>>>
+
   export const lightTrace: typeof import('.')
   export { lightTrace as default }
 }

@@ -56,6 +56,7 @@ function addHooks (app, registration) {
   app.addHook('onRequest', onRequest)
   app.addHook('onError', onError)
   registration.serveMetrics(app)
+  registration.holdPlatform(app)
   registration.traceStages(app) // after our own: a stage's span is a child of the request's
   app.addHook('onReady', function lightTraceOnReady (ready) {
     registration.open()
@@ -76,9 +77,15 @@ function traceClient (client) {
   return require('./lib/outbound/trace-client').traceClient(client)
 }
 
+/** See lib/serverless/flush-after.js, which is required by who runs in a function. */
+function flushAfter (app, handler, options) {
+  return require('./lib/serverless/flush-after').flushAfter(app, handler, options)
+}
+
 const lightTrace = fp(plugin, { fastify: '>=5.0.0', name: 'light-trace' })
 lightTrace.current = current
 lightTrace.traceClient = traceClient
+lightTrace.flushAfter = flushAfter
 
 module.exports = lightTrace
 // Said once more where Node looks for the names that an ES module may import.
@@ -86,3 +93,4 @@ module.exports.default = lightTrace
 module.exports.lightTrace = lightTrace
 module.exports.current = current
 module.exports.traceClient = traceClient
+module.exports.flushAfter = flushAfter

@@ -101,6 +101,13 @@ class Registration {
     }
   }
 
+  /** Where the platform freezes or ends the process, and says so in a variable. */
+  holdPlatform (app) {
+    const { platform } = this.tracer.settings
+    if (platform === 'vercel') require('./serverless/vercel').holdUntilDelivered(app, this.tracer)
+    if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./serverless/sigterm').flushAtSigterm())
+  }
+
   /** Nobody asks for spans of stages in the environment. */
   traceStages (app) {
     if (!this.isAutomatic) this.#releases.push(openStageSpans(app, this.tracer))

@@ -53,6 +53,7 @@ class Tracer {
     this.starter = null // who starts spans: `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
     this.metrics = null // see measuring-tracer.js
+    this.invocation = null // attributes of the function's call that is running, see serverless/flush-after.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
   }
 

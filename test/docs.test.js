@@ -149,7 +149,7 @@ test('the table of variables has every variable that is read, and no other', asy
 
 test('docs/attributes.md has every attribute that is set, and no other', async (t) => {
   const documented = new Set([...read('docs/attributes.md').matchAll(/^\| `([\w.<>]+)`/gm)].map(([, name]) => name))
-  const set = attributesInSource('span', 'fastify', 'outbound')
+  const set = attributesInSource('span', 'fastify', 'outbound', 'serverless')
   for (const name of set) t.ok(documented.has(name), `${name} is documented`)
   const platform = new Set([...read('lib/config/platform.js').matchAll(/'([a-z]\w*\.[\w.]+)':/g)].map(([, name]) => name))
   for (const name of platform) t.ok(documented.has(name), `${name} is documented`)
@@ -221,7 +221,7 @@ function attributesInSource (...rooms) {
   for (const room of rooms) {
     for (const file of readdirSync(join(ROOT, 'lib', room), { recursive: true }).filter((file) => file.endsWith('.js'))) {
       const code = read(join('lib', room, file)).replace(/^\s*(?:\/\/|\*).*$|\s\/\/ .*$/gm, '')
-      for (const [, name] of code.matchAll(/'((?:http|url|network|client|server|user_agent|error|exception|db|messaging|graphql|fastify|light_trace)\.[a-z_.]*[a-z_])'/g)) {
+      for (const [, name] of code.matchAll(/'((?:http|url|network|client|server|user_agent|error|exception|db|messaging|graphql|fastify|light_trace|faas|aws|cloud)\.[a-z_.]*[a-z_])'/g)) {
         if (!CHANNELS.test(name)) found.add(name)
       }
       for (const [, name] of code.matchAll(/'(http\.(?:request|response)\.header)\.'/g)) found.add(`${name}.<key>`)

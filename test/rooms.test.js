@@ -19,7 +19,8 @@ const MAY_REQUIRE = {
   export: [...GROUND, 'metrics', 'otlp', 'export'],
   otel: [...GROUND, 'metrics', 'otel'],
   outbound: [...GROUND, 'otel', 'outbound'],
-  fastify: [...GROUND, 'otel', 'outbound', 'fastify']
+  fastify: [...GROUND, 'otel', 'outbound', 'fastify'],
+  serverless: [...GROUND, 'serverless']
 }
 
 test('each file requires only what lies before it on a span\'s way', (t) => {

@@ -111,7 +111,12 @@ class Environment {
   }
 }
 
-module.exports = { readEnvironment, Environment }
+module.exports = { readEnvironment, invocationTraceHeader, Environment }
+
+// AWS Lambda writes it anew for each invocation.
+function invocationTraceHeader () {
+  return process.env._X_AMZN_TRACE_ID
+}
 
 // A snapshot at call time, so that a variable set by the app before `register` counts.
 function readEnvironment () {

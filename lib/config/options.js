@@ -9,6 +9,7 @@ const { Environment, readEnvironment } = require('./env')
 const { checkExporter, resolveExporter } = require('./exporter')
 const { checkBuffer, checkLimits, resolveBatch, resolveBuffer, resolveLimits } = require('./limits')
 const { checkOutbound, resolveOutbound } = require('./outbound')
+const { serverlessPlatform } = require('./platform')
 const { resolveResource } = require('./resource')
 const { checkSampler, samplerFromEnvironment } = require('./sampler')
 const { checkSpans, resolveSpans } = require('./spans')
@@ -85,6 +86,7 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
     logs: given.logs ?? true,
     replyHeader: given.replyHeader || null,
     metrics: metricsFor(given, env),
+    platform: serverlessPlatform(env),
     logLevel: env.oneOf(['OTEL_LOG_LEVEL'], LOG_LEVELS) ?? 'info',
     // Last: a copy of all that was found above.
     warnings: Object.freeze(env.warnings.slice())

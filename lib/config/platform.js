@@ -28,7 +28,7 @@ const HOSTNAME_MOUNT = /[/-]containers\/([0-9a-f]{64})\/\S*$/
 const POD_MOUNT = /\/pods\/([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})\/etc-hosts$/
 const CONTAINER_MOUNT = /\/pods\/[0-9a-f-]{32,36}\/containers\/([^/\s]{1,63})\/[^/\s]{1,64}$/
 
-module.exports = { detectPlatform }
+module.exports = { detectPlatform, serverlessPlatform }
 
 /**
  * @param {Environment} env
@@ -48,6 +48,14 @@ function detectPlatform (env, read = readStart) {
   add(found, { 'container.id': containerId })
   add(found, functionOf(env, isKubernetes))
   return found
+}
+
+/** Who freezes or ends the process between requests, where somebody does: 'vercel', 'lambda', 'cloud_run', or null. */
+function serverlessPlatform (env) {
+  if (env.text('VERCEL') !== undefined) return 'vercel'
+  if (env.text('AWS_LAMBDA_FUNCTION_NAME') !== undefined) return 'lambda'
+  const isCloudRun = env.text('K_SERVICE', 'CLOUD_RUN_JOB') !== undefined && env.text('KUBERNETES_SERVICE_HOST') === undefined
+  return isCloudRun ? 'cloud_run' : null
 }
 
 /** Of the first line that has one, the innermost. */

@@ -14,13 +14,17 @@ const MESSAGE_LENGTH_MAX = 256
 class Callbacks {
   #settings
   #report
+  #tracer
 
-  constructor (settings, report) {
+  constructor (tracer) {
+    const { settings, report } = tracer
     this.#settings = settings
     this.#report = report
+    this.#tracer = tracer
     this.anyAtEnd = settings.onEnd !== null || settings.responseHeaders.length > 0
     this.any = this.anyAtEnd || settings.spanName !== null || settings.attributes !== null || settings.onStart !== null ||
-      settings.requestHeaders.length > 0 || settings.store !== null || settings.replyHeader !== null || settings.trustIncoming !== true
+      settings.requestHeaders.length > 0 || settings.store !== null || settings.replyHeader !== null || settings.trustIncoming !== true ||
+      settings.platform === 'lambda'
     this.failures = 0
   }
 
@@ -79,6 +83,8 @@ class Callbacks {
   }
 
   #setNameAndAttributes (span, request, route, incoming) {
+    const { invocation } = this.#tracer
+    if (invocation !== null) span.setAttributes(invocation)
     this.#name(span, route.options?.spanName ?? this.#settings.spanName, request)
     if (incoming.attributes === null) this.#setAttributes(span, request, route)
     if (!incoming.isTrusted) this.#linkUntrusted(span, request)

@@ -25,7 +25,7 @@ const { giveTrace, giveTraceToFrameworkErrors } = require('./bare-request')
 function fastifyHooks (app, tracer, noTrace) {
   const { settings, report } = tracer
   const routes = new Routes(settings, report)
-  const callbacks = new Callbacks(settings, report)
+  const callbacks = new Callbacks(tracer)
   const incomingReader = new IncomingReader(tracer, callbacks)
   const logCorrelation = settings.logs ? LogCorrelation.of(app) : null
   const parts = { routes, callbacks, incomingReader, logCorrelation }

@@ -87,7 +87,8 @@ class IncomingReader {
   adoptActive () {
     const span = parentIn(this.tracer.contextManager.active())
     if (span === undefined) return false
-    this.adopt(span, PARENT_LOCAL)
+    // Of another process where a function's platform has said it, see serverless/flush-after.js.
+    this.adopt(span, span.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
     return true
   }
 

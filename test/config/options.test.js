@@ -38,6 +38,7 @@ test('without options and variables everything has its documented default', (t) 
     logs: true,
     replyHeader: null,
     metrics: null,
+    platform: null,
     buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000 },
     batch: { maxSpans: Infinity },
     closeTimeoutMs: 5000,

@@ -3,7 +3,7 @@
 // A collector that misbehaves as told. It reads what it gets with a decoder that is not ours and remembers every
 // span id, so that a loss has a name and a duplicate is seen.
 //
-//   const collector = await startFakeCollector(t, { tls })
+//   const collector = await startFakeCollector(t, { tls, keepSpans })
 //   collector.script = [{ status: 503 }, { hang: true }, { status: 200 }]   one per request, the last one stays
 //   collector.script = (request, number) => ({ … })
 //   await collector.down(); await collector.up()                            the same port
@@ -33,6 +33,7 @@ async function startFakeCollector (t, options = {}) {
 class FakeCollector {
   script = [{ status: 200 }]
   requests = [] // { number, headers, at, isComplete, bytes, spans, status, remotePort }
+  spans = [] // decoded, with `keepSpans`
   connections = 0 // ever
   sockets = new Set() // now
   #options
@@ -145,7 +146,10 @@ class FakeCollector {
       return
     }
     request.isComplete = req.complete
-    if (req.complete) request.spans = decodeSpans(Buffer.concat(parts), { gzip: req.headers['content-encoding'] === 'gzip' }).map(({ spanId }) => spanId)
+    if (!req.complete) return
+    const spans = decodeSpans(Buffer.concat(parts), { gzip: req.headers['content-encoding'] === 'gzip' })
+    request.spans = spans.map(({ spanId }) => spanId)
+    if (this.#options.keepSpans) this.spans.push(...spans)
   }
 
   async #afterUpload (request, req, res, how) {

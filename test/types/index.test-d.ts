@@ -64,6 +64,8 @@ expectAssignable<LightTraceOptions>({
   limits: { attributes: 128, attributeValueLength: 16384, events: 128, links: 128, attributesPerEvent: 128, attributesPerLink: 128, keptChildren: 64 }
 })
 
+expectType<(event: string) => Promise<number>>(lightTrace.flushAfter(app, async (event: string) => event.length, { timeoutMs: 500 }))
+expectError(lightTrace.flushAfter(app, 'handler'))
 expectError(app.register(lightTrace, { sampler: { perMinute: 50 } }))
 for (const sampler of ['always_on', 'always_off', 0.5, { perSecond: 50 }, new AlwaysOnSampler(), new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(0.1) })] as const) {
   expectAssignable<LightTraceOptions['sampler']>(sampler)

@@ -1,0 +1,65 @@
+'use strict'
+
+const { test } = require('tap')
+const { startFakeCollector } = require('../support/fake-collector')
+const { unusedUrl } = require('../support/scenarios')
+const { startFrozen } = require('../support/frozen-server')
+
+const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
+const SPANS = 2
+const REQUESTS = IS_LONG ? 100 : 25
+const CLOUD_RUN = { env: { K_SERVICE: 'shop', K_REVISION: 'shop-1' } }
+
+async function serve (server, count = REQUESTS) {
+  for (let i = 1; i <= count; i++) await server.request(`/orders/${i}`)
+}
+
+for (const [kind, behaviour] of [['fast', { status: 200 }], ['slow', { status: 200, delayMs: 200 }]]) {
+  test(`frozen between requests, ended by SIGTERM: a ${kind} collector has everything once`, async (t) => {
+    const collector = await startFakeCollector(t)
+    collector.script = [behaviour]
+    const server = await startFrozen(t, 'cloud-run', { ...CLOUD_RUN, traceOptions: { exporter: { url: collector.url } } })
+    await serve(server)
+    const { code, signal, stderr } = await server.terminate()
+    t.equal(collector.delivered.size, REQUESTS * SPANS)
+    t.same(collector.duplicates, [])
+    t.same({ code, signal, stderr }, { code: null, signal: 'SIGTERM', stderr: '' }, 'it ends as it would have without us')
+  })
+}
+
+test('a collector that hangs holds the end for closeTimeoutMs, and the loss is said', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ hang: true }]
+  const server = await startFrozen(t, 'cloud-run', { ...CLOUD_RUN, traceOptions: { exporter: { url: collector.url, timeoutMs: 600_000 }, closeTimeoutMs: 200 } })
+  await serve(server, 3)
+  const { signal, stderr } = await server.terminate()
+  t.equal(signal, 'SIGTERM')
+  t.match(stderr, /LT_WARN_LOSS.*6 spans were not delivered/)
+})
+
+test('nobody there: it ends at once, and the loss is said', async (t) => {
+  const server = await startFrozen(t, 'cloud-run', { ...CLOUD_RUN, traceOptions: { exporter: { url: await unusedUrl() }, closeTimeoutMs: 600_000 } })
+  await serve(server, 3)
+  const { signal, stderr } = await server.terminate()
+  t.equal(signal, 'SIGTERM')
+  t.match(stderr, /LT_WARN_LOSS/)
+})
+
+test('an application that closes itself at SIGTERM does so', async (t) => {
+  const collector = await startFakeCollector(t)
+  const server = await startFrozen(t, 'cloud-run', { ...CLOUD_RUN, closesItself: true, traceOptions: { exporter: { url: collector.url } } })
+  await serve(server, 5)
+  const { code, signal } = await server.terminate()
+  t.same({ code, signal }, { code: 0, signal: null })
+  t.equal(collector.delivered.size, 5 * SPANS)
+  t.same(collector.duplicates, [])
+})
+
+test('elsewhere SIGTERM is not listened to', async (t) => {
+  const collector = await startFakeCollector(t)
+  const server = await startFrozen(t, 'cloud-run', { traceOptions: { exporter: { url: collector.url }, buffer: { flushDelayMs: 600_000 } } })
+  await serve(server, 3)
+  const { signal } = await server.terminate()
+  t.equal(signal, 'SIGTERM')
+  t.equal(collector.delivered.size, 0)
+})

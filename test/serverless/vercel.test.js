@@ -1,0 +1,69 @@
+'use strict'
+
+const { test } = require('tap')
+const { startFakeCollector } = require('../support/fake-collector')
+const { unusedUrl } = require('../support/scenarios')
+const { startFrozen } = require('../support/frozen-server')
+
+const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
+const SPANS = 2
+const VERCEL = { env: { VERCEL: '1', VERCEL_REGION: 'fra1' }, freezesItself: true, hasContext: true }
+
+for (const isFlushAfter of [false, true]) {
+  const how = isFlushAfter ? 'with flushAfter' : 'by itself'
+  test(`100 of 100 requests are delivered when the process freezes, ${how}`, async (t) => {
+    const collector = await startFakeCollector(t)
+    const server = await startFrozen(t, 'vercel', { ...VERCEL, isFlushAfter, traceOptions: { exporter: { url: collector.url } } })
+    const late = []
+    for (let i = 1; i <= 100; i++) {
+      const { status } = await server.request(`/orders/${i}`)
+      if (status !== 200 || collector.delivered.size !== i * SPANS) late.push(i)
+      if (i % 3 === 0) for (const socket of collector.sockets) socket.destroy()
+    }
+    t.same(late, [])
+    t.same(collector.duplicates, [])
+  })
+}
+
+test('a slow collector: the client has its answer while the process waits', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ status: 200, delayMs: 100 }]
+  const server = await startFrozen(t, 'vercel', { ...VERCEL, traceOptions: { exporter: { url: collector.url } } })
+  const count = IS_LONG ? 100 : 20
+  const late = []
+  for (let i = 1; i <= count; i++) {
+    await server.request(`/orders/${i}`)
+    if (collector.delivered.size !== i * SPANS) late.push(i)
+  }
+  t.same(late, [])
+  t.same(collector.duplicates, [])
+})
+
+test('nobody there: the process freezes at once', async (t) => {
+  const server = await startFrozen(t, 'vercel', { ...VERCEL, traceOptions: { exporter: { url: await unusedUrl() }, closeTimeoutMs: 600_000 } })
+  for (let i = 0; i < 5; i++) await server.request(`/orders/${i}`)
+  const { spans } = JSON.parse((await server.request('/stats')).body)
+  t.equal(spans.queued, 5 * SPANS)
+})
+
+test('a collector that hangs holds the process for closeTimeoutMs, and no answer', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ hang: true }]
+  const server = await startFrozen(t, 'vercel', { ...VERCEL, traceOptions: { exporter: { url: collector.url, timeoutMs: 600_000 }, closeTimeoutMs: 200 } })
+  t.equal((await server.request('/orders/1')).status, 200)
+  t.equal(server.waitedFor, 1)
+})
+
+test('without the platform\'s variable nobody is asked to wait', async (t) => {
+  const collector = await startFakeCollector(t)
+  const server = await startFrozen(t, 'vercel', { ...VERCEL, env: {}, traceOptions: { exporter: { url: collector.url } } })
+  await server.request('/orders/1')
+  t.equal(server.waitedFor, 0)
+})
+
+test('a platform without a context harms nobody', async (t) => {
+  const collector = await startFakeCollector(t)
+  const server = await startFrozen(t, 'vercel', { ...VERCEL, hasContext: false, traceOptions: { exporter: { url: collector.url } } })
+  t.equal((await server.request('/orders/1')).status, 200)
+  t.equal(server.stderr, '')
+})

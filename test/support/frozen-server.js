@@ -1,0 +1,93 @@
+'use strict'
+
+// A server in a process of its own that is frozen between requests, as Vercel and Cloud Run do it.
+//
+//   const server = await startFrozen(t, 'cloud-run', { traceOptions, env })
+//   await server.request('/orders/1')     thaws it, and freezes it when the answer is out
+//   const { code, signal, stderr } = await server.terminate()
+
+const http = require('node:http')
+const path = require('node:path')
+const { spawn } = require('node:child_process')
+
+const FIXTURES = path.join(__dirname, '../fixtures/serverless')
+const THAW_EVERY_MS = 20
+
+module.exports = { startFrozen }
+
+async function startFrozen (t, name, { env = {}, freezesItself = false, ...options }) {
+  const server = new FrozenServer(freezesItself)
+  t.teardown(() => server.end())
+  await server.start(path.join(FIXTURES, `${name}.js`), { ...env, FUNCTION_OPTIONS: JSON.stringify(options) })
+  return server
+}
+
+class FrozenServer {
+  stderr = ''
+  waitedFor = 0 // promises that the last request asked its platform to wait for
+  #freezesItself
+  #process = null
+  #port = 0
+  #onLine = null
+  #exit = null
+
+  constructor (freezesItself) {
+    this.#freezesItself = freezesItself
+  }
+
+  async start (program, env) {
+    // Through a shell that becomes the process: tap slips a NODE_OPTIONS of its own into everything that is spawned.
+    this.#process = spawn('/bin/sh', ['-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath, program], {
+      env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe']
+    })
+    this.#exit = new Promise((resolve) => this.#process.once('close', (code, signal) => resolve({ code, signal, stderr: this.stderr })))
+    this.#process.stderr.setEncoding('utf8').on('data', (text) => { this.stderr += text })
+    let rest = ''
+    this.#process.stdout.setEncoding('utf8').on('data', (text) => {
+      const lines = (rest + text).split('\n')
+      rest = lines.pop()
+      for (const line of lines) this.#onLine?.(JSON.parse(line))
+    })
+    this.#port = (await this.#line()).port
+  }
+
+  async request (url, headers = {}) {
+    const frozen = this.#freezesItself ? this.#line() : null
+    // More than once: it may be about to freeze itself.
+    this.#process.kill('SIGCONT')
+    const thaw = setInterval(() => this.#process.kill('SIGCONT'), THAW_EVERY_MS)
+    const answer = await get(this.#port, url, headers)
+    clearInterval(thaw)
+    if (frozen === null) this.#process.kill('SIGSTOP')
+    else this.waitedFor = (await frozen).waitedFor
+    return answer
+  }
+
+  /** As the platform ends an instance: the signal, and its CPU back. */
+  terminate () {
+    this.#process.kill('SIGTERM')
+    this.#process.kill('SIGCONT')
+    return this.#exit
+  }
+
+  end () {
+    this.#process?.kill('SIGKILL')
+  }
+
+  #line () {
+    return new Promise((resolve, reject) => {
+      this.#onLine = resolve
+      this.#exit.then(() => reject(new Error(`the process is gone: ${this.stderr}`)))
+    })
+  }
+}
+
+function get (port, url, headers) {
+  return new Promise((resolve, reject) => {
+    http.get({ port, host: '127.0.0.1', path: url, headers, agent: false }, (response) => {
+      let body = ''
+      response.setEncoding('utf8').on('data', (text) => { body += text })
+      response.on('end', () => resolve({ status: response.statusCode, body }))
+    }).on('error', reject)
+  })
+}
