@@ -47,6 +47,7 @@ async function publish () {
   if (micro) edit('docs/architecture.md', { 'bench:micro': microTable(micro) })
   const faults = readResults('faults')
   if (faults) edit('docs/reliability.md', { 'bench:faults': faultsTable(faults) })
+  require('./publish-viewer')()
   if (field) edit('docs/overhead.md', { 'bench:field': fieldTables(field) })
 }
 

@@ -1,0 +1,20 @@
+'use strict'
+
+// bench/results/viewer.json → the table of docs/viewer.md. Nothing that is published is typed.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { readResults } = require('./results-file')
+const { replaceBetween } = require('./markdown')
+const { viewerTable } = require('./viewer-table')
+
+const PAGE = path.join(__dirname, '../../docs/viewer.md')
+
+module.exports = publishViewer
+
+function publishViewer () {
+  const result = readResults('viewer')
+  if (result === null) return
+  fs.writeFileSync(PAGE, replaceBetween(fs.readFileSync(PAGE, 'utf8'), 'bench:viewer', viewerTable(result)))
+  console.error('wrote docs/viewer.md')
+}

@@ -1,0 +1,45 @@
+'use strict'
+
+// bench/results/viewer.json → the table of docs/viewer.md.
+
+const { table } = require('./markdown')
+const { provenance } = require('./tables')
+
+const MIB = 2 ** 20
+
+function viewerTable (result) {
+  const { start, seen, ingest, memory, largeTrace, sizes } = result
+  const rows = [
+    ['From the command to listening, over Node\'s own start', `${ms(start.overMs)} (Node itself ${ms(start.nodeMs)})`, '0.3 s'],
+    ['From a request\'s answer to a page having it', `${ms(seen.medianMs)}, at most ${ms(seen.mostMs)} of ${seen.requests}`, '0.3 s'],
+    ['Spans received per second of one core, while a page follows', `${thousands(ingest.perCpuSecond)}, none lost uncounted`, '20,000'],
+    [`Memory held after ${thousands(memory.traces)} traces`, `${mib(memory.heldBytes)} of ${mib(memory.maxBytes)}; the process ${mib(memory.rssAfter)}`, '64 MiB of traces'],
+    [`The rows of a trace of ${thousands(largeTrace.spans)} spans`, `${ms(largeTrace.rowsMs)}, ${(largeTrace.bytes / MIB).toFixed(1)} MiB`, ''],
+    ['The package, installed', `${mb(sizes.packageBytes)}, of which the viewer ${mb(sizes.viewerBytes)}; its dependency ${mb(sizes.dependencyBytes)}`, '1.2 MB'],
+    ['The page', sizes.pageBytes === null ? '' : `${(sizes.pageBytes / 1000).toFixed(0)} KB`, '80 KB']
+  ]
+  return [
+    table([['', ([name]) => name], ['measured', ([, figure]) => figure, 'right'], ['promised', ([, , bound]) => bound, 'right']], rows),
+    '',
+    `Medians; spans per second are by the CPU time of the viewer's process. ${provenance(result)}`
+  ].join('\n')
+}
+
+function ms (value) {
+  return `${value.toFixed(0)} ms`
+}
+
+function mb (bytes) {
+  return `${(bytes / 1e6).toFixed(2)} MB`
+}
+
+function mib (bytes) {
+  return bytes === undefined ? '?' : `${(bytes / MIB).toFixed(0)} MiB`
+}
+
+function thousands (value) {
+  const rounded = value >= 1e6 ? value : Math.round(value / 1000) * 1000
+  return Math.round(rounded).toLocaleString('en')
+}
+
+module.exports = { viewerTable }

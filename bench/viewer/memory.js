@@ -1,0 +1,26 @@
+'use strict'
+
+// A million one-span traces through the default bound.
+
+const { startCommand } = require('./process')
+const { bodies } = require('./spans')
+const { sender } = require('./send')
+
+const TRACES = 1_000_000
+const BATCH = 2000
+
+async function measureMemory () {
+  const viewer = await startCommand([])
+  const rssBefore = viewer.rssBytes()
+  const { send, end } = sender(viewer.url)
+  const body = bodies(BATCH, 1)
+  for (let i = 0; i < TRACES / BATCH; i++) if (await send(body(i)) !== 200) throw new Error('a batch was refused')
+  const stats = await (await fetch(`${viewer.url}/api/stats`)).json()
+  const result = { traces: TRACES, maxBytes: stats.maxBytes, heldBytes: stats.bytes, held: stats.traces, evicted: stats.evicted.traces, rssBefore, rssAfter: viewer.rssBytes(), rssPeak: viewer.peakRssBytes() }
+  end()
+  await viewer.end()
+  if (result.held + result.evicted !== TRACES || result.heldBytes > result.maxBytes) throw new Error(JSON.stringify(result))
+  return result
+}
+
+module.exports = { measureMemory }
