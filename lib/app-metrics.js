@@ -120,7 +120,7 @@ class AppMetrics {
     const { exporter } = this.settings
     return new MetricSender({
       registry: this.registry,
-      http: output.shareConnection(exporter) ?? new OtlpHttp(exporter, output.suppress),
+      connect: () => output.shareConnection(exporter) ?? new OtlpHttp(exporter, output.suppress),
       prefix: new ExportRequestPrefix(settings.resource.attributes),
       isGzip: exporter.compression === 'gzip',
       log: new MetricLog(report, exporter.url),

@@ -53,36 +53,64 @@ function suppressThere (fn) {
   return manager === undefined ? fn() : manager.with(SUPPRESSED, fn)
 }
 
-/** Our own encoder and exporter. */
+/** Our own encoder and exporter, loaded when the first span has ended: by then its request has been answered. */
 class OtlpOutput {
-  #exporter
+  #exporter = null
+  #encoder = null
+  #isClosed = false
+  #settings
+  #stats
+  #report
 
   constructor (settings, stats, report) {
     this.mode = 'native'
     this.reason = `spans go to ${settings.exporter.printableUrl}`
     this.sdkSpans = null
-    const { ExportRequestPrefix } = require('./otlp/export-request-prefix')
-    const { SpanEncoder } = require('./otlp/span-encoder')
-    const { Exporter } = require('./export/exporter')
-    this.#exporter = new Exporter({
-      settings,
-      prefix: new ExportRequestPrefix(settings.resource.attributes),
-      stats,
-      report,
-      suppress
-    })
-    this.sink = new SpanEncoder(this.#exporter)
+    this.sink = { accept: (span) => this.#acceptFirst(span) }
+    this.#settings = settings
+    this.#stats = stats
+    this.#report = report
     this.suppress = suppress
   }
 
-  /** The connection for another path of the same server, or null where it is another one. */
-  shareConnection (exporter) { return this.#exporter.shareConnection(exporter) }
+  /** Its files may not be readable just now, with no descriptor left: the next span asks again. */
+  #acceptFirst (span) {
+    try {
+      span.pipeline.sink = this.#load()
+    } catch (error) {
+      this.#stats.drop('not_loaded', 1)
+      this.#report.once('LT_WARN_BUG', `Bug: the exporter could not be loaded: ${error?.stack}`)
+      return
+    }
+    span.pipeline.sink.accept(span)
+  }
 
-  get queued () { return this.#exporter.queued }
-  get inFlight () { return this.#exporter.inFlight }
-  get bufferBytes () { return this.#exporter.bufferBytes }
-  flush (options) { return this.#exporter.flush(options) }
-  close () { return this.#exporter.close() }
+  #load () {
+    if (this.#encoder !== null) return this.#encoder
+    const { ExportRequestPrefix } = require('./otlp/export-request-prefix')
+    const { SpanEncoder } = require('./otlp/span-encoder')
+    const { Exporter } = require('./export/exporter')
+    const prefix = new ExportRequestPrefix(this.#settings.resource.attributes)
+    this.#exporter = new Exporter({ settings: this.#settings, prefix, stats: this.#stats, report: this.#report, suppress })
+    return (this.#encoder = new SpanEncoder(this.#exporter))
+  }
+
+  /** The connection for another path of the same server, or null where it is another one, or closed. */
+  shareConnection (exporter) {
+    if (this.#isClosed) return null
+    this.#load()
+    return this.#exporter.shareConnection(exporter)
+  }
+
+  get queued () { return this.#exporter === null ? 0 : this.#exporter.queued }
+  get inFlight () { return this.#exporter === null ? 0 : this.#exporter.inFlight }
+  get bufferBytes () { return this.#exporter === null ? 0 : this.#exporter.bufferBytes }
+  async flush (options) { await this.#exporter?.flush(options) }
+
+  async close () {
+    this.#isClosed = true
+    await this.#exporter?.close()
+  }
 }
 
 /** Spans go to somebody else as objects; nothing waits here. */

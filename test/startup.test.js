@@ -48,6 +48,9 @@ const ON_DEMAND = [
   ['export/sinks/none.js', register("exporter: 'none'")]
 ]
 
+// What every tracer has: counters, the resource, and where ended spans go.
+const ALWAYS_OF_EXPORT = ['export/pipeline.js', 'export/resource.js', 'export/stats.js']
+
 test('a registration without options loads none of what some option asks for', async (t) => {
   const loaded = loadedBy(register())
   t.ok(loaded.includes('tracer.js'))
@@ -56,6 +59,14 @@ test('a registration without options loads none of what some option asks for', a
 
 test('what is asked for is loaded before the application is ready', async (t) => {
   for (const [file, code] of ON_DEMAND) t.ok(loadedBy(code).includes(file), file)
+})
+
+test('the encoder and the exporter are loaded when the first span has ended', async (t) => {
+  const isLate = (file) => /^(otlp|export)\//.test(file) && !ALWAYS_OF_EXPORT.includes(file)
+  t.same(loadedBy(register()).filter(isLate), [])
+  const loaded = loadedBy(`await ${register()}; app.get('/', async () => 'ok'); await app.inject('/'); await new Promise((resolve) => setImmediate(resolve))`)
+  t.ok(loaded.includes('otlp/span-encoder.js'))
+  t.ok(loaded.includes('export/exporter.js'))
 })
 
 test('a variable asks as an option does', async (t) => {

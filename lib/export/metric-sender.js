@@ -17,7 +17,8 @@ const NO_RETRY = Object.freeze({ retryMs: -1, isAsked: false })
 
 class MetricSender {
   #registry
-  #http
+  #connect
+  #http = null
   #prefix
   #isGzip
   #log
@@ -27,26 +28,33 @@ class MetricSender {
   #failures = 0
   #isUnknown = false // the server has no metrics
   #isClosed = false
+  #isHeld = false
 
   /**
-   * @param {{ registry: MetricRegistry, http: OtlpHttp, prefix: ExportRequestPrefix, isGzip: boolean, log: MetricLog, stats: object }} options
-   *   `http`: what OtlpHttp or its `share` makes
+   * @param {{ registry: MetricRegistry, connect (): OtlpHttp, prefix: ExportRequestPrefix, isGzip: boolean, log: MetricLog, stats: object }} options
+   *   `connect` makes an OtlpHttp, or what its `share` does; it is asked when there is something to send
    */
-  constructor ({ registry, http, prefix, isGzip, log, stats }) {
+  constructor ({ registry, connect, prefix, isGzip, log, stats }) {
     this.#registry = registry
-    this.#http = http
+    this.#connect = connect
     this.#prefix = prefix
     this.#isGzip = isGzip
     this.#log = log
     this.#stats = stats
   }
 
-  hold (isHeld) { this.#http.hold(isHeld) }
-  abort () { this.#http.abort() }
+  hold (isHeld) {
+    this.#isHeld = isHeld
+    this.#http?.hold(isHeld)
+  }
+
+  abort () {
+    this.#http?.abort()
+  }
 
   close () {
     this.#isClosed = true
-    this.#http.close()
+    this.#http?.close()
   }
 
   /** Collects and sends. See MetricReader. */
@@ -87,6 +95,10 @@ class MetricSender {
   }
 
   #post (batch) {
+    if (this.#http === null) {
+      this.#http = this.#connect()
+      this.#http.hold(this.#isHeld)
+    }
     const parts = [this.#prefix.head(batch.byteLength), ...batch.parts]
     batch.parts = [] // a retry makes its own
     return new Promise((resolve) => {

@@ -8,6 +8,7 @@
 // hook, which is always there), or with the response.
 
 const { kStage } = require('./keys')
+const { AskedStages } = require('./asked-stages')
 const { enterStage } = require('./request-stages')
 const { Overdue } = require('./overdue')
 
@@ -22,11 +23,13 @@ const WITH_PAYLOAD = new Set(['preParsing', 'preSerialization', 'onSend'])
 function hookSpans (app, tracer) {
   const overdue = new Overdue()
   const instanceWide = new Set(tracer.settings.spans.hooks)
+  const asked = new AskedStages(instanceWide)
   for (const stage of instanceWide) app.addHook(stage, starting(stage))
 
   return { bracket, release: () => overdue.stop() }
 
   function bracket (route, hooks) {
+    asked.ask(route, hooks)
     for (const stage of hooks) {
       const own = route[stage] === undefined ? [] : [].concat(route[stage])
       // What only this route asks for has no hook of the instance's before it.
@@ -48,7 +51,8 @@ function hookSpans (app, tracer) {
   }
 
   function enter (stage, request, reply, error, done) {
-    enterStage(tracer, overdue, stage, request, reply, error, done)
+    if (!asked.has(request, stage)) done()
+    else enterStage(tracer, overdue, stage, request, reply, error, done)
   }
 
   function leave (request, done) {

@@ -24,13 +24,13 @@ class IncomingReader {
   /**
    * Fills `incoming` with the caller's ids, or with new ones. HOT, once per request.
    * @param {http.IncomingMessage} raw
+   * @param {object} headers of `raw`
    * @param {FastifyRequest} request for the user's `trustIncoming`
    * @param {number} start when the request came, milliseconds on the monotonic clock
    * @param {Context | null} base what was active before
    * @returns {IncomingContext}
    */
-  read (raw, request, start, base) {
-    const { headers } = raw
+  read (raw, headers, request, start, base) {
     incoming.start = start
     incoming.isTrusted = this.trustsAll || this.isTrusted(headers, request)
     if (this.tracer.propagator !== null) this.readForeign(raw, headers, base)
@@ -45,12 +45,12 @@ class IncomingReader {
    * For a request without a span: the trace that it hands on as it came, or null. No ids are made.
    * @returns {IncomingContext | null}
    */
-  readPassedOn (raw, request, base) {
-    if (raw.headers.traceparent === undefined && this.tracer.propagator === null) {
-      incoming.isTrusted = this.trustsAll || this.isTrusted(raw.headers, request)
+  readPassedOn (raw, headers, request, base) {
+    if (headers.traceparent === undefined && this.tracer.propagator === null) {
+      incoming.isTrusted = this.trustsAll || this.isTrusted(headers, request)
       return null
     }
-    return this.read(raw, request, NaN, base).parentKind === PARENT_REMOTE ? incoming : null
+    return this.read(raw, headers, request, NaN, base).parentKind === PARENT_REMOTE ? incoming : null
   }
 
   /** Whether trace and baggage of this caller may go on: the user's function is asked once, and only where something came. */

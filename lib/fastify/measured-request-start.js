@@ -61,11 +61,11 @@ class MeasuredRequestStart extends RequestStart {
   }
 
   /** Without a span it counts all the same, unless its route says otherwise. */
-  beginSuppressed (raw, request, reply, base) {
-    const context = super.beginSuppressed(raw, request, reply, base)
+  beginSuppressed (raw, headers, request, reply, base) {
+    const context = super.beginSuppressed(raw, headers, request, reply, base)
     const route = this.routes.infoOf(request)
     if (this.disabled || !route.isMeasured) return context
-    const record = new MeasuredSpan(INVALID_SPAN, clock.now(), route, this.peerOf(raw, request))
+    const record = new MeasuredSpan(INVALID_SPAN, clock.now(), route, this.peerOf(raw, headers, request))
     context.keepRecord(record)
     this.watchEnd(record, raw, reply, reply.raw)
     if (isOver(reply.raw)) this.onClose.call(reply.raw)

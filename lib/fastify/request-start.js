@@ -41,24 +41,24 @@ class RequestStart {
    */
   begin (request, reply) {
     const { raw } = request
+    const { headers } = raw // a getter of Node's: read once
     const response = reply.raw
     const { sdkInterop } = this.tracer
     let base = sdkInterop === null ? null : sdkInterop.base()
-    if (this.disabled) return this.beginSuppressed(raw, request, reply, base)
+    if (this.disabled) return this.beginSuppressed(raw, headers, request, reply, base)
     const start = clock.now()
     const route = this.routes.infoOf(request)
-    if (this.isLeftOut(raw, request, route, base)) return this.beginSuppressed(raw, request, reply, base)
+    if (this.isLeftOut(headers, request, route, base)) return this.beginSuppressed(raw, headers, request, reply, base)
 
     const { callbacks, logCorrelation } = this
     const hasCallbacks = callbacks.any || route.options !== null
     // Before anything is read into `incoming`: the user's functions may serve another request.
     const attributes = hasCallbacks && this.asksWithAttributes(route) ? callbacks.attributesAtStart(request, route) : null
-    const incoming = this.incomingReader.read(raw, request, start, base)
+    const incoming = this.incomingReader.read(raw, headers, request, start, base)
     incoming.attributes = attributes
     if (base !== null) base = this.incomingReader.contextUnder(base)
-    const span = this.tracer.starter.startServer(incoming, route, this.peerOf(raw, request), requestTarget(raw), base)
+    const span = this.tracer.starter.startServer(incoming, route, this.peerOf(raw, headers, request), requestTarget(raw), base)
     const record = span.isRecording() ? span : null
-    const { headers } = raw
     const context = response[kSpan] = request[kTrace] =
       new RequestContext(this.tracer, span.apiSpan, base, false, this.incomingReader.callerOf(headers), this.incomingReader.baggageOf(headers), record)
     if (record !== null) this.watchEnd(record, raw, reply, response)
@@ -75,9 +75,8 @@ class RequestStart {
   }
 
   /** Switched off for this request: by its route, by `ignore`, by whoever suppressed tracing, or because it carries our own spans. */
-  isLeftOut (raw, request, route, base) {
+  isLeftOut ({ traceparent }, request, route, base) {
     const { options } = route
-    const { traceparent } = raw.headers
     return (options !== null && this.isOff(options, request)) || (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) ||
       (base !== null && this.tracer.sdkInterop.isSuppressed(base)) || (traceparent !== undefined && this.isExporterTraffic(traceparent, route, base))
   }
@@ -92,9 +91,9 @@ class RequestStart {
       processState.exporterTraceparents.has(traceparent)
   }
 
-  peerOf (raw, request) {
+  peerOf (raw, headers, request) {
     if (this.isProxied === undefined) this.isProxied = 'ips' in request
-    return this.isProxied ? forwardedPeerInfo(request, this.valueLengthMax) : peerInfo(raw, this.valueLengthMax)
+    return this.isProxied ? forwardedPeerInfo(request, this.valueLengthMax) : peerInfo(raw, headers, this.valueLengthMax)
   }
 
   watchEnd (span, raw, reply, response) {
@@ -104,12 +103,11 @@ class RequestStart {
   }
 
   /** No span, but a context: an incoming traceparent is handed on as it came. */
-  beginSuppressed (raw, request, reply, base) {
+  beginSuppressed (raw, headers, request, reply, base) {
     const { tracer, incomingReader } = this
-    const incoming = incomingReader.readPassedOn(raw, request, base)
+    const incoming = incomingReader.readPassedOn(raw, headers, request, base)
     if (base !== null) base = incomingReader.contextUnder(base)
     const span = incoming === null ? INVALID_SPAN : new RemoteSpan(incoming, false)
-    const { headers } = raw
     const context = reply.raw[kSpan] = request[kTrace] =
       new RequestContext(tracer, span, base, true, incomingReader.callerOf(headers), incomingReader.baggageOf(headers))
     this.callbacks.fillStore(context, request)
@@ -136,10 +134,10 @@ class RequestStart {
     if (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) return null
     const { sdkInterop, starter } = this.tracer
     let base = sdkInterop === null ? null : sdkInterop.base()
-    const incoming = this.incomingReader.read(raw, request, Number.isNaN(start) ? clock.now() : start, base)
+    const incoming = this.incomingReader.read(raw, headers, request, Number.isNaN(start) ? clock.now() : start, base)
     incoming.attributes = null // there is no request for the user's functions
     if (base !== null) base = this.incomingReader.contextUnder(base)
-    return starter.startServer(incoming, this.routes.unrouted(method), peerInfo(raw, this.valueLengthMax), requestTarget(raw), base)
+    return starter.startServer(incoming, this.routes.unrouted(method), peerInfo(raw, headers, this.valueLengthMax), requestTarget(raw), base)
   }
 }
 

@@ -97,4 +97,4 @@ function contextSymbol (request) {
   })
 }
 
-module.exports = { Routes }
+module.exports = { Routes, contextSymbol }

@@ -20,7 +20,8 @@ function openStageSpans (app, tracer) {
   if (spans.handler) require('./not-found-span').traceNotFound(app, tracer)
   app.addHook('onRoute', function lightTraceStages (route) {
     const { handler, hooks } = resolveRouteOptions(route.config?.trace).spans ?? spans
-    if (hooks.length !== 0) (stages ??= openHookSpans()).bracket(route, hooks)
+    if (hooks.length !== 0) stages ??= openHookSpans()
+    stages?.bracket(route, hooks)
     if (handler) (handlers ??= require('./handler-spans').handlerSpans()).want(route)
   })
   return () => {

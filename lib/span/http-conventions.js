@@ -54,8 +54,8 @@ const kPeer = Symbol('light-trace.peer')
  * PeerInfo of a request: those of the connection's previous request where nothing differs, as it is on
  * nearly every keep-alive request. HOT
  */
-function peerInfo (raw, valueLengthMax) {
-  const { socket, headers } = raw
+function peerInfo (raw, headers, valueLengthMax) {
+  const { socket } = raw
   if (socket === null || socket === undefined) return readPeer(raw, undefined, valueLengthMax).info
   const peer = socket[kPeer]
   if (peer !== undefined && peer.host === headers.host && peer.userAgent === headers['user-agent'] &&

@@ -77,10 +77,9 @@ test('hooks are one span for each stage that was asked for', async (t) => {
     app.get('/go', { preHandler: async (request) => { await request.trace.withSpan('route\'s preHandler', wait) } }, async () => ({ a: 1 }))
   }), ['200', 'SERVER GET /go',
     '  INTERNAL onRequest', '    INTERNAL 1st onRequest', '    INTERNAL 2nd onRequest',
-    '  INTERNAL preParsing', '  INTERNAL preValidation',
     '  INTERNAL preHandler', '    INTERNAL 1st preHandler', '    INTERNAL 2nd preHandler', '    INTERNAL route\'s preHandler',
     '  INTERNAL handler',
-    '  INTERNAL preSerialization', '  INTERNAL onSend',
+    '  INTERNAL onSend',
     '  INTERNAL onResponse', '    INTERNAL 1st onResponse', '    INTERNAL 2nd onResponse'].join('\n'))
 })
 

@@ -45,7 +45,8 @@ const targets = {
     seeds: ['shop.example:8080', '[::1]:3000', 'user@host', '10.0.0.1, 10.0.0.2', 'xn--nxasmq6b.example.'],
     run (text) {
       splitHost(text)
-      assert.ok(peerInfo({ socket: {}, headers: { host: text, 'user-agent': text }, httpVersion: text }, 16384))
+      const headers = { host: text, 'user-agent': text }
+      assert.ok(peerInfo({ socket: {}, headers, httpVersion: text }, headers, 16384))
     }
   },
   url: {

@@ -63,10 +63,10 @@ function runCommand (t, args, { cwd, env = {}, input } = {}) {
 }
 
 /** `light-trace app.js`, once both listen. */
-async function runApp (t, { options = [], args = [], files = { 'app.js': APP }, program = 'app.js', env } = {}) {
+async function runApp (t, { options = [], args = [], files = { 'app.js': APP }, program = 'app.js', env, address = /(http:\/\/localhost:\d+)/ } = {}) {
   const cwd = t.testdir(files)
   const command = runCommand(t, ['--port', '0', ...options, program, ...args], { cwd, env })
-  const [, viewer] = await command.output(/(http:\/\/localhost:\d+)/)
+  const [, viewer] = await command.output(address)
   const [, app] = await command.output(/app at (http:\/\/\S+)/)
   return { ...command, viewer, app, cwd, json: async (path) => (await fetch(viewer + path)).json() }
 }

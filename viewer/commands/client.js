@@ -52,8 +52,11 @@ class Client {
       request.on('error', (error) => reject(error.code === 'ECONNREFUSED'
         ? new NoViewer(`no viewer listens at ${this.address}. Start one: npx light-trace app.js`)
         : Object.assign(new Error(`${this.address}: ${error.message}`), { expected: true })))
-      if (body !== undefined && typeof body.pipe === 'function') body.on('error', reject).pipe(request)
-      else request.end(body)
+      if (body === undefined || typeof body.pipe !== 'function') return request.end(body)
+      body.on('error', (error) => {
+        reject(error)
+        request.destroy()
+      }).pipe(request)
     })
   }
 }

@@ -41,6 +41,13 @@ class Events {
   }
 
   get size () { return this.#clients.size }
+  /** What pages have not read yet. */
+  get waitingBytes () {
+    let bytes = 0
+    for (const { response } of this.#clients) bytes += response.writableLength
+    return bytes
+  }
+
   get full () { return this.#clients.size >= CLIENTS_MAX }
 
   /** @throws BadParameter */

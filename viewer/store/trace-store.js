@@ -27,7 +27,7 @@ class TraceStore extends EventEmitter {
   #nextOrder = 1
   #origins = new Origins()
   #traceBytes = 0
-  #evictedIds = new Set()
+  #evicted = new RecentIds(EVICTED_IDS_MAX)
   #facts = new SpanFacts()
   #now
 
@@ -144,7 +144,7 @@ class TraceStore extends EventEmitter {
     this.#byId.set(id, trace)
     this.#list.push(trace)
     this.#traceBytes += TRACE_OVERHEAD_BYTES
-    trace.wasEvicted = this.#evictedIds.has(id)
+    trace.wasEvicted = this.#evicted.has(id)
     return trace
   }
 
@@ -197,9 +197,27 @@ class TraceStore extends EventEmitter {
     this.evicted.traces++
     this.evicted.spans += trace.spans.length
     this.dropped.evicted += trace.spans.length
-    if (this.#evictedIds.size >= EVICTED_IDS_MAX) this.#evictedIds.delete(this.#evictedIds.values().next().value)
-    this.#evictedIds.add(trace.id)
+    this.#evicted.add(trace.id)
     this.emit('evict', trace)
+  }
+}
+
+class RecentIds {
+  #known = new Set()
+  #ring
+  #next = 0
+
+  constructor (size) {
+    this.#ring = new Array(size).fill('')
+  }
+
+  has (id) { return this.#known.has(id) }
+
+  add (id) {
+    this.#known.delete(this.#ring[this.#next])
+    this.#ring[this.#next] = id
+    this.#known.add(id)
+    this.#next = (this.#next + 1) % this.#ring.length
   }
 }
 

@@ -17,25 +17,26 @@ const SAME_MAX = 20
 function panelOf (trace, stored, { full = false, isHeld }) {
   const span = readSpan(stored.bytes, stored.from, stored.to)
   const scope = readScope(stored.origin.scope)
+  const text = (whole) => full ? whole : whole.slice(0, TEXT_MAX)
   const shown = (attributes) => attributes.map((attribute) => shownAttribute(attribute, full))
   return {
     id: span.id,
     parent: stored.parent,
-    traceState: span.traceState,
+    traceState: text(span.traceState),
     flags: span.flags & 0xff,
-    name: span.name,
+    name: text(span.name),
     kind: kindName(span.kind),
     service: stored.origin.service,
-    scope: { name: scope.name, version: scope.version },
+    scope: { name: text(scope.name), version: text(scope.version) },
     startMs: stored.startMs,
     durationMs: rounded(stored.durationMs),
     startNano: String(span.startNano),
     endNano: String(span.endNano),
-    status: { code: statusName(span.status.code), message: span.status.message },
+    status: { code: statusName(span.status.code), message: text(span.status.message) },
     attributes: shown(span.attributes),
     resource: shown(readResource(stored.origin.resource)),
     events: span.events.map(({ name, timeNano, attributes, dropped }) => ({
-      name, at: rounded(Number(timeNano - span.startNano) / 1e6), timeNano: String(timeNano), attributes: shown(attributes), dropped
+      name: text(name), at: rounded(Number(timeNano - span.startNano) / 1e6), timeNano: String(timeNano), attributes: shown(attributes), dropped
     })),
     links: span.links.map((link) => ({
       trace: link.trace, span: link.span, held: isHeld(link.trace), attributes: shown(link.attributes), dropped: link.dropped
@@ -46,7 +47,8 @@ function panelOf (trace, stored, { full = false, isHeld }) {
 }
 
 function shownAttribute (attribute, full) {
-  const { key, type } = attribute
+  const { type } = attribute
+  const key = full ? attribute.key : attribute.key.slice(0, TEXT_MAX)
   const value = plain(attribute)
   if (full) return { key, value, type }
   if (typeof value === 'string' && value.length > TEXT_MAX) return { key, value: value.slice(0, TEXT_MAX), type, cut: true }

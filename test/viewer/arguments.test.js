@@ -1,0 +1,90 @@
+'use strict'
+
+// The command line, and the environment of the app that it starts.
+
+const { test } = require('tap')
+const { parseArguments } = require('../../viewer/commands/arguments')
+const { appEnvironment } = require('../../viewer/commands/environment')
+const { runCommand } = require('./command')
+
+test('options of ours stand before the app, what follows is the app\'s', (t) => {
+  process.chdir(t.testdir({ 'app.js': '', 'dist.mjs': '' }))
+  const program = (...args) => parseArguments(args)
+  t.match(program(), { command: 'serve', program: null, options: {} })
+  t.match(program('app.js', '--port', '1'), { program: ['app.js', '--port', '1'], options: {} })
+  t.match(program('--port', '1', '--watch', 'app.js', 'x'), { program: ['app.js', 'x'], options: { port: 1, watch: true } })
+  t.match(program('--port=0', '--', 'app.js'), { program: ['app.js'], options: { port: 0 } })
+  t.match(program('app'), { program: ['app'] }, 'without its extension')
+  t.match(program('--inspect', '--env-file=.env', '--max-old-space-size=100', 'dist.mjs'), { program: ['dist.mjs'], nodeOptions: ['--inspect', '--env-file=.env', '--max-old-space-size=100'] })
+  t.match(program('node', '--inspect', 'app.js', '-x'), { program: ['app.js', '-x'], nodeOptions: ['--inspect'] })
+  t.match(program('sh', '-c', 'true'), { program: ['sh', '-c', 'true'] })
+  t.match(program('tail', 'app.js'), { command: 'tail', program: ['app.js'] })
+  t.match(program('trace', 'last', '--json', '--port', '5'), { command: 'trace', operand: 'last', options: { json: true, port: 5 } })
+  t.match(program('import', '-'), { command: 'import', operand: '-' })
+  t.match(program('export'), { command: 'export', operand: undefined })
+  t.equal(program('--max-bytes', '1.5gb').options['max-bytes'], 1.5 * 2 ** 30)
+  t.equal(program('--max-bytes=8MiB').options['max-bytes'], 8 * 2 ** 20)
+  t.match(program('app.js', '--help'), { command: 'serve' })
+  t.match(program('--help', 'app.js'), { command: 'help' })
+  t.match(program('-v'), { command: 'version' })
+  t.end()
+})
+
+test('a mistake says what was meant', (t) => {
+  process.chdir(t.testdir({ 'app.js': '' }))
+  const says = (...args) => {
+    try {
+      return parseArguments(args)
+    } catch (error) {
+      return error.expected ? error.message : error
+    }
+  }
+  t.match(says('--prot', '1'), /there is no option --prot; did you mean --port/)
+  t.match(says('tial'), /no file, program or command "tial"; did you mean tail/)
+  t.match(says('--port', 'x'), /--port is a number from 0 to 65535, not "x"/)
+  t.match(says('--port', '65536'), /--port is a number/)
+  t.match(says('--port'), /--port needs a value/)
+  t.match(says('--watch=1', 'app.js'), /--watch takes no value/)
+  t.match(says('--watch'), /--watch is for an app, and none is named/)
+  t.match(says('--inspect'), /--inspect is for an app/)
+  t.match(says('--max-bytes', '5'), /at least 1mb/)
+  t.match(says('--url', 'https://x'), /--url is an address/)
+  t.match(says('trace'), /trace needs an id/)
+  t.match(says('import'), /import needs a file/)
+  t.match(says('trace', 'last', 'more'), /trace does not take "more"/)
+  t.end()
+})
+
+test('a mistake ends the command with code 2, --help and --version with 0', async (t) => {
+  t.match(await runCommand(t, ['--prot', '1']).exit, { code: 2, stdout: '', stderr: /^light-trace: there is no option --prot/ })
+  t.match(await runCommand(t, ['--help']).exit, { code: 0, stdout: /npx light-trace app\.js/, stderr: '' })
+  t.match(await runCommand(t, ['--version']).exit, { code: 0, stdout: `${require('../../package.json').version}\n` })
+})
+
+test('every exporter of the app is pointed at the viewer, and the user is told what of theirs does not hold', (t) => {
+  const { env, notes } = appEnvironment({
+    PATH: '/bin',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'https://vendor.example',
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://vendor.example/v1/traces',
+    OTEL_EXPORTER_OTLP_HEADERS: 'api-key=secret',
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+    OTEL_TRACES_EXPORTER: 'none',
+    OTEL_SERVICE_NAME: 'shop'
+  }, { port: 4319, token: null })
+  t.same(env, {
+    PATH: '/bin',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4319',
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+    OTEL_TRACES_EXPORTER: 'otlp',
+    OTEL_SERVICE_NAME: 'shop',
+    OTEL_BSP_SCHEDULE_DELAY: '100',
+    LIGHT_TRACE_VIEWER: 'http://127.0.0.1:4319'
+  })
+  t.equal(notes.length, 5)
+  t.notMatch(notes.join(), /secret/)
+  const own = appEnvironment({ OTEL_BSP_SCHEDULE_DELAY: '5000', OTEL_SDK_DISABLED: 'true' }, { port: 4318, host: '::', token: 'token' })
+  t.match(own.env, { OTEL_BSP_SCHEDULE_DELAY: '5000', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', LIGHT_TRACE_VIEWER_TOKEN: 'token' })
+  t.match(own.notes, [/OTEL_SDK_DISABLED/])
+  t.same(appEnvironment({}, { port: 1, token: null }).notes, [])
+  t.end()
+})

@@ -1,0 +1,151 @@
+'use strict'
+
+// Memory is bounded by bytes: whole traces go, the oldest first, and what went is counted.
+
+const { test } = require('tap')
+const { startViewer, spansOf, traceId } = require('./support')
+const { encodeRequest } = require('../support/otlp-encode')
+const { TraceStore } = require('../../viewer/store/trace-store')
+const { runInChild } = require('../support/child')
+
+const MIB = 1024 * 1024
+
+test('the oldest traces make room, whole, and are counted', async (t) => {
+  const viewer = await startViewer(t, { maxBytes: MIB })
+  for (let trace = 1; trace <= 200; trace++) {
+    await viewer.send([{ trace, id: 1, name: 'root', kind: 2, attributes: { text: 'x'.repeat(5000) } }, { trace, id: 2, parent: 1, attributes: { text: 'y'.repeat(5000) } }])
+  }
+  const stats = await viewer.json('/api/stats')
+  t.ok(stats.bytes <= MIB && stats.bytes > MIB * 0.9, `${stats.bytes}`)
+  t.same([stats.traces + stats.evicted.traces, stats.spans + stats.evicted.spans], [200, 400])
+  t.match(stats.dropped, { spans: stats.evicted.spans, reasons: { evicted: stats.evicted.spans } })
+  const { traces } = await viewer.json('/api/traces?limit=500')
+  t.same(traces.map(({ id }) => id), Array.from({ length: stats.traces }, (_, i) => traceId(200 - i)), 'the newest are held')
+  t.ok(traces.every(({ spans }) => spans === 2), 'each of them whole')
+  t.equal((await viewer.get(`/api/traces/${traceId(1)}`)).status, 404)
+  const [{ count, slowest }] = (await viewer.json('/api/routes')).routes
+  t.equal(count, 200, 'counts stay')
+  t.ok(traces.some(({ id }) => id === slowest), 'examples are of what is held')
+  await viewer.send([{ trace: 1, id: 3, parent: 2 }])
+  t.equal((await viewer.json('/api/stats')).evicted.after, 1, 'what comes too late is known to be')
+})
+
+test('one trace may hold half, what is above is counted and the sender told', async (t) => {
+  const viewer = await startViewer(t, { maxBytes: MIB })
+  await viewer.send([{ trace: 2, name: 'earlier' }])
+  const spans = Array.from({ length: 100 }, (_, i) => ({ trace: 1, id: i + 1, attributes: { text: 'x'.repeat(10_000) } }))
+  const response = await viewer.post('/v1/traces', encodeRequest(spansOf(spans)), { 'content-type': 'application/x-protobuf' })
+  t.equal(response.status, 200)
+  t.match(Buffer.from(await response.arrayBuffer()).toString(), /at most half/)
+  const { traces } = await viewer.json('/api/traces')
+  t.match(traces, [{ id: traceId(1) }, { id: traceId(2) }], 'it does not push out the others')
+  t.equal(traces[0].spans + traces[0].dropped, 100)
+  t.ok(traces[0].spans >= 40 && traces[0].dropped >= 40)
+  t.equal((await viewer.json('/api/stats')).dropped.reasons.trace_too_large, traces[0].dropped)
+})
+
+test('every order of arrival comes to the same', (t) => {
+  const spans = [{ id: 1, kind: 2 }, { id: 2, parent: 1 }, { id: 3, parent: 2 }, { id: 4, parent: 2 }, { id: 5, parent: 9 }]
+  const expected = { orphans: 1, root: true }
+  for (const order of permutations(spans)) {
+    const store = new TraceStore()
+    for (const span of order) store.receive(encodeRequest(spansOf([span])))
+    const trace = store.get(traceId(1))
+    if (trace.orphans !== expected.orphans || trace.root?.id.endsWith('1') !== true || store.orphans !== 1) t.fail(JSON.stringify(order))
+  }
+  t.pass('120 orders')
+  t.end()
+})
+
+function permutations (list) {
+  if (list.length < 2) return [list]
+  return list.flatMap((first, i) => permutations([...list.slice(0, i), ...list.slice(i + 1)]).map((rest) => [first, ...rest]))
+}
+
+test('what comes long after its root is late', (t) => {
+  let now = 1000
+  const store = new TraceStore({ now: () => now })
+  store.receive(encodeRequest(spansOf([{ id: 1, kind: 2 }])))
+  now += 1000
+  store.receive(encodeRequest(spansOf([{ id: 2, parent: 1 }])))
+  t.equal(store.late, 0)
+  now += 1500
+  store.receive(encodeRequest(spansOf([{ id: 3, parent: 1 }])))
+  t.match([store.late, store.get(traceId(1)).late], [1, 1])
+  t.end()
+})
+
+// Each trace costs objects beside its bytes. A process with little memory to give finds out what was forgotten.
+// (npm run bench:viewer sends a million.)
+test('one-span traces without end, with resources of their own, stay within the bound', { timeout: 120_000 }, async (t) => {
+  const child = runInChild(t, ({ root, say }) => {
+    const { TraceStore } = require(`${root}/viewer/store/trace-store`)
+    const { RouteStatistics } = require(`${root}/viewer/statistics/routes`)
+    const { Exceptions } = require(`${root}/viewer/statistics/exceptions`)
+    const { Message } = require(`${root}/viewer/otlp/proto-writer`)
+    const MAX = 16 * 1024 * 1024
+    const store = new TraceStore({ maxBytes: MAX })
+    const held = [new RouteStatistics(store), new Exceptions(store)]
+    const COUNT = 1000
+    const OWN_RESOURCE = 10 // every tenth has one that no other has
+    const { body, ids, names } = template()
+    function template () {
+      const request = new Message()
+      for (let i = 0; i < COUNT; i++) {
+        const span = new Message()
+        span.bytes(1, Buffer.from(`-trace${String(i).padStart(9, '0')}-`))
+        span.bytes(2, Buffer.alloc(8, 1))
+        span.text(5, `GET /n${String(i).padStart(9, '0')}-`)
+        span.varint(6, 2)
+        const scope = new Message()
+        scope.message(2, span)
+        const resourceSpans = new Message()
+        const value = new Message()
+        value.text(1, i % OWN_RESOURCE === 0 ? `/n${String(i).padStart(9, '0')}-` : 'shop')
+        const attribute = new Message()
+        attribute.text(1, 'service.name')
+        attribute.message(2, value)
+        const resource = new Message()
+        resource.message(1, attribute)
+        resourceSpans.message(1, resource)
+        resourceSpans.message(2, scope)
+        request.message(1, resourceSpans)
+      }
+      const body = request.finish()
+      const found = (prefix) => {
+        const places = []
+        for (let at = body.indexOf(prefix); at !== -1; at = body.indexOf(prefix, at + 1)) places.push(at + prefix.length)
+        return places
+      }
+      return { body, ids: found('-trace'), names: found('/n') }
+    }
+    function next (first) {
+      for (const [i, at] of ids.entries()) body.write(String(first + i).padStart(9, '0'), at, 'latin1')
+      for (const [i, at] of names.entries()) body.write(String(first + i).padStart(9, '0'), at, 'latin1')
+      return body
+    }
+    global.gc()
+    const before = process.memoryUsage()
+    let most = 0
+    for (let trace = 1; trace < 150_000; trace += COUNT) {
+      store.receive(next(trace))
+      most = Math.max(most, store.bytes)
+    }
+    global.gc()
+    const after = process.memoryUsage()
+    say({
+      most,
+      max: MAX,
+      size: store.size,
+      evicted: store.evicted.traces,
+      grew: after.heapUsed + after.external - before.heapUsed - before.external,
+      routes: held[0].list().routes.length
+    })
+  }, { nodeArgs: ['--expose-gc', '--max-old-space-size=120'], killAfterMs: 110_000 })
+  const { said: [said], stderr } = await child.exit
+  t.ok(said, stderr)
+  t.equal(said.size + said.evicted, 150_000)
+  t.ok(said.most <= said.max)
+  t.ok(said.grew < said.max * 1.25, `${said.grew} bytes for ${said.max}`)
+  t.equal(said.routes, 500)
+})

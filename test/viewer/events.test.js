@@ -1,0 +1,112 @@
+'use strict'
+
+// GET /api/events: what comes is seen as it comes.
+
+const http = require('node:http')
+const { test } = require('tap')
+const { startViewer, traceId } = require('./support')
+const { readEvents } = require('../../viewer/commands/event-stream')
+
+/** @returns {Promise<{ next (event?): Promise<object>, response }>} */
+async function follow (t, port, query = '') {
+  const response = await new Promise((resolve, reject) => http.get({ port, host: '127.0.0.1', path: `/api/events${query}`, agent: false }, resolve).on('error', reject))
+  t.teardown(() => response.destroy())
+  const events = readEvents(response)
+  return {
+    response,
+    async next (wanted) {
+      for (;;) {
+        const { value, done } = await events.next()
+        if (done) throw new Error('the stream has ended')
+        if (wanted === undefined || value.event === wanted) return value.data
+      }
+    }
+  }
+}
+
+test('a trace is sent when it comes and when it grows', async (t) => {
+  const { port, send } = await startViewer(t)
+  const events = await follow(t, port)
+  t.match((await events.next()).stats, { traces: 0, clients: 1 }, 'hello first')
+  await send([{ trace: 1, id: 2, parent: 1, name: 'child' }])
+  t.match(await events.next('traces'), { traces: [{ id: traceId(1), name: 'child', spans: 1, root: false, orphans: 1 }], more: 0, oldest: 1, total: 1 })
+  await send([{ trace: 1, id: 1, name: 'root' }])
+  t.match(await events.next('traces'), { traces: [{ id: traceId(1), name: 'root', spans: 2, root: true, orphans: 0 }] })
+  t.match(await events.next('stats'), { traces: 1, received: { spans: 2 } })
+  await send([{ trace: 2, kind: 2 }])
+  t.same(await events.next('routes'), {})
+})
+
+test('only what the filter lets through is sent', async (t) => {
+  const { port, send, get } = await startViewer(t)
+  const events = await follow(t, port, '?status=error&q=boom')
+  await send([{ trace: 1, name: 'fine' }])
+  await send([{ trace: 2, name: 'boom', status: 2 }])
+  const { traces } = await (async () => {
+    for (;;) {
+      const data = await events.next('traces')
+      if (data.traces.length > 0) return data
+    }
+  })()
+  t.match(traces, [{ id: traceId(2) }])
+  t.equal((await get('/api/events?status=broken')).status, 400)
+})
+
+test('a burst is sent as its newest, and says how many more', async (t) => {
+  const { port, send } = await startViewer(t)
+  const events = await follow(t, port)
+  await send(Array.from({ length: 1000 }, (_, i) => ({ trace: i + 1 })))
+  const { traces, more, total } = await events.next('traces')
+  t.same([traces.length, more, total], [200, 800, 1000])
+  t.equal(traces.at(-1).id, traceId(1000))
+})
+
+test('what was evicted is said', async (t) => {
+  const { port, send } = await startViewer(t, { maxBytes: 1024 * 1024 })
+  const events = await follow(t, port)
+  for (let trace = 1; trace <= 60; trace++) await send([{ trace, attributes: { text: 'x'.repeat(30_000) } }])
+  for (;;) {
+    const { traces, oldest, total } = await events.next('traces')
+    t.ok(traces.every(({ order }) => order >= oldest))
+    if (!traces.some(({ id }) => id === traceId(60))) continue
+    t.equal(oldest + total, 61)
+    t.ok(oldest > 20)
+    break
+  }
+})
+
+test('a page that does not read costs a bounded amount, and is told that it missed something', async (t) => {
+  const { port, send, viewer } = await startViewer(t)
+  const events = await follow(t, port)
+  const watching = await follow(t, port)
+  await events.next()
+  events.response.pause()
+  events.response.socket.pause()
+  let most = 0
+  // Until what the kernel and the viewer hold for it is full.
+  for (let round = 0, before = -1; ; round++) {
+    await send(Array.from({ length: 200 }, (_, i) => ({ trace: round * 200 + i + 1, name: 'x'.repeat(900) })))
+    await watching.next('traces') // another page has it by now
+    const waiting = viewer.events.waitingBytes
+    most = Math.max(most, waiting)
+    if (waiting > 0 && waiting === before) break
+    before = waiting
+  }
+  t.ok(most < 4 * 1024 * 1024, `${most}`)
+  events.response.socket.resume()
+  events.response.resume()
+  const reset = events.next('reset')
+  const told = new AbortController()
+  reset.then(() => told.abort())
+  for (let trace = 1e6; !told.signal.aborted; trace++) await send([{ trace }])
+  t.same(await reset, {})
+})
+
+test('no more than 64 pages are served', async (t) => {
+  const { port, get, viewer } = await startViewer(t)
+  const all = await Promise.all(Array.from({ length: 64 }, () => follow(t, port)))
+  t.equal((await get('/api/events')).status, 503)
+  all[0].response.destroy()
+  while (viewer.events.size === 64) await new Promise(setImmediate)
+  await follow(t, port)
+})
