@@ -419,7 +419,8 @@ declare namespace lightTrace {
   export function current (): RequestTrace | undefined
 
   /**
-   * Makes spans for the queries of this object, a Client or Pool of pg. Nothing else is changed. Returns the object.
+   * Spans for the queries of this object: a Client or Pool of pg, a MongoClient that has not connected yet, or a knex
+   * instance. Nothing else is changed. Returns the object; throws `LT_ERR_OPTION_INVALID` for anything else.
    */
   export function traceClient<C extends object> (client: C): C
 

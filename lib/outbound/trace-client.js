@@ -1,7 +1,7 @@
 'use strict'
 
-// pg publishes no channels. `traceClient(pool)` makes spans of the queries of that one object: its own
-// `query`, or for a pool the `connect` by which every query gets its client. No prototype is touched.
+// Clients that publish no channels: a MongoClient and a knex instance have events, pg has neither. `traceClient(pool)`
+// makes spans of the queries of that one object: of pg its own `query`, or for a pool the `connect` by which every query gets its client. No prototype is touched.
 //
 // A pg that publishes `pg:query` is noticed at the first query, and left to its channel.
 
@@ -16,20 +16,41 @@ const { read, text } = require('./libraries/read')
 const kTraced = Symbol.for('light-trace.traced')
 
 /**
- * Traces the queries of a `Client` or `Pool` of pg, wherever a request or a span of yours is active.
+ * Traces the queries of a `Client` or `Pool` of pg, a `MongoClient` or a knex instance, wherever a request or a span of
+ * yours is active.
  * @template C
  * @param {C} client
  * @returns {C} the same object; a second call changes nothing
- * @throws {LightTraceError} LT_ERR_OPTION_INVALID when it is neither
+ * @throws {LightTraceError} LT_ERR_OPTION_INVALID when it is none of these
  */
 function traceClient (client) {
-  if (typeof read(client, 'query') !== 'function') throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg', describeValue(client))
+  const trace = tracerOf(client)
+  if (trace === null) throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg, a MongoClient or a knex instance', describeValue(client))
   if (client[kTraced] !== true) {
-    if (typeof client.totalCount === 'number') replace(client, 'connect', tracedConnect(client.connect))
-    else replace(client, 'query', tracedQuery(client.query))
+    trace(client)
     Object.defineProperty(client, kTraced, { value: true })
   }
   return client
+}
+
+function tracerOf (client) {
+  if (isKnex(client)) return require('./trace-knex').traceKnex
+  if (isMongoClient(client)) return require('./trace-mongodb').traceMongoClient
+  return typeof read(client, 'query') === 'function' ? tracePg : null
+}
+
+function isKnex (client) {
+  return typeof client === 'function' && typeof read(client, 'on') === 'function' && typeof read(client, 'raw') === 'function' &&
+    read(read(client, 'client'), 'config') instanceof Object
+}
+
+function isMongoClient (client) {
+  return client !== null && typeof client === 'object' && ['db', 'startSession', 'on'].every((name) => typeof read(client, name) === 'function')
+}
+
+function tracePg (client) {
+  if (typeof client.totalCount === 'number') replace(client, 'connect', tracedConnect(client.connect))
+  else replace(client, 'query', tracedQuery(client.query))
 }
 
 /** On the object itself, out of sight, with the name and the length of what it stands for. */

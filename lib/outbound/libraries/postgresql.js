@@ -49,4 +49,4 @@ function channelSpoke () {
 // What is told of when it has begun, see trace-client.js.
 queryDescriptor.startedAt = preparedDescriptor.startedAt = (call) => call.startedAt
 
-module.exports = { POSTGRESQL: { 'pg:query': channelRow }, queryDescriptor, preparedDescriptor, channelSpoke }
+module.exports = { sqlState, POSTGRESQL: { 'pg:query': channelRow }, queryDescriptor, preparedDescriptor, channelSpoke }
