@@ -420,7 +420,7 @@ declare namespace lightTrace {
 
   /**
    * Spans for the queries of this object: a Client or Pool of pg, a MongoClient that has not connected yet, or a knex
-   * instance. Nothing else is changed. Returns the object; throws `LT_ERR_OPTION_INVALID` for anything else.
+   * instance. Of ioredis: spans also for commands that are sent before the connection is ready. Nothing else is changed. Returns the object; throws `LT_ERR_OPTION_INVALID` for anything else.
    */
   export function traceClient<C extends object> (client: C): C
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// Clients that publish no channels: a MongoClient and a knex instance have events, pg has neither. `traceClient(pool)`
+// Clients that publish no channels, or too late: a MongoClient and a knex instance have events, pg has neither. `traceClient(pool)`
 // makes spans of the queries of that one object: of pg its own `query`, or for a pool the `connect` by which every query gets its client. No prototype is touched.
 //
 // A pg that publishes `pg:query` is noticed at the first query, and left to its channel.
@@ -17,7 +17,7 @@ const kTraced = Symbol.for('light-trace.traced')
 
 /**
  * Traces the queries of a `Client` or `Pool` of pg, a `MongoClient` or a knex instance, wherever a request or a span of
- * yours is active.
+ * yours is active; and has commands of ioredis that wait for the connection traced where they were sent.
  * @template C
  * @param {C} client
  * @returns {C} the same object; a second call changes nothing
@@ -25,7 +25,7 @@ const kTraced = Symbol.for('light-trace.traced')
  */
 function traceClient (client) {
   const trace = tracerOf(client)
-  if (trace === null) throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg, a MongoClient or a knex instance', describeValue(client))
+  if (trace === null) throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg, a MongoClient, a knex instance or a client of ioredis', describeValue(client))
   if (client[kTraced] !== true) {
     trace(client)
     Object.defineProperty(client, kTraced, { value: true })
@@ -36,6 +36,7 @@ function traceClient (client) {
 function tracerOf (client) {
   if (isKnex(client)) return require('./trace-knex').traceKnex
   if (isMongoClient(client)) return require('./trace-mongodb').traceMongoClient
+  if (isIoredis(client)) return traceIoredis
   return typeof read(client, 'query') === 'function' ? tracePg : null
 }
 
@@ -44,8 +45,17 @@ function isKnex (client) {
     read(read(client, 'client'), 'config') instanceof Object
 }
 
+/** A Redis or a Cluster. */
+function isIoredis (client) {
+  return typeof read(client, 'sendCommand') === 'function' && typeof read(client, 'status') === 'string' && typeof read(client, 'connect') === 'function'
+}
+
 function isMongoClient (client) {
   return client !== null && typeof client === 'object' && ['db', 'startSession', 'on'].every((name) => typeof read(client, name) === 'function')
+}
+
+function traceIoredis (client) {
+  replace(client, 'sendCommand', require('./trace-ioredis').tracedSendCommand(client.sendCommand))
 }
 
 function tracePg (client) {

@@ -28,7 +28,6 @@ const DESCRIPTORS = {
   pg: postgresql,
   pgnative: postgresql,
   cockroachdb: new SqlDescriptor('cockroachdb', DIALECTS.postgresql, 'sql', sqlState, true),
-  redshift: new SqlDescriptor('aws.redshift', DIALECTS.postgresql, 'sql', sqlState, true),
   mysql: new SqlDescriptor('mysql', DIALECTS.mysql, 'sql', errno, true),
   sqlite3: sqlite,
   'better-sqlite3': sqlite,

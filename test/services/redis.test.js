@@ -69,3 +69,23 @@ test('ioredis: commands, a MULTI and an error', async (t) => {
   const batch = await serving(t, async () => { await client.multi().set('a', '1').get('a').exec() })
   t.ok(names(await batch.go()).includes('MULTI'))
 })
+
+for (const name of ['ioredis', 'ioredis5']) {
+  test(`${name}: commands that are sent before the connection is ready are under the request that sent them`, async (t) => {
+    const lightTrace = require('../..')
+    const { Redis } = require(name)
+    const client = lightTrace.traceClient(new Redis({ port, host: '127.0.0.1', lazyConnect: true }))
+    t.teardown(() => client.disconnect())
+    const { origin, collector } = await tracedApp(t, {
+      routes: (app) => app.get('/go/:id', async ({ params }) => (await client.get(`key${params.id}`)) ?? 'none')
+    })
+    await Promise.all(Array.from({ length: 10 }, (_, id) => fetch(`${origin}/go/${id}`).then((response) => response.text())))
+    const spans = await collector.spans()
+    const calls = clients(spans).filter(({ name }) => name === 'GET')
+    t.equal(calls.length, 10)
+    for (const call of calls) {
+      const server = spans.find(({ spanId }) => spanId === call.parentSpanId)
+      t.equal(call.attributes['db.query.text'], `GET key${server.attributes['url.path'].split('/')[2]}`)
+    }
+  })
+}

@@ -1,0 +1,61 @@
+'use strict'
+
+// Commands of ioredis that wait for the connection, in ioredis' own words and order; ioredis itself runs in test/services.
+
+const diagnosticsChannel = require('node:diagnostics_channel')
+const { test } = require('tap')
+const lightTrace = require('../..')
+const { tracedApp } = require('../support/traced-app')
+
+const channel = diagnosticsChannel.tracingChannel('ioredis:command')
+
+class Redis {
+  status = 'connecting'
+  offlineQueue = []
+  connect () {}
+  sendCommand (command) {
+    if (this.status !== 'ready') {
+      this.offlineQueue.push(command)
+      return 'waits'
+    }
+    channel.tracePromise(async () => 'OK', { command: command.name, args: command.args, serverAddress: 'redis', serverPort: 1 })
+    return 'sent'
+  }
+
+  ready () {
+    this.status = 'ready'
+    for (const command of this.offlineQueue.splice(0)) this.sendCommand(command)
+  }
+}
+
+test('each has its span under the request that sent it, whoever opens the connection', async (t) => {
+  const redis = lightTrace.traceClient(new Redis())
+  t.equal(lightTrace.traceClient(redis), redis)
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => {
+      app.get('/send/:id', async ({ params }) => redis.sendCommand({ name: 'get', args: [params.id] }))
+      app.get('/open', async () => { redis.ready(); return 'ok' })
+    }
+  })
+  t.equal((await app.inject('/send/a')).body, 'waits')
+  t.equal((await app.inject('/send/b')).body, 'waits')
+  redis.sendCommand({ name: 'get', args: ['nobody'] })
+  await app.inject('/open')
+  t.equal((await app.inject('/send/c')).body, 'sent')
+  const spans = await collector.spans()
+  const parentOf = (id) => spans.find(({ spanId }) => spanId === spans.find(({ attributes }) => attributes['db.query.text'] === `GET ${id}`)?.parentSpanId)?.attributes['url.path']
+  t.equal(parentOf('a'), '/send/a')
+  t.equal(parentOf('b'), '/send/b')
+  t.equal(parentOf('c'), '/send/c')
+})
+
+test('that object only, and nothing changes for its caller', async (t) => {
+  const redis = new Redis()
+  lightTrace.traceClient(redis)
+  t.equal(redis.sendCommand.name, 'sendCommand')
+  t.equal(redis.sendCommand.length, 1)
+  t.notOk(Object.keys(redis).includes('sendCommand'))
+  t.equal(new Redis().sendCommand, Redis.prototype.sendCommand)
+  t.equal(redis.sendCommand({ name: 'get', args: [] }), 'waits')
+})
