@@ -37,6 +37,11 @@ const routes = {
     requests: [{ method: 'GET', path: '/outbound' }],
     answer: { upstream: 200 }
   },
+  fetch: {
+    route: '/fetch',
+    requests: [{ method: 'GET', path: '/fetch' }],
+    answer: { upstream: 200 }
+  },
   attributes: {
     route: '/attributes',
     requests: [{ method: 'GET', path: '/attributes' }],

@@ -37,6 +37,12 @@ function addRoutes (app, { upstream, manyAttributes }) {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 256 })
   app.get('/outbound', async () => ({ upstream: await statusOf(upstream, agent) }))
 
+  app.get('/fetch', async () => {
+    const response = await fetch(upstream)
+    await response.text()
+    return { upstream: response.status }
+  })
+
   app.get('/attributes', async (request) => {
     if (manyAttributes) manyAttributes(request)
     return { hello: 'world' }
