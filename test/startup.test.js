@@ -41,6 +41,9 @@ const ON_DEMAND = [
   ['outbound/trace-client.js', `${register()}; lightTrace.traceClient({ query () {} })`],
   ['outbound/libraries/user-descriptor.js', register("outbound: { channels: { 'my:op': {} } }")],
   // Outside of any request, as when a library connects.
+  ['outbound/http.js', `await ${register()}; require('node:diagnostics_channel').channel('http.client.response.finish').publish({ request: {}, response: {} })`],
+  ['outbound/http2.js', `await ${register()}; require('node:diagnostics_channel').channel('http2.client.stream.close').publish({ stream: {} })`],
+  ['outbound/undici.js', `await ${register()}; require('node:diagnostics_channel').channel('undici:request:error').publish({ request: {} })`],
   ['outbound/libraries/databases.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:mysql2:query:start').publish({})`],
   ['outbound/libraries/kafka.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:plt:kafka:producer:sends:start').publish({})`],
   ['export/sinks/console.js', register("exporter: 'console'")],

@@ -9,14 +9,13 @@
 //
 // An accepted upgrade and a CONNECT publish neither of the last two; those requests are asked for 'close'.
 
-const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
-const { guarded } = require('../runtime/subscriptions')
+const { kCall, activeContext, tracerIn, isSuppressed } = require('./calls')
 const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
+const { canInject } = require('./node-clients')
 const { propagate, passOn, mayPropagate } = require('./propagation')
 const { splitHost } = require('../span/http-conventions')
 
 const [major, minor] = process.versions.node.split('.').map(Number)
-const canInject = major > 23 || (major === 23 && minor >= 2) || (major === 22 && minor >= 12)
 // Before 20.17 and 22.6 a request that fails publishes nothing.
 const publishesErrors = major > 22 || (major === 22 && minor >= 6) || (major < 22 && minor >= 17)
 
@@ -141,10 +140,7 @@ function take (request) {
   return span
 }
 
-const subscribers = [
-  [canInject ? 'http.client.request.created' : 'http.client.request.start', guarded(onStart, bug)],
-  ['http.client.response.finish', guarded(onResponse, bug)],
-  ['http.client.request.error', guarded(onError, bug)]
-]
+/** Of the channels in node-clients.js, in their order. */
+const subscribers = [onStart, onResponse, onError]
 
-module.exports = { httpSubscribers: subscribers }
+module.exports = { subscribers }

@@ -3,8 +3,7 @@
 // Calls by node:http2, where Node publishes them (22.17 and later). The headers are fixed before the channel
 // speaks, so nothing can be added: request.trace.inject() is the way to propagate.
 
-const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
-const { guarded } = require('../runtime/subscriptions')
+const { kCall, activeContext, tracerIn, isSuppressed } = require('./calls')
 const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
 const { splitHost } = require('../span/http-conventions')
 
@@ -75,11 +74,7 @@ function take (stream) {
   return span
 }
 
-const subscribers = [
-  ['http2.client.stream.created', guarded(onCreated, bug)],
-  ['http2.client.stream.finish', guarded(onFinish, bug)],
-  ['http2.client.stream.error', guarded(onError, bug)],
-  ['http2.client.stream.close', guarded(onClose, bug)]
-]
+/** Of the channels in node-clients.js, in their order. */
+const subscribers = [onCreated, onFinish, onError, onClose]
 
-module.exports = { http2Subscribers: subscribers }
+module.exports = { subscribers }

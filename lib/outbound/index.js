@@ -4,9 +4,7 @@
 
 const { subscribe } = require('../runtime/subscriptions')
 const { knownMethods } = require('../span/http-conventions')
-const { httpSubscribers } = require('./http')
-const { http2Subscribers } = require('./http2')
-const { undiciSubscribers } = require('./undici')
+const { httpSubscribers, http2Subscribers, undiciSubscribers } = require('./node-clients')
 const { callDescriptorsFor, librarySubscribers } = require('./libraries')
 
 /** What the subscribers ask of the app whose request makes a call. */

@@ -11,8 +11,7 @@
 // connection.
 
 const { AsyncResource } = require('node:async_hooks')
-const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
-const { guarded } = require('../runtime/subscriptions')
+const { kCall, activeContext, tracerIn, isSuppressed } = require('./calls')
 const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
 const { propagate, passOn, mayPropagate } = require('./propagation')
 const { splitHost } = require('../span/http-conventions')
@@ -196,11 +195,7 @@ function onError ({ request, error }) {
   endWithError(span, error)
 }
 
-const subscribers = [
-  ['undici:request:create', guarded(onCreate, bug)],
-  ['undici:client:sendHeaders', guarded(onSend, bug)],
-  ['undici:request:headers', guarded(onHeaders, bug)],
-  ['undici:request:error', guarded(onError, bug)]
-]
+/** Of the channels in node-clients.js, in their order. */
+const subscribers = [onCreate, onSend, onHeaders, onError]
 
-module.exports = { undiciSubscribers: subscribers }
+module.exports = { subscribers }
