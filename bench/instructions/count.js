@@ -63,7 +63,7 @@ async function countProcess (testCase, options) {
 function startCounted (testCase, { binary, root, sink, down }, command, flags = []) {
   const [file, ...args] = [...command, binary, ...V8_FLAGS, ...flags, path.join(__dirname, 'server.js')]
   const env = { ...environmentOf(testCase, sink, down), LIGHT_TRACE_ROOT: root }
-  return start(spawnPinned('counted', file, args, { env, title: testCase.name }))
+  return start(spawnPinned('counted', file, args, { env, title: testCase.name }), ANSWER_MS)
 }
 
 /** One connection, one request at a time: nothing depends on how the two processes happen to interleave. */

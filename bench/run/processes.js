@@ -28,11 +28,12 @@ function startServer ({ name, manyProcesses }, { binary, env }) {
   return start(spawnPinned(role, binary, [path.join(__dirname, '../server/main.js')], { env, title: name }))
 }
 
-async function start (child) {
+// withinMs: how long it may take to become ready.
+async function start (child, withinMs = READY_WITHIN_MS) {
   started.add(child)
   child.once('exit', () => started.delete(child))
   const ready = new Promise((resolve, reject) => {
-    const timer = setTimeout(reject, READY_WITHIN_MS, new Error(`${child.title} did not become ready\n${child.lastWords}`))
+    const timer = setTimeout(reject, withinMs, new Error(`${child.title} did not become ready\n${child.lastWords}`))
     child.on('message', (message) => {
       if (!message.ready) return
       clearTimeout(timer)
