@@ -27,7 +27,7 @@ export async function spanPanel ({ summary, row, show, close }) {
     title(h('h2', null, h('bdi', null, line(span.name) || 'no name')), closer),
     h('p.sub', null, h('bdi', null, line(span.service || 'no service name', 80)), ` · ${span.kind.toLowerCase()}`, span.scope.name === '' ? '' : [' · ', h('bdi', null, line(`${span.scope.name} ${span.scope.version}`.trim(), 80))]),
     h('dl.facts', null, facts(span, row)),
-    span.status.code === 'ERROR' && h('p.error-line', null, h('b', null, 'Failed'), ' ', h('bdi', null, line(span.status.message, 1000))),
+    span.status.code === 'ERROR' && (span.status.message !== '' || exceptions.length === 0) && h('p.error-line', null, h('b', null, 'Failed'), ' ', h('bdi', null, line(span.status.message, 1000))),
     ...notes(span, row, show),
     ...exceptions.map((event) => exception(event, whole((full) => attribute(full.events[span.events.indexOf(event)].attributes, 'exception.stacktrace')))),
     section('Attributes', span.attributes.length, attributes(span.attributes, 'Attributes', (index) => whole((full) => full.attributes[index].value), true), span.dropped.attributes),

@@ -279,7 +279,7 @@ export function waterfall (on) {
 // 1, 2 or 5, and zeros.
 function roundStep (about) {
   const power = 10 ** Math.floor(Math.log10(about))
-  return power * [1, 2, 5, 10].find((factor) => factor * power >= about * 0.999)
+  return power * [1, 2, 5, 10].find((factor) => factor * power >= about * 0.8)
 }
 
 // Each row learns where it stands and beneath which.
