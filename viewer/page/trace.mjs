@@ -56,10 +56,11 @@ export function traceView ({ app, host, id, params }) {
       const answer = await get(`/api/traces/${encodeURIComponent(id)}/rows`)
       if (mine !== generation) return
       const first = summary === undefined
-      const changed = summary?.updatedMs !== answer.trace.updatedMs
+      // Rows that are drawn again for nothing would lose the reader's place.
+      if (summary?.updatedMs === answer.trace.updatedMs && summary.spans === answer.trace.spans) return
       summary = answer.trace
       app.title(line(summary.name, 60))
-      if (changed) head.replaceChildren(...heading(summary, answer))
+      head.replaceChildren(...heading(summary, answer))
       fall.show(answer)
       if (first) {
         if (!fall.select(spanId)) fall.select(answer.rows[0]?.id)
