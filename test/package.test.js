@@ -18,6 +18,21 @@ test('the package holds every file that its entries need', async (t) => {
   t.notOk([...packed].some((file) => /^(?:test|bench|scripts|node_modules)\//.test(file)), 'and nothing that they do not')
 })
 
+test('the lockfile is that of package.json, names no registry, and knows what each package is', async (t) => {
+  const manifest = require('../package.json')
+  const { packages } = require('../package-lock.json')
+  const { '': root, ...locked } = packages
+  for (const kind of ['dependencies', 'devDependencies', 'peerDependencies']) t.same(root[kind], manifest[kind], `${kind}: npm run lockfile`)
+  t.ok(Object.keys(locked).length > 300)
+  for (const [path, entry] of Object.entries(locked)) {
+    t.equal(entry.resolved, undefined, path)
+    t.match(entry.integrity, /^sha512-/, path)
+  }
+  for (const [name, version] of Object.entries(manifest.devDependencies)) {
+    t.match(version, /^(?:npm:(?:@[\w-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+$/, `${name} is pinned`)
+  }
+})
+
 test('every entry can be required and imported by its name', async (t) => {
   t.type(require('light-trace'), 'function')
   const { default: plugin, lightTrace, current, traceClient } = await import('light-trace')
