@@ -74,9 +74,10 @@ class MetricSink {
     }
     const { status, headers = {}, body = '', hang = false } = this.answer(request.url, this.requests.length)
     const bytes = Buffer.concat(chunks)
+    if (hang) return this.requests.push({ path: request.url, headers: request.headers, status: 0 })
     const decoded = request.url.endsWith('/v1/traces') ? { spans: decodeSpans(bytes) } : { metrics: decodeMetrics(bytes) }
     this.requests.push({ path: request.url, headers: request.headers, bytes: bytes.length, status, ...decoded })
-    if (!hang) response.writeHead(status, headers).end(body)
+    response.writeHead(status, headers).end(body)
     for (const look of this.#waiting) look()
   }
 }

@@ -1,0 +1,238 @@
+'use strict'
+
+const { test } = require('tap')
+const Fastify = require('fastify')
+const lightTrace = require('../..')
+const { startMetricSink } = require('../support/metric-sink')
+
+const DURATION = 'http.server.request.duration'
+const SOON = 5 // ms: an interval that tests can wait for
+
+async function measuredApp (t, { sink, ...options } = {}) {
+  sink ??= await startMetricSink(t)
+  const app = Fastify()
+  await app.register(lightTrace, { serviceName: 'shop', exporter: { url: sink.url }, metrics: true, ...options })
+  app.get('/users/:id', async () => ({ ok: true }))
+  await app.ready()
+  t.teardown(() => app.close())
+  return { app, sink }
+}
+
+const counts = ({ metrics }) => metrics.find(({ name }) => name === DURATION)?.points.reduce((sum, { count }) => sum + count, 0) ?? 0
+
+test('spans and metrics share one connection, and go to two paths with the same headers', async (t) => {
+  const sink = await startMetricSink(t)
+  const { app } = await measuredApp(t, { sink, exporter: { url: sink.url, headers: { 'x-scope': 'a' } } })
+  await app.inject('/users/1')
+  await app.lightTrace.flush()
+  await app.inject('/users/2')
+  await app.close()
+  t.equal(sink.connections, 1)
+  t.same([...new Set(sink.requests.map(({ path }) => path))].sort(), ['/v1/metrics', '/v1/traces'])
+  for (const { headers } of sink.requests) t.match(headers, { 'x-scope': 'a', 'content-type': 'application/x-protobuf' })
+  t.same(sink.exports.map(counts), [1, 2])
+  t.match(app.lightTrace.stats().metrics, { exports: { ok: 2, failed: 0 }, points: { rejected: 0, dropped: 0 }, lastError: null })
+})
+
+test('metrics are sent at each interval, and not when nothing asks for it', async (t) => {
+  const { app, sink } = await measuredApp(t, { metrics: { intervalMs: SOON } })
+  await app.inject('/users/1')
+  await sink.until(() => sink.exports.filter((request) => counts(request) === 1).length >= 3)
+  const quiet = await measuredApp(t)
+  await quiet.app.inject('/users/1')
+  t.same(quiet.sink.exports, [])
+})
+
+test('in an outage a cumulative export is replaced by a newer one', async (t) => {
+  const { app, sink } = await measuredApp(t, { metrics: { intervalMs: SOON } })
+  sink.answer = () => ({ status: 503 })
+  const attempts = () => sink.requests.filter(({ path }) => path === '/v1/metrics')
+  for (let i = 0; i < 3; i++) {
+    await app.inject('/users/1')
+    const before = attempts().length
+    await sink.until(() => attempts().length > before + 1)
+  }
+  sink.answer = () => ({ status: 200 })
+  const first = await sink.until(() => sink.exports[0])
+  t.equal(counts(first), 3)
+  const { exports, lastError } = app.lightTrace.stats().metrics
+  t.ok(exports.failed >= 3)
+  t.match(lastError, /503/)
+})
+
+test('in an outage deltas are merged: every request arrives once', async (t) => {
+  const { app, sink } = await measuredApp(t, { metrics: { intervalMs: SOON, temporality: 'delta' } })
+  let number = 0
+  sink.answer = (path) => ({ status: path === '/v1/metrics' && number++ % 3 !== 2 ? 503 : 200 })
+  for (let i = 0; i < 40; i++) {
+    await app.inject('/users/1')
+    if (i % 10 === 9) await sink.until(() => sink.exports.length > i / 10)
+  }
+  sink.answer = () => ({ status: 200 })
+  await app.close()
+  t.equal(sink.exports.reduce((sum, request) => sum + counts(request), 0), 40)
+  const points = sink.exports.flatMap(({ metrics }) => metrics).filter(({ name }) => name === DURATION).flatMap(({ points }) => points)
+  for (let i = 1; i < points.length; i++) t.ok(points[i].start >= points[i - 1].time, 'intervals do not overlap')
+})
+
+test('a Retry-After is honoured by interval and retry alike, and not by a flush', async (t) => {
+  const { app, sink } = await measuredApp(t, { metrics: { intervalMs: SOON } })
+  sink.answer = (path) => path === '/v1/metrics' ? { status: 429, headers: { 'retry-after': '100' } } : { status: 200 }
+  await app.inject('/users/1')
+  await sink.until(() => sink.requests.some(({ path }) => path === '/v1/metrics'))
+  const clock = await measuredApp(t, { metrics: { intervalMs: SOON } }) // that some intervals are over
+  await clock.app.inject('/users/1')
+  await clock.sink.until(() => clock.sink.exports.length > 5)
+  t.equal(sink.requests.filter(({ path }) => path === '/v1/metrics').length, 1)
+  sink.answer = () => ({ status: 200 })
+  await app.lightTrace.flush()
+  t.equal(sink.exports.length, 1)
+})
+
+test('a server without metrics is logged once, and left alone', async (t) => {
+  const warnings = []
+  const onWarning = ({ code }) => warnings.push(code)
+  process.on('warning', onWarning)
+  t.teardown(() => process.off('warning', onWarning))
+  const { app, sink } = await measuredApp(t, { metrics: { intervalMs: SOON, temporality: 'delta' } })
+  sink.answer = (path) => ({ status: path === '/v1/metrics' ? 404 : 200 })
+  await app.inject('/users/1')
+  await sink.until(() => sink.requests.some(({ path }) => path === '/v1/metrics'))
+  await app.lightTrace.flush()
+  await app.lightTrace.flush()
+  await app.close()
+  t.equal(sink.requests.filter(({ path }) => path === '/v1/metrics').length, 1)
+  t.equal(sink.requests.filter(({ path }) => path === '/v1/traces').length, 1, 'spans go on')
+  t.same(warnings.filter((code) => code === 'LT_WARN_METRICS_ENDPOINT'), ['LT_WARN_METRICS_ENDPOINT'])
+})
+
+test('what a server refuses is counted, and the next export is made all the same', async (t) => {
+  const { app, sink } = await measuredApp(t, { metrics: { temporality: 'delta', self: false } })
+  sink.answer = (path) => ({ status: path === '/v1/metrics' ? 400 : 200 })
+  await app.inject('/users/1')
+  await app.lightTrace.flush()
+  sink.answer = () => ({ status: 200 })
+  await app.inject('/users/1')
+  await app.close()
+  t.same(sink.exports.map(counts), [1], 'what was refused is not sent again')
+  t.match(app.lightTrace.stats().metrics, { points: { dropped: 1, delivered: 1 }, exports: { ok: 1, failed: 1 } })
+})
+
+test('a server that takes less in one request gets several', async (t) => {
+  const { app, sink } = await measuredApp(t, { metrics: { attributes: ({ query }) => ({ n: query.n }), self: false } })
+  for (let i = 0; i < 300; i++) await app.inject(`/users/1?n=${i}`)
+  let refused = 0
+  sink.answer = (path) => ({ status: path === '/v1/metrics' && refused++ < 2 ? 413 : 200 })
+  await app.lightTrace.flush()
+  t.equal(sink.exports.reduce((sum, request) => sum + counts(request), 0), 300)
+  t.ok(sink.exports.length >= 3)
+})
+
+test('a partial success is counted', async (t) => {
+  const { app, sink } = await measuredApp(t, { metrics: { self: false } })
+  const body = Buffer.from([0x0a, 0x06, 0x08, 0x01, 0x12, 0x02, 0x6e, 0x6f]) // rejected_data_points 1, error_message 'no'
+  sink.answer = (path) => path === '/v1/metrics' ? { status: 200, body, headers: { 'content-type': 'application/x-protobuf' } } : { status: 200 }
+  await app.inject('/users/1')
+  await app.lightTrace.flush()
+  t.match(app.lightTrace.stats().metrics.points, { delivered: 0, rejected: 1, dropped: 0 })
+})
+
+test('close gives up a server that hangs when its time is over, and one that is gone at once', async (t) => {
+  const { app, sink } = await measuredApp(t, { closeTimeoutMs: 50 })
+  sink.answer = () => ({ hang: true })
+  await app.inject('/users/1')
+  await app.close()
+  const gone = await measuredApp(t, { closeTimeoutMs: 60_000 })
+  await gone.app.inject('/users/1')
+  await gone.sink.down()
+  await gone.app.close()
+  t.match(gone.app.lightTrace.stats().metrics.points, { delivered: 0 })
+  t.ok(gone.app.lightTrace.stats().metrics.points.dropped > 0)
+  await gone.sink.up()
+})
+
+test('after close nothing is recorded and nothing fails', async (t) => {
+  const { app, sink } = await measuredApp(t)
+  const counter = app.lightTrace.meterProvider.getMeter('shop').createCounter('orders')
+  counter.add(1)
+  await app.close()
+  counter.add(1)
+  await app.lightTrace.flush()
+  t.equal(sink.exports.length, 1)
+  t.match(await app.lightTrace.metrics(), /orders_total\{otel_scope_name="shop"\} 1\n/)
+})
+
+test('compressed where it is asked for', async (t) => {
+  const sink = await startMetricSink(t)
+  const { app } = await measuredApp(t, { sink, exporter: { url: sink.url, compression: 'gzip' } })
+  await app.inject('/users/1')
+  await app.close()
+  t.equal(sink.exports[0].headers['content-encoding'], 'gzip')
+  t.equal(counts(sink.exports[0]), 1)
+})
+
+test('a server of its own for metrics gets no headers of the spans\' one', async (t) => {
+  const [spans, metrics] = [await startMetricSink(t), await startMetricSink(t)]
+  const { app } = await measuredApp(t, {
+    sink: spans, exporter: { url: spans.url, headers: { 'x-key': 'secret' } }, metrics: { exporter: { url: `${metrics.origin}/custom` } }
+  })
+  metrics.answer = () => ({ status: 200 })
+  await app.inject('/users/1')
+  await app.close()
+  t.same(metrics.requests.map(({ path, headers }) => [path, headers['x-key']]), [['/custom', undefined]])
+  t.same(spans.requests.map(({ path }) => path), ['/v1/traces'])
+})
+
+test('many series are exported while requests are served', async (t) => {
+  const { app, sink } = await measuredApp(t, { metrics: { attributes: ({ query }) => ({ n: query.n }) } })
+  for (let i = 0; i < 1500; i++) await app.inject(`/users/1?n=${i}`)
+  let turns = 0
+  let isOver = false
+  const spin = () => { if (!isOver) { turns++; setImmediate(spin) } }
+  spin()
+  await app.lightTrace.flush()
+  isOver = true
+  t.ok(turns > 5, `${turns} turns of the event loop`)
+  t.equal(counts(sink.exports[0]), 1500)
+})
+
+test('a process that ends without a close sends its metrics', async (t) => {
+  const { runProgram } = require('../support/program')
+  const sink = await startMetricSink(t)
+  const { code, stderr } = await runProgram(['-e', `
+    const app = require('fastify')()
+    app.register(require('light-trace'), { metrics: true })
+    app.get('/', async () => 'x')
+    app.inject('/')`], { OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin })
+  t.equal(code, 0, stderr)
+  t.same(sink.exports.map(counts), [1])
+})
+
+test('the console shows a table', async (t) => {
+  const { runProgram } = require('../support/program')
+  const { stdout } = await runProgram(['-e', `
+    const app = require('fastify')()
+    app.register(require('light-trace'), { exporter: 'none', metrics: { exporter: 'console', self: false } })
+    app.get('/users/:id', async () => 'x')
+    app.inject('/users/1').then(() => app.close())`])
+  const [head, line] = stdout.split('\n')
+  t.match(head, /^http\.server\.request\.duration \(s\) +count +mean +max$/)
+  t.match(line, /^ {2}GET \/users\/:id 200 +1 +0\.\d+ +0\.\d+$/)
+})
+
+test('OTEL_METRICS_EXPORTER=prometheus serves on a port of its own', async (t) => {
+  const { startProgram } = require('../support/program')
+  const { freePort } = require('../../scripts/free-port')
+  const port = await freePort()
+  const program = startProgram(['-e', `
+    const app = require('fastify')()
+    app.register(require('light-trace'), { exporter: 'none' })
+    app.get('/users/:id', async () => 'x')
+    app.listen({ port: 0 }).then(() => app.inject('/users/1')).then(() => console.log('ready'))`],
+  { OTEL_METRICS_EXPORTER: 'prometheus', OTEL_EXPORTER_PROMETHEUS_HOST: '127.0.0.1', OTEL_EXPORTER_PROMETHEUS_PORT: String(port) })
+  t.teardown(() => program.kill())
+  await program.output(/ready/)
+  const response = await fetch(`http://127.0.0.1:${port}/metrics`)
+  t.match(await response.text(), /http_server_request_duration_seconds_count\{.*http_route="\/users\/:id".*\} 1\n/)
+  t.equal((await fetch(`http://127.0.0.1:${port}/else`)).status, 404)
+})
