@@ -4,7 +4,7 @@ const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 
 test('graphql 17: an operation, its errors, and resolvers for those who ask', async (t) => {
-  const { buildSchema, graphql } = require('graphql')
+  const { buildSchema, graphql } = require('graphql17')
   const schema = buildSchema('type Query { user(id: Int, name: String): User } type User { name: String broken: String }')
   const rootValue = { user: async () => ({ name: 'x', broken () { throw new TypeError('no') } }) }
   const treeOf = async (source, channels, more) => {
