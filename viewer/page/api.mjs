@@ -56,6 +56,11 @@ export function liveConnection (listen) {
       if (source.readyState === EventSource.CLOSED) retry = setTimeout(open, 2000)
     }
   }
+  // A browser has six connections for all its tabs: one that nobody sees gives its own back.
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) open()
+    else source?.close()
+  })
   return {
     /** @param {object} [params] which traces are sent */
     follow (params) {

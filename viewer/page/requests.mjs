@@ -164,7 +164,7 @@ export function requestsView ({ app, host, params }) {
 
   function drawTools () {
     const failed = rows.reduce((sum, { trace }) => sum + (trace?.state === 'error' ? 1 : 0), 0)
-    const focused = document.activeElement?.closest?.('.tools') === tools ? document.activeElement.textContent : undefined
+    const focused = [...tools.querySelectorAll('button, a')].indexOf(document.activeElement)
     tools.replaceChildren(
       h('div', { class: 'choice', role: 'group', 'aria-label': 'Order' }, Object.entries(ORDERS).map(([key, label]) =>
         button(label, () => { order = key; changed() }, { 'aria-pressed': String(key === order) }))),
@@ -172,7 +172,7 @@ export function requestsView ({ app, host, params }) {
       h('span.gap', null),
       h('a', { class: 'button', href: '/api/export' + query(filterParams(filter)), download: 'traces.jsonl' }, 'Export'),
       button([icon(paused ? 'play' : 'pause'), paused ? `Go on${held.size > 0 ? ` (${count(held.size)} new)` : ''}` : 'Pause'], pause, { 'aria-pressed': String(paused), class: 'with-icon' }))
-    if (focused !== undefined) [...tools.querySelectorAll('button, a')].find(({ textContent }) => textContent === focused)?.focus()
+    tools.querySelectorAll('button, a')[focused]?.focus()
   }
 
   function drawNote () {

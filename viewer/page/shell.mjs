@@ -42,7 +42,9 @@ export function shell (app) {
   return {
     help: () => help.showModal(),
     connected (connected) {
-      state.className = connected ? 'live' : 'lost'
+      const now = connected ? 'live' : 'lost'
+      if (state.className === now) return // a screen reader says each change
+      state.className = now
       state.textContent = connected ? 'live' : 'not connected'
     },
     current (path) {
