@@ -387,8 +387,14 @@ declare namespace lightTrace {
     unrouted?: boolean
     /** trace_id, span_id and trace_flags on the lines of `request.log`. @default true */
     logs?: boolean
-    /** Send the trace id to the caller in this response header. @default off */
+    /**
+     * Send the trace id to the caller in this response header. `'server-timing'` is appended to the application's own
+     * metrics: `trace;desc=…` (W3C Trace Context level 3) and `traceparent;desc="…"`. `'traceresponse'` is deprecated: W3C
+     * has dropped that header. @default off
+     */
     replyHeader?: 'traceresponse' | 'server-timing' | false
+    /** Keys of a trusted caller's baggage that become attributes of the request's span, over nobody's own. @default [] */
+    baggage?: string[]
     buffer?: BufferOptions
     /** Milliseconds that `app.close()` waits for a collector that does not answer. @default 5000 */
     closeTimeoutMs?: number
@@ -434,6 +440,26 @@ declare namespace lightTrace {
    */
   export function flushAfter<H extends (...args: any[]) => unknown> (app: { ready (): unknown, server: object }, handler: H, options?: { timeoutMs?: number }):
     (...args: Parameters<H>) => Promise<Awaited<ReturnType<H>>>
+
+  export interface JobOptions {
+    /** @default 'process' */
+    name?: string
+    /** A SpanKind of `@opentelemetry/api`. @default SpanKind.CONSUMER */
+    kind?: number
+    attributes?: Attributes
+    /** Link to the producer's span and start a trace of its own, in place of going on under it. @default false */
+    link?: boolean
+  }
+
+  /**
+   * Runs `fn(trace)` in a span for work that no request has brought, such as a job of a queue, in the trace of its
+   * producer. `trace` is what `lightTrace.current()` answers meanwhile. The span ends with the function, or with the
+   * promise it returns; what is thrown is recorded and passed on. Without an open application `fn` runs untraced.
+   * @param carrier what the producer's `request.trace.inject()` made: an object or a Map with `traceparent`, `tracestate`, `baggage`
+   * @throws LT_ERR_OPTION_INVALID, LT_ERR_OPTION_UNKNOWN
+   */
+  export function run<T> (carrier: unknown, fn: (trace: RequestTrace) => T): T
+  export function run<T> (carrier: unknown, options: JobOptions, fn: (trace: RequestTrace) => T): T
 
   export const lightTrace: typeof import('.')
   export { lightTrace as default }

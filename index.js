@@ -57,6 +57,7 @@ function addHooks (app, registration) {
   app.addHook('onError', onError)
   registration.serveMetrics(app)
   registration.holdPlatform(app)
+  if (registration.tracer.settings.replyHeader === 'server-timing') require('./lib/fastify/server-timing').appendServerTiming(app)
   registration.traceStages(app) // after our own: a stage's span is a child of the request's
   app.addHook('onReady', function lightTraceOnReady (ready) {
     registration.open()
@@ -82,10 +83,16 @@ function flushAfter (app, handler, options) {
   return require('./lib/serverless/flush-after').flushAfter(app, handler, options)
 }
 
+/** See lib/job.js, which is required by who has jobs. */
+function run (carrier, options, fn) {
+  return require('./lib/job').run(carrier, options, fn)
+}
+
 const lightTrace = fp(plugin, { fastify: '>=5.0.0', name: 'light-trace' })
 lightTrace.current = current
 lightTrace.traceClient = traceClient
 lightTrace.flushAfter = flushAfter
+lightTrace.run = run
 
 module.exports = lightTrace
 // Said once more where Node looks for the names that an ES module may import.
@@ -94,3 +101,4 @@ module.exports.lightTrace = lightTrace
 module.exports.current = current
 module.exports.traceClient = traceClient
 module.exports.flushAfter = flushAfter
+module.exports.run = run

@@ -4,6 +4,7 @@
 
 const { SAMPLED, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-context')
 const { parentIn } = require('./context/parent')
+const { remoteSpanOf } = require('./span/remote-span')
 const { processState } = require('./runtime/process-state')
 const { EMPTY_CONTEXT } = require('./context/suppressed')
 const { SPAN_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./context/keys')
@@ -53,6 +54,7 @@ class Tracer {
     this.starter = null // who starts spans: `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
     this.metrics = null // see measuring-tracer.js
+    this.environmentParent = settings.environmentTrace === null ? null : remoteSpanOf(settings.environmentTrace)
     this.invocation = null // attributes of the function's call that is running, see serverless/flush-after.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
   }
@@ -136,7 +138,12 @@ class Tracer {
     if (this.settings.disabled) return wrapSpanContext(parentIn(context))
     // Inside a request it is a library's: GraphQL's operations are of that kind.
     if (options?.kind === SPAN_KIND_SERVER && context.getValue(REQUEST_KEY) === undefined) this.onForeignServerSpan()
-    return this.starter.startChild(String(name), options, context, scope)
+    return this.starter.startChild(String(name), options, this.environmentParent === null ? context : this.underEnvironment(context, options), scope)
+  }
+
+  /** What whoever started the process traces is the parent of work that has no other: a job, a command line. */
+  underEnvironment (context, options) {
+    return options?.root === true || parentIn(context) !== undefined ? context : context.setValue(SPAN_KEY, this.environmentParent)
   }
 
   /** instrumentation-http, most likely, which has come before Fastify: requests must ask from now on. */

@@ -55,6 +55,7 @@ const checkOptions = object({
   replyHeader: literal('traceresponse', 'server-timing', false),
   buffer: checkBuffer,
   closeTimeoutMs: duration,
+  baggage: anyOf('an array of keys', isNames),
   metrics: (path, value) => value === false ? false : require('./metrics').checkMetrics(path, value),
   limits: checkLimits
 })
@@ -87,6 +88,8 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
     replyHeader: given.replyHeader || null,
     metrics: metricsFor(given, env),
     platform: serverlessPlatform(env),
+    baggage: Object.freeze([...given.baggage ?? []]),
+    environmentTrace: environmentTrace(env),
     logLevel: env.oneOf(['OTEL_LOG_LEVEL'], LOG_LEVELS) ?? 'info',
     // Last: a copy of all that was found above.
     warnings: Object.freeze(env.warnings.slice())
@@ -173,6 +176,15 @@ function knownMethodsFromEnvironment (env) {
 function tellUnread (env) {
   const file = env.find('OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE')
   if (file !== undefined) env.warn('LT_WARN_CONFIG_FILE', `${file.name} is not read: use options and the other OTEL_* variables`)
+  const node = env.find('NODE_OTEL', 'NODE_OTEL_ENDPOINT')
+  if (node === undefined || (node.name === 'NODE_OTEL' && /^(?:0|false)$/i.test(node.value))) return
+  env.warn('LT_WARN_NODE_OTEL', `${node.name} switches Node's own tracer on: each request would have two SERVER spans, and outgoing calls its traceparent`)
+}
+
+// The parent of work outside of requests, see Tracer.startSpan.
+function environmentTrace (env) {
+  const traceparent = env.text('TRACEPARENT')
+  return traceparent === undefined ? null : Object.freeze({ traceparent, tracestate: env.text('TRACESTATE') ?? '' })
 }
 
 function isObject (value) {

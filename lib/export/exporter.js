@@ -116,6 +116,11 @@ class Exporter {
     })
   }
 
+  // For the line that a crash leaves; who has silenced warnings has silenced it.
+  get lostInCrash () {
+    return this.#settings.logLevel === 'none' || this.#settings.logLevel === 'error' ? 0 : this.queued + this.inFlight
+  }
+
   #reserveInNew (byteCount) {
     if (this.#closing !== null) return this.#drop('after_shutdown')
     if (byteCount > this.#buffer.spanBytesMax) return this.#drop('too_large')

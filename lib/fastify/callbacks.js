@@ -6,15 +6,19 @@
 const { cleanTracestate } = require('../context/tracestate')
 const { parseTraceparent } = require('../context/traceparent')
 const { TraceContext } = require('../context/trace-context')
+const { SERVER_KEYS } = require('../span/http-info')
 const { exceptionAttributes } = require('../span/exception')
 const { setOwn } = require('../span/any-value')
 
 const MESSAGE_LENGTH_MAX = 256
+// Whoever calls writes it.
+const BAGGAGE_VALUE_LENGTH_MAX = 256
 
 class Callbacks {
   #settings
   #report
   #tracer
+  #writeReplyHeader
 
   constructor (tracer) {
     const { settings, report } = tracer
@@ -24,7 +28,9 @@ class Callbacks {
     this.anyAtEnd = settings.onEnd !== null || settings.responseHeaders.length > 0
     this.any = this.anyAtEnd || settings.spanName !== null || settings.attributes !== null || settings.onStart !== null ||
       settings.requestHeaders.length > 0 || settings.store !== null || settings.replyHeader !== null || settings.trustIncoming !== true ||
-      settings.platform === 'lambda'
+      settings.platform === 'lambda' || settings.baggage.length > 0
+    // Few ask for it.
+    this.#writeReplyHeader = settings.replyHeader === 'server-timing' ? require('./server-timing').startServerTiming : writeTraceresponse
     this.failures = 0
   }
 
@@ -59,9 +65,9 @@ class Callbacks {
     const { onStart, store, replyHeader } = this.#settings
     if (store !== null) this.fillStore(context, request)
     // In SDK mode the span is somebody else's too.
-    if (span.isRecording()) this.#call('attributes', () => this.#setNameAndAttributes(span, request, route, incoming))
+    if (span.isRecording()) this.#call('attributes', () => this.#setNameAndAttributes(span, context, request, route, incoming))
     if (onStart !== null) this.#call('onStart', () => onStart(span, request), true)
-    if (replyHeader !== null && context.traceparent !== '') writeReplyHeader(response, context, replyHeader)
+    if (replyHeader !== null && context.traceparent !== '' && !response.headersSent) this.#writeReplyHeader(response, context.traceparent)
   }
 
   ending (span, reply) {
@@ -82,12 +88,23 @@ class Callbacks {
     context.setStore(this.#call('store', () => typeof values === 'object' ? { ...values } : {}) ?? {})
   }
 
-  #setNameAndAttributes (span, request, route, incoming) {
+  #setNameAndAttributes (span, context, request, route, incoming) {
     const { invocation } = this.#tracer
     if (invocation !== null) span.setAttributes(invocation)
+    if (this.#settings.baggage.length > 0) this.#setBaggage(span, context.parsedBaggage(), route, incoming)
     this.#name(span, route.options?.spanName ?? this.#settings.spanName, request)
     if (incoming.attributes === null) this.#setAttributes(span, request, route)
     if (!incoming.isTrusted) this.#linkUntrusted(span, request)
+  }
+
+  /** First of all, and over nobody's own: a caller says what the application does not. */
+  #setBaggage (span, baggage, route, incoming) {
+    if (baggage === null) return
+    for (const key of this.#settings.baggage) {
+      if (SERVER_KEYS.has(key) || route.attributeList.includes(key) || (incoming.attributes !== null && key in incoming.attributes)) continue
+      const entry = baggage.getEntry(key)
+      if (entry !== undefined) span.setAttribute(key, entry.value.slice(0, BAGGAGE_VALUE_LENGTH_MAX))
+    }
   }
 
   #setAttributes (span, request, route) {
@@ -166,11 +183,8 @@ function isHeaderValue (value) {
   return typeof value === 'string' || typeof value === 'number'
 }
 
-function writeReplyHeader (response, context, replyHeader) {
-  const { traceparent } = context
-  if (response.headersSent) return
-  if (replyHeader === 'traceresponse') response.setHeader('traceresponse', traceparent)
-  else response.setHeader('server-timing', `traceparent;desc="${traceparent}"`)
+function writeTraceresponse (response, traceparent) {
+  response.setHeader('traceresponse', traceparent)
 }
 
 module.exports = { Callbacks }

@@ -2,7 +2,9 @@
 
 // A caller's span, as the API wants it in a context: known by its ids alone.
 
-const { copyTrace } = require('../context/trace-context')
+const { IncomingContext, copyTrace } = require('../context/trace-context')
+const { parseTraceparent } = require('../context/traceparent')
+const { cleanTracestate } = require('../context/tracestate')
 const { NonRecordingSpan } = require('./non-recording-span')
 
 class RemoteSpan extends NonRecordingSpan {
@@ -25,4 +27,12 @@ class RemoteSpan extends NonRecordingSpan {
   }
 }
 
-module.exports = { RemoteSpan }
+/** The span that the texts of W3C headers stand for; null where they are not valid. */
+function remoteSpanOf ({ traceparent, tracestate }) {
+  const incoming = new IncomingContext()
+  if (typeof traceparent !== 'string' || !parseTraceparent(traceparent, incoming)) return null
+  incoming.tracestate = cleanTracestate(tracestate)
+  return new RemoteSpan(incoming)
+}
+
+module.exports = { RemoteSpan, remoteSpanOf }

@@ -39,6 +39,8 @@ test('without options and variables everything has its documented default', (t) 
     replyHeader: null,
     metrics: null,
     platform: null,
+    baggage: [],
+    environmentTrace: null,
     buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000 },
     batch: { maxSpans: Infinity },
     closeTimeoutMs: 5000,

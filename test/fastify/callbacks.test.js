@@ -149,7 +149,7 @@ test('response headers that never went out are not captured', async (t) => {
 })
 
 test('replyHeader tells the caller its trace, sampled or not', async (t) => {
-  for (const [replyHeader, pattern] of [['traceresponse', /^(00-[0-9a-f]{32}-[0-9a-f]{16}-(0[0-3]))$/], ['server-timing', /^traceparent;desc="(00-[0-9a-f]{32}-[0-9a-f]{16}-(0[0-3]))"$/]]) {
+  for (const [replyHeader, pattern] of [['traceresponse', /^(00-[0-9a-f]{32}-[0-9a-f]{16}-(0[0-3]))$/], ['server-timing', /^trace;desc=(00-[0-9a-f]{32}-[0-9a-f]{16}-(0[0-3])), traceparent;desc="\1"$/]]) {
     for (const sampler of ['always_on', 'always_off']) {
       const { app, origin } = await tracedApp(t, { trace: { replyHeader, sampler }, routes: (app) => app.get('/', async (request) => request.trace.traceparent) })
       const response = await fetch(origin)

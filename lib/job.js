@@ -1,0 +1,73 @@
+'use strict'
+
+// `lightTrace.run(carrier, fn)`: work that no request has brought, such as a job of a queue, in the trace of whoever
+// asked for it. The carrier is what the producer's `request.trace.inject()` made.
+
+const { optionInvalid, describeValue } = require('./config/errors')
+const { anyOf, attributes, boolean, object, text } = require('./config/checks')
+const { EMPTY_CONTEXT } = require('./context/suppressed')
+const { SPAN_KEY } = require('./context/keys')
+const { RequestContext, ownContextManager } = require('./context/request-context')
+const { processState } = require('./runtime/process-state')
+const { INVALID_SPAN } = require('./span/non-recording-span')
+const { remoteSpanOf } = require('./span/remote-span')
+const { runInSpan } = require('./span/run-in-span')
+
+const SPAN_KIND_CONSUMER = 4
+const DEFAULT_NAME = 'process'
+
+const checkOptions = object({
+  name: text,
+  kind: anyOf('a SpanKind of @opentelemetry/api, 0 to 4', (value) => Number.isInteger(value) && value >= 0 && value <= 4),
+  attributes,
+  link: boolean
+})
+
+// Where no application is open: the work is done all the same.
+const noTracer = {
+  contextManager: ownContextManager,
+  withSpan: (context, name, options, fn) => fn(INVALID_SPAN),
+  inject: (context, headers) => headers
+}
+
+function run (carrier, options, fn) {
+  if (typeof options === 'function') {
+    fn = options
+    options = {}
+  }
+  if (typeof fn !== 'function') throw optionInvalid('run(carrier, fn)', 'a function', describeValue(fn))
+  const checked = checkOptions('run', options ?? {})
+  const tracer = processState.apps[0]
+  if (tracer === undefined) {
+    const context = new RequestContext(noTracer, INVALID_SPAN, null, true)
+    return context.run(fn, context)
+  }
+  return runTraced(tracer, carrier, checked, fn)
+}
+
+function runTraced (tracer, carrier, { name = DEFAULT_NAME, kind = SPAN_KIND_CONSUMER, attributes, link = false }, fn) {
+  const producer = producerIn(carrier)
+  const isLinked = link && producer !== null
+  const parents = producer === null || isLinked ? EMPTY_CONTEXT : EMPTY_CONTEXT.setValue(SPAN_KEY, producer)
+  const links = isLinked ? [{ context: producer.spanContext() }] : undefined
+  const span = tracer.startSpan(name, { kind, attributes, links, root: isLinked }, parents)
+  const baggage = tracer.settings.propagators.includes('baggage') ? textIn(carrier, 'baggage') : undefined
+  const context = new RequestContext(tracer, span, null, false, undefined, baggage ?? null)
+  return runInSpan(span, () => tracer.contextManager.with(context, fn, undefined, context))
+}
+
+function producerIn (carrier) {
+  return remoteSpanOf({ traceparent: textIn(carrier, 'traceparent'), tracestate: textIn(carrier, 'tracestate') })
+}
+
+/** Headers as an object or a Map, with strings, or with Buffers as Kafka's clients have them. */
+function textIn (carrier, name) {
+  try {
+    const value = typeof carrier?.get === 'function' ? carrier.get(name) : carrier?.[name]
+    return Buffer.isBuffer(value) ? value.toString('latin1') : typeof value === 'string' ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+module.exports = { run }

@@ -1,0 +1,43 @@
+'use strict'
+
+const { test } = require('tap')
+const { tracedApp } = require('../support/traced-app')
+
+const BAGGAGE = 'tenant.id=acme%20corp;secret,session=hidden,plan=gold,http.route=%2Fmine'
+
+async function attributesOf (t, trace, { baggage = BAGGAGE, routes = (app) => app.get('/', async () => 'ok'), headers = {} } = {}) {
+  const { app, collector } = await tracedApp(t, { listen: false, trace, routes })
+  await app.inject({ url: '/', headers: { baggage, ...headers } })
+  return (await collector.spans())[0].attributes
+}
+
+test('named keys of the caller\'s baggage become attributes, and no others', async (t) => {
+  const attributes = await attributesOf(t, { baggage: ['tenant.id', 'missing'] })
+  t.equal(attributes['tenant.id'], 'acme corp')
+  for (const key of ['session', 'plan', 'missing']) t.notOk(key in attributes, key)
+})
+
+test('over nobody\'s own', async (t) => {
+  t.equal((await attributesOf(t, { baggage: ['http.route'] }))['http.route'], '/')
+  t.equal((await attributesOf(t, { baggage: ['plan'], attributes: () => ({ plan: 'mine' }) })).plan, 'mine')
+  const routes = (app) => app.get('/', { config: { trace: { attributes: { plan: 'route' } } } }, async () => 'ok')
+  t.equal((await attributesOf(t, { baggage: ['plan'] }, { routes })).plan, 'route')
+  const sampler = { shouldSample: () => ({ decision: 2 }) }
+  t.equal((await attributesOf(t, { baggage: ['plan'], sampler, attributes: () => ({ plan: 'mine' }) })).plan, 'mine')
+  t.equal((await attributesOf(t, { baggage: ['tenant.id'], sampler }))['tenant.id'], 'acme corp')
+})
+
+test('of a caller that is trusted, and bounded', async (t) => {
+  t.notOk('tenant.id' in await attributesOf(t, { baggage: ['tenant.id'], trustIncoming: false }))
+  t.equal((await attributesOf(t, { baggage: ['tenant.id'] }, { baggage: `tenant.id=${'x'.repeat(4000)}` }))['tenant.id'].length, 256)
+})
+
+test('without baggage, and where it is not read, nothing happens', async (t) => {
+  const { app, collector } = await tracedApp(t, { listen: false, trace: { baggage: ['tenant.id'], spanName: () => 'named' }, routes: (app) => app.get('/', async () => 'ok') })
+  await app.inject('/')
+  t.match(await collector.spans(), [{ name: 'named' }], 'the other options do their work')
+  t.notOk('tenant.id' in await attributesOf(t, { baggage: ['tenant.id'] }, { baggage: '' }))
+  process.env.OTEL_PROPAGATORS = 'tracecontext'
+  t.teardown(() => { delete process.env.OTEL_PROPAGATORS })
+  t.notOk('tenant.id' in await attributesOf(t, { baggage: ['tenant.id'] }))
+})
