@@ -18,6 +18,8 @@ const table = [
   { name: 'unsampled', of: 'lighttrace-unsampled', label: 'light-trace, no request sampled', guard: true },
   { name: 'not-sent', of: 'lighttrace-100', label: "light-trace, `exporter: 'none'`", options: { plugin: { exporter: 'none' } } },
   { name: 'delivered', of: 'lighttrace-100', label: 'light-trace, every request', guard: true },
+  { name: 'metrics', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, with metrics', options: { plugin: { metrics: true } } },
+  { name: 'metrics-unsampled', of: 'lighttrace-unsampled', against: 'unsampled', label: 'light-trace, no request sampled, with metrics', options: { plugin: { sampler: 'always_off', metrics: true } } },
   { name: 'down', of: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half' },
   { name: 'bare-traceparent', of: 'bare-kept-tick', label: 'Fastify, with a traceparent', like: 'lighttrace-traceparent' },
   { name: 'traceparent', of: 'lighttrace-traceparent', against: 'bare-traceparent', label: 'light-trace, with a traceparent' },
