@@ -3,7 +3,7 @@
 // Two collectors that share no code with us or with each other, each from the registry of its language. What is
 // installed stays in .cache/; it is put there by a rename, so that half an installation is never taken for one.
 
-module.exports = { installJaeger, installRotel }
+module.exports = { installJaeger, installRotel, installPrometheus, installHttpInstrumentation }
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -12,6 +12,7 @@ const { run } = require('../run')
 const CACHE = path.join(__dirname, '..', '..', '.cache')
 const JAEGER = 'github.com/jaegertracing/jaeger/cmd/all-in-one@v1.42.0' // holds the OpenTelemetry Collector's own OTLP receiver
 const ROTEL = 'rotel==0.0.1a15'
+const HTTP_INSTRUMENTATION = ['@opentelemetry/instrumentation-http@0.203.0', '@opentelemetry/sdk-metrics@2.0.1', '@opentelemetry/api@1.9.0']
 const DEADLINE_MS = 15 * 60_000 // Jaeger is compiled: minutes on a small machine
 
 /** @returns {Promise<string>} the path of the binary */
@@ -33,14 +34,37 @@ function installRotel () {
   })
 }
 
-async function installed (name, binary, needs, install) {
+/** @returns {Promise<string>} the path of Debian's prometheus, beside which promtool lies */
+function installPrometheus () {
+  return installed('prometheus-debian', 'bin/prometheus', "Debian's apt-get and dpkg", async (directory) => {
+    await must('apt-get', ['download', 'prometheus'], { cwd: directory })
+    const [archive] = fs.readdirSync(directory).filter((name) => name.endsWith('.deb'))
+    await must('dpkg', ['-x', archive, directory], { cwd: directory })
+    fs.mkdirSync(path.join(directory, 'bin'))
+    for (const name of ['prometheus', 'promtool']) fs.renameSync(path.join(directory, 'usr', 'bin', name), path.join(directory, 'bin', name))
+    return path.join(directory, 'bin')
+  }, 'bin')
+}
+
+/** @returns {Promise<string>} a folder with the SDK and its instrumentation of HTTP */
+async function installHttpInstrumentation () {
+  const installedPackage = await installed('http-instrumentation-0.203.0', 'node_modules/@opentelemetry/instrumentation-http/package.json', 'npm', async (directory) => {
+    fs.writeFileSync(path.join(directory, 'package.json'), '{ "private": true }')
+    await must('npm', ['install', '--no-audit', '--no-fund', ...HTTP_INSTRUMENTATION], { cwd: directory })
+    return path.join(directory, 'node_modules')
+  }, 'node_modules')
+  return path.join(installedPackage, '..', '..', '..', '..')
+}
+
+/** `moved`: what of the target is put there as a whole, by default the binary alone. */
+async function installed (name, binary, needs, install, moved = binary) {
   const target = path.join(CACHE, name, binary)
   if (fs.existsSync(target)) return target
-  fs.mkdirSync(path.dirname(target), { recursive: true })
+  fs.mkdirSync(path.dirname(path.join(CACHE, name, moved)), { recursive: true })
   const directory = fs.mkdtempSync(path.join(CACHE, `${name}-`))
   console.log(`installing ${name}…`)
   try {
-    fs.renameSync(await install(directory), target)
+    fs.renameSync(await install(directory), path.join(CACHE, name, moved))
     return target
   } catch (error) {
     throw new Error(`${name} could not be installed; it needs ${needs} and their registry. ${error.message}`)

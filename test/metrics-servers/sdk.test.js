@@ -1,0 +1,18 @@
+'use strict'
+
+// The same requests, counted by light-trace and by @opentelemetry/instrumentation-http into the SDK's
+// InMemoryMetricExporter: series by series they agree.
+
+const { test } = require('tap')
+const { join } = require('node:path')
+const { runProgram } = require('../support/program')
+
+const { METRICS_PEERS } = process.env
+
+test('light-trace and the SDK agree about the same requests', async (t) => {
+  const { code, stdout, stderr } = await runProgram([join(__dirname, 'sdk-app.js')], { METRICS_PEERS, OTEL_SEMCONV_STABILITY_OPT_IN: 'http' })
+  t.equal(code, 0, stderr)
+  const { ours, theirs } = JSON.parse(stdout)
+  t.ok(ours.length >= 5)
+  t.same(ours, theirs)
+})
