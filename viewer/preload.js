@@ -2,7 +2,7 @@
 
 // Loaded into the app that `npx light-trace app.js` starts, before the app. It does what light-trace/register does, with more
 // spans than production wants: handlers, and requests that never reach a hook. And it says to the viewer what the app's tracer
-// lost.
+// lost. Whatever fails here, the app starts.
 
 const { subscribe } = require('node:diagnostics_channel')
 const { createRequire } = require('node:module')
@@ -11,28 +11,35 @@ const { reportLosses } = require('./report-losses')
 
 const OLDEST_MAJOR = 5
 
-const folder = packageFolder()
-const lightTrace = require(folder)
-const { handlerSpans } = require(join(folder, 'lib/fastify/handler-spans'))
-
 const options = { [Symbol.for('light-trace.automatic')]: true, unrouted: true }
 
-subscribe('fastify.initialization', ({ fastify }) => {
-  try {
+guarded(start)
+
+function start () {
+  const folder = packageFolder()
+  const lightTrace = require(folder)
+  subscribe('fastify.initialization', ({ fastify }) => guarded(() => {
     if (Number.parseInt(fastify.version, 10) < OLDEST_MAJOR) return
     fastify.register(lightTrace, options)
-    spanHandlers(fastify)
+    spanHandlers(fastify, folder)
     reportLosses(fastify)
+  }))
+}
+
+// What a preload or a subscriber throws would end the process.
+function guarded (fn) {
+  try {
+    fn()
   } catch (error) {
-    // What a subscriber throws would end the process.
     process.emitWarning(`an application is not traced: ${error?.message}`, { type: 'LightTraceWarning', code: 'LT_WARN_REGISTER' })
   }
-})
+}
 
 // Not by the option `spans.handler`: a plugin is loaded after the routes that an app adds at once.
-function spanHandlers (fastify) {
+function spanHandlers (fastify, folder) {
+  const { handlerSpans } = require(join(folder, 'lib/fastify/handler-spans'))
   const handlers = handlerSpans()
-  fastify.addHook('onRoute', (route) => handlers.want(route))
+  fastify.addHook('onRoute', (route) => guarded(() => handlers.want(route)))
   fastify.addHook('onClose', (closed, done) => {
     handlers.release()
     done()

@@ -37,6 +37,8 @@ async function openViewer (options) {
   const { viewer, port } = await listenFrom(make, options, SAY)
   viewer.port = port
   viewer.url = addressOf(options.host, port, token)
+  // A mistake of the viewer's must not end the app with it.
+  process.on('uncaughtException', (error) => SAY(`the viewer has a bug, and goes on: ${error.stack}`))
   if (options.save !== undefined) require('./save').saveTo(viewer, options.save, SAY)
   return viewer
 }
