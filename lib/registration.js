@@ -1,7 +1,7 @@
 'use strict'
 
 // How an application is traced, from `register` to its close: by which tracer, what is listened to meanwhile,
-// and whose options hold where light-trace is registered more than once. index.js tells Fastify of it.
+// and whose options hold where light-trace is registered more than once. index.js connects it with Fastify.
 
 const { name, version } = require('../package.json')
 const { resolveOptions } = require('./config/options')

@@ -7,7 +7,7 @@ const { printable } = require('../runtime/printable')
 
 const PREFIX = 'OTEL_'
 const OTHERS = new Set([
-  'NODE_TLS_REJECT_UNAUTHORIZED', // Node's own: we only tell when it takes the verification away
+  'NODE_TLS_REJECT_UNAUTHORIZED', // Node's own: read only to warn when it switches the verification off
   'npm_package_name', // npm says the name of the package whose script it runs
   'npm_package_version',
   'NODE_OTEL', 'NODE_OTEL_ENDPOINT', // Node's own tracer

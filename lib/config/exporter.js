@@ -122,7 +122,7 @@ function names (suffix) {
   return [`OTEL_EXPORTER_OTLP_TRACES_${suffix}`, `OTEL_EXPORTER_OTLP_${suffix}`]
 }
 
-// The variable may name several. We have one way out; the first that is known is taken.
+// The variable may name several. We have one exporter; the first that is known is taken.
 function kindFromEnvironment (env) {
   const name = 'OTEL_TRACES_EXPORTER'
   const [kind, ...others] = (env.list(name) ?? []).map((item) => item.toLowerCase())

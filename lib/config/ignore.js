@@ -42,7 +42,7 @@ function ignoreFromEnvironment (env, name) {
 }
 
 // One function (request) => boolean, or null where there is nothing to compare.
-// It throws what a user's function throws: the caller counts and tells it.
+// It throws what a user's function throws; the caller counts and logs it.
 function compileIgnore (patterns) {
   if (patterns === undefined || patterns.length === 0) return null
   const strings = patterns.filter((pattern) => typeof pattern === 'string')

@@ -65,7 +65,7 @@ class RequestContext {
     this.#record = record
   }
 
-  /** What Fastify caught: only the response's status tells whether it is the request's error. */
+  /** What Fastify caught. Whether it is the request's error depends on the response's status. */
   caught (error) {
     this.#record?.fail(error)
   }

@@ -18,7 +18,7 @@ const kStart = Symbol('light-trace.start')
 
 /**
  * @param {http.Server} server the app's
- * @param {(request, response, start: number) => void} trace is told of each response of the app's servers;
+ * @param {(request, response, start: number) => void} trace is called with each response of the app's servers;
  *   `start` is NaN where the request came before we watched
  * @param {(error) => void} failed
  * @returns {() => void} ends it

@@ -84,7 +84,7 @@ function serverOf (host, sent, source) {
   return server
 }
 
-// Only a Host header of Node's own tells the port; a user's may name another server.
+// Only a Host header that Node made has the port; a user's may name another server.
 function readServer (host, sent, source) {
   if (source.includes('://')) return new RemoteServer(host, -1, source, source)
   const isOwn = typeof sent === 'string' && sent.startsWith(host)

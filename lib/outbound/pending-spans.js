@@ -1,10 +1,10 @@
 'use strict'
 
-// Spans whose library tells of the end in another event, by the id that both events have.
+// Spans whose library publishes the end in another event, by the id that both events have.
 
 const { bug } = require('./calls')
 
-// Of one client at a time. A library that never tells of an end must not hold spans for ever.
+// Of one client at a time. A library that never publishes an end must not hold spans for ever.
 const PENDING_MAX = 10_000
 
 class PendingSpans {

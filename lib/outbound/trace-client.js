@@ -105,7 +105,7 @@ function tracedQuery (query) {
   }
 }
 
-/** One query. It is told of after pg has taken it, and then begins when it began. */
+/** One query. It is reported after pg has taken it, with the time at which it began. */
 class Query {
   #span = null
   #callDescriptor

@@ -29,7 +29,7 @@ class Report {
     for (const { code, message } of warnings) this.#warn(code, message)
   }
 
-  // One line per code and app. Answers whether it was told now.
+  // One line per code and app. Returns whether it was logged now.
   // `logged`: of whom, where apps share it.
   once (code, message, logged = this.#logged) {
     if (logged.has(code)) return false
@@ -53,11 +53,11 @@ class Report {
     try {
       if (prints(this.#log, level)) this.#log[level](printable(message))
     } catch {
-      // Nobody to tell: it was news, not a loss.
+      // It is not logged: it was news, not a loss.
     }
   }
 
-  // At most one line per kind in 30 s. Answers whether it was told, so that the caller can start its figure anew.
+  // At most one line per kind in 30 s. Returns whether it was logged, so that the caller can start its count anew.
   // `losses`: of whom, where apps share it.
   loss (kind, message, losses = this.#losses) {
     if (!losses.isDue(kind)) return false
@@ -65,7 +65,7 @@ class Report {
     return true
   }
 
-  // Once after a loss that was told.
+  // Once after a loss that was logged.
   recovered (kind, message, losses = this.#losses) {
     if (!losses.close(kind)) return false
     this.#warn('LT_WARN_RECOVERED', message)

@@ -17,7 +17,7 @@ const KEY_LENGTH_MAX = 1024
  * A value as it may be kept. Long strings and bytes are cut. Undefined: not an attribute value.
  * @param {unknown} value
  * @param {number} lengthMax of strings and bytes
- * @param {{ attributeCut () }} [owner] is told where members are left out
+ * @param {{ attributeCut () }} [owner] is called if members are left out
  */
 function cleanValue (value, lengthMax, owner) {
   switch (typeof value) {

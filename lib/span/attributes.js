@@ -7,7 +7,7 @@ const { cleanValue, cut, setOwn, KEY_LENGTH_MAX } = require('./any-value')
 
 /**
  * Sets one attribute, replacing an earlier value of the same key.
- * @param {{ attributeCut () }} [owner] is told where a key or a value loses a part that no limit of the options takes
+ * @param {{ attributeCut () }} [owner] is called if a key or a value loses a part for another reason than a limit of the options
  * @returns {boolean} false when it was refused: a bad key or value, or `countMax` attributes are there already
  */
 function setAttribute (list, key, value, countMax, lengthMax, owner) {

@@ -15,7 +15,7 @@ const { readSpanContext, parentIn } = require('../context/parent')
 
 const VALUE_LENGTH_MAX = 16384
 
-// Requests that reach no hook are told of when they have been answered.
+// Requests that reach no hook are known only when they have been answered.
 const LATE_MS = 5
 
 class SdkSpans {

@@ -59,7 +59,7 @@ class ServerSpan extends RecordingSpan {
     return Math.max(0, this.pipeline.limits.attributes - own)
   }
 
-  /** Remembers what was thrown: only the response's status tells whether it is the request's error. */
+  /** Remembers what was thrown. Whether it is the request's error depends on the response's status. */
   fail (error) {
     if (this.failed === RECORDED && this.error === error) return
     this.error = error

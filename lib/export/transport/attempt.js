@@ -31,7 +31,7 @@ class Outcome {
   }
 }
 
-// What a Connection tells of it are its methods onReady, onData, onEnd and onClosed.
+// A Connection calls its methods onReady, onData, onEnd and onClosed.
 class Attempt {
   #message
   #done

@@ -11,7 +11,7 @@ const KEEP_ALIVE_DELAY_MS = 1000
 
 class Connection {
   #socket = null
-  #exchange = null // what is told of the request that is under way
+  #exchange = null // the Attempt of the request that is under way
   #error = null
   #isReady = false
   #isHeld = false

@@ -1,6 +1,6 @@
 'use strict'
 
-// Reads the one thing that a collector's answer can tell us: ExportTraceServiceResponse.partial_success.
+// Reads the one thing in a collector's response that matters: ExportTraceServiceResponse.partial_success.
 // The bytes come from outside: nothing here throws, recurses or allocates by what they claim.
 //
 //   ExportTraceServiceResponse  1: partial_success { 1: rejected_spans int64, 2: error_message string }

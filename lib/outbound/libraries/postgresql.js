@@ -46,7 +46,7 @@ function channelSpoke () {
   return hasSpoken
 }
 
-// What is told of when it has begun, see trace-client.js.
+// Queries that are reported after they have begun: see trace-client.js.
 queryDescriptor.startedAt = preparedDescriptor.startedAt = (call) => call.startedAt
 
 module.exports = { sqlState, POSTGRESQL: { 'pg:query': channelRow }, queryDescriptor, preparedDescriptor, channelSpoke }

@@ -1,6 +1,6 @@
 'use strict'
 
-// node:sqlite tells of a query when it is over (Node 26.8 and later), with its values written into the text.
+// node:sqlite publishes a query when it is over (Node 26.8 and later), with its values written into the text.
 
 const { kCall, activeContext, tracerIn, isSuppressed } = require('../calls')
 const clock = require('../../span/clock')
@@ -10,7 +10,7 @@ const { read } = require('./read')
 
 const callDescriptor = new SqlDescriptor('sqlite', DIALECTS.sqlite, 'sql', () => '', false)
 
-let endedAt = 0 // of the query that is being told of
+let endedAt = 0 // of the query that is being published
 
 callDescriptor.startedAt = (call) => {
   const nanos = Number(read(call, 'duration'))
