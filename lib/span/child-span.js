@@ -73,7 +73,8 @@ class ChildSpan extends RecordingSpan {
   checked (list) {
     const { attributes, attributeValueLength } = this.pipeline.limits
     for (let i = 1; i < list.length; i += 2) {
-      if (typeof list[i] === 'string') list[i] = cleanValue(list[i], attributeValueLength)
+      const kind = typeof list[i]
+      if (kind === 'string' || kind === 'object') list[i] = cleanValue(list[i], attributeValueLength, this)
     }
     if (list.length > attributes * 2) {
       this.detail().droppedAttributes += list.length / 2 - attributes

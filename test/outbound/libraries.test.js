@@ -198,6 +198,15 @@ test('a channel of the user\'s own', async (t) => {
   t.match(children[3], { status: { code: 'ERROR' }, attributes: { 'error.type': 'RangeError' } })
 })
 
+test('attributes of a channel of the user\'s own keep to the limits', async (t) => {
+  const { children: [span] } = await during(t, () => call('my-lib:op', {}), {
+    limits: { attributeValueLength: 10 },
+    outbound: { channels: { 'my-lib:op': { attributes: () => ({ text: 'x'.repeat(1000), map: { text: 'x'.repeat(1000) }, list: ['x'.repeat(1000)] }) } } }
+  })
+  const short = 'x'.repeat(10)
+  t.same(span.attributes, { text: short, map: { text: short }, list: [short] })
+})
+
 test('every order of events that Node and libraries publish ends the span once', async (t) => {
   const channel = diagnosticsChannel.tracingChannel('my-lib:op')
   const publish = (...events) => () => {
