@@ -28,6 +28,8 @@ class ExplicitHistogram {
     this.startMs = startMs
     this.exemplars = null // one slot for each bucket, made when the first exemplar comes
     this.encoded = null // its attributes and start as bytes, see otlp/metric-encoder.js
+    this.encodedFrom = 0
+    this.encodedEnd = 0
     this.encodedStartMs = 0
     this.labels = '' // its attributes as Prometheus labels, see prometheus.js
     this.delivered = null // what a delta export has delivered, see delta.js

@@ -36,6 +36,8 @@ class ExponentialHistogram {
     this.max = -Infinity
     this.exemplars = null
     this.encoded = null
+    this.encodedFrom = 0
+    this.encodedEnd = 0
     this.encodedStartMs = 0
     this.labels = ''
     this.delivered = null

@@ -16,6 +16,8 @@ class NumberSeries {
     this.round = 0 // the last observation round that it was seen in
     this.exemplars = null
     this.encoded = null
+    this.encodedFrom = 0
+    this.encodedEnd = 0
     this.encodedStartMs = 0
     this.labels = ''
     this.delivered = null

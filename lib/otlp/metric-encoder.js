@@ -137,11 +137,11 @@ class MetricEncoder {
       batch.deltas.push(delta)
     } else if (metric.kind.endsWith('istogram') && series.count === 0) return
     const kind = KINDS[metric.kind]
-    const encoded = encodedOf(metric, series, kind, this.#wallMs)
-    const writer = this.#open(encoded.length + boundOf(metric, series))
+    if (series.encoded === null || series.encodedStartMs > this.#wallMs) encodeOnce(metric, series, kind)
+    const writer = this.#open(series.encodedEnd - series.encodedFrom + boundOf(metric, series))
     writer.byte(0x0a)
     const at = writer.reserve4()
-    writer.copy(encoded)
+    copyEncoded(writer, series)
     if (metric.isDelta) writeTime(writer, 0x11, startMs)
     writeTime(writer, 0x19, nowMs)
     kind.write(writer, point, metric)
@@ -213,33 +213,39 @@ function startOf (metric, series) {
  * What never changes about a point: its attributes, and the start of a cumulative one. It is wall time, made
  * once: a step of the wall clock must not look like a restart. One that puts the start into the future does.
  */
-function encodedOf (metric, series, kind, nowWallMs) {
-  if (series.encoded !== null && series.encodedStartMs <= nowWallMs) return series.encoded
-  const bytes = encodeAttributes(kind.attributes, series.attributes)
-  if (metric.isDelta || metric.kind === 'gauge') return (series.encoded = kept(bytes))
+function encodeOnce (metric, series, kind) {
+  const attributes = encodeAttributes(kind.attributes, series.attributes)
+  if (metric.isDelta || metric.kind === 'gauge') return keep(series, attributes)
   const start = Buffer.alloc(9)
   start[0] = 0x11
   writeNanos(new DataView(start.buffer, start.byteOffset), 1, series.startMs)
-  series.encoded = kept(Buffer.concat([bytes, start]))
   series.encodedStartMs = wallMs(series.startMs)
-  return series.encoded
+  keep(series, Buffer.concat([attributes, start]))
+}
+
+function copyEncoded (writer, { encoded, encodedFrom, encodedEnd }) {
+  const { bytes } = writer
+  let { position } = writer
+  for (let i = encodedFrom; i < encodedEnd; i++) bytes[position++] = encoded[i]
+  writer.position = position
 }
 
 let slab = Buffer.alloc(0)
 let slabUsed = 0
 
 /**
- * A copy among others that are kept. Memory of its own would cost twice as much, and Node's pool would keep what the
- * bytes were put together from.
+ * Copies `bytes` to others that are kept. A Buffer for each series would take as much memory as its bytes, and
+ * Node's pool would keep what they were put together from.
  */
-function kept (bytes) {
+function keep (series, bytes) {
   if (slabUsed + bytes.length > slab.length) {
     slab = Buffer.allocUnsafeSlow(Math.max(SLAB_BYTES, bytes.length))
     slabUsed = 0
   }
-  const copy = slab.subarray(slabUsed, slabUsed += bytes.length)
-  copy.set(bytes)
-  return copy
+  slab.set(bytes, slabUsed)
+  series.encoded = slab
+  series.encodedFrom = slabUsed
+  series.encodedEnd = slabUsed += bytes.length
 }
 
 function wallMs (ms) {

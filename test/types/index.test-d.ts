@@ -133,6 +133,15 @@ app.register(lightTrace, { spanProcessors: [collector] })
 expectType<Promise<CollectedSpan[]>>(collector.spans())
 expectType<Promise<string>>(collector.tree())
 expectType<void>(collector.reset())
+collector.metrics().then(([metric]) => expectType<Array<{ value: number, traceId: string, spanId: string }>>(metric.points[0].exemplars))
+
+// Metrics.
+app.register(lightTrace, { metrics: true })
+app.register(lightTrace, { metrics: { path: '/metrics', attributes: (request, reply) => ({ tenant: request.url, status: reply.statusCode }) } })
+expectType<Promise<string>>(app.lightTrace.metrics({ openMetrics: true }))
+app.lightTrace.meterProvider.getMeter('shop').createCounter('orders').add(1)
+expectError(app.register(lightTrace, { metrics: { temporality: 'sometimes' } }))
+expectError(app.get('/wrong', { config: { trace: { metrics: 1 } } }, async () => {}))
 collector.spans().then(([span]) => {
   expectType<string>(span.traceId)
   expectAssignable<string>(span.kind)
