@@ -111,7 +111,7 @@ declare namespace lightTrace {
   }
 
   /** Where spans go: `native` is OTLP over HTTP; `sdk` means that an OpenTelemetry SDK makes them. See docs/interop.md. */
-  export type Mode = 'native' | 'console' | 'none' | 'processors' | 'sdk' | 'disabled' | (string & {})
+  export type Mode = 'native' | 'console' | 'otlp/stdout' | 'none' | 'processors' | 'sdk' | 'disabled' | (string & {})
 
   export interface LightTraceStats {
     mode: Mode
@@ -338,7 +338,7 @@ declare namespace lightTrace {
     /** More attributes of the resource. They win over OTEL_RESOURCE_ATTRIBUTES and over those that light-trace finds out. */
     resource?: Attributes
     /** Where spans go. @default OTEL_TRACES_EXPORTER, 'otlp' */
-    exporter?: 'otlp' | 'console' | 'none' | ExporterOptions
+    exporter?: 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions
     /** Spans go through these processors instead of the exporter (SDK 2.x and 3.x). */
     spanProcessors?: SpanProcessor[]
     /** A provider of an OpenTelemetry SDK that makes the spans. `false`: never use the global one. */

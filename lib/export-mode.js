@@ -22,6 +22,10 @@ function exportMode ({ settings, report, stats }) {
     if (global !== null) return provided(global, settings, report, stats, `spans are made by the registered ${global.constructor?.name ?? 'tracer provider'}`)
   }
   switch (exporter.kind) {
+    case 'otlp/stdout': {
+      const { OtlpStdoutSink } = require('./export/sinks/otlp-stdout')
+      return new DelegatedOutput('otlp/stdout', new OtlpStdoutSink(settings.resource.attributes, stats), 'spans go to stdout as OTLP JSON')
+    }
     case 'console': {
       const { ConsoleSink } = require('./export/sinks/console')
       return new DelegatedOutput('console', new ConsoleSink(stats), 'spans go to stdout')

@@ -48,6 +48,7 @@ const ON_DEMAND = [
   ['outbound/libraries/kafka.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:plt:kafka:producer:sends:start').publish({})`],
   ['export/sinks/console.js', register("exporter: 'console'")],
   ['export/sinks/processors.js', register('spanProcessors: [{ onStart () {}, onEnd () {} }]')],
+  ['export/sinks/otlp-stdout.js', register("exporter: 'otlp/stdout'")],
   ['export/sinks/none.js', register("exporter: 'none'")]
 ]
 

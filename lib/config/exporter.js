@@ -9,7 +9,7 @@ const { optionInvalid, describeValue } = require('./errors')
 
 // Headers and certificates have files of their own, which are required where there are any.
 
-const KINDS = ['otlp', 'console', 'none']
+const KINDS = ['otlp', 'otlp/stdout', 'console', 'none']
 const COMPRESSIONS = ['none', 'gzip']
 const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc']
 
@@ -69,7 +69,7 @@ function checkPem (...args) {
 
 module.exports = { checkExporter, resolveExporter, otlpSettings }
 
-// From code: 'otlp' | 'console' | 'none', or an object that describes an OTLP exporter.
+// From code: 'otlp' | 'otlp/stdout' | 'console' | 'none', or an object that describes an OTLP exporter.
 function checkExporter (path, value) {
   if (KINDS.includes(value)) return Object.assign(Object.create(null), { kind: value })
   // An exporter of the SDK's, by its shape.

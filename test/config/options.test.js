@@ -181,7 +181,7 @@ test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
     [{ resource: { a: [1, 'x'] } }, 'received an array'],
     [{ resource: { a: NaN } }, 'received NaN'],
     [{ resource: { '': 'x' } }, '`resource` must be an object without empty names'],
-    [{ exporter: 'zipkin' }, "`exporter` must be 'otlp', 'console', 'none' or an object with a url, received 'zipkin'"],
+    [{ exporter: 'zipkin' }, "`exporter` must be 'otlp', 'otlp/stdout', 'console', 'none' or an object with a url, received 'zipkin'"],
     [{ exporter: null }, 'received null'],
     [{ exporter: { compression: 'br' } }, "`exporter.compression` must be 'none' or 'gzip', received 'br'"],
     [{ exporter: { timeoutMs: -1 } }, '`exporter.timeoutMs` must be a number of milliseconds, 0 or more, received -1'],
