@@ -18,6 +18,7 @@ const { cases } = require('../cases')
 const root = path.join(__dirname, '../..')
 
 module.exports = publish
+module.exports.publishMicro = publishMicro
 
 if (require.main === module) {
   publish().catch((error) => {
@@ -43,12 +44,16 @@ async function publish () {
   if (profile) edit('docs/overhead.md', { 'bench:profile': profileTable(profile) })
   const calls = readResults('calls')
   if (calls) edit('docs/overhead.md', { 'bench:calls': callsTable(calls) })
-  const micro = readResults('micro')
-  if (micro) edit('docs/architecture.md', { 'bench:micro': microTable(micro) })
+  publishMicro()
   const faults = readResults('faults')
   if (faults) edit('docs/reliability.md', { 'bench:faults': faultsTable(faults) })
   require('./publish-viewer')()
   if (field) edit('docs/overhead.md', { 'bench:field': fieldTables(field) })
+}
+
+function publishMicro () {
+  const micro = readResults('micro')
+  if (micro) edit('docs/architecture.md', { 'bench:micro': microTable(micro) })
 }
 
 function overheadSections (result, paired) {
