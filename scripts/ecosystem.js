@@ -13,7 +13,7 @@ const { run } = require('./run')
 const ROOT = path.join(__dirname, '..')
 const GROUPS = path.join(ROOT, 'test', 'ecosystem')
 const WORK = path.join(ROOT, '.ecosystem')
-const DEADLINE_MS = 10 * 60_000
+const DEADLINE_MS = 15 * 60_000
 
 if (require.main === module) main().then((code) => { process.exitCode = code })
 
