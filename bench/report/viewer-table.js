@@ -7,7 +7,11 @@ const { provenance } = require('./tables')
 
 const MIB = 2 ** 20
 
-function viewerTable (result) {
+/**
+ * @param {object} result bench/results/viewer.json
+ * @param {object | null} page bench/results/viewer-page.json: where a browser could be had
+ */
+function viewerTable (result, page) {
   const { start, seen, ingest, memory, largeTrace, sizes } = result
   const rows = [
     ['From the command to listening, over Node\'s own start', `${ms(start.overMs)} (Node itself ${ms(start.nodeMs)})`, '0.3 s'],
@@ -18,11 +22,22 @@ function viewerTable (result) {
     ['The package, installed', `${mb(sizes.packageBytes)}, of which the viewer ${mb(sizes.viewerBytes)}; its dependency ${mb(sizes.dependencyBytes)}`, '1.2 MB'],
     ['The page', sizes.pageBytes === null ? '' : `${(sizes.pageBytes / 1000).toFixed(0)} KB`, '80 KB']
   ]
+  if (page !== null) rows.splice(2, 0, ...pageRows(page))
   return [
     table([['', ([name]) => name], ['measured', ([, figure]) => figure, 'right'], ['promised', ([, , bound]) => bound, 'right']], rows),
     '',
-    `Medians; spans per second are by the CPU time of the viewer's process. ${provenance(result)}`
+    `Medians; spans per second are by the CPU time of the viewer's process. ${provenance(result)}`,
+    ...(page === null ? [] : ['', `The page: Chromium ${page.chromium}, load of the machine before ${page.machine.loadBefore.toFixed(0)}, ${page.date.slice(0, 10)}.`])
   ].join('\n')
+}
+
+function pageRows ({ spans, firstPaintMs, scrolling, mainThread, seenMs }) {
+  return [
+    ['… to its row on the page, in Chromium', `${ms(seenMs.median)}, at most ${ms(seenMs.max)} of ${seenMs.count}`, '0.3 s'],
+    [`First paint of a trace of ${thousands(spans)} spans`, `${ms(firstPaintMs.median)}, at best ${ms(firstPaintMs.min)}; ${ms(mainThread.loadMs.median)} of CPU in the page`, '0.2 s'],
+    ['A frame while scrolling through it, CPU in the page', `${ms(mainThread.scrollFrameMs.median)}, at most ${ms(mainThread.scrollFrameMs.max)}`, 'under 50 ms'],
+    ['Tasks over 50 ms by the clock while scrolling', `${scrolling.longTasks} in ${scrolling.frames} frames`, '0']
+  ]
 }
 
 function ms (value) {

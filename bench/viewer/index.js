@@ -15,6 +15,7 @@ const { measureSeen } = require('./seen')
 const { measureIngest } = require('./ingest')
 const { measureMemory } = require('./memory')
 const { measureLargeTrace } = require('./large-trace')
+const { measurePage } = require('./page')
 
 const ROOT = path.join(__dirname, '../..')
 
@@ -32,12 +33,17 @@ async function main () {
     figures[name] = await measure()
     console.error(JSON.stringify(figures[name]))
   }
+  const page = await measurePage().catch((error) => {
+    console.error(`the page was not measured: ${error.message}`)
+    return null
+  })
   const result = { date: new Date().toISOString(), ...describeCommit(ROOT), machine, steal: steal(), node: process.version, ...figures }
   if (!process.argv.includes('--no-publish')) {
     console.error(`wrote ${writeResults('viewer', result)}`)
+    if (page !== null) console.error(`wrote ${writeResults('viewer-page', page)}`)
     await require('../report/publish-viewer')()
   }
-  console.log(viewerTable(result))
+  console.log(viewerTable(result, page))
 }
 
 // What npm puts on the disk: the files of package.json's "files" and the one dependency.

@@ -11,7 +11,7 @@ export function exceptionsView ({ app, host }) {
   app.title('Exceptions')
   host.append(viewHead('Exceptions', 'The same exception of many requests is one row: same service, type and place, and message but for numbers and ids.'), body)
   load()
-  return { follow: {}, live: (event) => ['routes', 'hello', 'reset'].includes(event) && load(), key }
+  return { follow: {}, live: (event) => ['routes', 'hello', 'greeting', 'reset'].includes(event) && load(), key }
 
   async function load () {
     if (loading) return

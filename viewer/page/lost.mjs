@@ -23,7 +23,7 @@ export function lostView ({ app, host }) {
   app.title('Lost')
   host.append(viewHead('What was lost', 'Spans that were made and are not here, and spans that came late, twice or without their parent.'), body)
   load()
-  return { follow: {}, live: (event, data) => ['stats', 'hello'].includes(event) && draw(data.stats ?? data) }
+  return { follow: {}, live: (event, data) => ['stats', 'hello', 'greeting'].includes(event) && draw(data.stats ?? data) }
 
   async function load () {
     draw(await get('/api/stats'))

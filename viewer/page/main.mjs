@@ -1,6 +1,6 @@
 // The page: which view an address has, what the keyboard does everywhere, what the server sends by itself.
 
-import { liveConnection } from './api.mjs'
+import { get, liveConnection } from './api.mjs'
 import { h, say } from './dom.mjs'
 import { whenReleased } from './pointer.mjs'
 import { shell } from './shell.mjs'
@@ -27,8 +27,8 @@ let view
 let address
 
 const app = {
-  stats: undefined,
   opened: undefined, // the trace that was opened last
+  ahead: undefined, // the answer about the first one
   /** Goes to an address of the page. */
   go (path) {
     history.pushState({ inside: true }, '', path)
@@ -49,12 +49,15 @@ const app = {
   }
 }
 
+// What a trace needs is asked for before there is anything to show it in.
+const [, first] = VIEWS[0][0].exec(location.pathname) ?? []
+if (first !== undefined) app.ahead = get(`/api/traces/${first}/rows`)
+
 const chrome = shell(app)
 const live = liveConnection((event, data) => {
   chrome.connected(event !== 'lost')
-  if (event === 'hello') app.stats = data.stats
-  if (event === 'stats') app.stats = data
-  if (event === 'hello' || event === 'stats') chrome.stats(app.stats)
+  if (event === 'stats') chrome.stats(data)
+  else if (data.stats) chrome.stats(data.stats)
   whenReleased(() => view?.live?.(event, data))
 })
 app.follow = live.follow

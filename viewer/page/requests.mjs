@@ -45,7 +45,7 @@ export function requestsView ({ app, host, params }) {
     focus: () => grid.focus(),
     close: list.close,
     live (event, data) {
-      if (event === 'hello' ? loaded : event === 'reset') return load()
+      if (['hello', 'greeting', 'reset'].includes(event)) return load()
       if (event !== 'traces') return
       total = data.total
       for (const trace of data.traces) (paused ? held : traces).set(trace.id, trace)

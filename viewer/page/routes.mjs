@@ -90,7 +90,7 @@ function requestsOf ({ route, service, unrouted }, more) {
 function onFigures (load) {
   let loading = false
   return async (event) => {
-    if (loading || !['routes', 'hello', 'reset'].includes(event)) return
+    if (loading || !['routes', 'hello', 'greeting', 'reset'].includes(event)) return
     loading = true
     try {
       await load()

@@ -8,6 +8,7 @@ import { waterfall } from './waterfall.mjs'
 import { bytes, clock, duration, line, plural } from './text.mjs'
 
 const RELOAD_MS = 150
+const GREETED_MS = 1000 // not while the first answer is drawn
 
 export function traceView ({ app, host, id, params }) {
   const head = h('header.trace-head', null)
@@ -20,6 +21,7 @@ export function traceView ({ app, host, id, params }) {
   let summary
   let shown
   let timer
+  let later
   let generation = 0
   app.title('Trace')
   tools.append(h('label.search', null, icon('search'), find, h('kbd', { 'aria-hidden': 'true' }, '/')), found, h('span.gap', null),
@@ -34,10 +36,12 @@ export function traceView ({ app, host, id, params }) {
     focus: fall.focus,
     close () {
       clearTimeout(timer)
+      clearTimeout(later)
       fall.close()
     },
     live (event, data) {
       if (event === 'hello' || event === 'reset') return reloadSoon()
+      if (event === 'greeting') later = setTimeout(load, GREETED_MS)
       if (event !== 'traces') return
       const mine = data.traces.find((trace) => trace.id === summary?.id)
       if (mine !== undefined || (summary === undefined && data.traces.length > 0)) reloadSoon()
@@ -53,7 +57,8 @@ export function traceView ({ app, host, id, params }) {
   async function load (spanId) {
     const mine = ++generation
     try {
-      const answer = await get(`/api/traces/${encodeURIComponent(id)}/rows`)
+      const answer = await (app.ahead ?? get(`/api/traces/${encodeURIComponent(id)}/rows`))
+      app.ahead = undefined
       if (mine !== generation) return
       const first = summary === undefined
       // Rows that are drawn again for nothing would lose the reader's place.
@@ -63,11 +68,12 @@ export function traceView ({ app, host, id, params }) {
       head.replaceChildren(...heading(summary, answer))
       fall.show(answer)
       if (first) {
-        if (!fall.select(spanId)) fall.select(answer.rows[0]?.id)
+        fall.select(spanId)
         if (spanId !== null && spanId !== undefined) openSpan(fall.selected(), { keepFocus: true })
         fall.focus()
       }
     } catch (error) {
+      app.ahead = undefined
       if (mine === generation && summary === undefined) head.replaceChildren(notHeld(error))
     }
   }

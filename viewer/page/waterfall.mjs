@@ -36,6 +36,7 @@ export function waterfall (on) {
     element: wrapper,
     show (answer) {
       data = answer
+      chosen ??= answer.rows[0]?.id
       all = answer.rows
       connect(all)
       if (!zoomed) setRange(...rangeOf(all, answer.durationMs))
