@@ -1,11 +1,12 @@
 'use strict'
 
-const { test } = require('tap')
+const { test, setTimeout: setTestTimeout } = require('tap')
 const { startFakeCollector } = require('../support/fake-collector')
 const { unusedUrl } = require('../support/scenarios')
 const { startFrozen } = require('../support/frozen-server')
 
 const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
+setTestTimeout(IS_LONG ? 600_000 : 60_000)
 const SPANS = 2
 const REQUESTS = IS_LONG ? 100 : 25
 const CLOUD_RUN = { env: { K_SERVICE: 'shop', K_REVISION: 'shop-1' } }

@@ -3,12 +3,13 @@
 // A function that is frozen the moment its answer is out, with collectors of every temper. LIGHT_TRACE_LONG=1 has a hundred
 // invocations of each.
 
-const { test } = require('tap')
+const { test, setTimeout: setTestTimeout } = require('tap')
 const { startFakeCollector } = require('../support/fake-collector')
 const { unusedUrl } = require('../support/scenarios')
 const { startLambda, ARN } = require('../support/lambda-simulator')
 
 const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
+setTestTimeout(IS_LONG ? 600_000 : 60_000)
 const SPANS = 2 // the request's, and one under it
 
 test('100 of 100 invocations are delivered before they are answered, by one export each', async (t) => {

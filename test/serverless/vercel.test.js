@@ -1,11 +1,12 @@
 'use strict'
 
-const { test } = require('tap')
+const { test, setTimeout: setTestTimeout } = require('tap')
 const { startFakeCollector } = require('../support/fake-collector')
 const { unusedUrl } = require('../support/scenarios')
 const { startFrozen } = require('../support/frozen-server')
 
 const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
+setTestTimeout(IS_LONG ? 600_000 : 60_000)
 const SPANS = 2
 const VERCEL = { env: { VERCEL: '1', VERCEL_REGION: 'fra1' }, freezesItself: true, hasContext: true }
 
