@@ -7,6 +7,6 @@ const BROWSER = ['window', 'document', 'location', 'history', 'navigator', 'loca
   'matchMedia', 'getComputedStyle', 'requestAnimationFrame', 'ResizeObserver', 'setTimeout', 'clearTimeout']
 
 module.exports = [
-  ...neostandard({ ignores: ['.cache/**', '.ecosystem/**', '.matrix/**', '.tap/**', 'bench/node_modules/**', 'test/fixtures/**/node_modules/**'] }),
+  ...neostandard({ ignores: ['test/senders/.venv/**', '.cache/**', '.ecosystem/**', '.matrix/**', '.tap/**', 'bench/node_modules/**', 'test/fixtures/**/node_modules/**'] }),
   { files: ['viewer/page/**'], languageOptions: { globals: Object.fromEntries(BROWSER.map((name) => [name, 'readonly'])) } }
 ]
