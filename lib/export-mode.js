@@ -71,7 +71,9 @@ class OtlpOutput {
     this.reason = `spans go to ${settings.exporter.printableUrl}`
     this.sdkSpans = null
     this.sink = { accept: (span) => this.#acceptFirst(span) }
-    this.#settings = settings
+    // No function of the user's: spans that wait for a collector must not hold the application.
+    const { exporter, buffer, batch, closeTimeoutMs, resource } = settings
+    this.#settings = { exporter, buffer, batch, closeTimeoutMs, resource }
     this.#stats = stats
     this.#report = report
     this.suppress = suppress

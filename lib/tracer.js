@@ -94,6 +94,7 @@ class Tracer {
     this.propagator = propagatorFor(this.settings, this.report)
     if (foreignManager() !== undefined) {
       this.contextManager = activeManager
+      processState.openApps.addManager(activeManager)
       // And in our own storage: an instrumentation that runs the handler in a context which it has made before
       // us would take the request from `current()`.
       this.enter = (context, done) => activeManager.with(context, () => asyncStorage.enterIsolated(context, done))
@@ -149,7 +150,7 @@ class Tracer {
   /** instrumentation-http, most likely, which has come before Fastify: requests must ask from now on. */
   onForeignServerSpan () {
     try {
-      for (const app of processState.apps) app.enableInterop()
+      for (const tracer of processState.openApps.all()) tracer.enableInterop()
     } catch (error) { // a file that cannot be read just now is no reason to throw into their code; the next one asks again
       this.report.once('LT_WARN_BUG', `Bug: a SERVER span was not noticed: ${error?.stack}`)
     }

@@ -167,12 +167,12 @@ test('a span that ends after close is counted, not lost in silence', async (t) =
 })
 
 test('an application in which the name lightTrace is taken does not start, and leaves nothing behind', async (t) => {
-  const { apps } = globalThis[Symbol.for('light-trace.globals')]
-  const before = apps.length
+  const { openApps } = globalThis[Symbol.for('light-trace.globals')]
+  const before = openApps.all().length
   const { app } = setUp(t)
   app.decorate('lightTrace', 'mine')
   await t.rejects(async () => app.register(lightTrace, { exporter: 'none' }), { code: 'FST_ERR_DEC_ALREADY_PRESENT' })
-  t.equal(apps.length, before)
+  t.equal(openApps.all().length, before)
 })
 
 test('a user\'s own request.trace stays theirs', async (t) => {

@@ -15,6 +15,7 @@ const { LogCorrelation } = require('./log-correlation')
 const { IncomingReader } = require('./incoming-reader')
 const { RequestStart } = require('./request-start')
 const { sentStatus, unfinished } = require('./response-end')
+const { forgetPipelined } = require('./pipelined')
 const { kSpan, kTrace, kStage } = require('./keys')
 const { giveTrace, giveTraceToFrameworkErrors } = require('./bare-request')
 
@@ -69,6 +70,7 @@ function fastifyHooks (app, tracer, noTrace) {
   function onClose () {
     const span = this[kSpan].takeRecord()
     if (span === null) return
+    if (forgetPipelined !== null) forgetPipelined(this)
     const { reply } = span
     span.reply = null
     try {

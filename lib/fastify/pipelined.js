@@ -18,15 +18,19 @@ function watchPipelined (socket, response, onClose) {
     // After Node's own listener, which closes the response that is being written.
     socket.on('close', () => setImmediate(closeAll, open, onClose))
   }
-  // Those that have ended are let go of when the next one comes: usually exactly one.
-  let kept = 0
-  for (const other of open) if (!other.closed) open[kept++] = other
-  open.length = kept
   open.push(response)
+}
+
+/** What has ended holds nothing: an idle connection would else keep its last request. */
+function forgetPipelined (response) {
+  const open = response.req?.socket?.[kOpen]
+  if (open === undefined) return
+  const at = open.indexOf(response)
+  if (at !== -1) open.splice(at, 1)
 }
 
 function closeAll (open, onClose) {
   for (const response of open.splice(0)) onClose.call(response)
 }
 
-module.exports = { watchPipelined: isNeeded ? watchPipelined : null }
+module.exports = { watchPipelined: isNeeded ? watchPipelined : null, forgetPipelined: isNeeded ? forgetPipelined : null }

@@ -25,6 +25,9 @@ processState.facade = facade
 /** Whoever is in the API's context slot at the time, else our own. */
 const activeManager = new SlotContextManager(facade.context)
 
+// The last application is gone without a close.
+const forgotten = new FinalizationRegistry(() => { if (processState.openApps.isEmpty) release() })
+
 /**
  * Opens `tracer` to the users of the API, until `closeApp`.
  * @param {Tracer} tracer
@@ -32,16 +35,16 @@ const activeManager = new SlotContextManager(facade.context)
  * @returns {Promise<void> | null} where there is something to wait for
  */
 function openApp (tracer, register) {
-  processState.apps.push(tracer)
+  processState.openApps.add(tracer)
+  forgotten.register(tracer)
   if (tracer.metrics !== null && facade.metrics === undefined) facade.metrics = makeMeterFacade()
   return register ? fill(tracer) : null
 }
 
 function closeApp (tracer) {
-  const at = processState.apps.indexOf(tracer)
-  if (at === -1) return
-  processState.apps.splice(at, 1)
-  if (processState.apps.length === 0) release()
+  if (!processState.openApps.all().includes(tracer)) return
+  processState.openApps.delete(tracer)
+  if (processState.openApps.isEmpty) release()
 }
 
 function fill ({ report, metrics }) {
@@ -147,7 +150,7 @@ function makeFacade () {
   const context = new ContextManager()
   return {
     context,
-    trace: new ApiTracerProvider((active) => active.getValue(REQUEST_KEY)?.tracer ?? processState.apps[0], new SlotContextManager(context)),
+    trace: new ApiTracerProvider((active) => active.getValue(REQUEST_KEY)?.tracer ?? processState.openApps.first(), new SlotContextManager(context)),
     propagation: {
       inject: (...args) => current().inject(...args),
       extract: (...args) => current().extract(...args),
@@ -160,14 +163,14 @@ function makeFacade () {
 function makeMeterFacade () {
   const { MeterProvider } = require('../metrics/meter-provider')
   const provider = new MeterProvider(() => {
-    for (const { metrics } of processState.apps) if (metrics !== null && metrics !== undefined) return metrics.registry
+    for (const { metrics } of processState.openApps.all()) if (metrics !== null && metrics !== undefined) return metrics.registry
     return null
   })
   return provider
 }
 
 function current () {
-  return processState.apps[0]?.propagator ?? W3C
+  return processState.openApps.first()?.propagator ?? W3C
 }
 
 module.exports = { openApp, closeApp, foreignProvider, foreignMeterProvider, meterFacade: () => facade.metrics, foreignManager: () => foreignManager(facade.context), activeManager, ApiTracerProvider, propagatorFor: (settings, report) => propagatorFor(settings, report, facade.propagation) }

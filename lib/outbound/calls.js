@@ -13,7 +13,7 @@ const { processState } = require('../runtime/process-state')
 // process, the first to see a call marks it, and it gets one span.
 const kCall = Symbol.for('light-trace.call')
 
-const { apps } = processState // the tracers of the open apps, oldest first
+const { openApps } = processState
 
 const KIND_INTERNAL = 0
 const KIND_SERVER = 1
@@ -22,11 +22,8 @@ const KIND_PRODUCER = 3
 
 /** The context that is active for the code that makes the call, or undefined. HOT */
 function activeContext () {
-  let asked = null
-  for (const { contextManager } of apps) {
-    if (contextManager === asked) continue // nearly always the same for all apps
-    asked = contextManager
-    const context = contextManager.active()
+  for (const manager of openApps.managers) { // nearly always one
+    const context = manager.active()
     if (context !== undefined && context.getValue(SPAN_KEY) !== undefined) return context
   }
   return undefined
@@ -38,14 +35,13 @@ function tracerIn (context) {
   const request = context.getValue(REQUEST_KEY)
   if (request !== undefined) return request.tracer
   const span = context.getValue(SPAN_KEY)
-  if (span === undefined || span === null || apps.length === 0) return null
-  for (const tracer of apps) if (tracer.pipeline !== null && tracer.pipeline === span.pipeline) return tracer
-  return apps[0]
+  if (span === undefined || span === null) return null
+  return openApps.all().find(({ pipeline }) => pipeline !== null && pipeline === span.pipeline) ?? firstTracer()
 }
 
 /** For work that came from outside and belongs to no app in particular. */
 function firstTracer () {
-  return apps.length === 0 ? null : apps[0]
+  return openApps.first() ?? null
 }
 
 /** Whether spans are switched off in `context`: an ignored request, or traffic of our own. */
@@ -55,7 +51,7 @@ function isSuppressed (context) {
 
 /** Our own mistake, logged once: the library and the app go on. */
 function bug (error) {
-  if (apps.length !== 0) apps[0].report.once('LT_WARN_BUG', `Bug: a call was not traced: ${error?.stack}`)
+  openApps.first()?.report.once('LT_WARN_BUG', `Bug: a call was not traced: ${error?.stack}`)
 }
 
 module.exports = { kCall, KIND_INTERNAL, KIND_SERVER, KIND_CLIENT, KIND_PRODUCER, activeContext, tracerIn, firstTracer, isSuppressed, bug }

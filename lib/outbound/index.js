@@ -41,13 +41,18 @@ class Outbound {
   }
 }
 
+// An application that is gone without a close.
+const forgotten = new FinalizationRegistry((unsubscribe) => unsubscribe())
+
 /**
  * @param {Tracer} tracer
  * @returns {() => void} release, for the end of the app
  */
 function openOutbound (tracer) {
   tracer.outbound = new Outbound(tracer.settings, tracer.report)
-  return subscribe(tracer.outbound.subscribers())
+  const unsubscribe = subscribe(tracer.outbound.subscribers())
+  forgotten.register(tracer, unsubscribe)
+  return unsubscribe
 }
 
 module.exports = { openOutbound }

@@ -5,6 +5,7 @@
 // linked package); each with a storage of its own would lose the other's requests.
 
 const { AsyncLocalStorage } = require('node:async_hooks')
+const { OpenApps } = require('./open-apps')
 
 const KEY = Symbol.for('light-trace.globals')
 
@@ -23,7 +24,7 @@ function make () {
     shape: SHAPE,
     storage: new AsyncLocalStorage(),
     registrations: new WeakMap(), // an application's server → how it is traced
-    apps: [], // the tracers of the open apps, oldest first
+    openApps: new OpenApps(), // their tracers
     exporterTraceparents: new Set(), // the traceparents that our exporters send
     collectorLogs: new Map(), // a collector's URL → what was logged of it, see lib/export/export-log.js
     facade: null, // what stands in the API's slots, see lib/otel/api-globals.js

@@ -19,7 +19,8 @@ class Report {
 
   // `level` is OTEL_LOG_LEVEL's: none | error | warn | info | debug | verbose | all.
   constructor (log, level = 'info', clock = undefined) {
-    this.#log = log
+    // What is logged after the application is gone is a process warning.
+    this.#log = log !== null && typeof log === 'object' ? new WeakRef(log) : null
     this.#level = level
     this.#losses = new Losses(clock)
   }
@@ -50,8 +51,9 @@ class Report {
 
   #news (level, message) {
     if (this.#level === 'none' || this.#level === 'error' || this.#level === 'warn') return
+    const log = this.#log?.deref()
     try {
-      if (prints(this.#log, level)) this.#log[level](printable(message))
+      if (prints(log, level)) log[level](printable(message))
     } catch {
       // It is not logged: it was news, not a loss.
     }
@@ -75,8 +77,9 @@ class Report {
   #warn (code, message) {
     if (this.#level === 'none' || this.#level === 'error') return
     const text = printable(message)
+    const log = this.#log?.deref()
     try {
-      if (prints(this.#log, 'warn')) return this.#log.warn({ code }, text)
+      if (prints(log, 'warn')) return log.warn({ code }, text)
     } catch {
       // A logger that throws has not printed it.
     }

@@ -31,7 +31,7 @@ function flushAtSigterm () {
 function onSigterm () {
   const isAlone = process.listenerCount(SIGNAL) === 1
   // Somebody who shuts down in order closes the application, and with it the tracer; until then requests may come.
-  const ends = [...processState.apps].map((tracer) => isAlone ? tracer.close() : tracer.flush())
+  const ends = processState.openApps.all().map((tracer) => isAlone ? tracer.close() : tracer.flush())
   Promise.allSettled(ends).then(() => {
     if (!isAlone) return
     process.off(SIGNAL, onSigterm)

@@ -43,6 +43,15 @@ class ConsoleSink {
     else if (trace.held.length >= HELD_MAX) this.#print(trace.held.splice(0))
   }
 
+  /** An unsampled request's span that was recorded for nothing: what was waiting for it is not. */
+  discarded (span) {
+    if (span.parentKind === PARENT_LOCAL) return
+    const trace = this.#traces.get(span.traceId)
+    if (trace === undefined || !trace.open.delete(span.spanId) || trace.open.size > 0) return
+    this.#traces.delete(span.traceId)
+    if (trace.held.length > 0) this.#print(trace.held)
+  }
+
   #rootEnded (root, trace) {
     if (trace.open.size === 0) {
       this.#traces.delete(root.traceId)
