@@ -37,7 +37,7 @@ function run (carrier, options, fn) {
   }
   if (typeof fn !== 'function') throw optionInvalid('run(carrier, fn)', 'a function', describeValue(fn))
   const checked = checkOptions('run', options ?? {})
-  const tracer = processState.apps[0]
+  const tracer = processState.openApps.first()
   if (tracer === undefined) {
     const context = new RequestContext(noTracer, INVALID_SPAN, null, true)
     return context.run(fn, context)

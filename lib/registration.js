@@ -61,7 +61,7 @@ class Registration {
     this.tracer = tracer
     this.isAutomatic = options[kAutomatic] === true
     this.decoratesRequest = false // whether `request.trace` is ours
-    if (!this.isAutomatic) report.startup(settings.warnings)
+    if (!this.isAutomatic) report.startup(settings)
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
     tracer.metrics?.registry.addProvider(apiGlobals.meterFacade())
     tracer.useGlobals()
@@ -131,7 +131,7 @@ class Registration {
     if (this.#isOpen) return
     this.#isOpen = true
     const { settings, report } = this.tracer
-    if (this.isAutomatic) report.startup(settings.warnings)
+    if (this.isAutomatic) report.startup(settings)
     this.tracer.open()
     if (!settings.unrouted || this.#unrouted === null) return
     const { watchUnrouted } = require('./fastify/unrouted')

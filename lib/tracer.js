@@ -138,13 +138,13 @@ class Tracer {
     if (context.getValue(SUPPRESS_KEY) === true) return INVALID_SPAN
     if (this.settings.disabled) return wrapSpanContext(parentIn(context))
     // Inside a request it is a library's: GraphQL's operations are of that kind.
-    if (options?.kind === SPAN_KIND_SERVER && context.getValue(REQUEST_KEY) === undefined) this.onForeignServerSpan()
+    if (isServerKind(options) && context.getValue(REQUEST_KEY) === undefined) this.onForeignServerSpan()
     return this.starter.startChild(String(name), options, this.environmentParent === null ? context : this.underEnvironment(context, options), scope)
   }
 
   /** What whoever started the process traces is the parent of work that has no other: a job, a command line. */
   underEnvironment (context, options) {
-    return options?.root === true || parentIn(context) !== undefined ? context : context.setValue(SPAN_KEY, this.environmentParent)
+    return isRoot(options) || parentIn(context) !== undefined ? context : context.setValue(SPAN_KEY, this.environmentParent)
   }
 
   /** instrumentation-http, most likely, which has come before Fastify: requests must ask from now on. */
@@ -241,6 +241,23 @@ class Tracer {
       bytes: output === null ? 0 : output.bufferBytes,
       maxBytes: settings.buffer.maxBytes
     })
+  }
+}
+
+/** The caller's object: a getter of its own may throw, which costs the option and nothing else. */
+function isServerKind (options) {
+  try {
+    return options?.kind === SPAN_KIND_SERVER
+  } catch {
+    return false
+  }
+}
+
+function isRoot (options) {
+  try {
+    return options?.root === true
+  } catch {
+    return false
   }
 }
 

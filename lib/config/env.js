@@ -34,6 +34,7 @@ class Environment {
   #signal
   #warned = new Set()
   warnings = []
+  news = [] // worth a line at info
 
   constructor (values, signal = 'TRACES') {
     this.#values = values
@@ -50,6 +51,7 @@ class Environment {
   forSignal (signal) {
     const other = new Environment(this.#values, signal)
     other.warnings = this.warnings
+    other.news = this.news
     other.#warned = this.#warned
     return other
   }
@@ -92,6 +94,10 @@ class Environment {
 
   ignored (name, value, expected) {
     this.warn('LT_WARN_ENV', `${name} is ignored: it must be ${expected}, received '${printable(value, 64)}'`)
+  }
+
+  inform (message) {
+    if (!this.news.includes(message)) this.news.push(message)
   }
 
   warn (code, text) {

@@ -43,6 +43,9 @@ function resolveLimits (given = EMPTY, env) {
 
 // OTEL_BSP_MAX_QUEUE_SIZE counts spans. Our bound is bytes and has no fair conversion, so it is not read.
 function resolveBuffer (given = EMPTY, env) {
+  if (given.maxBytes === undefined && env.text('OTEL_BSP_MAX_QUEUE_SIZE') !== undefined) {
+    env.inform('OTEL_BSP_MAX_QUEUE_SIZE is not read: it counts spans, the buffer of light-trace is bounded by buffer.maxBytes')
+  }
   return Object.freeze({
     maxBytes: given.maxBytes ?? DEFAULT_BUFFER_BYTES,
     flushDelayMs: given.flushDelayMs ?? env.integer(['OTEL_BSP_SCHEDULE_DELAY'], { max: DURATION_MAX_MS }) ?? DEFAULT_FLUSH_DELAY_MS

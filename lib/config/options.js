@@ -92,7 +92,8 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
     environmentTrace: environmentTrace(env),
     logLevel: env.oneOf(['OTEL_LOG_LEVEL'], LOG_LEVELS) ?? 'info',
     // Last: a copy of all that was found above.
-    warnings: Object.freeze(env.warnings.slice())
+    warnings: Object.freeze(env.warnings.slice()),
+    news: Object.freeze(env.news.slice())
   })
 }
 

@@ -101,7 +101,8 @@ class RequestContext {
   set (key, value) {
     if (this === undefined) return detachedOwner('set').set(key, value)
     if (this.#values === null) this.#values = {}
-    if (key === '__proto__') Object.defineProperty(this.#values, key, { value, writable: true, enumerable: true, configurable: true })
+    // Assigned, `__proto__` would be another object's prototype, and where prototypes are frozen `constructor` would throw.
+    if (key in this.#values) Object.defineProperty(this.#values, key, { value, writable: true, enumerable: true, configurable: true })
     else this.#values[key] = value
   }
 
@@ -180,7 +181,12 @@ class RequestContext {
    */
   inject (headers = {}) {
     if (this === undefined) return detachedOwner('inject').inject(headers)
-    return this.#tracer.inject(this, headers)
+    const carrier = headers === null || (typeof headers !== 'object' && typeof headers !== 'function') ? {} : headers
+    try {
+      return this.#tracer.inject(this, carrier)
+    } catch { // frozen, or with a setter that throws: the call goes out without
+      return carrier
+    }
   }
 
   /** The active context where it belongs to this request (it may hold a child span), else this one. */

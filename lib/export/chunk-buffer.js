@@ -150,7 +150,6 @@ class ChunkBuffer {
       half.length = bytes.length
       half.spans = spans
       half.attempts = chunk.attempts
-      half.isHalf = true
       this.bytes += bytes.length
       return half
     })

@@ -15,11 +15,9 @@ class Chunk {
     // The encoder's own: the scope of the scope_spans that it is writing, and where they start.
     this.scope = null
     this.scopeSpansStart = 0
-    // The delivery's: how often it was sent, whether it is half of a chunk that was too large for the
-    // collector, its whole request body once gzipped, whether it must not be, and whether another thread is
-    // reading its memory.
+    // The sender's: how often it was sent, its whole request body once gzipped, whether it must not be, and whether another
+    // thread is reading its memory.
     this.attempts = 0
-    this.isHalf = false
     this.body = null
     this.isUncompressed = false
     this.pinned = false

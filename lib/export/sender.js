@@ -136,7 +136,9 @@ class Sender {
     if (chunk.body !== null && (outcome.status === 413 || outcome.status === 415) && !this.#isGivenUp) {
       if (outcome.status === 415) this.#compressor.stop()
       this.#compressor.decompress(chunk, (hasWorked) => {
-        outcome.disposition = hasWorked ? 'again' : 'refused'
+        // Too large at 413: what was compressed is cut in two right away. At 415 it goes as it is.
+        if (!hasWorked) outcome.disposition = 'refused'
+        else if (outcome.status === 415) outcome.disposition = 'again'
         this.#finish(outcome)
       })
     } else this.#finish(outcome)
@@ -163,13 +165,12 @@ class Sender {
     else if (outcome.disposition !== 'split' || !this.#makeSmaller(batch)) this.#onRefused(outcome, batch, spans)
   }
 
-  // 413: fewer chunks at a time from now on; a single one is cut in two, once.
+  // 413: half as much at once, and no more than that from now on; a single chunk is cut in two, down to one span.
   #makeSmaller (batch) {
     const isOne = batch.length === 1
-    if (isOne && batch[0].isHalf) return false
     const halves = isOne ? this.#buffer.halve(batch[0]) : null
     if (isOne && halves === null) return false
-    if (!isOne) this.#requestBytesMax = Math.floor(bytesOf(batch) / 2)
+    this.#requestBytesMax = Math.min(this.#requestBytesMax, Math.floor(bytesOf(batch) / 2))
     this.#sendAgain(halves ?? batch)
     return true
   }

@@ -26,8 +26,9 @@ class Report {
   }
 
   // What was found while the options were resolved: each is one line.
-  startup (warnings) {
+  startup ({ warnings, news = [] }) {
     for (const { code, message } of warnings) this.#warn(code, message)
+    for (const message of news) this.info(message)
   }
 
   // One line per code and app. Returns whether it was logged now.

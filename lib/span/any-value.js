@@ -116,7 +116,8 @@ function isMap (value) {
 
 /** By definition where assignment would run the setter of a prototype. */
 function setOwn (object, key, value) {
-  if (key === '__proto__') Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
+  // Assigned, `__proto__` would be another object's prototype, and where prototypes are frozen `toString` would throw.
+  if (key in object) Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
   else object[key] = value
 }
 

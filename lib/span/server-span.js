@@ -12,8 +12,8 @@ const { now } = require('./clock')
 
 const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
 
-// http.request.method, url.path, url.scheme, http.response.status_code, error.type
-const OWN_ALWAYS = 5
+// http.request.method, url.path, url.scheme, http.response.status_code; for error.type see makeRoom.
+const OWN_ALWAYS = 4
 // The keys of http-info.js, and as many again of a route's own.
 const OWN_MAX = 32
 
@@ -55,7 +55,7 @@ class ServerSpan extends RecordingSpan {
   get attributeCountMax () {
     const { route, peer, url } = this
     const own = OWN_ALWAYS + peer.attributeCount + route.attributeList.length / 2 +
-      (route.route === '' ? 0 : 1) + (route.methodOriginal === '' ? 0 : 1) + (url.includes('?') ? 1 : 0)
+      (route.route === '' ? 0 : 1) + (route.methodOriginal === '' ? 0 : 1) + (hasQuery(url) ? 1 : 0)
     return Math.max(0, this.pipeline.limits.attributes - own)
   }
 
@@ -99,7 +99,17 @@ class ServerSpan extends RecordingSpan {
     if (this.errorType === '') {
       this.errorType = unfinished !== '' ? unfinished : this.failed !== NOT_FAILED ? errorType(this.error) : String(httpStatus)
     }
+    this.makeRoom()
     if (this.failed === CAUGHT) this.pushEvent('exception', exceptionAttributes(this.error, attributeValueLength), 0, now())
+  }
+
+  /** For error.type, which few spans have: the last of the user's gives way where the limit is reached. */
+  makeRoom () {
+    const { attributeList } = this
+    const countMax = Math.max(0, this.attributeCountMax - 1)
+    if (attributeList === null || attributeList.length <= countMax * 2 || attributeList.includes('error.type')) return
+    this.detail().droppedAttributes += attributeList.length / 2 - countMax
+    attributeList.length = countMax * 2
   }
 
   /** What the conventions ask for at the start of a span, as a flat list. */
@@ -157,6 +167,12 @@ class ServerSpan extends RecordingSpan {
     }
     return true
   }
+}
+
+/** Whether there is a `url.query`: a question mark alone is none. */
+function hasQuery (url) {
+  const mark = url.indexOf('?')
+  return mark !== -1 && mark !== url.length - 1
 }
 
 module.exports = { ServerSpan, SPAN_KIND_SERVER }

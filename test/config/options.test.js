@@ -48,7 +48,8 @@ test('without options and variables everything has its documented default', (t) 
     knownMethods: null,
     propagators: ['tracecontext', 'baggage'],
     logLevel: 'info',
-    warnings: []
+    warnings: [],
+    news: []
   })
   t.end()
 })

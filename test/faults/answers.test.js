@@ -211,6 +211,28 @@ test('lastError says what a failure says of itself', async (t) => {
   }
 })
 
+// T12
+test('413 halves at once, down to what the collector takes, also what was compressed', async (t) => {
+  const limit = 40_000
+  for (const isCompressed of [false, true]) {
+    const collector = await startFakeCollector(t)
+    await collector.down()
+    const maxBytes = 1024 * 1024
+    const { exporter, stats, write, identity } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 10 } })
+    write(1500, 400, isCompressed)
+    if (isCompressed) await collector.until(() => exporter.bufferBytes < maxBytes / 2)
+    collector.script = (request) => ({ status: Number(request.headers['content-length']) > limit || request.headers['content-encoding'] === 'gzip' ? 413 : 200 })
+    await collector.up()
+    await exporter.flush()
+    await collector.until(() => stats.delivered === 1500)
+    t.equal(identity(), 0)
+    t.same({ ...stats.dropped }, {})
+    t.equal(collector.delivered.size, 1500)
+    if (isCompressed) t.ok(collector.requests.some(({ headers }) => headers['content-encoding'] === 'gzip'))
+    await exporter.close()
+  }
+})
+
 // T22
 for (const [what, how] of [['an endless answer', { trickle: { bytes: 1024 * 1024, everyMs: 1 } }], ['an answer of 16 MiB', { body: Buffer.alloc(16 * 1024 * 1024) }]]) {
   test(`of ${what} the beginning is read, and the connection given up`, async (t) => {

@@ -18,7 +18,7 @@ test('a code is logged once for each app, to its logger', (t) => {
 
 test('what was found at start is one line each, also under the same code', (t) => {
   const log = recorder()
-  new Report(log).startup([{ code: 'LT_WARN_ENV', message: 'A' }, { code: 'LT_WARN_ENV', message: 'B' }])
+  new Report(log).startup({ warnings: [{ code: 'LT_WARN_ENV', message: 'A' }, { code: 'LT_WARN_ENV', message: 'B' }] })
   t.same(log.lines.map(([, , message]) => message), ['A', 'B'])
   t.end()
 })

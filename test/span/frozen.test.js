@@ -1,0 +1,32 @@
+'use strict'
+
+// Names that Object.prototype has too, where somebody has frozen it (--frozen-intrinsics, Object.freeze).
+
+const { test } = require('tap')
+const { runInChild } = require('../support/child')
+
+test('where prototypes are frozen any name may be a key of the store or an attribute', async (t) => {
+  const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
+    const seen = []
+    const app = Fastify()
+    await app.register(lightTrace, {
+      registerGlobals: false,
+      spanProcessors: [{ onStart () {}, onEnd (span) { seen.push({ ...span.attributes }) }, forceFlush: async () => {}, shutdown: async () => {} }]
+    })
+    app.get('/', async ({ trace }) => {
+      for (const key of ['constructor', 'toString', '__proto__', 'plain']) {
+        trace.set(key, 1)
+        trace.set(key, 2)
+        trace.span.setAttribute(key, 'a')
+        trace.span.setAttributes({ [key]: 'b' })
+      }
+      return ['constructor', 'toString', '__proto__', 'plain', 'valueOf'].map((key) => trace.get(key) ?? null)
+    })
+    await app.ready()
+    Object.freeze(Object.prototype)
+    const { payload } = await app.inject('/')
+    say([payload, seen.map((attributes) => ['constructor', 'toString', '__proto__', 'plain'].map((key) => Object.hasOwn(attributes, key) ? attributes[key] : 'none'))])
+    process.exit()
+  })
+  t.same((await child.exit).said, [['[2,2,2,2,null]', [['b', 'b', 'b', 'b']]]])
+})
