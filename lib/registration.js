@@ -118,7 +118,8 @@ class Registration {
     const { metrics } = this.tracer
     if (metrics === null || metrics.settings.path === null) return
     const config = { trace: { ignore: true, metrics: false } }
-    app.get(metrics.settings.path, { config, logLevel: 'warn' }, async (request, reply) => {
+    // `hide`: no page of an API's documentation shows it.
+    app.get(metrics.settings.path, { config, logLevel: 'warn', schema: { hide: true } }, async (request, reply) => {
       const { type, body } = await metrics.scrape(request.headers.accept)
       reply.type(type)
       return body
