@@ -59,11 +59,13 @@ async function main () {
     profile: values.quick ? QUICK : FULL,
     functions: values.functions,
     parallel: Number(values.parallel),
-    onCase: (row) => console.error(`${row.name}: ${Math.round(row.total.median)}`)
+    onCase (row, sofar) {
+      console.error(`${row.name}: ${Math.round(row.total.median)}`)
+      if (values.publish) publish(sofar()) // what is counted so far: it takes long
+    }
   })
   console.table(consoleRows(result.rows))
   if (values.functions) for (const { name, rows } of functionRows(result.rows)) { console.log(name); console.table(rows) }
-  if (values.publish) publish(result)
 }
 
 // The other checkout's figure stands before this one's, and is what this one's is compared with.
@@ -75,7 +77,7 @@ function withTree (testCase, tree) {
 
 /**
  * @param {object[]} cases
- * @param {{ node: number, profile: object, functions?: boolean, parallel?: number, onCase?: (row: object) => void }} options
+ * @param {{ node: number, profile: object, functions?: boolean, parallel?: number, onCase?: (row: object, sofar: () => object) => void }} options
  * @returns {Promise<{ date: string, commit: string, machine: object, node: string, profile: object, rows: object[] }>}
  */
 async function countCases (cases, { node, profile, functions = false, parallel = 1, onCase = () => {} }) {
@@ -84,12 +86,17 @@ async function countCases (cases, { node, profile, functions = false, parallel =
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
   const options = { ...profile, load, sink, down: await freePort(), binary: nodeOfMajor(node), functions }
   const rows = []
+  const provenance = { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), profile }
+  const sofar = () => {
+    const counted = rows.filter((row) => row !== undefined)
+    return { ...provenance, node: counted[0].runtime, rows: withDifferences(counted) }
+  }
   const left = [...cases.entries()]
   const countNext = async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
       const [i, testCase] = next
       rows[i] = await countCase(testCase, options)
-      onCase(rows[i])
+      onCase(rows[i], sofar)
     }
   }
   try {
@@ -97,7 +104,7 @@ async function countCases (cases, { node, profile, functions = false, parallel =
   } finally {
     await stopAll()
   }
-  return { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), node: rows[0].runtime, profile, rows: withDifferences(rows) }
+  return sofar()
 }
 
 async function countCase (testCase, options) {
@@ -149,6 +156,5 @@ function publish (result) {
   const earlier = readResults('instructions')
   const major = node.slice(1).split('.')[0]
   const kept = (earlier?.nodes[major]?.rows ?? []).filter(({ name }) => !rows.some((row) => row.name === name))
-  const file = writeResults('instructions', { ...provenance, nodes: { ...earlier?.nodes, [major]: { node, date: provenance.date, commit: provenance.commit, rows: [...kept, ...rows] } } })
-  console.error(`wrote ${file}`)
+  writeResults('instructions', { ...provenance, nodes: { ...earlier?.nodes, [major]: { node, date: provenance.date, commit: provenance.commit, rows: [...kept, ...rows] } } })
 }
