@@ -47,6 +47,7 @@ const hello = [
   { ...floor, name: 'als-floor', sets: ['quick', 'headline', 'publish', 'ci', 'paired'] },
   { ...bare, name: 'bare-kept-tick', label: '+ one record of process.nextTick kept', setup: 'server/setups/bare-kept-tick', sets: ['publish', 'ci', 'paired'] },
   { ...floor, name: 'als-floor-kept-tick', label: '+ one AsyncLocalStorage, and a record kept', setup: 'server/setups/als-floor-kept-tick', sets: ['ci', 'paired'] },
+  { ...floor, name: 'hook-steps', label: '+ a hook', setup: 'server/setups/hook-steps', options: { steps: 1 }, sets: [] },
   { ...floor, name: 'enter-with-floor', label: '+ a hook, enterWith and a close listener, and a record kept', setup: 'server/setups/enter-with-floor', sets: [] },
   { ...bare, name: 'bare-with-client', label: '+ an empty POST after each slice', setup: 'server/setups/bare-with-client', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}' }, sets: ['paired'] },
   { name: 'request-context', label: '+ @fastify/request-context', setup: 'server/setups/request-context', spans: 0, sets: ['headline', 'publish'] },

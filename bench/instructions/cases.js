@@ -13,6 +13,10 @@ const BASE = 'bare'
 const table = [
   { name: BASE, of: 'bare-kept-tick', label: 'Fastify, a record of nextTick kept', guard: true },
   { name: 'bare-as-it-comes', of: 'bare', label: 'Fastify as it comes' },
+  { name: 'hook', of: 'hook-steps', label: '+ a hook that does nothing', options: { steps: 1 } },
+  { name: 'hook-record', of: 'hook-steps', label: '+ a record on request and response', options: { steps: 2 } },
+  { name: 'hook-context', of: 'hook-steps', label: '+ `enterWith`', options: { steps: 3 } },
+  { name: 'hook-clock', of: 'hook-steps', label: '+ a `close` listener and the clock, twice', options: { steps: 5 } },
   { name: 'floor', of: 'enter-with-floor', label: '+ a hook, `enterWith` and a `close` listener' },
   { name: 'disabled', of: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', guard: true },
   { name: 'unsampled', of: 'lighttrace-unsampled', label: 'light-trace, no request sampled', guard: true },

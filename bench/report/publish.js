@@ -7,13 +7,14 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { readResults } = require('./results-file')
 const { replaceBetween } = require('./markdown')
-const { readmeTable, pairedTable, profileTable, overheadTable, startupTable, targetsTable, sizesTable, provenance } = require('./tables')
+const { pairedTable, overheadTable, startupTable, targetsTable, sizesTable, provenance } = require('./tables')
+const { readmeTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, nextTickTable } = require('./cost-tables')
 const { callsTable } = require('./calls-table')
 const { faultsTable } = require('./faults-table')
 const { microTable } = require('./micro-table')
 const { fieldTables } = require('./field-tables')
 const drawChart = require('./chart')
-const { cases } = require('../cases')
+const { cases, HEADLINE_NODE } = require('../cases')
 
 const root = path.join(__dirname, '../..')
 
@@ -34,14 +35,15 @@ async function publish () {
   const paired = readResults('paired')
   if (!overhead && !field) throw new Error('there are no results yet: npm run bench -- --publish')
   if (overhead) {
-    edit('README.md', { bench: readmeTable(overhead, paired) })
     edit('docs/overhead.md', overheadSections({ ...overhead, startup: startup?.startup }, paired))
     fs.writeFileSync(path.join(root, 'docs/overhead.svg'), await drawChart(overhead))
   }
   if (startup) edit('docs/overhead.md', { 'bench:startup': startupTable(startup) })
-  if (paired) edit('docs/overhead.md', { 'bench:paired': pairedTable(paired) })
-  const profile = readResults('profile')
-  if (profile) edit('docs/overhead.md', { 'bench:profile': profileTable(profile) })
+  if (paired) {
+    edit('README.md', { bench: readmeTable(paired) })
+    edit('docs/overhead.md', { 'bench:paired': pairedTable(paired) })
+  }
+  publishCost()
   const calls = readResults('calls')
   if (calls) edit('docs/overhead.md', { 'bench:calls': callsTable(calls) })
   publishMicro()
@@ -54,6 +56,21 @@ async function publish () {
 function publishMicro () {
   const micro = readResults('micro')
   if (micro) edit('docs/architecture.md', { 'bench:micro': microTable(micro) })
+}
+
+function publishCost () {
+  const instructions = readResults('instructions')
+  if (instructions) edit('docs/overhead.md', { 'bench:instructions': instructionsTable(instructions), 'bench:steps': stepsTable(instructions, HEADLINE_NODE) })
+  const v8 = readResults('v8')
+  if (v8) edit('docs/overhead.md', { 'bench:v8': deoptimisationsTable(v8) })
+  for (const kind of ['settled', 'settled-pipelined']) {
+    const settled = readResults(kind)
+    if (settled) edit('docs/overhead.md', { [`bench:${kind}`]: settledTable(settled) })
+  }
+  const nextTick = readResults('next-tick')
+  if (!nextTick) return
+  edit('docs/overhead.md', { 'bench:next-tick': nextTickTable(nextTick) })
+  edit('docs/upstream.md', { 'bench:next-tick': nextTickTable(nextTick) })
 }
 
 function overheadSections (result, paired) {

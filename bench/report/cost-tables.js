@@ -1,0 +1,167 @@
+'use strict'
+
+// What a request costs → the README's table, and those of docs/overhead.md and docs/upstream.md.
+
+const { table } = require('./markdown')
+const { KINDS } = require('../instructions/callgrind')
+const { row } = require('../targets')
+
+module.exports = { readmeTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, nextTickTable }
+
+const README_ROWS = ['bare', 'bare-kept-tick', 'lighttrace-100', 'lighttrace-unsampled', 'sdk2-by-hand', 'fastify-otel', 'nodesdk-http']
+
+/** @param {object} paired results of bench/paired.js */
+function readmeTable (paired) {
+  const rows = README_ROWS.map((name) => row(paired, name)).filter(Boolean)
+  const ours = row(paired, 'lighttrace-100')
+  const stock = row(paired, 'fastify-otel')
+  const base = row(paired, 'bare-kept-tick')
+  return [
+    `One traced request of a hello world, its span delivered, costs **${micros(ours.overKept)} of CPU time, ${share(ours.overKept, base)} of what Fastify itself needs for it**; with @fastify/otel it is ${micros(stock.overKept)}.`,
+    '',
+    table([
+      ['', (r) => bold(r, r.name === 'bare' ? 'Fastify as it comes' : r.name === 'bare-kept-tick' ? 'Fastify with a record of nextTick kept' : r.label)],
+      ['CPU time of a request', (r) => bold(r, micros(r.micros)), 'right'],
+      ['over Fastify as it comes', (r) => r.name === 'bare' ? '' : bold(r, signed(r.over)), 'right'],
+      ['over the one with the record', (r) => r.name.startsWith('bare') ? '' : bold(r, signed(r.overKept)), 'right']
+    ], rows),
+    '',
+    `light-trace [keeps one record of \`process.nextTick\`](docs/overhead.md#what-nexttick-does), which makes every request of a Fastify app cheaper, traced or not. So both comparisons stand here. ${provenance(paired)} [How it is measured, and what it does not tell](docs/overhead.md).`
+  ].join('\n')
+}
+
+/** Of bench/instructions: a table for each Node. */
+function instructionsTable ({ nodes, profile }) {
+  const tables = Object.values(nodes).flatMap(({ node, date, commit, rows }) => [
+    table([
+      ['', ({ label }) => label],
+      ['instructions a request', ({ total }) => withHalfWidth(total), 'right'],
+      ['over its baseline', ({ over }) => over ? `**${signedCount(over.median)}**` : '', 'right'],
+      ['of that JavaScript / builtins / GC / native', ({ over }) => over ? KINDS.map((kind) => signedCount(over[kind])).join(' / ') : '', 'right'],
+      ['processes', ({ processes }) => String(processes), 'right']
+    ], rows),
+    '',
+    `Node ${node.slice(1)}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}.`,
+    ''
+  ])
+  return [...tables, `${profile.requests.toLocaleString('en')} requests, twice, after ${profile.warmUp.toLocaleString('en')} to warm up, in each process.`].join('\n')
+}
+
+// Each adds something to the one before it.
+const STEPS = [
+  ['bare', 'Fastify'],
+  ['hook', 'a hook that does nothing'],
+  ['hook-record', 'a record, hung on request and response'],
+  ['hook-context', 'the context entered for the rest of the request: `enterWith`'],
+  ['floor', "a listener of the response's `close`"],
+  ['hook-clock', 'the clock, read twice'],
+  ['not-sent', 'light-trace without its exporter: who calls, ids, route, peer, sampling, the span and its end'],
+  ['delivered', 'the bytes of the span, their sending, and a socket that Node and V8 know from then on']
+]
+
+/** From nothing to a delivered span, of the rows that were counted. */
+function stepsTable ({ nodes }, major) {
+  const { rows, node, commit } = nodes[major]
+  const counted = STEPS.map(([name, what]) => ({ what, total: row({ rows }, name)?.total.median })).filter(({ total }) => total !== undefined)
+  return [
+    table([
+      ['with', ({ what }) => what],
+      ['instructions', ({ total }) => thousands(total), 'right'],
+      ['more than the line above', ({ total }) => { const i = counted.findIndex((step) => step.total === total); return i === 0 ? '' : signedCount(total - counted[i - 1].total) }, 'right']
+    ], counted),
+    '',
+    `Node ${node.slice(1)}, commit ${commit?.slice(0, 7)}.`
+  ].join('\n')
+}
+
+/** Of bench/v8.js. */
+function deoptimisationsTable ({ rows, node, profile }) {
+  const delivered = row({ rows }, 'delivered')
+  return [
+    table([
+      ['', ({ label }) => label],
+      ['functions compiled', ({ compiled }) => String(compiled), 'right'],
+      ['given up again', ({ deoptimised }) => String(deoptimised.length), 'right'],
+      ['of those ours', ({ deoptimised }) => String(deoptimised.filter(({ ours }) => ours).length), 'right'],
+      ['bytes a request allocates', ({ bytes }) => thousands(bytes), 'right'],
+      ['over its baseline', ({ over }) => over ? signedCount(over.bytes) : '', 'right']
+    ], rows),
+    '',
+    'What V8 gave up with light-trace and not without:',
+    '',
+    table([
+      ['function', ({ name }) => `\`${name.trim()}\``],
+      ['reason', ({ reason }) => reason]
+    ], delivered?.over?.functions ?? []),
+    '',
+    `In ${profile.settle.toLocaleString('en')} requests of one process. Node ${node.slice(1)}.`
+  ].join('\n')
+}
+
+/** Of bench/settled.js. */
+function settledTable (result) {
+  const { rows, profile } = result
+  return [
+    table([
+      ['', ({ label }) => label],
+      ['CPU µs', ({ cpu }) => withHalfWidth(cpu, 2), 'right'],
+      ['user', ({ user }) => withHalfWidth(user, 2), 'right'],
+      ['system', ({ system }) => withHalfWidth(system, 2), 'right'],
+      ['over its baseline, µs', ({ over }) => over ? withHalfWidth(over.cpu, 2) : '', 'right'],
+      ['in parts of it', ({ share }) => share ? withHalfWidth(share.cpu, 3) : '', 'right'],
+      ['throughput, in parts of it', ({ share }) => share ? withHalfWidth(share.perSecond, 3) : '', 'right'],
+      ['RSS over it, MB', ({ over }) => over ? withHalfWidth(over.rssMB, 0) : '', 'right']
+    ], rows),
+    '',
+    `${profile.processes} processes a case, ${profile.pipelining} pipelined on each of ${profile.connections} connections; ± is half of a 95 % interval. ${provenance(result)}`
+  ].join('\n')
+}
+
+/** Of bench/next-tick.js. */
+function nextTickTable ({ rows, rounds, machine, date }) {
+  return [
+    table([
+      ['Node', ({ node }) => node],
+      ['before', ({ before }) => `${before} ns`, 'right'],
+      ['after a collection', ({ after }) => `**${after} ns**`, 'right'],
+      ['with a record kept: before', ({ keptBefore }) => `${keptBefore} ns`, 'right'],
+      ['after', ({ keptAfter }) => `${keptAfter} ns`, 'right']
+    ], rows),
+    '',
+    `CPU time of one \`process.nextTick\`; medians of ${rounds} processes each. ${machine.cores}-core ${machine.cpu}, ${date.slice(0, 10)}.`
+  ].join('\n')
+}
+
+function provenance ({ machine, node, date, commit, dirty }) {
+  return `Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}${dirty ? ' with changes' : ''}.`
+}
+
+function bold ({ name }, text) {
+  return name === 'lighttrace-100' ? `**${text}**` : text
+}
+
+function micros ({ median }) {
+  return `${median.toFixed(1)} µs`
+}
+
+function signed ({ median }) {
+  return `${median < 0 ? '−' : '+'}${Math.abs(median).toFixed(1)} µs`
+}
+
+function share ({ median }, base) {
+  return `${(100 * median / base.micros.median).toFixed(0)} %`
+}
+
+function thousands (value) {
+  return Math.round(value).toLocaleString('en')
+}
+
+function signedCount (value) {
+  return `${value < 0 ? '−' : '+'}${thousands(Math.abs(value))}`
+}
+
+// null: of a single process, whose interval nobody knows
+function withHalfWidth ({ median, halfWidth }, digits = 0) {
+  const shown = digits === 0 ? thousands(median) : median.toFixed(digits)
+  return halfWidth === null ? shown : `${shown} ±${digits === 0 ? thousands(halfWidth) : halfWidth.toFixed(digits)}`
+}
