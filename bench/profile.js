@@ -1,10 +1,9 @@
 'use strict'
 
-// npm run bench:profile -- [--cases lighttrace-100] [--seconds 5] [--top 30] [--node path] [--publish]: where
+// npm run bench:profile -- [--cases lighttrace-100] [--seconds 5] [--top 30] [--node path]: where
 // a request's time goes. Each case and its baseline are loaded under V8's profiler; shown are the groups
 // side by side, then the functions of the case. A profiled request is slower than one that is not:
 // shares are to be read, not sums. The .cpuprofile files stay in .cache/profiles for a viewer.
-// --publish writes bench/results/profile.json and its table in docs/overhead.md.
 
 const path = require('node:path')
 const fs = require('node:fs')
@@ -14,8 +13,6 @@ const chooseCases = require('./choose')
 const installMissing = require('./install')
 const { run } = require('./run/run')
 const readProfile = require('./report/cpu-profile')
-const { describeMachine, describeCommit } = require('./run/machine')
-const { writeResults } = require('./report/results-file')
 
 const FOLDER = path.join(__dirname, '../.cache/profiles')
 
@@ -31,12 +28,10 @@ async function main () {
       seconds: { type: 'string', default: '5' },
       top: { type: 'string', default: '30' },
       pipelining: { type: 'string', default: '1' },
-      node: { type: 'string' },
-      publish: { type: 'boolean', default: false }
+      node: { type: 'string' }
     }
   })
   const profile = { rounds: 1, seconds: Number(values.seconds), warmup: 3, connections: 50, pipelining: Number(values.pipelining), rate: 0 }
-  const machine = describeMachine()
   const chosen = chooseCases(cases, { names: values.cases.split(',') })
   installMissing(new Set(chosen.flatMap(({ needs = [] }) => needs)))
   const measured = await run(chosen, { profile, node: values.node, headlineNode: HEADLINE_NODE, profileFolder: FOLDER, progress: (sentence) => console.error(sentence) })
@@ -47,13 +42,6 @@ async function main () {
   }))
   printGroups(profiles)
   for (const entry of profiles) printFunctions(entry, Number(values.top))
-  if (values.publish) await publish(profiles, { machine, profile, node: measured[0].node })
-}
-
-async function publish (profiles, { machine, profile, node }) {
-  const rows = profiles.map(({ testCase: { name, label }, cpuMicrosPerRequest, groups }) => ({ name, label, cpuMicrosPerRequest, groups }))
-  console.error(`wrote ${writeResults('profile', { date: new Date().toISOString(), ...describeCommit(__dirname), machine, node, profile, rows })}`)
-  await require('./report/publish')()
 }
 
 function printGroups (profiles) {

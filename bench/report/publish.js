@@ -36,7 +36,6 @@ async function publish () {
   if (!overhead && !field) throw new Error('there are no results yet: npm run bench -- --publish')
   if (overhead) {
     edit('docs/overhead.md', overheadSections({ ...overhead, startup: startup?.startup }, paired))
-    fs.writeFileSync(path.join(root, 'docs/overhead.svg'), await drawChart(overhead))
   }
   if (startup) edit('docs/overhead.md', { 'bench:startup': startupTable(startup) })
   if (paired) {
@@ -51,6 +50,7 @@ async function publish () {
   if (faults) edit('docs/reliability.md', { 'bench:faults': faultsTable(faults) })
   require('./publish-viewer')()
   if (field) edit('docs/overhead.md', { 'bench:field': fieldTables(field) })
+  if (overhead) fs.writeFileSync(path.join(root, 'docs/overhead.svg'), await drawChart(overhead)) // last: it needs `npm run bench:install`
 }
 
 function publishMicro () {

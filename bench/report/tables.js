@@ -9,39 +9,7 @@ const { targets, row, judge } = require('../targets')
 const LOAD_BOUND_BELOW = 0.9
 const README_ROWS = ['bare', 'als-floor', 'lighttrace-100', 'lighttrace-unsampled', 'lighttrace-off', 'sdk2-by-hand', 'fastify-otel', 'dd-trace', 'nodesdk-http', 'nodesdk-auto']
 
-// Rows below are left out of the profile's table.
-const PROFILE_LEAST_MICROS = 0.02
-
-module.exports = { readmeTable, pairedTable, profileTable, overheadTable, startupTable, targetsTable, sizesTable, provenance, requestsPerSecond, README_ROWS }
-
-// CPU time by the paired slices where they have the row, else by the load rounds, which scatter more.
-function readmeTable (result, paired) {
-  const rows = README_ROWS.map((name) => row(result, name)).filter(Boolean)
-  return [
-    table([
-      ['', (r) => bold(r, r.label)],
-      ['CPU per request', (r) => bold(r, readmeMicros(r, row(paired, r.name), paired)), 'right'],
-      ['requests per second', (r) => valid(r, () => requestsPerSecond(r)), 'right'],
-      ['RSS', (r) => valid(r, () => r.against ? `+ ${figure(r.overRssMB, 0)} MB` : `${figure(r.rssMB, 0)} MB`), 'right'],
-      ['spans delivered', (r) => valid(r, () => share(r.spans)), 'right']
-    ], rows),
-    '',
-    `Hello world. CPU time over Fastify's own by paired slices, with its share of it. light-trace is compared with a Fastify whose \`process.nextTick\` it has kept fast, as it does for every app: that takes ${figure(row(paired, 'bare-kept-tick').micros, 1)} µs, and light-trace's ${figure(row(paired, 'lighttrace-100').micros, 1)} µs are ${signed(row(paired, 'lighttrace-100').over.median)} µs against Fastify as it comes. "About" and the other columns by load, medians of ${result.profile.rounds} interleaved rounds. ${provenance(result)} [All figures](docs/overhead.md).`
-  ].join('\n')
-}
-
-// What light-trace does for the process as a whole is not set against what tracing costs.
-function readmeMicros (loaded, sliced, paired) {
-  if (!sliced) return valid(loaded, () => `about ${figure(loaded.overMicros, 0)} µs over`)
-  if (sliced.name === 'bare') return `${figure(sliced.micros, 1)} µs`
-  const isOurs = sliced.name.startsWith('lighttrace')
-  const over = isOurs ? sliced.overKept : sliced.over
-  return `${figure(over, 1)} µs over, ${(100 * over.median / row(paired, isOurs ? 'bare-kept-tick' : 'bare').micros.median).toFixed(0)} %`
-}
-
-function signed (micros) {
-  return `${micros < 0 ? '−' : '+'}${Math.abs(micros).toFixed(1)}`
-}
+module.exports = { pairedTable, overheadTable, startupTable, targetsTable, sizesTable, provenance, requestsPerSecond, README_ROWS }
 
 // Every row of one block or of several.
 function overheadTable (result, names) {
@@ -74,25 +42,6 @@ function pairedTable (result) {
     ], rows),
     '',
     `Tenth percentiles of ${profile.slices} slices of ${profile.requests} requests in each of ${profile.processes} processes per case, ${profile.pipelining} pipelined on each of ${profile.connections} connections: median, least and greatest of the processes. ${spans.created} spans created, ${spans.delivered} delivered. ${provenance(result)}`
-  ].join('\n')
-}
-
-// Of bench/profile.js: where the last case's time goes, against its baseline's.
-function profileTable (result) {
-  const [base, traced] = [result.rows[0].groups, result.rows.at(-1).groups]
-  const rows = [...new Set([...Object.keys(base), ...Object.keys(traced)])]
-    .map((name) => ({ name, base: base[name] ?? 0, traced: traced[name] ?? 0 }))
-    .filter((row) => Math.max(row.base, row.traced) >= PROFILE_LEAST_MICROS)
-    .sort((a, b) => (b.traced - b.base) - (a.traced - a.base))
-  return [
-    table([
-      ['self time, µs per request', ({ name }) => name.replace(/^light-trace (.*)$/, '`$1`')],
-      [result.rows[0].label, (row) => row.base.toFixed(2), 'right'],
-      [result.rows.at(-1).label, (row) => row.traced.toFixed(2), 'right'],
-      ['difference', (row) => (row.traced - row.base).toFixed(2), 'right']
-    ], rows),
-    '',
-    `${result.profile.seconds} s of load on each, under V8's profiler, which slows both down. ${provenance(result)}`
   ].join('\n')
 }
 
@@ -145,14 +94,6 @@ function provenance ({ machine, node, date, commit, dirty, steal }) {
 // A round whose two sides disagree gives no figures.
 function valid ({ faults }, cell) {
   return faults.length > 0 ? 'invalid' : cell()
-}
-
-function bold ({ name }, text) {
-  return name === 'lighttrace-100' ? `**${text}**` : text
-}
-
-function share ({ created, received }) {
-  return created === 0 ? '' : `${(received / created * 100).toFixed(received === created ? 0 : 1)} %`
 }
 
 function percent (spread) {
