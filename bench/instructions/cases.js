@@ -67,7 +67,7 @@ function caseNamed (name) {
   return found
 }
 
-/** @param {string[] | undefined} names; none: all. Their baselines come with them. */
+/** @param {string[] | undefined} names; none: all. In their order, each after its baseline. */
 function chooseCases (names) {
   if (names === undefined) return table
   const wanted = new Set()
@@ -76,5 +76,5 @@ function chooseCases (names) {
     if (found === undefined) throw new Error(`no case is called "${name}"; there are ${table.map(({ name }) => name).join(', ')}`)
     wanted.add(found.against).add(name)
   }
-  return table.filter(({ name }) => wanted.has(name))
+  return Array.from(wanted, (name) => table.find((candidate) => candidate.name === name))
 }
