@@ -14,6 +14,10 @@ const summarise = require('../bench/report/summary')
 const { replaceBetween } = require('../bench/report/markdown')
 const { faster, overBase } = require('../bench/run/startup')
 const { compare, verdict } = require('../bench/faults/compare')
+const { readProfile } = require('../bench/instructions/callgrind')
+const { nameFunctions } = require('../bench/instructions/symbols')
+const { chooseCases } = require('../bench/instructions/cases')
+const { mean95 } = require('../bench/run/statistics')
 const { routes } = require('../bench/routes')
 const { cases } = require('../bench/cases')
 const { cases: fieldCases } = require('../bench/field/cases')
@@ -157,3 +161,64 @@ function span (id) {
     ]
   }
 }
+
+// As callgrind 3.19 writes it: names once, then by number; the line after `calls=` is what the callee took, all in all.
+const PROFILE = `
+version: 1
+positions: line
+events: Ir
+
+ob=(1) ???
+fn=(1) 0x0000000028000000
+0 400
+cfn=(2) Builtins_LoadIC
+calls=10 0
+0 100
++3 5
+fn=(2)
+0 100
+fn=(3) v8::internal::Runtime_CompileOptimized(int, unsigned long*, v8::internal::Isolate*)
+cfn=(4) _int_malloc
+calls=1 0
+* 60
+0 40
+fn=(4) _int_malloc
+0 60
+fn=(5) Builtins_CEntry
+cfn=(3)
+calls=1 0
+0 100
+cfn=(6) v8::internal::Heap::CollectGarbage(v8::internal::AllocationSpace)
+calls=1 0
+0 30
+0 2
+fn=(6)
+0 30
+fn=(7) uv_run'2
+0 8
+
+totals: 645
+`
+
+test("instructions are told apart by kind, and those of V8's compiler are left out with all that it calls", async (t) => {
+  const file = path.join(t.testdir({ profile: PROFILE }), 'profile')
+  const { functions, ...kinds } = readProfile(file)
+  t.same(kinds, { total: 545, javascript: 405, builtins: 102, gc: 30, native: 8, compiler: 100 })
+  t.equal(functions.get('_int_malloc'), 60)
+  t.equal(functions.get('uv_run'), 8, 'a function that runs within itself has one name')
+  const named = nameFunctions(functions, [{ start: 0x28000000, end: 0x28000100, name: 'begin light-trace/fastify/request-start.js:40' }], 5)
+  t.equal(named.get('begin light-trace/fastify/request-start.js:40'), 81)
+})
+
+test('a case is counted after its baseline, and an unknown one is refused', async (t) => {
+  t.same(chooseCases(['delivered', 'logger']).map(({ name }) => name), ['bare', 'delivered', 'bare-logger', 'logger'])
+  t.throws(() => chooseCases(['deliverd']), /there are bare, /)
+})
+
+test('one value has no interval, and values that agree have a narrow one', async (t) => {
+  t.same(mean95([7]), { median: 7, halfWidth: Infinity })
+  t.equal(mean95([5, 5, 5]).halfWidth, 0)
+  const { median, halfWidth } = mean95([1, 2, 3])
+  t.equal(median, 2)
+  t.ok(halfWidth > 2.4 && halfWidth < 2.5) // 4.30 × 1 / √3
+})
