@@ -102,6 +102,8 @@ function deoptimisationsTable ({ rows, node, profile }) {
 function settledTable (result) {
   const { rows, profile } = result
   return [
+    profile.pipelining > 1 ? 'With several requests in flight on each connection, as the published benchmark of @fastify/otel has it:' : '## CPU time, settled',
+    '',
     table([
       ['', ({ label }) => label],
       ['CPU µs', ({ cpu }) => withHalfWidth(cpu, 2), 'right'],
