@@ -22,7 +22,7 @@ const GIVEN_UP = /^\[bailout \(kind: ([^,]+), reason: (.+?)\): begin\. deoptimiz
 
 module.exports = { traceCase, allocationOf }
 
-/** @returns {Promise<{ compiled: number, deoptimised: { name: string, ours: boolean, reason: string }[] }>} in the whole life of a process */
+/** @returns {Promise<{ runtime: string, compiled: number, deoptimised: { name: string, ours: boolean, reason: string }[] }>} in the whole life of a process */
 async function traceCase (testCase, options) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-v8-'))
   const server = await startCounted(testCase, options, [], [...TRACE, `--perf-basic-prof-path=${folder}`])
@@ -40,7 +40,7 @@ async function traceCase (testCase, options) {
   await closed
   const symbols = readSymbols(folder)
   fs.rmSync(folder, { recursive: true })
-  return readTrace(lines, symbols)
+  return { runtime: server.ready.runtime, ...readTrace(lines, symbols) }
 }
 
 function readTrace (lines, symbols) {
