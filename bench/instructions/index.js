@@ -14,7 +14,7 @@
 
 const path = require('node:path')
 const { parseArgs } = require('node:util')
-const { chooseCases, HEADLINE_NODE } = require('./cases')
+const { table, chooseCases, HEADLINE_NODE } = require('./cases')
 const { countProcess } = require('./count')
 const installValgrind = require('./valgrind')
 const installMissing = require('../install')
@@ -150,11 +150,17 @@ function difference (row, base) {
   }
 }
 
+// As the cases stand in their table, whenever they were counted.
+function inOrder (rows) {
+  const place = new Map(table.map(({ name }, i) => [name, i]))
+  return rows.sort((a, b) => place.get(a.name) - place.get(b.name))
+}
+
 // One results file holds all Nodes: each run replaces the rows that it has counted.
 function publish (result) {
   const { rows, node, ...provenance } = result
   const earlier = readResults('instructions')
   const major = node.slice(1).split('.')[0]
   const kept = (earlier?.nodes[major]?.rows ?? []).filter(({ name }) => !rows.some((row) => row.name === name))
-  writeResults('instructions', { ...provenance, nodes: { ...earlier?.nodes, [major]: { node, date: provenance.date, commit: provenance.commit, rows: [...kept, ...rows] } } })
+  writeResults('instructions', { ...provenance, nodes: { ...earlier?.nodes, [major]: { node, date: provenance.date, commit: provenance.commit, rows: inOrder([...kept, ...rows]) } } })
 }
