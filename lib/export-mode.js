@@ -72,8 +72,8 @@ class OtlpOutput {
     this.sdkSpans = null
     this.sink = { accept: (span) => this.#acceptFirst(span) }
     // No function of the user's: spans that wait for a collector must not hold the application.
-    const { exporter, buffer, batch, closeTimeoutMs, resource } = settings
-    this.#settings = { exporter, buffer, batch, closeTimeoutMs, resource }
+    const { exporter, buffer, batch, closeTimeoutMs, logLevel, resource } = settings
+    this.#settings = { exporter, buffer, batch, closeTimeoutMs, logLevel, resource }
     this.#stats = stats
     this.#report = report
     this.suppress = suppress
@@ -81,14 +81,17 @@ class OtlpOutput {
 
   /** Its files may not be readable just now, with no descriptor left: the next span asks again. */
   #acceptFirst (span) {
+    const first = this.sink
     try {
-      span.pipeline.sink = this.#load()
+      this.sink = this.#load()
     } catch (error) {
       this.#stats.drop('not_loaded', 1)
       this.#report.once('LT_WARN_BUG', `Bug: the exporter could not be loaded: ${error?.stack}`)
       return
     }
-    span.pipeline.sink.accept(span)
+    // Where this is one of several places that spans go to, the pipeline's sink is another.
+    if (span.pipeline.sink === first) span.pipeline.sink = this.sink
+    this.sink.accept(span)
   }
 
   #load () {

@@ -12,7 +12,7 @@ function sender () {
   const stats = new Stats()
   const settings = resolveOptions({ serviceName: 'light-trace-demo', exporter: 'otlp', closeTimeoutMs: 2000 })
   const report = new Report(undefined, settings.logLevel)
-  report.startup(settings.warnings)
+  report.startup(settings)
   const output = exportMode({ settings, report, stats })
   return {
     onStart () {},
