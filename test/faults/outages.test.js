@@ -45,7 +45,8 @@ async function outage (t, { seconds, perSecond, maxBytes, how, loadSeconds = 1 }
   const lastBefore = stats.accepted
   await load(write, perSecond, loadSeconds * 1000, SPAN_BYTES)
   delay.disable()
-  await subject.exporter.flush({ timeoutMs: 20_000 })
+  do await subject.exporter.flush({ timeoutMs: 20_000 }); while (subject.exporter.queued + subject.exporter.inFlight > 0)
+  await collector.heard()
   t.equal(identity(), 0)
   const stalledMs = delay.max / 1e6
   const [noticedAfterMs] = collector.noticedAfterMs
@@ -90,13 +91,15 @@ test(`a collector that restarts ${RESTARTS} times: with 256 KiB nothing is lost 
   for (let i = 0; i < RESTARTS; i++) {
     const from = stats.accepted + 1
     await load(write, 1500, 700, SPAN_BYTES)
-    await exporter.flush() // what was written is on the wire or there: the restart costs what comes after
+    // What was written is there: the restart costs what comes after. An attempt from before `up` may end a flush.
+    do await exporter.flush(); while (exporter.queued + exporter.inFlight > 0)
     up.push([from, stats.accepted])
     await collector.kill()
     await load(write, 1500, 400 + 200 * (i % 4), SPAN_BYTES) // the buffer lasts some 430 ms
     await collector.up()
   }
-  await exporter.flush({ timeoutMs: 20_000 })
+  do await exporter.flush({ timeoutMs: 20_000 }); while (exporter.queued + exporter.inFlight > 0)
+  await collector.heard()
   t.equal(identity(), 0)
   const lostWhileUp = up.map(([from, to]) => {
     let lost = 0

@@ -44,8 +44,16 @@ class CollectorProcess {
     const child = this.#child
     this.#child = null
     if (child === null || child.exitCode !== null || child.signalCode !== null) return
+    // What it has said may still be on its way when it has exited; the channel ends after the last of it.
+    const gone = [once(child, 'exit'), ...(child.connected ? [once(child, 'disconnect')] : [])]
     child.kill('SIGKILL')
-    await once(child, 'exit')
+    await Promise.all(gone)
+  }
+
+  /** Waits until all that it has said so far is known here: an answer of its server may be faster. */
+  async heard () {
+    this.#child.send('echo')
+    for (let message; message?.echo === undefined;) [message] = await once(this.#child, 'message')
   }
 }
 
@@ -67,6 +75,7 @@ function main (port, how) {
     listeningAt = performance.now()
     process.send({ listening: true })
   })
+  process.on('message', () => process.send({ echo: true }))
   process.on('disconnect', () => process.exit())
 }
 
