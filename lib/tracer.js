@@ -94,7 +94,7 @@ class Tracer {
     this.propagator = propagatorFor(this.settings, this.report)
     if (foreignManager() !== undefined) {
       this.contextManager = activeManager
-      processState.openApps.addManager(activeManager)
+      processState.openApps.addForeignManager(activeManager)
       // And in our own storage: an instrumentation that runs the handler in a context which it has made before
       // us would take the request from `current()`.
       this.enter = (context, done) => activeManager.with(context, () => asyncStorage.enterIsolated(context, done))

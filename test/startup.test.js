@@ -4,7 +4,10 @@
 
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')
-const { test } = require('tap')
+const { test, setTimeout } = require('tap')
+
+// Some fifty processes, one after the other: a minute is not enough for them on a machine with other work.
+setTimeout(240_000)
 
 const root = path.join(__dirname, '..')
 

@@ -7,16 +7,21 @@
 class OpenApps {
   #refs = []
 
-  /** The context managers that these applications go by, each once: our own, and whoever is in the API's slot. */
+  /**
+   * The context managers that these applications go by, each once: whoever is in the API's slot, then our own. A request is
+   * entered in both, and only the first knows the context that an instrumentation has made inside of it.
+   */
   managers = []
 
   add (tracer) {
     this.#refs.push(new WeakRef(tracer))
-    this.addManager(tracer.contextManager)
+    const { contextManager } = tracer
+    if (!this.managers.includes(contextManager)) this.managers.push(contextManager)
   }
 
-  addManager (manager) {
-    if (!this.managers.includes(manager)) this.managers.push(manager)
+  /** Of whoever is in the API's slot. */
+  addForeignManager (manager) {
+    if (!this.managers.includes(manager)) this.managers.unshift(manager)
   }
 
   delete (tracer) {
