@@ -159,6 +159,7 @@ function isWhole (t, { expect, ...span }, expected) {
   t.strictSame(span, expect({
     resource: {
       'service.name': 'shop',
+      'service.version': version, // of the package.json that is nearest to the app: this one
       'service.instance.id': instance,
       'telemetry.sdk.name': 'light-trace',
       'telemetry.sdk.language': 'nodejs',
