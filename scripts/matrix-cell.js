@@ -12,7 +12,7 @@ const { countsOf } = require('./counts')
 
 const ROOT = path.join(__dirname, '..')
 const MATRIX = path.join(ROOT, '.matrix')
-const NOT_OURS = new Set(['.git', '.matrix', '.cache', '.tap'])
+const NOT_OURS = new Set(['.git', '.matrix', '.ecosystem', '.cache', '.tap', '.venv'])
 const RIVALS = /^bench\b.*\bnode_modules$/ // many, large, and no test needs them
 const DEADLINE_MS = 15 * 60_000
 const PASSED = /^ +ok \d.*\n/gm // who reads a failure reads the rest
