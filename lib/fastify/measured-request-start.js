@@ -9,6 +9,7 @@ const { MeasuredSpan } = require('../span/measured-span')
 const { OPEN } = require('../span/recording-span')
 const clock = require('../span/clock')
 const { kSpan } = require('./keys')
+const { forgetPipelined } = require('./pipelined')
 const { isOver, sentStatus, unfinished } = require('./response-end')
 const { RequestStart } = require('./request-start')
 
@@ -26,6 +27,7 @@ class MeasuredRequestStart extends RequestStart {
     function onClose () {
       const span = this[kSpan].takeRecord()
       if (span === null) return
+      if (forgetPipelined !== null) forgetPipelined(this)
       const { reply } = span
       span.reply = null
       try {

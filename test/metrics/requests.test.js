@@ -233,3 +233,31 @@ test('HTTP/1.0, inject and pipelined requests', async (t) => {
   t.equal(found['GET http 1.1 http.response.status_code=200 http.route=/users/:id'].count, 3)
   t.equal(found['GET http 1.0 http.response.status_code=200 http.route=/users/:id'].count, 1)
 })
+
+test('a request that has ended is not kept, on a connection that stays open', async (t) => {
+  require('node:v8').setFlagsFromString('--expose-gc')
+  const gc = require('node:vm').runInNewContext('gc')
+  const requests = []
+  const { origin } = await measuredApp(t, {}, (app) => {
+    app.get('/kept', async (request) => {
+      requests.push(new WeakRef(request.raw))
+      return 'x'
+    })
+    app.get('/off', { config: { trace: false } }, async (request) => {
+      requests.push(new WeakRef(request.raw))
+      return 'x'
+    })
+  })
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  for (let i = 0; i < 20; i++) {
+    const [response] = await once(http.get(`${origin}${i % 2 === 0 ? '/kept' : '/off'}`, { agent }), 'response')
+    response.resume()
+    await once(response, 'end')
+  }
+  for (let turn = 0; turn < 50 && requests.filter((ref) => ref.deref() !== undefined).length > 2; turn++) {
+    await new Promise((resolve) => setImmediate(resolve))
+    gc()
+  }
+  t.ok(requests.filter((ref) => ref.deref() !== undefined).length <= 2, 'but for those that Node itself still holds')
+})
