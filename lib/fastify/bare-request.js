@@ -12,7 +12,8 @@ function giveTrace (request, trace) {
 
 /**
  * The only function of the user's that light-trace wraps: what is given as Fastify's option `frameworkErrors` gets its
- * request before any hook runs. The wrapper gives it `request.trace` and changes nothing else.
+ * request before any hook runs. The wrapper gives it `request.trace` and changes nothing else. Fastify 5.0.0 and its next keep the
+ * function in a variable of their own: there `request.trace` stays undefined in it.
  */
 function giveTraceToFrameworkErrors (app, trace) {
   const options = optionsOf(app)

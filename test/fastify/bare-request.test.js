@@ -2,13 +2,18 @@
 
 // Requests that Fastify makes by its own class, without the application's decorators.
 
+const { readFileSync } = require('node:fs')
 const http2 = require('node:http2')
 const { once } = require('node:events')
 const { test } = require('tap')
 const Fastify = require('fastify')
 const { tracedApp } = require('../support/traced-app')
 
-test('in frameworkErrors request.trace is an object, and the answer is the user\'s', async (t) => {
+// The first versions of Fastify 5 keep the function in a variable of their own, where nobody can reach it.
+const isReachable = readFileSync(require.resolve('fastify'), 'utf8').includes('options.frameworkErrors(')
+const skip = !isReachable && `Fastify ${Fastify().version} keeps frameworkErrors to itself`
+
+test('in frameworkErrors request.trace is an object, and the answer is the user\'s', { skip }, async (t) => {
   const seen = []
   const { app } = await tracedApp(t, {
     listen: false,
@@ -31,7 +36,7 @@ test('in frameworkErrors request.trace is an object, and the answer is the user\
   t.same(seen.map((row) => row.slice(1)), [['FST_ERR_BAD_URL', 'object', invalid, false, false], ['FST_ERR_MAX_PARAM_LENGTH', 'object', invalid, false, false]])
 })
 
-test('an app without light-trace that decorates request.trace itself is left alone', async (t) => {
+test('an app without light-trace that decorates request.trace itself is left alone', { skip }, async (t) => {
   const app = Fastify({ frameworkErrors: (error, request, reply) => reply.send(`${error.code} ${typeof request.trace}`) })
   t.teardown(() => app.close())
   app.decorateRequest('trace', null)
