@@ -1,19 +1,11 @@
-// Plugins that most apps have, beside light-trace: each answers as it does without, and its requests are traced once.
+// Gateways, WebSockets, server-sent events and plugins of one's own beside light-trace. answers.test.mjs has the plugins that most apps have.
 
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import autoload from '@fastify/autoload'
-import compress from '@fastify/compress'
-import cors from '@fastify/cors'
-import helmet from '@fastify/helmet'
 import httpProxy from '@fastify/http-proxy'
-import multipart from '@fastify/multipart'
-import rateLimit from '@fastify/rate-limit'
-import fastifyStatic from '@fastify/static'
-import underPressure from '@fastify/under-pressure'
 import websocket from '@fastify/websocket'
 import fastify from 'fastify'
 import fp from 'fastify-plugin'
@@ -30,41 +22,6 @@ async function start (t, setUp, options = {}) {
   await app.listen({ port: 0, host: '127.0.0.1' })
   return { app, collector, url: `http://127.0.0.1:${app.server.address().port}` }
 }
-
-test('cors, helmet, compress, rate-limit and under-pressure together', async (t) => {
-  const { collector, url } = await start(t, async (app) => {
-    await app.register(cors)
-    await app.register(helmet)
-    await app.register(compress, { threshold: 0 })
-    await app.register(rateLimit, { max: 2 })
-    await app.register(underPressure)
-    app.get('/big', async () => ({ text: 'x'.repeat(5000) }))
-  })
-  const answers = []
-  for (let i = 0; i < 3; i++) answers.push(await fetch(`${url}/big`, { headers: { origin: 'https://shop.example' } }))
-  assert.deepEqual(answers.map(({ status }) => status), [200, 200, 429])
-  assert.equal((await answers[0].json()).text.length, 5000)
-  assert.equal((await fetch(`${url}/big`, { method: 'OPTIONS', headers: { origin: 'https://shop.example', 'access-control-request-method': 'GET' } })).status, 204)
-  const spans = await collector.spans()
-  assert.deepEqual(spans.map(({ attributes }) => attributes['http.response.status_code']), [200, 200, 429, 204])
-  assert.deepEqual(spans.slice(0, 3).map(({ name }) => name), Array(3).fill('GET /big'))
-})
-
-test('static files and an upload', async (t) => {
-  const root = mkdtempSync(join(tmpdir(), 'light-trace-static-'))
-  t.after(() => rmSync(root, { recursive: true }))
-  writeFileSync(join(root, 'page.txt'), 'hello')
-  const { collector, url } = await start(t, async (app) => {
-    await app.register(fastifyStatic, { root, prefix: '/assets/' })
-    await app.register(multipart)
-    app.post('/upload', async (request) => ({ bytes: (await (await request.file()).toBuffer()).length }))
-  })
-  assert.equal(await (await fetch(`${url}/assets/page.txt`)).text(), 'hello')
-  const form = new FormData()
-  form.append('file', new Blob(['12345']), 'a.txt')
-  assert.deepEqual(await (await fetch(`${url}/upload`, { method: 'POST', body: form })).json(), { bytes: 5 })
-  assert.equal(await collector.tree(), 'SERVER GET /assets/*\nSERVER POST /upload')
-})
 
 test('a gateway: the inner service’s span is a child of the call', async (t) => {
   const inner = await start(t, (app) => app.get('/stock/:id', async (request) => ({ traceId: request.trace.traceId })))
