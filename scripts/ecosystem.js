@@ -1,10 +1,11 @@
 'use strict'
 
-// npm run test:ecosystem [-- group…]
+// npm run test:ecosystem [-- group… [--update]]
 //
 // Tries the package as its users have it: packed, and installed into apps of their own beside what people use with Fastify.
 // Each folder of test/ecosystem/ is such an app: a package.json with exact versions, and tests for Node's own runner. It is
 // copied to .ecosystem/, where its node_modules stay for the next run. Prints `N passed, N failed`.
+// --update: tests that compare a page of docs/ write it instead.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -18,7 +19,7 @@ const DEADLINE_MS = 15 * 60_000
 if (require.main === module) main().then((code) => { process.exitCode = code })
 
 async function main () {
-  const only = process.argv.slice(2)
+  const only = process.argv.slice(2).filter((argument) => argument !== '--update')
   const groups = fs.readdirSync(GROUPS).filter((name) => fs.existsSync(path.join(GROUPS, name, 'package.json')) && (only.length === 0 || only.includes(name)))
   const tarball = await pack()
   const total = { passed: 0, failed: 0 }
@@ -72,7 +73,7 @@ async function install (directory, tarball) {
 
 // Neither npm's own variables nor tap's: they name this package and this runner.
 function environment () {
-  const env = { ...process.env }
+  const env = { ...process.env, UPDATE: process.argv.includes('--update') ? '1' : '' }
   for (const key of Object.keys(env)) if (/^(npm_|TAP_|_TAPJS|NODE_TEST_|NODE_OPTIONS$)/.test(key)) delete env[key]
   return env
 }

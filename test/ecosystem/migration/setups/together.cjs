@@ -1,0 +1,7 @@
+'use strict'
+
+// Both in one trace: the SDK makes and sends the spans, light-trace gives the SERVER span its name and attributes.
+// instrumentation-undici traces `fetch`, as light-trace would: one is enough.
+
+require('./node-sdk.cjs')
+require('./light-trace-in-code.cjs')({ outbound: { undici: false } })
