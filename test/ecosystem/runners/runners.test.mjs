@@ -9,6 +9,7 @@ import lightTrace from 'light-trace'
 import { createCollector } from 'light-trace/testing'
 import nock from 'nock'
 import sinon from 'sinon'
+import { startSink } from '../../test/support/ecosystem.js'
 
 const run = promisify(execFile)
 const here = import.meta.dirname
@@ -43,17 +44,33 @@ test('fake timers of node:test and of sinon', async (t) => {
   }
 })
 
-test('nock: a mocked call has its span, and what light-trace exports is not asked of nock', async (t) => {
+test('fake timers: what is exported arrives, by itself and when the app is closed', async (t) => {
+  const sink = await startSink(t)
+  const clock = sinon.useFakeTimers({ now: 0, toFake: ['setTimeout', 'setInterval', 'setImmediate', 'Date', 'hrtime', 'performance'] })
+  try {
+    const app = fastify()
+    await app.register(lightTrace, { exporter: { url: sink.url }, buffer: { flushDelayMs: 50 } })
+    app.get('/:id', async () => 'ok')
+    assert.equal((await app.inject('/1')).body, 'ok')
+    await sink.waitFor(({ spans }) => spans.length === 1)
+    assert.equal((await app.inject('/2')).body, 'ok')
+    await app.close()
+  } finally {
+    clock.restore()
+  }
+  assert.deepEqual(sink.spans.map(({ attributes }) => attributes['url.path']), ['/1', '/2'])
+})
+
+test('nock: requests that make mocked calls are traced, and what light-trace exports is not asked of nock', async (t) => {
+  const sink = await startSink(t)
   nock.disableNetConnect()
   t.after(() => { nock.enableNetConnect(); nock.restore() })
   nock('http://stock.example').get('/7').reply(200, 'many')
-  const collector = createCollector()
   const app = fastify()
-  t.after(() => app.close())
-  await app.register(lightTrace, { spanProcessors: [collector] })
+  await app.register(lightTrace, { exporter: { url: sink.url } })
   app.get('/', async () => (await fetch('http://stock.example/7')).text())
   assert.equal((await app.inject('/')).body, 'many')
-  const [server] = await collector.spans()
-  assert.equal(server.name, 'GET /')
+  await app.close()
+  assert.equal(sink.spans.filter(({ kind, name }) => kind === 'SERVER' && name === 'GET /').length, 1)
   assert.deepEqual(nock.pendingMocks(), [])
 })
