@@ -35,11 +35,19 @@ test('an unknown path is one span without a route', async (t) => {
   assert.equal(span.attributes['http.response.status_code'], 404)
 })
 
-async function start (t) {
+test('registered after NestFactory.create(), as docs/context.md says, middleware has no context and the rest has', async (t) => {
+  const { app, collector } = await start(t, { isLate: true })
+  const { body } = await app.inject('/cats/7')
+  assert.deepEqual(JSON.parse(body), { id: '7', inMiddleware: false, inGuard: true, sameTrace: true })
+  assert.equal(await collector.tree(), 'SERVER GET /cats/:id\n  INTERNAL load cat')
+})
+
+async function start (t, { isLate = false } = {}) {
   const collector = createCollector()
   const adapter = new FastifyAdapter()
-  await adapter.getInstance().register(lightTrace, { spanProcessors: [collector] }) // before Nest adds its own hooks
+  if (!isLate) await adapter.getInstance().register(lightTrace, { spanProcessors: [collector] }) // before Nest adds its own hooks
   const app = await NestFactory.create(appModule(), adapter, { logger: false })
+  if (isLate) await app.register(lightTrace, { spanProcessors: [collector] })
   app.use((request, response, next) => {
     lightTrace.current()?.set('inMiddleware', true)
     next()
