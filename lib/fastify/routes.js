@@ -8,6 +8,7 @@
 
 const { resolveRouteOptions } = require('../config/route-options')
 const { cleanValue } = require('../span/attributes')
+const { SERVER_KEYS } = require('../span/http-info')
 const { samplerOf } = require('../span/sampler')
 const { routeInfo, knownMethods } = require('../span/http-conventions')
 
@@ -79,8 +80,14 @@ class Routes {
     const { attributes, sampler } = info.options
     info.isMeasured = info.options.metrics
     if (sampler !== null) info.sampler = samplerOf(sampler, this.#report)
-    if (typeof attributes === 'function') return // asked per request
-    for (const key of Object.keys(attributes ?? {}).slice(0, ATTRIBUTES_MAX)) {
+    if (attributes === null || typeof attributes === 'function') return // asked per request
+    const keys = Object.keys(attributes).slice(0, ATTRIBUTES_MAX)
+    if (keys.some((key) => SERVER_KEYS.has(key))) {
+      // In place of what the request itself says: set like a user's own.
+      info.options = { ...info.options, attributes: () => attributes }
+      return
+    }
+    for (const key of keys) {
       const value = cleanValue(attributes[key], this.#limits.attributeValueLength)
       if (value !== undefined) info.attributeList.push(key, value)
     }

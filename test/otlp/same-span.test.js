@@ -73,12 +73,13 @@ function routes (app) {
   app.get('/static/path', handler)
   app.all('/users/:id', handler)
   app.all('/gold/:id/*', { config: { trace: { attributes: { tier: 'gold', a: 'route' } } } }, handler)
+  app.all('/own/:token', { config: { trace: { attributes: { 'url.path': '/own/:token', a: 'route' } } } }, handler)
   app.setNotFoundHandler(handler)
 }
 
 async function ask (origin, n, random) {
   const one = (list) => list[Math.floor(random() * list.length)]
-  const path = one(['/static/path', '/static/path?a=1', '/users/7', '/users/%C3%A4', `/users/${'y'.repeat(90)}`, '/users/7?sig=secret&b=%20', '/gold/1/x/y', '/gold/1/x?', '/nowhere', '/static/path?'])
+  const path = one(['/static/path', '/static/path?a=1', '/users/7', '/users/%C3%A4', `/users/${'y'.repeat(90)}`, '/users/7?sig=secret&b=%20', '/gold/1/x/y', '/gold/1/x?', '/own/secret', '/own/secret?b=1', '/nowhere', '/static/path?'])
   const headers = { 'x-n': String(n), 'user-agent': one(['one/1', 'two/2', 'z'.repeat(600)]), host: 'shop.test' }
   if (random() < 0.4) headers.traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   if (random() < 0.4) headers.tracestate = 'vendor=value,other=1'
