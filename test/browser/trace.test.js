@@ -182,6 +182,7 @@ inBrowser('10,000 spans: only those in sight exist, and all can be reached', asy
   await page.locator('.fall .row').nth(10).waitFor()
   t.equal(await page.locator('.fall').getAttribute('aria-rowcount'), '10001')
   t.ok(await page.locator('.row').count() < 60)
+  await page.locator('.fall[aria-busy=false]').waitFor()
   await page.keyboard.press('End')
   await page.locator('.row[aria-rowindex="10001"]').waitFor()
   t.ok(await page.locator('.row').count() < 60)

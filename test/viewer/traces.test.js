@@ -114,6 +114,9 @@ test('rows come in display order, with self time and the critical path', async (
     ['second', 1, 0, 6, 3, [[6, 9]]]
   ])
   t.same([durationMs, services], [10, ['shop']])
+  const first = await viewer.json(`/api/traces/${traceId(1)}/rows?limit=2`)
+  t.same([first.rows, first.more, first.durationMs], [rows.slice(0, 2), 2, 10], 'limit: the first ones of the same rows')
+  t.equal((await viewer.get(`/api/traces/${traceId(1)}/rows?limit=0`)).status, 400)
 })
 
 test('a parent that has not come is a gap, and fills when it comes', async (t) => {

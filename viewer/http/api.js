@@ -61,7 +61,7 @@ class Api {
         const { otlpJson } = require('../views/otlp-json')
         return sendJson(response, otlpJson(trace.spans), query.has('download') ? asFile(`trace-${trace.id}.json`) : {})
       }
-      case 'rows': return sendJson(response, require('../views/rows').rowsOf(trace))
+      case 'rows': return sendJson(response, require('../views/rows').rowsOf(trace, integer(query, 'limit', 1, Number.MAX_SAFE_INTEGER)))
       case 'perfetto': return sendJson(response, require('../views/perfetto').perfettoOf(trace), asFile(`trace-${trace.id}.perfetto.json`))
       case 'text': {
         const { textOf } = require('../views/text')

@@ -5,7 +5,7 @@ import { h, say } from './dom.mjs'
 import { whenReleased } from './pointer.mjs'
 import { shell } from './shell.mjs'
 import { requestsView } from './requests.mjs'
-import { traceView } from './trace.mjs'
+import { FIRST_ROWS, traceView } from './trace.mjs'
 import { routesView, routeView } from './routes.mjs'
 import { exceptionsView } from './exceptions.mjs'
 import { compareView } from './compare.mjs'
@@ -51,7 +51,7 @@ const app = {
 
 // What a trace needs is asked for before there is anything to show it in.
 const [, first] = VIEWS[0][0].exec(location.pathname) ?? []
-if (first !== undefined) app.ahead = get(`/api/traces/${first}/rows`)
+if (first !== undefined) app.ahead = get(`/api/traces/${first}/rows`, FIRST_ROWS)
 
 const chrome = shell(app)
 const live = liveConnection((event, data) => {

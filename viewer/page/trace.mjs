@@ -10,6 +10,9 @@ import { bytes, clock, duration, line, plural } from './text.mjs'
 const RELOAD_MS = 150
 const GREETED_MS = 1000 // not while the first answer is drawn
 
+/** More than a screen has. A large trace is seen before all of it has been read. */
+export const FIRST_ROWS = { limit: 150 }
+
 export function traceView ({ app, host, id, params }) {
   const head = h('header.trace-head', null)
   const tools = h('div.tools', null)
@@ -19,6 +22,7 @@ export function traceView ({ app, host, id, params }) {
   const find = h('input', { type: 'search', placeholder: 'Find a span', 'aria-label': 'Find a span in this trace', autocomplete: 'off', spellcheck: 'false', oninput: () => found.replaceChildren(fall.find(find.value)), onkeydown: findKey })
   const found = h('span', { class: 'quiet', 'aria-live': 'polite' })
   let summary
+  let more // rows that the answer shown has left out
   let shown
   let timer
   let later
@@ -57,17 +61,19 @@ export function traceView ({ app, host, id, params }) {
   async function load (spanId) {
     const mine = ++generation
     try {
-      const answer = await (app.ahead ?? get(`/api/traces/${encodeURIComponent(id)}/rows`))
+      const answer = await (app.ahead ?? get(`/api/traces/${encodeURIComponent(id)}/rows`, summary ? {} : FIRST_ROWS))
       app.ahead = undefined
       if (mine !== generation) return
-      const first = summary === undefined
+      const first = summary === undefined || more
       // Rows that are drawn again for nothing would lose the reader's place.
-      if (summary?.updatedMs === answer.trace.updatedMs && summary.spans === answer.trace.spans) return
+      if (!more && summary?.updatedMs === answer.trace.updatedMs && summary.spans === answer.trace.spans) return
       summary = answer.trace
+      more = answer.more
       app.title(line(summary.name, 60))
       head.replaceChildren(...heading(summary, answer))
       fall.show(answer)
-      if (first) {
+      if (more) load(spanId)
+      else if (first) {
         fall.select(spanId)
         if (spanId !== null && spanId !== undefined) openSpan(fall.selected(), { keepFocus: true })
         fall.focus()

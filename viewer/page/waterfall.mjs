@@ -71,7 +71,8 @@ export function waterfall (on) {
       rows.push(all[index])
       if (collapsed.has(all[index].id)) index += all[index].below
     }
-    element.setAttribute('aria-rowcount', rows.length + 1)
+    element.setAttribute('aria-rowcount', rows.length + 1 + (data.more ?? 0))
+    element.ariaBusy = data.more > 0
     list.update(rows.length)
     point()
   }
@@ -264,7 +265,7 @@ export function waterfall (on) {
   // The times of the children as one list without overlaps; at most so many that a screen can show.
   function covered (row) {
     const spans = []
-    for (let below = row.index + 1; below <= row.index + row.below; below += 1 + all[below].below) {
+    for (let below = row.index + 1; below <= row.index + row.below && below < all.length; below += 1 + all[below].below) {
       const child = all[below]
       const start = Math.max(row.start, child.start)
       const end = Math.min(row.start + row.duration, child.start + child.duration)

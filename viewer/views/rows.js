@@ -12,7 +12,8 @@ const { selfTime, criticalPath } = require('./times')
 const EVENTS_MAX = 20
 const TEXT_MAX = 200
 
-function rowsOf (trace) {
+/** @param {number} limit so many of the first rows; the rest is counted in `more` */
+function rowsOf (trace, limit = Infinity) {
   const { nodes } = layOut(trace)
   const critical = nodes.length === 0 ? new Map() : criticalPath(nodes[0])
   const services = new Names()
@@ -20,11 +21,10 @@ function rowsOf (trace) {
   // The first row's start, also where a broken clock put another span before it.
   const startMs = nodes.length === 0 ? trace.receivedMs : earliest(nodes)
   let endMs = startMs
-  const rows = nodes.map((node) => {
-    endMs = Math.max(endMs, node.end)
-    return rowOf(node, startMs, critical.get(node), services, scopes)
-  })
-  return { trace: summaryOf(trace), services: services.list, scopes: scopes.list, startMs, durationMs: rounded(endMs - startMs), rows }
+  for (const { end } of nodes) endMs = Math.max(endMs, end)
+  const rows = nodes.slice(0, limit).map((node) => rowOf(node, startMs, critical.get(node), services, scopes))
+  const more = nodes.length - rows.length
+  return { trace: summaryOf(trace), services: services.list, scopes: scopes.list, startMs, durationMs: rounded(endMs - startMs), rows, ...(more > 0 && { more }) }
 }
 
 function earliest (nodes) {
