@@ -78,7 +78,7 @@ declare namespace lightTrace {
     fail (error: unknown): void
     /** Runs `fn` in this request's context, for places where Node has lost it. Returns what `fn` returns. */
     run<A extends unknown[], T> (fn: (...args: A) => T, ...args: A): T
-    /** Returns a function that runs `fn` in this request's context, whoever calls it. */
+    /** Returns a function that runs `fn` in this request's context, from wherever it is called. */
     bind<F extends (...args: any[]) => any> (fn: F): F
     /**
      * Sets `traceparent`, and `tracestate` and `baggage` if there are any, on the headers of an outgoing call: a plain
@@ -296,7 +296,7 @@ declare namespace lightTrace {
     histograms?: 'explicit' | 'exponential'
     /** What OTLP reports: sums since the start, or differences. @default OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE, 'cumulative' */
     temporality?: 'cumulative' | 'delta' | 'lowmemory'
-    /** Which measurements leave the ids of their span. @default OTEL_METRICS_EXEMPLAR_FILTER, 'trace_based' */
+    /** Which measurements are kept as examples, with the ids of their trace and span. @default OTEL_METRICS_EXEMPLAR_FILTER, 'trace_based' */
     exemplars?: 'trace_based' | 'always_on' | 'always_off'
     /** `false`: server-sent events and other streams do not count. @default true */
     streams?: boolean
@@ -393,7 +393,7 @@ declare namespace lightTrace {
      * has dropped that header. @default off
      */
     replyHeader?: 'traceresponse' | 'server-timing' | false
-    /** Keys of a trusted caller's baggage that become attributes of the request's span, over nobody's own. @default [] */
+    /** Keys of a trusted caller's baggage that become attributes of the request's span, unless the span has that attribute already. @default [] */
     baggage?: string[]
     buffer?: BufferOptions
     /** Milliseconds that `app.close()` waits for a collector that does not answer. @default 5000 */

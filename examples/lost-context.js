@@ -1,6 +1,6 @@
 'use strict'
 
-// Where Node itself loses the way: a callback that is called from somebody else's stack, here one timer for all.
+// Where Node itself loses the context: a callback that is called from somebody else's stack, here one timer for all.
 // `request.trace` always works; `run` and `bind` bring `lightTrace.current()` back. See docs/context.md.
 
 const Fastify = require('fastify')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Code that knows the OpenTelemetry API alone, as libraries do: its spans go under the request's, by the same way out.
+// Code that knows the OpenTelemetry API alone, as libraries do: its spans are children of the request's, and are exported with it.
 // Nothing but the plugin is registered.
 
 const Fastify = require('fastify')

@@ -51,7 +51,7 @@ function suppress (fn) {
   return asyncStorage.run(SUPPRESSED, suppressThere, undefined, fn)
 }
 
-/** Timers that are armed in a request keep its context, also in the storage of whoever holds the API's slot. */
+/** Timers that are armed in a request keep its context, also in that of a context manager that is registered with the API. */
 function suppressThere (fn) {
   const manager = foreignManager()
   return manager === undefined ? fn() : manager.with(SUPPRESSED, fn)

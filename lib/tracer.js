@@ -89,7 +89,7 @@ class Tracer {
     report[isByOptions ? 'debug' : 'info'](`light-trace in mode ${this.mode}: ${this.output.reason}`)
   }
 
-  /** Finds out who else is there. Whoever holds the API's context slot decides how a request is entered. */
+  /** Finds out what else is registered with the API. Requests are entered by its context manager, if there is one. */
   useGlobals () {
     this.propagator = propagatorFor(this.settings, this.report)
     if (foreignManager() !== undefined) {
@@ -142,7 +142,7 @@ class Tracer {
     return this.starter.startChild(String(name), options, this.environmentParent === null ? context : this.underEnvironment(context, options), scope)
   }
 
-  /** What whoever started the process traces is the parent of work that has no other: a job, a command line. */
+  /** The span of TRACEPARENT is the parent of work that has no other: a job, a command line. */
   underEnvironment (context, options) {
     return isRoot(options) || parentIn(context) !== undefined ? context : context.setValue(SPAN_KEY, this.environmentParent)
   }

@@ -11,7 +11,7 @@ const OTHERS = new Set([
   'npm_package_name', // npm says the name of the package whose script it runs
   'npm_package_version',
   'NODE_OTEL', 'NODE_OTEL_ENDPOINT', // Node's own tracer
-  'TRACEPARENT', 'TRACESTATE', // of whoever started the process
+  'TRACEPARENT', 'TRACESTATE', // of the process that started this one
   // Where the process runs, see platform.js.
   'KUBERNETES_SERVICE_HOST', 'HOSTNAME',
   'K8S_NODE_NAME', 'K8S_POD_NAME', 'K8S_POD_UID', 'K8S_NAMESPACE_NAME', 'K8S_NAMESPACE', 'K8S_CONTAINER_NAME',

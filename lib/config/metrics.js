@@ -76,7 +76,7 @@ function resolveMetrics (options, env, exporterVariable) {
   })
 }
 
-/** The option, else the variable, else what spans are told in the code. */
+/** The option, else the variable, else the exporter of spans that is given in code. */
 function kindsOf (given, options, env, name) {
   if (given.exporter !== undefined) return [given.exporter.kind].filter((kind) => kind !== 'none')
   const named = env.list(name)?.map((item) => item.toLowerCase())

@@ -29,7 +29,7 @@ function parseBaggage (value) {
 
 /**
  * The header for an outgoing call, '' where there is nothing to say. What exceeds the limits is left out,
- * in whole members. Never throws, whoever made the baggage.
+ * in whole members. Never throws, whatever the baggage is.
  * @param {Baggage} baggage of ours or anybody else's
  * @returns {string}
  */

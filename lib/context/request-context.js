@@ -164,7 +164,7 @@ class RequestContext {
     return this.#tracer.contextManager.with(this.here(), fn, undefined, ...args)
   }
 
-  /** A function that runs `fn` with this request's context active, whoever calls it. */
+  /** A function that runs `fn` with this request's context active, from wherever it is called. */
   bind (fn) {
     if (this === undefined) return detachedOwner('bind').bind(fn)
     const { contextManager } = this.#tracer

@@ -3,7 +3,7 @@
 // A process whose work is done and which still has spans queued: nothing of ours keeps it alive, so it is
 // about to exit. One `beforeExit` listener for all exporters gives each of them one flush.
 //
-// A process that crashes cannot wait: what it takes with it is said.
+// A process that crashes cannot wait: one line says how many spans are lost.
 
 const { writeSync } = require('node:fs')
 

@@ -1,7 +1,7 @@
 'use strict'
 
 // What the user's options add to a request's span. All of it is their code: it may throw, or return a
-// promise, and the request goes on as if it had not been there. Told once, counted.
+// promise, and the request goes on as if it had not been there. Logged once, counted.
 
 const { cleanTracestate } = require('../context/tracestate')
 const { parseTraceparent } = require('../context/traceparent')

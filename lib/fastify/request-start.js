@@ -74,7 +74,7 @@ class RequestStart {
     return tracer.output.sdkSpans !== null || (sampler === null ? tracer.sampler : sampler).isCustom
   }
 
-  /** Switched off for this request: by its route, by `ignore`, by whoever suppressed tracing, or because it carries our own spans. */
+  /** Switched off for this request: by its route, by `ignore`, because tracing is suppressed, or because it carries our own spans. */
   isLeftOut ({ traceparent }, request, route, base) {
     const { options } = route
     return (options !== null && this.isOff(options, request)) || (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) ||

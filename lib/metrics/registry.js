@@ -146,7 +146,7 @@ class MetricRegistry {
   }
 
   badName (name) {
-    this.#report.once('LT_WARN_METRIC_NAME', `${describe(name)} is no name of an instrument: it records nothing`)
+    this.#report.once('LT_WARN_METRIC_NAME', `${describe(name)} is not a valid name for an instrument, which records nothing`)
   }
 
   failed (error) {

@@ -22,7 +22,7 @@ const PROXIES_MAX = 8
 const facade = processState.facade ?? makeFacade()
 processState.facade = facade
 
-/** Whoever is in the API's context slot at the time, else our own. */
+/** The context manager that is registered with the API now, else our own. */
 const activeManager = new SlotContextManager(facade.context)
 
 // The last application is gone without a close.

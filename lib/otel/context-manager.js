@@ -75,7 +75,7 @@ function foreignManager (own) {
 }
 
 /**
- * Over whoever holds the slot at the time, in our own terms. It is asked at each call: an SDK may be
+ * Passes each call on to the context manager that is registered with the API then, because an SDK may be
  * stopped and another one started.
  */
 class SlotContextManager {

@@ -8,7 +8,7 @@ class OpenApps {
   #refs = []
 
   /**
-   * The context managers that these applications go by, each once: whoever is in the API's slot, then our own. A request is
+   * The context managers that these applications go by, each once: the one that is registered with the API, then our own. A request is
    * entered in both, and only the first knows the context that an instrumentation has made inside of it.
    */
   managers = []
@@ -19,7 +19,7 @@ class OpenApps {
     if (!this.managers.includes(contextManager)) this.managers.push(contextManager)
   }
 
-  /** Of whoever is in the API's slot. */
+  /** One that is registered with the API and is not ours. */
   addForeignManager (manager) {
     if (!this.managers.includes(manager)) this.managers.unshift(manager)
   }

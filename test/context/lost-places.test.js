@@ -1,6 +1,6 @@
 'use strict'
 
-// Where Node itself loses the way: docs/context.md lists these places, and how `run` and `bind` mend them.
+// Where Node itself loses the context: docs/context.md lists these places, and how `run` and `bind` mend them.
 
 const { readFileSync } = require('node:fs')
 const { EventEmitter } = require('node:events')

@@ -31,7 +31,7 @@ function userDescriptor (channel, { kind, name, attributes }, report) {
     try {
       return fn(call)
     } catch (error) {
-      report.once('LT_WARN_CALLBACK', `a function of outbound.channels['${channel}'] failed; the span does without its answer: ${error?.message}`)
+      report.once('LT_WARN_CALLBACK', `a function of outbound.channels['${channel}'] failed; what it should have returned is missing on the span: ${error?.message}`)
       return undefined
     }
   }
