@@ -11,7 +11,8 @@
 
 const { Readable } = require('node:stream')
 const { AdoptedServerSpan } = require('./span/sdk-spans')
-const { MeasuringStarter } = require('./span/measuring-starter')
+const { MeasuringFastStarter, MeasuringStarter } = require('./span/measuring-starter')
+const { FastStarter } = require('./span/span-starter')
 const { setImmediate } = require('./runtime/timers')
 const { MetricRegistry } = require('./metrics/registry')
 const { MeterProvider } = require('./metrics/meter-provider')
@@ -82,6 +83,7 @@ class AppMetrics {
 
   /** Requests that get no span of ours get a record of their own. */
   measuring (starter) {
+    if (starter instanceof FastStarter) return new MeasuringFastStarter(this.#tracer)
     // instrumentation-http counts its requests itself where it finds a MeterProvider.
     return new MeasuringStarter(starter, (span) => this.#foreign !== null && span instanceof AdoptedServerSpan)
   }

@@ -30,7 +30,7 @@ function fastifyHooks (app, tracer, noTrace) {
   const incomingReader = new IncomingReader(tracer, callbacks)
   const logCorrelation = settings.logs ? LogCorrelation.of(app) : null
   const parts = { routes, callbacks, incomingReader, logCorrelation }
-  const requests = tracer.metrics === null ? new RequestStart(tracer, parts, onClose) : measuredRequestStart(tracer, parts)
+  const requests = tracer.metrics === null ? new RequestStart(tracer, parts, onClose) : measured(tracer, parts)
   const hasLogger = app.log?.level !== undefined // its last line may have a mixin that asks for the request
   const isByParser = dispatchOf(app)
   giveTraceToFrameworkErrors(app, noTrace)
@@ -97,9 +97,9 @@ function fastifyHooks (app, tracer, noTrace) {
 }
 
 /** With metrics every request is watched to its end. Loaded only then. */
-function measuredRequestStart (tracer, parts) {
-  const { MeasuredRequestStart } = require('./measured-request-start')
-  return new MeasuredRequestStart(tracer, parts)
+function measured (tracer, parts) {
+  const { measuredRequestStart } = require('./measured-request-start')
+  return measuredRequestStart(tracer, parts)
 }
 
 /** `request.trace`, on the prototype: costs nothing until it is read. */

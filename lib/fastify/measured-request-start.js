@@ -20,8 +20,9 @@ class MeasuredRequestStart extends RequestStart {
   constructor (tracer, parts) {
     const { callbacks } = parts
     super(tracer, parts, onClose)
-    this.metrics = tracer.metrics
-    const { metrics } = this
+    const { metrics } = tracer
+    const { activeRequests } = metrics.settings
+    this.metrics = metrics
 
     // HOT, once per request; `this` is the raw response.
     function onClose () {
@@ -43,7 +44,7 @@ class MeasuredRequestStart extends RequestStart {
       } catch (error) { // thrown from a listener it would end the process
         tracer.report.once('LT_WARN_BUG', `Bug: a request was not traced to its end: ${error?.stack}`)
       }
-      if (this[kActive] !== undefined) this[kActive].add(-1)
+      if (activeRequests && this[kActive] !== undefined) this[kActive].add(-1)
     }
 
     /** The application has ended the span before its request: the request counts as a whole. */
@@ -56,10 +57,9 @@ class MeasuredRequestStart extends RequestStart {
     }
   }
 
-  watchEnd (span, raw, reply, response) {
-    super.watchEnd(span, raw, reply, response)
-    const { server } = this.metrics
-    if (server.wantsStart && span.route.isMeasured) response[kActive] = server.started(span.route.method, span.peer.scheme)
+  /** Also of a request that is not sampled. HOT */
+  recordOf (span) {
+    return span
   }
 
   /** Without a span it counts all the same, unless its route says otherwise. */
@@ -82,4 +82,17 @@ class MeasuredRequestStart extends RequestStart {
   }
 }
 
-module.exports = { MeasuredRequestStart }
+/** With http.server.active_requests. */
+class ActiveRequestStart extends MeasuredRequestStart {
+  watchEnd (span, raw, reply, response) {
+    super.watchEnd(span, raw, reply, response)
+    if (span.route.isMeasured) response[kActive] = this.metrics.server.started(span.route.method, span.peer.scheme)
+  }
+}
+
+/** A class of its own, because V8 makes a call through `super` dear. */
+function measuredRequestStart (tracer, parts) {
+  return tracer.metrics.settings.activeRequests ? new ActiveRequestStart(tracer, parts) : new MeasuredRequestStart(tracer, parts)
+}
+
+module.exports = { measuredRequestStart }

@@ -58,7 +58,7 @@ class RequestStart {
     incoming.attributes = attributes
     if (base !== null) base = this.incomingReader.contextUnder(base)
     const span = this.tracer.starter.startServer(incoming, route, this.peerOf(raw, headers, request), requestTarget(raw), base)
-    const record = span.isRecording() ? span : null
+    const record = this.recordOf(span)
     const context = response[kSpan] = request[kTrace] =
       new RequestContext(this.tracer, span.apiSpan, base, false, this.incomingReader.callerOf(headers), this.incomingReader.baggageOf(headers), record)
     if (record !== null) this.watchEnd(record, raw, reply, response)
@@ -66,6 +66,11 @@ class RequestStart {
     if (logCorrelation !== null) logCorrelation.correlate(request, reply, span)
     if (isOver(response)) this.onClose.call(response)
     return context
+  }
+
+  /** What ends with the response: nothing where there is no span. HOT */
+  recordOf (span) {
+    return span.isRecording() ? span : null
   }
 
   /** Whether somebody's Sampler decides about requests of this route. */

@@ -54,7 +54,7 @@ class CallMetrics {
 
   /** Kept with what calls to one server with one answer have in common. Applications in one process share that. */
   #ofInfo (info) {
-    if (info.seriesOwner !== this) {
+    if (info.seriesOwner !== this || (info.series !== null && info.series.isForgotten)) {
       info.series = this.#ofList(info.attributeList)
       info.seriesOwner = this
     }
@@ -82,7 +82,7 @@ class Duration {
 
   at (list) {
     const found = this.#index.findList(list, this.#keys)
-    if (found !== null) return found
+    if (found !== null && !found.isForgotten) return found
     const own = []
     for (let i = 0; i < list.length; i += 2) if (this.#keys.has(list[i])) own.push(list[i], list[i + 1])
     const series = this.#metric.of(own)

@@ -36,6 +36,20 @@ class Delta {
 
 const TAKERS = { histogram: takeHistogram, exponentialHistogram: takeExponential, sum: takeSum }
 
+/** Whether the backend has all that is in a series. */
+function isQuiet (kind, { delivered, touched, value, count }) {
+  if (delivered === null) return false
+  if (kind === 'sum') return !touched && delivered.state === value
+  return count === (kind === 'histogram' ? countOf(delivered.state) : delivered.state.count)
+}
+
+/** Of an explicit histogram's cells: the last one is the sum of its values. */
+function countOf (cells) {
+  let count = 0
+  for (let i = 0; i < cells.length - 1; i++) count += cells[i]
+  return count
+}
+
 /** The difference of a series, or null where nothing was recorded since. `nowMs` is the time of the collection. */
 function takeDelta (kind, series, nowMs) {
   return TAKERS[kind](series, nowMs)
@@ -93,4 +107,4 @@ function without ({ offset, counts }, before) {
   return { offset: offset + first, counts: gained.slice(first, gained.findLastIndex((count) => count !== 0) + 1) }
 }
 
-module.exports = { takeDelta }
+module.exports = { takeDelta, isQuiet }

@@ -37,11 +37,7 @@ class DetailedServerMetrics extends ServerMetrics {
     this.#responseSize = options.bodySizes ? registry.metric(scope, 'histogram', RESPONSE_SIZE) : null
   }
 
-  get wantsStart () {
-    return this.#active !== null
-  }
-
-  /** Counts a request up; answers the series to count it down in. */
+  /** Counts a request up, where `activeRequests` is asked for; answers the series to count it down in. */
   started (method, scheme) {
     const series = this.#activeOf(method, scheme)
     series.add(1)
@@ -79,7 +75,7 @@ class DetailedServerMetrics extends ServerMetrics {
     entry.byAttributes ??= new SeriesIndex(this.duration.seriesMax)
     try {
       const found = entry.byAttributes.find(extra)
-      if (found !== null) return found
+      if (found !== null && !found.isForgotten) return found
       const series = this.duration.of(this.#listOf(span, extra))
       if (!this.duration.isOverflow(series)) entry.byAttributes.add(extra, series)
       return series
@@ -99,10 +95,14 @@ class DetailedServerMetrics extends ServerMetrics {
   /** By the conventions' attributes alone. */
   #recordSizes (entry, span, reply, response) {
     const received = receivedBytes(reply.request.raw)
-    if (received >= 0) (entry.requestSize ??= this.#requestSize.of(attributesOf(span))).record(received)
+    if (received >= 0) (entry.requestSize = current(entry.requestSize, this.#requestSize, span)).record(received)
     const sent = span.httpStatus === 0 ? -1 : sentBytes(reply, response)
-    if (sent >= 0) (entry.responseSize ??= this.#responseSize.of(attributesOf(span))).record(sent)
+    if (sent >= 0) (entry.responseSize = current(entry.responseSize, this.#responseSize, span)).record(sent)
   }
+}
+
+function current (series, metric, span) {
+  return series === null || series.isForgotten ? metric.of(attributesOf(span)) : series
 }
 
 /** Of a body as it came over the wire; -1 where nobody said how long it is. */

@@ -33,6 +33,7 @@ class ExplicitHistogram {
     this.encodedStartMs = 0
     this.labels = '' // its attributes as Prometheus labels, see prometheus.js
     this.delivered = null // what a delta export has delivered, see delta.js
+    this.isForgotten = false // see metric.js
     cells[base + bounds.length + MIN] = Infinity
     cells[base + bounds.length + MAX] = -Infinity
   }

@@ -41,6 +41,7 @@ class ExponentialHistogram {
     this.encodedStartMs = 0
     this.labels = ''
     this.delivered = null
+    this.isForgotten = false // see metric.js
   }
 
   // HOT, once per request. Budget: 0 objects. Answers the slot for an exemplar.

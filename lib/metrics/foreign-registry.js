@@ -57,6 +57,7 @@ class ForeignSeries {
   constructor (instrument, attributes) {
     this.instrument = instrument
     this.attributes = attributes
+    this.isForgotten = false
   }
 
   record (value) {

@@ -2,10 +2,13 @@
 
 // One metric: what it is called and measured in, how it is aggregated, and its series, each for one set of
 // attributes. No metric has more series than its limit: what comes beyond goes into one series that says so.
+// With delta temporality, a series that was delivered and then stayed quiet gives its place to a new one; whoever holds
+// it sees `isForgotten` and asks for it again.
 // https://opentelemetry.io/docs/specs/otel/metrics/sdk/#cardinality-limits
 
 const clock = require('../span/clock')
 const { attributeList } = require('./attribute-list')
+const { isQuiet } = require('./delta')
 const { SeriesIndex } = require('./series-index')
 
 const ATTRIBUTES_MAX = 128
@@ -15,6 +18,7 @@ class Metric {
   #series = new Map() // canonical text of the attributes → series
   #index = null
   #overflow = null
+  #sweptMs = NaN // the interval in which quiet series were last looked for
   #factory
   #onOverflow
 
@@ -51,7 +55,8 @@ class Metric {
   at (attributes) {
     if (attributes === undefined || attributes === null) return this.of([])
     if (this.#index === null) this.#index = new SeriesIndex(this.seriesMax)
-    return this.#index.find(attributes) ?? this.#add(attributes)
+    const series = this.#index.find(attributes)
+    return series === null || series.isForgotten ? this.#add(attributes) : series
   }
 
   #add (attributes) {
@@ -67,7 +72,7 @@ class Metric {
     const found = this.#series.get(key)
     if (found !== undefined) return found
     // The last place is the overflow's.
-    if (this.list.length >= this.seriesMax - 1) return this.#overflowing()
+    if (this.list.length >= this.seriesMax - 1 && !this.#forgetQuiet()) return this.#overflowing()
     const series = this.#factory.make(Object.freeze(list), clock.now())
     this.#series.set(key, series)
     this.list.push(series)
@@ -81,6 +86,23 @@ class Metric {
       this.#onOverflow(this)
     }
     return this.#overflow
+  }
+
+  /**
+   * Makes room: forgets the series that have gained nothing since they were delivered. Once for each delivery, so that a
+   * request does not look through thousands of series again and again. Cumulative series are exported for ever.
+   */
+  #forgetQuiet () {
+    if (!this.isDelta || this.#sweptMs === this.deltaStartMs) return false
+    this.#sweptMs = this.deltaStartMs
+    for (const [key, series] of this.#series) {
+      if (series === this.#overflow || !isQuiet(this.kind, series)) continue
+      series.isForgotten = true
+      this.#series.delete(key)
+    }
+    const { length } = this.list
+    this.list = this.list.filter((series) => !series.isForgotten)
+    return this.list.length < length
   }
 
   /** Whether `series` is the one for all that is over the limit. */

@@ -21,6 +21,7 @@ class NumberSeries {
     this.encodedStartMs = 0
     this.labels = ''
     this.delivered = null
+    this.isForgotten = false // see metric.js
   }
 
   // HOT

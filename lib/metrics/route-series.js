@@ -47,9 +47,14 @@ class RouteSeries {
     return this.#add(span)
   }
 
-  /** The series of an entry without attributes of the user's. */
+  /** The series of an entry without attributes of the user's. HOT, once per request. */
   seriesOf (entry, span) {
-    return (entry.series ??= this.#metric.of(attributesOf(span)))
+    const { series } = entry
+    return series === null || series.isForgotten ? this.#seriesAgain(entry, span) : series
+  }
+
+  #seriesAgain (entry, span) {
+    return (entry.series = this.#metric.of(attributesOf(span)))
   }
 
   #add (span) {

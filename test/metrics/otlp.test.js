@@ -4,6 +4,9 @@ const { test } = require('tap')
 const { TraceContext, SAMPLED } = require('../../lib/context/trace-context')
 const { keepExemplar } = require('../../lib/metrics/exemplar')
 const { HTTP_DURATION } = require('../../lib/metrics/buckets')
+const { ServerMetrics } = require('../../lib/metrics/server-metrics')
+const { RouteInfo } = require('../../lib/span/http-info')
+const clock = require('../../lib/span/clock')
 const { newRegistry, newMeter, encodeAll, scope } = require('./support')
 
 const duration = { name: 'http.server.request.duration', unit: 's', description: 'Duration of HTTP server requests.', bounds: HTTP_DURATION }
@@ -193,6 +196,66 @@ test('no metric has more than 2,000 series: the rest is counted together, and no
   t.equal(overflow.value, 501)
   t.equal(points.reduce((sum, { value }) => sum + value, 0), 5000)
   t.equal(points.find(({ attributes }) => attributes.user === 1).value, 2501, 'series that exist go on')
+})
+
+test('with delta, a series that was delivered and stays quiet gives its place to a new one, and loses nothing', async (t) => {
+  for (const histograms of ['explicit', 'exponential']) {
+    const registry = newRegistry({ temporality: 'delta', seriesMax: 4, histograms })
+    const counter = newMeter(registry).createCounter('orders', { valueType: 0 })
+    const histogram = newMeter(registry).createHistogram('took')
+    const record = (...users) => users.forEach((user) => { counter.add(1, { user }); histogram.record(2, { user }) })
+    const collect = () => {
+      const read = encodeAll(registry)
+      for (const { metrics } of registry.scopes()) for (const metric of metrics) metric.deltaStartMs = clock.now()
+      read.delivered()
+      const found = ['orders', 'took'].map((name) => Object.fromEntries(read.named(name).points.map(({ attributes, value, count }) =>
+        [attributes.user ?? 'overflow', value ?? count])))
+      t.same(found[0], found[1], 'all kinds alike')
+      return found[0]
+    }
+    record('a', 'b', 'c')
+    record('d', 'd')
+    t.same(collect(), { a: 1, b: 1, c: 1, overflow: 2 }, 'nothing is delivered yet, so nothing gives way')
+    record('a')
+    t.same(collect(), { a: 1 })
+    record('c', 'd', 'e')
+    t.same(collect(), { c: 1, d: 1, overflow: 1 }, 'b was quiet, and so was a; c has something that is not delivered')
+    record('b', 'b', 'a')
+    t.same(collect(), { b: 2, a: 1 }, 'what comes back is counted anew')
+  }
+})
+
+test('with delta, a route keeps counting when its series has given way', async (t) => {
+  const registry = newRegistry({ temporality: 'delta', seriesMax: 3 })
+  const server = new ServerMetrics(registry, scope, { buckets: null, attributes: null })
+  const routes = ['/a', '/b', '/c'].map((route) => new RouteInfo('GET', '', route))
+  const peer = { scheme: 'http', protocolVersion: '1.1' }
+  const request = (index) => server.ended({ route: routes[index], peer, httpStatus: 200, errorType: '', start: 0, endedAt: 1, flags: 0 })
+  const collect = () => {
+    const read = encodeAll(registry)
+    server.duration.deltaStartMs = clock.now()
+    read.delivered()
+    return Object.fromEntries(read.metrics[0].points.map(({ attributes, count }) => [attributes['http.route'] ?? 'overflow', count]))
+  }
+  request(0)
+  request(1)
+  t.same(collect(), { '/a': 1, '/b': 1 })
+  request(2)
+  t.same(collect(), { '/c': 1 })
+  request(0)
+  request(0)
+  request(2)
+  t.same(collect(), { '/a': 2, '/c': 1 })
+})
+
+test('without delta nothing gives way', async (t) => {
+  const registry = newRegistry({ seriesMax: 3 })
+  const counter = newMeter(registry).createCounter('orders')
+  for (const user of ['a', 'b', 'c']) {
+    counter.add(1, { user })
+    encodeAll(registry).delivered()
+  }
+  t.same(encodeAll(registry).metrics[0].points.map(({ attributes }) => attributes.user), ['a', 'b', undefined])
 })
 
 test('the same attributes in another order, or as another type, are the same series, or another', async (t) => {
