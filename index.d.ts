@@ -278,7 +278,7 @@ declare namespace lightTrace {
   /** See docs/metrics.md. The names and units of metrics are those of OpenTelemetry's semantic conventions. */
   export interface MetricsOptions {
     /** Where metrics go. @default OTEL_METRICS_EXPORTER, the `exporter` of spans, 'otlp' */
-    exporter?: 'otlp' | 'console' | 'none' | ExporterOptions
+    exporter?: 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions
     /** Serve Prometheus text and OpenMetrics 1.0 on this path, which is neither traced nor counted. @default none */
     path?: string
     /** Event loop, garbage collection, heap, CPU and memory of the process. @default false */

@@ -4,7 +4,7 @@
 // only where metrics are on.
 //
 //   requests, calls ─┐                     ┌─ OTLP, every minute
-//   runtime, stats() ├─► MetricRegistry ───┼─ console
+//   runtime, stats() ├─► MetricRegistry ───┼─ console, lines of OTLP JSON
 //   the API's meters ┘         or          ├─ the path that Prometheus scrapes
 //                      a MeterProvider     └─ app.lightTrace.metrics(), light-trace/testing
 //                      of somebody else
@@ -39,7 +39,7 @@ class AppMetrics {
     this.server = null // what records requests, once the application is open
     this.calls = null // the same for what they call
     this.registry = new MetricRegistry({
-      temporality: this.settings.exporter === null ? 'cumulative' : this.settings.temporality,
+      temporality: this.settings.exporter === null && !this.settings.lines ? 'cumulative' : this.settings.temporality,
       histograms: this.settings.histograms,
       exemplars: this.settings.exemplars,
       attributeLengthMax: settings.limits.attributeValueLength
@@ -95,6 +95,7 @@ class AppMetrics {
     const collectors = (settings.spanProcessors ?? []).filter((processor) => typeof processor.useMetrics === 'function')
     for (const collector of collectors) collector.useMetrics(() => this.snapshot())
     if (this.settings.exporter !== null && collectors.length === 0) this.#read(this.#otlp())
+    if (this.settings.lines && collectors.length === 0) this.#read(this.#lines())
     if (this.settings.console) this.#read(this.#console())
     if (this.settings.prometheus !== null) this.#servePrometheus()
   }
@@ -126,6 +127,18 @@ class AppMetrics {
       prefix: new ExportRequestPrefix(settings.resource.attributes),
       isGzip: exporter.compression === 'gzip',
       log: new MetricLog(report, exporter.url),
+      stats: this.#stats
+    })
+  }
+
+  #lines () {
+    const { MetricLines } = require('./export/metric-lines')
+    const { toStdout } = require('./export/sinks/console')
+    return new MetricLines({
+      registry: this.registry,
+      resource: this.#tracer.settings.resource.attributes,
+      takesDeltas: this.settings.exporter === null, // they can be taken once
+      write: toStdout(),
       stats: this.#stats
     })
   }

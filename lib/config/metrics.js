@@ -10,7 +10,7 @@ const { checkExporter, otlpSettings } = require('./exporter')
 const METRICS_PATH = 'v1/metrics'
 const TRACES_END = /\/v1\/traces$/
 
-const KINDS = ['otlp', 'console', 'prometheus', 'none']
+const KINDS = ['otlp', 'otlp/stdout', 'console', 'prometheus', 'none']
 const TEMPORALITIES = ['cumulative', 'delta', 'lowmemory']
 const EXEMPLAR_FILTERS = ['trace_based', 'always_on', 'always_off']
 const AGGREGATIONS = ['explicit_bucket_histogram', 'base2_exponential_bucket_histogram']
@@ -59,6 +59,7 @@ function resolveMetrics (options, env, exporterVariable) {
   if (options.metrics === undefined && kinds.length === 0) return null
   return Object.freeze({
     exporter: kinds.includes('otlp') ? exporterOf(given, options, env.forSignal('METRICS')) : null,
+    lines: kinds.includes('otlp/stdout'),
     console: kinds.includes('console'),
     prometheus: kinds.includes('prometheus') ? prometheusOf(env) : null,
     path: given.path ?? null,

@@ -79,7 +79,7 @@ class MetricSender {
     }
     this.#deliveredMs = nowMs
     this.#failures = 0
-    for (const { metrics } of this.#registry.scopes()) for (const metric of metrics) metric.deltaStartMs = nowMs
+    this.#registry.startInterval(nowMs)
     if (batches.length > 0) this.#log.delivered()
     return NO_RETRY
   }

@@ -105,6 +105,12 @@ class Metric {
     return this.list.length < length
   }
 
+  /** Where the interval of a delta begins: at the last delivery, or with the metric. */
+  intervalStart (series) {
+    if (this.deltaStartMs === -1) return series.delivered?.atMs ?? Math.min(this.openedMs, series.startMs)
+    return Math.max(series.delivered?.atMs ?? -1, this.deltaStartMs)
+  }
+
   /** Whether `series` is the one for all that is over the limit. */
   isOverflow (series) {
     return series === this.#overflow

@@ -158,6 +158,11 @@ class MetricRegistry {
     return this.#scopes.values()
   }
 
+  /** All that was recorded before `ms` is delivered: the next deltas begin there. */
+  startInterval (ms) {
+    for (const { metrics } of this.#scopes.values()) for (const metric of metrics) metric.deltaStartMs = ms
+  }
+
   get seriesCount () {
     let count = 0
     for (const { metrics } of this.#scopes.values()) for (const metric of metrics) count += metric.list.length

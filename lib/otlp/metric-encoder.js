@@ -132,7 +132,7 @@ class MetricEncoder {
     if (metric.isDelta) {
       const delta = takeDelta(metric.kind, series, nowMs)
       if (delta === null) return
-      startMs = Math.max(series.delivered?.atMs ?? startOf(metric, series), metric.deltaStartMs)
+      startMs = metric.intervalStart(series)
       point = delta.point
       batch.deltas.push(delta)
     } else if (metric.kind.endsWith('istogram') && series.count === 0) return
@@ -202,11 +202,6 @@ function encodeHead ({ name, description, unit, kind, isDelta, isMonotonic }) {
   const options = kind === 'gauge' ? [] : [0x10, isDelta ? TEMPORALITY_DELTA : TEMPORALITY_CUMULATIVE]
   if (kind === 'sum' && isMonotonic) options.push(0x18, 1)
   return { names: Buffer.concat(names), options: Buffer.from(options) }
-}
-
-/** Where the first interval of a series begins: with its metric's, at the last collection. */
-function startOf (metric, series) {
-  return metric.deltaStartMs === -1 ? Math.min(metric.openedMs, series.startMs) : metric.deltaStartMs
 }
 
 /**

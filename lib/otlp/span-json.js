@@ -1,12 +1,10 @@
 'use strict'
 
-// Spans as OTLP JSON, for platforms that collect lines of standard output. The mapping is protobuf's with OTLP's own
-// rules: ids in hex, 64-bit numbers as decimal strings, enums as numbers.
-// https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+// Spans as OTLP JSON, for platforms that collect lines of standard output.
 
-const { toHrTime } = require('../span/clock')
 const { PARENT_REMOTE } = require('../context/trace-context')
 const { SCHEMA_URL } = require('../span/schema-url')
+const { resourceOf, scopeOf, attributesOf, clean, nanos } = require('./json-values')
 
 const HAS_IS_REMOTE = 0x100
 const IS_REMOTE = 0x200
@@ -20,11 +18,11 @@ function requestJson (resourceAttributes, spans) {
     else group.push(span)
   }
   const scopeSpans = [...byScope.values()].map((group) => scopeSpansOf(group[0].scope, group))
-  return JSON.stringify({ resourceSpans: [{ resource: { attributes: attributesOf(flat(resourceAttributes)) }, schemaUrl: SCHEMA_URL, scopeSpans }] })
+  return JSON.stringify({ resourceSpans: [{ resource: resourceOf(resourceAttributes), schemaUrl: SCHEMA_URL, scopeSpans }] })
 }
 
-function scopeSpansOf ({ name, version, schemaUrl }, spans) {
-  return { scope: { name: clean(name), version: clean(version) }, schemaUrl, spans: spans.map(spanOf) }
+function scopeSpansOf (scope, spans) {
+  return { scope: scopeOf(scope), schemaUrl: scope.schemaUrl, spans: spans.map(spanOf) }
 }
 
 // JSON.stringify leaves out what is undefined.
@@ -63,42 +61,6 @@ function linkOf ({ context, list, droppedAttributesCount }) {
     droppedAttributesCount: droppedAttributesCount || undefined,
     flags: context.traceFlags | HAS_IS_REMOTE | (context.isRemote === true ? IS_REMOTE : 0)
   }
-}
-
-function flat (attributes) {
-  return Object.keys(attributes).flatMap((key) => [key, attributes[key]], [])
-}
-
-function attributesOf (list) {
-  const attributes = []
-  for (let i = 0; i < list.length; i += 2) attributes.push({ key: clean(list[i]), value: valueOf(list[i + 1]) })
-  return attributes
-}
-
-function valueOf (value) {
-  switch (typeof value) {
-    case 'string': return { stringValue: clean(value) }
-    case 'boolean': return { boolValue: value }
-    case 'number': return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: Number.isFinite(value) ? value : String(value) }
-    default: return objectOf(value)
-  }
-}
-
-function objectOf (value) {
-  if (Array.isArray(value)) return { arrayValue: { values: Array.from(value, valueOf) } }
-  if (value === null || typeof value !== 'object') return {} // an AnyValue without a value is how OTLP says "empty"
-  if (ArrayBuffer.isView(value)) return { bytesValue: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64') }
-  return { kvlistValue: { values: Object.keys(value).map((key) => ({ key: clean(key), value: valueOf(value[key]) })) } }
-}
-
-// A lone surrogate is no text in UTF-8, and an escape that many readers refuse.
-function clean (text) {
-  return text === undefined ? undefined : text.toWellFormed()
-}
-
-function nanos (ms) {
-  const [seconds, rest] = toHrTime(ms)
-  return `${seconds}${String(rest).padStart(9, '0')}`
 }
 
 module.exports = { requestJson }
