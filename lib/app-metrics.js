@@ -124,7 +124,7 @@ class AppMetrics {
     return new MetricSender({
       registry: this.registry,
       connect: () => output.shareConnection(exporter) ?? new OtlpHttp(exporter, output.suppress),
-      prefix: new ExportRequestPrefix(settings.resource.attributes),
+      prefix: new ExportRequestPrefix(settings.resource),
       isGzip: exporter.compression === 'gzip',
       log: new MetricLog(report, exporter.url),
       stats: this.#stats
@@ -136,7 +136,7 @@ class AppMetrics {
     const { toStdout } = require('./export/sinks/console')
     return new MetricLines({
       registry: this.registry,
-      resource: this.#tracer.settings.resource.attributes,
+      resource: this.#tracer.settings.resource,
       takesDeltas: this.settings.exporter === null, // they can be taken once
       write: toStdout(),
       stats: this.#stats

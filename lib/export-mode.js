@@ -24,7 +24,7 @@ function exportMode ({ settings, report, stats }) {
   switch (exporter.kind) {
     case 'otlp/stdout': {
       const { OtlpStdoutSink } = require('./export/sinks/otlp-stdout')
-      return new DelegatedOutput('otlp/stdout', new OtlpStdoutSink(settings.resource.attributes, stats), 'spans go to stdout as OTLP JSON')
+      return new DelegatedOutput('otlp/stdout', new OtlpStdoutSink(settings.resource, stats), 'spans go to stdout as OTLP JSON')
     }
     case 'console': {
       const { ConsoleSink } = require('./export/sinks/console')
@@ -99,7 +99,7 @@ class OtlpOutput {
     const { ExportRequestPrefix } = require('./otlp/export-request-prefix')
     const { SpanEncoder } = require('./otlp/span-encoder')
     const { Exporter } = require('./export/exporter')
-    const prefix = new ExportRequestPrefix(this.#settings.resource.attributes)
+    const prefix = new ExportRequestPrefix(this.#settings.resource)
     this.#exporter = new Exporter({ settings: this.#settings, prefix, stats: this.#stats, report: this.#report, suppress })
     return (this.#encoder = new SpanEncoder(this.#exporter))
   }

@@ -76,8 +76,8 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
   tellUnread(env)
   return Object.freeze({
     disabled: env.boolean('OTEL_SDK_DISABLED') ?? false,
-    serviceName: resource['service.name'],
-    resource: Object.freeze({ attributes: resource }),
+    serviceName: resource.attributes['service.name'],
+    resource,
     ...waysOut(given, env),
     ...sampling(given, env),
     ...recording(given, env),

@@ -11,14 +11,19 @@ const { version } = require('../../package.json')
 
 const UNKNOWN_SERVICE = 'unknown_service:node'
 const ENVIRONMENT_LENGTH_MAX = 65536
+const NONE = Object.freeze([])
 
 module.exports = { resolveResource }
 
 // From the weakest to the strongest: what can be found out, OTEL_ENTITIES, OTEL_RESOURCE_ATTRIBUTES, code.
 // service.name: serviceName, resource['service.name'], OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_ENTITIES,
 // package.json, the name of the function that a platform runs.
+/** @returns {{ attributes: object, entityRefs: object[] }} */
 function resolveResource (given = EMPTY, serviceName, env) {
-  const entities = entitiesOf(env)
+  // Few have it, so its reader is required where there is one.
+  const reader = env.text('OTEL_ENTITIES') === undefined ? null : require('./entities')
+  const read = reader === null ? NONE : reader.readEntities(env)
+  const entities = reader === null ? EMPTY : reader.entityAttributes(read)
   const fromEnvironment = parseAttributes(env)
   const manifest = packageManifest() ?? { name: env.text('npm_package_name'), version: env.text('npm_package_version') }
   const platform = detectPlatform(env)
@@ -26,12 +31,10 @@ function resolveResource (given = EMPTY, serviceName, env) {
   attributes['service.name'] = String(serviceName ?? given['service.name'] ?? env.text('OTEL_SERVICE_NAME') ??
     fromEnvironment['service.name'] ?? entities['service.name'] ?? manifest.name ?? platform['faas.name'] ?? UNKNOWN_SERVICE)
   if (attributes['service.version'] === undefined) delete attributes['service.version']
-  return Object.freeze(attributes)
-}
-
-// Few have it, so its reader is required where there is one.
-function entitiesOf (env) {
-  return env.text('OTEL_ENTITIES') === undefined ? EMPTY : require('./entities').entityAttributes(env)
+  return Object.freeze({
+    attributes: Object.freeze(attributes),
+    entityRefs: reader === null ? NONE : Object.freeze(reader.entityRefs(read, attributes))
+  })
 }
 
 function detected (serviceVersion) {

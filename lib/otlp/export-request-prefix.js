@@ -15,10 +15,10 @@ const { encodeAttributes, field, text } = require('./attribute-encoder')
 const SCOPES_MAX = 256
 
 class ExportRequestPrefix {
-  /** @param {object} attributes of the resource */
-  constructor (attributes) {
+  /** @param {{ attributes: object, entityRefs?: object[] }} resource as config/resource.js resolves it */
+  constructor (resource) {
     // The resource's schema URL comes after scope_spans by its number; a reader takes any order.
-    this.resource = Buffer.concat([encodeResource(attributes), text(0x1a, SCHEMA_URL)])
+    this.resource = Buffer.concat([encodeResource(resource), text(0x1a, SCHEMA_URL)])
   }
 
   /** The bytes before `chunkBytes` bytes of scope_spans. */
@@ -36,10 +36,19 @@ class ExportRequestPrefix {
   }
 }
 
-function encodeResource (attributes) {
+function encodeResource ({ attributes, entityRefs = [] }) {
   const list = []
   for (const key of Object.keys(attributes)) list.push(key, attributes[key])
-  return field(0x0a, encodeAttributes(0x0a, list))
+  return field(0x0a, Buffer.concat([encodeAttributes(0x0a, list), ...entityRefs.map(encodeEntityRef)]))
+}
+
+function encodeEntityRef ({ schemaUrl, type, idKeys, descriptionKeys }) {
+  return field(0x1a, Buffer.concat([
+    ...(schemaUrl === '' ? [] : [text(0x0a, schemaUrl)]),
+    text(0x12, type),
+    ...idKeys.map((key) => text(0x1a, key)),
+    ...descriptionKeys.map((key) => text(0x22, key))
+  ]))
 }
 
 const scopes = new Map()

@@ -6,9 +6,16 @@
 
 const { toHrTime } = require('../span/clock')
 
-/** The Resource message. */
-function resourceOf (attributes) {
-  return { attributes: attributesOf(Object.keys(attributes).flatMap((key) => [key, attributes[key]])) }
+/** The Resource message. JSON.stringify leaves out what is undefined. */
+function resourceOf ({ attributes, entityRefs = [] }) {
+  return {
+    attributes: attributesOf(Object.keys(attributes).flatMap((key) => [key, attributes[key]])),
+    entityRefs: entityRefs.length === 0 ? undefined : entityRefs.map(entityRefOf)
+  }
+}
+
+function entityRefOf ({ schemaUrl, type, idKeys, descriptionKeys }) {
+  return { schemaUrl: schemaUrl === '' ? undefined : clean(schemaUrl), type, idKeys: idKeys.map(clean), descriptionKeys: descriptionKeys.map(clean) }
 }
 
 /** The InstrumentationScope message. */

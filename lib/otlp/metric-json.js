@@ -25,11 +25,11 @@ class MetricJson {
   #starts = new WeakMap() // series → when it began, as text and in milliseconds of the wall clock
 
   /**
-   * @param {object} resourceAttributes
+   * @param {{ attributes: object, entityRefs?: object[] }} resource
    * @param {boolean} takesDeltas false where another exporter takes what came since the last delivery
    */
-  constructor (resourceAttributes, takesDeltas) {
-    this.#resource = JSON.stringify(resourceOf(resourceAttributes))
+  constructor (resource, takesDeltas) {
+    this.#resource = JSON.stringify(resourceOf(resource))
     this.#takesDeltas = takesDeltas
   }
 

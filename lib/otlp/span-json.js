@@ -10,7 +10,7 @@ const HAS_IS_REMOTE = 0x100
 const IS_REMOTE = 0x200
 
 /** One line, without its end: an ExportTraceServiceRequest. */
-function requestJson (resourceAttributes, spans) {
+function requestJson (resource, spans) {
   const byScope = new Map()
   for (const span of spans) {
     const group = byScope.get(span.scope.key)
@@ -18,7 +18,7 @@ function requestJson (resourceAttributes, spans) {
     else group.push(span)
   }
   const scopeSpans = [...byScope.values()].map((group) => scopeSpansOf(group[0].scope, group))
-  return JSON.stringify({ resourceSpans: [{ resource: resourceOf(resourceAttributes), schemaUrl: SCHEMA_URL, scopeSpans }] })
+  return JSON.stringify({ resourceSpans: [{ resource: resourceOf(resource), schemaUrl: SCHEMA_URL, scopeSpans }] })
 }
 
 function scopeSpansOf (scope, spans) {

@@ -2,11 +2,11 @@
 
 const { test } = require('tap')
 const { Environment } = require('../../lib/config/env')
-const { entityAttributes } = require('../../lib/config/entities')
+const { readEntities, entityAttributes, entityRefs } = require('../../lib/config/entities')
 
 function read (text) {
   const env = new Environment({ OTEL_ENTITIES: text })
-  return { attributes: { ...entityAttributes(env) }, warnings: env.warnings.map(({ code }) => code) }
+  return { attributes: { ...entityAttributes(readEntities(env)) }, warnings: env.warnings.map(({ code }) => code) }
 }
 
 test('identifying and descriptive attributes of all entities', async (t) => {
@@ -36,4 +36,15 @@ test('names are names, and what is too long is not read', async (t) => {
   t.same(read(`x{a=${'b'.repeat(70000)}}`), { attributes: {}, warnings: ['LT_WARN_ENV'] })
   t.same(read(undefined), { attributes: {}, warnings: [] })
   for (const part of ['{', '[', ';', '@', 'a{a=1}[', 'a{']) t.same(read(part.repeat(65536 / part.length)).attributes, {}, part)
+})
+
+test('a resource refers to the entities whose attributes it has', async (t) => {
+  const text = 'service{service.name=shop}[service.version=1,team=a]@https://opentelemetry.io/schemas/1.44.0;host{host.id=h1}'
+  const entities = readEntities(new Environment({ OTEL_ENTITIES: text }))
+  const service = { schemaUrl: 'https://opentelemetry.io/schemas/1.44.0', type: 'service', idKeys: ['service.name'], descriptionKeys: ['service.version', 'team'] }
+  const host = { schemaUrl: '', type: 'host', idKeys: ['host.id'], descriptionKeys: [] }
+  const attributes = entityAttributes(entities)
+  t.same(entityRefs(entities, attributes), [service, host])
+  t.same(entityRefs(entities, { ...attributes, 'service.version': '2' }), [{ ...service, descriptionKeys: ['team'] }, host], 'a stronger source says another version')
+  t.same(entityRefs(entities, { ...attributes, 'host.id': 'h2' }), [service], 'another host')
 })

@@ -22,7 +22,7 @@ for (const histograms of ['explicit', 'exponential']) {
       const registries = [newRegistry({ histograms, temporality }), newRegistry({ histograms, temporality })]
       for (const registry of registries) await record(registry)
       const nowMs = clock.now()
-      const json = new MetricJson({ 'service.name': 'test' }, true)
+      const json = new MetricJson({ attributes: { 'service.name': 'test' } }, true)
       const { batches, metrics } = encodeAll(registries[0], { nowMs })
       const lines = linesOf(json, registries[1], nowMs)
       t.equal(lines.length, 1)
@@ -41,7 +41,7 @@ test('the start of a cumulative series is constant', async (t) => {
   const registry = newRegistry()
   const counter = newMeter(registry).createCounter('orders')
   counter.add(1)
-  const json = new MetricJson({}, true)
+  const json = new MetricJson({ attributes: {} }, true)
   const starts = [1, 2].map((later) => read(linesOf(json, registry, clock.now() + later)[0])[0].points[0].start)
   t.equal(starts[0], starts[1])
 })
@@ -51,7 +51,7 @@ test('many series come in steps, and in lines that are whole messages', async (t
   const histogram = newMeter(registry).createHistogram('took')
   for (let i = 0; i < 1999; i++) histogram.record(i, { route: `/a/${i}` })
   clock.anchor()
-  const steps = [...new MetricJson({}, true).encode(registry.scopes(), clock.now(), -1)]
+  const steps = [...new MetricJson({ attributes: {} }, true).encode(registry.scopes(), clock.now(), -1)]
   const lines = steps.filter((step) => step !== null)
   t.ok(steps.length - lines.length >= 30, 'with pauses')
   t.ok(lines.length > 1)

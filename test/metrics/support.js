@@ -30,7 +30,7 @@ function newMeter (registry, name = 'shop', version) {
 /** All batches of one collection, decoded. */
 function encodeAll (registry, { encoder = new MetricEncoder(), nowMs = clock.now(), sinceMs = -1 } = {}) {
   clock.anchor()
-  const prefix = new ExportRequestPrefix({ 'service.name': 'test' })
+  const prefix = new ExportRequestPrefix({ attributes: { 'service.name': 'test' } })
   const batches = [...encoder.encode(registry.scopes(), nowMs, sinceMs)].filter((batch) => batch !== null)
   const metrics = batches.flatMap((batch) => decodeMetrics(Buffer.concat([prefix.head(batch.byteLength), ...batch.parts])))
   return {

@@ -20,8 +20,8 @@ class OtlpStdoutSink {
   #pending = []
   #isScheduled = false
 
-  constructor (resourceAttributes, stats, write = toStdout()) {
-    this.#resource = resourceAttributes
+  constructor (resource, stats, write = toStdout()) {
+    this.#resource = resource
     this.#stats = stats
     this.#write = write
   }
