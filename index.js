@@ -1,6 +1,6 @@
 'use strict'
 
-// The plugin: options → tracer → decorators, hooks → close. lib/registration.js has the how.
+// The plugin: options -> tracer -> decorators, hooks -> close. lib/registration.js has the how.
 
 const fp = require('fastify-plugin')
 const { resolveRouteOptions } = require('./lib/config/route-options')
@@ -23,12 +23,12 @@ function plugin (app, options, done) {
 }
 
 function misused () {
-  return Object.assign(new TypeError('lightTrace is the plugin itself: await app.register(lightTrace, { … }), without a call of it'), { code: 'LT_ERR_USAGE' })
+  return Object.assign(new TypeError('lightTrace is the plugin itself: await app.register(lightTrace, { ... }), without a call of it'), { code: 'LT_ERR_USAGE' })
 }
 
 /** @returns {Promise<void> | null} where there is something to wait for */
 function install (app, options) {
-  const registration = registrationFor(app, options) // options → tracer
+  const registration = registrationFor(app, options) // options -> tracer
   if (!registration.isIn(app)) {
     try {
       decorate(app, registration)

@@ -24,8 +24,9 @@ const { Resource } = require('./export/resource')
 const { Stats } = require('./export/stats')
 const { setImmediate } = require('./runtime/timers')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor } = require('./otel/api-globals')
-const { inject } = require('./otel/injection')
 const { exportMode } = require('./export-mode')
+
+let inject = null // loaded by who asks for it
 
 // A TCP socket takes two turns, TLS over it two more.
 const CLOSE_TURNS_MAX = 8
@@ -205,6 +206,7 @@ class Tracer {
 
   /** See RequestContext.inject. */
   inject (requestContext, headers) {
+    inject ??= require('./otel/injection').inject
     return inject(this, requestContext, headers)
   }
 

@@ -46,8 +46,8 @@ class Environment {
     return new Environment(this.#values)
   }
 
-  // The same variables for another signal: where spans ask for OTEL_EXPORTER_OTLP_TRACES_…, metrics ask for
-  // OTEL_EXPORTER_OTLP_METRICS_…. What is wrong with them is said here.
+  // The same variables for another signal: where spans ask for OTEL_EXPORTER_OTLP_TRACES_*, metrics ask for
+  // OTEL_EXPORTER_OTLP_METRICS_*. What is wrong with them is said here.
   forSignal (signal) {
     const other = new Environment(this.#values, signal)
     other.warnings = this.warnings

@@ -14,7 +14,7 @@ module.exports = { packageManifest }
 function packageManifest () {
   try {
     const script = process.argv[1]
-    const started = script === undefined ? undefined : fs.realpathSync(script)
+    const started = script === undefined ? undefined : fs.realpathSync.native(script) // the other one asks about each folder of the path
     const isTool = started === undefined || started.split(path.sep).includes('node_modules')
     return nearest(isTool ? process.cwd() : path.dirname(started))
   } catch {
@@ -33,7 +33,8 @@ function nearest (directory) {
 // A package.json without a name ({ "type": "commonjs" }) marks a folder of a package, the search goes on.
 function read (file) {
   try {
-    if (fs.statSync(file).size > BYTES_MAX) return undefined
+    const stat = fs.statSync(file, { throwIfNoEntry: false })
+    if (stat === undefined || stat.size > BYTES_MAX) return undefined
     const manifest = JSON.parse(fs.readFileSync(file, 'utf8'))
     const name = textIn(manifest, 'name')
     return name === undefined ? undefined : { name, version: textIn(manifest, 'version') }

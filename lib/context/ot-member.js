@@ -4,7 +4,7 @@
 //
 //   ot=th:e666;rv:6e6d1a75832a2f
 //
-//   th   the rejection threshold, 1 to 14 hex digits of T = (1 − probability)·2^56 without its trailing zeros
+//   th   the rejection threshold, 1 to 14 hex digits of T = (1 - probability)*2^56 without its trailing zeros
 //   rv   14 hex digits of randomness, in the place of the last 56 bits of the trace id
 //
 // Other keys may stand there too: they are kept. What a caller wrote is not trusted to be valid.

@@ -253,7 +253,7 @@ class DerivedContext {
  */
 function detachedOwner (method) {
   const request = asyncStorage.active()?.getValue(REQUEST_KEY)
-  if (request === undefined) throw misused(`${method} was called without its object and outside of a request: call request.trace.${method}(…)`)
+  if (request === undefined) throw misused(`${method} was called without its object and outside of a request: call request.trace.${method}(...)`)
   return request
 }
 

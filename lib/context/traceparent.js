@@ -41,7 +41,7 @@ outgoing.latin1Write('00-00000000000000000000000000000000-0000000000000000-00')
 
 // HOT, once per request with a caller. Budget: 0 objects, 0 strings, each of
 // the 55 chars read once; a longer header costs no more, its white space aside.
-// On true it sets t0–t3 (trace id), p0 and p1 (parent id) and flags of target;
+// On true it sets t0 to t3 (trace id), p0 and p1 (parent id) and flags of target;
 // on false target is as it was.
 function parseTraceparent (value, target) {
   if (typeof value !== 'string') return false

@@ -16,7 +16,7 @@ class Stats {
     this.rejected = 0
     // Spans in repeated attempts: only these can be in the collector twice.
     this.retried = 0
-    // reason → spans; without a prototype because `snapshot` hands its keys out.
+    // reason -> spans; without a prototype because `snapshot` hands its keys out.
     this.dropped = Object.create(null)
     this.exportsOk = 0
     this.exportsFailed = 0

@@ -3,7 +3,7 @@
 // Who has dispatched a request: Node's own HTTP/1 parser, or code that goes on afterwards.
 //
 // On AsyncContextFrame `enterWith` stays when our hook has returned: with the parser's callback it ends, but code that
-// calls `app.routing(req, res)` or `server.emit('request', …)` would go on in the request's context, and start the next
+// calls `app.routing(req, res)` or `server.emit('request', ...)` would go on in the request's context, and start the next
 // request there. `run` gives back what was active, for the price of one more copy of the frame.
 
 const { usesAsyncHooks } = require('../context/async-storage')

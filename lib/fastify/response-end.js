@@ -95,7 +95,7 @@ function streamReset ({ errored, rstCode, writableFinished }) {
   return rstCode !== 0 || writableFinished
 }
 
-/** From the operating system, so from outside: ECONNRESET, EPIPE, ETIMEDOUT … */
+/** From the operating system, so from outside: ECONNRESET, EPIPE, ETIMEDOUT ... */
 function isSystemError (error) {
   return error !== null && error !== undefined && typeof error.syscall === 'string'
 }

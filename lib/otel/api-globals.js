@@ -3,14 +3,13 @@
 // Registers with @opentelemetry/api: one façade for the whole process, in whatever slots are free, for as long
 // as an application with light-trace is open.
 //
-//   trace.getTracer('x').startSpan()  →  façade  →  the app of the active request, else the first open app
-//   context.with(), propagation.inject()  →  façade  →  our AsyncLocalStorage, our W3C code
+//   trace.getTracer('x').startSpan()  ->  façade  ->  the app of the active request, else the first open app
+//   context.with(), propagation.inject()  ->  façade  ->  our AsyncLocalStorage, our W3C code
 
 const { REQUEST_KEY } = require('../context/keys')
 const { processState } = require('../runtime/process-state')
 const { ContextManager, SlotContextManager, foreignManager } = require('./context-manager')
 const { ApiTracerProvider } = require('./api-tracer')
-const { propagatorFor, W3C } = require('./propagators')
 const { slots, fillSlot, emptySlot, clearSlots } = require('./slots')
 const { findApi, loadEsm } = require('./api-version')
 const { useRootOf } = require('./root-context')
@@ -170,7 +169,18 @@ function makeMeterFacade () {
 }
 
 function current () {
-  return processState.openApps.first()?.propagator ?? W3C
+  return processState.openApps.first()?.propagator ?? require('./w3c-propagator').W3C
 }
 
-module.exports = { openApp, closeApp, foreignProvider, foreignMeterProvider, meterFacade: () => facade.metrics, foreignManager: () => foreignManager(facade.context), activeManager, ApiTracerProvider, propagatorFor: (settings, report) => propagatorFor(settings, report, facade.propagation) }
+/**
+ * Who reads and writes the headers of requests and calls, where that is not our own W3C code. Null is the usual case, in
+ * which none of the others is loaded.
+ */
+function propagatorFor (settings, report) {
+  const held = slots()?.propagation
+  const { propagators } = settings
+  if ((held ?? facade.propagation) === facade.propagation && propagators.length === 2 && propagators[0] === 'tracecontext' && propagators[1] === 'baggage') return null
+  return require('./propagators').propagatorFor(settings, report, facade.propagation)
+}
+
+module.exports = { openApp, closeApp, foreignProvider, foreignMeterProvider, meterFacade: () => facade.metrics, foreignManager: () => foreignManager(facade.context), activeManager, ApiTracerProvider, propagatorFor }

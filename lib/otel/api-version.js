@@ -22,7 +22,7 @@ module.exports = { findApi, loadEsm }
  */
 function findApi (sealedVersion) {
   if (isBundled) return bundledApi(sealedVersion)
-  const ours = pathFrom(requireAt(__filename))
+  const ours = pathFrom(ownRequire())
   const apps = pathFromApp()
   const path = apps ?? ours
   if (path === undefined) return { path: '', version: '', copies: [], other: undefined }
@@ -33,8 +33,9 @@ function findApi (sealedVersion) {
 
 // Every copy has tracers of its own waiting for a provider; several of one version are usual in a monorepo.
 function loadedCopies (first) {
-  const { cache } = requireAt(__filename)
-  const paths = Object.keys(cache).filter((path) => path !== first && MAIN_FILE.test(path))
+  const { cache } = ownRequire()
+  // Hundreds of files at every start: a search costs a tenth of the pattern.
+  const paths = Object.keys(cache).filter((path) => path !== first && path.includes('opentelemetry') && MAIN_FILE.test(path))
   return [first, ...paths].map((path) => cache[path]?.exports).filter(isApi)
 }
 
@@ -69,7 +70,7 @@ function loadEsm (path) {
 
 /** The CommonJS module that the process was started with, if it was one. */
 function mainFile () {
-  return requireAt(join(process.cwd(), 'index.js'))?.main?.filename
+  return ownRequire().main?.filename
 }
 
 // From where the application starts, else from where it is run: what its own code gets.
@@ -78,6 +79,13 @@ function pathFromApp () {
     const path = typeof base === 'string' && base !== '' ? pathFrom(requireAt(base)) : undefined
     if (path !== undefined) return path
   }
+}
+
+// Not `require`: bundlers would put in the file what is looked for.
+let own
+function ownRequire () {
+  own ??= createRequire(__filename)
+  return own
 }
 
 function requireAt (file) {
@@ -100,7 +108,8 @@ function pathFrom (require) {
 function versionOf (path) {
   let folder = dirname(path)
   while (folder !== dirname(folder)) {
-    const found = readPackage(join(folder, 'package.json'))
+    const file = join(folder, 'package.json')
+    const found = existsSync(file) ? readPackage(file) : undefined // an error with its stack costs more than to ask
     if (found?.name === NAME) return String(found.version)
     folder = dirname(folder)
   }

@@ -16,7 +16,7 @@ const W3C_FIELDS = ['traceparent', 'tracestate', 'baggage']
 /**
  * @param {{ propagators: string[] }} settings
  * @param {object | undefined} own what we put into the slot ourselves
- * @returns {TextMapPropagator | null} null for our own W3C code, the usual case
+ * @returns {TextMapPropagator | null} null for our own W3C code
  */
 function propagatorFor ({ propagators }, report, own) {
   const handedOver = slots()?.propagation

@@ -11,7 +11,7 @@ const API_KEY = Symbol.for('opentelemetry.js.api.1')
 
 module.exports = { slots, fillSlot, emptySlot, clearSlots }
 
-/** `{ version, trace?, context?, propagation?, … }`, or undefined where nobody has registered anything. */
+/** `{ version, trace?, context?, propagation?, ... }`, or undefined where nobody has registered anything. */
 function slots () {
   return globalThis[API_KEY]
 }

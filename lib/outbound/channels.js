@@ -16,7 +16,7 @@ const { errorType, rememberErrorType } = require('../span/exception')
 
 const STATUS_ERROR = 2
 
-const adapters = new Map() // channel name → its subscribers; one set for all apps
+const adapters = new Map() // channel name -> its subscribers; one set for all apps
 
 /**
  * @param {string} name of the TracingChannel

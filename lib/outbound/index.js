@@ -9,7 +9,7 @@ const { callDescriptorsFor, librarySubscribers } = require('./libraries')
 
 /** What the subscribers ask of the app whose request makes a call. */
 class Outbound {
-  #callDescriptors // channel → callDescriptor, or until it first speaks in a request a function that gets it
+  #callDescriptors // channel -> callDescriptor, or until it first speaks in a request a function that gets it
 
   constructor ({ outbound, disabled, knownMethods: override }, report) {
     this.http = outbound.http

@@ -8,7 +8,7 @@ const LOSS_INTERVAL_MS = 30_000
 
 class Losses {
   #now
-  #kinds = new Map() // kind → { loggedAt, open }
+  #kinds = new Map() // kind -> { loggedAt, open }
 
   constructor (now = monotonicNow) {
     this.#now = now

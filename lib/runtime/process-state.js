@@ -23,10 +23,10 @@ function make () {
   const made = {
     shape: SHAPE,
     storage: new AsyncLocalStorage(),
-    registrations: new WeakMap(), // an application's server → how it is traced
+    registrations: new WeakMap(), // an application's server -> how it is traced
     openApps: new OpenApps(), // their tracers
     exporterTraceparents: new Set(), // the traceparents that our exporters send
-    collectorLogs: new Map(), // a collector's URL → what was logged of it, see lib/export/export-log.js
+    collectorLogs: new Map(), // a collector's URL -> what was logged of it, see lib/export/export-log.js
     facade: null, // what stands in the API's slots, see lib/otel/api-globals.js
     hasSealed: false // whether the API's global object was made by us
   }

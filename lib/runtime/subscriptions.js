@@ -7,8 +7,8 @@ const diagnosticsChannel = require('node:diagnostics_channel')
 
 // Channel objects are kept here for good: on Node 20, and on 22 and 24 until late releases, the collection
 // of a channel that nobody holds can take a new one of the same name with it.
-const channels = new Map() // name → channel
-const wanted = new Map() // subscriber → { count }
+const channels = new Map() // name -> channel
+const wanted = new Map() // subscriber -> { count }
 
 /**
  * Subscribes for one app. Each subscriber belongs to one channel and must not throw (see `guarded`).

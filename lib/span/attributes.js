@@ -1,6 +1,6 @@
 'use strict'
 
-// Attributes as a flat list, [key, value, key, value, …]: no object per span, no hidden-class churn, and
+// Attributes as a flat list, [key, value, key, value, ...]: no object per span, no hidden-class churn, and
 // written in order. Values are checked and cut when they are set, see any-value.js.
 
 const { cleanValue, cut, setOwn, KEY_LENGTH_MAX } = require('./any-value')

@@ -7,7 +7,7 @@ const { cut } = require('./attributes')
 const TYPE_LENGTH_MAX = 128
 const MESSAGE_LENGTH_MAX = 4096
 
-// Errors that a library's call ended with → what its span says of them. Where the request fails with the same error its
+// Errors that a library's call ended with -> what its span says of them. Where the request fails with the same error its
 // span is as specific: a database's code is in fields that only the library's own table knows.
 const typesByLibrary = new WeakMap()
 

@@ -59,7 +59,7 @@ class AlwaysOff extends HeadSampler {
 
 /**
  * W3C consistent probability sampling by the trace id: its least significant 56 bits are random, and the
- * trace is taken when they are at least (1 − ratio)·2^56. All services with the same ratio agree.
+ * trace is taken when they are at least (1 - ratio)*2^56. All services with the same ratio agree.
  * https://www.w3.org/TR/trace-context-2/#random-trace-id-flag
  */
 class Ratio extends HeadSampler {

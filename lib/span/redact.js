@@ -2,21 +2,8 @@
 
 // Credentials in a query: the values of parameters whose names say so become REDACTED, everything else keeps its bytes
 // (a URLSearchParams round trip would re-encode them). The HTTP conventions name the signatures of cloud storage; most
-// credentials in queries have other names.
+// credentials in queries have other names: credential-names.js has them.
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/ , note on `url.query`
-
-// The conventions' own, which they compare with case, and which no rule below has.
-const SIGNATURES = new Set(['sig'])
-
-// Names are compared without case, separators and trailing digits: access_token, accessToken, user[access-token].
-const CREDENTIALS = new Set([
-  'code', 'authcode', 'authorizationcode', 'codeverifier', 'devicecode', 'usercode', 'verificationcode', 'resetcode', 'recoverycode', 'otpcode', 'mfacode', 'otp', 'totp', 'pin',
-  'auth', 'authorization', 'bearer', 'cookie', 'csrf', 'xsrf', 'hmac', 'jwt', 'pass', 'pwd', 'samlart', 'samlrequest', 'samlresponse', 'sas',
-  'session', 'sessionid', 'sessid', 'phpsessid', 'jsessionid', 'connectsid', 'sid', 'sign', 'accesskeyid', 'awsaccesskeyid'
-])
-
-// What ends in one of these is one too: refresh_token, X-Amz-Security-Token, client_secret, new_password.
-const ENDINGS = ['accesskey', 'apikey', 'assertion', 'credential', 'credentials', 'passphrase', 'passwd', 'password', 'privatekey', 'secret', 'secretkey', 'signature', 'token']
 
 const REDACTED = 'REDACTED'
 
@@ -25,10 +12,11 @@ const KNOWN_MAX = 256
 const KNOWN_LENGTH_MAX = 64
 
 class QueryRedactor {
-  #names
+  #option
+  #names = null // of the option and of ours, from the first query on
   #decide
   #report
-  #known = new Map() // name as it came → whether it is a credential
+  #known = new Map() // name as it came -> whether it is a credential
 
   /**
    * @param {string[] | ((name: string) => boolean) | null} option names beside ours, or a function that decides about all
@@ -36,7 +24,7 @@ class QueryRedactor {
    */
   constructor (option, report) {
     this.#decide = typeof option === 'function' ? option : null
-    this.#names = new Set(Array.isArray(option) ? option.map(normalised) : [])
+    this.#option = Array.isArray(option) ? option : []
     this.#report = report
   }
 
@@ -78,16 +66,24 @@ class QueryRedactor {
     if (this.#decide !== null) return this.#asks(name)
     const known = this.#known.get(name)
     if (known !== undefined) return known
-    const is = this.#isNamed(decoded(name))
+    if (this.#names === null && !this.#load()) return true
+    const is = this.#names.has(decoded(name))
     if (this.#known.size === KNOWN_MAX) this.#known.clear()
     if (name.length <= KNOWN_LENGTH_MAX) this.#known.set(name, is)
     return is
   }
 
-  #isNamed (given) {
-    if (SIGNATURES.has(given)) return true
-    const name = normalised(given)
-    return CREDENTIALS.has(name) || this.#names.has(name) || ENDINGS.some((ending) => name.endsWith(ending))
+  // An application whose callers send no query starts without the names. Where their file cannot be read just now, no value
+  // goes out, and the next name asks again.
+  #load () {
+    try {
+      const { CredentialNames } = require('./credential-names')
+      this.#names = new CredentialNames(this.#option)
+      return true
+    } catch (error) {
+      this.#report.once('LT_WARN_BUG', `Bug: a query could not be looked through, its values are redacted: ${error?.stack}`)
+      return false
+    }
   }
 
   // Where the user's function fails, its author meant to hide something.
@@ -99,10 +95,6 @@ class QueryRedactor {
       return true
     }
   }
-}
-
-function normalised (name) {
-  return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '').replace(/(?<=\D)\d{1,4}$/, '')
 }
 
 function decoded (name) {

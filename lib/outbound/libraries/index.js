@@ -3,7 +3,7 @@
 // The libraries that publish channels themselves: which channel means what. A callDescriptor says how a call is named
 // and described; channel-adapter.js does the rest.
 //
-//   callDescriptor = { kind, shouldTrace (call), name (call), attributes (call) → flat list,
+//   callDescriptor = { kind, shouldTrace (call), name (call), attributes (call) -> flat list,
 //           errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
 //
 // Rows are many and an app uses few: their file is required when one of its channels speaks for the first
@@ -20,7 +20,7 @@ const graphql = () => require('./graphql').GRAPHQL
 const kafka = () => require('./kafka')
 const sqlite = () => require('./sqlite')
 
-/** Channel → a function that gets its callDescriptor. */
+/** Channel -> a function that gets its callDescriptor. */
 const LIBRARIES = new Map([
   ...rowsOf(databases, [
     'mysql2:query', 'mysql2:execute',
@@ -57,7 +57,7 @@ function rowsOf (table, names) {
 
 /**
  * What an app shouldTrace to know of each channel.
- * @returns {Map<string, object | (() => object)>} channel → callDescriptor, or a function that gets it
+ * @returns {Map<string, object | (() => object)>} channel -> callDescriptor, or a function that gets it
  */
 function callDescriptorsFor ({ libraries, channels, graphqlDocuments }, report) {
   const callDescriptors = new Map(libraries ? LIBRARIES : [])
