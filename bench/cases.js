@@ -17,6 +17,7 @@
 // load      { connections, pipelining, rate } over the run's own; rate 'half' is half of what its baseline served
 // node      the Node major; none: the headline's
 // needs     one or more folders of install.js
+// service   'redis': a server that the case's route asks
 // minNode   the lowest Node it runs on
 // sets      quick, headline (README), publish (docs), ci, paired (bench/paired.js)
 
@@ -68,6 +69,8 @@ const hello = [
   { ...rival, name: 'fastify-otel', label: '@fastify/otel', setup: 'server/setups/fastify-otel', spans: { least: 1 }, sets: ['headline', 'publish', 'paired'] },
   { ...rival, name: 'nodesdk-http', label: 'NodeSDK: http + @fastify/otel', setup: 'server/setups/node-sdk', spans: { least: 2 }, sets: ['headline', 'publish', 'paired'] },
   { ...rival, name: 'nodesdk-auto', label: 'NodeSDK: auto-instrumentations + @fastify/otel', setup: 'server/setups/node-sdk', options: { auto: true }, spans: { least: 2 } },
+  { ...bare, name: 'sdk-meter', label: 'SDK 2.x, a histogram of durations', setup: 'server/setups/sdk-meter', needs: 'rivals', sets: [] },
+  { ...bare, name: 'fastify-metrics', label: 'fastify-metrics', setup: 'server/setups/fastify-metrics', needs: 'rivals', sets: [] },
   { ...rival, name: 'dd-trace', label: 'dd-trace', setup: 'server/setups/dd-trace', minNode: 22, spans: 1 }
 ]
 
@@ -78,6 +81,8 @@ const withBaselineOfTheirOwn = [
   { ...lightTrace, name: 'lighttrace-logs', label: 'light-trace, logger on', against: 'bare-logs', options: { logger: true } },
   { ...bare, name: 'bare-outbound', against: 'bare-outbound', label: 'Fastify, one outbound call', route: 'outbound' },
   { ...lightTrace, name: 'lighttrace-outbound', label: 'light-trace, one outbound call', against: 'bare-outbound', route: 'outbound', spans: 2 },
+  { ...bare, name: 'bare-redis', against: 'bare-redis', label: 'Fastify, one Redis GET', route: 'redis', service: 'redis', needs: 'rivals', sets: [] },
+  { ...lightTrace, name: 'lighttrace-redis', label: 'light-trace, one Redis GET', against: 'bare-redis', route: 'redis', service: 'redis', needs: 'rivals', spans: 2, sets: [] },
   { ...bare, name: 'bare-attributes', against: 'bare-attributes', label: 'Fastify', route: 'attributes' },
   { ...lightTrace, name: 'lighttrace-attributes', label: 'light-trace, twenty attributes and a child span', against: 'bare-attributes', route: 'attributes', spans: 2 }
 ]

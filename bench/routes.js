@@ -42,6 +42,11 @@ const routes = {
     requests: [{ method: 'GET', path: '/fetch' }],
     answer: { upstream: 200 }
   },
+  redis: {
+    route: '/redis',
+    requests: [{ method: 'GET', path: '/redis' }],
+    answer: { value: 'a value of twenty ch' }
+  },
   attributes: {
     route: '/attributes',
     requests: [{ method: 'GET', path: '/attributes' }],

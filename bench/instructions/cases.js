@@ -20,7 +20,7 @@ const table = [
   { name: 'floor', of: 'enter-with-floor', label: '+ a hook, `enterWith` and a `close` listener' },
   { name: 'disabled', of: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', guard: true },
   { name: 'unsampled', of: 'lighttrace-unsampled', label: 'light-trace, no request sampled', guard: true },
-  { name: 'not-sent', of: 'lighttrace-100', label: "light-trace, `exporter: 'none'`", options: { plugin: { exporter: 'none' } } },
+  { name: 'not-sent', of: 'lighttrace-100', label: "light-trace, `exporter: 'none'`", options: { plugin: { exporter: 'none' } }, delivers: false },
   { name: 'delivered', of: 'lighttrace-100', label: 'light-trace, every request', guard: true },
   { name: 'metrics', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, with metrics', options: { plugin: { metrics: true } } },
   { name: 'metrics-unsampled', of: 'lighttrace-unsampled', against: 'unsampled', label: 'light-trace, no request sampled, with metrics', options: { plugin: { sampler: 'always_off', metrics: true } } },
@@ -31,8 +31,12 @@ const table = [
   { name: 'logger', of: 'lighttrace-logs', against: 'bare-logger', label: 'light-trace, logger on' },
   { name: 'bare-attributes', of: 'bare-kept-tick', label: 'Fastify', like: 'lighttrace-attributes' },
   { name: 'attributes', of: 'lighttrace-attributes', against: 'bare-attributes', label: 'light-trace, twenty attributes and a child span' },
+  { name: 'bare-redis', of: 'bare-kept-tick', label: 'Fastify, one Redis GET', like: 'lighttrace-redis' },
+  { name: 'redis', of: 'lighttrace-redis', against: 'bare-redis', label: 'light-trace, one Redis GET' },
   { name: 'bare-fetch', of: 'bare-kept-tick', label: 'Fastify, one fetch', route: 'fetch' },
   { name: 'fetch', of: 'lighttrace-outbound', against: 'bare-fetch', label: 'light-trace, one fetch', route: 'fetch' },
+  { name: 'sdk-meter', of: 'sdk-meter' },
+  { name: 'fastify-metrics', of: 'fastify-metrics' },
   { name: 'sdk2-by-hand', of: 'sdk2-by-hand' },
   { name: 'fastify-otel', of: 'fastify-otel' },
   { name: 'nodesdk-http', of: 'nodesdk-http' }
@@ -41,7 +45,7 @@ const table = [
 module.exports = { table, chooseCases, guarded, BASE, HEADLINE_NODE }
 
 // like: whose route and headers a baseline has
-function withCase ({ of, like, options, route, label, against = BASE, guard = false, name }) {
+function withCase ({ of, like, options, route, label, delivers, against = BASE, guard = false, name }) {
   const found = caseNamed(of)
   const request = like === undefined ? found : caseNamed(like)
   return {
@@ -52,7 +56,10 @@ function withCase ({ of, like, options, route, label, against = BASE, guard = fa
     label: label ?? found.label,
     options: options ?? found.options,
     route: route ?? request.route ?? 'hello',
-    headers: request.headers
+    headers: request.headers,
+    service: request.service,
+    needs: request.needs ?? found.needs,
+    delivers: delivers ?? found.delivers
   }
 }
 

@@ -51,7 +51,7 @@ async function countProcess (testCase, options) {
       runtime: server.ready.runtime,
       windows: profiles.map((profile) => perRequest(profile, requests)),
       functions: functions ? nameFunctions(profiles.at(-1).functions, readSymbols(folder), requests) : null,
-      spans: spansBetween(before, after, requests * windows)
+      spans: spansBetween(testCase, before, after, requests * windows)
     }
   } finally {
     await stop(server)
@@ -80,7 +80,11 @@ function perRequest (profile, requests) {
   return Object.fromEntries(['total', ...KINDS, 'compiler'].map((kind) => [kind, profile[kind] / requests]))
 }
 
-function spansBetween (before, after, requests) {
+// A case that loses one, or makes more or fewer than it should, is no figure.
+function spansBetween ({ name, delivers, spans }, before, after, requests) {
   if (before === null) return null
-  return { requests, created: after.created - before.created, delivered: after.delivered - before.delivered }
+  const counted = { requests, created: after.created - before.created, delivered: after.delivered - before.delivered }
+  const isWrong = delivers && (counted.created !== requests * spans || counted.delivered !== counted.created)
+  if (isWrong) throw new Error(`invalid: ${name} made ${counted.created} spans for ${requests} requests and delivered ${counted.delivered}`)
+  return counted
 }

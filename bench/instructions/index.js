@@ -8,6 +8,7 @@
 //   --quick                   one process a case: a comparison of two cases takes below three minutes
 //   --tree /path/to/checkout  each light-trace case with that checkout's light-trace too: before and after in one command
 //   --node 22                 another Node than the headline's
+//   --warm-up 1000            another number of requests: whether a case works is seen soon, what it counts is no figure then
 //   --parallel 2              processes at a time; nothing but the time it takes depends on it
 //   --functions               shows what each function takes more or less than in the baseline
 //   --publish                 writes bench/results/instructions.json, which `npm run bench:docs` makes tables of
@@ -16,6 +17,7 @@ const path = require('node:path')
 const { parseArgs } = require('node:util')
 const { table, chooseCases, HEADLINE_NODE } = require('./cases')
 const { countProcess } = require('./count')
+const { withServices } = require('./services')
 const installValgrind = require('./valgrind')
 const installMissing = require('../install')
 const { nodeOfMajor } = require('../run/binaries')
@@ -48,6 +50,7 @@ async function main () {
       quick: { type: 'boolean', default: false },
       tree: { type: 'string' },
       node: { type: 'string', default: String(HEADLINE_NODE) },
+      'warm-up': { type: 'string' },
       parallel: { type: 'string', default: '1' },
       functions: { type: 'boolean', default: false },
       publish: { type: 'boolean', default: false }
@@ -56,7 +59,7 @@ async function main () {
   const cases = chooseCases(values.case).flatMap((testCase) => withTree(testCase, values.tree))
   const result = await countCases(cases, {
     node: Number(values.node),
-    profile: values.quick ? QUICK : FULL,
+    profile: { ...values.quick ? QUICK : FULL, ...values['warm-up'] && { warmUp: Number(values['warm-up']) } },
     functions: values.functions,
     parallel: Number(values.parallel),
     onCase (row, sofar) {
@@ -80,9 +83,13 @@ function withTree (testCase, tree) {
  * @param {{ node: number, profile: object, functions?: boolean, parallel?: number, onCase?: (row: object, sofar: () => object) => void }} options
  * @returns {Promise<{ date: string, commit: string, machine: object, node: string, profile: object, rows: object[] }>}
  */
-async function countCases (cases, { node, profile, functions = false, parallel = 1, onCase = () => {} }) {
+async function countCases (cases, options) {
   await installValgrind()
   installMissing(new Set(cases.flatMap(({ needs = [] }) => needs)))
+  return withServices(cases, (served) => countServed(served, options))
+}
+
+async function countServed (cases, { node, profile, functions = false, parallel = 1, onCase = () => {} }) {
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
   const options = { ...profile, load, sink, down: await freePort(), binary: nodeOfMajor(node), functions }
   const rows = []

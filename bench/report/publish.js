@@ -7,7 +7,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { readResults } = require('./results-file')
 const { replaceBetween } = require('./markdown')
-const { pairedTable, overheadTable, startupTable, targetsTable, sizesTable, provenance } = require('./tables')
+const { pairedTable, overheadTable, startupTable, startupInstructionsTable, targetsTable, sizesTable, provenance } = require('./tables')
 const { readmeTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, nextTickTable } = require('./cost-tables')
 const { callsTable } = require('./calls-table')
 const { faultsTable } = require('./faults-table')
@@ -38,6 +38,8 @@ async function publish () {
     edit('docs/overhead.md', overheadSections({ ...overhead, startup: startup?.startup }, paired))
   }
   if (startup) edit('docs/overhead.md', { 'bench:startup': startupTable(startup) })
+  const startupInstructions = readResults('startup-instructions')
+  if (startupInstructions) edit('docs/overhead.md', { 'bench:startup-instructions': startupInstructionsTable(startupInstructions) })
   if (paired) {
     edit('README.md', { bench: readmeTable(paired) })
     edit('docs/overhead.md', { 'bench:paired': pairedTable(paired) })

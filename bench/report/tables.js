@@ -9,7 +9,7 @@ const { targets, row, judge } = require('../targets')
 const LOAD_BOUND_BELOW = 0.9
 const README_ROWS = ['bare', 'als-floor', 'lighttrace-100', 'lighttrace-unsampled', 'lighttrace-off', 'sdk2-by-hand', 'fastify-otel', 'dd-trace', 'nodesdk-http', 'nodesdk-auto']
 
-module.exports = { pairedTable, overheadTable, startupTable, targetsTable, sizesTable, provenance, requestsPerSecond, README_ROWS }
+module.exports = { pairedTable, overheadTable, startupTable, startupInstructionsTable, targetsTable, sizesTable, provenance, requestsPerSecond, README_ROWS }
 
 // Every row of one block or of several.
 function overheadTable (result, names) {
@@ -83,6 +83,27 @@ function startupTable (result) {
     '',
     `The fastest third of ${Math.max(...rows.map(({ starts }) => starts))} starts in turns, of the slow ones half as many. ${provenance(result)}`
   ].join('\n')
+}
+
+// Of run/startup-instructions.js: its first case is Fastify alone.
+function startupInstructionsTable ({ rows, major, date, commit }) {
+  const list = Object.values(rows)
+  const over = (until) => (row) => row === list[0] ? '' : `${millions(row[until].over)} (${(100 * row[until].share).toFixed(1)} %)`
+  return [
+    table([
+      ['', ({ label }) => label],
+      ['until ready, millions', ({ ready }) => millions(ready.own), 'right'],
+      ['over Fastify (in parts of its own)', over('ready'), 'right'],
+      ['until the first answer', ({ answered }) => millions(answered.own), 'right'],
+      ['over Fastify', over('answered'), 'right']
+    ], list),
+    '',
+    `Instructions over those of a Node that does nothing: each the middle of two starts under callgrind. Node ${major}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}.`
+  ].join('\n')
+}
+
+function millions (instructions) {
+  return (instructions / 1e6).toFixed(0)
 }
 
 function provenance ({ machine, node, date, commit, dirty, steal }) {

@@ -6,7 +6,7 @@ const http = require('node:http')
 
 module.exports = addRoutes
 
-function addRoutes (app, { upstream, manyAttributes }) {
+function addRoutes (app, { upstream, redis, manyAttributes }) {
   app.get('/', async () => ({ hello: 'world' }))
 
   app.get('/json', { schema: { response: { 200: userSchema } } }, async () => {
@@ -43,10 +43,22 @@ function addRoutes (app, { upstream, manyAttributes }) {
     return { upstream: response.status }
   })
 
+  if (redis !== undefined) addRedis(app, redis)
+
   app.get('/attributes', async (request) => {
     if (manyAttributes) manyAttributes(request)
     return { hello: 'world' }
   })
+}
+
+function addRedis (app, port) {
+  const { createClient } = require('redis')
+  const client = createClient({ url: `redis://127.0.0.1:${port}` })
+  app.addHook('onReady', async () => {
+    await client.connect()
+    await client.set('user:1', 'a value of twenty ch')
+  })
+  app.get('/redis', async () => ({ value: await client.get('user:1') }))
 }
 
 function statusOf (url, agent) {

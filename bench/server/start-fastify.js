@@ -2,10 +2,10 @@
 
 module.exports = startFastify
 
-async function startFastify (setup, { upstream }) {
+async function startFastify (setup, { upstream, redis }) {
   const app = require('fastify')(setup.fastify)
   if (setup.register) await setup.register(app)
-  require('./app')(app, { upstream, manyAttributes: setup.manyAttributes })
+  require('./app')(app, { upstream, redis, manyAttributes: setup.manyAttributes })
   await app.listen({ host: '127.0.0.1', port: 0 })
   if (setup.prove) await setup.prove(app)
   return { app, port: app.server.address().port, versions: { fastify: app.version } }
