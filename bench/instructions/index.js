@@ -12,6 +12,7 @@
 //   --parallel 2              processes at a time; nothing but the time it takes depends on it
 //   --functions               shows what each function takes more or less than in the baseline
 //   --publish                 writes bench/results/instructions.json, which `npm run bench:docs` makes tables of
+//   --counted                 with --case: baselines that stand in that file are not counted again
 
 const path = require('node:path')
 const { parseArgs } = require('node:util')
@@ -53,18 +54,27 @@ async function main () {
       'warm-up': { type: 'string' },
       parallel: { type: 'string', default: '1' },
       functions: { type: 'boolean', default: false },
-      publish: { type: 'boolean', default: false }
+      publish: { type: 'boolean', default: false },
+      counted: { type: 'boolean', default: false }
     }
   })
-  const cases = chooseCases(values.case).flatMap((testCase) => withTree(testCase, values.tree))
+  const known = values.counted ? publishedRows(values.node) : []
+  const cases = chooseCases(values.case)
+    .filter(({ name }) => values.case?.includes(name) || !known.some((row) => row.name === name))
+    .flatMap((testCase) => withTree(testCase, values.tree))
   const result = await countCases(cases, {
     node: Number(values.node),
     profile: { ...values.quick ? QUICK : FULL, ...values['warm-up'] && { warmUp: Number(values['warm-up']) } },
     functions: values.functions,
+    known,
     parallel: Number(values.parallel),
     onCase (row, sofar) {
       console.error(`${row.name}: ${Math.round(row.total.median)}`)
       if (values.publish) publish(sofar()) // what is counted so far: it takes long
+    },
+    onFailure ({ name }, error) { // the others are figures all the same
+      console.error(`${name} could not be counted: ${error.message}`)
+      process.exitCode = 1
     }
   })
   console.table(consoleRows(result.rows))
@@ -80,7 +90,8 @@ function withTree (testCase, tree) {
 
 /**
  * @param {object[]} cases
- * @param {{ node: number, profile: object, functions?: boolean, parallel?: number, onCase?: (row: object, sofar: () => object) => void }} options
+ * @param {{ node: number, profile: object, functions?: boolean, known?: object[], parallel?: number, onCase?: (row: object, sofar: () => object) => void,
+ *   onFailure?: (testCase: object, error: Error) => void }} options onFailure: by default it ends the count
  * @returns {Promise<{ date: string, commit: string, machine: object, node: string, profile: object, rows: object[] }>}
  */
 async function countCases (cases, options) {
@@ -89,20 +100,25 @@ async function countCases (cases, options) {
   return withServices(cases, (served) => countServed(served, options))
 }
 
-async function countServed (cases, { node, profile, functions = false, parallel = 1, onCase = () => {} }) {
+async function countServed (cases, { node, profile, functions = false, known = [], parallel = 1, onCase = () => {}, onFailure = (testCase, error) => { throw error } }) {
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
   const options = { ...profile, load, sink, down: await freePort(), binary: nodeOfMajor(node), functions }
   const rows = []
   const provenance = { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), profile }
   const sofar = () => {
     const counted = rows.filter((row) => row !== undefined)
-    return { ...provenance, node: counted[0].runtime, rows: withDifferences(counted) }
+    return { ...provenance, node: counted[0].runtime, rows: withDifferences(counted, known) }
   }
   const left = [...cases.entries()]
   const countNext = async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
       const [i, testCase] = next
-      rows[i] = await countCase(testCase, options)
+      try {
+        rows[i] = await countCase(testCase, options)
+      } catch (error) {
+        onFailure(testCase, error)
+        continue
+      }
       onCase(rows[i], sofar)
     }
   }
@@ -122,8 +138,9 @@ async function countCase (testCase, options) {
     total = mean95(processes.map(({ windows }) => ofWindows(windows, 'total')))
   } while (processes.length < options.processesMin || (total.halfWidth > options.halfWidthMax && processes.length < options.processesMax))
   const { name, label, against, before, guard } = testCase
+  const { commit } = describeCommit(ROOT)
   const kinds = Object.fromEntries([...KINDS, 'compiler'].map((kind) => [kind, mean95(processes.map(({ windows }) => ofWindows(windows, kind))).median]))
-  const row = { name, label, against, before, guard, runtime: processes[0].runtime, processes: processes.length, total, ...kinds, spans: sumSpans(processes) }
+  const row = { name, label, against, before, guard, commit, runtime: processes[0].runtime, processes: processes.length, total, ...kinds, spans: sumSpans(processes) }
   const { functions } = processes.at(-1)
   return Object.defineProperty(row, 'functions', { value: functions }) // too many for a results file
 }
@@ -139,8 +156,8 @@ function sumSpans (processes) {
   return { requests: sum('requests'), created: sum('created'), delivered: sum('delivered') }
 }
 
-function withDifferences (rows) {
-  const named = (name) => rows.find((row) => row.name === name)
+function withDifferences (rows, known) {
+  const named = (name) => [...rows, ...known].find((row) => row.name === name)
   for (const row of rows) {
     row.over = difference(row, named(row.against))
     if (row.before !== undefined) row.change = difference(row, named(row.before))
@@ -152,7 +169,7 @@ function difference (row, base) {
   if (base === undefined || base === row) return null
   return {
     median: row.total.median - base.total.median,
-    halfWidth: Math.hypot(row.total.halfWidth, base.total.halfWidth),
+    halfWidth: Math.hypot(row.total.halfWidth ?? Infinity, base.total.halfWidth ?? Infinity), // null: read from a file
     ...Object.fromEntries(KINDS.map((kind) => [kind, row[kind] - base[kind]]))
   }
 }
@@ -163,11 +180,15 @@ function inOrder (rows) {
   return rows.sort((a, b) => place.get(a.name) - place.get(b.name))
 }
 
+function publishedRows (major) {
+  return readResults('instructions')?.nodes[major]?.rows ?? []
+}
+
 // One results file holds all Nodes: each run replaces the rows that it has counted.
 function publish (result) {
   const { rows, node, ...provenance } = result
   const earlier = readResults('instructions')
   const major = node.slice(1).split('.')[0]
-  const kept = (earlier?.nodes[major]?.rows ?? []).filter(({ name }) => !rows.some((row) => row.name === name))
+  const kept = publishedRows(major).filter(({ name }) => !rows.some((row) => row.name === name))
   writeResults('instructions', { ...provenance, nodes: { ...earlier?.nodes, [major]: { node, date: provenance.date, commit: provenance.commit, rows: inOrder([...kept, ...rows]) } } })
 }
