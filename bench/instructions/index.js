@@ -9,6 +9,7 @@
 //   --tree /path/to/checkout  each light-trace case with that checkout's light-trace too: before and after in one command
 //   --node 22                 another Node than the headline's
 //   --warm-up 1000            another number of requests: whether a case works is seen soon, what it counts is no figure then
+//   --windows 1               how many times 10,000 requests are counted in a process
 //   --parallel 2              processes at a time; nothing but the time it takes depends on it
 //   --functions               shows what each function takes more or less than in the baseline
 //   --publish                 writes bench/results/instructions.json, which `npm run bench:docs` makes tables of
@@ -52,6 +53,7 @@ async function main () {
       tree: { type: 'string' },
       node: { type: 'string', default: String(HEADLINE_NODE) },
       'warm-up': { type: 'string' },
+      windows: { type: 'string' },
       parallel: { type: 'string', default: '1' },
       functions: { type: 'boolean', default: false },
       publish: { type: 'boolean', default: false },
@@ -64,7 +66,7 @@ async function main () {
     .flatMap((testCase) => withTree(testCase, values.tree))
   const result = await countCases(cases, {
     node: Number(values.node),
-    profile: { ...values.quick ? QUICK : FULL, ...values['warm-up'] && { warmUp: Number(values['warm-up']) } },
+    profile: { ...values.quick ? QUICK : FULL, ...values['warm-up'] && { warmUp: Number(values['warm-up']) }, ...values.windows && { windows: Number(values.windows) } },
     functions: values.functions,
     known,
     parallel: Number(values.parallel),

@@ -9,15 +9,22 @@ const { once } = require('node:events')
 
 const HEAD_END = '\r\n\r\n'
 
-const connectionsOf = new Map() // by port
+const connectionsOf = new Map() // by port and number
 
-module.exports = async function runSlice ({ port, requests, connections, pipelining, path, headers = {}, answer }) {
-  if (!connectionsOf.has(port)) connectionsOf.set(port, await connect(port, connections, batchOf({ path, headers, pipelining }), answer))
-  const sockets = connectionsOf.get(port)
+/** close: the connections are not needed again. */
+module.exports = async function runSlice ({ port, requests, connections, pipelining, path, headers = {}, answer, close = false }) {
+  const key = `${port}, ${connections}`
+  if (!connectionsOf.has(key)) connectionsOf.set(key, await connect(port, connections, batchOf({ path, headers, pipelining }), answer))
+  const sockets = connectionsOf.get(key)
   const batches = Math.ceil(requests / (sockets.length * pipelining))
   const started = performance.now()
-  await Promise.all(sockets.map((send) => send(batches)))
-  return { requests: batches * sockets.length * pipelining, seconds: (performance.now() - started) / 1000 }
+  await Promise.all(sockets.map(({ send }) => send(batches)))
+  const seconds = (performance.now() - started) / 1000
+  if (close) {
+    for (const { socket } of sockets) socket.destroy()
+    connectionsOf.delete(key)
+  }
+  return { requests: batches * sockets.length * pipelining, seconds }
 }
 
 function batchOf ({ path, headers, pipelining }) {
@@ -50,12 +57,13 @@ function sender (socket, { bytes, requests }, answer) {
     else finish()
   })
   socket.on('close', () => fail?.(new Error('the server closed a connection')))
-  return (batches) => new Promise((resolve, reject) => {
+  const send = (batches) => new Promise((resolve, reject) => {
     left = batches
     finish = resolve
     fail = reject
     socket.write(bytes)
   })
+  return { socket, send }
 }
 
 function lengthOf (chunk, answer) {
