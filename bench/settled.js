@@ -10,32 +10,26 @@
 //   --processes 12      of each case
 //   --slices 8          turns of each process
 //   --connections 50 --pipelining 1
+//   --warm-up 80        slices of 20,000 requests, at most, until V8 is taken to be done
 //   --tree, --node      as in npm run bench:instructions
 //   --publish           writes bench/results/settled.json (with 10 pipelined on 100 connections: settled-pipelined.json)
 
 const path = require('node:path')
 const { parseArgs } = require('node:util')
 const { chooseCases, HEADLINE_NODE } = require('./instructions/cases')
-const { ask } = require('./run/ipc')
-const { startTool, start, stop, stopAll, freeze, thaw } = require('./run/processes')
-const { spawnPinned, pinBench } = require('./run/pinning')
-const { environmentOf, rotated } = require('./run/run')
+const { startTool, stop, stopAll } = require('./run/processes')
+const { startSettled, measureSlice, SLICE_REQUESTS } = require('./run/settle')
+const { pinBench } = require('./run/pinning')
+const { rotated } = require('./run/run')
 const { nodeOfMajor } = require('./run/binaries')
 const { describeCommit, describeMachine, watchSteal } = require('./run/machine')
 const { mean95 } = require('./run/statistics')
-const { expectedAnswers } = require('./routes')
 const { freePort } = require('../scripts/free-port')
 const { writeResults } = require('./report/results-file')
 const { settledRows } = require('./report/settled-table')
 
 const ROOT = path.join(__dirname, '..')
 const CASES = ['bare', 'floor', 'unsampled', 'delivered']
-const SLICE_REQUESTS = 20_000
-// V8 is done when its code has kept its size for so many slices; it has tried again after a whole minute without a change,
-// but less than one function in a hundred.
-const QUIET_SLICES = 6
-const WARM_UP_SLICES_MAX = 80
-
 const FIGURES = ['cpu', 'user', 'system', 'perSecond', 'rssMB']
 
 main().catch((error) => {
@@ -52,12 +46,13 @@ async function main () {
       slices: number(8),
       connections: number(50),
       pipelining: number(1),
+      'warm-up': number(80),
       node: number(HEADLINE_NODE),
       tree: { type: 'string', default: ROOT },
       publish: { type: 'boolean', default: false }
     }
   })
-  const profile = Object.fromEntries(['processes', 'slices', 'connections', 'pipelining', 'node'].map((key) => [key, Number(values[key])]))
+  const profile = Object.fromEntries(['processes', 'slices', 'connections', 'pipelining', 'warm-up', 'node'].map((key) => [key, Number(values[key])]))
   const machine = describeMachine()
   pinBench()
   try {
@@ -73,7 +68,7 @@ async function main () {
 async function measure (cases, profile) {
   const steal = watchSteal()
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
-  const options = { ...profile, load, sink, down: await freePort(), binary: nodeOfMajor(profile.node) }
+  const options = { ...profile, warmUpSlicesMax: profile['warm-up'], load, sink, down: await freePort(), binary: nodeOfMajor(profile.node) }
   const samples = new Map(cases.map(({ name }) => [name, []])) // of each case, a figure a process
   let runtime
   for (let k = 0; k < profile.processes; k++) {
@@ -91,41 +86,6 @@ async function measure (cases, profile) {
     console.error(`process ${k + 1} of ${profile.processes}: ${cases.map(({ name }) => `${name} ${samples.get(name).at(-1).cpu.toFixed(2)} µs`).join(', ')}`)
   }
   return { node: runtime, stolen: steal(), rows: cases.map((testCase) => rowOf(testCase, samples)) }
-}
-
-async function startSettled (testCase, options) {
-  const env = { ...environmentOf(testCase, options.sink, options.down), LIGHT_TRACE_ROOT: options.root }
-  const server = await start(spawnPinned('server', options.binary, [path.join(__dirname, 'instructions/server.js')], { env, title: testCase.name }))
-  let codeBytes = 0
-  let quiet = 0
-  server.slicesToSettle = 0
-  while (quiet < QUIET_SLICES && server.slicesToSettle < WARM_UP_SLICES_MAX) {
-    const slice = await loadSlice(testCase, server, options)
-    quiet = Math.abs(slice.codeBytes - codeBytes) < codeBytes / 1000 ? quiet + 1 : 0
-    codeBytes = slice.codeBytes
-    server.slicesToSettle++
-  }
-  freeze(server)
-  return server
-}
-
-async function measureSlice (testCase, server, options) {
-  thaw(server)
-  const slice = await loadSlice(testCase, server, options)
-  freeze(server)
-  return slice
-}
-
-// With the sending of its spans, which has to be complete.
-async function loadSlice (testCase, server, { load, connections, pipelining }) {
-  const [{ path, answer }] = expectedAnswers(testCase.route)
-  const spans = await ask(server, 'flush')
-  const before = await ask(server, 'figures')
-  const { requests, seconds } = await ask(load, 'slice', { port: server.ready.port, path, answer, headers: testCase.headers, requests: SLICE_REQUESTS, connections, pipelining })
-  const sent = await ask(server, 'flush')
-  const { user, system, rss, codeBytes } = await ask(server, 'figures')
-  if (testCase.delivers && sent.delivered - spans.delivered !== requests) throw new Error(`invalid: ${testCase.name} delivered ${sent.delivered - spans.delivered} spans of ${requests} requests`)
-  return { user: (user - before.user) / requests, system: (system - before.system) / requests, perSecond: requests / seconds, rssMB: rss / 1e6, codeBytes }
 }
 
 // A process's figure is the median of its slices.

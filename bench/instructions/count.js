@@ -20,8 +20,6 @@ const { readSymbols, nameFunctions } = require('./symbols')
 const V8_FLAGS = ['--predictable', '--single-threaded', '--hash-seed=1', '--random-seed=1']
 const CALLGRIND = ['--tool=callgrind', '--smc-check=all', '--instr-atstart=no']
 const ANSWER_MS = 15 * 60_000
-const WARM_UP_CONNECTIONS = 20
-const WARM_UP_LAST = 30 // one in so many once more, over one connection
 
 module.exports = { countProcess, startCounted, sendRequests, V8_FLAGS }
 
@@ -32,13 +30,13 @@ module.exports = { countProcess, startCounted, sendRequests, V8_FLAGS }
  *   request: { total, javascript, builtins, gc, native, compiler } of each window; by function of the last one
  */
 async function countProcess (testCase, options) {
-  const { requests, windows, functions = false } = options
+  const { warmUp, requests, windows, functions = false } = options
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-callgrind-'))
   const profile = path.join(folder, 'profile')
   const symbols = functions ? ['--perf-basic-prof', `--perf-basic-prof-path=${folder}`] : []
   const server = await startCounted(testCase, options, ['valgrind', ...CALLGRIND, `--callgrind-out-file=${profile}`], symbols)
   try {
-    await warmUpServer(server, testCase, options)
+    await sendRequests(server, testCase, options, warmUp)
     const before = await ask(server, 'flush', undefined, ANSWER_MS)
     for (let i = 0; i < windows; i++) {
       control(server, '--instr=on')
@@ -68,17 +66,10 @@ function startCounted (testCase, { binary, root, sink, down }, command, flags = 
   return start(spawnPinned('counted', file, args, { env, title: testCase.name }), ANSWER_MS)
 }
 
-// Most of it over several connections: on a busy machine a request takes what one process waits for the other, and so many at a
-// time take no longer than one. The last of them come as those that are counted do.
-async function warmUpServer (server, testCase, options) {
-  await sendRequests(server, testCase, options, options.warmUp, { connections: WARM_UP_CONNECTIONS, close: true })
-  await sendRequests(server, testCase, options, options.warmUp / WARM_UP_LAST)
-}
-
 /** One connection, one request at a time: nothing depends on how the two processes happen to interleave. */
-function sendRequests (server, { route, headers }, { load }, requests, { connections = 1, close = false } = {}) {
+function sendRequests (server, { route, headers }, { load }, requests) {
   const [{ path, answer }] = expectedAnswers(route)
-  return ask(load, 'slice', { port: server.ready.port, path, answer, headers, requests, connections, close, pipelining: 1 }, ANSWER_MS)
+  return ask(load, 'slice', { port: server.ready.port, path, answer, headers, requests, connections: 1, pipelining: 1 }, ANSWER_MS)
 }
 
 function control (server, command) {

@@ -9,22 +9,15 @@ const { once } = require('node:events')
 
 const HEAD_END = '\r\n\r\n'
 
-const connectionsOf = new Map() // by port and number
+const connectionsOf = new Map() // by port
 
-/** close: the connections are not needed again. */
-module.exports = async function runSlice ({ port, requests, connections, pipelining, path, headers = {}, answer, close = false }) {
-  const key = `${port}, ${connections}`
-  if (!connectionsOf.has(key)) connectionsOf.set(key, await connect(port, connections, batchOf({ path, headers, pipelining }), answer))
-  const sockets = connectionsOf.get(key)
+module.exports = async function runSlice ({ port, requests, connections, pipelining, path, headers = {}, answer }) {
+  if (!connectionsOf.has(port)) connectionsOf.set(port, await connect(port, connections, batchOf({ path, headers, pipelining }), answer))
+  const sockets = connectionsOf.get(port)
   const batches = Math.ceil(requests / (sockets.length * pipelining))
   const started = performance.now()
-  await Promise.all(sockets.map(({ send }) => send(batches)))
-  const seconds = (performance.now() - started) / 1000
-  if (close) {
-    for (const { socket } of sockets) socket.destroy()
-    connectionsOf.delete(key)
-  }
-  return { requests: batches * sockets.length * pipelining, seconds }
+  await Promise.all(sockets.map((send) => send(batches)))
+  return { requests: batches * sockets.length * pipelining, seconds: (performance.now() - started) / 1000 }
 }
 
 function batchOf ({ path, headers, pipelining }) {
@@ -57,13 +50,12 @@ function sender (socket, { bytes, requests }, answer) {
     else finish()
   })
   socket.on('close', () => fail?.(new Error('the server closed a connection')))
-  const send = (batches) => new Promise((resolve, reject) => {
+  return (batches) => new Promise((resolve, reject) => {
     left = batches
     finish = resolve
     fail = reject
     socket.write(bytes)
   })
-  return { socket, send }
 }
 
 function lengthOf (chunk, answer) {
