@@ -6,7 +6,7 @@ const { table } = require('./markdown')
 const { KINDS } = require('../instructions/callgrind')
 const { row } = require('../targets')
 
-module.exports = { readmeTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, nextTickTable }
+module.exports = { readmeTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable }
 
 const README_ROWS = ['bare', 'bare-kept-tick', 'lighttrace-100', 'lighttrace-unsampled', 'sdk2-by-hand', 'fastify-otel', 'nodesdk-http']
 
@@ -116,6 +116,39 @@ function settledTable (result) {
     ], rows),
     '',
     `${profile.processes} processes a case, ${profile.pipelining} pipelined on each of ${profile.connections} connections; ± is half of a 95 % interval. ${provenance(result)}`
+  ].join('\n')
+}
+
+/** Of bench/tail.js. */
+function tailTable (result) {
+  const { rows, over, share, rate, profile } = result
+  const shown = ({ median, low, high }, digits) => `${median.toFixed(digits)} (${low.toFixed(digits)}…${high.toFixed(digits)})`
+  const percent = ({ median, low, high }) => shown({ median: 100 * median, low: 100 * low, high: 100 * high }, 1)
+  return [
+    table([
+      ['', ({ label }) => label],
+      ['p50, ms', ({ p50 }) => shown(p50, 3), 'right'],
+      ['p99, ms', ({ p99 }) => shown(p99, 3), 'right'],
+      ['windows in which not all could be sent', ({ windowsBehind }) => String(windowsBehind), 'right']
+    ], rows),
+    '',
+    `Window by window, the traced p99 is **${shown(over.p99, 3)} ms** over the bare one beside it: ${percent(share.p99)} % of it. In brackets stands where the median lies with 95 % confidence. ${profile.windows} windows of ${profile.seconds} s each, in turn, ${Math.round(rate).toLocaleString('en')} requests a second. ${provenance(result)}`
+  ].join('\n')
+}
+
+/** Of bench/warm-up.js. */
+function warmUpTable (result) {
+  return [
+    table([
+      ['seconds of load', ({ from, until }) => `${from} to ${until}`],
+      ['Fastify, requests a second', ({ barePerSecond }) => thousands(barePerSecond), 'right'],
+      ['light-trace', ({ tracedPerSecond }) => thousands(tracedPerSecond), 'right'],
+      ['in parts of it', ({ share }) => share.toFixed(2), 'right'],
+      ['compiled code, KB: Fastify', ({ bareCodeKB }) => thousands(bareCodeKB), 'right'],
+      ['light-trace', ({ tracedCodeKB }) => thousands(tracedCodeKB), 'right']
+    ], result.rows),
+    '',
+    `One process each, in turns; medians of slices. ${provenance(result)}`
   ].join('\n')
 }
 
