@@ -65,7 +65,7 @@ function remember (scope) {
     const parts = [field(0x0a, version === '' ? text(0x0a, name) : Buffer.concat([text(0x0a, name), text(0x12, version)]))]
     // By number it comes after the spans; a reader takes any order.
     if (schemaUrl !== '') parts.push(text(0x1a, schemaUrl))
-    bytes = Buffer.concat(parts)
+    bytes = new Uint8Array(Buffer.concat(parts)) // as all that the writer copies: one class, one code
     if (scopes.size >= SCOPES_MAX) scopes.clear() // names made of user data: start over rather than grow
     scopes.set(key, bytes)
   }

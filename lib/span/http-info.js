@@ -41,7 +41,11 @@ class PeerInfo {
     this.serverPort = serverPort
     this.userAgent = userAgent
     this.attributeCount = this.attributeList.length / 2 + (protocolVersion === '' ? 0 : 1)
-    this.encoded = null
+    this.encoded = null // see otlp/peer-template.js, with all below
+    this.template = null // of the last span
+    this.joinedWith = null
+    this.joined = null
+    this.joins = 0
   }
 
   /** What does not fit the template of the route, as a flat list. */
