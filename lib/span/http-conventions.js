@@ -58,8 +58,9 @@ function peerInfo (raw, headers, valueLengthMax) {
   const { socket } = raw
   if (socket === null || socket === undefined) return readPeer(raw, undefined, valueLengthMax).info
   const peer = socket[kPeer]
+  // Not `httpVersion`: a string that Node makes anew for each request.
   if (peer !== undefined && peer.host === headers.host && peer.userAgent === headers['user-agent'] &&
-    peer.httpVersion === raw.httpVersion) return peer.info
+    peer.versionMajor === raw.httpVersionMajor && peer.versionMinor === raw.httpVersionMinor) return peer.info
   const fresh = readPeer(raw, socket, valueLengthMax)
   socket[kPeer] = fresh
   return fresh.info
@@ -75,7 +76,8 @@ function forwardedPeerInfo (request, valueLengthMax) {
   const protocol = attempt(() => source.protocol)
   const peer = socket?.[kPeer]
   if (peer !== undefined && peer.ip === ip && peer.host === host && peer.protocol === protocol &&
-    peer.userAgent === raw.headers['user-agent'] && peer.httpVersion === raw.httpVersion) return peer.info
+    peer.userAgent === raw.headers['user-agent'] &&
+    peer.versionMajor === raw.httpVersionMajor && peer.versionMinor === raw.httpVersionMinor) return peer.info
   const fresh = readPeer(raw, socket, valueLengthMax, ip, host, protocol)
   if (socket) socket[kPeer] = fresh
   return fresh.info
@@ -91,18 +93,19 @@ function byForwarded (request) {
 
 /** What the info were made from, to tell whether they still hold. */
 class Peer {
-  constructor (info, host, userAgent, httpVersion, ip, protocol) {
+  constructor (info, host, userAgent, versionMajor, versionMinor, ip, protocol) {
     this.info = info
     this.host = host
     this.userAgent = userAgent
-    this.httpVersion = httpVersion
+    this.versionMajor = versionMajor
+    this.versionMinor = versionMinor
     this.ip = ip
     this.protocol = protocol
   }
 }
 
 function readPeer (raw, socket, valueLengthMax, ip, forwardedHost, protocol) {
-  const { headers, httpVersion } = raw
+  const { headers, httpVersion, httpVersionMajor, httpVersionMinor } = raw
   const peerAddress = address(socket?.remoteAddress)
   const scheme = schemeOf(protocol, socket)
   const host = forwardedHost ?? headers.host
@@ -113,7 +116,7 @@ function readPeer (raw, socket, valueLengthMax, ip, forwardedHost, protocol) {
     peerAddress, Number.isInteger(socket?.remotePort) ? socket.remotePort : -1,
     name, port, userAgent(headers['user-agent'], Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX))
   )
-  return new Peer(info, host, headers['user-agent'], httpVersion, ip, protocol)
+  return new Peer(info, host, headers['user-agent'], httpVersionMajor, httpVersionMinor, ip, protocol)
 }
 
 function schemeOf (protocol, socket) {
