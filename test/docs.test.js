@@ -115,6 +115,19 @@ test('the README shows what the demo prints', async (t) => {
   t.equal(steady(shown), steady(stdout.slice(0, stdout.indexOf('Set OTEL_'))).trim())
 })
 
+test('the picture of the console shows what is printed: npm run docs:pictures draws it', async (t) => {
+  const { printed, textOf, FILE } = require('../scripts/console-picture')
+  const shown = textOf(readFileSync(FILE, 'utf8'))
+  t.ok(shown.length > 5)
+  t.same(shown.map(steady), (await printed()).map(steady))
+})
+
+test('every picture has a text for those who do not see it', async (t) => {
+  for (const page of pages) {
+    for (const [, alt, file] of withoutCode(read(page)).matchAll(/!\[([^\]]*)\]\(([^)\s]+)\)/g)) t.ok(alt.length > 40, `${page}: ${file}`)
+  }
+})
+
 test('the README\'s figures are those of the last published run', async (t) => {
   const { readResults } = require('../bench/report/results-file')
   const { readmeTable } = require('../bench/report/cost-tables')

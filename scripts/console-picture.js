@@ -1,0 +1,69 @@
+'use strict'
+
+// Part of npm run docs:pictures. Asks the shop of the demo with `exporter: 'console'`, and draws what it printed as docs/images/console.svg:
+// the text is that of a real run.
+
+const { execFile } = require('node:child_process')
+const { readFileSync, writeFileSync } = require('node:fs')
+const path = require('node:path')
+const { promisify } = require('node:util')
+
+const ROOT = path.join(__dirname, '..')
+const FILE = path.join(ROOT, 'docs', 'images', 'console.svg')
+const ALT = 'The spans of three requests on the console, as trees: a user is loaded; an order reserves stock by a call to another service and fails when the card is charged; a page that is not there.'
+
+const PROGRAM = `
+const { buildShop } = require('./examples/demo/app')
+buildShop({ exporter: 'console' }).then(async (app) => {
+  const origin = await app.listen({ port: 0, host: '127.0.0.1' })
+  const order = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"item":"lamp"}' }
+  for (const [url, init] of [['/users/7'], ['/orders', order], ['/nothing-here']]) await (await fetch(origin + url, init)).text()
+  await app.close()
+})`
+
+const FONT_SIZE = 14
+const CHARACTER = 8.43 // wide, in the monospaced fonts of the list below
+const LINE = 21
+const MARGIN = 18
+const COLOURS = { kind: '#7ee787', name: '#e6edf3', error: '#ff7b72', rest: '#8b949e' }
+
+module.exports = { printed, textOf, FILE }
+
+if (require.main === module) main()
+
+async function main () {
+  writeFileSync(FILE, draw(await printed()))
+  console.log(`${path.relative(ROOT, FILE)}: ${textOf(readFileSync(FILE, 'utf8')).length} lines`)
+}
+
+/** @returns {Promise<string[]>} the lines that the demo's shop prints */
+async function printed () {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:OTEL_|NODE_OPTIONS$)/.test(name)))
+  const { stdout } = await promisify(execFile)(process.execPath, ['-e', PROGRAM], { cwd: ROOT, env })
+  return stdout.trimEnd().split('\n')
+}
+
+/** @returns {string[]} the lines that a picture shows */
+function textOf (svg) {
+  return [...svg.matchAll(/<text [^>]*>(.*)<\/text>/g)].map(([, line]) => line.replace(/<[^>]+>/g, '').replace(/&(lt|gt|amp);/g, (_, name) => ({ lt: '<', gt: '>', amp: '&' })[name]))
+}
+
+function draw (lines) {
+  const width = Math.ceil(Math.max(...lines.map(({ length }) => length)) * CHARACTER) + 2 * MARGIN
+  const height = lines.length * LINE + 2 * MARGIN
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="title">
+<title id="title">${ALT}</title>
+<rect width="${width}" height="${height}" rx="8" fill="#0d1117"/>
+<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace" font-size="${FONT_SIZE}">
+${lines.map((line, i) => `<text x="${MARGIN}" y="${MARGIN + i * LINE + FONT_SIZE}" xml:space="preserve">${coloured(line)}</text>`).join('\n')}
+</g>
+</svg>
+`
+}
+
+// `  CLIENT GET ERROR error.type=500 1.2 ms trace_id=…`
+function coloured (line) {
+  const [, indent, kind, name, error = '', rest] = /^( *)([A-Z]+) (.*?)( ERROR \S+)?( [\d.]+ ms.*)$/.exec(line)
+  const piece = (colour, text) => text && `<tspan fill="${COLOURS[colour]}">${text.replace(/[<>&]/g, (sign) => ({ '<': '&lt;', '>': '&gt;', '&': '&amp;' })[sign])}</tspan>`
+  return indent + piece('kind', kind) + piece('name', ` ${name}`) + piece('error', error) + piece('rest', rest)
+}
