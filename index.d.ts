@@ -271,7 +271,10 @@ declare namespace lightTrace {
   export interface BufferOptions {
     /** Bytes for spans that are not yet delivered. If it is full, the oldest are dropped and counted. @default 33554432 */
     maxBytes?: number
-    /** Milliseconds that a span may wait for others to be sent with it. @default OTEL_BSP_SCHEDULE_DELAY, 1000 */
+    /**
+     * Milliseconds that a span may wait for others to be sent with it. The first ones wait 2 ms, the next 4 ms, and so on up to this.
+     * @default OTEL_BSP_SCHEDULE_DELAY, 1000
+     */
     flushDelayMs?: number
   }
 

@@ -12,6 +12,10 @@ const { ChunkCompressor } = require('./chunk-compressor')
 const { ExportLog } = require('./export-log')
 const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers')
 
+// The first spans are sent soon, so that they are seen soon, and a mistake in the exporter's options too. From then on the
+// delay doubles up to `flushDelayMs`. It also shows V8 our connection while it has compiled nothing of Node's streams yet:
+// what it compiles for the server's connections alone it has to give up when the first other one comes.
+const FIRST_FLUSH_DELAY_MS = 2
 // Above, setTimeout fires at once.
 const TIMER_MAX_MS = 2 ** 31 - 1
 
@@ -25,6 +29,7 @@ class Exporter {
   #suppress
   #settings
   #flushTimer = null
+  #flushDelayMs = FIRST_FLUSH_DELAY_MS
   #isScheduled = false
   #evictedSpans = 0
   #waiters = [] // { target, resolve, timer } of each flush that is not over
@@ -161,7 +166,9 @@ class Exporter {
   }
 
   #armFlush = () => {
-    this.#flushTimer = setTimeout(this.#onFlushTimer, this.#settings.buffer.flushDelayMs)
+    const delayMs = Math.min(this.#flushDelayMs, this.#settings.buffer.flushDelayMs)
+    this.#flushDelayMs = Math.min(delayMs * 2, TIMER_MAX_MS)
+    this.#flushTimer = setTimeout(this.#onFlushTimer, delayMs)
     this.#flushTimer.unref()
     flushAtExit(this)
   }

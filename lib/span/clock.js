@@ -14,12 +14,15 @@ const wallNow = Date.now
 // Date.now() has whole milliseconds, and NTP slews; below this the finer origin of the process wins.
 const DRIFT_MAX_MS = 50
 const ANCHOR_INTERVAL_MS = 1000
+// The interval begins here and doubles, so that V8 has seen the comparison when it compiles what calls it.
+const FIRST_ANCHOR_INTERVAL_MS = 1
 const TWO_32 = 4294967296
 // A number below is a value of performance.now(): no process has run for three years, no span is of 1973.
 const EPOCH_MS_MIN = 1e11
 const NANOS_MAX_MS = 18446744073709 // 2^64 ns, the end of OTLP's time
 
 let anchoredAt = -1 // when the two clocks were last compared
+let anchorIntervalMs = FIRST_ANCHOR_INTERVAL_MS
 let anchorMs = NaN // wall clock at performance.now() === 0, in milliseconds since the epoch
 let anchorHigh = 0 // the same in nanoseconds, as two unsigned halves
 let anchorLow = 0
@@ -53,8 +56,9 @@ function setAnchor (ms) {
 
 /** The same, at most once a second: `nowMs` is a time the caller has at hand. HOT */
 function keepAnchored (nowMs) {
-  if (nowMs - anchoredAt > ANCHOR_INTERVAL_MS || anchoredAt === -1) {
+  if (nowMs - anchoredAt > anchorIntervalMs || anchoredAt === -1) {
     anchoredAt = nowMs
+    anchorIntervalMs = Math.min(anchorIntervalMs * 2, ANCHOR_INTERVAL_MS)
     anchor()
   }
 }

@@ -53,6 +53,18 @@ test('many small spans share few requests over one connection', async (t) => {
   t.equal(ports.size, 1)
 })
 
+test('the first spans of a process do not wait for the whole flush delay', async (t) => {
+  const sink = await startSink(t)
+  const { stats, write, exporter } = startExporter(t, { url: sink.url, buffer: { flushDelayMs: 10 * 60_000 } })
+  write(1)
+  await sink.waitFor(1)
+  write(1)
+  await sink.waitFor(2)
+  await exporter.flush()
+  t.equal(stats.delivered, 2)
+  t.equal(sink.requests.length, 2)
+})
+
 test('a few spans are sent after the flush delay, without being asked to', async (t) => {
   const sink = await startSink(t)
   const { stats, write } = startExporter(t, { url: sink.url, buffer: { flushDelayMs: 10 } })
