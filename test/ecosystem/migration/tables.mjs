@@ -1,4 +1,4 @@
-// What the thirty requests leave with each tracer, as the tables of docs/migration.md.
+// What the thirty requests leave with each tracer, as the tables of docs/migration-spans.md.
 
 export const NAMES = {
   'light-trace': 'light-trace',
