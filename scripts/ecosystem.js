@@ -10,6 +10,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { run } = require('./run')
+const { installNode, nodeBinary } = require('./matrix-cell')
 
 const ROOT = path.join(__dirname, '..')
 const GROUPS = path.join(ROOT, 'test', 'ecosystem')
@@ -43,12 +44,14 @@ async function pack () {
 
 async function runGroup (group, tarball) {
   const directory = path.join(WORK, group)
-  const { testsOf } = require(path.join(GROUPS, group, 'package.json')) // the same tests with other versions
+  // testsOf: the same tests with other versions. nodes: majors whose binaries the tests find in NODES.
+  const { testsOf, nodes = [] } = require(path.join(GROUPS, group, 'package.json'))
   copyFiles([...(testsOf === undefined ? [] : [testsOf]), group].map((name) => path.join(GROUPS, name)), directory)
   await install(directory, tarball)
+  const env = { ...environment(), NODES: JSON.stringify(await binaries(nodes)) }
   const started = Date.now()
   const files = fs.readdirSync(directory, { recursive: true }).filter((file) => /\.test\.[cm]?js$/.test(file) && !file.includes('node_modules'))
-  const { code, output } = await run(process.execPath, ['--test', '--test-reporter=tap', '--test-concurrency=1', ...files], { cwd: directory, env: environment(), deadlineMs: DEADLINE_MS })
+  const { code, output } = await run(process.execPath, ['--test', '--test-reporter=tap', '--test-concurrency=1', ...files], { cwd: directory, env, deadlineMs: DEADLINE_MS })
   const count = (word) => Number(new RegExp(`^# ${word} (\\d+)$`, 'm').exec(output)?.[1] ?? 0)
   const passed = count('pass')
   const failed = count('fail') + count('cancelled')
@@ -69,6 +72,15 @@ async function install (directory, tarball) {
   fs.rmSync(path.join(directory, 'node_modules', 'light-trace'), { recursive: true, force: true })
   const { code, output } = await run('npm', ['install', '--no-package-lock', '--no-save', '--no-audit', '--no-fund', '--prefer-offline', '--ignore-scripts', tarball], { cwd: directory, env: environment(), deadlineMs: DEADLINE_MS })
   if (code !== 0) throw new Error(`npm install ended with ${code}\n${output}`)
+}
+
+async function binaries (majors) {
+  const entries = []
+  for (const major of majors) {
+    await installNode(major)
+    entries.push([major, nodeBinary(major)])
+  }
+  return Object.fromEntries(entries)
 }
 
 // Neither npm's own variables nor tap's: they name this package and this runner.

@@ -8,7 +8,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { run } = require('./run')
-const { install, nodeBinary } = require('./matrix-cell')
+const { installNode, nodeBinary } = require('./matrix-cell')
 
 const ROOT = path.join(__dirname, '..')
 const TESTS = path.join(ROOT, 'test', 'otel')
@@ -39,7 +39,7 @@ async function runFixture ({ name, node }) {
   await installPackages(directory)
   putLightTrace(path.join(directory, 'node_modules', 'light-trace'))
   const app = putApp(directory)
-  await install(`node${node}`, 'node', `npm:node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}@${node}`)
+  await installNode(node)
   const env = { ...process.env, FIXTURE: app, INTEROP_TESTS: TESTS }
   for (const key of Object.keys(env)) if (/^(npm_|NODE_|OTEL_|TAP_|_TAPJS)/.test(key)) delete env[key]
   const { code, output } = await run(nodeBinary(node), ['--test', '--test-reporter=tap', path.join(app, 'run.js')], { cwd: directory, env, deadlineMs: DEADLINE_MS })

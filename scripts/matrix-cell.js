@@ -3,7 +3,7 @@
 // One cell of the matrix: a copy of the repository whose node_modules are hard links, with one package replaced (by a
 // given version, or by the newest of a range), and the suite run in it under a Node of its own.
 
-module.exports = { runCell, install, nodeBinary }
+module.exports = { runCell, install, installNode, nodeBinary }
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -38,7 +38,7 @@ async function runCell ({ newest = {}, ...cell }, testFiles) {
 }
 
 async function prepare ({ name, node, replaced = {} }) {
-  await install(`node${node}`, 'node', `npm:node-${platform()}-${process.arch}@${node}`)
+  await installNode(node)
   const directory = path.join(MATRIX, 'cells', name)
   fs.rmSync(directory, { recursive: true, force: true })
   copyRepository(ROOT, directory)
@@ -88,7 +88,12 @@ function replace (target, dependency, installed) {
   }
 }
 
-/** Of a major version that was installed by `install`. */
+/** A major version of Node, from npm. */
+function installNode (node) {
+  return install(`node${node}`, 'node', `npm:node-${platform()}-${process.arch}@${node}`)
+}
+
+/** Of a major version that was installed by `installNode`. */
 function nodeBinary (node) {
   return path.join(MATRIX, 'packages', `node${node}`, 'node_modules', 'node', 'bin', 'node')
 }

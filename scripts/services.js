@@ -13,7 +13,7 @@ const { installJaeger } = require('./collectors/install')
 const { startJaeger } = require('./collectors/start')
 const { installClients, installServers } = require('./services/install')
 const { startMariadb, startPostgresql, startRedis } = require('./services/start')
-const { install, nodeBinary } = require('./matrix-cell')
+const { installNode, nodeBinary } = require('./matrix-cell')
 const { withServers, runTests } = require('./with-servers')
 
 const FOLDER = 'test/services'
@@ -55,7 +55,6 @@ async function onEachNode (env) {
 
 async function nodes () {
   if (Number(process.versions.node.split('.')[0]) >= MORE_NODE) return [process.execPath]
-  const platform = process.platform === 'win32' ? 'win' : process.platform
-  await install(`node${MORE_NODE}`, 'node', `npm:node-${platform}-${process.arch}@${MORE_NODE}`)
+  await installNode(MORE_NODE)
   return [process.execPath, nodeBinary(MORE_NODE)]
 }

@@ -1,0 +1,57 @@
+// Which tests of a package pass without light-trace and not with it.
+//
+// All of them run with it. Only the files in which one fails run again: with it, and without it, one file at a time. So a test that
+// fails under load is not taken for a difference, and what passes with it need not run without it.
+
+import { spawn } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+const reporter = join(import.meta.dirname, 'reporter.mjs')
+const DEADLINE_MS = 12 * 60_000
+const TEST_DEADLINE_MS = 120_000
+
+/**
+ * @param {{ binary: string, cwd: string, pattern: RegExp, url: string }} suite Node, the package, its test files, the collector
+ * @returns {Promise<{ count: number, differences: string[] }>} differences: `file: test > its part`
+ */
+export async function compare ({ binary, cwd, pattern, url }) {
+  const files = readdirSync(cwd, { recursive: true }).filter((file) => pattern.test(file) && !file.includes('node_modules'))
+  const withIt = { NODE_OPTIONS: '--require light-trace/register', OTEL_EXPORTER_OTLP_ENDPOINT: url }
+  const all = await run({ binary, cwd, files, concurrency: 2, env: withIt })
+  const suspects = files.filter((file) => all.every((outcome) => outcome.file !== file) || all.some((outcome) => outcome.file === file && !outcome.isOk))
+  if (suspects.length === 0) return { count: all.length, differences: [] }
+  const again = { binary, cwd, files: suspects, concurrency: 1 }
+  const traced = byName(await run({ ...again, env: withIt }))
+  const plain = byName(await run({ ...again, env: {} }))
+  return { count: all.length, differences: [...plain].filter(([name, isOk]) => isOk && traced.get(name) !== true).map(([name]) => name) }
+}
+
+/** @returns {Promise<{ file: string, name: string, isOk: boolean }[]>} */
+function run ({ binary, cwd, files, concurrency, env }) {
+  const args = ['--test', `--test-concurrency=${concurrency}`, `--test-timeout=${TEST_DEADLINE_MS}`, `--test-reporter=${reporter}`, ...files]
+  const { NODE_TEST_CONTEXT, ...own } = process.env // with it a runner believes that it is this one's child
+  const child = spawn(binary, args, { cwd, env: { ...own, ...env }, stdio: ['ignore', 'pipe', 'ignore'], detached: true })
+  const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), DEADLINE_MS) // what it has started too
+  const pieces = []
+  child.stdout.on('data', (piece) => pieces.push(piece))
+  return new Promise((resolve) => child.once('close', () => {
+    clearTimeout(timer)
+    const lines = Buffer.concat(pieces).toString().split('\n').filter((line) => line.startsWith('{'))
+    resolve(lines.map(JSON.parse).map(({ file, name, isOk }) => ({ file: within(cwd, file), name: name.replaceAll(`${cwd}/`, ''), isOk })))
+  }))
+}
+
+// Tests of one name count together.
+function byName (outcomes) {
+  const results = new Map()
+  for (const { file, name, isOk } of outcomes) {
+    const full = `${file}: ${name}`
+    results.set(full, isOk && results.get(full) !== false)
+  }
+  return results
+}
+
+function within (directory, file) {
+  return file?.startsWith(`${directory}/`) ? file.slice(directory.length + 1) : file
+}

@@ -1,0 +1,48 @@
+// Tests that are not ours, from other packages: with light-trace preloaded and a collector that takes its spans, they pass as they
+// do without. What is known to differ stands in known-differences.json with its reason, and anything else fails. package.json
+// says whose tests they are, and on which Nodes they run.
+
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { compare } from './compare.mjs'
+
+const here = import.meta.dirname
+const { suites } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'))
+const knownFile = join(here, 'known-differences.json')
+const known = existsSync(knownFile) ? JSON.parse(readFileSync(knownFile, 'utf8')) : []
+const nodes = Object.entries(JSON.parse(process.env.NODES)) // major → its binary
+
+for (const [node, binary] of nodes) {
+  for (const [name, { files, testsMin }] of Object.entries(suites)) {
+    test(`${name}’s own tests pass with light-trace as without it, on Node ${node}`, async (t) => {
+      const { url, bytes, close } = await startCollector()
+      t.after(close)
+      const cwd = join(here, 'node_modules', name)
+      const { count, differences } = await compare({ binary, cwd, pattern: new RegExp(files), url })
+      t.diagnostic(`${count} tests, ${differences.length} differ`)
+      assert.ok(count >= testsMin, `${count} tests were run`) // fewer: the suite was not found, and nothing was compared
+      assert.ok(bytes() > 0, 'and were traced')
+      const tests = known.filter(({ suite }) => suite === name).map(({ test }) => test)
+      assert.deepEqual(differences.filter((difference) => !isKnown(difference, tests)), [], 'no other difference than the known ones')
+      assert.deepEqual(tests.filter((test) => !differences.includes(test)), [], 'and each known one is still there')
+    })
+  }
+}
+
+// With a test those that it is part of have failed too.
+function isKnown (name, tests) {
+  return tests.some((test) => test === name || test.startsWith(`${name} > `))
+}
+
+async function startCollector () {
+  let bytes = 0
+  const server = createServer((request, response) => {
+    request.on('data', (piece) => { bytes += piece.length })
+    request.on('end', () => response.end())
+  })
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { url: `http://127.0.0.1:${server.address().port}`, bytes: () => bytes, close: () => { server.closeAllConnections(); server.close() } }
+}
