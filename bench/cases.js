@@ -15,6 +15,7 @@
 // route     a name in routes.js; none: hello
 // headers   sent with each request
 // load      { connections, pipelining, rate } over the run's own; rate 'half' is half of what its baseline served
+// countedAtSink  it says itself neither what it made nor what it lost
 // node      the Node major; none: the headline's
 // needs     one or more folders of install.js
 // service   'redis': a server that the case's route asks

@@ -21,6 +21,9 @@ const SERVERS = [
   { setup: 'field/setups/express', name: 'express-otel', label: 'Express 5 + NodeSDK, http and express', options: { traced: true }, needs: ['field', 'rivals'], env, spans: { least: 1 } },
   { setup: 'field/setups/elysia', name: 'elysia-bun', label: 'Elysia on Bun', runtime: 'bun', needs: 'field', spans: 0 },
   { setup: 'field/setups/elysia', name: 'elysia-bun-otel', label: 'Elysia on Bun + @elysiajs/opentelemetry', runtime: 'bun', options: { traced: true }, needs: 'field', env, spans: { least: 1 } },
+  { setup: 'field/setups/deno', name: 'deno', label: 'Deno.serve', runtime: 'deno', needs: 'field', spans: 0 },
+  { setup: 'field/setups/deno', name: 'deno-otel', label: 'Deno.serve + its own tracing', runtime: 'deno', options: { traced: true }, needs: 'field', env: { OTEL_DENO: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}', OTEL_METRICS_EXPORTER: 'none', OTEL_DENO_CONSOLE: 'ignore', OTEL_BSP_SCHEDULE_DELAY: '500' }, spans: { least: 1 }, routeless: true, countedAtSink: true },
+  { setup: 'field/setups/fastify-metrics', name: 'fastify-metrics', label: 'Fastify + fastify-metrics (no spans)', needs: 'rivals', spans: 0 },
   { setup: 'field/setups/cluster', name: 'fastify-cluster', label: 'Fastify in a cluster, on the cores of the load too', options: { worker: { setup: bare.setup, options: {} } }, manyProcesses: true, spans: 0 },
   { setup: 'field/setups/cluster', name: 'fastify-cluster-lighttrace', label: 'Fastify in a cluster, on the cores of the load too + light-trace', options: { worker: { setup: lightTrace.setup, options: {} } }, manyProcesses: true, env: lightTrace.env, spans: 1, delivers: true }
 ]

@@ -1,6 +1,6 @@
 'use strict'
 
-// Finds the binaries that servers run with: Node by major (this one where it fits) and Bun. The
+// Finds the binaries that servers run with: Node by major (this one where it fits), Bun and Deno. The
 // registry has packages that hold them, by platform; each is installed once, into
 // bench/node_modules/.cache.
 
@@ -10,6 +10,7 @@ const { execFileSync } = require('node:child_process')
 
 const CACHE = path.join(__dirname, '../node_modules/.cache/binaries')
 const BUN_VERSION = '1.4.5'
+const DENO_VERSION = '2.9.6'
 const EXE = process.platform === 'win32' ? '.exe' : ''
 
 const NODE_PACKAGES = {
@@ -27,7 +28,15 @@ const BUN_PACKAGES = {
   'win32-x64': '@oven/bun-windows-x64'
 }
 
-module.exports = { nodeOfMajor, bun }
+const DENO_PACKAGES = {
+  'linux-x64': '@deno/linux-x64-glibc',
+  'linux-arm64': '@deno/linux-arm64-glibc',
+  'darwin-x64': '@deno/darwin-x64',
+  'darwin-arm64': '@deno/darwin-arm64',
+  'win32-x64': '@deno/win32-x64'
+}
+
+module.exports = { nodeOfMajor, bun, deno }
 
 function nodeOfMajor (major) {
   if (Number(process.versions.node.split('.')[0]) === major) return process.execPath
@@ -36,6 +45,10 @@ function nodeOfMajor (major) {
 
 function bun () {
   return installed(packageFor(BUN_PACKAGES, 'Bun'), BUN_VERSION, `bin/bun${EXE}`)
+}
+
+function deno () {
+  return installed(packageFor(DENO_PACKAGES, 'Deno'), DENO_VERSION, `deno${EXE}`)
 }
 
 function packageFor (packages, what) {

@@ -23,9 +23,10 @@ function startTool (role, node) {
 }
 
 // A case with many processes of its own is given all cores.
-function startServer ({ name, manyProcesses }, { binary, env }) {
+function startServer ({ name, manyProcesses, runtime }, { binary, env }) {
   const role = manyProcesses ? 'cluster' : 'server'
-  return start(spawnPinned(role, binary, [path.join(__dirname, '../server/main.js')], { env, title: name }))
+  const before = runtime === 'deno' ? ['run', '--allow-all', '--no-lock'] : []
+  return start(spawnPinned(role, binary, [...before, path.join(__dirname, '../server/main.js')], { env, title: name }))
 }
 
 // withinMs: how long it may take to become ready.

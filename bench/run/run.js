@@ -9,7 +9,7 @@ const { ask } = require('./ipc')
 const { startTool, startServer, freeze, stop, stopAll } = require('./processes')
 const { pinBench } = require('./pinning')
 const { measure, load, FLUSH_MS } = require('./round')
-const { nodeOfMajor, bun } = require('./binaries')
+const { nodeOfMajor, bun, deno } = require('./binaries')
 
 module.exports = { run, stepsOf, startCase, environmentOf, rotated }
 
@@ -20,7 +20,7 @@ async function run (cases, { profile, node, headlineNode, progress, env = {}, pr
   pinBench()
   const tools = nodeOfMajor(headlineNode)
   const [loader, sink] = await Promise.all([startTool('load', tools), startTool('sink', tools)])
-  const binaryFor = ({ runtime, node: major = headlineNode }) => runtime === 'bun' ? bun() : node ?? nodeOfMajor(major)
+  const binaryFor = ({ runtime, node: major = headlineNode }) => runtime === undefined ? node ?? nodeOfMajor(major) : { bun, deno }[runtime]()
   const context = { profile, progress, loader, sink, down: await freePort(), env, binaryFor, profileFolder }
   try {
     const measured = []

@@ -44,9 +44,14 @@ async function main () {
   process.send({
     ready: true,
     port: server.port,
-    runtime: process.versions.bun ? `bun v${process.versions.bun}` : process.version,
+    runtime: runtime(),
     versions: { ...server.versions, ...setup.versions?.() }
   })
+
+  function runtime () {
+    const { bun, deno } = process.versions
+    return bun ? `bun v${bun}` : deno ? `deno v${deno}` : process.version
+  }
 
   async function figures () {
     if (setup.figures) return setup.figures()
