@@ -1,6 +1,7 @@
 'use strict'
 
-// The cost to reach, as data; docs/overhead.md shows it. measured takes the results files overhead.json and paired.json and gives
+// The cost to reach, as data; docs/overhead.md shows it. measured takes the results files overhead.json, paired.json and
+// instructions.json and gives
 // the spread of what was measured, or null where it was not. CPU time is judged by the paired slices, and as a
 // share of what bare Fastify takes: the targets are for a machine where that is 10 µs. "Strict" is the same against a baseline
 // that has what light-trace does for the process as a whole (lib/runtime/next-tick.js): what tracing alone costs.
@@ -12,6 +13,17 @@ const BARE_MICROS = 10
 const MB = 1e6
 
 const targets = [
+  { label: 'every request sampled and delivered, over bare', ...instructions(2800, (over) => over('delivered')) },
+  { label: 'no request sampled, over bare', ...instructions(1900, (over) => over('unsampled')) },
+  { label: 'off (OTEL_SDK_DISABLED), over bare', ...instructions(1000, (over) => over('disabled')) },
+  { label: "with a caller's traceparent, more than without", ...instructions(400, (over) => over('traceparent') - over('delivered')) },
+  { label: 'logger on, more than off', ...instructions(1000, (over) => over('logger') - over('delivered')) },
+  { label: 'twenty attributes and a child span, more than without', ...instructions(5000, (over) => over('attributes') - over('delivered')) },
+  { label: 'a fetch and its span', ...instructions(4000, (over) => over('fetch') - over('delivered')) },
+  { label: 'a Redis GET and its span', ...instructions(2500, (over) => over('redis') - over('delivered')) },
+  { label: 'collector down, buffer below half, more than delivered', ...instructions(300, (over) => over('down') - over('delivered')) },
+  { label: 'Node 26: every request sampled and delivered, over bare', ...instructions(2900, (over) => over('delivered'), 26) },
+  { label: 'Node 22: every request sampled and delivered, over the floor', ...instructions(3000, (over) => over('delivered') - over('floor'), 22) },
   { label: 'every request sampled and delivered, over bare', unit: 'µs', atMost: 1.0, ...micros('lighttrace-100') },
   { label: '@fastify/otel alone costs so many times what light-trace does, strictly', unit: '×', atLeast: 15, measured: times('fastify-otel', 'lighttrace-100') },
   { label: 'NodeSDK with http + @fastify/otel costs so many times what light-trace does, strictly', unit: '×', atLeast: 35, measured: times('nodesdk-http', 'lighttrace-100') },
@@ -62,6 +74,18 @@ function micros (name, floor) {
   const scale = (baselineOf) => ({ paired }) => BARE_MICROS / row(paired, baselineOf(row(paired, name).against)).micros.median
   const itself = (baseline) => baseline
   return { measured: over(itself), scale: scale(itself), strict: over(keptTickOf), strictScale: scale(keptTickOf) }
+}
+
+// By instructions: no interval where a row was counted in one process.
+function instructions (atMost, pick, major = 24) {
+  return {
+    unit: 'instructions',
+    atMost,
+    measured ({ instructions }) {
+      const value = pick((name) => row(instructions?.nodes[major], name)?.over?.median)
+      return Number.isFinite(value) ? single(value) : null
+    }
+  }
 }
 
 function rssOver (name) {

@@ -2,6 +2,7 @@
 
 // What a registration loads: what its options, its environment and its routes ask for, and no more.
 
+const fs = require('node:fs')
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')
 const { test, setTimeout } = require('tap')
@@ -38,6 +39,10 @@ const ON_DEMAND = [
   ['span/per-second.js', register('sampler: { perSecond: 50 }')],
   ['span/sdk-spans.js', register('tracerProvider: { getTracer: () => ({ startSpan () {} }) }')],
   ['otel/sdk-interop.js', register('tracerProvider: { getTracer: () => ({ startSpan () {} }) }')],
+  ['otel/propagators.js', `process.env.OTEL_PROPAGATORS = 'tracecontext'; ${register()}`],
+  ['otel/w3c-propagator.js', `await ${register()}; globalThis[Symbol.for('opentelemetry.js.api.1')].propagation.fields()`],
+  ['otel/injection.js', `${register()}; app.get('/', async (request) => request.trace.inject({})); await app.inject('/')`],
+  ['span/credential-names.js', `${register()}; app.get('/', async () => 'ok'); await app.inject('/?a=1'); await app.lightTrace.flush()`],
   ['fastify/handler-spans.js', `${register()}; app.register(async () => { app.get('/', { config: { trace: { spans: { handler: true } } } }, async () => 'ok') })`],
   ['fastify/hook-spans.js', register("spans: { hooks: ['preHandler'] }")],
   ['fastify/unrouted.js', register('unrouted: true')],
@@ -81,4 +86,12 @@ test('a variable asks as an option does', async (t) => {
   t.ok(loadedBy(register(), { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://127.0.0.1:1' }).includes('config/tls-files.js'))
   t.ok(loadedBy(register(), { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:password@127.0.0.1:1' }).includes('config/exporter-headers.js'))
   t.ok(loadedBy(register(), { OTEL_FASTIFY_IGNORE_PATHS: '/health' }).includes('config/ignore.js'))
+})
+
+test('what is loaded at each start is Latin-1', (t) => {
+  // V8 reads another text as two bytes a character: it parses slower and takes twice the memory.
+  for (const file of ['../index.js', ...loadedBy(register())]) {
+    t.notMatch(fs.readFileSync(path.join(root, 'lib', file), 'utf8'), /[^\x00-\xff]/, file) // eslint-disable-line no-control-regex
+  }
+  t.end()
 })

@@ -41,7 +41,7 @@ async function publish () {
   const startupInstructions = readResults('startup-instructions')
   if (startupInstructions) edit('docs/overhead.md', { 'bench:startup-instructions': startupInstructionsTable(startupInstructions) })
   if (paired) {
-    edit('README.md', { bench: readmeTable(paired) })
+    edit('README.md', { bench: readmeTable(paired, readResults('settled')) })
     edit('docs/overhead.md', { 'bench:paired': pairedTable(paired) })
   }
   publishCost()
@@ -84,7 +84,7 @@ function overheadSections (result, paired) {
   const names = (choose) => published.filter(choose).map(({ name }) => name)
   return {
     'bench:provenance': provenance(result),
-    'bench:targets': targetsTable({ overhead: result, paired }),
+    'bench:targets': targetsTable({ overhead: result, paired, instructions: readResults('instructions') }),
     'bench:hello': overheadTable(result, names(isHello)),
     'bench:more': overheadTable(result, names((testCase) => !isHello(testCase) && !testCase.load && !testCase.node)),
     'bench:pipelined': overheadTable(result, names(({ load }) => load?.pipelining)),

@@ -48,13 +48,17 @@ function pairedTable (result) {
 function targetsTable (results) {
   return table([
     ['', ({ target }) => target.label],
-    ['to reach', ({ target }) => target.atMost === undefined ? `≥ ${target.atLeast} ${target.unit}` : `≤ ${Number(target.atMost.toFixed(2))} ${target.unit}`, 'right'],
-    ['measured', ({ target, measured }) => measured ? `${withSpread(measured, 2)} ${target.unit}` : 'not measured', 'right'],
+    ['to reach', ({ target }) => target.atMost === undefined ? `≥ ${target.atLeast} ${target.unit}` : `≤ ${Number(target.atMost.toFixed(2)).toLocaleString('en')} ${target.unit}`, 'right'],
+    ['measured', ({ target, measured }) => measured ? `${measuredAs(target, measured)} ${target.unit}` : 'not measured', 'right'],
     ['where bare Fastify takes 10 µs', ({ target, scaled }) => scaled && target.scale ? `${withSpread(scaled, 2)} ${target.unit}` : '', 'right'],
     ['', ({ verdict }) => verdict],
     ['strictly, where that Fastify takes 10 µs', ({ target, strict }) => strict ? `${withSpread(strict, 2)} ${target.unit}` : '', 'right'],
     ['', ({ strictVerdict }) => strictVerdict]
   ], targets.map((target) => ({ target, ...judge(target, results) })))
+}
+
+function measuredAs ({ unit }, measured) {
+  return unit === 'instructions' ? Math.round(measured.median).toLocaleString('en') : withSpread(measured, 2)
 }
 
 function sizesTable (result) {
