@@ -55,7 +55,7 @@ function instructionsTable ({ nodes, profile }) {
     `Node ${node.slice(1)}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}.`,
     ''
   ])
-  return [...tables, `${profile.requests.toLocaleString('en')} requests, twice, after ${profile.warmUp.toLocaleString('en')} to warm up, in each process.`].join('\n')
+  return [...tables, `${profile.requests.toLocaleString('en')} requests${profile.windows > 1 ? `, ${profile.windows} times,` : ''} after ${profile.warmUp.toLocaleString('en')} to warm up, in each process.`].join('\n')
 }
 
 // Each adds something to the one before it.
