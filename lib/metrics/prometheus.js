@@ -12,8 +12,8 @@ const { unitName, familyName, labelsOf, escapeHelp, numberText, boundText } = re
 const TEXT = 'text/plain; version=0.0.4; charset=utf-8'
 const OPEN_METRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 
-// A histogram's series has some twenty lines.
-const SERIES_PER_PIECE = 64
+// A histogram's series has some twenty lines, each with an exemplar at the worst.
+const SERIES_PER_PIECE = 16
 // Exponential buckets are written as explicit ones. At this scale there are two for each power of two: some
 // forty from a millisecond to a hundred seconds.
 const SCALE_SHOWN_MAX = 1

@@ -1,0 +1,45 @@
+'use strict'
+
+const { test } = require('tap')
+const { runInChild } = require('../support/child')
+const { startMetricSink } = require('../support/metric-sink')
+
+// Of OTEL_METRICS_EXEMPLAR_FILTER, for a request that is sampled and one that is not, and for their calls of an instrument.
+const EXPECTED = {
+  always_on: { '/sampled': true, '/unsampled': true },
+  trace_based: { '/sampled': true, '/unsampled': false },
+  always_off: { '/sampled': false, '/unsampled': false }
+}
+
+const work = async ({ Fastify, lightTrace, say }) => {
+  const app = Fastify()
+  await app.register(lightTrace, { metrics: true, sampler: 'always_off' })
+  const orders = app.lightTrace.meterProvider.getMeter('shop').createHistogram('orders')
+  const handler = async (request) => {
+    orders.record(1, { route: request.routeOptions.url })
+    say({ route: request.routeOptions.url, traceId: request.trace.traceId, spanId: request.trace.spanId })
+    return 'x'
+  }
+  app.get('/sampled', { config: { trace: { sampler: 'always_on' } } }, handler)
+  app.get('/unsampled', handler)
+  for (const url of ['/sampled', '/unsampled']) await app.inject(url)
+  await app.close()
+}
+
+for (const [filter, expected] of Object.entries(EXPECTED)) {
+  test(`exemplars with OTEL_METRICS_EXEMPLAR_FILTER=${filter}`, async (t) => {
+    const sink = await startMetricSink(t)
+    const { said, stderr } = await runInChild(t, work, { env: { OTEL_METRICS_EXEMPLAR_FILTER: filter, OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin } }).exit
+    t.equal(stderr, '')
+    for (const [name, key] of [['http.server.request.duration', 'http.route'], ['orders', 'route']]) {
+      const { points } = await sink.metric(name)
+      t.equal(points.length, 2)
+      for (const { attributes, count, exemplars } of points) {
+        const { route, traceId, spanId } = said.find(({ route }) => route === attributes[key])
+        t.equal(count, 1)
+        t.match(exemplars, expected[route] ? [{ traceId, spanId }] : [], `${name} of ${route}`)
+        t.equal(exemplars.length, expected[route] ? 1 : 0)
+      }
+    }
+  })
+}
