@@ -8,14 +8,17 @@ const { test } = require('tap')
 const { requiredFiles } = require('../scripts/required-files')
 
 const ROOT = join(__dirname, '..')
+const BYTES_MAX = 1_200_000 // unpacked: what an installation takes on the disk
 
 test('the package holds every file that its entries need', async (t) => {
-  const packed = new Set(await packedFiles())
+  const { files, unpackedSize } = await packed()
+  const names = new Set(files.map(({ path }) => path))
   const required = requiredFiles()
   t.ok(required.size > 80)
-  for (const file of required) t.ok(packed.has(file), file)
-  t.ok(packed.has('SECURITY.md'))
-  t.notOk([...packed].some((file) => /^(?:test|bench|scripts|node_modules)\//.test(file)), 'and nothing that they do not')
+  for (const file of required) t.ok(names.has(file), file)
+  t.ok(names.has('SECURITY.md'))
+  t.notOk([...names].some((file) => /^(?:test|bench|scripts|node_modules)\//.test(file)), 'and nothing that they do not')
+  t.ok(unpackedSize <= BYTES_MAX, `${unpackedSize} bytes`)
 })
 
 test('the lockfile is that of package.json, names no registry, and knows what each package is', async (t) => {
@@ -41,12 +44,12 @@ test('every entry can be required and imported by its name', async (t) => {
   t.type((await import('light-trace/testing')).createCollector, 'function')
 })
 
-function packedFiles () {
+function packed () {
   return new Promise((resolve, reject) => {
     const command = process.platform === 'win32' ? 'npm.cmd' : 'npm'
     execFile(command, ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT, maxBuffer: 10_000_000 }, (error, stdout) => {
       if (error !== null) reject(error)
-      else resolve(Object.values(JSON.parse(stdout))[0].files.map(({ path }) => path))
+      else resolve(Object.values(JSON.parse(stdout))[0])
     })
   })
 }
