@@ -1,6 +1,7 @@
 'use strict'
 
-// What the route and the connection say is joined where requests of one route follow each other on a connection.
+// What the route and the connection say is joined where requests of one route follow each other on a connection, four times
+// at most: the routes here repeat and take turns until that is used up.
 
 const http = require('node:http')
 const { test } = require('tap')
