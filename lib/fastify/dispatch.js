@@ -17,12 +17,8 @@ function isByParser (raw, handler) {
   if (socket === null || socket === undefined) return false
   const { parser, server } = socket
   return parser !== null && parser !== undefined && parser.incoming === raw &&
-    server !== null && server !== undefined && server._events !== undefined && isOnlyHandler(server._events, handler)
-}
-
-/** What 'Expect' brings is dispatched by a listener of its own, where there is one. */
-function isOnlyHandler ({ request, checkContinue, checkExpectation }, handler) {
-  return request === handler && checkContinue === undefined && checkExpectation === undefined
+    server !== null && server !== undefined && server._events !== undefined && server._events.request === handler &&
+    raw.headers.expect === undefined // there may be a listener of 'checkContinue'
 }
 
 /**
