@@ -36,7 +36,8 @@ class ChunkBuffer {
     this.spansMax = spansMax ?? SPANS_MAX
     this.chunkBytes = Math.min(bytesMax, Math.max(CHUNK_BYTES_MIN, Math.min(CHUNK_BYTES, Math.floor(bytesMax / CHUNKS_PER_BUFFER))))
     this.#spareMax = Math.min(SPARE_CHUNKS_MAX, Math.ceil(bytesMax * SPARE_PART / this.chunkBytes))
-    this.spanBytesMax = Math.min(bytesMax, SPAN_BYTES_MAX)
+    // The other half is for the spans that come next: they would evict one that fills the buffer.
+    this.spanBytesMax = Math.min(Math.max(this.chunkBytes, Math.floor(bytesMax / 2)), SPAN_BYTES_MAX)
     this.open = NO_CHUNK
     this.bytes = 0
     this.sealedSpans = 0

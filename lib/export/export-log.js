@@ -82,6 +82,14 @@ class ExportLog {
     this.#loss('queue_full', spans, (sum) => `the buffer is full: ${sum} spans were dropped, the oldest first`)
   }
 
+  cut (bytes, bytesMax, valueBytesMax) {
+    this.#report.once('LT_WARN_SPAN_CUT', `a span of ${bytes} bytes is longer than one may be (${bytesMax}: 4 MiB, or half of buffer.maxBytes): its longest values were cut to ${valueBytesMax} bytes, and count as dropped attributes`)
+  }
+
+  tooLarge (bytes, bytesMax) {
+    this.#loss('too_large', 1, (sum) => `${sum} spans were dropped, because their names and keys alone are longer than ${bytesMax} bytes (the last one has ${bytes})`)
+  }
+
   undelivered (spans) {
     this.#loss('shutdown', spans, (sum) => `${sum} spans were not delivered to ${this.#target} before the app closed, for which closeTimeoutMs is the limit (${this.#stats.lastError ?? 'no answer in time'})`)
   }

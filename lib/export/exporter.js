@@ -57,11 +57,36 @@ class Exporter {
   }
 
   // HOT, once per span. Budget: 0 objects. The chunk has `byteCount` free bytes after `chunk.length`;
-  // null where the span cannot be kept, which is then counted. One `commit` must follow in the same turn,
-  // or nothing, and the bytes are as if never written.
+  // null where the span cannot be kept, which is then counted, or where `isLong(byteCount)`. One `commit` must follow in
+  // the same turn, or nothing, and the bytes are as if never written.
   reserve (byteCount) {
     const chunk = this.#buffer.open
     return chunk.length + byteCount <= chunk.capacity ? chunk : this.#reserveInNew(byteCount)
+  }
+
+  // Longer than a chunk: an estimate is not good enough to take so much of the buffer, or to give the span up.
+  isLong (byteCount) {
+    return byteCount > this.#buffer.chunkBytes
+  }
+
+  // The same as `reserve` for a span whose bytes were counted, of any length.
+  reserveCounted (byteCount) {
+    const chunk = this.#buffer.open
+    return chunk.length + byteCount <= chunk.capacity ? chunk : this.#renew(byteCount)
+  }
+
+  // Of one span, with its scope.
+  get spanBytesMax () {
+    return this.#buffer.spanBytesMax
+  }
+
+  logCut (byteCount, valueBytesMax) {
+    this.#log.cut(byteCount, this.spanBytesMax, valueBytesMax)
+  }
+
+  dropTooLarge (byteCount) {
+    this.#stats.drop('too_large', 1)
+    this.#log.tooLarge(byteCount, this.spanBytesMax)
   }
 
   // HOT, once per span. Budget: 0 objects. One whole span ends at offset `end`.
@@ -127,8 +152,11 @@ class Exporter {
   }
 
   #reserveInNew (byteCount) {
+    return this.isLong(byteCount) ? null : this.#renew(byteCount)
+  }
+
+  #renew (byteCount) {
     if (this.#closing !== null) return this.#drop('after_shutdown')
-    if (byteCount > this.#buffer.spanBytesMax) return this.#drop('too_large')
     const chunk = this.#buffer.renew(byteCount)
     this.#schedule()
     if (chunk === NO_CHUNK) return this.#drop('no_memory')

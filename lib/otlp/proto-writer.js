@@ -125,4 +125,11 @@ function textBound (value) {
   return value.length > LONG_TEXT ? Buffer.byteLength(value) : value.length * 3
 }
 
-module.exports = { ProtoWriter, writeLength4, textBound }
+/** What `varint` takes. */
+function varintLength (value) {
+  let length = 1
+  for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 128)) length++
+  return length
+}
+
+module.exports = { ProtoWriter, writeLength4, textBound, varintLength }

@@ -9,10 +9,12 @@ const { ServerSpan } = require('../span/server-span')
 const { cut } = require('../span/attributes')
 const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
 const { ProtoWriter, writeLength4, textBound } = require('./proto-writer')
+const { detailsBound, writeDetails, writeCount, HAS_IS_REMOTE, IS_REMOTE } = require('./details-encoder')
 const { attributesBound, writeAttributes, writeAttribute } = require('./attribute-encoder')
 const { encodeScope } = require('./export-request-prefix')
 const { callTemplate, writeRestOfUrl } = require('./call-template')
 const { sharedLength, copyShared } = require('./peer-template')
+const { spanLength, cutToFit } = require('./long-span')
 const {
   RouteTemplates, writeHead, TAG_ATTRIBUTE, TAG_TRACE_STATE,
   OFFSET_LENGTH, OFFSET_TRACE_ID, OFFSET_SPAN_ID, OFFSET_START, OFFSET_END, OFFSET_FLAGS
@@ -23,13 +25,6 @@ const RUN_BYTES = 5 // its tag and length
 const TAG_PARENT = 0x22
 const TAG_NAME = 0x2a
 const TAG_DROPPED_ATTRIBUTES = 0x50
-const TAG_EVENT = 0x5a
-const TAG_LINK = 0x6a
-const TAG_STATUS = 0x7a
-
-// Span.flags beyond the W3C byte: whether the parent's remoteness is known, and it.
-const HAS_IS_REMOTE = 0x100
-const IS_REMOTE = 0x200
 
 const PARENT_BYTES = 10
 // Head, parent, trace state's and path's tags and lengths, status, dropped counts.
@@ -67,8 +62,12 @@ class SpanEncoder {
     const { peer } = span
     const length = sharedLength(peer, template)
     const scope = encodeScope(span.scope)
-    const chunk = this.exporter.reserve(length + scope.length + PARENT_BYTES + RUN_BYTES)
-    if (chunk === null) return
+    const byteCount = length + scope.length + PARENT_BYTES + RUN_BYTES
+    const chunk = this.exporter.reserve(byteCount)
+    if (chunk === null) {
+      if (this.exporter.isLong(byteCount)) this.encodeLong(span)
+      return
+    }
     const { bytes, view } = chunk
     const start = chunk.scope === scope ? chunk.length : this.openRun(chunk, scope)
     let end = start + length
@@ -113,27 +112,54 @@ class SpanEncoder {
   }
 
   encodeWhole (span) {
-    const list = span.allAttributes()
-    const { name } = span
-    const chunk = this.open(span, attributesBound(list) + textBound(name) + tailBound(span))
+    const chunk = this.open(span, attributesBound(span.allAttributes()) + textBound(span.name) + tailBound(span))
+    if (chunk !== null) this.writeWhole(span, chunk)
+  }
+
+  /** A span whose estimate is longer than a chunk, by its real length. */
+  encodeLong (span) {
+    const { exporter } = this
+    const scope = encodeScope(span.scope)
+    const runBytes = scope.length + RUN_BYTES
+    const lengthMax = exporter.spanBytesMax - runBytes
+    const length = spanLength(span)
+    let fitting = span
+    if (length > lengthMax) {
+      fitting = cutToFit(span, length, lengthMax)
+      if (fitting === null) return exporter.dropTooLarge(length)
+      exporter.logCut(length, fitting.valueLengthMax)
+    }
+    const chunk = exporter.reserveCounted((fitting === span ? length : spanLength(fitting)) + runBytes)
     if (chunk === null) return
+    this.writer.open(chunk.bytes, chunk.view, chunk.scope === scope ? chunk.length : this.openRun(chunk, scope))
+    this.writeWhole(fitting, chunk)
+  }
+
+  writeWhole (span, chunk) {
     const { writer } = this
     const start = writer.position
     writeHead(writer)
     writer.byte(0x30)
     writer.byte(span.kind + 1)
-    writer.string(TAG_NAME, name)
-    writeAttributes(writer, TAG_ATTRIBUTE, list)
+    writer.string(TAG_NAME, span.name)
+    writeAttributes(writer, TAG_ATTRIBUTE, span.allAttributes())
     this.writeTracestate(span)
     this.writeTail(span, start, true)
     this.close(chunk, start, writer.position)
   }
 
-  /** Room in a chunk, and scope_spans of the span's scope in it. */
+  /**
+   * Room in a chunk, and scope_spans of the span's scope in it.
+   * @returns {Chunk | null} null: the span is dropped, or was written as a long one
+   */
   open (span, bound) {
     const scope = encodeScope(span.scope)
-    const chunk = this.exporter.reserve(bound + scope.length + RUN_BYTES)
-    if (chunk === null) return null
+    const byteCount = bound + scope.length + RUN_BYTES
+    const chunk = this.exporter.reserve(byteCount)
+    if (chunk === null) {
+      if (this.exporter.isLong(byteCount)) this.encodeLong(span)
+      return null
+    }
     this.writer.open(chunk.bytes, chunk.view, chunk.scope === scope ? chunk.length : this.openRun(chunk, scope))
     return chunk
   }
@@ -185,58 +211,11 @@ class SpanEncoder {
       if (span.attributeList !== null) writeAttributes(writer, TAG_ATTRIBUTE, span.attributeList)
     }
     if (whole === true || span.details !== null) writeCount(writer, TAG_DROPPED_ATTRIBUTES, span.droppedAttributesCount)
-    if (span.details !== null) this.writeDetails(span.details)
+    if (span.details !== null) writeDetails(writer, span.details)
   }
 
   writeTracestate ({ exportedTracestate }) {
     if (exportedTracestate !== '') this.writer.string(TAG_TRACE_STATE, exportedTracestate)
-  }
-
-  writeDetails (details) {
-    const { writer } = this
-    for (const event of details.events) this.writeEvent(event)
-    writeCount(writer, 0x60, details.droppedEvents)
-    for (const link of details.links) this.writeLink(link)
-    writeCount(writer, 0x70, details.droppedLinks)
-    if (details.statusCode === 0) return
-    writer.byte(TAG_STATUS)
-    const at = writer.reserve4()
-    if (details.statusMessage !== '') writer.string(0x12, details.statusMessage)
-    writer.byte(0x18)
-    writer.byte(details.statusCode)
-    writer.length4(at)
-  }
-
-  writeEvent ({ name, time, list, droppedAttributesCount }) {
-    const { writer } = this
-    writer.byte(TAG_EVENT)
-    const at = writer.reserve4()
-    writer.byte(0x09)
-    writeNanos(writer.view, writer.position, time)
-    writer.position += 8
-    writer.string(0x12, name)
-    writeAttributes(writer, 0x1a, list)
-    writeCount(writer, 0x20, droppedAttributesCount)
-    writer.length4(at)
-  }
-
-  writeLink ({ context, list, droppedAttributesCount }) {
-    const { writer } = this
-    writer.byte(TAG_LINK)
-    const at = writer.reserve4()
-    writer.byte(0x0a)
-    writer.byte(16)
-    writer.position += writer.bytes.hexWrite(context.traceId, writer.position)
-    writer.byte(0x12)
-    writer.byte(8)
-    writer.position += writer.bytes.hexWrite(context.spanId, writer.position)
-    const tracestate = tracestateOf(context)
-    if (tracestate !== '') writer.string(0x1a, tracestate)
-    writeAttributes(writer, 0x22, list)
-    writeCount(writer, 0x28, droppedAttributesCount)
-    writer.byte(0x35)
-    writer.fixed32(context.traceFlags | HAS_IS_REMOTE | (context.isRemote === true ? IS_REMOTE : 0))
-    writer.length4(at)
   }
 }
 
@@ -266,12 +245,6 @@ function writeParent (view, at, span) {
   view.setInt32(at + 6, span.p1)
 }
 
-function writeCount (writer, tag, count) {
-  if (count === 0) return
-  writer.byte(tag)
-  writer.varint(count)
-}
-
 /** Upper bound of what `writePathAndQuery` and `writeTail` write. HOT */
 function tailBound (span) {
   let bound = SPAN_OVERHEAD + span.exportedTracestate.length
@@ -280,17 +253,6 @@ function tailBound (span) {
   if (span.attributeList !== null) bound += attributesBound(span.attributeList)
   if (span.details !== null) bound += detailsBound(span.details)
   return bound
-}
-
-function detailsBound ({ events, links, statusMessage }) {
-  let bound = 64 + textBound(statusMessage)
-  for (const { name, list } of events) bound += 40 + textBound(name) + attributesBound(list)
-  for (const { context, list } of links) bound += 64 + textBound(tracestateOf(context)) + attributesBound(list)
-  return bound
-}
-
-function tracestateOf ({ traceState }) {
-  return traceState === undefined ? '' : traceState.serialize()
 }
 
 module.exports = { SpanEncoder }

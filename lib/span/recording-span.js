@@ -275,4 +275,4 @@ function isAttributes (value) {
   return value !== null && typeof value === 'object' && !Array.isArray(value) && !(value instanceof Date)
 }
 
-module.exports = { RecordingSpan, STATUS_UNSET, STATUS_OK, STATUS_ERROR, OPEN }
+module.exports = { RecordingSpan, SpanDetails, STATUS_UNSET, STATUS_OK, STATUS_ERROR, OPEN }

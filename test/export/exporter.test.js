@@ -104,14 +104,6 @@ test('a span that is larger than a chunk is delivered', async (t) => {
   t.equal(sink.spans[1].name.length > 699_000, true)
 })
 
-test('a span that no request can hold is dropped and counted', async (t) => {
-  const { stats, exporter, identity } = startExporter(t, { url: 'http://127.0.0.1:9/v1/traces', closeTimeoutMs: 1 })
-  stats.accepted++
-  t.equal(exporter.reserve(5 * 1024 * 1024), null)
-  t.equal(stats.dropped.too_large, 1)
-  t.equal(identity(), 0)
-})
-
 test('the buffer never holds more than its bound, and the oldest spans go first', async (t) => {
   const sink = await startSink(t)
   sink.respond = () => ({ status: 503 })

@@ -164,7 +164,7 @@ test('a million attributes cost no more than the limit lets them', async (t) => 
   t.equal(Object.keys(own(span)).length + span.droppedAttributesCount, 1e6)
 })
 
-test('a span that fits no request to a collector is dropped and counted', async (t) => {
+test('a span that fits no request to a collector is cut', async (t) => {
   const sink = await startSink(t)
   const { app } = await tracedApp(t, {
     listen: false,
@@ -178,8 +178,9 @@ test('a span that fits no request to a collector is dropped and counted', async 
   await app.inject('/huge')
   await app.inject('/usual')
   await app.lightTrace.flush()
-  t.same(sink.spans.map(({ attributes }) => attributes['url.path']), ['/usual'])
-  t.match(app.lightTrace.stats().spans, { ended: 2, accepted: 2, delivered: 1, dropped: { too_large: 1 } })
+  t.same(sink.spans.map(({ attributes }) => attributes['url.path']), ['/huge', '/usual'])
+  t.equal(sink.spans[0].droppedAttributesCount, 10)
+  t.match(app.lightTrace.stats().spans, { ended: 2, accepted: 2, delivered: 2, dropped: {} })
 })
 
 // A05
