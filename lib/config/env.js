@@ -8,6 +8,8 @@ const { printable } = require('../runtime/printable')
 const PREFIX = 'OTEL_'
 const OTHERS = new Set([
   'NODE_TLS_REJECT_UNAUTHORIZED', // Node's own: read only to warn when it switches the verification off
+  // Node's own too, for the exporter's proxy: see proxy.js.
+  'NODE_USE_ENV_PROXY', 'NODE_OPTIONS', 'http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY', 'no_proxy', 'NO_PROXY',
   'npm_package_name', // npm says the name of the package whose script it runs
   'npm_package_version',
   'NODE_OTEL', 'NODE_OTEL_ENDPOINT', // Node's own tracer

@@ -35,10 +35,10 @@ function checkExporterHeaders (path, value) {
 }
 
 // What is sent to `url`; user and password are taken out of it.
-function resolveHeaders (given, url, clearText, env) {
+function resolveHeaders (given, url, clearText, env, isProxied = false) {
   const headers = Object.assign(headersFromEnvironment(env), given)
   takeCredentials(url, headers, env)
-  return withoutCredentials(headers, url, clearText, env)
+  return withoutCredentials(headers, url, clearText, env, isProxied)
 }
 
 // 'k=v,k2=v2', percent-encoded, as W3C baggage without properties. The signal's own variable wins by name.
@@ -103,9 +103,9 @@ function takeCredentials (url, headers, env) {
   url.password = ''
 }
 
-// Removes what must not be read on the way.
-function withoutCredentials (headers, url, clearText, env) {
-  if (url.protocol === 'https:' || isLoopback(url)) return headers
+// Removes what must not be read on the way. A proxy is one, even if the collector seems to be on this machine.
+function withoutCredentials (headers, url, clearText, env, isProxied) {
+  if (url.protocol === 'https:' || (isLoopback(url) && !isProxied)) return headers
   const names = Object.keys(headers).filter((name) => CREDENTIAL.test(name))
   if (names.length === 0) return headers
   const logged = printable(names.join(', '), 100)

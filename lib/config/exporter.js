@@ -38,11 +38,12 @@ class ExporterSettings {
   #headers
   #tls
 
-  constructor (kind, explicit, { url, headers, compression, timeoutMs, tls }) {
+  constructor (kind, explicit, { url, headers, compression, timeoutMs, tls, proxy }) {
     this.kind = kind
     this.explicit = explicit
     this.compression = compression
     this.timeoutMs = timeoutMs
+    this.proxy = proxy // ExporterProxy or null
     this.#url = url.href
     this.#headers = Object.freeze(headers)
     this.#tls = tls
@@ -102,20 +103,27 @@ function resolveExporter (given = EMPTY, idle, environment) {
 // `timeoutVariable`: of what stands around the exporter, a processor or a reader.
 function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
   tellAboutEndpoint(url, given, env)
+  const proxy = proxyFor(url, env)
   return new ExporterSettings(kind, given.kind !== undefined, {
     url,
-    headers: headersFor(url, given, env),
+    proxy,
+    headers: headersFor(url, given, env, proxy !== null),
     compression: given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none',
     timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env, timeoutVariable, aroundMs) : given.timeoutMs || DURATION_MAX_MS,
     tls: url.protocol === 'https:' ? require('./tls-files').resolveTls(given, env) : NO_TLS
   })
 }
 
-function headersFor (url, given, env) {
+function proxyFor (url, env) {
+  const variable = url.protocol === 'https:' ? env.find('https_proxy', 'HTTPS_PROXY') : env.find('http_proxy', 'HTTP_PROXY')
+  return variable === undefined ? null : require('./proxy').resolveProxy(url, variable, env)
+}
+
+function headersFor (url, given, env, isProxied) {
   // OpenTelemetry defines INSECURE for gRPC; who sets it has been asked whether clear text will do.
   const clearText = given.insecureHeaders ?? env.boolean(...names('INSECURE')) ?? false
   const areGiven = given.headers !== undefined || env.find(...names('HEADERS')) !== undefined || url.username !== '' || url.password !== ''
-  return areGiven ? require('./exporter-headers').resolveHeaders(given.headers, url, clearText, env) : Object.create(null)
+  return areGiven ? require('./exporter-headers').resolveHeaders(given.headers, url, clearText, env, isProxied) : Object.create(null)
 }
 
 function names (suffix) {

@@ -26,14 +26,16 @@ class ExportLog {
   #report
   #stats
   #url
+  #through
   #target
   #shared
 
   // `url` may hold credentials or an API key in its query: neither is ever said.
-  constructor (report, stats, url) {
+  constructor (report, stats, url, proxy = null) {
     this.#report = report
     this.#stats = stats
     this.#url = new URL(url)
+    this.#through = proxy === null ? '' : `; through the proxy ${proxy.printableUrl}`
     this.#target = this.#url.origin + this.#url.pathname
     this.#shared = sharedOf(this.#target)
   }
@@ -44,7 +46,7 @@ class ExportLog {
     const what = error === null
       ? `HTTP status ${status}${message === '' ? '' : `: ${message}`}`
       : error.message.includes(error.code) ? error.message : `${error.code}: ${error.message}`
-    return what + hintOf(outcome, this.#url)
+    return what + hintOf(outcome, this.#url) + this.#through
   }
 
   // An attempt failed and its spans wait for the next one.

@@ -40,7 +40,7 @@ class Exporter {
     this.#settings = settings
     this.#stats = stats
     this.#suppress = suppress
-    this.#log = new ExportLog(report, stats, settings.exporter.url)
+    this.#log = new ExportLog(report, stats, settings.exporter.url, settings.exporter.proxy)
     this.#http = new OtlpHttp(settings.exporter, suppress)
     this.#buffer = new ChunkBuffer(settings.buffer.maxBytes, settings.batch?.maxSpans, (spans) => this.#onEvicted(spans))
     this.#compressor = new ChunkCompressor(this.#buffer, prefix, () => this.#sender.pump())

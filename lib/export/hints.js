@@ -24,6 +24,7 @@ function hintOf ({ error, status, format }, { port, pathname }) {
   // What talks HTTP/2 from the first byte is most likely the gRPC port next door.
   if (error?.code === 'EBADMSG' || format === 'grpc') return `; OTLP over HTTP usually is port 4318, ${PORTS.get(port) ?? '4317 is gRPC'}`
   if (error !== null) return ''
+  if (status === 407) return '; user and password of the proxy belong into its URL'
   if (format === 'html') return `; that is a web page: OTLP over HTTP usually is port 4318, path /v1/traces${PORTS.has(port) ? `; ${PORTS.get(port)}` : ''}`
   if (status < 404 || status > 405) return ''
   if (PORTS.has(port)) return `; OTLP over HTTP usually is port 4318; ${PORTS.get(port)}`

@@ -20,25 +20,56 @@ class Connection {
 
   // onSession(session) is given what makes the next handshake shorter, null where one failed. onGone() is called when its
   // socket is closed, and not before; never in this turn.
-  constructor ({ host, port, secureContext }, session, onSession, onGone) {
+  constructor (address, session, onSession, onGone) {
+    const { proxy, secureContext } = address
+    // A proxy forwards what it can read. Through a tunnel the collector itself is spoken to.
+    const isTunnel = proxy !== null && secureContext !== undefined
+    const first = proxy ?? address
     try {
-      this.#socket = secureContext === undefined ? connect(host, port) : connectSecurely(host, port, secureContext, session)
+      this.#socket = first.secureContext === undefined ? connect(first) : connectSecurely(first, isTunnel ? undefined : session)
     } catch (error) { // Node's permission model
       this.#error = error
       process.nextTick(() => this.#onClose(onGone))
       return
     }
-    this.#listen(secureContext === undefined ? 'connect' : 'secureConnect', onSession, onGone)
+    if (isTunnel) this.#listenToProxy(address, session, onSession, onGone)
+    else this.#listen(readyEventOf(first), onSession, onGone)
   }
 
-  // Before `secureConnect` nobody knows who is at the other end.
-  #listen (readyEvent, onSession, onGone) {
+  #listenToProxy (address, session, onSession, onGone) {
+    const { host, port, proxy } = address
+    const socket = this.#socket
+    const onClose = () => this.#onClose(onGone)
+    this.#prepare()
+    socket.on('error', (error) => { this.#error = error })
+    socket.on('close', onClose)
+    socket.once(readyEventOf(proxy), () => require('./tunnel').openTunnel(socket, `${net.isIPv6(host) ? `[${host}]` : host}:${port}`, proxy.authorization, (error) => {
+      if (error !== null) {
+        socket.destroy(error)
+        return
+      }
+      // From here on the inner socket's events are this connection's.
+      socket.off('close', onClose)
+      this.#socket = connectSecurely(address, session, socket)
+      socket.on('close', () => this.#socket.destroy())
+      this.#listen('secureConnect', onSession, onGone)
+      this.hold(this.#isHeld)
+    }))
+  }
+
+  #prepare () {
     const socket = this.#socket
     socket.setNoDelay(true)
     socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS)
     socket.unref()
     // Each address that happy eyeballs tries gets a handle of its own, which starts out referenced.
     socket.on('connectionAttempt', () => this.hold(this.#isHeld))
+  }
+
+  // Before `secureConnect` nobody knows who is at the other end.
+  #listen (readyEvent, onSession, onGone) {
+    const socket = this.#socket
+    this.#prepare()
     socket.once(readyEvent, () => this.#onReady())
     socket.on('session', onSession)
     socket.on('data', (bytes) => this.#onData(bytes))
@@ -121,15 +152,19 @@ class Connection {
   }
 }
 
+function readyEventOf ({ secureContext }) {
+  return secureContext === undefined ? 'connect' : 'secureConnect'
+}
+
 // Options without a prototype: what somebody has put on Object.prototype is none of theirs.
-function connect (host, port) {
+function connect ({ host, port }) {
   return net.connect({ __proto__: null, host, port })
 }
 
 // An IP address is no name that could be asked for by SNI; the certificate is held against it all the same.
-function connectSecurely (host, port, secureContext, session) {
+function connectSecurely ({ host, port, secureContext }, session, socket) {
   const servername = net.isIP(host) === 0 ? host : ''
-  return require('node:tls').connect({ __proto__: null, host, port, secureContext, servername, session, ALPNProtocols: ['http/1.1'] })
+  return require('node:tls').connect({ __proto__: null, host, port, socket, secureContext, servername, session, ALPNProtocols: ['http/1.1'] })
 }
 
 module.exports = { Connection }

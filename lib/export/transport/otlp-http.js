@@ -14,6 +14,7 @@ const PORTS = { 'http:': 80, 'https:': 443 }
 
 class OtlpHttp {
   #address
+  #proxy
   #head
   #traceparent
   #timeoutMs
@@ -28,15 +29,17 @@ class OtlpHttp {
 
   // `suppress(fn)` calls fn outside of any request's context, with tracing off. What `exporter` holds was checked: its
   // headers are tokens and text without control characters, under no name that is set here.
-  constructor ({ url, headers, timeoutMs, ca, cert, key }, suppress) {
+  constructor ({ url, headers, timeoutMs, ca, cert, key, proxy }, suppress) {
     const target = new URL(url)
     const { protocol, hostname, port } = target
+    this.#proxy = proxy ?? null
     this.#timeoutMs = timeoutMs
     this.#suppress = suppress
     this.#address = {
       host: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname,
       port: port === '' ? PORTS[protocol] : Number(port),
-      secureContext: protocol === 'https:' ? secureContextOf({ ca, cert, key }) : undefined
+      secureContext: protocol === 'https:' ? secureContextOf({ ca, cert, key }) : undefined,
+      proxy: this.#proxy === null ? null : addressOf(this.#proxy)
     }
     // Not sampled: a collector that is itself traced makes no span of our spans. Where its app does not go by that (it
     // trusts no caller, or keeps failed requests), it knows what comes from its own process: nobody can guess these ids.
@@ -45,9 +48,11 @@ class OtlpHttp {
     this.#head = this.#headFor(target, headers)
   }
 
-  #headFor ({ pathname, search, host }, headers) {
-    return headOf(`${pathname}${search}`, host, {
+  #headFor ({ protocol, pathname, search, host }, headers) {
+    const isForwarded = this.#proxy !== null && protocol === 'http:' // by a proxy that reads it; https: goes through a tunnel
+    return headOf(`${isForwarded ? `http://${host}` : ''}${pathname}${search}`, host, {
       ...headers,
+      ...(isForwarded && forwardedHeaders(this.#proxy)),
       connection: 'keep-alive',
       'content-type': 'application/x-protobuf',
       // We would not inflate an answer: a small one may unpack to gigabytes.
@@ -103,6 +108,8 @@ class OtlpHttp {
     const fields = `${head}${isGzip ? 'content-encoding: gzip\r\n' : ''}content-length: ${byteLength}\r\n\r\n`
     const attempt = new Attempt([fields, ...parts], timeoutMs, (outcome) => {
       this.#current = this.#waiting = null
+      // Not the collector's: a tunnel that the proxy does not open for the same reason is no answer of it either.
+      if (outcome.status === 407 && this.#proxy !== null) outcome.disposition = 'retry'
       // Before `done`, which may post the next one of its own: whoever waits comes first.
       if (this.#queue.length > 0) this.#send(this.#queue.shift())
       done(outcome)
@@ -144,6 +151,15 @@ function headOf (path, host, headers) {
   let head = `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n`
   for (const [name, value] of Object.entries(headers)) head += `${name}: ${value}\r\n`
   return head
+}
+
+function forwardedHeaders ({ authorization }) {
+  return { 'proxy-connection': 'keep-alive', ...(authorization !== '' && { 'proxy-authorization': authorization }) }
+}
+
+// A proxy is verified with the authorities that Node trusts: `ca` is the collector's.
+function addressOf ({ host, port, isSecure, authorization }) {
+  return { host, port, authorization, secureContext: isSecure ? secureContextOf({}) : undefined }
 }
 
 // Once, at start: Node would parse the certificates again for each connection, in the loop's time and also where the

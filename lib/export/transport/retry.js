@@ -17,7 +17,7 @@ const SECONDS = /^-?\d+$/
 // Nobody is there, or nobody that we would talk to: asking again at once cannot help.
 const UNREACHABLE = new Set([
   'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETDOWN',
-  'EADDRNOTAVAIL', 'ENOENT', 'EACCES', 'EPERM', 'ERR_ACCESS_DENIED'
+  'EADDRNOTAVAIL', 'ENOENT', 'EACCES', 'EPERM', 'ERR_ACCESS_DENIED', 'ERR_PROXY_TUNNEL'
 ])
 
 module.exports = { dispositionOf, isUnreachable, retryAfterMs, WAIT_MIN_MS, RETRY_AFTER_MAX_MS }
