@@ -24,7 +24,7 @@ declare module 'fastify' {
      * How this route is traced. `false` switches its spans off; the request context stays.
      * @throws LT_ERR_OPTION_UNKNOWN, LT_ERR_OPTION_INVALID when the route is added
      */
-    trace?: boolean | lightTrace.RouteTraceOptions
+    trace?: boolean | lightTrace.RouteTraceConfig
   }
 }
 
@@ -234,7 +234,7 @@ declare namespace lightTrace {
   }
 
   /** Child spans of Fastify's own stages. */
-  export interface SpansOptions {
+  export type SpansOptions = {
     /** One around the handler. @default false */
     handler?: boolean
     /** One for each of these stages that has hooks. @default [] */
@@ -407,7 +407,7 @@ declare namespace lightTrace {
   }
 
   /** A route's `config.trace`. For missing members the plugin's options hold. */
-  export interface RouteTraceOptions {
+  export type RouteTraceOptions = {
     spanName?: string | ((request: FastifyRequest) => string)
     attributes?: Attributes | ((request: FastifyRequest) => Attributes)
     spans?: SpansOptions | boolean
@@ -417,6 +417,23 @@ declare namespace lightTrace {
     /** `true` is the same as `trace: false`. */
     ignore?: boolean | IgnoreOption
   }
+
+  /**
+   * A route's `config.trace`. Fastify infers the type of `config` from what is written, so that TypeScript does not look
+   * for names too many there. This type has an index signature for every name that is none of ours.
+   */
+  export type RouteTraceConfig = RouteTraceOptions & NoOtherNames<keyof RouteTraceOptions> & { spans?: NoOtherNames<keyof SpansOptions> | boolean }
+
+  type NoOtherNames<Name extends string> = { [other in OtherNames<Name>]?: never }
+  // Where a name leaves all of ours: `x…`, `sm…`, `spam…`; a beginning of one of ours; one of ours with more behind it.
+  type OtherNames<Name extends string, Beginning extends string = Beginnings<Name>> =
+    | (Beginning extends unknown ? `${Beginning}${Exclude<Char, NextOf<Name, Beginning>>}${string}` : never)
+    | Exclude<Beginning, Name | ''>
+    | `${Name}${Char}${string}`
+  type Beginnings<Name> = Name extends `${infer First}${infer Rest}` ? '' | `${First}${Beginnings<Rest>}` : never
+  type NextOf<Name, Beginning extends string> = Name extends `${Beginning}${infer Next}${infer _}` ? Next : never
+  type Char = Letter | Uppercase<Letter> | '_'
+  type Letter = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j' | 'k' | 'l' | 'm' | 'n' | 'o' | 'p' | 'q' | 'r' | 's' | 't' | 'u' | 'v' | 'w' | 'x' | 'y' | 'z'
 
   /** The error that `register` and adding a route throw. Codes are stable, messages are not. */
   export interface LightTraceError extends Error {

@@ -178,7 +178,7 @@ function optionNames () {
 /** The members of each option, from the type that its users see. */
 function members () {
   const types = read('index.d.ts')
-  const of = (name) => [...new RegExp(`interface ${name} \\{(.*?)\\n  \\}`, 's').exec(types)[1].matchAll(/^ {4}(\w+)\?:/gm)].map(([, member]) => member)
+  const of = (name) => [...new RegExp(`(?:interface ${name}|type ${name} =) \\{(.*?)\\n  \\}`, 's').exec(types)[1].matchAll(/^ {4}(\w+)\?:/gm)].map(([, member]) => member)
   return {
     exporter: of('ExporterOptions'),
     metrics: of('MetricsOptions'),

@@ -1,6 +1,6 @@
 import { Attributes, Span, Tracer, TracerProvider } from '@opentelemetry/api'
 import { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor, InMemorySpanExporter, ParentBasedSampler, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base'
-import fastify, { FastifyReply, FastifyRequest } from 'fastify'
+import fastify, { FastifyContextConfig, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { expectAssignable, expectError, expectNotAssignable, expectType } from 'tsd'
 import lightTrace, { lightTrace as named, LightTraceOptions, LightTraceStats, RequestTrace, RouteTraceOptions } from '../..'
 import { CollectedSpan, createCollector } from '../../lib/testing'
@@ -152,5 +152,22 @@ expectAssignable<LightTraceOptions>({ keep: true, spans: true, outbound: true })
 expectAssignable<RouteTraceOptions>({ spans: false })
 expectError(app.get('/wrong', { config: { trace: { sampler: 'sometimes' } } }, async () => {}))
 expectError(app.route({ method: 'GET', url: '/wrong', config: { trace: { spanName: 1 } }, handler: async () => {} }))
-// Fastify infers the type of a route's `config` from what is given, so a name too many passes there. `satisfies` does not let it.
 expectError<RouteTraceOptions>({ atributes: {} })
+// Fastify infers the type of a route's `config` from what is given. A name too many is an error all the same.
+expectError(app.get('/wrong', { config: { trace: { smapler: 1 } } }, async () => {}))
+expectError(app.get('/wrong', { config: { trace: { sampler: 1, enabled: false } } }, async () => {}))
+expectError(app.get('/wrong', { config: { trace: { Sampler: 1 } } }, async () => {}))
+expectError(app.get('/wrong', { config: { trace: { samplers: 1 } } }, async () => {}))
+expectError(app.get('/wrong', { config: { trace: { span: true } } }, async () => {}))
+expectError(app.get('/wrong', { config: { trace: { spans: { handlr: true } } } }, async () => {}))
+expectError(app.route({ method: 'GET', url: '/wrong', config: { trace: { atributes: {} } }, handler: async () => {} }))
+// What is right passes however it is written, and functions know their parameters.
+const routeTrace: RouteTraceOptions = { sampler: 0.5, spans: { hooks: ['onSend'] } }
+app.get('/right', { config: { trace: routeTrace, other: 1 } }, async () => {})
+const contextConfig: FastifyContextConfig = { trace: { sampler: 1 } }
+app.get('/right', { config: contextConfig }, async () => {})
+const routeOptions: RouteOptions = { method: 'GET', url: '/right', config: { trace: { spanName: (request) => request.url } }, handler: async () => {} }
+app.route(routeOptions)
+app.get('/right', { config: { trace: { attributes: (request) => ({ host: request.host }), spans: true, metrics: undefined } } }, async () => {})
+app.get('/right', { config: { trace: Math.random() < 0.5 ? { sampler: 1 } : false } }, async () => {})
+app.addHook('onRoute', (route) => { route.config = { ...route.config, trace: { ...routeTrace, ignore: true } } })
