@@ -46,6 +46,39 @@ test('the lines of a request carry its ids, Fastify\'s own included', async (t) 
   t.not(error.trace_id, ids[0])
 })
 
+test('what an application does with the ids it does with those of each request', async (t) => {
+  const { lines, logger } = linesOf({ redact: ['span_id'] })
+  const { app } = await tracedApp(t, {
+    listen: false,
+    fastify: { logger },
+    routes (app) {
+      routes(app)
+      app.get('/short', { logSerializers: { trace_id: (id) => id.slice(0, 8) } }, async (request) => {
+        request.log.info('short')
+        return request.trace.traceparent
+      })
+    }
+  })
+  for (const path of ['/', '/short', '/', '/short', '/']) {
+    lines.length = 0
+    const [traceId, , flags] = expected((await app.inject(path)).body)
+    const own = lines.filter(({ trace_id: id }) => id !== undefined)
+    t.ok(own.length >= 2)
+    for (const line of own) t.same(idsOf(line), [path === '/' ? traceId : traceId.slice(0, 8), '[Redacted]', flags])
+  }
+})
+
+test('the text of a logger\'s bindings is added to only where pino would add the same', async (t) => {
+  const { lines, logger } = linesOf({ serializers: { trace_flags: (flags) => flags === '00' ? 'unsampled' : flags } })
+  const { app } = await tracedApp(t, { listen: false, fastify: { logger }, trace: { trustIncoming: true }, routes })
+  for (const [sent, seen] of [['01', '01'], ['00', 'unsampled'], ['01', '01']]) {
+    lines.length = 0
+    await app.inject({ url: '/', headers: { traceparent: `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-${sent}` } })
+    const { trace_flags: flags } = lines.find(({ msg }) => msg === 'by the request')
+    t.equal(flags, seen)
+  }
+})
+
 test('unsampled requests carry ids too, ignored ones none', async (t) => {
   const { lines, logger } = linesOf()
   const { app } = await tracedApp(t, {
