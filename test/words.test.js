@@ -5,7 +5,6 @@
 const { readFileSync, readdirSync } = require('node:fs')
 const { join } = require('node:path')
 const { test } = require('tap')
-const { files } = require('../package.json')
 
 const ROOT = join(__dirname, '..')
 const INSTEAD = {
@@ -18,8 +17,10 @@ const INSTEAD = {
   'in company': 'beside other tracers'
 }
 
+const FOR_DEVELOPERS = new Set(['architecture.md', 'decisions.md', 'fault-matrix.md', 'overhead.md', 'releasing.md', 'upstream.md'])
+
 test('what users read has none of the words that they have stumbled over', async (t) => {
-  const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md') && !files.includes(`!docs/${name}`) && !/^overhead/.test(name))
+  const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md') && !FOR_DEVELOPERS.has(name))
   t.ok(pages.length > 15)
   const types = ['index.d.ts', 'register.d.ts', join('lib', 'testing.d.ts')]
   const sources = readdirSync(join(ROOT, 'lib'), { recursive: true }).filter((name) => name.endsWith('.js')).map((name) => join('lib', name))
