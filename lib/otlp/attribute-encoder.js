@@ -10,6 +10,12 @@ const { ProtoWriter, textBound } = require('./proto-writer')
 const KEY_VALUE_OVERHEAD = 24
 const NUMBER_BOUND = 12
 
+// The fields of keys that were written before, as bytes: an application has a few, and sets them with every request. Bounded,
+// because keys may be made of anything.
+const KNOWN_KEYS_MAX = 1000
+const KNOWN_KEY_LENGTH_MAX = 100
+const knownKeys = new Map()
+
 /** Upper bound of the bytes that a flat list of attributes takes. */
 function attributesBound (list) {
   let bound = 0
@@ -35,12 +41,24 @@ function writeAttributes (writer, tag, list) {
 function writeAttribute (writer, tag, key, value) {
   writer.byte(tag)
   const at = writer.reserve4()
-  writer.string(0x0a, key)
+  writeKey(writer, key)
   writer.byte(0x12)
   const valueAt = writer.reserve4()
   writeValue(writer, value)
   writer.length4(valueAt)
   writer.length4(at)
+}
+
+function writeKey (writer, key) {
+  const known = knownKeys.get(key)
+  if (known !== undefined) {
+    writer.copy(known)
+    return
+  }
+  const start = writer.position
+  writer.string(0x0a, key)
+  if (knownKeys.size === KNOWN_KEYS_MAX || key.length > KNOWN_KEY_LENGTH_MAX) return
+  knownKeys.set(key, Buffer.from(writer.bytes.subarray(start, writer.position)))
 }
 
 function writeValue (writer, value) {

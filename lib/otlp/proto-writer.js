@@ -9,7 +9,7 @@
 const { Buffer } = require('node:buffer')
 
 // Below this a loop over char codes beats the call into C++.
-const LOOP_LENGTH_MAX = 40
+const LOOP_LENGTH_MAX = 20
 
 const LONG_TEXT = 1024
 

@@ -86,3 +86,19 @@ async function ask (origin, n, random) {
   const response = await fetch(origin + path, { method: one(['GET', 'GET', 'POST', 'DELETE', 'HEAD']), headers, redirect: 'manual' })
   await response.text()
 }
+
+test('keys that were written before, and more of them than are remembered', async (t) => {
+  const sink = await startSink(t)
+  const { app } = await tracedApp(t, {
+    listen: false,
+    trace: { spanProcessors: undefined, exporter: { url: sink.url } },
+    routes: (app) => app.get('/', async ({ trace, query }) => { trace.span.setAttributes(JSON.parse(query.a)) })
+  })
+  const keys = Array.from({ length: 1200 }, (_, i) => `app.key.${i}`)
+  const odd = { kéy: 1, 'app.key.1': 'é', 'app.key.11': 11, ['k'.repeat(300)]: true, 'app.key.1.long': [1, 2] }
+  const sets = [...Array.from({ length: 12 }, (_, i) => Object.fromEntries(keys.slice(i * 100, i * 100 + 100).map((key, j) => [key, j]))), odd, odd, { 'app.key.1199': 'again' }]
+  for (const set of sets) await app.inject({ url: '/', query: { a: JSON.stringify(set) } })
+  await app.lightTrace.flush()
+  const { spans } = sink
+  for (const [i, set] of sets.entries()) for (const [key, value] of Object.entries(set)) t.same(spans[i].attributes[key], value, key)
+})

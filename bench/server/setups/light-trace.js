@@ -48,8 +48,9 @@ function exportedBy (stock) {
   return { exported: delivered, droppedLater: dropped }
 }
 
-const textKeys = Array.from({ length: 10 }, (_, i) => `app.attribute.text.${i}`)
-const numberKeys = Array.from({ length: 10 }, (_, i) => `app.attribute.number.${i}`)
+// As in an application's source: strings that are literals are compared by their address.
+const textKeys = ['app.user.id', 'app.user.plan', 'app.user.region', 'app.tenant.name', 'app.order.currency', 'app.order.status', 'app.feature.variant', 'app.cache.result', 'app.queue.name', 'app.payment.method']
+const numberKeys = ['app.order.items', 'app.order.total', 'app.order.discount', 'app.cart.size', 'app.cache.age', 'app.queue.depth', 'app.retry.count', 'app.payload.rows', 'app.search.hits', 'app.search.page']
 function noop () {}
 
 function countsOf ({ mode, spans, buffer }) {
