@@ -61,11 +61,12 @@ async function examineCases (cases, { node, root, profile = PROFILE }) {
   } finally {
     await stopAll()
   }
-  for (const row of rows) row.over = row.name === row.against ? null : overBaseline(row, rows.find(({ name }) => name === row.against))
+  for (const row of rows) row.over = overBaseline(row, rows.find(({ name }) => name === row.against))
   return rows
 }
 
 function overBaseline (row, base) {
+  if (base === undefined || base === row) return null
   const known = new Map()
   for (const { name } of base.deoptimised) known.set(name, (known.get(name) ?? 0) + 1)
   const functions = row.deoptimised.filter(({ name }) => {

@@ -23,6 +23,7 @@ const table = [
   { name: 'unsampled', of: 'lighttrace-unsampled', label: 'light-trace, no request sampled', guard: true },
   { name: 'not-sent', of: 'lighttrace-100', label: "light-trace, `exporter: 'none'`", options: { plugin: { exporter: 'none' } }, delivers: false },
   { name: 'delivered', of: 'lighttrace-100', label: 'light-trace, every request', guard: true },
+  { name: 'unrouted', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `unrouted: true`', options: { plugin: { unrouted: true } } },
   { name: 'metrics', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, with metrics', options: { plugin: { metrics: true } } },
   { name: 'metrics-unsampled', of: 'lighttrace-unsampled', against: 'unsampled', label: 'light-trace, no request sampled, with metrics', options: { plugin: { sampler: 'always_off', metrics: true } } },
   { name: 'down', of: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half' },
