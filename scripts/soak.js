@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run soak [-- --minutes 10] [--seed N] [--rate 500] [--publish] [--no-real]
+// npm run soak [-- --minutes 10] [--seed N] [--rate 500] [--metrics] [--publish] [--no-real]
 //
 // A real app under a steady load while its collector fails in every way that schedule.js knows; then what that cost and
 // what was lost, beside the same app without light-trace, which gets the same requests at the same time. Ends with
@@ -22,6 +22,7 @@ const { summarise, asText, publish } = require('./soak/report')
 // must not lose a span.
 const BUFFER_BYTES = 1024 * 1024
 const TRACE_OPTIONS = { registerGlobals: false, buffer: { maxBytes: BUFFER_BYTES, flushDelayMs: 500 }, logs: false }
+const METRICS = { intervalMs: 1000 }
 const TIMEOUT_MS = 1500
 const WARM_UP_S = 5
 
@@ -30,6 +31,7 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '10' },
     seed: { type: 'string', default: '1' },
     rate: { type: 'string', default: '500' },
+    metrics: { type: 'boolean', default: false },
     publish: { type: 'boolean', default: false },
     'no-real': { type: 'boolean', default: false }
   }
@@ -48,9 +50,9 @@ async function main () {
     const healthy = [{ name: 'healthy', how: {} }, ...real.map(({ name, tracesUrl }) => ({ name, how: { forward: tracesUrl } }))]
     const phases = makeSchedule(minutes * 60, seed, healthy)
     for (const phase of phases) phase.isFault = !healthy.some(({ name }) => name === phase.name)
-    const { traced, bare } = await run({ ...TRACE_OPTIONS, exporter: { url: collector.url, timeoutMs: TIMEOUT_MS } }, phases, collector)
+    const { traced, bare } = await run({ ...TRACE_OPTIONS, exporter: { url: collector.url, timeoutMs: TIMEOUT_MS }, metrics: values.metrics && METRICS }, phases, collector)
     const summary = summarise({
-      seed, minutes, perSecond, maxBytes: BUFFER_BYTES, real: real.map(({ name }) => name), bare, traced, phases, collector: { ...collector.counts, connectionsMost: collector.connectionsMost }
+      seed, minutes, perSecond, maxBytes: BUFFER_BYTES, real: real.map(({ name }) => name), bare, traced, phases, collector: { ...collector.counts, connectionsMost: collector.connectionsMost }, measured: values.metrics ? collector.measured : null
     })
     const { text, failed } = asText(summary)
     console.log(text)

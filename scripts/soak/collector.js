@@ -4,10 +4,12 @@
 // span id, misbehaves as the schedule says, and in between hands bodies on to real collectors.
 
 const http = require('node:http')
+const zlib = require('node:zlib')
 const { once } = require('node:events')
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
 const { decodeSpans } = require('../../test/support/otlp-decode')
 
+const MetricsRequest = opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest
 const Response = opentelemetry.proto.collector.trace.v1.ExportTraceServiceResponse
 
 class SoakCollector {
@@ -16,6 +18,7 @@ class SoakCollector {
   rejected = 0
   connections = 0
   connectionsMost = 0
+  measured = 0 // requests that the last metrics taken have counted
   #read = new Map() // id → how often it was read whole
   #acknowledged = new Map() // id → how often it was read and answered with 2xx
   #sockets = new Set()
@@ -64,12 +67,21 @@ class SoakCollector {
     if (how.early) return this.#answer(res, how, [])
     const body = await readBody(req, how)
     if (body === null) return
+    if (req.url === '/v1/metrics') return this.#onMetrics(req, res, body, how)
     const ids = decodeSpans(body, { gzip: req.headers['content-encoding'] === 'gzip' }).map(({ spanId, traceId }) => traceId + spanId)
     for (const id of ids) this.#read.set(id, (this.#read.get(id) ?? 0) + 1)
     if (how.hang) return
     if (how.resetAfterUpload) return req.socket.resetAndDestroy()
     if (how.forward !== undefined) return this.#forward(req, res, body, ids, how.forward)
     this.#answer(res, how, ids)
+  }
+
+  // Cumulative: what comes later replaces what came before.
+  #onMetrics (req, res, body, { hang, resetAfterUpload, status = 200, headers = {} }) {
+    if (hang) return
+    if (resetAfterUpload) return req.socket.resetAndDestroy()
+    if (status === 200) this.measured = requestsIn(req.headers['content-encoding'] === 'gzip' ? zlib.gunzipSync(body) : body)
+    res.writeHead(status, headers).end()
   }
 
   #answer (res, { status = 200, headers = {}, trickle = false, early = false, reject = 0 }, ids) {
@@ -97,6 +109,12 @@ class SoakCollector {
     if (status < 200 || status > 299) return
     for (const id of ids) this.#acknowledged.set(id, (this.#acknowledged.get(id) ?? 0) + 1)
   }
+}
+
+function requestsIn (body) {
+  const metrics = MetricsRequest.decode(body).resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics).flatMap(({ metrics }) => metrics)
+  const duration = metrics.find(({ name }) => name === 'http.server.request.duration') // none before the first request
+  return (duration?.histogram.dataPoints ?? []).reduce((sum, { count }) => sum + Number(count), 0)
 }
 
 async function readBody (req, { resetAt = Infinity, slowly = false }) {
