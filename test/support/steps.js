@@ -3,6 +3,7 @@
 // How much work a function makes our code do, in executed blocks: counted by V8's own coverage, so it is the same
 // number on a busy machine and on an idle one. What native functions do inside of one call is not in it.
 
+const v8 = require('node:v8')
 const { Session } = require('node:inspector')
 const { join } = require('node:path')
 const { pathToFileURL } = require('node:url')
@@ -11,6 +12,8 @@ const LIB = `${pathToFileURL(join(__dirname, '..', '..', 'lib'))}/`
 
 /** → { steps (fn), close () } */
 function countSteps () {
+  // A call that an optimising compiler has inlined is not counted, and when it does so depends on the machine.
+  for (const flag of ['--no-opt', '--no-maglev']) v8.setFlagsFromString(flag)
   const session = new Session()
   session.connect()
   post(session, 'Profiler.enable')
