@@ -1,10 +1,11 @@
 'use strict'
 
-// npm run test:ecosystem [-- group… [--update]]
+// npm run test:ecosystem [-- group… [--update] [--all]]
 //
 // Tries the package as its users have it: packed, and installed into apps of their own beside what people use with Fastify.
 // Each folder of test/ecosystem/ is such an app: a package.json with exact versions, and tests for Node's own runner. It is
 // copied to .ecosystem/, where its node_modules stay for the next run. Prints `N passed, N failed`.
+// --all: what takes long too: Fastify's own tests on each Node (CI: the oldest and one with AsyncContextFrame), reply-from's own.
 // --update: tests that compare a page of docs/ write it instead.
 
 const fs = require('node:fs')
@@ -15,12 +16,13 @@ const { installNode, nodeBinary } = require('./matrix-cell')
 const ROOT = path.join(__dirname, '..')
 const GROUPS = path.join(ROOT, 'test', 'ecosystem')
 const WORK = path.join(ROOT, '.ecosystem')
+const ALL = process.argv.includes('--all')
 const DEADLINE_MS = 25 * 60_000 // of one group: Fastify's own tests on four Nodes take a quarter of that on two idle cores
 
 if (require.main === module) main().then((code) => { process.exitCode = code })
 
 async function main () {
-  const only = process.argv.slice(2).filter((argument) => argument !== '--update')
+  const only = process.argv.slice(2).filter((argument) => !argument.startsWith('--'))
   const groups = fs.readdirSync(GROUPS).filter((name) => fs.existsSync(path.join(GROUPS, name, 'package.json')) && (only.length === 0 || only.includes(name)))
   const tarball = await pack()
   const total = { passed: 0, failed: 0 }
@@ -45,7 +47,8 @@ async function pack () {
 async function runGroup (group, tarball) {
   const directory = path.join(WORK, group)
   // testsOf: the same tests with other versions. nodes: majors whose binaries the tests find in NODES.
-  const { testsOf, nodes = [] } = require(path.join(GROUPS, group, 'package.json'))
+  const { testsOf, nodes: nodesOfCi = [], allNodes = nodesOfCi } = require(path.join(GROUPS, group, 'package.json'))
+  const nodes = ALL ? allNodes : nodesOfCi
   copyFiles([...(testsOf === undefined ? [] : [testsOf]), group].map((name) => path.join(GROUPS, name)), directory)
   await install(directory, tarball)
   const env = { ...environment(), NODES: JSON.stringify(await binaries(nodes)) }
@@ -85,7 +88,7 @@ async function binaries (majors) {
 
 // Neither npm's own variables nor tap's: they name this package and this runner.
 function environment () {
-  const env = { ...process.env, UPDATE: process.argv.includes('--update') ? '1' : '' }
+  const env = { ...process.env, UPDATE: process.argv.includes('--update') ? '1' : '', ALL: ALL ? '1' : '' }
   for (const key of Object.keys(env)) if (/^(npm_|TAP_|_TAPJS|NODE_TEST_|NODE_OPTIONS$)/.test(key)) delete env[key]
   return env
 }

@@ -16,7 +16,8 @@ const known = existsSync(knownFile) ? JSON.parse(readFileSync(knownFile, 'utf8')
 const nodes = Object.entries(JSON.parse(process.env.NODES)) // major → its binary
 
 for (const [node, binary] of nodes) {
-  for (const [name, { files, testsMin }] of Object.entries(suites)) {
+  for (const [name, { files, testsMin, takesLong = false }] of Object.entries(suites)) {
+    if (takesLong && process.env.ALL !== '1') continue
     test(`${name}’s own tests pass with light-trace as without it, on Node ${node}`, async (t) => {
       const { url, bytes, close } = await startCollector()
       t.after(close)
