@@ -11,8 +11,10 @@
 //   --slices 8          turns of each process
 //   --connections 50 --pipelining 1
 //   --warm-up 80        slices of 20,000 requests, at most, until V8 is taken to be done
+//   --semi-space 16     MiB: holds V8's young generation at that size, which else doubles when it likes; most of RSS is that
 //   --tree, --node      as in npm run bench:instructions
-//   --publish           writes bench/results/settled.json (with 10 pipelined on 100 connections: settled-pipelined.json)
+//   --publish           writes bench/results/settled.json (with 10 pipelined on 100 connections: settled-pipelined.json; with --semi-space:
+//                       settled-semi-space.json)
 
 const path = require('node:path')
 const { parseArgs } = require('node:util')
@@ -49,6 +51,7 @@ async function main () {
       'warm-up': number(80),
       node: number(HEADLINE_NODE),
       tree: { type: 'string', default: ROOT },
+      'semi-space': { type: 'string' },
       publish: { type: 'boolean', default: false }
     }
   })
@@ -56,10 +59,12 @@ async function main () {
   const machine = describeMachine()
   pinBench()
   try {
-    const result = await measure(chooseCases(values.case ?? CASES), { ...profile, root: path.resolve(values.tree) })
+    const semiSpace = values['semi-space']
+    const flags = semiSpace === undefined ? [] : [`--min-semi-space-size=${semiSpace}`, `--max-semi-space-size=${semiSpace}`]
+    const result = await measure(chooseCases(values.case ?? CASES), { ...profile, root: path.resolve(values.tree), flags })
     console.table(settledRows(result.rows))
-    const kind = profile.pipelining > 1 ? 'settled-pipelined' : 'settled'
-    if (values.publish) console.error(`wrote ${writeResults(kind, { date: new Date().toISOString(), ...describeCommit(__dirname), machine, profile, ...result })}`)
+    const kind = semiSpace !== undefined ? 'settled-semi-space' : profile.pipelining > 1 ? 'settled-pipelined' : 'settled'
+    if (values.publish) console.error(`wrote ${writeResults(kind, { date: new Date().toISOString(), ...describeCommit(__dirname), machine, profile: { ...profile, semiSpace }, ...result })}`)
   } finally {
     await stopAll()
   }

@@ -2,7 +2,7 @@
 
 // npm run bench:v8: what V8 does about a case's code until it is settled, and what a request allocates.
 //
-//   --case delivered   as in npm run bench:instructions; none: all that CI guards
+//   --case delivered   as in npm run bench:instructions; none: the floor and all that CI guards
 //   --tree, --node     likewise
 //   --list             names the functions that V8 gave up, with its reasons, where the baseline has not given them up
 //   --publish          writes bench/results/v8.json
@@ -39,7 +39,7 @@ async function main () {
       publish: { type: 'boolean', default: false }
     }
   })
-  const rows = await examineCases(chooseCases(values.case ?? guarded()), { node: Number(values.node), root: path.resolve(values.tree) })
+  const rows = await examineCases(chooseCases(values.case ?? ['floor', ...guarded()]), { node: Number(values.node), root: path.resolve(values.tree) })
   console.table(rows.map(({ name, compiled, deoptimised, over, bytes }) => ({ case: name, compiled, deoptimised: deoptimised.length, ours: deoptimised.filter(({ ours }) => ours).length, 'over its baseline': over?.deoptimisations, 'bytes a request': Math.round(bytes), 'bytes over': over && Math.round(over.bytes) })))
   if (values.list) for (const { name, over } of rows) if (over) { console.log(`${name}, over its baseline`); console.table(over.functions) }
   if (values.publish) console.error(`wrote ${writeResults('v8', { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), profile: PROFILE, node: rows[0].runtime, rows })}`)

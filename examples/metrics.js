@@ -26,7 +26,7 @@ async function main () {
   await app.inject('/nowhere')
 
   const { body } = await app.inject('/metrics')
-  console.log(body.split('\n').filter((line) => /^\w+_(count|total)\{/.test(line)).join('\n'))
+  console.log(body.split('\n').filter((line) => /^(?!otel_)\w+_(count|total)\{/.test(line)).join('\n'))
   await app.close()
 }
 

@@ -21,6 +21,7 @@ const { CallMetrics } = require('./metrics/call-metrics')
 const { exposition, negotiate, OPEN_METRICS } = require('./metrics/prometheus')
 const { snapshot } = require('./metrics/snapshot')
 const { foreignMeterProvider } = require('./otel/api-globals')
+const { FinishedResponses } = require('./fastify/finished')
 
 class AppMetrics {
   #tracer
@@ -38,6 +39,8 @@ class AppMetrics {
     this.settings = settings.metrics
     this.server = null // what records requests, once the application is open
     this.calls = null // the same for what they call
+    this.finished = new FinishedResponses() // what tells of the ends of requests without a span
+    this.#releases.push(() => this.finished.close())
     this.registry = new MetricRegistry({
       temporality: this.settings.exporter === null && !this.settings.lines ? 'cumulative' : this.settings.temporality,
       histograms: this.settings.histograms,
@@ -75,10 +78,15 @@ class AppMetrics {
   }
 
   #serverMetrics (registry, scope) {
-    const { attributes, streams, activeRequests, bodySizes } = this.settings
-    if (attributes === null && streams && !activeRequests && !bodySizes) return new ServerMetrics(registry, scope, this.settings)
+    if (!this.isDetailed) return new ServerMetrics(registry, scope, this.settings)
     const { DetailedServerMetrics } = require('./metrics/detailed-server-metrics')
     return new DetailedServerMetrics(registry, scope, this.settings, this.#tracer.report)
+  }
+
+  /** Whether more than a request's duration is asked for: that is told by Fastify's reply when the response closes. */
+  get isDetailed () {
+    const { attributes, streams, activeRequests, bodySizes } = this.settings
+    return attributes !== null || !streams || activeRequests || bodySizes
   }
 
   /** Requests that get no span of ours get a record of their own. */

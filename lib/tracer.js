@@ -140,7 +140,7 @@ class Tracer {
     if (this.settings.disabled) return wrapSpanContext(parentIn(context))
     // Inside a request it is a library's: GraphQL's operations are of that kind.
     if (isServerKind(options) && context.getValue(REQUEST_KEY) === undefined) this.onForeignServerSpan()
-    return this.starter.startChild(String(name), options, this.environmentParent === null ? context : this.underEnvironment(context, options), scope)
+    return this.starter.startChild(typeof name === 'string' ? name : String(name), options, this.environmentParent === null ? context : this.underEnvironment(context, options), scope)
   }
 
   /** The span of TRACEPARENT is the parent of work that has no other: a job, a command line. */

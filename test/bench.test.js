@@ -16,7 +16,8 @@ const { faster, overBase } = require('../bench/run/startup')
 const { compare, verdict } = require('../bench/faults/compare')
 const { readProfile } = require('../bench/instructions/callgrind')
 const { nameFunctions } = require('../bench/instructions/symbols')
-const { chooseCases } = require('../bench/instructions/cases')
+const { chooseCases, table } = require('../bench/instructions/cases')
+const { targets, judge } = require('../bench/targets')
 const { mean95 } = require('../bench/run/statistics')
 const { routes } = require('../bench/routes')
 const { cases } = require('../bench/cases')
@@ -221,4 +222,23 @@ test('one value has no interval, and values that agree have a narrow one', async
   const { median, halfWidth } = mean95([1, 2, 3])
   t.equal(median, 2)
   t.ok(halfWidth > 2.4 && halfWidth < 2.5) // 4.30 × 1 / √3
+})
+
+test('a target is reached or missed where all of its interval is on one side of the bound', async (t) => {
+  const [target] = targets
+  const counted = (median, halfWidth) => judge(target, { instructions: { nodes: { 24: { rows: [{ name: 'delivered', over: { median, halfWidth } }] } } } }).verdict
+  t.equal(counted(target.atMost - 100, 50), 'reached')
+  t.equal(counted(target.atMost + 100, 50), 'missed')
+  t.equal(counted(target.atMost + 100, 150), 'within the interval')
+  t.equal(counted(target.atMost + 1, null), 'missed', 'one process has no interval')
+  t.same(judge(target, {}), { measured: null, verdict: '' })
+})
+
+test('each target by instructions names cases that are counted, and each that can be missed says why', async (t) => {
+  const rows = table.map(({ name }) => ({ name, over: { median: 1, halfWidth: null } }))
+  const nodes = Object.fromEntries([20, 22, 24, 26].map((major) => [major, { rows }]))
+  for (const target of targets) {
+    if (target.unit.includes('instructions')) t.ok(target.measured({ instructions: { nodes } }), target.label)
+    if (target.atMost !== undefined || target.atLeast !== undefined) t.ok(target.why, `${target.label}: why`)
+  }
 })

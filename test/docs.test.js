@@ -131,7 +131,7 @@ test('every picture has a text for those who do not see it', async (t) => {
 test('the README\'s figures are those of the last published run', async (t) => {
   const { readResults } = require('../bench/report/results-file')
   const { readmeTable } = require('../bench/report/cost-tables')
-  t.equal(between(readme, 'bench'), readmeTable(readResults('paired')).trim())
+  t.equal(between(readme, 'bench'), readmeTable(readResults('paired'), readResults('settled')).trim())
 })
 
 test('the table of options has every option with its default', async (t) => {

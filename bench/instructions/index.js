@@ -9,7 +9,8 @@
 //   --tree /path/to/checkout  each light-trace case with that checkout's light-trace too: before and after in one command
 //   --node 22                 another Node than the headline's
 //   --warm-up 1000            another number of requests: whether a case works is seen soon, what it counts is no figure then
-//   --windows 1               how many times 10,000 requests are counted in a process
+//   --requests 40000          how many are counted at a time: what is sent at the end of each window, metrics above all, is shared by them
+//   --windows 1               how many times these requests are counted in a process
 //   --parallel 2              processes at a time; nothing but the time it takes depends on it
 //   --functions               shows what each function takes more or less than in the baseline
 //   --publish                 writes bench/results/instructions.json, which `npm run bench:docs` makes tables of
@@ -53,6 +54,7 @@ async function main () {
       tree: { type: 'string' },
       node: { type: 'string', default: String(HEADLINE_NODE) },
       'warm-up': { type: 'string' },
+      requests: { type: 'string' },
       windows: { type: 'string' },
       parallel: { type: 'string', default: '1' },
       functions: { type: 'boolean', default: false },
@@ -66,12 +68,12 @@ async function main () {
     .flatMap((testCase) => withTree(testCase, values.tree))
   const result = await countCases(cases, {
     node: Number(values.node),
-    profile: { ...values.quick ? QUICK : FULL, ...values['warm-up'] && { warmUp: Number(values['warm-up']) }, ...values.windows && { windows: Number(values.windows) } },
+    profile: { ...values.quick ? QUICK : FULL, ...values['warm-up'] && { warmUp: Number(values['warm-up']) }, ...values.requests && { requests: Number(values.requests) }, ...values.windows && { windows: Number(values.windows) } },
     functions: values.functions,
     known,
     parallel: Number(values.parallel),
     onCase (row, sofar) {
-      console.error(`${row.name}: ${Math.round(row.total.median)}`)
+      console.error(`${row.name}: ${Math.round(row.total.median)} (${row.processes} × ${Math.round(row.seconds / row.processes)} s)`)
       if (values.publish) publish(sofar()) // what is counted so far: it takes long
     },
     onFailure ({ name }, error) { // the others are figures all the same
@@ -134,15 +136,18 @@ async function countServed (cases, { node, profile, functions = false, known = [
 
 async function countCase (testCase, options) {
   const processes = []
+  const started = performance.now()
   let total
   do {
     processes.push(await countProcess(testCase, { ...options, root: testCase.root ?? ROOT }))
     total = mean95(processes.map(({ windows }) => ofWindows(windows, 'total')))
   } while (processes.length < options.processesMin || (total.halfWidth > options.halfWidthMax && processes.length < options.processesMax))
-  const { name, label, against, before, guard } = testCase
+  const { name, label, against, before, guard, isCollected } = testCase
+  const warmUp = Math.min(options.warmUp, testCase.warmUp)
   const { commit } = describeCommit(ROOT)
   const kinds = Object.fromEntries([...KINDS, 'compiler'].map((kind) => [kind, mean95(processes.map(({ windows }) => ofWindows(windows, kind))).median]))
-  const row = { name, label, against, before, guard, commit, runtime: processes[0].runtime, processes: processes.length, total, ...kinds, spans: sumSpans(processes) }
+  const row = { name, label, against, before, guard, commit, runtime: processes[0].runtime, processes: processes.length, requests: Math.max(options.requests, testCase.requests), warmUp, isCollected, total, ...kinds, spans: sumSpans(processes) }
+  row.seconds = Math.round((performance.now() - started) / 1000)
   const { functions } = processes.at(-1)
   return Object.defineProperty(row, 'functions', { value: functions }) // too many for a results file
 }
@@ -192,5 +197,6 @@ function publish (result) {
   const earlier = readResults('instructions')
   const major = node.slice(1).split('.')[0]
   const kept = publishedRows(major).filter(({ name }) => !rows.some((row) => row.name === name))
-  writeResults('instructions', { ...provenance, nodes: { ...earlier?.nodes, [major]: { node, date: provenance.date, commit: provenance.commit, rows: inOrder([...kept, ...rows]) } } })
+  const { warmUp, requests } = FULL // of rows that do not say otherwise
+  writeResults('instructions', { ...provenance, profile: { warmUp, requests }, nodes: { ...earlier?.nodes, [major]: { node, date: provenance.date, commit: provenance.commit, rows: inOrder([...kept, ...rows]) } } })
 }

@@ -3,6 +3,7 @@
 // What a request costs → the README's table, and those of docs/overhead.md and docs/upstream.md.
 
 const { table } = require('./markdown')
+const { HEADLINE_NODE } = require('../cases')
 const { KINDS } = require('../instructions/callgrind')
 const { row } = require('../targets')
 
@@ -43,9 +44,10 @@ function settledShare (settled) {
 
 /** Of bench/instructions: a table for each Node. */
 function instructionsTable ({ nodes, profile }) {
-  const tables = Object.values(nodes).flatMap(({ node, date, commit, rows }) => [
+  const { [HEADLINE_NODE]: headline, ...others } = nodes
+  const tables = [headline, ...Object.values(others).reverse()].filter(Boolean).flatMap(({ node, date, commit, rows }) => [
     table([
-      ['', ({ label }) => label],
+      ['', (row) => `${row.label}${howCounted(row, profile)}`],
       ['instructions a request', ({ total }) => withHalfWidth(total), 'right'],
       ['over its baseline', ({ over }) => over ? `**${signedCount(over.median)}**` : '', 'right'],
       ['of that JavaScript / builtins / GC / native', ({ over }) => over ? KINDS.map((kind) => signedCount(over[kind])).join(' / ') : '', 'right'],
@@ -55,7 +57,17 @@ function instructionsTable ({ nodes, profile }) {
     `Node ${node.slice(1)}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}.`,
     ''
   ])
-  return [...tables, `${profile.requests.toLocaleString('en')} requests${profile.windows > 1 ? `, ${profile.windows} times,` : ''} after ${profile.warmUp.toLocaleString('en')} to warm up, in each process.`].join('\n')
+  return [...tables, `${profile.requests.toLocaleString('en')} requests after ${profile.warmUp.toLocaleString('en')} to warm up, in each process.`].join('\n')
+}
+
+// Where it was counted otherwise than the line below the table says.
+function howCounted ({ requests, warmUp, isCollected }, profile) {
+  const notes = [
+    requests === undefined || requests === profile.requests ? null : `${thousands(requests)} at a time`,
+    warmUp === undefined || warmUp === profile.warmUp ? null : `after ${thousands(warmUp)}`,
+    isCollected === false ? 'without the collector' : null
+  ].filter((note) => note !== null)
+  return notes.length === 0 ? '' : ` (${notes.join(', ')})`
 }
 
 // Each adds something to the one before it.
@@ -113,7 +125,7 @@ function deoptimisationsTable ({ rows, node, profile }) {
 function settledTable (result) {
   const { rows, profile } = result
   return [
-    profile.pipelining > 1 ? 'With several requests in flight on each connection, as the published benchmark of @fastify/otel has it:' : '## CPU time, settled',
+    profile.semiSpace !== undefined ? 'With the same young generation for both:' : profile.pipelining > 1 ? 'With several requests in flight on each connection, as the published benchmark of @fastify/otel has it:' : '## CPU time, settled',
     '',
     table([
       ['', ({ label }) => label],

@@ -23,8 +23,9 @@ function consoleRows (rows) {
 
 /** What grew and what shrank most, of each case over what it is compared with. */
 function functionRows (rows) {
-  return rows.filter(({ over, change }) => over || change).map((row) => {
-    const base = rows.find(({ name }) => name === (row.before ?? row.against))
+  const baseOf = (row) => rows.find(({ name }) => name === (row.before ?? row.against)) // none where it was read from a file
+  return rows.filter((row) => (row.over || row.change) && baseOf(row) !== undefined).map((row) => {
+    const base = baseOf(row)
     const names = new Set([...row.functions.keys(), ...base.functions.keys()])
     const differences = Array.from(names, (name) => {
       const [here, there] = [row.functions.get(name) ?? 0, base.functions.get(name) ?? 0]

@@ -35,7 +35,7 @@ async function publish () {
   const paired = readResults('paired')
   if (!overhead && !field) throw new Error('there are no results yet: npm run bench -- --publish')
   if (overhead) {
-    edit('docs/overhead.md', overheadSections({ ...overhead, startup: startup?.startup }, paired))
+    edit('docs/overhead.md', overheadSections(overhead))
   }
   if (startup) edit('docs/overhead.md', { 'bench:startup': startupTable(startup) })
   const startupInstructions = readResults('startup-instructions')
@@ -45,6 +45,7 @@ async function publish () {
     edit('docs/overhead.md', { 'bench:paired': pairedTable(paired) })
   }
   publishCost()
+  edit('docs/overhead.md', { 'bench:targets': targetsTable(resultsOfTargets()) })
   const calls = readResults('calls')
   if (calls) edit('docs/overhead.md', { 'bench:calls': callsTable(calls) })
   publishMicro()
@@ -65,7 +66,7 @@ function publishCost () {
   if (instructions) edit('docs/overhead.md', { 'bench:instructions': instructionsTable(instructions), 'bench:steps': stepsTable(instructions, HEADLINE_NODE) })
   const v8 = readResults('v8')
   if (v8) edit('docs/overhead.md', { 'bench:v8': deoptimisationsTable(v8) })
-  for (const kind of ['settled', 'settled-pipelined']) {
+  for (const kind of ['settled', 'settled-pipelined', 'settled-semi-space']) {
     const settled = readResults(kind)
     if (settled) edit('docs/overhead.md', { [`bench:${kind}`]: settledTable(settled) })
   }
@@ -79,12 +80,11 @@ function publishCost () {
   edit('docs/upstream.md', { 'bench:next-tick': nextTickTable(nextTick) })
 }
 
-function overheadSections (result, paired) {
+function overheadSections (result) {
   const published = cases.filter(({ sets }) => sets.includes('publish'))
   const names = (choose) => published.filter(choose).map(({ name }) => name)
   return {
     'bench:provenance': provenance(result),
-    'bench:targets': targetsTable({ overhead: result, paired, instructions: readResults('instructions') }),
     'bench:hello': overheadTable(result, names(isHello)),
     'bench:more': overheadTable(result, names((testCase) => !isHello(testCase) && !testCase.load && !testCase.node)),
     'bench:pipelined': overheadTable(result, names(({ load }) => load?.pipelining)),
@@ -92,6 +92,11 @@ function overheadSections (result, paired) {
     'bench:nodes': overheadTable(result, names(({ node }) => node)),
     'bench:sizes': sizesTable(result)
   }
+}
+
+function resultsOfTargets () {
+  const kinds = { instructions: 'instructions', settled: 'settled', pipelined: 'settled-pipelined', v8: 'v8', tail: 'tail', startup: 'startup', startupInstructions: 'startup-instructions', paired: 'paired', overhead: 'overhead' }
+  return Object.fromEntries(Object.entries(kinds).map(([name, kind]) => [name, readResults(kind)]))
 }
 
 function isHello ({ against = 'bare' }) {

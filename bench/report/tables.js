@@ -48,17 +48,21 @@ function pairedTable (result) {
 function targetsTable (results) {
   return table([
     ['', ({ target }) => target.label],
-    ['to reach', ({ target }) => target.atMost === undefined ? `≥ ${target.atLeast} ${target.unit}` : `≤ ${Number(target.atMost.toFixed(2)).toLocaleString('en')} ${target.unit}`, 'right'],
-    ['measured', ({ target, measured }) => measured ? `${measuredAs(target, measured)} ${target.unit}` : 'not measured', 'right'],
-    ['where bare Fastify takes 10 µs', ({ target, scaled }) => scaled && target.scale ? `${withSpread(scaled, 2)} ${target.unit}` : '', 'right'],
-    ['', ({ verdict }) => verdict],
-    ['strictly, where that Fastify takes 10 µs', ({ target, strict }) => strict ? `${withSpread(strict, 2)} ${target.unit}` : '', 'right'],
-    ['', ({ strictVerdict }) => strictVerdict]
+    ['to reach', ({ target }) => bound(target), 'right'],
+    ['measured', ({ target, measured }) => measured ? amount(target, measured) : 'not measured', 'right'],
+    ['', ({ verdict }) => verdict === 'missed' ? '**missed**' : verdict],
+    ['why', ({ target, verdict }) => verdict === 'missed' || verdict === 'within the interval' ? target.why : '']
   ], targets.map((target) => ({ target, ...judge(target, results) })))
 }
 
-function measuredAs ({ unit }, measured) {
-  return unit === 'instructions' ? Math.round(measured.median).toLocaleString('en') : withSpread(measured, 2)
+function bound ({ atMost, atLeast, unit }) {
+  if (atMost !== undefined) return `≤ ${Number(atMost.toFixed(2)).toLocaleString('en')} ${unit}`
+  return atLeast === undefined ? 'published' : `≥ ${atLeast} ${unit}`
+}
+
+function amount ({ unit, digits = 1 }, { median, min, max }) {
+  const shown = (value) => value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+  return `${shown(median)}${max > min ? ` (${shown(min)}…${shown(max)})` : ''} ${unit}`
 }
 
 function sizesTable (result) {

@@ -31,10 +31,11 @@ function viewerTable (result, page) {
   ].join('\n')
 }
 
-function pageRows ({ spans, firstPaintMs, allRowsMs, scrolling, mainThread, seenMs }) {
+function pageRows ({ spans, firstPaintMs, allRowsMs, emptyPaintMs, scrolling, mainThread, seenMs }) {
   return [
     ['… to its row on the page, in Chromium', `${ms(seenMs.median)}, at most ${ms(seenMs.max)} of ${seenMs.count}`, '0.3 s'],
     [`First paint of a trace of ${thousands(spans)} spans`, `${ms(firstPaintMs.median)}, at best ${ms(firstPaintMs.min)}; ${ms(mainThread.loadMs.median)} of CPU in the page`, '0.2 s'],
+    ...emptyPaintMs === undefined ? [] : [['… of an empty page: the part that no page can avoid', ms(emptyPaintMs.median), '']], // not measured yet
     ...allRowsMs === undefined ? [] : [['… until all of its rows can be reached', ms(allRowsMs.median), '']], // not measured yet
     ['A frame while scrolling through it, CPU in the page', `${ms(mainThread.scrollFrameMs.median)}, at most ${ms(mainThread.scrollFrameMs.max)}`, 'under 50 ms'],
     ['Tasks over 50 ms by the clock while scrolling', `${scrolling.longTasks} in ${scrolling.frames} frames`, '0']

@@ -7,6 +7,7 @@
 const PROBES = 1
 
 module.exports = findFaults
+module.exports.plausible = plausible
 
 function findFaults ({ testCase, sent, counts, received, check }) {
   const faults = []

@@ -7,6 +7,8 @@ const os = require('node:os')
 const { execFileSync } = require('node:child_process')
 const { describePinning } = require('./pinning')
 
+const MEASURED = [':/', ':(top,exclude)bench/results', ':(top,exclude,glob)**/*.md', ':(top,exclude)docs']
+
 module.exports = { describeMachine, describeCommit, watchSteal }
 
 function describeMachine () {
@@ -21,10 +23,10 @@ function describeMachine () {
   }
 }
 
-// root: of a checkout → { commit, dirty }
+// root: of a checkout → { commit, dirty }. What benches themselves write does not make it dirty.
 function describeCommit (root) {
   try {
-    return { commit: git(root, 'rev-parse', 'HEAD'), dirty: git(root, 'status', '--porcelain', '-uno') !== '' }
+    return { commit: git(root, 'rev-parse', 'HEAD'), dirty: git(root, 'status', '--porcelain', '-uno', '--', ...MEASURED) !== '' }
   } catch {
     return { commit: null, dirty: true }
   }

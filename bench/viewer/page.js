@@ -2,20 +2,25 @@
 
 // node bench/viewer/page.js: the page's figures, in Chromium. Writes bench/results/viewer-page.json.
 //   first paint     of a trace of 10,000 spans: from the address to the first rows on the screen; and until all can be reached
+//   empty page      the same of a page that has one row from the beginning, no style and no script: what no page can avoid
 //   scrolling       through it, from the top to the bottom: long tasks (over 50 ms) and frames that came late
 //   main thread     the same two in CPU time of the page's main thread, which other processes do not change much
 //   seen            from the answer of a request to its row on the page: an app under `light-trace app.js`
 
 const { readFileSync } = require('node:fs')
+const http = require('node:http')
 const path = require('node:path')
 const { chromium: playwright } = require('playwright-core')
 const { chromium } = require('../../scripts/viewer/chromium')
 const { start } = require('../../scripts/run')
 const { describeMachine, describeCommit, watchSteal } = require('../run/machine')
 const { writeResults } = require('../report/results-file')
+const { FIXED_HEADERS } = require('../../viewer/http/page')
 const traces = require('../../test/browser/support/otlp-traces')
 
 const ROOT = path.join(__dirname, '..', '..')
+const EMPTY_PAGE = '<!doctype html><html lang="en"><title>light-trace</title><link rel="icon" href="data:,"><div class="fall" aria-busy="false"><div class="row">GET /report</div></div>'
+
 const SPANS = 10_000
 const PAINTS = 15
 const SCROLLS = 5
@@ -28,7 +33,7 @@ module.exports = { measurePage }
 
 if (require.main === module) {
   measurePage().then((result) => {
-    console.log(`first paint of ${SPANS} spans: median ${result.firstPaintMs.median.toFixed(0)} ms, worst ${result.firstPaintMs.max.toFixed(0)} ms; all rows after ${result.allRowsMs.median.toFixed(0)} ms`)
+    console.log(`first paint of ${SPANS} spans: median ${result.firstPaintMs.median.toFixed(0)} ms, worst ${result.firstPaintMs.max.toFixed(0)} ms; all rows after ${result.allRowsMs.median.toFixed(0)} ms; an empty page: median ${result.emptyPaintMs.median.toFixed(0)} ms`)
     console.log(`scrolling: ${result.scrolling.longTasks} long tasks in ${result.scrolling.frames} frames, longest frame ${result.scrolling.longestFrameMs.toFixed(0)} ms`)
     console.log(`main thread: ${result.mainThread.loadMs.median.toFixed(0)} ms of CPU to load, ${result.mainThread.scrollFrameMs.median.toFixed(0)} ms for a frame while scrolling, at most ${result.mainThread.scrollFrameMs.max.toFixed(0)} ms`)
     console.log(`answered to seen: median ${result.seenMs.median.toFixed(0)} ms, p95 ${result.seenMs.p95.toFixed(0)} ms, worst ${result.seenMs.max.toFixed(0)} ms of ${result.seenMs.count}`)
@@ -49,10 +54,10 @@ async function measurePage () {
     const [, app] = await output(viewer, /listens (http:\S+)/)
     const seenMs = await measureSeen(browser, url, app)
     const traceId = await sendBigTrace(url)
-    const { firstPaintMs, allRowsMs } = await measureFirstPaint(browser, `${url}/traces/${traceId}`)
+    const { firstPaintMs, allRowsMs, emptyPaintMs } = await measureFirstPaint(browser, `${url}/traces/${traceId}`)
     const scrolling = await measureScrolling(browser, `${url}/traces/${traceId}`)
     const mainThread = await measureMainThread(browser, `${url}/traces/${traceId}`)
-    return { date: new Date().toISOString(), ...describeCommit(ROOT), machine, realTime: isRealTime(), steal: steal(), node: process.version, chromium: browser.version(), spans: SPANS, firstPaintMs, allRowsMs, scrolling, mainThread, seenMs }
+    return { date: new Date().toISOString(), ...describeCommit(ROOT), machine, realTime: isRealTime(), steal: steal(), node: process.version, chromium: browser.version(), spans: SPANS, firstPaintMs, allRowsMs, emptyPaintMs, scrolling, mainThread, seenMs }
   } finally {
     await browser.close()
     await viewer.stop()
@@ -85,35 +90,57 @@ async function sendBigTrace (url) {
   return traceId
 }
 
-// A page of its own each time; the clock starts with the navigation and stops with the frame after the first rows, and again
-// with the frame after all of them can be reached.
+// Both pages in turn, so that what else the machine does falls on both.
 async function measureFirstPaint (browser, address) {
-  const times = []
-  const whole = []
-  for (let nth = 0; nth <= PAINTS; nth++) {
-    const page = await browser.newPage()
-    await page.addInitScript(() => {
-      const afterFrame = (name) => window.requestAnimationFrame(() => window.setTimeout(() => { window[name] ??= window.performance.now() }))
-      const look = new window.MutationObserver(() => {
-        if (document.querySelector('.fall .row') === null) return
-        afterFrame('painted')
-        if (document.querySelector('.fall[aria-busy=false]') === null) return
-        look.disconnect()
-        afterFrame('whole')
-      })
-      look.observe(document, { attributes: true, childList: true, subtree: true })
-    })
-    await page.goto(address)
-    await page.waitForFunction(() => window.painted !== undefined)
-    const rows = await page.locator('.fall').getAttribute('aria-rowcount')
-    if (Number(rows) !== SPANS + 1) throw new Error(`the page has ${rows} rows`)
-    await page.waitForFunction(() => window.whole !== undefined)
-    times.push(await page.evaluate(() => window.painted))
-    whole.push(await page.evaluate(() => window.whole))
-    await page.close()
+  const empty = await serveEmptyPage()
+  const paints = []
+  for (let nth = 0; nth <= PAINTS; nth++) paints.push({ trace: await paint(browser, address, SPANS + 1), empty: await paint(browser, empty.address) })
+  empty.close()
+  paints.shift() // it starts the browser's processes
+  return {
+    firstPaintMs: spread(paints.map(({ trace }) => trace.first)),
+    allRowsMs: spread(paints.map(({ trace }) => trace.all)),
+    emptyPaintMs: spread(paints.map((each) => each.empty.first))
   }
-  // The first one starts the browser's processes.
-  return { firstPaintMs: spread(times.slice(1)), allRowsMs: spread(whole.slice(1)) }
+}
+
+// With the headers of the viewer's pages: for one of them Chromium takes another process.
+async function serveEmptyPage () {
+  const server = http.createServer((request, response) => response.writeHead(200, FIXED_HEADERS).end(EMPTY_PAGE))
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { address: `http://localhost:${server.address().port}/`, close: () => server.close().closeAllConnections() }
+}
+
+// A window and a process of its own each time, nothing cached. The clock starts with the navigation and stops with the frame
+// after the first rows, and again with the frame after all of them can be reached. The page says so by itself: until then
+// nothing is asked of it, since what playwright puts into a page to ask runs on its main thread.
+async function paint (browser, address, rowCount) {
+  const page = await browser.newPage()
+  const debug = await page.context().newCDPSession(page)
+  await debug.send('Runtime.enable')
+  await debug.send('Runtime.addBinding', { name: 'measured' })
+  await page.addInitScript(() => {
+    const times = {}
+    const afterFrame = (name) => window.requestAnimationFrame(() => window.setTimeout(() => {
+      times[name] ??= window.performance.now()
+      if (name === 'all') window.measured(JSON.stringify(times))
+    }))
+    const look = new window.MutationObserver(() => {
+      if (document.querySelector('.fall .row') === null) return
+      afterFrame('first')
+      if (document.querySelector('.fall[aria-busy=false]') === null) return
+      look.disconnect()
+      afterFrame('all')
+    })
+    look.observe(document, { attributes: true, childList: true, subtree: true })
+  })
+  const measured = new Promise((resolve) => debug.once('Runtime.bindingCalled', resolve))
+  await page.goto(address)
+  const { payload } = await measured
+  const rows = rowCount && Number(await page.locator('.fall').getAttribute('aria-rowcount'))
+  if (rows !== rowCount) throw new Error(`the page has ${rows} rows`)
+  await page.close()
+  return JSON.parse(payload)
 }
 
 async function measureScrolling (browser, address) {

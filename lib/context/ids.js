@@ -7,8 +7,6 @@
 
 const { randomFillSync } = require('node:crypto')
 
-module.exports = { newTraceId, newSpanId, hex }
-
 // 16 KiB: one call to the generator for some 680 requests. Larger pools gain
 // nothing, and the refill would begin to show in the latency of one request.
 const POOL_WORDS = 4096
@@ -21,6 +19,8 @@ let pool = null
 let next = POOL_WORDS
 
 const HEX_BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+// Both digits of a byte as one little-endian number, as memory has them: the first is the lower one.
+const HEX_CHARS = Uint16Array.from(HEX_BYTES, (text) => text.charCodeAt(1) << 8 | text.charCodeAt(0))
 
 // HOT, once per request without a parent. Budget: 0 objects, 0 strings.
 function newTraceId (target) {
@@ -51,6 +51,23 @@ function hex (word) {
     HEX_BYTES[(word >>> 8) & 0xff] + HEX_BYTES[word & 0xff]
 }
 
+// Trace id and span id into the memory of a text that is made at once, where joining strings would cost four times as much.
+// HOT, once per outgoing call, and once per request where there is a logger. Budget: 0 objects, 0 strings.
+function writeIds (view, context, traceIdAt, spanIdAt) {
+  writeHex(view, context.t0, traceIdAt)
+  writeHex(view, context.t1, traceIdAt + 8)
+  writeHex(view, context.t2, traceIdAt + 16)
+  writeHex(view, context.t3, traceIdAt + 24)
+  writeHex(view, context.s0, spanIdAt)
+  writeHex(view, context.s1, spanIdAt + 8)
+}
+
+// Four digits at a time: what a write checks costs more than to put two numbers together.
+function writeHex (view, word, at) {
+  view.setUint32(at, HEX_CHARS[word >>> 24] | HEX_CHARS[(word >>> 16) & 0xff] << 16, true)
+  view.setUint32(at + 4, HEX_CHARS[(word >>> 8) & 0xff] | HEX_CHARS[word & 0xff] << 16, true)
+}
+
 // Not at load: a process restored from a V8 startup snapshot would repeat the
 // ids of the one that built it. The same holds for a pool filled while the
 // snapshot is built, so that one is thrown away on waking up.
@@ -64,3 +81,5 @@ function refill () {
   randomFillSync(pool)
   next = 0
 }
+
+module.exports = { newTraceId, newSpanId, hex, writeIds, HEX_CHARS }

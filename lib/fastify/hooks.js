@@ -29,8 +29,8 @@ function fastifyHooks (app, tracer, noTrace) {
   const callbacks = new Callbacks(tracer)
   const incomingReader = new IncomingReader(tracer, callbacks)
   const logCorrelation = settings.logs ? LogCorrelation.of(app) : null
-  const parts = { routes, callbacks, incomingReader, logCorrelation }
-  const requests = tracer.metrics === null ? new RequestStart(tracer, parts, onClose) : measured(tracer, parts)
+  const parts = { routes, callbacks, incomingReader, logCorrelation, handler: app.routing }
+  const requests = settings.disabled ? disabled(tracer, parts) : tracer.metrics === null ? new RequestStart(tracer, parts, onClose) : measured(tracer, parts)
   const hasLogger = app.log?.level !== undefined // its last line may have a mixin that asks for the request
   const isByParser = dispatchOf(app)
   giveTraceToFrameworkErrors(app, noTrace)
@@ -94,6 +94,12 @@ function fastifyHooks (app, tracer, noTrace) {
   function unrouted (raw, response, start) {
     requests.endUnrouted(requests.unrouted(raw, response, start), response)
   }
+}
+
+/** Loaded only where light-trace is switched off. */
+function disabled (tracer, parts) {
+  const { DisabledRequestStart } = require('./disabled-request-start')
+  return new DisabledRequestStart(tracer, parts)
 }
 
 /** With metrics every request is watched to its end. Loaded only then. */

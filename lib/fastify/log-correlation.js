@@ -7,14 +7,28 @@
 // `childLoggerFactory` of the user's may return one that others write to as well, which must never carry a
 // request's ids; then `request.log` and `reply.log` become a child of it.
 
+const { Buffer } = require('node:buffer')
+const { writeIds } = require('../context/ids')
+
 const DEFAULT_FACTORY = 'defaultChildLoggerFactory'
 const KEYS = ['trace_id', 'span_id', 'trace_flags']
-const FLAGS = ['00', '01', '02', '03']
+
+// What is added to a logger's bindings, in the making. One string of it is flat, where one that is joined is flattened for
+// each line; and the ids need no strings of their own.
+const PATTERN = `,"trace_id":"${'0'.repeat(32)}","span_id":"${'0'.repeat(16)}","trace_flags":"00"`
+const TRACE_ID_AT = PATTERN.indexOf('0')
+const SPAN_ID_AT = PATTERN.indexOf('0', TRACE_ID_AT + 32)
+const FLAGS_AT = PATTERN.length - 2 // the second of two digits
+const FLAGS_MAX = 9
+const ZERO = 0x30
+const text = Buffer.from(PATTERN)
+const textView = new DataView(text.buffer, text.byteOffset, text.length)
 
 class LogCorrelation {
   #instanceLog
   #isFactoryOnRoutes = false
-  #plain // what loggers of pino have in common whose bindings are a text that ours can be added to; null: they have not
+  #plain = null // what loggers of pino have in common whose bindings are a text that ours can be added to; null: nothing is known of them, or they have not
+  #isKnown = false // whether a logger was looked at
 
   /** Null where there is nothing to stamp: no logger, or one that is not pino's kind. */
   static of (app) {
@@ -29,19 +43,17 @@ class LogCorrelation {
   }
 
   // HOT, once per request where there is a logger.
-  correlate (request, reply, span) {
+  correlate (request, reply, span, route) {
     const { log } = request
     // Switched off: no line will be written.
     if (!span.valid || log === undefined || log === null || log.levelVal === Infinity) return
-    const { traceId, spanId } = span
-    const flags = FLAGS[span.flags] ?? span.flags.toString(16).padStart(2, '0')
     try {
-      if (log !== this.#instanceLog && this.#isOwn(request) && typeof log.setBindings === 'function') {
-        this.#bind(log, traceId, spanId, flags)
+      if (log !== this.#instanceLog && this.#isOwn(request, route) && typeof log.setBindings === 'function') {
+        this.#bind(log, span)
         return
       }
       if (typeof log.child !== 'function') return
-      const child = log.child({ trace_id: traceId, span_id: spanId, trace_flags: flags })
+      const child = log.child(bindingsOf(span))
       if (reply.log === log) reply.log = child
       request.log = child
     } catch {
@@ -51,28 +63,53 @@ class LogCorrelation {
 
   // pino's setBindings makes JSON of each value anew. Where it is seen to add to the logger's text just what is added here, with
   // nobody's serializer or redaction, later requests add it themselves: pino has its symbols for such integrations.
-  #bind (log, traceId, spanId, flags) {
-    const text = `,"trace_id":"${traceId}","span_id":"${spanId}","trace_flags":"${flags}"`
+  #bind (log, span) {
     const plain = this.#plain
-    if (plain !== undefined && plain !== null && log[plain.serializersKey] === plain.serializers) {
-      log[plain.bindingsKey] += text
-      return
-    }
-    const bindings = { trace_id: traceId, span_id: spanId, trace_flags: flags }
-    if (plain !== undefined) return log.setBindings(bindings)
-    const bindingsKey = symbolOf(log, 'pino.chindings')
-    const before = log[bindingsKey]
-    log.setBindings(bindings)
-    const serializersKey = symbolOf(log, 'pino.serializers')
-    const serializers = log[serializersKey]
-    const isPlain = typeof before === 'string' && log[bindingsKey] === before + text &&
-      typeof serializers === 'object' && serializers !== null && !KEYS.some((key) => key in serializers)
-    this.#plain = isPlain ? { bindingsKey, serializersKey, serializers } : null
+    if (plain !== null && span.flags <= FLAGS_MAX && log[plain.serializersKey] === plain.serializers && log.setBindings === plain.setBindings) {
+      log[plain.bindingsKey] += textOf(span)
+    } else if (this.#isKnown) log.setBindings(bindingsOf(span))
+    else this.#bindFirst(log, span)
   }
 
-  #isOwn ({ server }) {
-    return !this.#isFactoryOnRoutes && server.childLoggerFactory?.name === DEFAULT_FACTORY
+  #bindFirst (log, span) {
+    this.#isKnown = true
+    const { setBindings } = log
+    const bindingsKey = symbolOf(log, 'pino.chindings')
+    const before = log[bindingsKey]
+    log.setBindings(bindingsOf(span))
+    const serializersKey = symbolOf(log, 'pino.serializers')
+    const serializers = log[serializersKey]
+    const isPlain = typeof before === 'string' && span.flags <= FLAGS_MAX && log[bindingsKey] === before + textOf(span) &&
+      typeof serializers === 'object' && serializers !== null && !KEYS.some((key) => key in serializers) &&
+      ownerOf(log, 'setBindings') === ownerOf(log, 'bindings')
+    if (isPlain) this.#plain = { bindingsKey, serializersKey, serializers, setBindings }
   }
+
+  // Once per route: a factory is a look-up in a dictionary, and Fastify takes no other one once it has started.
+  #isOwn ({ server }, route) {
+    if (route.loggingServer === server) return true
+    if (this.#isFactoryOnRoutes || server.childLoggerFactory?.name !== DEFAULT_FACTORY) return false
+    route.loggingServer = server
+    return true
+  }
+}
+
+function bindingsOf ({ traceId, spanId, flags }) {
+  return { trace_id: traceId, span_id: spanId, trace_flags: flags.toString(16).padStart(2, '0') }
+}
+
+// HOT, once per request where there is a logger. Budget: 1 string.
+function textOf (span) {
+  writeIds(textView, span, TRACE_ID_AT, SPAN_ID_AT)
+  text[FLAGS_AT] = ZERO | span.flags
+  return text.latin1Slice(0, PATTERN.length)
+}
+
+// A method that somebody has put in the place of pino's has another owner.
+function ownerOf (log, name) {
+  let owner = log
+  while (owner !== null && !Object.hasOwn(owner, name)) owner = Object.getPrototypeOf(owner)
+  return owner
 }
 
 // A child of pino inherits from its parent.

@@ -18,11 +18,13 @@ const kActive = Symbol('light-trace.active')
 
 class MeasuredRequestStart extends RequestStart {
   constructor (tracer, parts) {
-    const { callbacks } = parts
+    const { callbacks, handler } = parts
     super(tracer, parts, onClose)
     const { metrics } = tracer
     const { activeRequests } = metrics.settings
     this.metrics = metrics
+    this.handler = handler
+    this.isDetailed = metrics.isDetailed
 
     // HOT, once per request; `this` is the raw response.
     function onClose () {
@@ -57,16 +59,24 @@ class MeasuredRequestStart extends RequestStart {
     }
   }
 
+  get recordsUnsampled () { return true }
+
   /** Also of a request that is not sampled. HOT */
   recordOf (span) {
     return span
+  }
+
+  /** Nothing can be learned of a request without a span once its response has gone out. HOT */
+  watchEnd (span, raw, reply, response) {
+    if (!this.isDetailed && !span.isTraced && this.metrics.finished.watch(raw, response, this.handler, this.onClose)) span.reply = reply
+    else super.watchEnd(span, raw, reply, response)
   }
 
   /** Without a span it counts all the same, unless its route says otherwise. */
   beginSuppressed (raw, headers, request, reply, base) {
     const context = super.beginSuppressed(raw, headers, request, reply, base)
     const route = this.routes.infoOf(request)
-    if (this.disabled || !route.isMeasured) return context
+    if (!route.isMeasured) return context
     const record = new MeasuredSpan(INVALID_SPAN, clock.now(), route, this.peerOf(raw, headers, request))
     context.keepRecord(record)
     this.watchEnd(record, raw, reply, reply.raw)

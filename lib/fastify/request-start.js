@@ -6,6 +6,7 @@ const { RequestContext } = require('../context/request-context')
 const { processState } = require('../runtime/process-state')
 const { INVALID_SPAN } = require('../span/non-recording-span')
 const { RemoteSpan } = require('../span/remote-span')
+const { DROP, RECORD_AND_SAMPLE } = require('../span/decision')
 const { requestTarget, peerInfo, forwardedPeerInfo } = require('../span/http-conventions')
 const clock = require('../span/clock')
 const { kSpan, kTrace } = require('./keys')
@@ -22,14 +23,13 @@ class RequestStart {
    * @param {Function} onClose of the raw response
    */
   constructor (tracer, { routes, callbacks, incomingReader, logCorrelation }, onClose) {
-    const { disabled, ignore, limits } = tracer.settings
+    const { ignore, limits } = tracer.settings
     this.tracer = tracer
     this.routes = routes
     this.callbacks = callbacks
     this.incomingReader = incomingReader
     this.logCorrelation = logCorrelation
     this.onClose = onClose
-    this.disabled = disabled
     this.ignore = ignore
     this.valueLengthMax = limits.attributeValueLength
     this.isProxied = undefined // whether Fastify's trustProxy is on; its first request says so
@@ -42,31 +42,50 @@ class RequestStart {
   begin (request, reply) {
     const { raw } = request
     const { headers } = raw // a getter of Node's: read once
-    const response = reply.raw
     const { sdkInterop } = this.tracer
     let base = sdkInterop === null ? null : sdkInterop.base()
-    if (this.disabled) return this.beginSuppressed(raw, headers, request, reply, base)
     const start = clock.now()
     const route = this.routes.infoOf(request)
     if (this.isLeftOut(headers, request, route, base)) return this.beginSuppressed(raw, headers, request, reply, base)
 
-    const { callbacks, logCorrelation } = this
+    const { callbacks } = this
     const hasCallbacks = callbacks.any || route.options !== null
     // Before anything is read into `incoming`: the user's functions may serve another request.
     const attributes = hasCallbacks && this.asksWithAttributes(route) ? callbacks.attributesAtStart(request, route) : null
     const incoming = this.incomingReader.read(raw, headers, request, start, base)
     incoming.attributes = attributes
     if (base !== null) base = this.incomingReader.contextUnder(base)
-    const span = this.tracer.starter.startServer(incoming, route, this.peerOf(raw, headers, request), requestTarget(raw), base)
+    const { starter } = this.tracer
+    const decision = starter.decideServer(incoming, route)
+    const peer = decision === DROP && !this.recordsUnsampled ? null : this.peerOf(raw, headers, request)
+    const span = decision === RECORD_AND_SAMPLE
+      ? starter.startTaken(incoming, route, peer, requestTarget(raw))
+      : decision === DROP ? starter.startDropped(incoming, route, peer) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
+    return this.open(span, base, request, reply, headers, route, hasCallbacks ? incoming : null)
+  }
+
+  /**
+   * The request's context, on the request and on the response, and who is to know of it. Apart from `begin`, because V8 inlines
+   * so much into one function and no more. HOT, once per request.
+   * @param {IncomingContext | null} incoming null where the user has no functions
+   * @returns {RequestContext}
+   */
+  open (span, base, request, reply, headers, route, incoming) {
+    const { tracer, incomingReader, logCorrelation } = this
+    const response = reply.raw
     const record = this.recordOf(span)
-    const context = response[kSpan] = request[kTrace] =
-      new RequestContext(this.tracer, span.apiSpan, base, false, this.incomingReader.callerOf(headers), this.incomingReader.baggageOf(headers), record)
-    if (record !== null) this.watchEnd(record, raw, reply, response)
-    if (hasCallbacks) callbacks.started(context.span, context, request, route, incoming, response)
-    if (logCorrelation !== null) logCorrelation.correlate(request, reply, span)
+    const context = new RequestContext(tracer, span.apiSpan, base, false, incomingReader.callerOf(headers), incomingReader.baggageOf(headers), record)
+    response[kSpan] = context
+    request[kTrace] = context
+    if (record !== null) this.watchEnd(record, request.raw, reply, response)
+    if (incoming !== null) this.callbacks.started(context.span, context, request, route, incoming, response)
+    if (logCorrelation !== null) logCorrelation.correlate(request, reply, span, route)
     if (isOver(response)) this.onClose.call(response)
     return context
   }
+
+  /** Whether a request without a span has a record, which knows who asked. */
+  get recordsUnsampled () { return false }
 
   /** What ends with the response: nothing where there is no span. HOT */
   recordOf (span) {
@@ -113,8 +132,9 @@ class RequestStart {
     const incoming = incomingReader.readPassedOn(raw, headers, request, base)
     if (base !== null) base = incomingReader.contextUnder(base)
     const span = incoming === null ? INVALID_SPAN : new RemoteSpan(incoming, false)
-    const context = reply.raw[kSpan] = request[kTrace] =
-      new RequestContext(tracer, span, base, true, incomingReader.callerOf(headers), incomingReader.baggageOf(headers))
+    const context = new RequestContext(tracer, span, base, true, incomingReader.callerOf(headers), incomingReader.baggageOf(headers))
+    reply.raw[kSpan] = context
+    request[kTrace] = context
     this.callbacks.fillStore(context, request)
     return context
   }
@@ -132,7 +152,7 @@ class RequestStart {
 
   /** A response that went out without our hook, see unrouted.js: there is no Fastify request, and no route. */
   unrouted (raw, response, start) {
-    if (response[kSpan] !== undefined || this.disabled) return null
+    if (response[kSpan] !== undefined) return null
     response[kSpan] = NO_REQUEST
     const { headers, method, url } = raw
     const request = { raw, headers, method, url }

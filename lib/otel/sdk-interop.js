@@ -8,7 +8,7 @@ const { EMPTY_CONTEXT } = require('../context/suppressed')
 const { SPAN_KEY, SUPPRESS_KEY, RPC_KEY } = require('../context/keys')
 const { SAMPLED } = require('../context/trace-context')
 const { readSpanContext } = require('../context/parent')
-const { parentContext } = require('../span/span-starter')
+const { parentContext, UNDECIDED } = require('../span/span-starter')
 const { RecordingSpan } = require('../span/recording-span')
 const { ServerSpan } = require('../span/server-span')
 const { SdkServerSpan, SdkNonRecordingSpan, AdoptedServerSpan } = require('../span/sdk-spans')
@@ -52,6 +52,10 @@ class SdkInterop {
 
   isSuppressed (base) {
     return base.getValue(SUPPRESS_KEY) === true
+  }
+
+  decideServer () {
+    return UNDECIDED
   }
 
   /** The record of a request, as SpanStarter.startServer makes it; its `apiSpan` is what the application sees. */

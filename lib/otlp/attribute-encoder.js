@@ -42,13 +42,13 @@ function writeAttribute (writer, tag, key, value) {
   writer.byte(tag)
   const at = writer.reserve4()
   writeKey(writer, key)
-  writer.byte(0x12)
   const valueAt = writer.reserve4()
   writeValue(writer, value)
   writer.length4(valueAt)
   writer.length4(at)
 }
 
+/** The key and the value's tag. */
 function writeKey (writer, key) {
   const known = knownKeys.get(key)
   if (known !== undefined) {
@@ -57,6 +57,7 @@ function writeKey (writer, key) {
   }
   const start = writer.position
   writer.string(0x0a, key)
+  writer.byte(0x12)
   if (knownKeys.size === KNOWN_KEYS_MAX || key.length > KNOWN_KEY_LENGTH_MAX) return
   knownKeys.set(key, Buffer.from(writer.bytes.subarray(start, writer.position)))
 }
@@ -151,4 +152,4 @@ function text (tag, value) {
   return field(tag, Buffer.from(value))
 }
 
-module.exports = { attributesBound, writeAttributes, writeAttribute, encodeAttributes, field, text }
+module.exports = { attributesBound, valueBound, writeAttributes, writeAttribute, writeValue, encodeAttributes, field, text }

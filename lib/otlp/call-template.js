@@ -1,16 +1,17 @@
 'use strict'
 
 // The head, kind, name and shared attributes of a call's span, encoded once and copied into each. Where its URL
-// begins with an origin, that comes last and is open, so that the rest of the URL is written right behind it:
+// begins with an origin, that comes last and is open, so that the rest of the URL is written right behind it. The text of a
+// Redis command is the same: it begins with the command's name.
 //
 //   4A 00 00 00 00 | 0A 08 "url.full" | 12 00 00 00 00 | 0A 00 00 00 00 "http://stock:3000"
 
 const { Buffer } = require('node:buffer')
-const { ProtoWriter, writeLength4 } = require('./proto-writer')
+const { headOf } = require('./name-template')
+const { writeLength4 } = require('./proto-writer')
 const { encodeAttributes, text } = require('./attribute-encoder')
-const { writeHead, TAG_ATTRIBUTE, OFFSET_FLAGS } = require('./route-template')
+const { TAG_ATTRIBUTE } = require('./route-template')
 
-const KEY = text(0x0a, 'url.full')
 const OPEN = [0, 0, 0, 0] // a length that `writeRestOfUrl` patches
 
 /** @param {CallInfo} info HOT */
@@ -19,30 +20,24 @@ function callTemplate (info) {
 }
 
 function encode (info) {
-  const head = Buffer.alloc(OFFSET_FLAGS + 4)
-  const writer = new ProtoWriter()
-  writer.open(head, new DataView(head.buffer, head.byteOffset, head.length), 0)
-  writeHead(writer)
-  const shared = Buffer.concat([
-    head, Buffer.from([0x30, info.kind + 1]), text(0x2a, info.name), encodeAttributes(TAG_ATTRIBUTE, info.attributeList)
-  ])
+  const shared = Buffer.concat([headOf(info.kind, info.name), encodeAttributes(TAG_ATTRIBUTE, info.attributeList)])
   info.urlOffset = shared.length + 1
-  info.encoded = new Uint8Array(info.origin === '' ? shared : Buffer.concat([shared, openUrl(info.origin)]))
+  info.encoded = new Uint8Array(info.origin === '' ? shared : Buffer.concat([shared, openAttribute(info.openKey, info.origin)]))
   return info.encoded
 }
 
-function openUrl (origin) {
-  return Buffer.concat([Buffer.from([TAG_ATTRIBUTE, ...OPEN]), KEY, Buffer.from([0x12, ...OPEN, 0x0a, ...OPEN]), Buffer.from(origin)])
+function openAttribute (key, origin) {
+  return Buffer.concat([Buffer.from([TAG_ATTRIBUTE, ...OPEN]), text(0x0a, key), Buffer.from([0x12, ...OPEN, 0x0a, ...OPEN]), Buffer.from(origin)])
 }
 
 /**
- * Writes the rest of the URL behind a template that was copied, and its lengths. HOT
+ * Writes the rest of the URL, or of the command, behind a template that was copied, and its lengths. HOT
  * @param {ProtoWriter} writer
  * @param {number} at of the length of the attribute
  */
 function writeRestOfUrl (writer, at, target) {
   writer.text(target)
-  const valueAt = at + 4 + KEY.length + 1
+  const valueAt = at + 4 + 2 + writer.bytes[at + 5] + 1 // behind the key and its length
   const textAt = valueAt + 5
   writeLength4(writer.view, textAt, writer.position - textAt - 4)
   writeLength4(writer.view, valueAt, writer.position - valueAt - 4)

@@ -6,13 +6,14 @@
 
 const { writeNanos, keepAnchored } = require('../span/clock')
 const { ServerSpan } = require('../span/server-span')
-const { cut } = require('../span/attributes')
 const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
 const { ProtoWriter, writeLength4, textBound } = require('./proto-writer')
 const { detailsBound, writeDetails, writeCount, HAS_IS_REMOTE, IS_REMOTE } = require('./details-encoder')
 const { attributesBound, writeAttributes, writeAttribute } = require('./attribute-encoder')
+const { sharedBound, writeShared } = require('./attribute-template')
 const { encodeScope } = require('./export-request-prefix')
 const { callTemplate, writeRestOfUrl } = require('./call-template')
+const { nameTemplate } = require('./name-template')
 const { sharedLength, copyShared } = require('./peer-template')
 const { spanLength, cutToFit } = require('./long-span')
 const {
@@ -49,9 +50,15 @@ class SpanEncoder {
         return
       }
     }
-    const { info } = span
-    if (info !== undefined && info !== null && (span.details === null || span.details.name === '')) this.encodeCall(span, info)
-    else this.encodeWhole(span)
+    const { info } = span // undefined: a server span
+    if (info !== undefined && (span.details === null || span.details.name === '')) {
+      const template = info === null ? nameTemplate(span) : callTemplate(info)
+      if (template !== null) {
+        this.encodeChild(span, info, template)
+        return
+      }
+    }
+    this.encodeWhole(span)
   }
 
   /**
@@ -83,37 +90,40 @@ class SpanEncoder {
   // HOT, once per sampled request with a path, attributes or an error of its own. Budget: 0 objects, 0 strings.
   encodeFromTemplate (span, template) {
     const length = sharedLength(span.peer, template)
-    const chunk = this.open(span, length + tailBound(span))
+    const mark = template.staticPath ? -1 : span.url.indexOf('?')
+    const query = mark === -1 ? '' : span.query // may run code of the user's: nothing is open yet
+    const chunk = this.open(span, length + tailBound(span) + usersBound(span))
     if (chunk === null) return
     const { writer } = this
     const start = writer.position
     copyShared(chunk.bytes, start, span.peer, template)
     writer.position = start + length
-    if (!template.staticPath) this.writePathAndQuery(span)
+    if (!template.staticPath) this.writePathAndQuery(span.url, mark, query)
     if (!template.hasTracestate) this.writeTracestate(span)
     this.writeTail(span, start)
     this.close(chunk, start, writer.position)
   }
 
-  // HOT, once per outgoing call.
-  encodeCall (span, info) {
-    const template = callTemplate(info)
+  // HOT, once per child span.
+  encodeChild (span, info, template) {
     const { target } = span
-    const chunk = this.open(span, template.length + target.length * 3 + tailBound(span))
+    const chunk = this.open(span, template.length + target.length * 3 + tailBound(span) + usersBound(span))
     if (chunk === null) return
     const { writer } = this
     const start = writer.position
     writer.copy(template)
-    if (info.origin !== '') writeRestOfUrl(writer, start + info.urlOffset, target)
-    if (span.attributeList !== null) writeAttributes(writer, TAG_ATTRIBUTE, span.attributeList)
+    if (info !== null && info.origin !== '') writeRestOfUrl(writer, start + info.urlOffset, target)
+    if (span.attributeList !== null) writeShared(writer, span.attributeList, span.attributeShape)
     this.writeTracestate(span)
     this.writeTail(span, start, true)
     this.close(chunk, start, writer.position)
   }
 
   encodeWhole (span) {
-    const chunk = this.open(span, attributesBound(span.allAttributes()) + textBound(span.name) + tailBound(span))
-    if (chunk !== null) this.writeWhole(span, chunk)
+    const list = span.allAttributes()
+    const isUsers = list === span.attributeList
+    const chunk = this.open(span, (isUsers ? usersBound(span) : attributesBound(list)) + textBound(span.name) + tailBound(span))
+    if (chunk !== null) this.writeWhole(span, chunk, list, isUsers)
   }
 
   /** A span whose estimate is longer than a chunk, by its real length. */
@@ -132,17 +142,19 @@ class SpanEncoder {
     const chunk = exporter.reserveCounted((fitting === span ? length : spanLength(fitting)) + runBytes)
     if (chunk === null) return
     this.writer.open(chunk.bytes, chunk.view, chunk.scope === scope ? chunk.length : this.openRun(chunk, scope))
-    this.writeWhole(fitting, chunk)
+    this.writeWhole(fitting, chunk, fitting.allAttributes(), false)
   }
 
-  writeWhole (span, chunk) {
+  /** @param {boolean} isShared whether the room was counted by `usersBound` */
+  writeWhole (span, chunk, list, isShared) {
     const { writer } = this
     const start = writer.position
     writeHead(writer)
     writer.byte(0x30)
     writer.byte(span.kind + 1)
     writer.string(TAG_NAME, span.name)
-    writeAttributes(writer, TAG_ATTRIBUTE, span.allAttributes())
+    if (isShared) writeShared(writer, list, span.attributeShape)
+    else writeAttributes(writer, TAG_ATTRIBUTE, list)
     this.writeTracestate(span)
     this.writeTail(span, start, true)
     this.close(chunk, start, writer.position)
@@ -183,18 +195,10 @@ class SpanEncoder {
     this.exporter.commit(chunk, end)
   }
 
-  writePathAndQuery ({ url, pipeline }) {
+  writePathAndQuery (url, mark, query) {
     const { writer } = this
-    const mark = url.indexOf('?')
-    if (mark === -1) {
-      writeAttribute(writer, TAG_ATTRIBUTE, 'url.path', url)
-      return
-    }
-    writeAttribute(writer, TAG_ATTRIBUTE, 'url.path', url.slice(0, mark))
-    if (mark === url.length - 1) return
-    const query = pipeline.redactor.redact(url.slice(mark + 1))
-    const { attributeValueLength } = pipeline.limits // what was redacted may have become longer
-    writeAttribute(writer, TAG_ATTRIBUTE, 'url.query', query.length > attributeValueLength ? cut(query, attributeValueLength) : query)
+    writeAttribute(writer, TAG_ATTRIBUTE, 'url.path', mark === -1 ? url : url.slice(0, mark))
+    if (query !== '') writeAttribute(writer, TAG_ATTRIBUTE, 'url.query', query)
   }
 
   /** What varies: ids and times in the head, and behind everything what few spans have. */
@@ -208,7 +212,7 @@ class SpanEncoder {
     }
     if (whole !== true) {
       if (span.errorType !== '') writeAttribute(writer, TAG_ATTRIBUTE, 'error.type', span.errorType)
-      if (span.attributeList !== null) writeAttributes(writer, TAG_ATTRIBUTE, span.attributeList)
+      if (span.attributeList !== null) writeShared(writer, span.attributeList, span.attributeShape)
     }
     if (whole === true || span.details !== null) writeCount(writer, TAG_DROPPED_ATTRIBUTES, span.droppedAttributesCount)
     if (span.details !== null) writeDetails(writer, span.details)
@@ -245,12 +249,16 @@ function writeParent (view, at, span) {
   view.setInt32(at + 6, span.p1)
 }
 
-/** Upper bound of what `writePathAndQuery` and `writeTail` write. HOT */
+/** Upper bound of what the attributes that the application has set take. HOT */
+function usersBound ({ attributeList, attributeShape }) {
+  return attributeList === null ? 0 : sharedBound(attributeList, attributeShape)
+}
+
+/** Upper bound of what `writePathAndQuery` and `writeTail` write beside these. HOT */
 function tailBound (span) {
   let bound = SPAN_OVERHEAD + span.exportedTracestate.length
   // Redaction may lengthen a query, by eight bytes for each parameter of at least two.
   if (span.url !== undefined) bound += span.url.length * 7 + span.errorType.length * 3
-  if (span.attributeList !== null) bound += attributesBound(span.attributeList)
   if (span.details !== null) bound += detailsBound(span.details)
   return bound
 }

@@ -10,6 +10,8 @@ const { callDescriptorsFor, librarySubscribers } = require('./libraries')
 /** What the subscribers ask of the app whose request makes a call. */
 class Outbound {
   #callDescriptors // channel -> callDescriptor, or until it first speaks in a request a function that gets it
+  #lastChannel = null // most apps have one database
+  #lastDescriptor = undefined
 
   constructor ({ outbound, disabled, knownMethods: override }, report) {
     this.http = outbound.http
@@ -22,8 +24,11 @@ class Outbound {
 
   /** What is known of a TracingChannel, or undefined. HOT */
   callDescriptorOf (channel) {
+    if (channel === this.#lastChannel) return this.#lastDescriptor
     const callDescriptor = this.#callDescriptors.get(channel)
-    return typeof callDescriptor === 'function' ? this.#load(channel, callDescriptor) : callDescriptor
+    this.#lastDescriptor = typeof callDescriptor === 'function' ? this.#load(channel, callDescriptor) : callDescriptor
+    this.#lastChannel = channel
+    return this.#lastDescriptor
   }
 
   #load (channel, get) {

@@ -1,7 +1,7 @@
 'use strict'
 
 // Attributes as a flat list, [key, value, key, value, ...]: no object per span, no hidden-class churn, and
-// written in order. Values are checked and cut when they are set, see any-value.js.
+// written in order. Values are checked and cut when they are set, see any-value.js; only texts may still have lone surrogates.
 
 const { cleanValue, cut, setOwn, KEY_LENGTH_MAX } = require('./any-value')
 
@@ -13,7 +13,11 @@ const { cleanValue, cut, setOwn, KEY_LENGTH_MAX } = require('./any-value')
 function setAttribute (list, key, value, countMax, lengthMax, owner) {
   if (typeof key !== 'string' || key === '') return false
   const clean = cleanValue(value, lengthMax, owner)
-  if (clean === undefined) return false
+  return clean !== undefined && setClean(list, key, clean, countMax, owner)
+}
+
+/** The same with a value that was cleaned. */
+function setClean (list, key, clean, countMax, owner) {
   const name = key.length > KEY_LENGTH_MAX || !key.isWellFormed() ? cutKey(key, owner) : key
   for (let i = 0; i < list.length; i += 2) {
     if (list[i] === name) {
@@ -60,8 +64,11 @@ function read (object, key) {
 /** The list as an object for the SDK's processors and exporters: a plain one, on which they may call `hasOwnProperty`. */
 function toObject (list) {
   const object = {}
-  for (let i = 0; i < list.length; i += 2) setOwn(object, list[i], list[i + 1])
+  for (let i = 0; i < list.length; i += 2) {
+    const value = list[i + 1]
+    setOwn(object, list[i], typeof value === 'string' ? value.toWellFormed() : value)
+  }
   return object
 }
 
-module.exports = { setAttribute, setAttributes, cleanValue, cut, toObject }
+module.exports = { setAttribute, setAttributes, setClean, ownKeys, read, cleanValue, cut, toObject }

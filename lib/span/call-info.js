@@ -12,22 +12,25 @@ class CallInfo {
    * @param {number} kind as the API counts
    * @param {string} name
    * @param {Array} attributeList flat, of checked values
-   * @param {string} [origin] what `url.full` begins with; '' where calls have none. The span has the rest.
+   * @param {string} [origin] what the last attribute begins with: `url.full` with the URL's origin, `db.query.text` with the
+   *   command; '' where calls have none. The span has the rest, as its target.
+   * @param {string} [openKey] of that attribute, of fewer than 128 bytes
    */
-  constructor (kind, name, attributeList, origin = '') {
+  constructor (kind, name, attributeList, origin = '', openKey = 'url.full') {
     this.kind = kind
     this.name = name
     this.attributeList = attributeList
     this.origin = origin
+    this.openKey = openKey
     this.encoded = null
     this.series = null // of its metrics, and whose they are: see metrics/call-metrics.js
     this.seriesOwner = null
-    this.urlOffset = 0 // in `encoded`, of the length of the attribute `url.full`
+    this.urlOffset = 0 // in `encoded`, of the length of the attribute `openKey`
   }
 
   /** The same with more attributes. */
   with (attributeList) {
-    return new CallInfo(this.kind, this.name, [...this.attributeList, ...attributeList], this.origin)
+    return new CallInfo(this.kind, this.name, [...this.attributeList, ...attributeList], this.origin, this.openKey)
   }
 
   /**
@@ -53,7 +56,7 @@ class CallInfo {
   allAttributes (target, own) {
     return this.origin === ''
       ? [...this.attributeList, ...own]
-      : [...this.attributeList, 'url.full', this.origin + target, ...own]
+      : [...this.attributeList, this.openKey, this.origin + target, ...own]
   }
 }
 

@@ -22,14 +22,14 @@ class ChildSpan extends RecordingSpan {
    */
   constructor (pipeline, start, name, kind, scope) {
     super(pipeline, start)
-    this.title = name
+    this.title = name // may have lone surrogates
     this.kind = kind
     this.scope = scope
     this.info = null // what it shares with other calls to the same place
-    this.target = '' // what `url.full` has beyond the info' origin
+    this.target = '' // what the info's open attribute has beyond its origin
   }
 
-  get name () { return this.details === null || this.details.name === '' ? this.title : this.details.name }
+  get name () { return this.details === null || this.details.name === '' ? this.title.toWellFormed() : this.details.name }
 
   /**
    * Takes trace, flags and parent from a TraceContext and draws a span id.
@@ -55,7 +55,7 @@ class ChildSpan extends RecordingSpan {
   /**
    * Takes over what instrumentation knows: no key comes twice.
    * @param {CallInfo | null} info
-   * @param {string} target what `url.full` has beyond their origin
+   * @param {string} target what the info's open attribute has beyond its origin
    * @param {Array | null} list the attributes of this call alone, flat
    */
   // HOT, once per recorded call.

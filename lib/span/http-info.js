@@ -26,6 +26,7 @@ class RouteInfo {
     this.encoded = null // route templates, see otlp/route-template.js
     this.isMeasured = true // whether metrics count its requests
     this.series = null // of its metrics, see metrics/route-series.js
+    this.loggingServer = null // the route's Fastify instance, where it is known to give each request a logger of its own
   }
 }
 

@@ -6,7 +6,7 @@
 const { MeasuredSpan, unsampledRecord } = require('./measured-span')
 const { RouteInfo } = require('./http-info')
 const { ServerSpan } = require('./server-span')
-const { FastStarter } = require('./span-starter')
+const { FastStarter, UNDECIDED } = require('./span-starter')
 
 /** Of requests that somebody else counts. */
 const NOT_MEASURED = new RouteInfo('GET', '', '')
@@ -16,6 +16,7 @@ NOT_MEASURED.isMeasured = false
 class MeasuringFastStarter extends FastStarter {
   // HOT, once per unsampled request where metrics are on. Budget: 1 object.
   startDropped (incoming, route, peer) {
+    this.stats.started++
     this.stats.ended++
     this.stats.unsampled++
     return unsampledRecord(incoming, route, peer)
@@ -38,6 +39,10 @@ class MeasuringStarter {
   constructor (starter, isMeasuredElsewhere) {
     this.#starter = starter
     this.#isMeasuredElsewhere = isMeasuredElsewhere
+  }
+
+  decideServer () {
+    return UNDECIDED
   }
 
   startServer (incoming, route, peer, url, base) {

@@ -10,7 +10,8 @@ const { TraceContext, PARENT_NONE, PARENT_REMOTE, SAMPLED } = require('../contex
 const { hex } = require('../context/ids')
 const { TraceState } = require('../context/tracestate')
 const { now, toHrTime, fromTimeInput } = require('./clock')
-const { setAttribute, setAttributes, cut, toObject } = require('./attributes')
+const { setAttributes, setClean, ownKeys, read, cleanValue, cut, toObject } = require('./attributes')
+const { EMPTY_SHAPE } = require('./attribute-shape')
 const { exceptionAttributes } = require('./exception')
 const { linkedContext, attributesOf } = require('./link')
 
@@ -19,6 +20,9 @@ const STATUS_OK = 1
 const STATUS_ERROR = 2
 
 const OPEN = -1
+
+// More than a span has of its own beside those that are set.
+const OWN_MAX = 32
 
 // Of names and descriptions, for which the specification has no limit: megabytes would cost the span.
 const TEXT_LENGTH_MAX = 16384
@@ -64,6 +68,8 @@ class RecordingSpan extends TraceContext {
     this.start = start
     this.endedAt = OPEN
     this.attributeList = null
+    this.attributeShape = EMPTY_SHAPE // its keys, as long as its length is the list's
+    this.roomyLength = 0 // of the list, up to which the limit need not be counted
     this.details = null
     this.localRoot = null // the request's span, while it holds children back (see `keep`)
   }
@@ -75,19 +81,13 @@ class RecordingSpan extends TraceContext {
   }
 
   setAttribute (key, value) {
-    if (this.endedAt !== OPEN) return this
-    if (this.attributeList === null) this.attributeList = []
-    const { attributeValueLength } = this.pipeline.limits
-    if (!setAttribute(this.attributeList, key, value, this.attributeCountMax, attributeValueLength, this)) this.detail().droppedAttributes++
+    if (this.endedAt === OPEN) this.assign(key, value)
     return this
   }
 
   setAttributes (attributes) {
     if (this.endedAt !== OPEN) return this
-    if (this.attributeList === null) this.attributeList = []
-    const { attributeValueLength } = this.pipeline.limits
-    const refused = setAttributes(this.attributeList, attributes, this.attributeCountMax, attributeValueLength, this)
-    if (refused !== 0) this.detail().droppedAttributes += refused
+    for (const key of ownKeys(attributes)) this.assign(key, read(attributes, key))
     return this
   }
 
@@ -195,6 +195,52 @@ class RecordingSpan extends TraceContext {
 
   // ---- ours
 
+  /** Sets one attribute, or counts it as dropped. HOT, once per attribute. */
+  assign (key, value) {
+    const { attributeList: list, attributeShape: { usual } } = this
+    // The key that came here before is sound and new to the span.
+    if (usual !== null && usual.key === key && list !== null && usual.length === list.length + 2 && usual.length <= this.roomyLength &&
+      this.isClean(value)) {
+      list.push(key, value)
+      this.attributeShape = usual
+    } else {
+      this.assignAny(key, value)
+    }
+  }
+
+  /** Whether it can be kept as it is. A lone surrogate is mended where it is read or written: to look for one costs a call each. */
+  isClean (value) {
+    if (typeof value === 'string') return value.length <= this.pipeline.limits.attributeValueLength
+    return typeof value === 'number' || typeof value === 'boolean'
+  }
+
+  assignAny (key, value) {
+    const { attributes, attributeValueLength } = this.pipeline.limits
+    const clean = typeof key !== 'string' || key === '' ? undefined : cleanValue(value, attributeValueLength, this)
+    if (clean === undefined) {
+      this.detail().droppedAttributes++
+      return
+    }
+    // Not before: to read a value may run code that sets another.
+    if (this.attributeList === null) {
+      this.attributeList = []
+      this.roomyLength = (attributes - this.ownCountMax) * 2
+    }
+    const { attributeList: list, attributeShape: shape } = this
+    const { length } = list
+    const isShaped = shape.length === length
+    if (isShaped && length < this.roomyLength) {
+      const next = shape.after(key)
+      if (next !== null) {
+        list.push(key, clean)
+        this.attributeShape = next
+        return
+      }
+    }
+    if (!setClean(list, key, clean, this.attributeCountMax, this)) this.detail().droppedAttributes++
+    else if (isShaped && list.length > length) this.attributeShape = shape.add(list[length])
+  }
+
   /** What the exported span has as its trace state; what goes on under it has the span's own. HOT */
   get exportedTracestate () {
     return this.details === null || this.details.tracestate === null ? this.tracestate : this.details.tracestate
@@ -216,6 +262,9 @@ class RecordingSpan extends TraceContext {
 
   /** How many attributes may be set on it. */
   get attributeCountMax () { return this.pipeline.limits.attributes }
+
+  /** An upper bound of its own attributes, known at once where attributeCountMax has to count. */
+  get ownCountMax () { return OWN_MAX }
 
   detail () {
     if (this.details === null) this.details = new SpanDetails()
@@ -275,4 +324,4 @@ function isAttributes (value) {
   return value !== null && typeof value === 'object' && !Array.isArray(value) && !(value instanceof Date)
 }
 
-module.exports = { RecordingSpan, SpanDetails, STATUS_UNSET, STATUS_OK, STATUS_ERROR, OPEN }
+module.exports = { RecordingSpan, SpanDetails, OWN_MAX, STATUS_UNSET, STATUS_OK, STATUS_ERROR, OPEN }

@@ -4,8 +4,9 @@
 // the few values of its own; the encoder turns that into bytes without building a list. The list is built
 // for those who ask: samplers, processors, and spans whose user set one of our attributes anew.
 
-const { RecordingSpan, OPEN, STATUS_ERROR } = require('./recording-span')
+const { RecordingSpan, OPEN, STATUS_ERROR, OWN_MAX } = require('./recording-span')
 const { SERVER_KEYS } = require('./http-info')
+const { NO_SHAPE } = require('./attribute-shape')
 const { cut } = require('./attributes')
 const { errorType, exceptionAttributes } = require('./exception')
 const { now } = require('./clock')
@@ -14,8 +15,6 @@ const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
 
 // http.request.method, url.path, url.scheme, http.response.status_code; for error.type see makeRoom.
 const OWN_ALWAYS = 4
-// The keys of http-info.js, and as many again of a route's own.
-const OWN_MAX = 32
 
 // What is known of an error, until the end: nothing, that Fastify caught one, or that it is recorded already.
 const NOT_FAILED = 0
@@ -41,6 +40,7 @@ class ServerSpan extends RecordingSpan {
     this.error = undefined // what was thrown, until the end decides whether it counts
     this.failed = NOT_FAILED
     this.reply = null // Fastify's, until the end
+    this.redacted = null // its query, from the first question on
   }
 
   get kind () { return SPAN_KIND_SERVER }
@@ -58,6 +58,8 @@ class ServerSpan extends RecordingSpan {
       (route.route === '' ? 0 : 1) + (route.methodOriginal === '' ? 0 : 1) + (hasQuery(url) ? 1 : 0)
     return Math.max(0, this.pipeline.limits.attributes - own)
   }
+
+  get ownCountMax () { return OWN_MAX + this.route.attributeList.length / 2 }
 
   /** Remembers what was thrown. Whether it is the request's error depends on the response's status. */
   fail (error) {
@@ -110,6 +112,21 @@ class ServerSpan extends RecordingSpan {
     if (attributeList === null || attributeList.length <= countMax * 2 || attributeList.includes('error.type')) return
     this.detail().droppedAttributes += attributeList.length / 2 - countMax
     attributeList.length = countMax * 2
+    this.attributeShape = NO_SHAPE
+  }
+
+  /**
+   * Its query as it may leave the process, '' for none. Asked for before anything of the span is written: the user's function
+   * is called once, and may end spans itself.
+   */
+  get query () {
+    if (this.redacted === null) {
+      const { url, pipeline } = this
+      const query = hasQuery(url) ? pipeline.redactor.redact(url.slice(url.indexOf('?') + 1)) : ''
+      const { attributeValueLength } = pipeline.limits // what was redacted may have become longer
+      this.redacted = query.length > attributeValueLength ? cut(query, attributeValueLength) : query
+    }
+    return this.redacted
   }
 
   /** What the conventions ask for at the start of a span, as a flat list. */
@@ -121,7 +138,7 @@ class ServerSpan extends RecordingSpan {
     if (route.route !== '') list.push('http.route', route.route)
     const mark = url.indexOf('?')
     list.push('url.path', cut(mark === -1 ? url : url.slice(0, mark), attributeValueLength), 'url.scheme', peer.scheme)
-    if (mark !== -1 && mark !== url.length - 1) list.push('url.query', cut(this.pipeline.redactor.redact(url.slice(mark + 1)), attributeValueLength))
+    if (mark !== -1 && mark !== url.length - 1) list.push('url.query', this.query)
     if (peer.protocolVersion !== '') list.push('network.protocol.version', peer.protocolVersion)
     list.push(...peer.attributeList, ...route.attributeList)
     return list
@@ -160,8 +177,8 @@ class ServerSpan extends RecordingSpan {
   get fitsTemplate () {
     const { attributes, attributeValueLength } = this.pipeline.limits
     if (attributes < OWN_MAX || this.url.length > attributeValueLength) return false
-    const users = this.attributeList
-    if (users === null) return true
+    const { attributeList: users, attributeShape: shape } = this
+    if (users === null || (shape.length === users.length && !shape.hasServerKey && this.route.attributeList.length === 0)) return true
     for (let i = 0; i < users.length; i += 2) {
       if (SERVER_KEYS.has(users[i]) || this.route.attributeList.includes(users[i])) return false
     }

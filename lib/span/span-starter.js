@@ -25,6 +25,9 @@ const NAME_LENGTH_MAX = 16384
 
 const NO_LINKS = Object.freeze([])
 
+// Of a request: somebody has to be asked with its span.
+const UNDECIDED = -1
+
 class SpanStarter {
   /** @param {{ sampler, rateLimit, keep, pipeline, stats }} tracer */
   constructor ({ sampler, rateLimit, keep, pipeline, stats }) {
@@ -35,8 +38,13 @@ class SpanStarter {
     this.stats = stats
   }
 
+  /** DROP or RECORD_AND_SAMPLE where ids and flags alone say it of a request, before anything is made for it; else UNDECIDED. */
+  decideServer () {
+    return UNDECIDED
+  }
+
   /**
-   * The span of a request.
+   * The span of a request of which nothing is decided.
    * @param {IncomingContext} incoming
    * @param {RouteInfo} route
    * @param {PeerInfo} peer
@@ -70,7 +78,7 @@ class SpanStarter {
     const parent = options?.root === true ? undefined : parentIn(context)
     const parentKind = parent === undefined ? PARENT_NONE : parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL
     const now = clock.now()
-    const span = new ChildSpan(this.pipeline, clock.fromTimeInput(options?.startTime, now), cut(name, NAME_LENGTH_MAX), kindOf(options), scope)
+    const span = new ChildSpan(this.pipeline, clock.fromTimeInput(options?.startTime, now), name.length > NAME_LENGTH_MAX ? cut(name, NAME_LENGTH_MAX) : name, kindOf(options), scope)
     span.inheritFrom(parent ?? newTrace(), parentKind)
     const parents = parent === undefined ? context.deleteValue(SPAN_KEY) : context
     const result = this.#decideChild(span, parent, parentKind, parents, options)
@@ -127,11 +135,25 @@ class SpanStarter {
 
 /** Where ids and flags alone decide about a request, and nobody wants to see it start. */
 class FastStarter extends SpanStarter {
-  // HOT, once per request. Budget: 1 object. Proof: bench/micro/server-span.bench.js
+  // HOT, once per request.
+  decideServer (incoming, route) {
+    const { sampler: own } = route
+    if (own !== null && own.isCustom) return UNDECIDED
+    const sampler = own === null ? this.sampler : own
+    const decision = sampler.decide(incoming, incoming.parentKind !== PARENT_NONE, incoming.start, route)
+    return decision === DROP || this.rateLimit === null ? decision : this.rateLimit.decide(incoming, incoming.start)
+  }
+
   startServer (incoming, route, peer, url, base) {
-    if (route.sampler !== null && route.sampler.isCustom) return this.startAsked(incoming, route, peer, url, base)
+    const decision = this.decideServer(incoming, route)
+    if (decision === UNDECIDED) return this.startAsked(incoming, route, peer, url, base)
+    return decision === DROP ? this.startDropped(incoming, route, peer) : this.startTaken(incoming, route, peer, url)
+  }
+
+  /** Of a request that is sampled. */
+  // HOT, once per sampled request. Budget: 1 object. Proof: bench/micro/server-span.bench.js
+  startTaken (incoming, route, peer, url) {
     this.stats.started++
-    if (this.decide(incoming, route) === DROP) return this.startDropped(incoming, route, peer)
     const span = new ServerSpan(this.pipeline, incoming.start, route, peer, url)
     // Not copyTrace: V8 knows the classes of one place better than those of all.
     span.t0 = incoming.t0
@@ -147,19 +169,29 @@ class FastStarter extends SpanStarter {
     return span
   }
 
+  startChild (name, options, context = EMPTY_CONTEXT, scope) {
+    if (options === undefined && name.length <= NAME_LENGTH_MAX) {
+      const parent = parentIn(context)
+      if (parent !== undefined && parent.remote !== true && (parent.flags & SAMPLED) !== 0) return this.startUnder(parent, name, scope)
+    }
+    return super.startChild(name, options, context, scope)
+  }
+
+  /** A child of which nothing is said but its name, under a span of this process that is sampled. HOT, once per child span. Budget: 1 object. */
+  startUnder (parent, name, scope) {
+    this.stats.started++
+    return new ChildSpan(this.pipeline, clock.now(), name, 0, scope).inheritFrom(parent, PARENT_LOCAL)
+  }
+
   /** By a Sampler of the route's own. */
   startAsked (incoming, route, peer, url, base) {
     return super.startServer(incoming, route, peer, url, base)
   }
 
+  /** Of a request that is not sampled. HOT, once per unsampled request. Budget: 1 object. */
   startDropped (incoming) {
+    this.stats.started++
     return this.startUnsampled(incoming)
-  }
-
-  decide (incoming, route) {
-    const sampler = route.sampler === null ? this.sampler : route.sampler
-    const decision = sampler.decide(incoming, incoming.parentKind !== PARENT_NONE, incoming.start, route)
-    return decision === DROP || this.rateLimit === null ? decision : this.rateLimit.decide(incoming, incoming.start)
   }
 }
 
@@ -210,4 +242,4 @@ function isObject (value) {
   return value !== null && typeof value === 'object'
 }
 
-module.exports = { SpanStarter, FastStarter, parentContext }
+module.exports = { SpanStarter, FastStarter, parentContext, UNDECIDED }

@@ -14,6 +14,7 @@ const { copyTrace } = require('../context/trace-context')
 const { withThreshold, withoutThreshold, ALWAYS } = require('../context/ot-member')
 const { ServerSpan } = require('./server-span')
 const { STATUS_ERROR } = require('./recording-span')
+const { setClean } = require('./attributes')
 
 // On every span of such a trace, so that a reader can tell that services downstream left theirs out.
 const KEPT = 'light_trace.kept'
@@ -84,7 +85,7 @@ class TailSampledServerSpan extends KeepServerSpan {
 /** Past the limit of attributes and past the end of a span: it is not the user's. */
 function markKept (span, why) {
   if (span.attributeList === null) span.attributeList = []
-  span.attributeList.push(KEPT, why)
+  setClean(span.attributeList, KEPT, why, Infinity, span)
 }
 
 /** A child of a kept request. How many others there were that were not kept, or were too many to hold, nobody knows. */

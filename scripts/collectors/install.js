@@ -1,9 +1,9 @@
 'use strict'
 
-// Two collectors that share no code with us or with each other, each from the registry of its language. What is
+// Collectors and other programs that share no code with us, each from the registry of its language. What is
 // installed stays in .cache/; it is put there by a rename, so that half an installation is never taken for one.
 
-module.exports = { installJaeger, installRotel, installPrometheus, installHttpInstrumentation }
+module.exports = { installJaeger, installRotel, installPrometheus, installPrometheusOtlp, installHttpInstrumentation }
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -12,7 +12,9 @@ const { run } = require('../run')
 const CACHE = path.join(__dirname, '..', '..', '.cache')
 const JAEGER = 'github.com/jaegertracing/jaeger/cmd/all-in-one@v1.42.0' // holds the OpenTelemetry Collector's own OTLP receiver
 const ROTEL = 'rotel==0.0.1a15'
+const PROMETHEUS_OTLP = 'v0.313.5' // of 3.13.5; v0.316.0 needs modules that the Go proxy does not have
 const HTTP_INSTRUMENTATION = ['@opentelemetry/instrumentation-http@0.203.0', '@opentelemetry/sdk-metrics@2.0.1', '@opentelemetry/api@1.9.0']
+const ATTEMPTS = 2 // a registry may refuse one of a thousand downloads
 const DEADLINE_MS = 15 * 60_000 // Jaeger is compiled: minutes on a small machine
 
 /** @returns {Promise<string>} the path of the binary */
@@ -46,6 +48,19 @@ function installPrometheus () {
   }, 'bin')
 }
 
+/** @returns {Promise<string>} the path of a current prometheus, which takes OTLP */
+function installPrometheusOtlp () {
+  return installed(`prometheus-${PROMETHEUS_OTLP}`, 'prometheus', 'Go 1.26 or newer', async (directory) => {
+    // From a module of our own: `go install` refuses a module whose go.mod has `replace` in it. Without discovery of
+    // services, whose clouds' SDKs are most of the compiling.
+    const go = (...args) => must('go', args, { cwd: directory })
+    await go('mod', 'init', 'light-trace.test/prometheus')
+    await go('get', `github.com/prometheus/prometheus/cmd/prometheus@${PROMETHEUS_OTLP}`)
+    await go('build', '-tags=remove_all_sd', '-o', 'prometheus', 'github.com/prometheus/prometheus/cmd/prometheus')
+    return path.join(directory, 'prometheus')
+  })
+}
+
 /** @returns {Promise<string>} a folder with the SDK and its instrumentation of HTTP */
 async function installHttpInstrumentation () {
   const installedPackage = await installed('http-instrumentation-0.203.0', 'node_modules/@opentelemetry/instrumentation-http/package.json', 'npm', async (directory) => {
@@ -61,15 +76,18 @@ async function installed (name, binary, needs, install, moved = binary) {
   const target = path.join(CACHE, name, binary)
   if (fs.existsSync(target)) return target
   fs.mkdirSync(path.dirname(path.join(CACHE, name, moved)), { recursive: true })
-  const directory = fs.mkdtempSync(path.join(CACHE, `${name}-`))
   console.log(`installing ${name}…`)
-  try {
-    fs.renameSync(await install(directory), path.join(CACHE, name, moved))
-    return target
-  } catch (error) {
-    throw new Error(`${name} could not be installed; it needs ${needs} and their registry. ${error.message}`)
-  } finally {
-    fs.rmSync(directory, { recursive: true, force: true })
+  for (let attempt = 1; ; attempt++) {
+    const directory = fs.mkdtempSync(path.join(CACHE, `${name}-`))
+    try {
+      fs.renameSync(await install(directory), path.join(CACHE, name, moved))
+      return target
+    } catch (error) {
+      if (attempt === ATTEMPTS) throw new Error(`${name} could not be installed; it needs ${needs} and their registry. ${error.message}`)
+      console.log(`once more, since it failed: ${error.message}`)
+    } finally {
+      fs.rmSync(directory, { recursive: true, force: true })
+    }
   }
 }
 

@@ -195,6 +195,30 @@ inBrowser('10,000 spans: only those in sight exist, and all can be reached', asy
   t.equal(await page.locator('.row[aria-selected=true] .label').textContent(), 'page 3', 'what is collapsed opens for it')
 })
 
+inBrowser('a trace is drawn from what comes with the page; only the rest of a large one is asked for', async (t, { send, open, url }) => {
+  const small = order()
+  const large = traces.bigTrace()
+  await send(small.body, large.body)
+  const page = await open('/routes')
+  const asked = []
+  page.on('request', (request) => request.url().includes('/rows') && asked.push(request.url().slice(url.length)))
+  await page.goto(`${url}/traces/${small.traceId}`)
+  await page.locator('.fall .row').nth(6).waitFor()
+  await page.locator('#state.live').waitFor()
+  t.notOk(asked.some((path) => path.includes('limit=')))
+  t.equal(await page.locator('#rows').count(), 0, 'what was read is not kept')
+  await page.goto(`${url}/traces/${large.traceId}`)
+  await page.locator('.fall[aria-busy=false]').waitFor()
+  await page.locator('#state.live').waitFor()
+  t.same(new Set(asked), new Set([`/api/traces/${large.traceId}/rows`]))
+  asked.length = 0
+  await page.keyboard.press('1')
+  await page.locator('.requests .row a, .requests .row').nth(1).waitFor()
+  await page.goBack()
+  await page.locator('.fall[aria-busy=false]').waitFor()
+  t.same(new Set(asked), new Set([`/api/traces/${large.traceId}/rows?limit=150`, `/api/traces/${large.traceId}/rows`]), 'a view that is opened in the page asks for both')
+})
+
 inBrowser('the name column is resized by keyboard and mouse, and stays so', async (t, { send, open }) => {
   const { traceId, body } = order()
   await send(body)

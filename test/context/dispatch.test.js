@@ -147,6 +147,49 @@ test('a listener that is added beside Fastify\'s own', async (t) => {
   t.same(seen, [undefined])
 })
 
+test('all listeners of the server exchanged, and others beside', async (t) => {
+  const seen = []
+  const look = () => seen.push(lightTrace.current())
+  const { app, origin } = await tracedApp(t, { routes })
+  t.equal(await get(origin), 'own')
+  for (const event of app.server.eventNames()) if (event !== 'connection') app.server.removeAllListeners(event)
+  app.server.on('request', app.routing)
+  t.equal(await get(origin), 'own')
+  app.server.on('request', look)
+  t.equal(await get(origin), 'own')
+  app.server.off('request', look)
+  app.server.prependListener('request', look)
+  t.equal(await get(origin), 'own')
+  t.same(seen, [undefined, undefined])
+})
+
+test('a listener that has gone again leaves the shorter way', async (t) => {
+  if (usesAsyncHooks) return t.end()
+  const { app, origin } = await tracedApp(t, { routes })
+  const { run } = storage
+  let isolated = 0
+  storage.run = function (store, ...rest) {
+    if (typeof store?.traceparent === 'string') isolated++
+    return run.call(this, store, ...rest)
+  }
+  t.teardown(() => { storage.run = run })
+  const counts = []
+  const ask = async () => {
+    await get(origin)
+    counts.push(isolated)
+  }
+  for (const event of ['request', 'checkContinue']) {
+    const listener = () => {}
+    await ask()
+    app.server.on(event, listener)
+    await ask()
+    await ask()
+    app.server.off(event, listener)
+    await ask()
+  }
+  t.same(counts, [0, 1, 2, 2, 2, 3, 4, 4])
+})
+
 test('a request that waits for 100 Continue is dispatched by the user\'s listener', async (t) => {
   const seen = []
   const { app, origin } = await tracedApp(t, { routes })

@@ -118,6 +118,21 @@ test('any foreign byte anywhere is refused', async (t) => {
   }
 })
 
+test('it does not matter how a string is stored', async (t) => {
+  const long = `${'x'.repeat(40)}${VALID}${'\u2028'.repeat(40)}`
+  accepted(t, long.slice(40, 95), 1, 'a slice of two-byte chars')
+  accepted(t, `${'y'.repeat(40)}${VALID}`.slice(40), 1, 'a slice')
+  accepted(t, ['00', TRACE, PARENT, '01'].reduce((all, part) => all + '-' + part), 1, 'pieces that were joined')
+  accepted(t, Object.keys({ [VALID]: 1 })[0], 1, 'a name of a property')
+  accepted(t, Buffer.from(VALID, 'latin1').toString('latin1'), 1, 'a string of its own')
+})
+
+test('what was parsed before leaves nothing behind', async (t) => {
+  accepted(t, VALID)
+  for (const value of [VALID.slice(1), VALID.slice(0, -1), `${VALID.slice(0, -1)}\u0131`, `${VALID.slice(0, 54)}\ud835`, '\u0130'.repeat(55), '\ud835\udfd8'.repeat(28).slice(0, 55)]) refused(t, value)
+  accepted(t, VALID)
+})
+
 test('a dash in the wrong place is refused', async (t) => {
   refused(t, `00${TRACE}-${PARENT}-01-`)
   refused(t, `00-${TRACE.slice(1)}-0${PARENT}-01`)

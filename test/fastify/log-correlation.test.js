@@ -79,6 +79,43 @@ test('the text of a logger\'s bindings is added to only where pino would add the
   }
 })
 
+for (const when of ['before the first request', 'after it']) {
+  test(`a setBindings of somebody's own is called, though it came ${when}`, async (t) => {
+    const { lines, logger } = linesOf()
+    const { app } = await tracedApp(t, { listen: false, fastify: { logger }, routes })
+    if (when === 'after it') await app.inject('/')
+    const { setBindings } = app.log
+    const seen = []
+    app.log.setBindings = function (bindings) {
+      seen.push(idsOf(bindings))
+      setBindings.call(this, bindings)
+    }
+    lines.length = 0
+    const ids = [expected((await app.inject('/')).body), expected((await app.inject('/')).body)]
+    t.same(seen, ids)
+    t.same(lines.filter(({ msg }) => msg === 'by the request').map(idsOf), ids)
+
+    delete app.log.setBindings
+    lines.length = 0
+    const after = expected((await app.inject('/')).body)
+    t.same(idsOf(lines.find(({ msg }) => msg === 'by the request')), after)
+    t.equal(seen.length, 2)
+  })
+}
+
+test('every digit of an id comes into the lines as it is', async (t) => {
+  const { lines, logger } = linesOf()
+  const { app } = await tracedApp(t, { listen: false, fastify: { logger }, trace: { trustIncoming: true }, routes })
+  const traceIds = ['0123456789abcdeffedcba9876543210', 'ffffffffffffffffffffffffffffffff', '00000000000000000000000000000001', '80000000000000007fffffff00000000']
+  for (const traceId of [...traceIds, ...traceIds]) {
+    lines.length = 0
+    await app.inject({ url: '/', headers: { traceparent: `00-${traceId}-b7ad6b7169203331-01` } })
+    const own = lines.filter(({ reqId, trace_id: id }) => reqId !== undefined && id !== undefined)
+    t.ok(own.length >= 3)
+    for (const { trace_id: id } of own) t.equal(id, traceId)
+  }
+})
+
 test('unsampled requests carry ids too, ignored ones none', async (t) => {
   const { lines, logger } = linesOf()
   const { app } = await tracedApp(t, {

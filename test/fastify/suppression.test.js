@@ -62,6 +62,22 @@ test('OTEL_SDK_DISABLED stops every span and nothing else', async (t) => {
   t.equal(app.lightTrace.tracer.startSpan('outside').isRecording(), false)
 })
 
+test('OTEL_SDK_DISABLED: what a caller may hand on goes on as it came, one who sent nothing gets nothing', async (t) => {
+  process.env.OTEL_SDK_DISABLED = 'true'
+  t.teardown(() => { delete process.env.OTEL_SDK_DISABLED })
+  const injected = async (trace, headers) => {
+    const { app } = await tracedApp(t, { listen: false, trace, routes: (app) => { app.get('/', ({ trace }) => ({ ...trace.inject(), ...trace.store })) } })
+    return (await app.inject({ url: '/', headers })).json()
+  }
+  t.same(await injected({}, {}), {})
+  t.same(await injected({}, { traceparent, tracestate: 'a=1', baggage: 'b=2' }), { traceparent, tracestate: 'a=1', baggage: 'b=2' })
+  t.same(await injected({}, { baggage: 'b=2' }), { baggage: 'b=2' })
+  t.same(await injected({}, { traceparent: traceparent.toUpperCase() }), {})
+  t.same(await injected({ trustIncoming: false }, { traceparent, baggage: 'b=2' }), {})
+  t.same(await injected({ trustIncoming: (request) => request.headers.host === 'friend' }, { traceparent, host: 'friend' }), { traceparent })
+  t.same(await injected({ store: (request) => ({ from: request.url }) }, {}), { from: '/' })
+})
+
 test('the OpenTelemetry API sees the same: no child in an ignored request, one in a traced one', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,

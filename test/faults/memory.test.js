@@ -128,8 +128,9 @@ test('requests that never end hold no timer each, and are let go with their conn
   t.ok(during.stats.spans.started - during.stats.spans.ended >= 200)
   t.ok(during.timers <= before.timers + 2, `${before.timers} → ${during.timers} timers`)
   clients.close()
-  await collector.until(() => collector.delivered.size >= 200)
-  const after = await state()
+  let after = await state()
+  // All but the one that asks. Their connections close one after the other.
+  while (after.stats.spans.started - after.stats.spans.ended > 1) after = await state()
   t.ok(after.alive <= 12, `${after.alive} are still held`)
 })
 

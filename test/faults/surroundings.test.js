@@ -59,14 +59,18 @@ test('without a free file descriptor spans wait for one', async (t) => {
   const collector = await startFakeCollector(t)
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const fs = require('node:fs')
-    const app = Fastify()
-    await app.register(lightTrace, { exporter: { url } })
-    await app.inject('/')
-    await new Promise((resolve) => setImmediate(resolve))
+    const traced = async () => Fastify().register(lightTrace, { exporter: { url } })
+    const first = await traced() // loads what is loaded with the first span: files cannot be opened later
+    await first.inject('/')
+    await first.close()
+    const app = await traced()
+    await app.ready()
     const held = []
     try {
       for (;;) held.push(fs.openSync('/dev/null'))
     } catch {}
+    await app.inject('/')
+    await new Promise((resolve) => setImmediate(resolve))
     await app.lightTrace.flush({ timeoutMs: 200 })
     const { lastError, spans } = app.lightTrace.stats()
     for (const fd of held) fs.closeSync(fd)

@@ -2,20 +2,15 @@
 
 // A real Prometheus server scrapes the path of an application, and answers what people ask of it.
 
-const { writeFileSync } = require('node:fs')
-const { join } = require('node:path')
 const { spawnSync } = require('node:child_process')
-const { setTimeout: pause } = require('node:timers/promises')
 const { test } = require('tap')
 const Fastify = require('fastify')
 const api = require('@opentelemetry/api')
 const lightTrace = require('../..')
 const { createCollector } = require('../../lib/testing')
-const { start } = require('../../scripts/run')
-const { freePort } = require('../../scripts/free-port')
+const { startPrometheus } = require('../support/prometheus-server')
 
 const { METRICS_PROMETHEUS, METRICS_PROMTOOL } = process.env
-const DEADLINE_MS = 60_000
 
 async function scrapedApp (t, metrics) {
   const collector = createCollector()
@@ -30,50 +25,18 @@ async function scrapedApp (t, metrics) {
   return { app, collector, get: async (path) => (await fetch(`${app.listeningOrigin}${path}`)).text() }
 }
 
-async function startPrometheus (t, target) {
-  const directory = t.testdir({})
-  const port = await freePort()
-  const config = join(directory, 'prometheus.yml')
-  writeFileSync(config, `
+function startScraping (t, target) {
+  const config = `
 global: { scrape_interval: 1s }
 scrape_configs: [{ job_name: shop, static_configs: [{ targets: ['${new URL(target).host}'] }] }]
-`)
-  const server = start(METRICS_PROMETHEUS, [
-    `--config.file=${config}`, `--storage.tsdb.path=${join(directory, 'data')}`, `--web.listen-address=127.0.0.1:${port}`, '--enable-feature=exemplar-storage', '--log.level=error'
-  ])
-  t.teardown(() => server.stop())
-  const ask = async (path, parameters) => {
-    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}?${new URLSearchParams(parameters)}`)
-    const { status, data, error } = await response.json()
-    if (status !== 'success') throw new Error(error)
-    return data
-  }
-  /** Asks until the answer is something, since a scrape takes its time. */
-  const until = async (read) => {
-    for (let deadline = Date.now() + DEADLINE_MS; ; await pause(100)) {
-      const answer = await read().catch(() => undefined)
-      if (answer) return answer
-      if (Date.now() > deadline) throw new Error(`Prometheus has no answer\n${server.output()}`)
-    }
-  }
-  return {
-    query: (query, isGood = () => true) => until(async () => {
-      const { result } = await ask('query', { query })
-      return result.length > 0 && isGood(result) ? result : undefined
-    }),
-    exemplars: (query) => until(async () => {
-      const now = Date.now() / 1000
-      const found = await ask('query_exemplars', { query, start: now - 600, end: now + 600 })
-      return found.length > 0 ? found : undefined
-    }),
-    targets: () => ask('targets', {})
-  }
+`
+  return startPrometheus(t, METRICS_PROMETHEUS, { config, flags: ['--enable-feature=exemplar-storage'] })
 }
 
 for (const histograms of ['explicit', 'exponential']) {
   test(`rate, quantile, errors and exemplars, ${histograms} buckets`, async (t) => {
     const { app, collector, get } = await scrapedApp(t, { runtime: true, activeRequests: true, histograms })
-    const prometheus = await startPrometheus(t, app.listeningOrigin)
+    const prometheus = await startScraping(t, app.listeningOrigin)
     for (let i = 0; i < 5; i++) await get(`/users/${i}`)
     await get('/boom')
     await get('/order')

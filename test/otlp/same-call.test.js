@@ -14,6 +14,8 @@ const { fromBytes, fromObject } = require('../support/same-span')
 
 const PATHS = ['/', '/items/7', '/items?id=7&sig=secret', '/%C3%A4?b=%20', `/${'y'.repeat(490)}`, `/${'z'.repeat(511)}`, `/${'q'.repeat(3000)}`]
 const STATUSES = [200, 201, 204, 301, 302, 400, 401, 403, 404, 409, 410, 418, 422, 429, 431, 451, 500, 501, 502, 503, 504, 599]
+// Short ones are copied behind the command, others are not: empty, not ASCII, a lone surrogate, long, cut.
+const REDIS_KEYS = ['ä🦊', 'user:1', 'user:10', '', 'ä', '\ud800', 'k'.repeat(510), 'k'.repeat(511), 'k'.repeat(512), 'x'.repeat(5000)]
 const LIMITS = [{}, { attributes: 4 }, { attributes: 40, attributeValueLength: 1100 }, { attributeValueLength: 24 }]
 
 for (const limits of LIMITS) {
@@ -29,7 +31,7 @@ for (const limits of LIMITS) {
     await native.app.lightTrace.flush()
     const exported = sink.spans.map(fromBytes)
     const collected = (await objects.collector.spans()).map(fromObject)
-    t.equal(exported.length, PATHS.length * 2 + STATUSES.length + 5)
+    t.equal(exported.length, PATHS.length * 2 + STATUSES.length + REDIS_KEYS.length + 7)
     const key = (span) => JSON.stringify(span)
     t.strictSame(exported.sort((a, b) => key(a) < key(b) ? -1 : 1), collected.sort((a, b) => key(a) < key(b) ? -1 : 1))
     if (Object.keys(limits).length === 0) {
@@ -52,7 +54,12 @@ function routesTo (origin) {
     await read(origin, 200, 'PROPFIND')
     await get(`${origin}/`, { path: 'http://user:pass@other.example/x?sig=1' })
     const at = { database: 0, serverAddress: 'r', serverPort: 6379 }
-    await diagnosticsChannel.tracingChannel('node-redis:command').tracePromise(async () => 'x', { command: 'GET', args: ['GET', 'ä🦊'], ...at })
+    const redis = (command, args, work = async () => 'x') =>
+      diagnosticsChannel.tracingChannel('node-redis:command').tracePromise(work, { command, args: [command, ...args], ...at }).catch(() => {})
+    for (const key of REDIS_KEYS) await redis('GET', [key])
+    await redis('GET', ['list'], async () => { throw new Error('WRONGTYPE Operation against a key') })
+    await redis('config', ['get', 'x'])
+    await redis('NOTHEARDOF', ['secret'])
     await diagnosticsChannel.tracingChannel('node-redis:batch').tracePromise(async () => [], { batchMode: 'MULTI', batchSize: 3, ...at })
     return 'ok'
   })

@@ -76,6 +76,30 @@ test('redis and ioredis', async (t) => {
   t.match(children[3].attributes, { 'db.response.status_code': 'WRONGTYPE', 'error.type': 'WRONGTYPE' })
 })
 
+test('redis: each command has its own text, however it is written and whatever is read in between', async (t) => {
+  const at = { database: 0, serverAddress: 'redis.internal', serverPort: 6379 }
+  const command = (command, ...args) => call('node-redis:command', { command, args: [command, ...args], ...at })
+  const { children } = await during(t, async () => {
+    for (let i = 0; i < 2; i++) {
+      await command('get', 'a')
+      await command('SET', 'b', 'secret')
+      await command('get', 'c')
+      await command('auth', 'secret')
+      await command('no command', 'secret')
+      await command('NOTHEARDOF', 'secret')
+      let inner
+      await call('node-redis:command', { command: 'GETDEL', get args () { inner ??= command('ECHO', 'secret'); return ['GETDEL', 'd'] }, ...at })
+      await inner
+      await call('node-redis:command', { command: 'GETDEL', get args () { throw new Error('secret') }, ...at })
+    }
+  })
+  const once = [['GET', 'GET a'], ['SET', 'SET b ?'], ['GET', 'GET c'], ['AUTH', 'AUTH ?'], ['redis', undefined], ['NOTHEARDOF', 'NOTHEARDOF'],
+    ['GETDEL', 'GETDEL d'], ['ECHO', 'ECHO ?'], ['GETDEL', 'GETDEL']]
+  const sorted = (list) => list.map((pair) => pair.join(': ')).sort()
+  t.same(sorted(children.map(({ name, attributes }) => [name, attributes['db.query.text']])), sorted([...once, ...once]))
+  t.notMatch(JSON.stringify(children), /secret/)
+})
+
 test('mongoose', async (t) => {
   const payload = { collection: 'users', database: 'shop', serverAddress: 'mongo.internal', serverPort: 27017 }
   const { children } = await during(t, async () => {

@@ -221,3 +221,19 @@ test('in the bytes it is the same, by the template and without it', async (t) =>
     'SERVER GET /fails error': ['ot=th:0']
   })
 })
+
+test('a span that the application has marked as kept has the key once', async (t) => {
+  const sink = await startSink(t)
+  const { app } = await tracedApp(t, {
+    listen: false,
+    trace: { sampler: 'always_off', keep: { errors: true }, spanProcessors: undefined, exporter: { url: sink.url } },
+    routes: (app) => app.get('/', async (request, reply) => {
+      request.trace.span.setAttribute('light_trace.kept', 'by hand')
+      return reply.code(500).send('no')
+    })
+  })
+  await app.inject('/')
+  await app.lightTrace.flush()
+  const [{ attributes }] = await sink.waitFor(1)
+  t.equal(attributes['light_trace.kept'], 'error') // the sink's decoder refuses a key that comes twice
+})

@@ -6,7 +6,7 @@ const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { test } = require('tap')
 const { buildPage, PAGE } = require('../../scripts/viewer-page')
-const { startViewer } = require('./support')
+const { startViewer, traceId } = require('./support')
 
 const BYTES_MAX = 80_000
 const text = import(join(__dirname, '../../viewer/page/text.mjs'))
@@ -29,6 +29,34 @@ test('the policy of the page allows its own script and style only', async (t) =>
   t.match(policy, /script-src 'sha256-[\w+/]{43}='(?:;|$)/)
   t.match(policy, /style-src 'sha256-[\w+/]{43}='(?:;|$)/)
   t.notMatch(policy, /unsafe/)
+})
+
+test('the page of a trace comes with the first rows of it, as data that cannot become markup', async (t) => {
+  const { get, json, send } = await startViewer(t)
+  const rowsIn = (html) => /<script type="application\/json" id="rows">([^<]*)<\/script>\n<\/body>/.exec(html)?.[1]
+  await send([{ id: 1, ms: 500, name: '</script><script>alert(1)</script><!-- \u2028' }])
+  await send(Array.from({ length: 200 }, (_, index) => ({ id: index + 2, parent: 1, at: index, ms: 1 })))
+  const response = await get(`/traces/${traceId(1)}`)
+  const html = await response.text()
+  t.same(JSON.parse(rowsIn(html)), await json(`/api/traces/${traceId(1)}/rows?limit=150`))
+  t.equal(JSON.parse(rowsIn(html)).more, 51)
+  t.equal(html.match(/<script/g).length, 2, 'its own script, and the data')
+  t.ok(html.replace(/<script type="application\/json"[^<]*<\/script>\n/, '') === readFileSync(PAGE, 'utf8'), 'the rest is the same for all')
+  t.equal(response.headers.get('content-security-policy'), (await get('/')).headers.get('content-security-policy'), 'and so is the policy')
+  t.ok(rowsIn(await (await get('/traces/last')).text()), 'also by another name')
+  for (const path of ['/', '/routes', `/traces/${traceId(2)}`, '/traces/%3C', `/traces/${traceId(1)}/spans`]) t.ok(await (await get(path)).text() === readFileSync(PAGE, 'utf8'), path)
+})
+
+test('a page that cannot make its rows comes without them', async (t) => {
+  const { viewer, get, send } = await startViewer(t)
+  await send([{}])
+  viewer.api.firstRows = () => { throw new Error('broken') }
+  t.ok(await (await get('/traces/last')).text() === readFileSync(PAGE, 'utf8'))
+})
+
+test('numbers are in groups of three', async (t) => {
+  const { count } = await text
+  t.same([0, 999, 1000, 10_000, 123_456.7, 1_234_567, -1234, NaN].map(count), ['0', '999', '1\u202f000', '10\u202f000', '123\u202f457', '1\u202f234\u202f567', '-1\u202f234', '–'])
 })
 
 test('what hides in a text is made visible', async (t) => {

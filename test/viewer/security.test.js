@@ -65,6 +65,20 @@ test('pages of other origins may not read', async (t) => {
   t.equal((await ask(port, '/', { host, 'sec-fetch-site': 'cross-site' })).status, 200, 'and a link may lead to the page')
 })
 
+test('who comes by a link of another origin gets the page, and no data in it', async (t) => {
+  const { port, send } = await startViewer(t)
+  await send([{ name: 'secret' }])
+  const page = async (headers, method) => (await ask(port, `/traces/${traceId(1)}`, { host: `localhost:${port}`, ...headers }, method)).text
+  t.match(await page({ 'sec-fetch-site': 'none' }), /secret/, 'its address was typed')
+  t.match(await page({ 'sec-fetch-site': 'same-origin' }), /secret/)
+  for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }, { origin: 'https://evil.example' }, { origin: 'null' }]) {
+    const text = await page(headers)
+    t.match(text, /<\/html>/, JSON.stringify(headers))
+    t.notMatch(text, /secret/, JSON.stringify(headers))
+  }
+  t.equal(await page({}, 'HEAD'), '')
+})
+
 test('the page may run nothing but its own scripts', async (t) => {
   const { get } = await startViewer(t)
   for (const path of ['/', `/traces/${traceId(1)}`, '/routes', '/exceptions']) {

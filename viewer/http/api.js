@@ -11,6 +11,9 @@ const SEARCH_SLICE_MS = 20
 const SEARCH_MAX_MS = 2000
 const FLAME_REQUESTS = 200
 const IMPORT_IDS_MAX = 100
+// More than a screen has, as viewer/page/trace.mjs asks for. A large trace is seen before all of it has been read.
+const FIRST_ROWS = 150
+
 const NDJSON = 'application/x-ndjson'
 
 const TRACE_PATH = /^\/api\/traces\/([^/]+)(?:\/(rows|text|perfetto|spans)(?:\/([^/]+))?)?$/
@@ -76,6 +79,12 @@ class Api {
         return sendJson(response, panelOf(trace, span, { full: query.has('full'), isHeld: (id) => this.#store.get(id) !== undefined }))
       }
     }
+  }
+
+  /** @returns {object | null} what GET /api/traces/<name>/rows answers first; null: the trace is not held */
+  firstRows (name) {
+    const { found } = this.#named(name.toLowerCase())
+    return found === undefined ? null : require('../views/rows').rowsOf(found, FIRST_ROWS)
   }
 
   /** @param {string} name an id, the start of one, last, slowest or failed */

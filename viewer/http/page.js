@@ -8,6 +8,7 @@ const { join } = require('node:path')
 
 const FILE = join(__dirname, '../page.html')
 const PAGES = /^\/(?:$|traces\/|routes|exceptions|flame|compare|lost)/
+const TRACE_PAGE = /^\/traces\/(\w+)$/
 
 const FIXED_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
@@ -24,14 +25,40 @@ function isPage (path) {
   return PAGES.test(path)
 }
 
-function sendPage (response) {
+/** @returns {string | undefined} what names the trace that the page shows */
+function traceOf (path) {
+  return TRACE_PAGE.exec(path)?.[1]
+}
+
+/**
+ * @param {() => object | null} [firstRows] of a trace. They are made while the browser reads the page, whose script runs when
+ *   it has all of it: the first rows are drawn without a question.
+ */
+async function sendPage (response, firstRows) {
   loaded ??= load()
-  response.writeHead(200, { ...FIXED_HEADERS, 'content-security-policy': loaded.policy, 'content-length': loaded.html.length }).end(loaded.html)
+  const { start, end, policy } = loaded
+  response.writeHead(200, { ...FIXED_HEADERS, 'content-security-policy': policy }).write(start)
+  if (firstRows !== undefined) {
+    await new Promise(setImmediate)
+    response.write(dataOf(firstRows))
+  }
+  response.end(end)
+}
+
+// No script but data, as the browser sees it: the policy allows it nothing. Without `<` it cannot end its own element.
+function dataOf (firstRows) {
+  try {
+    const rows = firstRows()
+    return rows === null ? '' : `<script type="application/json" id="rows">${JSON.stringify(rows).replaceAll('<', '\\u003c')}</script>\n`
+  } catch {
+    return '' // the page asks, and shows the answer that says why
+  }
 }
 
 function load () {
-  const html = readFileSync(FILE)
-  return { html, policy: policyOf(html.toString()) }
+  const html = readFileSync(FILE, 'utf8')
+  const at = html.lastIndexOf('</body>')
+  return { start: html.slice(0, at), end: html.slice(at), policy: policyOf(html) }
 }
 
 function policyOf (html) {
@@ -53,4 +80,4 @@ function hashesOf (element, html) {
   return hashes.join(' ') || "'none'"
 }
 
-module.exports = { isPage, sendPage, FIXED_HEADERS }
+module.exports = { isPage, traceOf, sendPage, FIXED_HEADERS }

@@ -132,14 +132,17 @@ class Viewer {
   }
 
   #page (request, response, url) {
-    const { isPage, sendPage, FIXED_HEADERS } = require('./page')
+    const { isPage, traceOf, sendPage, FIXED_HEADERS } = require('./page')
     if (!isPage(url.pathname)) return sendError(response, 404, 'there is nothing at this address')
     if (request.method !== 'GET' && request.method !== 'HEAD') return sendError(response, 405, 'only GET', { allow: 'GET' })
     if (!hasToken(request, url, this)) {
       return response.writeHead(401, FIXED_HEADERS).end('<!doctype html><title>light-trace</title><p>This viewer needs the token of the address that <code>light-trace</code> printed.')
     }
     if (this.token !== null && url.searchParams.has('token')) return response.writeHead(303, { ...FIXED_HEADERS, ...tokenRedirect(url, this.token) }).end()
-    sendPage(response)
+    const trace = traceOf(url.pathname)
+    // Data is for our own page: who came by a link of another one gets a page that asks for it.
+    const answersData = trace !== undefined && originRefusal(request) === null
+    return sendPage(response, answersData ? () => this.api.firstRows(trace) : undefined)
   }
 
   // The apps that this command started say here what they lost (report-losses.js).

@@ -1,7 +1,7 @@
 // What the server answers, and what it sends by itself. viewer/api.md has the interface.
 
 export async function get (path, params) {
-  const response = await fetch(path + query(params), { headers: { accept: 'application/json' } })
+  const response = await fetch(path + query(params))
   if (!response.ok) throw await failure(response)
   return response.json()
 }
@@ -65,8 +65,8 @@ export function liveConnection (listen) {
   }
   // A browser has six connections for all its tabs: one that nobody sees gives its own back.
   document.addEventListener('visibilitychange', () => {
-    if (!document.hidden) open()
-    else source?.close()
+    if (document.hidden) source?.close()
+    else if (current !== undefined) open()
   })
   return {
     /** @param {object} [params] which traces are sent */

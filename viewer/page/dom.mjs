@@ -78,6 +78,11 @@ export function table (caption, columns, rows, props) {
     h('tbody', null, rows.map((cells) => h('tr', null, cells.map(cell)))))
 }
 
+/** Calls it when what is in the page now has been painted. */
+export function afterPaint (act) {
+  requestAnimationFrame(() => setTimeout(act))
+}
+
 /** Says something to a screen reader, and to everybody for a moment. */
 export function say (message) {
   const toast = document.getElementById('said')

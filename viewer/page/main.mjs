@@ -1,11 +1,11 @@
 // The page: which view an address has, what the keyboard does everywhere, what the server sends by itself.
 
-import { get, liveConnection } from './api.mjs'
+import { liveConnection } from './api.mjs'
 import { h, say } from './dom.mjs'
 import { whenReleased } from './pointer.mjs'
 import { shell } from './shell.mjs'
 import { requestsView } from './requests.mjs'
-import { FIRST_ROWS, traceView } from './trace.mjs'
+import { traceView } from './trace.mjs'
 import { routesView, routeView } from './routes.mjs'
 import { exceptionsView } from './exceptions.mjs'
 import { compareView } from './compare.mjs'
@@ -28,7 +28,7 @@ let address
 
 const app = {
   opened: undefined, // the trace that was opened last
-  ahead: undefined, // the answer about the first one
+  ahead: undefined, // the first rows of the trace that was opened first
   /** Goes to an address of the page. */
   go (path) {
     history.pushState({ inside: true }, '', path)
@@ -49,9 +49,12 @@ const app = {
   }
 }
 
-// What a trace needs is asked for before there is anything to show it in.
-const [, first] = VIEWS[0][0].exec(location.pathname) ?? []
-if (first !== undefined) app.ahead = get(`/api/traces/${first}/rows`, FIRST_ROWS)
+// The page of a trace comes with its first rows.
+const rows = document.getElementById('rows')
+if (rows) {
+  app.ahead = JSON.parse(rows.textContent)
+  rows.remove()
+}
 
 const chrome = shell(app)
 const live = liveConnection((event, data) => {
@@ -71,7 +74,7 @@ function open () {
   const page = { app, host: main, params: new URLSearchParams(location.search), id: safeDecode(format.exec(location.pathname)[1]) }
   view = make(page)
   chrome.current(location.pathname)
-  live.follow(view.follow)
+  if (view.follow) live.follow(view.follow)
 }
 
 function safeDecode (text = '') {

@@ -24,23 +24,16 @@ export function shell (app) {
   const links = [...document.querySelectorAll('nav a')]
   const foot = document.getElementById('foot')
   const state = document.getElementById('state')
-  const help = h('dialog', { id: 'help', 'aria-labelledby': 'help-title' },
-    h('h2', { id: 'help-title' }, 'Keyboard'),
-    table('Keys', ['Key', 'What it does'], KEYS.map(([keys, text]) => [h('span', null, keys.split(' ').filter(Boolean).map((key) => h('kbd', null, key))), text])),
-    h('form', { method: 'dialog' }, h('button.primary', null, 'Close')))
-  document.body.append(help)
-  help.addEventListener('click', ({ target }) => target === help && help.close())
-
   const file = h('input', { type: 'file', accept: '.json,.jsonl,.ndjson,application/json', class: 'sr', tabindex: '-1', 'aria-hidden': 'true', onchange: () => take([...file.files]) })
   document.getElementById('tools').append(
     file,
     iconButton('load', 'Import OTLP JSON', () => file.click()),
     themeButton(),
-    iconButton('help', 'Keyboard shortcuts', () => help.showModal()))
+    iconButton('help', 'Keyboard shortcuts', help))
   acceptDrops()
 
   return {
-    help: () => help.showModal(),
+    help,
     connected (connected) {
       const now = connected ? 'live' : 'lost'
       if (state.className === now) return // a screen reader says each change
@@ -76,6 +69,15 @@ export function shell (app) {
       take([...event.dataTransfer.files])
     })
   }
+}
+
+function help () {
+  const dialog = h('dialog', { id: 'help', 'aria-labelledby': 'help-title', onclick: ({ target }) => target === dialog && dialog.close(), onclose: () => dialog.remove() },
+    h('h2', { id: 'help-title' }, 'Keyboard'),
+    table('Keys', ['Key', 'What it does'], KEYS.map(([keys, text]) => [h('span', null, keys.split(' ').filter(Boolean).map((key) => h('kbd', null, key))), text])),
+    h('form', { method: 'dialog' }, h('button.primary', null, 'Close')))
+  document.body.append(dialog)
+  dialog.showModal()
 }
 
 function figures (stats) {

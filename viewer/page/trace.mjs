@@ -1,7 +1,7 @@
 // One trace: what it is, its waterfall, and the panel beside it.
 
 import { get, getText, query } from './api.mjs'
-import { button, copy, fact, h, icon, iconButton, say } from './dom.mjs'
+import { afterPaint, button, copy, fact, h, icon, iconButton, say } from './dom.mjs'
 import { flagsOf, requestName, statusBadge } from './request-line.mjs'
 import { spanPanel } from './span.mjs'
 import { waterfall } from './waterfall.mjs'
@@ -11,7 +11,7 @@ const RELOAD_MS = 150
 const GREETED_MS = 1000 // not while the first answer is drawn
 
 /** More than a screen has. A large trace is seen before all of it has been read. */
-export const FIRST_ROWS = { limit: 150 }
+const FIRST_ROWS = { limit: 150 }
 
 export function traceView ({ app, host, id, params }) {
   const head = h('header.trace-head', null)
@@ -35,10 +35,10 @@ export function traceView ({ app, host, id, params }) {
   load(params.get('span'))
 
   return {
-    follow: {},
     search: () => { find.focus(); find.select() },
     focus: fall.focus,
     close () {
+      generation++
       clearTimeout(timer)
       clearTimeout(later)
       fall.close()
@@ -61,7 +61,7 @@ export function traceView ({ app, host, id, params }) {
   async function load (spanId) {
     const mine = ++generation
     try {
-      const answer = await (app.ahead ?? get(`/api/traces/${encodeURIComponent(id)}/rows`, summary ? {} : FIRST_ROWS))
+      const answer = app.ahead ?? await get(`/api/traces/${encodeURIComponent(id)}/rows`, summary ? {} : FIRST_ROWS)
       app.ahead = undefined
       if (mine !== generation) return
       const first = summary === undefined || more
@@ -72,16 +72,21 @@ export function traceView ({ app, host, id, params }) {
       app.title(line(summary.name, 60))
       head.replaceChildren(...heading(summary, answer))
       fall.show(answer)
-      if (more) load(spanId)
-      else if (first) {
+      if (first && !more) {
         fall.select(spanId)
-        if (spanId !== null && spanId !== undefined) openSpan(fall.selected(), { keepFocus: true })
+        if (spanId) openSpan(fall.selected(), { keepFocus: true })
         fall.focus()
       }
     } catch (error) {
       app.ahead = undefined
       if (mine === generation && summary === undefined) head.replaceChildren(notHeld(error))
     }
+    // What is there is shown before the rest is asked for.
+    afterPaint(() => {
+      if (mine !== generation) return
+      app.follow({})
+      if (more) load(spanId)
+    })
   }
 
   // A trace that is under way grows: several batches become one question.

@@ -7,13 +7,13 @@ const { CallInfo } = require('../../span/call-info')
 const { cut } = require('../../span/attributes')
 const { KIND_CLIENT } = require('../calls')
 const { sanitise, DIALECTS } = require('./statement')
-const { recordedCommand } = require('./redis-keys')
+const { recordedArguments } = require('./redis-keys')
 const { read, text, label, pushServer, pushPeer, pushText, lengthOf } = require('./read')
 
 const CACHED_MAX = 256
 const CACHED_LENGTH_MAX = 1024
 const SHARED_LENGTH_MAX = 255
-const RECENT_MAX = 8
+const RECENT_MAX = 32 // more commands, or operations and collections, than most apps use; compared one by one
 
 const COMMAND_NAME = /^[a-z][a-z0-9._-]{0,63}$/i
 
@@ -85,14 +85,15 @@ class SqlDescriptor {
 class StoreDescriptor {
   #known = new Map() // what it says of itself → CallInfo
   #seen = []
+  #operation = '' // of the call whose `info` was asked for last: its `target` is next
 
-  constructor ({ system, operation, collection, procedure, queryText, namespace, batchSize, errorCode, shouldTrace, pushPeer }) {
+  constructor ({ system, operation, collection, procedure, operands, namespace, batchSize, errorCode, shouldTrace, pushPeer }) {
     this.kind = KIND_CLIENT
     this.system = system
     this.operation = operation
     this.collection = collection
     this.procedure = procedure
-    this.queryText = queryText
+    this.operands = operands
     this.namespace = namespace
     this.batchSize = batchSize
     this.errorCode = errorCode
@@ -109,7 +110,8 @@ class StoreDescriptor {
     const namespace = this.namespace === undefined ? '' : this.namespace(call)
     const key = `${operation}\n${target}\n${namespace}\n${text(call, 'serverAddress')}\n${label(call, 'serverPort')}`
     const info = this.#known.get(key) ?? this.#add(key, call, operation, target, namespace)
-    this.#remember(call, info)
+    this.#remember(call, operation, info)
+    this.#operation = operation
     return info
   }
 
@@ -121,7 +123,10 @@ class StoreDescriptor {
       for (let i = 0; i < recent.length; i++) {
         const seen = recent[i]
         if (seen.command === command && seen.serverPort === serverPort && seen.serverAddress === serverAddress &&
-          seen.database === database && seen.operation === operation && seen.collection === collection) return seen.info
+          seen.database === database && seen.operation === operation && seen.collection === collection) {
+          this.#operation = seen.name
+          return seen.info
+        }
       }
     } catch {
       // A field throws when it is read: the way below reads each by itself.
@@ -129,7 +134,7 @@ class StoreDescriptor {
     return null
   }
 
-  #remember (call, info) {
+  #remember (call, name, info) {
     if (this.procedure !== undefined || read(call, 'table') !== undefined || read(call, 'batchMode') !== undefined) return
     if (this.#seen.length === RECENT_MAX) this.#seen.shift()
     this.#seen.push({
@@ -139,6 +144,7 @@ class StoreDescriptor {
       database: read(call, 'database'),
       serverAddress: read(call, 'serverAddress'),
       serverPort: read(call, 'serverPort'),
+      name,
       info
     })
   }
@@ -152,18 +158,22 @@ class StoreDescriptor {
     if (this.pushPeer !== undefined) this.pushPeer(list, call)
     for (let i = 1; i < list.length; i += 2) if (typeof list[i] === 'string') list[i] = cut(list[i], SHARED_LENGTH_MAX)
     const name = [operation, target].filter((part) => part !== '').join(' ')
-    const info = new CallInfo(this.kind, cut(name, SHARED_LENGTH_MAX) || this.system, list)
+    const origin = this.operands === undefined ? '' : operation
+    const info = new CallInfo(this.kind, cut(name, SHARED_LENGTH_MAX) || this.system, list, origin, 'db.query.text')
     if (this.#known.size === CACHED_MAX) this.#known.clear()
     if (key.length <= CACHED_LENGTH_MAX) this.#known.set(key, info)
     return info
   }
 
+  /** What `db.query.text` has behind the operation, of the call whose `info` was asked for just before. HOT */
+  target (call) {
+    return this.operands(call, this.#operation)
+  }
+
   attributes (call) {
-    const list = []
-    if (this.queryText !== undefined) pushText(list, 'db.query.text', this.queryText(call))
+    if (this.operands !== undefined) return null
     const batchSize = this.batchSize === undefined ? 0 : this.batchSize(call)
-    if (batchSize > 1) list.push('db.operation.batch.size', batchSize)
-    return list
+    return batchSize > 1 ? ['db.operation.batch.size', batchSize] : []
   }
 }
 
@@ -174,16 +184,24 @@ const command = (call) => {
   return COMMAND_NAME.test(name) ? name.toUpperCase() : ''
 }
 /** @param {number} from where a command's arguments begin in `args` */
-const redisText = (from) => (call) => {
-  const name = command(call)
-  const args = read(call, 'args')
+const redisArguments = (from) => (call, name) => {
   try {
-    return name !== '' && Array.isArray(args) ? recordedCommand(name, args, from) : name
+    const { args } = call
+    return Array.isArray(args) ? recordedArguments(name, args, from) : ''
   } catch {
-    return name
+    return ''
   }
 }
 const batchMode = (call) => text(call, 'batchMode')
+// Not by `read`: one place that reads all fields of all libraries' objects is slower than this one.
+const isAlone = (call) => {
+  try {
+    const { batchMode } = call
+    return typeof batchMode !== 'string' || batchMode === ''
+  } catch {
+    return true
+  }
+}
 const batchSize = (call) => Number(label(call, 'batchSize')) || 0
 // Redis says what kind of error it is in the first word: WRONGTYPE, NOAUTH, ERR.
 const redisError = (error) => /^[A-Z][A-Z0-9]{1,31}(?= )/.exec(text(error, 'message'))?.[0] ?? ''
@@ -214,9 +232,9 @@ const DATABASES = {
   'mysql2:query': mysql(false),
   'mysql2:execute': mysql(true),
   // A pipeline is one span, not one for each of its commands.
-  'node-redis:command': new StoreDescriptor({ ...redis, operation: command, queryText: redisText(1), shouldTrace: (call) => batchMode(call) === '' }),
+  'node-redis:command': new StoreDescriptor({ ...redis, operation: command, operands: redisArguments(1), shouldTrace: isAlone }),
   'node-redis:batch': new StoreDescriptor(redisBatch),
-  'ioredis:command': new StoreDescriptor({ ...redis, operation: command, queryText: redisText(0) }),
+  'ioredis:command': new StoreDescriptor({ ...redis, operation: command, operands: redisArguments(0) }),
   'ioredis:batch': new StoreDescriptor(redisBatch),
   'mongoose:query': mongo,
   'mongoose:aggregate': mongo,

@@ -106,21 +106,31 @@ for (const [rule, names] of RULES) for (const name of words(names)) commands.set
 for (const [name, list] of Object.entries(SUBCOMMANDS)) addSubcommands(name, list, NO_KEYS)
 for (const [name, list] of Object.entries(SUBCOMMANDS_WITH_KEY)) addSubcommands(name, list, SECOND)
 
+/** A command as it may be recorded: its name, and its arguments as below. */
+function recordedCommand (name, args, from) {
+  return name + recordedArguments(name, args, from)
+}
+
 /**
- * A command as it may be recorded: its name, its keys, and `?` for every other argument. A command that is not
- * in the table is its name alone.
+ * A command's arguments as they may be recorded behind its name: its keys, and `?` for every other one. A command that is not
+ * in the table has none.
  * @param {string} name in capitals
  * @param {unknown[]} args
  * @param {number} from where the arguments begin in `args`, behind a name that is repeated there
- * @returns {string} at most `TEXT_MAX` characters
+ * @returns {string} at most `TEXT_MAX` characters with the name
  */
 // HOT, once per recorded command of Redis. Budget: the text.
-function recordedCommand (name, args, from) {
+function recordedArguments (name, args, from) {
+  const line = allArguments(name, args, from)
+  return line.length + name.length > TEXT_MAX ? line.slice(0, TEXT_MAX - name.length) : line
+}
+
+function allArguments (name, args, from) {
   const rule = commands.get(name)
-  if (rule === undefined) return subcommands.has(name) ? recordedSubcommand(name, args, from) : name
+  if (rule === undefined) return subcommands.has(name) ? recordedSubcommand(name, args, from) : ''
   return rule.counted !== 0 || rule.isStream || rule.last < 0
-    ? recordedByRange(name, args, from, rule)
-    : recordedByPosition(name, args, from, 1, rule.first, rule.last)
+    ? recordedByRange(args, from, rule)
+    : recordedByPosition('', args, from, 1, rule.first, rule.last)
 }
 
 /** Keys at fixed places. */
@@ -128,19 +138,19 @@ function recordedByPosition (line, args, from, position, first, last) {
   for (let i = from + position - 1; i < args.length && line.length < TEXT_MAX; i++, position++) {
     line += position >= first && position <= last ? keyText(args[i]) : ' ?'
   }
-  return cut(line)
+  return line
 }
 
 function recordedSubcommand (name, args, from) {
   const given = args[from]
   const subcommand = typeof given === 'string' && given.length <= 16 ? given.toUpperCase() : ''
   const rule = subcommands.get(name).get(subcommand)
-  if (rule === undefined) return recordedByPosition(name, args, from, 1, 0, -1)
-  return recordedByPosition(`${name} ${subcommand}`, args, from, 2, rule.first, rule.last)
+  if (rule === undefined) return recordedByPosition('', args, from, 1, 0, -1)
+  return recordedByPosition(` ${subcommand}`, args, from, 2, rule.first, rule.last)
 }
 
 /** Keys whose number depends on the arguments. */
-function recordedByRange (line, args, from, { first, last, step, counted, isStream }) {
+function recordedByRange (args, from, { first, last, step, counted, isStream }) {
   const count = args.length - from
   let start = first
   let end = last < 0 ? count + 1 + last : last
@@ -154,11 +164,12 @@ function recordedByRange (line, args, from, { first, last, step, counted, isStre
     end = start === 0 || (count - start) % 2 === 0 ? -1 : start + (count - start - 1) / 2
   }
   const other = counted === 0 ? 0 : first // a destination before the number
+  let line = ''
   for (let position = 1; position <= count && line.length < TEXT_MAX; position++) {
     const isKey = position === other || (position >= start && position <= end && (position - start) % step === 0)
     line += isKey ? keyText(args[from + position - 1]) : ' ?'
   }
-  return cut(line)
+  return line
 }
 
 /** The position behind STREAMS, read as the server reads it: a group may be named STREAMS too. 0: there is none. */
@@ -184,10 +195,6 @@ function keyText (key) {
   return typeof key === 'number' ? ` ${key}` : ' ?'
 }
 
-function cut (line) {
-  return line.length > TEXT_MAX ? line.slice(0, TEXT_MAX) : line
-}
-
 function addSubcommands (name, list, rule) {
   if (!subcommands.has(name)) subcommands.set(name, new Map())
   for (const subcommand of words(list)) subcommands.get(name).set(subcommand, rule)
@@ -197,4 +204,4 @@ function words (text) {
   return text.split(/\s+/).filter((word) => word !== '')
 }
 
-module.exports = { recordedCommand, commands, subcommands }
+module.exports = { recordedCommand, recordedArguments, commands, subcommands }

@@ -1,0 +1,173 @@
+'use strict'
+
+// The attributes of a span as bytes that are copied from an earlier span with the same keys. An application sets its attributes
+// with every request, and most have the value that they had before. Only what differs is written anew; where that takes another
+// number of bytes, the attributes behind it are copied once more, to where they belong:
+//
+//   bytes   4A len key 12 len value | 4A len key 12 len value | 4A len key 12 len value
+//                             ▲ starts[0]  ends[0]
+//
+// The bytes are those that attribute-encoder.js writes, whatever was there before.
+
+const { Buffer } = require('node:buffer')
+const { ProtoWriter, writeLength4, writeText } = require('./proto-writer')
+const { attributesBound, valueBound, writeAttributes, writeValue, text } = require('./attribute-encoder')
+
+const TAG_ATTRIBUTE = 0x4a // Span.attributes
+const TAG_VALUE = 0x12
+const TAG_TEXT = 0x0a
+const TAG_INT = 0x18
+
+// Bounds the memory: of one, and of all together. What does not fit is written attribute by attribute.
+const TEMPLATE_BYTES_MAX = 4096
+const ALL_BYTES_MAX = 512 * 1024
+// Longer texts are seldom the same, and are not kept for that.
+const KEPT_LENGTH_MAX = 64
+// After so many spans that did not fit it is made anew, of the last one; after twice as many the next time, up to the most. Where
+// a value is another with each span, that costs nothing worth counting, and one that changed for good is found all the same.
+const MISSES_FIRST = 64
+const MISSES_MOST = 65536
+
+let allBytes = 0
+
+class AttributeTemplate {
+  constructor (list, bytes, starts, ends, missesMax) {
+    this.bytes = bytes
+    this.starts = starts
+    this.ends = ends
+    this.values = starts.map((start, i) => kept(list[i * 2 + 1]))
+    this.rests = starts.map(() => null)
+    this.changes = new Uint16Array(starts.length) // what `compare` found, for `write`
+    this.changeCount = 0
+    this.misses = 0
+    this.missesMax = missesMax
+  }
+
+  /** Finds the values of `list` that are others; returns how many bytes all of it may take. HOT, once per span with attributes. */
+  compare (list) {
+    const { values, changes } = this
+    let bound = this.bytes.length
+    let count = 0
+    for (let i = 0; i < values.length; i++) {
+      const value = list[i * 2 + 1]
+      if (value === values[i]) continue
+      bound += valueBound(value)
+      changes[count++] = i
+    }
+    this.changeCount = count
+    return bound
+  }
+
+  /** After `compare` with the same list. HOT, once per span with attributes. Budget: 0 objects, 0 strings. */
+  write (writer, list) {
+    const { bytes, position } = writer
+    bytes.set(this.bytes, position)
+    const shift = this.changeCount === 0 ? position : this.writeChanges(writer, list, position)
+    writer.position = this.bytes.length + shift
+  }
+
+  /**
+   * @param {number} from where the first byte was copied to
+   * @returns {number} the same of the last one
+   */
+  writeChanges (writer, list, from) {
+    const { bytes, view } = writer
+    const { changes, changeCount, starts, ends } = this
+    let shift = from
+    for (let n = 0; n < changeCount; n++) {
+      const i = changes[n]
+      const start = starts[i] + shift
+      const end = writeAt(writer, bytes, view, start, list[i * 2 + 1])
+      const grown = end - ends[i] - shift
+      if (grown === 0) continue
+      const attributeStart = (i === 0 ? 0 : ends[i - 1]) + shift
+      writeLength4(view, start - 4, end - start)
+      writeLength4(view, attributeStart + 1, end - attributeStart - 5)
+      shift += grown
+      if (i + 1 < ends.length) bytes.set(this.restBehind(i), end)
+    }
+    if (changeCount > 0) this.misses++
+    return shift
+  }
+
+  restBehind (i) {
+    if (this.rests[i] === null) this.rests[i] = this.bytes.subarray(this.ends[i])
+    return this.rests[i]
+  }
+}
+
+/** AnyValue's content. */
+function writeAt (writer, bytes, view, start, value) {
+  if (typeof value === 'string') {
+    bytes[start] = TAG_TEXT
+    const end = writeText(bytes, start + 5, value)
+    writeLength4(view, start + 1, end - start - 5)
+    return end
+  }
+  if (typeof value === 'number' && value >= 0 && value < 0x80 && value === (value | 0)) {
+    bytes[start] = TAG_INT
+    bytes[start + 1] = value
+    return start + 2
+  }
+  writer.position = start
+  writeValue(writer, value)
+  return writer.position
+}
+
+/**
+ * Upper bound of the bytes that `writeShared` writes.
+ * @param {Array} list flat
+ * @param {AttributeShape} shape whose keys these are, if it is as long as the list
+ */
+function sharedBound (list, shape) {
+  const template = shape.length === list.length ? templateOf(list, shape) : null
+  return template === null ? attributesBound(list) : template.compare(list)
+}
+
+/** Writes the attributes of a span. To be called after `sharedBound`, with the same. */
+function writeShared (writer, list, shape) {
+  const template = shape.length === list.length ? shape.template : null
+  if (template === null) writeAttributes(writer, TAG_ATTRIBUTE, list)
+  else template.write(writer, list)
+}
+
+/** @returns {AttributeTemplate | null} null: there is no more room for it */
+function templateOf (list, shape) {
+  const { template } = shape
+  return template === null || template.misses > template.missesMax ? makeTemplate(list, shape, template) : template
+}
+
+function makeTemplate (list, shape, before) {
+  if (before !== null) before.misses = 0
+  const bytesMax = Math.min(TEMPLATE_BYTES_MAX, ALL_BYTES_MAX - allBytes + (before === null ? 0 : before.bytes.length))
+  if (attributesBound(list) > bytesMax) return before
+  const memory = Buffer.alloc(bytesMax)
+  const writer = new ProtoWriter()
+  writer.open(memory, new DataView(memory.buffer, memory.byteOffset, memory.length), 0)
+  const starts = []
+  const ends = []
+  for (let i = 0; i < list.length; i += 2) {
+    writer.byte(TAG_ATTRIBUTE)
+    const at = writer.reserve4()
+    writer.copy(text(TAG_TEXT, list[i]))
+    writer.byte(TAG_VALUE)
+    const valueAt = writer.reserve4()
+    starts.push(writer.position)
+    writeValue(writer, list[i + 1])
+    writer.length4(valueAt)
+    writer.length4(at)
+    ends.push(writer.position)
+  }
+  allBytes += writer.position - (before === null ? 0 : before.bytes.length)
+  const missesMax = before === null ? MISSES_FIRST : Math.min(before.missesMax * 2, MISSES_MOST)
+  shape.template = new AttributeTemplate(list, new Uint8Array(memory.subarray(0, writer.position)), starts, ends, missesMax)
+  return shape.template
+}
+
+/** As V8 keeps the texts of a program, so that none keeps a longer text alive of which it was a part. NaN: is equal to nothing. */
+function kept (value) {
+  if (typeof value === 'string') return value.length > KEPT_LENGTH_MAX ? NaN : Object.keys({ [value]: 0 })[0]
+  return typeof value === 'object' && value !== null ? NaN : value
+}
+
+module.exports = { sharedBound, writeShared }

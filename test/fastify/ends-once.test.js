@@ -1,0 +1,143 @@
+'use strict'
+
+// However a response ends: its span ends once, with all that the application has said of it until then.
+
+const { Readable } = require('node:stream')
+const { pipeline } = require('node:stream/promises')
+const { test } = require('tap')
+const { tracedApp } = require('../support/traced-app')
+const { picture } = require('../support/picture')
+const { connect, signal } = require('../support/raw-client')
+
+const silent = { logger: { level: 'info', stream: { write () {} } } }
+
+for (const [what, fastify] of [['without a logger', {}], ['with a logger', silent]]) {
+  test(`what a listener of 'finish' sets is in the span, ${what}`, async (t) => {
+    const { collector, origin } = await tracedApp(t, {
+      fastify,
+      routes: (app) => app.get('/', async (request, reply) => {
+        reply.raw.on('finish', () => request.trace.span.setAttribute('finished', true))
+        return 'ok'
+      })
+    })
+    for (let i = 0; i < 3; i++) await (await fetch(origin)).text()
+    const spans = await collector.spans()
+    t.same(spans.map(({ attributes }) => attributes.finished), [true, true, true])
+  })
+
+  test(`what an onResponse hook sets is in the span, ${what}`, async (t) => {
+    const { collector, origin } = await tracedApp(t, {
+      fastify,
+      routes (app) {
+        app.get('/', { onResponse: async (request) => { request.trace.span.setAttribute('responded', true) } }, async () => 'ok')
+      }
+    })
+    await (await fetch(origin)).text()
+    t.equal((await collector.spans())[0].attributes.responded, true)
+  })
+
+  for (const [how, late] of [
+    ['process.nextTick after send()', (request, reply) => process.nextTick(() => request.trace.span.setAttribute('late', true))],
+    ["a listener of 'close' that comes first", (request, reply) => reply.raw.prependListener('close', () => request.trace.span.setAttribute('late', true))]
+  ]) {
+    test(`what is set by ${how} is in the span, ${what}`, async (t) => {
+      const { collector, origin } = await tracedApp(t, {
+        fastify,
+        routes: (app) => app.get('/', (request, reply) => {
+          reply.send('ok')
+          late(request, reply)
+        })
+      })
+      for (let i = 0; i < 2; i++) await (await fetch(origin)).text()
+      t.same((await collector.spans()).map(({ attributes }) => attributes.late), [true, true])
+    })
+  }
+}
+
+test('what onResponse hooks of the scope that answers 404 set is in the span', async (t) => {
+  const { collector, origin } = await tracedApp(t, {
+    routes: (app) => app.register(async (scope) => {
+      scope.addHook('onResponse', async (request) => { request.trace.span.setAttribute('responded', true) })
+      scope.setNotFoundHandler((request, reply) => reply.code(404).send('none'))
+      scope.get('/none', { onResponse: [] }, (request, reply) => reply.callNotFound())
+    })
+  })
+  await (await fetch(`${origin}/none`)).text()
+  t.equal((await collector.spans())[0].attributes.responded, true)
+})
+
+test('what the logger\'s last line sets is in the span', async (t) => {
+  const serializers = { res (reply) { reply.request?.trace.span.setAttribute('logged', true); return {} } }
+  const { collector, origin } = await tracedApp(t, { fastify: { logger: { ...silent.logger, serializers } }, routes: (app) => app.get('/', async () => 'ok') })
+  await (await fetch(origin)).text()
+  t.equal((await collector.spans())[0].attributes.logged, true)
+})
+
+test('pipelined requests have a span each, in any order of their answers', async (t) => {
+  const { app, collector, port } = await tracedApp(t, {
+    routes: (app) => app.get('/:ms', async ({ params }) => {
+      await new Promise((resolve) => setTimeout(resolve, Number(params.ms)))
+      return `after ${params.ms}.`
+    })
+  })
+  const client = await connect(port)
+  for (let round = 0; round < 2; round++) {
+    for (const ms of [30, 1, 10]) client.request('GET', `/${ms}`)
+    await client.until('after 10.', round + 1)
+  }
+  t.equal((await picture(collector)).length, 6)
+  t.match(app.lightTrace.stats().spans, { started: 6, ended: 6 })
+})
+
+for (const [how, leave] of [['politely', (client) => client.leave()], ['with a reset', (client) => client.reset()]]) {
+  for (const nth of ['first', 'second']) {
+    test(`a client leaves ${how} during the ${nth} request of its connection`, async (t) => {
+      const running = signal()
+      const { app, collector, port } = await tracedApp(t, {
+        routes (app) {
+          app.get('/', async () => 'first.')
+          app.get('/slow', (request, reply) => {
+            reply.raw.on('close', () => reply.code(499).send()) // too late: it is not sent
+            running.give()
+          })
+        }
+      })
+      const client = await connect(port)
+      const expected = ['GET /slow - ERROR error.type=aborted']
+      if (nth === 'second') {
+        await client.request('GET', '/').until('first.')
+        expected.unshift('GET / 200')
+      }
+      client.request('GET', '/slow')
+      await running.promise
+      await leave(client)
+      t.same(await picture(collector), expected)
+      t.match(app.lightTrace.stats().spans, { started: expected.length, ended: expected.length })
+    })
+  }
+}
+
+test('streams, hijacked replies and a response that is destroyed end once', async (t) => {
+  const { app, collector, origin } = await tracedApp(t, {
+    routes (app) {
+      app.get('/stream', (request, reply) => reply.send(Readable.from(['a', 'b', 'c'])))
+      app.get('/pipeline', async (request, reply) => {
+        reply.hijack()
+        reply.raw.writeHead(200)
+        await pipeline(Readable.from(['a', 'b']), reply.raw)
+      })
+      app.get('/hijacked', (request, reply) => {
+        reply.hijack()
+        reply.raw.end('hijacked')
+      })
+      app.get('/destroyed', (request, reply) => { reply.hijack(); reply.raw.destroy() })
+    }
+  })
+  const got = []
+  for (const path of ['stream', 'pipeline', 'hijacked', 'destroyed']) {
+    got.push(await fetch(`${origin}/${path}`).then((response) => response.text(), () => 'broken'))
+  }
+  t.same(got, ['abc', 'ab', 'hijacked', 'broken'])
+  t.same(await picture(collector), ['GET /stream 200', 'GET /pipeline 200', 'GET /hijacked 200', 'GET /destroyed - ERROR error.type=response_terminated'])
+  t.match(app.lightTrace.stats().spans, { started: 4, ended: 4 })
+})

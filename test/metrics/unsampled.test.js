@@ -1,0 +1,234 @@
+'use strict'
+
+// Requests without a span are counted as those with one: the same number, the same attributes, however they end. Node tells
+// of their ends in another way (lib/fastify/finished.js).
+
+const http = require('node:http')
+const { channel } = require('node:diagnostics_channel')
+const { once } = require('node:events')
+const { Readable } = require('node:stream')
+const { test } = require('tap')
+const { measuredApp, points } = require('../support/measured-app')
+const { connect, signal } = require('../support/raw-client')
+
+const NODE_MAJOR = Number(process.versions.node.split('.')[0])
+const finished = channel('http.server.response.finish')
+
+/** How often each series was counted in `scenario`, with every request sampled and with none. */
+async function bothWays (t, routes, scenario, options = {}) {
+  const counts = []
+  for (const sampler of [1, 0]) {
+    const made = await measuredApp(t, { sampler, ...options }, routes)
+    await scenario({ ...made, port: Number(new URL(made.origin).port) })
+    const found = Object.entries(await points(made.app, made.sink))
+    counts.push(Object.fromEntries(found.map(([label, { count }]) => [label.replace('GET http 1.1 ', ''), count]).sort()))
+  }
+  t.same(counts[1], counts[0], 'the same with and without spans')
+  return counts[1]
+}
+
+const ok = (route) => `http.response.status_code=200 http.route=${route}`
+
+for (const leave of ['leave', 'reset']) {
+  for (const nth of ['first', 'second']) {
+    test(`a client leaves (${leave}) during the ${nth} request of its connection`, async (t) => {
+      let running
+      const counts = await bothWays(t, (app) => {
+        running = signal()
+        const { give } = running
+        app.get('/slow', (request, reply) => {
+          reply.raw.on('close', () => reply.code(499).send()) // too late
+          give()
+        })
+      }, async ({ port }) => {
+        const client = await connect(port)
+        if (nth === 'second') await client.request('GET', '/users/1').until('{"ok":true}')
+        client.request('GET', '/slow')
+        await running.promise
+        await client[leave]()
+      })
+      t.same(counts, { 'http.route=/slow error.type=aborted': 1, ...(nth === 'second' ? { [ok('/users/:id')]: 1 } : {}) })
+    })
+  }
+}
+
+test('streams, hijacked replies, a response that is destroyed, and what comes after it', async (t) => {
+  const counts = await bothWays(t, (app) => {
+    app.get('/stream', (request, reply) => reply.send(Readable.from(['a', 'b', 'c'])))
+    app.get('/hijacked', (request, reply) => {
+      reply.hijack()
+      reply.raw.end('hijacked')
+    })
+    app.get('/destroyed', (request, reply) => { reply.hijack(); reply.raw.destroy() })
+    app.get('/half', (request, reply) => {
+      reply.hijack()
+      reply.raw.write('half')
+      setImmediate(() => reply.raw.destroy())
+    })
+  }, async ({ origin }) => {
+    for (const path of ['stream', 'hijacked', 'destroyed', 'half', 'stream', 'users/1']) {
+      await fetch(`${origin}/${path}`).then((response) => response.text()).catch(() => {})
+    }
+  })
+  t.same(counts, {
+    [ok('/stream')]: 2,
+    [ok('/hijacked')]: 1,
+    [ok('/users/:id')]: 1,
+    'http.response.status_code=200 http.route=/half error.type=response_terminated': 1,
+    'http.route=/destroyed error.type=response_terminated': 1
+  })
+})
+
+test('pipelined requests in any order of their answers, and a client that leaves a queue of them', async (t) => {
+  let arrived
+  const counts = await bothWays(t, (app) => {
+    arrived = signal()
+    const { give } = arrived
+    app.get('/after/:ms', async ({ params }) => {
+      await new Promise((resolve) => setTimeout(resolve, Number(params.ms)))
+      return `after ${params.ms}.`
+    })
+    app.get('/never/:n', ({ params }) => { if (params.n === '3') give() })
+  }, async ({ port }) => {
+    const client = await connect(port)
+    for (let round = 0; round < 2; round++) {
+      for (const ms of [30, 1, 10]) client.request('GET', `/after/${ms}`)
+      await client.until('after 10.', round + 1)
+    }
+    for (const n of [1, 2, 3]) client.request('GET', `/never/${n}`)
+    await arrived.promise
+    await client.leave()
+  })
+  t.same(counts, { [ok('/after/:ms')]: 6, 'http.route=/never/:n error.type=aborted': 3 })
+})
+
+test('an error that is named when the response has gone out has its name', async (t) => {
+  const counts = await bothWays(t, (app) => {
+    app.get('/hook', { onResponse: async (request) => { request.trace.fail(new RangeError('x')) } }, async (request, reply) => reply.code(503).send('x'))
+    app.get('/tick', (request, reply) => {
+      reply.code(500).send('x')
+      process.nextTick(() => request.trace.fail(new SyntaxError('x')))
+    })
+  }, async ({ get }) => {
+    for (const path of ['/hook', '/tick']) await get(path)
+  })
+  t.same(counts, {
+    'http.response.status_code=503 http.route=/hook error.type=RangeError': 1,
+    'http.response.status_code=500 http.route=/tick error.type=SyntaxError': 1
+  })
+})
+
+test('a server that gives Fastify a response of its own making', async (t) => {
+  const serverFactory = (handler) => http.createServer((request, response) => handler(request, new Proxy(response, {
+    get (target, key) {
+      const value = target[key]
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+    set (target, key, value) {
+      target[key] = value
+      return true
+    }
+  })))
+  const counts = await bothWays(t, () => {}, async ({ get }) => {
+    for (let i = 0; i < 3; i++) await get(`/users/${i}`)
+  }, { fastify: { serverFactory } })
+  t.same(counts, { [ok('/users/:id')]: 3 })
+})
+
+test('a socket that the application has taken from its response is no request any more', async (t) => {
+  const counts = await bothWays(t, (app) => {
+    app.get('/taken', (request, reply) => {
+      reply.hijack()
+      const { socket } = request.raw
+      reply.raw.detachSocket(socket)
+      socket.end('HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx')
+    })
+  }, async ({ port, get }) => {
+    await get('/users/1')
+    const client = await connect(port)
+    await client.request('GET', '/taken').closed
+  })
+  // Before, a connection closes all that was open on it: see lib/fastify/pipelined.js.
+  if (NODE_MAJOR >= 24) t.same(counts, { [ok('/users/:id')]: 1 })
+})
+
+test('requests of which every one has a span make Node tell nobody', async (t) => {
+  const { get } = await measuredApp(t)
+  await get('/users/1')
+  t.notOk(finished.hasSubscribers)
+})
+
+test('what hangs on a socket is not seen by those who print it', async (t) => {
+  const { inspect } = require('node:util')
+  const seen = []
+  const { get } = await measuredApp(t, { sampler: 0 }, (app) => app.get('/seen', async (request) => { seen.push(inspect(request.raw.socket, { depth: 3 })) }))
+  await get('/seen')
+  if (NODE_MAJOR >= 24) t.match(seen[0], 'Connection {}')
+  t.notMatch(seen[0], /Connection \{ /)
+})
+
+test('the headers of an answer that comes before the body of its request has been read', async (t) => {
+  const counts = await bothWays(t, (app) => {
+    app.addContentTypeParser('*', (request, payload, done) => done(null))
+    app.post('/upload', async (request, reply) => reply.code(413).send('x'))
+  }, async ({ port }) => {
+    const client = await connect(port)
+    client.send('POST /upload HTTP/1.1\r\nhost: a\r\ncontent-type: x/y\r\ncontent-length: 10\r\n\r\nabc')
+    await client.until('413')
+    await client.leave()
+  })
+  t.same(Object.values(counts), [1])
+})
+
+test('two applications count their own requests, and the other goes on when one has closed', async (t) => {
+  const first = await measuredApp(t, { sampler: 0 })
+  const second = await measuredApp(t, { sampler: 0 })
+  t.notOk(finished.hasSubscribers, 'Node tells of no response before a request has no span')
+  const other = http.createServer((request, response) => response.end('x')).listen(0, '127.0.0.1')
+  t.teardown(() => other.close())
+  await once(other, 'listening')
+  await first.get('/users/1')
+  await second.get('/users/1')
+  t.equal(finished.hasSubscribers, NODE_MAJOR >= 24, 'and only where that is of use')
+  const counted = await points(first.app, first.sink)
+  t.equal(counted[`GET http 1.1 ${ok('/users/:id')}`].count, 1)
+  await second.get('/users/2')
+  await (await fetch(`http://127.0.0.1:${other.address().port}`)).text()
+  t.equal((await points(second.app, second.sink))[`GET http 1.1 ${ok('/users/:id')}`].count, 2)
+  t.notOk(finished.hasSubscribers, 'nobody listens when both have closed')
+})
+
+test('what others publish where Node tells of its responses does no harm', async (t) => {
+  const thrown = []
+  const keep = (error) => thrown.push(error.message)
+  process.on('uncaughtException', keep)
+  t.teardown(() => process.off('uncaughtException', keep))
+  const sockets = []
+  const { app, sink, get } = await measuredApp(t, { sampler: 0 }, (app) => {
+    app.addHook('onRequest', async (request) => { sockets.push(request.raw.socket) })
+  })
+  await get('/users/1')
+  for (const message of [undefined, null, {}, { response: {}, socket: null }, { response: {}, socket: {} }, { response: null, socket: sockets.at(-1) }, { socket: sockets.at(-1) }]) finished.publish(message)
+  await get('/users/2')
+  t.same(thrown, [])
+  t.equal((await points(app, sink))[`GET http 1.1 ${ok('/users/:id')}`].count, 2)
+})
+
+test('a connection that outlives many requests has one listener of ours', async (t) => {
+  const sockets = new Set()
+  const { origin, app } = await measuredApp(t, { sampler: 0 }, (app) => {
+    app.addHook('onRequest', async (request) => { sockets.add(request.raw.socket) })
+  })
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  const counts = []
+  for (let i = 0; i < 20; i++) {
+    const [response] = await once(http.get(`${origin}/users/1`, { agent }), 'response')
+    response.resume()
+    await once(response, 'end')
+    counts.push([...sockets][0].listenerCount('close'))
+  }
+  t.equal(sockets.size, 1)
+  t.equal(counts.at(-1), counts[1])
+  t.equal((await app.lightTrace.metrics()).match(/_count\{.*\} (\d+)/)[1], '20')
+})
