@@ -3,6 +3,9 @@
 // npm run bench:ci: fails when a request takes more instructions than was last agreed on, when V8 gives up more functions,
 // and when a span is lost. Times are printed and judge nothing: they belong to the machine.
 //
+// A case that does not hold is counted again, twice at most, and judged by its lowest figures: what is dearer is so in every process.
+// A lost span is lost.
+//
 // npm run bench:ci -- --update counts and writes bench/results/ci-bounds.json.
 
 const path = require('node:path')
@@ -18,6 +21,9 @@ const { readResults, writeResults } = require('./report/results-file')
 const TOTAL_SHARE = 0.02
 const OVER_INSTRUCTIONS = 300
 const DEOPTIMISATIONS = 3
+// Which functions V8 has compiled by the time it sees the collector's socket depends on how fast the machine is just then. The same
+// code was seen to have 9 and 13 of them given up.
+const ATTEMPTS = 3
 const BOUNDS = 'ci-bounds'
 
 main().catch((error) => {
@@ -28,18 +34,39 @@ main().catch((error) => {
 async function main () {
   const update = process.argv.includes('--update')
   const bounds = readResults(BOUNDS)
-  const cases = chooseCases(guarded())
-  const counted = await countCases(cases, { node: HEADLINE_NODE, profile: QUICK, parallel: Math.min(2, availableParallelism()) })
-  console.table(consoleRows(counted.rows))
-  const examined = await examineCases(cases, { node: HEADLINE_NODE, root: path.join(__dirname, '..') })
-  const figures = counted.rows.map((row) => figuresOf(row, examined.find(({ name }) => name === row.name)))
-  for (const { name, micros } of figures) console.log(`not judged: ${name} took ${micros.toFixed(2)} µs of CPU time a request`)
-  if (update) return writeBounds(counted, figures)
+  const first = await count(guarded())
+  if (update) return writeBounds(first)
+  let { figures } = first
+  for (let attempt = 2; attempt <= ATTEMPTS; attempt++) {
+    const fallen = judge(figures, bounds).filter(({ holds, isFinal }) => !holds && !isFinal)
+    if (fallen.length === 0) break
+    for (const { sentence } of fallen) console.log(`counted again: ${sentence}`)
+    const again = await count([...new Set(fallen.map(({ name }) => name))])
+    figures = figures.map((figure) => lowest(figure, again.figures.find(({ name }) => name === figure.name)))
+  }
   const judged = judge(figures, bounds)
   for (const { holds, sentence } of judged) console.log(`${holds ? 'ok    ' : 'FALLEN'} ${sentence}`)
   const fallen = judged.filter(({ holds }) => !holds).length
   console.log(`${judged.length - fallen} passed, ${fallen} failed`)
   if (fallen > 0) process.exitCode = 1
+}
+
+async function count (names) {
+  const cases = chooseCases(names)
+  const counted = await countCases(cases, { node: HEADLINE_NODE, profile: QUICK, parallel: Math.min(2, availableParallelism()) })
+  console.table(consoleRows(counted.rows))
+  const examined = await examineCases(cases, { node: HEADLINE_NODE, root: path.join(__dirname, '..') })
+  const figures = counted.rows.map((row) => figuresOf(row, examined.find(({ name }) => name === row.name)))
+  for (const { name, micros } of figures) console.log(`not judged: ${name} took ${micros.toFixed(2)} µs of CPU time a request`)
+  return { counted, figures }
+}
+
+function lowest (figure, again) {
+  if (again === undefined) return figure
+  const low = { ...figure }
+  for (const key of ['total', 'over', 'deoptimisations']) if (figure[key] !== null) low[key] = Math.min(figure[key], again[key])
+  if (again.spans !== null && again.spans.created !== again.spans.delivered) low.spans = again.spans
+  return low
 }
 
 function figuresOf ({ name, total, over, spans }, { deoptimised, bytes, micros }) {
@@ -49,24 +76,24 @@ function figuresOf ({ name, total, over, spans }, { deoptimised, bytes, micros }
 function judge (figures, bounds) {
   return figures.flatMap((figure) => {
     const bound = bounds?.figures?.find(({ name }) => name === figure.name)
-    if (bound === undefined) return [{ holds: false, sentence: `${figure.name}: no bound; npm run bench:ci -- --update` }]
+    if (bound === undefined) return [{ name: figure.name, holds: false, isFinal: true, sentence: `${figure.name}: no bound; npm run bench:ci -- --update` }]
     return [
-      atMost(`${figure.name}: instructions a request`, figure.total, bound.total * (1 + TOTAL_SHARE)),
-      ...(figure.over === null ? [] : [atMost(`${figure.name}: instructions over its baseline`, figure.over, bound.over + OVER_INSTRUCTIONS)]),
-      atMost(`${figure.name}: deoptimisations`, figure.deoptimisations, bound.deoptimisations + DEOPTIMISATIONS),
+      atMost(figure.name, 'instructions a request', figure.total, bound.total * (1 + TOTAL_SHARE)),
+      ...(figure.over === null ? [] : [atMost(figure.name, 'instructions over its baseline', figure.over, bound.over + OVER_INSTRUCTIONS)]),
+      atMost(figure.name, 'deoptimisations', figure.deoptimisations, bound.deoptimisations + DEOPTIMISATIONS),
       ...(figure.spans === null ? [] : [noneLost(figure)])
     ]
   })
 }
 
-function atMost (what, value, bound) {
-  return { holds: value <= bound, sentence: `${what}: ${Math.round(value)}, at most ${Math.round(bound)}` }
+function atMost (name, what, value, bound) {
+  return { name, holds: value <= bound, isFinal: false, sentence: `${name}: ${what}: ${Math.round(value)}, at most ${Math.round(bound)}` }
 }
 
 function noneLost ({ name, spans: { created, delivered } }) {
-  return { holds: created === delivered, sentence: `${name}: ${delivered} of ${created} spans delivered` }
+  return { name, holds: created === delivered, isFinal: true, sentence: `${name}: ${delivered} of ${created} spans delivered` }
 }
 
-function writeBounds ({ rows, ...provenance }, figures) {
+function writeBounds ({ counted: { rows, ...provenance }, figures }) {
   console.error(`wrote ${writeResults(BOUNDS, { ...provenance, ...describeCommit(__dirname), machine: describeMachine(), figures })}`)
 }
