@@ -12,12 +12,16 @@ module.exports = { fieldTables }
 
 function fieldTables (result) {
   return [
-    `Medians of ${result.profile.rounds} rounds of ${result.profile.seconds} s. ` + provenance({ ...result, node: row(result, 'fastify-hello').node }),
+    `Medians of ${result.profile.rounds} rounds of ${result.profile.seconds} s${settledFirst(result.profile)}. ` + provenance({ ...result, node: row(result, 'fastify-hello').node }),
     'Requests per second (CPU µs per request, all processes):',
     serversTable(result),
     'A route that awaits 200 times, CPU µs per request over Fastify bare on the same Node:',
     awaitsTable(result)
   ].join('\n\n')
+}
+
+function settledFirst ({ settle, warmup }) {
+  return settle > warmup ? `; each server was loaded before until V8's code had kept its size, ${settle} s at most (Bun and Deno ${settle} s)` : ''
 }
 
 function serversTable (result) {

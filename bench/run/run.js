@@ -11,6 +11,8 @@ const { pinBench } = require('./pinning')
 const { measure, load, FLUSH_MS } = require('./round')
 const { nodeOfMajor, bun, deno } = require('./binaries')
 
+const QUIET_LOADS = 3
+
 module.exports = { run, stepsOf, startCase, environmentOf, rotated }
 
 // cases: entries of cases.js. node: a binary for all servers, over each case's own. progress: (sentence) => void
@@ -66,13 +68,28 @@ async function runBlock (block, context) {
 async function warmUp (testCase, { profile, loader, sink, down, env, binaryFor }, baseline) {
   const server = await startCase(testCase, { sink, down, env, binaryFor })
   const bench = { testCase, server, loader, sink, rounds: [] }
-  const { requests, seconds } = await load(bench, { ...profile, seconds: profile.warmup }, 0)
+  const { requests, seconds } = await settle(bench, profile)
   bench.capacity = requests / seconds
   if (testCase.load?.rate === 'half') bench.rate = Math.round((baseline ?? bench).capacity / 2)
   await ask(server, 'begin')
   await ask(server, 'end', { flushMs: FLUSH_MS })
   freeze(server)
   return bench
+}
+
+// What V8 compiles while it is measured would be in the figure. It is done when its code has kept its size for a while; other engines
+// do not say it, and are loaded for as long as V8 may take.
+async function settle (bench, { warmup, settle: secondsMax = 0, ...profile }) {
+  let loaded = await load(bench, { ...profile, seconds: warmup }, 0)
+  let codeBytes = 0
+  for (let quiet = 0, left = secondsMax - warmup; quiet < QUIET_LOADS && left > 0; left -= warmup) {
+    await ask(bench.server, 'begin')
+    loaded = await load(bench, { ...profile, seconds: warmup }, 0)
+    const { flushed } = await ask(bench.server, 'end', { flushMs: FLUSH_MS })
+    quiet = Math.abs(flushed.codeBytes - codeBytes) < codeBytes / 1000 ? quiet + 1 : 0
+    codeBytes = flushed.codeBytes
+  }
+  return loaded
 }
 
 function startCase (testCase, { sink, down, env = {}, binaryFor }) {

@@ -7,11 +7,13 @@
 //
 // LIGHT_TRACE_BENCH holds { setup, options, upstream, down } as JSON.
 
+const v8 = require('node:v8')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { answer } = require('../run/ipc')
 const watchLoop = require('./loop-delay')
 
 const FLUSH_DOWN_MS = 50 // there is nobody to wait for
+const isNode = process.versions.bun === undefined && process.versions.deno === undefined
 const config = JSON.parse(process.env.LIGHT_TRACE_BENCH)
 
 main().catch((error) => {
@@ -53,9 +55,14 @@ async function main () {
     return bun ? `bun v${bun}` : deno ? `deno v${deno}` : process.version
   }
 
+  // Only V8 on Node says it.
+  function codeBytes () {
+    return isNode ? v8.getHeapCodeStatistics().code_and_metadata_size : undefined
+  }
+
   async function figures () {
     if (setup.figures) return setup.figures()
     const { user, system } = process.cpuUsage()
-    return { cpuMicros: user + system, rssBytes: process.memoryUsage.rss(), counts: setup.counts ? setup.counts(server.app) : null }
+    return { cpuMicros: user + system, rssBytes: process.memoryUsage.rss(), codeBytes: codeBytes(), counts: setup.counts ? setup.counts(server.app) : null }
   }
 }
