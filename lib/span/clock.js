@@ -24,8 +24,8 @@ const NANOS_MAX_MS = 18446744073709 // 2^64 ns, the end of OTLP's time
 let anchoredAt = -1 // when the two clocks were last compared
 let anchorIntervalMs = FIRST_ANCHOR_INTERVAL_MS
 let anchorMs = NaN // wall clock at performance.now() === 0, in milliseconds since the epoch
-let anchorHigh = 0 // the same in nanoseconds, as two unsigned halves
-let anchorLow = 0
+let anchorHigh = 0 // the same in nanoseconds, as two halves
+let anchorLow = 0 // from 2^32 up: V8 would take a smaller one for a small integer, and give up when the sum is none any more
 
 /** Milliseconds on the monotonic clock. */
 function now () {
@@ -50,8 +50,8 @@ function setAnchor (ms) {
   // the rest are multiplied apart.
   const whole = Math.floor(anchorMs)
   const nanos = BigInt(whole) * 1000000n + BigInt(Math.round((anchorMs - whole) * 1e6))
-  anchorHigh = Number(nanos >> 32n)
-  anchorLow = Number(nanos & 0xffffffffn)
+  anchorHigh = Number(nanos >> 32n) - 1
+  anchorLow = Number(nanos & 0xffffffffn) + TWO_32
 }
 
 /** The same, at most once a second: `nowMs` is a time the caller has at hand. HOT */

@@ -64,11 +64,11 @@ test('words are int32, as the encoder writes them', async (t) => {
 
 test('an id of nothing but zeros, which W3C forbids, is drawn again', async (t) => {
   let fills = 0
-  const { newTraceId, newSpanId } = idsFilledWith(t, (pool) => {
-    pool.fill(0)
+  const { newTraceId, newSpanId } = idsFilledWith(t, (pool, from) => {
+    pool.fill(0, from)
     if (fills++ === 0) return
-    pool[3] = 7
-    pool[5] = 9
+    pool[from + 3] = 7
+    pool[from + 5] = 9
   })
   const target = newTarget()
   newTraceId(target)
@@ -80,8 +80,8 @@ test('an id of nothing but zeros, which W3C forbids, is drawn again', async (t) 
 
 test('a pool is used up to its last words and then filled again', async (t) => {
   let next = 1
-  const { newSpanId } = idsFilledWith(t, (pool) => {
-    for (let i = 0; i < pool.length; i++) pool[i] = next++
+  const { newSpanId } = idsFilledWith(t, (pool, from) => {
+    for (let i = from; i < pool.length; i++) pool[i] = next++
   })
   const target = newTarget()
   for (let expected = 1; expected < 20000; expected += 2) {
