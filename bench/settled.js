@@ -72,7 +72,7 @@ async function main () {
 
 async function measure (cases, profile) {
   const steal = watchSteal()
-  const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
+  const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath, 'keeping.js')])
   const options = { ...profile, warmUpSlicesMax: profile['warm-up'], load, sink, down: await freePort(), binary: nodeOfMajor(profile.node) }
   const samples = new Map(cases.map(({ name }) => [name, []])) // of each case, a figure a process
   let runtime

@@ -7,8 +7,13 @@
 // differences, and where it lies with 95 % confidence. The rate is half of what bare Fastify answers, for both. A request's
 // latency counts from when it was due.
 //
+// Where there are two cores the load shares its own with the collector, and what the collector does there makes the load late.
+// So ours only reads while a window runs (sink/keeping.js), and spans are counted after it: all of them have to be there. How
+// late the load was all the same stands in the result.
+//
 //   --windows 300 --seconds 0.4    of each case
 //   --case delivered               beside its baseline
+//   --tree /other/checkout         measured instead of this one; several of them take turns
 //   --connections 50 --warm-up 80 --node
 //   --publish                      writes bench/results/tail.json
 
@@ -20,9 +25,10 @@ const { ask } = require('./run/ipc')
 const { describeCommit, describeMachine, watchSteal } = require('./run/machine')
 const { pinBench } = require('./run/pinning')
 const { startTool, stopAll, freeze, thaw } = require('./run/processes')
-const { startSettled, measureSlice } = require('./run/settle')
+const { startSettled, measureSlice, countArrived } = require('./run/settle')
+const { rotated } = require('./run/run')
 const { median, medianInterval } = require('./run/statistics')
-const { routes } = require('./routes')
+const { routes, expectedAnswers } = require('./routes')
 const { freePort } = require('../scripts/free-port')
 const { writeResults } = require('./report/results-file')
 
@@ -44,6 +50,7 @@ async function main () {
       connections: number(50),
       'warm-up': number(80),
       node: number(HEADLINE_NODE),
+      tree: { type: 'string', multiple: true, default: [ROOT] },
       publish: { type: 'boolean', default: false }
     }
   })
@@ -51,54 +58,66 @@ async function main () {
   const machine = describeMachine()
   pinBench()
   try {
-    const result = await measure(chooseCases([values.case]), profile)
-    console.log(result)
+    const result = await measure(chooseCases([values.case]), { ...profile, trees: values.tree.map((tree) => path.resolve(tree)) })
+    console.dir(result, { depth: null })
     if (values.publish) console.error(`wrote ${writeResults('tail', { date: new Date().toISOString(), ...describeCommit(__dirname), machine, profile, ...result })}`)
   } finally {
     await stopAll()
   }
 }
 
-async function measure ([base, traced], profile) {
+async function measure ([base, traced], { trees, ...profile }) {
   const steal = watchSteal()
-  const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
-  const options = { ...profile, pipelining: 1, warmUpSlicesMax: profile['warm-up'], root: ROOT, load, sink, down: await freePort(), binary: nodeOfMajor(profile.node) }
-  const servers = []
-  for (const testCase of [base, traced]) servers.push({ testCase, server: await startSettled(testCase, options), p99: [], p50: [], windowsBehind: 0 })
+  const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath, 'keeping.js')])
+  const options = { ...profile, pipelining: 1, warmUpSlicesMax: profile['warm-up'], load, sink, down: await freePort(), binary: nodeOfMajor(profile.node) }
+  const entries = [{ testCase: base, root: trees[0] }, ...trees.map((root) => ({ testCase: traced, root }))]
+  for (const entry of entries) {
+    entry.server = await startSettled(entry.testCase, { ...options, root: entry.root })
+    Object.assign(entry, { p50: [], p99: [], late: [], windowsBehind: 0 })
+  }
   const slices = []
-  for (let i = 0; i < CAPACITY_SLICES; i++) slices.push(await measureSlice(base, servers[0].server, options))
+  for (let i = 0; i < CAPACITY_SLICES; i++) slices.push(await measureSlice(base, entries[0].server, options))
   const rate = Math.round(median(slices.map(({ perSecond }) => perSecond)) / 2)
   for (let i = 0; i < profile.windows; i++) {
-    for (const entry of i % 2 === 0 ? servers : servers.toReversed()) await measureWindow(entry, rate, options)
+    for (const entry of rotated(entries, i)) await measureWindow(entry, rate, options)
   }
-  return { node: servers[0].server.ready.runtime, stolen: steal(), rate, ...compare(servers) }
+  await checkSpans(traced, sink)
+  return { node: entries[0].server.ready.runtime, stolen: steal(), rate, ...compare(entries) }
 }
 
-// What is left of its spans is sent before the window: in it, the exporter sends as it does.
-async function measureWindow (entry, rate, { load, seconds, connections }) {
-  const { testCase, server, p99, p50 } = entry
+// What is left of its spans is sent before the window and after it: in it, the exporter sends as it does.
+async function measureWindow (entry, rate, { load, sink, seconds, connections }) {
+  const { testCase, server, p99, p50, late } = entry
+  const [{ path, answer }] = expectedAnswers(testCase.route)
   thaw(server)
-  await ask(server, 'flush')
-  const { latencyMs, failed, behind } = await ask(load, 'run', {
-    url: `http://127.0.0.1:${server.ready.port}`,
-    requests: routes[testCase.route].requests,
-    headers: testCase.headers,
-    connections,
-    pipelining: 1,
-    seconds,
-    rate
-  })
+  const before = await ask(server, 'flush')
+  const { requests, latencyMs, lateMs, behind } = await ask(load, 'paced', { port: server.ready.port, path, answer, headers: testCase.headers, connections, seconds, rate })
+  const after = await ask(server, 'flush')
   freeze(server)
-  if (failed > 0) throw new Error(`invalid: ${failed} requests of ${testCase.name} failed`)
+  await countArrived(testCase, sink, { requests, delivered: after?.delivered - before?.delivered })
   if (behind > rate * seconds / 100) entry.windowsBehind++ // a window all the same: its latencies say it
   p99.push(latencyMs.p99)
   p50.push(latencyMs.p50)
+  late.push(lateMs.p99)
 }
 
-function compare ([base, traced]) {
-  const of = ({ testCase, p99, p50, windowsBehind }) => ({ name: testCase.name, label: testCase.label, windowsBehind, p50: medianInterval(p50), p99: medianInterval(p99) })
-  const over = (key) => medianInterval(traced[key].map((value, i) => value - base[key][i]))
-  const [bare, own] = [of(base), of(traced)]
-  const share = (interval, { median }) => ({ median: interval.median / median, low: interval.low / median, high: interval.high / median })
-  return { rows: [bare, own], over: { p50: over('p50'), p99: over('p99') }, share: { p50: share(over('p50'), bare.p50), p99: share(over('p99'), bare.p99) } }
+async function checkSpans ({ name, route }, sink) {
+  const { faults } = await ask(sink, 'check', { route: routes[route].route, status: routes[route].status ?? 200 })
+  if (faults.length > 0) throw new Error(`invalid: ${name}: ${faults.join('; ')}`)
+}
+
+// over, share: of the first traced one
+function compare ([base, ...traced]) {
+  const of = ({ testCase, root, p99, p50, late, windowsBehind }) => ({ name: testCase.name, label: testCase.label, ...(root !== ROOT && { root }), windowsBehind, p50: medianInterval(p50), p99: medianInterval(p99), late: medianInterval(late) })
+  const bare = of(base)
+  const rows = traced.map((entry) => ({ ...of(entry), ...difference(base, bare, entry) }))
+  const { over, share } = rows[0]
+  return { rows: [bare, ...rows], over, share }
+}
+
+function difference (base, bare, entry) {
+  const over = (key) => medianInterval(entry[key].map((value, i) => value - base[key][i]))
+  const share = ({ median, low, high }, whole) => ({ median: median / whole, low: low / whole, high: high / whole })
+  const [p50, p99] = [over('p50'), over('p99')]
+  return { over: { p50, p99 }, share: { p50: share(p50, bare.p50.median), p99: share(p99, bare.p99.median) } }
 }

@@ -48,7 +48,7 @@ async function main () {
 
 async function measure (cases, profile) {
   const steal = watchSteal()
-  const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
+  const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath, 'keeping.js')])
   const options = { ...profile, pipelining: 1, sliceRequests: SLICE_REQUESTS, root: ROOT, load, sink, down: await freePort(), binary: nodeOfMajor(profile.node) }
   const runs = []
   for (const testCase of cases) {

@@ -4,11 +4,19 @@
 // It is run whole by `npm run bench:ci`.
 
 const fs = require('node:fs')
+const http = require('node:http')
+const net = require('node:net')
+const { once } = require('node:events')
+const { fork } = require('node:child_process')
+const { gzipSync } = require('node:zlib')
 const path = require('node:path')
 const { test } = require('tap')
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js')
 const countSpans = require('../bench/sink/count-spans')
 const { checkOtlp } = require('../bench/sink/check-samples')
+const { ask } = require('../bench/run/ipc')
+const { openSockets } = require('../bench/load/slices')
+const runPaced = require('../bench/load/paced')
 const findFaults = require('../bench/run/find-faults')
 const summarise = require('../bench/report/summary')
 const { replaceBetween } = require('../bench/report/markdown')
@@ -57,6 +65,56 @@ test('a sample with a span id twice, another route or another status is found ou
   t.match(checkOtlp([{ body: encode([[5]], { sameId: true }) }], expected).faults, [/4 of 5 span ids came twice/])
   t.match(checkOtlp([{ body: encode([[5]]) }], { route: '/other', status: 200 }).faults, [/http\.route \//])
   t.match(checkOtlp([{ body: encode([[5]]) }], { route: '/', status: 404 }).faults, [/status code 200/])
+})
+
+test('the sink that keeps bodies counts every span when it is asked, however the bodies came', async (t) => {
+  const { sink, socket } = await keepingSink(t)
+  const body = encode([[3, 1], [200]])
+  await post(socket, [headOf(body.length), body])
+  const whole = Buffer.concat([Buffer.from(headOf(body.length)), body])
+  await post(socket, [whole.subarray(0, 30), whole.subarray(30, 200), whole.subarray(200)])
+  const gzip = gzipSync(body)
+  await post(socket, [headOf(gzip.length, 'content-encoding: gzip\r\n'), gzip])
+  t.match(await ask(sink, 'count'), { spans: 3 * 204, bodies: 3, unreadable: 0, countedEarly: 0 })
+  t.match(await ask(sink, 'count'), { spans: 0, bodies: 0 })
+  t.match(await ask(sink, 'check', { route: '/', status: 200 }), { faults: [] })
+})
+
+test('the sink that keeps bodies loses none where more come than it has room for', async (t) => {
+  const { sink, socket } = await keepingSink(t)
+  const body = encode([[5]])
+  for (let i = 0; i < 40; i++) await post(socket, [headOf(body.length), body])
+  const counted = await ask(sink, 'count')
+  t.match(counted, { spans: 200, bodies: 40, unreadable: 0 })
+  t.ok(counted.countedEarly > 0)
+})
+
+test('the sink that keeps bodies says that it could not read one, or what is no body', async (t) => {
+  const { sink, socket, port } = await keepingSink(t)
+  await post(socket, [headOf(3), 'abc'])
+  for (const request of ['POST /x/v1/traces HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n', 'GET / HTTP/1.1\r\n\r\n', headOf(1e9)]) {
+    const other = net.connect(port, '127.0.0.1')
+    other.write(request)
+    await once(other, 'close')
+  }
+  t.match(await ask(sink, 'count'), { spans: 0, bodies: 1, unreadable: 4 })
+})
+
+test('the load at a fixed rate sends each request once, and its latency counts from when it was due', async (t) => {
+  let requests = 0
+  const server = http.createServer((request, response) => {
+    if (++requests === 1) setTimeout(() => response.end('ok'), 60)
+    else response.end('ok')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  const load = { port: server.address().port, rate: 1000, seconds: 0.02, connections: 1, path: '/', answer: Buffer.from('ok') }
+  const { latencyMs, ...result } = await runPaced(load)
+  t.equal(result.requests, 20)
+  t.equal(requests, 20)
+  t.ok(latencyMs.p50 > 30, 'of those that waited for the only connection as well')
+  t.equal((await runPaced(load)).requests, 20, 'over the same connection')
 })
 
 test('a round is valid where both sides count the same', async (t) => {
@@ -242,3 +300,23 @@ test('each target by instructions names cases that are counted, and each that ca
     if (target.atMost !== undefined || target.atLeast !== undefined) t.ok(target.why, `${target.label}: why`)
   }
 })
+
+async function keepingSink (t) {
+  const sink = fork(path.join(__dirname, '../bench/sink/keeping.js'))
+  t.teardown(() => sink.disconnect())
+  const [{ port }] = await once(sink, 'message')
+  const [socket] = await openSockets(port, 1)
+  t.teardown(() => socket.destroy())
+  return { sink, socket, port }
+}
+
+// Each part is a write of its own.
+async function post (socket, parts) {
+  for (const part of parts) await new Promise((resolve) => socket.write(part, resolve))
+  const [answer] = await once(socket, 'data')
+  if (!answer.toString().startsWith('HTTP/1.1 200 OK')) throw new Error(answer.toString())
+}
+
+function headOf (length, fields = '') {
+  return `POST /case/v1/traces HTTP/1.1\r\nhost: sink\r\n${fields}content-length: ${length}\r\n\r\n`
+}

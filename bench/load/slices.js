@@ -11,7 +11,9 @@ const HEAD_END = '\r\n\r\n'
 
 const connectionsOf = new Map() // by port
 
-module.exports = async function runSlice ({ port, requests, connections, pipelining, path, headers = {}, answer }) {
+module.exports = { runSlice, openSockets, batchOf, lengthOf }
+
+async function runSlice ({ port, requests, connections, pipelining, path, headers = {}, answer }) {
   if (!connectionsOf.has(port)) connectionsOf.set(port, await connect(port, connections, batchOf({ path, headers, pipelining }), answer))
   const sockets = connectionsOf.get(port)
   const batches = Math.ceil(requests / (sockets.length * pipelining))
@@ -25,11 +27,15 @@ function batchOf ({ path, headers, pipelining }) {
   return { bytes: Buffer.from((lines.join('\r\n') + HEAD_END).repeat(pipelining)), requests: pipelining }
 }
 
-function connect (port, connections, batch, answer) {
+async function connect (port, connections, batch, answer) {
+  return (await openSockets(port, connections)).map((socket) => sender(socket, batch, answer))
+}
+
+function openSockets (port, connections) {
   return Promise.all(Array.from({ length: connections }, async () => {
     const socket = net.connect(port, '127.0.0.1').setNoDelay(true)
     await once(socket, 'connect')
-    return sender(socket, batch, answer)
+    return socket
   }))
 }
 

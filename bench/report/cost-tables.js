@@ -152,6 +152,7 @@ function tailTable (result) {
       ['', ({ label }) => label],
       ['p50, ms', ({ p50 }) => shown(p50, 3), 'right'],
       ['p99, ms', ({ p99 }) => shown(p99, 3), 'right'],
+      ...(rows[0].late === undefined ? [] : [['of that, how late the load was, p99', ({ late }) => shown(late, 3), 'right']]),
       ['windows in which not all could be sent', ({ windowsBehind }) => String(windowsBehind), 'right']
     ], rows),
     '',

@@ -17,9 +17,9 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.e
 
 module.exports = { start, startTool, startServer, freeze, thaw, stop, stopAll }
 
-// role: 'load' | 'sink' → the process, with what it said when it became ready
-function startTool (role, node) {
-  return start(spawnPinned(role, node, [path.join(__dirname, '..', role, 'main.js')]))
+// role: 'load' | 'sink'; file: in the folder of its name → the process, with what it said when it became ready
+function startTool (role, node, file = 'main.js') {
+  return start(spawnPinned(role, node, [path.join(__dirname, '..', role, file)]))
 }
 
 // A case with many processes of its own is given all cores.

@@ -16,7 +16,7 @@ const SLICE_REQUESTS = 20_000
 const QUIET_SLICES = 6
 const WARM_UP_SLICES_MAX = 80
 
-module.exports = { startSettled, startUnsettled, measureSlice, SLICE_REQUESTS }
+module.exports = { startSettled, startUnsettled, measureSlice, countArrived, SLICE_REQUESTS }
 
 /**
  * A server of a case that V8 is done with, stopped until its turn comes.
@@ -48,16 +48,27 @@ async function measureSlice (testCase, server, options) {
 }
 
 // With the sending of its spans, which has to be complete.
-async function loadSlice (testCase, server, { load, connections, pipelining, sliceRequests = SLICE_REQUESTS }) {
+async function loadSlice (testCase, server, { load, sink, connections, pipelining, sliceRequests = SLICE_REQUESTS }) {
   const [{ path, answer }] = expectedAnswers(testCase.route)
   const spans = await ask(server, 'flush')
   const before = await ask(server, 'figures')
   const { requests, seconds } = await ask(load, 'slice', { port: server.ready.port, path, answer, headers: testCase.headers, requests: sliceRequests, connections, pipelining })
   const sent = await ask(server, 'flush')
   const { user, system, rss, codeBytes } = await ask(server, 'figures')
-  const delivered = sent?.delivered - spans?.delivered
-  if (testCase.delivers && !plausible(testCase.spans, delivered, requests)) throw new Error(`invalid: ${testCase.name} delivered ${delivered} spans of ${requests} requests`)
+  await countArrived(testCase, sink, { requests, delivered: sent?.delivered - spans?.delivered })
   return { user: (user - before.user) / requests, system: (system - before.system) / requests, perSecond: requests / seconds, rssMB: rss / 1e6, codeBytes }
+}
+
+/**
+ * Counts what has come to bench/sink/keeping.js since the last time. Throws unless it is what the server says that it has sent,
+ * and as much as `requests` leave.
+ */
+async function countArrived (testCase, sink, { requests, delivered }) {
+  const { spans, unreadable } = await ask(sink, 'count')
+  if (unreadable > 0) throw new Error(`invalid: ${unreadable} requests of ${testCase.name} to the sink could not be read`)
+  if (!testCase.delivers) return
+  if (!plausible(testCase.spans, delivered, requests)) throw new Error(`invalid: ${testCase.name} delivered ${delivered} spans of ${requests} requests`)
+  if (spans !== delivered) throw new Error(`invalid: ${testCase.name} delivered ${delivered} spans, and ${spans} have arrived`)
 }
 
 function startUnsettled (testCase, { binary, root, sink, down, flags = [] }) {
