@@ -15,7 +15,6 @@ const MATRIX = path.join(ROOT, '.matrix')
 const NOT_OURS = new Set(['.git', '.matrix', '.ecosystem', '.cache', '.tap', '.venv'])
 const RIVALS = /^bench\b.*\bnode_modules$/ // many, large, and no test needs them
 const DEADLINE_MS = 15 * 60_000
-const PASSED = /^ +ok \d.*\n/gm // who reads a failure reads the rest
 
 /** @returns {Promise<{ passed: number, failed: number, line: string }>} never rejects: what goes wrong is a failure */
 async function runCell ({ newest = {}, ...cell }, testFiles) {
@@ -29,7 +28,7 @@ async function runCell ({ newest = {}, ...cell }, testFiles) {
     const ranOn = /^ *# running on (.*)$/m.exec(output)?.[1]
     if (ranOn === undefined) counts.failed++ // test/runtime.test.js did not run: nothing proves where the rest did
     const line = `${counts.passed} passed, ${counts.failed} failed, ${Math.round((Date.now() - started) / 1000)} s on ${ranOn ?? 'nobody knows what'}`
-    if (counts.failed > 0) console.log(output.replace(PASSED, ''))
+    if (counts.failed > 0) console.log(output)
     else fs.rmSync(directory, { recursive: true })
     return { ...counts, line }
   } catch (error) {
@@ -51,13 +50,12 @@ async function prepare ({ name, node, replaced = {} }) {
 
 function suite ({ node, replaced, isLong }, directory, testFiles, log) {
   const binaries = path.join(MATRIX, 'packages', `node${node}`, 'node_modules', 'node', 'bin')
-  const tap = path.join(directory, 'node_modules', 'tap', 'dist', 'esm', 'run.mjs')
   const runtime = path.join('test', 'runtime.test.js')
   const files = testFiles.length > 0 ? [runtime, ...testFiles] : []
-  const length = isLong ? ['--timeout=600'] : []
+  const length = isLong ? ['--long'] : []
   const env = { ...process.env, ...(isLong && { LIGHT_TRACE_LONG: '1' }), PATH: binaries + path.delimiter + process.env.PATH, MATRIX_EXPECTS: JSON.stringify({ node: `v${node}.`, ...replaced }) }
   for (const key of Object.keys(env)) if (/^(npm_|NODE$|TAP_|_TAPJS)/.test(key)) delete env[key] // they name the Node that runs this
-  return run(path.join(binaries, 'node'), [tap, '--reporter=tap', ...length, ...files], { cwd: directory, env, log, deadlineMs: DEADLINE_MS })
+  return run(path.join(binaries, 'node'), [path.join('scripts', 'tests.js'), '--all', ...length, ...files], { cwd: directory, env, log, deadlineMs: DEADLINE_MS })
 }
 
 async function newestOf (dependency, range) {
@@ -119,7 +117,6 @@ function linkTree (from, to) {
   for (const entry of fs.readdirSync(from, { withFileTypes: true })) {
     const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)]
     if (entry.isSymbolicLink()) fs.symlinkSync(fs.readlinkSync(source), target)
-    else if (entry.name === '@tapjs') fs.cpSync(source, target, { recursive: true, verbatimSymlinks: true }) // tap builds itself in there
     else if (entry.isDirectory()) linkTree(source, target)
     else fs.linkSync(source, target)
   }

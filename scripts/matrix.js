@@ -8,16 +8,13 @@
 // Runs the suite once per cell below, each in a directory of its own under .matrix/, so that no cell sees what
 // another one replaced or wrote. One line per cell, then `N passed, N failed`.
 
-const { readdirSync, statSync } = require('node:fs')
-const path = require('node:path')
 const { parseArgs } = require('node:util')
 const { runCell } = require('./matrix-cell')
+const { testsIn } = require('./tests')
 
 // What the version of a package can change; the rest of the suite runs in the cells of the Nodes.
 const OF_FASTIFY = ['test/registration.test.js', 'test/misuse.test.js', 'test/examples.test.js', 'test/context', 'test/config', 'test/fastify', 'test/outbound', 'test/otel', 'test/metrics', 'test/serverless']
 const OF_API = ['test/registration.test.js', 'test/testing.test.js', 'test/context', 'test/span', 'test/fastify', 'test/outbound', 'test/otel', 'test/metrics', 'test/otlp']
-
-const ROOT = path.join(__dirname, '..')
 
 const CELLS = [
   { name: 'node20', node: 20 },
@@ -54,11 +51,4 @@ async function main () {
   }
   console.log(`${total.passed} passed, ${total.failed} failed`)
   return total.failed === 0 ? 0 : 1
-}
-
-/** A folder's tests: tap itself would run every file of it. */
-function testsIn (file) {
-  const folder = path.join(ROOT, file)
-  if (!statSync(folder).isDirectory()) return [file]
-  return readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.test.js')).map((name) => path.join(file, name))
 }

@@ -20,6 +20,6 @@ withServers(async () => {
       METRICS_ROTEL: await installRotel(),
       METRICS_PEERS: await installHttpInstrumentation()
     },
-    flags: ['--jobs=1', '--timeout=120']
+    timeoutS: 120
   })
 })

@@ -46,7 +46,7 @@ async function onEachNode (env) {
   const total = { passed: 0, failed: 0 }
   for (const node of await nodes()) {
     console.log(`# ${FOLDER} on ${node}`)
-    const { passed, failed } = await runTests({ folder: FOLDER, env, node, flags: ['--jobs=1'] })
+    const { passed, failed } = await runTests({ folder: FOLDER, env, node })
     total.passed += passed
     total.failed += failed
   }

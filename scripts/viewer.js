@@ -25,7 +25,7 @@ withServers(async () => {
   const total = { passed: 0, failed: 0 }
   // Files that are named are run once.
   for (const folder of process.argv.length > 2 ? FOLDERS.slice(0, 1) : FOLDERS) {
-    const { passed, failed } = await runTests({ folder, env, flags: ['--jobs=1', '--timeout=180'] })
+    const { passed, failed } = await runTests({ folder, env, timeoutS: 180 })
     total.passed += passed
     total.failed += failed
   }

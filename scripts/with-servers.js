@@ -6,14 +6,7 @@
 
 module.exports = { withServers, runTests }
 
-const { readdirSync } = require('node:fs')
-const path = require('node:path')
-const { countsOf } = require('./counts')
-const { run } = require('./run')
-
-const ROOT = path.join(__dirname, '..')
-const TAP = path.join(ROOT, 'node_modules', 'tap', 'dist', 'esm', 'run.mjs')
-const DEADLINE_MS = 10 * 60_000
+const { testsIn, runFiles } = require('./tests')
 
 /**
  * @param {(open: (starting: Promise<{ stop }>) => Promise) => Promise<{ passed: number, failed: number }>} body
@@ -40,16 +33,9 @@ async function withServers (body) {
 
 /**
  * Runs the test files of a folder, or those of the command line.
- * @param {{ folder: string, env: object, node?: string, flags?: string[] }} options folder: from the root
+ * @param {{ folder: string, env: object, node?: string, jobs?: number, timeoutS?: number }} options folder: from the root
  */
-async function runTests ({ folder, env, node = process.execPath, flags = [] }) {
+function runTests ({ folder, ...options }) {
   const given = process.argv.slice(2)
-  const files = given.length > 0 ? given : testsIn(folder)
-  const { code, output } = await run(node, [TAP, '--reporter=tap', ...flags, ...files],
-    { cwd: ROOT, env: { ...process.env, ...env }, live: true, deadlineMs: DEADLINE_MS })
-  return countsOf(output, code)
-}
-
-function testsIn (folder) {
-  return readdirSync(path.join(ROOT, folder)).filter((name) => name.endsWith('.test.js')).map((name) => path.join(folder, name))
+  return runFiles(given.length > 0 ? given : testsIn(folder), options)
 }

@@ -1,0 +1,81 @@
+'use strict'
+
+// npm run test:unit [files or folders]
+// node scripts/tests.js [--all] [--long] [--jobs N] [files or folders]
+//
+// Each test file in a process of its own, as many at a time as there are cores. One line per file; of a file that fails
+// also what it printed, without what passed. Then `N passed, N failed`.
+//
+// --all: those too that take minutes by nature, which `npm test` leaves to the matrix and to test:faults.
+// --long: each file has ten minutes instead of one. LIGHT_TRACE_LONG=1 makes the tests long.
+//
+// Plain Node runs a file that is written for tap. tap's own runner loads two module loaders, each in a thread of its
+// own, into every process: 0.7 s of CPU for each file, as much as most files take themselves.
+
+const { readdirSync, statSync } = require('node:fs')
+const { availableParallelism } = require('node:os')
+const path = require('node:path')
+const { parseArgs } = require('node:util')
+const { countsOf } = require('./counts')
+const { run } = require('./run')
+
+const ROOT = path.join(__dirname, '..')
+// Folders whose tests need servers, a browser or other packages: scripts of their own run them.
+const NEEDS_MORE = ['browser', 'collector', 'metrics-servers', 'senders', 'services']
+const LEFT_TO_THE_MATRIX = ['faults/leaks', 'faults/memory', 'faults/outages'].map((name) => path.join('test', `${name}.test.js`))
+const TIMEOUT_S = 60
+const LONG_TIMEOUT_S = 600
+const DEADLINE_MS = 5 * 60_000 // tap fails what runs into its timeout; this ends a process that goes on all the same
+const LONG_DEADLINE_MS = 15 * 60_000
+const PASSED = /^ *ok \d.*\n/gm
+const COMMENT = /^ +# (?!Subtest|time[=o]|\{).*/gm // by t.comment()
+
+module.exports = { testFiles, testsIn, runFiles, NEEDS_MORE, LEFT_TO_THE_MATRIX }
+
+if (require.main === module) main().then((code) => { process.exitCode = code })
+
+async function main () {
+  const { values, positionals } = parseArgs({ options: { all: { type: 'boolean' }, long: { type: 'boolean' }, jobs: { type: 'string' } }, allowPositionals: true })
+  const started = performance.now()
+  const files = positionals.length > 0 ? positionals.flatMap(testsIn) : testFiles(values)
+  const limits = values.long ? { timeoutS: LONG_TIMEOUT_S, deadlineMs: LONG_DEADLINE_MS } : {}
+  const { passed, failed } = await runFiles(files, { jobs: Number(values.jobs ?? availableParallelism()), ...limits })
+  console.log(`${files.length} files, ${Math.round((performance.now() - started) / 1000)} s`)
+  console.log(`${passed} passed, ${failed} failed`)
+  return failed === 0 ? 0 : 1
+}
+
+/** What needs nothing but Node, as paths from the root. */
+function testFiles ({ all = false } = {}) {
+  return testsIn('test').filter((file) => !NEEDS_MORE.includes(file.split(path.sep)[1]) && (all || !LEFT_TO_THE_MATRIX.includes(file)))
+}
+
+/**
+ * @param {string[]} files
+ * @param {{ node?: string, env?: object, jobs?: number, timeoutS?: number, deadlineMs?: number }} [options] env: besides
+ *   that of this process; timeoutS: tap's, for a file; deadlineMs: its process is ended then
+ * @returns {Promise<{ passed: number, failed: number }>} the sum; a file that counts nothing or does not end is a failure
+ */
+async function runFiles (files, { node = process.execPath, env = {}, jobs = 1, timeoutS = TIMEOUT_S, deadlineMs = DEADLINE_MS } = {}) {
+  const sum = { passed: 0, failed: 0 }
+  const waiting = [...files]
+  const work = async () => {
+    for (let file; (file = waiting.shift()) !== undefined;) {
+      const started = performance.now()
+      const { code, output } = await run(node, [file], { cwd: ROOT, env: { ...process.env, ...env, TAP_TIMEOUT: String(timeoutS) }, deadlineMs })
+      const { passed, failed } = countsOf(output, code)
+      sum.passed += passed
+      sum.failed += failed
+      const notes = failed === 0 ? output.match(COMMENT) ?? [] : [output.replace(PASSED, ''), `${file} ended with ${code}`]
+      console.log([`${failed === 0 ? 'ok    ' : 'FAILED'} ${file}  ${passed} passed, ${((performance.now() - started) / 1000).toFixed(1)} s`, ...notes].join('\n'))
+    }
+  }
+  await Promise.all(Array.from({ length: jobs }, work))
+  return sum
+}
+
+/** A folder's tests, or the file itself. */
+function testsIn (file) {
+  if (!statSync(path.join(ROOT, file)).isDirectory()) return [file]
+  return readdirSync(path.join(ROOT, file), { recursive: true }).sort().filter((name) => name.endsWith('.test.js') && !name.includes('node_modules')).map((name) => path.join(file, name))
+}
