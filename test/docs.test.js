@@ -40,9 +40,10 @@ test('every command and file that is named exists', async (t) => {
   for (const page of pages.filter((page) => page !== 'CHANGELOG.md')) {
     const text = read(page)
     for (const [, name] of text.matchAll(/npm run ([\w:-]*\w)/g)) t.ok(name in scripts, `${page}: npm run ${name}`)
-    for (const [, paths] of text.matchAll(/npx tap ([\w./ -]+)/g)) {
+    for (const [, paths] of text.matchAll(/npm run test:unit ([\w./ -]+)/g)) {
       for (const path of paths.trim().split(/ +/).filter((path) => !path.startsWith('-'))) t.ok(existsSync(join(ROOT, path)), `${page}: ${path}`)
     }
+    t.notMatch(text, /npx tap /, `${page}: tap's own runner has no settings here`)
     for (const [, path] of text.matchAll(/`((?:lib|test|bench|examples|scripts)\/[\w./-]+)`/g)) t.ok(existsSync(join(ROOT, path)), `${page}: ${path}`)
   }
 })
