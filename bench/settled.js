@@ -4,7 +4,8 @@
 //
 // No two processes of one program run alike: V8 compiles with what it has seen by then. So each case has a dozen of them.
 // Process k of every case is started, loaded until the size of its compiled code has not changed for a while, and then all
-// of them take turns; the difference to the baseline is taken between processes that ran side by side.
+// of them take turns; the difference to the baseline is taken between processes that ran side by side. The collector only reads in
+// a turn and counts after it (sink/keeping.js): it may share a core with the load, which it would hold up.
 //
 //   --case delivered    and its baseline; none: bare, floor, unsampled and delivered
 //   --processes 12      of each case
