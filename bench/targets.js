@@ -24,8 +24,10 @@ const targets = [
     ["with a caller's `traceparent`, more than without", 400, of('traceparent', 'delivered'), 'the header is copied into memory, and each of its characters is checked before anything of it gets into a trace'],
     ['logger on, more than off', 1000, of('logger', 'delivered'), 'two lines a request carry two ids each: longer texts, which pino joins and V8 flattens and encodes; nearly all of it is native code'],
     ['twenty attributes and a child span, more than without', 5000, of('attributes', 'delivered'), 'each attribute is checked, kept until the end, and written with its key and its value; the child span is written whole'],
-    ['a `fetch` and its span, more than a request without', 4000, of('fetch', 'delivered'), 'a second span, its context, and the header that undici checks and writes for it'],
-    ['a Redis GET and its span, more than a request without', 2500, of('redis', 'delivered'), 'a second span, its context, and what the client and Node do for a command as soon as anybody listens to its channel'],
+    ["a `fetch`'s span, over the same `fetch` without", 4000, inTurns('fetch'), 'a second span, and the header that undici checks and writes for it; and what undici does as soon as anybody listens to its channels, which is the next row'],
+    ['of that, with somebody who listens and does nothing', undefined, inTurns('fetch-listened')],
+    ["a Redis GET's span, over the same GET without", 2500, inTurns('redis'), 'a second span; and what the client and Node do for a command as soon as anybody listens to its channel, which is the next row: the client copies the arguments, tests the name with regular expressions and makes an object of some seven fields, and Node wraps the promise'],
+    ['of that, with somebody who listens and does nothing', undefined, inTurns('redis-listened')],
     ['collector down, buffer below half, more than delivered', 300, of('down', 'delivered'), 'what nobody takes stays in memory, and memory that is new has to be made and filled with zeros'],
     ['with metrics, sampled, more than without', 250, of('metrics'), 'the series of the route and status is found, and its sum, its count, its bucket and its exemplar are kept; a part of a collection is in it'],
     ['with metrics, no request sampled, more than without', 1500, of('metrics-unsampled'), 'without metrics nothing follows such a request to its end: with them it has a record, its end, which Node tells of, a second look at the clock, and a connection to the collector beside it'],
@@ -102,6 +104,11 @@ function of (name, without) {
     const halves = [found.over.halfWidth, base.halfWidth]
     return interval({ median: found.over.median - (base.median - gc), halfWidth: halves.includes(null) ? null : Math.hypot(...halves) })
   }
+}
+
+// Of a case that is counted in turns: without the collector of garbage, on either side.
+function inTurns (name) {
+  return (rowOf) => interval(rowOf(name)?.inTurns)
 }
 
 // How many times light-trace's own over bare a rival's is.

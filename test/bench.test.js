@@ -25,6 +25,7 @@ const { compare, verdict } = require('../bench/faults/compare')
 const { readProfile } = require('../bench/instructions/callgrind')
 const { nameFunctions } = require('../bench/instructions/symbols')
 const { chooseCases, table } = require('../bench/instructions/cases')
+const { overInTurns } = require('../bench/instructions')
 const { targets, judge } = require('../bench/targets')
 const { mean95 } = require('../bench/run/statistics')
 const { routes } = require('../bench/routes')
@@ -274,6 +275,15 @@ test('a case is counted after its baseline, and an unknown one is refused', asyn
   t.throws(() => chooseCases(['deliverd']), /there are bare, /)
 })
 
+test('what is counted in turns is compared with the window beside it, whichever came first', (t) => {
+  const window = (state, total) => ({ state, total, javascript: total, builtins: 0, gc: 0, native: 0 })
+  const windows = [window('nobody', 100), window('spans', 110), window('spans', 211), window('nobody', 200), window('nobody', 300), window('spans', 312)]
+  const { median, halfWidth, javascript } = overInTurns([{ windows }, { windows }], { turns: ['nobody', 'spans'] })
+  t.same({ median, javascript }, { median: 11, javascript: 11 })
+  t.ok(halfWidth > 0.5 && halfWidth < 1.5)
+  t.end()
+})
+
 test('one value has no interval, and values that agree have a narrow one', async (t) => {
   t.same(mean95([7]), { median: 7, halfWidth: Infinity })
   t.equal(mean95([5, 5, 5]).halfWidth, 0)
@@ -293,7 +303,7 @@ test('a target is reached or missed where all of its interval is on one side of 
 })
 
 test('each target by instructions names cases that are counted, and each that can be missed says why', async (t) => {
-  const rows = table.map(({ name }) => ({ name, over: { median: 1, halfWidth: null } }))
+  const rows = table.map(({ name, turns }) => ({ name, over: { median: 1, halfWidth: null }, ...turns && { inTurns: { median: 1, halfWidth: null } } }))
   const nodes = Object.fromEntries([20, 22, 24, 26].map((major) => [major, { rows }]))
   for (const target of targets) {
     if (target.unit.includes('instructions')) t.ok(target.measured({ instructions: { nodes } }), target.label)

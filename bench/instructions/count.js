@@ -29,6 +29,11 @@ const ANSWER_MS = 15 * 60_000
 // when the count ends.
 const FLUSH_DELAY_MS = '30000'
 
+// Of a case that is counted in turns: pairs of windows, and of slices of its warm-up.
+const PAIRS = 8
+const WARM_UP_PAIRS = 10
+const SERVER_SPANS = 1 // of a request whose call has none
+
 module.exports = { countProcess, startCounted, sendRequests, V8_FLAGS }
 
 /**
@@ -39,37 +44,63 @@ module.exports = { countProcess, startCounted, sendRequests, V8_FLAGS }
  */
 async function countProcess (testCase, options) {
   const { windows, functions = false } = options
-  const requests = Math.max(options.requests, testCase.requests)
+  const isInTurns = testCase.turns !== undefined
+  const requests = isInTurns ? Math.ceil(options.requests / PAIRS) : Math.max(options.requests, testCase.requests)
   const warmUp = Math.min(options.warmUp, testCase.warmUp)
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-callgrind-'))
   const profile = path.join(folder, 'profile')
   const symbols = functions ? ['--perf-basic-prof', `--perf-basic-prof-path=${folder}`] : []
   const server = await startCounted(testCase, options, ['valgrind', ...CALLGRIND, `--callgrind-out-file=${profile}`], symbols)
   try {
-    // What is sent once a minute is sent in between: V8 gives functions up when they meet its socket, and is to have compiled them again.
-    await sendRequests(server, testCase, options, Math.ceil(warmUp / 2))
-    await ask(server, 'flush', undefined, ANSWER_MS)
-    await sendRequests(server, testCase, options, Math.floor(warmUp / 2))
-    const before = await ask(server, 'flush', undefined, ANSWER_MS)
-    for (let i = 0; i < windows; i++) {
+    if (isInTurns) await warmUpInTurns(server, testCase, options, warmUp)
+    else await warmUpOnce(server, testCase, options, warmUp)
+    const order = isInTurns ? inTurns(testCase.turns, PAIRS) : Array(windows).fill(null)
+    const spans = []
+    for (const state of order) {
+      if (state !== null) await ask(server, 'listen', state)
+      const before = await ask(server, 'flush', undefined, ANSWER_MS)
       control(server, '--instr=on')
       await sendRequests(server, testCase, options, requests)
-      await ask(server, 'flush', undefined, ANSWER_MS)
+      const after = await ask(server, 'flush', undefined, ANSWER_MS)
       control(server, '--instr=off')
       control(server, '--dump')
+      spans.push(spansBetween(state === null || state === 'spans' ? testCase : { ...testCase, spans: SERVER_SPANS }, before, after, requests))
     }
-    const after = await ask(server, 'flush', undefined, ANSWER_MS)
-    const profiles = Array.from({ length: windows }, (_, i) => readProfile(`${profile}.${i + 1}`))
+    const profiles = order.map((_, i) => readProfile(`${profile}.${i + 1}`))
+    const symbolsThere = functions ? readSymbols(folder) : null
+    const named = (i) => functions ? nameFunctions(profiles.at(i).functions, symbolsThere, requests) : null
     return {
       runtime: server.ready.runtime,
-      windows: profiles.map((profile) => perRequest(profile, requests, testCase)),
-      functions: functions ? nameFunctions(profiles.at(-1).functions, readSymbols(folder), requests) : null,
-      spans: spansBetween(testCase, before, after, requests * windows)
+      windows: profiles.map((profile, i) => ({ state: order[i], ...perRequest(profile, requests, testCase) })),
+      functions: named(isInTurns ? order.lastIndexOf(testCase.turns[1]) : -1),
+      functionsBefore: isInTurns ? named(order.lastIndexOf(testCase.turns[0])) : null,
+      spans: spans.includes(null) ? null : sumOf(spans)
     }
   } finally {
     await stop(server)
     fs.rmSync(folder, { recursive: true })
   }
+}
+
+// What is sent once a minute is sent in between: V8 gives functions up when they meet its socket, and is to have compiled them again.
+async function warmUpOnce (server, testCase, options, requests) {
+  await sendRequests(server, testCase, options, Math.ceil(requests / 2))
+  await ask(server, 'flush', undefined, ANSWER_MS)
+  await sendRequests(server, testCase, options, Math.floor(requests / 2))
+}
+
+// What V8 compiles, it compiles for both.
+async function warmUpInTurns (server, testCase, options, requests) {
+  for (const state of inTurns(testCase.turns, WARM_UP_PAIRS)) {
+    await ask(server, 'listen', state)
+    await sendRequests(server, testCase, options, Math.ceil(requests / WARM_UP_PAIRS / 2))
+    await ask(server, 'flush', undefined, ANSWER_MS)
+  }
+}
+
+// a b b a a b b a …: what drifts does it to both alike.
+function inTurns ([first, second], pairs) {
+  return Array.from({ length: pairs }, (_, i) => i % 2 === 0 ? [first, second] : [second, first]).flat()
 }
 
 /** Starts a case's server behind `command`, a list of words that Node's own follow. */
@@ -102,4 +133,9 @@ function spansBetween ({ name, delivers, spans }, before, after, requests) {
   const isWrong = delivers && (!plausible(spans, counted.created, requests) || counted.delivered !== counted.created)
   if (isWrong) throw new Error(`invalid: ${name} made ${counted.created} spans for ${requests} requests and delivered ${counted.delivered}`)
   return counted
+}
+
+function sumOf (spans) {
+  const sum = (key) => spans.reduce((total, counted) => total + counted[key], 0)
+  return { requests: sum('requests'), created: sum('created'), delivered: sum('delivered') }
 }

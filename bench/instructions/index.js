@@ -37,7 +37,7 @@ const ROOT = path.join(__dirname, '../..')
 const FULL = { warmUp: 120_000, requests: 10_000, windows: 2, processesMin: 3, processesMax: 8, halfWidthMax: 100 }
 const QUICK = { ...FULL, processesMin: 1, processesMax: 1 }
 
-module.exports = { countCases, FULL, QUICK }
+module.exports = { countCases, overInTurns, FULL, QUICK }
 
 if (require.main === module) {
   main().catch((error) => {
@@ -140,20 +140,36 @@ async function countCase (testCase, options) {
   let total
   do {
     processes.push(await countProcess(testCase, { ...options, root: testCase.root ?? ROOT }))
-    total = mean95(processes.map(({ windows }) => ofWindows(windows, 'total')))
+    total = testCase.turns === undefined
+      ? mean95(processes.map(({ windows }) => ofWindows(windows, 'total')))
+      : { ...mean95(processes.map(({ windows }) => ofWindows(windows.filter(({ state }) => state === testCase.turns[1]), 'total'))), halfWidth: overInTurns(processes, testCase).halfWidth }
   } while (processes.length < options.processesMin || (total.halfWidth > options.halfWidthMax && processes.length < options.processesMax))
   const { name, label, against, before, guard, isCollected } = testCase
   const warmUp = Math.min(options.warmUp, testCase.warmUp)
   const { commit } = describeCommit(ROOT)
   const kinds = Object.fromEntries([...KINDS, 'compiler'].map((kind) => [kind, mean95(processes.map(({ windows }) => ofWindows(windows, kind))).median]))
   const row = { name, label, against, before, guard, commit, runtime: processes[0].runtime, processes: processes.length, requests: Math.max(options.requests, testCase.requests), warmUp, isCollected, total, ...kinds, spans: sumSpans(processes) }
+  if (testCase.turns !== undefined) row.inTurns = overInTurns(processes, testCase)
   row.seconds = Math.round((performance.now() - started) / 1000)
-  const { functions } = processes.at(-1)
-  return Object.defineProperty(row, 'functions', { value: functions }) // too many for a results file
+  const { functions, functionsBefore } = processes.at(-1)
+  return Object.defineProperties(row, { functions: { value: functions }, functionsBefore: { value: functionsBefore } }) // too many for a results file
 }
 
 function ofWindows (windows, kind) {
   return mean95(windows.map((window) => window[kind])).median
+}
+
+/**
+ * The difference of each window to the one beside it, of all processes.
+ * @param {{ windows: object[] }[]} processes of countProcess
+ * @returns {{ median: number, halfWidth: number, javascript: number, builtins: number, gc: number, native: number }}
+ */
+function overInTurns (processes, { turns: [without] }) {
+  const of = (kind) => mean95(processes.flatMap(({ windows }) => Array.from({ length: windows.length / 2 }, (_, i) => {
+    const [first, second] = windows.slice(i * 2)
+    return first.state === without ? second[kind] - first[kind] : first[kind] - second[kind]
+  })))
+  return { ...of('total'), ...Object.fromEntries(KINDS.map((kind) => [kind, of(kind).median])) }
 }
 
 function sumSpans (processes) {
@@ -166,8 +182,8 @@ function sumSpans (processes) {
 function withDifferences (rows, known) {
   const named = (name) => [...rows, ...known].find((row) => row.name === name)
   for (const row of rows) {
-    row.over = difference(row, named(row.against))
-    if (row.before !== undefined) row.change = difference(row, named(row.before))
+    row.over = row.inTurns ?? difference(row, named(row.against))
+    if (row.before !== undefined) row.change = row.inTurns ? { median: row.inTurns.median - named(row.before).inTurns.median } : difference(row, named(row.before))
   }
   return rows
 }

@@ -25,6 +25,8 @@ async function main () {
       if (setup.flush && !config.down) await setup.flush(server.app, FLUSH_MS)
       return setup.counts?.(server.app) ?? null
     },
+    // Who listens to the channels of a request's calls, see ../server/call-channels.js.
+    listen: (state) => setup.listen(state),
     // With --expose-gc.
     collect () {
       globalThis.gc()

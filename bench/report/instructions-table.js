@@ -23,7 +23,7 @@ function consoleRows (rows) {
 
 /** What grew and what shrank most, of each case over what it is compared with. */
 function functionRows (rows) {
-  const baseOf = (row) => rows.find(({ name }) => name === (row.before ?? row.against)) // none where it was read from a file
+  const baseOf = (row) => row.functionsBefore ? { name: row.name, functions: row.functionsBefore } : rows.find(({ name }) => name === (row.before ?? row.against)) // none where it was read from a file
   return rows.filter((row) => (row.over || row.change) && baseOf(row) !== undefined).map((row) => {
     const base = baseOf(row)
     const names = new Set([...row.functions.keys(), ...base.functions.keys()])

@@ -4,6 +4,7 @@
 // to a user: through OTEL_* variables.
 
 const path = require('node:path')
+const callChannels = require('../call-channels')
 
 // bench:paired -- --against measures another commit's light-trace with this commit's bench.
 const root = process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..')
@@ -13,6 +14,7 @@ module.exports = ({ logger, way, plugin = {} }) => {
   const lightTrace = require(root)
   const stock = way ? stockPipeline() : null
   const options = way ? { ...plugin, [way]: way === 'spanProcessors' ? [stock.processor] : stock.provider } : plugin
+  let listen
   return {
     fastify: logger ? { logger: { level: 'info', file: '/dev/null' } } : {},
     versions: () => ({ 'light-trace': require(path.join(root, 'package.json')).version }),
@@ -26,6 +28,10 @@ module.exports = ({ logger, way, plugin = {} }) => {
         span.setAttribute(numberKeys[i], i)
       }
       request.trace.withSpan('load user', noop)
+    },
+    listen (state) {
+      listen ??= callChannels(root)
+      listen(state)
     },
     async flush (app, timeoutMs) {
       await app.lightTrace.flush({ timeoutMs })

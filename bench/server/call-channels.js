@@ -1,0 +1,33 @@
+'use strict'
+
+// Who listens to the channels that a request's calls are published on: light-trace as it does, nobody, or somebody who does
+// nothing, which shows what the library and Node do as soon as anybody listens.
+
+const diagnosticsChannel = require('node:diagnostics_channel')
+const path = require('node:path')
+
+module.exports = callChannels
+
+/**
+ * @param {string} root of the checkout whose light-trace has subscribed
+ * @returns {(state: 'spans' | 'nobody' | 'listened') => void}
+ */
+function callChannels (root) {
+  const ours = outboundSubscribers(root)
+  // One of a TracingChannel is enough for all that its library does.
+  const idle = ours.filter(([name]) => !name.startsWith('tracing:') || name.endsWith(':start')).map(([name]) => [name, () => {}])
+  let subscribed = ours
+  return (state) => {
+    for (const [name, subscriber] of subscribed) {
+      if (!diagnosticsChannel.unsubscribe(name, subscriber)) throw new Error(`${name} had no subscriber of light-trace`)
+    }
+    subscribed = { spans: ours, nobody: [], listened: idle }[state]
+    for (const [name, subscriber] of subscribed) diagnosticsChannel.subscribe(name, subscriber)
+  }
+}
+
+function outboundSubscribers (root) {
+  const { undiciSubscribers } = require(path.join(root, 'lib/outbound/node-clients'))
+  const { adapterOf } = require(path.join(root, 'lib/outbound/channels'))
+  return [...undiciSubscribers, ...adapterOf('node-redis:command'), ...adapterOf('node-redis:batch')]
+}
