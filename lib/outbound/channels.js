@@ -8,6 +8,8 @@
 //   end          ends it when the work was synchronous: there is a result or an error
 //   asyncStart   ends it; asyncEnd too, for publishers without the former
 //
+// Who calls by Node's own `tracePromise` alone publishes `asyncStart` each time, so that `end` and `asyncEnd` need not be heard.
+//
 // The span hangs on the channel's context object and ends once. Spans are leaves: no context is entered.
 
 const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
@@ -21,27 +23,47 @@ const adapters = new Map() // channel name -> its subscribers; one set for all a
 /**
  * @param {string} name of the TracingChannel
  * @param {(() => object) | null} prepare called when the channel first speaks, in a request or not
+ * @param {boolean} isPromised whether all its calls are made by `tracePromise`
  * @returns {Array<[string, Function]>} for `subscribe`. What a span says stands in the descriptor that the app of the
  *   active request has for the channel, see Outbound.callDescriptorOf.
  */
-function adapterOf (name, prepare) {
+function adapterOf (name, prepare, isPromised = false) {
   let subscribers = adapters.get(name)
   if (subscribers === undefined) {
-    let isReady = prepare === null
-    const onStart = (call) => {
-      if (!isReady) isReady = prepare() !== undefined
-      start(name, call)
-    }
     subscribers = [
-      [`tracing:${name}:start`, guarded(onStart, bug)],
-      [`tracing:${name}:end`, guarded(onEnd, bug)],
-      [`tracing:${name}:asyncStart`, guarded(finish, bug)],
-      [`tracing:${name}:asyncEnd`, guarded(finish, bug)],
-      [`tracing:${name}:error`, guarded(finish, bug)]
+      [`tracing:${name}:start`, startSubscriber(name, prepare)],
+      [`tracing:${name}:asyncStart`, finishSubscriber()],
+      [`tracing:${name}:error`, finishSubscriber()]
     ]
+    if (!isPromised) subscribers.push([`tracing:${name}:end`, guarded(onEnd, bug)], [`tracing:${name}:asyncEnd`, finishSubscriber()])
     adapters.set(name, subscribers)
   }
   return subscribers
+}
+
+// These are what `guarded` makes, in one function: V8 has no call between them.
+
+function startSubscriber (name, prepare) {
+  let isReady = prepare === null
+  return function subscriber (call) {
+    try {
+      if (!isReady) isReady = prepare() !== undefined
+      start(name, call)
+    } catch (error) {
+      bug(error)
+    }
+  }
+}
+
+/** Each channel has one of its own, see `subscribe`. */
+function finishSubscriber () {
+  return function subscriber (call) {
+    try {
+      finish(call)
+    } catch (error) {
+      bug(error)
+    }
+  }
 }
 
 /** What hangs on a call while it runs. */

@@ -76,6 +76,24 @@ test('redis and ioredis', async (t) => {
   t.match(children[3].attributes, { 'db.response.status_code': 'WRONGTYPE', 'error.type': 'WRONGTYPE' })
 })
 
+test('redis: a command ends its span once, however its promise settles, and only the events that say so are listened to', async (t) => {
+  const payload = (args) => ({ command: 'GET', args: ['GET', ...args], database: 0, serverAddress: 'redis.internal', serverPort: 6379 })
+  for (const name of ['node-redis', 'ioredis']) {
+    const { children, app } = await during(t, async () => {
+      const channel = diagnosticsChannel.tracingChannel(`${name}:command`)
+      await call(`${name}:command`, payload(['resolves']))
+      await t.rejects(call(`${name}:command`, payload(['rejects']), failing(new Error('WRONGTYPE no'))))
+      await call(`${name}:command`, payload(['thenable']), () => ({ then (resolve) { resolve('done') } }))
+      t.throws(() => channel.tracePromise(() => { throw new Error('ERR no') }, payload(['throws'])))
+      for (const event of ['start', 'asyncStart', 'error']) t.ok(channel[event].hasSubscribers, event)
+      for (const event of ['end', 'asyncEnd']) t.notOk(channel[event].hasSubscribers, event)
+    })
+    t.same(children.map(({ status }) => status.code), ['UNSET', 'ERROR', 'UNSET', 'ERROR'])
+    t.match(app.lightTrace.stats().spans, { started: 5, ended: 5 })
+    await app.close()
+  }
+})
+
 test('redis: each command has its own text, however it is written and whatever is read in between', async (t) => {
   const at = { database: 0, serverAddress: 'redis.internal', serverPort: 6379 }
   const command = (command, ...args) => call('node-redis:command', { command, args: [command, ...args], ...at })

@@ -44,6 +44,9 @@ const ON_REQUEST = new Map([
 const WITH_DOCUMENTS = new Map(rowsOf(() => require('./graphql').WITH_DOCUMENTS, ['graphql:execute', 'graphql:subscribe']))
 const KNOWN = new Set([...LIBRARIES.values(), ...ON_REQUEST.values()])
 
+// Whose every call is made by Node's `tracePromise`: see ../channels.js.
+const PROMISED = new Set(['node-redis:command', 'node-redis:batch', 'ioredis:command', 'ioredis:batch'])
+
 // What is no TracingChannel of calls.
 const OTHER_SUBSCRIBERS = [
   ['tracing:plt:kafka:consumer:receives:asyncStart', guarded((call) => kafka().onReceive(call), bug)],
@@ -75,7 +78,7 @@ function callDescriptorsFor ({ libraries, channels, graphqlDocuments }, report) 
 /** The subscribers behind these callDescriptors. */
 function librarySubscribers (callDescriptors, libraries) {
   const subscribers = libraries ? [...OTHER_SUBSCRIBERS] : []
-  for (const [name, callDescriptor] of callDescriptors) subscribers.push(...adapterOf(name, typeof callDescriptor === 'function' ? callDescriptor : null))
+  for (const [name, callDescriptor] of callDescriptors) subscribers.push(...adapterOf(name, typeof callDescriptor === 'function' ? callDescriptor : null, PROMISED.has(name)))
   return subscribers
 }
 
