@@ -8,7 +8,7 @@
 
 const { Buffer } = require('node:buffer')
 const { headOf } = require('./name-template')
-const { writeLength4 } = require('./proto-writer')
+const { writeLength4, writeText } = require('./proto-writer')
 const { encodeAttributes, text } = require('./attribute-encoder')
 const { TAG_ATTRIBUTE } = require('./route-template')
 
@@ -32,16 +32,18 @@ function openAttribute (key, origin) {
 
 /**
  * Writes the rest of the URL, or of the command, behind a template that was copied, and its lengths. HOT
- * @param {ProtoWriter} writer
  * @param {number} at of the length of the attribute
+ * @param {number} position behind the template
+ * @returns {number} where it ends
  */
-function writeRestOfUrl (writer, at, target) {
-  writer.text(target)
-  const valueAt = at + 4 + 2 + writer.bytes[at + 5] + 1 // behind the key and its length
+function writeRestOfUrl (bytes, view, at, position, target) {
+  const end = writeText(bytes, position, target)
+  const valueAt = at + 4 + 2 + bytes[at + 5] + 1 // behind the key and its length
   const textAt = valueAt + 5
-  writeLength4(writer.view, textAt, writer.position - textAt - 4)
-  writeLength4(writer.view, valueAt, writer.position - valueAt - 4)
-  writeLength4(writer.view, at, writer.position - at - 4)
+  writeLength4(view, textAt, end - textAt - 4)
+  writeLength4(view, valueAt, end - valueAt - 4)
+  writeLength4(view, at, end - at - 4)
+  return end
 }
 
 module.exports = { callTemplate, writeRestOfUrl }

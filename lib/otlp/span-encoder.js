@@ -54,7 +54,8 @@ class SpanEncoder {
     if (info !== undefined && (span.details === null || span.details.name === '')) {
       const template = info === null ? nameTemplate(span) : callTemplate(info)
       if (template !== null) {
-        this.encodeChild(span, info, template)
+        if (isUsualChild(span)) this.encodeUsualChild(span, info, template)
+        else this.encodeChild(span, info, template)
         return
       }
     }
@@ -104,7 +105,34 @@ class SpanEncoder {
     this.close(chunk, start, writer.position)
   }
 
-  // HOT, once per child span.
+  /**
+   * A child span or a call that has nothing of its own but ids, times, and the rest of a URL or a command. As encodeUsual: not through
+   * the writer. HOT, once per call. Budget: 0 objects, 0 strings.
+   */
+  encodeUsualChild (span, info, template) {
+    const { target } = span
+    const { length } = template
+    const scope = encodeScope(span.scope)
+    const byteCount = length + target.length * 3 + scope.length + PARENT_BYTES + RUN_BYTES
+    const chunk = this.exporter.reserve(byteCount)
+    if (chunk === null) {
+      if (this.exporter.isLong(byteCount)) this.encodeLong(span)
+      return
+    }
+    const { bytes, view } = chunk
+    const start = chunk.scope === scope ? chunk.length : this.openRun(chunk, scope)
+    let end = start + length
+    bytes.set(template, start)
+    if (info !== null && info.origin !== '') end = writeRestOfUrl(bytes, view, start + info.urlOffset, end, target)
+    patchHead(view, start, span)
+    if (span.parentKind !== PARENT_NONE) {
+      writeParent(view, end, span)
+      end += PARENT_BYTES
+    }
+    this.close(chunk, start, end)
+  }
+
+  // HOT, once per child span with attributes or a status of its own.
   encodeChild (span, info, template) {
     const { target } = span
     const chunk = this.open(span, template.length + target.length * 3 + tailBound(span) + usersBound(span))
@@ -112,7 +140,7 @@ class SpanEncoder {
     const { writer } = this
     const start = writer.position
     writer.copy(template)
-    if (info !== null && info.origin !== '') writeRestOfUrl(writer, start + info.urlOffset, target)
+    if (info !== null && info.origin !== '') writer.position = writeRestOfUrl(chunk.bytes, chunk.view, start + info.urlOffset, writer.position, target)
     if (span.attributeList !== null) writeShared(writer, span.attributeList, span.attributeShape)
     this.writeTracestate(span)
     this.writeTail(span, start, true)
@@ -227,6 +255,11 @@ class SpanEncoder {
 function isUsual (span, { staticPath, hasTracestate }) {
   return staticPath && span.attributeList === null && span.details === null && span.errorType === '' &&
     (hasTracestate || span.tracestate === '')
+}
+
+/** Whether a template says all of a child span but its ids, its times and its target. HOT */
+function isUsualChild (span) {
+  return span.attributeList === null && span.details === null && span.tracestate === ''
 }
 
 /** Ids and times. HOT */

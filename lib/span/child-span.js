@@ -61,7 +61,8 @@ class ChildSpan extends RecordingSpan {
   // HOT, once per recorded call.
   setCallInfo (info, target, list) {
     const { attributes, attributeValueLength } = this.pipeline.limits
-    if (info !== null && (attributes < ROOMY_COUNT || attributeValueLength < ROOMY_LENGTH || !isShort(target))) {
+    // A lone surrogate in the target is mended where it is written or read, as in any attribute.
+    if (info !== null && (attributes < ROOMY_COUNT || attributeValueLength < ROOMY_LENGTH || target.length >= TARGET_LENGTH_MAX)) {
       list = info.allAttributes(target, list ?? [])
       info = null
     }
@@ -92,10 +93,6 @@ class ChildSpan extends RecordingSpan {
     const own = super.allAttributes()
     return this.info === null ? own : this.info.allAttributes(this.target, own)
   }
-}
-
-function isShort (target) {
-  return target.length < TARGET_LENGTH_MAX && target.isWellFormed()
 }
 
 module.exports = { ChildSpan }
