@@ -39,7 +39,7 @@ class MeasuringTracer extends Tracer {
     const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
     const span = new MeasuredCallSpan(this.pipeline, start, info === null ? callDescriptor.name(call) : info.name, callDescriptor.kind, this.scope, this.metrics.calls)
     span.inheritFrom(parent, parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
-    span.setCallInfo(info, info === null || info.origin === '' ? '' : callDescriptor.target(call), callDescriptor.attributes(call))
+    span.setCallInfo(info, info === null || info.origin === '' ? '' : callDescriptor.target(call, info), callDescriptor.attributes(call))
     if ((span.flags & SAMPLED) !== 0) this.pipeline.started(span, context)
     return span
   }

@@ -160,7 +160,7 @@ class Tracer {
   /**
    * A leaf span for a call that the running code makes: under the active span, or null where there is none.
    * The callDescriptor says what the span says, and is asked only when it records.
-   * @param {{ kind, name? (call): string, info? (call): CallInfo, target? (call): string, attributes (call): Array | null, startedAt? (call): number }} callDescriptor
+   * @param {{ kind, name? (call): string, info? (call): CallInfo, target? (call, info): string, attributes (call): Array | null, startedAt? (call): number }} callDescriptor
    *   with `info` these have the name, `target` goes behind their origin, and `attributes` has what they have not
    * @param {object} call the library's own object
    * @param {Context} context
@@ -177,7 +177,7 @@ class Tracer {
     const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
     const span = new ChildSpan(this.pipeline, start, info === null ? callDescriptor.name(call) : info.name, callDescriptor.kind, this.scope)
     span.inheritFrom(parent, parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
-    span.setCallInfo(info, info === null || info.origin === '' ? '' : callDescriptor.target(call), callDescriptor.attributes(call))
+    span.setCallInfo(info, info === null || info.origin === '' ? '' : callDescriptor.target(call, info), callDescriptor.attributes(call))
     this.pipeline.started(span, context)
     return span
   }
@@ -186,7 +186,7 @@ class Tracer {
   startByOptions (callDescriptor, call, context) {
     const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
     const own = callDescriptor.attributes(call) ?? []
-    const attributes = info === null ? own : info.allAttributes(info.origin === '' ? '' : callDescriptor.target(call), own)
+    const attributes = info === null ? own : info.allAttributes(info.origin === '' ? '' : callDescriptor.target(call, info), own)
     const options = { kind: callDescriptor.kind, attributes: toObject(attributes) }
     if (callDescriptor.startedAt !== undefined) options.startTime = callDescriptor.startedAt(call)
     return this.startSpan(info === null ? callDescriptor.name(call) : info.name, options, context)

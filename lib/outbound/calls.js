@@ -22,8 +22,9 @@ const KIND_PRODUCER = 3
 
 /** The context that is active for the code that makes the call, or undefined. HOT */
 function activeContext () {
-  for (const manager of openApps.managers) { // nearly always one
-    const context = manager.active()
+  const { managers } = openApps
+  for (let i = 0; i < managers.length; i++) { // nearly always one
+    const context = managers[i].active()
     if (context !== undefined && context.getValue(SPAN_KEY) !== undefined) return context
   }
   return undefined

@@ -22,6 +22,7 @@ class CallInfo {
     this.attributeList = attributeList
     this.origin = origin
     this.openKey = openKey
+    this.operandRule = undefined // of a Redis command: which arguments behind `origin` may be recorded
     this.encoded = null
     this.series = null // of its metrics, and whose they are: see metrics/call-metrics.js
     this.seriesOwner = null

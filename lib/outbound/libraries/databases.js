@@ -7,7 +7,7 @@ const { CallInfo } = require('../../span/call-info')
 const { cut } = require('../../span/attributes')
 const { KIND_CLIENT } = require('../calls')
 const { sanitise, DIALECTS } = require('./statement')
-const { recordedArguments } = require('./redis-keys')
+const { recordedArguments, ruleOf } = require('./redis-keys')
 const { read, text, label, pushServer, pushPeer, pushText, lengthOf } = require('./read')
 
 const CACHED_MAX = 256
@@ -85,15 +85,15 @@ class SqlDescriptor {
 class StoreDescriptor {
   #known = new Map() // what it says of itself → CallInfo
   #seen = []
-  #operation = '' // of the call whose `info` was asked for last: its `target` is next
 
-  constructor ({ system, operation, collection, procedure, operands, namespace, batchSize, errorCode, shouldTrace, pushPeer }) {
+  constructor ({ system, operation, collection, procedure, operands, operandRule, namespace, batchSize, errorCode, shouldTrace, pushPeer }) {
     this.kind = KIND_CLIENT
     this.system = system
     this.operation = operation
     this.collection = collection
     this.procedure = procedure
     this.operands = operands
+    this.operandRule = operandRule
     this.namespace = namespace
     this.batchSize = batchSize
     this.errorCode = errorCode
@@ -110,8 +110,7 @@ class StoreDescriptor {
     const namespace = this.namespace === undefined ? '' : this.namespace(call)
     const key = `${operation}\n${target}\n${namespace}\n${text(call, 'serverAddress')}\n${label(call, 'serverPort')}`
     const info = this.#known.get(key) ?? this.#add(key, call, operation, target, namespace)
-    this.#remember(call, operation, info)
-    this.#operation = operation
+    this.#remember(call, info)
     return info
   }
 
@@ -124,7 +123,6 @@ class StoreDescriptor {
         const seen = recent[i]
         if (seen.command === command && seen.serverPort === serverPort && seen.serverAddress === serverAddress &&
           seen.database === database && seen.operation === operation && seen.collection === collection) {
-          this.#operation = seen.name
           return seen.info
         }
       }
@@ -134,7 +132,7 @@ class StoreDescriptor {
     return null
   }
 
-  #remember (call, name, info) {
+  #remember (call, info) {
     if (this.procedure !== undefined || read(call, 'table') !== undefined || read(call, 'batchMode') !== undefined) return
     if (this.#seen.length === RECENT_MAX) this.#seen.shift()
     this.#seen.push({
@@ -144,7 +142,6 @@ class StoreDescriptor {
       database: read(call, 'database'),
       serverAddress: read(call, 'serverAddress'),
       serverPort: read(call, 'serverPort'),
-      name,
       info
     })
   }
@@ -160,14 +157,15 @@ class StoreDescriptor {
     const name = [operation, target].filter((part) => part !== '').join(' ')
     const origin = this.operands === undefined ? '' : operation
     const info = new CallInfo(this.kind, cut(name, SHARED_LENGTH_MAX) || this.system, list, origin, 'db.query.text')
+    if (origin !== '') info.operandRule = this.operandRule(operation)
     if (this.#known.size === CACHED_MAX) this.#known.clear()
     if (key.length <= CACHED_LENGTH_MAX) this.#known.set(key, info)
     return info
   }
 
-  /** What `db.query.text` has behind the operation, of the call whose `info` was asked for just before. HOT */
-  target (call) {
-    return this.operands(call, this.#operation)
+  /** What `db.query.text` has behind the operation, which its origin is. HOT */
+  target (call, info) {
+    return this.operands(call, info.origin, info.operandRule)
   }
 
   attributes (call) {
@@ -184,10 +182,10 @@ const command = (call) => {
   return COMMAND_NAME.test(name) ? name.toUpperCase() : ''
 }
 /** @param {number} from where a command's arguments begin in `args` */
-const redisArguments = (from) => (call, name) => {
+const redisArguments = (from) => (call, name, rule) => {
   try {
     const { args } = call
-    return Array.isArray(args) ? recordedArguments(name, args, from) : ''
+    return Array.isArray(args) ? recordedArguments(name, args, from, rule) : ''
   } catch {
     return ''
   }
@@ -232,9 +230,9 @@ const DATABASES = {
   'mysql2:query': mysql(false),
   'mysql2:execute': mysql(true),
   // A pipeline is one span, not one for each of its commands.
-  'node-redis:command': new StoreDescriptor({ ...redis, operation: command, operands: redisArguments(1), shouldTrace: isAlone }),
+  'node-redis:command': new StoreDescriptor({ ...redis, operation: command, operands: redisArguments(1), operandRule: ruleOf, shouldTrace: isAlone }),
   'node-redis:batch': new StoreDescriptor(redisBatch),
-  'ioredis:command': new StoreDescriptor({ ...redis, operation: command, operands: redisArguments(0) }),
+  'ioredis:command': new StoreDescriptor({ ...redis, operation: command, operands: redisArguments(0), operandRule: ruleOf }),
   'ioredis:batch': new StoreDescriptor(redisBatch),
   'mongoose:query': mongo,
   'mongoose:aggregate': mongo,

@@ -117,16 +117,21 @@ function recordedCommand (name, args, from) {
  * @param {string} name in capitals
  * @param {unknown[]} args
  * @param {number} from where the arguments begin in `args`, behind a name that is repeated there
+ * @param {object | undefined} [rule] of `ruleOf(name)`
  * @returns {string} at most `TEXT_MAX` characters with the name
  */
 // HOT, once per recorded command of Redis. Budget: the text.
-function recordedArguments (name, args, from) {
-  const line = allArguments(name, args, from)
+function recordedArguments (name, args, from, rule = ruleOf(name)) {
+  const line = allArguments(name, args, from, rule)
   return line.length + name.length > TEXT_MAX ? line.slice(0, TEXT_MAX - name.length) : line
 }
 
-function allArguments (name, args, from) {
-  const rule = commands.get(name)
+/** Where a command's keys are; undefined where that is not known, or its subcommand decides. */
+function ruleOf (name) {
+  return commands.get(name)
+}
+
+function allArguments (name, args, from, rule) {
   if (rule === undefined) return subcommands.has(name) ? recordedSubcommand(name, args, from) : ''
   return rule.counted !== 0 || rule.isStream || rule.last < 0
     ? recordedByRange(args, from, rule)
@@ -204,4 +209,4 @@ function words (text) {
   return text.split(/\s+/).filter((word) => word !== '')
 }
 
-module.exports = { recordedCommand, recordedArguments, commands, subcommands }
+module.exports = { recordedCommand, recordedArguments, ruleOf, commands, subcommands }
