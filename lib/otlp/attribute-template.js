@@ -10,6 +10,7 @@
 // The bytes are those that attribute-encoder.js writes, whatever was there before.
 
 const { Buffer } = require('node:buffer')
+const { ownText } = require('../span/attribute-shape')
 const { ProtoWriter, writeLength4, writeText } = require('./proto-writer')
 const { attributesBound, valueBound, writeAttributes, writeValue, text } = require('./attribute-encoder')
 
@@ -164,9 +165,9 @@ function makeTemplate (list, shape, before) {
   return shape.template
 }
 
-/** As V8 keeps the texts of a program, so that none keeps a longer text alive of which it was a part. NaN: is equal to nothing. */
+/** NaN: is equal to nothing. */
 function kept (value) {
-  if (typeof value === 'string') return value.length > KEPT_LENGTH_MAX ? NaN : Object.keys({ [value]: 0 })[0]
+  if (typeof value === 'string') return value.length > KEPT_LENGTH_MAX ? NaN : ownText(value)
   return typeof value === 'object' && value !== null ? NaN : value
 }
 

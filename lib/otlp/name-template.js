@@ -3,6 +3,7 @@
 // The head, kind and name of a span that was started by its name alone, encoded once and copied into each.
 
 const { Buffer } = require('node:buffer')
+const { ownText } = require('../span/attribute-shape')
 const { ProtoWriter } = require('./proto-writer')
 const { text } = require('./attribute-encoder')
 const { writeHead, OFFSET_FLAGS } = require('./route-template')
@@ -32,7 +33,7 @@ function encode (name, kind) {
   if (count === NAMES_MAX || name.length > NAME_LENGTH_MAX) return null
   count++
   const bytes = new Uint8Array(headOf(kind, name))
-  byKind[kind].set(Object.keys({ [name]: 0 })[0], bytes) // which keeps no longer text alive of which it was a part
+  byKind[kind].set(ownText(name), bytes)
   return bytes
 }
 

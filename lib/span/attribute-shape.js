@@ -44,7 +44,7 @@ class AttributeShape {
     if (known !== null) return known
     if (shapeCount === SHAPES_MAX || key.length > KEY_LENGTH_MAX) return NO_SHAPE
     shapeCount++
-    const shape = new AttributeShape(this, kept(key), this.length + 2)
+    const shape = new AttributeShape(this, ownText(key), this.length + 2)
     if (this.usual === null) this.usual = shape
     else (this.others ??= new Map()).set(shape.key, shape)
     return shape
@@ -57,12 +57,12 @@ class AttributeShape {
 }
 
 /** As V8 keeps the names of properties: equal ones are the same, and none keeps a longer text alive of which it was a part. */
-function kept (key) {
-  return Object.keys({ [key]: 0 })[0]
+function ownText (text) {
+  return Object.keys({ [text]: 0 })[0]
 }
 
 const EMPTY_SHAPE = new AttributeShape(null, '', 0)
 // Of a list whose keys are not known by a shape: no list is that long.
 const NO_SHAPE = new AttributeShape(null, '', -1)
 
-module.exports = { EMPTY_SHAPE, NO_SHAPE }
+module.exports = { EMPTY_SHAPE, NO_SHAPE, ownText }
