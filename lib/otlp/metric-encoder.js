@@ -8,10 +8,11 @@
 //       Histogram     4A <len, 4 bytes> 10 temporality
 //         point         0A <len, 4 bytes> attributes, start | time, numbers     the first two are encoded once
 //
-// Lengths are known only behind their content: heads are made last and put in front.
+// Lengths are known only behind their content: they take four bytes, which are filled in when it is over. The heads are
+// the same at each collection, so they are copied. A collection is cold code: it runs once a minute, and V8 interprets it.
 
 const { Buffer } = require('node:buffer')
-const { ProtoWriter } = require('./proto-writer')
+const { ProtoWriter, writeLength4 } = require('./proto-writer')
 const { encodeAttributes, text } = require('./attribute-encoder')
 const { encodeScope } = require('./export-request-prefix')
 const { writeNanos, toHrTime } = require('../span/clock')
@@ -63,21 +64,31 @@ class MetricBatch {
   }
 }
 
+/** A length that is not known yet: where it is to be written, and how much of the batch was written before its content. */
+class OpenLength {
+  constructor (view, position, writtenBefore) {
+    this.view = view
+    this.position = position
+    this.writtenBefore = writtenBefore
+  }
+}
+
 class MetricEncoder {
   /** A batch is sealed when it has as many bytes. */
   batchBytes = BATCH_BYTES
 
   #writer = new ProtoWriter()
   #chunk = null
-  #from = 0 // where in the chunk the current metric's points begin
-  #parts = [] // of the current metric, before this chunk
-  #partBytes = 0
-  #points = 0 // of the current metric in the current batch
+  #from = 0 // where in the chunk begins what is in no part yet
+  #batch = null
+  #scope = null // the length of the open one; null: none has begun
+  #metric = null // the same
+  #metricData = null // of its Gauge, Sum or Histogram
   #wallMs = 0 // the time of the collection, since the epoch
 
-  /** The bytes of the current metric that are in no batch yet. */
-  get #pending () {
-    return this.#partBytes + this.#writer.position - this.#from
+  /** The bytes of the current batch. */
+  get #written () {
+    return this.#batch.byteLength + this.#writer.position - this.#from
   }
 
   /**
@@ -88,45 +99,32 @@ class MetricEncoder {
    */
   * encode (scopes, nowMs, sinceMs) {
     this.#wallMs = wallMs(nowMs)
-    let batch = new MetricBatch()
+    this.#batch = new MetricBatch()
+    this.#scope = this.#metric = null
     let untilPause = POINTS_PER_STEP
     for (const { scope, metrics } of scopes) {
-      let scopeBatch = new MetricBatch()
       for (const metric of metrics) {
-        this.#startMetric()
         for (const series of metric.list.slice()) {
-          this.#writePoint(metric, series, nowMs, sinceMs, scopeBatch)
+          this.#writePoint(scope, metric, series, nowMs, sinceMs)
           if (--untilPause === 0) {
             untilPause = POINTS_PER_STEP
             yield null
           }
-          if (batch.byteLength + scopeBatch.byteLength + this.#pending < this.batchBytes) continue
-          this.#endMetric(metric, scopeBatch)
-          endScope(scope, scopeBatch, batch)
-          yield batch
-          batch = new MetricBatch()
-          scopeBatch = new MetricBatch()
-          this.#startMetric()
+          if (this.#written >= this.batchBytes) yield this.#endBatch()
         }
-        this.#endMetric(metric, scopeBatch)
+        this.#endMetric()
       }
-      endScope(scope, scopeBatch, batch)
+      this.#endScope()
     }
-    if (batch.points > 0) yield batch
+    const last = this.#endBatch()
+    if (last.points > 0) yield last
     // The batches are the caller's from here on.
-    this.#chunk = null
-    this.#parts = []
+    this.#chunk = this.#batch = null
+    this.#from = 0
     this.#writer = new ProtoWriter()
   }
 
-  #startMetric () {
-    this.#parts = []
-    this.#partBytes = 0
-    this.#points = 0
-    this.#from = this.#writer.position
-  }
-
-  #writePoint (metric, series, nowMs, sinceMs, batch) {
+  #writePoint (scope, metric, series, nowMs, sinceMs) {
     let point = series
     let startMs = series.startMs
     if (metric.isDelta) {
@@ -134,8 +132,9 @@ class MetricEncoder {
       if (delta === null) return
       startMs = metric.intervalStart(series)
       point = delta.point
-      batch.deltas.push(delta)
+      this.#batch.deltas.push(delta)
     } else if (metric.kind.endsWith('istogram') && series.count === 0) return
+    if (this.#metric === null) this.#startMetric(scope, metric)
     const kind = KINDS[metric.kind]
     if (series.encoded === null || series.encodedStartMs > this.#wallMs) encodeOnce(metric, series, kind)
     const writer = this.#open(series.encodedEnd - series.encodedFrom + boundOf(metric, series))
@@ -147,7 +146,53 @@ class MetricEncoder {
     kind.write(writer, point, metric)
     if (point.exemplars !== null) writeExemplars(writer, kind.exemplars, point.exemplars, sinceMs, metric.isInteger)
     writer.length4(at)
-    this.#points++
+    this.#batch.points++
+  }
+
+  /** With its first point, and its scope with it: what has no points is not there. */
+  #startMetric (scope, metric) {
+    if (this.#scope === null) this.#scope = this.#startWith(0x12, encodeScope(scope))
+    if (metric.encodedHead === null) metric.encodedHead = encodeHead(metric)
+    const { names, tag, options } = metric.encodedHead
+    this.#metric = this.#startWith(0x12, names)
+    this.#metricData = this.#startWith(tag, options)
+  }
+
+  /** Begins a message, with its first fields. */
+  #startWith (tag, fields) {
+    const writer = this.#open(5 + fields.length)
+    writer.byte(tag)
+    const at = writer.reserve4()
+    const open = new OpenLength(writer.view, at, this.#written)
+    writer.copy(fields)
+    return open
+  }
+
+  #endMetric () {
+    if (this.#metric === null) return
+    this.#end(this.#metricData)
+    this.#end(this.#metric)
+    this.#metric = this.#metricData = null
+  }
+
+  #endScope () {
+    if (this.#scope === null) return
+    this.#end(this.#scope)
+    this.#scope = null
+  }
+
+  #end ({ view, position, writtenBefore }) {
+    writeLength4(view, position, this.#written - writtenBefore)
+  }
+
+  /** What goes on in the next batch begins there anew. */
+  #endBatch () {
+    this.#endMetric()
+    this.#endScope()
+    this.#seal()
+    const batch = this.#batch
+    this.#batch = new MetricBatch()
+    return batch
   }
 
   /** The writer, with room for `bound` bytes. */
@@ -164,44 +209,19 @@ class MetricEncoder {
   #seal () {
     const { position } = this.#writer
     if (this.#chunk === null || position === this.#from) return
-    this.#parts.push(this.#chunk.subarray(this.#from, position))
-    this.#partBytes += position - this.#from
+    this.#batch.add(this.#chunk.subarray(this.#from, position))
     this.#from = position
   }
-
-  #endMetric (metric, batch) {
-    if (this.#points === 0) return
-    this.#seal()
-    batch.add(headOf(metric, this.#partBytes))
-    for (const part of this.#parts) batch.add(part)
-    batch.points += this.#points
-  }
 }
 
-function endScope (scope, scopeBatch, batch) {
-  if (scopeBatch.points === 0) return
-  const head = encodeScope(scope)
-  batch.add(Buffer.concat([Buffer.from([0x12]), varint(head.length + scopeBatch.byteLength), head]))
-  for (const part of scopeBatch.parts) batch.add(part)
-  batch.points += scopeBatch.points
-  batch.deltas.push(...scopeBatch.deltas)
-}
-
-/** Name, description, unit, and the tag and temporality of the data, before `pointBytes` bytes of points. */
-function headOf (metric, pointBytes) {
-  if (metric.encodedHead === null) metric.encodedHead = encodeHead(metric)
-  const { names, options } = metric.encodedHead
-  const data = Buffer.concat([Buffer.from([KINDS[metric.kind].data]), varint(options.length + pointBytes), options])
-  return Buffer.concat([Buffer.from([0x12]), varint(names.length + data.length + pointBytes), names, data])
-}
-
+/** Name, description, unit; the tag of the data, and its temporality. */
 function encodeHead ({ name, description, unit, kind, isDelta, isMonotonic }) {
   const names = [text(0x0a, name)]
   if (description !== '') names.push(text(0x12, description))
   if (unit !== '') names.push(text(0x1a, unit))
   const options = kind === 'gauge' ? [] : [0x10, isDelta ? TEMPORALITY_DELTA : TEMPORALITY_CUMULATIVE]
   if (kind === 'sum' && isMonotonic) options.push(0x18, 1)
-  return { names: Buffer.concat(names), options: Buffer.from(options) }
+  return { names: new Uint8Array(Buffer.concat(names)), tag: KINDS[kind].data, options: Uint8Array.from(options) }
 }
 
 /**
@@ -364,16 +384,6 @@ function writeFixed64 (writer, value) {
 
 function zigzag (value) {
   return value < 0 ? -2 * value - 1 : 2 * value
-}
-
-function varint (value) {
-  const bytes = []
-  while (value > 0x7f) {
-    bytes.push((value & 0x7f) | 0x80)
-    value >>>= 7
-  }
-  bytes.push(value)
-  return Buffer.from(bytes)
 }
 
 module.exports = { MetricEncoder }
