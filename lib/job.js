@@ -53,7 +53,7 @@ function runTraced (tracer, carrier, { name = DEFAULT_NAME, kind = SPAN_KIND_CON
   const span = tracer.startSpan(name, { kind, attributes, links, root: isLinked }, parents)
   const baggage = tracer.settings.propagators.includes('baggage') ? textIn(carrier, 'baggage') : undefined
   const context = new RequestContext(tracer, span, null, false, undefined, baggage ?? null)
-  return runInSpan(span, () => tracer.contextManager.with(context, fn, undefined, context))
+  return runInSpan(span, tracer.contextManager, context, fn, context)
 }
 
 function producerIn (carrier) {

@@ -201,7 +201,7 @@ class Tracer {
   withSpan (requestContext, name, options, fn) {
     const context = requestContext.here()
     const span = this.startSpan(name, options, context)
-    return runInSpan(span, () => this.contextManager.with(context.setValue(SPAN_KEY, span), fn, undefined, span))
+    return runInSpan(span, this.contextManager, context.setValue(SPAN_KEY, span), fn, span)
   }
 
   /** See RequestContext.inject. */

@@ -46,9 +46,19 @@ function run (context, fn, thisArg, ...args) {
   return storage.run(context, () => Reflect.apply(fn, thisArg, args))
 }
 
+/** Runs `fn(argument)` with `context` active: `run` for the usual call, without a closure and an array for the arguments. */
+function call (context, fn, argument) {
+  return storage.run(context, callPlainly, fn, argument)
+}
+
+// Node calls what it runs with null as `this`.
+function callPlainly (fn, argument) {
+  return fn(argument)
+}
+
 /** Runs `fn` where no context is active. */
 function exit (fn) {
   return storage.exit(fn)
 }
 
-module.exports = { storage, enter, enterIsolated, enterQueued, active, run, exit, usesAsyncHooks }
+module.exports = { storage, enter, enterIsolated, enterQueued, active, run, call, exit, usesAsyncHooks }

@@ -267,7 +267,8 @@ const ownContextManager = {
   active: asyncStorage.active,
   with (context, fn, thisArg, ...args) {
     return asyncStorage.run(context, fn, thisArg, ...args)
-  }
+  },
+  call: asyncStorage.call
 }
 
 module.exports = { RequestContext, NoRequestContext, DerivedContext, ownContextManager }

@@ -93,6 +93,10 @@ class SlotContextManager {
   with (context, fn, thisArg, ...args) {
     return (foreignManager(this.#own) ?? this.#own).with(context, fn, thisArg, ...args)
   }
+
+  call (context, fn, argument) {
+    return this.with(context, fn, undefined, argument)
+  }
 }
 
 module.exports = { ContextManager, SlotContextManager, foreignManager, isContext }

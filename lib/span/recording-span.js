@@ -198,8 +198,8 @@ class RecordingSpan extends TraceContext {
   /** Sets one attribute, or counts it as dropped. HOT, once per attribute. */
   assign (key, value) {
     const { attributeList: list, attributeShape: { usual } } = this
-    // The key that came here before is sound and new to the span.
-    if (usual !== null && usual.key === key && list !== null && usual.length === list.length + 2 && usual.length <= this.roomyLength &&
+    // The key that came here before is sound and new to the span. There is a list: while there is none, it has no room.
+    if (usual !== null && usual.key === key && usual.length <= this.roomyLength && usual.length === list.length + 2 &&
       this.isClean(value)) {
       list.push(key, value)
       this.attributeShape = usual

@@ -9,13 +9,15 @@ const VALUE_LENGTH_MAX = 16384 // for spans that do not say
 
 /**
  * @param {Span} span
- * @param {() => T} work what it throws is recorded and passed on
+ * @param {{ call (context, fn, argument) }} contextManager
+ * @param {Context} context active while `fn` runs
+ * @param {(argument) => T} fn what it throws is recorded and passed on
  * @returns {T}
  */
-function runInSpan (span, work) {
+function runInSpan (span, contextManager, context, fn, argument) {
   let result
   try {
-    result = work()
+    result = contextManager.call(context, fn, argument)
   } catch (error) {
     fail(span, error)
     throw error

@@ -265,3 +265,13 @@ test('an app without a listener, registered in a child, closed and made anew', a
     await app.close()
   }
 })
+
+test('withSpan gives its function the span and nothing else, and no `this`', async (t) => {
+  const { app } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => app.get('/', async (request) => request.trace.withSpan('child', function (span) {
+      return { hasThis: this !== undefined, count: arguments.length, isChild: span.parentSpanId === request.trace.spanId, isCurrent: isCurrent(request) }
+    }))
+  })
+  t.same((await app.inject('/')).json(), { hasThis: false, count: 1, isChild: true, isCurrent: true })
+})
