@@ -270,6 +270,16 @@ test("instructions are told apart by kind, and those of V8's compiler are left o
   t.equal(named.get('begin light-trace/fastify/request-start.js:40'), 81)
 })
 
+test('a collection of garbage is counted once, though it runs its own lambda by way of another function', async (t) => {
+  const collect = 'v8::internal::Heap::CollectGarbage(int, char const*)'
+  const profile = ['fn=(1) uv_run', '0 10', `cfn=(2) ${collect}`, 'calls=1 0', '0 90',
+    'fn=(2)', '0 20', 'cfn=(3) heap::base::Stack::SetMarker', 'calls=1 0', '0 70',
+    'fn=(3)', '0 30', `cfn=(4) ${collect}::{lambda()#1}::operator()() const`, 'calls=1 0', '0 40',
+    'fn=(4)', '0 40', '']
+  const { total, gc, native } = readProfile(path.join(t.testdir({ profile: profile.join('\n') }), 'profile'))
+  t.same({ total, gc, native }, { total: 100, gc: 90, native: 10 })
+})
+
 test('a case is counted after its baseline, and an unknown one is refused', async (t) => {
   t.same(chooseCases(['delivered', 'logger']).map(({ name }) => name), ['bare', 'delivered', 'bare-logger', 'logger'])
   t.throws(() => chooseCases(['deliverd']), /there are bare, /)

@@ -9,7 +9,8 @@
 const fs = require('node:fs')
 
 const COMPILER = /^v8::internal::Runtime_\w*(?:Compile|Optimi[sz]e|BytecodeBudgetInterrupt|Tier)\w*\(/
-const COLLECTOR = /^v8::internal::(?:Heap::CollectGarbage\(|IncrementalMarkingJob::Task::RunInternal|IncrementalMarking::AdvanceOnAllocation|Heap::FinalizeIncrementalMarking)/
+// Not the lambda that CollectGarbage runs by way of another function: what it calls would be counted twice.
+const COLLECTOR = /^v8::internal::(?!.*\{lambda)(?:Heap::CollectGarbage\(|IncrementalMarkingJob::Task::RunInternal|IncrementalMarking::AdvanceOnAllocation|Heap::FinalizeIncrementalMarking)/
 const KINDS = ['javascript', 'builtins', 'gc', 'native']
 
 const RECURSION = /'\d+$/ // callgrind's mark for a function that runs within itself
