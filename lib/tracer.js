@@ -4,7 +4,6 @@
 
 const { SAMPLED, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-context')
 const { parentIn } = require('./context/parent')
-const { remoteSpanOf } = require('./span/remote-span')
 const { processState } = require('./runtime/process-state')
 const { EMPTY_CONTEXT } = require('./context/suppressed')
 const { SPAN_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./context/keys')
@@ -18,7 +17,7 @@ const { runInSpan } = require('./span/run-in-span')
 const { SpanStarter, FastStarter } = require('./span/span-starter')
 const { toObject } = require('./span/attributes')
 const { QueryRedactor } = require('./span/redact')
-const { samplerOf, RateLimit } = require('./span/sampler')
+const { samplerOf, rateLimitOf } = require('./span/sampler')
 const { Pipeline } = require('./export/pipeline')
 const { Resource } = require('./export/resource')
 const { Stats } = require('./export/stats')
@@ -38,7 +37,7 @@ class Tracer {
     this.scope = scope
     this.stats = new Stats()
     this.sampler = samplerOf(settings.sampler, report)
-    this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
+    this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : rateLimitOf(settings.maxSampledPerSecond)
     this.keep = settings.disabled ? null : settings.keep
     this.contextManager = ownContextManager
     this.enter = asyncStorage.enter
@@ -55,7 +54,7 @@ class Tracer {
     this.starter = null // who starts spans: `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
     this.metrics = null // see measuring-tracer.js
-    this.environmentParent = settings.environmentTrace === null ? null : remoteSpanOf(settings.environmentTrace)
+    this.environmentParent = settings.environmentTrace === null ? null : require('./span/remote-span').remoteSpanOf(settings.environmentTrace)
     this.invocation = null // attributes of the function's call that is running, see serverless/flush-after.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
   }

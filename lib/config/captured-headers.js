@@ -3,8 +3,7 @@
 // Which request and response headers become attributes: none but those that are named, and never those
 // that carry credentials, whoever names them.
 
-const { listOf } = require('./checks')
-const { optionInvalid, describeValue } = require('./errors')
+const { listOf, wrongValue } = require('./checks')
 
 // RFC 9110's token.
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
@@ -16,7 +15,7 @@ const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const CREDENTIAL = /auth|cookie|credential|dsn|key|passw|secret|session|signature|team|token/
 
 const checkHeaderNames = listOf((path, value) => {
-  if (typeof value !== 'string' || !TOKEN.test(value)) throw optionInvalid(path, 'the name of a header', describeValue(value))
+  if (typeof value !== 'string' || !TOKEN.test(value)) throw wrongValue(path, 'the name of a header', value)
   return value.toLowerCase()
 })
 

@@ -3,8 +3,6 @@
 // The words in which options.js says what it accepts. A check takes the option's path and value and
 // returns the value to use, or throws what names both. `undefined` never reaches one: it means "not given".
 
-const { optionUnknown, optionInvalid, resembles, describeValue } = require('./errors')
-
 // setTimeout takes a signed 32-bit number of milliseconds; above, it fires at once. 24.8 days stand for "no limit".
 const DURATION_MAX_MS = 2 ** 31 - 1
 const COUNT_MAX = 2 ** 31 - 1
@@ -19,7 +17,16 @@ const count = check(`an integer from 0 to ${COUNT_MAX}`, (value) => Number.isInt
 const bytes = check('a positive integer number of bytes', (value) => Number.isSafeInteger(value) && value > 0)
 const isDuration = check('a number of milliseconds, 0 or more', (value) => typeof value === 'number' && value >= 0)
 
-module.exports = { COUNT_MAX, DURATION_MAX_MS, EMPTY, anyOf, attributes, boolean, bytes, callback, count, duration, listOf, literal, object, orCallback, readOwn, text }
+module.exports = { COUNT_MAX, DURATION_MAX_MS, EMPTY, anyOf, attributes, boolean, bytes, callback, count, duration, listOf, literal, object, orCallback, readOwn, text, wrong, wrongValue }
+
+// Who has made no mistake starts faster without the errors.
+function wrong (path, expected, received) {
+  return require('./errors').optionInvalid(path, expected, received)
+}
+
+function wrongValue (path, expected, value) {
+  return wrong(path, expected, require('./errors').describeValue(value))
+}
 
 function duration (path, value) {
   return Math.min(isDuration(path, value), DURATION_MAX_MS)
@@ -28,7 +35,7 @@ function duration (path, value) {
 // The simplest check: what was accepted is used as it came.
 function check (expected, accepts) {
   return (path, value) => {
-    if (!accepts(value)) throw optionInvalid(path, expected, describeValue(value))
+    if (!accepts(value)) throw wrongValue(path, expected, value)
     return value
   }
 }
@@ -47,7 +54,7 @@ function orCallback (otherwise) {
 
 function listOf (checkItem) {
   return (path, value) => {
-    if (!Array.isArray(value)) throw optionInvalid(path, 'an array', describeValue(value))
+    if (!Array.isArray(value)) throw wrongValue(path, 'an array', value)
     return Array.from(value, (item, index) => checkItem(`${path}[${index}]`, item))
   }
 }
@@ -61,6 +68,7 @@ function object (shape) {
     const prefix = path === '' ? '' : `${path}.`
     for (const [name, member] of readOwn(path, value)) {
       if (!Object.hasOwn(shape, name)) {
+        const { resembles, optionUnknown } = require('./errors')
         if (onStranger === null || resembles(name, known)) throw optionUnknown(prefix + name, known)
         onStranger(name)
         continue
@@ -76,9 +84,9 @@ function attributes (path, value) {
   const read = Object.create(null)
   for (const [name, member] of readOwn(path, value)) {
     if (member === undefined || member === null) continue
-    if (name === '') throw optionInvalid(path, 'an object without empty names', "the name ''")
+    if (name === '') throw wrong(path, 'an object without empty names', "the name ''")
     if (!isAttributeValue(member)) {
-      throw optionInvalid(`${path}['${name}']`, 'a string, number, boolean or an array of one of these', describeValue(member))
+      throw wrongValue(`${path}['${name}']`, 'a string, number, boolean or an array of one of these', member)
     }
     read[name] = Array.isArray(member) ? Object.freeze(Array.from(member)) : member
   }
@@ -99,11 +107,11 @@ function isPrimitive (value) {
 function readOwn (path, value) {
   const name = path === '' ? 'options' : path
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw optionInvalid(name, 'an object', describeValue(value))
+    throw wrongValue(name, 'an object', value)
   }
   try {
     return Object.keys(value).map((key) => [key, value[key]])
   } catch {
-    throw optionInvalid(name, 'an object that can be read', 'one that throws')
+    throw wrong(name, 'an object that can be read', 'one that throws')
   }
 }

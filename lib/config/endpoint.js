@@ -2,8 +2,6 @@
 
 // Where the spans go: one URL, settled at boot, never from a request.
 
-const { describeValue } = require('./errors')
-
 const DEFAULT_ENDPOINT = 'http://localhost:4318'
 const TRACES_PATH = 'v1/traces'
 const URL_LENGTH_MAX = 8192
@@ -70,6 +68,7 @@ function isIPv4 (hostname, prefix) {
 
 // A query or what stands before an '@' may be a secret, also in what is no URL.
 function describeUrl (value) {
+  const { describeValue } = require('./errors') // only a wrong one is described
   if (typeof value !== 'string') return describeValue(value)
   return value.includes('@') ? "a string with an '@'" : describeValue(value.split('?')[0])
 }

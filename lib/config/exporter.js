@@ -3,9 +3,8 @@
 // How spans leave the process: to which exporter, and for OTLP by which request.
 
 const { inspect } = require('node:util')
-const { DURATION_MAX_MS, EMPTY, boolean, duration, literal, object } = require('./checks')
+const { DURATION_MAX_MS, EMPTY, boolean, duration, literal, object, wrong, wrongValue } = require('./checks')
 const { EXPECTED_URL, describeUrl, endpointFromCode, endpointFromEnvironment, isLinkLocal, parseHttpUrl } = require('./endpoint')
-const { optionInvalid, describeValue } = require('./errors')
 
 // Headers and certificates have files of their own, which are required where there are any.
 
@@ -75,15 +74,15 @@ function checkExporter (path, value) {
   if (KINDS.includes(value)) return Object.assign(Object.create(null), { kind: value })
   // An exporter of the SDK's, by its shape.
   if (typeof value?.export === 'function') {
-    throw optionInvalid(path, `'${KINDS.join("', '")}' or an object with a url; an SDK exporter goes into \`spanProcessors: [new BatchSpanProcessor(exporter)]\``, describeValue(value))
+    throw wrongValue(path, `'${KINDS.join("', '")}' or an object with a url; an SDK exporter goes into \`spanProcessors: [new BatchSpanProcessor(exporter)]\``, value)
   }
   if (typeof value === 'object' && value !== null) return Object.assign(checkMembers(path, value), { kind: 'otlp' })
-  throw optionInvalid(path, `'${KINDS.join("', '")}' or an object with a url`, describeValue(value))
+  throw wrongValue(path, `'${KINDS.join("', '")}' or an object with a url`, value)
 }
 
 function checkUrl (path, value) {
   const text = value instanceof URL ? withoutEmptyPath(value) : value
-  if (typeof text !== 'string' || parseHttpUrl(text) === null) throw optionInvalid(path, EXPECTED_URL, describeUrl(text))
+  if (typeof text !== 'string' || parseHttpUrl(text) === null) throw wrong(path, EXPECTED_URL, describeUrl(text))
   return text
 }
 

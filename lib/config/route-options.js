@@ -2,8 +2,7 @@
 
 // A route's own `config.trace`. Wrong ones throw when the route is added, under the same codes.
 
-const { attributes, boolean, object, orCallback, text } = require('./checks')
-const { optionInvalid, describeValue } = require('./errors')
+const { attributes, boolean, object, orCallback, text, wrongValue } = require('./checks')
 const { checkSampler } = require('./sampler')
 const { checkSpans, resolveSpans } = require('./spans')
 
@@ -27,7 +26,7 @@ module.exports = { resolveRouteOptions }
 function resolveRouteOptions (value) {
   if (value === undefined || value === true) return UNSET
   if (value === false) return OFF
-  if (typeof value !== 'object' || value === null) throw optionInvalid(PATH, 'true, false or an object', describeValue(value))
+  if (typeof value !== 'object' || value === null) throw wrongValue(PATH, 'true, false or an object', value)
   const given = checkRoute(PATH, value)
   return Object.freeze({
     off: given.ignore === true,

@@ -2,8 +2,7 @@
 
 // Which traces are sampled, as settings. How it is decided is span/sampler's subject.
 
-const { anyOf, object } = require('./checks')
-const { optionInvalid, describeValue } = require('./errors')
+const { anyOf, object, wrongValue } = require('./checks')
 
 const EXPECTED = "'always_on', 'always_off', a ratio from 0 to 1, { perSecond }, or a Sampler with shouldSample()"
 
@@ -28,12 +27,12 @@ function checkSampler (path, value) {
   if (isRatio(value)) return samplerOf('ratio', value, true)
   if (typeof value === 'object' && typeof value?.shouldSample === 'function') return value
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return perSecondOf(path, value)
-  throw optionInvalid(path, EXPECTED, describeValue(value))
+  throw wrongValue(path, EXPECTED, value)
 }
 
 function perSecondOf (path, value) {
   const { perSecond } = checkMembers(path, value)
-  if (perSecond === undefined) throw optionInvalid(path, EXPECTED, describeValue(value))
+  if (perSecond === undefined) throw wrongValue(path, EXPECTED, value)
   if (perSecond === 0) return samplerOf('always_off', undefined, true)
   if (perSecond === Infinity) return samplerOf('always_on', undefined, true)
   return Object.freeze({ kind: 'per_second', ratio: undefined, perSecond, parentBased: true })

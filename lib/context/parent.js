@@ -3,9 +3,11 @@
 // The span of a context as a TraceContext, whoever made it.
 
 const { TraceContext, SAMPLED, RANDOM } = require('./trace-context')
-const { parseTraceparent } = require('./traceparent')
-const { cleanTracestate } = require('./tracestate')
 const { SPAN_KEY } = require('./keys')
+
+// Loaded with the first span that is not ours.
+let parseTraceparent = null
+let cleanTracestate = null
 
 module.exports = { parentIn, readSpanContext }
 
@@ -23,6 +25,8 @@ function parentIn (context) {
 /** Somebody else's span may do as it likes: what cannot be read is no parent. */
 function readSpanContext (span) {
   try {
+    parseTraceparent ??= require('./traceparent').parseTraceparent
+    cleanTracestate ??= require('./tracestate').cleanTracestate
     const { traceId, spanId, traceFlags, traceState, isRemote } = span.spanContext()
     const read = new TraceContext()
     if (!parseTraceparent(`00-${traceId}-${spanId}-00`, read)) return undefined

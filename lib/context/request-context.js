@@ -6,8 +6,9 @@
 
 const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./keys')
 const { SAMPLED } = require('./trace-context')
-const { parseBaggage } = require('./baggage')
 const asyncStorage = require('./async-storage')
+
+let parseBaggage = null // loaded by who asks for it
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
@@ -196,7 +197,14 @@ class RequestContext {
   }
 
   parsedBaggage () {
-    if (typeof this.#baggage === 'string') this.#baggage = parseBaggage(this.#baggage)
+    if (typeof this.#baggage === 'string') {
+      try {
+        parseBaggage ??= require('./baggage').parseBaggage
+      } catch { // a file that cannot be read just now: whoever asks has no baggage, the next one asks again
+        return null
+      }
+      this.#baggage = parseBaggage(this.#baggage)
+    }
     return this.#baggage
   }
 

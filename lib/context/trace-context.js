@@ -7,8 +7,8 @@
 // comparing and copying them costs nothing, and hex is made only for those who ask.
 
 const { hex, newSpanId } = require('./ids')
-const { formatTraceparent } = require('./traceparent')
-const { TraceState } = require('./tracestate')
+
+let formatTraceparent = null // loaded with the first call that carries one
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
@@ -45,6 +45,7 @@ class TraceContext {
 
   /** The W3C `traceparent` of this context, version 00. */
   get traceparent () {
+    formatTraceparent ??= require('./traceparent').formatTraceparent
     return formatTraceparent(this)
   }
 
@@ -56,9 +57,15 @@ class TraceContext {
   /** The API's SpanContext: a plain object, made on demand. */
   spanContext () {
     const context = { traceId: this.traceId, spanId: this.spanId, traceFlags: this.flags }
-    if (this.tracestate !== '') context.traceState = new TraceState(this.tracestate)
+    if (this.tracestate !== '') context.traceState = stateOf(this.tracestate)
     return context
   }
+}
+
+/** The API's TraceState. Who has a state has loaded its file: with what came, or to write a sampler's member. */
+function stateOf (tracestate) {
+  const { TraceState } = require('./tracestate')
+  return new TraceState(tracestate)
 }
 
 /** What is known of a request before its span: the trace, the caller's span as p0, p1, and when it came. Reused, never kept. */
@@ -100,4 +107,4 @@ function childContext (parent) {
   return child
 }
 
-module.exports = { TraceContext, IncomingContext, copyTrace, childContext, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE }
+module.exports = { TraceContext, IncomingContext, copyTrace, childContext, stateOf, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE }

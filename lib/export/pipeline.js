@@ -4,7 +4,6 @@
 // one of: the OTLP encoder, SDK processors, the console, nothing.
 
 const { SAMPLED } = require('../context/trace-context')
-const { markKeptChild } = require('../span/tail-sampled-server-span')
 
 class Pipeline {
   /**
@@ -59,22 +58,22 @@ class Pipeline {
     else if (root === span) this.resolveKept(span, span.kept, root.release())
     else if (!root.takeChild()) this.discard(span)
     else if (!root.ended) root.held.push(span)
-    else this.resolveKeptChild(span, root.kept)
+    else this.resolveKeptChild(root, span, root.kept)
   }
 
   resolveKept (root, why, children) {
     if (why === '') this.discard(root)
     else this.accept(root)
-    for (const child of children) this.resolveKeptChild(child, why)
+    for (const child of children) this.resolveKeptChild(root, child, why)
   }
 
-  resolveKeptChild (child, why) {
+  resolveKeptChild (root, child, why) {
     child.localRoot = null // lets go of the request's span
     if (why === '') {
       this.discard(child)
       return
     }
-    markKeptChild(child, why)
+    root.markChild(child, why)
     this.accept(child)
   }
 

@@ -3,7 +3,7 @@
 // Who sends the spans, as SDK processors and exporters want it: the Resource of SDK 2.x and 3.x, which they
 // tell apart by identity. There is nothing to wait for in it.
 
-const { SCHEMA_URL } = require('../span/schema-url')
+const { SCHEMA_URL } = require('../span/scope')
 
 class Resource {
   constructor (attributes) {

@@ -9,13 +9,10 @@
 // Nothing is looked up through AsyncLocalStorage at the end: the request's context hangs on the raw response too.
 
 const { Routes } = require('./routes')
-const { Callbacks } = require('./callbacks')
 const { dispatchOf } = require('./dispatch')
-const { LogCorrelation } = require('./log-correlation')
 const { IncomingReader } = require('./incoming-reader')
-const { RequestStart } = require('./request-start')
-const { sentStatus, unfinished } = require('./response-end')
-const { forgetPipelined } = require('./pipelined')
+const { RequestStart, NO_CALLBACKS, callbacksOf } = require('./request-start')
+const { sentStatus, unfinished, forgetPipelined } = require('./response-end')
 const { kSpan, kTrace, kStage } = require('./keys')
 const { giveTrace, giveTraceToFrameworkErrors } = require('./bare-request')
 
@@ -26,9 +23,9 @@ const { giveTrace, giveTraceToFrameworkErrors } = require('./bare-request')
 function fastifyHooks (app, tracer, noTrace) {
   const { settings, report } = tracer
   const routes = new Routes(settings, report)
-  const callbacks = new Callbacks(tracer)
+  const callbacks = asksUser(settings) ? callbacksOf(tracer) : NO_CALLBACKS
   const incomingReader = new IncomingReader(tracer, callbacks)
-  const logCorrelation = settings.logs ? LogCorrelation.of(app) : null
+  const logCorrelation = settings.logs ? logCorrelationOf(app) : null
   const parts = { routes, callbacks, incomingReader, logCorrelation, handler: app.routing }
   const requests = settings.disabled ? disabled(tracer, parts) : tracer.metrics === null ? new RequestStart(tracer, parts, onClose) : measured(tracer, parts)
   const hasLogger = app.log?.level !== undefined // its last line may have a mixin that asks for the request
@@ -94,6 +91,20 @@ function fastifyHooks (app, tracer, noTrace) {
   function unrouted (raw, response, start) {
     requests.endUnrouted(requests.unrouted(raw, response, start), response)
   }
+}
+
+/** Whether the plugin's options have anything for a request beyond what it says itself. */
+function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, attributes, store, replyHeader, trustIncoming, platform, baggage, ignore }) {
+  return onEnd !== null || onStart !== null || responseHeaders.length > 0 || requestHeaders.length > 0 || spanName !== null ||
+    attributes !== null || store !== null || replyHeader !== null || trustIncoming !== true || platform === 'lambda' ||
+    baggage.length > 0 || ignore !== null
+}
+
+/** Null where there is nothing to stamp: no logger, or one that is not pino's kind. Loaded only where there is. */
+function logCorrelationOf (app) {
+  if (typeof app.log?.setBindings !== 'function' || typeof app.log.child !== 'function') return null
+  const { LogCorrelation } = require('./log-correlation')
+  return new LogCorrelation(app)
 }
 
 /** Loaded only where light-trace is switched off. */

@@ -3,11 +3,14 @@
 // Who calls: which trace a request continues, and whether its caller is trusted with that.
 
 const { IncomingContext, copyTrace, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM } = require('../context/trace-context')
-const { parseTraceparent } = require('../context/traceparent')
-const { cleanTracestate } = require('../context/tracestate')
 const { newTraceId } = require('../context/ids')
 const { parentIn } = require('../context/parent')
-const { CallerHeaders } = require('../context/caller-headers')
+
+// Loaded with the first request that has a caller, and the last with the first whose headers must be kept: an application that
+// browsers call has neither.
+let parseTraceparent = null
+let cleanTracestate = null
+let CallerHeaders = null
 
 // Read again for every request and never kept.
 const incoming = new IncomingContext()
@@ -34,11 +37,20 @@ class IncomingReader {
     incoming.start = start
     incoming.isTrusted = this.trustsAll || this.isTrusted(headers, request)
     if (this.tracer.propagator !== null) this.readForeign(raw, headers, base)
-    else if (incoming.isTrusted && headers.traceparent !== undefined && parseTraceparent(headers.traceparent, incoming)) {
+    else if (incoming.isTrusted && headers.traceparent !== undefined && this.parse(headers.traceparent)) {
       incoming.tracestate = headers.tracestate === undefined ? '' : cleanTracestate(headers.tracestate)
       incoming.parentKind = PARENT_REMOTE
     } else this.begin(raw, headers)
     return incoming
+  }
+
+  /** HOT, once per request with a caller. */
+  parse (traceparent) {
+    if (parseTraceparent === null) {
+      cleanTracestate = require('../context/tracestate').cleanTracestate
+      parseTraceparent = require('../context/traceparent').parseTraceparent
+    }
+    return parseTraceparent(traceparent, incoming)
   }
 
   /**
@@ -110,6 +122,7 @@ class IncomingReader {
   }
 
   callerHeaders (headers) {
+    CallerHeaders ??= require('../context/caller-headers').CallerHeaders
     const { propagator } = this.tracer
     if (propagator !== null) return new CallerHeaders(headers, fieldsOf(propagator), incoming.isTrusted)
     const isEmpty = headers.traceparent === undefined && headers.tracestate === undefined && headers.baggage === undefined

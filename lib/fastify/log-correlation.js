@@ -30,11 +30,7 @@ class LogCorrelation {
   #plain = null // what loggers of pino have in common whose bindings are a text that ours can be added to; null: nothing is known of them, or they have not
   #isKnown = false // whether a logger was looked at
 
-  /** Null where there is nothing to stamp: no logger, or one that is not pino's kind. */
-  static of (app) {
-    return typeof app.log?.setBindings === 'function' && typeof app.log.child === 'function' ? new LogCorrelation(app) : null
-  }
-
+  /** @param {FastifyInstance} app one whose logger is pino's kind */
   constructor (app) {
     this.#instanceLog = app.log
     // A route's own factory is seen here only.

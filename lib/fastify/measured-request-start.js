@@ -9,8 +9,7 @@ const { MeasuredSpan } = require('../span/measured-span')
 const { OPEN } = require('../span/recording-span')
 const clock = require('../span/clock')
 const { kSpan } = require('./keys')
-const { forgetPipelined } = require('./pipelined')
-const { isOver, sentStatus, unfinished } = require('./response-end')
+const { isOver, sentStatus, unfinished, forgetPipelined } = require('./response-end')
 const { RequestStart } = require('./request-start')
 
 // On the raw response: the series of active requests in which it is counted down.

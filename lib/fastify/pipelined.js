@@ -1,14 +1,13 @@
 'use strict'
 
 // Node 20 and 22 never close a response that is queued behind another on a pipelined connection when the
-// client leaves. There, and only there, each connection remembers its open responses and closes them.
+// client leaves. There, and only there, each connection remembers its open responses and closes them. On later Nodes
+// response-end.js does not load this file.
 
 // Taken at load: fake timers of a test replace the global one later.
 const { setImmediate } = require('node:timers')
 
 const kOpen = Symbol('light-trace.open')
-
-const isNeeded = Number(process.versions.node.split('.')[0]) < 24
 
 function watchPipelined (socket, response, onClose) {
   if (socket === null || socket === undefined || typeof socket.on !== 'function') return
@@ -33,4 +32,4 @@ function closeAll (open, onClose) {
   for (const response of open.splice(0)) onClose.call(response)
 }
 
-module.exports = { watchPipelined: isNeeded ? watchPipelined : null, forgetPipelined: isNeeded ? forgetPipelined : null }
+module.exports = { watchPipelined, forgetPipelined }

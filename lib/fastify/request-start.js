@@ -4,14 +4,15 @@
 
 const { RequestContext } = require('../context/request-context')
 const { processState } = require('../runtime/process-state')
-const { INVALID_SPAN } = require('../span/non-recording-span')
-const { RemoteSpan } = require('../span/remote-span')
-const { DROP, RECORD_AND_SAMPLE } = require('../span/decision')
+const { INVALID_SPAN, RemoteSpan } = require('../span/non-recording-span')
+const { DROP, RECORD_AND_SAMPLE } = require('../span/head-samplers')
 const { requestTarget, peerInfo, forwardedPeerInfo } = require('../span/http-conventions')
 const clock = require('../span/clock')
 const { kSpan, kTrace } = require('./keys')
-const { isOver, sentStatus } = require('./response-end')
-const { watchPipelined } = require('./pipelined')
+const { isOver, sentStatus, watchPipelined } = require('./response-end')
+
+// Where neither the plugin's options nor a route's ask for anything: their file is loaded with the first that does.
+const NO_CALLBACKS = Object.freeze({ any: false, anyAtEnd: false, fillStore () {} })
 
 // Stands on a response whose request never was one of Fastify's: it has been seen to.
 const NO_REQUEST = Object.freeze({ caught () {}, takeRecord () { return null } })
@@ -46,6 +47,7 @@ class RequestStart {
     let base = sdkInterop === null ? null : sdkInterop.base()
     const start = clock.now()
     const route = this.routes.infoOf(request)
+    if (route.options !== null && this.callbacks === NO_CALLBACKS) this.callbacks = callbacksOf(this.tracer)
     if (this.isLeftOut(headers, request, route, base)) return this.beginSuppressed(raw, headers, request, reply, base)
 
     const { callbacks } = this
@@ -166,4 +168,9 @@ class RequestStart {
   }
 }
 
-module.exports = { RequestStart }
+function callbacksOf (tracer) {
+  const { Callbacks } = require('./callbacks')
+  return new Callbacks(tracer)
+}
+
+module.exports = { RequestStart, NO_CALLBACKS, callbacksOf }

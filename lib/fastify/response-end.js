@@ -9,6 +9,9 @@ const TERMINATED = 'response_terminated'
 // Before Node 24 a response whose socket was reset with the answer still in it claims to be finished.
 const finishedMeansFlushed = Number(process.versions.node.split('.')[0]) >= 24
 
+// Node 20 and 22 never close a response that waits behind another one: only there is its file needed.
+const { watchPipelined, forgetPipelined } = finishedMeansFlushed ? { watchPipelined: null, forgetPipelined: null } : require('./pipelined')
+
 /**
  * Whether the client has left, and 'close' has come, while a hook before ours took its time. Before Node 24
  * a queued response stays open when its socket closes. HOT
@@ -100,4 +103,4 @@ function isSystemError (error) {
   return error !== null && error !== undefined && typeof error.syscall === 'string'
 }
 
-module.exports = { isOver, sentStatus, unfinished, ABORTED, TERMINATED }
+module.exports = { isOver, sentStatus, unfinished, watchPipelined, forgetPipelined, ABORTED, TERMINATED }

@@ -8,7 +8,7 @@ const { cleanTracestate } = require('../context/tracestate')
 const { parseBaggage, serializeBaggage } = require('../context/baggage')
 const { parentIn } = require('../context/parent')
 const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('../context/keys')
-const { RemoteSpan } = require('../span/remote-span')
+const { RemoteSpan } = require('../span/non-recording-span')
 
 class TraceContextPropagator {
   inject (context, carrier, setter) {

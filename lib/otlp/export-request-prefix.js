@@ -9,7 +9,7 @@
 //       ScopeSpans             0A <len> scope, then spans
 
 const { Buffer } = require('node:buffer')
-const { SCHEMA_URL } = require('../span/schema-url')
+const { SCHEMA_URL } = require('../span/scope')
 const { encodeAttributes, field, text } = require('./attribute-encoder')
 
 const SCOPES_MAX = 256

@@ -5,7 +5,7 @@
 
 const { hex } = require('../context/ids')
 const { toHrTime } = require('../span/clock')
-const { SCHEMA_URL } = require('../span/schema-url')
+const { SCHEMA_URL } = require('../span/scope')
 const { takeDelta } = require('../metrics/delta')
 const { resourceOf, scopeOf, attributesOf, double, clean, nanos } = require('./json-values')
 

@@ -3,7 +3,7 @@
 // Spans as OTLP JSON, for platforms that collect lines of standard output.
 
 const { PARENT_REMOTE } = require('../context/trace-context')
-const { SCHEMA_URL } = require('../span/schema-url')
+const { SCHEMA_URL } = require('../span/scope')
 const { resourceOf, scopeOf, attributesOf, clean, nanos } = require('./json-values')
 
 const HAS_IS_REMOTE = 0x100

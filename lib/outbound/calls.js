@@ -50,9 +50,4 @@ function isSuppressed (context) {
   return context.getValue(SUPPRESS_KEY) === true
 }
 
-/** Our own mistake, logged once: the library and the app go on. */
-function bug (error) {
-  openApps.first()?.report.once('LT_WARN_BUG', `Bug: a call was not traced: ${error?.stack}`)
-}
-
-module.exports = { kCall, KIND_INTERNAL, KIND_SERVER, KIND_CLIENT, KIND_PRODUCER, activeContext, tracerIn, firstTracer, isSuppressed, bug }
+module.exports = { kCall, KIND_INTERNAL, KIND_SERVER, KIND_CLIENT, KIND_PRODUCER, activeContext, tracerIn, firstTracer, isSuppressed }

@@ -12,8 +12,8 @@
 //
 // The span hangs on the channel's context object and ends once. Spans are leaves: no context is entered.
 
-const { kCall, activeContext, tracerIn, isSuppressed, bug } = require('./calls')
-const { guarded } = require('../runtime/subscriptions')
+const { kCall, activeContext, tracerIn, isSuppressed } = require('./calls')
+const { guarded, bug } = require('../runtime/subscriptions')
 const { errorType, rememberErrorType } = require('../span/exception')
 
 const STATUS_ERROR = 2

@@ -3,8 +3,7 @@
 // The subscribers to what Node's own HTTP clients publish. The code behind them is loaded when one of their channels first
 // speaks: an application that calls nobody starts without it.
 
-const { guarded } = require('../runtime/subscriptions')
-const { bug } = require('./calls')
+const { guarded, bug } = require('../runtime/subscriptions')
 
 // From here on a request is announced while headers can still be added to it.
 const [major, minor] = process.versions.node.split('.').map(Number)

@@ -2,7 +2,7 @@
 
 // Spans whose library publishes the end in another event, by the id that both events have.
 
-const { bug } = require('./calls')
+const { bug } = require('../runtime/subscriptions')
 
 // Of one client at a time. A library that never publishes an end must not hold spans for ever.
 const PENDING_MAX = 10_000

@@ -4,6 +4,7 @@
 // it until the last one closes: one that nobody wants costs its publisher a property read.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
+const { processState } = require('./process-state')
 
 // Channel objects are kept here for good: on Node 20, and on 22 and 24 until late releases, the collection
 // of a channel that nobody holds can take a new one of the same name with it.
@@ -54,6 +55,11 @@ function channelOf (name) {
   return channel
 }
 
+/** Our own mistake, logged once: the library and the app go on. */
+function bug (error) {
+  processState.openApps.first()?.report.once('LT_WARN_BUG', `Bug: a call was not traced: ${error?.stack}`)
+}
+
 /**
  * A subscriber that cannot throw: what a subscriber throws, Node makes an uncaught exception.
  * @param {(message: object) => void} fn
@@ -69,4 +75,4 @@ function guarded (fn, failed) {
   }
 }
 
-module.exports = { subscribe, guarded }
+module.exports = { subscribe, guarded, bug }

@@ -9,7 +9,7 @@
 
 const { IncomingContext, SAMPLED } = require('../context/trace-context')
 const { parseTraceparent } = require('../context/traceparent')
-const { RemoteSpan } = require('../span/remote-span')
+const { RemoteSpan } = require('../span/non-recording-span')
 
 const ROOT = /(?:^|;)\s*Root=1-([0-9a-f]{8})-([0-9a-f]{24})(?:;|$)/
 const PARENT = /(?:^|;)\s*Parent=([0-9a-f]{16})(?:;|$)/

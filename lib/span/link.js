@@ -3,7 +3,7 @@
 // What a link of the user's points to, copied when it is added: its owner may change it later, and none of
 // its code may run when the span is written, where a throw would end the process.
 
-const { TraceState, cleanTracestate } = require('../context/tracestate')
+const { stateOf } = require('../context/trace-context')
 
 /** The SpanContext of a link, or undefined where it is none. */
 function linkedContext (link) {
@@ -12,7 +12,7 @@ function linkedContext (link) {
     if (!isHex(traceId, /^[0-9a-f]{32}$/) || !isHex(spanId, /^[0-9a-f]{16}$/)) return undefined
     const context = { traceId, spanId, traceFlags: typeof traceFlags === 'number' ? traceFlags & 0xff : 0 }
     const tracestate = serialized(traceState)
-    if (tracestate !== '') context.traceState = new TraceState(tracestate)
+    if (tracestate !== '') context.traceState = stateOf(tracestate)
     if (typeof isRemote === 'boolean') context.isRemote = isRemote
     return context
   } catch {
@@ -27,7 +27,9 @@ function isHex (value, pattern) {
 /** A trace state that cannot be read loses itself, not the link. */
 function serialized (traceState) {
   try {
-    return cleanTracestate(traceState?.serialize())
+    if (traceState === undefined || traceState === null) return ''
+    const { cleanTracestate } = require('../context/tracestate') // few have one
+    return cleanTracestate(traceState.serialize())
   } catch {
     return ''
   }

@@ -2,7 +2,7 @@
 
 // The twin of a span that is not recorded: the same methods, the same ids outward, no work.
 
-const { TraceContext, SAMPLED } = require('../context/trace-context')
+const { TraceContext, copyTrace, SAMPLED } = require('../context/trace-context')
 
 class NonRecordingSpan extends TraceContext {
   isRecording () { return false }
@@ -21,6 +21,27 @@ class NonRecordingSpan extends TraceContext {
   fail () {}
   recordFailure (error) { this.fail(error) }
   close () {}
+}
+
+/** A caller's span, as the API wants it in a context: known by its ids alone. */
+class RemoteSpan extends NonRecordingSpan {
+  /**
+   * @param {{ t0, t1, t2, t3, p0, p1, flags, tracestate }} incoming
+   * @param {boolean} [remote] false for a parent in this process, as inject() may have one
+   */
+  constructor (incoming, remote = true) {
+    super()
+    copyTrace(incoming, this)
+    this.s0 = incoming.p0
+    this.s1 = incoming.p1
+    this.remote = remote
+  }
+
+  spanContext () {
+    const context = super.spanContext()
+    if (this.remote) context.isRemote = true
+    return context
+  }
 }
 
 /** For requests without any trace: switched off, ignored, or before our hook. Its ids are all zero. */
@@ -48,4 +69,4 @@ function wrapSpanContext (parent) {
   return span
 }
 
-module.exports = { NonRecordingSpan, INVALID_SPAN, unsampledIn, wrapSpanContext }
+module.exports = { NonRecordingSpan, RemoteSpan, INVALID_SPAN, unsampledIn, wrapSpanContext }

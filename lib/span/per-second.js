@@ -2,9 +2,9 @@
 
 // `sampler: { perSecond }`: so many traces a second, shared over routes by fair-rate.js.
 
-const { HeadSampler, samplerName, HIGH_BITS } = require('./head-samplers')
+const { HeadSampler, samplerName, DROP, RECORD_AND_SAMPLE } = require('./head-samplers')
+const { HIGH_BITS } = require('./ratio-sampler')
 const { FairRate, RouteRate } = require('./fair-rate')
-const { DROP, RECORD_AND_SAMPLE } = require('./decision')
 
 /** Callers that have decided are followed, and not counted. */
 class PerSecond extends HeadSampler {

@@ -4,7 +4,7 @@
 // no clock.
 
 const { withoutThreshold } = require('../context/ot-member')
-const { DROP, RECORD_AND_SAMPLE } = require('./decision')
+const { DROP, RECORD_AND_SAMPLE } = require('./head-samplers')
 
 // After something was dropped, for so long nobody can say how probable it is to be let through.
 const BIASED_MS = 1000

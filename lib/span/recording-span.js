@@ -6,9 +6,8 @@
 // What few spans have (events, links, a status, another name, losses) hangs under `details`, made when
 // first needed: the usual span is one object.
 
-const { TraceContext, PARENT_NONE, PARENT_REMOTE, SAMPLED } = require('../context/trace-context')
+const { TraceContext, stateOf, PARENT_NONE, PARENT_REMOTE, SAMPLED } = require('../context/trace-context')
 const { hex } = require('../context/ids')
-const { TraceState } = require('../context/tracestate')
 const { now, toHrTime, fromTimeInput } = require('./clock')
 const { setAttributes, setClean, ownKeys, read, cleanValue, cut, toObject } = require('./attributes')
 const { EMPTY_SHAPE } = require('./attribute-shape')
@@ -253,7 +252,7 @@ class RecordingSpan extends TraceContext {
   spanContext () {
     const context = super.spanContext()
     const { exportedTracestate } = this
-    if (exportedTracestate !== this.tracestate) context.traceState = new TraceState(exportedTracestate)
+    if (exportedTracestate !== this.tracestate) context.traceState = stateOf(exportedTracestate)
     return context
   }
 

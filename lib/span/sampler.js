@@ -3,9 +3,7 @@
 // The sampler that an option stands for, and what its decision does to a trace.
 
 const { SAMPLED } = require('../context/trace-context')
-const { AlwaysOn, AlwaysOff, Ratio } = require('./head-samplers')
-const { RateLimit } = require('./rate-limit')
-const { DROP, RECORD, RECORD_AND_SAMPLE } = require('./decision')
+const { AlwaysOn, AlwaysOff, DROP, RECORD, RECORD_AND_SAMPLE } = require('./head-samplers')
 
 /** The user's own object, or one of ours by name. */
 function samplerOf (option, report) {
@@ -22,7 +20,14 @@ function headSampler ({ kind, ratio, perSecond, parentBased }) {
   }
   if (kind === 'always_on' || (kind === 'ratio' && ratio >= 1)) return new AlwaysOn(parentBased)
   if (kind === 'always_off' || (kind === 'ratio' && ratio <= 0)) return new AlwaysOff(parentBased)
+  const { Ratio } = require('./ratio-sampler') // the default is every trace
   return new Ratio(ratio, parentBased)
+}
+
+/** `maxSampledPerSecond`, which few set. */
+function rateLimitOf (perSecond) {
+  const { RateLimit } = require('./rate-limit')
+  return new RateLimit(perSecond)
 }
 
 /** Writes a decision into the trace that goes on: the sampled flag, and a trace state of the sampler's. */
@@ -31,4 +36,4 @@ function applyDecision (trace, { decision, tracestate }) {
   if (tracestate !== undefined) trace.tracestate = tracestate
 }
 
-module.exports = { samplerOf, headSampler, applyDecision, RateLimit, DROP, RECORD, RECORD_AND_SAMPLE }
+module.exports = { samplerOf, headSampler, applyDecision, rateLimitOf, DROP, RECORD, RECORD_AND_SAMPLE }

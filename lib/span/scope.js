@@ -3,6 +3,11 @@
 // An instrumentation scope: which code made a span. Shared by all its spans; it carries a slot in which
 // `otlp` keeps its encoded bytes.
 
+// Which version of OpenTelemetry's semantic conventions our attributes follow: with it a collector can translate them
+// to another. It stands on the resource and on our own scope; a tracer of the user's has its own.
+// https://opentelemetry.io/docs/specs/otel/schemas/
+const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.44.0'
+
 class Scope {
   constructor (name, version, schemaUrl) {
     this.name = name
@@ -14,4 +19,4 @@ class Scope {
   }
 }
 
-module.exports = { Scope }
+module.exports = { Scope, SCHEMA_URL }

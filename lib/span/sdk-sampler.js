@@ -4,7 +4,7 @@
 // code: what it answers is checked, and what is no answer is "not sampled", logged once.
 
 const { cleanTracestate } = require('../context/tracestate')
-const { DROP, RECORD, RECORD_AND_SAMPLE } = require('./decision')
+const { DROP, RECORD, RECORD_AND_SAMPLE } = require('./head-samplers')
 
 class SdkSampler {
   #sampler

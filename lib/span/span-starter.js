@@ -12,10 +12,8 @@ const { EMPTY_CONTEXT } = require('../context/suppressed')
 const { parentIn } = require('../context/parent')
 const { SPAN_KEY } = require('../context/keys')
 const { ServerSpan, SPAN_KIND_SERVER } = require('./server-span')
-const { KeepServerSpan, TailSampledServerSpan } = require('./tail-sampled-server-span')
 const { ChildSpan } = require('./child-span')
-const { RemoteSpan } = require('./remote-span')
-const { unsampledIn } = require('./non-recording-span')
+const { RemoteSpan, unsampledIn } = require('./non-recording-span')
 const { applyDecision, DROP, RECORD_AND_SAMPLE } = require('./sampler')
 const { toObject, cut } = require('./attributes')
 const clock = require('./clock')
@@ -34,6 +32,7 @@ class SpanStarter {
     this.sampler = sampler
     this.rateLimit = rateLimit
     this.keep = keep
+    this.keepSpans = keep === null ? null : require('./tail-sampled-server-span') // few ask for it
     this.pipeline = pipeline
     this.stats = stats
   }
@@ -56,7 +55,7 @@ class SpanStarter {
     this.stats.started++
     const span = this.keep === null
       ? new ServerSpan(this.pipeline, start, route, peer, url)
-      : new KeepServerSpan(this.pipeline, start, route, peer, url, this.keep)
+      : new this.keepSpans.KeepServerSpan(this.pipeline, start, route, peer, url, this.keep)
     takeTrace(span, incoming)
     newSpanId(span)
     const context = parentContext(base ?? EMPTY_CONTEXT, incoming)
@@ -67,7 +66,7 @@ class SpanStarter {
     applyDecision(span, result)
     if (result.decision === RECORD_AND_SAMPLE && this.rateLimit !== null) this.#limit(span, result)
     if (result.decision === RECORD_AND_SAMPLE) return this.#begin(span, result, context, incoming.attributes)
-    if (this.keep !== null) return this.#begin(TailSampledServerSpan.from(span, this.keep), result, context, incoming.attributes)
+    if (this.keep !== null) return this.#begin(this.keepSpans.TailSampledServerSpan.from(span, this.keep), result, context, incoming.attributes)
     return result.decision === DROP ? this.#unsampledAs(span) : this.#begin(span, result, context, incoming.attributes)
   }
 

@@ -80,6 +80,13 @@ class TailSampledServerSpan extends KeepServerSpan {
     this.held = null
     return held
   }
+
+  /** A child of a kept request. How many others there were that were not kept, or were too many to hold, nobody knows. */
+  markChild (child, why) {
+    markKept(child, why)
+    const tracestate = withoutThreshold(child.tracestate)
+    if (tracestate !== child.tracestate) child.exportWithTracestate(tracestate)
+  }
 }
 
 /** Past the limit of attributes and past the end of a span: it is not the user's. */
@@ -88,11 +95,4 @@ function markKept (span, why) {
   setClean(span.attributeList, KEPT, why, Infinity, span)
 }
 
-/** A child of a kept request. How many others there were that were not kept, or were too many to hold, nobody knows. */
-function markKeptChild (span, why) {
-  markKept(span, why)
-  const tracestate = withoutThreshold(span.tracestate)
-  if (tracestate !== span.tracestate) span.exportWithTracestate(tracestate)
-}
-
-module.exports = { KeepServerSpan, TailSampledServerSpan, markKeptChild }
+module.exports = { KeepServerSpan, TailSampledServerSpan }

@@ -9,8 +9,7 @@
 // Rows are many and an app uses few: their file is required when one of its channels speaks for the first
 // time. That is when the library connects, for most; until then the channel's name is all there is.
 
-const { bug } = require('../calls')
-const { guarded } = require('../../runtime/subscriptions')
+const { guarded, bug } = require('../../runtime/subscriptions')
 const { adapterOf } = require('../channels')
 const { poolSubscribers } = require('./mysql-pool')
 

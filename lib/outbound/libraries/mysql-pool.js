@@ -4,8 +4,7 @@
 // context is remembered when it begins to wait and entered again when it has the connection.
 
 const asyncStorage = require('../../context/async-storage')
-const { bug } = require('../calls')
-const { guarded } = require('../../runtime/subscriptions')
+const { guarded, bug } = require('../../runtime/subscriptions')
 
 const kWaiting = Symbol('light-trace.waiting')
 
