@@ -24,10 +24,34 @@ function loadedBy (code, env = {}) {
   return JSON.parse(execFileSync(process.execPath, ['-e', script], { encoding: 'utf8', env: { PATH, ...env } })).map((file) => file.split(path.sep).join('/'))
 }
 
+// For what the application's own options ask for.
+const inOther = (fastifyOptions, code) => `{ const other = require(${JSON.stringify(require.resolve('fastify'))})(${fastifyOptions}); other.register(lightTrace); other.get('/', async () => 'ok'); await other.ready(); ${code}; await other.close() }`
+
+const CALLER = "{ traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=b', baggage: 'tenant=x' }"
+const called = `app.get('/', async () => 'ok'); await app.inject({ url: '/', headers: ${CALLER} })`
+
 const register = (options = '') => `app.register(lightTrace, { ${options} })`
+
+const FILES_MAX = 71
 
 const ON_DEMAND = [
   ['config/nearest-name.js', `try { require(${JSON.stringify(path.join(root, 'lib/config/options'))}).resolveOptions({ sampelr: 1 }) } catch {}`],
+  ['config/errors.js', `try { require(${JSON.stringify(path.join(root, 'lib/config/options'))}).resolveOptions({ logs: 1 }) } catch {}`],
+  ['config/sampler.js', register('sampler: 0.5')],
+  ['config/captured-headers.js', register("requestHeaders: ['x-tenant']")],
+  ['span/ratio-sampler.js', register('sampler: 0.5')],
+  ['span/rate-limit.js', register('maxSampledPerSecond: 10')],
+  ['span/tail-sampled-server-span.js', register('keep: true')],
+  ['span/remote-span.js', `process.env.TRACEPARENT = ${CALLER}.traceparent; ${register()}`],
+  ['span/forwarded.js', inOther('{ trustProxy: true }', "await other.inject('/')")],
+  ['fastify/callbacks.js', register('onEnd () {}')],
+  ['fastify/callbacks.js', `${register()}; app.register(async () => { app.get('/', { config: { trace: { spanName: 'a' } } }, async () => 'ok') }); await app.inject('/')`],
+  ['fastify/log-correlation.js', inOther("{ logger: { level: 'silent' } }", '')],
+  ['context/traceparent.js', `${register()}; ${called}`],
+  ['context/tracestate.js', `${register()}; ${called}`],
+  ['context/baggage.js', `${register("baggage: ['tenant']")}; ${called}`],
+  ['context/caller-headers.js', `${register('trustIncoming: false')}; ${called}`],
+  ['outbound/channels.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:mysql2:query:start').publish({})`],
   ['config/exporter-headers.js', register("exporter: { url: 'http://127.0.0.1:1', headers: { 'x-scope-orgid': 'a' } }")],
   ['config/tls-files.js', register("exporter: { url: 'https://127.0.0.1:1' }")],
   ['config/entities.js', `process.env.OTEL_ENTITIES = 'host{host.id=1}'; ${register()}`],
@@ -67,6 +91,15 @@ test('a registration without options loads none of what some option asks for', a
   const loaded = loadedBy(register())
   t.ok(loaded.includes('tracer.js'))
   for (const [file] of ON_DEMAND) t.notOk(loaded.includes(file), file)
+  t.equal(loaded.includes('fastify/pipelined.js'), Number(process.versions.node.split('.')[0]) < 24)
+  // Each file is some 400,000 instructions of every start, one that nobody needs too.
+  t.ok(loaded.length <= FILES_MAX, `${loaded.length} files`)
+})
+
+test('the first answer loads none of it either', async (t) => {
+  const loaded = loadedBy(`await ${register()}; app.get('/', async () => 'ok'); await app.inject('/')`)
+  t.ok(loaded.includes('otlp/span-encoder.js'))
+  for (const [file] of ON_DEMAND) if (file !== 'config/captured-headers.js') t.notOk(loaded.includes(file), file) // of which the exporter has a pattern
 })
 
 test('what is asked for is loaded before the application is ready', async (t) => {

@@ -21,7 +21,7 @@ const checkHeaderNames = listOf((path, value) => {
 
 module.exports = { CREDENTIAL, TOKEN, FIELD_VALUE, checkHeaderNames, capturedHeaders }
 
-function capturedHeaders (option, names = [], env) {
+function capturedHeaders (option, names, env) {
   const captured = new Set()
   for (const name of names) {
     if (!CREDENTIAL.test(name)) captured.add(name)

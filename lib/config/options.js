@@ -4,24 +4,23 @@
 // present. Code wins over environment. Wrong options throw; wrong variables are logged and ignored.
 
 const { EMPTY, anyOf, attributes, boolean, callback, duration, listOf, literal, object, orCallback, text } = require('./checks')
-const { TOKEN, capturedHeaders, checkHeaderNames } = require('./captured-headers')
 const { Environment, readEnvironment } = require('./env')
 const { checkExporter, resolveExporter } = require('./exporter')
 const { checkBuffer, checkLimits, resolveBatch, resolveBuffer, resolveLimits } = require('./limits')
 const { checkOutbound, resolveOutbound } = require('./outbound')
 const { serverlessPlatform } = require('./platform')
 const { resolveResource } = require('./resource')
-const { checkSampler, samplerFromEnvironment } = require('./sampler')
 const { checkSpans, resolveSpans } = require('./spans')
 const { printable } = require('../runtime/printable')
 
-// Patterns have a file of their own, which is required where there are any.
+// Patterns, headers and samplers have files of their own, which are required where there are any.
 const IGNORE_VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS'
 const METRICS_VARIABLE = 'OTEL_METRICS_EXPORTER'
 
 const DEFAULT_CLOSE_TIMEOUT_MS = 5000
 
 const NO_NAMES = Object.freeze([])
+const EVERY_TRACE = Object.freeze({ kind: 'always_on', ratio: 1, parentBased: true }) // parentbased_always_on
 const LOG_LEVELS = ['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']
 const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi']
 
@@ -35,7 +34,7 @@ const checkOptions = object({
   spanProcessors: listOf(anyOf('a SpanProcessor with onStart() and onEnd()', (value) => has(value, 'onStart') && has(value, 'onEnd'))),
   tracerProvider: anyOf('a TracerProvider with getTracer(), or false', (value) => value === false || has(value, 'getTracer')),
   registerGlobals: boolean,
-  sampler: checkSampler,
+  sampler: (...args) => require('./sampler').checkSampler(...args),
   keep: checkKeep,
   maxSampledPerSecond: anyOf('a number of spans, 0 or more', (value) => typeof value === 'number' && value >= 0),
   ignore: (...args) => require('./ignore').checkIgnore(...args),
@@ -125,6 +124,10 @@ function sampling (given, env) {
   }
 }
 
+function samplerFromEnvironment (env) {
+  return env.text('OTEL_TRACES_SAMPLER') === undefined ? EVERY_TRACE : require('./sampler').samplerFromEnvironment(env)
+}
+
 function resolveIgnore (given, env) {
   if (given === undefined && env.text(IGNORE_VARIABLE) === undefined) return null
   const { compileIgnore, ignoreFromEnvironment } = require('./ignore')
@@ -133,8 +136,8 @@ function resolveIgnore (given, env) {
 
 function recording (given, env) {
   return {
-    requestHeaders: capturedHeaders('requestHeaders', given.requestHeaders, env),
-    responseHeaders: capturedHeaders('responseHeaders', given.responseHeaders, env),
+    requestHeaders: headersFor('requestHeaders', given.requestHeaders, env),
+    responseHeaders: headersFor('responseHeaders', given.responseHeaders, env),
     spanName: given.spanName ?? null,
     attributes: given.attributes ?? null,
     onStart: given.onStart ?? null,
@@ -145,6 +148,14 @@ function recording (given, env) {
     limits: resolveLimits(given.limits, env),
     knownMethods: knownMethodsFromEnvironment(env)
   }
+}
+
+function checkHeaderNames (path, value) {
+  return require('./captured-headers').checkHeaderNames(path, value)
+}
+
+function headersFor (option, names, env) {
+  return names === undefined ? NO_NAMES : require('./captured-headers').capturedHeaders(option, names, env)
 }
 
 function checkKeep (path, value) {
@@ -169,8 +180,10 @@ function propagatorsFromEnvironment (env) {
 // Case-sensitive, and in place of the conventions' own list.
 function knownMethodsFromEnvironment (env) {
   const name = 'OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS'
-  const methods = env.list(name)?.filter((method) => TOKEN.test(method) || env.ignored(name, method, 'a comma-separated list of methods'))
-  return methods?.length > 0 ? Object.freeze(methods) : null
+  if (env.text(name) === undefined) return null
+  const { TOKEN } = require('./captured-headers')
+  const methods = env.list(name).filter((method) => TOKEN.test(method) || env.ignored(name, method, 'a comma-separated list of methods'))
+  return methods.length > 0 ? Object.freeze(methods) : null
 }
 
 // Silence would let somebody believe that the file counts.

@@ -3,7 +3,6 @@
 // A route's own `config.trace`. Wrong ones throw when the route is added, under the same codes.
 
 const { attributes, boolean, object, orCallback, text, wrongValue } = require('./checks')
-const { checkSampler } = require('./sampler')
 const { checkSpans, resolveSpans } = require('./spans')
 
 const PATH = 'config.trace'
@@ -12,7 +11,7 @@ const checkRoute = object({
   spanName: orCallback(text),
   attributes: orCallback(attributes),
   spans: checkSpans,
-  sampler: checkSampler,
+  sampler: (...args) => require('./sampler').checkSampler(...args),
   metrics: boolean,
   ignore: (path, value) => typeof value === 'boolean' ? value : require('./ignore').checkIgnore(path, value)
 })

@@ -5,7 +5,8 @@
 
 const { RouteInfo, PeerInfo } = require('./http-info')
 const { cut } = require('./attributes')
-const { asForwardedHeaders, withoutPort } = require('./forwarded')
+
+let forwarded = null // loaded with the first request where Fastify's trustProxy is on
 
 const KNOWN_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY']
 
@@ -68,6 +69,7 @@ function peerInfo (raw, headers, valueLengthMax) {
 
 /** The same where Fastify's trustProxy is on: client, host and scheme come from the forwarded headers. */
 function forwardedPeerInfo (request, valueLengthMax) {
+  if (forwarded === null) forwarded = require('./forwarded')
   const { raw } = request
   const { socket, headers } = raw
   const source = headers.forwarded !== undefined && headers['x-forwarded-for'] === undefined ? byForwarded(request) : request
@@ -86,7 +88,7 @@ function forwardedPeerInfo (request, valueLengthMax) {
 /** The request as it would be with the X-Forwarded-* headers that say the same: Fastify's getters know whom to trust. */
 function byForwarded (request) {
   const { headers, socket } = request.raw
-  const translated = asForwardedHeaders(headers.forwarded, headers)
+  const translated = forwarded.asForwardedHeaders(headers.forwarded, headers)
   if (translated === null) return request
   return Object.create(Object.getPrototypeOf(request), { raw: { value: { headers: translated, socket, connection: socket } } })
 }
@@ -112,7 +114,7 @@ function readPeer (raw, socket, valueLengthMax, ip, forwardedHost, protocol) {
   const { name, port } = splitHost(host ?? headers[':authority'], scheme)
   const info = new PeerInfo(
     scheme, protocolVersion(httpVersion),
-    typeof ip === 'string' ? withoutPort(ip) || peerAddress : peerAddress,
+    typeof ip === 'string' ? forwarded.withoutPort(ip) || peerAddress : peerAddress,
     peerAddress, Number.isInteger(socket?.remotePort) ? socket.remotePort : -1,
     name, port, userAgent(headers['user-agent'], Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX))
   )
