@@ -32,7 +32,7 @@ const called = `app.get('/', async () => 'ok'); await app.inject({ url: '/', hea
 
 const register = (options = '') => `app.register(lightTrace, { ${options} })`
 
-const FILES_MAX = 71
+const FILES_MAX = 73
 
 const ON_DEMAND = [
   ['config/nearest-name.js', `try { require(${JSON.stringify(path.join(root, 'lib/config/options'))}).resolveOptions({ sampelr: 1 }) } catch {}`],
@@ -51,7 +51,6 @@ const ON_DEMAND = [
   ['context/tracestate.js', `${register()}; ${called}`],
   ['context/baggage.js', `${register("baggage: ['tenant']")}; ${called}`],
   ['context/caller-headers.js', `${register('trustIncoming: false')}; ${called}`],
-  ['outbound/channels.js', `await ${register()}; require('node:diagnostics_channel').channel('tracing:mysql2:query:start').publish({})`],
   ['config/exporter-headers.js', register("exporter: { url: 'http://127.0.0.1:1', headers: { 'x-scope-orgid': 'a' } }")],
   ['config/tls-files.js', register("exporter: { url: 'https://127.0.0.1:1' }")],
   ['config/entities.js', `process.env.OTEL_ENTITIES = 'host{host.id=1}'; ${register()}`],

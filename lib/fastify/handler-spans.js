@@ -7,8 +7,8 @@
 // The span is active in the handler. It ends when the handler's promise settles; a handler that replies from
 // a callback ends with the response.
 
-const { kCall, KIND_INTERNAL, tracerIn, bug } = require('../outbound/calls')
-const { guarded, subscribe } = require('../runtime/subscriptions')
+const { kCall, KIND_INTERNAL, tracerIn } = require('../outbound/calls')
+const { guarded, subscribe, bug } = require('../runtime/subscriptions')
 const { failWith } = require('./stage-failure')
 const { SPAN_KEY, REQUEST_KEY } = require('../context/keys')
 const asyncStorage = require('../context/async-storage')
