@@ -25,7 +25,6 @@ const DIGITS = '0123456789abcdef'
 const HEX_BYTES = []
 // Both digits of a byte as one little-endian number, as memory has them: the first is the lower one.
 const HEX_CHARS = new Uint16Array(256)
-// At every start: two loops over digits take less than toString(16) and padStart.
 for (const high of DIGITS) {
   for (const low of DIGITS) {
     HEX_CHARS[HEX_BYTES.length] = low.charCodeAt(0) << 8 | high.charCodeAt(0)

@@ -200,7 +200,7 @@ class RequestContext {
     if (typeof this.#baggage === 'string') {
       try {
         parseBaggage ??= require('./baggage').parseBaggage
-      } catch { // a file that cannot be read just now: whoever asks has no baggage, the next one asks again
+      } catch { // a file that cannot be read just now: the next one asks again
         return null
       }
       this.#baggage = parseBaggage(this.#baggage)

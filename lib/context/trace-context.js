@@ -62,7 +62,7 @@ class TraceContext {
   }
 }
 
-/** The API's TraceState. Who has a state has loaded its file: with what came, or to write a sampler's member. */
+/** The API's TraceState. Who has a state has loaded its file. */
 function stateOf (tracestate) {
   const { TraceState } = require('./tracestate')
   return new TraceState(tracestate)

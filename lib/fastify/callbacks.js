@@ -20,15 +20,14 @@ class Callbacks {
   #tracer
   #writeReplyHeader
 
-  constructor (tracer) {
+  /** @param {boolean} any whether the plugin's options ask for something of each request */
+  constructor (tracer, any) {
     const { settings, report } = tracer
     this.#settings = settings
     this.#report = report
     this.#tracer = tracer
     this.anyAtEnd = settings.onEnd !== null || settings.responseHeaders.length > 0
-    this.any = this.anyAtEnd || settings.spanName !== null || settings.attributes !== null || settings.onStart !== null ||
-      settings.requestHeaders.length > 0 || settings.store !== null || settings.replyHeader !== null || settings.trustIncoming !== true ||
-      settings.platform === 'lambda' || settings.baggage.length > 0
+    this.any = any
     // Few ask for it.
     this.#writeReplyHeader = settings.replyHeader === 'server-timing' ? require('./server-timing').startServerTiming : writeTraceresponse
     this.failures = 0

@@ -23,7 +23,8 @@ const { giveTrace, giveTraceToFrameworkErrors } = require('./bare-request')
 function fastifyHooks (app, tracer, noTrace) {
   const { settings, report } = tracer
   const routes = new Routes(settings, report)
-  const callbacks = asksUser(settings) ? callbacksOf(tracer) : NO_CALLBACKS
+  const any = asksUser(settings)
+  const callbacks = any || settings.ignore !== null ? callbacksOf(tracer, any) : NO_CALLBACKS
   const incomingReader = new IncomingReader(tracer, callbacks)
   const logCorrelation = settings.logs ? logCorrelationOf(app) : null
   const parts = { routes, callbacks, incomingReader, logCorrelation, handler: app.routing }
@@ -94,10 +95,9 @@ function fastifyHooks (app, tracer, noTrace) {
 }
 
 /** Whether the plugin's options have anything for a request beyond what it says itself. */
-function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, attributes, store, replyHeader, trustIncoming, platform, baggage, ignore }) {
+function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, attributes, store, replyHeader, trustIncoming, platform, baggage }) {
   return onEnd !== null || onStart !== null || responseHeaders.length > 0 || requestHeaders.length > 0 || spanName !== null ||
-    attributes !== null || store !== null || replyHeader !== null || trustIncoming !== true || platform === 'lambda' ||
-    baggage.length > 0 || ignore !== null
+    attributes !== null || store !== null || replyHeader !== null || trustIncoming !== true || platform === 'lambda' || baggage.length > 0
 }
 
 /** Null where there is nothing to stamp: no logger, or one that is not pino's kind. Loaded only where there is. */

@@ -6,8 +6,7 @@ const { IncomingContext, copyTrace, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RA
 const { newTraceId } = require('../context/ids')
 const { parentIn } = require('../context/parent')
 
-// Loaded with the first request that has a caller, and the last with the first whose headers must be kept: an application that
-// browsers call has neither.
+// Loaded with the first request that has a caller, the last where its headers must be kept.
 let parseTraceparent = null
 let cleanTracestate = null
 let CallerHeaders = null

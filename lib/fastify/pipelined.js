@@ -1,8 +1,7 @@
 'use strict'
 
 // Node 20 and 22 never close a response that is queued behind another on a pipelined connection when the
-// client leaves. There, and only there, each connection remembers its open responses and closes them. On later Nodes
-// response-end.js does not load this file.
+// client leaves. There, and only there, each connection remembers its open responses and closes them.
 
 // Taken at load: fake timers of a test replace the global one later.
 const { setImmediate } = require('node:timers')

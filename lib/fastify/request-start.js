@@ -11,7 +11,7 @@ const clock = require('../span/clock')
 const { kSpan, kTrace } = require('./keys')
 const { isOver, sentStatus, watchPipelined } = require('./response-end')
 
-// Where neither the plugin's options nor a route's ask for anything: their file is loaded with the first that does.
+// Where neither the plugin's options nor a route's ask for anything.
 const NO_CALLBACKS = Object.freeze({ any: false, anyAtEnd: false, fillStore () {} })
 
 // Stands on a response whose request never was one of Fastify's: it has been seen to.
@@ -47,7 +47,7 @@ class RequestStart {
     let base = sdkInterop === null ? null : sdkInterop.base()
     const start = clock.now()
     const route = this.routes.infoOf(request)
-    if (route.options !== null && this.callbacks === NO_CALLBACKS) this.callbacks = callbacksOf(this.tracer)
+    if (route.options !== null && this.callbacks === NO_CALLBACKS) this.callbacks = callbacksOf(this.tracer, false)
     if (this.isLeftOut(headers, request, route, base)) return this.beginSuppressed(raw, headers, request, reply, base)
 
     const { callbacks } = this
@@ -168,9 +168,9 @@ class RequestStart {
   }
 }
 
-function callbacksOf (tracer) {
+function callbacksOf (tracer, any) {
   const { Callbacks } = require('./callbacks')
-  return new Callbacks(tracer)
+  return new Callbacks(tracer, any)
 }
 
 module.exports = { RequestStart, NO_CALLBACKS, callbacksOf }

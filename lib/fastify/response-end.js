@@ -9,7 +9,7 @@ const TERMINATED = 'response_terminated'
 // Before Node 24 a response whose socket was reset with the answer still in it claims to be finished.
 const finishedMeansFlushed = Number(process.versions.node.split('.')[0]) >= 24
 
-// Node 20 and 22 never close a response that waits behind another one: only there is its file needed.
+// Needed before Node 24 only.
 const { watchPipelined, forgetPipelined } = finishedMeansFlushed ? { watchPipelined: null, forgetPipelined: null } : require('./pipelined')
 
 /**
