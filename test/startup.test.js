@@ -32,7 +32,7 @@ const called = `app.get('/', async () => 'ok'); await app.inject({ url: '/', hea
 
 const register = (options = '') => `app.register(lightTrace, { ${options} })`
 
-const FILES_MAX = 73
+const FILES_MAX = 72
 
 const ON_DEMAND = [
   ['config/nearest-name.js', `try { require(${JSON.stringify(path.join(root, 'lib/config/options'))}).resolveOptions({ sampelr: 1 }) } catch {}`],

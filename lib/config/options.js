@@ -10,7 +10,7 @@ const { checkBuffer, checkLimits, resolveBatch, resolveBuffer, resolveLimits } =
 const { checkOutbound, resolveOutbound } = require('./outbound')
 const { serverlessPlatform } = require('./platform')
 const { resolveResource } = require('./resource')
-const { checkSpans, resolveSpans } = require('./spans')
+const { checkSpans, resolveSpans } = require('./route-options')
 const { printable } = require('../runtime/printable')
 
 // Patterns, headers and samplers have files of their own, which are required where there are any.

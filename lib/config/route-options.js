@@ -2,10 +2,14 @@
 
 // A route's own `config.trace`. Wrong ones throw when the route is added, under the same codes.
 
-const { attributes, boolean, object, orCallback, text, wrongValue } = require('./checks')
-const { checkSpans, resolveSpans } = require('./spans')
+const { EMPTY, attributes, boolean, listOf, literal, object, orCallback, text, wrongValue } = require('./checks')
 
 const PATH = 'config.trace'
+
+// Opt-in child spans of Fastify's own stages, for the plugin and for a single route.
+const HOOKS = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse', 'onError']
+
+const checkSpanMembers = object({ handler: boolean, hooks: listOf(literal(...HOOKS)) })
 
 const checkRoute = object({
   spanName: orCallback(text),
@@ -19,7 +23,16 @@ const checkRoute = object({
 const UNSET = Object.freeze({ off: false, spanName: null, attributes: null, spans: null, sampler: null, metrics: true, ignore: null })
 const OFF = Object.freeze({ ...UNSET, off: true })
 
-module.exports = { resolveRouteOptions }
+module.exports = { resolveRouteOptions, checkSpans, resolveSpans }
+
+// true: the handler, which is what most want to see.
+function checkSpans (path, value) {
+  return typeof value === 'boolean' ? { handler: value } : checkSpanMembers(path, value)
+}
+
+function resolveSpans ({ handler = false, hooks = [] } = EMPTY) {
+  return Object.freeze({ handler, hooks: Object.freeze([...new Set(hooks)]) })
+}
 
 // null means in each field: what the plugin's options say.
 function resolveRouteOptions (value) {

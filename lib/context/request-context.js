@@ -8,7 +8,7 @@ const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./keys')
 const { SAMPLED } = require('./trace-context')
 const asyncStorage = require('./async-storage')
 
-let parseBaggage = null // loaded by who asks for it
+let parseBaggage = null
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 

@@ -20,7 +20,6 @@ class Callbacks {
   #tracer
   #writeReplyHeader
 
-  /** @param {boolean} any whether the plugin's options ask for something of each request */
   constructor (tracer, any) {
     const { settings, report } = tracer
     this.#settings = settings

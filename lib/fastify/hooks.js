@@ -94,13 +94,13 @@ function fastifyHooks (app, tracer, noTrace) {
   }
 }
 
-/** Whether the plugin's options have anything for a request beyond what it says itself. */
+/** Whether the options have a say in each request. */
 function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, attributes, store, replyHeader, trustIncoming, platform, baggage }) {
   return onEnd !== null || onStart !== null || responseHeaders.length > 0 || requestHeaders.length > 0 || spanName !== null ||
     attributes !== null || store !== null || replyHeader !== null || trustIncoming !== true || platform === 'lambda' || baggage.length > 0
 }
 
-/** Null where there is nothing to stamp: no logger, or one that is not pino's kind. Loaded only where there is. */
+/** Null without a logger of pino's kind. */
 function logCorrelationOf (app) {
   if (typeof app.log?.setBindings !== 'function' || typeof app.log.child !== 'function') return null
   const { LogCorrelation } = require('./log-correlation')

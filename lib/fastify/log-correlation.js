@@ -30,7 +30,6 @@ class LogCorrelation {
   #plain = null // what loggers of pino have in common whose bindings are a text that ours can be added to; null: nothing is known of them, or they have not
   #isKnown = false // whether a logger was looked at
 
-  /** @param {FastifyInstance} app one whose logger is pino's kind */
   constructor (app) {
     this.#instanceLog = app.log
     // A route's own factory is seen here only.

@@ -11,7 +11,7 @@ const DROP = 0
 const RECORD = 1
 const RECORD_AND_SAMPLE = 2
 
-// What callers say of their own decision: read only by those who do not follow it.
+// Read only by those who do not follow their caller.
 let otMember = null
 
 class HeadSampler {

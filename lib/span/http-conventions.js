@@ -6,7 +6,7 @@
 const { RouteInfo, PeerInfo } = require('./http-info')
 const { cut } = require('./attributes')
 
-let forwarded = null // loaded with the first request where Fastify's trustProxy is on
+let forwarded = null // loaded where Fastify's trustProxy is on
 
 const KNOWN_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY']
 

@@ -28,7 +28,7 @@ function isHex (value, pattern) {
 function serialized (traceState) {
   try {
     if (traceState === undefined || traceState === null) return ''
-    const { cleanTracestate } = require('../context/tracestate') // few have one
+    const { cleanTracestate } = require('../context/tracestate')
     return cleanTracestate(traceState.serialize())
   } catch {
     return ''

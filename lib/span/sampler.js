@@ -20,11 +20,10 @@ function headSampler ({ kind, ratio, perSecond, parentBased }) {
   }
   if (kind === 'always_on' || (kind === 'ratio' && ratio >= 1)) return new AlwaysOn(parentBased)
   if (kind === 'always_off' || (kind === 'ratio' && ratio <= 0)) return new AlwaysOff(parentBased)
-  const { Ratio } = require('./ratio-sampler') // the default is every trace
+  const { Ratio } = require('./ratio-sampler')
   return new Ratio(ratio, parentBased)
 }
 
-/** `maxSampledPerSecond`, which few set. */
 function rateLimitOf (perSecond) {
   const { RateLimit } = require('./rate-limit')
   return new RateLimit(perSecond)

@@ -32,7 +32,7 @@ class SpanStarter {
     this.sampler = sampler
     this.rateLimit = rateLimit
     this.keep = keep
-    this.keepSpans = keep === null ? null : require('./tail-sampled-server-span') // few ask for it
+    this.keepSpans = keep === null ? null : require('./tail-sampled-server-span')
     this.pipeline = pipeline
     this.stats = stats
   }
