@@ -48,7 +48,7 @@ const table = [
   // What 1 % of the requests leave behind: a process that has the collector's connection with and without metrics.
   { name: 'one-percent', of: 'lighttrace-1', ...minute },
   { name: 'metrics-one-percent', of: 'lighttrace-1', against: 'one-percent', label: 'light-trace, 1 % sampled, with metrics', options: { plugin: { sampler: 0.01, metrics: true } }, ...minute },
-  { name: 'down', of: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half' },
+  { name: 'down', of: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half', isCollected: false },
   { name: 'bare-traceparent', of: 'bare-kept-tick', label: 'Fastify, with a traceparent', like: 'lighttrace-traceparent' },
   { name: 'traceparent', of: 'lighttrace-traceparent', against: 'bare-traceparent', label: 'light-trace, with a traceparent' },
   { name: 'bare-logger', of: 'bare-kept-tick', label: 'Fastify, logger on', options: { logger: true } },

@@ -29,7 +29,12 @@ const ANSWER_MS = 15 * 60_000
 // clock would send as many times more often for each request, and each time costs: what is counted would be the machine's
 // load. So that it fires as often per request as without valgrind, or less: what is full is sent all the same, and the rest
 // when the count ends.
-const FLUSH_DELAY_MS = '30000'
+const SLOW_TIMERS = {
+  OTEL_BSP_SCHEDULE_DELAY: '600000',
+  // No timer collects metrics: the flush at the end of a window does, once, as in a service that answers a window's requests a minute.
+  OTEL_METRIC_EXPORT_INTERVAL: '3600000',
+  LIGHT_TRACE_COUNTED: 'valgrind' // for server.js: a collector that is down is asked more rarely
+}
 
 // Of a case that is counted in turns: pairs of windows, and of slices of its warm-up.
 const PAIRS = 8
@@ -108,7 +113,7 @@ function inTurns ([first, second], pairs) {
 /** Starts a case's server behind `command`, a list of words that Node's own follow. */
 function startCounted (testCase, { binary, root, sink, down }, command, flags = []) {
   const [file, ...args] = [...command, binary, ...V8_FLAGS, ...(testCase.isCollected ? [] : FEW_COLLECTIONS), ...flags, path.join(__dirname, 'server.js')]
-  const env = { ...environmentOf(testCase, sink, down), ...(command[0] === 'valgrind' && { OTEL_BSP_SCHEDULE_DELAY: FLUSH_DELAY_MS }), LIGHT_TRACE_ROOT: root }
+  const env = { ...environmentOf(testCase, sink, down), ...(command[0] === 'valgrind' && SLOW_TIMERS), LIGHT_TRACE_ROOT: root }
   return start(spawnPinned('counted', file, args, { env, title: testCase.name }), ANSWER_MS)
 }
 
