@@ -25,6 +25,7 @@ class ExplicitHistogram {
     this.bounds = bounds
     this.cells = cells
     this.base = base
+    this.beside = base + bounds.length // of sum, min and max
     this.startMs = startMs
     this.exemplars = null // one slot for each bucket, made when the first exemplar comes
     this.encoded = null // its attributes and start as bytes, see otlp/metric-encoder.js
@@ -34,17 +35,16 @@ class ExplicitHistogram {
     this.labels = '' // its attributes as Prometheus labels, see prometheus.js
     this.delivered = null // what a delta export has delivered, see delta.js
     this.isForgotten = false // see metric.js
-    cells[base + bounds.length + MIN] = Infinity
-    cells[base + bounds.length + MAX] = -Infinity
+    cells[this.beside + MIN] = Infinity
+    cells[this.beside + MAX] = -Infinity
   }
 
   // HOT, once per request. Budget: 0 objects. Answers the slot for an exemplar, which is the bucket.
   record (value) {
-    const { cells, base, bounds } = this
+    const { cells, base, beside, bounds } = this
     let bucket = 0
     while (value > bounds[bucket]) bucket++
     cells[base + bucket]++
-    const beside = base + bounds.length
     cells[beside + SUM] += value
     if (value < cells[beside + MIN]) cells[beside + MIN] = value
     if (value > cells[beside + MAX]) cells[beside + MAX] = value
@@ -52,9 +52,9 @@ class ExplicitHistogram {
   }
 
   get exemplarSlots () { return this.bounds.length }
-  get sum () { return this.cells[this.base + this.bounds.length + SUM] }
-  get min () { return this.cells[this.base + this.bounds.length + MIN] }
-  get max () { return this.cells[this.base + this.bounds.length + MAX] }
+  get sum () { return this.cells[this.beside + SUM] }
+  get min () { return this.cells[this.beside + MIN] }
+  get max () { return this.cells[this.beside + MAX] }
 
   get count () {
     let count = 0
@@ -69,8 +69,8 @@ class ExplicitHistogram {
 
   /** Begins minimum and maximum anew: those of a delta are the interval's. */
   resetExtremes (min = Infinity, max = -Infinity) {
-    this.cells[this.base + this.bounds.length + MIN] = min
-    this.cells[this.base + this.bounds.length + MAX] = max
+    this.cells[this.beside + MIN] = min
+    this.cells[this.beside + MAX] = max
   }
 }
 

@@ -4,6 +4,8 @@
 // method has one entry for each scheme, protocol version, status and error that it was seen with, the most
 // usual ones first: most often one or two.
 
+const { UNNUMBERED } = require('../span/http-info')
+
 // A route whose errors have more names than this has the rarer ones looked up by text.
 const ENTRIES_PER_ROUTE_MAX = 64
 
@@ -11,6 +13,7 @@ class Entry {
   constructor ({ httpStatus, errorType, peer }, series) {
     this.httpStatus = httpStatus
     this.errorType = errorType
+    this.protocol = peer.protocol
     this.scheme = peer.scheme
     this.protocolVersion = peer.protocolVersion
     this.series = series
@@ -40,8 +43,8 @@ class RouteSeries {
     const { peer, httpStatus, errorType } = span
     let entry = span.route.series
     while (entry !== null) {
-      if (entry.httpStatus === httpStatus && entry.errorType === errorType &&
-        entry.scheme === peer.scheme && entry.protocolVersion === peer.protocolVersion) return entry
+      if (entry.httpStatus === httpStatus && entry.protocol === peer.protocol && entry.errorType === errorType &&
+        (entry.protocol !== UNNUMBERED || isSameProtocol(entry, peer))) return entry
       entry = entry.next
     }
     return this.#add(span)
@@ -70,6 +73,10 @@ class RouteSeries {
     else if (count < ENTRIES_PER_ROUTE_MAX) last.next = entry
     return entry
   }
+}
+
+function isSameProtocol (entry, peer) {
+  return entry.scheme === peer.scheme && entry.protocolVersion === peer.protocolVersion
 }
 
 /** What the conventions ask for, as a flat list. The values are the span's. */

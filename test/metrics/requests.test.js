@@ -38,6 +38,14 @@ test('the value is the duration of the span, and the exemplar leads to it', asyn
   t.match(point.exemplars, [{ traceId: span.traceId, spanId: span.spanId, value: point.sum }])
 })
 
+test('behind a proxy each scheme is counted for itself, however many there are', async (t) => {
+  const { app, sink, get } = await measuredApp(t, { fastify: { trustProxy: true } })
+  const schemes = Array.from({ length: 100 }, (_, i) => `s${i}`)
+  for (const scheme of [...schemes, ...schemes]) await get('/users/1', { headers: { 'x-forwarded-proto': scheme } })
+  const found = await points(app, sink)
+  t.same(schemes.map((scheme) => found[`GET ${scheme} 1.1 http.response.status_code=200 http.route=/users/:id`]?.count), schemes.map(() => 2))
+})
+
 test('requests that are not sampled, ignored or switched off count all the same, and have no exemplar', async (t) => {
   const { app, sink, get } = await measuredApp(t, { sampler: 0, ignore: ['/ignored'] }, (app) => {
     app.get('/ignored', async () => 'x')
