@@ -101,6 +101,7 @@ class MetricEncoder {
     this.#wallMs = wallMs(nowMs)
     this.#batch = new MetricBatch()
     this.#scope = this.#metric = null
+    this.#from = this.#writer.position // an earlier collection may have failed half-way
     let untilPause = POINTS_PER_STEP
     for (const { scope, metrics } of scopes) {
       for (const metric of metrics) {
@@ -120,7 +121,6 @@ class MetricEncoder {
     if (last.points > 0) yield last
     // The batches are the caller's from here on.
     this.#chunk = this.#batch = null
-    this.#from = 0
     this.#writer = new ProtoWriter()
   }
 

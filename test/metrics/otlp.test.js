@@ -285,3 +285,19 @@ test('many series are written in steps and come in batches that are whole reques
   t.equal(routes.size, 8000)
   t.equal(batches.reduce((sum, { points }) => sum + points, 0), 8000)
 })
+
+test('a collection that fails half-way leaves nothing of it in the next one', async (t) => {
+  const { MetricEncoder } = require('../../lib/otlp/metric-encoder')
+  const encoder = new MetricEncoder()
+  const registry = newRegistry()
+  const metric = registry.metric(scope, 'histogram', duration)
+  metric.of(['http.route', '/a']).record(1)
+  const other = metric.of(['http.route', '/b'])
+  other.record(1)
+  const { attributes } = other
+  let failing = true
+  Object.defineProperty(other, 'attributes', { get () { if (failing) throw new RangeError('Array buffer allocation failed'); return attributes } })
+  t.throws(() => encodeAll(registry, { encoder }), /allocation/)
+  failing = false
+  t.same(encodeAll(registry, { encoder }).metrics.map(({ name, points }) => [name, points.length]), [[duration.name, 2]])
+})
