@@ -18,19 +18,16 @@ const kConnection = Symbol('light-trace.connection')
 
 /** What a connection is sending: one response at a time. All of it private: it hangs on a socket, which others print and compare. */
 class Connection {
-  #handler
   #response = null
   #onClose = null
 
-  /** @param {Function} handler the only one that its server has */
-  constructor (socket, handler) {
-    this.#handler = handler
+  constructor (socket) {
     // First: Node tells the response, and a listener of the application may then still answer.
     socket.prependListener('close', () => this.#brokenOff(socket))
   }
 
-  watch (response, handler, onClose) {
-    if (this.#response !== null || this.#handler !== handler) return false
+  watch (response, onClose) {
+    if (this.#response !== null) return false
     this.#response = response
     this.#onClose = onClose
     return true
@@ -67,13 +64,13 @@ class FinishedResponses {
    * @returns {boolean} false where it cannot: listen to the response
    */
   watch (raw, response, handler, onClose) {
-    if (this.#isClosed || raw.httpVersionMajor !== 1) return false
+    // Each time: who else dispatches, even once on a connection, may give the handler a response of its own, of which Node does not tell.
+    if (this.#isClosed || raw.httpVersionMajor !== 1 || !isByParser(raw, handler)) return false
     const { socket } = raw
-    if (socket === null || socket === undefined || response.socket !== socket) return false // it waits for another one
+    if (response.socket !== socket) return false // it waits for another one
     if (!this.#isListening) this.#listen()
     const connection = socket[kConnection]
-    if (connection !== undefined) return connection.watch(response, handler, onClose)
-    return isByParser(raw, handler) && connectionOf(socket, handler).watch(response, handler, onClose)
+    return (connection === undefined ? connectionOf(socket) : connection).watch(response, onClose)
   }
 
   #listen () {
@@ -89,8 +86,8 @@ class FinishedResponses {
   }
 }
 
-function connectionOf (socket, handler) {
-  return (socket[kConnection] = new Connection(socket, handler))
+function connectionOf (socket) {
+  return (socket[kConnection] = new Connection(socket))
 }
 
 // HOT, once per response of this process where metrics are on and a request had no span. Anybody may publish anything there,

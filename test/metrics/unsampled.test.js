@@ -27,6 +27,17 @@ async function bothWays (t, routes, scenario, options = {}) {
   return counts[1]
 }
 
+const inProxy = (response) => new Proxy(response, {
+  get (target, key) {
+    const value = target[key]
+    return typeof value === 'function' ? value.bind(target) : value
+  },
+  set (target, key, value) {
+    target[key] = value
+    return true
+  }
+})
+
 const ok = (route) => `http.response.status_code=200 http.route=${route}`
 
 for (const leave of ['leave', 'reset']) {
@@ -119,20 +130,48 @@ test('an error that is named when the response has gone out has its name', async
 })
 
 test('a server that gives Fastify a response of its own making', async (t) => {
-  const serverFactory = (handler) => http.createServer((request, response) => handler(request, new Proxy(response, {
-    get (target, key) {
-      const value = target[key]
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-    set (target, key, value) {
-      target[key] = value
-      return true
-    }
-  })))
+  const serverFactory = (handler) => http.createServer((request, response) => handler(request, inProxy(response)))
   const counts = await bothWays(t, () => {}, async ({ get }) => {
     for (let i = 0; i < 3; i++) await get(`/users/${i}`)
   }, { fastify: { serverFactory } })
   t.same(counts, { [ok('/users/:id')]: 3 })
+})
+
+test('a server that begins to give Fastify a response of its own making while a connection is open', async (t) => {
+  const counts = await bothWays(t, () => {}, async ({ app, port }) => {
+    const client = await connect(port)
+    await client.request('GET', '/users/1').until('{"ok":true}')
+    const [handler] = app.server.listeners('request')
+    app.server.off('request', handler)
+    app.server.on('request', (request, response) => handler(request, inProxy(response)))
+    for (const n of [2, 3]) await client.request('GET', `/users/${n}`).until('{"ok":true}', n)
+    await client.leave()
+  })
+  t.same(counts, { [ok('/users/:id')]: 3 })
+})
+
+test('an upgrade that is refused, on a connection that has had an answer, by a response that the application has made', async (t) => {
+  const counts = await bothWays(t, (app) => {
+    app.get('/refused', async (request, reply) => {
+      const { socket } = request.raw
+      reply.raw.on('finish', () => {
+        reply.raw.detachSocket(socket)
+        socket.end()
+        reply.raw.emit('close')
+      })
+      return reply.code(403).send('no')
+    })
+  }, async ({ app, port }) => {
+    app.server.on('upgrade', (request, socket) => {
+      const response = new http.ServerResponse(request)
+      response.assignSocket(socket)
+      app.routing(request, response)
+    })
+    const client = await connect(port)
+    await client.request('GET', '/users/1').until('{"ok":true}')
+    await client.request('GET', '/refused', { headers: { connection: 'upgrade', upgrade: 'websocket' } }).closed
+  })
+  t.same(counts, { [ok('/users/:id')]: 1, 'http.response.status_code=403 http.route=/refused': 1 })
 })
 
 test('a socket that the application has taken from its response is no request any more', async (t) => {
