@@ -27,6 +27,14 @@ class Stats {
     this.dropped[reason] = (this.dropped[reason] ?? 0) + spans
   }
 
+  /** A span that there would have been. */
+  dropUnstarted (reason) {
+    this.started++
+    this.ended++
+    this.accepted++
+    this.drop(reason, 1)
+  }
+
   // The public shape of `app.lightTrace.stats()`; `buffer` is { bytes, maxBytes }.
   snapshot (mode, queued, inFlight, buffer) {
     const { started, ended, unsampled, accepted, handedOver, delivered, rejected, retried } = this

@@ -49,6 +49,7 @@ function fastifyHooks (app, tracer, noTrace) {
     try {
       return requests.begin(request, reply)
     } catch (error) {
+      if (isUnreadable(error)) tracer.stats.dropUnstarted('not_loaded')
       report.once('LT_WARN_BUG', `Bug: a request was not traced: ${error?.stack}`)
       return requests.beginFailed(request, response)
     }
@@ -92,6 +93,11 @@ function fastifyHooks (app, tracer, noTrace) {
   function unrouted (raw, response, start) {
     requests.endUnrouted(requests.unrouted(raw, response, start), response)
   }
+}
+
+/** Some files are loaded with the first request that needs them, and no descriptor may be left just then: the next one asks again. */
+function isUnreadable (error) {
+  return typeof error?.syscall === 'string' || error?.code === 'MODULE_NOT_FOUND'
 }
 
 /** Whether the options have a say in each request. */
