@@ -30,7 +30,7 @@ function readmeTable (paired, settled) {
       ['over the one with the record', (r) => r.name.startsWith('bare') ? '' : bold(r, signed(r.overKept)), 'right']
     ], rows),
     '',
-    `light-trace [keeps one record of \`process.nextTick\`](docs/overhead.md#what-nexttick-does), which makes every request of a Fastify app cheaper, traced or not. So both comparisons stand here. ${provenance(paired)} [How it is measured, and what it does not tell](docs/overhead.md).`
+    `light-trace [keeps one record of \`process.nextTick\`](docs/overhead.md#what-nexttick-does), which makes every request of a Fastify app cheaper, traced or not. So both comparisons stand here. The sentence above is about processes that V8 is done with; the table, which has other tracers beside light-trace, is about younger ones, in which everything costs more. ${provenance(paired)} [How it is measured, and what it does not tell](docs/overhead.md).`
   ].join('\n')
 }
 
