@@ -111,6 +111,7 @@ test('closing an app whose collector hangs says which option bounds the wait', a
 
 function runWithRegister (program) {
   const root = join(__dirname, '..')
+  // NODE_OPTIONS: on Node 26 tap sets --no-warnings.
   return spawnSync(process.execPath, ['--require', join(root, 'register.js'), '-e', program.replaceAll("'light-trace'", JSON.stringify(root))],
-    { cwd: root, encoding: 'utf8', env: { ...process.env, OTEL_TRACES_EXPORTER: 'none' } })
+    { cwd: root, encoding: 'utf8', env: { ...process.env, NODE_OPTIONS: '', OTEL_TRACES_EXPORTER: 'none' } })
 }

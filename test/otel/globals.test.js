@@ -198,7 +198,8 @@ async function run (t, code, { apiVersion, copy = false } = {}) {
     async function app () {${code}
     }
     app().then(() => console.log(JSON.stringify({ seen, spans, after: ${SLOTS} ?? null })))`)
-  const env = { ...process.env, COPY: join(directory, 'copy'), OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }
+  // NODE_OPTIONS: on Node 26 tap sets --no-warnings.
+  const env = { ...process.env, NODE_OPTIONS: '', COPY: join(directory, 'copy'), OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }
   const { stdout, stderr } = await new Promise((resolve, reject) => {
     execFile(process.execPath, [main], { cwd: directory, env, timeout: 30_000 }, (error, stdout, stderr) => error ? reject(new Error(stderr)) : resolve({ stdout, stderr }))
   })
