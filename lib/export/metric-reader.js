@@ -16,6 +16,7 @@ class MetricReader {
   #nextAt = 0
   #notBefore = 0 // a collector has asked for a pause until then
   #running = null
+  #next = null // the collection after the running one, where somebody waits for it
   #isClosed = false
 
   /**
@@ -39,7 +40,7 @@ class MetricReader {
   /** Collects and sends what there is. Resolves when that is over, or after `timeoutMs`; never rejects. */
   async flush (options) {
     if (this.#isClosed) return
-    await this.#atMost(options?.timeoutMs >= 0 ? options.timeoutMs : this.#closeTimeoutMs, () => this.#afterRunning(false))
+    await this.#atMost(options?.timeoutMs >= 0 ? options.timeoutMs : this.#closeTimeoutMs, () => (this.#next ??= this.#collectNext()))
   }
 
   /** The last collection: one attempt, and then everything is given back. Idempotent; never rejects. */
@@ -48,7 +49,7 @@ class MetricReader {
     this.#isClosed = true
     clearTimeout(this.#timer)
     forgetAtExit(this)
-    await this.#atMost(this.#closeTimeoutMs, () => this.#afterRunning(true))
+    await this.#atMost(this.#closeTimeoutMs, () => this.#collectLast())
     this.#target.close()
   }
 
@@ -74,9 +75,18 @@ class MetricReader {
     this.#arm(retryMs >= 0 ? Math.min(retryMs, untilNext) : untilNext)
   }
 
-  async #afterRunning (isLast) {
-    await this.#running
-    await this.#collect(isLast)
+  /** For all who ask before it begins: what they want to have sent is in it. */
+  async #collectNext () {
+    do await this.#running
+    while (this.#running !== null) // nothing comes between this and the start
+    this.#next = null
+    await this.#collect(false)
+  }
+
+  async #collectLast () {
+    do await this.#running
+    while (this.#running !== null)
+    await this.#collect(true)
   }
 
   async #collect (isLast) {

@@ -196,6 +196,34 @@ test('many series are exported while requests are served', async (t) => {
   t.equal(counts(sink.exports[0]), 1500)
 })
 
+test('there is one collection at a time, and flushes that wait for it share the next', async (t) => {
+  const { MetricReader } = require('../../lib/export/metric-reader')
+  const sends = []
+  let running = 0
+  const target = {
+    async send (isLast) {
+      t.equal(++running, 1, 'alone')
+      sends.push(isLast)
+      await new Promise((resolve) => setImmediate(resolve))
+      running--
+      return { retryMs: -1, isAsked: false }
+    },
+    hold () {},
+    abort () {},
+    close () { t.equal(running, 0) }
+  }
+  const reader = new MetricReader({ registry: { async observe () {} }, target, intervalMs: 1e6, closeTimeoutMs: 5000, suppress: (fn) => fn() })
+  await Promise.all([reader.flush(), reader.flush(), reader.flush()])
+  t.same(sends, [false])
+  const first = reader.flush()
+  await null
+  await null
+  await Promise.all([first, reader.flush(), reader.flush()])
+  t.same(sends, [false, false, false], 'what was recorded since the second has begun is in the third')
+  await Promise.all([reader.flush(), reader.close(), reader.flush()])
+  t.same(sends, [false, false, false, false, true])
+})
+
 test('a process that ends without a close sends its metrics', async (t) => {
   const { runProgram } = require('../support/program')
   const sink = await startMetricSink(t)
