@@ -6,7 +6,8 @@ const { IncomingContext, copyTrace, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RA
 const { newTraceId } = require('../context/ids')
 const { parentIn } = require('../context/parent')
 
-// Loaded with the first request that has a caller, the last where its headers must be kept.
+// Loaded with the first request that has a caller; the last where its headers must be kept, and before there is a span: a file may
+// not be readable just then.
 let parseTraceparent = null
 let cleanTracestate = null
 let CallerHeaders = null
@@ -19,6 +20,7 @@ class IncomingReader {
     this.tracer = tracer
     this.callbacks = callbacks
     this.trustsAll = tracer.settings.trustIncoming === true
+    if (!this.trustsAll) loadCallerHeaders()
     this.extracted = undefined // of the request that is being read
     this.readsBaggage = tracer.settings.propagators.includes('baggage')
   }
@@ -71,6 +73,7 @@ class IncomingReader {
 
   /** By a propagator that is not ours. */
   readForeign (raw, headers, base) {
+    loadCallerHeaders()
     this.extracted = incoming.isTrusted ? this.tracer.sdkInterop.extract(base, headers) : undefined
     const caller = parentIn(this.extracted)
     if (caller === undefined) this.begin(raw, headers)
@@ -121,12 +124,15 @@ class IncomingReader {
   }
 
   callerHeaders (headers) {
-    CallerHeaders ??= require('../context/caller-headers').CallerHeaders
     const { propagator } = this.tracer
     if (propagator !== null) return new CallerHeaders(headers, fieldsOf(propagator), incoming.isTrusted)
     const isEmpty = headers.traceparent === undefined && headers.tracestate === undefined && headers.baggage === undefined
     return isEmpty ? undefined : new CallerHeaders(headers, [], false)
   }
+}
+
+function loadCallerHeaders () {
+  CallerHeaders ??= require('../context/caller-headers').CallerHeaders
 }
 
 function fieldsOf (propagator) {

@@ -123,6 +123,32 @@ test('without a free file descriptor a request may be served without a span, whi
   t.match(said[1], { started: 6, ended: 6, accepted: 6, delivered: 3, dropped: { not_loaded: 3 } })
 })
 
+test('without a free file descriptor a caller that is not trusted is traced as ever', async (t) => {
+  const collector = await startFakeCollector(t)
+  const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+    const fs = require('node:fs')
+    const other = Fastify() // loads what every request needs
+    await other.register(lightTrace, { exporter: { url } })
+    await other.inject('/')
+    await other.close()
+    const app = Fastify()
+    await app.register(lightTrace, { exporter: { url }, trustIncoming: false })
+    app.get('/', async () => 'ok')
+    await app.ready()
+    const held = []
+    try {
+      for (;;) held.push(fs.openSync('/dev/null'))
+    } catch {}
+    await app.inject({ url: '/', headers: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' } })
+    for (const fd of held) fs.closeSync(fd)
+    await app.close()
+    say(app.lightTrace.stats().spans)
+  }, { args: [collector.url] }).exit
+  t.equal(code, 0)
+  t.match(said[0], { started: 1, ended: 1, delivered: 1, dropped: {} })
+  t.same(said[0].dropped, {})
+})
+
 // T11
 test('a collector whose process is stopped costs a timeout; its spans come when it goes on', async (t) => {
   const collector = runInChild(t, ({ say }) => {
