@@ -40,14 +40,7 @@ const TAKERS = { histogram: takeHistogram, exponentialHistogram: takeExponential
 function isQuiet (kind, { delivered, touched, value, count }) {
   if (delivered === null) return false
   if (kind === 'sum') return !touched && delivered.state === value
-  return count === (kind === 'histogram' ? countOf(delivered.state) : delivered.state.count)
-}
-
-/** Of an explicit histogram's cells: the last one is the sum of its values. */
-function countOf (cells) {
-  let count = 0
-  for (let i = 0; i < cells.length - 1; i++) count += cells[i]
-  return count
+  return count === delivered.state.count
 }
 
 /** The difference of a series, or null where nothing was recorded since. `nowMs` is the time of the collection. */
@@ -69,13 +62,16 @@ class SumDelta extends Delta {
 }
 
 function takeHistogram (series, nowMs) {
-  const { bounds, cells, base, min, max, exemplars } = series
-  const state = cells.slice(base, base + bounds.length + 1) // the counts and the sum
+  const { bounds, cells, base, sum, min, max, exemplars } = series
+  const state = { cells: cells.slice(base, base + bounds.length), count: series.count, sum }
   const before = series.delivered?.state
-  const gained = before === undefined ? state : state.map((value, index) => value - before[index])
-  const point = { bounds, cells: gained, base: 0, count: 0, sum: gained[bounds.length], min, max, exemplars }
-  for (let i = 0; i < bounds.length; i++) point.count += gained[i]
-  if (point.count === 0) return null
+  if (state.count === (before?.count ?? 0)) return null
+  const point = { bounds, cells: state.cells, base: 0, count: state.count, sum, min, max, exemplars }
+  if (before !== undefined) {
+    point.cells = state.cells.map((count, bucket) => count - before.cells[bucket])
+    point.count -= before.count
+    point.sum -= before.sum
+  }
   series.resetExtremes()
   return new Delta(series, point, state, nowMs)
 }

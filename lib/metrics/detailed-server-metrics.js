@@ -4,8 +4,8 @@
 // body sizes, and streams left out.
 
 const { attributeList } = require('./attribute-list')
-const { ServerMetrics, SWITCHING_PROTOCOLS } = require('./server-metrics')
-const { attributesOf } = require('./route-series')
+const { ServerMetrics } = require('./server-metrics')
+const { attributesOf, isCounted } = require('./route-series')
 const { SeriesIndex } = require('./series-index')
 const { BODY_SIZE } = require('./buckets')
 
@@ -53,7 +53,7 @@ class DetailedServerMetrics extends ServerMetrics {
   }
 
   ended (span, request, reply, response) {
-    if (span.httpStatus === SWITCHING_PROTOCOLS || !span.route.isMeasured) return
+    if (!isCounted(span)) return
     if (!this.#streams && isStream(reply, response)) return
     const entry = this.routes.find(span)
     const extra = this.#attributes === null || request === null ? null : this.#asked(request, reply)

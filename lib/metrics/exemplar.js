@@ -35,11 +35,15 @@ class Exemplar {
 
 /** Keeps the measurement in `slot` of the series' exemplars. HOT, once per sampled request. */
 function keepExemplar (series, slot, value, timeMs, span) {
-  let { exemplars } = series
-  if (exemplars === null) exemplars = series.exemplars = new Array(series.exemplarSlots).fill(null)
-  const held = exemplars[slot]
-  if (held === null) exemplars[slot] = new Exemplar(value, timeMs, span)
-  else held.replace(value, timeMs, span)
+  const { exemplars } = series
+  if (exemplars === null || exemplars[slot] === null) addExemplar(series, slot, value, timeMs, span)
+  else exemplars[slot].replace(value, timeMs, span)
+}
+
+/** The first one in its bucket. */
+function addExemplar (series, slot, value, timeMs, span) {
+  series.exemplars ??= new Array(series.exemplarSlots).fill(null)
+  series.exemplars[slot] = new Exemplar(value, timeMs, span)
 }
 
 module.exports = { keepExemplar }

@@ -1,14 +1,6 @@
 'use strict'
 
-// A histogram series with explicit buckets. Its numbers lie side by side in memory that many series share:
-//
-//   cells  … | count of each bucket | sum | min | max | …
-//            base                   base + bounds.length
-
-const SUM = 0
-const MIN = 1
-const MAX = 2
-const BESIDE_BUCKETS = 3
+// A histogram series with explicit buckets. The counts of its buckets lie side by side in memory that many series share.
 
 const SERIES_PER_SLAB = 64
 
@@ -16,8 +8,8 @@ class ExplicitHistogram {
   /**
    * @param {Array} attributes flat list
    * @param {Float64Array} bounds ascending, the last one is Infinity
-   * @param {Float64Array} cells
-   * @param {number} base index of its first cell
+   * @param {Float64Array} cells counts of buckets, also of other series
+   * @param {number} base index of its first one
    * @param {number} startMs monotonic
    */
   constructor (attributes, bounds, cells, base, startMs) {
@@ -25,36 +17,33 @@ class ExplicitHistogram {
     this.bounds = bounds
     this.cells = cells
     this.base = base
-    this.beside = base + bounds.length // of sum, min and max
+    this.sum = -0 // not 0, which V8 would take for a small integer, and give up what it has compiled at the first fraction
+    this.min = Infinity
+    this.max = -Infinity
     this.startMs = startMs
     this.exemplars = null // one slot for each bucket, made when the first exemplar comes
     this.encoded = null // its attributes and start as bytes, see otlp/metric-encoder.js
     this.encodedFrom = 0
     this.encodedEnd = 0
-    this.encodedStartMs = 0
+    this.encodedStartMs = NaN // for the same reason
     this.labels = '' // its attributes as Prometheus labels, see prometheus.js
     this.delivered = null // what a delta export has delivered, see delta.js
     this.isForgotten = false // see metric.js
-    cells[this.beside + MIN] = Infinity
-    cells[this.beside + MAX] = -Infinity
   }
 
   // HOT, once per request. Budget: 0 objects. Answers the slot for an exemplar, which is the bucket.
   record (value) {
-    const { cells, base, beside, bounds } = this
+    const { bounds } = this
     let bucket = 0
     while (value > bounds[bucket]) bucket++
-    cells[base + bucket]++
-    cells[beside + SUM] += value
-    if (value < cells[beside + MIN]) cells[beside + MIN] = value
-    if (value > cells[beside + MAX]) cells[beside + MAX] = value
+    this.cells[this.base + bucket]++
+    this.sum += value
+    if (value < this.min) this.min = value
+    if (value > this.max) this.max = value
     return bucket
   }
 
   get exemplarSlots () { return this.bounds.length }
-  get sum () { return this.cells[this.beside + SUM] }
-  get min () { return this.cells[this.beside + MIN] }
-  get max () { return this.cells[this.beside + MAX] }
 
   get count () {
     let count = 0
@@ -69,8 +58,8 @@ class ExplicitHistogram {
 
   /** Begins minimum and maximum anew: those of a delta are the interval's. */
   resetExtremes (min = Infinity, max = -Infinity) {
-    this.cells[this.beside + MIN] = min
-    this.cells[this.beside + MAX] = max
+    this.min = min
+    this.max = max
   }
 }
 
@@ -82,18 +71,18 @@ class ExplicitHistogramFactory {
   /** @param {Float64Array} bounds */
   constructor (bounds) {
     this.bounds = bounds
-    this.width = bounds.length + BESIDE_BUCKETS
     this.kind = 'histogram'
   }
 
   make (attributes, startMs) {
-    if (this.#cells === null || this.#used + this.width > this.#cells.length) {
+    const { length } = this.bounds
+    if (this.#cells === null || this.#used + length > this.#cells.length) {
       // The first slab is for few: most instruments have a handful of series.
-      this.#cells = new Float64Array(this.width * (this.#cells === null ? 8 : SERIES_PER_SLAB))
+      this.#cells = new Float64Array(length * (this.#cells === null ? 8 : SERIES_PER_SLAB))
       this.#used = 0
     }
     const series = new ExplicitHistogram(attributes, this.bounds, this.#cells, this.#used, startMs)
-    this.#used += this.width
+    this.#used += length
     return series
   }
 }

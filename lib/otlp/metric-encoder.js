@@ -292,7 +292,7 @@ function writeHistogram (writer, point, { bounds }) {
   writer.byte(0x21)
   writeFixed64(writer, count)
   writer.byte(0x29)
-  writer.double(cells[base + size])
+  writer.double(point.sum)
   writer.byte(0x32)
   writer.varint(size * 8)
   for (let i = 0; i < size; i++) writeFixed64(writer, cells[base + i])

@@ -122,12 +122,12 @@ function numberPoint ({ value }, { isInteger }) {
   return isInteger ? { asInt: String(value) } : { asDouble: double(value) }
 }
 
-function histogramPoint ({ cells, base, min, max }, { bounds }) {
+function histogramPoint ({ cells, base, sum, min, max }, { bounds }) {
   const size = bounds.length
   const counts = Array.from(cells.subarray(base, base + size))
   return {
-    count: String(counts.reduce((sum, count) => sum + count, 0)),
-    sum: double(cells[base + size]),
+    count: String(counts.reduce((all, count) => all + count, 0)),
+    sum: double(sum),
     bucketCounts: counts.map(String),
     explicitBounds: Array.from(bounds.subarray(0, -1)),
     ...extremes(min, max)

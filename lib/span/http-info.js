@@ -30,10 +30,11 @@ class RouteInfo {
   }
 }
 
-// What metrics tell apart of a connection, as small integers: they compare in a third of the instructions that two texts take. A
-// proxy's headers may name any scheme, so there is an end to it.
+// What metrics tell apart of a connection, as integers: they compare in a third of the instructions that two texts take, and
+// leave room below for a status, so that one comparison does for both. A proxy's headers may name any scheme, so there is an end to it.
 const PROTOCOLS_MAX = 64
-const UNNUMBERED = -1
+const STATUSES = 2 ** 24
+const UNNUMBERED = -(2 ** 30) // with any status below zero: the texts are to be compared
 const protocols = new Map()
 
 function protocolNumber (scheme, version) {
@@ -41,8 +42,9 @@ function protocolNumber (scheme, version) {
   const known = protocols.get(text)
   if (known !== undefined) return known
   if (protocols.size === PROTOCOLS_MAX) return UNNUMBERED
-  protocols.set(text, protocols.size)
-  return protocols.size - 1
+  const number = protocols.size * STATUSES
+  protocols.set(text, number)
+  return number
 }
 
 /** Of a connection, under one Host and user agent. Empty strings and -1 stand for "unknown". */
@@ -56,7 +58,7 @@ class PeerInfo {
     this.serverAddress = serverAddress
     this.serverPort = serverPort
     this.userAgent = userAgent
-    this.protocol = protocolNumber(scheme, protocolVersion) // UNNUMBERED: compare the two
+    this.protocol = protocolNumber(scheme, protocolVersion) // negative: compare the two
     this.attributeCount = this.attributeList.length / 2 + (protocolVersion === '' ? 0 : 1)
     this.encoded = null // see otlp/peer-template.js, with all below
     this.template = null // of the last span
@@ -89,4 +91,4 @@ const SERVER_KEYS = new Set([
   'client.address', 'server.address', 'server.port', 'user_agent.original', 'error.type'
 ])
 
-module.exports = { RouteInfo, PeerInfo, SERVER_KEYS, UNNUMBERED }
+module.exports = { RouteInfo, PeerInfo, SERVER_KEYS }
