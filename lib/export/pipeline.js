@@ -4,6 +4,7 @@
 // one of: the OTLP encoder, SDK processors, the console, nothing.
 
 const { SAMPLED } = require('../context/trace-context')
+const { OWN_MAX } = require('../span/recording-span')
 
 class Pipeline {
   /**
@@ -11,6 +12,8 @@ class Pipeline {
    */
   constructor ({ limits, redactor, resource, scope, stats, report, rootTracestate, sink }) {
     this.limits = limits
+    // No template fits a span whose own attributes may be too many, or a longer url.
+    this.templateUrlLengthMax = limits.attributes < OWN_MAX ? -1 : limits.attributeValueLength
     this.redactor = redactor
     this.rootTracestate = rootTracestate // what the sampler says of each trace that starts here, where it is always the same
     this.resource = resource
@@ -21,6 +24,8 @@ class Pipeline {
     this.closed = false
     /** Whether the sink wants to see spans when they start. */
     this.wantsStart = sink.started !== undefined
+    /** And just before they end. */
+    this.wantsEnding = sink.ending !== undefined
   }
 
   started (span, context) {
@@ -31,9 +36,9 @@ class Pipeline {
     this.report.once('LT_WARN_ATTRIBUTE', 'an attribute was cut: its key is longer than 1024 characters, or its value has more than 1024 members, 64 levels or a member that is no value; spans count it as dropped')
   }
 
-  /** Called while the span still records. */
+  /** Called while the span still records, where somebody wants it. */
   ending (span) {
-    if (this.sink.ending !== undefined) this.sink.ending(span)
+    this.sink.ending(span)
   }
 
   // HOT, once per recorded span.
@@ -44,7 +49,6 @@ class Pipeline {
 
   accept (span) {
     const { stats } = this
-    stats.ended++
     stats.accepted++
     if (this.closed) stats.drop('after_shutdown', 1)
     else this.sink.accept(span)
@@ -78,7 +82,6 @@ class Pipeline {
   }
 
   discard (span) {
-    this.stats.ended++
     this.stats.unsampled++
     if (this.sink.discarded !== undefined) this.sink.discarded(span)
   }

@@ -8,7 +8,6 @@
 class Stats {
   constructor () {
     this.started = 0
-    this.ended = 0
     this.unsampled = 0
     this.accepted = 0
     this.handedOver = 0
@@ -23,6 +22,8 @@ class Stats {
     this.lastError = null
   }
 
+  get ended () { return this.accepted + this.unsampled }
+
   drop (reason, spans) {
     this.dropped[reason] = (this.dropped[reason] ?? 0) + spans
   }
@@ -30,7 +31,6 @@ class Stats {
   /** A span that there would have been. */
   dropUnstarted (reason) {
     this.started++
-    this.ended++
     this.accepted++
     this.drop(reason, 1)
   }

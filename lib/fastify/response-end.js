@@ -28,6 +28,10 @@ function sentStatus (response) {
 
 /** '' for a whole response, or one whose early end is the normal one; else the `error.type`. HOT */
 function unfinished (response, reply) {
+  return finishedMeansFlushed && response.writableFinished && response.stream === undefined ? '' : unusual(response, reply)
+}
+
+function unusual (response, reply) {
   if (response.stream !== undefined) return isWholeStream(response) ? '' : brokenOff(response, reply)
   // `writableFinished` alone would be wrong for inject().
   if (response.writableEnded && (response.writableFinished || !socketGone(response)) &&

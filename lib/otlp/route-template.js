@@ -35,10 +35,9 @@ const TEMPLATES_MAX = 10000
 
 class RouteTemplate {
   constructor (span, staticPath, hasTracestate) {
-    this.scheme = span.peer.scheme
-    this.protocolVersion = span.peer.protocolVersion
-    this.httpStatus = span.httpStatus
+    this.statusAndProtocol = span.httpStatus + span.peer.protocol
     this.staticPath = staticPath
+    this.isWhole = staticPath && span.url.length <= span.pipeline.templateUrlLengthMax // and uncut
     this.hasTracestate = hasTracestate
     this.bytes = encodeTemplate(span, staticPath, hasTracestate)
     this.next = null
@@ -52,23 +51,19 @@ class RouteTemplates {
 
   /** The template that fits `span`, or null when there are too many. HOT, once per sampled request. */
   find (span) {
-    const { route, peer } = span
+    const { route, tracestate } = span
     const staticPath = span.url === route.route
-    const hasTracestate = span.tracestate !== '' && span.exportedTracestate === span.pipeline.rootTracestate
+    const hasTracestate = tracestate !== '' && isRoots(span)
+    const statusAndProtocol = span.httpStatus + span.peer.protocol
     let template = route.encoded
-    let seen = 0
-    while (template !== null) {
-      if (template.httpStatus === span.httpStatus && template.staticPath === staticPath && template.hasTracestate === hasTracestate &&
-        template.scheme === peer.scheme && template.protocolVersion === peer.protocolVersion) return template
-      template = template.next
-      seen++
-    }
-    if (seen >= TEMPLATES_PER_ROUTE_MAX || this.count >= TEMPLATES_MAX) return null
-    return this.add(span, staticPath, hasTracestate)
+    while (template !== null && (template.statusAndProtocol !== statusAndProtocol || template.staticPath !== staticPath ||
+      template.hasTracestate !== hasTracestate)) template = template.next
+    return template === null ? this.add(span, staticPath, hasTracestate) : template
   }
 
   add (span, staticPath, hasTracestate) {
     const { route } = span
+    if (span.peer.protocol < 0 || lengthOf(route.encoded) >= TEMPLATES_PER_ROUTE_MAX || this.count >= TEMPLATES_MAX) return null
     const template = new RouteTemplate(span, staticPath, hasTracestate)
     // Behind the first: the first one seen is most often the usual one.
     if (route.encoded === null) {
@@ -80,6 +75,17 @@ class RouteTemplates {
     this.count++
     return template
   }
+}
+
+/** Whether its trace state is what the sampler writes into every trace that starts here. */
+function isRoots (span) {
+  return span.exportedTracestate === span.pipeline.rootTracestate
+}
+
+function lengthOf (template) {
+  let length = 0
+  for (; template !== null; template = template.next) length++
+  return length
 }
 
 function encodeTemplate ({ route, peer, url, httpStatus, pipeline }, staticPath, hasTracestate) {

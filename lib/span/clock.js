@@ -21,7 +21,7 @@ const TWO_32 = 4294967296
 const EPOCH_MS_MIN = 1e11
 const NANOS_MAX_MS = 18446744073709 // 2^64 ns, the end of OTLP's time
 
-let anchoredAt = -1 // when the two clocks were last compared
+let anchoredAt = -Infinity // when the two clocks were last compared
 let anchorIntervalMs = FIRST_ANCHOR_INTERVAL_MS
 let anchorMs = NaN // wall clock at performance.now() === 0, in milliseconds since the epoch
 let anchorHigh = 0 // the same in nanoseconds, as two halves
@@ -56,11 +56,13 @@ function setAnchor (ms) {
 
 /** The same, at most once a second: `nowMs` is a time the caller has at hand. HOT */
 function keepAnchored (nowMs) {
-  if (nowMs - anchoredAt > anchorIntervalMs || anchoredAt === -1) {
-    anchoredAt = nowMs
-    anchorIntervalMs = Math.min(anchorIntervalMs * 2, ANCHOR_INTERVAL_MS)
-    anchor()
-  }
+  if (nowMs - anchoredAt > anchorIntervalMs) anchorAt(nowMs)
+}
+
+function anchorAt (nowMs) {
+  anchoredAt = nowMs
+  anchorIntervalMs = Math.min(anchorIntervalMs * 2, ANCHOR_INTERVAL_MS)
+  anchor()
 }
 
 /**

@@ -27,10 +27,8 @@ class MeasuredCallSpan extends ChildSpan {
   }
 
   #finishUnsampled (endedAt) {
-    const { stats } = this.pipeline
     this.endedAt = endedAt < this.start ? this.start : endedAt
-    stats.ended++
-    stats.unsampled++
+    this.pipeline.stats.unsampled++
   }
 }
 

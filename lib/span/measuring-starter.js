@@ -17,7 +17,6 @@ class MeasuringFastStarter extends FastStarter {
   // HOT, once per unsampled request where metrics are on. Budget: 1 object.
   startDropped (incoming, route, peer) {
     this.stats.started++
-    this.stats.ended++
     this.stats.unsampled++
     return unsampledRecord(incoming, route, peer)
   }

@@ -299,9 +299,10 @@ class RecordingSpan extends TraceContext {
   }
 
   finish (endedAt) {
-    this.pipeline.ending(this)
+    const { pipeline } = this
+    if (pipeline.wantsEnding) pipeline.ending(this)
     this.endedAt = endedAt < this.start ? this.start : endedAt
-    this.pipeline.ended(this)
+    pipeline.ended(this)
   }
 }
 

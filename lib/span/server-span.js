@@ -175,10 +175,12 @@ class ServerSpan extends RecordingSpan {
    * user set anew. Else the list is built and written as a whole. HOT
    */
   get fitsTemplate () {
-    const { attributes, attributeValueLength } = this.pipeline.limits
-    if (attributes < OWN_MAX || this.url.length > attributeValueLength) return false
-    const { attributeList: users, attributeShape: shape } = this
-    if (users === null || (shape.length === users.length && !shape.hasServerKey && this.route.attributeList.length === 0)) return true
+    return this.url.length <= this.pipeline.templateUrlLengthMax && (this.attributeList === null || this.usersFitTemplate(this.attributeList))
+  }
+
+  usersFitTemplate (users) {
+    const { attributeShape: shape } = this
+    if (shape.length === users.length && !shape.hasServerKey && this.route.attributeList.length === 0) return true
     for (let i = 0; i < users.length; i += 2) {
       if (SERVER_KEYS.has(users[i]) || this.route.attributeList.includes(users[i])) return false
     }

@@ -126,7 +126,6 @@ class SpanStarter {
   }
 
   #unsampled (trace) {
-    this.stats.ended++
     this.stats.unsampled++
     return unsampledIn(trace)
   }

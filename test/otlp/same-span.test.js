@@ -15,7 +15,7 @@ const VALUES = [...TEXTS, 0, -1, 42, 2 ** 40, -(2 ** 53), 1.5, NaN, Infinity, -0
 const KEYS = ['a', 'b', 'app.key', 'ä', '__proto__', 'http.route', 'url.path', 'error.type', 'http.response.status_code', 'user_agent.original', 'network.peer.port', '']
 
 test('the template, the general encoder and the object tell the same span', async (t) => {
-  for (const limits of [{}, { attributes: 16, attributeValueLength: 24, events: 2, links: 1, attributesPerEvent: 1, attributesPerLink: 1 }]) {
+  for (const limits of [{}, { attributeValueLength: 8 }, { attributes: 16, attributeValueLength: 24, events: 2, links: 1, attributesPerEvent: 1, attributesPerLink: 1 }]) {
     const sink = await startSink(t)
     const native = await tracedApp(t, { trace: { spanProcessors: undefined, exporter: { url: sink.url }, ...common(limits) }, routes })
     const objects = await tracedApp(t, { trace: common(limits), routes })
@@ -101,4 +101,13 @@ test('keys that were written before, and more of them than are remembered', asyn
   await app.lightTrace.flush()
   const { spans } = sink
   for (const [i, set] of sets.entries()) for (const [key, value] of Object.entries(set)) t.same(spans[i].attributes[key], value, key)
+})
+
+test('behind a proxy each span has its own scheme, however many there are', async (t) => {
+  const sink = await startSink(t)
+  const { app, origin } = await tracedApp(t, { fastify: { trustProxy: true }, trace: { spanProcessors: undefined, exporter: { url: sink.url } }, routes })
+  const schemes = Array.from({ length: 100 }, (_, i) => `s${i}`)
+  for (const scheme of [...schemes, ...schemes]) await (await fetch(origin + '/static/path', { headers: { 'x-n': '0', 'x-forwarded-proto': scheme } })).text()
+  await app.lightTrace.flush()
+  t.same(sink.spans.map(({ attributes }) => attributes['url.scheme']), [...schemes, ...schemes])
 })

@@ -86,7 +86,6 @@ function idOf (number) {
 }
 
 function writeSpan (exporter, stats, number, bytes, isCompressible) {
-  stats.ended++
   stats.accepted++
   const nameBytes = Math.max(1, Math.min(bytes - FIXED_SPAN_BYTES, 2 ** 20))
   const messageBytes = 18 + 10 + 4 + nameBytes + 2 + 9 + 9
