@@ -44,6 +44,7 @@ function sender (socket, { bytes, requests }, answer) {
   let answerBytes = 0
   let got = 0
   let left = 0
+  let isClosed = false
   let finish
   let fail
   socket.on('data', (chunk) => {
@@ -55,8 +56,12 @@ function sender (socket, { bytes, requests }, answer) {
     if (--left > 0) socket.write(bytes)
     else finish()
   })
-  socket.on('close', () => fail?.(new Error('the server closed a connection')))
+  socket.on('close', () => {
+    isClosed = true
+    fail?.(new Error('the server closed a connection'))
+  })
   return (batches) => new Promise((resolve, reject) => {
+    if (isClosed) throw new Error('the server closed a connection between two slices')
     left = batches
     finish = resolve
     fail = reject
