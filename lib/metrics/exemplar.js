@@ -35,6 +35,7 @@ class Exemplar {
 
 /** Keeps the measurement in `slot` of the series' exemplars. HOT, once per sampled request. */
 function keepExemplar (series, slot, value, timeMs, span) {
+  if ((span.s0 | span.s1) === 0) return // a request that was left out, where the filter is always_on: it has no trace
   const { exemplars } = series
   if (exemplars === null || exemplars[slot] === null) addExemplar(series, slot, value, timeMs, span)
   else exemplars[slot].replace(value, timeMs, span)

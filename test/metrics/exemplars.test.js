@@ -2,6 +2,7 @@
 
 const { test } = require('tap')
 const { runInChild } = require('../support/child')
+const { measuredApp, points } = require('../support/measured-app')
 const { startMetricSink } = require('../support/metric-sink')
 
 // Of OTEL_METRICS_EXEMPLAR_FILTER, for a request that is sampled and one that is not, and for their calls of an instrument.
@@ -43,3 +44,23 @@ for (const [filter, expected] of Object.entries(EXPECTED)) {
     }
   })
 }
+
+test('a request without a trace has no exemplar, and leaves in place the one that is there', async (t) => {
+  const options = { metrics: { exemplars: 'always_on', buckets: [1000] }, ignore: ({ headers }) => headers['x-ignored'] !== undefined }
+  const { app, sink, get } = await measuredApp(t, options, (app) => {
+    const orders = app.lightTrace.meterProvider.getMeter('shop').createCounter('orders')
+    app.get('/orders', async (request) => {
+      orders.add(1)
+      return request.trace.traceId
+    })
+  })
+  const ignored = { headers: { 'x-ignored': '1' } }
+  await get('/users/1', ignored)
+  const traceId = await (await fetch(`${app.listeningOrigin}/orders`)).text()
+  await get('/orders', ignored)
+  const found = await points(app, sink)
+  const tracesOf = ({ exemplars }) => exemplars.map(({ traceId }) => traceId)
+  t.same(tracesOf(found['GET http 1.1 http.response.status_code=200 http.route=/users/:id']), [])
+  t.same(tracesOf(found['GET http 1.1 http.response.status_code=200 http.route=/orders']), [traceId])
+  t.same(tracesOf((await sink.metric('orders')).points[0]), [traceId])
+})
