@@ -76,7 +76,7 @@ function keepAnchored (nowMs) {
 }
 
 function anchorAt (nowMs) {
-  anchoredAt = nowMs
+  anchoredAt = Math.min(nowMs, perfNow()) // a span's end may be the application's, and lie ahead
   anchorIntervalMs = Math.min(anchorIntervalMs * 2, ANCHOR_INTERVAL_MS)
   anchor()
 }

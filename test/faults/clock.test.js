@@ -77,6 +77,26 @@ test('a wall clock that is stepped bends no duration, and later spans are on its
   }
 })
 
+test('a span that the application ends ahead of time does not keep later ones from the new time', async (t) => {
+  const sink = await startSink(t)
+  const { code, said, stderr } = await runInChild(t, async (child, url) => {
+    const { now } = Date
+    let offset = 0
+    Date.now = () => now() + offset
+    const app = child.Fastify()
+    await app.register(child.lightTrace, { exporter: { url } })
+    app.lightTrace.tracer.startSpan('ahead').end(now() + 3_600_000)
+    offset = -3_600_000
+    await new Promise((resolve) => setTimeout(resolve, 1200)) // clocks are compared once a second
+    app.lightTrace.tracer.startSpan('later').end()
+    child.say(Date.now())
+    await app.close()
+  }, { args: [sink.url] }).exit
+  t.equal(code, 0, stderr)
+  const { end } = sink.spans.find(({ name }) => name === 'later')
+  t.ok(Math.abs(Number(end / 1_000_000n) - said[0]) < 1000)
+})
+
 // K04
 test('a wall clock that says nonsense throws nothing and makes valid times', async (t) => {
   const sink = await startSink(t)
