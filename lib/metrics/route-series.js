@@ -11,7 +11,7 @@ const ENTRIES_PER_ROUTE_MAX = 64
 
 // An entry's number is its status and its protocol. One that has an error, or a protocol without a number, is told by its texts:
 // nothing that is looked for has this one.
-const BY_TEXT = -2
+const BY_TEXT = -(2 ** 31)
 
 class Entry {
   constructor ({ httpStatus, errorType, peer }, number) {
