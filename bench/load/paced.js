@@ -21,9 +21,12 @@ module.exports = async function runPaced ({ port, rate, seconds, connections, pa
 
 // onAnswer, onError: of the window that is running
 function connectionOf (socket) {
-  const connection = { socket, dueAt: 0, answerBytes: 0, got: 0, onAnswer: null, onError: null }
+  const connection = { socket, dueAt: 0, answerBytes: 0, got: 0, isClosed: false, onAnswer: null, onError: null }
   socket.on('data', (chunk) => receive(connection, chunk))
-  socket.on('close', () => connection.onError?.(new Error('the server closed a connection')))
+  socket.on('close', () => {
+    connection.isClosed = true
+    connection.onError?.(new Error('the server closed a connection'))
+  })
   return connection
 }
 
@@ -37,6 +40,7 @@ function startWindow ({ connections, rate, seconds, request, answer }, resolve, 
   let answered = 0
   let behind = -1
   let lastTurn = 0
+  if (connections.some(({ isClosed }) => isClosed)) throw new Error('the server closed a connection between two windows')
   for (const connection of connections) Object.assign(connection, { answer, onAnswer, onError })
   const startedAt = performance.now()
   setImmediate(turn)

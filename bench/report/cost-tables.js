@@ -45,7 +45,7 @@ function settledShare (settled) {
 /** Of bench/instructions: a table for each Node. */
 function instructionsTable ({ nodes, profile }) {
   const { [HEADLINE_NODE]: headline, ...others } = nodes
-  const tables = [headline, ...Object.values(others).reverse()].filter(Boolean).flatMap(({ node, date, commit, rows }) => [
+  const tables = [headline, ...Object.values(others).reverse()].filter(Boolean).flatMap(({ node, date, rows }) => [
     table([
       ['', (row) => `${row.label}${howCounted(row, profile)}`],
       ['instructions a request', ({ total }) => withHalfWidth(total), 'right'],
@@ -54,10 +54,16 @@ function instructionsTable ({ nodes, profile }) {
       ['processes', ({ processes }) => String(processes), 'right']
     ], rows),
     '',
-    `Node ${node.slice(1)}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}.`,
+    `Node ${node.slice(1)}, ${date.slice(0, 10)}, ${commitsOf(rows)}.`,
     ''
   ])
   return [...tables, `${profile.requests.toLocaleString('en')} requests after ${profile.warmUp.toLocaleString('en')} to warm up, in each process.`].join('\n')
+}
+
+// A run replaces the rows that it has counted, so the others may be of earlier commits.
+function commitsOf (rows) {
+  const commits = [...new Set(rows.map(({ commit }) => commit.slice(0, 7)))]
+  return commits.length === 1 ? `commit ${commits[0]}` : `counted row by row at commits ${commits.join(', ')}`
 }
 
 // Where it was counted otherwise than the line below the table says.
@@ -84,16 +90,16 @@ const STEPS = [
 
 /** From nothing to a delivered span, of the rows that were counted. */
 function stepsTable ({ nodes }, major) {
-  const { rows, node, commit } = nodes[major]
-  const counted = STEPS.map(([name, what]) => ({ what, total: row({ rows }, name)?.total.median })).filter(({ total }) => total !== undefined)
+  const { rows, node } = nodes[major]
+  const counted = STEPS.map(([name, what]) => ({ what, ...row({ rows }, name) })).filter(({ total }) => total !== undefined)
   return [
     table([
       ['with', ({ what }) => what],
-      ['instructions', ({ total }) => thousands(total), 'right'],
-      ['more than the line above', ({ total }) => { const i = counted.findIndex((step) => step.total === total); return i === 0 ? '' : signedCount(total - counted[i - 1].total) }, 'right']
+      ['instructions', ({ total }) => thousands(total.median), 'right'],
+      ['more than the line above', (step) => { const i = counted.indexOf(step); return i === 0 ? '' : signedCount(step.total.median - counted[i - 1].total.median) }, 'right']
     ], counted),
     '',
-    `Node ${node.slice(1)}, commit ${commit?.slice(0, 7)}.`
+    `Node ${node.slice(1)}, ${commitsOf(counted)}.`
   ].join('\n')
 }
 
