@@ -14,7 +14,6 @@
 // --publish measures the rivals and the other Nodes as well, and writes bench/results/paired.json, which the
 // targets of docs/overhead.md are judged by.
 
-const { parseArgs } = require('node:util')
 const { cases, keptTickOf, HEADLINE_NODE } = require('./cases')
 const installMissing = require('./install')
 const chooseCases = require('./choose')
@@ -23,6 +22,7 @@ const { startTool, stopAll } = require('./run/processes')
 const { startCase, rotated } = require('./run/run')
 const { freePort } = require('../scripts/free-port')
 const { pinBench } = require('./run/pinning')
+const { readProfileOptions } = require('./run/profile-options')
 const { nodeOfMajor } = require('./run/binaries')
 const folderOf = require('./run/checkout')
 const { describeMachine, describeCommit } = require('./run/machine')
@@ -41,16 +41,8 @@ main().catch((error) => {
 })
 
 async function main () {
-  const { values } = parseArgs({
-    options: {
-      cases: { type: 'string' },
-      against: { type: 'string' },
-      processes: { type: 'string', default: '3' },
-      slices: { type: 'string', default: '25' },
-      publish: { type: 'boolean', default: false }
-    }
-  })
-  const profile = { ...PROFILE, processes: Number(values.processes), slices: Number(values.slices) }
+  const { profile: given, values } = readProfileOptions({ processes: 3, slices: 25 }, { cases: { type: 'string' }, against: { type: 'string' } })
+  const profile = { ...PROFILE, ...given }
   const names = values.cases?.split(',') ?? (values.publish ? undefined : CASES)
   const there = values.against && folderOf(values.against)
   const chosen = chooseCases(cases, { names, set: 'paired' }).flatMap((testCase) => pairOf(testCase, there))

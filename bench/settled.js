@@ -4,12 +4,12 @@
 //
 // No two processes of one program run alike: V8 compiles with what it has seen by then. So each case has a dozen of them.
 // Process k of every case is started, loaded until the size of its compiled code has not changed for a while, and then all
-// of them take turns; the difference to the baseline is taken between processes that ran side by side. The collector only reads in
-// a turn and counts after it (sink/keeping.js): it may share a core with the load, which it would hold up.
+// of them take turns; the difference to the baseline is taken between processes that ran side by side, slice by slice. The
+// collector only reads in a turn and counts after it (sink/keeping.js): it may share a core with the load, which it would hold up.
 //
 //   --case delivered    and its baseline; none: bare, floor, unsampled and delivered
 //   --processes 12      of each case
-//   --slices 8          turns of each process
+//   --slices 16         turns of each process
 //   --connections 50 --pipelining 1
 //   --warm-up 80        slices of 20,000 requests, at most, until V8 is taken to be done
 //   --semi-space 16     MiB: holds V8's young generation at that size, which else doubles when it likes; most of RSS is that
@@ -18,15 +18,15 @@
 //                       settled-semi-space.json)
 
 const path = require('node:path')
-const { parseArgs } = require('node:util')
 const { chooseCases, HEADLINE_NODE } = require('./instructions/cases')
 const { startTool, stop, stopAll } = require('./run/processes')
 const { startSettled, measureSlice, SLICE_REQUESTS } = require('./run/settle')
 const { pinBench } = require('./run/pinning')
+const { readProfileOptions } = require('./run/profile-options')
 const { rotated } = require('./run/run')
 const { nodeOfMajor } = require('./run/binaries')
 const { describeCommit, describeMachine, watchSteal } = require('./run/machine')
-const { mean95 } = require('./run/statistics')
+const { mean95, median } = require('./run/statistics')
 const { freePort } = require('../scripts/free-port')
 const { writeResults } = require('./report/results-file')
 const { settledRows } = require('./report/settled-table')
@@ -41,22 +41,11 @@ main().catch((error) => {
 })
 
 async function main () {
-  const number = (value) => ({ type: 'string', default: String(value) })
-  const { values } = parseArgs({
-    options: {
-      case: { type: 'string', multiple: true },
-      processes: number(12),
-      slices: number(8),
-      connections: number(50),
-      pipelining: number(1),
-      'warm-up': number(80),
-      node: number(HEADLINE_NODE),
-      tree: { type: 'string', default: ROOT },
-      'semi-space': { type: 'string' },
-      publish: { type: 'boolean', default: false }
-    }
+  const { profile, values } = readProfileOptions({ processes: 12, slices: 16, connections: 50, pipelining: 1, 'warm-up': 80, node: HEADLINE_NODE }, {
+    case: { type: 'string', multiple: true },
+    tree: { type: 'string', default: ROOT },
+    'semi-space': { type: 'string' }
   })
-  const profile = Object.fromEntries(['processes', 'slices', 'connections', 'pipelining', 'warm-up', 'node'].map((key) => [key, Number(values[key])]))
   const machine = describeMachine()
   pinBench()
   try {
@@ -85,36 +74,34 @@ async function measure (cases, profile) {
       for (const testCase of rotated(cases, i + k)) slices.get(testCase).push(await measureSlice(testCase, servers.get(testCase), options))
     }
     for (const [testCase, server] of servers) {
-      samples.get(testCase.name).push(summarise(slices.get(testCase), server.slicesToSettle))
+      samples.get(testCase.name).push({ slices: slices.get(testCase).map(figuresOf), requestsToSettle: server.slicesToSettle * SLICE_REQUESTS })
       runtime = server.ready.runtime
       await stop(server)
     }
-    console.error(`process ${k + 1} of ${profile.processes}: ${cases.map(({ name }) => `${name} ${samples.get(name).at(-1).cpu.toFixed(2)} µs`).join(', ')}`)
+    console.error(`process ${k + 1} of ${profile.processes}: ${cases.map(({ name }) => `${name} ${figureOf(samples.get(name).at(-1), 'cpu').toFixed(2)} µs`).join(', ')}`)
   }
   return { node: runtime, stolen: steal(), rows: cases.map((testCase) => rowOf(testCase, samples)) }
 }
 
-// A process's figure is the median of its slices.
-function summarise (slices, slicesToSettle) {
-  const of = (value) => mean95(slices.map(value)).median
-  return {
-    cpu: of(({ user, system }) => user + system),
-    user: of(({ user }) => user),
-    system: of(({ system }) => system),
-    perSecond: of(({ perSecond }) => perSecond),
-    rssMB: of(({ rssMB }) => rssMB),
-    requestsToSettle: slicesToSettle * SLICE_REQUESTS
-  }
+function figuresOf ({ user, system, perSecond, rssMB }) {
+  return { cpu: user + system, user, system, perSecond, rssMB }
 }
 
-// over: by pairs of processes that ran side by side; share: in parts of the baseline's.
+// A process's figure is the median of its slices.
+function figureOf ({ slices }, figure) {
+  return median(slices.map((slice) => slice[figure]))
+}
+
+// over, share (in parts of the baseline's): of processes that ran side by side, slice by slice, and then the median. A machine with
+// neighbours may be half as fast a minute later; two slices beside each other are seconds apart.
 function rowOf ({ name, label, against }, samples) {
   const own = samples.get(name)
-  const base = samples.get(against)
-  const row = { name, label, against, requestsToSettle: mean95(own.map(({ requestsToSettle }) => requestsToSettle)).median }
-  for (const figure of FIGURES) row[figure] = mean95(own.map((sample) => sample[figure]))
+  const row = { name, label, against, requestsToSettle: median(own.map(({ requestsToSettle }) => requestsToSettle)) }
+  for (const figure of FIGURES) row[figure] = mean95(own.map((sample) => figureOf(sample, figure)))
   if (name === against) return row
-  row.over = Object.fromEntries(FIGURES.map((figure) => [figure, mean95(own.map((sample, k) => sample[figure] - base[k][figure]))]))
-  row.share = Object.fromEntries(FIGURES.map((figure) => [figure, mean95(own.map((sample, k) => sample[figure] / base[k][figure]))]))
+  const base = samples.get(against)
+  const beside = (compare) => Object.fromEntries(FIGURES.map((figure) => [figure, mean95(own.map(({ slices }, k) => median(slices.map((slice, i) => compare(slice[figure], base[k].slices[i][figure])))))]))
+  row.over = beside((value, other) => value - other)
+  row.share = beside((value, other) => value / other)
   return row
 }

@@ -18,12 +18,12 @@
 //   --publish                      writes bench/results/tail.json
 
 const path = require('node:path')
-const { parseArgs } = require('node:util')
 const { chooseCases, HEADLINE_NODE } = require('./instructions/cases')
 const { nodeOfMajor } = require('./run/binaries')
 const { ask } = require('./run/ipc')
 const { describeCommit, describeMachine, watchSteal } = require('./run/machine')
 const { pinBench } = require('./run/pinning')
+const { readProfileOptions } = require('./run/profile-options')
 const { startTool, stopAll, freeze, thaw } = require('./run/processes')
 const { startSettled, measureSlice, countArrived } = require('./run/settle')
 const { rotated } = require('./run/run')
@@ -41,20 +41,10 @@ main().catch((error) => {
 })
 
 async function main () {
-  const number = (value) => ({ type: 'string', default: String(value) })
-  const { values } = parseArgs({
-    options: {
-      case: { type: 'string', default: 'delivered' },
-      windows: number(300),
-      seconds: number(0.4),
-      connections: number(50),
-      'warm-up': number(80),
-      node: number(HEADLINE_NODE),
-      tree: { type: 'string', multiple: true, default: [ROOT] },
-      publish: { type: 'boolean', default: false }
-    }
+  const { profile, values } = readProfileOptions({ windows: 300, seconds: 0.4, connections: 50, 'warm-up': 80, node: HEADLINE_NODE }, {
+    case: { type: 'string', default: 'delivered' },
+    tree: { type: 'string', multiple: true, default: [ROOT] }
   })
-  const profile = Object.fromEntries(['windows', 'seconds', 'connections', 'warm-up', 'node'].map((key) => [key, Number(values[key])]))
   const machine = describeMachine()
   pinBench()
   try {

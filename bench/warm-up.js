@@ -8,11 +8,11 @@
 //   --publish                  writes bench/results/warm-up.json
 
 const path = require('node:path')
-const { parseArgs } = require('node:util')
 const { chooseCases, HEADLINE_NODE } = require('./instructions/cases')
 const { nodeOfMajor } = require('./run/binaries')
 const { describeCommit, describeMachine, watchSteal } = require('./run/machine')
 const { pinBench } = require('./run/pinning')
+const { readProfileOptions } = require('./run/profile-options')
 const { startTool, stopAll, freeze } = require('./run/processes')
 const { startUnsettled, measureSlice } = require('./run/settle')
 const { median } = require('./run/statistics')
@@ -30,11 +30,7 @@ main().catch((error) => {
 })
 
 async function main () {
-  const number = (value) => ({ type: 'string', default: String(value) })
-  const { values } = parseArgs({
-    options: { case: { type: 'string', default: 'delivered' }, seconds: number(60), connections: number(50), node: number(HEADLINE_NODE), publish: { type: 'boolean', default: false } }
-  })
-  const profile = Object.fromEntries(['seconds', 'connections', 'node'].map((key) => [key, Number(values[key])]))
+  const { profile, values } = readProfileOptions({ seconds: 60, connections: 50, node: HEADLINE_NODE }, { case: { type: 'string', default: 'delivered' } })
   const machine = describeMachine()
   pinBench()
   try {
