@@ -86,7 +86,7 @@ class OtlpOutput {
       this.sink = this.#load()
     } catch (error) {
       this.#stats.drop('not_loaded', 1)
-      this.#report.once('LT_WARN_BUG', `Bug: the exporter could not be loaded: ${error?.stack}`)
+      this.#report.thrown(error, 'the exporter could not be loaded')
       return
     }
     // Where this is one of several places that spans go to, the pipeline's sink is another.

@@ -135,7 +135,7 @@ class Registration {
     this.tracer.open()
     if (!settings.unrouted || this.#unrouted === null) return
     const { watchUnrouted } = require('./fastify/unrouted')
-    this.#releases.push(watchUnrouted(this.app.server, this.#unrouted, (error) => report.once('LT_WARN_BUG', `Bug: a request was not traced: ${error?.stack}`)))
+    this.#releases.push(watchUnrouted(this.app.server, this.#unrouted, (error) => report.thrown(error, 'a request was not traced')))
   }
 
   async close () {

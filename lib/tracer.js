@@ -152,7 +152,7 @@ class Tracer {
     try {
       for (const tracer of processState.openApps.all()) tracer.enableInterop()
     } catch (error) { // a file that cannot be read just now is no reason to throw into their code; the next one asks again
-      this.report.once('LT_WARN_BUG', `Bug: a SERVER span was not noticed: ${error?.stack}`)
+      this.report.thrown(error, 'a SERVER span was not noticed')
     }
   }
 

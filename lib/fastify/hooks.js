@@ -49,8 +49,7 @@ function fastifyHooks (app, tracer, noTrace) {
     try {
       return requests.begin(request, reply)
     } catch (error) {
-      if (isUnreadable(error)) tracer.stats.dropUnstarted('not_loaded')
-      report.once('LT_WARN_BUG', `Bug: a request was not traced: ${error?.stack}`)
+      if (report.thrown(error, 'a request was not traced')) tracer.stats.dropUnstarted('not_loaded')
       return requests.beginFailed(request, response)
     }
   }
@@ -78,7 +77,7 @@ function fastifyHooks (app, tracer, noTrace) {
       if (callbacks.anyAtEnd) callbacks.ending(span.apiSpan, reply, status, broken)
       span.close(status, broken)
     } catch (error) { // thrown from a listener it would end the process
-      report.once('LT_WARN_BUG', `Bug: a request was not traced to its end: ${error?.stack}`)
+      report.thrown(error, 'a request was not traced to its end')
     }
   }
 
@@ -93,11 +92,6 @@ function fastifyHooks (app, tracer, noTrace) {
   function unrouted (raw, response, start) {
     requests.endUnrouted(requests.unrouted(raw, response, start), response)
   }
-}
-
-/** Some files are loaded with the first request that needs them, and no descriptor may be left just then: the next one asks again. */
-function isUnreadable (error) {
-  return typeof error?.syscall === 'string' || error?.code === 'MODULE_NOT_FOUND'
 }
 
 /** Whether the options have a say in each request. */

@@ -43,7 +43,7 @@ class MeasuredRequestStart extends RequestStart {
           endAgain(span, status, broken, reply, this)
         }
       } catch (error) { // thrown from a listener it would end the process
-        tracer.report.once('LT_WARN_BUG', `Bug: a request was not traced to its end: ${error?.stack}`)
+        tracer.report.thrown(error, 'a request was not traced to its end')
       }
       if (activeRequests && this[kActive] !== undefined) this[kActive].add(-1)
     }

@@ -68,6 +68,15 @@ class Report {
     return true
   }
 
+  // What our own code has thrown: a bug, or a file of ours that could not be read. Some are loaded with the first request or span that
+  // needs them, and there may be no file descriptor left just then; the next one asks again. Returns whether it was that.
+  thrown (error, what) {
+    const isUnreadable = typeof error?.syscall === 'string' || error?.code === 'MODULE_NOT_FOUND'
+    if (isUnreadable) this.loss('not_loaded', `${what}: a file of light-trace cannot be read just now (${String(error.message).split('\n', 1)[0]})`)
+    else this.once('LT_WARN_BUG', `Bug: ${what}: ${error?.stack}`)
+    return isUnreadable
+  }
+
   // Once after a loss that was logged.
   recovered (kind, message, losses = this.#losses) {
     if (!losses.close(kind)) return false

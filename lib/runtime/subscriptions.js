@@ -57,7 +57,7 @@ function channelOf (name) {
 
 /** Our own mistake, logged once: the library and the app go on. */
 function bug (error) {
-  processState.openApps.first()?.report.once('LT_WARN_BUG', `Bug: a call was not traced: ${error?.stack}`)
+  processState.openApps.first()?.report.thrown(error, 'a call was not traced')
 }
 
 /**

@@ -81,7 +81,7 @@ class QueryRedactor {
       this.#names = new CredentialNames(this.#option)
       return true
     } catch (error) {
-      this.#report.once('LT_WARN_BUG', `Bug: a query could not be looked through, its values are redacted: ${error?.stack}`)
+      this.#report.thrown(error, 'a query could not be looked through, its values are redacted')
       return false
     }
   }

@@ -84,9 +84,9 @@ test('without a free file descriptor spans wait for one', async (t) => {
   t.equal(said[1], 1)
 })
 
-test('without a free file descriptor a request may be served without a span, which is counted', async (t) => {
+test('without a free file descriptor a request may be served without a span, which is counted and said', async (t) => {
   const collector = await startFakeCollector(t)
-  const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+  const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const fs = require('node:fs')
     const app = Fastify({ trustProxy: true })
     await app.register(lightTrace, { exporter: { url } })
@@ -120,6 +120,8 @@ test('without a free file descriptor a request may be served without a span, whi
   t.equal(code, 0)
   t.same(said[0].answers, [[200, 200, 200], [200, 200, 200]])
   t.match(said[0].spans, { started: 3, ended: 3, accepted: 3, dropped: { not_loaded: 3 } })
+  t.match(stderr, /\[LT_WARN_LOSS\] LightTraceWarning: a request was not traced: a file of light-trace cannot be read just now \(.+\)/)
+  t.notMatch(stderr, /Bug:/)
   t.match(said[1], { started: 6, ended: 6, accepted: 6, delivered: 3, dropped: { not_loaded: 3 } })
 })
 
