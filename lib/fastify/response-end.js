@@ -21,9 +21,12 @@ function isOver (response) {
   return response.closed === true || (!finishedMeansFlushed && socketOf(response)?.closed === true)
 }
 
-/** The status code that went out, 0 if none did. HOT */
+/**
+ * The status code that went out, 0 if none did. As Node makes a number of it: what the application has set since the head
+ * went out may be anything. HOT
+ */
 function sentStatus (response) {
-  return response.headersSent ? response.statusCode : isUpgraded(response) ? 101 : 0
+  return response.headersSent ? response.statusCode | 0 : isUpgraded(response) ? 101 : 0
 }
 
 /** '' for a whole response, or one whose early end is the normal one; else the `error.type`. HOT */

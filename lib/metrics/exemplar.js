@@ -10,14 +10,7 @@ class Exemplar {
    * @param {TraceContext} span whose ids are copied
    */
   constructor (value, timeMs, span) {
-    this.value = value
-    this.timeMs = timeMs
-    this.t0 = span.t0
-    this.t1 = span.t1
-    this.t2 = span.t2
-    this.t3 = span.t3
-    this.s0 = span.s0
-    this.s1 = span.s1
+    this.replace(value, timeMs, span)
   }
 
   // HOT, once per sampled request. Budget: 0 objects.

@@ -31,14 +31,14 @@ class ExponentialHistogram {
     this.highest = -1
     this.zeroCount = 0
     this.count = 0
-    this.sum = 0
+    this.sum = -0 // not 0, which V8 would take for a small integer, and give up what it has compiled at the first fraction
     this.min = Infinity
     this.max = -Infinity
     this.exemplars = null
     this.encoded = null
     this.encodedFrom = 0
     this.encodedEnd = 0
-    this.encodedStartMs = 0
+    this.encodedStartMs = NaN // for the same reason
     this.labels = ''
     this.delivered = null
     this.isForgotten = false // see metric.js

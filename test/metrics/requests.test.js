@@ -38,6 +38,29 @@ test('the value is the duration of the span, and the exemplar leads to it', asyn
   t.match(point.exemplars, [{ traceId: span.traceId, spanId: span.spanId, value: point.sum }])
 })
 
+test('a status that is no status, set once the head is out, costs neither the span nor a point of its own', async (t) => {
+  const lines = []
+  const junk = [undefined, null, NaN, {}, '200', [200], 2 ** 32 + 200, -2]
+  const { app, sink, get } = await measuredApp(t, { fastify: { logger: { stream: { write: (line) => { lines.push(line) } } } } }, (app) => app.get('/late/:at', (request, reply) => {
+    reply.hijack()
+    reply.raw.writeHead(200)
+    reply.raw.statusCode = junk[request.params.at]
+    reply.raw.end('ok')
+  }))
+  for (const twice of [1, 2]) for (let i = 0; i < junk.length; i++) t.equal((await get(`/late/${i}`)).status, 200, `${i}, ${twice}`)
+  const found = await points(app, sink)
+  const statuses = sink.requests.flatMap(({ spans = [] }) => spans).map(({ attributes }) => attributes['http.response.status_code'])
+  t.same(statuses, [...statuses.slice(0, 8), ...statuses.slice(0, 8)])
+  t.same(statuses.slice(0, 8), [undefined, undefined, undefined, undefined, 200, 200, 200, -2])
+  t.same(Object.entries(found).map(([about, { count }]) => [about, count]).sort(), [
+    ['GET http 1.1 http.response.status_code=-2 http.route=/late/:at', 2],
+    ['GET http 1.1 http.response.status_code=200 http.route=/late/:at', 6],
+    ['GET http 1.1 http.route=/late/:at', 8]
+  ].sort())
+  t.same((await sink.metric(DURATION)).points.length, 3)
+  t.notMatch(lines.join(''), /LT_WARN_/)
+})
+
 test('behind a proxy each scheme is counted for itself, however many there are', async (t) => {
   const { app, sink, get } = await measuredApp(t, { fastify: { trustProxy: true } })
   const schemes = Array.from({ length: 100 }, (_, i) => `s${i}`)
