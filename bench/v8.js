@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run bench:v8: what V8 does about a case's code until it is settled, and what a request allocates.
+// npm run bench:v8: what V8 does about a case's code until it is settled, what a request allocates, and what is alive at a collection.
 //
 //   --case delivered   as in npm run bench:instructions; none: the floor and all that CI guards
 //   --tree, --node     likewise
@@ -10,7 +10,7 @@
 const path = require('node:path')
 const { parseArgs } = require('node:util')
 const { chooseCases, guarded, HEADLINE_NODE } = require('./instructions/cases')
-const { traceCase, allocationOf } = require('./instructions/v8-trace')
+const { traceCase, allocationOf, survivorsOf, CONNECTIONS } = require('./instructions/v8-trace')
 const { nodeOfMajor } = require('./run/binaries')
 const { startTool, stopAll } = require('./run/processes')
 const { describeCommit, describeMachine } = require('./run/machine')
@@ -18,7 +18,7 @@ const { freePort } = require('../scripts/free-port')
 const { writeResults } = require('./report/results-file')
 
 const ROOT = path.join(__dirname, '..')
-const PROFILE = { settle: 200_000, requests: 10_000 }
+const PROFILE = { settle: 200_000, requests: 10_000, connections: CONNECTIONS }
 
 module.exports = { examineCases }
 
@@ -39,24 +39,28 @@ async function main () {
       publish: { type: 'boolean', default: false }
     }
   })
-  const rows = await examineCases(chooseCases(values.case ?? ['floor', ...guarded()]), { node: Number(values.node), root: path.resolve(values.tree) })
-  console.table(rows.map(({ name, compiled, deoptimised, over, bytes }) => ({ case: name, compiled, deoptimised: deoptimised.length, ours: deoptimised.filter(({ ours }) => ours).length, 'over its baseline': over?.deoptimisations, 'bytes a request': Math.round(bytes), 'bytes over': over && Math.round(over.bytes) })))
+  const rows = await examineCases(chooseCases(values.case ?? ['floor', ...guarded()]), { node: Number(values.node), root: path.resolve(values.tree), measures: [traceCase, allocationOf, survivorsOf] })
+  console.table(rows.map(({ name, compiled, deoptimised, over, bytes, survivors }) => ({ case: name, compiled, deoptimised: deoptimised.length, ours: deoptimised.filter(({ ours }) => ours).length, 'over its baseline': over?.deoptimisations, 'bytes a request': Math.round(bytes), 'bytes over': over && Math.round(over.bytes), 'bytes alive': survivors })))
   if (values.list) for (const { name, over } of rows) if (over) { console.log(`${name}, over its baseline`); console.table(over.functions) }
   if (values.publish) console.error(`wrote ${writeResults('v8', { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), profile: PROFILE, node: rows[0].runtime, rows })}`)
 }
 
 /**
- * @returns {Promise<object[]>} a row a case: { name, compiled, deoptimised: [{ name, ours, reason }], bytes, micros, over }; micros: CPU time a request of one
- *   process, for orientation
+ * @param {object[]} cases
+ * @param {{ node: number, root: string, profile?: object, measures?: Function[] }} options measures: of instructions/v8-trace.js
+ * @returns {Promise<object[]>} a row a case: { name, compiled, deoptimised: [{ name, ours, reason }], bytes, micros, survivors, over }; micros: CPU time a
+ *   request of one process, for orientation
  */
-async function examineCases (cases, { node, root, profile = PROFILE }) {
+async function examineCases (cases, { node, root, profile = PROFILE, measures = [traceCase, allocationOf] }) {
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
   const options = { ...profile, load, sink, down: await freePort(), binary: nodeOfMajor(node), root }
   const rows = []
   try {
     for (const testCase of cases) {
       const { name, label, against } = testCase
-      rows.push({ name, label, against, ...await traceCase(testCase, options), ...await allocationOf(testCase, options) })
+      const row = { name, label, against }
+      for (const measure of measures) Object.assign(row, await measure(testCase, options))
+      rows.push(row)
     }
   } finally {
     await stopAll()

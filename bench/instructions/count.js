@@ -117,10 +117,10 @@ function startCounted (testCase, { binary, root, sink, down }, command, flags = 
   return start(spawnPinned('counted', file, args, { env, title: testCase.name }), ANSWER_MS)
 }
 
-/** One connection, one request at a time: nothing depends on how the two processes happen to interleave. */
-function sendRequests (server, { route, headers }, { load }, requests) {
+/** One connection, one request at a time, unless more are asked for: nothing depends on how the two processes happen to interleave. */
+function sendRequests (server, { route, headers }, { load }, requests, connections = 1) {
   const [{ path, answer }] = expectedAnswers(route)
-  return ask(load, 'slice', { port: server.ready.port, path, answer, headers, requests, connections: 1, pipelining: 1 }, ANSWER_MS)
+  return ask(load, 'slice', { port: server.ready.port, path, answer, headers, requests, connections, pipelining: 1 }, ANSWER_MS)
 }
 
 function control (server, command) {

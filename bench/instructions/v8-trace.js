@@ -1,8 +1,8 @@
 'use strict'
 
 // What V8 does about a case's code until it is settled: which functions it compiles, which it has to give up again and why
-// (--trace-opt --trace-deopt), and how many bytes a request allocates. By the deterministic V8 of npm run bench:instructions,
-// without valgrind.
+// (--trace-opt --trace-deopt), how many bytes a request allocates, and how many are alive at a collection. By the deterministic V8 of
+// npm run bench:instructions, without valgrind.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -10,6 +10,7 @@ const path = require('node:path')
 const { once } = require('node:events')
 const { ask } = require('../run/ipc')
 const { stop } = require('../run/processes')
+const { median } = require('../run/statistics')
 const { startCounted, sendRequests } = require('./count')
 const { readSymbols } = require('./symbols')
 
@@ -17,30 +18,36 @@ const TRACE = ['--trace-opt', '--trace-deopt', '--perf-basic-prof']
 // Room for all that the counted requests allocate, so that no collection comes between.
 const ROOMY = ['--expose-gc', '--min-semi-space-size=512', '--max-semi-space-size=512']
 
+// Collections of one kind, and each with as much garbage.
+const STEADY = ['--trace-gc-nvp', '--min-semi-space-size=16', '--max-semi-space-size=16']
+const CONNECTIONS = 50
+const SURVIVED = / gc=s .* new_space_survived=(\d+) /
+
 const COMPILED = /^\[completed compiling .*\(target /
 const GIVEN_UP = /^\[bailout \(kind: ([^,]+), reason: (.+?)\): begin\. deoptimizing .*<JSFunction ([^(]*?) ?\(sfi.*, pc (0x[0-9a-f]+)\]/
 
-module.exports = { traceCase, allocationOf }
+module.exports = { traceCase, allocationOf, survivorsOf, CONNECTIONS }
 
 /** @returns {Promise<{ runtime: string, compiled: number, deoptimised: { name: string, ours: boolean, reason: string }[] }>} in the whole life of a process */
 async function traceCase (testCase, options) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-v8-'))
   const server = await startCounted(testCase, options, [], [...TRACE, `--perf-basic-prof-path=${folder}`])
-  const lines = []
-  let rest = ''
-  server.stdout.on('data', (text) => {
-    const [last, ...whole] = (rest + text).split('\n').reverse()
-    rest = last
-    lines.push(...whole.reverse())
-  })
-  const closed = once(server.stdout, 'close')
+  const said = linesOf(server)
   await sendRequests(server, testCase, options, options.settle)
   await ask(server, 'flush')
   await stop(server)
-  await closed
+  const lines = await said
   const symbols = readSymbols(folder)
   fs.rmSync(folder, { recursive: true })
   return { runtime: server.ready.runtime, ...readTrace(lines, symbols) }
+}
+
+/** All that a server prints until it is stopped. */
+async function linesOf ({ stdout }) {
+  let text = ''
+  stdout.on('data', (piece) => { text += piece })
+  await once(stdout, 'close')
+  return text.split('\n')
 }
 
 function readTrace (lines, symbols) {
@@ -76,4 +83,18 @@ async function allocationOf (testCase, options) {
   } finally {
     await stop(server)
   }
+}
+
+/**
+ * @returns {Promise<{ survivors: number }>} bytes that are alive when V8 collects its young generation, settled: the median of the
+ *   collections in the second half
+ */
+async function survivorsOf (testCase, options) {
+  const server = await startCounted(testCase, options, [], STEADY)
+  const said = linesOf(server)
+  await sendRequests(server, testCase, options, options.settle, CONNECTIONS)
+  await ask(server, 'flush')
+  await stop(server)
+  const survived = (await said).map((line) => SURVIVED.exec(line)).filter((found) => found !== null).map(([, bytes]) => Number(bytes))
+  return { survivors: median(survived.slice(survived.length / 2)) }
 }

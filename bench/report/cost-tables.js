@@ -113,7 +113,8 @@ function deoptimisationsTable ({ rows, node, profile }) {
       ['given up again', ({ deoptimised }) => String(deoptimised.length), 'right'],
       ['of those ours', ({ deoptimised }) => String(deoptimised.filter(({ ours }) => ours).length), 'right'],
       ['bytes a request allocates', ({ bytes }) => thousands(bytes), 'right'],
-      ['over its baseline', ({ over }) => over ? signedCount(over.bytes) : '', 'right']
+      ['over its baseline', ({ over }) => over ? signedCount(over.bytes) : '', 'right'],
+      ['bytes alive at a collection', ({ survivors }) => thousands(survivors), 'right']
     ], rows),
     '',
     'What V8 gave up with light-trace and not without:',
@@ -123,7 +124,7 @@ function deoptimisationsTable ({ rows, node, profile }) {
       ['reason', ({ reason }) => reason]
     ], delivered?.over?.functions ?? []),
     '',
-    `In ${profile.settle.toLocaleString('en')} requests of one process. Node ${node.slice(1)}.`
+    `In ${profile.settle.toLocaleString('en')} requests of one process; what is alive with ${profile.connections} connections. Node ${node.slice(1)}.`
   ].join('\n')
 }
 

@@ -95,7 +95,7 @@ function overheadSections (result) {
 }
 
 function resultsOfTargets () {
-  const kinds = { instructions: 'instructions', settled: 'settled', pipelined: 'settled-pipelined', v8: 'v8', tail: 'tail', startup: 'startup', startupInstructions: 'startup-instructions', paired: 'paired', overhead: 'overhead' }
+  const kinds = { instructions: 'instructions', settled: 'settled', pipelined: 'settled-pipelined', semiSpace: 'settled-semi-space', v8: 'v8', tail: 'tail', startup: 'startup', startupInstructions: 'startup-instructions', paired: 'paired', overhead: 'overhead' }
   return Object.fromEntries(Object.entries(kinds).map(([name, kind]) => [name, readResults(kind)]))
 }
 
