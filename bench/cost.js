@@ -21,12 +21,12 @@ const counted = (names, ...more) => [...COUNT, ...more, ...names.split(' ').flat
 
 // [name, minutes on two quiet cores, script of this folder and its arguments]
 const STEPS = [
-  ['settled', 8, ['settled.js', '--publish']],
-  ['settled-pipelined', 5, ['settled.js', '--case', 'delivered', '--connections', '100', '--pipelining', '10', '--publish']],
-  ['settled-semi-space', 5, ['settled.js', '--case', 'delivered', '--semi-space', '16', '--publish']],
+  ['settled', 15, ['settled.js', '--publish']],
+  ['settled-pipelined', 6, ['settled.js', '--case', 'delivered', '--connections', '100', '--pipelining', '10', '--publish']],
+  ['settled-semi-space', 6, ['settled.js', '--case', 'delivered', '--semi-space', '16', '--publish']],
   ['tail', 6, ['tail.js', '--publish']],
   ['startup', 1, ['startup.js', '--time']],
-  ['v8', 2, ['v8.js', '--publish']],
+  ['v8', 5, ['v8.js', '--publish']],
   ['counted', 7, counted('floor unsampled disabled delivered down traceparent logger attributes')],
   ['calls', 7, counted('bare-redis redis bare-fetch fetch', '--counted')],
   ['rivals', 4, counted('fastify-otel nodesdk-http', '--counted')],

@@ -16,6 +16,7 @@
 //   --tree, --node      as in npm run bench:instructions
 //   --publish           writes bench/results/settled.json (with 10 pipelined on 100 connections: settled-pipelined.json; with --semi-space:
 //                       settled-semi-space.json)
+//   --as settled-busy   writes bench/results/settled-busy.json instead: a machine whose neighbours are busy, a longer load
 
 const path = require('node:path')
 const { chooseCases, HEADLINE_NODE } = require('./instructions/cases')
@@ -44,7 +45,8 @@ async function main () {
   const { profile, values } = readProfileOptions({ processes: 12, slices: 16, connections: 50, pipelining: 1, 'warm-up': 80, node: HEADLINE_NODE }, {
     case: { type: 'string', multiple: true },
     tree: { type: 'string', default: ROOT },
-    'semi-space': { type: 'string' }
+    'semi-space': { type: 'string' },
+    as: { type: 'string' }
   })
   const machine = describeMachine()
   pinBench()
@@ -53,7 +55,7 @@ async function main () {
     const flags = semiSpace === undefined ? [] : [`--min-semi-space-size=${semiSpace}`, `--max-semi-space-size=${semiSpace}`]
     const result = await measure(chooseCases(values.case ?? CASES), { ...profile, root: path.resolve(values.tree), flags })
     console.table(settledRows(result.rows))
-    const kind = semiSpace !== undefined ? 'settled-semi-space' : profile.pipelining > 1 ? 'settled-pipelined' : 'settled'
+    const kind = values.as ?? (semiSpace !== undefined ? 'settled-semi-space' : profile.pipelining > 1 ? 'settled-pipelined' : 'settled')
     if (values.publish) console.error(`wrote ${writeResults(kind, { date: new Date().toISOString(), ...describeCommit(__dirname), machine, profile: { ...profile, semiSpace }, ...result })}`)
   } finally {
     await stopAll()

@@ -128,11 +128,18 @@ function deoptimisationsTable ({ rows, node, profile }) {
   ].join('\n')
 }
 
+const SETTLED_TITLES = {
+  settled: '## CPU time, settled',
+  'settled-busy': 'While the neighbours of the machine were busy, and after twice as long a load:',
+  'settled-pipelined': 'With several requests in flight on each connection, as the published benchmark of @fastify/otel has it:',
+  'settled-semi-space': 'With the same young generation for both:'
+}
+
 /** Of bench/settled.js. */
-function settledTable (result) {
+function settledTable (result, kind) {
   const { rows, profile } = result
   return [
-    profile.semiSpace !== undefined ? 'With the same young generation for both:' : profile.pipelining > 1 ? 'With several requests in flight on each connection, as the published benchmark of @fastify/otel has it:' : '## CPU time, settled',
+    SETTLED_TITLES[kind],
     '',
     table([
       ['', ({ label }) => label],
