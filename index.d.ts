@@ -24,7 +24,7 @@ declare module 'fastify' {
      * How this route is traced. `false` switches its spans off; the request context stays.
      * @throws LT_ERR_OPTION_UNKNOWN, LT_ERR_OPTION_INVALID when the route is added
      */
-    trace?: boolean | lightTrace.RouteTraceConfig
+    trace?: boolean | lightTrace.RouteTraceOptions
   }
 }
 
@@ -281,7 +281,7 @@ declare namespace lightTrace {
   /** See docs/metrics.md. The names and units of metrics are those of OpenTelemetry's semantic conventions. */
   export interface MetricsOptions {
     /** Where metrics go. @default OTEL_METRICS_EXPORTER, the `exporter` of spans, 'otlp' */
-    exporter?: 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions
+    exporter?: 'otlp' | 'otlp/stdout' | 'none' | ExporterOptions
     /** Serve Prometheus text and OpenMetrics 1.0 on this path, which is neither traced nor counted. @default none */
     path?: string
     /** Event loop, garbage collection, heap, CPU and memory of the process. @default false */
@@ -321,10 +321,6 @@ declare namespace lightTrace {
     events?: number
     /** @default OTEL_SPAN_LINK_COUNT_LIMIT, 128 */
     links?: number
-    /** @default OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT, 128 */
-    attributesPerEvent?: number
-    /** @default OTEL_LINK_ATTRIBUTE_COUNT_LIMIT, 128 */
-    attributesPerLink?: number
     /** Child spans that are held for an unsampled request, in case `keep` exports it. @default 64 */
     keptChildren?: number
   }
@@ -391,11 +387,10 @@ declare namespace lightTrace {
     /** trace_id, span_id and trace_flags on the lines of `request.log`. @default true */
     logs?: boolean
     /**
-     * Send the trace id to the caller in this response header. `'server-timing'` is appended to the application's own
-     * metrics: `trace;desc=…` (W3C Trace Context level 3) and `traceparent;desc="…"`. `'traceresponse'` is deprecated: W3C
-     * has dropped that header. @default off
+     * Send the trace id to the caller in this response header, appended to the application's own metrics: `trace;desc=…`
+     * (W3C Trace Context level 3) and `traceparent;desc="…"`. @default off
      */
-    replyHeader?: 'traceresponse' | 'server-timing' | false
+    replyHeader?: 'server-timing' | false
     /** Keys of a trusted caller's baggage that become attributes of the request's span, unless the span has that attribute already. @default [] */
     baggage?: string[]
     buffer?: BufferOptions
@@ -417,23 +412,6 @@ declare namespace lightTrace {
     /** `true` is the same as `trace: false`. */
     ignore?: boolean | IgnoreOption
   }
-
-  /**
-   * A route's `config.trace`. Fastify infers the type of `config` from what is written, so that TypeScript does not look
-   * for names too many there. This type has an index signature for every name that is none of ours.
-   */
-  export type RouteTraceConfig = RouteTraceOptions & NoOtherNames<keyof RouteTraceOptions> & { spans?: NoOtherNames<keyof SpansOptions> | boolean }
-
-  type NoOtherNames<Name extends string> = { [other in OtherNames<Name>]?: never }
-  // Where a name leaves all of ours: `x…`, `sm…`, `spam…`; a beginning of one of ours; one of ours with more behind it.
-  type OtherNames<Name extends string, Beginning extends string = Beginnings<Name>> =
-    | (Beginning extends unknown ? `${Beginning}${Exclude<Char, NextOf<Name, Beginning>>}${string}` : never)
-    | Exclude<Beginning, Name | ''>
-    | `${Name}${Char}${string}`
-  type Beginnings<Name> = Name extends `${infer First}${infer Rest}` ? '' | `${First}${Beginnings<Rest>}` : never
-  type NextOf<Name, Beginning extends string> = Name extends `${Beginning}${infer Next}${infer _}` ? Next : never
-  type Char = Letter | Uppercase<Letter> | '_'
-  type Letter = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j' | 'k' | 'l' | 'm' | 'n' | 'o' | 'p' | 'q' | 'r' | 's' | 't' | 'u' | 'v' | 'w' | 'x' | 'y' | 'z'
 
   /** The error that `register` and adding a route throw. Codes are stable, messages are not. */
   export interface LightTraceError extends Error {

@@ -3,14 +3,18 @@
 // The plugin: options -> tracer -> decorators, hooks -> close. lib/registration.js has the how.
 
 const fp = require('fastify-plugin')
-const { resolveRouteOptions } = require('./lib/config/route-options')
-const { REQUEST_KEY } = require('./lib/context/keys')
+const { resolveRouteOptions } = require('./lib/config/options')
+const { REQUEST_KEY } = require('./lib/context/trace-context')
 const { ownContextManager } = require('./lib/context/request-context')
 const { activeManager } = require('./lib/otel/api-globals')
+const { appendServerTiming } = require('./lib/fastify/callbacks')
 const { registrationFor } = require('./lib/registration')
 
 function plugin (app, options, done) {
-  if (typeof app?.addHook !== 'function') throw misused()
+  if (typeof app?.addHook !== 'function') {
+    const message = 'lightTrace is the plugin itself: await app.register(lightTrace, { ... }), without a call of it'
+    throw Object.assign(new TypeError(message), { code: 'LT_ERR_USAGE' })
+  }
   let waiting
   try {
     waiting = install(app, options)
@@ -20,10 +24,6 @@ function plugin (app, options, done) {
   }
   if (waiting === null) done()
   else waiting.then(() => done(), done)
-}
-
-function misused () {
-  return Object.assign(new TypeError('lightTrace is the plugin itself: await app.register(lightTrace, { ... }), without a call of it'), { code: 'LT_ERR_USAGE' })
 }
 
 /** @returns {Promise<void> | null} where there is something to wait for */
@@ -49,7 +49,7 @@ function decorate (app, registration) {
   } else if (!registration.decoratesRequest) registration.warnTraceTaken()
 }
 
-// Each has a name, by which our hooks are told from the user's, as where the application does not start in time.
+// Each hook has a name that shows whose it is, as where the application does not start in time.
 function addHooks (app, registration) {
   const { onRequest, onError } = registration.hooksFor(app)
   app.addHook('onRoute', function lightTraceOnRoute ({ config }) { resolveRouteOptions(config?.trace) }) // wrong ones throw where they stand
@@ -57,7 +57,7 @@ function addHooks (app, registration) {
   app.addHook('onError', onError)
   registration.serveMetrics(app)
   registration.holdPlatform(app)
-  if (registration.tracer.settings.replyHeader === 'server-timing') require('./lib/fastify/server-timing').appendServerTiming(app)
+  if (registration.tracer.settings.replyHeader === 'server-timing') appendServerTiming(app)
   registration.traceStages(app) // after our own: a stage's span is a child of the request's
   app.addHook('onReady', function lightTraceOnReady (ready) {
     registration.open()
@@ -73,29 +73,24 @@ function current () {
   return ownContextManager.active()?.getValue(REQUEST_KEY) ?? activeManager.active().getValue(REQUEST_KEY)
 }
 
-/** See lib/outbound/trace-client.js, which is required by who has pg. */
+// What follows is loaded by its users only.
+
 function traceClient (client) {
   return require('./lib/outbound/trace-client').traceClient(client)
 }
 
-/** See lib/serverless/flush-after.js, which is required by who runs in a function. */
 function flushAfter (app, handler, options) {
   return require('./lib/serverless/flush-after').flushAfter(app, handler, options)
 }
 
-/** See lib/job.js, which is required by who has jobs. */
 function run (carrier, options, fn) {
   return require('./lib/job').run(carrier, options, fn)
 }
 
 const lightTrace = fp(plugin, { fastify: '>=5.0.0', name: 'light-trace' })
-lightTrace.current = current
-lightTrace.traceClient = traceClient
-lightTrace.flushAfter = flushAfter
-lightTrace.run = run
 
 module.exports = lightTrace
-// Said once more where Node looks for the names that an ES module may import.
+// One by one, as Node looks for the names that an ES module may import.
 module.exports.default = lightTrace
 module.exports.lightTrace = lightTrace
 module.exports.current = current

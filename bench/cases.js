@@ -41,7 +41,7 @@ const rival = {
   },
   sets: ['headline', 'publish']
 }
-const publishedLoad = { connections: 100, pipelining: 10 } // of the benchmark that docs/overhead.md links to under Pipelining
+const publishedLoad = { connections: 100, pipelining: 10 } // of the benchmark that bench/RESULTS.md links to under Pipelining
 const traceparent = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
 
 const hello = [

@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run bench:cost: all that the page of cost has figures of, one command after the other, then the tables: two hours
+// npm run bench:cost: all that the page of cost has figures of, one command after the other, then the tables: more than two hours
 // on two quiet cores. First comes what has a target and is a matter of time; then instructions, which are right on a busy machine
 // too and are written row by row, so that this may be ended at any time; last the rest.
 //
@@ -86,5 +86,5 @@ async function runStep (name, minutes, args, until) {
 }
 
 function commandOf ([script, ...args]) {
-  return ['npm run', script === 'index.js' ? 'bench' : `bench:${script.replace('.js', '')}`, ...args.length > 0 ? ['--', ...args] : []].join(' ')
+  return ['node', `bench/${script}`, ...args].join(' ')
 }

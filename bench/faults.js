@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run bench:faults [-- --pairs 30] [--only reset] [--publish]: whether a fault of the collector delays or changes an answer.
+// npm run bench -- faults [-- --pairs 30] [--only reset] [--publish]: whether a fault of the collector delays or changes an answer.
 //
 // An app without light-trace and one whose collector shows one kind of fault live in one process and take turns at
 // answering requests at a fixed rate, in slices of half a second: whatever else the machine does hits both alike. A slice's
@@ -13,13 +13,13 @@ const path = require('node:path')
 const { once } = require('node:events')
 const { fork } = require('node:child_process')
 const { setTimeout: pause } = require('node:timers/promises')
-const { parseArgs } = require('node:util')
 const { cases, STALL_MS, STALL_EVERY_MS } = require('./faults/cases')
 const { Client } = require('./faults/client')
 const { startApp, expectedRequests } = require('./faults/app')
 const { compare, verdict } = require('./faults/compare')
 const { writeResults } = require('./report/results-file')
 const { describeMachine, describeCommit, watchSteal } = require('./run/machine')
+const { readOptions } = require('./run/frame')
 
 const SLICE_MS = 500
 const PER_SECOND = 2000
@@ -30,8 +30,7 @@ const FILLER_SPANS = 500
 // What was filled is compressed by and by, and what that took is collected.
 const FILLED_MS = 200
 
-const { values } = parseArgs({ options: { pairs: { type: 'string', default: '30' }, only: { type: 'string', default: '' }, publish: { type: 'boolean', default: false } } })
-const pairs = Number(values.pairs)
+const { profile: { pairs }, values } = readOptions({ pairs: 30 }, { only: { type: 'string', default: '' } })
 
 main().catch((error) => {
   console.error(error)

@@ -1,6 +1,7 @@
 'use strict'
 
 // npm run bench: what it takes is in options.js, what it measures in cases.js and field/cases.js.
+// npm run bench -- <name> [options]: one of OTHERS, each a question of its own; its file says what it takes.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -15,12 +16,20 @@ const measureInstalledSizes = require('./run/installed-size')
 const summarise = require('./report/summary')
 const consoleTable = require('./report/console-table')
 const { provenance } = require('./report/tables')
-const { writeResults, roundsByName } = require('./report/results-file')
+const { writeResults } = require('./report/results-file')
 
-main().catch((error) => {
-  console.error(error)
-  process.exitCode = 1
-})
+const OTHERS = { paired: './paired', tail: './tail', 'warm-up': './warm-up', calls: './calls', faults: './faults', micro: './micro', 'next-tick': './next-tick', viewer: './viewer' }
+
+const name = process.argv[2]
+if (Object.hasOwn(OTHERS, name ?? '')) {
+  process.argv.splice(2, 1)
+  require(OTHERS[name])
+} else {
+  main().catch((error) => {
+    console.error(error)
+    process.exitCode = 1
+  })
+}
 
 async function main () {
   const options = parseOptions(process.argv.slice(2))
@@ -49,8 +58,7 @@ async function measure (chosen, options) {
     steal: steal(),
     node: measured[0].node,
     profile,
-    rows: summarise(measured),
-    rounds: roundsByName(measured)
+    rows: summarise(measured)
   }
   return options.publish && !options.field ? { ...result, installedBytes: measureInstalledSizes() } : result
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// npm run bench:next-tick: bench/upstream/next-tick.js on every Node that is promised, with and without a record that is
-// kept. --publish writes bench/results/next-tick.json, for docs/overhead.md and docs/upstream.md.
+// npm run bench -- next-tick: bench/upstream/next-tick.js on every Node that is promised, with and without a record that is
+// kept. --publish writes bench/results/next-tick.json, for bench/upstream/README.md.
 
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')

@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run bench:paired: what a request costs, on a machine that does not hold still.
+// npm run bench -- paired: what a request costs, on a machine that does not hold still.
 //
 // The servers are those of npm run bench, several processes of each case, because no two of one program run
 // alike. All of them take turns every few thousand requests; a slice's figure is the server process's CPU
@@ -8,11 +8,11 @@
 // Whatever else the machine does hits all cases alike, and the tenth percentile of a process's slices is
 // what a request costs there when nothing does. A case is the median of its processes.
 //
-//   npm run bench:paired -- [--cases a,b] [--against commit-or-folder] [--processes n] [--slices n] [--publish]
+//   npm run bench -- paired -- [--cases a,b] [--against commit-or-folder] [--processes n] [--slices n] [--publish]
 //
 // --against: each light-trace case is measured with that commit, or the checkout in that folder, too, as `<case> there`.
 // --publish measures the rivals and the other Nodes as well, and writes bench/results/paired.json, which the
-// targets of docs/overhead.md are judged by.
+// targets of bench/RESULTS.md are judged by.
 
 const { cases, keptTickOf, HEADLINE_NODE } = require('./cases')
 const installMissing = require('./install')
@@ -22,7 +22,7 @@ const { startTool, stopAll } = require('./run/processes')
 const { startCase, rotated } = require('./run/run')
 const { freePort } = require('../scripts/free-port')
 const { pinBench } = require('./run/pinning')
-const { readProfileOptions } = require('./run/profile-options')
+const { readOptions } = require('./run/frame')
 const { nodeOfMajor } = require('./run/binaries')
 const folderOf = require('./run/checkout')
 const { describeMachine, describeCommit } = require('./run/machine')
@@ -41,7 +41,7 @@ main().catch((error) => {
 })
 
 async function main () {
-  const { profile: given, values } = readProfileOptions({ processes: 3, slices: 25 }, { cases: { type: 'string' }, against: { type: 'string' } })
+  const { profile: given, values } = readOptions({ processes: 3, slices: 25 }, { cases: { type: 'string' }, against: { type: 'string' } })
   const profile = { ...PROFILE, ...given }
   const names = values.cases?.split(',') ?? (values.publish ? undefined : CASES)
   const there = values.against && folderOf(values.against)

@@ -20,50 +20,33 @@
 
 const path = require('node:path')
 const { chooseCases, HEADLINE_NODE } = require('./instructions/cases')
-const { startTool, stop, stopAll } = require('./run/processes')
+const { startTool, stop } = require('./run/processes')
 const { startSettled, measureSlice, SLICE_REQUESTS } = require('./run/settle')
-const { pinBench } = require('./run/pinning')
-const { readProfileOptions } = require('./run/profile-options')
+const { runBench } = require('./run/frame')
 const { rotated } = require('./run/run')
 const { nodeOfMajor } = require('./run/binaries')
-const { describeCommit, describeMachine, watchSteal } = require('./run/machine')
 const { mean95, median } = require('./run/statistics')
 const { freePort } = require('../scripts/free-port')
-const { writeResults } = require('./report/results-file')
 const { settledRows } = require('./report/settled-table')
 
 const ROOT = path.join(__dirname, '..')
 const CASES = ['bare', 'floor', 'unsampled', 'delivered']
 const FIGURES = ['cpu', 'user', 'system', 'perSecond', 'rssMB']
 
-main().catch((error) => {
-  console.error(error)
-  process.exitCode = 1
-})
-
-async function main () {
-  const { profile, values } = readProfileOptions({ processes: 12, slices: 16, connections: 50, pipelining: 1, 'warm-up': 80, node: HEADLINE_NODE }, {
-    case: { type: 'string', multiple: true },
-    tree: { type: 'string', default: ROOT },
-    'semi-space': { type: 'string' },
-    as: { type: 'string' }
-  })
-  const machine = describeMachine()
-  pinBench()
-  try {
-    const semiSpace = values['semi-space']
-    const flags = semiSpace === undefined ? [] : [`--min-semi-space-size=${semiSpace}`, `--max-semi-space-size=${semiSpace}`]
-    const result = await measure(chooseCases(values.case ?? CASES), { ...profile, root: path.resolve(values.tree), flags })
-    console.table(settledRows(result.rows))
-    const kind = values.as ?? (semiSpace !== undefined ? 'settled-semi-space' : profile.pipelining > 1 ? 'settled-pipelined' : 'settled')
-    if (values.publish) console.error(`wrote ${writeResults(kind, { date: new Date().toISOString(), ...describeCommit(__dirname), machine, profile: { ...profile, semiSpace }, ...result })}`)
-  } finally {
-    await stopAll()
-  }
+const OPTIONS = {
+  numbers: { processes: 12, slices: 16, connections: 50, pipelining: 1, 'warm-up': 80, node: HEADLINE_NODE },
+  others: { case: { type: 'string', multiple: true }, tree: { type: 'string', default: ROOT }, 'semi-space': { type: 'string' }, as: { type: 'string' } },
+  file: ({ pipelining }, { as, 'semi-space': semiSpace }) => as ?? (semiSpace !== undefined ? 'settled-semi-space' : pipelining > 1 ? 'settled-pipelined' : 'settled'),
+  print: ({ rows }) => console.table(settledRows(rows))
 }
 
+runBench(OPTIONS, async (profile, { case: names = CASES, tree, 'semi-space': semiSpace }) => {
+  const flags = semiSpace === undefined ? [] : [`--min-semi-space-size=${semiSpace}`, `--max-semi-space-size=${semiSpace}`]
+  const result = await measure(chooseCases(names), { ...profile, root: path.resolve(tree), flags })
+  return { ...result, profile: { ...profile, semiSpace } }
+})
+
 async function measure (cases, profile) {
-  const steal = watchSteal()
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath, 'keeping.js')])
   const options = { ...profile, warmUpSlicesMax: profile['warm-up'], load, sink, down: await freePort(), binary: nodeOfMajor(profile.node) }
   const samples = new Map(cases.map(({ name }) => [name, []])) // of each case, a figure a process
@@ -82,7 +65,7 @@ async function measure (cases, profile) {
     }
     console.error(`process ${k + 1} of ${profile.processes}: ${cases.map(({ name }) => `${name} ${figureOf(samples.get(name).at(-1), 'cpu').toFixed(2)} µs`).join(', ')}`)
   }
-  return { node: runtime, stolen: steal(), rows: cases.map((testCase) => rowOf(testCase, samples)) }
+  return { node: runtime, rows: cases.map((testCase) => rowOf(testCase, samples)) }
 }
 
 function figuresOf ({ user, system, perSecond, rssMB }) {
@@ -102,8 +85,15 @@ function rowOf ({ name, label, against }, samples) {
   for (const figure of FIGURES) row[figure] = mean95(own.map((sample) => figureOf(sample, figure)))
   if (name === against) return row
   const base = samples.get(against)
-  const beside = (compare) => Object.fromEntries(FIGURES.map((figure) => [figure, mean95(own.map(({ slices }, k) => median(slices.map((slice, i) => compare(slice[figure], base[k].slices[i][figure])))))]))
-  row.over = beside((value, other) => value - other)
-  row.share = beside((value, other) => value / other)
+  row.over = comparedBy((value, other) => value - other)
+  row.share = comparedBy((value, other) => value / other)
   return row
+
+  function comparedBy (compare) {
+    return Object.fromEntries(FIGURES.map((figure) => [figure, mean95(own.map((process, k) => besides(process, base[k], figure, compare)))]))
+  }
+}
+
+function besides ({ slices }, other, figure, compare) {
+  return median(slices.map((slice, i) => compare(slice[figure], other.slices[i][figure])))
 }

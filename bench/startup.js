@@ -1,7 +1,7 @@
 'use strict'
 
 // npm run bench:startup: what requiring and registering costs, in time (a minute) and in instructions (five, by callgrind).
-// Writes bench/results/startup.json, startup-instructions.json and the sections of docs/overhead.md that show them.
+// Writes bench/results/startup.json, startup-instructions.json and the sections of bench/RESULTS.md that show them.
 // `npm run bench -- --publish` measures the time too.
 //
 //   --instructions    only these: they are right on a busy machine too

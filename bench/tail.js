@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run bench:tail: the latency of the slowest hundredth of requests at half of the capacity, traced beside bare.
+// npm run bench -- tail: the latency of the slowest hundredth of requests at half of the capacity, traced beside bare.
 //
 // A single p99 is chance: one collection of garbage or one neighbour makes it. So there are several hundred windows of bare
 // and traced, in turn, on settled processes, and what is compared is each window with the one beside it: the median of the
@@ -21,43 +21,27 @@ const path = require('node:path')
 const { chooseCases, HEADLINE_NODE } = require('./instructions/cases')
 const { nodeOfMajor } = require('./run/binaries')
 const { ask } = require('./run/ipc')
-const { describeCommit, describeMachine, watchSteal } = require('./run/machine')
-const { pinBench } = require('./run/pinning')
-const { readProfileOptions } = require('./run/profile-options')
-const { startTool, stopAll, freeze, thaw } = require('./run/processes')
+const { runBench } = require('./run/frame')
+const { startTool, freeze, thaw } = require('./run/processes')
 const { startSettled, measureSlice, countArrived } = require('./run/settle')
 const { rotated } = require('./run/run')
 const { median, medianInterval } = require('./run/statistics')
 const { routes, expectedAnswers } = require('./routes')
 const { freePort } = require('../scripts/free-port')
-const { writeResults } = require('./report/results-file')
 
 const ROOT = path.join(__dirname, '..')
 const CAPACITY_SLICES = 3
 
-main().catch((error) => {
-  console.error(error)
-  process.exitCode = 1
-})
-
-async function main () {
-  const { profile, values } = readProfileOptions({ windows: 300, seconds: 0.4, connections: 50, 'warm-up': 80, node: HEADLINE_NODE }, {
-    case: { type: 'string', default: 'delivered' },
-    tree: { type: 'string', multiple: true, default: [ROOT] }
-  })
-  const machine = describeMachine()
-  pinBench()
-  try {
-    const result = await measure(chooseCases([values.case]), { ...profile, trees: values.tree.map((tree) => path.resolve(tree)) })
-    console.dir(result, { depth: null })
-    if (values.publish) console.error(`wrote ${writeResults('tail', { date: new Date().toISOString(), ...describeCommit(__dirname), machine, profile, ...result })}`)
-  } finally {
-    await stopAll()
-  }
+const OPTIONS = {
+  numbers: { windows: 300, seconds: 0.4, connections: 50, 'warm-up': 80, node: HEADLINE_NODE },
+  others: { case: { type: 'string', default: 'delivered' }, tree: { type: 'string', multiple: true, default: [ROOT] } },
+  file: 'tail',
+  print: (result) => console.dir(result, { depth: null })
 }
 
+runBench(OPTIONS, (profile, { case: name, tree }) => measure(chooseCases([name]), { ...profile, trees: tree.map((folder) => path.resolve(folder)) }))
+
 async function measure ([base, traced], { trees, ...profile }) {
-  const steal = watchSteal()
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath, 'keeping.js')])
   const options = { ...profile, pipelining: 1, warmUpSlicesMax: profile['warm-up'], load, sink, down: await freePort(), binary: nodeOfMajor(profile.node) }
   const entries = [{ testCase: base, root: trees[0] }, ...trees.map((root) => ({ testCase: traced, root }))]
@@ -72,7 +56,7 @@ async function measure ([base, traced], { trees, ...profile }) {
     for (const entry of rotated(entries, i)) await measureWindow(entry, rate, options)
   }
   await checkSpans(traced, sink)
-  return { node: entries[0].server.ready.runtime, stolen: steal(), rate, ...compare(entries) }
+  return { node: entries[0].server.ready.runtime, rate, ...compare(entries) }
 }
 
 // What is left of its spans is sent before the window and after it: in it, the exporter sends as it does.

@@ -1,6 +1,6 @@
 'use strict'
 
-// The cost to reach, as data; docs/overhead.md shows it.
+// The cost to reach, as data; bench/RESULTS.md shows it.
 //
 // measured          (results) => { median, min, max }, min…max by the figure's own interval; null where it was not measured.
 //                   results: the results files by name, as report/publish.js reads them
@@ -18,7 +18,7 @@ const YOUNG = "most of it is V8's young generation, which V8 doubles when what w
 
 const targets = [
   ...byInstructions([
-    ['every request sampled and delivered, over bare', 2800, of('delivered'), `the steps above: the floor, which no tracer of requests can do without; the span; its bytes; and ${STREAMS}`],
+    ['every request sampled and delivered, over bare', 2800, of('delivered'), `the floor, which no tracer of requests can do without; the span; its bytes; and ${STREAMS}`],
     ['no request sampled, over bare', 1900, of('unsampled'), 'the hook, the record and the context of the floor; then a look at the route and at the caller, the sampler, and an id for what the request calls'],
     ['off (`OTEL_SDK_DISABLED`), over bare', 1000, of('disabled'), 'a request still has its `request.trace` and its context, with which a caller\'s trace is handed on: the hook, the record and the context of the floor'],
     ["with a caller's `traceparent`, more than without", 400, of('traceparent', 'delivered'), 'the header is copied into memory, and each of its characters is checked before anything of it gets into a trace'],
@@ -52,11 +52,11 @@ const targets = [
   { label: 'throughput, settled', unit: '× bare', digits: 3, atLeast: 0.95, measured: ({ settled }) => interval(row(settled, 'delivered')?.share.perSecond), why: 'the server has one core and is busy with nothing else, so what the CPU time is more, the throughput is less; the collector shares a core with the load' },
   { label: 'throughput, settled, 10 pipelined on 100 connections', unit: '× bare', digits: 3, atLeast: 0.95, measured: ({ pipelined }) => interval(row(pipelined, 'delivered')?.share.perSecond), why: 'a request that waits for its turn costs bare Fastify less here, and its trace costs as much as elsewhere: so the share is larger' },
   { label: 'RSS at full load, over bare, both with the same young generation', unit: 'MB', digits: 0, atMost: 20, measured: ({ semiSpace }) => interval(row(semiSpace, 'delivered')?.over.rssMB), why: 'the spans that wait, the memory that is kept for the next ones, and the code of light-trace' },
-  { label: 'the same, each with the one that V8 has given it after a million requests', unit: 'MB', digits: 0, atMost: 20, measured: ({ busy }) => interval(row(busy, 'delivered')?.over.rssMB), why: YOUNG },
+  { label: 'the same, each with the one that V8 has given it after a longer load', unit: 'MB', digits: 0, atMost: 20, measured: ({ busy }) => interval(row(busy, 'delivered')?.over.rssMB), why: YOUNG },
   { label: 'collector down for the whole run: RSS over bare (the buffer, 32 MiB, and 40 MB)', unit: 'MB', digits: 0, atMost: 32 * 2 ** 20 / MB + 40, measured: ({ overhead }) => row(overhead, 'lighttrace-down')?.overRssMB, why: YOUNG },
   { label: 'p99 at half of the capacity, over bare', unit: '%', digits: 1, atMost: 5, measured: ({ tail }) => ranked(tail?.share.p99, (share) => PERCENT * share), why: 'it comes with the requests to the collector: without the sending it cannot be told from noise' },
   { label: "start, in instructions of Fastify's own", unit: '%', digits: 1, atMost: 8, measured: ({ startupInstructions }) => single(PERCENT * startupInstructions?.rows['lighttrace-100']?.ready.share), why: 'what a registration loads is what its options, its hooks and its first request need: later it would be the first request that waits' },
-  { label: "start, in time of Fastify's own", unit: '%', digits: 0, atMost: 8, measured: ({ startup }) => spreadOf(startup?.startup['lighttrace-100']?.over.share, (share) => PERCENT * share), why: 'as by instructions; the rows of the files above say what of it is finding and reading them' },
+  { label: "start, in time of Fastify's own", unit: '%', digits: 0, atMost: 8, measured: ({ startup }) => spreadOf(startup?.startup['lighttrace-100']?.over.share, (share) => PERCENT * share), why: 'as by instructions; the last rows of the table of starts say what of it is finding and reading them' },
   { label: 'installed size of light-trace and fastify-plugin', unit: 'MB', digits: 2, atMost: 1, measured: ({ overhead }) => single(overhead?.installedBytes?.lighttrace / MB), why: 'the viewer, types and documentation come with it' },
   { label: 'Node 20: every request sampled and delivered, where bare Fastify takes 10 µs', unit: 'µs', digits: 2, atMost: 2, measured: microsOverBare('lighttrace-100@20'), why: 'the context is followed by async_hooks there, as on Node 22' }
 ]

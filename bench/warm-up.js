@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run bench:warm-up: requests a second of the first minute at full load, traced beside bare, and the size of what V8 has
+// npm run bench -- warm-up: requests a second of the first minute at full load, traced beside bare, and the size of what V8 has
 // compiled. The two processes take turns, so the minute is one of load, not of the clock. Nothing is traced of V8 itself:
 // which functions it compiles and gives up is what npm run bench:v8 shows.
 //
@@ -10,40 +10,27 @@
 const path = require('node:path')
 const { chooseCases, HEADLINE_NODE } = require('./instructions/cases')
 const { nodeOfMajor } = require('./run/binaries')
-const { describeCommit, describeMachine, watchSteal } = require('./run/machine')
-const { pinBench } = require('./run/pinning')
-const { readProfileOptions } = require('./run/profile-options')
-const { startTool, stopAll, freeze } = require('./run/processes')
+const { runBench } = require('./run/frame')
+const { startTool, freeze } = require('./run/processes')
 const { startUnsettled, measureSlice } = require('./run/settle')
 const { median } = require('./run/statistics')
 const { freePort } = require('../scripts/free-port')
-const { writeResults } = require('./report/results-file')
 
 const ROOT = path.join(__dirname, '..')
 // What is shown: from the end of the one before to each of these, in seconds of load.
 const SPANS = [1, 2, 4, 8, 15, 30, 45, 60]
 const SLICE_REQUESTS = 5000
 
-main().catch((error) => {
-  console.error(error)
-  process.exitCode = 1
-})
-
-async function main () {
-  const { profile, values } = readProfileOptions({ seconds: 60, connections: 50, node: HEADLINE_NODE }, { case: { type: 'string', default: 'delivered' } })
-  const machine = describeMachine()
-  pinBench()
-  try {
-    const result = await measure(chooseCases([values.case]), profile)
-    console.table(result.rows)
-    if (values.publish) console.error(`wrote ${writeResults('warm-up', { date: new Date().toISOString(), ...describeCommit(__dirname), machine, profile, ...result })}`)
-  } finally {
-    await stopAll()
-  }
+const OPTIONS = {
+  numbers: { seconds: 60, connections: 50, node: HEADLINE_NODE },
+  others: { case: { type: 'string', default: 'delivered' } },
+  file: 'warm-up',
+  print: ({ rows }) => console.table(rows)
 }
 
+runBench(OPTIONS, (profile, values) => measure(chooseCases([values.case]), profile))
+
 async function measure (cases, profile) {
-  const steal = watchSteal()
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath, 'keeping.js')])
   const options = { ...profile, pipelining: 1, sliceRequests: SLICE_REQUESTS, root: ROOT, load, sink, down: await freePort(), binary: nodeOfMajor(profile.node) }
   const runs = []
@@ -59,7 +46,7 @@ async function measure (cases, profile) {
       run.slices.push({ until: run.seconds, ...slice })
     }
   }
-  return { node: runs[0].server.ready.runtime, stolen: steal(), rows: rowsOf(runs, profile.seconds) }
+  return { node: runs[0].server.ready.runtime, rows: rowsOf(runs, profile.seconds) }
 }
 
 function rowsOf ([base, traced], seconds) {

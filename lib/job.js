@@ -1,17 +1,14 @@
 'use strict'
 
-// `lightTrace.run(carrier, fn)`: work that no request has brought, such as a job of a queue, in the trace of whoever
-// asked for it. The carrier is what the producer's `request.trace.inject()` made.
+// `lightTrace.run(carrier, fn)`: work that no request has brought, such as a job of a queue, in the trace of its producer. The
+// carrier is what the producer's `request.trace.inject()` made.
 
-const { optionInvalid, describeValue } = require('./config/errors')
-const { anyOf, attributes, boolean, object, text } = require('./config/checks')
-const { EMPTY_CONTEXT } = require('./context/suppressed')
-const { SPAN_KEY } = require('./context/keys')
-const { RequestContext, ownContextManager } = require('./context/request-context')
+const { anyOf, attributes, boolean, describeValue, object, optionInvalid, text } = require('./config/checks')
+const { EMPTY_CONTEXT, RequestContext, ownContextManager } = require('./context/request-context')
+const { SPAN_KEY } = require('./context/trace-context')
 const { processState } = require('./runtime/process-state')
-const { INVALID_SPAN } = require('./span/non-recording-span')
-const { remoteSpanOf } = require('./span/remote-span')
-const { runInSpan } = require('./span/run-in-span')
+const { runInSpan } = require('./span/child-span')
+const { INVALID_SPAN, remoteSpanOf } = require('./span/non-recording-span')
 
 const SPAN_KIND_CONSUMER = 4
 const DEFAULT_NAME = 'process'
@@ -23,12 +20,12 @@ const checkOptions = object({
   link: boolean
 })
 
-// Where no application is open: the work is done all the same.
-const noTracer = {
+// Stands for a tracer where no application is open: the work is done all the same.
+const noTracer = /** @type {Tracer} */ (/** @type {unknown} */ ({
   contextManager: ownContextManager,
   withSpan: (context, name, options, fn) => fn(INVALID_SPAN),
   inject: (context, headers) => headers
-}
+}))
 
 function run (carrier, options, fn) {
   if (typeof options === 'function') {
@@ -60,7 +57,7 @@ function producerIn (carrier) {
   return remoteSpanOf({ traceparent: textIn(carrier, 'traceparent'), tracestate: textIn(carrier, 'tracestate') })
 }
 
-/** Headers as an object or a Map, with strings, or with Buffers as Kafka's clients have them. */
+/** A header of an object or a Map, whose values are strings, or Buffers as Kafka's clients have them. */
 function textIn (carrier, name) {
   try {
     const value = typeof carrier?.get === 'function' ? carrier.get(name) : carrier?.[name]

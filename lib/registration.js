@@ -1,7 +1,7 @@
 'use strict'
 
-// How an application is traced, from `register` to its close: by which tracer, what is listened to meanwhile,
-// and whose options hold where light-trace is registered more than once. index.js connects it with Fastify.
+// How an application is traced, from `register` to its close: by which tracer, what is listened to meanwhile, and which
+// options hold where light-trace is registered more than once. index.js connects it with Fastify.
 
 const { name, version } = require('../package.json')
 const { resolveOptions } = require('./config/options')
@@ -10,12 +10,13 @@ const { retainTickRecord } = require('./runtime/next-tick')
 const { NoRequestContext } = require('./context/request-context')
 const { processState } = require('./runtime/process-state')
 const { INVALID_SPAN } = require('./span/non-recording-span')
-const { Scope, SCHEMA_URL } = require('./span/scope')
+const { Scope, SCHEMA_URL } = require('./span/recording-span')
 const { Tracer } = require('./tracer')
 const apiGlobals = require('./otel/api-globals')
 const { fastifyHooks, traceGetter } = require('./fastify/hooks')
 const { openOutbound } = require('./outbound')
-const { openStageSpans } = require('./fastify/stage-spans')
+const { openStageSpans } = require('./fastify/stages')
+const { watchUnrouted } = require('./fastify/unrouted')
 
 const scope = new Scope(name, version, SCHEMA_URL)
 
@@ -25,7 +26,7 @@ const { registrations } = processState
 // As early as can be: what V8 has forgotten it does not learn again.
 retainTickRecord()
 
-// Under this symbol light-trace/register says that nobody has asked for this application in its code.
+// In the options of light-trace/register: the application's own code has not registered light-trace.
 const kAutomatic = Symbol.for('light-trace.automatic')
 
 /**
@@ -47,7 +48,7 @@ function registrationFor (app, options) {
 
 class Registration {
   #hooks = null
-  #replacement = null // what counts instead of this one in its own scope
+  #replacement = null // the registration that counts instead of this one in its own scope
   #isOpen = false
   #unrouted = null
   #releases = [] // what ends with the application, in the order in which it began
@@ -55,7 +56,7 @@ class Registration {
   constructor (app, options) {
     const settings = resolveOptions(options)
     const report = new Report(app.log, settings.logLevel)
-    const tracer = makeTracer(settings, report)
+    const tracer = new Tracer(settings, report, scope)
     this.app = app
     this.tracer = tracer
     this.isAutomatic = options[kAutomatic] === true
@@ -85,12 +86,12 @@ class Registration {
   /** A child scope's hooks trace that scope only. */
   hooksFor (app) {
     const hooks = fastifyHooks(app, this.tracer, this.noTrace)
-    // What has no route belongs to no child scope.
+    // Requests without a route belong to no child scope.
     if (Object.hasOwn(app, 'server')) this.#unrouted = hooks.unrouted
     return this.isAutomatic ? this.#exchangeable(hooks) : hooks
   }
 
-  /** Fastify keeps the hooks that it was given first, and with them the first place among all hooks. */
+  /** Hooks that can be replaced: Fastify keeps those that it was given first, and with them the first place among all hooks. */
   #exchangeable (hooks) {
     this.#hooks = hooks
     const registration = this
@@ -100,19 +101,19 @@ class Registration {
     }
   }
 
-  /** Where the platform freezes or ends the process, and says so in a variable. */
+  /** Delivers spans in time where the platform freezes or ends the process, which its variables say. */
   holdPlatform (app) {
     const { platform } = this.tracer.settings
-    if (platform === 'vercel') require('./serverless/vercel').holdUntilDelivered(app, this.tracer)
-    if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./serverless/sigterm').flushAtSigterm())
+    if (platform === 'vercel') require('./serverless/platforms').holdUntilDelivered(app, this.tracer)
+    if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./serverless/platforms').flushAtSigterm())
   }
 
-  /** Nobody asks for spans of stages in the environment. */
+  /** Opens the spans of stages, which only options ask for: not those of light-trace/register. */
   traceStages (app) {
     if (!this.isAutomatic) this.#releases.push(openStageSpans(app, this.tracer))
   }
 
-  /** The route that Prometheus scrapes: never traced, and not counted among the requests. */
+  /** Adds the route that Prometheus scrapes: never traced, and not counted among the requests. */
   serveMetrics (app) {
     const { metrics } = this.tracer
     if (metrics === null || metrics.settings.path === null) return
@@ -125,7 +126,7 @@ class Registration {
     })
   }
 
-  /** When the application is ready, in each scope that is traced. */
+  /** Starts when the application is ready. Called in each scope that is traced. */
   open () {
     if (this.#replacement !== null) return this.#replacement.open()
     if (this.#isOpen) return
@@ -134,7 +135,6 @@ class Registration {
     if (this.isAutomatic) report.startup(settings)
     this.tracer.open()
     if (!settings.unrouted || this.#unrouted === null) return
-    const { watchUnrouted } = require('./fastify/unrouted')
     this.#releases.push(watchUnrouted(this.app.server, this.#unrouted, (error) => report.thrown(error, 'a request was not traced')))
   }
 
@@ -145,14 +145,14 @@ class Registration {
     await this.#end()
   }
 
-  /** Where `app`, which has asked for it, cannot have it. */
+  /** Ends where `app` does not start, because a decorator's name is taken in it. */
   abandon (app) {
     if (app !== this.app) return
     registrations.delete(app.server)
     this.#end()
   }
 
-  /** To one that somebody has written in the application's code, before a request has come. */
+  /** Hands over to the registration in the application's code, before a request has come. */
   replaceWith (explicit) {
     this.#end()
     explicit.decoratesRequest = this.decoratesRequest
@@ -174,19 +174,12 @@ class Registration {
   }
 }
 
-// Where the code asks for a child scope only, the rest of the application is not traced.
+// Where the code registers light-trace in a child scope only, the rest of the application is not traced.
 const INACTIVE = {
   onRequest: (request, reply, done) => done(),
   onError: (request, reply, error, done) => done(),
   open: () => {},
   close: async () => {}
-}
-
-/** Off, nothing of metrics is loaded. */
-function makeTracer (settings, report) {
-  if (settings.metrics === null || settings.disabled) return new Tracer(settings, report, scope)
-  const { MeasuringTracer } = require('./measuring-tracer')
-  return new MeasuringTracer(settings, report, scope)
 }
 
 function decoratorOf (tracer) {
@@ -202,7 +195,7 @@ function decoratorOf (tracer) {
 }
 
 function noopMeterProvider () {
-  const { MeterProvider } = require('./metrics/meter-provider')
+  const { MeterProvider } = require('./metrics/instruments')
   return new MeterProvider(() => null)
 }
 

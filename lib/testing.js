@@ -7,13 +7,13 @@
 //   …
 //   t.equal(await collector.tree(), 'SERVER GET /users/:id')
 //
-// A span ends when its response is closed, which may be after the client has it; so `spans` and `tree`
-// wait until every span that started has ended.
+// A span ends when its response is closed, which may be after the client has it: `spans` and `tree` wait until every span
+// that started has ended. testing.d.ts says what each method does.
 
 const { SAMPLED } = require('./context/trace-context')
 const { RequestContext, ownContextManager } = require('./context/request-context')
 const { INVALID_SPAN } = require('./span/non-recording-span')
-const { drawTree, spanLabel, kindName, statusName } = require('./export/sinks/tree')
+const { drawTree, spanLabel, kindName, statusName } = require('./export/sinks/console')
 const { setTimeout, clearTimeout, setImmediate } = require('./runtime/timers')
 
 // Long enough for a slow machine, short enough to fail a test before its runner does.
@@ -31,7 +31,7 @@ class Collector {
     this.#waitMs = waitMs
   }
 
-  // ---- the SDK's SpanProcessor, so that it can be given to a provider of the SDK too
+  // The methods of the SDK's SpanProcessor: a provider of the SDK can have a collector too.
 
   onStart (span) {
     const record = { span, ended: null }
@@ -44,7 +44,7 @@ class Collector {
     if (record === undefined) return // it started before reset()
     record.ended = readable(span)
     this.#open.delete(span)
-    // Recorded, because a sampler or `keep` wanted to see it, but nothing that an exporter is given.
+    // A sampler or `keep` wanted to see it; no exporter gets it.
     if ((record.ended.traceFlags & SAMPLED) === 0) this.#records.splice(this.#records.indexOf(record), 1)
     if (this.#open.size === 0) this.#wake()
   }
@@ -52,18 +52,11 @@ class Collector {
   async forceFlush () {}
   async shutdown () {}
 
-  // ---- of an application with `metrics` on, which sends them nowhere else then
-
+  // An application with `metrics` on calls it, and sends them nowhere else.
   useMetrics (read) {
     this.#metrics = read
   }
 
-  // ---- for tests
-
-  /**
-   * The metrics that were recorded since the application is ready, as plain objects, once no span is running; none
-   * where `metrics` is off.
-   */
   async metrics () {
     if (this.#metrics === null) return []
     await this.#settled()
@@ -72,26 +65,17 @@ class Collector {
     return this.#metrics()
   }
 
-  /**
-   * The ended spans as plain objects, in the order in which they started, once no span is running; after
-   * `timeoutMs` those that have ended by then.
-   */
   async spans () {
     await this.#settled()
     return this.#records.filter(({ ended }) => ended !== null).map(({ ended }) => ended)
   }
 
-  /**
-   * One readable picture: a line for each span, children two spaces under their parent, in start order.
-   * A span that is still running after `timeoutMs` is drawn with `(running)`.
-   */
   async tree () {
     await this.#settled()
     const records = this.#records.map(({ span, ended }) => ended ?? { ...readable(span), running: true })
     return drawTree(records, (record) => line(record) + (record.running === true ? ' (running)' : ''))
   }
 
-  /** Forgets what was collected, and what is running. */
   reset () {
     this.#records = []
     this.#open.clear()
@@ -167,18 +151,19 @@ function createCollector ({ timeoutMs = WAIT_MS } = {}) {
   return new Collector(timeoutMs)
 }
 
-// What makes the spans and headers of a request that there is not.
-const noTracer = {
+// Stands for the tracer of a request that does not exist.
+const noTracer = /** @type {Tracer} */ ({
   contextManager: ownContextManager,
   withSpan: (context, name, options, fn) => fn(INVALID_SPAN),
   inject: (context, headers) => headers
-}
+})
 
 /**
  * Runs `fn` as if inside of a request whose store holds `values`: for tests of code that reads
  * `lightTrace.current()`. Nothing is traced.
+ * @template T
  * @param {object} values copied into the store
- * @param {(trace: RequestTrace) => T} fn
+ * @param {(trace: RequestContext) => T} fn
  * @returns {T}
  */
 function withRequest (values, fn) {

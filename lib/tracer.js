@@ -2,30 +2,25 @@
 
 // The composition root: the only file that sees all stages. Options in, spans out.
 
-const { SAMPLED, PARENT_LOCAL, PARENT_REMOTE } = require('./context/trace-context')
-const { parentIn } = require('./context/parent')
+const { SAMPLED, PARENT_LOCAL, parentIn, SPAN_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./context/trace-context')
 const { processState } = require('./runtime/process-state')
-const { EMPTY_CONTEXT } = require('./context/suppressed')
-const { SPAN_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./context/keys')
-const { ownContextManager } = require('./context/request-context')
+const { EMPTY_CONTEXT, ownContextManager } = require('./context/request-context')
 const asyncStorage = require('./context/async-storage')
 const clock = require('./span/clock')
 const { SPAN_KIND_SERVER } = require('./span/server-span')
-const { INVALID_SPAN, wrapSpanContext } = require('./span/non-recording-span')
-const { ChildSpan } = require('./span/child-span')
-const { runInSpan } = require('./span/run-in-span')
-const { SpanStarter, FastStarter } = require('./span/span-starter')
+const { INVALID_SPAN, wrapSpanContext, remoteSpanOf } = require('./span/non-recording-span')
+const { ChildSpan, runInSpan } = require('./span/child-span')
+const { SpanStarter } = require('./span/span-starter')
 const { toObject } = require('./span/attributes')
-const { QueryRedactor } = require('./span/redact')
-const { samplerOf, rateLimitOf } = require('./span/sampler')
-const { Pipeline } = require('./export/pipeline')
-const { Resource } = require('./export/resource')
-const { Stats } = require('./export/stats')
+const { QueryRedactor } = require('./http/redact')
+const { samplerOf, RateLimit } = require('./sampling/sampler')
+const { Pipeline, Resource, Stats } = require('./export/pipeline')
 const { setImmediate } = require('./runtime/timers')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor } = require('./otel/api-globals')
+const { inject } = require('./otel/propagators')
 const { exportMode } = require('./export-mode')
 
-let inject = null // loaded by who asks for it
+const SPAN_KIND_CLIENT = 2
 
 // A TCP socket takes two turns, TLS over it two more.
 const CLOSE_TURNS_MAX = 8
@@ -37,26 +32,26 @@ class Tracer {
     this.scope = scope
     this.stats = new Stats()
     this.sampler = samplerOf(settings.sampler, report)
-    this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : rateLimitOf(settings.maxSampledPerSecond)
+    this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
     this.keep = settings.disabled ? null : settings.keep
     this.contextManager = ownContextManager
     this.enter = asyncStorage.enter
     this.enterIsolated = asyncStorage.enterIsolated
     this.enterQueued = asyncStorage.enterQueued
-    this.propagator = null // somebody else's; null for our own W3C code
-    this.sdkInterop = null // null while nobody else is concerned with our requests: the usual case
+    this.propagator = null // a foreign one; null for our own W3C code
+    this.sdkInterop = null // null unless an SDK has a say in our requests
     this.mode = 'undecided'
     this.output = null
     this.pipeline = null
     this.redactor = new QueryRedactor(settings.redactQuery, report)
     this.outbound = null // what outbound/index knows of this app
     this.ownStarter = null // of our own spans
-    this.starter = null // who starts spans: `ownStarter`, or `sdkInterop` where an SDK has a say
+    this.starter = null // `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
-    this.metrics = null // see measuring-tracer.js
-    this.environmentParent = settings.environmentTrace === null ? null : require('./span/remote-span').remoteSpanOf(settings.environmentTrace)
+    this.environmentParent = settings.environmentTrace === null ? null : remoteSpanOf(settings.environmentTrace)
     this.invocation = null // attributes of the function's call that is running, see serverless/flush-after.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
+    this.metrics = settings.metrics === null || settings.disabled ? null : loadMetrics(this)
   }
 
   /** Decides how spans leave, once: in onReady, or at the first span before it. */
@@ -72,7 +67,7 @@ class Tracer {
       resource: new Resource(settings.resource.attributes),
       scope: this.scope,
       stats: this.stats,
-      rootTracestate: this.sampler.isCustom ? '' : this.sampler.tracestate,
+      rootTracestate: this.sampler.tracestate,
       report,
       sink: this.output.sink
     })
@@ -80,13 +75,13 @@ class Tracer {
       this.keep = null
       report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
     }
-    this.ownStarter = this.usesFastPath ? new FastStarter(this) : new SpanStarter(this)
-    this.onOpened()
+    this.ownStarter = new SpanStarter(this)
+    this.metrics?.open()
     this.chooseStarter()
     this.useGlobals()
-    // Disabled by a variable, or handed to an SDK that somebody has registered: the options do not say so.
+    // Disabled by a variable, or left to a registered SDK: the options do not say so.
     const isByOptions = this.mode !== 'disabled' && (this.mode !== 'sdk' || Boolean(settings.tracerProvider))
-    report[isByOptions ? 'debug' : 'info'](`light-trace in mode ${this.mode}: ${this.output.reason}`)
+    report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`, isByOptions ? 'debug' : 'info')
   }
 
   /** Finds out what else is registered with the API. Requests are entered by its context manager, if there is one. */
@@ -115,11 +110,8 @@ class Tracer {
     this.starter = this.sdkInterop ?? this.ownStarter
   }
 
-  /** For who adds something. */
-  onOpened () {}
-
-  /** Whether ids and flags alone decide about a request, and nobody wants to see it start. */
-  get usesFastPath () {
+  /** Whether ids and flags alone decide about a request, and no processor sees it start. */
+  get decidesByIds () {
     return !this.sampler.isCustom && this.keep === null && this.pipeline !== null && !this.pipeline.wantsStart
   }
 
@@ -169,16 +161,29 @@ class Tracer {
     const parent = parentIn(context)
     if (parent === undefined) return null
     if (this.sdkInterop !== null && this.sdkInterop.hasClientSpan(context)) return null
-    if (!this.decidesByFlags || parent.remote === true) return this.startByOptions(callDescriptor, call, context)
+    const measures = this.metrics !== null && callDescriptor.kind === SPAN_KIND_CLIENT
+    if (!this.decidesByFlags || parent.remote === true) {
+      return measures ? this.#startMeasured(callDescriptor, call, context) : this.startByOptions(callDescriptor, call, context)
+    }
     this.stats.started++
-    if ((parent.flags & SAMPLED) === 0) return this.ownStarter.startUnsampled(parent)
+    const isSampled = (parent.flags & SAMPLED) !== 0
+    if (!isSampled && !measures) return this.ownStarter.startUnsampled(parent)
     const start = callDescriptor.startedAt === undefined ? clock.now() : callDescriptor.startedAt(call)
     const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
     const span = new ChildSpan(this.pipeline, start, info === null ? callDescriptor.name(call) : info.name, callDescriptor.kind, this.scope)
-    span.inheritFrom(parent, parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
+    if (measures) span.metrics = this.metrics.calls
+    span.inheritFrom(parent, PARENT_LOCAL)
     span.setCallInfo(info, info === null || info.origin === '' ? '' : callDescriptor.target(call, info), callDescriptor.attributes(call))
-    this.pipeline.started(span, context)
+    if (isSampled) this.pipeline.started(span, context)
     return span
+  }
+
+  #startMeasured (callDescriptor, call, context) {
+    const start = callDescriptor.startedAt === undefined ? clock.now() : callDescriptor.startedAt(call)
+    const span = this.startByOptions(callDescriptor, call, context)
+    const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
+    const own = callDescriptor.attributes(call) ?? []
+    return this.metrics.calls.measured(span, start, info === null ? own : [...info.attributeList, ...own])
   }
 
   /** The same in the API's terms, where a Sampler, `keep` or a provider has a say. */
@@ -205,18 +210,17 @@ class Tracer {
 
   /** See RequestContext.inject. */
   inject (requestContext, headers) {
-    inject ??= require('./otel/injection').inject
     return inject(this, requestContext, headers)
   }
 
   /** Sends what there is. Never rejects. */
   async flush (options) {
-    if (this.pipeline === null) return
-    await this.output.flush(options)
+    await Promise.all([this.output?.flush(options), this.metrics?.flush(options)])
   }
 
+  /** Whether all requests have ended. One that is not sampled counts as ended at once, but is measured when it is over. */
   get isDrained () {
-    return this.stats.ended >= this.stats.started
+    return this.metrics === null && this.stats.ended >= this.stats.started
   }
 
   /**
@@ -231,18 +235,24 @@ class Tracer {
 
   async close () {
     this.isClosed = true
-    if (this.pipeline === null) return
-    this.pipeline.closed = true
-    await this.output.close()
+    if (this.pipeline !== null) this.pipeline.closed = true
+    await Promise.all([this.output?.close(), this.metrics?.close()])
   }
 
   snapshot () {
-    const { output, stats, settings } = this
-    return stats.snapshot(this.mode, output === null ? 0 : output.queued, output === null ? 0 : output.inFlight, {
+    const { output, stats, settings, metrics } = this
+    const spans = stats.snapshot(this.mode, output === null ? 0 : output.queued, output === null ? 0 : output.inFlight, {
       bytes: output === null ? 0 : output.bufferBytes,
       maxBytes: settings.buffer.maxBytes
     })
+    return metrics === null ? spans : { ...spans, metrics: metrics.stats() }
   }
+}
+
+/** Loads all of lib/metrics, where the options ask for it. */
+function loadMetrics (tracer) {
+  const { AppMetrics } = require('./metrics/app-metrics')
+  return new AppMetrics(tracer)
 }
 
 /** The caller's object: a getter of its own may throw, which costs the option and nothing else. */

@@ -1,7 +1,7 @@
 'use strict'
 
 // node scripts/check-release.js v1.2.3: whether this checkout can be published under that tag. What is missing is
-// printed, a line each. docs/releasing.md has the steps.
+// printed, a line each. CONTRIBUTING.md has the steps.
 
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')

@@ -14,9 +14,8 @@ module.exports = { jobs }
 if (require.main === module) console.log(JSON.stringify(jobs()))
 
 function jobs () {
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  const [, list] = /^for script in (.*); do$/m.exec(readFileSync(join(ROOT, '.ci', 'run'), 'utf8'))
-  const suites = list.split(' ').filter((name) => name in scripts)
+  const lanes = [...readFileSync(join(ROOT, '.ci', 'run'), 'utf8').matchAll(/^ *lane ([^(&]+?)(?: &)?$/gm)]
+  const suites = lanes.flatMap(([, names]) => names.split(' '))
   const cells = execFileSync(process.execPath, [join(__dirname, 'matrix.js'), '--list'], { encoding: 'utf8' })
   return {
     cells: JSON.parse(cells),

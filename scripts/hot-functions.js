@@ -1,14 +1,14 @@
 'use strict'
 
-// npm run docs:hot: the comments `// HOT …` of lib/ → the table of hot functions in docs/overhead.md.
-// test/docs.test.js compares.
+// npm run docs: the comments `// HOT …` of lib/ → the table of hot functions in bench/RESULTS.md.
+// test/house/docs.test.js compares.
 
 const { readFileSync, writeFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { requiredFiles } = require('./required-files')
 
 const ROOT = join(__dirname, '..')
-const PAGE = join(ROOT, 'docs', 'overhead.md')
+const PAGE = join(ROOT, 'bench', 'RESULTS.md')
 const COMMENT = /^\s*(?:\/\/|\/\*\*|\*)/
 const START = '<!-- hot:start -->'
 const END = '<!-- hot:end -->'

@@ -14,7 +14,7 @@ const ROOT = path.join(__dirname, '..')
 const MATRIX = path.join(ROOT, '.matrix')
 const NOT_OURS = new Set(['.git', '.matrix', '.ecosystem', '.cache', '.tap', '.venv'])
 const RIVALS = /^bench\b.*\bnode_modules$/ // many, large, and no test needs them
-const DEADLINE_MS = 15 * 60_000
+const DEADLINE_MS = 25 * 60_000 // with other suites beside it
 
 /** @returns {Promise<{ passed: number, failed: number, line: string }>} never rejects: what goes wrong is a failure */
 async function runCell ({ newest = {}, ...cell }, testFiles) {
@@ -64,15 +64,23 @@ async function newestOf (dependency, range) {
   return [JSON.parse(output)].flat().at(-1) // npm lists them in the order of versions
 }
 
-// Each package in a directory of its own, kept between runs: what one needs never moves what another one has.
+// Each package in a directory of its own, kept between runs: what one needs never moves what another one has. It gets its
+// name when it is whole, since suites that run side by side install the same.
 async function install (folder, dependency, version) {
   const directory = path.join(MATRIX, 'packages', folder)
   const installed = path.join(directory, 'node_modules')
-  if (fs.existsSync(path.join(installed, '.package-lock.json'))) return installed // npm writes that last
-  fs.mkdirSync(directory, { recursive: true })
-  fs.writeFileSync(path.join(directory, 'package.json'), JSON.stringify({ private: true, dependencies: { [dependency]: version } }))
-  const { code, output } = await run('npm', ['install', '--ignore-scripts', '--no-package-lock', '--no-audit', '--no-fund'], { cwd: directory, deadlineMs: DEADLINE_MS })
+  if (fs.existsSync(directory)) return installed
+  const unfinished = `${directory}.${process.pid}`
+  fs.mkdirSync(unfinished, { recursive: true })
+  fs.writeFileSync(path.join(unfinished, 'package.json'), JSON.stringify({ private: true, dependencies: { [dependency]: version } }))
+  const { code, output } = await run('npm', ['install', '--ignore-scripts', '--no-package-lock', '--no-audit', '--no-fund'], { cwd: unfinished, deadlineMs: DEADLINE_MS })
   if (code !== 0) throw new Error(`npm install of ${dependency}@${version} ended with ${code}\n${output}`)
+  try {
+    fs.renameSync(unfinished, directory)
+  } catch (error) {
+    if (!fs.existsSync(directory)) throw error
+    fs.rmSync(unfinished, { recursive: true }) // another one was faster
+  }
   return installed
 }
 

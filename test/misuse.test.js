@@ -52,6 +52,14 @@ test('outside of a request a method without its object says how to call it', asy
   t.throws(() => taken('x', () => {}), { code: 'LT_ERR_USAGE', message: /request\.trace\.withSpan/ })
 })
 
+test('flushAfter without an application or a handler names what came', (t) => {
+  const app = fastify()
+  t.throws(() => lightTrace.flushAfter('shop', () => {}), { code: 'LT_ERR_OPTION_INVALID', message: "`flushAfter(app)` must be a Fastify application, received 'shop'" })
+  t.throws(() => lightTrace.flushAfter(app, 7), { code: 'LT_ERR_OPTION_INVALID', message: '`flushAfter(app, handler)` must be a function, received 7' })
+  t.throws(() => lightTrace.flushAfter(app, () => {}, { timeoutMs: -1 }), { code: 'LT_ERR_OPTION_INVALID' })
+  t.end()
+})
+
 test('the plugin that is called instead of registered says so', (t) => {
   t.throws(() => lightTrace({}), { code: 'LT_ERR_USAGE', message: /app\.register\(lightTrace/ })
   t.throws(() => lightTrace(), { code: 'LT_ERR_USAGE' })

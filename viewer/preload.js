@@ -1,30 +1,28 @@
 'use strict'
 
 // Loaded into the app that `npx light-trace app.js` starts, before the app. It does what light-trace/register does, with more
-// spans than production wants: handlers, and requests that never reach a hook. And it says to the viewer what the app's tracer
-// lost. Whatever fails here, the app starts.
+// spans than production wants: handlers, and requests that never reach a hook. It also reports to the viewer what the app's
+// tracer lost. Whatever fails here, the app starts.
 
 const { subscribe } = require('node:diagnostics_channel')
 const { createRequire } = require('node:module')
-const { dirname, join } = require('node:path')
+const { join } = require('node:path')
+const { handlerSpans } = require('../lib/fastify/handler-spans')
 const { reportLosses } = require('./report-losses')
 
 const OLDEST_MAJOR = 5
 
 const options = { [Symbol.for('light-trace.automatic')]: true, unrouted: true }
 
-guarded(start)
-
-function start () {
-  const folder = packageFolder()
-  const lightTrace = require(folder)
+guarded(() => {
+  const lightTrace = plugin()
   subscribe('fastify.initialization', ({ fastify }) => guarded(() => {
     if (Number.parseInt(fastify.version, 10) < OLDEST_MAJOR) return
     fastify.register(lightTrace, options)
-    spanHandlers(fastify, folder)
+    spanHandlers(fastify)
     reportLosses(fastify)
   }))
-}
+})
 
 // What a preload or a subscriber throws would end the process.
 function guarded (fn) {
@@ -36,8 +34,7 @@ function guarded (fn) {
 }
 
 // Not by the option `spans.handler`: a plugin is loaded after the routes that an app adds at once.
-function spanHandlers (fastify, folder) {
-  const { handlerSpans } = require(join(folder, 'lib/fastify/handler-spans'))
+function spanHandlers (fastify) {
   const handlers = handlerSpans()
   fastify.addHook('onRoute', (route) => guarded(() => handlers.want(route)))
   fastify.addHook('onClose', (closed, done) => {
@@ -46,11 +43,11 @@ function spanHandlers (fastify, folder) {
   })
 }
 
-// The app's own copy, where it has one: two would be two tracers.
-function packageFolder () {
+// The app's own copy, if it has one: two would be two tracers.
+function plugin () {
   try {
-    return dirname(createRequire(join(process.cwd(), 'package.json')).resolve('light-trace/package.json'))
+    return createRequire(join(process.cwd(), 'package.json'))('light-trace')
   } catch {
-    return join(__dirname, '..')
+    return require('../index')
   }
 }

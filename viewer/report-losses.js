@@ -28,7 +28,7 @@ function reportLosses (app) {
   })
 }
 
-function viewerOf ({ LIGHT_TRACE_VIEWER: address, LIGHT_TRACE_VIEWER_TOKEN: token }) {
+function viewerOf ({ LIGHT_TRACE_VIEWER: address = '', LIGHT_TRACE_VIEWER_TOKEN: token = undefined }) {
   try {
     const { hostname, port } = new URL(address)
     return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port), authorization: token === undefined ? '' : `authorization: Bearer ${token}\r\n` }

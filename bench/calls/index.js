@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run bench:calls [-- --rounds n] [--publish]: what a request's outgoing calls cost, on a machine that does not hold still.
+// npm run bench -- calls [-- --rounds n] [--publish]: what a request's outgoing calls cost, on a machine that does not hold still.
 //
 // A tracer and a kind of call have a process of their own, pinned like the others: undici's channels are the process's, so
 // that two tracers in one would both see every call, and V8 compiles for all kinds of calls that it has seen; most apps make
@@ -18,13 +18,13 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { parseArgs } = require('node:util')
 const { HEADLINE_NODE } = require('../cases')
 const installMissing = require('../install')
 const { ask } = require('../run/ipc')
 const { describeMachine, describeCommit } = require('../run/machine')
 const { nodeOfMajor } = require('../run/binaries')
 const { spawnPinned, pinBench } = require('../run/pinning')
+const { readOptions } = require('../run/frame')
 const { start, startTool, stopAll } = require('../run/processes')
 const { writeResults } = require('../report/results-file')
 const { callsTable } = require('../report/calls-table')
@@ -47,8 +47,7 @@ const TRACERS = ['light-trace', 'undici-instrumentation']
 main().catch((error) => { console.error(error); process.exitCode = 1 }).finally(stopAll)
 
 async function main () {
-  const { values } = parseArgs({ options: { rounds: { type: 'string', default: String(ROUNDS) }, publish: { type: 'boolean', default: false } } })
-  const rounds = Number(values.rounds)
+  const { profile: { rounds }, values } = readOptions({ rounds: ROUNDS })
   installMissing(['rivals'])
   const machine = describeMachine()
   pinBench() // and what is started here without a core of its own

@@ -31,23 +31,26 @@ module.exports = { traceCase, allocationOf, survivorsOf, CONNECTIONS }
 /** @returns {Promise<{ runtime: string, compiled: number, deoptimised: { name: string, ours: boolean, reason: string }[] }>} in the whole life of a process */
 async function traceCase (testCase, options) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-v8-'))
-  const server = await startCounted(testCase, options, [], [...TRACE, `--perf-basic-prof-path=${folder}`])
-  const said = linesOf(server)
-  await sendRequests(server, testCase, options, options.settle)
-  await ask(server, 'flush')
-  await stop(server)
-  const lines = await said
+  const { runtime, lines } = await printedBy(testCase, options, [...TRACE, `--perf-basic-prof-path=${folder}`])
   const symbols = readSymbols(folder)
   fs.rmSync(folder, { recursive: true })
-  return { runtime: server.ready.runtime, ...readTrace(lines, symbols) }
+  return { runtime, ...readTrace(lines, symbols) }
 }
 
-/** All that a server prints until it is stopped. */
-async function linesOf ({ stdout }) {
+/**
+ * All that a server prints while it answers until V8 is done with it, and until it is stopped.
+ * @returns {Promise<{ runtime: string, lines: string[] }>}
+ */
+async function printedBy (testCase, options, flags, connections = 1) {
+  const server = await startCounted(testCase, options, [], flags)
   let text = ''
-  stdout.on('data', (piece) => { text += piece })
-  await once(stdout, 'close')
-  return text.split('\n')
+  server.stdout.on('data', (piece) => { text += piece })
+  const closed = once(server.stdout, 'close')
+  await sendRequests(server, testCase, options, options.settle, connections)
+  await ask(server, 'flush')
+  await stop(server)
+  await closed
+  return { runtime: server.ready.runtime, lines: text.split('\n') }
 }
 
 function readTrace (lines, symbols) {
@@ -90,11 +93,7 @@ async function allocationOf (testCase, options) {
  *   collections in the second half
  */
 async function survivorsOf (testCase, options) {
-  const server = await startCounted(testCase, options, [], STEADY)
-  const said = linesOf(server)
-  await sendRequests(server, testCase, options, options.settle, CONNECTIONS)
-  await ask(server, 'flush')
-  await stop(server)
-  const survived = (await said).map((line) => SURVIVED.exec(line)).filter((found) => found !== null).map(([, bytes]) => Number(bytes))
+  const { lines } = await printedBy(testCase, options, STEADY, CONNECTIONS)
+  const survived = lines.map((line) => SURVIVED.exec(line)).filter((found) => found !== null).map(([, bytes]) => Number(bytes))
   return { survivors: median(survived.slice(survived.length / 2)) }
 }

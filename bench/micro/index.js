@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run bench:micro [-- name …] [--node path] [--publish]: each file here in a process of its own, so that one
+// npm run bench -- micro [-- name …] [--node path] [--publish]: each file here in a process of its own, so that one
 // does not shape the types that another's code sees. --publish writes bench/results/micro.json, and the table of
 // docs/architecture.md that shows what each step of a request costs.
 

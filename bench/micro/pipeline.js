@@ -4,13 +4,13 @@
 // and over, and info of a request as Fastify's hooks make them.
 
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js')
-const { Chunk } = require('../../lib/export/chunk')
+const { Chunk } = require('../../lib/export/chunk-buffer')
 const { resolveOptions } = require('../../lib/config/options')
 const { Report } = require('../../lib/runtime/report')
 const { RouteInfo, PeerInfo } = require('../../lib/span/http-info')
 const { IncomingContext } = require('../../lib/context/trace-context')
 const { newTraceId } = require('../../lib/context/ids')
-const { Scope } = require('../../lib/span/scope')
+const { Scope } = require('../../lib/span/recording-span')
 const { Tracer } = require('../../lib/tracer')
 
 const { ScopeSpans } = opentelemetry.proto.trace.v1

@@ -1,13 +1,13 @@
 'use strict'
 
-// What a request costs → the README's table, and those of docs/overhead.md and docs/upstream.md.
+// What a request costs → the README's table, and those of docs/overhead.md, bench/RESULTS.md and bench/upstream/README.md.
 
 const { table } = require('./markdown')
 const { HEADLINE_NODE } = require('../cases')
 const { KINDS } = require('../instructions/callgrind')
 const { row } = require('../targets')
 
-module.exports = { readmeTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable }
+module.exports = { readmeTable, answer, summaryTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable }
 
 const README_ROWS = ['bare', 'bare-kept-tick', 'lighttrace-100', 'lighttrace-unsampled', 'sdk2-by-hand', 'fastify-otel', 'nodesdk-http']
 
@@ -30,7 +30,7 @@ function readmeTable (paired, settled) {
       ['over the one with the record', (r) => r.name.startsWith('bare') ? '' : bold(r, signed(r.overKept)), 'right']
     ], rows),
     '',
-    `light-trace [keeps one record of \`process.nextTick\`](docs/overhead.md#what-nexttick-does), which makes every request of a Fastify app cheaper, traced or not. So both comparisons stand here. The sentence above is about processes that V8 is done with; the table, which has other tracers beside light-trace, is about younger ones, in which everything costs more. ${provenance(paired)} [How it is measured, and what it does not tell](docs/overhead.md).`
+    `light-trace [keeps one record of \`process.nextTick\`](docs/overhead.md#faster-than-before), which makes every request of a Fastify app cheaper, traced or not. So both comparisons stand here. The sentence above is about processes that V8 is done with; the table, which has other tracers beside light-trace, is about younger ones, in which everything costs more. ${provenance(paired)} [What to expect of it in practice](docs/overhead.md).`
   ].join('\n')
 }
 
@@ -40,6 +40,51 @@ function settledShare (settled) {
   if (!delivered) return undefined
   const { over, share } = delivered
   return `**${over.cpu.median.toFixed(1)} µs (± ${over.cpu.halfWidth.toFixed(1)}) of CPU time, ${(100 * (share.cpu.median - 1)).toFixed(0)} % (± ${(100 * share.cpu.halfWidth).toFixed(0)}) of what Fastify itself needs for it**, once V8 is done with compiling`
+}
+
+/**
+ * The four lines of docs/overhead.md: what a request costs, what it costs when it is not sampled, what other tracers cost, and
+ * memory and start.
+ * @param {Record<string, any>} results the results files by name, as targets.js takes them
+ */
+function answer ({ settled, instructions, paired, semiSpace, startupInstructions, overhead }) {
+  const { rows } = instructions.nodes[HEADLINE_NODE]
+  const more = (name) => `${thousands(row({ rows }, name).over.median)} instructions`
+  const over = (name) => micros(row(paired, name).overKept)
+  const { halfWidth, median } = row(semiSpace, 'delivered').over.rssMB
+  return [
+    `- **A traced request** of a hello world, its span delivered, takes ${settledShare(settled)}. It is ${more('delivered')}.`,
+    `- **A request that is not sampled** takes ${more('unsampled')} more, and one with \`OTEL_SDK_DISABLED\` ${more('disabled')}.`,
+    `- **Other tracers**: the SDK by hand takes ${over('sdk2-by-hand')} more for the same request, @fastify/otel ${over('fastify-otel')}, NodeSDK with both instrumentations ${over('nodesdk-http')}.`,
+    `- **Memory and start**: ${median.toFixed(0)} MB (± ${halfWidth.toFixed(0)}) at full load; ${(100 * startupInstructions.rows['lighttrace-100'].ready.share).toFixed(1)} % of the instructions that Fastify itself takes to start; ${(overhead.installedBytes.lighttrace / 1e6).toFixed(2)} MB on the disk.`
+  ].join('\n')
+}
+
+// [label, the row of bench/paired.js, the row of bench/instructions and its Node]; every request is traced and delivered unless the label says otherwise
+const SUMMARY_ROWS = [
+  ['light-trace, Node 26', 'lighttrace-100@26', 'delivered', 26],
+  ['light-trace, Node 24', 'lighttrace-100', 'delivered', 24],
+  ['light-trace, Node 22', 'lighttrace-100@22', 'delivered', 22],
+  ['light-trace, Node 20', 'lighttrace-100@20', 'delivered', 20],
+  ['light-trace, no request sampled, Node 24', 'lighttrace-unsampled', 'unsampled', 24],
+  ['SDK 2.x by hand, Node 24', 'sdk2-by-hand'],
+  ['@fastify/otel, Node 24', 'fastify-otel', 'fastify-otel', 24],
+  ['NodeSDK: http + @fastify/otel, Node 24', 'nodesdk-http', 'nodesdk-http', 24]
+]
+
+/** The table of docs/overhead.md. All of it is over one baseline: Fastify with a record of nextTick kept, on the same Node. */
+function summaryTable (paired, { nodes }) {
+  const rows = SUMMARY_ROWS.map(([label, name, counted, node]) => ({ ...row(paired, name), label, counted: counted && row(nodes[node], counted) }))
+  return [
+    table([
+      ['', ({ label }) => label],
+      ['CPU time of a request', ({ micros: own }) => micros(own), 'right'],
+      ['over the baseline', ({ overKept }) => signed(overKept), 'right'],
+      ['instructions over it', ({ counted }) => counted ? signedCount(counted.over.median) : '', 'right']
+    ], rows),
+    '',
+    `The baseline is Fastify without a tracer, on the same Node, [with a record of nextTick kept](#faster-than-before). ${provenance(paired)}`
+  ].join('\n')
 }
 
 /** Of bench/instructions: a table for each Node. */
@@ -130,7 +175,7 @@ function deoptimisationsTable ({ rows, node, profile }) {
 
 const SETTLED_TITLES = {
   settled: '## CPU time, settled',
-  'settled-busy': 'While the neighbours of the machine were busy, and after twice as long a load:',
+  'settled-busy': 'While the neighbours of the machine were busy:',
   'settled-pipelined': 'With several requests in flight on each connection, as the published benchmark of @fastify/otel has it:',
   'settled-semi-space': 'With the same young generation for both:'
 }
@@ -152,7 +197,7 @@ function settledTable (result, kind) {
       ['RSS over it, MB', ({ over }) => over ? withHalfWidth(over.rssMB, 0) : '', 'right']
     ], rows),
     '',
-    `${profile.processes} processes a case, ${profile.pipelining} pipelined on each of ${profile.connections} connections; ± is half of a 95 % interval. ${provenance(result)}`
+    `${profile.processes} processes a case, ${profile.slices} slices of each, ${profile.pipelining} pipelined on each of ${profile.connections} connections; ± is half of a 95 % interval. ${provenance(result)}`
   ].join('\n')
 }
 

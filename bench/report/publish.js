@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run bench:docs: bench/results/*.json → the README's table, the tables of docs/overhead.md and
+// npm run docs: bench/results/*.json → the README's table, the tables of bench/RESULTS.md, docs/overhead.md and
 // docs/overhead.svg. Nothing that is published is typed.
 
 const fs = require('node:fs')
@@ -8,7 +8,7 @@ const path = require('node:path')
 const { readResults } = require('./results-file')
 const { replaceBetween } = require('./markdown')
 const { pairedTable, overheadTable, startupTable, startupInstructionsTable, targetsTable, sizesTable, provenance } = require('./tables')
-const { readmeTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable } = require('./cost-tables')
+const { readmeTable, answer, summaryTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable } = require('./cost-tables')
 const { callsTable } = require('./calls-table')
 const { faultsTable } = require('./faults-table')
 const { microTable } = require('./micro-table')
@@ -20,6 +20,7 @@ const root = path.join(__dirname, '../..')
 
 module.exports = publish
 module.exports.publishMicro = publishMicro
+module.exports.resultsByName = resultsByName
 
 if (require.main === module) {
   publish().catch((error) => {
@@ -35,25 +36,36 @@ async function publish () {
   const paired = readResults('paired')
   if (!overhead && !field) throw new Error('there are no results yet: npm run bench -- --publish')
   if (overhead) {
-    edit('docs/overhead.md', overheadSections(overhead))
+    edit('bench/RESULTS.md', overheadSections(overhead))
   }
-  if (startup) edit('docs/overhead.md', { 'bench:startup': startupTable(startup) })
+  if (startup) edit('bench/RESULTS.md', { 'bench:startup': startupTable(startup) })
   const startupInstructions = readResults('startup-instructions')
-  if (startupInstructions) edit('docs/overhead.md', { 'bench:startup-instructions': startupInstructionsTable(startupInstructions) })
+  if (startupInstructions) edit('bench/RESULTS.md', { 'bench:startup-instructions': startupInstructionsTable(startupInstructions) })
   if (paired) {
     edit('README.md', { bench: readmeTable(paired, readResults('settled')) })
-    edit('docs/overhead.md', { 'bench:paired': pairedTable(paired) })
+    edit('bench/RESULTS.md', { 'bench:paired': pairedTable(paired) })
   }
   publishCost()
-  edit('docs/overhead.md', { 'bench:targets': targetsTable(resultsOfTargets()) })
+  const results = resultsByName()
+  edit('bench/RESULTS.md', { 'bench:targets': targetsTable(results) })
+  if (hasAll(results)) edit('docs/overhead.md', { 'bench:answer': answer(results), 'bench:summary': summaryTable(results.paired, results.instructions) })
   const calls = readResults('calls')
-  if (calls) edit('docs/overhead.md', { 'bench:calls': callsTable(calls) })
+  if (calls) edit('bench/RESULTS.md', { 'bench:calls': callsTable(calls) })
   publishMicro()
   const faults = readResults('faults')
   if (faults) edit('docs/reliability.md', { 'bench:faults': faultsTable(faults) })
   require('./publish-viewer')()
-  if (field) edit('docs/overhead.md', { 'bench:field': fieldTables(field) })
-  if (overhead) fs.writeFileSync(path.join(root, 'docs/overhead.svg'), await drawChart(overhead)) // last: it needs `npm run bench:install`
+  if (field) edit('bench/RESULTS.md', { 'bench:field': fieldTables(field) })
+  if (overhead) await publishChart(overhead)
+}
+
+async function publishChart (overhead) {
+  try {
+    fs.writeFileSync(path.join(root, 'docs/overhead.svg'), await drawChart(overhead))
+  } catch (error) {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
+    console.error('docs/overhead.svg stays as it was: npm run bench:install has what draws it')
+  }
 }
 
 function publishMicro () {
@@ -63,21 +75,19 @@ function publishMicro () {
 
 function publishCost () {
   const instructions = readResults('instructions')
-  if (instructions) edit('docs/overhead.md', { 'bench:instructions': instructionsTable(instructions), 'bench:steps': stepsTable(instructions, HEADLINE_NODE) })
+  if (instructions) edit('bench/RESULTS.md', { 'bench:instructions': instructionsTable(instructions), 'bench:steps': stepsTable(instructions, HEADLINE_NODE) })
   const v8 = readResults('v8')
-  if (v8) edit('docs/overhead.md', { 'bench:v8': deoptimisationsTable(v8) })
+  if (v8) edit('bench/RESULTS.md', { 'bench:v8': deoptimisationsTable(v8) })
   for (const kind of ['settled', 'settled-busy', 'settled-pipelined', 'settled-semi-space']) {
     const settled = readResults(kind)
-    if (settled) edit('docs/overhead.md', { [`bench:${kind}`]: settledTable(settled, kind) })
+    if (settled) edit('bench/RESULTS.md', { [`bench:${kind}`]: settledTable(settled, kind) })
   }
   const tail = readResults('tail')
-  if (tail) edit('docs/overhead.md', { 'bench:tail': tailTable(tail) })
+  if (tail) edit('bench/RESULTS.md', { 'bench:tail': tailTable(tail) })
   const warmUp = readResults('warm-up')
-  if (warmUp) edit('docs/overhead.md', { 'bench:warm-up': warmUpTable(warmUp) })
+  if (warmUp) edit('bench/RESULTS.md', { 'bench:warm-up': warmUpTable(warmUp) })
   const nextTick = readResults('next-tick')
-  if (!nextTick) return
-  edit('docs/overhead.md', { 'bench:next-tick': nextTickTable(nextTick) })
-  edit('docs/upstream.md', { 'bench:next-tick': nextTickTable(nextTick) })
+  if (nextTick) edit('bench/upstream/README.md', { 'bench:next-tick': nextTickTable(nextTick) })
 }
 
 function overheadSections (result) {
@@ -94,9 +104,14 @@ function overheadSections (result) {
   }
 }
 
-function resultsOfTargets () {
+function resultsByName () {
   const kinds = { instructions: 'instructions', settled: 'settled', busy: 'settled-busy', pipelined: 'settled-pipelined', semiSpace: 'settled-semi-space', v8: 'v8', tail: 'tail', startup: 'startup', startupInstructions: 'startup-instructions', paired: 'paired', overhead: 'overhead' }
   return Object.fromEntries(Object.entries(kinds).map(([name, kind]) => [name, readResults(kind)]))
+}
+
+// A machine that has run only some of the benches leaves the short page as it is.
+function hasAll (results) {
+  return Object.values(results).every((result) => result !== null)
 }
 
 function isHello ({ against = 'bare' }) {

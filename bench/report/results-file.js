@@ -7,7 +7,7 @@ const path = require('node:path')
 
 const FOLDER = path.join(__dirname, '../results')
 
-module.exports = { writeResults, readResults, roundsByName }
+module.exports = { writeResults, readResults }
 
 function writeResults (kind, result) {
   const file = path.join(FOLDER, `${kind}.json`)
@@ -20,10 +20,6 @@ function writeResults (kind, result) {
 function readResults (kind) {
   const file = path.join(FOLDER, `${kind}.json`)
   return fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : null
-}
-
-function roundsByName (measured) {
-  return Object.fromEntries(measured.map(({ testCase, rounds }) => [testCase.name, rounds]))
 }
 
 // More digits than five are noise, and make the file's diffs unreadable.

@@ -2,7 +2,6 @@
 
 // One measurement of one case: probe the answers, load, flush, compare both sides' counts.
 
-const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { ask } = require('./ipc')
 const { freeze, thaw } = require('./processes')
@@ -16,17 +15,15 @@ const SERVER_SETTLE_MS = 250
 module.exports = { measure, load, FLUSH_MS }
 
 // → the round's figures; `faults` is empty for a valid one
-async function measure ({ testCase, server, loader, sink, rate }, profile, profileFolder) {
+async function measure ({ testCase, server, loader, sink, rate }, profile) {
   thaw(server)
   try {
     await probe(testCase, server)
     await flushEarlier(server)
     await ask(sink, 'expect', { delayMs: testCase.sinkDelayMs })
-    if (profileFolder) await ask(server, 'startProfile')
     const before = await ask(server, 'begin')
     const sent = await load({ testCase, server, loader }, profile, rate)
     const after = await ask(server, 'end', { flushMs: FLUSH_MS, settleMs: SERVER_SETTLE_MS })
-    if (profileFolder) await ask(server, 'stopProfile', { file: path.join(profileFolder, `${testCase.name}.cpuprofile`) })
     const received = await settled(sink, created(before, after) - notDelivered(before, after))
     const check = await ask(sink, 'check', expectation(testCase))
     const counts = difference(before.counts, after.flushed.counts)

@@ -16,14 +16,13 @@ const QUIET_LOADS = 3
 module.exports = { run, stepsOf, startCase, environmentOf, rotated }
 
 // cases: entries of cases.js. node: a binary for all servers, over each case's own. progress: (sentence) => void
-// profileFolder: where CPU profiles of the rounds go; none: not profiled
 // → [{ testCase, node, versions, rate, rounds: [figures] }]
-async function run (cases, { profile, node, headlineNode, progress, env = {}, profileFolder }) {
+async function run (cases, { profile, node, headlineNode, progress, env = {} }) {
   pinBench()
   const tools = nodeOfMajor(headlineNode)
   const [loader, sink] = await Promise.all([startTool('load', tools), startTool('sink', tools)])
   const binaryFor = ({ runtime, node: major = headlineNode }) => runtime === undefined ? node ?? nodeOfMajor(major) : { bun, deno }[runtime]()
-  const context = { profile, progress, loader, sink, down: await freePort(), env, binaryFor, profileFolder }
+  const context = { profile, progress, loader, sink, down: await freePort(), env, binaryFor }
   try {
     const measured = []
     for (const block of blocksOf(cases)) measured.push(...await runBlock(block, context))
@@ -58,7 +57,7 @@ async function runBlock (block, context) {
   for (let round = 0; round < profile.rounds; round++) {
     for (const bench of rotated(benches, round)) {
       progress(`round ${round + 1} of ${profile.rounds}: ${bench.testCase.name}`)
-      bench.rounds[round] = await measure(bench, profile, context.profileFolder)
+      bench.rounds[round] = await measure(bench, profile)
     }
   }
   for (const { server } of benches) await stop(server)

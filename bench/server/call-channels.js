@@ -27,7 +27,7 @@ function callChannels (root) {
 }
 
 function outboundSubscribers (root) {
-  const { undiciSubscribers } = require(path.join(root, 'lib/outbound/node-clients'))
-  const { adapterOf } = require(path.join(root, 'lib/outbound/channels'))
+  const { undiciSubscribers } = require(path.join(root, 'lib/outbound/undici'))
+  const { adapterOf } = require(path.join(root, 'lib/outbound/calls'))
   return [...undiciSubscribers, ...adapterOf('node-redis:command'), ...adapterOf('node-redis:batch')]
 }

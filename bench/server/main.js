@@ -27,7 +27,6 @@ async function main () {
   const loop = watchLoop({ here: !setup.figures })
 
   answer({
-    ...require('./profiler'),
     async begin () {
       loop.start()
       return figures()

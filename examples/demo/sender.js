@@ -5,7 +5,7 @@
 
 const { resolveOptions } = require('../../lib/config/options')
 const { Report } = require('../../lib/runtime/report')
-const { Stats } = require('../../lib/export/stats')
+const { Stats } = require('../../lib/export/pipeline')
 const { exportMode } = require('../../lib/export-mode')
 
 function sender () {

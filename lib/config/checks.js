@@ -1,35 +1,37 @@
 'use strict'
 
-// The words in which options.js says what it accepts. A check takes the option's path and value and
-// returns the value to use, or throws what names both. `undefined` never reaches one: it means "not given".
+// The checks that options.js is made of, and the errors that they throw. A check takes an option's path and value and
+// returns the value to use, or throws an error that names both. It never sees `undefined`, which means "not given".
+
+const { printable } = require('../runtime/report')
 
 // setTimeout takes a signed 32-bit number of milliseconds; above, it fires at once. 24.8 days stand for "no limit".
 const DURATION_MAX_MS = 2 ** 31 - 1
 const COUNT_MAX = 2 ** 31 - 1
 
-// What stands for options that were not given: without a prototype, so that nothing is inherited either.
+// Options that were not given: without a prototype, so that nothing is inherited either.
 const EMPTY = Object.freeze(Object.create(null))
+
+// RFC 9110's token.
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
+// What Node's http sends and takes in a value: no control characters, so no line of its own.
+const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+// Names of headers that carry credentials, whatever their prefix or vendor. Tenant and routing headers (x-scope-orgid) do not match.
+const CREDENTIAL = /auth|cookie|credential|dsn|key|passw|secret|session|signature|team|token/
 
 const boolean = check('true or false', (value) => typeof value === 'boolean')
 const callback = check('a function', (value) => typeof value === 'function')
 const text = check('a non-empty string', (value) => typeof value === 'string' && value.trim() !== '')
 const count = check(`an integer from 0 to ${COUNT_MAX}`, (value) => Number.isInteger(value) && value >= 0 && value <= COUNT_MAX)
 const bytes = check('a positive integer number of bytes', (value) => Number.isSafeInteger(value) && value > 0)
-const isDuration = check('a number of milliseconds, 0 or more', (value) => typeof value === 'number' && value >= 0)
-
-module.exports = { COUNT_MAX, DURATION_MAX_MS, EMPTY, anyOf, attributes, boolean, bytes, callback, count, duration, listOf, literal, object, orCallback, readOwn, text, wrong, wrongValue }
-
-// Who has made no mistake starts faster without the errors.
-function wrong (path, expected, received) {
-  return require('./errors').optionInvalid(path, expected, received)
-}
-
-function wrongValue (path, expected, value) {
-  return wrong(path, expected, require('./errors').describeValue(value))
-}
+const isDuration = notNegative('milliseconds')
 
 function duration (path, value) {
   return Math.min(isDuration(path, value), DURATION_MAX_MS)
+}
+
+function notNegative (unit) {
+  return check(`a number of ${unit}, 0 or more`, (value) => typeof value === 'number' && value >= 0)
 }
 
 // The simplest check: what was accepted is used as it came.
@@ -59,32 +61,39 @@ function listOf (checkItem) {
   }
 }
 
-// An object with these members and no others, copied to one without a prototype. A name that is not known throws, or, where
-// the caller has a use for names that resemble none of ours, is given to `onStranger`.
+const headerNames = listOf((path, value) => {
+  if (typeof value !== 'string' || !TOKEN.test(value)) throw wrongValue(path, 'the name of a header', value)
+  return value.toLowerCase()
+})
+
+/**
+ * Checks an object with these members and no others, and copies it to one without a prototype. A name that is not known
+ * throws, or, if it resembles none of ours and the caller has a use for such names, is given to `onStranger`.
+ */
 function object (shape) {
   const known = Object.keys(shape)
   return (path, value, onStranger = null) => {
     const read = Object.create(null)
     const prefix = path === '' ? '' : `${path}.`
     for (const [name, member] of readOwn(path, value)) {
-      if (!Object.hasOwn(shape, name)) {
-        const { resembles, optionUnknown } = require('./errors')
-        if (onStranger === null || resembles(name, known)) throw optionUnknown(prefix + name, known)
-        onStranger(name)
+      if (Object.hasOwn(shape, name)) {
+        if (member !== undefined) read[name] = shape[name](prefix + name, member)
         continue
       }
-      if (member !== undefined) read[name] = shape[name](prefix + name, member)
+      const nearest = nearestName(name, known)
+      if (onStranger === null || nearest !== undefined) throw optionUnknown(prefix, name, nearest, known)
+      onStranger(name)
     }
     return read
   }
 }
 
-// Attributes as OpenTelemetry has them: strings, numbers, booleans, and arrays of one of these kinds.
+/** Checks attributes as OpenTelemetry has them: strings, numbers, booleans, and arrays of one of these kinds. */
 function attributes (path, value) {
   const read = Object.create(null)
   for (const [name, member] of readOwn(path, value)) {
     if (member === undefined || member === null) continue
-    if (name === '') throw wrong(path, 'an object without empty names', "the name ''")
+    if (name === '') throw optionInvalid(path, 'an object without empty names', "the name ''")
     if (!isAttributeValue(member)) {
       throw wrongValue(`${path}['${name}']`, 'a string, number, boolean or an array of one of these', member)
     }
@@ -102,16 +111,107 @@ function isPrimitive (value) {
   return typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value)
 }
 
-// Own enumerable members, each read once. Inherited ones are never seen: with a polluted Object.prototype
-// they would be somebody else's options. A getter that throws is a wrong option like any other.
+/**
+ * Reads own enumerable members, each once. Inherited ones are never seen: with a polluted Object.prototype they would be
+ * options that the user has not written. A getter that throws is a wrong option like any other.
+ * @returns {Array<[string, any]>}
+ */
 function readOwn (path, value) {
   const name = path === '' ? 'options' : path
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw wrongValue(name, 'an object', value)
-  }
+  if (!isObject(value)) throw wrongValue(name, 'an object', value)
   try {
     return Object.keys(value).map((key) => [key, value[key]])
   } catch {
-    throw wrong(name, 'an object that can be read', 'one that throws')
+    throw optionInvalid(name, 'an object that can be read', 'one that throws')
   }
 }
+
+function isObject (value) {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The error of `register` and of adding a route. Codes are API, messages are not; docs/errors.md lists the codes. */
+class LightTraceError extends Error {
+  constructor (code, message) {
+    super(message)
+    this.code = code
+  }
+
+  // On the prototype as Node's own errors have it, so that `name` is no own property of each error.
+  get name () {
+    return 'LightTraceError'
+  }
+}
+
+function optionUnknown (prefix, name, nearest, known) {
+  const hint = nearest === undefined ? `known are ${known.join(', ')}` : `did you mean \`${prefix}${nearest}\`?`
+  return new LightTraceError('LT_ERR_OPTION_UNKNOWN', `unknown option \`${printable(prefix + name)}\`: ${hint}`)
+}
+
+// `received` is a text: `describeValue(value)`, or only the type of a value that may be a secret.
+function optionInvalid (path, expected, received) {
+  return new LightTraceError('LT_ERR_OPTION_INVALID', `\`${printable(path)}\` must be ${expected}, received ${received}`)
+}
+
+function wrongValue (path, expected, value) {
+  return optionInvalid(path, expected, describeValue(value))
+}
+
+/** Describes a value in a few words, without running any of its code. */
+function describeValue (value) {
+  if (typeof value === 'string') return `'${printable(value, 64)}'`
+  if (typeof value === 'function') return 'a function'
+  if (typeof value === 'symbol') return 'a symbol'
+  if (typeof value !== 'object' || value === null) return `${value}`
+  return Array.isArray(value) ? 'an array' : 'an object'
+}
+
+// Longer names are no typing errors, and the distance is quadratic.
+const NAME_MAX = 64
+// A typing error changes a letter or two; in a short name two would make another word of it (`port` is not `spans`).
+const LETTERS_PER_ERROR = 3
+const ERRORS_MAX = 2
+// `ignorePaths`, `service`: longer or shorter than ours, and surely meant. Below, too many words begin alike (`keepAlive`).
+const COMMON_START_MIN = 5
+
+/** @returns {string | undefined} the known name that `name` resembles */
+function nearestName (name, known) {
+  const wanted = name.slice(0, NAME_MAX).toLowerCase()
+  let nearest
+  let least = Math.min(ERRORS_MAX, Math.floor(wanted.length / LETTERS_PER_ERROR)) + 1
+  for (const candidate of known) {
+    const distance = editDistance(wanted, candidate.toLowerCase())
+    if (distance < least) {
+      least = distance
+      nearest = candidate
+    }
+  }
+  return nearest ?? known.find((candidate) => startAlike(wanted, candidate.toLowerCase()))
+}
+
+function startAlike (a, b) {
+  return Math.min(a.length, b.length) >= COMMON_START_MIN && (a.startsWith(b) || b.startsWith(a))
+}
+
+// Levenshtein's distance row by row; two letters in the wrong order are one error.
+function editDistance (a, b) {
+  let beforePrevious = []
+  let previous = Array.from({ length: b.length + 1 }, (_, column) => column)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = previous[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1)
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? beforePrevious[j - 2] + 1 : Infinity
+      row.push(Math.min(replaced, swapped, previous[j] + 1, row[j - 1] + 1))
+    }
+    beforePrevious = previous
+    previous = row
+  }
+  return previous[b.length]
+}
+
+const kinds = { anyOf, attributes, boolean, bytes, callback, count, duration, headerNames, listOf, literal, notNegative, object, orCallback, text }
+const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isObject, readOwn }
+const errors = { LightTraceError, describeValue, nearestName, optionInvalid, wrongValue }
+
+module.exports = { ...kinds, ...parts, ...errors }

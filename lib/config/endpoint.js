@@ -1,6 +1,10 @@
 'use strict'
 
-// Where the spans go: one URL, settled at boot, never from a request.
+// Where spans and metrics go: the collector's URL and the proxy before it, settled at boot, never by a request.
+
+const { inspect } = require('node:util')
+const { isIPv4 } = require('node:net')
+const { describeValue } = require('./checks')
 
 const DEFAULT_ENDPOINT = 'http://localhost:4318'
 const TRACES_PATH = 'v1/traces'
@@ -8,18 +12,17 @@ const URL_LENGTH_MAX = 8192
 
 const EXPECTED_URL = "a URL such as 'http://localhost:4318', with http: or https:"
 
-module.exports = { EXPECTED_URL, describeUrl, endpointFromCode, endpointFromEnvironment, isLoopback, isLinkLocal, parseHttpUrl }
-
 // A URL with a path is used as it is. One without any would post to '/', where no collector listens.
 function endpointFromCode (url, path = TRACES_PATH) {
-  return hasNoPath(url) ? withPath(new URL(url), path) : new URL(url)
+  const start = url.indexOf('://')
+  const hasNoPath = start !== -1 && !/[/?#]/.test(url.slice(start + 3))
+  return hasNoPath ? withPath(new URL(url), path) : new URL(url)
 }
 
 // "OTLP Exporter": the signal's own variable is used as it is, the general one gets v1/traces appended.
 function endpointFromEnvironment (env, path = TRACES_PATH) {
-  const own = usable(env, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')
-  if (own !== undefined) return own
-  return withPath(usable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') ?? new URL(DEFAULT_ENDPOINT), path)
+  return usable(env, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') ??
+    withPath(usable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') ?? new URL(DEFAULT_ENDPOINT), path)
 }
 
 function usable (env, name) {
@@ -30,45 +33,132 @@ function usable (env, name) {
   return url ?? undefined
 }
 
-// A URL, or null: URL.canParse and a scheme that we can speak. 'localhost:4318' parses, with the scheme 'localhost:'.
+function withPath (url, path) {
+  url.pathname += url.pathname.endsWith('/') ? path : `/${path}`
+  return url
+}
+
+/** @returns {URL | null} null for another scheme too: 'localhost:4318' parses, with the scheme 'localhost:' */
 function parseHttpUrl (value) {
   if (value.length > URL_LENGTH_MAX || !URL.canParse(value)) return null
   const url = new URL(value)
   return url.protocol === 'http:' || url.protocol === 'https:' ? url : null
 }
 
-function withPath (url, path) {
-  url.pathname += url.pathname.endsWith('/') ? path : `/${path}`
-  return url
-}
-
-function hasNoPath (url) {
-  const start = url.indexOf('://')
-  return start !== -1 && !/[/?#]/.test(url.slice(start + 3))
-}
-
-// WHATWG's parser has written IPv4 in its one dotted form and IPv6 in brackets by now.
-function isLoopback (url) {
-  const { hostname } = url
-  return hostname === 'localhost' || hostname.endsWith('.localhost') || isIPv4(hostname, '127.') ||
+/** Whether the URL is this machine's. WHATWG's parser has written IPv4 in its one dotted form and IPv6 in brackets by now. */
+function isLoopback ({ hostname }) {
+  return hostname === 'localhost' || hostname.endsWith('.localhost') || isIPv4In(hostname, '127.') ||
     hostname === '[::1]' || /^\[::ffff:7f[0-9a-f]{2}:/.test(hostname)
 }
 
-// Where clouds keep the machine's own credentials; a POST there is never what somebody wanted.
-function isLinkLocal (url) {
-  const { hostname } = url
-  return isIPv4(hostname, '169.254.') || /^\[(?:fe[89ab][0-9a-f]|::ffff:a9fe):/.test(hostname) ||
+/** Whether the URL is where clouds keep the machine's own credentials; a POST there is always a mistake. */
+function isLinkLocal ({ hostname }) {
+  return isIPv4In(hostname, '169.254.') || /^\[(?:fe[89ab][0-9a-f]|::ffff:a9fe):/.test(hostname) ||
     hostname === '[fd00:ec2::254]' || hostname === 'metadata.google.internal'
 }
 
 // Not '127.0.0.1.example.com'.
-function isIPv4 (hostname, prefix) {
-  return hostname.startsWith(prefix) && /^[0-9.]+$/.test(hostname)
+function isIPv4In (hostname, prefix) {
+  return hostname.startsWith(prefix) && isIPv4(hostname)
 }
 
-// A query or what stands before an '@' may be a secret, also in what is no URL.
+// A query, or what stands before an '@', may be a secret, also in what is no URL.
 function describeUrl (value) {
-  const { describeValue } = require('./errors') // only a wrong one is described
   if (typeof value !== 'string') return describeValue(value)
   return value.includes('@') ? "a string with an '@'" : describeValue(value.split('?')[0])
+}
+
+/** @returns {string | null} an Authorization header; '' for a URL without a user, null if it is not percent-encoded */
+function basicAuthorization ({ username, password }) {
+  if (username === '' && password === '') return ''
+  try {
+    return `Basic ${Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64')}`
+  } catch {
+    return null
+  }
+}
+
+// The proxy between the exporter and the collector: HTTP_PROXY, HTTPS_PROXY and NO_PROXY, by Node's own rules, and only
+// if Node itself uses proxies. https://nodejs.org/api/http.html#built-in-proxy-support
+
+const PORTS = { 'http:': 80, 'https:': 443 }
+const FLAG = '--use-env-proxy'
+const NO_FLAG = '--no-use-env-proxy'
+
+// The password is private, as in ExporterSettings.
+class ExporterProxy {
+  #authorization
+
+  constructor ({ protocol, hostname, port }, authorization) {
+    this.host = withoutBrackets(hostname)
+    this.port = port === '' ? PORTS[protocol] : Number(port)
+    this.isSecure = protocol === 'https:'
+    this.printableUrl = `${protocol}//${hostname}:${this.port}`
+    this.#authorization = authorization
+    Object.freeze(this)
+  }
+
+  /** '' for a proxy without a user. */
+  get authorization () { return this.#authorization }
+
+  [inspect.custom] () {
+    return { ...this }
+  }
+}
+
+/**
+ * @param {URL} url of the collector
+ * @param {Environment} env
+ * @returns {ExporterProxy | null}
+ */
+function resolveProxy (url, env) {
+  const variable = url.protocol === 'https:' ? env.find('https_proxy', 'HTTPS_PROXY') : env.find('http_proxy', 'HTTP_PROXY')
+  if (variable === undefined || isExcluded(url, env.text('no_proxy', 'NO_PROXY') ?? '')) return null
+  const { name, value } = variable
+  if (!nodeUsesProxies(env)) {
+    env.inform(`${name} is not used by the exporter: start node with NODE_USE_ENV_PROXY=1 if it should be`)
+    return null
+  }
+  const proxy = parseHttpUrl(value)
+  if (proxy === null) {
+    env.warn('LT_WARN_ENV', `${name} is ignored by the exporter: it must be a URL such as 'http://proxy:3128', received ${describeUrl(value)}`)
+    return null
+  }
+  const authorization = basicAuthorization(proxy)
+  if (authorization === null) env.warn('LT_WARN_ENV', `user and password in ${name} are not percent-encoded and are not sent`)
+  return new ExporterProxy(proxy, authorization ?? '')
+}
+
+// As Node does: the last flag counts, the command line before NODE_OPTIONS, and the variable where there is no flag.
+function nodeUsesProxies (env) {
+  const flags = [...(env.text('NODE_OPTIONS') ?? '').split(/\s+/), ...process.execArgv].filter((flag) => flag === FLAG || flag === NO_FLAG)
+  return flags.length > 0 ? flags.at(-1) === FLAG : env.text('NODE_USE_ENV_PROXY') === '1'
+}
+
+// NO_PROXY: names, '.suffix', '*.suffix', '*', 'name:port' and ranges of IPv4 addresses, with commas between them.
+function isExcluded ({ protocol, hostname, port }, list) {
+  const host = withoutBrackets(hostname).toLowerCase()
+  const hostAndPort = `${host}:${port === '' ? PORTS[protocol] : port}`
+  return list.split(',').some((item) => excludes(item.trim().toLowerCase(), host, hostAndPort))
+}
+
+function excludes (item, host, hostAndPort) {
+  if (item === '') return false
+  if (item === '*' || item === host || item === hostAndPort) return true
+  if (item.startsWith('.')) return host === item.slice(1) || host.endsWith(item)
+  if (item.startsWith('*.')) return host.endsWith(item.slice(1))
+  const [from, to = ''] = item.split('-').map((address) => address.trim())
+  return isIPv4(host) && isIPv4(from) && isIPv4(to) && number(from) <= number(host) && number(host) <= number(to)
+}
+
+function number (address) {
+  return address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)
+}
+
+function withoutBrackets (hostname) {
+  return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
+}
+
+module.exports = {
+  EXPECTED_URL, basicAuthorization, describeUrl, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, parseHttpUrl, resolveProxy
 }

@@ -1,20 +1,20 @@
 'use strict'
 
-// The only reader of process.env. The rules are those of OpenTelemetry's "Environment Variable
-// Specification": empty is unset, enums know no case, and what cannot be used is logged and ignored.
+// The only reader of process.env, by the rules of OpenTelemetry's "Environment Variable Specification": empty is unset, enums
+// know no case, and what cannot be used is logged and ignored.
 
-const { printable } = require('../runtime/printable')
+const { printable } = require('../runtime/report')
 
 const PREFIX = 'OTEL_'
 const OTHERS = new Set([
   'NODE_TLS_REJECT_UNAUTHORIZED', // Node's own: read only to warn when it switches the verification off
-  // Node's own too, for the exporter's proxy: see proxy.js.
+  // Node's own too, for the exporter's proxy, see endpoint.js
   'NODE_USE_ENV_PROXY', 'NODE_OPTIONS', 'http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY', 'no_proxy', 'NO_PROXY',
   'npm_package_name', // npm says the name of the package whose script it runs
   'npm_package_version',
   'NODE_OTEL', 'NODE_OTEL_ENDPOINT', // Node's own tracer
   'TRACEPARENT', 'TRACESTATE', // of the process that started this one
-  // Where the process runs, see platform.js.
+  // Where the process runs, see resource.js
   'KUBERNETES_SERVICE_HOST', 'HOSTNAME',
   'K8S_NODE_NAME', 'K8S_POD_NAME', 'K8S_POD_UID', 'K8S_NAMESPACE_NAME', 'K8S_NAMESPACE', 'K8S_CONTAINER_NAME',
   'NODE_NAME', 'POD_NAME', 'POD_UID', 'POD_NAMESPACE', 'CONTAINER_NAME',
@@ -29,12 +29,16 @@ const OTHERS = new Set([
 
 const BOOLEANS = new Map([['true', true], ['false', false]])
 
-// Typed access to such a snapshot. Each getter takes several names, the most specific first, and answers
-// `undefined` where none holds something usable.
+// Longer lists of pairs are not read.
+const VARIABLE_LENGTH_MAX = 65536
+
+/**
+ * Typed access to a snapshot of the variables. Each getter takes several names, the most specific first, and answers
+ * `undefined` if none holds a usable value.
+ */
 class Environment {
   #values
   #signal
-  #warned = new Set()
   warnings = []
   news = [] // worth a line at info
 
@@ -43,18 +47,16 @@ class Environment {
     this.#signal = signal
   }
 
-  // The same variables, and what is wrong with them is nobody's business.
+  /** The same variables; what is wrong with them is not logged. */
   muted () {
     return new Environment(this.#values)
   }
 
-  // The same variables for another signal: where spans ask for OTEL_EXPORTER_OTLP_TRACES_*, metrics ask for
-  // OTEL_EXPORTER_OTLP_METRICS_*. What is wrong with them is said here.
+  /** The same variables for another signal: OTEL_EXPORTER_OTLP_METRICS_* in place of TRACES. Its warnings are added to ours. */
   forSignal (signal) {
     const other = new Environment(this.#values, signal)
     other.warnings = this.warnings
     other.news = this.news
-    other.#warned = this.#warned
     return other
   }
 
@@ -62,7 +64,7 @@ class Environment {
     return this.#signal === 'TRACES' ? text : text.replace('OTLP_TRACES_', `OTLP_${this.#signal}_`)
   }
 
-  // `{ name, value }` of the first variable that is set.
+  /** @returns {{ name: string, value: string } | undefined} the first variable that is set */
   find (...names) {
     for (const asked of names) {
       const name = this.#named(asked)
@@ -104,9 +106,7 @@ class Environment {
 
   warn (code, text) {
     const message = this.#named(text)
-    if (this.#warned.has(message)) return
-    this.#warned.add(message)
-    this.warnings.push({ code, message })
+    if (!this.warnings.some((warning) => warning.message === message)) this.warnings.push({ code, message })
   }
 
   // A specific variable that is no use does not hide the general one.
@@ -121,7 +121,19 @@ class Environment {
   }
 }
 
-module.exports = { readEnvironment, invocationTraceHeader, Environment }
+/** Splits 'k=v,k2=v2', percent-encoded; a value is undefined if there is none, or if the pair cannot be decoded. */
+function pairsIn (text) {
+  return text.split(',').filter((pair) => pair.trim() !== '').map((pair) => {
+    const equals = pair.indexOf('=')
+    if (equals === -1) return ['', undefined]
+    const key = pair.slice(0, equals).trim()
+    try {
+      return [decodeURIComponent(key), decodeURIComponent(pair.slice(equals + 1).trim())]
+    } catch {
+      return [key, undefined]
+    }
+  })
+}
 
 // AWS Lambda writes it anew for each invocation.
 function invocationTraceHeader () {
@@ -136,3 +148,5 @@ function readEnvironment () {
   }
   return read
 }
+
+module.exports = { VARIABLE_LENGTH_MAX, Environment, invocationTraceHeader, pairsIn, readEnvironment }

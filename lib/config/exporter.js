@@ -1,14 +1,24 @@
 'use strict'
 
-// How spans leave the process: to which exporter, and for OTLP by which request.
+// How spans and metrics leave the process: to which exporter, and for OTLP by which request.
 
+const fs = require('node:fs')
+const tls = require('node:tls')
+const { X509Certificate } = require('node:crypto')
 const { inspect } = require('node:util')
-const { DURATION_MAX_MS, EMPTY, boolean, duration, literal, object, wrong, wrongValue } = require('./checks')
-const { EXPECTED_URL, describeUrl, endpointFromCode, endpointFromEnvironment, isLinkLocal, parseHttpUrl } = require('./endpoint')
+const { printable } = require('../runtime/report')
+const {
+  CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, boolean, duration, literal, object, optionInvalid, readOwn, wrongValue
+} = require('./checks')
+const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env')
+const {
+  EXPECTED_URL, basicAuthorization, describeUrl, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, parseHttpUrl, resolveProxy
+} = require('./endpoint')
 
-// Headers and certificates have files of their own, which are required where there are any.
+module.exports = { checkExporter, resolveExporter, otlpSettings }
 
 const KINDS = ['otlp', 'otlp/stdout', 'console', 'none']
+const EXPECTED_KIND = `'${KINDS.join("', '")}' or an object with a url`
 const COMPRESSIONS = ['none', 'gzip']
 const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc']
 
@@ -21,7 +31,7 @@ const GRPC_PORT = '4317'
 
 const checkMembers = object({
   url: checkUrl,
-  headers: (...args) => require('./exporter-headers').checkExporterHeaders(...args),
+  headers: checkHeaders,
   compression: literal(...COMPRESSIONS),
   timeoutMs: duration,
   ca: checkPem,
@@ -30,7 +40,7 @@ const checkMembers = object({
   insecureHeaders: boolean
 })
 
-// What may hold a secret is private with a getter on the prototype: util.inspect, JSON.stringify, a spread
+// Everything that may hold a secret is private with a getter on the prototype: util.inspect, JSON.stringify, a spread
 // and a logger see the own fields only.
 class ExporterSettings {
   #url
@@ -63,35 +73,28 @@ class ExporterSettings {
   }
 }
 
-function checkPem (...args) {
-  return require('./tls-files').checkPem(...args)
-}
-
-module.exports = { checkExporter, resolveExporter, otlpSettings }
-
-// From code: 'otlp' | 'otlp/stdout' | 'console' | 'none', or an object that describes an OTLP exporter.
+/** Checks the option: a kind, or an object that describes an OTLP exporter. */
 function checkExporter (path, value) {
-  if (KINDS.includes(value)) return Object.assign(Object.create(null), { kind: value })
-  // An exporter of the SDK's, by its shape.
-  if (typeof value?.export === 'function') {
-    throw wrongValue(path, `'${KINDS.join("', '")}' or an object with a url; an SDK exporter goes into \`spanProcessors: [new BatchSpanProcessor(exporter)]\``, value)
+  if (KINDS.includes(value)) return { __proto__: null, kind: value }
+  if (typeof value?.export === 'function') { // an exporter of the SDK's
+    throw wrongValue(path, `${EXPECTED_KIND}; an SDK exporter goes into \`spanProcessors: [new BatchSpanProcessor(exporter)]\``, value)
   }
-  if (typeof value === 'object' && value !== null) return Object.assign(checkMembers(path, value), { kind: 'otlp' })
-  throw wrongValue(path, `'${KINDS.join("', '")}' or an object with a url`, value)
+  if (typeof value !== 'object' || value === null) throw wrongValue(path, EXPECTED_KIND, value)
+  return Object.assign(checkMembers(path, value), { kind: 'otlp' })
 }
 
 function checkUrl (path, value) {
-  const text = value instanceof URL ? withoutEmptyPath(value) : value
-  if (typeof text !== 'string' || parseHttpUrl(text) === null) throw wrong(path, EXPECTED_URL, describeUrl(text))
+  // A URL object cannot say whether its '/' was written.
+  const isBare = value instanceof URL && value.pathname === '/' && value.href.endsWith('/')
+  const text = value instanceof URL ? value.href.slice(0, isBare ? -1 : undefined) : value
+  if (typeof text !== 'string' || parseHttpUrl(text) === null) throw optionInvalid(path, EXPECTED_URL, describeUrl(text))
   return text
 }
 
-// A URL object cannot say whether its '/' was written.
-function withoutEmptyPath (url) {
-  return url.href.endsWith('/') && url.pathname === '/' ? url.href.slice(0, -1) : url.href
-}
-
-// `idle`: something else than an exporter takes the spans, so nobody wants to hear about its variables.
+/**
+ * @param {object} given the checked option
+ * @param {boolean} idle whether something else takes the spans, so that warnings about its variables are noise
+ */
 function resolveExporter (given = EMPTY, idle, environment) {
   const kind = given.kind ?? kindFromEnvironment(environment)
   const env = idle || kind !== 'otlp' ? environment.muted() : environment
@@ -99,30 +102,21 @@ function resolveExporter (given = EMPTY, idle, environment) {
   return otlpSettings(kind, given, url, env, 'OTEL_BSP_EXPORT_TIMEOUT')
 }
 
-// `timeoutVariable`: of what stands around the exporter, a processor or a reader.
+/**
+ * @param {string} timeoutVariable of what stands around the exporter, a processor or a reader
+ * @param {number} [aroundMs] its default
+ */
 function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
-  tellAboutEndpoint(url, given, env)
-  const proxy = proxyFor(url, env)
+  warnAboutEndpoint(url, given, env)
+  const proxy = resolveProxy(url, env)
   return new ExporterSettings(kind, given.kind !== undefined, {
     url,
     proxy,
-    headers: headersFor(url, given, env, proxy !== null),
+    headers: resolveHeaders(url, given, env, proxy !== null),
     compression: given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none',
     timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env, timeoutVariable, aroundMs) : given.timeoutMs || DURATION_MAX_MS,
-    tls: url.protocol === 'https:' ? require('./tls-files').resolveTls(given, env) : NO_TLS
+    tls: url.protocol === 'https:' ? resolveTls(given, env) : NO_TLS
   })
-}
-
-function proxyFor (url, env) {
-  const variable = url.protocol === 'https:' ? env.find('https_proxy', 'HTTPS_PROXY') : env.find('http_proxy', 'HTTP_PROXY')
-  return variable === undefined ? null : require('./proxy').resolveProxy(url, variable, env)
-}
-
-function headersFor (url, given, env, isProxied) {
-  // OpenTelemetry defines INSECURE for gRPC; who sets it has been asked whether clear text will do.
-  const clearText = given.insecureHeaders ?? env.boolean(...names('INSECURE')) ?? false
-  const areGiven = given.headers !== undefined || env.find(...names('HEADERS')) !== undefined || url.username !== '' || url.password !== ''
-  return areGiven ? require('./exporter-headers').resolveHeaders(given.headers, url, clearText, env, isProxied) : Object.create(null)
 }
 
 function names (suffix) {
@@ -145,8 +139,8 @@ function timeoutFromEnvironment (env, timeoutVariable, aroundMs) {
   return Math.min(request || DURATION_MAX_MS, around || DURATION_MAX_MS)
 }
 
-function tellAboutEndpoint (url, given, env) {
-  tellAboutProtocol(url, given, env)
+function warnAboutEndpoint (url, given, env) {
+  warnAboutProtocol(url, given, env)
   if (isLinkLocal(url)) {
     env.warn('LT_WARN_ENDPOINT', `the exporter's URL points to a link-local address, ${url.hostname}, where machines keep their credentials`)
   }
@@ -156,11 +150,162 @@ function tellAboutEndpoint (url, given, env) {
 }
 
 // We speak http/protobuf only. A URL from code says that it is meant for us.
-function tellAboutProtocol (url, given, env) {
+function warnAboutProtocol (url, given, env) {
   const protocol = given.url === undefined ? env.oneOf(names('PROTOCOL'), PROTOCOLS) : undefined
   const unsupported = protocol !== undefined && protocol !== 'http/protobuf'
   if (!unsupported && url.port !== GRPC_PORT) return
   const what = unsupported ? `OTLP over ${protocol} is not supported, http/protobuf is used` : 'http/protobuf is used'
   const where = url.port === GRPC_PORT ? '; port 4317 usually speaks gRPC, the port for HTTP is 4318' : ''
   env.warn('LT_WARN_PROTOCOL', what + where)
+}
+
+// The headers that go to the collector. They may hold an API key, so they are never in a message, and never sent over
+// clear text beyond this machine unless asked for. They are checked here for good: the exporter writes them as they are.
+
+const HEADERS_MAX = 64
+const VALUE_LENGTH_MAX = 8192
+
+// The request's own; another value would break it.
+const RESERVED = new Set([
+  'connection', 'content-encoding', 'content-length', 'content-type', 'expect', 'host', 'keep-alive',
+  'te', 'trailer', 'transfer-encoding', 'upgrade'
+])
+
+// Errors name types only: the value may be the key itself.
+function checkHeaders (path, value) {
+  if (typeof value !== 'object') throw optionInvalid(path, 'an object', `a value of type ${typeof value}`)
+  const headers = Object.create(null)
+  for (const [name, text] of readOwn(path, value)) {
+    if (text === undefined) continue
+    const reason = refused(name, text)
+    if (reason !== null) throw optionInvalid(path, 'headers that can be sent', `${nameOf(name)} that cannot: ${reason}`)
+    headers[name.toLowerCase()] = text
+  }
+  return headers
+}
+
+// User and password of the URL become a header, so that the URL can be shown. A header that was given wins.
+function resolveHeaders (url, given, env, isProxied) {
+  const [own, general] = names('HEADERS')
+  const headers = Object.assign(Object.create(null), parseHeaders(env, general), parseHeaders(env, own), given.headers)
+  const authorization = basicAuthorization(url)
+  if (authorization === null) env.warn('LT_WARN_ENDPOINT', 'user and password in the exporter\'s URL are not percent-encoded and are not sent')
+  else if (authorization !== '') headers.authorization ??= authorization
+  url.username = ''
+  url.password = ''
+  // A proxy reads clear text, even if the collector seems to be on this machine.
+  if (url.protocol !== 'https:' && (isProxied || !isLoopback(url))) guardCredentials(headers, given, env)
+  return headers
+}
+
+function guardCredentials (headers, given, env) {
+  const credentials = Object.keys(headers).filter((name) => CREDENTIAL.test(name))
+  // OpenTelemetry defines INSECURE for gRPC; setting it says that clear text will do.
+  const isAllowed = given.insecureHeaders ?? env.boolean(...names('INSECURE')) ?? false
+  if (credentials.length === 0) return
+  const logged = printable(credentials.join(', '), 100)
+  if (isAllowed) {
+    env.warn('LT_WARN_INSECURE_HEADERS', `the exporter sends ${logged} in clear text, as insecureHeaders asks for`)
+    return
+  }
+  for (const name of credentials) delete headers[name]
+  env.warn('LT_WARN_INSECURE_HEADERS', `the exporter does not send ${logged} in clear text: use https:, or exporter.insecureHeaders: true`)
+}
+
+// As W3C baggage without properties.
+function parseHeaders (env, name) {
+  const headers = Object.create(null)
+  const text = env.text(name) ?? ''
+  if (text.length > VARIABLE_LENGTH_MAX) {
+    env.warn('LT_WARN_ENV', `${name} is ignored: it is longer than ${VARIABLE_LENGTH_MAX} characters`)
+    return headers
+  }
+  pairsIn(text).forEach(([key, value], index) => {
+    const reason = index < HEADERS_MAX ? refused(key, value) : `there are more than ${HEADERS_MAX}`
+    if (reason === null) headers[key.toLowerCase()] = value
+    else env.warn('LT_WARN_ENV', `${name}: ${nameOf(key)} is ignored: ${reason}`)
+  })
+  return headers
+}
+
+// 'Authorization: Bearer …' in a variable puts the secret into what we read as the name.
+function nameOf (name) {
+  return TOKEN.test(name) ? `the header '${printable(name, 64)}'` : 'a header'
+}
+
+// Why a header cannot be sent, or null.
+function refused (name, value) {
+  if (!TOKEN.test(name)) return 'its name is not one'
+  if (RESERVED.has(name.toLowerCase())) return 'the exporter sets it itself'
+  if (typeof value !== 'string') return 'its value is not a string or cannot be decoded'
+  if (value.length > VALUE_LENGTH_MAX) return `its value is longer than ${VALUE_LENGTH_MAX} characters`
+  return FIELD_VALUE.test(value) ? null : 'its value holds control characters'
+}
+
+// Certificates and keys, read once at boot. A certificate that is replaced on disk counts from the next start.
+
+// A bundle of every public authority is a quarter of this.
+const FILE_BYTES_MAX = 1024 * 1024
+
+// PEM as text or bytes, or the path of a file that holds it. No error shows what came: it may be the key.
+function checkPem (path, value) {
+  const kind = Buffer.isBuffer(value) ? 'a Buffer' : `a value of type ${typeof value}`
+  const pem = Buffer.isBuffer(value) ? value : typeof value === 'string' ? textOrFile(value) : null
+  if (pem === null) throw optionInvalid(path, `PEM, or the path of a readable PEM file of at most ${FILE_BYTES_MAX} bytes`, kind)
+  const reason = unusable({ [path.slice(path.lastIndexOf('.') + 1)]: pem })
+  if (reason !== null) throw optionInvalid(path, 'PEM that Node can read', `${kind} (${reason})`)
+  return pem
+}
+
+function textOrFile (value) {
+  return value.includes('-----BEGIN') ? Buffer.from(value) : readBounded(value)
+}
+
+function resolveTls (given, env) {
+  const ca = given.ca ?? pemFromEnvironment('ca', 'CERTIFICATE', env)
+  const cert = given.cert ?? pemFromEnvironment('cert', 'CLIENT_CERTIFICATE', env)
+  const key = given.key ?? pemFromEnvironment('key', 'CLIENT_KEY', env)
+  const reason = unusable({ ca, cert, key })
+  if (reason === null) return { ca, cert, key }
+  // Certificate and key do not belong together. The authority alone still protects what is sent.
+  env.warn('LT_WARN_TLS', `the client's certificate and key are not used: ${reason}`)
+  return { ca, cert: undefined, key: undefined }
+}
+
+function pemFromEnvironment (member, suffix, env) {
+  const variable = env.find(...names(suffix))
+  if (variable === undefined) return undefined
+  const pem = readBounded(variable.value)
+  const reason = pem === null ? 'it must be the path of a readable file' : unusable({ [member]: pem })
+  if (reason === null) return pem
+  env.warn('LT_WARN_TLS', `${variable.name} is ignored: ${reason}`)
+}
+
+function readBounded (path) {
+  try {
+    const { size } = fs.statSync(path)
+    return size > 0 && size <= FILE_BYTES_MAX ? fs.readFileSync(path) : null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Why Node cannot use these, or null, so that nothing is left to be thrown at the first export. OpenSSL's code names the
+ * fault and nothing of the content.
+ * @param {{ [member: string]: Buffer | undefined }} pems ca, cert and key
+ */
+function unusable ({ ca, cert, key }) {
+  try {
+    tls.createSecureContext({ ca, cert, key })
+    if (ca !== undefined) parseAuthority(ca)
+    return null
+  } catch (error) {
+    return typeof error.code === 'string' ? error.code : 'it cannot be read'
+  }
+}
+
+// createSecureContext passes over an authority that is none in silence.
+function parseAuthority (ca) {
+  return new X509Certificate(ca)
 }

@@ -3,8 +3,11 @@
 // Which requests get no span. Patterns are compiled once; a request is then compared in time linear in
 // its path, whatever a caller sends: the glob has one wildcard and no backtracking.
 
-const { isRegExp } = require('node:util').types
-const { optionInvalid, describeValue } = require('./errors')
+const { isRegExp } = require('node:util/types')
+const { wrongValue } = require('./checks')
+
+// @fastify/otel's: a comma-separated list of globs.
+const VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS'
 
 const EXPECTED = "a path such as '/health' or '/assets/*', a RegExp, a function (request) => boolean, or an array of these"
 
@@ -13,7 +16,7 @@ const QUESTION_MARK = 0x3f
 
 module.exports = { checkIgnore, compileIgnore, ignoreFromEnvironment }
 
-// The option's check: a list of patterns, also where a single one was given.
+/** Checks the option. The result is a list of patterns, also where a single one was given. */
 function checkIgnore (path, value) {
   if (!Array.isArray(value)) return [checkPattern(path, value)]
   return Array.from(value, (item, index) => checkPattern(`${path}[${index}]`, item))
@@ -24,33 +27,33 @@ function checkPattern (path, value) {
   // A copy, because a RegExp with the flag g or y carries state that belongs to the user's own matching.
   if (isRegExp(value)) return new RegExp(value)
   if (isGlob(value)) return value
-  throw optionInvalid(path, EXPECTED, describeValue(value))
+  throw wrongValue(path, EXPECTED, value)
 }
 
-// What does not start as a path does can never match, nor can what asks for the query.
+// A text that does not start as a path does can never match, nor can one with a query.
 function isGlob (value) {
   return typeof value === 'string' && (value[0] === '/' || value[0] === '*') && !value.includes('?')
 }
 
-// @fastify/otel's variable: a comma-separated list of globs.
-function ignoreFromEnvironment (env, name) {
-  const globs = env.list(name)?.filter((glob) => {
-    if (!isGlob(glob)) env.ignored(name, glob, "a comma-separated list of paths that start with '/' or '*', without '?'")
+function ignoreFromEnvironment (env) {
+  return env.list(VARIABLE)?.filter((glob) => {
+    if (!isGlob(glob)) env.ignored(VARIABLE, glob, "a comma-separated list of paths that start with '/' or '*', without '?'")
     return isGlob(glob)
   })
-  return globs?.length > 0 ? globs : undefined
 }
 
-// One function (request) => boolean, or null where there is nothing to compare.
-// It throws what a user's function throws; the caller counts and logs it.
+/**
+ * Makes one function of the patterns; it throws what a user's function throws, which the caller logs.
+ * @returns {((request: FastifyRequest) => boolean) | null} null where there is nothing to compare
+ */
 function compileIgnore (patterns) {
   if (patterns === undefined || patterns.length === 0) return null
-  const strings = patterns.filter((pattern) => typeof pattern === 'string')
-  const paths = new Set(strings.filter((glob) => !glob.includes('*')))
-  const globs = strings.filter((glob) => glob.includes('*')).map(compileGlob)
+  const texts = patterns.filter((pattern) => typeof pattern === 'string')
+  const paths = new Set(texts.filter((glob) => !glob.includes('*')))
+  const globs = texts.filter((glob) => glob.includes('*')).map(compileGlob)
   const expressions = patterns.filter(isRegExp)
   const functions = patterns.filter((pattern) => typeof pattern === 'function')
-  const comparesPath = strings.length > 0 || expressions.length > 0
+  const comparesPath = texts.length > 0 || expressions.length > 0
 
   // HOT where `ignore` is set, once per request. Budget: 1 sliced string, 0 objects, 0 closures.
   return function ignore (request) {

@@ -1,16 +1,15 @@
 'use strict'
 
-// What is measured, how it is aggregated, and where it goes. Loaded only where metrics are asked for.
+// The options of metrics: what is measured, how it is aggregated, and where it goes. Loaded only where metrics are on.
 
-const { DURATION_MAX_MS, EMPTY, anyOf, boolean, callback, duration, literal, object } = require('./checks')
+const { DURATION_MAX_MS, EMPTY, anyOf, boolean, callback, duration, literal, object, wrongValue } = require('./checks')
 const { endpointFromCode, endpointFromEnvironment } = require('./endpoint')
-const { optionInvalid, describeValue } = require('./errors')
 const { checkExporter, otlpSettings } = require('./exporter')
 
 const METRICS_PATH = 'v1/metrics'
 const TRACES_END = /\/v1\/traces$/
 
-const KINDS = ['otlp', 'otlp/stdout', 'console', 'prometheus', 'none']
+const KINDS = ['otlp', 'otlp/stdout', 'prometheus', 'none']
 const TEMPORALITIES = ['cumulative', 'delta', 'lowmemory']
 const EXEMPLAR_FILTERS = ['trace_based', 'always_on', 'always_off']
 const AGGREGATIONS = ['explicit_bucket_histogram', 'base2_exponential_bucket_histogram']
@@ -20,8 +19,8 @@ const DEFAULT_TIMEOUT_MS = 30_000
 const DEFAULT_PROMETHEUS_PORT = 9464
 
 const checkMembers = object({
-  exporter: checkExporter,
-  path: checkPath,
+  exporter: checkMetricExporter,
+  path: anyOf("a path that begins with '/'", (value) => typeof value === 'string' && value.startsWith('/')),
   runtime: boolean,
   self: boolean,
   attributes: callback,
@@ -39,13 +38,13 @@ module.exports = { checkMetrics, resolveMetrics }
 
 function checkMetrics (path, value) {
   if (value === true) return EMPTY
-  if (typeof value !== 'object' || value === null) throw optionInvalid(path, 'true, false or an object', describeValue(value))
+  if (typeof value !== 'object' || value === null) throw wrongValue(path, 'true, false or an object', value)
   return checkMembers(path, value)
 }
 
-function checkPath (path, value) {
-  if (typeof value !== 'string' || !value.startsWith('/')) throw optionInvalid(path, "a path that begins with '/'", describeValue(value))
-  return value
+function checkMetricExporter (path, value) {
+  if (value === 'console') throw wrongValue(path, "'otlp', 'otlp/stdout', 'none' or an object with a url", value)
+  return checkExporter(path, value)
 }
 
 function areBounds (value) {
@@ -60,7 +59,6 @@ function resolveMetrics (options, env, exporterVariable) {
   return Object.freeze({
     exporter: kinds.includes('otlp') ? exporterOf(given, options, env.forSignal('METRICS')) : null,
     lines: kinds.includes('otlp/stdout'),
-    console: kinds.includes('console'),
     prometheus: kinds.includes('prometheus') ? prometheusOf(env) : null,
     path: given.path ?? null,
     runtime: given.runtime ?? false,
@@ -84,12 +82,12 @@ function kindsOf (given, options, env, name) {
     .filter((item) => KINDS.includes(item) || env.ignored(name, item, KINDS.join(', ')))
   if (named?.length > 0) return named.filter((kind) => kind !== 'none')
   if (options.metrics === undefined) return []
-  return [options.exporter?.kind ?? 'otlp'].filter((kind) => kind !== 'none')
+  return [options.exporter?.kind ?? 'otlp'].filter((kind) => kind === 'otlp' || kind === 'otlp/stdout')
 }
 
 function exporterOf (given, options, env) {
   const own = given.exporter ?? EMPTY
-  // Who says in the code where spans go says it for metrics too, with its headers, unless somewhere else is named.
+  // An exporter in the code is for metrics too, with its headers, unless another place is named for them.
   const isElsewhere = own.url !== undefined || env.text('OTEL_EXPORTER_OTLP_METRICS_ENDPOINT') !== undefined
   const shared = !isElsewhere && options.exporter?.kind === 'otlp' ? options.exporter : EMPTY
   const settings = { ...shared, ...own, kind: 'otlp' }

@@ -1,31 +1,53 @@
 'use strict'
 
-// What `register` was given and what the environment says, as one frozen object in which every field is
-// present. Code wins over environment. Wrong options throw; wrong variables are logged and ignored.
+// Resolves the options of `register` and the environment to one frozen object in which every field is present. Code wins
+// over environment. Wrong options throw; wrong variables are logged and ignored.
 
-const { EMPTY, anyOf, attributes, boolean, callback, duration, listOf, literal, object, orCallback, text } = require('./checks')
+const { printable } = require('../runtime/report')
+const {
+  COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, TOKEN, anyOf, attributes, boolean, bytes, callback, count, duration, headerNames,
+  isObject, listOf, literal, notNegative, object, orCallback, text, wrongValue
+} = require('./checks')
 const { Environment, readEnvironment } = require('./env')
 const { checkExporter, resolveExporter } = require('./exporter')
-const { checkBuffer, checkLimits, resolveBatch, resolveBuffer, resolveLimits } = require('./limits')
-const { checkOutbound, resolveOutbound } = require('./outbound')
-const { serverlessPlatform } = require('./platform')
-const { resolveResource } = require('./resource')
-const { checkSpans, resolveSpans } = require('./route-options')
-const { printable } = require('../runtime/printable')
+const { checkIgnore, compileIgnore, ignoreFromEnvironment } = require('./ignore')
+const { serverlessPlatform, resolveResource } = require('./resource')
+const { checkSampler, samplerFromEnvironment } = require('./sampler')
 
-// Patterns, headers and samplers have files of their own, which are required where there are any.
-const IGNORE_VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS'
-const METRICS_VARIABLE = 'OTEL_METRICS_EXPORTER'
-
-const DEFAULT_CLOSE_TIMEOUT_MS = 5000
-
-const NO_NAMES = Object.freeze([])
-const EVERY_TRACE = Object.freeze({ kind: 'always_on', ratio: 1, parentBased: true }) // parentbased_always_on
-const LOG_LEVELS = ['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']
-const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi']
+module.exports = { resolveOptions, resolveRouteOptions }
 
 // Fastify's own, which it hands on to every plugin. fastify-cli and @fastify/autoload add the flags and options of their users.
 const REGISTER_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
+
+const METRICS_VARIABLE = 'OTEL_METRICS_EXPORTER'
+const DEFAULT_CLOSE_TIMEOUT_MS = 5000
+const DEFAULT_BUFFER_BYTES = 32 * 1024 * 1024
+const DEFAULT_FLUSH_DELAY_MS = 1000
+
+// OpenTelemetry's own default is 128 of each. Its default length of a value is "no limit", which would let
+// one attribute of 100 MB through; 16 KiB hold any stack trace.
+const DEFAULT_COUNT = 128
+const DEFAULT_VALUE_LENGTH = 16384
+const DEFAULT_KEPT_CHILDREN = 64
+
+const LOG_LEVELS = ['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']
+const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi']
+const STAGES = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse', 'onError']
+
+// OpenTelemetry's SpanKind.
+const KINDS = Object.freeze(Object.assign(Object.create(null), { internal: 0, server: 1, client: 2, producer: 3, consumer: 4 }))
+
+const checkKeepMembers = object({ errors: boolean, slowerThanMs: notNegative('milliseconds') })
+const checkSpansMembers = object({ handler: boolean, hooks: listOf(literal(...STAGES)) })
+const checkOutboundMembers = object({
+  http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback, graphqlDocuments: boolean
+})
+const checkChannel = object({
+  kind: anyOf("'client', 'internal', 'producer', 'consumer', 'server' or a SpanKind",
+    (value) => typeof value === 'string' && value in KINDS, (value) => Object.values(KINDS).includes(value)),
+  name: orCallback(text),
+  attributes: orCallback(attributes)
+})
 
 const checkOptions = object({
   serviceName: text,
@@ -34,13 +56,13 @@ const checkOptions = object({
   spanProcessors: listOf(anyOf('a SpanProcessor with onStart() and onEnd()', (value) => has(value, 'onStart') && has(value, 'onEnd'))),
   tracerProvider: anyOf('a TracerProvider with getTracer(), or false', (value) => value === false || has(value, 'getTracer')),
   registerGlobals: boolean,
-  sampler: (...args) => require('./sampler').checkSampler(...args),
+  sampler: checkSampler,
   keep: checkKeep,
-  maxSampledPerSecond: anyOf('a number of spans, 0 or more', (value) => typeof value === 'number' && value >= 0),
-  ignore: (...args) => require('./ignore').checkIgnore(...args),
+  maxSampledPerSecond: notNegative('spans'),
+  ignore: checkIgnore,
   trustIncoming: orCallback(boolean),
-  requestHeaders: checkHeaderNames,
-  responseHeaders: checkHeaderNames,
+  requestHeaders: headerNames,
+  responseHeaders: headerNames,
   spanName: callback,
   attributes: callback,
   onStart: callback,
@@ -51,20 +73,25 @@ const checkOptions = object({
   outbound: checkOutbound,
   unrouted: boolean,
   logs: boolean,
-  replyHeader: literal('traceresponse', 'server-timing', false),
-  buffer: checkBuffer,
+  replyHeader: literal('server-timing', false),
+  buffer: object({ maxBytes: bytes, flushDelayMs: duration }),
   closeTimeoutMs: duration,
   baggage: anyOf('an array of keys', isNames),
-  metrics: (path, value) => value === false ? false : require('./metrics').checkMetrics(path, value),
-  limits: checkLimits
+  metrics: checkMetrics,
+  limits: object({ attributes: count, attributeValueLength: count, events: count, links: count, keptChildren: count })
 })
 
-const checkKeepMembers = object({
-  errors: boolean,
-  slowerThanMs: anyOf('a number of milliseconds, 0 or more', (value) => typeof value === 'number' && value >= 0)
+const checkRoute = object({
+  spanName: orCallback(text),
+  attributes: orCallback(attributes),
+  spans: checkSpans,
+  sampler: checkSampler,
+  metrics: boolean,
+  ignore: (path, value) => typeof value === 'boolean' ? value : checkIgnore(path, value)
 })
 
-module.exports = { resolveOptions }
+const UNSET = Object.freeze({ off: false, spanName: null, attributes: null, spans: null, sampler: null, metrics: true, ignore: null })
+const OFF = Object.freeze({ ...UNSET, off: true })
 
 function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
   const env = new Environment(environment)
@@ -72,20 +99,41 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
     if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `light-trace has no option ${printable(name, 64)}: it is ignored`)
   })
   const resource = resolveResource(given.resource, given.serviceName, env)
-  tellUnread(env)
+  warnAboutUnread(env)
   return Object.freeze({
     disabled: env.boolean('OTEL_SDK_DISABLED') ?? false,
     serviceName: resource.attributes['service.name'],
     resource,
-    ...waysOut(given, env),
-    ...sampling(given, env),
-    ...recording(given, env),
+    exporter: resolveExporter(given.exporter, Boolean(given.spanProcessors ?? given.tracerProvider), env),
+    spanProcessors: given.spanProcessors === undefined ? null : Object.freeze(given.spanProcessors),
+    tracerProvider: given.tracerProvider ?? null,
+    registerGlobals: given.registerGlobals ?? true,
+    buffer: resolveBuffer(given.buffer, env),
+    // Unset, the size of a chunk in bytes decides how many spans go together.
+    batch: Object.freeze({ maxSpans: env.integer(['OTEL_BSP_MAX_EXPORT_BATCH_SIZE'], { min: 1 }) ?? Infinity }),
+    closeTimeoutMs: given.closeTimeoutMs ?? DEFAULT_CLOSE_TIMEOUT_MS,
+    sampler: given.sampler ?? samplerFromEnvironment(env),
+    keep: resolveKeep(given.keep),
+    maxSampledPerSecond: given.maxSampledPerSecond ?? Infinity,
+    ignore: compileIgnore(given.ignore ?? ignoreFromEnvironment(env)),
+    trustIncoming: given.trustIncoming ?? true,
+    requestHeaders: capturedHeaders('requestHeaders', given.requestHeaders, env),
+    responseHeaders: capturedHeaders('responseHeaders', given.responseHeaders, env),
+    spanName: given.spanName ?? null,
+    attributes: given.attributes ?? null,
+    onStart: given.onStart ?? null,
+    onEnd: given.onEnd ?? null,
+    store: given.store ?? null,
+    redactQuery: given.redactQuery ?? Object.freeze([]),
+    spans: resolveSpans(given.spans),
+    limits: resolveLimits(given.limits, env),
+    knownMethods: knownMethodsFromEnvironment(env),
     outbound: resolveOutbound(given.outbound),
     propagators: propagatorsFromEnvironment(env),
     unrouted: given.unrouted ?? false,
     logs: given.logs ?? true,
     replyHeader: given.replyHeader || null,
-    metrics: metricsFor(given, env),
+    metrics: resolveMetrics(given, env),
     platform: serverlessPlatform(env),
     baggage: Object.freeze([...given.baggage ?? []]),
     environmentTrace: environmentTrace(env),
@@ -96,66 +144,31 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
   })
 }
 
-function waysOut (given, env) {
-  return {
-    exporter: resolveExporter(given.exporter, Boolean(given.spanProcessors ?? given.tracerProvider), env),
-    spanProcessors: given.spanProcessors === undefined ? null : Object.freeze(given.spanProcessors),
-    tracerProvider: given.tracerProvider ?? null,
-    registerGlobals: given.registerGlobals ?? true,
-    buffer: resolveBuffer(given.buffer, env),
-    batch: resolveBatch(env),
-    closeTimeoutMs: given.closeTimeoutMs ?? DEFAULT_CLOSE_TIMEOUT_MS
-  }
-}
-
-// Off, nothing of them is loaded.
-function metricsFor (given, env) {
-  if (given.metrics === false || (given.metrics === undefined && env.text(METRICS_VARIABLE) === undefined)) return null
-  return require('./metrics').resolveMetrics(given, env, METRICS_VARIABLE)
-}
-
-function sampling (given, env) {
-  return {
-    sampler: given.sampler ?? samplerFromEnvironment(env),
-    keep: resolveKeep(given.keep),
-    maxSampledPerSecond: given.maxSampledPerSecond ?? Infinity,
-    ignore: resolveIgnore(given.ignore, env),
-    trustIncoming: given.trustIncoming ?? true
-  }
-}
-
-function samplerFromEnvironment (env) {
-  return env.text('OTEL_TRACES_SAMPLER') === undefined ? EVERY_TRACE : require('./sampler').samplerFromEnvironment(env)
-}
-
-function resolveIgnore (given, env) {
-  if (given === undefined && env.text(IGNORE_VARIABLE) === undefined) return null
-  const { compileIgnore, ignoreFromEnvironment } = require('./ignore')
-  return compileIgnore(given ?? ignoreFromEnvironment(env, IGNORE_VARIABLE))
-}
-
-function recording (given, env) {
-  return {
-    requestHeaders: headersFor('requestHeaders', given.requestHeaders, env),
-    responseHeaders: headersFor('responseHeaders', given.responseHeaders, env),
+/** Resolves a route's own `config.trace`; in each field null means: as the plugin's options say. Wrong ones throw. */
+function resolveRouteOptions (value) {
+  if (value === undefined || value === true) return UNSET
+  if (value === false) return OFF
+  if (typeof value !== 'object' || value === null) throw wrongValue('config.trace', 'true, false or an object', value)
+  const given = checkRoute('config.trace', value)
+  return Object.freeze({
+    off: given.ignore === true,
     spanName: given.spanName ?? null,
     attributes: given.attributes ?? null,
-    onStart: given.onStart ?? null,
-    onEnd: given.onEnd ?? null,
-    store: given.store ?? null,
-    redactQuery: given.redactQuery ?? NO_NAMES,
-    spans: resolveSpans(given.spans),
-    limits: resolveLimits(given.limits, env),
-    knownMethods: knownMethodsFromEnvironment(env)
-  }
+    spans: given.spans === undefined ? null : resolveSpans(given.spans),
+    sampler: given.sampler ?? null,
+    metrics: given.metrics ?? true,
+    ignore: typeof given.ignore === 'boolean' ? null : compileIgnore(given.ignore)
+  })
 }
 
-function checkHeaderNames (path, value) {
-  return require('./captured-headers').checkHeaderNames(path, value)
+// Off, nothing of metrics is loaded.
+function checkMetrics (path, value) {
+  return value === false ? false : require('./metrics').checkMetrics(path, value)
 }
 
-function headersFor (option, names, env) {
-  return names === undefined ? NO_NAMES : require('./captured-headers').capturedHeaders(option, names, env)
+function resolveMetrics (given, env) {
+  if (given.metrics === false || (given.metrics === undefined && env.text(METRICS_VARIABLE) === undefined)) return null
+  return require('./metrics').resolveMetrics(given, env, METRICS_VARIABLE)
 }
 
 function checkKeep (path, value) {
@@ -166,6 +179,71 @@ function checkKeep (path, value) {
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
 function resolveKeep ({ errors = false, slowerThanMs = Infinity } = EMPTY) {
   return errors || slowerThanMs !== Infinity ? Object.freeze({ errors, slowerThanMs }) : null
+}
+
+// The variables of a span win over those of any signal; the names with PER are those of SDK 2.x.
+function resolveLimits (given = EMPTY, env) {
+  const from = (...names) => env.integer(names, { max: COUNT_MAX })
+  return Object.freeze({
+    attributes: given.attributes ?? from('OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT', 'OTEL_ATTRIBUTE_COUNT_LIMIT') ?? DEFAULT_COUNT,
+    attributeValueLength: given.attributeValueLength ??
+      from('OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT', 'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT') ?? DEFAULT_VALUE_LENGTH,
+    events: given.events ?? from('OTEL_SPAN_EVENT_COUNT_LIMIT') ?? DEFAULT_COUNT,
+    links: given.links ?? from('OTEL_SPAN_LINK_COUNT_LIMIT') ?? DEFAULT_COUNT,
+    attributesPerEvent: from('OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT', 'OTEL_SPAN_ATTRIBUTE_PER_EVENT_COUNT_LIMIT') ?? DEFAULT_COUNT,
+    attributesPerLink: from('OTEL_LINK_ATTRIBUTE_COUNT_LIMIT', 'OTEL_SPAN_ATTRIBUTE_PER_LINK_COUNT_LIMIT') ?? DEFAULT_COUNT,
+    keptChildren: given.keptChildren ?? DEFAULT_KEPT_CHILDREN
+  })
+}
+
+// OTEL_BSP_MAX_QUEUE_SIZE counts spans. Our bound is bytes and has no fair conversion, so it is not read.
+function resolveBuffer (given = EMPTY, env) {
+  if (given.maxBytes === undefined && env.text('OTEL_BSP_MAX_QUEUE_SIZE') !== undefined) {
+    env.inform('OTEL_BSP_MAX_QUEUE_SIZE is not read: it counts spans, the buffer of light-trace is bounded by buffer.maxBytes')
+  }
+  return Object.freeze({
+    maxBytes: given.maxBytes ?? DEFAULT_BUFFER_BYTES,
+    flushDelayMs: given.flushDelayMs ?? env.integer(['OTEL_BSP_SCHEDULE_DELAY'], { max: DURATION_MAX_MS }) ?? DEFAULT_FLUSH_DELAY_MS
+  })
+}
+
+// true: the handler, which is what most want to see.
+function checkSpans (path, value) {
+  return typeof value === 'boolean' ? { handler: value } : checkSpansMembers(path, value)
+}
+
+function resolveSpans ({ handler = false, hooks = [] } = EMPTY) {
+  return Object.freeze({ handler, hooks: Object.freeze([...new Set(hooks)]) })
+}
+
+function checkOutbound (path, value) {
+  if (value === false) return { __proto__: null, http: false, undici: false, libraries: false }
+  return value === true ? EMPTY : checkOutboundMembers(path, value)
+}
+
+// The names are the user's. `true` is for a channel of a library that light-trace knows, and leaves alone unless asked.
+function checkChannels (path, value) {
+  const checkOne = (path, value) => value === true ? {} : checkChannel(path, value)
+  return object(Object.fromEntries((isObject(value) ? Object.keys(value) : []).map((name) => [name, checkOne])))(path, value)
+}
+
+function resolveOutbound ({ http = true, undici = true, libraries = true, channels = EMPTY, propagateTo = null, graphqlDocuments = false } = EMPTY) {
+  const resolved = Object.create(null)
+  for (const [name, { kind = 'client', name: spanName = name, attributes = null }] of Object.entries(channels)) {
+    resolved[name] = Object.freeze({ kind: KINDS[kind] ?? kind, name: spanName, attributes })
+  }
+  return Object.freeze({ http, undici, libraries, channels: Object.freeze(resolved), propagateTo, graphqlDocuments })
+}
+
+// Headers that become attributes: those that are named, and never those that carry credentials.
+function capturedHeaders (option, names = [], env) {
+  const captured = new Set(names)
+  for (const name of captured) {
+    if (!CREDENTIAL.test(name)) continue
+    captured.delete(name)
+    env.warn('LT_WARN_HEADER_DENIED', `${option}: '${name}' carries credentials and is not recorded`)
+  }
+  return Object.freeze([...captured])
 }
 
 function propagatorsFromEnvironment (env) {
@@ -181,13 +259,12 @@ function propagatorsFromEnvironment (env) {
 function knownMethodsFromEnvironment (env) {
   const name = 'OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS'
   if (env.text(name) === undefined) return null
-  const { TOKEN } = require('./captured-headers')
   const methods = env.list(name).filter((method) => TOKEN.test(method) || env.ignored(name, method, 'a comma-separated list of methods'))
   return methods.length > 0 ? Object.freeze(methods) : null
 }
 
-// Silence would let somebody believe that the file counts.
-function tellUnread (env) {
+// Silence would let users believe that the file counts.
+function warnAboutUnread (env) {
   const file = env.find('OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE')
   if (file !== undefined) env.warn('LT_WARN_CONFIG_FILE', `${file.name} is not read: use options and the other OTEL_* variables`)
   const node = env.find('NODE_OTEL', 'NODE_OTEL_ENDPOINT')
@@ -199,10 +276,6 @@ function tellUnread (env) {
 function environmentTrace (env) {
   const traceparent = env.text('TRACEPARENT')
   return traceparent === undefined ? null : Object.freeze({ traceparent, tracestate: env.text('TRACESTATE') ?? '' })
-}
-
-function isObject (value) {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isNames (value) {

@@ -1,40 +1,35 @@
 'use strict'
 
-// Who reports: the attributes that every span of this registration shares.
+// The resource: attributes that all spans and metrics of an application share. They come from the options, the
+// environment, package.json, and from what variables and files say of the platform.
+// https://opentelemetry.io/docs/specs/semconv/resource/
 
+const fs = require('node:fs')
+const path = require('node:path')
 const os = require('node:os')
 const { randomUUID } = require('node:crypto')
-const { EMPTY } = require('./checks')
-const { packageManifest } = require('./package-manifest')
-const { detectPlatform } = require('./platform')
 const { version } = require('../../package.json')
+const { EMPTY } = require('./checks')
+const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env')
+
+module.exports = { resolveResource, detectPlatform, serverlessPlatform }
 
 const UNKNOWN_SERVICE = 'unknown_service:node'
-const ENVIRONMENT_LENGTH_MAX = 65536
-const NONE = Object.freeze([])
+const MEBIBYTE = 1024 * 1024
 
-module.exports = { resolveResource }
-
-// From the weakest to the strongest: what can be found out, OTEL_ENTITIES, OTEL_RESOURCE_ATTRIBUTES, code.
-// service.name: serviceName, resource['service.name'], OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_ENTITIES,
-// package.json, the name of the function that a platform runs.
-/** @returns {{ attributes: object, entityRefs: object[] }} */
+/**
+ * Resolves the resource. From the weakest source to the strongest: what is detected, OTEL_RESOURCE_ATTRIBUTES, code.
+ * @returns {{ attributes: object }}
+ */
 function resolveResource (given = EMPTY, serviceName, env) {
-  // Few have it, so its reader is required where there is one.
-  const reader = env.text('OTEL_ENTITIES') === undefined ? null : require('./entities')
-  const read = reader === null ? NONE : reader.readEntities(env)
-  const entities = reader === null ? EMPTY : reader.entityAttributes(read)
   const fromEnvironment = parseAttributes(env)
   const manifest = packageManifest() ?? { name: env.text('npm_package_name'), version: env.text('npm_package_version') }
   const platform = detectPlatform(env)
-  const attributes = Object.assign(Object.create(null), detected(manifest.version), platform, entities, fromEnvironment, given)
+  const attributes = Object.assign(Object.create(null), detected(manifest.version), platform, fromEnvironment, given)
   attributes['service.name'] = String(serviceName ?? given['service.name'] ?? env.text('OTEL_SERVICE_NAME') ??
-    fromEnvironment['service.name'] ?? entities['service.name'] ?? manifest.name ?? platform['faas.name'] ?? UNKNOWN_SERVICE)
+    fromEnvironment['service.name'] ?? manifest.name ?? platform['faas.name'] ?? UNKNOWN_SERVICE)
   if (attributes['service.version'] === undefined) delete attributes['service.version']
-  return Object.freeze({
-    attributes: Object.freeze(attributes),
-    entityRefs: reader === null ? NONE : Object.freeze(reader.entityRefs(read, attributes))
-  })
+  return Object.freeze({ attributes: Object.freeze(attributes) })
 }
 
 function detected (serviceVersion) {
@@ -52,26 +47,173 @@ function detected (serviceVersion) {
   }
 }
 
-// 'k=v,k2=v2', percent-encoded. "Resource SDK": in case of any error the entire value is discarded.
+// "Resource SDK": in case of any error the entire value is discarded.
 function parseAttributes (env) {
   const name = 'OTEL_RESOURCE_ATTRIBUTES'
   const text = env.text(name) ?? ''
-  const attributes = Object.create(null)
+  const pairs = text.length > VARIABLE_LENGTH_MAX ? null : pairsIn(text)
+  if (pairs?.every(([key, value]) => key !== '' && value !== undefined)) return { __proto__: null, ...Object.fromEntries(pairs) }
+  env.ignored(name, text, "a list such as 'k=v,k2=v2', percent-encoded")
+  return EMPTY
+}
+
+// Name and version of the application: the package.json nearest to the script that was started, or, if that is a tool
+// out of node_modules (fastify-cli, a test runner), nearest to the working directory.
+
+/** @returns {{ name: string, version: string | undefined } | undefined} */
+function packageManifest () {
   try {
-    if (text.length > ENVIRONMENT_LENGTH_MAX) throw new RangeError('too long')
-    for (const pair of text.split(',')) {
-      if (pair.trim() !== '') addPair(attributes, pair)
+    const script = process.argv[1]
+    const started = script === undefined ? undefined : fs.realpathSync.native(script) // the other one asks about each folder
+    const isTool = started === undefined || started.split(path.sep).includes('node_modules')
+    for (let directory = isTool ? process.cwd() : path.dirname(started); ; directory = path.dirname(directory)) {
+      const manifest = readManifest(path.join(directory, 'package.json'))
+      if (manifest !== undefined || directory === path.dirname(directory)) return manifest
     }
-    return attributes
   } catch {
-    env.ignored(name, text, "a list such as 'k=v,k2=v2', percent-encoded")
-    return Object.create(null)
+    return undefined // no such script, or a working directory that is gone
   }
 }
 
-function addPair (attributes, pair) {
-  const equals = pair.indexOf('=')
-  const key = decodeURIComponent(pair.slice(0, Math.max(equals, 0)).trim())
-  if (key === '') throw new TypeError('no name')
-  attributes[key] = decodeURIComponent(pair.slice(equals + 1).trim())
+// A package.json without a name ({ "type": "commonjs" }) marks a folder of a package; the search goes on.
+function readManifest (file) {
+  try {
+    const stat = fs.statSync(file, { throwIfNoEntry: false })
+    if (stat === undefined || stat.size > MEBIBYTE) return undefined
+    const { name, version } = Object.assign(Object.create(null), JSON.parse(fs.readFileSync(file, 'utf8')))
+    if (typeof name === 'string' && name !== '') return { name, version: typeof version === 'string' ? version || undefined : undefined }
+  } catch {
+    return undefined
+  }
+}
+
+// The platform: container, Kubernetes, functions, clouds, by variables and files. No request is made: a metadata server
+// that is not there costs a second at every start. Command lines and users are not read, because they may hold secrets.
+
+const CGROUP = '/proc/self/cgroup'
+const MOUNTS = '/proc/self/mountinfo'
+const NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
+
+const FILE_CHARS_MAX = 65536
+const VALUE_CHARS_MAX = 1024
+const LINE_CHARS_MIN = 64 // shorter lines hold no id
+
+// Before the id: a slash, `docker-` or `cri-containerd-`, or a last colon. After it: `.scope`, or folders of the container's own.
+const CGROUP_ID = /[/:-]([0-9a-f]{64})(?=\.scope|\/|$)/g
+const FARGATE_ID = /\/([0-9a-f]{32}-[0-9]{6,12})$/
+// Docker's containers/<id>/hostname, Podman's and CRI-O's overlay-containers/<id>/userdata/hostname. containerd has
+// sandboxes/<id>/hostname, which is the pod's and no container's.
+const HOSTNAME_MOUNT = /[/-]containers\/([0-9a-f]{64})\/\S*$/
+const POD_MOUNT = /\/pods\/([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})\/etc-hosts$/
+const CONTAINER_MOUNT = /\/pods\/[0-9a-f-]{32,36}\/containers\/([^/\s]{1,63})\/[^/\s]{1,64}$/
+
+/** @returns {'vercel' | 'lambda' | 'cloud_run' | null} the platform that freezes or ends the process between requests */
+function serverlessPlatform (env) {
+  if (env.text('VERCEL') !== undefined) return 'vercel'
+  if (env.text('AWS_LAMBDA_FUNCTION_NAME') !== undefined) return 'lambda'
+  const isCloudRun = env.text('K_SERVICE', 'CLOUD_RUN_JOB') !== undefined && env.text('KUBERNETES_SERVICE_HOST') === undefined
+  return isCloudRun ? 'cloud_run' : null
+}
+
+/**
+ * @param {Environment} env
+ * @param {(path: string) => string} [read] '' for a file that cannot be read
+ * @returns {object} attributes
+ */
+function detectPlatform (env, read = readStart) {
+  const isKubernetes = env.text('KUBERNETES_SERVICE_HOST') !== undefined
+  let containerId = containerIn(read(CGROUP))
+  const mounts = containerId === undefined || isKubernetes ? read(MOUNTS) : ''
+  containerId ??= inMount(mounts, '/etc/hostname', HOSTNAME_MOUNT)
+  const found = { ...isKubernetes && podOf(env, mounts, read), 'container.id': containerId, ...cloudOf(env, isKubernetes) }
+  for (const [key, value] of Object.entries(found)) {
+    if (value === undefined || value === '') delete found[key]
+    else if (typeof value === 'string') found[key] = value.slice(0, VALUE_CHARS_MAX)
+  }
+  return found
+}
+
+/** The innermost container's id, in the first line that has one. */
+function containerIn (cgroup) {
+  for (const line of cgroup.split('\n')) {
+    if (line.length < LINE_CHARS_MIN) continue
+    const id = [...line.matchAll(CGROUP_ID)].at(-1) ?? FARGATE_ID.exec(line)
+    if (id !== null) return id[1]
+  }
+  return undefined
+}
+
+/** What a pattern finds in the place that is mounted at `point`: the fourth field of a line, before the point. */
+function inMount (mounts, point, pattern) {
+  const at = mounts.indexOf(` ${point} `)
+  return at === -1 ? undefined : pattern.exec(mounts.slice(mounts.lastIndexOf('\n', at) + 1, at))?.[1]
+}
+
+// The variables are the names under which the downward API is used most: the operator's, and those of examples.
+function podOf (env, mounts, read) {
+  const node = env.text('K8S_NODE_NAME', 'NODE_NAME', 'OTEL_RESOURCE_ATTRIBUTES_NODE_NAME')
+  const host = env.text('HOSTNAME')
+  return {
+    // In the host's network the name is the node's.
+    'k8s.pod.name': env.text('K8S_POD_NAME', 'POD_NAME', 'OTEL_RESOURCE_ATTRIBUTES_POD_NAME') ?? (host === node ? undefined : host),
+    'k8s.pod.uid': env.text('K8S_POD_UID', 'POD_UID', 'OTEL_RESOURCE_ATTRIBUTES_POD_UID') ?? inMount(mounts, '/etc/hosts', POD_MOUNT),
+    'k8s.namespace.name': env.text('K8S_NAMESPACE_NAME', 'K8S_NAMESPACE', 'POD_NAMESPACE') ?? read(NAMESPACE).trim(),
+    'k8s.node.name': node,
+    'k8s.container.name': env.text('K8S_CONTAINER_NAME', 'CONTAINER_NAME') ?? inMount(mounts, '/dev/termination-log', CONTAINER_MOUNT)
+  }
+}
+
+function cloudOf (env, isKubernetes) {
+  const text = (...names) => env.text(...names)
+  const faas = (name, version) => ({ 'faas.name': text(name), 'faas.version': text(version) })
+  if (text('VERCEL')) return { 'cloud.region': text('VERCEL_REGION') } // beneath it is a Lambda that is not the user's
+  if (text('AWS_LAMBDA_FUNCTION_NAME')) {
+    const megabytes = text('AWS_LAMBDA_FUNCTION_MEMORY_SIZE')
+    const logGroup = text('AWS_LAMBDA_LOG_GROUP_NAME')
+    return {
+      ...cloud('aws', 'aws_lambda', text('AWS_REGION')),
+      ...faas('AWS_LAMBDA_FUNCTION_NAME', 'AWS_LAMBDA_FUNCTION_VERSION'),
+      'faas.instance': text('AWS_LAMBDA_LOG_STREAM_NAME'),
+      'faas.max_memory': integer(megabytes, MEBIBYTE),
+      'aws.log.group.names': logGroup && [logGroup]
+    }
+  }
+  if (text('ECS_CONTAINER_METADATA_URI_V4', 'ECS_CONTAINER_METADATA_URI')) return cloud('aws', 'aws_ecs', text('AWS_REGION', 'AWS_DEFAULT_REGION'))
+  if (text('GAE_SERVICE')) {
+    return { ...cloud('gcp', 'gcp_app_engine'), ...faas('GAE_SERVICE', 'GAE_VERSION'), 'faas.instance': text('GAE_INSTANCE') }
+  }
+  if (text('K_SERVICE')) {
+    // Knative sets the same variables on any cluster; outside of one they are Cloud Run's, or those of functions on it.
+    const platform = text('FUNCTION_TARGET') ? 'gcp_cloud_functions' : 'gcp_cloud_run'
+    return { ...!isKubernetes && cloud('gcp', platform), ...faas('K_SERVICE', 'K_REVISION') }
+  }
+  if (text('CLOUD_RUN_JOB')) {
+    return {
+      ...cloud('gcp', 'gcp_cloud_run'),
+      'faas.name': text('CLOUD_RUN_JOB'),
+      'gcp.cloud_run.job.execution': text('CLOUD_RUN_EXECUTION'),
+      'gcp.cloud_run.job.task_index': integer(text('CLOUD_RUN_TASK_INDEX'))
+    }
+  }
+  const site = text('WEBSITE_SITE_NAME')
+  if (site === undefined) return {}
+  if (!text('FUNCTIONS_EXTENSION_VERSION')) return cloud('azure', 'azure.app_service', text('REGION_NAME'))
+  return { ...cloud('azure', 'azure.functions', text('REGION_NAME')), 'faas.name': site, 'faas.instance': text('WEBSITE_INSTANCE_ID') }
+}
+
+function cloud (provider, platform, region = undefined) {
+  return { 'cloud.provider': provider, 'cloud.platform': platform, 'cloud.region': region }
+}
+
+function integer (text, unit = 1) {
+  return Number.isInteger(Number(text)) ? Number(text) * unit : undefined
+}
+
+// Another system, or no permission: ''.
+function readStart (file) {
+  try {
+    return fs.readFileSync(file, 'latin1').slice(0, FILE_CHARS_MAX)
+  } catch {
+    return ''
+  }
 }

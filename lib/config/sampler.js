@@ -1,27 +1,23 @@
 'use strict'
 
-// Which traces are sampled, as settings. How it is decided is span/sampler's subject.
+// Which traces are sampled, as settings. lib/sampling/sampler.js decides by them.
 
-const { anyOf, object, wrongValue } = require('./checks')
+const { notNegative, object, wrongValue } = require('./checks')
 
 const EXPECTED = "'always_on', 'always_off', a ratio from 0 to 1, { perSecond }, or a Sampler with shouldSample()"
 
-const FROM_NAME = new Map([
-  ['always_on', { kind: 'always_on', parentBased: false }],
-  ['always_off', { kind: 'always_off', parentBased: false }],
-  ['traceidratio', { kind: 'ratio', parentBased: false }],
-  ['parentbased_always_on', { kind: 'always_on', parentBased: true }],
-  ['parentbased_always_off', { kind: 'always_off', parentBased: true }],
-  ['parentbased_traceidratio', { kind: 'ratio', parentBased: true }]
+const PARENT_BASED = 'parentbased_'
+const KIND_FROM_NAME = new Map([
+  ['always_on', 'always_on'],
+  ['always_off', 'always_off'],
+  ['traceidratio', 'ratio']
 ])
 
 module.exports = { checkSampler, samplerFromEnvironment }
 
-const checkMembers = object({
-  perSecond: anyOf('a number of traces a second, 0 or more', (value) => typeof value === 'number' && value >= 0)
-})
+const checkMembers = object({ perSecond: notNegative('traces a second') })
 
-// From code: { kind, ratio, parentBased } or the given Sampler object itself.
+/** Checks the option. The result is { kind, ratio, perSecond, parentBased }, or the user's own Sampler. */
 function checkSampler (path, value) {
   if (value === 'always_on' || value === 'always_off') return samplerOf(value, undefined, true)
   if (isRatio(value)) return samplerOf('ratio', value, true)
@@ -40,8 +36,10 @@ function perSecondOf (path, value) {
 
 // The names without `parentbased_` decide anew in each service, as OpenTelemetry defines them.
 function samplerFromEnvironment (env) {
-  const name = env.oneOf(['OTEL_TRACES_SAMPLER'], [...FROM_NAME.keys()]) ?? 'parentbased_always_on'
-  const { kind, parentBased } = FROM_NAME.get(name)
+  const names = [...KIND_FROM_NAME.keys()]
+  const name = env.oneOf(['OTEL_TRACES_SAMPLER'], [...names, ...names.map((name) => PARENT_BASED + name)]) ?? 'parentbased_always_on'
+  const parentBased = name.startsWith(PARENT_BASED)
+  const kind = KIND_FROM_NAME.get(name.slice(parentBased ? PARENT_BASED.length : 0))
   return samplerOf(kind, kind === 'ratio' ? ratioFromEnvironment(env) : undefined, parentBased)
 }
 

@@ -2,35 +2,45 @@
 
 // The one AsyncLocalStorage of the process, and the only place that asks which kind it is.
 //
-// On AsyncContextFrame (Node 24 and later, or behind a flag before) `enterWith` shows the same code the
-// same value as `run`, at half the price, and is gone when the request's own call stack is.
-// On async_hooks (Node 20 and 22) it would stay on the connection's resource, and whatever runs before
-// our hook on the next request of the connection would read this client's live store: there we `run`.
+// On AsyncContextFrame (Node 24 and later, or behind a flag before) `enterWith` shows the same code the same value as
+// `run`, at half the price, and is gone when the request's own call stack is. On async_hooks (Node 20 and 22) it would
+// stay on the connection's resource, and whatever runs before our hook on the next request of the connection would read
+// this client's live store: there `run` is used.
 
+const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
 const { processState } = require('../runtime/process-state')
 
 const { storage } = processState
 
-// Only the async_hooks implementation keeps the resource key on the instance.
-const usesAsyncHooks = 'kResourceStore' in storage
+const usesAsyncHooks = staysOnResource()
+
+/** Whether what `enterWith` has entered in a resource, as a connection is one, is still there when the resource is entered again. */
+function staysOnResource () {
+  const probe = new AsyncLocalStorage()
+  const connection = new AsyncResource('light-trace.probe', { requireManualDestroy: true })
+  connection.runInAsyncScope(() => probe.enterWith(true))
+  const stays = connection.runInAsyncScope(() => probe.getStore()) !== undefined
+  probe.disable()
+  return stays
+}
 
 /** Makes `context` the active one for what `done` starts. HOT, once per request. */
 const enter = usesAsyncHooks
-  ? function enter (context, done) { storage.run(context, done) }
+  ? enterIsolated
   : function enter (context, done) { storage.enterWith(context); done() }
 
 /**
- * The same where somebody goes on when `done` has returned: inject() and `app.routing()` dispatch in their
- * caller's own turn, and there `enterWith` would leave the caller in the request's context.
+ * The same for code that goes on when `done` has returned: inject() and `app.routing()` dispatch in their caller's own
+ * turn, and there `enterWith` would leave the caller in the request's context.
  */
 function enterIsolated (context, done) {
   storage.run(context, done)
 }
 
 /**
- * For a response that is queued behind another on a pipelined connection. It is written by what finishes
- * the one before, and its 'finish' (so Fastify's onResponse) would run in that request's context. By then
- * the running resource is the write's own, so `enterWith` stays with it on async_hooks too.
+ * Makes `context` active for a response that is queued behind another on a pipelined connection. It is written by what
+ * finishes the one before, and its 'finish' (so Fastify's onResponse) would run in that request's context. By then the
+ * running resource is the write's own, so `enterWith` stays with it on async_hooks too.
  */
 function enterQueued (context, response) {
   response.prependListener('finish', () => { storage.enterWith(context) })
@@ -56,9 +66,4 @@ function callPlainly (fn, argument) {
   return fn(argument)
 }
 
-/** Runs `fn` where no context is active. */
-function exit (fn) {
-  return storage.exit(fn)
-}
-
-module.exports = { storage, enter, enterIsolated, enterQueued, active, run, call, exit, usesAsyncHooks }
+module.exports = { storage, enter, enterIsolated, enterQueued, active, run, call, usesAsyncHooks }

@@ -5,8 +5,8 @@
 //   userId=alice,serverNode=DF%2028;region=eu;canary , empty=
 //   key    value            value   properties
 //
-// A stranger may fill it: it is read only when somebody asks or a call goes out,
-// never beyond the limits, and what cannot be understood is left out member by member.
+// A stranger may fill it: it is read only on demand and when a call goes out, never beyond the limits, and what cannot be
+// understood is left out member by member.
 
 // The limits that the SDKs agreed on after unbounded baggage had taken services
 // down (GHSA-8988-4f7v-96qf), on the way in and on the way out.
@@ -30,7 +30,7 @@ function parseBaggage (value) {
 /**
  * The header for an outgoing call, '' where there is nothing to say. What exceeds the limits is left out,
  * in whole members. Never throws, whatever the baggage is.
- * @param {Baggage} baggage of ours or anybody else's
+ * @param {import('@opentelemetry/api').Baggage} baggage of ours or of another library
  * @returns {string}
  */
 function serializeBaggage (baggage) {

@@ -93,4 +93,4 @@ function refill () {
   fillWords = Math.min(fillWords * 2, POOL_WORDS)
 }
 
-module.exports = { newTraceId, newSpanId, hex, writeIds, HEX_CHARS }
+module.exports = { newTraceId, newSpanId, hex, writeIds }

@@ -1,26 +1,23 @@
 'use strict'
 
-// `request.trace`, which is also the OpenTelemetry Context of the request: one object that carries the
-// span, the store, and answers the API's keys. It never holds request, reply or socket, so work that
-// goes on after the response may keep it.
+// `request.trace`, which is also the OpenTelemetry Context of the request: one object that carries the span and the store,
+// and answers the API's keys. It never holds request, reply or socket, so work that goes on after the response may keep it.
 
-const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./keys')
-const { SAMPLED } = require('./trace-context')
 const asyncStorage = require('./async-storage')
-
-let parseBaggage = null
+const { parseBaggage } = require('./baggage')
+const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY, SAMPLED } = require('./trace-context')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
-// Hangs on the request and on the raw response, where everybody who compares or prints them finds it. All of its own is
-// private: a failing deepStrictEqual of two requests would else walk through the span to the exporter and the whole
-// application, for minutes.
+// All fields are private: the object hangs on the request and on the raw response, and a failing deepStrictEqual of two
+// requests would else walk through the span to the exporter and the whole application, for minutes.
 class RequestContext {
   #tracer
   #span
   #base
   #suppressed
   #caller
+  /** @type {string | import('./baggage').Baggage | null} */
   #baggage
   #record
   #values
@@ -28,11 +25,11 @@ class RequestContext {
   /**
    * @param {Tracer} tracer which makes children and writes headers
    * @param {Span} span of the request as the application sees it, or a twin
-   * @param {Context | null} base what was active before, when somebody else holds the context slot
+   * @param {Context | null} base what was active before, if another library's context manager is registered
    * @param {boolean} suppressed whether children are switched off
    * @param {string | CallerHeaders | undefined} [caller] the traceparent as it came, or all: a proxy may copy them into a call
    * @param {string | null} [baggage] the header as it came, where its caller is trusted
-   * @param {ServerSpan | null} [record] what ends with the response
+   * @param {ServerSpan | RequestRecord | null} [record] what ends with the response
    */
   // HOT, once per request. Budget: 1 object.
   constructor (tracer, span, base, suppressed, caller = undefined, baggage = null, record = null) {
@@ -41,7 +38,7 @@ class RequestContext {
     this.#base = base
     this.#suppressed = suppressed
     this.#caller = caller
-    this.#baggage = baggage // until somebody asks; then parsed
+    this.#baggage = baggage // a string until it is asked for
     this.#record = record
     this.#values = null
   }
@@ -52,9 +49,7 @@ class RequestContext {
   get suppressed () { return this.#suppressed }
   get caller () { return this.#caller }
 
-  // ---- the record, for the hooks
-
-  /** What ends with the response, once; null from then on. HOT */
+  /** Takes what ends with the response; null from then on. HOT */
   takeRecord () {
     const record = this.#record
     this.#record = null
@@ -66,12 +61,12 @@ class RequestContext {
     this.#record = record
   }
 
-  /** What Fastify caught. Whether it is the request's error depends on the response's status. */
+  /** Notes what Fastify caught. Whether it is the request's error depends on the response's status. */
   caught (error) {
     this.#record?.fail(error)
   }
 
-  // ---- the API's Context
+  // The API's Context
 
   getValue (key) {
     if (key === SPAN_KEY) return this.#span
@@ -89,7 +84,7 @@ class RequestContext {
     return new DerivedContext(this, key, undefined)
   }
 
-  // ---- the request's store
+  // The request's store
 
   /** The value under `key`, or undefined. */
   get (key) {
@@ -113,8 +108,6 @@ class RequestContext {
     return this.#values
   }
 
-  // ---- ids
-
   get traceId () { return this.#span.spanContext().traceId }
   get spanId () { return this.#span.spanContext().spanId }
   get sampled () { return (this.#span.spanContext().traceFlags & SAMPLED) !== 0 }
@@ -132,15 +125,12 @@ class RequestContext {
     return { ...this.toJSON(), store: this.store }
   }
 
-  // ---- work
-
   /**
    * Runs `fn(span)` in a new INTERNAL span under the running one. The span ends with the function, or with
    * the promise it returns; what is thrown is recorded and passed on.
    * @param {string} name
    * @param {object} [options] the API's SpanOptions: kind, attributes, links, startTime, root
-   * @param {(span: Span) => T} fn
-   * @returns {T}
+   * @param {(span: Span) => unknown} [fn] the work
    */
   withSpan (name, options, fn) {
     const context = this === undefined ? detachedOwner('withSpan') : this
@@ -197,14 +187,7 @@ class RequestContext {
   }
 
   parsedBaggage () {
-    if (typeof this.#baggage === 'string') {
-      try {
-        parseBaggage ??= require('./baggage').parseBaggage
-      } catch { // a file that cannot be read just now: the next one asks again
-        return null
-      }
-      this.#baggage = parseBaggage(this.#baggage)
-    }
+    if (typeof this.#baggage === 'string') this.#baggage = parseBaggage(this.#baggage)
     return this.#baggage
   }
 
@@ -213,10 +196,7 @@ class RequestContext {
   }
 }
 
-/**
- * What `request.trace` answers where there is no request of ours yet: all such requests share it, so it
- * keeps nothing.
- */
+/** `request.trace` of a request that is not traced yet. All such requests share it, so it keeps nothing. */
 class NoRequestContext extends RequestContext {
   get () { return undefined }
   set () {}
@@ -238,6 +218,7 @@ class DerivedContext {
   }
 
   getValue (key) {
+    /** @type {Context} */
     let context = this
     while (context instanceof DerivedContext) {
       if (context.#key === key) return context.#value
@@ -256,8 +237,8 @@ class DerivedContext {
 }
 
 /**
- * Whose a method is that was taken off its object (`const { withSpan } = request.trace`): the running request's, which is
- * the one it was taken from wherever it is called in that request's flow.
+ * The owner of a method that was taken off its object (`const { withSpan } = request.trace`): the running request's, from
+ * which it was taken if it is called in that request's flow.
  */
 function detachedOwner (method) {
   const request = asyncStorage.active()?.getValue(REQUEST_KEY)
@@ -265,7 +246,7 @@ function detachedOwner (method) {
   return request
 }
 
-/** A mistake in the caller's code that no request can go on from: it would be a TypeError all the same, with less to say. */
+/** A mistake in the user's code; it would be a TypeError all the same, with a worse message. */
 function misused (message) {
   return Object.assign(new TypeError(message), { code: 'LT_ERR_USAGE' })
 }
@@ -273,10 +254,65 @@ function misused (message) {
 /** The context manager over our own AsyncLocalStorage, in the API's terms. */
 const ownContextManager = {
   active: asyncStorage.active,
-  with (context, fn, thisArg, ...args) {
-    return asyncStorage.run(context, fn, thisArg, ...args)
-  },
+  with: asyncStorage.run,
   call: asyncStorage.call
 }
 
-module.exports = { RequestContext, NoRequestContext, DerivedContext, ownContextManager }
+const EMPTY_CONTEXT = {
+  getValue () { return undefined },
+  setValue (key, value) { return new DerivedContext(EMPTY_CONTEXT, key, value) },
+  deleteValue (_key) { return EMPTY_CONTEXT }
+}
+
+// In this context nothing is traced: our own traffic to the collector runs in it.
+const SUPPRESSED = EMPTY_CONTEXT.setValue(SUPPRESS_KEY, true)
+
+/**
+ * The trace headers that came with a request, as far as a call must know them: a proxy copies them into what it sends. The
+ * usual request keeps its trusted caller's traceparent only, as a string: where it stands in a call it was copied, and is
+ * replaced. This class is for the others: of a caller that is not trusted nothing may leave, and a propagator of another
+ * format has headers of its own.
+ */
+class CallerHeaders {
+  #values = new Map()
+  #fields
+
+  /**
+   * @param {object} headers of the request
+   * @param {string[]} fields of a propagator that is not ours, beside the W3C headers
+   * @param {boolean} isTrusted
+   */
+  constructor (headers, fields, isTrusted) {
+    this.isTrusted = isTrusted
+    this.#fields = fields
+    for (const name of ['traceparent', 'tracestate', 'baggage', ...fields]) {
+      const value = headers[name]
+      if (value !== undefined) this.#values.set(name, String(value))
+    }
+  }
+
+  /** Whether the header came with the request as it stands in the call. */
+  has (name, value) {
+    return this.#values.get(name) === value
+  }
+
+  /** What must not leave unless it is written anew: of a trusted caller, what the propagator speaks for. */
+  get names () {
+    return this.isTrusted ? this.#fields.filter((name) => name !== 'baggage') : this.#values.keys()
+  }
+}
+
+/**
+ * Whether a call's header is the caller's, copied.
+ * @param {string | CallerHeaders | undefined} caller of a RequestContext
+ */
+function isCopied (caller, name, value) {
+  return caller instanceof CallerHeaders ? caller.has(name, value) : name === 'traceparent' && caller === value
+}
+
+/** Whether no header of this caller's may leave. */
+function isUntrusted (caller) {
+  return caller instanceof CallerHeaders && !caller.isTrusted
+}
+
+module.exports = { RequestContext, NoRequestContext, ownContextManager, SUPPRESSED, EMPTY_CONTEXT, CallerHeaders, isCopied, isUntrusted }

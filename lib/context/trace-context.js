@@ -1,16 +1,27 @@
 'use strict'
 
-// What travels with a request: trace id, span id, flags and tracestate. Spans extend it; nothing here
-// knows what a span records.
+// What travels with a request: trace id, span id, flags and tracestate. Spans extend it; nothing here knows what a span
+// records.
 //
-// Ids are kept as signed 32-bit words, most significant first: V8 stores them in the object itself,
-// comparing and copying them costs nothing, and hex is made only for those who ask.
+// Ids are kept as signed 32-bit words, most significant first: V8 stores them in the object itself, comparing and copying
+// them costs nothing, and hex is made only on demand.
 
 const { hex, newSpanId } = require('./ids')
-
-let formatTraceparent = null // loaded with the first call that carries one
+const { formatTraceparent, parseTraceparent } = require('./traceparent')
+const { TraceState, cleanTracestate } = require('./tracestate')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
+
+// The context keys that the OpenTelemetry API and SDK use. `createContextKey` is `Symbol.for` of the
+// description, in every version of the API, so they can be had without loading it.
+
+const SPAN_KEY = Symbol.for('OpenTelemetry Context Key SPAN')
+const BAGGAGE_KEY = Symbol.for('OpenTelemetry Baggage Key')
+const SUPPRESS_KEY = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING')
+const RPC_KEY = Symbol.for('OpenTelemetry SDK Context Key RPC_METADATA')
+
+// Symbol.for, so that two copies of this package in one process see the same request.
+const REQUEST_KEY = Symbol.for('light-trace.request')
 
 const SAMPLED = 0x01
 const RANDOM = 0x02
@@ -45,11 +56,9 @@ class TraceContext {
 
   /** The W3C `traceparent` of this context, version 00. */
   get traceparent () {
-    formatTraceparent ??= require('./traceparent').formatTraceparent
     return formatTraceparent(this)
   }
 
-  /** What a person wants to see of it. */
   [inspect] () {
     return `${this.constructor.name} ${this.traceparent}`
   }
@@ -62,13 +71,15 @@ class TraceContext {
   }
 }
 
-/** The API's TraceState. Who has a state has loaded its file. */
+// Whether the span is another process's. On the prototype: of ours only those that came from there have a field of their own.
+TraceContext.prototype.remote = false
+
+/** The API's TraceState. */
 function stateOf (tracestate) {
-  const { TraceState } = require('./tracestate')
   return new TraceState(tracestate)
 }
 
-/** What is known of a request before its span: the trace, the caller's span as p0, p1, and when it came. Reused, never kept. */
+/** A request before its span: the trace, the caller's span as p0, p1, and when it came. Reused, never kept. */
 class IncomingContext {
   constructor () {
     this.start = NaN // milliseconds on the monotonic clock, as spans keep it
@@ -87,8 +98,8 @@ class IncomingContext {
 }
 
 /**
- * Trace id, flags and tracestate: what all of one trace share. What runs once per request or call copies
- * them itself, because V8 knows the classes of one place better than those of all.
+ * Copies trace id, flags and tracestate: what all of one trace share. Hot functions copy them themselves, because V8 knows
+ * the classes of one place better than those of all.
  */
 function copyTrace (from, to) {
   to.t0 = from.t0
@@ -107,4 +118,35 @@ function childContext (parent) {
   return child
 }
 
-module.exports = { TraceContext, IncomingContext, copyTrace, childContext, stateOf, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE }
+/**
+ * The span of a context as a TraceContext, whichever library made it.
+ * @param {Context | undefined} context
+ * @returns {TraceContext | undefined} undefined where there is none, or none that is valid
+ */
+function parentIn (context) {
+  const span = context === undefined || context === null ? undefined : context.getValue(SPAN_KEY)
+  if (span === undefined || span === null) return undefined
+  if (span instanceof TraceContext) return span.valid ? span : undefined
+  return readSpanContext(span)
+}
+
+/** Reads another library's span, which may throw: what cannot be read is no parent. */
+function readSpanContext (span) {
+  try {
+    const { traceId, spanId, traceFlags, traceState, isRemote } = span.spanContext()
+    const ids = new IncomingContext()
+    if (!parseTraceparent(`00-${traceId}-${spanId}-00`, ids)) return undefined
+    const read = new TraceContext()
+    copyTrace(ids, read)
+    read.s0 = ids.p0
+    read.s1 = ids.p1
+    read.flags = traceFlags & (SAMPLED | RANDOM)
+    read.tracestate = traceState === undefined || traceState === null ? '' : cleanTracestate(traceState.serialize())
+    read.remote = isRemote === true
+    return read
+  } catch {
+    return undefined
+  }
+}
+
+module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, childContext, stateOf, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, parentIn, readSpanContext }

@@ -1,21 +1,19 @@
 'use strict'
 
 // Where encoded spans wait until a collector has them. The span encoder writes into the open chunk; a chunk
-// that is full is sealed and joins the queue; the delivery takes from the front and puts back what failed.
+// that is full is sealed and joins the queue; the sender takes from the front and puts back what failed.
 //
-//    encoder ──► open ──seal──► [ sealed │ sealed │ compressed (gzip) ] ──take──► in flight ──release──► spare
-//                                  ▲ evicted from here, oldest first    ◄──putBack──┘
+//    encoder --> open --seal--> [ sealed | sealed | compressed (gzip) ] --take--> in flight --release--> spare
+//                                  ^ evicted from here, oldest first    <--putBack--'
 //
 // `bytes` counts what is allocated in all of these places, spare included, and never passes `bytesMax`.
 
-const { halvesOf } = require('../otlp/split')
-const { Chunk, NO_CHUNK } = require('./chunk')
+const { halvesOf } = require('../otlp/request')
 
-// The fixed cost of memory and of a seal is spread over some 500 spans; a loss of one chunk is still small.
+// Spreads the fixed cost of memory and of a seal over some 500 spans; a loss of one chunk is still small.
 const CHUNK_BYTES = 256 * 1024
 const CHUNK_BYTES_MIN = 16 * 1024
-// A small buffer gets smaller chunks: what is allocated and not yet written is lost for keeping, and what goes when
-// it overflows goes by the chunk.
+// A small buffer gets smaller chunks: an overflow drops a whole chunk, and the free part of the open one keeps no spans.
 const CHUNKS_PER_BUFFER = 32
 // Recycled memory is warm in the cache and gives the garbage collector nothing to do. 2 MiB cover what is
 // in flight and what fills meanwhile at 100,000 spans a second; but never more than an eighth of the buffer.
@@ -24,6 +22,34 @@ const SPARE_PART = 1 / 8
 // Collectors take 20 MiB in one request, proxies before them less. A longer span is nothing but a mistake.
 const SPAN_BYTES_MAX = 4 * 1024 * 1024
 const SPANS_MAX = 2 ** 30
+
+/**
+ * A piece of memory with encoded spans in it.
+ *
+ *   bytes  | scope_spans | scope_spans ...     | free            |
+ *          0             ^ scopeSpansStart        ^ length          ^ capacity
+ */
+class Chunk {
+  constructor (bytes) {
+    this.bytes = bytes
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    this.capacity = bytes.length
+    this.length = 0
+    this.spans = 0
+    // Of the encoder: the scope of the scope_spans that it is writing, and where they start.
+    this.scope = null
+    this.scopeSpansStart = 0
+    // Of the sender:
+    this.attempts = 0 // how often it was sent
+    this.body = null // the whole request body once it is gzipped
+    this.isUncompressed = false // it must not be gzipped
+    this.pinned = false // another thread reads its memory
+  }
+}
+
+// Stands for "there is no open chunk": nothing fits into it, so the hot path needs no check for null.
+const NO_CHUNK = new Chunk(Buffer.allocUnsafeSlow(0))
+NO_CHUNK.capacity = -1
 
 class ChunkBuffer {
   #queue = []
@@ -34,7 +60,8 @@ class ChunkBuffer {
   constructor (bytesMax, spansMax, onEvict) {
     this.bytesMax = bytesMax
     this.spansMax = spansMax ?? SPANS_MAX
-    this.chunkBytes = Math.min(bytesMax, Math.max(CHUNK_BYTES_MIN, Math.min(CHUNK_BYTES, Math.floor(bytesMax / CHUNKS_PER_BUFFER))))
+    const chunkBytes = Math.max(CHUNK_BYTES_MIN, Math.min(CHUNK_BYTES, Math.floor(bytesMax / CHUNKS_PER_BUFFER)))
+    this.chunkBytes = Math.min(bytesMax, chunkBytes)
     this.#spareMax = Math.min(SPARE_CHUNKS_MAX, Math.ceil(bytesMax * SPARE_PART / this.chunkBytes))
     // The other half is for the spans that come next: they would evict one that fills the buffer.
     this.spanBytesMax = Math.min(Math.max(this.chunkBytes, Math.floor(bytesMax / 2)), SPAN_BYTES_MAX)
@@ -42,13 +69,12 @@ class ChunkBuffer {
     this.bytes = 0
     this.sealedSpans = 0
     this.sealedBytes = 0
-    // Of spans that were ever sealed: goes on growing where the buffer is full.
-    this.bytesWritten = 0
+    this.bytesWritten = 0 // of all spans that were ever sealed: goes on growing when the buffer is full
     this.#onEvict = onEvict
   }
 
-  // A fresh open chunk with at least `byteCount` free bytes, or NO_CHUNK where the process has no more memory, or
-  // null where all that there may be is in flight.
+  // Returns a fresh open chunk with at least `byteCount` free bytes, NO_CHUNK if the process has no more memory, or
+  // null if the whole buffer is in flight.
   renew (byteCount) {
     this.seal()
     const chunk = this.#allocate(Math.max(byteCount, this.chunkBytes))
@@ -58,20 +84,22 @@ class ChunkBuffer {
 
   // Moves the open chunk to the end of the queue.
   seal () {
-    const chunk = this.open
+    const { open } = this
     this.open = NO_CHUNK
-    if (chunk === NO_CHUNK) return
-    if (chunk.spans === 0) return this.#recycle(chunk)
+    if (open === NO_CHUNK) return
+    if (open.spans === 0) return this.#recycle(open)
+    const chunk = this.#fitted(open)
     this.bytesWritten += chunk.length
-    this.#enqueue(this.#fitted(chunk))
+    this.#queue.push(chunk)
+    this.#countSealed(chunk, 1)
   }
 
   get sealedChunks () {
     return this.#queue.length
   }
 
-  // The chunks of the next request, oldest first: at most `bytesMax` and `spansMax`, but always at least one,
-  // and a compressed one alone, because it is a whole body. Empty where the oldest is being compressed right now.
+  // Takes the chunks of the next request, oldest first: at most `bytesMax` and `spansMax`, but at least one. A compressed
+  // one goes alone, because it is a whole body. Empty while the oldest is being compressed.
   take (bytesMax, spansMax) {
     const batch = []
     let bytes = 0
@@ -87,13 +115,10 @@ class ChunkBuffer {
     return batch
   }
 
-  // What could not be delivered is the oldest again.
+  // Puts what could not be delivered in front of the queue.
   putBack (batch) {
-    for (let i = batch.length - 1; i >= 0; i--) {
-      this.#queue.unshift(batch[i])
-      this.sealedSpans += batch[i].spans
-      this.sealedBytes += batch[i].length
-    }
+    this.#queue.unshift(...batch)
+    for (const chunk of batch) this.#countSealed(chunk, 1)
   }
 
   // Gives up the memory of chunks that are done with. `reusable` is false while a socket may still read it.
@@ -104,36 +129,32 @@ class ChunkBuffer {
     }
   }
 
-  // Takes everything out of the queue; the number of spans in it.
+  // Empties the queue; returns the number of spans that were in it.
   clear () {
     const spans = this.sealedSpans
-    while (this.#queue.length > 0) {
-      const chunk = this.#dequeue(this.#queue.length - 1)
-      chunk.pinned = false
+    for (const chunk of this.#queue.splice(0)) {
+      this.#countSealed(chunk, -1)
       this.#forget(chunk)
+      chunk.pinned = false
     }
     return spans
   }
 
-  // The oldest chunk that is worth compressing, or null. The front is left alone: it may be sent any moment.
+  // Finds the oldest chunk that is worth compressing, or null. The front is left alone: it may be sent any moment.
   oldestUncompressed () {
-    for (let i = 1; i < this.#queue.length; i++) {
-      const chunk = this.#queue[i]
-      if (chunk.body === null && !chunk.isUncompressed && !chunk.pinned) return chunk
-    }
-    return null
+    return this.#queue.find((chunk, i) => i > 0 && chunk.body === null && !chunk.isUncompressed && !chunk.pinned) ?? null
   }
 
   // Replaces a chunk's memory by its gzipped request body.
   storeCompressed (chunk, body) {
-    this.#forget(chunk)
+    this.bytes += body.length - chunk.capacity
     chunk.body = body
     chunk.bytes = chunk.view = null
     chunk.capacity = body.length
-    this.bytes += body.length
   }
 
-  unpark (chunk, bytes) {
+  // Undoes `storeCompressed`, for good.
+  storePlain (chunk, bytes) {
     this.bytes += bytes.length - chunk.capacity
     chunk.body = null
     chunk.isUncompressed = true
@@ -141,7 +162,7 @@ class ChunkBuffer {
     chunk.capacity = bytes.length
   }
 
-  // Two chunks for one that was taken, or null where it holds but one span.
+  // Makes two chunks of one that was taken; null if it holds only one span.
   halve (chunk) {
     const halves = halvesOf(chunk.bytes, chunk.length, chunk.spans)
     if (halves === null) return null
@@ -156,9 +177,9 @@ class ChunkBuffer {
     })
   }
 
-  // Memory that is kept for reuse but was not wanted for a while.
+  // Frees memory that is kept for reuse and was not wanted for a while.
   trim () {
-    while (this.#spare.length > 1) this.bytes -= this.#spare.pop().capacity
+    while (this.#spare.length > 1) this.#forget(this.#spare.pop())
   }
 
   #allocate (byteCount) {
@@ -166,7 +187,7 @@ class ChunkBuffer {
     for (;;) {
       if (isStandard && this.#spare.length > 0) return this.#spare.pop()
       if (this.bytes + byteCount <= this.bytesMax) break
-      if (this.#spare.length > 0) this.bytes -= this.#spare.pop().capacity
+      if (this.#spare.length > 0) this.#forget(this.#spare.pop())
       else if (!this.#evict()) return null
     }
     try {
@@ -187,29 +208,28 @@ class ChunkBuffer {
     return true
   }
 
-  #enqueue (chunk) {
-    this.#queue.push(chunk)
-    this.sealedSpans += chunk.spans
-    this.sealedBytes += chunk.length
-  }
-
   #dequeue (index) {
     const [chunk] = this.#queue.splice(index, 1)
-    this.sealedSpans -= chunk.spans
-    this.sealedBytes -= chunk.length
+    this.#countSealed(chunk, -1)
     return chunk
   }
 
+  #countSealed (chunk, sign) {
+    this.sealedSpans += sign * chunk.spans
+    this.sealedBytes += sign * chunk.length
+  }
+
   #recycle (chunk) {
-    if (chunk.capacity !== this.chunkBytes || chunk.body !== null || this.#spare.length >= this.#spareMax) return this.#forget(chunk)
-    this.#spare.push(new Chunk(chunk.bytes))
+    const isSpare = chunk.capacity === this.chunkBytes && chunk.body === null && this.#spare.length < this.#spareMax
+    if (isSpare) this.#spare.push(new Chunk(chunk.bytes))
+    else this.#forget(chunk)
   }
 
   #forget (chunk) {
     this.bytes -= chunk.capacity
   }
 
-  // A chunk that waits holds no more memory than its spans need, else requests of few spans each (a trickle, or
+  // Copies a chunk that is less than half full into memory of its size: else requests of few spans each (a trickle, or
   // OTEL_BSP_MAX_EXPORT_BATCH_SIZE) would fill the buffer with air.
   #fitted (chunk) {
     if (chunk.length * 2 > chunk.capacity) return chunk
@@ -229,4 +249,4 @@ class ChunkBuffer {
   }
 }
 
-module.exports = { ChunkBuffer }
+module.exports = { Chunk, NO_CHUNK, ChunkBuffer }

@@ -1,13 +1,15 @@
 'use strict'
 
-// Waits for somebody else's promise, for so long and no longer. Never rejects.
+// The ends of waiting: a deadline for a promise of the user's, and the last flush of a process that is about to exit.
 
+const { writeSync } = require('node:fs')
 const { setTimeout, clearTimeout } = require('../runtime/timers')
 
 /**
+ * Waits for somebody else's promise, for so long and no longer. Never rejects.
  * @param {() => unknown} start may throw, return nothing, or a promise that never settles
  * @param {number} timeoutMs
- * @returns {Promise<undefined | Error>} what went wrong; 'in time' is undefined
+ * @returns {Promise<undefined | Error>} what went wrong; undefined if it was done in time
  */
 function settleWithin (start, timeoutMs) {
   return new Promise((resolve) => {
@@ -16,12 +18,52 @@ function settleWithin (start, timeoutMs) {
       clearTimeout(timer)
       resolve(error)
     }
-    try {
-      Promise.resolve(start()).then(() => finish(undefined), (error) => finish(error ?? new Error('rejected')))
-    } catch (error) {
-      finish(error ?? new Error('thrown'))
-    }
+    new Promise((resolve) => resolve(start())).then(() => finish(undefined), (error) => finish(error ?? new Error('rejected')))
   })
 }
 
-module.exports = { settleWithin }
+// Exporters whose spans wait. Shared by all copies of this package in the process, as a test runner that reloads modules makes them.
+const kWaiting = Symbol.for('light-trace.exitFlush')
+const waiting = process[kWaiting] ?? new Set()
+if (process[kWaiting] === undefined) Object.defineProperty(process, kWaiting, { value: waiting })
+
+/**
+ * Flushes an exporter before the process exits: nothing of ours keeps alive a process whose work is done. One `beforeExit`
+ * listener serves all exporters, and calls `exporter.flushBeforeExit()` at most once for each call of this.
+ */
+function flushAtExit (exporter) {
+  if (waiting.size === 0) {
+    process.on('beforeExit', waiting.listener = onBeforeExit)
+    process.on('uncaughtExceptionMonitor', waiting.crashListener = onCrash)
+  }
+  waiting.add(exporter)
+}
+
+function forgetAtExit (exporter) {
+  if (!waiting.delete(exporter) || waiting.size > 0) return
+  process.off('beforeExit', waiting.listener)
+  process.off('uncaughtExceptionMonitor', waiting.crashListener)
+}
+
+// The flush holds the process, and when it is over Node emits `beforeExit` again: by then only exporters with new spans wait.
+function onBeforeExit () {
+  for (const exporter of [...waiting]) {
+    forgetAtExit(exporter)
+    exporter.flushBeforeExit()
+  }
+}
+
+// Says how many spans a crash loses. Synchronous, to the standard error: a logger or a process warning would come too late.
+function onCrash () {
+  if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return // the process goes on
+  let spans = 0
+  for (const exporter of waiting) spans += exporter.lostInCrash ?? 0
+  if (spans === 0) return
+  try {
+    writeSync(2, `(light-trace) [LT_WARN_LOSS] the process crashes with ${spans} spans that were not delivered\n`)
+  } catch {
+    // The standard error is closed.
+  }
+}
+
+module.exports = { settleWithin, flushAtExit, forgetAtExit }

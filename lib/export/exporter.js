@@ -3,18 +3,16 @@
 // The way from the span encoder to the collector: a buffer that the encoder writes into, a sender that
 // empties it, and the flush timer between them.
 
-const { NO_CHUNK } = require('./chunk')
-const { ChunkBuffer } = require('./chunk-buffer')
+const { NO_CHUNK, ChunkBuffer } = require('./chunk-buffer')
 const { Sender } = require('./sender')
-const { OtlpHttp } = require('./transport/otlp-http')
-const { flushAtExit, forgetAtExit } = require('./exit-flush')
-const { ChunkCompressor } = require('./chunk-compressor')
-const { ExportLog } = require('./export-log')
+const { OtlpHttp } = require('./http/otlp-http')
+const { flushAtExit, forgetAtExit } = require('./deadline')
+const { ChunkCompressor } = require('./compressor')
+const { ExportLog } = require('./log')
 const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers')
 
 // The first spans are sent soon, so that they are seen soon, and a mistake in the exporter's options too. From then on the
-// delay doubles up to `flushDelayMs`. It also shows V8 our connection while it has compiled nothing of Node's streams yet:
-// what it compiles for the server's connections alone it has to give up when the first other one comes.
+// delay doubles up to `flushDelayMs`. An early connection also spares V8 a second compilation of Node's streams.
 const FIRST_FLUSH_DELAY_MS = 2
 // Above, setTimeout fires at once.
 const TIMER_MAX_MS = 2 ** 31 - 1
@@ -56,32 +54,33 @@ class Exporter {
     })
   }
 
-  // HOT, once per span. Budget: 0 objects. The chunk has `byteCount` free bytes after `chunk.length`;
-  // null where the span cannot be kept, which is then counted, or where `isLong(byteCount)`. One `commit` must follow in
-  // the same turn, or nothing, and the bytes are as if never written.
+  // Returns a chunk with `byteCount` free bytes after `chunk.length`, or null if the span cannot be kept, which is then
+  // counted, or if `isLong(byteCount)`. The bytes count once `commit` is called, in the same turn.
+  // HOT, once per span. Budget: 0 objects.
   reserve (byteCount) {
     const chunk = this.#buffer.open
-    return chunk.length + byteCount <= chunk.capacity ? chunk : this.#reserveInNew(byteCount)
+    if (chunk.length + byteCount <= chunk.capacity) return chunk
+    return this.isLong(byteCount) ? null : this.#renew(byteCount)
   }
 
-  // Longer than a chunk: an estimate is not good enough to take so much of the buffer, or to give the span up.
+  // Whether it is longer than a chunk: an estimate is not good enough to take so much of the buffer, or to give the span up.
   isLong (byteCount) {
     return byteCount > this.#buffer.chunkBytes
   }
 
-  // The same as `reserve` for a span whose bytes were counted, of any length.
+  // Does the same as `reserve` for a span whose bytes were counted, of any length.
   reserveCounted (byteCount) {
     const chunk = this.#buffer.open
     return chunk.length + byteCount <= chunk.capacity ? chunk : this.#renew(byteCount)
   }
 
-  // Of one span, with its scope.
+  // How long one span may be, with its scope.
   get spanBytesMax () {
     return this.#buffer.spanBytesMax
   }
 
-  logCut (byteCount, valueBytesMax) {
-    this.#log.cut(byteCount, this.spanBytesMax, valueBytesMax)
+  logCut (byteCount) {
+    this.#log.cut(byteCount, this.spanBytesMax)
   }
 
   dropTooLarge (byteCount) {
@@ -89,7 +88,7 @@ class Exporter {
     this.#log.tooLarge(byteCount, this.spanBytesMax)
   }
 
-  // HOT, once per span. Budget: 0 objects. One whole span ends at offset `end`.
+  // Keeps the span that was written to offset `end`. HOT, once per span. Budget: 0 objects.
   commit (chunk, end) {
     chunk.length = end
     chunk.spans++
@@ -97,7 +96,7 @@ class Exporter {
     if (chunk.spans >= this.#buffer.spansMax) this.#seal()
   }
 
-  // Spans that wait: in the chunk being filled, sealed, and compressed.
+  // The number of spans that wait: in the open chunk, sealed, and compressed.
   get queued () {
     return this.#buffer.open.spans + this.#buffer.sealedSpans
   }
@@ -106,53 +105,48 @@ class Exporter {
     return this.#sender.inFlight
   }
 
-  // Allocated, for the spans that are here and for what is about to come.
   get bufferBytes () {
     return this.#buffer.bytes
   }
 
-  // What OtlpHttp.share makes, or null where `exporter` names another server, or other certificates.
+  // Returns what OtlpHttp.share makes, or null if `exporter` names another server or other certificates.
   shareConnection (exporter) {
+    if (this.#closing !== null) return null
     const own = this.#settings.exporter
-    const isSame = new URL(own.url).origin === new URL(exporter.url).origin && own.ca === exporter.ca && own.cert === exporter.cert && own.key === exporter.key
-    return isSame ? this.#http.share(exporter) : null
+    const hasSameFiles = own.ca === exporter.ca && own.cert === exporter.cert && own.key === exporter.key
+    return hasSameFiles && new URL(own.url).origin === new URL(exporter.url).origin ? this.#http.share(exporter) : null
   }
 
-  // Sends what is here now. Resolves when all of that is delivered, rejected or dropped, when nobody is there
-  // to take it, or after `timeoutMs`; never rejects.
+  // Sends what is here now. Resolves when all of that is delivered, rejected or dropped, when the collector is
+  // unreachable, or after `timeoutMs`; never rejects.
   flush (options) {
     if (this.#closing !== null) return this.#closing
-    if (this.queued + this.inFlight === 0) return Promise.resolve()
+    if (this.#isEmpty()) return Promise.resolve()
+    const timeoutMs = options?.timeoutMs >= 0 ? Math.min(options.timeoutMs, TIMER_MAX_MS) : this.#settings.closeTimeoutMs
     return new Promise((resolve) => {
       const waiter = { target: this.#sender.completed + this.queued + this.inFlight, resolve, timer: null }
-      waiter.timer = setTimeout(() => this.#endWaiter(waiter), durationOr(this.#settings.closeTimeoutMs, options?.timeoutMs))
+      waiter.timer = setTimeout(() => this.#endWaiter(waiter), timeoutMs)
       this.#waiters.push(waiter)
       this.#http.hold(true)
       this.#suppress(() => this.#sendNow())
     })
   }
 
-  // Makes one attempt for everything that is here, waits at most `closeTimeoutMs` for it, and gives everything
-  // back. Spans that end later are dropped. Idempotent; never rejects.
+  // Makes one attempt for everything that is here, waits at most `closeTimeoutMs` for it, and frees everything. Spans that
+  // end later are dropped. Idempotent; never rejects.
   close () {
-    this.#closing ??= new Promise((resolve) => this.#suppress(() => this.#close(resolve)))
-    return this.#closing
+    return (this.#closing ??= new Promise((resolve) => this.#suppress(() => this.#close(resolve))))
   }
 
-  // For the one `beforeExit` listener of the process.
+  // See flushAtExit.
   flushBeforeExit () {
-    this.flush().then(() => {
-      if (this.queued > 0) this.#log.undeliveredAtExit(this.queued)
-    })
+    this.flush().then(() => this.queued > 0 && this.#log.undeliveredAtExit(this.queued))
   }
 
-  // For the line that a crash leaves; who has silenced warnings has silenced it.
+  // The number of spans for the line that a crash leaves; 0 if warnings are silenced.
   get lostInCrash () {
-    return this.#settings.logLevel === 'none' || this.#settings.logLevel === 'error' ? 0 : this.queued + this.inFlight
-  }
-
-  #reserveInNew (byteCount) {
-    return this.isLong(byteCount) ? null : this.#renew(byteCount)
+    const { logLevel } = this.#settings
+    return logLevel === 'none' || logLevel === 'error' ? 0 : this.queued + this.inFlight
   }
 
   #renew (byteCount) {
@@ -173,14 +167,14 @@ class Exporter {
     this.#schedule()
   }
 
-  // Sending is work for the loop's own time, not for the request that happened to fill the chunk; so is telling.
+  // Sends and logs later: not in the time of the request that happened to fill the chunk.
   #schedule () {
     if (this.#isScheduled) return
     this.#isScheduled = true
     this.#suppress(this.#scheduleNext)
   }
 
-  // Made once: `suppress` is given no new closure on the way of a request.
+  // Functions that are made once: no request makes a closure for `suppress`.
   #scheduleNext = () => setImmediate(this.#onScheduled)
 
   #onScheduled = () => {
@@ -209,7 +203,7 @@ class Exporter {
   }
 
   #sendNow () {
-    // The next span arms it anew, and with it counts on the exit flush.
+    // The next span arms it anew, and with it the flush at exit.
     clearTimeout(this.#flushTimer)
     this.#flushTimer = null
     this.#sender.retryNow()
@@ -223,7 +217,7 @@ class Exporter {
     this.#schedule()
   }
 
-  // After every attempt, before the next one begins.
+  // Runs after every attempt, before the next one begins.
   #onCompleted (isUnreachable) {
     for (const waiter of [...this.#waiters]) {
       if (isUnreachable || this.#sender.completed >= waiter.target) this.#endWaiter(waiter)
@@ -236,7 +230,7 @@ class Exporter {
     return this.queued + this.inFlight === 0
   }
 
-  // While the flush timer runs more spans may come that count on the exit flush.
+  // While the flush timer runs, spans may come that need the flush at exit.
   #forgetIfEmpty () {
     if (this.#flushTimer === null && this.#isEmpty()) forgetAtExit(this)
   }
@@ -268,10 +262,6 @@ class Exporter {
     this.#http.hold(true)
     this.#sender.startClosing()
   }
-}
-
-function durationOr (fallback, ms) {
-  return ms >= 0 ? Math.min(ms, TIMER_MAX_MS) : fallback
 }
 
 module.exports = { Exporter }

@@ -1,30 +1,87 @@
 'use strict'
 
-// Where ended spans go, with what all of them share: limits, resource, scope and the counts. The sink is
-// one of: the OTLP encoder, SDK processors, the console, nothing.
+// What all spans of a tracer share on their way out: limits, resource, scope, counts, and the sink that ended spans go to,
+// which is one of: the OTLP encoder, SDK processors, an SDK's provider, stdout, nothing.
 
+const { SCHEMA_URL, OWN_MAX } = require('../span/recording-span')
 const { SAMPLED } = require('../context/trace-context')
-const { OWN_MAX } = require('../span/recording-span')
+
+/**
+ * What happened to every span, as plain counters. At every moment
+ *   ended = accepted + unsampled
+ *   accepted = handedOver + delivered + rejected + sum(dropped) + queued + inFlight
+ * Counters are doubles: at a million spans a second 2^53 is 285 years away.
+ */
+class Stats {
+  constructor () {
+    this.started = 0
+    this.unsampled = 0
+    this.accepted = 0
+    this.handedOver = 0
+    this.delivered = 0
+    this.rejected = 0
+    this.retried = 0 // spans in repeated attempts: only these can be in the collector twice
+    this.dropped = Object.create(null) // reason -> spans; `snapshot` hands its keys out
+    this.exportsOk = 0
+    this.exportsFailed = 0
+    this.lastError = null
+  }
+
+  get ended () { return this.accepted + this.unsampled }
+
+  drop (reason, spans) {
+    this.dropped[reason] = (this.dropped[reason] ?? 0) + spans
+  }
+
+  // The public shape of `app.lightTrace.stats()`; `buffer` is { bytes, maxBytes }.
+  snapshot (mode, queued, inFlight, buffer) {
+    const { started, ended, unsampled, accepted, handedOver, delivered, rejected, retried } = this
+    const dropped = { ...this.dropped }
+    return {
+      mode,
+      spans: { started, ended, unsampled, accepted, handedOver, delivered, rejected, dropped, queued, inFlight, retried },
+      buffer: { bytes: buffer.bytes, maxBytes: buffer.maxBytes },
+      exports: { ok: this.exportsOk, failed: this.exportsFailed },
+      lastError: this.lastError
+    }
+  }
+}
+
+/** What sends the spans, as processors and exporters of the SDK 2.x and 3.x want it. They tell resources apart by identity. */
+class Resource {
+  constructor (attributes) {
+    this.attributes = attributes
+    this.asyncAttributesPending = false
+  }
+
+  get schemaUrl () { return SCHEMA_URL }
+
+  async waitForAsyncAttributes () {}
+
+  getRawAttributes () {
+    return Object.entries(this.attributes)
+  }
+
+  merge (other) {
+    return new Resource({ ...this.attributes, ...other?.attributes })
+  }
+}
 
 class Pipeline {
-  /**
-   * @param {{ limits, redactor, resource, scope, stats, report, rootTracestate: string, sink: { accept (span) } }} options
-   */
+  /** @param {{ limits, redactor, resource, scope, stats, report, rootTracestate: string, sink: SpanSink }} options */
   constructor ({ limits, redactor, resource, scope, stats, report, rootTracestate, sink }) {
     this.limits = limits
     // No template fits a span whose own attributes may be too many, or a longer url.
     this.templateUrlLengthMax = limits.attributes < OWN_MAX ? -1 : limits.attributeValueLength
     this.redactor = redactor
-    this.rootTracestate = rootTracestate // what the sampler says of each trace that starts here, where it is always the same
+    this.rootTracestate = rootTracestate // what the sampler says of each trace that starts here, if it is always the same
     this.resource = resource
     this.scope = scope
     this.stats = stats
     this.report = report
     this.sink = sink
     this.closed = false
-    /** Whether the sink wants to see spans when they start. */
     this.wantsStart = sink.started !== undefined
-    /** And just before they end. */
     this.wantsEnding = sink.ending !== undefined
   }
 
@@ -33,10 +90,11 @@ class Pipeline {
   }
 
   attributeCut () {
-    this.report.once('LT_WARN_ATTRIBUTE', 'an attribute was cut: its key is longer than 1024 characters, or its value has more than 1024 members, 64 levels or a member that is no value; spans count it as dropped')
+    this.report.once('LT_WARN_ATTRIBUTE', 'an attribute was cut: its key is longer than 1024 characters, or its value has more than ' +
+      '1024 members, 64 levels or a member that is no value; spans count it as dropped')
   }
 
-  /** Called while the span still records, where somebody wants it. */
+  /** Called while the span still records, if `wantsEnding`. */
   ending (span) {
     this.sink.ending(span)
   }
@@ -54,8 +112,8 @@ class Pipeline {
     else this.sink.accept(span)
   }
 
-  // Recorded for a sampler that said RECORD, or for `keep`, which decides when the request has ended: a
-  // child that waits for that has not ended for the counts.
+  // Takes a span that was recorded for a sampler that said RECORD, or for `keep`, which decides when the request has ended:
+  // a child that waits for that does not count as ended.
   endedUnsampled (span) {
     const root = span.localRoot
     if (root === null) this.discard(span)
@@ -73,18 +131,15 @@ class Pipeline {
 
   resolveKeptChild (root, child, why) {
     child.localRoot = null // lets go of the request's span
-    if (why === '') {
-      this.discard(child)
-      return
-    }
+    if (why === '') return this.discard(child)
     root.markChild(child, why)
     this.accept(child)
   }
 
   discard (span) {
     this.stats.unsampled++
-    if (this.sink.discarded !== undefined) this.sink.discarded(span)
+    this.sink.discarded?.(span)
   }
 }
 
-module.exports = { Pipeline }
+module.exports = { Stats, Resource, Pipeline }

@@ -2,13 +2,13 @@
 
 // Takes sealed chunks to the collector, oldest first, one request at a time, and keeps what failed.
 //
-//    idle ──pump──► busy ──delivered, rejected──► idle
-//                    └──retry──► waiting ──timer, retryNow──► idle
+//    idle --pump--> busy --delivered, rejected--> idle
+//                     '--retry--> waiting --timer, retryNow--> idle
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
-const { RetrySchedule } = require('./transport/retry-schedule')
-const { Outcome } = require('./transport/attempt')
-const { bytesOf, makeBody } = require('./request-body')
+const { gzip } = require('./compressor')
+const { RetrySchedule } = require('./http/retry')
+const { Outcome } = require('./http/attempt')
 
 // A request costs 100 to 200 µs whatever its size: over a megabyte, some 2,000 spans, that is less than 0.1 µs each.
 const SEND_BYTES = 1024 * 1024
@@ -25,20 +25,20 @@ class Sender {
   #prefix
   #stats
   #log
+  #compressor
   #onCompleted
   #isGzip
+  #schedule
+  #sendBytes
+  #requestBytesMax
   #state = IDLE
   #batch = []
   #timer = null
-  #schedule
   #dueAt = 0
-  #sendBytes
-  #requestBytesMax
-  #compressor
-  #isClosing = false
-  #startedClosing = false
-  #isGivenUp = false
   #isDue = false // something is old enough to be sent, however little it is
+  #isClosing = false
+  #startedClosing = false // the request under way is an attempt of the close
+  #isGivenUp = false
 
   constructor ({ buffer, http, prefix, stats, log, compressor, onCompleted, isGzip }) {
     this.#buffer = buffer
@@ -53,8 +53,7 @@ class Sender {
     this.#sendBytes = Math.min(SEND_BYTES, buffer.bytesMax / 4)
     this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
     this.inFlight = 0
-    // Spans that left for good, delivered or not.
-    this.completed = 0
+    this.completed = 0 // spans that left for good, delivered or not
   }
 
   // Sends what there is, however little.
@@ -63,7 +62,7 @@ class Sender {
     this.pump()
   }
 
-  // Spans that the buffer had to drop will not be sent: who waits for them need not.
+  // Counts spans that the buffer had to drop: no flush waits for them any more.
   countEvicted (spans) {
     this.completed += spans
   }
@@ -81,7 +80,7 @@ class Sender {
     if (this.#state === WAITING && !this.#schedule.isAsked) this.#endWait()
   }
 
-  // Brings an attempt forward where the buffer fills up, or turns over.
+  // Brings an attempt forward if the buffer fills up, or turns over.
   retryIfFilling () {
     if (this.#state !== WAITING) return
     const dueAt = this.#schedule.dueAt(this.#buffer.bytesWritten)
@@ -105,9 +104,9 @@ class Sender {
 
   #takeBatch () {
     const buffer = this.#buffer
-    // After a failure one chunk is asked with: cheap where nobody answers, gentle where somebody is overloaded.
+    // After a failure it asks with one chunk: cheap if nobody answers, gentle if the collector is overloaded.
     const bytesMax = this.#schedule.hasFailed && !this.#isClosing ? 1 : this.#requestBytesMax
-    // A partly filled chunk goes only where nothing older is left behind; else it may as well go on filling.
+    // A partly filled chunk goes only if nothing older is left behind; else it may as well go on filling.
     if (this.#isDue && (buffer.sealedChunks === 0 || buffer.sealedBytes + buffer.open.length <= bytesMax)) buffer.seal()
     const batch = buffer.take(bytesMax, buffer.spansMax)
     if (buffer.sealedChunks === 0 && buffer.open.spans === 0) this.#isDue = false
@@ -123,9 +122,21 @@ class Sender {
       this.inFlight += chunk.spans
       if (chunk.attempts++ > 0) this.#stats.retried += chunk.spans
     }
-    makeBody(batch, this.#prefix, this.#isGzip, (parts, isGzip) => {
+    this.#makeBody(batch, (parts, isGzip) => {
       if (this.#isGivenUp) this.#finish(new Outcome())
       else this.#http.post(parts, isGzip, (outcome) => this.#onOutcome(outcome))
+    })
+  }
+
+  // done(parts, isGzip): in this turn if there is nothing to compress.
+  #makeBody (batch, done) {
+    const [{ body }] = batch
+    if (body !== null) return done([body], true) // compressed: it is alone, and whole
+    const parts = [this.#prefix.head(bytesOf(batch)), ...batch.map(({ bytes, length }) => bytes.subarray(0, length))]
+    if (!this.#isGzip) return done(parts, false)
+    gzip(parts, (error, compressed) => {
+      if (error === null) done([compressed], true)
+      else done(parts, false) // no memory for zlib: the collector gets it as it is
     })
   }
 
@@ -133,15 +144,15 @@ class Sender {
     if (outcome.wasResent) this.#stats.retried += this.inFlight
     const [chunk] = this.#batch
     // A server that takes no gzip, against the specification, or that measures what it inflates to.
-    if (chunk.body !== null && (outcome.status === 413 || outcome.status === 415) && !this.#isGivenUp) {
-      if (outcome.status === 415) this.#compressor.stop()
-      this.#compressor.decompress(chunk, (hasWorked) => {
-        // Too large at 413: what was compressed is cut in two right away. At 415 it goes as it is.
-        if (!hasWorked) outcome.disposition = 'refused'
-        else if (outcome.status === 415) outcome.disposition = 'again'
-        this.#finish(outcome)
-      })
-    } else this.#finish(outcome)
+    const isTooMuch = outcome.status === 413
+    if (chunk.body === null || !(isTooMuch || outcome.status === 415) || this.#isGivenUp) return this.#finish(outcome)
+    if (!isTooMuch) this.#compressor.stop()
+    this.#compressor.decompress(chunk, (hasWorked) => {
+      // Plain, it is cut in two right away at 413, and goes as it is at 415.
+      if (!hasWorked) outcome.disposition = 'refused'
+      else if (!isTooMuch) outcome.disposition = 'again'
+      this.#finish(outcome)
+    })
   }
 
   #finish (outcome) {
@@ -156,16 +167,17 @@ class Sender {
   }
 
   #complete (outcome, batch, spans) {
-    if (outcome.disposition === 'delivered') return this.#onDelivered(outcome, batch, spans)
+    const { disposition } = outcome
+    if (disposition === 'delivered') return this.#onDelivered(outcome, batch, spans)
     this.#stats.exportsFailed++
     this.#stats.lastError = this.#log.failure(outcome)
-    if (outcome.disposition === 'misdirected') this.#onMisdirected(outcome, batch, spans)
-    else if (outcome.disposition === 'retry' || (this.#isGivenUp && outcome.disposition !== 'refused')) this.#onRetry(outcome, batch, spans)
-    else if (outcome.disposition === 'again') this.#sendAgain(batch)
-    else if (outcome.disposition !== 'split' || !this.#makeSmaller(batch)) this.#onRefused(outcome, batch, spans)
+    if (disposition === 'misdirected') this.#onMisdirected(outcome, batch, spans)
+    else if (disposition === 'retry' || (this.#isGivenUp && disposition !== 'refused')) this.#onRetry(outcome, batch, spans)
+    else if (disposition === 'again') this.#sendAgain(batch)
+    else if (disposition !== 'split' || !this.#makeSmaller(batch)) this.#onRefused(outcome, batch, spans)
   }
 
-  // 413: half as much at once, and no more than that from now on; a single chunk is cut in two, down to one span.
+  // After 413: half as much at once, and no more than that from now on; a single chunk is cut in two, down to one span.
   #makeSmaller (batch) {
     const isOne = batch.length === 1
     const halves = isOne ? this.#buffer.halve(batch[0]) : null
@@ -205,7 +217,7 @@ class Sender {
     if (outcome.isUnreachable) this.#dropAll()
   }
 
-  // Whoever answered has no use for spans, and would have none for them again.
+  // A server that is no collector has no use for spans, and would have none for them again.
   #onMisdirected (outcome, batch, spans) {
     this.#stats.rejected += spans
     this.completed += spans
@@ -244,6 +256,10 @@ class Sender {
     this.#state = IDLE
     this.pump()
   }
+}
+
+function bytesOf (batch) {
+  return batch.reduce((sum, { length }) => sum + length, 0)
 }
 
 module.exports = { Sender }

@@ -1,25 +1,22 @@
 'use strict'
 
-// What the user's options add to a request's span. All of it is their code: it may throw, or return a
-// promise, and the request goes on as if it had not been there. Logged once, counted.
+// What the user's options add to a request's span. Their functions may throw, or return a promise: the request goes on as if
+// they had not been there, and the first failure is logged.
 
-const { cleanTracestate } = require('../context/tracestate')
-const { parseTraceparent } = require('../context/traceparent')
-const { TraceContext } = require('../context/trace-context')
 const { SERVER_KEYS } = require('../span/http-info')
 const { exceptionAttributes } = require('../span/exception')
-const { setOwn } = require('../span/any-value')
+const { remoteSpanOf } = require('../span/non-recording-span')
+const { setOwn } = require('../span/attributes')
 
 const MESSAGE_LENGTH_MAX = 256
-// Whoever calls writes it.
-const BAGGAGE_VALUE_LENGTH_MAX = 256
+const BAGGAGE_VALUE_LENGTH_MAX = 256 // the caller writes it
 
 class Callbacks {
   #settings
   #report
   #tracer
-  #writeReplyHeader
 
+  /** @param {boolean} any whether the plugin's options have a say in each request */
   constructor (tracer, any) {
     const { settings, report } = tracer
     this.#settings = settings
@@ -27,9 +24,6 @@ class Callbacks {
     this.#tracer = tracer
     this.anyAtEnd = settings.onEnd !== null || settings.responseHeaders.length > 0
     this.any = any
-    // Few ask for it.
-    this.#writeReplyHeader = settings.replyHeader === 'server-timing' ? require('./server-timing').startServerTiming : writeTraceresponse
-    this.failures = 0
   }
 
   /** Whether `trustIncoming` lets this caller continue its trace. */
@@ -43,46 +37,41 @@ class Callbacks {
     return this.#call('ignore', () => ignore(request)) === true
   }
 
-  /**
-   * What a Sampler is asked with beyond our own attributes: what `#setNameAndAttributes` would set later. The functions
-   * run here once, before there is a span.
-   * @returns {object}
-   */
+  /** The attributes that the user's functions add, for a Sampler that is asked before there is a span: they run only once. */
   attributesAtStart (request, route) {
-    const { attributes, requestHeaders } = this.#settings
     const all = {}
-    const add = (fn) => Object.assign(all, this.#call('attributes', () => copyOf(fn(request))))
-    if (attributes !== null) add(attributes)
-    for (let i = 0; i < route.attributeList.length; i += 2) setOwn(all, route.attributeList[i], route.attributeList[i + 1])
-    if (typeof route.options?.attributes === 'function') add(route.options.attributes)
-    forEachHeader(requestHeaders, (name) => request.raw.headers[name], (name, values) => { all[`http.request.header.${name}`] = values })
+    this.#setAttributes({
+      setAttribute: (key, value) => setOwn(all, key, value),
+      setAttributes: (given) => this.#call('attributes', () => Object.assign(all, { ...given }))
+    }, request, route)
     return all
   }
 
   started (span, context, request, route, incoming, response) {
     const { onStart, store, replyHeader } = this.#settings
     if (store !== null) this.fillStore(context, request)
-    // In SDK mode the span is somebody else's too.
+    // In SDK mode the span is not ours: to set something on it may throw.
     if (span.isRecording()) this.#call('attributes', () => this.#setNameAndAttributes(span, context, request, route, incoming))
     if (onStart !== null) this.#call('onStart', () => onStart(span, request), true)
-    if (replyHeader !== null && context.traceparent !== '' && !response.headersSent) this.#writeReplyHeader(response, context.traceparent)
+    if (replyHeader !== null && context.traceparent !== '' && !response.headersSent) startServerTiming(response, context.traceparent)
   }
 
   ending (span, reply) {
     const { responseHeaders, onEnd } = this.#settings
     const { raw } = reply
     if (responseHeaders.length > 0 && raw.headersSent && span.isRecording()) {
-      this.#call('responseHeaders', () => captureHeaders(span, 'http.response.header.', responseHeaders, (name) => raw.getHeader(name) ?? reply.getHeader(name)))
+      const read = (name) => raw.getHeader(name) ?? reply.getHeader(name)
+      this.#call('responseHeaders', () => captureHeaders(span, 'http.response.header.', responseHeaders, read))
     }
     if (onEnd !== null) this.#call('onEnd', () => onEnd(span, reply.request, reply), true)
   }
 
-  /** The store's defaults: also for requests that have no span. */
+  /** Sets the store's defaults, also for requests that have no span. */
   fillStore (context, request) {
     const { store } = this.#settings
     if (store === null) return
     const values = typeof store === 'function' ? this.#call('store', () => store(request)) : store
-    // A copy, and what a getter of the user's throws is the user's.
+    // A copy, which reads the user's getters: they may throw.
     context.setStore(this.#call('store', () => typeof values === 'object' ? { ...values } : {}) ?? {})
   }
 
@@ -90,12 +79,13 @@ class Callbacks {
     const { invocation } = this.#tracer
     if (invocation !== null) span.setAttributes(invocation)
     if (this.#settings.baggage.length > 0) this.#setBaggage(span, context.parsedBaggage(), route, incoming)
-    this.#name(span, route.options?.spanName ?? this.#settings.spanName, request)
+    this.#setName(span, route.options?.spanName ?? this.#settings.spanName, request)
     if (incoming.attributes === null) this.#setAttributes(span, request, route)
-    if (!incoming.isTrusted) this.#linkUntrusted(span, request)
+    const caller = incoming.isTrusted ? null : remoteSpanOf(request.raw.headers)
+    if (caller !== null) span.addLink({ context: caller.spanContext() }) // there the caller's trace can be found
   }
 
-  /** First of all, and over nobody's own: a caller says what the application does not. */
+  /** Sets the baggage's attributes first, and over none of the application's own, because a caller writes them. */
   #setBaggage (span, baggage, route, incoming) {
     if (baggage === null) return
     for (const key of this.#settings.baggage) {
@@ -105,41 +95,29 @@ class Callbacks {
     }
   }
 
-  #setAttributes (span, request, route) {
-    const { attributes, requestHeaders } = this.#settings
-    if (attributes !== null) {
-      this.#attributes(span, attributes, request)
-      // The route's own are part of its template; what all routes get must not hide them.
-      const list = route.attributeList
-      for (let i = 0; i < list.length; i += 2) span.setAttribute(list[i], list[i + 1])
-    }
-    if (typeof route.options?.attributes === 'function') this.#attributes(span, route.options.attributes, request)
-    captureHeaders(span, 'http.request.header.', requestHeaders, (name) => request.raw.headers[name])
-  }
-
-  #name (span, spanName, request) {
+  #setName (span, spanName, request) {
     const name = typeof spanName === 'function' ? this.#call('spanName', () => spanName(request)) : spanName
     if (typeof name === 'string' && name !== '') span.updateName(name)
   }
 
-  #attributes (span, attributes, request) {
-    const given = this.#call('attributes', () => attributes(request))
+  #setAttributes (span, request, route) {
+    const { attributes, requestHeaders } = this.#settings
+    if (attributes !== null) {
+      this.#addAttributes(span, attributes, request)
+      // The route's own are part of its template, and win over those of all routes.
+      const list = route.attributeList
+      for (let i = 0; i < list.length; i += 2) span.setAttribute(list[i], list[i + 1])
+    }
+    if (typeof route.options?.attributes === 'function') this.#addAttributes(span, route.options.attributes, request)
+    if (requestHeaders.length > 0) captureHeaders(span, 'http.request.header.', requestHeaders, (name) => request.raw.headers[name])
+  }
+
+  #addAttributes (span, fn, request) {
+    const given = this.#call('attributes', () => fn(request))
     if (given !== undefined) span.setAttributes(given)
   }
 
-  /** A caller that is not trusted starts nothing here, but may be found: its span is linked. */
-  #linkUntrusted (span, request) {
-    const { traceparent, tracestate } = request.raw.headers
-    if (traceparent === undefined) return
-    const caller = new TraceContext()
-    if (!parseTraceparent(traceparent, caller)) return
-    caller.s0 = caller.p0
-    caller.s1 = caller.p1
-    caller.tracestate = cleanTracestate(tracestate)
-    span.addLink({ context: { ...caller.spanContext(), isRemote: true } })
-  }
-
-  /** What the user's function answers; undefined where it fails, or answers with a promise. */
+  /** Returns what the user's function answers; undefined if it fails, or answers with a promise. */
   #call (name, fn, isAsyncAllowed = false) {
     try {
       const result = fn()
@@ -153,36 +131,52 @@ class Callbacks {
   }
 
   #failed (name, error) {
-    this.failures++
     const [, type, , message] = exceptionAttributes(error, MESSAGE_LENGTH_MAX)
     this.#report.once('LT_WARN_CALLBACK', `the option ${name} failed; requests go on without it: ${message ?? type}`)
   }
 }
 
+/** Sets each of the headers that has a value as an attribute. A reply's may be anything, with a toString of its own. */
 function captureHeaders (span, prefix, names, read) {
-  forEachHeader(names, read, (name, values) => span.setAttribute(prefix + name, values))
-}
-
-function forEachHeader (names, read, fn) {
   for (const name of names) {
-    const value = read(name)
-    const values = (Array.isArray(value) ? value : [value]).filter(isHeaderValue).map(String)
-    if (values.length > 0) fn(name, values)
+    const values = [read(name)].flat().filter((value) => typeof value === 'string' || typeof value === 'number').map(String)
+    if (values.length > 0) span.setAttribute(prefix + name, values)
   }
 }
 
-/** A promise stays one, to be refused as it is everywhere. */
-function copyOf (given) {
-  return typeof given?.then === 'function' ? given : { ...given }
+// `replyHeader: 'server-timing'`: the trace's id as a metric of Server-Timing, which a page's own script can read.
+// `trace` is W3C Trace Context level 3's, `traceparent` what browsers' agents read today. It is set at once, for answers that
+// go past Fastify, and again when Fastify sends, because the application may have set its own. https://www.w3.org/TR/server-timing/
+
+const SERVER_TIMING = 'server-timing'
+const kTiming = Symbol('light-trace.server-timing')
+
+function startServerTiming (response, traceparent) {
+  const metrics = `trace;desc=${traceparent}, traceparent;desc="${traceparent}"`
+  response[kTiming] = metrics
+  response.setHeader(SERVER_TIMING, listOf(response.getHeader(SERVER_TIMING), metrics))
 }
 
-// What a reply was given may be anything, with a toString of its own.
-function isHeaderValue (value) {
-  return typeof value === 'string' || typeof value === 'number'
+/** Adds the hooks that set the header when Fastify sends: on each route, to run after all others, and on the application. */
+function appendServerTiming (app) {
+  app.addHook('onSend', lightTraceOnSend)
+  app.addHook('onRoute', function lightTraceOnRoute (options) {
+    options.onSend = [...[options.onSend ?? []].flat(), lightTraceOnSend]
+  })
 }
 
-function writeTraceresponse (response, traceparent) {
-  response.setHeader('traceresponse', traceparent)
+function lightTraceOnSend (request, reply, payload, done) {
+  const metrics = reply.raw[kTiming]
+  if (metrics !== undefined && !reply.raw.headersSent) {
+    const value = reply.getHeader(SERVER_TIMING)
+    if (!listOf(value).includes(metrics)) reply.header(SERVER_TIMING, listOf(value, metrics))
+  }
+  done()
 }
 
-module.exports = { Callbacks }
+/** The values as one list. The application's may be a string, or several. */
+function listOf (...values) {
+  return values.flat().filter((item) => typeof item === 'string' && item !== '').join(', ')
+}
+
+module.exports = { appendServerTiming, Callbacks }

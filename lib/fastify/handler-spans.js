@@ -1,26 +1,22 @@
 'use strict'
 
-// One INTERNAL span for a route's handler, for those who ask: `spans: { handler: true }`. Fastify publishes
-// its handlers itself; the channel is subscribed to while an open app has a route that asks, because from
-// then on Fastify makes an object for every request.
-//
-// The span is active in the handler. It ends when the handler's promise settles; a handler that replies from
-// a callback ends with the response.
+// `spans: { handler: true }`: one INTERNAL span for a route's handler, from the channel on which Fastify publishes its handlers.
+// It is subscribed to only while an open app has such a route: Fastify then makes an object for every request. The span is
+// active in the handler, and ends when the handler's promise settles; that of a handler with callbacks ends with the response.
 
+const { errorType } = require('../span/exception')
+const { STATUS_ERROR } = require('../span/recording-span')
 const { kCall, KIND_INTERNAL, tracerIn } = require('../outbound/calls')
 const { guarded, subscribe, bug } = require('../runtime/subscriptions')
-const { failWith } = require('./stage-failure')
-const { SPAN_KEY, REQUEST_KEY } = require('../context/keys')
+const { SPAN_KEY, REQUEST_KEY } = require('../context/trace-context')
 const asyncStorage = require('../context/async-storage')
-
-const CHANNEL = 'tracing:fastify.request.handler'
 
 const kWanted = Symbol('light-trace.handler')
 const kReached = Symbol('light-trace.reached')
 
 const callDescriptor = { kind: KIND_INTERNAL, name: () => 'handler', attributes: () => [] }
 
-/** On the record that Fastify keeps of the call on its reply. Opaque: no walk over a reply may lead to the span. */
+/** Holds the span on the record of the call, which Fastify keeps on its reply: no walk over a reply may lead to the span. */
 class HandlerCall {
   #span
 
@@ -35,14 +31,14 @@ class HandlerCall {
   }
 }
 
-/** @returns {{ want (route), release () }} `want` asks for the span of a route's handler */
 function handlerSpans () {
   let release = null
   return {
+    /** Asks for the span of a route's handler. */
     want (route) {
       route.config = { ...route.config, [kWanted]: true } // Fastify copies it once more
       // The channel also speaks where a preHandler hook failed and the handler never ran.
-      route.preHandler = [...(route.preHandler === undefined ? [] : [].concat(route.preHandler)), lightTraceReached]
+      route.preHandler = [...[route.preHandler ?? []].flat(), lightTraceReached]
       release ??= subscribe(subscribers)
     },
     release () { release?.() }
@@ -54,11 +50,11 @@ function lightTraceReached (request, reply, done) {
   done()
 }
 
-/** The store in which Fastify runs the handler. */
+/** Begins the span and returns the store in which Fastify runs the handler. */
 function contextOf (call) {
   const active = asyncStorage.active()
   try {
-    return begin(call, active) ?? active
+    return begin(call, active)
   } catch (error) {
     bug(error)
     return active
@@ -67,15 +63,15 @@ function contextOf (call) {
 
 function begin (call, active) {
   const { request } = call
-  if (request[kReached] !== true || request.routeOptions.config[kWanted] !== true || call[kCall] !== undefined) return undefined
+  if (request[kReached] !== true || request.routeOptions.config[kWanted] !== true || call[kCall] !== undefined) return active
   const context = request.trace
   const tracer = tracerIn(context)
-  if (tracer === null || context.suppressed) return undefined
+  if (tracer === null || context.suppressed) return active
   const span = tracer.startCall(callDescriptor, call, context)
-  if (span === null || !span.isRecording()) return undefined
+  if (span === null || !span.isRecording()) return active
   call[kCall] = new HandlerCall(span)
-  // Where somebody else's storage holds the context there is nothing of ours to enter.
-  return active !== undefined && active.getValue(REQUEST_KEY) === context ? active.setValue(SPAN_KEY, span) : undefined
+  // If another storage than ours holds the context, there is nothing of ours to enter.
+  return active !== undefined && active.getValue(REQUEST_KEY) === context ? active.setValue(SPAN_KEY, span) : active
 }
 
 function onError (call) {
@@ -86,27 +82,53 @@ function onError (call) {
 }
 
 function onEnd (call) {
-  const { reply } = call
   if (call.async || call[kCall] === undefined) return
-  if (reply.sent || reply.raw.destroyed) onSettled(call)
-  else reply.raw.once('close', () => onSettled(call))
+  const { raw, sent } = call.reply
+  if (sent || raw.destroyed) onSettled(call)
+  else raw.once('close', () => onSettled(call))
 }
 
 function onSettled (call) {
   take(call)?.end()
 }
 
-/** The span, once; null where there is none, or another copy of this package has it. */
+/** Returns the span once; null if there is none, or another copy of this package has it. */
 function take (call) {
   const mark = call[kCall]
   return mark instanceof HandlerCall ? mark.take() : null
 }
 
+/** Sets the status of a stage's or a handler's span. An error is the server's from 500 on, as it is for the request's span. */
+function failWith (span, reply, error) {
+  if (statusOf(reply, error) < 500) return
+  span.setAttribute('error.type', errorType(error))
+  span.setStatus({ code: STATUS_ERROR })
+}
+
+/** The status that Fastify will set, which it does after onError. */
+function statusOf (reply, error) {
+  if (reply.statusCode >= 400) return reply.statusCode
+  try {
+    const status = error.statusCode || error.status
+    return status >= 400 ? status : 500
+  } catch {
+    return 500
+  }
+}
+
+/** @type {Array<[string, Function, AsyncLocalStorage<Context>?]>} */
 const subscribers = [
+<<<<<<< HEAD
   [`${CHANNEL}:start`, contextOf, asyncStorage.storage],
-  [`${CHANNEL}:error`, guarded(onError, bug)],
-  [`${CHANNEL}:end`, guarded(onEnd, bug)],
-  [`${CHANNEL}:asyncStart`, guarded(onSettled, bug)]
+  [`${CHANNEL}:error`, guarded(onError)],
+  [`${CHANNEL}:end`, guarded(onEnd)],
+  [`${CHANNEL}:asyncStart`, guarded(onSettled)]
+=======
+  ['tracing:fastify.request.handler:start', contextOf, asyncStorage.storage],
+  ['tracing:fastify.request.handler:error', guarded(onError, bug)],
+  ['tracing:fastify.request.handler:end', guarded(onEnd, bug)],
+  ['tracing:fastify.request.handler:asyncStart', guarded(onSettled, bug)]
+>>>>>>> round2-f
 ]
 
-module.exports = { handlerSpans }
+module.exports = { failWith, handlerSpans }

@@ -2,34 +2,96 @@
 
 // A request's way through Fastify: one hook at the start, one listener at the end, one hook for errors.
 //
-//   onRequest  who calls, sample, start the span, enter the context: request-start.js
+//   onRequest  read the caller's headers, sample, start the span, enter the context: request-start.js
 //   onError    remember what was thrown
 //   'close'    of the raw response: whole, broken off or never sent, it comes once
 //
 // Nothing is looked up through AsyncLocalStorage at the end: the request's context hangs on the raw response too.
 
+const { usesAsyncHooks } = require('../context/async-storage')
 const { Routes } = require('./routes')
-const { dispatchOf } = require('./dispatch')
-const { IncomingReader } = require('./incoming-reader')
-const { RequestStart, NO_CALLBACKS, callbacksOf } = require('./request-start')
+const { IncomingReader } = require('./caller')
+const { Callbacks } = require('./callbacks')
+const { LogCorrelation } = require('./log-correlation')
+const { RequestStart, NO_CALLBACKS } = require('./request-start')
 const { sentStatus, unfinished, forgetPipelined } = require('./response-end')
-const { kSpan, kTrace, kStage } = require('./keys')
-const { giveTrace, giveTraceToFrameworkErrors } = require('./bare-request')
+const { kSpan, kTrace, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys')
+
+// A request is dispatched by Node's own HTTP/1 parser, or by code that goes on afterwards.
+//
+// On AsyncContextFrame `enterWith` stays when our hook has returned: with the parser's callback it ends, but code that
+// calls `app.routing(req, res)` or `server.emit('request', ...)` would go on in the request's context, and start the next
+// request there. `run` gives back what was active, for the price of one more copy of the frame.
+
+// On a server: the handler of the one app that listens to its requests, or null where there are other listeners. Absent
+// until it is asked for, and again when a listener comes or goes: Node looks up listeners in a dictionary.
+const kOnlyHandler = Symbol('light-trace.only-handler')
+const kIsWatched = Symbol('light-trace.is-watched')
+
+/**
+ * Whether nobody sees what is left active: the parser has just read this request, and its server has no listener but
+ * Fastify's own handler. HOT
+ */
+function isByParser (raw, handler) {
+  const { socket } = raw
+  if (socket === null || socket === undefined) return false
+  const { parser, server } = socket
+  if (parser === null || parser === undefined || parser.incoming !== raw || server === null || server === undefined) return false
+  const known = server[kOnlyHandler]
+  return (known === undefined ? onlyHandler(server) : known) === handler
+}
+
+function onlyHandler (server) {
+  if (typeof server.listeners !== 'function') return null
+  watchListeners(server)
+  const handlers = server.listeners('request')
+  // A request with `Expect: 100-continue` is handed to these in place of the handler.
+  const isOnly = handlers.length === 1 && server.listenerCount('checkContinue') === 0 && server.listenerCount('checkExpectation') === 0
+  return (server[kOnlyHandler] = isOnly ? handlers[0] : null)
+}
+
+function watchListeners (server) {
+  if (server[kIsWatched] === true) return
+  server[kIsWatched] = true
+  server.on('newListener', forget)
+  server.on('removeListener', onRemoved)
+}
+
+function forget () {
+  this[kOnlyHandler] = undefined
+}
+
+function onRemoved (event, listener) {
+  if (listener === forget || listener === onRemoved) this[kIsWatched] = false // by removeAllListeners()
+  this[kOnlyHandler] = undefined
+}
+
+/**
+ * The same for all requests of an app.
+ * @param {FastifyInstance} app
+ * @returns {(raw: IncomingMessage) => boolean} whether the request may be entered by `enter`, else by `enterIsolated`
+ */
+function dispatchOf (app) {
+  const { routing } = app
+  // On async_hooks both are `run`.
+  return usesAsyncHooks
+    ? () => true
+    // HTTP/2 is asked nothing: its socket is a proxy that is made when it is read.
+    : (raw) => raw.httpVersionMajor === 1 && isByParser(raw, routing)
+}
 
 /**
  * The hooks that trace the requests of `app` with `tracer`.
  * @param {RequestContext} noTrace the `request.trace` of a request that is not traced
  */
 function fastifyHooks (app, tracer, noTrace) {
-  const { settings, report } = tracer
+  const { settings, report, metrics } = tracer
   const routes = new Routes(settings, report)
   const any = asksUser(settings)
-  const callbacks = any || settings.ignore !== null ? callbacksOf(tracer, any) : NO_CALLBACKS
+  const callbacks = any || settings.ignore !== null ? new Callbacks(tracer, any) : NO_CALLBACKS
   const incomingReader = new IncomingReader(tracer, callbacks)
   const logCorrelation = settings.logs ? logCorrelationOf(app) : null
-  const parts = { routes, callbacks, incomingReader, logCorrelation, handler: app.routing }
-  const requests = settings.disabled ? disabled(tracer, parts) : tracer.metrics === null ? new RequestStart(tracer, parts, onClose) : measured(tracer, parts)
-  const hasLogger = app.log?.level !== undefined // its last line may have a mixin that asks for the request
+  const requests = new RequestStart(tracer, { routes, callbacks, incomingReader, logCorrelation }, onClose)
   const isByParser = dispatchOf(app)
   giveTraceToFrameworkErrors(app, noTrace)
 
@@ -49,7 +111,7 @@ function fastifyHooks (app, tracer, noTrace) {
     try {
       return requests.begin(request, reply)
     } catch (error) {
-      if (report.thrown(error, 'a request was not traced')) tracer.stats.dropUnstarted('not_loaded')
+      report.thrown(error, 'a request was not traced')
       return requests.beginFailed(request, response)
     }
   }
@@ -57,14 +119,12 @@ function fastifyHooks (app, tracer, noTrace) {
   function enter (request, response, context, done) {
     const { raw } = request
     // Asked of HTTP/1 only: HTTP/2's socket is a proxy that is made when it is read.
-    if (raw.httpVersionMajor === 1 && raw._lightMyRequest === undefined && response.socket === null && (hasLogger || routes.hasOnResponse(request))) {
-      tracer.enterQueued(context, response)
-    }
+    if (raw.httpVersionMajor === 1 && raw._lightMyRequest === undefined && response.socket === null) tracer.enterQueued(context, response)
     if (isByParser(raw)) tracer.enter(context, done)
     else tracer.enterIsolated(context, done)
   }
 
-  // HOT, once per recorded request; `this` is the raw response.
+  // HOT, once per recorded or measured request; `this` is the raw response.
   function onClose () {
     const span = this[kSpan].takeRecord()
     if (span === null) return
@@ -74,11 +134,13 @@ function fastifyHooks (app, tracer, noTrace) {
     try {
       const status = sentStatus(this)
       const broken = unfinished(this, reply)
-      if (callbacks.anyAtEnd) callbacks.ending(span.apiSpan, reply, status, broken)
-      span.close(status, broken)
+      if (callbacks.anyAtEnd && span.isTraced) callbacks.ending(span.apiSpan, reply)
+      if (metrics === null) span.close(status, broken)
+      else metrics.server.close(span, status, broken, reply, this)
     } catch (error) { // thrown from a listener it would end the process
       report.thrown(error, 'a request was not traced to its end')
     }
+    if (metrics !== null) metrics.server.left(this)
   }
 
   function lightTraceOnError (request, reply, error, done) {
@@ -90,7 +152,7 @@ function fastifyHooks (app, tracer, noTrace) {
   }
 
   function unrouted (raw, response, start) {
-    requests.endUnrouted(requests.unrouted(raw, response, start), response)
+    requests.unrouted(raw, response, start)
   }
 }
 
@@ -103,20 +165,7 @@ function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, 
 /** Null without a logger of pino's kind. */
 function logCorrelationOf (app) {
   if (typeof app.log?.setBindings !== 'function' || typeof app.log.child !== 'function') return null
-  const { LogCorrelation } = require('./log-correlation')
   return new LogCorrelation(app)
-}
-
-/** Loaded only where light-trace is switched off. */
-function disabled (tracer, parts) {
-  const { DisabledRequestStart } = require('./disabled-request-start')
-  return new DisabledRequestStart(tracer, parts)
-}
-
-/** With metrics every request is watched to its end. Loaded only then. */
-function measured (tracer, parts) {
-  const { measuredRequestStart } = require('./measured-request-start')
-  return measuredRequestStart(tracer, parts)
 }
 
 /** `request.trace`, on the prototype: costs nothing until it is read. */
@@ -126,4 +175,4 @@ function traceGetter (noTrace) {
   }
 }
 
-module.exports = { fastifyHooks, traceGetter }
+module.exports = { dispatchOf, isByParser, fastifyHooks, traceGetter }

@@ -2,19 +2,19 @@
 
 // trace_id, span_id and trace_flags on the lines of `request.log`, Fastify's own included.
 //
-// The bindings are set on the request's own child logger: a further child would cost several times more,
-// and `reply.log` would not be it. That it is the request's own is known only of Fastify's own factory. A
-// `childLoggerFactory` of the user's may return one that others write to as well, which must never carry a
-// request's ids; then `request.log` and `reply.log` become a child of it.
+// The bindings are set on the request's own child logger: a further child would cost several times more. A
+// `childLoggerFactory` of the user's may return a logger that several requests share, which must never carry ids: then
+// `request.log` and `reply.log` become a child of it.
 
 const { Buffer } = require('node:buffer')
 const { writeIds } = require('../context/ids')
+const { symbolOf } = require('./keys')
 
 const DEFAULT_FACTORY = 'defaultChildLoggerFactory'
 const KEYS = ['trace_id', 'span_id', 'trace_flags']
 
-// What is added to a logger's bindings, in the making. One string of it is flat, where one that is joined is flattened for
-// each line; and the ids need no strings of their own.
+// The text that is added to a logger's bindings. Digits are written into bytes and read as one flat string: a joined one
+// would be flattened for each line.
 const PATTERN = `,"trace_id":"${'0'.repeat(32)}","span_id":"${'0'.repeat(16)}","trace_flags":"00"`
 const TRACE_ID_AT = PATTERN.indexOf('0')
 const SPAN_ID_AT = PATTERN.indexOf('0', TRACE_ID_AT + 32)
@@ -27,17 +27,17 @@ const textView = new DataView(text.buffer, text.byteOffset, text.length)
 class LogCorrelation {
   #instanceLog
   #isFactoryOnRoutes = false
-  #plain = null // what loggers of pino have in common whose bindings are a text that ours can be added to; null: nothing is known of them, or they have not
-  #isKnown = false // whether a logger was looked at
+  #plain = undefined // what pino's loggers have in common where text can be added to their bindings, else null; found with the first
 
   constructor (app) {
     this.#instanceLog = app.log
-    // A route's own factory is seen here only.
-    const watch = (route) => { if (route.childLoggerFactory !== undefined) this.#isFactoryOnRoutes = true }
-    app.addHook('onRoute', function lightTraceOnRoute (route) { watch(route) })
+    const correlation = this
+    app.addHook('onRoute', function lightTraceOnRoute (route) {
+      if (route.childLoggerFactory !== undefined) correlation.#isFactoryOnRoutes = true
+    })
   }
 
-  // HOT, once per request where there is a logger.
+  /** Adds the ids of `span` to the request's logger. HOT, once per request where there is a logger. */
   correlate (request, reply, span, route) {
     const { log } = request
     // Switched off: no line will be written.
@@ -51,36 +51,34 @@ class LogCorrelation {
       const child = log.child(bindingsOf(span))
       if (reply.log === log) reply.log = child
       request.log = child
-    } catch {
-      // A frozen logger, or one that is not what it looks like: its lines go without ids.
-    }
+    } catch {} // a frozen logger, or one that is not what it looks like: its lines go without ids
   }
 
-  // pino's setBindings makes JSON of each value anew. Where it is seen to add to the logger's text just what is added here, with
-  // nobody's serializer or redaction, later requests add it themselves: pino has its symbols for such integrations.
+  // pino's setBindings makes JSON of each value anew. If the first call has added just the text that is made here, without
+  // a serializer or redaction, later requests append it themselves: pino exports its symbols for such integrations.
   #bind (log, span) {
     const plain = this.#plain
-    if (plain !== null && span.flags <= FLAGS_MAX && log[plain.serializersKey] === plain.serializers && log.setBindings === plain.setBindings) {
-      log[plain.bindingsKey] += textOf(span)
-    } else if (this.#isKnown) log.setBindings(bindingsOf(span))
-    else this.#bindFirst(log, span)
+    if (plain === undefined) this.#bindFirst(log, span)
+    else if (plain !== null && span.flags <= FLAGS_MAX && log[plain.serializersKey] === plain.serializers && log.setBindings === plain.setBindings) {
+      log[plain.bindingsKey] += bindingsText(span)
+    } else log.setBindings(bindingsOf(span))
   }
 
   #bindFirst (log, span) {
-    this.#isKnown = true
+    this.#plain = null
     const { setBindings } = log
     const bindingsKey = symbolOf(log, 'pino.chindings')
     const before = log[bindingsKey]
     log.setBindings(bindingsOf(span))
     const serializersKey = symbolOf(log, 'pino.serializers')
     const serializers = log[serializersKey]
-    const isPlain = typeof before === 'string' && span.flags <= FLAGS_MAX && log[bindingsKey] === before + textOf(span) &&
+    const isPlain = typeof before === 'string' && span.flags <= FLAGS_MAX && log[bindingsKey] === before + bindingsText(span) &&
       typeof serializers === 'object' && serializers !== null && !KEYS.some((key) => key in serializers) &&
       ownerOf(log, 'setBindings') === ownerOf(log, 'bindings')
     if (isPlain) this.#plain = { bindingsKey, serializersKey, serializers, setBindings }
   }
 
-  // Once per route: a factory is a look-up in a dictionary, and Fastify takes no other one once it has started.
+  // Found once per route: a factory is a look-up in a dictionary, and Fastify takes no other one once it has started.
   #isOwn ({ server }, route) {
     if (route.loggingServer === server) return true
     if (this.#isFactoryOnRoutes || server.childLoggerFactory?.name !== DEFAULT_FACTORY) return false
@@ -94,25 +92,17 @@ function bindingsOf ({ traceId, spanId, flags }) {
 }
 
 // HOT, once per request where there is a logger. Budget: 1 string.
-function textOf (span) {
+function bindingsText (span) {
   writeIds(textView, span, TRACE_ID_AT, SPAN_ID_AT)
   text[FLAGS_AT] = ZERO | span.flags
   return text.latin1Slice(0, PATTERN.length)
 }
 
-// A method that somebody has put in the place of pino's has another owner.
+// A method that replaces pino's has another owner.
 function ownerOf (log, name) {
   let owner = log
   while (owner !== null && !Object.hasOwn(owner, name)) owner = Object.getPrototypeOf(owner)
   return owner
-}
-
-// A child of pino inherits from its parent.
-function symbolOf (log, description) {
-  for (let owner = log; owner !== null; owner = Object.getPrototypeOf(owner)) {
-    const found = Object.getOwnPropertySymbols(owner).find((symbol) => symbol.description === description)
-    if (found !== undefined) return found
-  }
 }
 
 module.exports = { LogCorrelation }

@@ -1,17 +1,18 @@
 'use strict'
 
-// The start of a request: is it traced, who calls, sample, start the span, make the context.
+// The start of a request: whether it is traced, its caller, the sampler's decision, its span and its context.
 
 const { RequestContext } = require('../context/request-context')
 const { processState } = require('../runtime/process-state')
 const { INVALID_SPAN, RemoteSpan } = require('../span/non-recording-span')
-const { DROP, RECORD_AND_SAMPLE } = require('../span/head-samplers')
-const { requestTarget, peerInfo, forwardedPeerInfo } = require('../span/http-conventions')
+const { DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler')
+const { requestTarget, peerInfo, forwardedPeerInfo } = require('../http/conventions')
 const clock = require('../span/clock')
 const { kSpan, kTrace } = require('./keys')
+const { Callbacks } = require('./callbacks')
 const { isOver, sentStatus, watchPipelined } = require('./response-end')
 
-// Where neither the plugin's options nor a route's ask for anything.
+// Used where neither the plugin's options nor a route's ask for anything.
 const NO_CALLBACKS = Object.freeze({ any: false, anyAtEnd: false, fillStore () {} })
 
 // Stands on a response whose request never was one of Fastify's: it has been seen to.
@@ -24,8 +25,10 @@ class RequestStart {
    * @param {Function} onClose of the raw response
    */
   constructor (tracer, { routes, callbacks, incomingReader, logCorrelation }, onClose) {
-    const { ignore, limits } = tracer.settings
+    const { ignore, limits, disabled } = tracer.settings
     this.tracer = tracer
+    this.metrics = tracer.metrics
+    this.isDisabled = disabled
     this.routes = routes
     this.callbacks = callbacks
     this.incomingReader = incomingReader
@@ -45,9 +48,10 @@ class RequestStart {
     const { headers } = raw // a getter of Node's: read once
     const { sdkInterop } = this.tracer
     let base = sdkInterop === null ? null : sdkInterop.base()
+    if (this.isDisabled) return this.beginSuppressed(raw, headers, request, reply, base)
     const start = clock.now()
     const route = this.routes.infoOf(request)
-    if (route.options !== null && this.callbacks === NO_CALLBACKS) this.callbacks = callbacksOf(this.tracer, false)
+    if (route.options !== null && this.callbacks === NO_CALLBACKS) this.callbacks = new Callbacks(this.tracer, false)
     if (this.isLeftOut(headers, request, route, base)) return this.beginSuppressed(raw, headers, request, reply, base)
 
     const { callbacks } = this
@@ -57,25 +61,26 @@ class RequestStart {
     const incoming = this.incomingReader.read(raw, headers, request, start, base)
     incoming.attributes = attributes
     if (base !== null) base = this.incomingReader.contextUnder(base)
-    const { starter } = this.tracer
+    const { starter, ownStarter } = this.tracer
     const decision = starter.decideServer(incoming, route)
-    const peer = decision === DROP && !this.recordsUnsampled ? null : this.peerOf(raw, headers, request)
+    const peer = decision === DROP && this.metrics === null ? null : this.peerOf(raw, headers, request)
     const span = decision === RECORD_AND_SAMPLE
-      ? starter.startTaken(incoming, route, peer, requestTarget(raw))
-      : decision === DROP ? starter.startDropped(incoming, route, peer) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
-    return this.open(span, base, request, reply, headers, route, hasCallbacks ? incoming : null)
+      ? ownStarter.startTaken(incoming, route, peer, requestTarget(raw))
+      : decision === DROP ? ownStarter.startDropped(incoming) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
+    const record = this.metrics !== null ? this.metrics.recordOf(span, start, route, peer) : span.isRecording() ? span : null
+    return this.open(span, record, base, request, reply, headers, route, hasCallbacks ? incoming : null)
   }
 
   /**
-   * The request's context, on the request and on the response, and who is to know of it. Apart from `begin`, because V8 inlines
-   * so much into one function and no more. HOT, once per request.
+   * Makes the request's context, hangs it on the request and the response, and calls what is to know of it. Apart from `begin`,
+   * because V8 inlines so much into one function and no more. HOT, once per request.
+   * @param {ServerSpan | RequestRecord | null} record what ends with the response
    * @param {IncomingContext | null} incoming null where the user has no functions
    * @returns {RequestContext}
    */
-  open (span, base, request, reply, headers, route, incoming) {
+  open (span, record, base, request, reply, headers, route, incoming) {
     const { tracer, incomingReader, logCorrelation } = this
     const response = reply.raw
-    const record = this.recordOf(span)
     const context = new RequestContext(tracer, span.apiSpan, base, false, incomingReader.callerOf(headers), incomingReader.baggageOf(headers), record)
     response[kSpan] = context
     request[kTrace] = context
@@ -86,15 +91,7 @@ class RequestStart {
     return context
   }
 
-  /** Whether a request without a span has a record, which knows who asked. */
-  get recordsUnsampled () { return false }
-
-  /** What ends with the response: nothing where there is no span. HOT */
-  recordOf (span) {
-    return span.isRecording() ? span : null
-  }
-
-  /** Whether somebody's Sampler decides about requests of this route. */
+  /** Whether an SDK's Sampler decides about requests of this route. */
   asksWithAttributes ({ sampler }) {
     const { tracer } = this
     return tracer.output.sdkSpans !== null || (sampler === null ? tracer.sampler : sampler).isCustom
@@ -113,7 +110,7 @@ class RequestStart {
 
   /** Spans on their way to this server from its own process. Where ids and flags alone decide their flags say it already. */
   isExporterTraffic (traceparent, { sampler }, base) {
-    return (!this.incomingReader.trustsAll || !this.tracer.usesFastPath || sampler !== null || base !== null) &&
+    return (!this.incomingReader.trustsAll || !this.tracer.decidesByIds || sampler !== null || base !== null) &&
       processState.exporterTraceparents.has(traceparent)
   }
 
@@ -122,8 +119,9 @@ class RequestStart {
     return this.isProxied ? forwardedPeerInfo(request, this.valueLengthMax) : peerInfo(raw, headers, this.valueLengthMax)
   }
 
-  watchEnd (span, raw, reply, response) {
-    span.reply = reply
+  watchEnd (record, raw, reply, response) {
+    record.reply = reply
+    if (this.metrics !== null) this.metrics.server.started(record, response)
     response.on('close', this.onClose)
     if (watchPipelined !== null && raw.httpVersionMajor === 1) watchPipelined(raw.socket, response, this.onClose)
   }
@@ -138,7 +136,18 @@ class RequestStart {
     reply.raw[kSpan] = context
     request[kTrace] = context
     this.callbacks.fillStore(context, request)
+    if (this.metrics !== null) this.measureSuppressed(context, raw, headers, request, reply)
     return context
+  }
+
+  /** Without a span it counts all the same, unless its route says otherwise. */
+  measureSuppressed (context, raw, headers, request, reply) {
+    const route = this.routes.infoOf(request)
+    if (!route.isMeasured) return
+    const record = this.metrics.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, headers, request))
+    context.keepRecord(record)
+    this.watchEnd(record, raw, reply, reply.raw)
+    if (isOver(reply.raw)) this.onClose.call(reply.raw)
   }
 
   /** A request that is not traced because of a mistake of ours: it is served, with a context that does nothing. */
@@ -147,30 +156,25 @@ class RequestStart {
     return context
   }
 
-  /** Ends the span of a response that went out without our hook. */
-  endUnrouted (span, response) {
-    if (span !== null && span.isRecording()) span.close(sentStatus(response), '')
-  }
-
-  /** A response that went out without our hook, see unrouted.js: there is no Fastify request, and no route. */
+  /** Starts and ends the span of a response that went out without our hook, see unrouted.js: there is no Fastify request, and no route. */
   unrouted (raw, response, start) {
-    if (response[kSpan] !== undefined) return null
+    if (this.isDisabled || response[kSpan] !== undefined) return
     response[kSpan] = NO_REQUEST
     const { headers, method, url } = raw
     const request = { raw, headers, method, url }
-    if (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) return null
+    if (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) return
     const { sdkInterop, starter } = this.tracer
     let base = sdkInterop === null ? null : sdkInterop.base()
     const incoming = this.incomingReader.read(raw, headers, request, Number.isNaN(start) ? clock.now() : start, base)
     incoming.attributes = null // there is no request for the user's functions
     if (base !== null) base = this.incomingReader.contextUnder(base)
-    return starter.startServer(incoming, this.routes.unrouted(method), peerInfo(raw, headers, this.valueLengthMax), requestTarget(raw), base)
+    const { start: startedAt } = incoming
+    const route = this.routes.unrouted(method)
+    const peer = peerInfo(raw, headers, this.valueLengthMax)
+    const span = starter.startServer(incoming, route, peer, requestTarget(raw), base)
+    if (this.metrics !== null) this.metrics.server.close(this.metrics.recordOf(span, startedAt, route, peer), sentStatus(response), '', null, response)
+    else if (span.isRecording()) span.close(sentStatus(response), '')
   }
 }
 
-function callbacksOf (tracer, any) {
-  const { Callbacks } = require('./callbacks')
-  return new Callbacks(tracer, any)
-}
-
-module.exports = { RequestStart, NO_CALLBACKS, callbacksOf }
+module.exports = { RequestStart, NO_CALLBACKS }

@@ -3,14 +3,44 @@
 // What became of a response, asked once, when it closes. What counts as an error is decision D13 (docs/decisions.md);
 // how the ends look from here was found by making each of them happen, on every Node (test/fastify).
 
+const { setImmediate } = require('node:timers') // taken at load: fake timers of a test replace the global one later
+
+// Node 20 and 22 never close a response that is queued behind another on a pipelined connection when the
+// client leaves. There, and only there, each connection remembers its open responses and closes them.
+const kOpen = Symbol('light-trace.open')
+
+function watchQueued (socket, response, onClose) {
+  if (socket === null || socket === undefined || typeof socket.on !== 'function') return
+  let open = socket[kOpen]
+  if (open === undefined) {
+    open = socket[kOpen] = []
+    // After Node's own listener, which closes the response that is being written.
+    socket.on('close', () => setImmediate(closeAll, open, onClose))
+  }
+  open.push(response)
+}
+
+/** What has ended holds nothing: an idle connection would else keep its last request. */
+function forgetQueued (response) {
+  const open = response.req?.socket?.[kOpen]
+  if (open === undefined) return
+  const at = open.indexOf(response)
+  if (at !== -1) open.splice(at, 1)
+}
+
+function closeAll (open, onClose) {
+  for (const response of open.splice(0)) onClose.call(response)
+}
+
 const ABORTED = 'aborted'
 const TERMINATED = 'response_terminated'
 
 // Before Node 24 a response whose socket was reset with the answer still in it claims to be finished.
 const finishedMeansFlushed = Number(process.versions.node.split('.')[0]) >= 24
 
-// Needed before Node 24 only.
-const { watchPipelined, forgetPipelined } = finishedMeansFlushed ? { watchPipelined: null, forgetPipelined: null } : require('./pipelined')
+// Needed before Node 24 only; null after.
+const watchPipelined = finishedMeansFlushed ? null : watchQueued
+const forgetPipelined = finishedMeansFlushed ? null : forgetQueued
 
 /**
  * Whether the client has left, and 'close' has come, while a hook before ours took its time. Before Node 24
@@ -110,4 +140,4 @@ function isSystemError (error) {
   return error !== null && error !== undefined && typeof error.syscall === 'string'
 }
 
-module.exports = { isOver, sentStatus, unfinished, watchPipelined, forgetPipelined, ABORTED, TERMINATED }
+module.exports = { watchQueued, forgetQueued, isOver, sentStatus, unfinished, watchPipelined, forgetPipelined, ABORTED, TERMINATED }

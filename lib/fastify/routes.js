@@ -1,16 +1,13 @@
 'use strict'
 
-// From a request to the info of its route, in one property read.
-//
-// The public way, `request.routeOptions`, builds an object of twelve fields at each access. Fastify keeps
-// the route's own object on the request under a symbol; we look for it once, on the first request, make
-// sure that it is what we think, and else go the public way.
+// What spans say of a request's route. The info is made once for each method of a route, and hangs on the route's `config`: the
+// one object that Fastify makes for each route and hands out.
 
-const { resolveRouteOptions } = require('../config/route-options')
+const { resolveRouteOptions } = require('../config/options')
 const { cleanValue } = require('../span/attributes')
 const { SERVER_KEYS } = require('../span/http-info')
-const { samplerOf } = require('../span/sampler')
-const { routeInfo, knownMethods } = require('../span/http-conventions')
+const { samplerOf } = require('../sampling/sampler')
+const { routeInfo, knownMethods } = require('../http/conventions')
 
 const kRoute = Symbol('light-trace.route')
 const ATTRIBUTES_MAX = 128
@@ -19,9 +16,7 @@ class Routes {
   #knownMethods
   #report
   #limits
-  #ready = false
-  #contextSymbol = undefined
-  #noRoute = {}
+  #noConfig = {}
   #unrouted = new Map()
 
   constructor (settings, report) {
@@ -30,41 +25,33 @@ class Routes {
     this.#report = report
   }
 
-  /** HOT, once per request. @returns {RouteInfo} */
+  /**
+   * HOT, once per request.
+   * @param {FastifyRequest} request
+   * @returns {RouteInfo}
+   */
   infoOf (request) {
-    if (!this.#ready) this.#find(request)
-    const owner = this.#contextSymbol === undefined ? (request.routeOptions.config ?? this.#noRoute) : request[this.#contextSymbol]
+    const { routeOptions } = request // a getter of Fastify's, which makes an object: read once
+    const config = routeOptions.config ?? this.#noConfig
     const { method } = request.raw
-    let route = owner[kRoute]
+    let route = config[kRoute]
     while (route !== undefined && route.requestMethod !== method) route = route.next
-    return route === undefined ? this.#add(owner, request, method) : route
+    return route === undefined ? this.#add(config, routeOptions.url ?? '', method) : route
   }
 
-  /** Whether the route has onResponse hooks, which run when the response has finished. */
-  hasOnResponse (request) {
-    if (!this.#ready) this.#find(request)
-    return this.#contextSymbol === undefined || request[this.#contextSymbol].onResponse !== null
-  }
-
-  /** Of requests that never had a route. Node's parser bounds the methods. */
+  /** The info of requests that never had a route. Node's parser bounds the methods. */
   unrouted (method) {
     let info = this.#unrouted.get(method)
     if (info === undefined) this.#unrouted.set(method, info = routeInfo(method, '', this.#knownMethods))
     return info
   }
 
-  #find (request) {
-    this.#ready = true
-    this.#contextSymbol = contextSymbol(request)
-  }
-
-  #add (owner, request, method) {
-    const { url, config } = request.routeOptions
-    const info = routeInfo(method, typeof url === 'string' ? url : '', this.#knownMethods)
-    this.#configure(info, config?.trace)
+  #add (config, url, method) {
+    const info = routeInfo(method, url, this.#knownMethods)
+    this.#configure(info, config.trace)
     info.requestMethod = method
-    info.next = owner[kRoute]
-    Object.defineProperty(owner, kRoute, { value: info, configurable: true, writable: true, enumerable: false })
+    info.next = config[kRoute]
+    Object.defineProperty(config, kRoute, { value: info, configurable: true, writable: true, enumerable: false })
     return info
   }
 
@@ -72,8 +59,7 @@ class Routes {
     if (trace === undefined) return
     try {
       info.options = resolveRouteOptions(trace)
-    } catch (error) {
-      // A route that was declared before us; those after us have thrown when they were declared.
+    } catch (error) { // a route that was declared before us; those after us have thrown when they were declared
       this.#report.once(error.code, error.message)
       return
     }
@@ -82,8 +68,7 @@ class Routes {
     if (sampler !== null) info.sampler = samplerOf(sampler, this.#report)
     if (attributes === null || typeof attributes === 'function') return // asked per request
     const keys = Object.keys(attributes).slice(0, ATTRIBUTES_MAX)
-    if (keys.some((key) => SERVER_KEYS.has(key))) {
-      // In place of what the request itself says: set like a user's own.
+    if (keys.some((key) => SERVER_KEYS.has(key))) { // in place of what the request itself says: set like a user's own
       info.options = { ...info.options, attributes: () => attributes }
       return
     }
@@ -94,14 +79,4 @@ class Routes {
   }
 }
 
-/** The symbol under which this Fastify keeps a route's own object on its requests, or undefined. */
-function contextSymbol (request) {
-  const { config, handler } = request.routeOptions
-  return Object.getOwnPropertySymbols(request).find((symbol) => {
-    const value = request[symbol]
-    return value !== null && typeof value === 'object' && handler !== undefined &&
-      value.handler === handler && value.config === config
-  })
-}
-
-module.exports = { Routes, contextSymbol }
+module.exports = { Routes }

@@ -1,51 +1,38 @@
 'use strict'
 
-// `unrouted: true`: requests that Fastify or Node answers before any of our hooks runs (a bad URL, a
-// parameter that is too long, no Host, an app that is closing, a hook that was registered before ours).
-// Their spans are made when their response has gone out, from the one channel that sees them.
-//
-// It is Node's, for all HTTP/1 servers of the process; HTTP/2 and inject() have none. Subscribed only
-// while an app asks for it: a subscriber costs every request of the process some nanoseconds.
+// `unrouted: true`: requests that Fastify or Node answers before any of our hooks runs (a bad URL, a parameter that is too
+// long, no Host, an app that is closing, a hook that was registered before ours). Their spans are made when their response
+// has gone out, which Node publishes for all HTTP/1 servers of the process, but not for HTTP/2 and inject().
 
-const { channel } = require('node:diagnostics_channel')
+const { subscribe, guarded } = require('../runtime/subscriptions')
 const clock = require('../span/clock')
-
-// Held here for good: Node 20, and 22 and 24 up to a point, may collect a channel that has subscribers.
-const started = channel('http.server.request.start')
-const finished = channel('http.server.response.finish')
 
 const kStart = Symbol('light-trace.start')
 
 /**
- * @param {http.Server} server the app's
- * @param {(request, response, start: number) => void} trace is called with each response of the app's servers;
+ * Calls `trace` with each response of the app's servers.
+ * @param {import('node:http').Server} server the app's
+ * @param {(request: IncomingMessage, response: import('node:http').ServerResponse, start: number) => void} trace
  *   `start` is NaN where the request came before we watched
- * @param {(error) => void} failed
+ * @param {(error: unknown) => void} failed
  * @returns {() => void} ends it
  */
 function watchUnrouted (server, trace, failed) {
   const kOurs = Symbol('light-trace.ours') // of this app, on each server of the process
-  started.subscribe(onStart)
-  finished.subscribe(onFinish)
-  return () => {
-    started.unsubscribe(onStart)
-    finished.unsubscribe(onFinish)
-  }
+  return subscribe([
+    ['http.server.request.start', guarded(onStart, failed)],
+    ['http.server.response.finish', guarded(onFinish, failed)]
+  ])
 
   function onStart ({ request, server: other }) {
     if (isOurs(other)) request[kStart] = clock.now()
   }
 
   function onFinish ({ request, response, server: other }) {
-    if (!isOurs(other)) return
-    try {
-      trace(request, response, request[kStart] ?? NaN)
-    } catch (error) {
-      failed(error)
-    }
+    if (isOurs(other)) trace(request, response, request[kStart] ?? NaN)
   }
 
-  // listen({ host: 'localhost' }) makes a second server; nothing but its request listener says whose.
+  // listen({ host: 'localhost' }) makes a second server, which shares only the request listener.
   function isOurs (other) {
     if (other === server) return true
     if (other[kOurs] === undefined) other[kOurs] = sharesListener(server, other)

@@ -5,9 +5,12 @@
 // https://opentelemetry.io/docs/specs/semconv/http/http-metrics/#http-client
 // https://opentelemetry.io/docs/specs/semconv/db/database-metrics/
 
-const { HTTP_DURATION, DB_DURATION } = require('./buckets')
-const { keepExemplar } = require('./exemplar')
-const { SeriesIndex } = require('./series-index')
+const { copyTrace, readSpanContext } = require('../context/trace-context')
+const { NonRecordingSpan } = require('../span/non-recording-span')
+const { setAttribute, setAttributes } = require('../span/attributes')
+const { now, fromTimeInput } = require('../span/clock')
+const { HTTP_DURATION, DB_DURATION, keepExemplar } = require('./histograms')
+const { SeriesIndex } = require('./series')
 
 const HTTP = { name: 'http.client.request.duration', unit: 's', description: 'Duration of HTTP client requests.', bounds: HTTP_DURATION }
 const DB = { name: 'db.client.operation.duration', unit: 's', description: 'Duration of database client operations.', bounds: DB_DURATION }
@@ -30,7 +33,7 @@ class CallMetrics {
   #exemplarSet
 
   /**
-   * @param {MetricRegistry} registry
+   * @param {MetricRegistry | ForeignRegistry} registry
    * @param {Scope} scope
    */
   constructor (registry, scope) {
@@ -40,9 +43,7 @@ class CallMetrics {
     this.#exemplarSet = registry.exemplarFlags.set
   }
 
-  /**
-   * @param {{ start, endedAt, flags, info: CallInfo | null, attributeList: Array | null }} span of a call, that has ended
-   */
+  /** @param {ChildSpan | MeasuredCall} span of a call, that has ended */
   // HOT, once per call where metrics are on.
   ended (span) {
     const series = span.info !== null && span.attributeList === null ? this.#ofInfo(span.info) : this.#ofList(span.allAttributes())
@@ -50,6 +51,11 @@ class CallMetrics {
     const seconds = (span.endedAt - span.start) / 1000
     const slot = series.record(seconds)
     if (((span.flags | this.#exemplarSet) & this.#exemplarMask) !== 0) keepExemplar(series, slot, seconds, span.endedAt, span)
+  }
+
+  /** A span to use in place of `span`, which measures the call when it ends. */
+  measured (span, start, attributeList) {
+    return new MeasuredCall(span, start, attributeList, this)
   }
 
   /** Kept with what calls to one server with one answer have in common. Applications in one process share that. */
@@ -65,6 +71,63 @@ class CallMetrics {
   #ofList (list) {
     if (has(list, HTTP_MARK)) return this.#http.at(list)
     return has(list, DB_MARK) ? this.#db.at(list) : null
+  }
+}
+
+const ATTRIBUTES_MAX = 128
+const VALUE_LENGTH_MAX = 1024
+
+/** A call's span that an SDK makes, or that a sampler was asked for. What is set on it is kept in two places. */
+class MeasuredCall extends NonRecordingSpan {
+  #inner
+  #metrics
+
+  /**
+   * @param {Span} inner
+   * @param {number} start milliseconds on the monotonic clock
+   * @param {Array} attributeList flat
+   * @param {CallMetrics} metrics
+   */
+  constructor (inner, start, attributeList, metrics) {
+    super()
+    this.#inner = inner
+    this.#metrics = metrics
+    this.start = start
+    this.endedAt = start
+    this.info = null
+    this.attributeList = attributeList
+    const trace = readSpanContext(inner)
+    if (trace === undefined) return
+    copyTrace(trace, this)
+    this.s0 = trace.s0
+    this.s1 = trace.s1
+  }
+
+  isRecording () { return true }
+  spanContext () { return this.#inner.spanContext() }
+  allAttributes () { return this.attributeList }
+
+  setAttribute (key, value) {
+    setAttribute(this.attributeList, key, value, ATTRIBUTES_MAX, VALUE_LENGTH_MAX)
+    this.#inner.setAttribute(key, value)
+    return this
+  }
+
+  setAttributes (attributes) {
+    setAttributes(this.attributeList, attributes, ATTRIBUTES_MAX, VALUE_LENGTH_MAX)
+    this.#inner.setAttributes(attributes)
+    return this
+  }
+
+  setStatus (status) {
+    this.#inner.setStatus(status)
+    return this
+  }
+
+  end (endTime) {
+    this.endedAt = fromTimeInput(endTime, now())
+    this.#inner.end(endTime)
+    this.#metrics.ended(this)
   }
 }
 
@@ -96,4 +159,4 @@ function has (list, key) {
   return false
 }
 
-module.exports = { CallMetrics }
+module.exports = { CallMetrics, MeasuredCall }

@@ -1,6 +1,6 @@
 'use strict'
 
-// The MeterProvider of somebody else, as a registry: what light-trace measures is recorded through it, and
+// A registered MeterProvider of another package, as a registry: what light-trace measures is recorded through it, and
 // light-trace exports nothing, or every request would be counted twice. Its series keep their attributes as an
 // object, which is made once.
 
@@ -70,4 +70,4 @@ class ForeignSeries {
   }
 }
 
-module.exports = { ForeignRegistry }
+module.exports = { ForeignRegistry, ForeignMetric }

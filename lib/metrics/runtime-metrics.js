@@ -7,7 +7,7 @@
 
 const { monitorEventLoopDelay, performance, PerformanceObserver, constants } = require('node:perf_hooks')
 const { getHeapSpaceStatistics } = require('node:v8')
-const { GC_DURATION } = require('./buckets')
+const { GC_DURATION } = require('./histograms')
 
 const DELAY_RESOLUTION_MS = 10
 const NANOS = 1e9
@@ -20,6 +20,7 @@ const GC_TYPES = new Map([
 ])
 
 // How each is read off the histogram that Node keeps.
+/** @type {Record<string, [string, (delay: ReturnType<typeof monitorEventLoopDelay>) => number]>} */
 const DELAYS = {
   min: ['minimum', (delay) => delay.min],
   max: ['maximum', (delay) => delay.max],
@@ -79,6 +80,7 @@ function garbageCollection (meter) {
   const duration = meter.createHistogram('v8js.gc.duration', {
     unit: 's', description: 'Garbage collection duration.', advice: { explicitBucketBoundaries: GC_DURATION }
   })
+  /** @param {import('node:perf_hooks').PerformanceEntry & { detail?: { kind?: number } }} entry */
   const record = ({ detail, duration: ms }) => duration.record(ms / 1000, { 'v8js.gc.type': GC_TYPES.get(detail.kind) ?? 'major' })
   const observer = new PerformanceObserver((list) => list.getEntries().forEach(record))
   observer.observe({ entryTypes: ['gc'] })
@@ -125,4 +127,42 @@ function processUse (meter) {
   memory.addCallback((result) => result.observe(process.memoryUsage.rss()))
 }
 
-module.exports = { openRuntimeMetrics }
+// What light-trace says about itself, under the names of the conventions. Spans are counted in plain numbers all
+// the time; here they are read when metrics are collected.
+// https://opentelemetry.io/docs/specs/semconv/otel/sdk-metrics/
+
+const SPAN = '{span}'
+
+/**
+ * Makes the instruments.
+ * @param {Meter} meter of the API
+ * @param {() => object} snapshot what `app.lightTrace.stats()` answers
+ */
+function openSelfMetrics (meter, snapshot) {
+  const counter = (name, description) => meter.createObservableCounter(name, { unit: SPAN, valueType: 0, description })
+  const upDown = (name, description, unit = SPAN) => meter.createObservableUpDownCounter(name, { unit, valueType: 0, description })
+  const started = counter('otel.sdk.span.started', 'The number of created spans.')
+  const live = upDown('otel.sdk.span.live', 'The number of created spans for which the end operation has not been called yet.')
+  const size = upDown('otel.sdk.processor.span.queue.size', 'The number of spans in the queue.')
+  const processed = counter('otel.sdk.processor.span.processed', 'The number of spans for which the processing has finished, either successful or failed.')
+  const inflight = upDown('otel.sdk.exporter.span.inflight', 'The number of spans which were passed to the exporter, but that have not been exported yet.')
+  const exported = counter('otel.sdk.exporter.span.exported', 'The number of spans for which the export has finished, either successful or failed.')
+
+  meter.addBatchObservableCallback((result) => {
+    const { spans } = snapshot()
+    result.observe(started, spans.started)
+    result.observe(live, spans.started - spans.ended)
+    result.observe(size, spans.queued)
+    result.observe(processed, spans.accepted - spans.queued - spans.inFlight - sum(spans.dropped))
+    result.observe(inflight, spans.inFlight)
+    result.observe(exported, spans.delivered + spans.handedOver)
+    if (spans.rejected > 0) result.observe(exported, spans.rejected, { 'error.type': 'rejected' })
+    for (const [reason, count] of Object.entries(spans.dropped)) result.observe(processed, count, { 'error.type': reason })
+  }, [started, live, size, processed, inflight, exported])
+}
+
+function sum (counts) {
+  return Object.values(counts).reduce((total, count) => total + count, 0)
+}
+
+module.exports = { openRuntimeMetrics, openSelfMetrics }

@@ -3,15 +3,147 @@
 // http.server.request.duration of every request, sampled or not, from what its span (or the twin of one) knows
 // when it has ended. https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
 
-const { HTTP_DURATION } = require('./buckets')
-const { keepExemplar } = require('./exemplar')
-const { RouteSeries } = require('./route-series')
+const { HTTP_DURATION, keepExemplar, BODY_SIZE } = require('./histograms')
+const { attributeList, SeriesIndex } = require('./series')
+const { ServerSpan } = require('../span/server-span')
+const { errorType } = require('../span/exception')
+const { OPEN } = require('../span/recording-span')
+const { now } = require('../span/clock')
+
+/** What is measured of a request that has no ServerSpan: it is not sampled, suppressed, or traced by an SDK. */
+class RequestRecord {
+  /**
+   * @param {import('../span/non-recording-span').NonRecordingSpan | ServerSpan} span the request's, which records nothing, belongs to an SDK, or has ended
+   * @param {number} start milliseconds on the monotonic clock
+   * @param {RouteInfo} route
+   * @param {PeerInfo} peer
+   */
+  // HOT, once per unsampled request where metrics are on. Budget: 1 object.
+  constructor (span, start, route, peer) {
+    this.span = span
+    this.flags = span.flags
+    this.start = start
+    this.endedAt = OPEN
+    this.route = route
+    this.peer = peer
+    this.httpStatus = 0
+    this.errorType = ''
+    this.error = undefined // what was thrown, until the end decides whether it counts
+    this.failed = false
+    this.reply = null // Fastify's, until the end
+  }
+
+  get apiSpan () { return this.span.apiSpan }
+  get isTraced () { return this.span.isRecording() }
+  /** The ids that an exemplar takes. */
+  get traceContext () { return this.span }
+
+  fail (error) {
+    this.error = error
+    this.failed = true
+    this.span.fail(error)
+  }
+
+  recordFailure (error) {
+    this.fail(error)
+  }
+
+  /** Ends by the rules of ServerSpan.close. HOT, once per unsampled request where metrics are on. */
+  close (httpStatus, unfinished) {
+    this.httpStatus = httpStatus
+    if (unfinished !== '' || httpStatus >= 500) {
+      this.errorType = unfinished !== '' ? unfinished : this.failed ? errorType(this.error) : String(httpStatus)
+    }
+    this.error = undefined
+    this.endedAt = now()
+  }
+}
+
+// From an ended request to its series without making a string: the series hang on the route. A route of one
+// method has one entry for each scheme, protocol version, status and error that it was seen with, the most
+// usual ones first: most often one or two.
+
+const SWITCHING_PROTOCOLS = 101 // a WebSocket's hours are no latency
+
+// A route with more entries than this makes new ones, for the rarer errors, each time.
+const ENTRIES_PER_ROUTE_MAX = 64
+
+class Entry {
+  constructor ({ httpStatus, errorType, peer }) {
+    this.httpStatus = httpStatus
+    this.errorType = errorType
+    this.scheme = peer.scheme
+    this.protocolVersion = peer.protocolVersion
+    this.series = null // once it is asked for
+    this.byAttributes = null // with the user's attributes: a SeriesIndex
+    this.requestSize = null // the same attributes in the metrics of body sizes
+    this.responseSize = null
+    this.next = null
+  }
+}
+
+class RouteSeries {
+  #metric
+
+  /** @param {Metric | ForeignMetric} metric of which the series are */
+  constructor (metric) {
+    this.#metric = metric
+  }
+
+  /** The entry of an ended request. */
+  // HOT, once per request. Budget: 0 objects, 0 strings.
+  find (span) {
+    const { httpStatus, errorType, peer, route } = span
+    let entry = route.series
+    while (entry !== null && (entry.httpStatus !== httpStatus || entry.errorType !== errorType ||
+      entry.scheme !== peer.scheme || entry.protocolVersion !== peer.protocolVersion)) entry = entry.next
+    return entry === null ? addEntry(span) : entry
+  }
+
+  /** The series of an entry without attributes of the user's; null where such requests do not count. HOT, once per request. */
+  seriesOf (entry, span) {
+    const { series } = entry
+    return series === null || series.isForgotten ? this.seriesAgain(entry, span) : series
+  }
+
+  seriesAgain (entry, span) {
+    return isCounted(span) ? (entry.series = this.#metric.of(attributesOf(span))) : null
+  }
+}
+
+function addEntry (span) {
+  const entry = new Entry(span)
+  const { route } = span
+  let last = route.series
+  let count = 1
+  while (last !== null && last.next !== null) {
+    last = last.next
+    count++
+  }
+  if (last === null) route.series = entry
+  else if (count < ENTRIES_PER_ROUTE_MAX) last.next = entry
+  return entry
+}
+
+function isCounted ({ httpStatus, route }) {
+  return httpStatus !== SWITCHING_PROTOCOLS && route.isMeasured
+}
+
+/** What the conventions ask for, as a flat list. The values are the span's. */
+function attributesOf ({ route, peer, httpStatus, errorType }) {
+  const list = ['http.request.method', route.method, 'url.scheme', peer.scheme]
+  if (httpStatus !== 0) list.push('http.response.status_code', httpStatus)
+  if (route.route !== '') list.push('http.route', route.route)
+  if (peer.protocolVersion !== '') list.push('network.protocol.version', peer.protocolVersion)
+  if (errorType !== '') list.push('error.type', errorType)
+  return list
+}
 
 const DURATION = { name: 'http.server.request.duration', unit: 's', description: 'Duration of HTTP server requests.' }
 
 class ServerMetrics {
   /**
-   * @param {MetricRegistry} registry
+   * @param {MetricRegistry | ForeignRegistry} registry
    * @param {Scope} scope
    * @param {{ buckets?: number[] }} options
    */
@@ -22,9 +154,38 @@ class ServerMetrics {
     this.exemplarSet = registry.exemplarFlags.set
   }
 
-  /** @param {ServerSpan | MeasuredSpan} span that has ended */
+  /**
+   * What is to end with the response: the span itself where it is ours. HOT, once per request where metrics are on.
+   * @returns {ServerSpan | RequestRecord}
+   */
+  recordOf (span, start, route, peer) {
+    return span instanceof ServerSpan ? span : new RequestRecord(span, start, route, peer)
+  }
+
+  /** A request has begun. */
+  started (record, response) {}
+
+  /** Its response is over, however it ended. */
+  left (response) {}
+
+  /** Ends and measures it. Without Fastify's reply it had no route. HOT, once per request where metrics are on. */
+  close (record, status, unfinished, reply, response) {
+    if (record.endedAt === OPEN) {
+      record.close(status, unfinished)
+      this.ended(record, reply, response)
+      return
+    }
+    // The application has ended the span before its request: the request counts as a whole.
+    const whole = new RequestRecord(record, record.start, record.route, record.peer)
+    if (record.failed !== 0) whole.fail(record.error)
+    record.close(status, unfinished)
+    whole.close(status, unfinished)
+    this.ended(whole, reply, response)
+  }
+
+  /** @param {ServerSpan | RequestRecord} span that has ended */
   // HOT, once per request where metrics are on. Budget: 0 objects, 0 strings. Proof: bench/micro/metrics.bench.js
-  ended (span) {
+  ended (span, reply, response) {
     const { routes } = this
     const series = routes.seriesOf(routes.find(span), span)
     if (series !== null) this.record(series, span)
@@ -35,8 +196,149 @@ class ServerMetrics {
     const { endedAt } = span
     const seconds = (endedAt - span.start) / 1000
     const slot = series.record(seconds)
-    if (((span.flags | this.exemplarSet) & this.exemplarMask) !== 0) keepExemplar(series, slot, seconds, endedAt, span)
+    if (((span.flags | this.exemplarSet) & this.exemplarMask) !== 0) keepExemplar(series, slot, seconds, endedAt, span.traceContext)
   }
 }
 
-module.exports = { ServerMetrics }
+// The same with what an application asks for beyond the duration: attributes of its own, requests under way,
+// body sizes, and streams left out.
+
+const ACTIVE = { name: 'http.server.active_requests', unit: '{request}', description: 'Number of active HTTP server requests.', isInteger: true }
+const REQUEST_SIZE = { name: 'http.server.request.body.size', unit: 'By', description: 'Size of HTTP server request bodies.', isInteger: true, bounds: BODY_SIZE }
+const RESPONSE_SIZE = { name: 'http.server.response.body.size', unit: 'By', description: 'Size of HTTP server response bodies.', isInteger: true, bounds: BODY_SIZE }
+
+const ATTRIBUTES_MAX = 32
+
+// On the raw response: the series of active requests in which it is counted down.
+const kActive = Symbol('light-trace.active')
+
+class DetailedServerMetrics extends ServerMetrics {
+  #attributes
+  #streams
+  #report
+  #active
+  #activeSeries = new Map() // method → scheme → series
+  #requestSize
+  #responseSize
+
+  /**
+   * @param {{ buckets?, attributes: Function | null, streams: boolean, activeRequests: boolean, bodySizes: boolean }} options
+   */
+  constructor (registry, scope, options, report) {
+    super(registry, scope, options)
+    this.#attributes = options.attributes
+    this.#streams = options.streams
+    this.#report = report
+    this.#active = options.activeRequests ? registry.metric(scope, 'upDownCounter', ACTIVE) : null
+    this.#requestSize = options.bodySizes ? registry.metric(scope, 'histogram', REQUEST_SIZE) : null
+    this.#responseSize = options.bodySizes ? registry.metric(scope, 'histogram', RESPONSE_SIZE) : null
+  }
+
+  started ({ route, peer }, response) {
+    if (this.#active === null || !route.isMeasured) return
+    const series = this.#activeOf(route.method, peer.scheme)
+    series.add(1)
+    response[kActive] = series
+  }
+
+  left (response) {
+    if (this.#active !== null && response[kActive] !== undefined) response[kActive].add(-1)
+  }
+
+  #activeOf (method, scheme) {
+    let bySchemes = this.#activeSeries.get(method)
+    if (bySchemes === undefined) this.#activeSeries.set(method, bySchemes = new Map())
+    let series = bySchemes.get(scheme)
+    if (series === undefined) bySchemes.set(scheme, series = this.#active.of(['http.request.method', method, 'url.scheme', scheme]))
+    return series
+  }
+
+  ended (span, reply, response) {
+    if (!isCounted(span)) return
+    if (!this.#streams && isStream(reply, response)) return
+    const entry = this.routes.find(span)
+    const extra = this.#attributes === null || reply === null ? null : this.#asked(reply)
+    this.record(extra === null ? this.routes.seriesOf(entry, span) : this.#seriesWith(entry, span, extra), span)
+    if (this.#requestSize !== null && reply !== null) this.#recordSizes(entry, span, reply, response)
+  }
+
+  #asked (reply) {
+    try {
+      const answer = this.#attributes(reply.request, reply)
+      return typeof answer === 'object' && answer !== null && typeof answer.then !== 'function' ? answer : null
+    } catch (error) {
+      this.#report.once('LT_WARN_CALLBACK', `the function \`metrics.attributes\` failed: ${error?.message}`)
+      return null
+    }
+  }
+
+  #seriesWith (entry, span, extra) {
+    entry.byAttributes ??= new SeriesIndex(this.duration.seriesMax)
+    try {
+      const found = entry.byAttributes.find(extra)
+      if (found !== null && !found.isForgotten) return found
+      const series = this.duration.of(this.#listOf(span, extra))
+      if (!this.duration.isOverflow(series)) entry.byAttributes.add(extra, series)
+      return series
+    } catch { // a getter that throws
+      return this.routes.seriesOf(entry, span)
+    }
+  }
+
+  /** The conventions' attributes cannot be replaced: a dashboard relies on them. */
+  #listOf (span, extra) {
+    const own = attributesOf(span)
+    const list = attributeList(extra, ATTRIBUTES_MAX, this.duration.attributeLengthMax)
+    for (let i = 0; i < list.length; i += 2) if (!own.includes(list[i])) own.push(list[i], list[i + 1])
+    return own
+  }
+
+  /** By the conventions' attributes alone. */
+  #recordSizes (entry, span, reply, response) {
+    const received = receivedBytes(reply.request.raw)
+    if (received >= 0) (entry.requestSize = current(entry.requestSize, this.#requestSize, span)).record(received)
+    const sent = span.httpStatus === 0 ? -1 : sentBytes(reply, response)
+    if (sent >= 0) (entry.responseSize = current(entry.responseSize, this.#responseSize, span)).record(sent)
+  }
+}
+
+function current (series, metric, span) {
+  return series === null || series.isForgotten ? metric.of(attributesOf(span)) : series
+}
+
+/** Of a body as it came over the wire; -1 where nobody said how long it is. */
+function receivedBytes ({ headers }) {
+  if (headers['content-length'] !== undefined) return lengthOf(headers['content-length'])
+  return headers['transfer-encoding'] === undefined ? 0 : -1
+}
+
+function sentBytes (reply, response) {
+  const length = headerOf('content-length', reply, response)
+  if (length !== undefined) return lengthOf(length)
+  return hasNoBody(response) ? 0 : -1
+}
+
+function lengthOf (header) {
+  const length = Number(header)
+  return Number.isSafeInteger(length) && length >= 0 ? length : -1
+}
+
+function hasNoBody (response) {
+  const { statusCode, req } = response
+  return statusCode === 204 || statusCode === 304 || req?.method === 'HEAD'
+}
+
+/** An answer whose length nobody knew when it began: server-sent events, other streams, what was hijacked. */
+function isStream (reply, response) {
+  if (!response.headersSent || hasNoBody(response)) return false
+  const type = headerOf('content-type', reply, response)
+  if (typeof type === 'string' && type.startsWith('text/event-stream')) return true
+  return headerOf('content-length', reply, response) === undefined
+}
+
+/** Fastify hands its headers to Node when it sends them: the response does not know them. */
+function headerOf (name, reply, response) {
+  return reply?.getHeader(name) ?? response.getHeader(name)
+}
+
+module.exports = { RequestRecord, RouteSeries, attributesOf, isCounted, ServerMetrics, DetailedServerMetrics }

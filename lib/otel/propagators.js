@@ -1,27 +1,106 @@
 'use strict'
 
-// How traces come in and go out. By default, W3C in code of our own, which knows words instead of strings;
-// this file is about everything else: OTEL_PROPAGATORS, and a propagator that stands in the API's slot.
+// The API's TextMapPropagators: W3C's for users of the API, and those that requests and calls use instead of our own W3C code:
+// of OTEL_PROPAGATORS, or an SDK's in the API's slot.
 
 const { createRequire } = require('node:module')
-const { join } = require('node:path')
-const { slots } = require('./slots')
-const { TraceContextPropagator, BaggagePropagator, CompositePropagator, W3C } = require('./w3c-propagator')
+const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY, childContext } = require('../context/trace-context')
+const { parseBaggage, serializeBaggage } = require('../context/baggage')
+const { remoteSpanOf } = require('../span/non-recording-span')
+const { CallerHeaders, isCopied, isUntrusted } = require('../context/request-context')
+const { slots, resolveFromApp } = require('./api-slots')
 
-const ownFile = typeof __filename === 'string' ? __filename : undefined // none in a bundle that is an ES module
 const B3_PACKAGE = '@opentelemetry/propagator-b3'
 const B3_MULTI_HEADER = 1 // B3InjectEncoding.MULTI_HEADER
 const W3C_FIELDS = ['traceparent', 'tracestate', 'baggage']
 
+class TraceContextPropagator {
+  inject (context, carrier, setter) {
+    const parent = parentIn(context)
+    if (parent === undefined || isSilenced(context)) return
+    setter.set(carrier, 'traceparent', parent.traceparent)
+    if (parent.tracestate !== '') setter.set(carrier, 'tracestate', parent.tracestate)
+  }
+
+  extract (context, carrier, getter) {
+    const traceparent = getter.get(carrier, 'traceparent')
+    const caller = remoteSpanOf({
+      traceparent: Array.isArray(traceparent) && traceparent.length === 1 ? traceparent[0] : traceparent, // one that came twice is none
+      tracestate: joined(getter.get(carrier, 'tracestate'))
+    })
+    return caller === null ? context : context.setValue(SPAN_KEY, caller)
+  }
+
+  fields () { return ['traceparent', 'tracestate'] }
+}
+
+class BaggagePropagator {
+  inject (context, carrier, setter) {
+    const baggage = context.getValue(BAGGAGE_KEY)
+    if (baggage === undefined || isSilenced(context)) return
+    const text = serializeBaggage(baggage)
+    if (text !== '') setter.set(carrier, 'baggage', text)
+  }
+
+  extract (context, carrier, getter) {
+    const header = joined(getter.get(carrier, 'baggage'))
+    const baggage = typeof header === 'string' ? parseBaggage(header) : undefined
+    return baggage === undefined ? context : context.setValue(BAGGAGE_KEY, baggage)
+  }
+
+  fields () { return ['baggage'] }
+}
+
+/** Several propagators as one. What one of them throws stops none of the others. */
+class CompositePropagator {
+  #propagators
+
+  constructor (propagators) {
+    this.#propagators = propagators
+  }
+
+  inject (context, carrier, setter) {
+    for (const propagator of this.#propagators) attempt(() => propagator.inject(context, carrier, setter))
+  }
+
+  extract (context, carrier, getter) {
+    return this.#propagators.reduce((read, propagator) => attempt(() => propagator.extract(read, carrier, getter)) ?? read, context)
+  }
+
+  fields () {
+    return [...new Set(this.#propagators.flatMap((propagator) => attempt(() => propagator.fields()) ?? []))]
+  }
+}
+
+/** Whether work carries no trace: suppressed work, such as an exporter's. A request that is only not traced hands on what came. */
+function isSilenced (context) {
+  return context.getValue(SUPPRESS_KEY) === true && context.getValue(REQUEST_KEY)?.suppressed !== true
+}
+
+function joined (value) {
+  return Array.isArray(value) ? value.join(',') : value
+}
+
+function attempt (fn) {
+  try {
+    return fn()
+  } catch {
+    return undefined
+  }
+}
+
+const W3C = new CompositePropagator([new TraceContextPropagator(), new BaggagePropagator()])
+
 /**
+ * The propagator that reads and writes the headers of requests and calls; null for our own W3C code.
  * @param {{ propagators: string[] }} settings
  * @param {object | undefined} own what we put into the slot ourselves
- * @returns {TextMapPropagator | null} null for our own W3C code
+ * @returns {TextMapPropagator | null}
  */
 function propagatorFor ({ propagators }, report, own) {
   const handedOver = slots()?.propagation
-  if (handedOver !== undefined && handedOver !== null && handedOver !== own && speaksMore(handedOver)) return handedOver
-  if (propagators.length === 2 && propagators[0] === 'tracecontext' && propagators[1] === 'baggage') return null
+  if (handedOver !== own && speaksMore(handedOver)) return handedOver
+  if (propagators.join() === 'tracecontext,baggage') return null
   const made = propagators.map((name) => make(name, report)).filter((propagator) => propagator !== undefined)
   // Names that all turned out to be no use are ignored like any wrong variable.
   return made.length === 0 && propagators.length > 0 ? null : new CompositePropagator(made)
@@ -29,17 +108,13 @@ function propagatorFor ({ propagators }, report, own) {
 
 // An SDK's usual propagator is W3C too: ours reads the same headers, and more strictly.
 function speaksMore (propagator) {
-  try {
-    return propagator.fields().some((field) => !W3C_FIELDS.includes(String(field).toLowerCase()))
-  } catch {
-    return false
-  }
+  return attempt(() => propagator?.fields().some((field) => !W3C_FIELDS.includes(String(field).toLowerCase()))) === true
 }
 
 function make (name, report) {
   if (name === 'tracecontext') return new TraceContextPropagator()
   if (name === 'baggage') return new BaggagePropagator()
-  const B3Propagator = load()
+  const B3Propagator = attempt(loadB3)
   if (B3Propagator === undefined) {
     report.once('LT_WARN_PROPAGATOR', `OTEL_PROPAGATORS names ${name}: install ${B3_PACKAGE}`)
     return undefined
@@ -47,31 +122,101 @@ function make (name, report) {
   return new B3Propagator(name === 'b3multi' ? { injectEncoding: B3_MULTI_HEADER } : {})
 }
 
-// From where the application is, which has installed it.
-function load () {
-  for (const base of [process.argv[1], join(process.cwd(), 'index.js'), ownFile]) {
-    try {
-      const { B3Propagator } = createRequire(base)(B3_PACKAGE)
-      if (typeof B3Propagator === 'function') return B3Propagator
-    } catch {
-      // Not there: the next place, or nothing.
-    }
-  }
+/** Loads the package that the application has installed; throws where it has not. */
+function loadB3 () {
+  const path = resolveFromApp(B3_PACKAGE)
+  return createRequire(path)(path).B3Propagator
 }
 
-/** Reads and writes Node's own header objects, and Headers. */
+/** Reads a request's headers for a propagator. */
 const headersGetter = {
-  get (headers, name) {
-    return headers[name.toLowerCase()]
-  },
+  get: (headers, name) => headers[name.toLowerCase()],
   keys: (headers) => Object.keys(headers)
 }
 
-const headersSetter = {
-  set (headers, name, value) {
+/** Reads and changes what a user gives: Headers, or an object of headers. See outbound/propagation.js. */
+const GIVEN = {
+  overwrites: true, // what is asked for is written, whatever stands there
+  read (headers, name) {
+    const value = typeof headers.get === 'function' ? headers.get(name) ?? undefined : headers[name]
+    return Array.isArray(value) ? value.join(', ') : value
+  },
+  write (headers, name, value) {
     if (typeof headers.set === 'function') headers.set(name, value)
     else headers[name] = value
+  },
+  remove (headers, name) {
+    if (typeof headers.delete === 'function') headers.delete(name)
+    else delete headers[name]
   }
 }
 
-module.exports = { propagatorFor, headersGetter, headersSetter, W3C }
+/** `request.trace.inject(headers)`: writes what an outgoing call carries. */
+function inject (tracer, requestContext, headers) {
+  const context = requestContext.here()
+  const { caller } = requestContext
+  const parent = parentIn(context)
+  // A request without a span of its own hands on what came; else each call has an id of its own.
+  const outgoing = parent === undefined || requestContext.suppressed ? parent : childContext(parent)
+  if (tracer.propagator !== null) {
+    injectForeign(tracer, outgoing === parent ? context : context.setValue(SPAN_KEY, outgoing), headers, GIVEN, caller)
+    return headers
+  }
+  injectTrace(outgoing, headers, caller)
+  const baggage = context.getValue(BAGGAGE_KEY)
+  const text = baggage === undefined || baggage === null ? '' : serializeBaggage(baggage)
+  if (text !== '') GIVEN.write(headers, 'baggage', text)
+  else if (isUntrusted(caller) && isCopied(caller, 'baggage', GIVEN.read(headers, 'baggage'))) GIVEN.remove(headers, 'baggage')
+  return headers
+}
+
+function injectTrace (outgoing, headers, caller) {
+  if (outgoing === undefined) {
+    const there = GIVEN.read(headers, 'traceparent')
+    if (there !== undefined && !isCopied(caller, 'traceparent', there)) return
+    GIVEN.remove(headers, 'traceparent')
+    GIVEN.remove(headers, 'tracestate')
+    return
+  }
+  GIVEN.write(headers, 'traceparent', outgoing.traceparent)
+  if (outgoing.tracestate !== '') GIVEN.write(headers, 'tracestate', outgoing.tracestate)
+  else GIVEN.remove(headers, 'tracestate')
+}
+
+/**
+ * Writes the headers of an outgoing call by a propagator that is not ours.
+ * @param {{ propagator, report }} tracer
+ * @param {Context} context with the span
+ * @param {object} call
+ * @param {{ read, write, remove, overwrites? }} headers of the call
+ * @param {string | CallerHeaders | undefined} caller whose headers the call may have copied
+ */
+function injectForeign ({ propagator, report }, context, call, headers, caller) {
+  const written = new Set()
+  const setter = {
+    set (carrier, key, value) {
+      const name = key.toLowerCase()
+      const there = headers.overwrites === true ? undefined : headers.read(carrier, name)
+      if (there !== undefined && !isCopied(caller, name, there)) return
+      written.add(name)
+      headers.write(carrier, headers.overwrites === true ? key : name, String(value))
+    }
+  }
+  try {
+    propagator.inject(context, call, setter)
+  } catch (error) {
+    report.once('LT_WARN_PROPAGATOR', `the propagator failed: ${error?.message}`)
+  }
+  if (caller instanceof CallerHeaders) removeCopied(caller, written, call, headers)
+}
+
+/** Removes what was copied and not written anew. A trusted caller's headers stay if the propagator wrote nothing at all. */
+function removeCopied (caller, written, call, headers) {
+  if (caller.isTrusted && written.size === 0) return
+  for (const name of caller.names) {
+    const there = headers.read(call, name)
+    if (!written.has(name) && there !== undefined && caller.has(name, there)) headers.remove(call, name)
+  }
+}
+
+module.exports = { W3C, propagatorFor, headersGetter, inject, injectForeign }

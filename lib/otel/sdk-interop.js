@@ -1,23 +1,137 @@
 'use strict'
 
-// Requests where somebody else is concerned too: their TracerProvider makes the spans (SDK mode), their
-// context manager holds the API's slot, or instrumentation-http has started a SERVER span before Fastify
-// had the request. A process that has nothing but light-trace never comes here.
+// Requests where another package has a say: a TracerProvider makes the spans (SDK mode), a context manager holds the API's
+// slot, or instrumentation-http has started a SERVER span before Fastify had the request. Not loaded without one.
 
-const { EMPTY_CONTEXT } = require('../context/suppressed')
-const { SPAN_KEY, SUPPRESS_KEY, RPC_KEY } = require('../context/keys')
-const { SAMPLED } = require('../context/trace-context')
-const { readSpanContext } = require('../context/parent')
-const { parentContext, UNDECIDED } = require('../span/span-starter')
-const { RecordingSpan } = require('../span/recording-span')
-const { ServerSpan } = require('../span/server-span')
-const { SdkServerSpan, SdkNonRecordingSpan, AdoptedServerSpan } = require('../span/sdk-spans')
+const { ServerSpan, SPAN_KIND_SERVER } = require('../span/server-span')
+const { STATUS_ERROR, RecordingSpan } = require('../span/recording-span')
+const { NonRecordingSpan, wrapSpanContext } = require('../span/non-recording-span')
+const { exceptionAttributes, exceptionOf } = require('../span/exception')
 const { toObject } = require('../span/attributes')
+const { now, toHrTime } = require('../span/clock')
+const { copyTrace, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../context/trace-context')
+const { EMPTY_CONTEXT } = require('../context/request-context')
+const { parentContext, UNDECIDED } = require('../span/span-starter')
 const { foreignManager } = require('./api-globals')
 const { headersGetter } = require('./propagators')
 
 const SPAN_KIND_CLIENT = 2
 const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http'
+const VALUE_LENGTH_MAX = 16384
+
+const LATE_MS = 5 // requests that reach no hook are known only when they have been answered
+
+/** The spans that a TracerProvider makes, in SDK mode. */
+class SdkSpans {
+  #provider
+  #report
+  #tracers = new WeakMap() // scope -> the provider's tracer
+
+  constructor (provider, report) {
+    this.#provider = provider
+    this.#report = report
+  }
+
+  /**
+   * @returns {{ span: Span, trace: TraceContext | undefined }} trace undefined where no span came, or one without valid ids, as
+   *   of a provider that does nothing: then what the caller sent goes on as it came
+   */
+  start (name, options, context, scope) {
+    try {
+      const span = this.#tracer(scope).startSpan(name, options, context)
+      const isSpan = typeof span?.spanContext === 'function' && typeof span.end === 'function'
+      if (!isSpan) this.#warn('made no span')
+      const trace = isSpan ? readSpanContext(span) : undefined
+      if (trace !== undefined) return { span, trace }
+    } catch (error) {
+      this.#warn(`failed: ${error?.message}`)
+    }
+    return { span: wrapSpanContext(parentIn(context)), trace: undefined }
+  }
+
+  #tracer (scope) {
+    let tracer = this.#tracers.get(scope)
+    if (tracer === undefined) {
+      tracer = this.#provider.getTracer(scope.name, scope.version, scope.schemaUrl === undefined ? undefined : { schemaUrl: scope.schemaUrl })
+      this.#tracers.set(scope, tracer)
+    }
+    return tracer
+  }
+
+  #warn (what) {
+    this.#report.once('LT_WARN_PROVIDER', `the tracer provider ${what}; requests go on without such spans`)
+  }
+}
+
+/**
+ * The record of a request in SDK mode: a server span of ours that is never sent. It finds attributes, status and exception
+ * by the usual code and sets them on the provider's span, which is what the application sees.
+ */
+class SdkServerSpan extends ServerSpan {
+  sdkSpan = null
+
+  get apiSpan () { return this.sdkSpan }
+
+  /** The options of the API's startSpan. */
+  startOptions (attributes) {
+    const options = { kind: SPAN_KIND_SERVER, attributes: { ...toObject(this.ownAttributes()), ...attributes } }
+    // Else the provider's own clock, as for its other spans.
+    if (now() - this.start > LATE_MS) options.startTime = toHrTime(this.start)
+    return options
+  }
+
+  finish (endedAt) {
+    const { sdkSpan: span, httpStatus, errorType, details } = this
+    if (httpStatus !== 0) pass(() => span.setAttribute('http.response.status_code', httpStatus))
+    if (errorType !== '') pass(() => span.setAttribute('error.type', errorType))
+    if (details !== null) {
+      for (const { list } of details.events) pass(() => span.recordException(exceptionOf(list)))
+      if (details.statusCode === STATUS_ERROR) pass(() => span.setStatus({ code: STATUS_ERROR }))
+    }
+    pass(() => span.end())
+    super.finish(endedAt)
+  }
+}
+
+/** A request that the provider did not sample. */
+class SdkNonRecordingSpan extends NonRecordingSpan {
+  constructor (span, trace) {
+    super()
+    this.sdkSpan = span
+    if (trace !== undefined) copyIds(this, trace)
+  }
+
+  get apiSpan () { return this.sdkSpan }
+}
+
+/**
+ * The SERVER span that instrumentation-http has made for this request. It gets what only Fastify knows. Its owner ends it before
+ * we would: there is nothing to add at the end.
+ */
+class AdoptedServerSpan extends SdkNonRecordingSpan {
+  #error = undefined // what was recorded last: Fastify and the application may both report it
+
+  isRecording () { return true }
+
+  fail (error) {
+    if (error !== undefined && this.#error === error) return
+    this.#error = error
+    pass(() => this.sdkSpan.recordException(exceptionOf(exceptionAttributes(error, VALUE_LENGTH_MAX))))
+  }
+}
+
+function copyIds (span, trace) {
+  copyTrace(trace, span)
+  span.s0 = trace.s0
+  span.s1 = trace.s1
+}
+
+/** Runs one call of a provider's span, which may throw: the last one, `end`, is made all the same. */
+function pass (call) {
+  try {
+    call()
+  } catch {}
+}
 
 class SdkInterop {
   #tracer
@@ -27,26 +141,20 @@ class SdkInterop {
   }
 
   /**
-   * The context that a request comes in with. Where the storage is ours only what instrumentation-http has
-   * put there counts: on Node 20 and 22 anything else may be the connection's previous request.
+   * The context that a request comes in with. In our own storage only that of instrumentation-http counts: on Node 20
+   * and 22 anything else may be the connection's previous request.
    */
   base () {
-    const active = this.#tracer.contextManager.active()
-    if (active === undefined || active === null) return EMPTY_CONTEXT
+    const active = this.#tracer.contextManager.active() ?? EMPTY_CONTEXT
     return foreignManager() !== undefined || isRecording(httpMetadata(active)) ? active : EMPTY_CONTEXT
   }
 
-  /**
-   * What a propagator that is not ours reads, on top of `base`: the caller's span, and values of its own such as B3's
-   * debug flag. Undefined where it fails.
-   */
+  /** What a propagator that is not ours makes of `base`: the caller's span, and values such as B3's debug flag. Undefined if it fails. */
   extract (base, headers) {
-    try {
-      // What is active already is not the caller.
+    try { // what is active already is not the caller
       return this.#tracer.propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter)
     } catch (error) {
       this.#tracer.report.once('LT_WARN_PROPAGATOR', `the propagator failed: ${error?.message}`)
-      return undefined
     }
   }
 
@@ -58,7 +166,7 @@ class SdkInterop {
     return UNDECIDED
   }
 
-  /** The record of a request, as SpanStarter.startServer makes it; its `apiSpan` is what the application sees. */
+  /** Makes the record of a request, as SpanStarter.startServer does; its `apiSpan` is what the application sees. */
   startServer (incoming, route, peer, url, base) {
     const { ownStarter, output } = this.#tracer
     const rpc = httpMetadata(base)
@@ -69,7 +177,7 @@ class SdkInterop {
     return this.#startBySdk(incoming, route, peer, url, context)
   }
 
-  /** A span that is not a request's. In SDK mode it is the provider's from its start on, and counted so. */
+  /** Starts a span that is not a request's. In SDK mode it is the provider's. */
   startChild (name, options, context, scope) {
     const { ownStarter, output, stats, pipeline } = this.#tracer
     if (output.sdkSpans === null) return ownStarter.startChild(name, options, context, scope)
@@ -91,24 +199,31 @@ class SdkInterop {
     const record = new SdkServerSpan(pipeline, start, route, peer, url)
     const { span, trace } = output.sdkSpans.start(route.name, record.startOptions(attributes), context, scope)
     stats.started++
-    if (trace !== undefined && span.isRecording()) return record.useSdkSpan(span, trace)
-    pipeline.discard(record)
-    return new SdkNonRecordingSpan(span, trace)
+    if (trace === undefined || !span.isRecording()) {
+      pipeline.discard(record)
+      return new SdkNonRecordingSpan(span, trace)
+    }
+    record.sdkSpan = span
+    copyIds(record, trace)
+    return record
   }
 
-  // With `tracerProvider: false` the spans of an SDK are another matter; those that came through the API to us are ours.
+  // With `tracerProvider: false` the spans of an SDK stay apart; those that came through the API to us are ours.
   #mayAdopt (rpc) {
     return this.#tracer.settings.tracerProvider !== false || rpc.span instanceof RecordingSpan
   }
 
   #adopt (rpc, { start, attributes }, route, peer, url) {
-    const record = new AdoptedServerSpan(rpc.span, readSpanContext(rpc.span))
-    record.enrich(rpc, route, { ...toObject(new ServerSpan(this.#tracer.pipeline, start, route, peer, url).ownAttributes()), ...attributes })
-    return record
+    const { span } = rpc
+    const ours = toObject(new ServerSpan(this.#tracer.pipeline, start, route, peer, url).ownAttributes())
+    if (route.route !== '') rpc.route = route.route // the owner's name and metrics have it from here
+    pass(() => span.updateName(route.name))
+    pass(() => span.setAttributes({ ...ours, ...attributes }))
+    return new AdoptedServerSpan(span, readSpanContext(span))
   }
 }
 
-/** What instrumentation-http leaves for frameworks: the request's own SERVER span. */
+/** The RPC metadata that instrumentation-http leaves for frameworks, with the request's own SERVER span. */
 function httpMetadata (context) {
   const rpc = context.getValue(RPC_KEY)
   return rpc !== null && typeof rpc === 'object' && rpc.type === 'http' && typeof rpc.span?.spanContext === 'function' ? rpc : undefined
@@ -122,4 +237,4 @@ function isRecording (rpc) {
   }
 }
 
-module.exports = { SdkInterop }
+module.exports = { SdkSpans, AdoptedServerSpan, SdkInterop }

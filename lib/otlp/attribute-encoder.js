@@ -6,9 +6,9 @@
 const { Buffer } = require('node:buffer')
 const { ProtoWriter, textBound } = require('./proto-writer')
 
-// Tag, two lengths of four bytes, the key's tag and length, AnyValue's tag.
-const KEY_VALUE_OVERHEAD = 24
-const NUMBER_BOUND = 12
+// Tag and length, the key's tag and length, the value's.
+const KEY_VALUE_OVERHEAD = 15
+const NUMBER_BOUND = 11 // a tag and a negative integer
 
 // The fields of keys that were written before, as bytes: an application has a few, and sets them with every request. Bounded,
 // because keys may be made of anything.
@@ -16,20 +16,27 @@ const KNOWN_KEYS_MAX = 1000
 const KNOWN_KEY_LENGTH_MAX = 100
 const knownKeys = new Map()
 
-/** Upper bound of the bytes that a flat list of attributes takes. */
-function attributesBound (list) {
+/**
+ * Upper bound of the bytes that a flat list of attributes takes.
+ * @param {boolean} [isExact] whether to count the bytes of short texts too
+ */
+function attributesBound (list, isExact = false) {
   let bound = 0
-  for (let i = 0; i < list.length; i += 2) bound += KEY_VALUE_OVERHEAD + textBound(list[i]) + valueBound(list[i + 1])
+  for (let i = 0; i < list.length; i += 2) bound += attributeBound(list[i], list[i + 1], isExact)
   return bound
 }
 
-function valueBound (value) {
-  if (typeof value === 'string') return 5 + textBound(value)
+function attributeBound (key, value, isExact) {
+  return KEY_VALUE_OVERHEAD + textBound(key, isExact) + valueBound(value, isExact)
+}
+
+function valueBound (value, isExact = false) {
+  if (typeof value === 'string') return 5 + textBound(value, isExact)
   if (typeof value !== 'object' || value === null) return NUMBER_BOUND
   if (value instanceof Uint8Array) return 6 + value.length
   let bound = 5
-  if (Array.isArray(value)) for (const element of value) bound += 5 + valueBound(element)
-  else for (const key of Object.keys(value)) bound += KEY_VALUE_OVERHEAD + textBound(key) + valueBound(value[key])
+  if (Array.isArray(value)) for (const element of value) bound += 5 + valueBound(element, isExact)
+  else for (const key of Object.keys(value)) bound += attributeBound(key, value[key], isExact)
   return bound
 }
 
@@ -48,7 +55,7 @@ function writeAttribute (writer, tag, key, value) {
   writer.length4(at)
 }
 
-/** The key and the value's tag. */
+/** Writes the key and the value's tag. */
 function writeKey (writer, key) {
   const known = knownKeys.get(key)
   if (known !== undefined) {
@@ -86,37 +93,28 @@ function writeValue (writer, value) {
 }
 
 function writeObject (writer, value) {
-  if (Array.isArray(value)) writeArray(writer, value)
-  else if (value instanceof Uint8Array) writeBytes(writer, value)
-  else writeMap(writer, value)
-}
-
-function writeBytes (writer, bytes) {
-  writer.byte(0x3a)
-  writer.varint(bytes.length)
-  writer.copy(bytes)
-}
-
-function writeMap (writer, map) {
-  writer.byte(0x32)
-  const at = writer.reserve4()
-  for (const key of Object.keys(map)) writeAttribute(writer, 0x0a, key, map[key])
-  writer.length4(at)
-}
-
-function writeArray (writer, array) {
-  writer.byte(0x2a)
-  const at = writer.reserve4()
-  for (const element of array) {
-    writer.byte(0x0a)
-    const elementAt = writer.reserve4()
-    writeValue(writer, element)
-    writer.length4(elementAt)
+  if (value instanceof Uint8Array) {
+    writer.byte(0x3a)
+    writer.varint(value.length)
+    writer.copy(value)
+    return
   }
+  const isArray = Array.isArray(value)
+  writer.byte(isArray ? 0x2a : 0x32)
+  const at = writer.reserve4()
+  if (isArray) for (const element of value) writeElement(writer, element)
+  else for (const key of Object.keys(value)) writeAttribute(writer, 0x0a, key, value[key])
   writer.length4(at)
 }
 
-/** The same as bytes of their own with the shortest lengths: for what is encoded once and copied often. */
+function writeElement (writer, element) {
+  writer.byte(0x0a)
+  const at = writer.reserve4()
+  writeValue(writer, element)
+  writer.length4(at)
+}
+
+/** Returns a flat list as bytes with short lengths, for what is encoded once and copied often. */
 function encodeAttributes (tag, list) {
   const parts = []
   for (let i = 0; i < list.length; i += 2) {
@@ -127,17 +125,12 @@ function encodeAttributes (tag, list) {
 
 function encodeValue (value) {
   if (typeof value === 'string') return text(0x0a, value)
-  if (Array.isArray(value)) return field(0x2a, Buffer.concat(value.map((element) => field(0x0a, encodeValue(element)))))
-  if (value instanceof Uint8Array) return field(0x3a, Buffer.from(value))
-  if (typeof value === 'object' && value !== null) return field(0x32, encodeAttributes(0x0a, Object.entries(value).flat()))
-  const writer = new ProtoWriter()
-  const memory = Buffer.alloc(NUMBER_BOUND)
-  writer.open(memory, new DataView(memory.buffer, memory.byteOffset, memory.length), 0)
+  const writer = ProtoWriter.alone(valueBound(value))
   writeValue(writer, value)
-  return memory.subarray(0, writer.position)
+  return writer.written
 }
 
-/** One length-delimited field. */
+/** Returns one length-delimited field. */
 function field (tag, content) {
   const length = []
   let rest = content.length
@@ -152,4 +145,4 @@ function text (tag, value) {
   return field(tag, Buffer.from(value))
 }
 
-module.exports = { attributesBound, valueBound, writeAttributes, writeAttribute, writeValue, encodeAttributes, field, text }
+module.exports = { attributeBound, attributesBound, valueBound, writeAttributes, writeAttribute, writeValue, encodeAttributes, field, text }

@@ -9,8 +9,7 @@
 //
 // The bytes are those that attribute-encoder.js writes, whatever was there before.
 
-const { Buffer } = require('node:buffer')
-const { ownText } = require('../span/attribute-shape')
+const { ownText } = require('../span/attributes')
 const { ProtoWriter, writeLength4, writeText } = require('./proto-writer')
 const { attributesBound, valueBound, writeAttributes, writeValue, text } = require('./attribute-encoder')
 
@@ -22,10 +21,10 @@ const TAG_INT = 0x18
 // Bounds the memory: of one, and of all together. What does not fit is written attribute by attribute.
 const TEMPLATE_BYTES_MAX = 4096
 const ALL_BYTES_MAX = 512 * 1024
-// Longer texts are seldom the same, and are not kept for that.
+// Longer texts are seldom the same, and are not kept to be compared.
 const KEPT_LENGTH_MAX = 64
-// After so many spans that did not fit it is made anew, of the last one; after twice as many the next time, up to the most. Where
-// a value is another with each span, that costs nothing worth counting, and one that changed for good is found all the same.
+// After so many spans that did not fit it is made anew, of the last one; after twice as many the next time. So a value that
+// differs with each span costs little, and one that changed for good is found all the same.
 const MISSES_FIRST = 64
 const MISSES_MOST = 65536
 
@@ -59,7 +58,7 @@ class AttributeTemplate {
     return bound
   }
 
-  /** After `compare` with the same list. HOT, once per span with attributes. Budget: 0 objects, 0 strings. */
+  /** Writes `list`, after `compare` with it. HOT, once per span with attributes. Budget: 0 objects, 0 strings. */
   write (writer, list) {
     const { bytes, position } = writer
     bytes.set(this.bytes, position)
@@ -68,8 +67,9 @@ class AttributeTemplate {
   }
 
   /**
-   * @param {number} from where the first byte was copied to
-   * @returns {number} the same of the last one
+   * Writes what `compare` found, and moves what stands behind it.
+   * @param {number} from how far the first byte was moved
+   * @returns {number} how far the last one is
    */
   writeChanges (writer, list, from) {
     const { bytes, view } = writer
@@ -97,7 +97,7 @@ class AttributeTemplate {
   }
 }
 
-/** AnyValue's content. */
+/** Writes AnyValue's content; returns where it ends. */
 function writeAt (writer, bytes, view, start, value) {
   if (typeof value === 'string') {
     bytes[start] = TAG_TEXT
@@ -142,9 +142,7 @@ function makeTemplate (list, shape, before) {
   if (before !== null) before.misses = 0
   const bytesMax = Math.min(TEMPLATE_BYTES_MAX, ALL_BYTES_MAX - allBytes + (before === null ? 0 : before.bytes.length))
   if (attributesBound(list) > bytesMax) return before
-  const memory = Buffer.alloc(bytesMax)
-  const writer = new ProtoWriter()
-  writer.open(memory, new DataView(memory.buffer, memory.byteOffset, memory.length), 0)
+  const writer = ProtoWriter.alone(bytesMax)
   const starts = []
   const ends = []
   for (let i = 0; i < list.length; i += 2) {
@@ -161,11 +159,11 @@ function makeTemplate (list, shape, before) {
   }
   allBytes += writer.position - (before === null ? 0 : before.bytes.length)
   const missesMax = before === null ? MISSES_FIRST : Math.min(before.missesMax * 2, MISSES_MOST)
-  shape.template = new AttributeTemplate(list, new Uint8Array(memory.subarray(0, writer.position)), starts, ends, missesMax)
+  shape.template = new AttributeTemplate(list, new Uint8Array(writer.written), starts, ends, missesMax)
   return shape.template
 }
 
-/** NaN: is equal to nothing. */
+/** Returns what `compare` compares a value with: NaN, which equals nothing, for one that is not kept. */
 function kept (value) {
   if (typeof value === 'string') return value.length > KEPT_LENGTH_MAX ? NaN : ownText(value)
   return typeof value === 'object' && value !== null ? NaN : value

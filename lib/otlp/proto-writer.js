@@ -1,6 +1,6 @@
 'use strict'
 
-// A cursor that writes protobuf into memory that somebody else reserved. Lengths are fixed-width (padded)
+// A cursor that writes protobuf into memory that is reserved before. Lengths are fixed-width (padded)
 // varints: they are written before the content is known to be over, and nothing is ever shifted.
 //
 //   one attribute:  4A 80 80 80 00 | 0A len key | 12 80 80 00 | 0A 80 80 00 value
@@ -8,10 +8,15 @@
 
 const { Buffer } = require('node:buffer')
 
-// Up to this a loop over char codes beats the call into C++, which takes as long as some fifteen of them.
+// Up to this length a loop over char codes is faster than the call into C++.
 const LOOP_LENGTH_MAX = 15
 
+// Of longer text it is worth counting the bytes.
 const LONG_TEXT = 1024
+
+// Span.flags and Link.flags beyond the W3C byte: whether it is known that the other span is remote, and whether it is.
+const HAS_IS_REMOTE = 0x100
+const IS_REMOTE = 0x200
 
 const EMPTY = Buffer.alloc(0)
 
@@ -27,6 +32,19 @@ class ProtoWriter {
     this.bytes = bytes
     this.view = view
     this.position = position
+  }
+
+  /** A writer into memory of its own. */
+  static alone (byteCount) {
+    const writer = new ProtoWriter()
+    const memory = Buffer.alloc(byteCount)
+    writer.open(memory, new DataView(memory.buffer, memory.byteOffset, byteCount), 0)
+    return writer
+  }
+
+  /** What was written into memory of its own. */
+  get written () {
+    return this.bytes.subarray(0, this.position)
   }
 
   byte (value) {
@@ -58,16 +76,11 @@ class ProtoWriter {
     writeLength4(this.view, at, this.position - at - 4)
   }
 
-  /** Text as UTF-8, without a length. A lone surrogate becomes U+FFFD. */
-  text (value) {
-    this.position = writeText(this.bytes, this.position, value)
-  }
-
-  /** A length-delimited text field. */
+  /** Writes a length-delimited text field. */
   string (tag, value) {
     this.byte(tag)
     const at = this.reserve4()
-    this.text(value)
+    this.position = writeText(this.bytes, this.position, value)
     this.length4(at)
   }
 
@@ -81,7 +94,7 @@ class ProtoWriter {
     this.position += 4
   }
 
-  /** An int64 field's value: negative numbers take ten bytes. */
+  /** Writes an int64 field's value: negative numbers take ten bytes. */
   int64 (value) {
     if (value >= 0) {
       this.varint(value)
@@ -96,7 +109,7 @@ class ProtoWriter {
   }
 }
 
-/** Text as UTF-8; a lone surrogate becomes U+FFFD. Returns where it ends. HOT */
+/** Writes text as UTF-8, a lone surrogate as U+FFFD; returns where it ends. HOT */
 function writeText (bytes, start, value) {
   const { length } = value
   if (length > LOOP_LENGTH_MAX) return start + bytes.utf8Write(value, start)
@@ -108,7 +121,7 @@ function writeText (bytes, start, value) {
   return start + length
 }
 
-/** A varint of exactly four bytes, for lengths below 2^28. */
+/** Writes a length below 2^28 as a varint of exactly four bytes. */
 function writeLength4 (view, position, length) {
   view.setInt32(position,
     (length & 0x7f) | 0x80 |
@@ -117,16 +130,9 @@ function writeLength4 (view, position, length) {
     ((length << 3) & 0x7f000000), true)
 }
 
-/** What `text` can take at the most: three bytes for each UTF-16 unit; of long text it is worth counting them. */
-function textBound (value) {
-  return value.length > LONG_TEXT ? Buffer.byteLength(value) : value.length * 3
+/** Upper bound of what `writeText` writes: three bytes for each UTF-16 unit, or exactly what it takes. */
+function textBound (value, isExact = false) {
+  return isExact || value.length > LONG_TEXT ? Buffer.byteLength(value) : value.length * 3
 }
 
-/** What `varint` takes. */
-function varintLength (value) {
-  let length = 1
-  for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 128)) length++
-  return length
-}
-
-module.exports = { ProtoWriter, writeLength4, writeText, textBound, varintLength }
+module.exports = { ProtoWriter, writeLength4, writeText, textBound, HAS_IS_REMOTE, IS_REMOTE }

@@ -1,34 +1,29 @@
 'use strict'
 
-// Spans to OTLP bytes (opentelemetry/proto/trace/v1/trace.proto, message Span), straight into the
-// exporter's open chunk. The usual server span is a template copied and patched; every other span is
-// written field by field behind the same head.
+// Spans to OTLP bytes (opentelemetry/proto/trace/v1/trace.proto, message Span), straight into the exporter's open chunk. There
+// are three ways: a server span and a child span are copies of a template, behind which stands what few spans have; every other
+// span, and one that is longer than a chunk, is written attribute by attribute.
 
 const { writeNanos, keepAnchored } = require('../span/clock')
-const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
-const { ProtoWriter, writeLength4, textBound } = require('./proto-writer')
-const { detailsBound, writeDetails, writeCount, HAS_IS_REMOTE, IS_REMOTE } = require('./details-encoder')
-const { attributesBound, writeAttributes, writeAttribute } = require('./attribute-encoder')
+const { ProtoWriter, writeLength4, textBound, HAS_IS_REMOTE, IS_REMOTE } = require('./proto-writer')
+const { attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./attribute-encoder')
 const { sharedBound, writeShared } = require('./attribute-template')
-const { encodeScope } = require('./export-request-prefix')
-const { callTemplate, writeRestOfUrl } = require('./call-template')
-const { nameTemplate } = require('./name-template')
-const { sharedLength, copyShared } = require('./peer-template')
-const { spanLength, cutToFit } = require('./long-span')
+const { encodeScope } = require('./request')
 const {
-  RouteTemplates, writeHead, TAG_ATTRIBUTE, TAG_TRACE_STATE,
-  OFFSET_LENGTH, OFFSET_TRACE_ID, OFFSET_SPAN_ID, OFFSET_START, OFFSET_END, OFFSET_FLAGS
-} = require('./route-template')
+  HEAD, OFFSET_LENGTH, PARENT_BYTES, TAG_ATTRIBUTE, TAG_TRACE_STATE,
+  patchHead, RouteTemplates, sharedLength, copyShared, nameTemplate, callTemplate, writeRestOfUrl
+} = require('./templates')
 
 const TAG_RUN = 0x12 // ResourceSpans.scope_spans
 const RUN_BYTES = 5 // its tag and length
-const TAG_PARENT = 0x22
 const TAG_NAME = 0x2a
 const TAG_DROPPED_ATTRIBUTES = 0x50
+const TAG_EVENT = 0x5a
+const TAG_LINK = 0x6a
+const TAG_STATUS = 0x7a
 
-const PARENT_BYTES = 10
-// Head, parent, trace state's and path's tags and lengths, status, dropped counts.
-const SPAN_OVERHEAD = 192
+// What a span takes at most beside its texts, attributes and details: the head and every tag, length and count.
+const SPAN_OVERHEAD = 160
 
 class SpanEncoder {
   /** @param {Exporter} exporter whose chunks are written */
@@ -42,172 +37,113 @@ class SpanEncoder {
   accept (span) {
     keepAnchored(span.endedAt)
     const template = span.route === undefined ? null : this.templates.find(span)
-    if (template !== null && isUsual(span, template)) this.encodeUsual(span, template)
+    if (template !== null && isUsual(span, template)) this.encodeServer(span, template, 0)
     else this.acceptOther(span, template)
   }
 
-  // Of its own, so that V8 has room to inline what most requests need.
+  // Stands alone, so that V8 has room to inline what most requests need.
   acceptOther (span, routeTemplate) {
     const isNamed = span.details === null || span.details.name === '' // as the route, the call or at its start
     if (isNamed && routeTemplate !== null && span.fitsTemplate) {
-      this.encodeFromTemplate(span, routeTemplate)
+      this.encodeServer(span, routeTemplate, serverRestBound(span, routeTemplate))
       return
     }
     const { info } = span // undefined: a server span
-    if (isNamed && info !== undefined) {
-      const template = info === null ? nameTemplate(span) : callTemplate(info)
-      if (template !== null) {
-        if (isUsualChild(span)) this.encodeUsualChild(span, info, template)
-        else this.encodeChild(span, info, template)
-        return
-      }
-    }
-    this.encodeWhole(span)
+    const template = !isNamed || info === undefined ? null : info === null ? nameTemplate(span) : callTemplate(info)
+    if (template === null) this.encodeWhole(span)
+    else this.encodeChild(span, info, template, isUsualChild(span) ? 0 : restBound(span))
   }
 
   /**
-   * A span of which nothing but ids, times and the parent is its own. Not through the writer: positions and memory stay in
-   * registers. HOT, once per sampled request. Budget: 0 objects, 0 strings. Proof: bench/micro/span-encoder.bench.js
+   * Copies the template and patches ids and times. Not through the writer: positions and memory stay in registers.
+   * HOT, once per sampled request. Budget: 0 objects, 0 strings. Proof: bench/micro/span-encoder.bench.js
+   * @param {number} rest at most so many bytes stand behind the template; 0: nothing but the parent
    */
-  encodeUsual (span, template) {
+  encodeServer (span, template, rest) {
     const { peer } = span
     const length = sharedLength(peer, template)
-    const scope = encodeScope(span.scope)
-    const byteCount = length + scope.length + PARENT_BYTES + RUN_BYTES
-    const chunk = this.exporter.reserve(byteCount)
-    if (chunk === null) {
-      if (this.exporter.isLong(byteCount)) this.encodeLong(span)
-      return
-    }
-    const { bytes, view } = chunk
-    const start = chunk.scope === scope ? chunk.length : this.openRun(chunk, scope)
-    let end = start + length
-    copyShared(bytes, start, peer, template)
-    patchHead(view, start, span)
-    if (span.parentKind !== PARENT_NONE) {
-      writeParent(view, end, span)
-      end += PARENT_BYTES
-    }
+    const chunk = this.open(span, length + PARENT_BYTES + rest)
+    if (chunk === null) return
+    const start = chunk.length
+    copyShared(chunk.bytes, start, peer, template)
+    let end = patchHead(chunk.view, start, start + length, span)
+    if (rest !== 0) end = this.writeServerRest(span, template, chunk, end)
     this.close(chunk, start, end)
   }
 
-  // HOT, once per sampled request with a path, attributes or an error of its own. Budget: 0 objects, 0 strings.
-  encodeFromTemplate (span, template) {
-    const length = sharedLength(span.peer, template)
-    const mark = template.staticPath ? -1 : span.url.indexOf('?')
-    const query = mark === -1 ? '' : span.query // may run code of the user's: nothing is open yet
-    const chunk = this.open(span, length + tailBound(span) + usersBound(span))
-    if (chunk === null) return
-    const { writer } = this
-    const start = writer.position
-    copyShared(chunk.bytes, start, span.peer, template)
-    writer.position = start + length
-    if (!template.staticPath) this.writePathAndQuery(span.url, mark, query)
-    if (!template.hasTracestate) this.writeTracestate(span)
-    this.writeTail(span, start)
-    this.close(chunk, start, writer.position)
-  }
-
-  /**
-   * A child span or a call that has nothing of its own but ids, times, and the rest of a URL or a command. As encodeUsual: not through
-   * the writer. HOT, once per call. Budget: 0 objects, 0 strings.
-   */
-  encodeUsualChild (span, info, template) {
+  /** Does the same for a child span or a call. HOT, once per call. Budget: 0 objects, 0 strings. */
+  encodeChild (span, info, template, rest) {
     const { target } = span
-    const { length } = template
-    const scope = encodeScope(span.scope)
-    const byteCount = length + target.length * 3 + scope.length + PARENT_BYTES + RUN_BYTES
-    const chunk = this.exporter.reserve(byteCount)
-    if (chunk === null) {
-      if (this.exporter.isLong(byteCount)) this.encodeLong(span)
-      return
-    }
-    const { bytes, view } = chunk
-    const start = chunk.scope === scope ? chunk.length : this.openRun(chunk, scope)
-    let end = start + length
+    const chunk = this.open(span, template.length + target.length * 3 + PARENT_BYTES + rest)
+    if (chunk === null) return
+    const { bytes, view, length: start } = chunk
+    let end = start + template.length
     bytes.set(template, start)
     if (info !== null && info.origin !== '') end = writeRestOfUrl(bytes, view, start + info.urlOffset, end, target)
-    patchHead(view, start, span)
-    if (span.parentKind !== PARENT_NONE) {
-      writeParent(view, end, span)
-      end += PARENT_BYTES
+    end = patchHead(view, start, end, span)
+    if (rest !== 0) {
+      this.writer.open(bytes, view, end)
+      this.writeTracestate(span)
+      end = this.writeRest(span)
     }
     this.close(chunk, start, end)
-  }
-
-  // HOT, once per child span with attributes or a status of its own.
-  encodeChild (span, info, template) {
-    const { target } = span
-    const chunk = this.open(span, template.length + target.length * 3 + tailBound(span) + usersBound(span))
-    if (chunk === null) return
-    const { writer } = this
-    const start = writer.position
-    writer.copy(template)
-    if (info !== null && info.origin !== '') writer.position = writeRestOfUrl(chunk.bytes, chunk.view, start + info.urlOffset, writer.position, target)
-    if (span.attributeList !== null) writeShared(writer, span.attributeList, span.attributeShape)
-    this.writeTracestate(span)
-    this.writeTail(span, start, true)
-    this.close(chunk, start, writer.position)
   }
 
   encodeWhole (span) {
     const list = span.allAttributes()
-    const isUsers = list === span.attributeList
-    const chunk = this.open(span, (isUsers ? usersBound(span) : attributesBound(list)) + textBound(span.name) + tailBound(span))
-    if (chunk !== null) this.writeWhole(span, chunk, list, isUsers)
+    const { details } = span
+    const chunk = this.open(span, wholeBound(span, list, details, false))
+    if (chunk !== null) this.writeWhole(span, chunk, list, details, span.droppedAttributesCount)
   }
 
-  /** A span whose estimate is longer than a chunk, by its real length. */
+  /** Writes a span whose estimate is longer than a chunk: its texts are counted, and what is too much is left out. */
   encodeLong (span) {
     const { exporter } = this
-    const scope = encodeScope(span.scope)
-    const runBytes = scope.length + RUN_BYTES
-    const lengthMax = exporter.spanBytesMax - runBytes
-    const length = spanLength(span)
-    let fitting = span
-    if (length > lengthMax) {
-      fitting = cutToFit(span, length, lengthMax)
-      if (fitting === null) return exporter.dropTooLarge(length)
-      exporter.logCut(length, fitting.valueLengthMax)
+    const runBytes = encodeScope(span.scope).length + RUN_BYTES
+    const whole = { list: span.allAttributes(), details: span.details, droppedAttributes: span.droppedAttributesCount }
+    let bound = wholeBound(span, whole.list, whole.details, true) + runBytes
+    let kept = whole
+    if (bound > exporter.spanBytesMax) {
+      kept = leaveOutLargest(whole, bound - exporter.spanBytesMax)
+      if (kept === null) return exporter.dropTooLarge(bound)
+      exporter.logCut(bound)
+      bound = wholeBound(span, kept.list, kept.details, true) + runBytes
     }
-    const chunk = exporter.reserveCounted((fitting === span ? length : spanLength(fitting)) + runBytes)
-    if (chunk === null) return
-    this.writer.open(chunk.bytes, chunk.view, chunk.scope === scope ? chunk.length : this.openRun(chunk, scope))
-    this.writeWhole(fitting, chunk, fitting.allAttributes(), false)
+    const chunk = this.inRun(exporter.reserveCounted(bound), span)
+    if (chunk !== null) this.writeWhole(span, chunk, kept.list, kept.details, kept.droppedAttributes)
   }
 
-  /** @param {boolean} isShared whether the room was counted by `usersBound` */
-  writeWhole (span, chunk, list, isShared) {
+  writeWhole (span, chunk, list, details, droppedAttributes) {
     const { writer } = this
-    const start = writer.position
-    writeHead(writer)
+    const start = chunk.length
+    writer.open(chunk.bytes, chunk.view, start)
+    writer.copy(HEAD)
     writer.byte(0x30)
     writer.byte(span.kind + 1)
     writer.string(TAG_NAME, span.name)
-    if (isShared) writeShared(writer, list, span.attributeShape)
-    else writeAttributes(writer, TAG_ATTRIBUTE, list)
+    writeAttributes(writer, TAG_ATTRIBUTE, list)
     this.writeTracestate(span)
-    this.writeTail(span, start, true)
-    this.close(chunk, start, writer.position)
+    writeCount(writer, TAG_DROPPED_ATTRIBUTES, droppedAttributes)
+    if (details !== null) writeDetails(writer, details)
+    this.close(chunk, start, patchHead(chunk.view, start, writer.position, span))
   }
 
   /**
-   * Room in a chunk, and scope_spans of the span's scope in it.
+   * Room in a chunk that is in the run of the span's scope: the span begins at its length.
    * @returns {Chunk | null} null: the span is dropped, or was written as a long one
    */
   open (span, bound) {
-    const scope = encodeScope(span.scope)
-    const byteCount = bound + scope.length + RUN_BYTES
+    const byteCount = bound + encodeScope(span.scope).length + RUN_BYTES
     const chunk = this.exporter.reserve(byteCount)
-    if (chunk === null) {
-      if (this.exporter.isLong(byteCount)) this.encodeLong(span)
-      return null
-    }
-    this.writer.open(chunk.bytes, chunk.view, chunk.scope === scope ? chunk.length : this.openRun(chunk, scope))
+    if (chunk === null && this.exporter.isLong(byteCount)) this.encodeLong(span)
+    return this.inRun(chunk, span)
+  }
+
+  inRun (chunk, { scope }) {
+    if (chunk !== null && chunk.scope !== scope.encoded) this.openRun(chunk, scope.encoded)
     return chunk
   }
 
-  /** @returns {number} where its first span begins */
   openRun (chunk, scope) {
     const { writer } = this
     writer.open(chunk.bytes, chunk.view, chunk.length)
@@ -215,7 +151,7 @@ class SpanEncoder {
     chunk.scope = scope
     chunk.scopeSpansStart = writer.reserve4()
     writer.copy(scope)
-    return writer.position
+    chunk.length = writer.position
   }
 
   /** Patches the lengths of the span and of its scope_spans, so that the chunk is whole after every span. */
@@ -226,27 +162,31 @@ class SpanEncoder {
     this.exporter.commit(chunk, end)
   }
 
-  writePathAndQuery (url, mark, query) {
+  /** Writes what the route's template does not say of a request; returns where it ends. */
+  writeServerRest (span, template, chunk, at) {
     const { writer } = this
-    writeAttribute(writer, TAG_ATTRIBUTE, 'url.path', mark === -1 ? url : url.slice(0, mark))
-    if (query !== '') writeAttribute(writer, TAG_ATTRIBUTE, 'url.query', query)
+    const { url, errorType } = span
+    writer.open(chunk.bytes, chunk.view, at)
+    if (!template.staticPath) {
+      const { query } = span
+      const mark = url.indexOf('?')
+      writeAttribute(writer, TAG_ATTRIBUTE, 'url.path', mark === -1 ? url : url.slice(0, mark))
+      if (query !== '') writeAttribute(writer, TAG_ATTRIBUTE, 'url.query', query)
+    }
+    if (!template.hasTracestate) this.writeTracestate(span)
+    if (errorType !== '') writeAttribute(writer, TAG_ATTRIBUTE, 'error.type', errorType)
+    return this.writeRest(span)
   }
 
-  /** What varies: ids and times in the head, and behind everything what few spans have. */
-  writeTail (span, start, whole) {
+  /** Writes what the application has said of a span; returns where it ends. */
+  writeRest ({ attributeList, attributeShape, details }) {
     const { writer } = this
-    const { view } = writer
-    patchHead(view, start, span)
-    if (span.parentKind !== PARENT_NONE) {
-      writeParent(view, writer.position, span)
-      writer.position += PARENT_BYTES
+    if (attributeList !== null) writeShared(writer, attributeList, attributeShape)
+    if (details !== null) {
+      writeCount(writer, TAG_DROPPED_ATTRIBUTES, details.droppedAttributes)
+      writeDetails(writer, details)
     }
-    if (whole !== true) {
-      if (span.errorType !== '') writeAttribute(writer, TAG_ATTRIBUTE, 'error.type', span.errorType)
-      if (span.attributeList !== null) writeShared(writer, span.attributeList, span.attributeShape)
-    }
-    if (whole === true || span.details !== null) writeCount(writer, TAG_DROPPED_ATTRIBUTES, span.droppedAttributesCount)
-    if (span.details !== null) writeDetails(writer, span.details)
+    return writer.position
   }
 
   writeTracestate ({ exportedTracestate }) {
@@ -254,7 +194,7 @@ class SpanEncoder {
   }
 }
 
-/** Whether a template and the connection's block say all of a span but its ids and times. HOT */
+/** Whether a template and the connection's block say all of a span but its ids, times and parent. HOT */
 function isUsual (span, { isWhole, hasTracestate }) {
   return isWhole && span.attributeList === null && span.details === null && span.errorType === '' &&
     (hasTracestate || span.tracestate === '')
@@ -265,38 +205,131 @@ function isUsualChild (span) {
   return span.attributeList === null && span.details === null && span.tracestate === ''
 }
 
-/** Ids and times. HOT */
-function patchHead (view, start, span) {
-  view.setInt32(start + OFFSET_TRACE_ID, span.t0)
-  view.setInt32(start + OFFSET_TRACE_ID + 4, span.t1)
-  view.setInt32(start + OFFSET_TRACE_ID + 8, span.t2)
-  view.setInt32(start + OFFSET_TRACE_ID + 12, span.t3)
-  view.setInt32(start + OFFSET_SPAN_ID, span.s0)
-  view.setInt32(start + OFFSET_SPAN_ID + 4, span.s1)
-  writeNanos(view, start + OFFSET_START, span.start)
-  writeNanos(view, start + OFFSET_END, span.endedAt)
-  view.setInt32(start + OFFSET_FLAGS, span.flags | HAS_IS_REMOTE | (span.parentKind === PARENT_REMOTE ? IS_REMOTE : 0), true)
+/** Upper bound of what `writeServerRest` writes. Asks for the query first: to redact it may run code of the user's. */
+function serverRestBound (span, { staticPath }) {
+  const path = staticPath ? 0 : (span.query.length + span.url.length) * 3
+  return path + span.errorType.length * 3 + restBound(span)
 }
 
-/** HOT, once per request with a caller. */
-function writeParent (view, at, span) {
-  view.setInt16(at, TAG_PARENT << 8 | 8)
-  view.setInt32(at + 2, span.p0)
-  view.setInt32(at + 6, span.p1)
-}
-
-/** Upper bound of what the attributes that the application has set take. HOT */
-function usersBound ({ attributeList, attributeShape }) {
-  return attributeList === null ? 0 : sharedBound(attributeList, attributeShape)
-}
-
-/** Upper bound of what `writePathAndQuery` and `writeTail` write beside these. HOT */
-function tailBound (span) {
-  let bound = SPAN_OVERHEAD + span.exportedTracestate.length
-  // Redaction may lengthen a query, by eight bytes for each parameter of at least two.
-  if (span.url !== undefined) bound += span.url.length * 7 + span.errorType.length * 3
-  if (span.details !== null) bound += detailsBound(span.details)
+/** Upper bound of what `writeTracestate` and `writeRest` write. HOT */
+function restBound ({ exportedTracestate, attributeList, attributeShape, details }) {
+  let bound = SPAN_OVERHEAD + exportedTracestate.length
+  if (attributeList !== null) bound += sharedBound(attributeList, attributeShape)
+  if (details !== null) bound += detailsBound(details, false)
   return bound
+}
+
+/** Upper bound of what `writeWhole` writes; where `isExact`, the bytes of short texts are counted too. */
+function wholeBound ({ name, exportedTracestate }, list, details, isExact) {
+  return SPAN_OVERHEAD + textBound(name, isExact) + exportedTracestate.length + attributesBound(list, isExact) +
+    (details === null ? 0 : detailsBound(details, isExact))
+}
+
+function detailsBound ({ events, links, statusMessage }, isExact) {
+  let bound = 64 + textBound(statusMessage, isExact)
+  for (const event of events) bound += eventBound(event, isExact)
+  for (const link of links) bound += linkBound(link, isExact)
+  return bound
+}
+
+function eventBound ({ name, list }, isExact) {
+  return 32 + textBound(name, isExact) + attributesBound(list, isExact)
+}
+
+function linkBound ({ context, list }, isExact) {
+  return 64 + textBound(tracestateOf(context), isExact) + attributesBound(list, isExact)
+}
+
+/**
+ * Leaves out the largest attributes, events and links, and counts them as dropped. What the span itself has stays: its user may
+ * still read it.
+ * @typedef {{ list: Array, details: import('../span/recording-span').SpanDetails | null, droppedAttributes: number }} Content
+ * @param {Content} whole
+ * @param {number} excess how many bytes have to go
+ * @returns {Content | null} what is left, or null if all of them are fewer bytes
+ */
+function leaveOutLargest ({ list, details, droppedAttributes }, excess) {
+  const { events, links } = details ?? { events: [], links: [] }
+  const parts = [
+    ...events.map((part) => ({ part, bytes: eventBound(part, true) })),
+    ...links.map((part) => ({ part, bytes: linkBound(part, true) }))
+  ]
+  for (let i = 0; i < list.length; i += 2) parts.push({ part: i, bytes: attributeBound(list[i], list[i + 1], true) })
+  parts.sort((a, b) => b.bytes - a.bytes)
+  const leftOut = new Set()
+  for (const { part, bytes } of parts) {
+    if (excess <= 0) break
+    leftOut.add(part)
+    excess -= bytes
+  }
+  if (excess > 0) return null
+  const keptList = list.filter((_, i) => !leftOut.has(i & ~1))
+  const kept = { list: keptList, details, droppedAttributes: droppedAttributes + (list.length - keptList.length) / 2 }
+  if (details === null) return kept
+  const keptEvents = events.filter((event) => !leftOut.has(event))
+  const keptLinks = links.filter((link) => !leftOut.has(link))
+  kept.details = {
+    ...details,
+    events: keptEvents,
+    links: keptLinks,
+    droppedEvents: details.droppedEvents + events.length - keptEvents.length,
+    droppedLinks: details.droppedLinks + links.length - keptLinks.length
+  }
+  return kept
+}
+
+function writeDetails (writer, { events, links, droppedEvents, droppedLinks, statusCode, statusMessage }) {
+  for (const event of events) writeEvent(writer, event)
+  writeCount(writer, 0x60, droppedEvents)
+  for (const link of links) writeLink(writer, link)
+  writeCount(writer, 0x70, droppedLinks)
+  if (statusCode === 0) return
+  writer.byte(TAG_STATUS)
+  const at = writer.reserve4()
+  if (statusMessage !== '') writer.string(0x12, statusMessage)
+  writer.byte(0x18)
+  writer.byte(statusCode)
+  writer.length4(at)
+}
+
+function writeEvent (writer, { name, time, list, droppedAttributesCount }) {
+  writer.byte(TAG_EVENT)
+  const at = writer.reserve4()
+  writer.byte(0x09)
+  writeNanos(writer.view, writer.position, time)
+  writer.position += 8
+  writer.string(0x12, name)
+  writeAttributes(writer, 0x1a, list)
+  writeCount(writer, 0x20, droppedAttributesCount)
+  writer.length4(at)
+}
+
+function writeLink (writer, { context, list, droppedAttributesCount }) {
+  writer.byte(TAG_LINK)
+  const at = writer.reserve4()
+  writer.byte(0x0a)
+  writer.byte(16)
+  writer.position += writer.bytes.hexWrite(context.traceId, writer.position)
+  writer.byte(0x12)
+  writer.byte(8)
+  writer.position += writer.bytes.hexWrite(context.spanId, writer.position)
+  const tracestate = tracestateOf(context)
+  if (tracestate !== '') writer.string(0x1a, tracestate)
+  writeAttributes(writer, 0x22, list)
+  writeCount(writer, 0x28, droppedAttributesCount)
+  writer.byte(0x35)
+  writer.fixed32(context.traceFlags | HAS_IS_REMOTE | (context.isRemote === true ? IS_REMOTE : 0))
+  writer.length4(at)
+}
+
+function writeCount (writer, tag, count) {
+  if (count === 0) return
+  writer.byte(tag)
+  writer.varint(count)
+}
+
+function tracestateOf ({ traceState }) {
+  return traceState === undefined ? '' : traceState.serialize()
 }
 
 module.exports = { SpanEncoder }

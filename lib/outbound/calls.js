@@ -1,13 +1,15 @@
 'use strict'
 
-// What all calls that leave the process have in common: whose request makes them, and the mark that ties the
-// span to the library's own object for the call.
+// What all calls that leave the process have in common: the tracer that a call belongs to, the mark that ties the span to the
+// library's own object for the call, and spans from the TracingChannels of libraries.
 //
-// Several apps share a process, and channels are the process's: the tracer of a call is that of the request
-// that is active; for work without a request, that of the active span.
+// Several apps share a process, and channels are the process's: the tracer of a call is that of the request that is active;
+// for work without a request, that of the active span.
 
-const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/keys')
+const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/trace-context')
 const { processState } = require('../runtime/process-state')
+const { guarded } = require('../runtime/subscriptions')
+const { errorType, rememberErrorType } = require('../span/exception')
 
 // On the object that a library uses for one call. Symbol.for: with two copies of this package in the
 // process, the first to see a call marks it, and it gets one span.
@@ -19,6 +21,7 @@ const KIND_INTERNAL = 0
 const KIND_SERVER = 1
 const KIND_CLIENT = 2
 const KIND_PRODUCER = 3
+const STATUS_ERROR = 2
 
 /** The context that is active for the code that makes the call, or undefined. HOT */
 function activeContext () {
@@ -40,7 +43,7 @@ function tracerIn (context) {
   return openApps.all().find(({ pipeline }) => pipeline !== null && pipeline === span.pipeline) ?? firstTracer()
 }
 
-/** For work that came from outside and belongs to no app in particular. */
+/** The tracer of work that came from outside and belongs to no app in particular. */
 function firstTracer () {
   return openApps.first() ?? null
 }
@@ -50,4 +53,115 @@ function isSuppressed (context) {
   return context.getValue(SUPPRESS_KEY) === true
 }
 
-module.exports = { kCall, KIND_INTERNAL, KIND_SERVER, KIND_CLIENT, KIND_PRODUCER, activeContext, tracerIn, firstTracer, isSuppressed }
+/** The span of a call by an HTTP client, once; null where it has none. HOT */
+function takeSpan (call) {
+  const span = call[kCall]
+  if (span === undefined || span === null) return null
+  call[kCall] = null
+  return span
+}
+
+const adapters = new Map() // channel name → its subscribers; one set for all apps
+
+/**
+ * The subscribers that make spans of a TracingChannel. A publisher may leave events out, publish them twice, or end after the
+ * user's callback has run, so:
+ *
+ *   start        the span begins; its attributes are read
+ *   error        ends it, with the error
+ *   end          ends it when the work was synchronous: there is a result or an error
+ *   asyncStart   ends it; asyncEnd too, for publishers without the former
+ *
+ * The span hangs on the channel's context object and ends once. Spans are leaves: no context is entered.
+ * @param {string} name of the TracingChannel
+ * @param {boolean} isPromised whether all calls are made by Node's `tracePromise`: then `asyncStart` comes each time, and
+ *   `end` and `asyncEnd` need not be heard
+ * @returns {Array<[string, (message: object) => void]>} for `subscribe`
+ */
+function adapterOf (name, isPromised = false) {
+  let subscribers = adapters.get(name)
+  if (subscribers === undefined) {
+    const listeners = { start: (call) => start(name, call), asyncStart: finish, error: finish }
+    if (!isPromised) Object.assign(listeners, { end: onEnd, asyncEnd: finish })
+    subscribers = Object.entries(listeners).map(([event, fn]) => [`tracing:${name}:${event}`, guarded(fn)])
+    adapters.set(name, subscribers)
+  }
+  return subscribers
+}
+
+/** What hangs on a library's call while it runs. */
+class ActiveCall {
+  constructor (span, callDescriptor) {
+    this.span = span
+    this.callDescriptor = callDescriptor
+  }
+}
+
+// HOT, once per call of a library.
+function start (name, call) {
+  if (call === null || typeof call !== 'object' || call[kCall] !== undefined) return
+  const context = activeContext()
+  const tracer = tracerIn(context)
+  if (tracer === null || tracer.outbound === null || isSuppressed(context)) return
+  const callDescriptor = tracer.outbound.callDescriptorOf(name)
+  if (callDescriptor === undefined || !callDescriptor.shouldTrace(call) || !mark(call)) return
+  const span = tracer.startCall(callDescriptor, call, context)
+  if (span === null) return
+  if (callDescriptor.started !== undefined) callDescriptor.started(span, call, tracer, context)
+  if (span.isRecording() || callDescriptor.ended !== undefined) call[kCall] = new ActiveCall(span, callDescriptor)
+}
+
+/** Returns false where the object is frozen or refuses: there is nowhere to keep the span. */
+function mark (call) {
+  try {
+    call[kCall] = null // by assignment: Reflect.set is several times as slow
+    return true
+  } catch {
+    return false
+  }
+}
+
+function onEnd (call) {
+  if (call !== null && typeof call === 'object' && ('result' in call || 'error' in call)) finish(call)
+}
+
+// HOT, once or twice per call of a library.
+function finish (call) {
+  const activeCall = call?.[kCall]
+  if (!(activeCall instanceof ActiveCall)) return
+  call[kCall] = null
+  const { span, callDescriptor } = activeCall
+  if (callDescriptor.ended !== undefined) callDescriptor.ended(span, call)
+  if (span.isRecording()) {
+    if ('error' in call) fail(span, callDescriptor, call.error)
+    else if (callDescriptor.result !== undefined) callDescriptor.result(span, call)
+  }
+  span.end()
+}
+
+/** Records an error without its message: a database's repeats the values that were removed from the statement. */
+function fail (span, callDescriptor, error) {
+  const code = callDescriptor.errorCode === undefined ? '' : callDescriptor.errorCode(error)
+  if (code !== '') {
+    span.setAttribute('db.response.status_code', code)
+    rememberErrorType(error, code)
+  }
+  span.setAttribute('error.type', code === '' ? errorType(error) : code)
+  span.setStatus({ code: STATUS_ERROR })
+}
+
+module.exports = {
+  kCall,
+  KIND_INTERNAL,
+  KIND_SERVER,
+  KIND_CLIENT,
+  KIND_PRODUCER,
+  STATUS_ERROR,
+  activeContext,
+  tracerIn,
+  firstTracer,
+  isSuppressed,
+  takeSpan,
+  adapterOf,
+  fail
+}

@@ -3,25 +3,25 @@
 // The CLIENT span of an HTTP call, the same for node:http, undici and node:http2.
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-client-span
 //
-// It ends when the response's headers are there, as the conventions allow: a body that nobody reads would
-// otherwise keep it open.
+// It ends when the response's headers are there, as the conventions allow: an unread body would otherwise keep it open.
 
+const { CallInfo } = require('../http/call-info')
+const { knownMethods } = require('../http/conventions')
+const { cut, read, toObject } = require('../span/attributes')
 const { errorType } = require('../span/exception')
-const { CallInfo } = require('../span/call-info')
-const { cut, toObject } = require('../span/attributes')
-const { KIND_CLIENT } = require('./calls')
-const { knownMethods } = require('../span/http-conventions')
+const { kCall, KIND_CLIENT, STATUS_ERROR, isSuppressed, takeSpan } = require('./calls')
+const { propagate, passOn, mayPropagate } = require('./propagation')
 
-const STATUS_ERROR = 2
 const METHOD_LENGTH_MAX = 64
 const MESSAGE_LENGTH_MAX = 256
-const METHODS_MAX = 32 // of a server; PEERS_MAX of a connection
-const PEERS_MAX = 8
+const METHODS_MAX = 32 // of a server
+const PEERS_MAX = 8 // of a connection
 const ORIGIN_LENGTH_MAX = 512
 
+const kPeers = Symbol('light-trace.peers')
 const defaultMethods = knownMethods(null)
 
-/** Where calls go, and what those of one method have in common. */
+/** A server that is called, and what the calls of one method to it have in common. */
 class RemoteServer {
   #calls = new Map() // method → CallInfo, whose URLs begin with `origin`
   #others = new Map() // method → CallInfo of calls through a proxy and the like, whose URLs do not
@@ -31,7 +31,7 @@ class RemoteServer {
    * @param {string} address
    * @param {number} port -1: unknown
    * @param {string} origin of the URLs, without credentials
-   * @param {string} [source] what these were read from, beyond what it is cached under
+   * @param {string} [source] what these were read from, where the cache's key does not say it
    */
   constructor (address, port, origin, source = '') {
     this.address = address
@@ -40,7 +40,7 @@ class RemoteServer {
     this.source = source
   }
 
-  /** HOT */
+  /** What the calls of one method have in common. HOT */
   infoOf (method, methods, isOnOrigin) {
     if (methods !== this.#methods) { // of an app with methods of its own
       this.#methods = methods
@@ -64,7 +64,7 @@ class RemoteServer {
   }
 }
 
-/** What a call says at its start. One for each kind of client, filled anew for each call and never kept. */
+/** A call as it begins. One for each kind of client, filled anew for each call and never kept. */
 class HttpCall {
   constructor () {
     this.method = ''
@@ -75,7 +75,7 @@ class HttpCall {
     this.redactor = null
   }
 
-  /** HOT */
+  /** Whether the target is a path on the server's origin, which most calls share. HOT */
   get isOnOrigin () {
     return this.target.charCodeAt(0) === 0x2f && this.server.origin.length < ORIGIN_LENGTH_MAX
   }
@@ -92,32 +92,47 @@ const HTTP_CALL = {
   info: (call) => call.server.infoOf(call.method, call.methods, call.isOnOrigin),
   target: (call) => call.redactor.redactUrl(call.target),
   attributes (call) {
-    if (call.isOnOrigin) return call.resendCount > 0 ? ['http.request.resend_count', call.resendCount] : null
-    const list = ['url.full', call.redactor.redactUrl(call.url)]
+    if (call.isOnOrigin && call.resendCount === 0) return null
+    const list = call.isOnOrigin ? [] : ['url.full', call.redactor.redactUrl(call.url)]
     if (call.resendCount > 0) list.push('http.request.resend_count', call.resendCount)
     return list
   }
 }
 
-/** Starts the span, or null without a parent. HOT */
-function startHttpCall (tracer, context, call) {
+/**
+ * Starts the span and writes the headers that go with the call.
+ * HOT, once per call.
+ * @param {Tracer} tracer
+ * @param {Context} context of the calling code
+ * @param {HttpCall} call
+ * @param {object} request the client's own object for the call
+ * @param {{ read, write, remove } | null} headers how its headers are reached; null where none can be added
+ * @returns {Span | null} null when nothing is recorded
+ */
+function startHttpCall (tracer, context, call, request, headers) {
+  if (isSuppressed(context)) {
+    if (headers !== null && mayPropagate(tracer, call)) passOn(tracer, context, request, headers)
+    return null
+  }
   call.methods = tracer.outbound.knownMethods
   call.redactor = tracer.redactor
-  return tracer.startCall(HTTP_CALL, call, context)
+  const span = tracer.startCall(HTTP_CALL, call, context)
+  if (span === null) return null
+  if (headers !== null && mayPropagate(tracer, call)) propagate(tracer, context, span, request, headers)
+  return span.isRecording() ? span : null
 }
 
-/** Ends the span with a response's status. HOT */
-function endWithStatus (span, status) {
-  if (Number.isInteger(status) && status > 0) setResponse(span, status)
+/** Ends the span of `request`, where it has one, with a response's status. HOT */
+function endWithStatus (request, status) {
+  const span = takeSpan(request)
+  if (span === null) return
+  if (Number.isInteger(status) && status > 0) {
+    const shared = span.info?.withStatus(status, responseAttributes) ?? null
+    if (shared !== null) span.info = shared
+    else span.setAttributes(toObject(responseAttributes(status)))
+  }
   if (status >= 400) span.setStatus({ code: STATUS_ERROR })
   span.end()
-}
-
-function setResponse (span, status) {
-  const { info } = span
-  const shared = info === undefined || info === null ? null : info.withStatus(status, responseAttributes)
-  if (shared !== null) span.info = shared
-  else span.setAttributes(toObject(responseAttributes(status)))
 }
 
 function responseAttributes (status) {
@@ -126,37 +141,25 @@ function responseAttributes (status) {
   return list
 }
 
-/** Ends the span of a call that got no response. */
-function endWithError (span, error) {
+/** Ends the span of `request`, where it has one, without a response. */
+function endWithError (request, error) {
+  const span = takeSpan(request)
+  if (span === null) return
   if (!isAbort(error)) {
+    const message = read(error, 'message')
     span.setAttribute('error.type', errorType(error))
-    span.setStatus({ code: STATUS_ERROR, message: messageOf(error) })
+    span.setStatus({ code: STATUS_ERROR, message: typeof message === 'string' ? cut(message, MESSAGE_LENGTH_MAX) : undefined })
   }
   span.end()
 }
 
-/** A call that its own caller gave up is no error of the called. A timeout is one. */
+/** Whether the caller itself gave the call up, which is no error of the called service. A timeout is one. */
 function isAbort (error) {
-  try {
-    const { name, code } = error
-    return name === 'AbortError' || code === 'ABORT_ERR' || code === 'UND_ERR_ABORTED'
-  } catch {
-    return false
-  }
+  const code = read(error, 'code')
+  return code === 'ABORT_ERR' || code === 'UND_ERR_ABORTED' || read(error, 'name') === 'AbortError'
 }
 
-function messageOf (error) {
-  try {
-    return typeof error.message === 'string' ? cut(error.message, MESSAGE_LENGTH_MAX) : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/**
- * The whole URL of a request target on an origin. The target may be a path, a whole URL (to a proxy), or an
- * authority (CONNECT).
- */
+/** The whole URL of a request target, see `HttpCall.target`, on an origin. */
 function urlOf (origin, target) {
   if (target.charCodeAt(0) === 0x2f) return origin + target
   const scheme = target.indexOf('://')
@@ -165,25 +168,20 @@ function urlOf (origin, target) {
 }
 
 function withoutCredentials (url, authority) {
-  let end = url.length
-  for (let i = authority; i < url.length; i++) {
-    const char = url.charCodeAt(i)
-    if (char === 0x2f || char === 0x3f || char === 0x23) {
-      end = i
-      break
-    }
-  }
-  const at = url.lastIndexOf('@', end)
+  const length = url.slice(authority).search(/[/?#]/)
+  const at = url.lastIndexOf('@', length === -1 ? url.length : authority + length)
   return at < authority ? url : `${url.slice(0, authority)}REDACTED:REDACTED${url.slice(at)}`
 }
 
-const kPeers = Symbol('light-trace.peers')
-
 /**
- * Says on the span where the connection goes. The calls of a connection share that too.
+ * Sets on the span of `request`, where it has one, where the connection goes. The calls of a connection share that too.
+ * HOT, once per call.
+ * @param {object} request
  * @param {object} owner of the connection, on which what they share is kept
  */
-function setPeer (span, owner, socket, protocolVersion) {
+function setPeer (request, owner, socket, protocolVersion) {
+  const span = request[kCall]
+  if (span === undefined || span === null) return
   const { info } = span
   if (info === undefined || info === null) {
     span.setAttributes(toObject(peerAttributes(socket, protocolVersion)))
@@ -212,4 +210,4 @@ function peerAttributes ({ remoteAddress, remotePort }, protocolVersion) {
   return list
 }
 
-module.exports = { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, isAbort, setPeer }
+module.exports = { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer }

@@ -9,20 +9,40 @@
 //
 // An accepted upgrade and a CONNECT publish neither of the last two; those requests are asked for 'close'.
 
-const { kCall, activeContext, tracerIn, isSuppressed } = require('./calls')
+const { guarded } = require('../runtime/subscriptions')
+const { kCall, activeContext, tracerIn } = require('./calls')
 const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
-const { canInject } = require('./node-clients')
-const { propagate, passOn, mayPropagate } = require('./propagation')
-const { splitHost } = require('../span/http-conventions')
+const { splitHost } = require('../http/conventions')
 
 const [major, minor] = process.versions.node.split('.').map(Number)
+// From here on a request is announced while headers can still be added to it.
+const canInject = major > 23 || (major === 23 && minor >= 2) || (major === 22 && minor >= 12)
 // Before 20.17 and 22.6 a request that fails publishes nothing.
 const publishesErrors = major > 22 || (major === 22 && minor >= 6) || (major < 22 && minor >= 17)
 
 // Array headers are on the request only as the text that will be sent.
 const HOST_LINE = /\r\nhost: ?([^\r\n]{1,255})/i
 
+const SERVERS_MAX = 256
+const HOST_HEADERS_MAX = 16 // of a host
+
+const HEADERS = {
+  read (request, name) {
+    const value = request.getHeader(name)
+    return Array.isArray(value) ? value.join(', ') : value
+  },
+  write: (request, name, value) => request.setHeader(name, value),
+  remove: (request, name) => request.removeHeader(name)
+}
+
 const call = new HttpCall()
+const servers = new Map() // host → Host header → RemoteServer
+
+const httpSubscribers = [
+  [canInject ? 'http.client.request.created' : 'http.client.request.start', guarded(onStart)],
+  ['http.client.response.finish', guarded(onResponse)],
+  ['http.client.request.error', guarded(onError)]
+]
 
 // HOT, once per call.
 function onStart ({ request }) {
@@ -30,23 +50,12 @@ function onStart ({ request }) {
   const context = activeContext()
   const tracer = tracerIn(context)
   if (tracer === null || !tracer.outbound?.http) return
-  request[kCall] = start(tracer, context, request)
-}
-
-function start (tracer, context, request) {
   readCall(request)
   // The headers of array form, and behind `Expect`, are text already, and cannot be added to.
-  const isOpen = canInject && !request.headersSent
-  if (isSuppressed(context)) {
-    if (isOpen && mayPropagate(tracer, call)) passOn(tracer, context, request, HEADERS)
-    return null
-  }
-  const span = startHttpCall(tracer, context, call)
-  if (span === null) return null
-  if (isOpen && mayPropagate(tracer, call)) propagate(tracer, context, span, request, HEADERS)
-  if (!span.isRecording()) return null
+  const span = startHttpCall(tracer, context, call, request, canInject && !request.headersSent ? HEADERS : null)
+  request[kCall] = span
+  if (span === null) return
   if (!publishesErrors || request.method === 'CONNECT' || request.getHeader('upgrade') !== undefined) request.once('close', onClose)
-  return span
 }
 
 function readCall (request) {
@@ -64,22 +73,17 @@ function readCall (request) {
   call.server = serverOf(shownHost, sent, scheme)
 }
 
-const servers = new Map() // host → Host header → RemoteServer
-const SERVERS_MAX = 256
-const HOST_HEADERS_MAX = 16 // of a host
-
-/** HOT. Where `source` is an origin and not just a scheme, `host` is the path of a Unix socket. */
+/** Where a call goes. Where `source` is an origin and not just a scheme, `host` is the path of a Unix socket. HOT */
 function serverOf (host, sent, source) {
-  const key = sent ?? ''
   let found = servers.get(host)
   if (found === undefined) {
     if (servers.size === SERVERS_MAX) servers.clear()
     servers.set(host, found = new Map())
   }
-  let server = found.get(key)
+  let server = found.get(sent)
   if (server === undefined || server.source !== source) {
     if (found.size === HOST_HEADERS_MAX) found.clear()
-    found.set(key, server = readServer(host, sent, source))
+    found.set(sent, server = readServer(host, sent, source))
   }
   return server
 }
@@ -94,53 +98,24 @@ function readServer (host, sent, source) {
   return new RemoteServer(name, port, isStandard ? `${source}://${host}` : `${source}://${host}:${port}`, source)
 }
 
-const HEADERS = {
-  read (request, name) {
-    const value = request.getHeader(name)
-    return Array.isArray(value) ? value.join(', ') : value
-  },
-  write (request, name, value) {
-    request.setHeader(name, value)
-  },
-  remove (request, name) {
-    request.removeHeader(name)
-  }
-}
-
 // HOT, once per call.
 function onResponse ({ request, response }) {
-  const span = take(request)
-  if (span === null) return
   const socket = response.socket ?? request.socket
-  if (socket !== null && socket !== undefined) setPeer(span, socket, socket, response.httpVersion)
-  endWithStatus(span, response.statusCode)
+  if (socket) setPeer(request, socket, socket, response.httpVersion)
+  endWithStatus(request, response.statusCode)
 }
 
 function onError ({ request, error }) {
   // Before 22.12 a request that never reached the wire shows itself only here.
   if (!canInject) onStart({ request })
-  const span = take(request)
-  if (span !== null) endWithError(span, error)
+  endWithError(request, error)
 }
 
-/** `this` is the request: tunnelled, upgraded, or gone without a word. */
+/** Ends the span of a request that was tunnelled, upgraded, or gone without an event. `this` is the request. */
 function onClose () {
-  const span = take(this)
-  if (span === null) return
   const status = this.res?.statusCode
-  if (status !== undefined) endWithStatus(span, status)
-  else endWithError(span, this.errored ?? { code: 'ECONNRESET' })
+  if (status !== undefined) endWithStatus(this, status)
+  else endWithError(this, this.errored ?? { code: 'ECONNRESET' })
 }
 
-/** The span of a call, once. */
-function take (request) {
-  const span = request[kCall]
-  if (span === undefined || span === null) return null
-  request[kCall] = null
-  return span
-}
-
-/** Of the channels in node-clients.js, in their order. */
-const subscribers = [onStart, onResponse, onError]
-
-module.exports = { subscribers }
+module.exports = { httpSubscribers }

@@ -3,20 +3,32 @@
 // Calls by node:http2, where Node publishes them (22.17 and later). The headers are fixed before the channel
 // speaks, so nothing can be added: request.trace.inject() is the way to propagate.
 
-const { kCall, activeContext, tracerIn, isSuppressed } = require('./calls')
+const { guarded } = require('../runtime/subscriptions')
+const { kCall, activeContext, tracerIn } = require('./calls')
 const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
-const { splitHost } = require('../span/http-conventions')
+const { splitHost } = require('../http/conventions')
+
+const CANCEL = 8 // the error code of a stream that its own side gave up
+
+const kServer = Symbol('light-trace.server')
+const kUndici = Symbol('light-trace.undici')
 
 const call = new HttpCall()
+
+const http2Subscribers = [
+  ['http2.client.stream.created', guarded(onCreated)],
+  ['http2.client.stream.finish', guarded(onFinish)],
+  ['http2.client.stream.error', guarded(onError)],
+  ['http2.client.stream.close', guarded(onClose)]
+]
 
 function onCreated ({ stream, headers }) {
   if (stream[kCall] !== undefined) return
   const context = activeContext()
   const tracer = tracerIn(context)
-  if (tracer === null || !tracer.outbound?.http || isSuppressed(context) || isUndicis(stream.session)) return
+  if (tracer === null || !tracer.outbound?.http || isUndicis(stream.session)) return
   readCall(stream.session, headers)
-  const span = startHttpCall(tracer, context, call)
-  stream[kCall] = span !== null && span.isRecording() ? span : null
+  stream[kCall] = startHttpCall(tracer, context, call, stream, null)
 }
 
 function readCall (session, headers) {
@@ -34,47 +46,28 @@ function readCall (session, headers) {
   call.target = String(headers[':path'] ?? '/')
 }
 
-const kServer = Symbol('light-trace.server')
-const kUndici = Symbol('light-trace.undici')
-
-/** undici's own HTTP/2 connections run on node:http2 too; undici's channels speak for them. */
+/** Whether a session is of undici, whose HTTP/2 connections run on node:http2 too: its own channels speak for them. */
 function isUndicis (session) {
   if (session === undefined || session === null) return false
-  let is = session[kUndici]
-  if (is === undefined) {
-    is = Object.getOwnPropertySymbols(session).some(({ description }) => description === 'open streams')
-    session[kUndici] = is
+  if (session[kUndici] === undefined) {
+    session[kUndici] = Object.getOwnPropertySymbols(session).some(({ description }) => description === 'open streams')
   }
-  return is
+  return session[kUndici]
 }
 
 function onFinish ({ stream, headers }) {
-  const span = take(stream)
-  if (span === null) return
   const { session } = stream
-  if (session !== undefined) setPeer(span, session, session.socket ?? {}, '2')
-  endWithStatus(span, headers[':status'])
+  if (session !== undefined) setPeer(stream, session, session.socket ?? {}, '2')
+  endWithStatus(stream, headers[':status'])
 }
 
 function onError ({ stream, error }) {
-  const span = take(stream)
-  if (span !== null) endWithError(span, error)
+  endWithError(stream, error)
 }
 
-/** Without a response and without an error: reset by one of the two. */
+/** Ends the span of a stream without a response and without an error: one of the two sides reset it. */
 function onClose ({ stream }) {
-  const span = take(stream)
-  if (span !== null) endWithError(span, stream.rstCode === 8 ? { code: 'ABORT_ERR' } : { code: 'ERR_HTTP2_STREAM_ERROR' })
+  endWithError(stream, { code: stream.rstCode === CANCEL ? 'ABORT_ERR' : 'ERR_HTTP2_STREAM_ERROR' })
 }
 
-function take (stream) {
-  const span = stream[kCall]
-  if (span === undefined || span === null) return null
-  stream[kCall] = null
-  return span
-}
-
-/** Of the channels in node-clients.js, in their order. */
-const subscribers = [onCreated, onFinish, onError, onClose]
-
-module.exports = { subscribers }
+module.exports = { http2Subscribers }

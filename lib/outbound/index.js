@@ -1,17 +1,61 @@
 'use strict'
 
 // What an app's requests call, as CLIENT spans: which channels are listened to, from the app's start to its end.
+//
+// A call descriptor says how a call is named and described; calls.js makes its span:
+//
+//   { kind, shouldTrace (call), name (call), attributes (call) → flat list,
+//     errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
 
-const { subscribe } = require('../runtime/subscriptions')
-const { knownMethods } = require('../span/http-conventions')
-const { httpSubscribers, http2Subscribers, undiciSubscribers } = require('./node-clients')
-const { callDescriptorsFor, librarySubscribers } = require('./libraries')
+const asyncStorage = require('../context/async-storage')
+const { knownMethods } = require('../http/conventions')
+const { subscribe, guarded } = require('../runtime/subscriptions')
+const { setAttributes } = require('../span/attributes')
+const { adapterOf } = require('./calls')
+const { httpSubscribers } = require('./http')
+const { http2Subscribers } = require('./http2')
+const { undiciSubscribers } = require('./undici')
+
+/** The tables of call descriptors: long, and an app uses few, so they are loaded at the first call of a library that has one. */
+const tables = () => require('./libraries')
+
+const LIBRARIES = [
+  'mysql2:query', 'mysql2:execute',
+  'node-redis:command', 'node-redis:batch',
+  'ioredis:command', 'ioredis:batch',
+  'mongoose:query', 'mongoose:aggregate', 'mongoose:model:save', 'mongoose:model:insertMany', 'mongoose:model:bulkWrite',
+  'mssql:query', 'mssql:batch', 'mssql:prepared-statement:execute', 'mssql:execute', 'mssql:bulk',
+  'pg:query',
+  'graphql:execute',
+  'plt:kafka:producer:sends'
+]
+
+// Listened to only when `outbound.channels` names them: one span per field or document is too many.
+const ON_REQUEST = ['graphql:parse', 'graphql:validate', 'graphql:subscribe', 'graphql:resolve', 'mongoose:cursor:next']
+
+// All calls of these are made by Node's `tracePromise`.
+const PROMISED = ['node-redis:command', 'node-redis:batch', 'ioredis:command', 'ioredis:batch']
+
+const ATTRIBUTES_MAX = 1024 // of a user's channel; the span's own limit comes after
+
+// A request that waits for a connection of mysql2's pool goes on inside another request's release. Its own context is
+// remembered when it begins to wait and entered again when it has the connection.
+const kWaiting = Symbol('light-trace.waiting')
+
+const OTHER_SUBSCRIBERS = [
+  ['tracing:plt:kafka:consumer:receives:asyncStart', guarded((call) => tables().recordKafkaMessage(call))],
+  ['sqlite.db.query', guarded((call) => tables().recordSqliteQuery(call))],
+  ['tracing:mysql2:pool:connect:start', guarded((call) => {
+    const context = asyncStorage.active()
+    if (context !== undefined) call[kWaiting] = context
+  })],
+  ['tracing:mysql2:pool:connect:asyncStart', (call) => call?.[kWaiting] ?? asyncStorage.active(), asyncStorage.storage]
+]
 
 /** What the subscribers ask of the app whose request makes a call. */
 class Outbound {
-  #callDescriptors // channel -> callDescriptor, or until it first speaks in a request a function that gets it
-  #lastChannel = null // most apps have one database
-  #lastDescriptor = undefined
+  #callDescriptors = new Map() // channel → call descriptor; null: that of the tables, until it is asked for
+  #withDocuments
 
   constructor ({ outbound, disabled, knownMethods: override }, report) {
     this.http = outbound.http
@@ -19,35 +63,75 @@ class Outbound {
     this.libraries = outbound.libraries && !disabled
     this.propagateTo = outbound.propagateTo
     this.knownMethods = knownMethods(override)
-    this.#callDescriptors = disabled ? new Map() : callDescriptorsFor(outbound, report)
+    this.#withDocuments = outbound.graphqlDocuments
+    if (this.libraries) for (const channel of LIBRARIES) this.#callDescriptors.set(channel, null)
+    if (!disabled) this.#addChannels(outbound.channels, report)
   }
 
-  /** What is known of a TracingChannel, or undefined. HOT */
+  #addChannels (channels, report) {
+    for (const [name, options] of Object.entries(channels)) {
+      const isBare = options.attributes === null && options.name === name
+      const isKnown = LIBRARIES.includes(name) || ON_REQUEST.includes(name)
+      this.#callDescriptors.set(name, isKnown && isBare ? null : userDescriptor(name, options, report))
+    }
+  }
+
+  /** The call descriptor of a TracingChannel; undefined where this app does not trace it. HOT */
   callDescriptorOf (channel) {
-    if (channel === this.#lastChannel) return this.#lastDescriptor
-    const callDescriptor = this.#callDescriptors.get(channel)
-    this.#lastDescriptor = typeof callDescriptor === 'function' ? this.#load(channel, callDescriptor) : callDescriptor
-    this.#lastChannel = channel
-    return this.#lastDescriptor
+    const found = this.#callDescriptors.get(channel)
+    return found === null ? this.#load(channel) : found
   }
 
-  #load (channel, get) {
-    const callDescriptor = get()
+  #load (channel) {
+    const { CALL_DESCRIPTORS, WITH_DOCUMENTS } = tables()
+    const callDescriptor = (this.#withDocuments ? WITH_DOCUMENTS[channel] : undefined) ?? CALL_DESCRIPTORS[channel]
     this.#callDescriptors.set(channel, callDescriptor)
     return callDescriptor
   }
 
   /** All that is listened to for this app. */
   subscribers () {
-    const subscribers = librarySubscribers(this.#callDescriptors, this.libraries)
+    const subscribers = this.libraries ? [...OTHER_SUBSCRIBERS] : []
+    for (const name of this.#callDescriptors.keys()) subscribers.push(...adapterOf(name, PROMISED.includes(name)))
     if (this.http) subscribers.push(...httpSubscribers, ...http2Subscribers)
     if (this.undici) subscribers.push(...undiciSubscribers)
     return subscribers
   }
 }
 
-// An application that is gone without a close.
-const forgotten = new FinalizationRegistry((unsubscribe) => unsubscribe())
+/**
+ * The call descriptor of a channel of the user's own. Name and attributes may be functions of theirs, which may throw.
+ * @param {string} channel
+ * @param {{ kind: number, name: string | Function, attributes: object | Function | null }} options
+ * @param {Report} report
+ */
+function userDescriptor (channel, { kind, name, attributes }, report) {
+  return {
+    kind,
+    shouldTrace: () => true,
+    name (call) {
+      const given = valueOf(name, call)
+      return typeof given === 'string' && given !== '' ? given : channel
+    },
+    attributes (call) {
+      const list = []
+      setAttributes(list, valueOf(attributes, call), ATTRIBUTES_MAX, Infinity)
+      return list
+    }
+  }
+
+  function valueOf (given, call) {
+    try {
+      return typeof given === 'function' ? given(call) : given
+    } catch (error) {
+      report.once('LT_WARN_CALLBACK', `a function of outbound.channels['${channel}'] failed; what it should have returned is missing on the span: ${error?.message}`)
+      return undefined
+    }
+  }
+}
+
+// Takes back what an application wanted that is gone without a close.
+const forgotten = new FinalizationRegistry((/** @type {() => void} */ unsubscribe) => unsubscribe())
 
 /**
  * @param {Tracer} tracer
@@ -60,4 +144,4 @@ function openOutbound (tracer) {
   return unsubscribe
 }
 
-module.exports = { openOutbound }
+module.exports = { openOutbound, LIBRARIES, ON_REQUEST }

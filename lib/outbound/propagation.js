@@ -7,11 +7,10 @@
 // `headers` is how a kind of client reads and changes the headers of a call:
 //   { read (call, name): string | undefined, write (call, name, value), remove (call, name) }
 
-const { TraceContext } = require('../context/trace-context')
-const { SPAN_KEY, REQUEST_KEY, BAGGAGE_KEY } = require('../context/keys')
+const { TraceContext, SPAN_KEY, REQUEST_KEY, BAGGAGE_KEY } = require('../context/trace-context')
 const { serializeBaggage } = require('../context/baggage')
-const { isCopied, isUntrusted } = require('../context/caller-headers')
-const { injectForeign } = require('../otel/injection')
+const { isCopied, isUntrusted } = require('../context/request-context')
+const { injectForeign } = require('../otel/propagators')
 
 /**
  * @param {Tracer} tracer
@@ -22,7 +21,8 @@ const { injectForeign } = require('../otel/injection')
  */
 // HOT, once per outgoing call. Budget: 1 string.
 function propagate (tracer, context, span, call, headers) {
-  const caller = context.getValue(REQUEST_KEY)?.caller
+  const request = /** @type {RequestContext | undefined} */ (context.getValue(REQUEST_KEY))
+  const caller = request?.caller
   if (tracer.propagator !== null) {
     injectForeign(tracer, context.setValue(SPAN_KEY, span), call, headers, caller)
     return
@@ -34,14 +34,14 @@ function propagate (tracer, context, span, call, headers) {
 function writeTrace (caller, span, call, headers) {
   const there = headers.read(call, 'traceparent')
   if (there !== undefined && !isCopied(caller, 'traceparent', there)) return
-  // Where neither stands there nobody has copied anything: usual calls are not searched for more.
+  // Usual calls have copied nothing, and are not searched for more.
   const mayBeCopied = there !== undefined || isUntrusted(caller)
   if (!(span instanceof TraceContext)) writeForeign(span.spanContext(), call, headers, mayBeCopied)
   else if (span.valid) write(span.traceparent, span.tracestate, call, headers, mayBeCopied)
   else if (mayBeCopied) removeTrace(call, headers)
 }
 
-/** Of a span of an SDK. */
+/** Writes the ids of an SDK's span. */
 function writeForeign ({ traceId, spanId, traceFlags, traceState }, call, headers, mayBeCopied) {
   if (/^0*$/.test(traceId)) {
     if (mayBeCopied) removeTrace(call, headers)
@@ -74,7 +74,7 @@ function writeBaggage (caller, context, call, headers) {
   else if (mustGo) headers.remove(call, 'baggage')
 }
 
-/** On an ignored or disabled request: what a trusted caller sent is handed on as it came, without a span of ours. */
+/** Hands on what a trusted caller sent as it came, without a span of ours: on an ignored or disabled request. */
 function passOn (tracer, context, call, headers) {
   const request = context.getValue(REQUEST_KEY)
   if (request === undefined || !request.suppressed) return // traffic of our own, or suppressed by the user

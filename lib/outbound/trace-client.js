@@ -1,19 +1,27 @@
 'use strict'
 
-// Clients that publish no channels, or too late: a MongoClient and a knex instance have events, pg has neither. `traceClient(pool)`
-// makes spans of the queries of that one object: of pg its own `query`, or for a pool the `connect` by which every query gets its client. No prototype is touched.
+// `traceClient(client)`: clients that publish no channels, or too late. Each part below is one kind of client; only the object
+// that is handed in is touched, never a prototype.
 //
-// A pg that publishes `pg:query` is noticed at the first query, and left to its channel.
+//   knex, MongoClient   have events: spans are made from these
+//   ioredis             publishes channels; its commands that wait for the connection keep their context
+//   pg                  has neither: its `query` is replaced, or for a pool the `connect` by which every query gets its client
 
 const { errorMonitor } = require('node:events')
-const { optionInvalid, describeValue } = require('../config/errors')
+const { optionInvalid, describeValue } = require('../config/checks')
+const { guarded } = require('../runtime/subscriptions')
 const { now } = require('../span/clock')
-const { activeContext, tracerIn, isSuppressed } = require('./calls')
-const { fail } = require('./channels')
-const { queryDescriptor, preparedDescriptor, channelSpoke } = require('./libraries/postgresql')
-const { read, text } = require('./libraries/read')
+const { activeContext, tracerIn, isSuppressed, fail } = require('./calls')
+const {
+  DATABASES, SqlDescriptor, postgresqlError, mysqlError, mssqlError, nothing, pgQuery, pgPreparedQuery, pgChannelSpoke
+} = require('./libraries/databases')
+const { DIALECTS } = require('./libraries/statement')
+const { read, text, label } = require('./libraries/read')
 
 const kTraced = Symbol.for('light-trace.traced')
+
+// Of one client at a time. A library that never publishes an end must not hold spans for ever.
+const PENDING_MAX = 10_000
 
 /**
  * Traces the queries of a `Client` or `Pool` of pg, a `MongoClient` or a knex instance, wherever a request or a span of
@@ -24,8 +32,10 @@ const kTraced = Symbol.for('light-trace.traced')
  * @throws {LightTraceError} LT_ERR_OPTION_INVALID when it is none of these
  */
 function traceClient (client) {
-  const trace = tracerOf(client)
-  if (trace === null) throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg, a MongoClient, a knex instance or a client of ioredis', describeValue(client))
+  const trace = tracingOf(client)
+  if (trace === null) {
+    throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg, a MongoClient, a knex instance or a client of ioredis', describeValue(client))
+  }
   if (client[kTraced] !== true) {
     trace(client)
     Object.defineProperty(client, kTraced, { value: true })
@@ -33,44 +43,164 @@ function traceClient (client) {
   return client
 }
 
-function tracerOf (client) {
-  if (isKnex(client)) return require('./trace-knex').traceKnex
-  if (isMongoClient(client)) return require('./trace-mongodb').traceMongoClient
-  if (isIoredis(client)) return traceIoredis
-  return typeof read(client, 'query') === 'function' ? tracePg : null
+/** How a client of this kind is traced; null for what is none. */
+function tracingOf (client) {
+  const has = (...methods) => methods.every((name) => typeof read(client, name) === 'function')
+  if (typeof client === 'function' && has('on', 'raw') && read(read(client, 'client'), 'config') instanceof Object) return traceKnex
+  if (typeof client === 'object' && has('db', 'startSession', 'on')) return traceMongoClient
+  if (has('sendCommand', 'connect') && typeof read(client, 'status') === 'string') return traceIoredis
+  return has('query') ? tracePg : null
 }
 
-function isKnex (client) {
-  return typeof client === 'function' && typeof read(client, 'on') === 'function' && typeof read(client, 'raw') === 'function' &&
-    read(read(client, 'client'), 'config') instanceof Object
+/** Spans of a client that has one event for the beginning of a call and another for its end, with the same id in both. */
+class EventSpans {
+  #callDescriptor
+  #spans = new Map() // id → span
+
+  constructor (callDescriptor) {
+    this.#callDescriptor = callDescriptor
+  }
+
+  /** @param {() => object} describe makes what the call descriptor reads */
+  start (id, describe) {
+    const context = activeContext()
+    const tracer = tracerIn(context)
+    if (tracer === null || !tracer.outbound?.libraries || isSuppressed(context)) return
+    const span = tracer.startCall(this.#callDescriptor, describe(), context)
+    if (span === null) return
+    if (this.#spans.size >= PENDING_MAX) this.end(this.#spans.keys().next().value)
+    this.#spans.set(id, span)
+  }
+
+  /** @param {unknown[]} failure the error, where there is one */
+  end (id, ...failure) {
+    const span = this.#spans.get(id)
+    if (span === undefined) return
+    this.#spans.delete(id)
+    if (failure.length > 0 && span.isRecording()) fail(span, this.#callDescriptor, failure[0])
+    span.end()
+  }
 }
 
-/** A Redis or a Cluster. */
-function isIoredis (client) {
-  return typeof read(client, 'sendCommand') === 'function' && typeof read(client, 'status') === 'string' && typeof read(client, 'connect') === 'function'
+// knex. Its events come in the context of the code that awaits the query. A driver that publishes channels has spans of its own below
+// knex: then knex gets none. Streams and the statements of a transaction have an event at their start alone, and no span.
+
+const sql = (system, dialect, errorCode) => new SqlDescriptor(system, dialect, 'sql', errorCode, true)
+const postgresql = sql('postgresql', DIALECTS.postgresql, postgresqlError)
+const sqlite = sql('sqlite', DIALECTS.sqlite, nothing)
+
+// Where nothing is known of the dialect: quotes of either kind are values.
+const otherSql = sql('other_sql', DIALECTS.mysql, nothing)
+
+// By knex's name of its client.
+const KNEX_DESCRIPTORS = {
+  pg: postgresql,
+  pgnative: postgresql,
+  cockroachdb: sql('cockroachdb', DIALECTS.postgresql, postgresqlError),
+  mysql: sql('mysql', DIALECTS.mysql, mysqlError),
+  sqlite3: sqlite,
+  'better-sqlite3': sqlite,
+  mssql: sql('microsoft.sql_server', DIALECTS.mssql, mssqlError),
+  oracledb: sql('oracle.db', DIALECTS.postgresql, (error) => label(error, 'errorNum'))
 }
 
-function isMongoClient (client) {
-  return client !== null && typeof client === 'object' && ['db', 'startSession', 'on'].every((name) => typeof read(client, name) === 'function')
+function traceKnex (knex) {
+  // A dialect of the user's own is a class, and says what it is in these.
+  const names = [text(knex.client.config, 'client'), text(knex.client, 'driverName'), text(knex.client, 'dialect')]
+  if (names.includes('mysql2')) return // which publishes channels
+  const known = names.find((name) => Object.hasOwn(KNEX_DESCRIPTORS, name))
+  const spans = new EventSpans(known === undefined ? otherSql : KNEX_DESCRIPTORS[known])
+  const idOf = (query) => text(query, '__knexQueryUid')
+  knex.on('query', guarded((query) => {
+    if (idOf(query) === '' || !('queryContext' in query)) return
+    spans.start(idOf(query), () => knexCallOf(query, read(knex.client, 'connectionSettings')))
+  }))
+  knex.on('query-response', guarded((response, query) => spans.end(idOf(query))))
+  knex.on('query-error', guarded((error, query) => spans.end(idOf(query), error)))
 }
+
+function knexCallOf (query, settings) {
+  return {
+    sql: text(query, 'sql'),
+    database: text(settings, 'database') || text(settings, 'filename'),
+    serverAddress: text(settings, 'host') || text(settings, 'server'),
+    serverPort: read(settings, 'port')
+  }
+}
+
+// MongoDB, by the driver's command monitoring. Connections tell of their commands from when `monitorCommands` is set: it must be before
+// the client connects.
+// https://github.com/mongodb/specifications/blob/master/source/command-logging-and-monitoring/command-logging-and-monitoring.md
+
+// Commands of the connection itself.
+const NOT_TRACED = new Set(['hello', 'ismaster', 'isMaster', 'saslStart', 'saslContinue', 'authenticate', 'endSessions', 'ping'])
+
+// Where the statements of one command stand. Several of them are a batch; many documents of one insert are not.
+const STATEMENTS = { update: 'updates', delete: 'deletes', bulkWrite: 'ops' }
+
+function traceMongoClient (client) {
+  client.monitorCommands = true
+  // As mongoose's calls: operation, collection and database, and no document.
+  const spans = new EventSpans(DATABASES['mongoose:query'])
+  const idOf = (event) => read(event, 'requestId')
+  client.on('commandStarted', guarded((event) => {
+    if (!NOT_TRACED.has(text(event, 'commandName'))) spans.start(idOf(event), () => mongoCallOf(event))
+  }))
+  client.on('commandSucceeded', guarded((event) => spans.end(idOf(event))))
+  client.on('commandFailed', guarded((event) => spans.end(idOf(event), read(event, 'failure'))))
+}
+
+function mongoCallOf (event) {
+  const operation = text(event, 'commandName')
+  const command = read(event, 'command')
+  const address = text(event, 'address')
+  const colon = address.lastIndexOf(':')
+  const hasPort = colon !== -1 && !address.startsWith('/')
+  return {
+    operation,
+    // The command's own field names it; a cursor's `getMore` has its id there.
+    collection: text(command, operation) || text(command, 'collection'),
+    database: label(event, 'databaseName'),
+    serverAddress: hasPort ? address.slice(0, colon).replaceAll(/[[\]]/g, '') : address,
+    serverPort: hasPort ? address.slice(colon + 1) : undefined,
+    args: { ops: read(command, STATEMENTS[operation]) }
+  }
+}
+
+// ioredis. A command is published when it is written. One that is sent before the connection is ready waits, and is written in the context
+// of the code that opened the connection. So a command's own context is remembered while it waits, in the `sendCommand` by which
+// ioredis sends the waiting ones again.
+
+const waiting = new WeakMap() // command → context of the code that sent it
 
 function traceIoredis (client) {
-  replace(client, 'sendCommand', require('./trace-ioredis').tracedSendCommand(client.sendCommand))
+  const { sendCommand } = client
+  replace(client, 'sendCommand', function (command) {
+    if (this.status === 'ready' && !waiting.has(command)) return Reflect.apply(sendCommand, this, arguments)
+    const context = waiting.get(command)
+    const tracer = tracerIn(context)
+    if (tracer !== null) return tracer.contextManager.with(context, sendCommand, this, ...arguments)
+    const sender = activeContext()
+    if (sender !== undefined && command !== null && typeof command === 'object') waiting.set(command, sender)
+    return Reflect.apply(sendCommand, this, arguments)
+  })
 }
+
+// PostgreSQL. A pg that publishes `pg:query` is noticed at the first query, and left to its channel.
 
 function tracePg (client) {
   if (typeof client.totalCount === 'number') replace(client, 'connect', tracedConnect(client.connect))
   else replace(client, 'query', tracedQuery(client.query))
 }
 
-/** On the object itself, out of sight, with the name and the length of what it stands for. */
+/** Replaces a method on the object itself, out of sight, under the name and the length of the original. */
 function replace (client, name, value) {
   const original = client[name]
   Object.defineProperties(value, { name: { value: original.name }, length: { value: original.length } })
   Object.defineProperty(client, name, { value, configurable: true, writable: true, enumerable: false })
 }
 
-/** Hands out traced clients, each in the context of who waited for it: the queue of a pool loses that. */
+/** A `connect` that hands out traced clients, each in the context of the code that waited for it: a pool's queue loses that. */
 function tracedConnect (connect) {
   return function (callback) {
     if (typeof callback !== 'function') {
@@ -92,16 +222,15 @@ function tracedQuery (query) {
   return function (config, values, callback) {
     const context = activeContext()
     const tracer = tracerIn(context)
-    if (tracer === null || channelSpoke() || isSuppressed(context)) return Reflect.apply(query, this, arguments)
+    if (tracer === null || pgChannelSpoke() || isSuppressed(context)) return Reflect.apply(query, this, arguments)
     const activeCall = new Query(this, config, values)
     const args = withEnd(activeCall, Array.from(arguments))
     const result = Reflect.apply(query, this, args)
-    if (channelSpoke()) return result
+    if (pgChannelSpoke()) return result
     activeCall.start(tracer, context)
-    if (typeof config?.submit === 'function') return result
-    if (typeof result?.then !== 'function') return result
-    // Not a branch of its own: a rejection that nobody handles must stay one, and one that is handled too.
-    return result.then((value) => { activeCall.end(); return value }, (error) => { activeCall.end(error); throw error })
+    if (typeof config?.submit === 'function' || typeof result?.then !== 'function') return result
+    // Not a branch of its own: a rejection without a handler must stay one, and one that is handled too.
+    return result.then((value) => { activeCall.end(null); return value }, (error) => { activeCall.end(error); throw error })
   }
 }
 
@@ -117,22 +246,18 @@ class Query {
     this.database = text(client, 'database')
     this.serverAddress = text(client, 'host')
     this.serverPort = read(client, 'port')
-    // With the values apart the same text comes again and is worth remembering.
-    this.#callDescriptor = Array.isArray(values) || Array.isArray(read(config, 'values')) ? preparedDescriptor : queryDescriptor
+    this.#callDescriptor = Array.isArray(values) || Array.isArray(read(config, 'values')) ? pgPreparedQuery : pgQuery
   }
 
   start (tracer, context) {
-    if (this.#isOver) return
-    this.#span = tracer.startCall(this.#callDescriptor, this, context)
+    if (!this.#isOver) this.#span = tracer.startCall(this.#callDescriptor, this, context)
   }
 
-  end (...failure) {
+  end (error) {
     if (this.#isOver) return
     this.#isOver = true
-    const span = this.#span
-    if (span === null) return
-    if (failure.length !== 0 && failure[0] !== null && failure[0] !== undefined && span.isRecording()) fail(span, this.#callDescriptor, failure[0])
-    span.end()
+    if (error !== null && error !== undefined && this.#span?.isRecording()) fail(this.#span, this.#callDescriptor, error)
+    this.#span?.end()
   }
 }
 
@@ -149,12 +274,12 @@ function withEnd (activeCall, args) {
   return args
 }
 
-/** A Query, a Cursor or a QueryStream that the user has made. */
+/** Notices the end of a Query, a Cursor or a QueryStream that the user has made. */
 function watch (activeCall, query, ownsCallback) {
   if (ownsCallback && typeof query.callback === 'function') query.callback = ending(activeCall, query.callback)
   if (typeof query.on !== 'function') return
-  query.on('end', () => activeCall.end())
-  query.on('close', () => activeCall.end())
+  query.on('end', () => activeCall.end(null))
+  query.on('close', () => activeCall.end(null))
   query.on(errorMonitor, (error) => activeCall.end(error))
 }
 
@@ -171,9 +296,8 @@ function bound (callback) {
   const context = activeContext()
   const tracer = tracerIn(context)
   if (tracer === null) return callback
-  const { contextManager } = tracer
   return function (...args) {
-    return contextManager.with(context, callback, this, ...args)
+    return tracer.contextManager.with(context, callback, this, ...args)
   }
 }
 

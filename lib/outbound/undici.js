@@ -7,19 +7,27 @@
 //   undici:request:headers      end (a 1xx is not the end)
 //   undici:request:error        end
 //
-// Only `create` may ask for the active context: the others run in that of whichever request opened the
-// connection.
+// Only `create` may ask for the active context: the others run in that of whichever request opened the connection.
 
 const { AsyncResource } = require('node:async_hooks')
-const { kCall, activeContext, tracerIn, isSuppressed } = require('./calls')
+const { guarded } = require('../runtime/subscriptions')
+const { kCall, activeContext, tracerIn, takeSpan } = require('./calls')
 const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
-const { propagate, passOn, mayPropagate } = require('./propagation')
-const { splitHost } = require('../span/http-conventions')
+const { splitHost } = require('../http/conventions')
 
 const ORIGINS_MAX = 256
 const HANDLER_SYMBOLS_MAX = 8
 
 const call = new HttpCall()
+const origins = new Map() // origin → RemoteServer
+const handlerSymbols = [] // of the copies of undici in the process
+
+const undiciSubscribers = [
+  ['undici:request:create', guarded(onCreate)],
+  ['undici:client:sendHeaders', guarded(onSend)],
+  ['undici:request:headers', guarded(onHeaders)],
+  ['undici:request:error', guarded(onError)]
+]
 
 // HOT, once per call.
 function onCreate ({ request }) {
@@ -27,28 +35,13 @@ function onCreate ({ request }) {
   const context = callersContext(request)
   const tracer = tracerIn(context)
   if (tracer === null || !tracer.outbound?.undici) return
-  request[kCall] = start(tracer, context, request)
-}
-
-function start (tracer, context, request) {
   readCall(request)
-  if (isSuppressed(context)) {
-    if (mayPropagate(tracer, call)) passOn(tracer, context, request, headersFor(tracer))
-    return null
-  }
-  const span = startHttpCall(tracer, context, call)
-  if (span === null) return null
-  if (mayPropagate(tracer, call)) propagate(tracer, context, span, request, headersFor(tracer))
-  return span.isRecording() ? span : null
+  request[kCall] = startHttpCall(tracer, context, call, request, tracer.propagator === null ? HEADERS : FOREIGN_HEADERS)
 }
-
-// ---- whose call
-
-const handlerSymbols = [] // of the copies of undici in the process
 
 /**
- * A request that waited in the queue of a bounded pool is created while another's response is read, until
- * undici 8.12.3. Its handler is an AsyncResource of the caller.
+ * The context of the code that makes the call. A request that waited in the queue of a bounded pool is created while another's
+ * response is read, until undici 8.12.3; its handler is an AsyncResource of the caller.
  */
 function callersContext (request) {
   const handler = handlerOf(request)
@@ -72,17 +65,13 @@ function handlerOf (request) {
   return request[symbol]
 }
 
-/** Of the retry and redirect interceptors, where they are the outermost. */
+/** How often the retry or the redirect interceptor has sent this call again, where it is the outermost. */
 function resendsOf (handler) {
   if (handler === undefined || handler === null) return 0
   const { retryCount, history } = handler
   if (Number.isInteger(retryCount)) return retryCount
   return Array.isArray(history) ? history.length : 0
 }
-
-// ---- what the call is
-
-const origins = new Map() // origin → RemoteServer
 
 function readCall (request) {
   const origin = typeof request.origin === 'string' ? request.origin : String(request.origin)
@@ -103,99 +92,70 @@ function readOrigin (origin) {
   return new RemoteServer(name, port, origin)
 }
 
-// ---- its headers: a flat list since undici 6, text before
+// The headers are a flat list since undici 6, text before.
 
-function readHeader (request, name) {
-  const { headers } = request
+function readHeader ({ headers }, name) {
   if (typeof headers === 'string') return new RegExp(`^${name}: ?(.*)\\r$`, 'im').exec(headers)?.[1]
-  for (let i = 0; i < headers.length; i += 2) {
-    const key = headers[i]
-    if (key.length === name.length && key.toLowerCase() === name) return String(headers[i + 1])
-  }
-  return undefined
+  const at = indexOfHeader(headers, name)
+  return at === -1 ? undefined : String(headers[at + 1])
 }
 
 function writeHeader (request, name, value) {
   const { headers } = request
   if (typeof headers === 'string') {
-    request.headers = headers.replace(new RegExp(`^${name}: ?.*\\r\\n`, 'im'), '') + `${name}: ${value}\r\n`
+    request.headers = withoutLine(headers, name) + `${name}: ${value}\r\n`
     return
   }
-  for (let i = 0; i < headers.length; i += 2) {
-    const key = headers[i]
-    if (key.length === name.length && key.toLowerCase() === name) {
-      headers[i + 1] = value
-      return
-    }
-  }
-  headers.push(name, value)
+  const at = indexOfHeader(headers, name)
+  if (at === -1) headers.push(name, value)
+  else headers[at + 1] = value
 }
 
 function removeHeader (request, name) {
   const { headers } = request
   if (typeof headers === 'string') {
-    request.headers = headers.replace(new RegExp(`^${name}: ?.*\\r\\n`, 'im'), '')
+    request.headers = withoutLine(headers, name)
     return
   }
-  for (let i = headers.length - 2; i >= 0; i -= 2) {
-    const key = headers[i]
-    if (key.length === name.length && key.toLowerCase() === name) headers.splice(i, 2)
-  }
+  for (let at = indexOfHeader(headers, name); at !== -1; at = indexOfHeader(headers, name)) headers.splice(at, 2)
 }
 
-/** Of a propagator that is not ours: undici checks it. Undici 6.11.0 has no addHeader. */
+// HOT
+function indexOfHeader (headers, name) {
+  for (let i = 0; i < headers.length; i += 2) {
+    const key = headers[i]
+    if (key.length === name.length && key.toLowerCase() === name) return i
+  }
+  return -1
+}
+
+function withoutLine (headers, name) {
+  return headers.replace(new RegExp(`^${name}: ?.*\\r\\n`, 'im'), '')
+}
+
+/** Writes a header of a propagator that is not ours: undici checks it. Undici 6.11.0 has no addHeader. */
 function writeForeignHeader (request, name, value) {
   if (readHeader(request, name) === undefined && typeof request.addHeader === 'function') request.addHeader(name, value)
   else writeHeader(request, name, value)
 }
 
 const HEADERS = { read: readHeader, write: writeHeader, remove: removeHeader }
-const HEADERS_OF_OTHERS = { read: readHeader, write: writeForeignHeader, remove: removeHeader }
-
-function headersFor (tracer) {
-  return tracer.propagator === null ? HEADERS : HEADERS_OF_OTHERS
-}
-
-// ---- what became of it
+const FOREIGN_HEADERS = { ...HEADERS, write: writeForeignHeader }
 
 // HOT, once per call.
 function onSend ({ request, socket }) {
-  const span = request[kCall]
-  if (span === undefined || span === null) return
-  setPeer(span, socket, socket, socket.alpnProtocol === 'h2' ? '2' : '1.1')
-  if ((request.upgrade || request.method === 'CONNECT') && !publishesUpgrades(request)) {
-    request[kCall] = null
-    span.end()
-  }
-}
-
-/** Before 8.11 and 7.29 an accepted upgrade or CONNECT is never heard of again. */
-function publishesUpgrades (request) {
-  try {
-    return Function.prototype.toString.call(request.onUpgrade ?? request.onRequestUpgrade).includes('.publish(')
-  } catch {
-    return false
-  }
+  setPeer(request, socket, socket, socket.alpnProtocol === 'h2' ? '2' : '1.1')
+  // Before 8.11 and 7.30 nothing is published of an upgrade or CONNECT that was accepted.
+  if (request[kCall] && (request.upgrade || request.method === 'CONNECT')) socket.once('close', () => takeSpan(request)?.end())
 }
 
 // HOT, once per call.
-function onHeaders ({ request, response }) {
-  const span = request[kCall]
-  if (span === undefined || span === null) return
-  const { statusCode } = response
-  if (statusCode < 200 && statusCode !== 101) return
-  request[kCall] = null
-  endWithStatus(span, statusCode)
+function onHeaders ({ request, response: { statusCode } }) {
+  if (statusCode >= 200 || statusCode === 101) endWithStatus(request, statusCode)
 }
 
 function onError ({ request, error }) {
-  const span = request[kCall]
-  if (span === undefined || span === null) return
-  request[kCall] = null
-  endWithError(span, error)
+  endWithError(request, error)
 }
 
-/** Of the channels in node-clients.js, in their order. */
-const subscribers = [onCreate, onSend, onHeaders, onError]
-
-module.exports = { subscribers }
+module.exports = { undiciSubscribers }

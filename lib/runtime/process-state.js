@@ -1,22 +1,62 @@
 'use strict'
 
-// What all copies of this package in one process share: the AsyncLocalStorage, who registered with the
-// OpenTelemetry API, which applications are traced, and what their exporters send. Two copies happen (a monorepo, a
-// linked package); each with a storage of its own would lose the other's requests.
-
 const { AsyncLocalStorage } = require('node:async_hooks')
-const { OpenApps } = require('./open-apps')
+
+// What all copies of this package in one process share. Two copies happen (a monorepo, a linked package); each with an
+// AsyncLocalStorage of its own would lose the other's requests.
 
 const KEY = Symbol.for('light-trace.globals')
 
 // Raised when the members change their meaning: copies that cannot read each other then share nothing.
 const SHAPE = 4
 
-module.exports = { processState: find() ?? make() }
+/**
+ * The tracers of the applications that are open, oldest first, for work outside of requests: users of the OpenTelemetry API
+ * and subscribers of channels. Held weakly: an application that is never closed, as in many a test suite, can be collected.
+ */
+class OpenApps {
+  #refs = []
 
-function find () {
-  const there = globalThis[KEY]
-  return there !== undefined && there.shape === SHAPE ? there : undefined
+  /**
+   * The context managers of these applications, each once: the one that is registered with the API, then our own. A request
+   * is entered in both, and only the first knows the context that an instrumentation has made inside of it.
+   */
+  managers = []
+
+  add (tracer) {
+    this.#refs.push(new WeakRef(tracer))
+    const { contextManager } = tracer
+    if (!this.managers.includes(contextManager)) this.managers.push(contextManager)
+  }
+
+  /** One that is registered with the API and is not ours. */
+  addForeignManager (manager) {
+    if (!this.managers.includes(manager)) this.managers.unshift(manager)
+  }
+
+  delete (tracer) {
+    this.#refs = this.#refs.filter((ref) => {
+      const other = ref.deref()
+      return other !== undefined && other !== tracer
+    })
+    if (this.#refs.length === 0) this.managers.length = 0
+  }
+
+  get isEmpty () {
+    return this.first() === undefined
+  }
+
+  first () {
+    for (const ref of this.#refs) {
+      const tracer = ref.deref()
+      if (tracer !== undefined) return tracer
+    }
+  }
+
+  /** @returns {Tracer[]} */
+  all () {
+    return this.#refs.map((ref) => ref.deref()).filter((tracer) => tracer !== undefined)
+  }
 }
 
 function make () {
@@ -26,10 +66,15 @@ function make () {
     registrations: new WeakMap(), // an application's server -> how it is traced
     openApps: new OpenApps(), // their tracers
     exporterTraceparents: new Set(), // the traceparents that our exporters send
-    collectorLogs: new Map(), // a collector's URL -> what was logged of it, see lib/export/export-log.js
+    collectorLogs: new Map(), // a collector's URL -> what was logged of it, see lib/export/log.js
     facade: null, // what stands in the API's slots, see lib/otel/api-globals.js
     hasSealed: false // whether the API's global object was made by us
   }
   if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: made, configurable: true })
   return made
 }
+
+const there = globalThis[KEY]
+const processState = there?.shape === SHAPE ? there : make()
+
+module.exports = { processState }

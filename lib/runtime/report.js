@@ -3,12 +3,66 @@
 // Everything that light-trace says while the app runs goes through here: logged once, in one visible line,
 // to the app's own logger or, where that would not print it, as a process warning. It cannot throw.
 
-const { Losses } = require('./losses')
-const { printable } = require('./printable')
+const { monotonicNow } = require('./timers')
+
+const PRINTABLE_MAX = 256
+// What is looked at before filtering; without it a 100 MB message would be walked to its end.
+const SCAN_MAX = 4 * PRINTABLE_MAX
+
+// What follows the ESC of an ANSI sequence: the bracket, parameters, one final byte.
+const SEQUENCE = /^\[[ -?]*[^]?/
+const SPACING = /[\t-\r\x85\u2028\u2029]/g
+const CONTROLS = /[\p{Cc}\p{Bidi_Control}\ufeff]/gu
+
+/**
+ * Makes text from outside fit for a log line, an error message or a header of ours. A collector's message or a variable's
+ * value may hold terminal escapes, line breaks that forge a log line, or controls that reverse the order of what is read.
+ */
+function printable (value, max = PRINTABLE_MAX) {
+  const text = typeof value === 'string' ? value : plainText(value)
+  const [first, ...others] = text.slice(0, SCAN_MAX).split('\x1b')
+  const plain = first + others.map((part) => part.replace(SEQUENCE, '')).join('')
+  // The cut may halve a surrogate pair, and the text may have come with halves of its own.
+  return plain.replace(SPACING, ' ').replace(CONTROLS, '').slice(0, max).toWellFormed()
+}
+
+// Objects are not asked: their toString is code of the application.
+function plainText (value) {
+  if (value === null || typeof value === 'undefined') return ''
+  return typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint' ? `${value}` : `[${typeof value}]`
+}
+
+// A loss is logged once for each kind in this time: a collector that flaps must not fill the log.
+
+const LOSS_INTERVAL_MS = 30_000
+
+class Losses {
+  #now
+  #kinds = new Map() // kind -> { loggedAt, open }
+
+  constructor (now = monotonicNow) {
+    this.#now = now
+  }
+
+  /** Whether this kind is to be logged now. */
+  isDue (kind) {
+    const last = this.#kinds.get(kind)
+    if (last !== undefined && this.#now() - last.loggedAt < LOSS_INTERVAL_MS) return false
+    this.#kinds.set(kind, { loggedAt: this.#now(), open: true })
+    return true
+  }
+
+  /** Ends a loss of this kind. Returns whether it was logged and not yet over. */
+  close (kind) {
+    const last = this.#kinds.get(kind)
+    if (last === undefined || !last.open) return false
+    last.open = false
+    return true
+  }
+}
 
 // Levels under which a logger that has no isLevelEnabled prints no warning.
 const SILENT_FOR_WARNINGS = new Set(['error', 'fatal', 'silent'])
-
 const LEVELS_WITH_DEBUG = new Set(['trace', 'debug', 'verbose', 'all'])
 
 class Report {
@@ -25,14 +79,16 @@ class Report {
     this.#losses = new Losses(clock)
   }
 
-  // What was found while the options were resolved: each is one line.
+  /**
+   * Logs what was found while the options were resolved, a line for each.
+   * @param {{ warnings: readonly { code: string, message: string }[], news?: readonly string[] }} settings
+   */
   startup ({ warnings, news = [] }) {
     for (const { code, message } of warnings) this.#warn(code, message)
     for (const message of news) this.info(message)
   }
 
-  // One line per code and app. Returns whether it was logged now.
-  // `logged`: of whom, where apps share it.
+  /** Logs one line for each code and app, or `logged` where apps share it. Returns whether it was logged now. */
   once (code, message, logged = this.#logged) {
     if (logged.has(code)) return false
     logged.add(code)
@@ -40,17 +96,11 @@ class Report {
     return true
   }
 
-  // What is not as the options say, without harm.
-  info (message) {
-    this.#news('info', message)
-  }
-
-  // What is as the options say: for who looks for it. At info it would be a line among those that users compare.
-  debug (message) {
-    this.#news('debug', message)
-  }
-
-  #news (level, message) {
+  /**
+   * Logs what is not as the options say, but does no harm.
+   * @param {'info' | 'debug'} [level] debug for what is as the options say: at info it would be a line among those users compare
+   */
+  info (message, level = 'info') {
     if (this.#level === 'none' || this.#level === 'error' || this.#level === 'warn') return
     const log = this.#log?.deref()
     try {
@@ -60,28 +110,23 @@ class Report {
     }
   }
 
-  // At most one line per kind in 30 s. Returns whether it was logged, so that the caller can start its count anew.
-  // `losses`: of whom, where apps share it.
+  /** Logs at most one line for each kind in 30 s. Returns whether it did, so that the caller can start its count anew. */
   loss (kind, message, losses = this.#losses) {
     if (!losses.isDue(kind)) return false
     this.#warn('LT_WARN_LOSS', message)
     return true
   }
 
-  // What our own code has thrown: a bug, or a file of ours that could not be read. Some are loaded with the first request or span that
-  // needs them, and there may be no file descriptor left just then; the next one asks again. Returns whether it was that.
-  thrown (error, what) {
-    const isUnreadable = typeof error?.syscall === 'string' || error?.code === 'MODULE_NOT_FOUND'
-    if (isUnreadable) this.loss('not_loaded', `${what}: a file of light-trace cannot be read just now (${String(error.message).split('\n', 1)[0]})`)
-    else this.once('LT_WARN_BUG', `Bug: ${what}: ${error?.stack}`)
-    return isUnreadable
-  }
-
-  // Once after a loss that was logged.
+  /** Logs once that a loss that was logged is over. */
   recovered (kind, message, losses = this.#losses) {
     if (!losses.close(kind)) return false
     this.#warn('LT_WARN_RECOVERED', message)
     return true
+  }
+
+  /** Logs what our own code has thrown. */
+  thrown (error, what) {
+    this.once('LT_WARN_BUG', `Bug: ${what}: ${error?.stack}`)
   }
 
   #warn (code, message) {
@@ -97,19 +142,14 @@ class Report {
   }
 }
 
-module.exports = { Report }
-
-// Would a line of this level be seen? Fastify without a logger has one whose methods do nothing and which
-// has no level; pino knows; other loggers are believed by the name of their level.
+// Whether a line of this level would be seen. Fastify without a logger has one whose methods do nothing and which has no
+// level; pino knows; other loggers are believed by the name of their level.
 function prints (log, level) {
   if (typeof log?.[level] !== 'function') return false
   if (typeof log.isLevelEnabled === 'function') return log.isLevelEnabled(level)
-  if (typeof log.level !== 'string') return !isAbstract(log)
+  if (typeof log.level !== 'string') return log.warn !== log.trace || log.warn.name !== 'noop' // abstract-logging's one function
   if (level === 'debug') return LEVELS_WITH_DEBUG.has(log.level)
   return !SILENT_FOR_WARNINGS.has(log.level) && !(level === 'info' && log.level === 'warn')
 }
 
-// abstract-logging shares one empty function between all its levels.
-function isAbstract (log) {
-  return log.warn === log.trace && log.warn.name === 'noop'
-}
+module.exports = { printable, Losses, Report }

@@ -3,14 +3,12 @@
 // `lightTrace.flushAfter(app, handler)`: a function platform freezes the process when the handler's promise settles, so
 // it settles when the spans of the invocation are delivered.
 
-const { EMPTY_CONTEXT } = require('../context/suppressed')
-const { SPAN_KEY } = require('../context/keys')
-const { optionInvalid, describe } = require('../config/errors')
-const { object, duration } = require('../config/checks')
+const { object, duration, optionInvalid, describeValue } = require('../config/checks')
 const { invocationTraceHeader } = require('../config/env')
+const { EMPTY_CONTEXT } = require('../context/request-context')
+const { SPAN_KEY } = require('../context/trace-context')
 const { processState } = require('../runtime/process-state')
-const { platformWaitUntil } = require('./vercel')
-const { xrayParent } = require('./xray')
+const { platformWaitUntil, xrayParent } = require('./platforms')
 
 const DEFAULT_TIMEOUT_MS = 1000
 // Left to the platform to send the answer, where it says how long the invocation may take.
@@ -21,65 +19,65 @@ const ACCOUNT = /^arn:[^:]*:lambda:[^:]*:(\d{12}):/
 const checkOptions = object({ timeoutMs: duration })
 
 /**
+ * The handler, whose promise settles when the spans are delivered.
+ * @template T
  * @param {FastifyInstance} app
  * @param {(...args: unknown[]) => T | Promise<T>} handler
  * @param {{ timeoutMs?: number }} [options]
  * @returns {(...args: unknown[]) => Promise<T>}
  */
 function flushAfter (app, handler, options = {}) {
-  if (app === null || typeof app !== 'object' || typeof app.ready !== 'function') throw optionInvalid('flushAfter(app)', 'a Fastify application', describe(app))
-  if (typeof handler !== 'function') throw optionInvalid('flushAfter(app, handler)', 'a function', describe(handler))
+  if (typeof app?.ready !== 'function') throw optionInvalid('flushAfter(app)', 'a Fastify application', describeValue(app))
+  if (typeof handler !== 'function') throw optionInvalid('flushAfter(app, handler)', 'a function', describeValue(handler))
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = checkOptions('flushAfter', options)
   let isFirst = true
   // Without named parameters: Lambda looks at their number, and one with three would wait for a callback.
   return async function flushingHandler (...args) {
     const tracer = await tracerOf(app)
-    const invocation = new Invocation(args, isFirst)
+    const context = args.find(isLambdaContext)
+    const attributes = context === undefined ? null : invocationAttributes(context, isFirst)
     isFirst = false
     if (tracer === undefined) return call(handler, this, args)
     const waitUntil = platformWaitUntil()
     try {
-      tracer.invocation = invocation.attributes
+      tracer.invocation = attributes
       return await inContextOf(tracer, () => call(handler, this, args))
     } finally {
       tracer.invocation = null
-      const flushed = tracer.drained().then(() => tracer.flush({ timeoutMs: invocation.timeLeft(timeoutMs) }))
+      const flushed = tracer.drained().then(() => tracer.flush({ timeoutMs: timeLeft(context, timeoutMs) }))
       if (waitUntil === null) await flushed
       else waitUntil(flushed)
     }
   }
 }
 
-/** What Lambda's context object says; elsewhere there is none. */
-class Invocation {
-  #context
-
-  constructor (args, isFirst) {
-    this.#context = args.find((argument) => typeof argument?.awsRequestId === 'string')
-    /** Of the request's span; null where it is not known to be Lambda. */
-    this.attributes = this.#context === undefined ? null : this.#describe(isFirst)
-  }
-
-  #describe (isFirst) {
-    const { awsRequestId, invokedFunctionArn } = this.#context
-    const attributes = { 'faas.trigger': 'http', 'faas.invocation_id': awsRequestId, 'faas.coldstart': isFirst }
-    if (typeof invokedFunctionArn === 'string') {
-      attributes['aws.lambda.invoked_arn'] = invokedFunctionArn
-      attributes['cloud.resource_id'] = invokedFunctionArn
-      const account = ACCOUNT.exec(invokedFunctionArn)?.[1]
-      if (account !== undefined) attributes['cloud.account.id'] = account
-    }
-    return attributes
-  }
-
-  /** An answer that comes too late for the platform is worse than spans that wait. */
-  timeLeft (timeoutMs) {
-    const left = this.#context?.getRemainingTimeInMillis?.()
-    return typeof left === 'number' ? Math.max(0, Math.min(timeoutMs, left - MARGIN_MS)) : timeoutMs
-  }
+/**
+ * @typedef {{ awsRequestId: string, invokedFunctionArn?: string, getRemainingTimeInMillis? (): number }} LambdaContext
+ * @returns {argument is LambdaContext}
+ */
+function isLambdaContext (argument) {
+  return typeof argument?.awsRequestId === 'string'
 }
 
-/** Once the application is ready. One that cannot start says so to the handler. */
+/** What the request's span says of the invocation. */
+function invocationAttributes ({ awsRequestId, invokedFunctionArn = undefined }, isFirst) {
+  const attributes = { 'faas.trigger': 'http', 'faas.invocation_id': awsRequestId, 'faas.coldstart': isFirst }
+  if (typeof invokedFunctionArn === 'string') {
+    attributes['aws.lambda.invoked_arn'] = invokedFunctionArn
+    attributes['cloud.resource_id'] = invokedFunctionArn
+    const account = ACCOUNT.exec(invokedFunctionArn)?.[1]
+    if (account !== undefined) attributes['cloud.account.id'] = account
+  }
+  return attributes
+}
+
+/** How long the flush may take: an answer that comes too late for the platform is worse than spans that wait. */
+function timeLeft (context, timeoutMs) {
+  const left = context?.getRemainingTimeInMillis?.()
+  return typeof left === 'number' ? Math.max(0, Math.min(timeoutMs, left - MARGIN_MS)) : timeoutMs
+}
+
+/** The application's tracer, once it is ready. An application that cannot start fails in the handler. */
 async function tracerOf (app) {
   try {
     await app.ready()
@@ -93,7 +91,7 @@ function inContextOf (tracer, fn) {
   return parent === null ? fn() : tracer.contextManager.with(EMPTY_CONTEXT.setValue(SPAN_KEY, parent), fn)
 }
 
-/** Handlers of both kinds: with a promise, and with a callback as their third parameter. */
+/** Calls a handler of either kind: with a promise, or with a callback as its third parameter. */
 function call (handler, self, args) {
   const [event, context, callback] = args
   if (typeof callback !== 'function') return handler.apply(self, args)

@@ -1,33 +1,32 @@
 'use strict'
 
-// Attributes as a flat list, [key, value, key, value, ...]: no object per span, no hidden-class churn, and
-// written in order. Values are checked and cut when they are set, see any-value.js; only texts may still have lone surrogates.
+// Attributes as a flat list, [key, value, key, value, ...]: no object per span, and written in order. Values are what OTLP's
+// AnyValue holds: strings, numbers, booleans, bytes, null, and arrays and maps of these. They are checked, copied and cut when
+// they are set: nothing of the caller's is kept, and none of the caller's code runs when the span is written.
+// https://opentelemetry.io/docs/specs/otel/common/#anyvalue
 
-const { cleanValue, cut, setOwn, KEY_LENGTH_MAX } = require('./any-value')
+const { isProxy } = require('node:util/types')
+const { SERVER_KEYS } = require('./http-info')
+
+// The specification has no limit for these; one attribute must not be a way round ours.
+const MEMBERS_MAX = 1024 // of an array or a map
+const TOTAL_MAX = 4096 // of all arrays and maps in one value
+const DEPTH_MAX = 64
+const KEY_LENGTH_MAX = 1024
+
+// Keys may be made of anything: lists whose keys do not fit these go without a shape.
+const SHAPES_MAX = 1000
+const SHAPE_KEY_LENGTH_MAX = 100
 
 /**
  * Sets one attribute, replacing an earlier value of the same key.
- * @param {{ attributeCut () }} [owner] is called if a key or a value loses a part for another reason than a limit of the options
+ * @param {{ attributeCut (): void }} [owner] is called if a key or a value loses a part by a limit that is no option
  * @returns {boolean} false when it was refused: a bad key or value, or `countMax` attributes are there already
  */
 function setAttribute (list, key, value, countMax, lengthMax, owner) {
   if (typeof key !== 'string' || key === '') return false
   const clean = cleanValue(value, lengthMax, owner)
   return clean !== undefined && setClean(list, key, clean, countMax, owner)
-}
-
-/** The same with a value that was cleaned. */
-function setClean (list, key, clean, countMax, owner) {
-  const name = key.length > KEY_LENGTH_MAX || !key.isWellFormed() ? cutKey(key, owner) : key
-  for (let i = 0; i < list.length; i += 2) {
-    if (list[i] === name) {
-      list[i + 1] = clean
-      return true
-    }
-  }
-  if (list.length >= countMax * 2) return false
-  list.push(name, clean)
-  return true
 }
 
 /** Sets each own property of `attributes`; returns how many were refused. Never throws. */
@@ -39,23 +38,34 @@ function setAttributes (list, attributes, countMax, lengthMax, owner) {
   return refused
 }
 
-function cutKey (key, owner) {
+/** Sets an attribute whose value is clean. */
+function setClean (list, key, clean, countMax, owner) {
   if (key.length > KEY_LENGTH_MAX) owner?.attributeCut()
-  return cut(key, KEY_LENGTH_MAX)
+  const name = cut(key, KEY_LENGTH_MAX)
+  for (let i = 0; i < list.length; i += 2) {
+    if (list[i] === name) {
+      list[i + 1] = clean
+      return true
+    }
+  }
+  if (list.length >= countMax * 2) return false
+  list.push(name, clean)
+  return true
 }
 
+/** The own keys of the caller's object, none where it has none or throws. */
 function ownKeys (object) {
-  if (object === null || typeof object !== 'object') return []
   try {
-    return Object.keys(object)
+    return object !== null && typeof object === 'object' ? Object.keys(object) : []
   } catch {
     return []
   }
 }
 
+/** A property of the caller's object, undefined where it throws. */
 function read (object, key) {
   try {
-    return object[key]
+    return object?.[key]
   } catch {
     return undefined
   }
@@ -71,4 +81,169 @@ function toObject (list) {
   return object
 }
 
-module.exports = { setAttribute, setAttributes, setClean, ownKeys, read, cleanValue, cut, toObject }
+/** Sets an own property, also where assignment would run a setter (`__proto__`) or throw, as with a frozen prototype. */
+function setOwn (object, key, value) {
+  if (key in object) Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
+  else object[key] = value
+}
+
+/**
+ * A value as it may be kept, with long strings and bytes cut; undefined where it is no attribute value.
+ * @param {unknown} value
+ * @param {number} lengthMax of strings and bytes
+ * @param {{ attributeCut (): void }} [owner] is called if members are left out
+ */
+function cleanValue (value, lengthMax, owner) {
+  switch (typeof value) {
+    case 'string': return cut(value, lengthMax)
+    case 'number':
+    case 'boolean': return value
+    case 'object': return value === null ? null : cleanObject(value, lengthMax, owner)
+    default: return undefined
+  }
+}
+
+/** Cuts at `lengthMax` UTF-16 units, never through a pair, and mends lone surrogates. */
+function cut (text, lengthMax) {
+  if (text.length <= lengthMax) return text.toWellFormed()
+  const last = text.charCodeAt(lengthMax - 1)
+  const end = last >= 0xd800 && last <= 0xdbff ? lengthMax - 1 : lengthMax
+  // A slice would keep the whole long text alive; the copy through a Buffer lets go of it.
+  return Buffer.from(text.slice(0, end).toWellFormed()).toString()
+}
+
+function cleanObject (value, lengthMax, owner) {
+  const cleaner = new Cleaner(lengthMax)
+  const clean = cleaner.object(value, 1)
+  if (cleaner.isCut && clean !== undefined) owner?.attributeCut()
+  return clean
+}
+
+class Cleaner {
+  constructor (lengthMax) {
+    this.lengthMax = lengthMax
+    this.left = TOTAL_MAX
+    this.isCut = false
+  }
+
+  /** Undefined: not a value, or one that throws when it is read. */
+  object (value, depth) {
+    if (isProxy(value)) return undefined // its traps are the caller's code
+    try {
+      if (Array.isArray(value)) return this.array(value, depth)
+      if (value instanceof Uint8Array) return this.bytes(value)
+      return isMap(value) ? this.map(value, depth) : undefined
+    } catch {
+      return undefined
+    }
+  }
+
+  array (value, depth) {
+    const clean = []
+    for (let i = 0; i < value.length && this.hasRoom(i); i++) {
+      const element = value[i]
+      const kept = element === undefined ? null : this.member(element, depth)
+      if (kept === undefined) return undefined
+      clean.push(kept)
+    }
+    return clean
+  }
+
+  map (value, depth) {
+    const clean = {}
+    let count = 0
+    for (const key of Object.keys(value)) {
+      if (!this.hasRoom(count)) break
+      const member = value[key]
+      const kept = this.member(member, depth)
+      if (kept !== undefined) {
+        if (key.length > KEY_LENGTH_MAX) this.isCut = true
+        setOwn(clean, cut(key, KEY_LENGTH_MAX), kept)
+        count++
+      } else if (member !== undefined) { // a function, a Date: one of many, not worth the whole map
+        this.isCut = true
+      }
+    }
+    return clean
+  }
+
+  bytes ({ buffer, byteOffset, length }) {
+    return new Uint8Array(buffer, byteOffset, Math.min(length, this.lengthMax)).slice()
+  }
+
+  member (value, depth) {
+    if (typeof value !== 'object' || value === null) return cleanValue(value, this.lengthMax)
+    if (depth < DEPTH_MAX) return this.object(value, depth + 1)
+    this.isCut = true
+    return null
+  }
+
+  hasRoom (count) {
+    if (count < MEMBERS_MAX && this.left-- > 0) return true
+    this.isCut = true
+    return false
+  }
+}
+
+/** Whether it is a plain object: the own members of a Date or a Map do not say what it is. */
+function isMap (value) {
+  const prototype = Object.getPrototypeOf(value)
+  return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null
+}
+
+let shapeCount = 0
+
+/**
+ * The keys of a list in the order in which they were set, shared by all spans that set the same ones, like V8's hidden classes.
+ * A key that is found behind the same keys as before is sound and new to the span, and the encoder has its bytes.
+ *
+ *     EMPTY -- user.id -- user.plan -- cart.size        the usual way
+ *                    \--- cart.size                     another route's
+ */
+class AttributeShape {
+  /**
+   * @param {AttributeShape | null} before
+   * @param {string} key well-formed, and none of those before
+   * @param {number} length of the flat list that has this shape
+   */
+  constructor (before, key, length) {
+    this.key = key
+    this.length = length
+    this.hasServerKey = before !== null && (before.hasServerKey || SERVER_KEYS.has(key))
+    this.usual = null // the first shape that came after it
+    this.others = null // a Map of the others, by key
+    this.template = null // the encoder's
+  }
+
+  /** The shape with one more key, or null where that key never came here. HOT */
+  after (key) {
+    const { usual } = this
+    if (usual !== null && usual.key === key) return usual
+    return this.others === null ? null : this.others.get(key) ?? null
+  }
+
+  /** The same where the shape may be new. The key must be well-formed, and not among those that are there. */
+  add (key) {
+    const known = this.after(key)
+    if (known !== null) return known
+    if (shapeCount === SHAPES_MAX || key.length > SHAPE_KEY_LENGTH_MAX) return NO_SHAPE
+    shapeCount++
+    const shape = new AttributeShape(this, ownText(key), this.length + 2)
+    if (this.usual === null) this.usual = shape
+    else (this.others ??= new Map()).set(shape.key, shape)
+    return shape
+  }
+}
+
+/** The text as V8 keeps names of properties: equal ones are the same, and none keeps a longer text alive of which it was a part. */
+function ownText (text) {
+  return Object.keys({ [text]: 0 })[0]
+}
+
+const EMPTY_SHAPE = new AttributeShape(null, '', 0)
+// Of a list whose keys are not known by a shape: no list is that long.
+const NO_SHAPE = new AttributeShape(null, '', -1)
+
+module.exports = {
+  setAttribute, setAttributes, setClean, ownKeys, read, toObject, setOwn, cleanValue, cut, EMPTY_SHAPE, NO_SHAPE, ownText
+}

@@ -1,16 +1,19 @@
 'use strict'
 
-// A span that is not the request's own: made by hand, by the OpenTelemetry API, or for an outgoing call.
+// A span inside a request or job: made by hand, by the OpenTelemetry API, or for an outgoing call.
 
-const { RecordingSpan } = require('./recording-span')
-const { cleanValue } = require('./attributes')
 const { newSpanId } = require('../context/ids')
-const { PARENT_NONE } = require('../context/trace-context')
+const { PARENT_NONE, SAMPLED } = require('../context/trace-context')
+const { RecordingSpan, STATUS_ERROR } = require('./recording-span')
+const { cleanValue } = require('./attributes')
+const { errorType, exceptionAttributes, exceptionOf } = require('./exception')
 
 // Limits that shared attributes are within in any case: at most a dozen, of at most this length.
 const ROOMY_COUNT = 32
 const ROOMY_LENGTH = 1024
 const TARGET_LENGTH_MAX = 512 // which leaves as much for an origin
+
+const VALUE_LENGTH_MAX = 16384 // of an exception on an SDK's span, whose limits are unknown
 
 class ChildSpan extends RecordingSpan {
   /**
@@ -27,9 +30,11 @@ class ChildSpan extends RecordingSpan {
     this.scope = scope
     this.info = null // what it shares with other calls to the same place
     this.target = '' // what the info's open attribute has beyond its origin
+    this.metrics = null // CallMetrics, where its end is measured; then it need not be sampled
   }
 
   get name () { return this.details === null || this.details.name === '' ? this.title.toWellFormed() : this.details.name }
+  get instrumentationScope () { return this.scope }
 
   /**
    * Takes trace, flags and parent from a TraceContext and draws a span id.
@@ -37,6 +42,7 @@ class ChildSpan extends RecordingSpan {
    * @param {number} parentKind PARENT_LOCAL or PARENT_REMOTE
    */
   inheritFrom (parent, parentKind) {
+    // Not copyTrace: V8 knows the classes of one place better than those of all.
     this.t0 = parent.t0
     this.t1 = parent.t1
     this.t2 = parent.t2
@@ -53,7 +59,7 @@ class ChildSpan extends RecordingSpan {
   }
 
   /**
-   * Takes over what instrumentation knows: no key comes twice.
+   * Sets the attributes of a call, none of whose keys comes twice.
    * @param {CallInfo | null} info
    * @param {string} target what the info's open attribute has beyond its origin
    * @param {Array | null} list the attributes of this call alone, flat
@@ -69,6 +75,19 @@ class ChildSpan extends RecordingSpan {
     this.info = info
     this.target = target
     if (list !== null) this.attributeList = this.checked(list)
+  }
+
+  finish (endedAt) {
+    if (this.metrics === null) {
+      super.finish(endedAt)
+      return
+    }
+    if ((this.flags & SAMPLED) !== 0) super.finish(endedAt)
+    else {
+      this.endedAt = endedAt < this.start ? this.start : endedAt
+      this.pipeline.stats.unsampled++
+    }
+    this.metrics.ended(this)
   }
 
   checked (list) {
@@ -95,4 +114,46 @@ class ChildSpan extends RecordingSpan {
   }
 }
 
-module.exports = { ChildSpan }
+/**
+ * Runs a function in a span, which ends with the function or with the promise that it returns.
+ * @template T
+ * @param {Span} span
+ * @param {{ call (context, fn, argument) }} contextManager
+ * @param {Context} context active while `fn` runs
+ * @param {(argument: unknown) => T} fn what it throws is recorded and passed on
+ * @param {unknown} argument
+ * @returns {T}
+ */
+function runInSpan (span, contextManager, context, fn, argument) {
+  let result
+  try {
+    result = contextManager.call(context, fn, argument)
+  } catch (error) {
+    fail(span, error)
+    throw error
+  }
+  if (result === null || typeof result !== 'object' || typeof result.then !== 'function') {
+    span.end()
+    return result
+  }
+  return result.then((value) => {
+    span.end()
+    return value
+  }, (error) => {
+    fail(span, error)
+    throw error
+  })
+}
+
+// The span may be an SDK's, which reads the error in its own way: it must not throw in place of the user's.
+function fail (span, error) {
+  try {
+    const exception = exceptionOf(exceptionAttributes(error, span.pipeline?.limits.attributeValueLength ?? VALUE_LENGTH_MAX))
+    span.recordException(exception)
+    span.setAttribute('error.type', errorType(error))
+    span.setStatus({ code: STATUS_ERROR, message: exception.message })
+    span.end()
+  } catch {}
+}
+
+module.exports = { ChildSpan, runInSpan }

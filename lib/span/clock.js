@@ -1,83 +1,51 @@
 'use strict'
 
-// One monotonic clock for durations, one anchor between it and the wall.
+// One monotonic clock for durations, and one anchor between it and the wall clock.
 //
-// A span keeps milliseconds of `performance.now()`; they become wall-clock nanoseconds when it is
-// written, by the same anchor for start and end, so a step of the wall clock never bends a duration.
-// Both clocks are taken at load: fake timers of a test must not reach us.
+// A span keeps milliseconds of `performance.now()`. They become wall-clock nanoseconds when it is written, by the same anchor
+// for start and end, so a step of the wall clock never bends a duration. Both clocks are taken at load, as in
+// lib/runtime/timers.js: a test's fake timers must not reach us.
 
 const { performance } = require('node:perf_hooks')
 
-const perfNow = uncheckedNow() ?? performance.now.bind(performance)
+/** Milliseconds on the monotonic clock. */
+const now = performance.now.bind(performance)
 const wallNow = Date.now
 
 // Date.now() has whole milliseconds, and NTP slews; below this the finer origin of the process wins.
 const DRIFT_MAX_MS = 50
 const ANCHOR_INTERVAL_MS = 1000
-// The interval begins here and doubles, so that V8 has seen the comparison when it compiles what calls it.
-const FIRST_ANCHOR_INTERVAL_MS = 1
 const TWO_32 = 4294967296
 // A number below is a value of performance.now(): no process has run for three years, no span is of 1973.
 const EPOCH_MS_MIN = 1e11
 const NANOS_MAX_MS = 18446744073709 // 2^64 ns, the end of OTLP's time
 
 let anchoredAt = -Infinity // when the two clocks were last compared
-let anchorIntervalMs = FIRST_ANCHOR_INTERVAL_MS
 let anchorMs = NaN // wall clock at performance.now() === 0, in milliseconds since the epoch
 let anchorHigh = 0 // the same in nanoseconds, as two halves
-let anchorLow = 0 // from 2^32 up: V8 would take a smaller one for a small integer, and give up when the sum is none any more
+let anchorLow = 0 // from 2^32 up, so that V8 keeps it and its sums as doubles
 
-/**
- * The clock of performance.now(), or null where it cannot be had. performance.now() checks first that it was called on the right
- * object, which takes longer than to read the clock. The `duration` of Node's own entry is the time since the process began: its
- * getter is that clock without the check, on Node 20 to 26. What behaves otherwise is not used.
- */
-function uncheckedNow () {
-  try {
-    const { get } = Object.getOwnPropertyDescriptor(performance.nodeTiming, 'duration')
-    const before = performance.now()
-    const between = get()
-    return before <= between && between <= performance.now() ? get : null
-  } catch {
-    return null
-  }
-}
-
-/** Milliseconds on the monotonic clock. */
-function now () {
-  return perfNow()
-}
-
-/** Compares anchor and wall clock and corrects the anchor after a step. */
+/** Compares anchor and wall clock, and corrects the anchor after a step. */
 function anchor () {
-  const wall = wallNow() - perfNow()
-  if (!Number.isFinite(wall)) {
-    if (Number.isNaN(anchorMs)) setAnchor(performance.timeOrigin)
-    return
-  }
+  const wall = wallNow() - now()
   const current = Number.isNaN(anchorMs) ? performance.timeOrigin : anchorMs
-  const next = Math.abs(wall - current) > DRIFT_MAX_MS ? wall : current
+  const next = Number.isFinite(wall) && Math.abs(wall - current) > DRIFT_MAX_MS ? wall : current
   if (next !== anchorMs) setAnchor(next)
 }
 
 function setAnchor (ms) {
   anchorMs = Math.min(Math.max(ms, 0), NANOS_MAX_MS)
-  // A double cannot hold today's nanoseconds (it would round to 256 of them): whole milliseconds and
-  // the rest are multiplied apart.
+  // A double would round today's nanoseconds to 256 of them: whole milliseconds and the rest are multiplied apart.
   const whole = Math.floor(anchorMs)
   const nanos = BigInt(whole) * 1000000n + BigInt(Math.round((anchorMs - whole) * 1e6))
   anchorHigh = Number(nanos >> 32n) - 1
   anchorLow = Number(nanos & 0xffffffffn) + TWO_32
 }
 
-/** The same, at most once a second: `nowMs` is a time the caller has at hand. HOT */
+/** The same at most once a second, at a time that the caller has at hand. HOT */
 function keepAnchored (nowMs) {
-  if (nowMs - anchoredAt > anchorIntervalMs) anchorAt(nowMs)
-}
-
-function anchorAt (nowMs) {
-  anchoredAt = Math.min(nowMs, perfNow()) // a span's end may be the application's, and lie ahead
-  anchorIntervalMs = Math.min(anchorIntervalMs * 2, ANCHOR_INTERVAL_MS)
+  if (nowMs - anchoredAt <= ANCHOR_INTERVAL_MS) return
+  anchoredAt = Math.min(nowMs, now()) // a span's end may be the application's, and lie ahead
   anchor()
 }
 
@@ -103,25 +71,23 @@ function toHrTime (ms) {
 }
 
 /**
- * A time in any of the API's forms as monotonic milliseconds: a Date, [seconds, nanoseconds],
- * milliseconds since the epoch, or a value of performance.now().
- * Anything else, and what does not fit OTLP's range, is `fallback`.
+ * A time in any of the API's forms as monotonic milliseconds: a Date, [seconds, nanoseconds], milliseconds since the epoch, or
+ * a value of performance.now(). Anything else, and what does not fit OTLP's range, is `fallback`.
  */
 function fromTimeInput (input, fallback) {
   if (input === undefined || input === null) return fallback
   if (Number.isNaN(anchorMs)) anchor()
-  let ms
   try {
-    ms = monotonic(input)
-  } catch { // a BigInt, a revoked proxy, a Date that is none
+    const ms = monotonic(input)
+    return ms >= -anchorMs && ms <= NANOS_MAX_MS - anchorMs ? ms : fallback
+  } catch { // a BigInt, a revoked proxy, a broken Date
     return fallback
   }
-  return ms >= -anchorMs && ms <= NANOS_MAX_MS - anchorMs ? ms : fallback
 }
 
 function monotonic (input) {
-  // Not by the process's origin, as the API tells them: an hour ago lies before it, and would be the year 2083.
-  if (typeof input === 'number') return input < EPOCH_MS_MIN || input <= perfNow() ? input : input - anchorMs
+  // The API compares with the process's origin, by which an hour ago would be the year 2083.
+  if (typeof input === 'number') return input < EPOCH_MS_MIN || input <= now() ? input : input - anchorMs
   if (Array.isArray(input)) return (input[0] * 1000 - anchorMs) + input[1] / 1e6
   return input instanceof Date ? input.getTime() - anchorMs : NaN
 }

@@ -1,21 +1,21 @@
 'use strict'
 
-// What may be read off whatever was thrown. Every read is guarded: it is somebody else's object.
+// What is read off an error, or whatever else was thrown. Every read is guarded: it may be any object.
 
-const { cut } = require('./attributes')
+const { cut, read, toObject } = require('./attributes')
 
 const TYPE_LENGTH_MAX = 128
 const MESSAGE_LENGTH_MAX = 4096
 
-// Errors that a library's call ended with -> what its span says of them. Where the request fails with the same error its
-// span is as specific: a database's code is in fields that only the library's own table knows.
+// The error of a library's call -> the `error.type` of its span. A request that fails with the same error has the same type: a
+// database's code is in fields that only the library's own table knows.
 const typesByLibrary = new WeakMap()
 
 function rememberErrorType (error, type) {
   if (error !== null && typeof error === 'object') typesByLibrary.set(error, type)
 }
 
-/** A low-cardinality identifier for `error.type`: what a library's call said of it, the error's code, else its class. */
+/** A low-cardinality identifier for `error.type`: that of a library's call, the error's code, else its class. */
 function errorType (error) {
   const known = typesByLibrary.get(error)
   if (known !== undefined) return known
@@ -44,23 +44,14 @@ function exceptionAttributes (error, lengthMax) {
 }
 
 function text (object, key) {
-  try {
-    const value = object[key]
-    if (typeof value === 'string') return value
-    return typeof value === 'number' ? String(value) : ''
-  } catch {
-    return ''
-  }
+  const value = read(object, key)
+  return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : ''
 }
 
-/** Such a list as the API's Exception, for spans that are not ours: what was thrown has been read once, and need not run its code again. */
+/** Such a list as the API's Exception, for an SDK's span: the error was read once, and its code need not run again. */
 function exceptionOf (list) {
-  const read = (key) => list[list.indexOf(key) + 1]
-  return {
-    name: read('exception.type'),
-    message: list.includes('exception.message') ? read('exception.message') : '',
-    stack: list.includes('exception.stacktrace') ? read('exception.stacktrace') : undefined
-  }
+  const values = toObject(list)
+  return { name: values['exception.type'], message: values['exception.message'] ?? '', stack: values['exception.stacktrace'] }
 }
 
-module.exports = { errorType, rememberErrorType, errorName, exceptionAttributes, exceptionOf }
+module.exports = { errorType, rememberErrorType, exceptionAttributes, exceptionOf }

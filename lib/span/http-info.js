@@ -1,10 +1,9 @@
 'use strict'
 
-// What an HTTP server span says that is the same for many requests, kept apart from the span: of a route,
-// and of the two ends of a connection. Both are made by http-conventions.js, cached by `fastify`, and carry a slot in
-// which `otlp` keeps their encoded bytes.
+// What an HTTP server span says that is the same for many requests, of a route and of a connection. Both are made by
+// lib/http/conventions.js, cached by lib/fastify, and have a slot for their encoded bytes.
 
-/** Of one method on one route. `route` is '' where none matched. */
+/** One method on one route. */
 class RouteInfo {
   /**
    * @param {string} method the request's method, or '_OTHER'
@@ -21,33 +20,31 @@ class RouteInfo {
     this.sampler = null // the route's own
     this.rate = null // what a sampler by rate knows of it
     this.options = null // the route's `config.trace`, resolved
-    this.requestMethod = method // as it came; `fastify/routes` finds the info by it
+    this.requestMethod = method // as it came; lib/fastify/routes.js finds the info by it
     this.next = undefined // the info of another method on the same route
-    this.encoded = null // route templates, see otlp/route-template.js
+    this.encoded = null // route templates, see lib/otlp/templates.js
     this.isMeasured = true // whether metrics count its requests
-    this.series = null // of its metrics, see metrics/route-series.js
+    this.series = null // of its metrics, see RouteSeries in lib/metrics/server-metrics.js
     this.loggingServer = null // the route's Fastify instance, where it is known to give each request a logger of its own
+  }
+
+  /**
+   * What its spans on a connection say of the request, as a flat list.
+   * @param {PeerInfo} peer
+   * @param {string | null} path null where each request has another
+   */
+  requestAttributes ({ scheme, protocolVersion }, path) {
+    const list = ['http.request.method', this.method]
+    if (this.methodOriginal !== '') list.push('http.request.method_original', this.methodOriginal)
+    if (this.route !== '') list.push('http.route', this.route)
+    if (path !== null) list.push('url.path', path)
+    list.push('url.scheme', scheme)
+    if (protocolVersion !== '') list.push('network.protocol.version', protocolVersion)
+    return list
   }
 }
 
-// What metrics tell apart of a connection, as integers: they compare in a third of the instructions that two texts take, and
-// leave room below for a status, so that one comparison does for both. A proxy's headers may name any scheme, so there is an end to it.
-const PROTOCOLS_MAX = 64
-const STATUSES = 2 ** 24
-const UNNUMBERED = -(2 ** 30) // with any status below zero: the texts are to be compared
-const protocols = new Map()
-
-function protocolNumber (scheme, version) {
-  const text = `${scheme} ${version}`
-  const known = protocols.get(text)
-  if (known !== undefined) return known
-  if (protocols.size === PROTOCOLS_MAX) return UNNUMBERED
-  const number = protocols.size * STATUSES
-  protocols.set(text, number)
-  return number
-}
-
-/** Of a connection, under one Host and user agent. Empty strings and -1 stand for "unknown". */
+/** A connection, under one Host and user agent. Empty strings and -1 stand for "unknown". */
 class PeerInfo {
   constructor (scheme, protocolVersion, clientAddress, peerAddress, peerPort, serverAddress, serverPort, userAgent) {
     this.scheme = scheme
@@ -58,16 +55,15 @@ class PeerInfo {
     this.serverAddress = serverAddress
     this.serverPort = serverPort
     this.userAgent = userAgent
-    this.protocol = protocolNumber(scheme, protocolVersion) // negative: compare the two
     this.attributeCount = this.attributeList.length / 2 + (protocolVersion === '' ? 0 : 1)
-    this.encoded = null // see otlp/peer-template.js, with all below
+    this.encoded = null // see lib/otlp/templates.js, with all below
     this.template = null // of the last span
     this.joinedWith = null
     this.joined = null
     this.joins = 0
   }
 
-  /** What does not fit the template of the route, as a flat list. */
+  /** What the template of the route does not have, as a flat list. */
   get attributeList () {
     const list = []
     if (this.clientAddress !== '') list.push('client.address', this.clientAddress)

@@ -1,8 +1,10 @@
 'use strict'
 
-// The twin of a span that is not recorded: the same methods, the same ids outward, no work.
+// Spans that are not recorded: the methods of a recording span, with ids and without work.
 
-const { TraceContext, copyTrace, SAMPLED } = require('../context/trace-context')
+const { TraceContext, copyTrace, SAMPLED, IncomingContext } = require('../context/trace-context')
+const { parseTraceparent } = require('../context/traceparent')
+const { cleanTracestate } = require('../context/tracestate')
 
 class NonRecordingSpan extends TraceContext {
   isRecording () { return false }
@@ -16,14 +18,15 @@ class NonRecordingSpan extends TraceContext {
   recordException () {}
   end () {}
 
-  // What the record of a request answers, see lib/fastify/request-start.js.
+  // As a request's record, see lib/fastify/request-start.js.
   get apiSpan () { return this }
-  fail () {}
+  get isTraced () { return this.isRecording() }
+  fail (_error) {}
   recordFailure (error) { this.fail(error) }
   close () {}
 }
 
-/** A caller's span, as the API wants it in a context: known by its ids alone. */
+/** A caller's span, known by its ids alone. */
 class RemoteSpan extends NonRecordingSpan {
   /**
    * @param {{ t0, t1, t2, t3, p0, p1, flags, tracestate }} incoming
@@ -44,10 +47,10 @@ class RemoteSpan extends NonRecordingSpan {
   }
 }
 
-/** For requests without any trace: switched off, ignored, or before our hook. Its ids are all zero. */
+/** The span of requests without a trace: switched off, ignored, or before our hook. Its ids are all zero. */
 const INVALID_SPAN = Object.freeze(new NonRecordingSpan())
 
-/** A span of the trace of `parent` that is not sampled; its own id is for the caller to give. */
+/** An unsampled span in the trace of `parent`. The caller of this function sets its span id. */
 function unsampledIn (parent) {
   const span = new NonRecordingSpan()
   span.t0 = parent.t0
@@ -69,4 +72,12 @@ function wrapSpanContext (parent) {
   return span
 }
 
-module.exports = { NonRecordingSpan, RemoteSpan, INVALID_SPAN, unsampledIn, wrapSpanContext }
+/** The caller's span of W3C header texts; null where they are not valid. */
+function remoteSpanOf ({ traceparent, tracestate }) {
+  const incoming = new IncomingContext()
+  if (typeof traceparent !== 'string' || !parseTraceparent(traceparent, incoming)) return null
+  incoming.tracestate = cleanTracestate(tracestate)
+  return new RemoteSpan(incoming)
+}
+
+module.exports = { NonRecordingSpan, RemoteSpan, INVALID_SPAN, unsampledIn, wrapSpanContext, remoteSpanOf }

@@ -1,35 +1,56 @@
 'use strict'
 
-// A span that records. It implements the API's Span and the SDK's ReadableSpan on its prototype: ids are
-// words until somebody asks for hex, attributes a flat list until somebody asks for an object.
+// A span that records. It implements the API's Span and the SDK's ReadableSpan on its prototype: ids are words until their hex
+// is asked for, attributes a flat list until an object is asked for.
 //
-// What few spans have (events, links, a status, another name, losses) hangs under `details`, made when
-// first needed: the usual span is one object.
+// What few spans have (events, links, a status, another name, losses) hangs under `details`, made when first needed: the usual
+// span is one object.
 
-const { TraceContext, stateOf, PARENT_NONE, PARENT_REMOTE, SAMPLED } = require('../context/trace-context')
+const { stateOf, TraceContext, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
+const { cleanTracestate } = require('../context/tracestate')
 const { hex } = require('../context/ids')
 const { now, toHrTime, fromTimeInput } = require('./clock')
-const { setAttributes, setClean, ownKeys, read, cleanValue, cut, toObject } = require('./attributes')
-const { EMPTY_SHAPE } = require('./attribute-shape')
+const { setAttributes, setClean, ownKeys, read, cleanValue, cut, toObject, EMPTY_SHAPE } = require('./attributes')
 const { exceptionAttributes } = require('./exception')
-const { linkedContext, attributesOf } = require('./link')
+
+// Which version of OpenTelemetry's semantic conventions our attributes follow: with it a collector can translate them
+// to another. It stands on the resource and on our own scope; a tracer of the user's has its own.
+// https://opentelemetry.io/docs/specs/otel/schemas/
+const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.44.0'
 
 const STATUS_UNSET = 0
 const STATUS_OK = 1
 const STATUS_ERROR = 2
 
-const OPEN = -1
+const OPEN = -1 // as `endedAt`
 
 // More than a span has of its own beside those that are set.
 const OWN_MAX = 32
 
-// Of names and descriptions, for which the specification has no limit: megabytes would cost the span.
-const TEXT_LENGTH_MAX = 16384
+// The specification has no limits for these: megabytes would cost the span.
+const TEXT_LENGTH_MAX = 16384 // of names and descriptions
+const EVENT_NAME_LENGTH_MAX = 1024
+
+/** An instrumentation scope: which code made a span. Shared by all its spans. */
+class Scope {
+  #key // not enumerable, as `encoded`: exporters print scopes
+
+  constructor (name, version, schemaUrl) {
+    this.name = name
+    this.version = version
+    this.schemaUrl = schemaUrl
+    this.#key = JSON.stringify([name, version, schemaUrl])
+    Object.defineProperty(this, 'encoded', { value: null, writable: true, enumerable: false }) // a slot for the encoder's bytes
+  }
+
+  /** Equal for equal scopes. */
+  get key () { return this.#key }
+}
 
 class SpanDetails {
   constructor () {
     this.name = ''
-    this.tracestate = null // what is exported in place of the span's, where it is known only at its end
+    this.tracestate = null // exported in place of the span's own, where it is known only at the end
     this.statusCode = STATUS_UNSET
     this.statusMessage = ''
     this.events = []
@@ -40,18 +61,7 @@ class SpanDetails {
   }
 }
 
-/** Of the attributes of one event or link. */
-class Losses {
-  constructor (pipeline) {
-    this.pipeline = pipeline
-    this.count = 0
-  }
-
-  attributeCut () {
-    this.count++
-    this.pipeline.attributeCut()
-  }
-}
+const NO_DETAILS = Object.freeze(new SpanDetails())
 
 class RecordingSpan extends TraceContext {
   /**
@@ -73,7 +83,7 @@ class RecordingSpan extends TraceContext {
     this.localRoot = null // the request's span, while it holds children back (see `keep`)
   }
 
-  // ---- the API's Span
+  // The API's Span.
 
   isRecording () {
     return this.endedAt === OPEN
@@ -92,24 +102,24 @@ class RecordingSpan extends TraceContext {
 
   addEvent (name, attributesOrTime, time) {
     if (this.endedAt !== OPEN) return this
-    const withAttributes = isAttributes(attributesOrTime)
-    this.recordEvent(textOf(name), withAttributes ? attributesOrTime : undefined, withAttributes ? time : attributesOrTime)
+    const isGiven = isAttributes(attributesOrTime)
+    const { list, dropped } = this.copied(isGiven ? attributesOrTime : undefined, this.pipeline.limits.attributesPerEvent)
+    const text = typeof name === 'string' ? cut(name, EVENT_NAME_LENGTH_MAX) : name === undefined ? '' : typeof name
+    this.pushEvent(text, list, dropped, fromTimeInput(isGiven ? time : attributesOrTime, now()))
     return this
   }
 
   addLink (link) {
     if (this.endedAt !== OPEN) return this
     const details = this.detail()
-    const { links, attributesPerLink, attributeValueLength } = this.pipeline.limits
+    const { links, attributesPerLink } = this.pipeline.limits
     const context = details.links.length >= links ? undefined : linkedContext(link)
     if (context === undefined) {
       details.droppedLinks++
       return this
     }
-    const list = []
-    const losses = new Losses(this.pipeline)
-    losses.count += setAttributes(list, attributesOf(link), attributesPerLink, attributeValueLength, losses)
-    details.links.push({ context, list, droppedAttributesCount: losses.count })
+    const { list, dropped } = this.copied(read(link, 'attributes'), attributesPerLink)
+    details.links.push({ context, list, droppedAttributesCount: dropped })
     return this
   }
 
@@ -119,8 +129,9 @@ class RecordingSpan extends TraceContext {
   }
 
   setStatus (status) {
-    if (this.endedAt !== OPEN || status === null || typeof status !== 'object') return this
-    const { code, message } = readStatus(status)
+    if (this.endedAt !== OPEN) return this
+    const code = read(status, 'code')
+    const message = read(status, 'message')
     if (code !== STATUS_OK && code !== STATUS_ERROR) return this
     const details = this.detail()
     if (details.statusCode === STATUS_OK) return this // Ok is final
@@ -146,7 +157,7 @@ class RecordingSpan extends TraceContext {
     this.finish(endTime === undefined ? now() : fromTimeInput(endTime, now()))
   }
 
-  // ---- the SDK's ReadableSpan
+  // The SDK's ReadableSpan.
 
   get ended () { return this.endedAt !== OPEN }
   get startTime () { return toHrTime(this.start) }
@@ -168,54 +179,34 @@ class RecordingSpan extends TraceContext {
   get parentSpanId () { return this.parentKind === PARENT_NONE ? undefined : hex(this.p0) + hex(this.p1) }
   get attributes () { return toObject(this.allAttributes()) }
   get status () {
-    const { details } = this
-    if (details === null) return { code: STATUS_UNSET }
-    return details.statusMessage === '' ? { code: details.statusCode } : { code: details.statusCode, message: details.statusMessage }
+    const { statusCode: code, statusMessage: message } = this.details ?? NO_DETAILS
+    return message === '' ? { code } : { code, message }
   }
 
   get events () {
-    return this.details === null
-      ? []
-      : this.details.events.map(({ name, time, list, droppedAttributesCount }) =>
-        ({ name, time: toHrTime(time), attributes: toObject(list), droppedAttributesCount }))
+    return (this.details ?? NO_DETAILS).events.map(({ name, time, list, droppedAttributesCount }) =>
+      ({ name, time: toHrTime(time), attributes: toObject(list), droppedAttributesCount }))
   }
 
   get links () {
-    return this.details === null
-      ? []
-      : this.details.links.map(({ context, list, droppedAttributesCount }) => ({ context, attributes: toObject(list), droppedAttributesCount }))
+    return (this.details ?? NO_DETAILS).links.map(({ context, list, droppedAttributesCount }) =>
+      ({ context, attributes: toObject(list), droppedAttributesCount }))
   }
 
   get resource () { return this.pipeline.resource }
-  get instrumentationScope () { return this.scope }
-  get droppedAttributesCount () { return this.details === null ? 0 : this.details.droppedAttributes }
-  get droppedEventsCount () { return this.details === null ? 0 : this.details.droppedEvents }
-  get droppedLinksCount () { return this.details === null ? 0 : this.details.droppedLinks }
+  get droppedAttributesCount () { return (this.details ?? NO_DETAILS).droppedAttributes }
+  get droppedEventsCount () { return (this.details ?? NO_DETAILS).droppedEvents }
+  get droppedLinksCount () { return (this.details ?? NO_DETAILS).droppedLinks }
 
-  // ---- ours
+  // Ours. Subclasses add `kind`, `name`, and `scope` with the SDK's name for it.
 
   /** Sets one attribute, or counts it as dropped. HOT, once per attribute. */
   assign (key, value) {
-    const { attributeList: list, attributeShape: { usual } } = this
-    // The key that came here before is sound and new to the span. There is a list: while there is none, it has no room.
-    if (usual !== null && usual.key === key && usual.length <= this.roomyLength && usual.length === list.length + 2 &&
-      this.isClean(value)) {
-      list.push(key, value)
-      this.attributeShape = usual
-    } else {
-      this.assignAny(key, value)
-    }
-  }
-
-  /** Whether it can be kept as it is. A lone surrogate is mended where it is read or written: to look for one costs a call each. */
-  isClean (value) {
-    if (typeof value === 'string') return value.length <= this.pipeline.limits.attributeValueLength
-    return typeof value === 'number' || typeof value === 'boolean'
-  }
-
-  assignAny (key, value) {
     const { attributes, attributeValueLength } = this.pipeline.limits
-    const clean = typeof key !== 'string' || key === '' ? undefined : cleanValue(value, attributeValueLength, this)
+    // A lone surrogate in a short text is mended where it is read or written: to look for one costs a call each.
+    const isShort = typeof value === 'string' && value.length <= attributeValueLength
+    const isKey = typeof key === 'string' && key !== ''
+    const clean = !isKey ? undefined : isShort ? value : cleanValue(value, attributeValueLength, this)
     if (clean === undefined) {
       this.detail().droppedAttributes++
       return
@@ -228,19 +219,62 @@ class RecordingSpan extends TraceContext {
     const { attributeList: list, attributeShape: shape } = this
     const { length } = list
     const isShaped = shape.length === length
-    if (isShaped && length < this.roomyLength) {
-      const next = shape.after(key)
-      if (next !== null) {
-        list.push(key, clean)
-        this.attributeShape = next
-        return
-      }
+    // A key that came behind the same keys before is sound and new to the span.
+    const next = isShaped && length < this.roomyLength ? shape.after(key) : null
+    if (next !== null) {
+      list.push(key, clean)
+      this.attributeShape = next
+    } else if (!setClean(list, key, clean, this.attributeCountMax, this)) {
+      this.detail().droppedAttributes++
+    } else if (isShaped && list.length > length) {
+      this.attributeShape = shape.add(list[length])
     }
-    if (!setClean(list, key, clean, this.attributeCountMax, this)) this.detail().droppedAttributes++
-    else if (isShaped && list.length > length) this.attributeShape = shape.add(list[length])
   }
 
-  /** What the exported span has as its trace state; what goes on under it has the span's own. HOT */
+  /** How many attributes may be set on it. */
+  get attributeCountMax () { return this.pipeline.limits.attributes }
+
+  /** An upper bound of its own attributes, known at once where attributeCountMax has to count. */
+  get ownCountMax () { return OWN_MAX }
+
+  /** All attributes as a flat list; a server span puts its own before the user's. */
+  allAttributes () {
+    return this.attributeList ?? []
+  }
+
+  /** Counts a key or a value that was set without a part of it as a dropped attribute, as OTLP says of long keys. */
+  attributeCut () {
+    this.detail().droppedAttributes++
+    this.pipeline.attributeCut()
+  }
+
+  /** The attributes of an event or a link as a list of ours, and how many of them were dropped or cut. */
+  copied (attributes, countMax) {
+    const { pipeline } = this
+    const list = []
+    let cutCount = 0
+    const owner = {
+      attributeCut () {
+        cutCount++
+        pipeline.attributeCut()
+      }
+    }
+    const refused = setAttributes(list, attributes, countMax, pipeline.limits.attributeValueLength, owner)
+    return { list, dropped: refused + cutCount }
+  }
+
+  pushEvent (name, list, droppedAttributesCount, time) {
+    const details = this.detail()
+    if (details.events.length >= this.pipeline.limits.events) details.droppedEvents++
+    else details.events.push({ name, list, droppedAttributesCount, time })
+  }
+
+  detail () {
+    if (this.details === null) this.details = new SpanDetails()
+    return this.details
+  }
+
+  /** The trace state of the exported span; what goes on under the span has the span's own. HOT */
   get exportedTracestate () {
     return this.details === null || this.details.tracestate === null ? this.tracestate : this.details.tracestate
   }
@@ -256,48 +290,6 @@ class RecordingSpan extends TraceContext {
     return context
   }
 
-  /** Sampled spans are exported; others that record are exported only when `keep` says so. */
-  get sampled () { return (this.flags & SAMPLED) !== 0 }
-
-  /** How many attributes may be set on it. */
-  get attributeCountMax () { return this.pipeline.limits.attributes }
-
-  /** An upper bound of its own attributes, known at once where attributeCountMax has to count. */
-  get ownCountMax () { return OWN_MAX }
-
-  detail () {
-    if (this.details === null) this.details = new SpanDetails()
-    return this.details
-  }
-
-  /** A key or a value was set without a part of it. Counted like an attribute that was dropped, as OTLP says of long keys. */
-  attributeCut () {
-    this.detail().droppedAttributes++
-    this.pipeline.attributeCut()
-  }
-
-  /** All attributes as a flat list; a server span puts its own before the user's. */
-  allAttributes () {
-    return this.attributeList === null ? [] : this.attributeList
-  }
-
-  recordEvent (name, attributes, time) {
-    const list = []
-    const { attributesPerEvent, attributeValueLength } = this.pipeline.limits
-    const losses = new Losses(this.pipeline)
-    if (attributes !== undefined) losses.count += setAttributes(list, attributes, attributesPerEvent, attributeValueLength, losses)
-    this.pushEvent(name, list, losses.count, fromTimeInput(time, now()))
-  }
-
-  pushEvent (name, list, droppedAttributesCount, time) {
-    const details = this.detail()
-    if (details.events.length >= this.pipeline.limits.events) {
-      details.droppedEvents++
-      return
-    }
-    details.events.push({ name, list, droppedAttributesCount, time })
-  }
-
   finish (endedAt) {
     const { pipeline } = this
     if (pipeline.wantsEnding) pipeline.ending(this)
@@ -306,17 +298,35 @@ class RecordingSpan extends TraceContext {
   }
 }
 
-function readStatus (status) {
+/**
+ * The SpanContext of a link, or undefined where it is none. It is copied when the link is added: its owner may change it later,
+ * and none of its code may run when the span is written.
+ */
+function linkedContext (link) {
   try {
-    const { code, message } = status
-    return { code, message }
+    const { traceId, spanId, traceFlags, traceState, isRemote } = link.context
+    if (!isHex(traceId, /^[0-9a-f]{32}$/) || !isHex(spanId, /^[0-9a-f]{16}$/)) return undefined
+    const context = { traceId, spanId, traceFlags: typeof traceFlags === 'number' ? traceFlags & 0xff : 0 }
+    const tracestate = serialized(traceState)
+    if (tracestate !== '') context.traceState = stateOf(tracestate)
+    if (typeof isRemote === 'boolean') context.isRemote = isRemote
+    return context
   } catch {
-    return { code: STATUS_UNSET, message: undefined }
+    return undefined
   }
 }
 
-function textOf (name) {
-  return typeof name === 'string' ? cut(name, 1024) : String(name === undefined ? '' : typeof name)
+function isHex (value, pattern) {
+  return typeof value === 'string' && pattern.test(value)
+}
+
+/** A trace state that cannot be read loses itself, not the link. */
+function serialized (traceState) {
+  try {
+    return cleanTracestate(traceState.serialize())
+  } catch {
+    return ''
+  }
 }
 
 /** The API tells attributes from a time by shape, as the SDK does. */
@@ -324,4 +334,4 @@ function isAttributes (value) {
   return value !== null && typeof value === 'object' && !Array.isArray(value) && !(value instanceof Date)
 }
 
-module.exports = { RecordingSpan, SpanDetails, OWN_MAX, STATUS_UNSET, STATUS_OK, STATUS_ERROR, OPEN }
+module.exports = { Scope, SCHEMA_URL, RecordingSpan, SpanDetails, OWN_MAX, STATUS_OK, STATUS_ERROR, OPEN }

@@ -1,14 +1,13 @@
 'use strict'
 
-// The span of one request. It keeps references to what the route and the connection have in common and
-// the few values of its own; the encoder turns that into bytes without building a list. The list is built
-// for those who ask: samplers, processors, and spans whose user set one of our attributes anew.
+// The span of one request. It refers to the infos of its route and its connection and has a few values of its own; the encoder
+// turns that into bytes without building a list. The list is built only for samplers, processors, and spans whose user set one
+// of our attributes anew.
 
-const { RecordingSpan, OPEN, STATUS_ERROR, OWN_MAX } = require('./recording-span')
+const { RecordingSpan, OPEN, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span')
 const { SERVER_KEYS } = require('./http-info')
-const { NO_SHAPE } = require('./attribute-shape')
-const { cut } = require('./attributes')
-const { errorType, exceptionAttributes } = require('./exception')
+const { NO_SHAPE, cut, setClean } = require('./attributes')
+const { errorType } = require('./exception')
 const { now } = require('./clock')
 
 const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
@@ -16,7 +15,7 @@ const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
 // http.request.method, url.path, url.scheme, http.response.status_code; for error.type see makeRoom.
 const OWN_ALWAYS = 4
 
-// What is known of an error, until the end: nothing, that Fastify caught one, or that it is recorded already.
+// What is known of an error until the end: nothing, that Fastify caught one, or that it is recorded already.
 const NOT_FAILED = 0
 const CAUGHT = 1
 const RECORDED = 2
@@ -37,21 +36,24 @@ class ServerSpan extends RecordingSpan {
     this.url = url
     this.httpStatus = 0 // 0: no headers went out
     this.errorType = ''
-    this.error = undefined // what was thrown, until the end decides whether it counts
+    this.error = undefined // what was thrown, until the end, which decides whether it counts
     this.failed = NOT_FAILED
     this.reply = null // Fastify's, until the end
-    this.redacted = null // its query, from the first question on
+    this.redacted = null // its query, once it was asked for
   }
 
   get kind () { return SPAN_KIND_SERVER }
-  /** Its counterpart in metrics may stand for a request without a span. */
+  /** Whether there is a span: RequestRecord in lib/metrics/server-metrics.js may stand for a request without one. */
   get isTraced () { return true }
   /** What the application sees. */
   get apiSpan () { return this }
+  /** The ids that an exemplar takes. */
+  get traceContext () { return this }
   get scope () { return this.pipeline.scope }
+  get instrumentationScope () { return this.scope }
   get name () { return this.details === null || this.details.name === '' ? this.route.name : this.details.name }
 
-  /** The limit is for all attributes of a span; its own come first. */
+  /** What its own attributes, which come first, leave of the limit. */
   get attributeCountMax () {
     const { route, peer, url } = this
     const own = OWN_ALWAYS + peer.attributeCount + route.attributeList.length / 2 +
@@ -68,7 +70,7 @@ class ServerSpan extends RecordingSpan {
     this.failed = CAUGHT
   }
 
-  /** Records what the application has answered by itself: the exception in any case, `error.type` if the response is 5xx. */
+  /** Records an error that the application has answered itself: the exception in any case, `error.type` if the response is 5xx. */
   recordFailure (error) {
     if (this.endedAt !== OPEN) return
     this.recordException(error)
@@ -77,7 +79,7 @@ class ServerSpan extends RecordingSpan {
   }
 
   /**
-   * Ends the span with what became of the response.
+   * Ends the span with the outcome of the response.
    * @param {number} httpStatus 0 when no headers went out
    * @param {string} unfinished '' for a whole response, else the `error.type` of a broken one
    */
@@ -95,17 +97,15 @@ class ServerSpan extends RecordingSpan {
 
   markFailed (httpStatus, unfinished) {
     const details = this.detail()
-    const { attributeValueLength } = this.pipeline.limits
-    const ok = details.statusCode === 1
-    if (!ok) details.statusCode = STATUS_ERROR
+    if (details.statusCode !== STATUS_OK) details.statusCode = STATUS_ERROR
     if (this.errorType === '') {
       this.errorType = unfinished !== '' ? unfinished : this.failed !== NOT_FAILED ? errorType(this.error) : String(httpStatus)
     }
     this.makeRoom()
-    if (this.failed === CAUGHT) this.pushEvent('exception', exceptionAttributes(this.error, attributeValueLength), 0, now())
+    if (this.failed === CAUGHT) this.recordException(this.error)
   }
 
-  /** For error.type, which few spans have: the last of the user's gives way where the limit is reached. */
+  /** Drops the last of the user's attributes where the limit leaves none for error.type, which few spans have. */
   makeRoom () {
     const { attributeList } = this
     const countMax = Math.max(0, this.attributeCountMax - 1)
@@ -116,8 +116,8 @@ class ServerSpan extends RecordingSpan {
   }
 
   /**
-   * Its query as it may leave the process, '' for none. Asked for before anything of the span is written: the user's function
-   * is called once, and may end spans itself.
+   * Its query as it may leave the process, '' for none. The encoder asks before it writes anything of the span: the user's
+   * redactQuery is called once, and may end spans itself.
    */
   get query () {
     if (this.redacted === null) {
@@ -129,19 +129,17 @@ class ServerSpan extends RecordingSpan {
     return this.redacted
   }
 
-  /** What the conventions ask for at the start of a span, as a flat list. */
+  /**
+   * What the conventions ask for at the start of a span, as a flat list.
+   * @returns {Array<unknown>}
+   */
   ownAttributes () {
     const { route, peer, url } = this
     const { attributeValueLength } = this.pipeline.limits
-    const list = ['http.request.method', route.method]
-    if (route.methodOriginal !== '') list.push('http.request.method_original', route.methodOriginal)
-    if (route.route !== '') list.push('http.route', route.route)
     const mark = url.indexOf('?')
-    list.push('url.path', cut(mark === -1 ? url : url.slice(0, mark), attributeValueLength), 'url.scheme', peer.scheme)
-    if (mark !== -1 && mark !== url.length - 1) list.push('url.query', this.query)
-    if (peer.protocolVersion !== '') list.push('network.protocol.version', peer.protocolVersion)
-    list.push(...peer.attributeList, ...route.attributeList)
-    return list
+    const path = cut(mark === -1 ? url : url.slice(0, mark), attributeValueLength)
+    const query = hasQuery(url) ? ['url.query', this.query] : []
+    return [...route.requestAttributes(peer, path), ...query, ...peer.attributeList, ...route.attributeList]
   }
 
   allAttributes () {
@@ -154,14 +152,8 @@ class ServerSpan extends RecordingSpan {
     const list = this.ownAttributes()
     if (this.httpStatus !== 0) list.push('http.response.status_code', this.httpStatus)
     if (this.errorType !== '') list.push('error.type', this.errorType)
-    const users = this.attributeList
-    if (users === null) return list
-    for (let i = 0; i < users.length; i += 2) {
-      let at = 0 // not indexOf: a caller's user agent may read like a key
-      while (at < list.length && list[at] !== users[i]) at += 2
-      if (at < list.length) list[at + 1] = users[i + 1]
-      else list.push(users[i], users[i + 1])
-    }
+    const users = this.attributeList ?? []
+    for (let i = 0; i < users.length; i += 2) setClean(list, users[i], users[i + 1], Infinity)
     return list
   }
 
@@ -175,7 +167,8 @@ class ServerSpan extends RecordingSpan {
    * user set anew. Else the list is built and written as a whole. HOT
    */
   get fitsTemplate () {
-    return this.url.length <= this.pipeline.templateUrlLengthMax && (this.attributeList === null || this.usersFitTemplate(this.attributeList))
+    return this.url.length <= this.pipeline.templateUrlLengthMax &&
+      (this.attributeList === null || this.usersFitTemplate(this.attributeList))
   }
 
   usersFitTemplate (users) {

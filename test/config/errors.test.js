@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { test } = require('tap')
-const { LightTraceError } = require('../../lib/config/errors')
+const { LightTraceError } = require('../../lib/config/checks')
 
 const root = path.join(__dirname, '../..')
 

@@ -209,7 +209,7 @@ test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
     [{ outbound: { channels: { 'a:b': 'client' } } }, '`outbound.channels.a:b` must be an object'],
     [{ outbound: { channels: { 'a:b': { kind: 'CLIENT!' } } } }, "received 'CLIENT!'"],
     [{ outbound: { channels: { 'a:b': { kind: 'toString' } } } }, "received 'toString'"],
-    [{ replyHeader: 'traceparent' }, "`replyHeader` must be 'traceresponse' or 'server-timing' or false, received 'traceparent'"],
+    [{ replyHeader: 'traceresponse' }, "`replyHeader` must be 'server-timing' or false, received 'traceresponse'"],
     [{ buffer: { maxBytes: 0 } }, '`buffer.maxBytes` must be a positive integer number of bytes, received 0'],
     [{ buffer: { maxBytes: Infinity } }, 'received Infinity'],
     [{ closeTimeoutMs: NaN }, 'received NaN'],

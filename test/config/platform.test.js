@@ -2,7 +2,7 @@
 
 const { test } = require('tap')
 const { Environment } = require('../../lib/config/env')
-const { detectPlatform } = require('../../lib/config/platform')
+const { detectPlatform } = require('../../lib/config/resource')
 
 const ID = 'ab12'.repeat(16)
 const POD = '6b1f2a0e-63b1-4b63-9d3b-2d1a3a0d5e55'

@@ -58,21 +58,9 @@ test('the service is named by code, then OTEL_SERVICE_NAME, then OTEL_RESOURCE_A
 test('the version is that of the app\'s package.json, which everybody else may overrule', (t) => {
   for (const [options, environment, expected] of [
     [{ serviceName: 'shop' }, {}, version],
-    [{}, { OTEL_ENTITIES: 'service{service.name=shop}[service.version=2]' }, '2'],
-    [{}, { OTEL_ENTITIES: 'service{service.name=shop}[service.version=2]', OTEL_RESOURCE_ATTRIBUTES: 'service.version=3' }, '3'],
+    [{}, { OTEL_RESOURCE_ATTRIBUTES: 'service.version=3' }, '3'],
     [{ resource: { 'service.version': '4' } }, { OTEL_RESOURCE_ATTRIBUTES: 'service.version=3' }, '4']
   ]) t.equal(attributesOf(options, environment)['service.version'], expected)
-  t.end()
-})
-
-test('OTEL_ENTITIES lies over what is found out, OTEL_RESOURCE_ATTRIBUTES over it', (t) => {
-  const OTEL_ENTITIES = 'service{service.name=orders};host{host.id=h1}[host.name=entity];cloud{cloud.region=r1}'
-  const attributes = attributesOf({}, { OTEL_ENTITIES, OTEL_RESOURCE_ATTRIBUTES: 'cloud.region=r2', K_SERVICE: 'shop' })
-  t.match(attributes, { 'service.name': 'orders', 'host.id': 'h1', 'host.name': 'entity', 'cloud.region': 'r2', 'faas.name': 'shop' })
-  t.equal(resolveOptions({}, { OTEL_ENTITIES, OTEL_SERVICE_NAME: 'shop' }).serviceName, 'shop')
-  const { resource, warnings } = resolveOptions({}, { OTEL_ENTITIES: 'broken;host{host.id=h1}' })
-  t.equal(resource.attributes['host.id'], 'h1')
-  t.match(warnings, [{ code: 'LT_WARN_ENV', message: /OTEL_ENTITIES/ }])
   t.end()
 })
 

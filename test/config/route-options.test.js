@@ -1,7 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
-const { resolveRouteOptions } = require('../../lib/config/route-options')
+const { resolveRouteOptions } = require('../../lib/config/options')
 
 const UNSET = { off: false, spanName: null, attributes: null, spans: null, sampler: null, metrics: true, ignore: null }
 

@@ -2,6 +2,7 @@
 
 // The request's store, and the equivalent of everything that @fastify/request-context has (docs/migration.md).
 
+const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
 const { test } = require('tap')
 const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
@@ -110,4 +111,22 @@ test('in a test without an app, withRequest makes a store current', async (t) =>
   t.equal(withRequest({}, (trace) => trace.withSpan('x', () => trace.get('none'))), undefined)
   t.same(withRequest({}, (trace) => trace.inject({ a: 1 })), { a: 1 })
   t.equal(lightTrace.current(), undefined)
+})
+
+test('a connection keeps no store of a request, whatever Node calls its own fields', (t) => {
+  const kept = new AsyncLocalStorage()
+  const renamed = {
+    run: (...args) => kept.run(...args),
+    enterWith: (store) => kept.enterWith(store),
+    getStore: () => kept.getStore()
+  }
+  const { enter, active } = t.mockRequire('../../lib/context/async-storage', {
+    '../../lib/runtime/process-state': { processState: { storage: renamed } }
+  })
+  const connection = new AsyncResource('connection')
+  const seen = []
+  connection.runInAsyncScope(() => enter('a request', () => seen.push(active())))
+  connection.runInAsyncScope(() => seen.push(active()))
+  t.same(seen, ['a request', undefined])
+  t.end()
 })

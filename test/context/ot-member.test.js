@@ -1,7 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
-const { thresholdOf, randomnessOf, withThreshold, withoutThreshold, thresholdText } = require('../../lib/context/ot-member')
+const { thresholdOf, randomnessOf, withThreshold, withoutThreshold, thresholdText } = require('../../lib/context/tracestate')
 const { cleanTracestate } = require('../../lib/context/tracestate')
 
 test('a threshold is read where it is valid, and nowhere else', async (t) => {

@@ -1,7 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
-const { hintOf } = require('../../lib/export/hints')
+const { hintOf } = require('../../lib/export/log')
 
 const hint = (outcome, url) => hintOf({ error: null, status: 200, format: 'protobuf', ...outcome }, new URL(url))
 

@@ -55,7 +55,7 @@ test('ignored requests have no span and no children; their caller\'s context is 
 test('OTEL_SDK_DISABLED stops every span and nothing else', async (t) => {
   process.env.OTEL_SDK_DISABLED = 'TRUE'
   t.teardown(() => { delete process.env.OTEL_SDK_DISABLED })
-  const { app, collector } = await tracedApp(t, { listen: false, trace: { unrouted: true, replyHeader: 'traceresponse', logs: true }, routes })
+  const { app, collector } = await tracedApp(t, { listen: false, trace: { unrouted: true, replyHeader: 'server-timing', logs: true }, routes })
   const answer = (await app.inject({ url: '/traced', headers: { traceparent } })).json()
   t.match(answer, { current: true, child: false, byTracer: false, recording: false, inject: { traceparent } })
   t.equal(await collector.tree(), '')

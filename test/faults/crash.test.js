@@ -9,7 +9,7 @@ const { runInChild } = require('../support/child')
 const crash = async ({ Fastify, lightTrace }, url, how, options = {}) => {
   const apps = [Fastify(), Fastify()]
   for (const app of apps) {
-    await app.register(lightTrace, { exporter: { url }, registerGlobals: false, ...options })
+    await app.register(lightTrace, { exporter: { url }, registerGlobals: false, metrics: how === 'metrics', ...options })
     app.get('/', async () => 'ok')
     await app.inject('/')
     await app.inject('/')
@@ -29,7 +29,7 @@ async function crashing (t, how, env = {}) {
 }
 
 test('one line for the process, and Node\'s own message and exit code', async (t) => {
-  for (const how of ['throw', 'rejection']) {
+  for (const how of ['throw', 'rejection', 'metrics']) {
     const { code, stderr } = await crashing(t, how)
     t.equal(stderr.match(LINE)?.length, 1, stderr)
     t.match(stderr, /Error: a crash/)

@@ -5,7 +5,7 @@
 const { test } = require('tap')
 const counter = require('../support/steps').countSteps() // before what is counted is loaded
 const { targets, longInputs, randomFrom } = require('../support/fuzz')
-const { halvesOf } = require('../../lib/otlp/split')
+const { halvesOf } = require('../../lib/otlp/request')
 
 const SEED = 20261121
 const LENGTH = 1000 // and eight times that is still within what tracestate and baggage may have

@@ -84,47 +84,6 @@ test('without a free file descriptor spans wait for one', async (t) => {
   t.equal(said[1], 1)
 })
 
-test('without a free file descriptor a request may be served without a span, which is counted and said', async (t) => {
-  const collector = await startFakeCollector(t)
-  const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
-    const fs = require('node:fs')
-    const app = Fastify({ trustProxy: true })
-    await app.register(lightTrace, { exporter: { url } })
-    app.register(async () => {
-      app.get('/', async () => 'ok')
-      app.get('/named', { config: { trace: { spanName: 'named' } } }, async () => 'ok')
-      app.get('/other', (request, reply) => reply.send('ok'))
-    })
-    const other = Fastify() // loads what every request needs
-    await other.register(lightTrace, { exporter: { url } })
-    await other.inject('/')
-    await other.close()
-    await app.ready()
-    const calls = [{ url: '/other' }, { url: '/', headers: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' } }, { url: '/named' }]
-    const statuses = async () => {
-      const answers = []
-      for (const call of calls) answers.push((await app.inject(call)).statusCode)
-      return answers
-    }
-    const held = []
-    try {
-      for (;;) held.push(fs.openSync('/dev/null'))
-    } catch {}
-    const without = await statuses()
-    for (const fd of held) fs.closeSync(fd)
-    const { spans } = app.lightTrace.stats()
-    say({ answers: [without, await statuses()], spans })
-    await app.close()
-    say(app.lightTrace.stats().spans)
-  }, { args: [collector.url] }).exit
-  t.equal(code, 0)
-  t.same(said[0].answers, [[200, 200, 200], [200, 200, 200]])
-  t.match(said[0].spans, { started: 3, ended: 3, accepted: 3, dropped: { not_loaded: 3 } })
-  t.match(stderr, /\[LT_WARN_LOSS\] LightTraceWarning: a request was not traced: a file of light-trace cannot be read just now \(.+\)/)
-  t.notMatch(stderr, /Bug:/)
-  t.match(said[1], { started: 6, ended: 6, accepted: 6, delivered: 3, dropped: { not_loaded: 3 } })
-})
-
 test('without a free file descriptor a caller that is not trusted is traced as ever', async (t) => {
   const collector = await startFakeCollector(t)
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {

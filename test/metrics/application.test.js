@@ -224,7 +224,7 @@ test('light-trace counts its own spans', async (t) => {
 test('a collection of garbage is counted by its kind', async (t) => {
   const { openRuntimeMetrics } = require('../../lib/metrics/runtime-metrics')
   const { newRegistry, newMeter } = require('./support')
-  const { snapshot } = require('../../lib/metrics/snapshot')
+  const { snapshot } = require('../../lib/metrics/app-metrics')
   require('node:v8').setFlagsFromString('--expose-gc')
   const registry = newRegistry()
   const close = openRuntimeMetrics(newMeter(registry))

@@ -3,6 +3,7 @@
 const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
+const { freePort } = require('../../scripts/free-port')
 const { startMetricSink } = require('../support/metric-sink')
 
 const DURATION = 'http.server.request.duration'
@@ -59,6 +60,23 @@ test('in an outage a cumulative export is replaced by a newer one', async (t) =>
   t.ok(exports.failed >= 3)
   t.match(lastError, /503/)
 })
+
+for (const [what, isUp] of [['answers 503 without Retry-After', true], ['refuses connections', false]]) {
+  test(`a collector that ${what} is asked again before the next interval`, async (t) => {
+    const intervalMs = 1500
+    const sink = await startMetricSink(t)
+    sink.answer = () => ({ status: 503 })
+    const url = isUp ? sink.url : `http://127.0.0.1:${await freePort()}/v1/traces`
+    const { app } = await measuredApp(t, { sink, exporter: { url }, metrics: { intervalMs } })
+    const failedAt = []
+    while (failedAt.length < 3) {
+      const { failed } = app.lightTrace.stats().metrics.exports
+      while (failedAt.length < failed) failedAt.push(performance.now())
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    t.ok(failedAt[2] - failedAt[0] < intervalMs)
+  })
+}
 
 test('in an outage deltas are merged: every request arrives once', async (t) => {
   const { app, sink } = await measuredApp(t, { metrics: { intervalMs: SOON, temporality: 'delta' } })
@@ -197,7 +215,7 @@ test('many series are exported while requests are served', async (t) => {
 })
 
 test('there is one collection at a time, and flushes that wait for it share the next', async (t) => {
-  const { MetricReader } = require('../../lib/export/metric-reader')
+  const { MetricReader } = require('../../lib/metrics/reader')
   const sends = []
   let running = 0
   const target = {
@@ -234,18 +252,6 @@ test('a process that ends without a close sends its metrics', async (t) => {
     app.inject('/')`], { OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin })
   t.equal(code, 0, stderr)
   t.same(sink.exports.map(counts), [1])
-})
-
-test('the console shows a table', async (t) => {
-  const { runProgram } = require('../support/program')
-  const { stdout } = await runProgram(['-e', `
-    const app = require('fastify')()
-    app.register(require('light-trace'), { exporter: 'none', metrics: { exporter: 'console', self: false } })
-    app.get('/users/:id', async () => 'x')
-    app.inject('/users/1').then(() => app.close())`])
-  const [head, line] = stdout.split('\n')
-  t.match(head, /^http\.server\.request\.duration \(s\) +count +mean +max$/)
-  t.match(line, /^ {2}GET \/users\/:id 200 +1 +0\.\d+ +0\.\d+$/)
 })
 
 test('OTEL_METRICS_EXPORTER=prometheus serves on a port of its own', async (t) => {

@@ -2,7 +2,7 @@
 
 const { test } = require('tap')
 const { TraceContext, SAMPLED } = require('../../lib/context/trace-context')
-const { keepExemplar } = require('../../lib/metrics/exemplar')
+const { keepExemplar } = require('../../lib/metrics/histograms')
 const { exposition, negotiate, TEXT, OPEN_METRICS } = require('../../lib/metrics/prometheus')
 const { newRegistry, newMeter, scope } = require('./support')
 

@@ -6,7 +6,7 @@ const { once } = require('node:events')
 const { Readable } = require('node:stream')
 const { test } = require('tap')
 const { measuredApp, points, DURATION } = require('../support/measured-app')
-const { HTTP_DURATION } = require('../../lib/metrics/buckets')
+const { HTTP_DURATION } = require('../../lib/metrics/histograms')
 
 test('every request is counted with the attributes and buckets of the conventions', async (t) => {
   const { app, sink, get } = await measuredApp(t)

@@ -2,11 +2,11 @@
 
 // A registry as an application has it, and its export as a collector reads it.
 
-const { Scope } = require('../../lib/span/scope')
+const { Scope } = require('../../lib/span/recording-span')
 const { MetricRegistry } = require('../../lib/metrics/registry')
-const { MeterProvider } = require('../../lib/metrics/meter-provider')
-const { MetricEncoder } = require('../../lib/otlp/metric-encoder')
-const { ExportRequestPrefix } = require('../../lib/otlp/export-request-prefix')
+const { MeterProvider } = require('../../lib/metrics/instruments')
+const { MetricEncoder } = require('../../lib/metrics/encoder')
+const { ExportRequestPrefix } = require('../../lib/otlp/request')
 const clock = require('../../lib/span/clock')
 const { decodeMetrics } = require('../support/metric-decode')
 

@@ -1,10 +1,8 @@
 'use strict'
 
-// Requests without a span are counted as those with one: the same number, the same attributes, however they end. Node tells
-// of their ends in another way (lib/fastify/finished.js).
+// Requests without a span are counted as those with one: the same number, the same attributes, however they end.
 
 const http = require('node:http')
-const { channel } = require('node:diagnostics_channel')
 const { once } = require('node:events')
 const { Readable } = require('node:stream')
 const { test } = require('tap')
@@ -12,7 +10,6 @@ const { measuredApp, points } = require('../support/measured-app')
 const { connect, signal } = require('../support/raw-client')
 
 const NODE_MAJOR = Number(process.versions.node.split('.')[0])
-const finished = channel('http.server.response.finish')
 
 /** How often each series was counted in `scenario`, with every request sampled and with none. */
 async function bothWays (t, routes, scenario, options = {}) {
@@ -187,23 +184,8 @@ test('a socket that the application has taken from its response is no request an
     const client = await connect(port)
     await client.request('GET', '/taken').closed
   })
-  // Before, a connection closes all that was open on it: see lib/fastify/pipelined.js.
+  // Before, a connection closes all that was open on it: see lib/fastify/response-end.js.
   if (NODE_MAJOR >= 24) t.same(counts, { [ok('/users/:id')]: 1 })
-})
-
-test('requests of which every one has a span make Node tell nobody', async (t) => {
-  const { get } = await measuredApp(t)
-  await get('/users/1')
-  t.notOk(finished.hasSubscribers)
-})
-
-test('what hangs on a socket is not seen by those who print it', async (t) => {
-  const { inspect } = require('node:util')
-  const seen = []
-  const { get } = await measuredApp(t, { sampler: 0 }, (app) => app.get('/seen', async (request) => { seen.push(inspect(request.raw.socket, { depth: 3 })) }))
-  await get('/seen')
-  if (NODE_MAJOR >= 24) t.match(seen[0], 'Connection {}')
-  t.notMatch(seen[0], /Connection \{ /)
 })
 
 test('the headers of an answer that comes before the body of its request has been read', async (t) => {
@@ -222,35 +204,16 @@ test('the headers of an answer that comes before the body of its request has bee
 test('two applications count their own requests, and the other goes on when one has closed', async (t) => {
   const first = await measuredApp(t, { sampler: 0 })
   const second = await measuredApp(t, { sampler: 0 })
-  t.notOk(finished.hasSubscribers, 'Node tells of no response before a request has no span')
   const other = http.createServer((request, response) => response.end('x')).listen(0, '127.0.0.1')
   t.teardown(() => other.close())
   await once(other, 'listening')
   await first.get('/users/1')
   await second.get('/users/1')
-  t.equal(finished.hasSubscribers, NODE_MAJOR >= 24, 'and only where that is of use')
   const counted = await points(first.app, first.sink)
   t.equal(counted[`GET http 1.1 ${ok('/users/:id')}`].count, 1)
   await second.get('/users/2')
   await (await fetch(`http://127.0.0.1:${other.address().port}`)).text()
   t.equal((await points(second.app, second.sink))[`GET http 1.1 ${ok('/users/:id')}`].count, 2)
-  t.notOk(finished.hasSubscribers, 'nobody listens when both have closed')
-})
-
-test('what others publish where Node tells of its responses does no harm', async (t) => {
-  const thrown = []
-  const keep = (error) => thrown.push(error.message)
-  process.on('uncaughtException', keep)
-  t.teardown(() => process.off('uncaughtException', keep))
-  const sockets = []
-  const { app, sink, get } = await measuredApp(t, { sampler: 0 }, (app) => {
-    app.addHook('onRequest', async (request) => { sockets.push(request.raw.socket) })
-  })
-  await get('/users/1')
-  for (const message of [undefined, null, {}, { response: {}, socket: null }, { response: {}, socket: {} }, { response: null, socket: sockets.at(-1) }, { socket: sockets.at(-1) }]) finished.publish(message)
-  await get('/users/2')
-  t.same(thrown, [])
-  t.equal((await points(app, sink))[`GET http 1.1 ${ok('/users/:id')}`].count, 2)
 })
 
 test('a connection that outlives many requests has one listener of ours', async (t) => {

@@ -15,7 +15,10 @@ const VALUES = [...TEXTS, 0, -1, 42, 2 ** 40, -(2 ** 53), 1.5, NaN, Infinity, -0
 const KEYS = ['a', 'b', 'app.key', 'ä', '__proto__', 'http.route', 'url.path', 'error.type', 'http.response.status_code', 'user_agent.original', 'network.peer.port', '']
 
 test('the template, the general encoder and the object tell the same span', async (t) => {
-  for (const limits of [{}, { attributeValueLength: 8 }, { attributes: 16, attributeValueLength: 24, events: 2, links: 1, attributesPerEvent: 1, attributesPerLink: 1 }]) {
+  const variables = { OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: '1', OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: '1' }
+  t.teardown(() => { for (const name of Object.keys(variables)) delete process.env[name] })
+  for (const limits of [{}, { attributeValueLength: 8 }, { attributes: 16, attributeValueLength: 24, events: 2, links: 1 }]) {
+    if (limits.links !== undefined) Object.assign(process.env, variables)
     const sink = await startSink(t)
     const native = await tracedApp(t, { trace: { spanProcessors: undefined, exporter: { url: sink.url }, ...common(limits) }, routes })
     const objects = await tracedApp(t, { trace: common(limits), routes })

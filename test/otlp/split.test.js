@@ -1,7 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
-const { halvesOf } = require('../../lib/otlp/split')
+const { halvesOf } = require('../../lib/otlp/request')
 const { startExporter, idOf } = require('../support/chunk-writer')
 const { startSink } = require('../support/otlp-sink')
 const { decodeSpans } = require('../support/otlp-decode')

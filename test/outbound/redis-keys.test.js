@@ -5,7 +5,9 @@
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')
-const { recordedCommand, commands, subcommands } = require('../../lib/outbound/libraries/redis-keys')
+const { recordedArguments, commands, subcommands } = require('../../lib/outbound/libraries/redis-keys')
+
+const recordedCommand = (name, args, from) => name + recordedArguments(name, args, from)
 const { tracedApp } = require('../support/traced-app')
 
 const recorded = (line) => {

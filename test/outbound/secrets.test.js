@@ -8,7 +8,7 @@ const http = require('node:http')
 const { EventEmitter } = require('node:events')
 const { test } = require('tap')
 const lightTrace = require('../..')
-const { LIBRARIES, ON_REQUEST } = require('../../lib/outbound/libraries')
+const { LIBRARIES, ON_REQUEST } = require('../../lib/outbound')
 const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 const { upstream } = require('../support/upstream')
@@ -65,7 +65,7 @@ const PAYLOADS = {
   }]
 }
 
-const channels = Object.fromEntries([...ON_REQUEST.keys()].map((name) => [name, true]))
+const channels = Object.fromEntries(ON_REQUEST.map((name) => [name, true]))
 const failure = () => Object.assign(new Error(`near '${SECRET}'`), { code: 'E_FAILED', detail: SECRET, sql: SECRET, hint: SECRET })
 
 /** The bytes that leave of a request that does `work`, and how many spans they are. */
@@ -90,7 +90,7 @@ function clean (t, bytes) {
 }
 
 test('every channel of the tables is fed', async (t) => {
-  t.same([...LIBRARIES.keys(), ...ON_REQUEST.keys()].filter((name) => PAYLOADS[name] === undefined), [])
+  t.same([...LIBRARIES, ...ON_REQUEST].filter((name) => PAYLOADS[name] === undefined), [])
 })
 
 // Before pg's channel speaks, after which traceClient leaves queries to it.

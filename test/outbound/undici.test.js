@@ -211,12 +211,13 @@ test('a WebSocket handshake is a span that ends', { skip: typeof WebSocket === '
   server.on('upgrade', (req, socket) => {
     const accept = createHash('sha1').update(req.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64')
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: ${accept}\r\n\r\n`)
-    t.teardown(() => socket.destroy())
+    socket.once('data', () => socket.destroy()) // the client's close frame
   })
   const { go, collector } = await serving(t, async () => {
     const socket = new WebSocket(origin.replace('http:', 'ws:'))
     await once(socket, 'open')
     socket.close()
+    await once(socket, 'close')
   })
   await go()
   t.equal(await collector.tree(), 'SERVER GET /go\n  CLIENT GET')

@@ -2,7 +2,7 @@
 
 const fastify = require('fastify')
 const { test } = require('tap')
-const { printable } = require('../../lib/runtime/printable')
+const { printable } = require('../../lib/runtime/report')
 const { Report } = require('../../lib/runtime/report')
 
 test('a code is logged once for each app, to its logger', (t) => {

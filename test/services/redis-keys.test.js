@@ -3,7 +3,9 @@
 // Our table of keys against the server's own: for each command that both know, COMMAND GETKEYS of a call of it.
 
 const { test } = require('tap')
-const { recordedCommand, commands, subcommands } = require('../../lib/outbound/libraries/redis-keys')
+const { recordedArguments, commands, subcommands } = require('../../lib/outbound/libraries/redis-keys')
+
+const recordedCommand = (name, args, from) => name + recordedArguments(name, args, from)
 
 const port = Number(process.env.SERVICES_REDIS_PORT)
 

@@ -79,6 +79,20 @@ test('a hundred attributes of the longest text still make a span', async (t) => 
   t.equal(spans[0].attributes['key.99'].length, 16384)
 })
 
+test('a key of an event or a link that is cut counts as dropped there', async (t) => {
+  const key = 'k'.repeat(1025)
+  const context = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', traceFlags: 1 }
+  const [span] = await exported(t, {}, async (app) => {
+    const span = app.lightTrace.tracer.startSpan('first')
+    span.addEvent('an event', { [key]: 1, other: 2, none: undefined })
+    span.addLink({ context, attributes: { [key]: 1 } })
+    span.end()
+  })
+  t.equal(span.events[0].droppedAttributesCount, 2)
+  t.equal(span.links[0].droppedAttributesCount, 1)
+  t.same(Object.keys(span.events[0].attributes), [key.slice(1), 'other'])
+})
+
 test('a limit of values does not shorten names and descriptions', async (t) => {
   const [span] = await exported(t, { limits: { attributeValueLength: 4 } }, async (app) => {
     app.lightTrace.tracer.startSpan('first').updateName('a longer name').setStatus({ code: 2, message: 'a reason' }).end()

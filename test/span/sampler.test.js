@@ -1,8 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
-const { headSampler, DROP, RECORD_AND_SAMPLE } = require('../../lib/span/sampler')
-const { RateLimit } = require('../../lib/span/rate-limit')
+const { headSampler, RateLimit, DROP, RECORD_AND_SAMPLE } = require('../../lib/sampling/sampler')
 const { tracedApp } = require('../support/traced-app')
 
 // The last 14 hex digits of a trace id, and whether a ratio takes it: it does from (1 − ratio)·2^56 upward.

@@ -7,7 +7,7 @@
 
 const crypto = require('node:crypto')
 const { Exporter } = require('../../lib/export/exporter')
-const { Stats } = require('../../lib/export/stats')
+const { Stats } = require('../../lib/export/pipeline')
 
 const SCOPE = Buffer.concat([Buffer.from([0x0a, 6, 0x0a, 4]), Buffer.from('test')])
 // resource { attributes { key: 'service.name', value { string_value: 'test' } } }

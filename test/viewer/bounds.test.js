@@ -76,7 +76,7 @@ test('what comes long after its root is late', (t) => {
 })
 
 // Each trace costs objects beside its bytes. A process with little memory to give finds out what was forgotten.
-// (npm run bench:viewer sends a million.)
+// (npm run bench -- viewer sends a million.)
 test('one-span traces without end, with resources of their own, stay within the bound', { timeout: 120_000 }, async (t) => {
   const child = runInChild(t, ({ root, say }) => {
     const { TraceStore } = require(`${root}/viewer/store/trace-store`)

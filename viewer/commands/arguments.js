@@ -62,7 +62,7 @@ class UsageError extends Error {
  * @throws UsageError
  */
 function parseArguments (args) {
-  const parsed = { command: 'serve', options: {}, nodeOptions: [], program: null }
+  const parsed = { command: 'serve', operand: undefined, options: {}, nodeOptions: [], program: null }
   let at = 0
   if (COMMANDS.has(args[0])) parsed.command = args[at++]
   for (; at < args.length; at++) {
@@ -109,7 +109,7 @@ function isNodeOption (argument) {
 }
 
 function nearest (name) {
-  const { nearestName } = require('../../lib/config/nearest-name')
+  const { nearestName } = require('../../lib/config/checks')
   const near = nearestName(name, Object.keys(OPTIONS))
   return near === undefined ? '' : `; did you mean --${near}`
 }
@@ -145,7 +145,7 @@ function programOf (rest, nodeOptions) {
 }
 
 function nearestCommand (name) {
-  const { nearestName } = require('../../lib/config/nearest-name')
+  const { nearestName } = require('../../lib/config/checks')
   const near = nearestName(name, [...COMMANDS])
   return near === undefined ? '' : `; did you mean ${near}`
 }

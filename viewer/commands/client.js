@@ -34,7 +34,7 @@ class Client {
   }
 
   /** @throws with what the viewer said */
-  async text (path, options) {
+  async text (path, options = {}) {
     const response = await this.open(path, options)
     const pieces = []
     for await (const piece of response) pieces.push(piece)
@@ -42,14 +42,14 @@ class Client {
   }
 
   /** @returns {Promise<http.IncomingMessage>} with status 200 */
-  open (path, { method = 'GET', headers = {}, body } = {}) {
+  open (path, { method = 'GET', headers = {}, body = undefined } = {}) {
     return new Promise((resolve, reject) => {
       const authorization = this.token === undefined ? {} : { authorization: `Bearer ${this.token}` }
       const request = http.request({ host: this.host, port: this.port, path, method, headers: { ...authorization, ...headers }, agent: false }, async (response) => {
         if (response.statusCode === 200) return resolve(response)
         reject(Object.assign(new Error(await problemOf(response)), { expected: true, status: response.statusCode }))
       })
-      request.on('error', (error) => reject(error.code === 'ECONNREFUSED'
+      request.on('error', (/** @type {NodeJS.ErrnoException} */ error) => reject(error.code === 'ECONNREFUSED'
         ? new NoViewer(`no viewer listens at ${this.address}. Start one: npx light-trace app.js`)
         : Object.assign(new Error(`${this.address}: ${error.message}`), { expected: true })))
       if (body === undefined || typeof body.pipe !== 'function') return request.end(body)

@@ -62,7 +62,7 @@ function check (given, { properties, required }) {
 }
 
 async function listTraces (client, { limit: count = LIMIT_DEFAULT, ...filters }) {
-  const { traces, total, more } = await client.json(`/api/traces?${new URLSearchParams({ ...filters, limit: count })}`)
+  const { traces, total, more } = await client.json(`/api/traces?${new URLSearchParams({ ...filters, limit: String(count) })}`)
   if (traces.length === 0) return total === 0 ? 'No trace was received yet.' : `None of ${total} traces matches.`
   return [...traces.map(line), ...(more ? ['… and older ones'] : [])].join('\n')
 }
@@ -72,7 +72,7 @@ function getTrace (client, { id, attributes = true }) {
 }
 
 async function slowest (client, { route: of, limit: count = LIMIT_DEFAULT }) {
-  const { traces } = await client.json(`/api/traces?${new URLSearchParams({ limit: SEARCHED_MAX, ...(of !== undefined && { route: of }) })}`)
+  const { traces } = await client.json(`/api/traces?${new URLSearchParams({ limit: String(SEARCHED_MAX), ...(of !== undefined && { route: of }) })}`)
   const { routes } = await client.json('/api/routes')
   const figures = routes.filter((each) => of === undefined || each.route === of).slice(0, LIMIT_MAX)
   return [
@@ -86,7 +86,7 @@ async function slowest (client, { route: of, limit: count = LIMIT_DEFAULT }) {
 
 async function errors (client, { limit: count = LIMIT_DEFAULT }) {
   const { exceptions } = await client.json('/api/exceptions')
-  const { traces } = await client.json(`/api/traces?${new URLSearchParams({ status: 'error', limit: count })}`)
+  const { traces } = await client.json(`/api/traces?${new URLSearchParams({ status: 'error', limit: String(count) })}`)
   if (exceptions.length === 0 && traces.length === 0) return 'Nothing has failed.'
   return [
     'Exceptions:',

@@ -9,8 +9,8 @@ const TRIES_MAX = 20
 const ASK_TIMEOUT_MS = 500
 
 /**
- * @param {() => Viewer} make
- * @returns {Promise<{ viewer: Viewer, port: number }>}
+ * @param {() => import('../http/server').Viewer} make
+ * @returns {Promise<{ viewer: import('../http/server').Viewer, port: number }>}
  * @throws what listen says, where no port helps
  */
 async function listenFrom (make, { port: wanted = DEFAULT_PORT, host }, say) {

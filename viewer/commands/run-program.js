@@ -58,12 +58,11 @@ function otherCommand ([file, ...args], nodeOptions, { watch }, env) {
 }
 
 function passSignals (child) {
-  const listeners = SIGNALS.map((signal) => [signal, () => {
-    if (BY_TERMINAL.has(signal) && process.stdin.isTTY) return
-    child.kill(signal)
-  }])
-  for (const [signal, pass] of listeners) process.on(signal, pass)
-  return () => { for (const [signal, pass] of listeners) process.removeListener(signal, pass) }
+  const pass = (signal) => {
+    if (!BY_TERMINAL.has(signal) || !process.stdin.isTTY) child.kill(signal)
+  }
+  for (const signal of SIGNALS) process.on(signal, pass)
+  return () => { for (const signal of SIGNALS) process.removeListener(signal, pass) }
 }
 
 module.exports = { runProgram }

@@ -29,7 +29,7 @@ async function attend (viewer, parsed) {
   endAs(end)
 }
 
-/** @returns {Promise<Viewer & { url: string, port: number }>} listening */
+/** @returns {Promise<Viewer>} listening */
 async function openViewer (options) {
   const { listenFrom } = require('./port')
   const token = options.host === undefined ? null : options.token ?? newToken()

@@ -26,7 +26,7 @@ class Api {
   #exceptions
   #viewer
 
-  /** @param {Viewer} viewer */
+  /** @param {import('./server').Viewer} viewer */
   constructor (viewer) {
     this.#viewer = viewer
     this.#store = viewer.store
@@ -56,7 +56,7 @@ class Api {
     return this.#trace(response, query, match)
   }
 
-  #trace (response, query, [, name, view, spanName]) {
+  #trace (response, query, /** @type {string[]} */ [, name, view, spanName]) {
     const trace = this.find(decoded(name))
     if (spanName !== undefined && view !== 'spans') throw new NotFound('there is nothing at this address')
     switch (view) {

@@ -63,7 +63,7 @@ class Bodies {
     try {
       return await new Promise((resolve, reject) => {
         const decompress = encoding === 'deflate' ? inflate : gunzip
-        decompress(body, { maxOutputLength: BODY_BYTES_MAX }, (error, inflated) => {
+        decompress(body, { maxOutputLength: BODY_BYTES_MAX }, (/** @type {NodeJS.ErrnoException} */ error, inflated) => {
           if (error === null) resolve(inflated)
           else reject(error.code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge() : new Refused(400, 'malformed', `the body is not ${encoding}`))
         })

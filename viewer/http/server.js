@@ -29,11 +29,12 @@ class Viewer {
   #startedMs = Date.now()
 
   /**
-   * @param {number} [options.maxBytes] of traces, 64 MiB by default
-   * @param {string | null} [options.token] needed to read, where it is not only for this machine
+   * @param {{ maxBytes?: number, token?: string | null }} [options] of traces, 64 MiB by default; and what is needed to read
+   *   where it is not only for this machine
    */
   constructor ({ maxBytes, token = null } = {}) {
     this.token = token
+    this.port = this.url = null // where it listens: of the command that has opened it
     this.store = new TraceStore({ maxBytes })
     this.routes = new RouteStatistics(this.store)
     this.exceptions = new Exceptions(this.store)
@@ -106,7 +107,7 @@ class Viewer {
       this.#route(request, response).catch((error) => this.#failed(response, error))
     })
     server.keepAliveTimeout = KEEP_ALIVE_MS
-    server.on('clientError', (error, socket) => {
+    server.on('clientError', (/** @type {NodeJS.ErrnoException} */ error, socket) => {
       if (error.code !== 'ECONNRESET' && socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n')
     })
     return server

@@ -98,7 +98,7 @@ class Trace {
     this.spans.push(span)
     if (!known) {
       if (this.#byId !== null) this.#byId.set(span.id, span)
-      else if (this.spans.length === MAP_FROM) this.#byId = new Map(this.spans.map((each) => [each.id, each]).reverse())
+      else if (this.spans.length === MAP_FROM) this.#byId = new Map(this.spans.toReversed().map((each) => [each.id, each]))
       this.#arrived(span)
     }
     if (span.parent === '') {

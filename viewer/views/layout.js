@@ -35,7 +35,7 @@ function layOut (trace) {
   for (const node of nodes) hang(node, byId, tops)
   cutCycles(nodes, tops)
   for (const top of tops) placeTimes(top)
-  tops.sort((a, b) => (b.span === trace.root) - (a.span === trace.root) || a.start - b.start)
+  tops.sort((a, b) => Number(b.span === trace.root) - Number(a.span === trace.root) || a.start - b.start)
   return { roots: tops, nodes: inOrder(tops) }
 }
 

@@ -65,7 +65,7 @@ class Tree {
   }
 }
 
-/** @param {{ trace, span }[]} requests. @returns {object | null} the root of GET /api/routes/flame */
+/** The root of GET /api/routes/flame, or null. @param {{ trace, span }[]} requests */
 function flameOf (requests) {
   const tree = new Tree()
   for (const { trace, span } of requests) {

@@ -37,7 +37,7 @@ function scopeSpans (spans) {
 }
 
 function spanJson (span) {
-  const json = {
+  return {
     traceId: span.traceId,
     spanId: span.id,
     ...(span.traceState !== '' && { traceState: span.traceState }),
@@ -47,15 +47,14 @@ function spanJson (span) {
     kind: span.kind,
     startTimeUnixNano: String(span.startNano),
     endTimeUnixNano: String(span.endNano),
-    attributes: span.attributes.map(keyValue)
+    attributes: span.attributes.map(keyValue),
+    ...(span.dropped.attributes !== 0 && { droppedAttributesCount: span.dropped.attributes }),
+    ...(span.events.length !== 0 && { events: span.events.map(eventJson) }),
+    ...(span.dropped.events !== 0 && { droppedEventsCount: span.dropped.events }),
+    ...(span.links.length !== 0 && { links: span.links.map(linkJson) }),
+    ...(span.dropped.links !== 0 && { droppedLinksCount: span.dropped.links }),
+    status: { ...(span.status.message !== '' && { message: span.status.message }), code: span.status.code }
   }
-  if (span.dropped.attributes !== 0) json.droppedAttributesCount = span.dropped.attributes
-  if (span.events.length !== 0) json.events = span.events.map(eventJson)
-  if (span.dropped.events !== 0) json.droppedEventsCount = span.dropped.events
-  if (span.links.length !== 0) json.links = span.links.map(linkJson)
-  if (span.dropped.links !== 0) json.droppedLinksCount = span.dropped.links
-  json.status = { ...(span.status.message !== '' && { message: span.status.message }), code: span.status.code }
-  return json
 }
 
 function eventJson ({ name, timeNano, attributes, dropped }) {

@@ -10,8 +10,8 @@ const TEXT_MAX = 16_384
 const SAME_MAX = 20
 
 /**
- * @param {Trace} trace
- * @param {StoredSpan} stored one of its spans
+ * @param {import('../store/trace').Trace} trace
+ * @param {import('../store/trace').StoredSpan} stored one of its spans
  * @param {{ full?: boolean, isHeld (traceId): boolean }} options
  */
 function panelOf (trace, stored, { full = false, isHeld }) {

@@ -23,9 +23,9 @@ const VALUE_MAX = 300
 const noPaint = (style, text) => text
 
 /**
- * @param {string} [options.span] only this span and what is beneath
- * @param {boolean} [options.attributes] a line for each attribute
- * @param {(style: 'error' | 'dim' | 'bold', text: string) => string} [options.paint] colours for a terminal
+ * @param {import('../store/trace').Trace} trace
+ * @param {{ span?: string, attributes?: boolean, paint?: (style: 'error' | 'dim' | 'bold', text: string) => string }} [options]
+ *   only this span and what is beneath; a line for each attribute; colours for a terminal
  */
 function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
   const nodes = part(layOut(trace).nodes, span)

@@ -19,7 +19,7 @@ function selfTime ({ start, end, children }) {
 /**
  * The critical path, from the root's end backwards: at each moment the span that was last to finish. What begins after its
  * parent's end, or ends after it, did not hold it up.
- * @returns {Map<Node, [number, number][]>} stretches of time, oldest first
+ * @returns {Map<object, [number, number][]>} stretches of time, oldest first
  */
 function criticalPath (root) {
   const path = new Map()

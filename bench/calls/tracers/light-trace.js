@@ -47,7 +47,7 @@ module.exports = async function open (url) {
 }
 
 function outboundSubscribers () {
-  const { undiciSubscribers } = require(path.join(root, 'lib/outbound/node-clients'))
-  const { adapterOf } = require(path.join(root, 'lib/outbound/channels'))
+  const { undiciSubscribers } = require(path.join(root, 'lib/outbound/undici'))
+  const { adapterOf } = require(path.join(root, 'lib/outbound/calls'))
   return [...undiciSubscribers, ...adapterOf('node-redis:command'), ...adapterOf('node-redis:batch')]
 }

@@ -1,22 +1,82 @@
 'use strict'
 
-// `exporter: 'console'`: the spans of each request as a readable tree, written when the request has ended.
-//
-// What ends before its request waits for it; what ends after, or belongs to no request, is written at
-// once. A trace may have several requests in this process, one inside the other: each is written with
-// what lies under it.
+// The sinks that write to standard output: `exporter: 'console'` draws the spans of each request as a tree,
+// `OTEL_TRACES_EXPORTER=otlp/stdout` writes OTLP as lines of JSON. `light-trace/testing` draws the same trees.
 
 const { PARENT_LOCAL } = require('../../context/trace-context')
-const { drawTree, spanLabel, kindName, statusName } = require('./tree')
 const { setImmediate } = require('../../runtime/timers')
+const { requestJson } = require('../../otlp/json')
 
+const KINDS = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER']
+const STATUS_CODES = ['UNSET', 'OK', 'ERROR']
 // A request that never ends must not hold its children for ever.
 const HELD_MAX = 1000
+// Log collectors cut a line that is much longer in pieces: containerd at 16 KiB, Cloud Logging at 256 KiB.
+const SPANS_PER_LINE_MAX = 16
 
+/**
+ * Draws spans as a readable picture, a line for each, children two spaces under their parent, in start order:
+ *
+ *   SERVER GET /orders/:id ERROR error.type=500
+ *     INTERNAL load order
+ *       CLIENT GET
+ *
+ * @param {object[]} spans in start order, each with traceId, spanId and parentSpanId
+ * @param {(span) => string} line
+ * @returns {string} one line per span, without a newline at the end
+ */
+function drawTree (spans, line) {
+  const roots = []
+  const children = new Map(spans.map(({ traceId, spanId }) => [traceId + spanId, []]))
+  for (const span of spans) {
+    const { traceId, spanId, parentSpanId } = span
+    const siblings = parentSpanId === spanId ? undefined : children.get(traceId + parentSpanId)
+    if (siblings === undefined) roots.push(span)
+    else siblings.push(span)
+  }
+  const lines = []
+  // A stack and not recursion: a chain of children may be deeper than the call stack.
+  const todo = roots.reverse().map((span) => ({ span, depth: 0 }))
+  while (todo.length > 0) {
+    const { span, depth } = todo.pop()
+    lines.push('  '.repeat(depth) + line(span))
+    const below = children.get(span.traceId + span.spanId)
+    for (const child of below.toReversed()) todo.push({ span: child, depth: depth + 1 })
+  }
+  return lines.join('\n')
+}
+
+/** 'SERVER GET /slow ERROR error.type=aborted' */
+function spanLabel ({ kind, name, status, errorType }) {
+  let line = `${kind} ${oneLine(name)}`
+  if (status !== 'UNSET') line += ` ${status}`
+  if (status === 'ERROR' && errorType !== undefined) line += ` error.type=${oneLine(String(errorType))}`
+  return line
+}
+
+// A name is the user's, or a caller's: it must not draw lines of its own, nor control a terminal.
+function oneLine (text) {
+  // eslint-disable-next-line no-control-regex
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, ' ')
+}
+
+function kindName (kind) {
+  return KINDS[kind] ?? 'INTERNAL'
+}
+
+function statusName (code) {
+  return STATUS_CODES[code] ?? 'UNSET'
+}
+
+/**
+ * Writes each request as a tree when it has ended. What ends before its request waits for it; what ends after, or belongs to
+ * no request, is written at once. A trace may have several requests in this process, one inside the other: each is
+ * written with what lies under it.
+ */
 class ConsoleSink {
   #stats
   #write
-  #traces = new Map() // trace id → { open: local roots that run, held: ended spans, in start order }
+  #traces = new Map() // trace id -> { open: ids of local roots that run, held: lines of ended spans }
 
   constructor (stats, write = toStdout()) {
     this.#stats = stats
@@ -34,16 +94,13 @@ class ConsoleSink {
     this.#stats.handedOver++
     const line = new Line(span)
     const trace = this.#traces.get(line.traceId)
-    if (trace === undefined) {
-      this.#print([line])
-      return
-    }
+    if (trace === undefined) return this.#print([line])
     trace.held.push(line)
     if (trace.open.delete(line.spanId)) this.#rootEnded(line, trace)
     else if (trace.held.length >= HELD_MAX) this.#print(trace.held.splice(0))
   }
 
-  /** An unsampled request's span that was recorded for nothing: what was waiting for it is not. */
+  /** Forgets an unsampled request; what waited for it is written. */
   discarded (span) {
     if (span.parentKind === PARENT_LOCAL) return
     const trace = this.#traces.get(span.traceId)
@@ -55,8 +112,7 @@ class ConsoleSink {
   #rootEnded (root, trace) {
     if (trace.open.size === 0) {
       this.#traces.delete(root.traceId)
-      this.#print(trace.held)
-      return
+      return this.#print(trace.held)
     }
     const under = descendants(root, trace.held)
     trace.held = trace.held.filter((line) => !under.has(line))
@@ -76,7 +132,7 @@ class ConsoleSink {
   }
 }
 
-/** What is kept of a span: what is printed, and where. */
+/** What is kept of a span: the line that is printed, and where. */
 class Line {
   constructor (span) {
     const { attributes, status } = span
@@ -92,8 +148,8 @@ class Line {
   }
 }
 
-// When the reader of a pipe has gone stdout emits an error, which without a listener ends the process. Ours is there only
-// while a write of ours is under way: what comes of the app's own writes is the app's.
+// When the reader of a pipe has gone, stdout emits an error, which without a listener ends the process. Ours is there only
+// while a write of ours is under way: errors of the app's own writes are the app's.
 function toStdout () {
   let underWay = 0
   const ignore = () => {}
@@ -106,19 +162,62 @@ function toStdout () {
   }
 }
 
+// Finds a root and what lies under it, whatever the order of the lines.
 function descendants (root, lines) {
   const found = new Set([root])
   const ids = new Set([root.spanId])
-  let before
-  do {
+  for (let before = 0; before < found.size;) {
     before = found.size
     for (const line of lines) {
-      if (found.has(line) || !ids.has(line.parentSpanId)) continue
+      if (!ids.has(line.parentSpanId)) continue
       found.add(line)
       ids.add(line.spanId)
     }
-  } while (found.size !== before)
+  }
   return found
 }
 
-module.exports = { ConsoleSink, toStdout }
+/**
+ * Writes OTLP as lines of JSON, for platforms that collect nothing else. A line goes out when a request has ended, with the
+ * spans that ended before; what belongs to no request goes at the end of the loop's turn. So nothing waits if a process
+ * is frozen after its answer, and hardly anything in a crash.
+ * https://opentelemetry.io/docs/specs/otel/protocol/file-exporter/
+ */
+class OtlpStdoutSink {
+  #resource
+  #stats
+  #write
+  #pending = []
+  #isScheduled = false
+
+  constructor (resource, stats, write = toStdout()) {
+    this.#resource = resource
+    this.#stats = stats
+    this.#write = write
+  }
+
+  accept (span) {
+    this.#stats.handedOver++
+    this.#pending.push(span)
+    if (span.parentKind !== PARENT_LOCAL || this.#pending.length >= SPANS_PER_LINE_MAX) this.#writeAll()
+    else if (!this.#isScheduled) {
+      this.#isScheduled = true
+      setImmediate(() => this.#writeAll())
+    }
+  }
+
+  async flush () {
+    this.#writeAll()
+  }
+
+  close () {
+    return this.flush()
+  }
+
+  #writeAll () {
+    this.#isScheduled = false
+    if (this.#pending.length > 0) this.#write(requestJson(this.#resource, this.#pending.splice(0)))
+  }
+}
+
+module.exports = { drawTree, spanLabel, kindName, statusName, ConsoleSink, toStdout, OtlpStdoutSink }

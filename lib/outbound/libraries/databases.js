@@ -1,11 +1,13 @@
 'use strict'
 
-// Databases that publish channels, as data: where in a call's payload which part of the conventions is found.
+// Databases that publish channels, as data: where in a call's payload which part of the conventions is found. trace-client.js
+// describes the queries of pg and knex by these classes too.
 // https://opentelemetry.io/docs/specs/semconv/database/database-spans/
 
-const { CallInfo } = require('../../span/call-info')
+const { CallInfo } = require('../../http/call-info')
 const { cut } = require('../../span/attributes')
-const { KIND_CLIENT } = require('../calls')
+const clock = require('../../span/clock')
+const { KIND_CLIENT, kCall, activeContext, tracerIn, isSuppressed } = require('../calls')
 const { sanitise, DIALECTS } = require('./statement')
 const { recordedArguments, ruleOf } = require('./redis-keys')
 const { read, text, label, pushServer, pushPeer, pushText, lengthOf } = require('./read')
@@ -14,10 +16,11 @@ const CACHED_MAX = 256
 const CACHED_LENGTH_MAX = 1024
 const SHARED_LENGTH_MAX = 255
 const RECENT_MAX = 32 // more commands, or operations and collections, than most apps use; compared one by one
+const DAY_NS = 86400e9
 
 const COMMAND_NAME = /^[a-z][a-z0-9._-]{0,63}$/i
 
-/** SQL in a field of the payload. */
+/** Describes calls with SQL in a field of the payload. */
 class SqlDescriptor {
   #cache
   #last = null
@@ -28,23 +31,23 @@ class SqlDescriptor {
    * @param {object} dialect
    * @param {string} field that holds the statement
    * @param {(error) => string} errorCode db.response.status_code
-   * @param {boolean} isParametrised its values are apart, so the same statement comes again
+   * @param {boolean} isParametrised its values are apart, so the same statement comes again and is worth remembering
+   * @param {(call) => number} [startedAt] of calls that are reported after they have begun
    */
-  constructor (system, dialect, field, errorCode, isParametrised) {
+  constructor (system, dialect, field, errorCode, isParametrised, startedAt = undefined) {
     this.kind = KIND_CLIENT
     this.system = system
     this.dialect = dialect
     this.field = field
     this.errorCode = errorCode
+    this.startedAt = startedAt
     this.#cache = isParametrised ? new Map() : null
   }
 
   shouldTrace () { return true }
 
   name (call) {
-    const { summary } = this.#statement(call)
-    if (summary !== '') return summary
-    return text(call, 'database') || this.system
+    return this.#statement(call).summary || text(call, 'database') || this.system
   }
 
   attributes (call) {
@@ -58,7 +61,7 @@ class SqlDescriptor {
     return list
   }
 
-  /** Asked for the name first and the attributes next, and read once. */
+  /** The statement as it may be recorded. It is asked for by `name` first and `attributes` next, and read once. */
   #statement (call) {
     if (this.#lastCall !== call) {
       this.#last = this.#sanitised(text(call, this.field))
@@ -68,46 +71,67 @@ class SqlDescriptor {
   }
 
   #sanitised (statement) {
-    const cache = statement.length > CACHED_LENGTH_MAX ? null : this.#cache
-    let found = cache?.get(statement)
+    const cache = this.#cache
+    if (cache === null || statement.length > CACHED_LENGTH_MAX) return sanitise(statement, this.dialect)
+    let found = cache.get(statement)
     if (found === undefined) {
       found = sanitise(statement, this.dialect)
-      if (cache !== null) {
-        if (cache.size === CACHED_MAX) cache.clear()
-        cache.set(statement, found)
-      }
+      if (cache.size === CACHED_MAX) cache.clear()
+      cache.set(statement, found)
     }
     return found
   }
 }
 
-/** A store whose payload names the operation. Each part is a function of the call, or undefined. */
+const nothing = () => ''
+const always = () => true
+
+/**
+ * Describes calls of a store whose payload names the operation. Each part is a function of the call.
+ *
+ * @typedef {object} StoreParts
+ * @property {string} system db.system.name
+ * @property {(call) => string} operation
+ * @property {(call) => string} [target] the collection or stored procedure
+ * @property {string} [targetKey] the target's attribute
+ * @property {(call) => string} [namespace]
+ * @property {(call) => number} [batchSize]
+ * @property {(call, operation: string, rule) => string} [operands] what db.query.text has behind the operation
+ * @property {(operation: string) => object} [operandRule] which of the operands may be recorded
+ * @property {(error) => string} errorCode db.response.status_code
+ * @property {(call) => boolean} [shouldTrace]
+ * @property {boolean} [hasPeer] whether the server's address is the peer's
+ */
 class StoreDescriptor {
   #known = new Map() // what it says of itself → CallInfo
-  #seen = []
+  #recent = []
 
-  constructor ({ system, operation, collection, procedure, operands, operandRule, namespace, batchSize, errorCode, shouldTrace, pushPeer }) {
+  /** @param {StoreParts} parts */
+  constructor ({
+    system, operation, target = nothing, targetKey = 'db.collection.name', namespace = nothing, batchSize,
+    operands, operandRule, errorCode, shouldTrace = always, hasPeer = false
+  }) {
     this.kind = KIND_CLIENT
     this.system = system
     this.operation = operation
-    this.collection = collection
-    this.procedure = procedure
-    this.operands = operands
-    this.operandRule = operandRule
+    this.operationTarget = target
+    this.targetKey = targetKey
     this.namespace = namespace
     this.batchSize = batchSize
+    this.operands = operands
+    this.operandRule = operandRule
     this.errorCode = errorCode
-    this.pushPeer = pushPeer
-    this.shouldTrace = shouldTrace ?? (() => true)
+    this.shouldTrace = shouldTrace
+    this.hasPeer = hasPeer
   }
 
   /** What calls of one operation to one server share. HOT */
   info (call) {
-    const found = this.#recent(call)
+    const found = this.#findRecent(call)
     if (found !== null) return found
     const operation = this.operation(call)
-    const target = this.collection === undefined ? (this.procedure === undefined ? '' : this.procedure(call)) : this.collection(call)
-    const namespace = this.namespace === undefined ? '' : this.namespace(call)
+    const target = this.operationTarget(call)
+    const namespace = this.namespace(call)
     const key = `${operation}\n${target}\n${namespace}\n${text(call, 'serverAddress')}\n${label(call, 'serverPort')}`
     const info = this.#known.get(key) ?? this.#add(key, call, operation, target, namespace)
     this.#remember(call, info)
@@ -115,10 +139,10 @@ class StoreDescriptor {
   }
 
   // By the fields as they are: what the calls of the last moment were about, without making a text of it.
-  #recent (call) {
+  #findRecent (call) {
     try {
       const { command, operation, collection, database, serverAddress, serverPort } = call
-      const recent = this.#seen
+      const recent = this.#recent
       for (let i = 0; i < recent.length; i++) {
         const seen = recent[i]
         if (seen.command === command && seen.serverPort === serverPort && seen.serverAddress === serverAddress &&
@@ -127,32 +151,26 @@ class StoreDescriptor {
         }
       }
     } catch {
-      // A field throws when it is read: the way below reads each by itself.
+      // A field throws when it is read: `info` reads each by itself.
     }
     return null
   }
 
   #remember (call, info) {
-    if (this.procedure !== undefined || read(call, 'table') !== undefined || read(call, 'batchMode') !== undefined) return
-    if (this.#seen.length === RECENT_MAX) this.#seen.shift()
-    this.#seen.push({
-      command: read(call, 'command'),
-      operation: read(call, 'operation'),
-      collection: read(call, 'collection'),
-      database: read(call, 'database'),
-      serverAddress: read(call, 'serverAddress'),
-      serverPort: read(call, 'serverPort'),
-      info
-    })
+    if (['procedure', 'table', 'batchMode'].some((field) => read(call, field) !== undefined)) return
+    if (this.#recent.length === RECENT_MAX) this.#recent.shift()
+    const seen = { info }
+    for (const field of ['command', 'operation', 'collection', 'database', 'serverAddress', 'serverPort']) seen[field] = read(call, field)
+    this.#recent.push(seen)
   }
 
   #add (key, call, operation, target, namespace) {
     const list = ['db.system.name', this.system]
     pushText(list, 'db.namespace', namespace)
     pushText(list, 'db.operation.name', operation)
-    pushText(list, this.collection === undefined ? 'db.stored_procedure.name' : 'db.collection.name', target)
+    pushText(list, this.targetKey, target)
     pushServer(list, call)
-    if (this.pushPeer !== undefined) this.pushPeer(list, call)
+    if (this.hasPeer) pushPeer(list, call)
     for (let i = 1; i < list.length; i += 2) if (typeof list[i] === 'string') list[i] = cut(list[i], SHARED_LENGTH_MAX)
     const name = [operation, target].filter((part) => part !== '').join(' ')
     const origin = this.operands === undefined ? '' : operation
@@ -176,7 +194,7 @@ class StoreDescriptor {
 }
 
 const database = (call) => label(call, 'database')
-// Whoever calls by hand may put anything in the command's place.
+// A command that the user has put together may begin with anything.
 const command = (call) => {
   const name = text(call, 'command')
   return COMMAND_NAME.test(name) ? name.toUpperCase() : ''
@@ -190,7 +208,6 @@ const redisArguments = (from) => (call, name, rule) => {
     return ''
   }
 }
-const batchMode = (call) => text(call, 'batchMode')
 // Not by `read`: one place that reads all fields of all libraries' objects is slower than this one.
 const isAlone = (call) => {
   try {
@@ -200,7 +217,6 @@ const isAlone = (call) => {
     return true
   }
 }
-const batchSize = (call) => Number(label(call, 'batchSize')) || 0
 // Redis says what kind of error it is in the first word: WRONGTYPE, NOAUTH, ERR.
 const redisError = (error) => /^[A-Z][A-Z0-9]{1,31}(?= )/.exec(text(error, 'message'))?.[0] ?? ''
 const mysqlError = (error) => label(error, 'errno').replace(/^-.*/, '') // a negative one is the socket's
@@ -210,29 +226,94 @@ const mongoError = (error) => {
   return typeof code === 'number' ? String(code) : ''
 }
 
-const redis = { system: 'redis', namespace: database, errorCode: redisError, pushPeer }
-const redisBatch = { ...redis, operation: batchMode, batchSize }
+/** A SQLSTATE. Only the server's errors have a severity; a socket's code may look like one (EPIPE). */
+const postgresqlError = (error) => {
+  const code = text(error, 'code')
+  return text(error, 'severity') !== '' && /^[0-9A-Z]{5}$/.test(code) ? code : ''
+}
 
-const mssql = (field, isParametrised) => new SqlDescriptor('microsoft.sql_server', DIALECTS.mssql, field, mssqlError, isParametrised)
+const redis = { system: 'redis', namespace: database, errorCode: redisError, hasPeer: true }
+const redisCommand = (from) => ({ ...redis, operation: command, operands: redisArguments(from), operandRule: ruleOf })
+// A pipeline is one span, not one for each of its commands.
+const redisBatch = { ...redis, operation: (call) => text(call, 'batchMode'), batchSize: (call) => Number(label(call, 'batchSize')) || 0 }
+
+const SQL_SERVER = 'microsoft.sql_server'
+const mssql = (field, isParametrised) => new SqlDescriptor(SQL_SERVER, DIALECTS.mssql, field, mssqlError, isParametrised)
 const mysql = (isParametrised) => new SqlDescriptor('mysql', DIALECTS.mysql, 'query', mysqlError, isParametrised)
 
 const mongo = new StoreDescriptor({
   system: 'mongodb',
   operation: (call) => text(call, 'operation'),
-  collection: (call) => text(call, 'collection'),
+  target: (call) => text(call, 'collection'),
   namespace: database,
   batchSize: (call) => lengthOf(read(read(call, 'args'), 'ops')), // of bulkWrite: insertMany is one operation
   errorCode: mongoError
 })
 
-/** Channel → callDescriptor. What is in `query` has its values inlined; `execute` has them apart. */
+// PostgreSQL by pg: the queries that `traceClient` reports when pg has taken them.
+const reportedAt = (call) => call.startedAt
+const pgQuery = new SqlDescriptor('postgresql', DIALECTS.postgresql, 'text', postgresqlError, false, reportedAt)
+const pgPreparedQuery = new SqlDescriptor('postgresql', DIALECTS.postgresql, 'text', postgresqlError, true, reportedAt)
+
+let hasPgChannelSpoken = false
+
+/**
+ * Describes the calls of the channel that pg is about to publish (https://github.com/brianc/node-postgres/pull/3650). Its payload
+ * is in two objects.
+ */
+const pgChannel = {
+  kind: KIND_CLIENT,
+  errorCode: postgresqlError,
+  shouldTrace () {
+    hasPgChannelSpoken = true
+    return true
+  },
+  name: (call) => pgQuery.name(pgCallOf(call)),
+  attributes: (call) => pgQuery.attributes(pgCallOf(call))
+}
+
+function pgCallOf (call) {
+  const query = read(call, 'query')
+  const client = read(call, 'client')
+  return {
+    text: typeof query === 'string' ? query : text(query, 'text'),
+    database: text(client, 'database'),
+    serverAddress: text(client, 'host'),
+    serverPort: read(client, 'port')
+  }
+}
+
+/** Whether this pg publishes its queries itself. */
+function pgChannelSpoke () {
+  return hasPgChannelSpoken
+}
+
+// node:sqlite publishes a query when it is over (Node 26.8 and later), with its values written into the text.
+let sqliteEndedAt = 0 // of the query that is being published
+
+const sqliteQuery = new SqlDescriptor('sqlite', DIALECTS.sqlite, 'sql', nothing, false, (call) => {
+  const nanos = Number(read(call, 'duration'))
+  return nanos > 0 && nanos < DAY_NS ? sqliteEndedAt - nanos / 1e6 : sqliteEndedAt
+})
+
+/** Records a query that node:sqlite has published. */
+function recordSqliteQuery (call) {
+  if (call === null || typeof call !== 'object' || call[kCall] !== undefined) return
+  const context = activeContext()
+  const tracer = tracerIn(context)
+  if (!tracer?.outbound?.libraries || isSuppressed(context)) return
+  Reflect.set(call, kCall, null)
+  sqliteEndedAt = clock.now()
+  tracer.startCall(sqliteQuery, call, context)?.end(sqliteEndedAt)
+}
+
+/** Channel → call descriptor. What is in `query` has its values inlined; `execute` has them apart. */
 const DATABASES = {
   'mysql2:query': mysql(false),
   'mysql2:execute': mysql(true),
-  // A pipeline is one span, not one for each of its commands.
-  'node-redis:command': new StoreDescriptor({ ...redis, operation: command, operands: redisArguments(1), operandRule: ruleOf, shouldTrace: isAlone }),
+  'node-redis:command': new StoreDescriptor({ ...redisCommand(1), shouldTrace: isAlone }),
   'node-redis:batch': new StoreDescriptor(redisBatch),
-  'ioredis:command': new StoreDescriptor({ ...redis, operation: command, operands: redisArguments(0), operandRule: ruleOf }),
+  'ioredis:command': new StoreDescriptor(redisCommand(0)),
   'ioredis:batch': new StoreDescriptor(redisBatch),
   'mongoose:query': mongo,
   'mongoose:aggregate': mongo,
@@ -243,8 +324,15 @@ const DATABASES = {
   'mssql:query': mssql('command', false),
   'mssql:batch': mssql('command', false),
   'mssql:prepared-statement:execute': mssql('statement', true),
-  'mssql:execute': new StoreDescriptor({ system: 'microsoft.sql_server', operation: () => 'EXECUTE', procedure: (call) => text(call, 'procedure'), errorCode: mssqlError }),
-  'mssql:bulk': new StoreDescriptor({ system: 'microsoft.sql_server', operation: () => 'BULK INSERT', collection: (call) => text(call, 'table'), errorCode: mssqlError })
+  'mssql:execute': new StoreDescriptor({
+    system: SQL_SERVER,
+    operation: () => 'EXECUTE',
+    target: (call) => text(call, 'procedure'),
+    targetKey: 'db.stored_procedure.name',
+    errorCode: mssqlError
+  }),
+  'mssql:bulk': new StoreDescriptor({ system: SQL_SERVER, operation: () => 'BULK INSERT', target: (call) => text(call, 'table'), errorCode: mssqlError }),
+  'pg:query': pgChannel
 }
 
-module.exports = { DATABASES, SqlDescriptor, StoreDescriptor }
+module.exports = { DATABASES, SqlDescriptor, postgresqlError, mysqlError, mssqlError, nothing, pgQuery, pgPreparedQuery, pgChannelSpoke, recordSqliteQuery }

@@ -1,17 +1,15 @@
 'use strict'
 
-// graphql 17: one span for the execution of an operation. The spans of single stages and of every resolver
-// are there for those who name their channels.
+// graphql 17: one span for the execution of an operation. The spans of single stages and of every resolver are made for apps
+// that name their channels.
 // https://opentelemetry.io/docs/specs/semconv/graphql/graphql-spans/
 
-const { KIND_INTERNAL, KIND_SERVER } = require('../calls')
+const { KIND_INTERNAL, KIND_SERVER, STATUS_ERROR } = require('../calls')
 const { cut } = require('../../span/attributes')
 const { sanitise, DIALECTS } = require('./statement')
 const { read, text, pushText, lengthOf } = require('./read')
 
-const STATUS_ERROR = 2
 const LABEL_MAX = 128
-
 const OPERATION_TYPES = new Set(['query', 'mutation', 'subscription'])
 
 const always = () => true
@@ -27,7 +25,7 @@ const execute = {
     pushText(list, 'graphql.operation.name', cut(text(call, 'operationName'), LABEL_MAX))
     return list
   },
-  /** What went wrong inside is in the result. */
+  /** Errors of resolvers are in the result. */
   result (span, call) {
     const errors = read(read(call, 'result'), 'errors')
     if (lengthOf(errors) === 0) return
@@ -37,7 +35,7 @@ const execute = {
   }
 }
 
-/** For those who ask: its values are removed, its names are the caller's still. */
+/** With `outbound.graphqlDocuments`: the document's values are removed, its names are the caller's still. */
 const executeWithDocument = {
   ...execute,
   attributes (call) {
@@ -71,7 +69,7 @@ function operationType (call) {
 module.exports = {
   GRAPHQL: {
     'graphql:execute': execute,
-    // On request.
+    // These are listened to when `outbound.channels` names them.
     'graphql:parse': stage('parse'),
     'graphql:validate': stage('validate'),
     'graphql:subscribe': execute,

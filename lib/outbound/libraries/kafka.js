@@ -4,42 +4,34 @@
 // CLIENT span for each message that arrives with such headers.
 // https://opentelemetry.io/docs/specs/semconv/messaging/kafka/
 
+const { EMPTY_CONTEXT } = require('../../context/request-context')
+const { SPAN_KEY } = require('../../context/trace-context')
+const { remoteSpanOf } = require('../../span/non-recording-span')
 const { kCall, KIND_PRODUCER, KIND_CLIENT, activeContext, tracerIn, firstTracer, isSuppressed } = require('../calls')
 const { propagate } = require('../propagation')
-const { parseTraceparent } = require('../../context/traceparent')
-const { cleanTracestate } = require('../../context/tracestate')
-const { SPAN_KEY } = require('../../context/keys')
-const { EMPTY_CONTEXT } = require('../../context/suppressed')
-const { NonRecordingSpan } = require('../../span/non-recording-span')
-const { read, text, label, pushServer, pushText, lengthOf } = require('./read')
+const { read, text, label, numberOf, pushServer, pushText, lengthOf } = require('./read')
 
 const HEADERS_MAX = 64
 
-// ---- sending
+const kMessages = Symbol('light-trace.messages')
 
 const send = {
   kind: KIND_PRODUCER,
   shouldTrace: () => true,
-  name (call) {
-    const topic = topicOf(call)
-    return topic === '' ? 'send' : `send ${topic}`
-  },
+  name: (call) => nameOf('send', topicOf(call)),
   attributes (call) {
-    const list = ['messaging.system', 'kafka', 'messaging.operation.name', 'send', 'messaging.operation.type', 'send']
-    pushText(list, 'messaging.destination.name', topicOf(call))
-    pushText(list, 'messaging.client.id', text(read(call, 'client'), 'clientId'))
-    pushBroker(list, read(call, 'client'))
+    const list = attributesOf('send', topicOf(call), read(call, 'client'))
     const count = lengthOf(messagesOf(call))
     if (count > 1) list.push('messaging.batch.message_count', count)
     return list
   },
   started (span, call, tracer, context) {
-    const Header = headerType(read(call, 'client'))
+    const type = headerType(read(call, 'client'))
     const messages = messagesOf(call)
-    if (Header === null || lengthOf(messages) === 0) return
+    if (type === null || lengthOf(messages) === 0) return
     // The user's own messages stay as they are; copies of them go out.
     call[kMessages] = messages
-    call.options.messages = Array.from(messages, (message) => withHeaders(message, Header, span, tracer, context))
+    call.options.messages = Array.from(messages, (message) => withHeaders(message, type, span, tracer, context))
   },
   ended (span, call) {
     if (call[kMessages] === undefined) return
@@ -47,8 +39,6 @@ const send = {
     call[kMessages] = undefined
   }
 }
-
-const kMessages = Symbol('light-trace.messages')
 
 function messagesOf (call) {
   return read(read(call, 'options'), 'messages')
@@ -61,20 +51,18 @@ function topicOf (call) {
   return topic !== '' && messages.every((message) => text(message, 'topic') === topic) ? topic : ''
 }
 
-/** Which type a header of ours must have so that the producer's serialisers take it; null when none fits. */
+/** The type that a header of ours must have so that the producer's serialisers take it; null when none fits. */
 function headerType (client) {
   const serializers = serializersOf(client)
-  if (accepts(serializers, 'text', (value) => value)) return (value) => value
-  if (accepts(serializers, 'text', Buffer.from)) return (value) => Buffer.from(value)
-  return null
+  return [(value) => value, (value) => Buffer.from(value)].find((type) => accepts(serializers, type)) ?? null
 }
 
-function accepts (serializers, probe, type) {
+function accepts (serializers, type) {
   return ['headerKey', 'headerValue'].every((name) => {
     try {
       const serialize = serializers?.[name] ?? ((data) => data)
-      const bytes = serialize(type(probe))
-      return Buffer.isBuffer(bytes) && bytes.toString() === probe
+      const bytes = serialize(type('text'))
+      return Buffer.isBuffer(bytes) && bytes.toString() === 'text'
     } catch {
       return false
     }
@@ -88,13 +76,6 @@ function serializersOf (client) {
     if (serializers !== undefined) return serializers
   }
   return undefined
-}
-
-/** The broker, where there is one: which of several a message goes to the payload does not say. */
-function pushBroker (list, client) {
-  const brokers = ofSymbol(client, 'plt.kafka.base.bootstrapBrokers')
-  if (lengthOf(brokers) !== 1) return
-  pushServer(list, { serverAddress: read(brokers[0], 'host'), serverPort: read(brokers[0], 'port') })
 }
 
 function ofSymbol (object, description) {
@@ -128,32 +109,39 @@ function removeHeader (headers, name) {
   for (const key of headers.keys()) if (String(key) === name) headers.delete(key)
 }
 
-// ---- receiving
-
 const receive = {
   kind: KIND_CLIENT, // the conventions' kind for `receive`; CONSUMER is for `process`
-  name: ({ message }) => {
-    const topic = text(message, 'topic')
-    return topic === '' ? 'receive' : `receive ${topic}`
-  },
+  name: ({ message }) => nameOf('receive', text(message, 'topic')),
   attributes ({ message, client }) {
-    const list = ['messaging.system', 'kafka', 'messaging.operation.name', 'receive', 'messaging.operation.type', 'receive']
-    pushText(list, 'messaging.destination.name', text(message, 'topic'))
+    const list = attributesOf('receive', text(message, 'topic'), client)
     pushText(list, 'messaging.destination.partition.id', label(message, 'partition'))
     pushText(list, 'messaging.consumer.group.name', text(client, 'groupId'))
-    pushText(list, 'messaging.client.id', text(client, 'clientId'))
-    pushBroker(list, client)
-    const offset = Number(label(message, 'offset') || NaN)
+    const offset = numberOf(message, 'offset')
     if (Number.isSafeInteger(offset)) list.push('messaging.kafka.offset', offset)
     return list
   }
 }
 
+function nameOf (operation, topic) {
+  return topic === '' ? operation : `${operation} ${topic}`
+}
+
+/** @returns {Array<string | number>} */
+function attributesOf (operation, topic, client) {
+  const list = ['messaging.system', 'kafka', 'messaging.operation.name', operation, 'messaging.operation.type', operation]
+  pushText(list, 'messaging.destination.name', topic)
+  pushText(list, 'messaging.client.id', text(client, 'clientId'))
+  // Which of several brokers a message goes to the payload does not say.
+  const brokers = ofSymbol(client, 'plt.kafka.base.bootstrapBrokers')
+  if (lengthOf(brokers) === 1) pushServer(list, { serverAddress: read(brokers[0], 'host'), serverPort: read(brokers[0], 'port') })
+  return list
+}
+
 /**
- * A message comes outside of any request: the span continues the sender's trace, and is linked to it. Under
+ * Records a message that arrives outside of any request: the span continues the sender's trace, and is linked to it. Under
  * an active span it is that one's child, and linked all the same.
  */
-function onReceive (call) {
+function recordKafkaMessage (call) {
   const message = read(call, 'result')
   if (message === null || typeof message !== 'object' || call[kCall] !== undefined) return
   const sender = senderOf(read(read(call, 'raw'), 'headers') ?? read(message, 'headers'))
@@ -168,7 +156,7 @@ function onReceive (call) {
   call[kCall] = null
   const span = tracer.startCall(receive, { message, client: read(call, 'client') }, context)
   if (span === null) return
-  if (sender !== null) span.addLink({ context: { ...sender.spanContext(), isRemote: true } })
+  if (sender !== null) span.addLink({ context: sender.spanContext() })
   span.end()
 }
 
@@ -180,17 +168,10 @@ function senderOf (headers) {
       if (entries.size === HEADERS_MAX) break
       entries.set(String(key), String(value))
     }
-    const sender = new NonRecordingSpan()
-    sender.p0 = sender.p1 = 0
-    if (!parseTraceparent(entries.get('traceparent'), sender)) return null
-    sender.s0 = sender.p0
-    sender.s1 = sender.p1
-    sender.remote = true
-    sender.tracestate = cleanTracestate(entries.get('tracestate'))
-    return sender
+    return remoteSpanOf({ traceparent: entries.get('traceparent'), tracestate: entries.get('tracestate') })
   } catch {
     return null
   }
 }
 
-module.exports = { KAFKA: { 'plt:kafka:producer:sends': send }, onReceive }
+module.exports = { KAFKA: { 'plt:kafka:producer:sends': send }, recordKafkaMessage }

@@ -25,14 +25,19 @@ function label (object, key) {
   return typeof value === 'number' || typeof value === 'bigint' ? String(value) : typeof value === 'string' ? value : ''
 }
 
+/** A number or its text as a number, or NaN. */
+function numberOf (object, key) {
+  return Number(label(object, key) || NaN)
+}
+
 /** Pushes host and port, where there are any. */
 function pushServer (list, call) {
   push(list, 'server.address', 'server.port', text(call, 'serverAddress'), call)
 }
 
 /**
- * Pushes the other end of the connection, where the client was given it: an IP address, or the path of a socket. What a
- * name was resolved to nobody tells us.
+ * Pushes the other end of the connection, where the client was given it: an IP address, or the path of a socket. A
+ * library does not say what a name was resolved to.
  */
 function pushPeer (list, call) {
   const address = text(call, 'serverAddress')
@@ -42,7 +47,7 @@ function pushPeer (list, call) {
 function push (list, addressKey, portKey, address, call) {
   if (address === '') return
   list.push(addressKey, address)
-  const port = Number(label(call, 'serverPort') || NaN)
+  const port = numberOf(call, 'serverPort')
   if (Number.isInteger(port) && port > 0 && port < 65536) list.push(portKey, port)
 }
 
@@ -58,4 +63,4 @@ function lengthOf (value) {
   }
 }
 
-module.exports = { read, text, label, pushServer, pushPeer, pushText, lengthOf }
+module.exports = { read, text, label, numberOf, pushServer, pushPeer, pushText, lengthOf }

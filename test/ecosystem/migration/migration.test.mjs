@@ -1,4 +1,4 @@
-// The same thirty requests with light-trace and with what people come from. docs/migration-spans.md has the tables that these make; if a
+// The same thirty requests with light-trace and with what people come from. docs/migration.md has the tables that these make; if a
 // span changes, ours or theirs, the page no longer says so, and the test fails: `npm run test:ecosystem -- migration --update`.
 
 import assert from 'node:assert/strict'
@@ -9,7 +9,7 @@ import { CALLER, requests } from './requests.mjs'
 import { serve } from './serve.mjs'
 import { NAMES, tables } from './tables.mjs'
 
-const PAGE = join(import.meta.dirname, '..', '..', 'docs', 'migration-spans.md') // we run in a copy, two folders below the package's
+const PAGE = join(import.meta.dirname, '..', '..', 'docs', 'migration.md') // we run in a copy, two folders below the package's
 const [START, END] = ['<!-- migration:start -->', '<!-- migration:end -->']
 const served = new Map()
 
@@ -19,7 +19,7 @@ test('every set-up answers the thirty requests as the others do', async () => {
   assert.equal(requests.length, 30)
 })
 
-test('docs/migration-spans.md has the spans that they leave', () => {
+test('docs/migration.md has the spans that they leave', () => {
   const page = readFileSync(PAGE, 'utf8')
   const [before, rest] = page.split(START)
   const made = `${before}${START}\n${tables(served)}\n${rest.slice(rest.indexOf(END))}`

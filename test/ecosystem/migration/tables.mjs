@@ -1,4 +1,4 @@
-// What the thirty requests leave with each tracer, as the tables of docs/migration-spans.md.
+// What the thirty requests leave with each tracer, as the tables of docs/migration.md.
 
 export const NAMES = {
   'light-trace': 'light-trace',

@@ -6,7 +6,7 @@ const { test } = require('tap')
 const http = require('node:http')
 const net = require('node:net')
 const { once } = require('node:events')
-const { HttpResponse, BODY_BYTES_MAX } = require('../../../lib/export/transport/http-response')
+const { HttpResponse, BODY_BYTES_MAX } = require('../../../lib/export/http/response')
 
 const HEAD = 'HTTP/1.1 200 OK\r\n'
 

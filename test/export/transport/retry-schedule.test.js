@@ -3,8 +3,8 @@
 // When a collector is asked again, in virtual time: outages of every kind and length at every rate.
 
 const { test } = require('tap')
-const { RetrySchedule, backoffMs, WAIT_MAX_MS, WAIT_MIN_ANSWERED_MS } = require('../../../lib/export/transport/retry-schedule')
-const { WAIT_MIN_MS } = require('../../../lib/export/transport/retry')
+const { RetrySchedule, backoffMs, WAIT_MAX_MS, WAIT_MIN_ANSWERED_MS } = require('../../../lib/export/http/retry')
+const { WAIT_MIN_MS } = require('../../../lib/export/http/retry')
 const { randomFrom } = require('../../support/fuzz')
 
 const BUFFER = 8 * 1024 * 1024

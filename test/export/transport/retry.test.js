@@ -1,7 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
-const { dispositionOf, isUnreachable, retryAfterMs, WAIT_MIN_MS, RETRY_AFTER_MAX_MS } = require('../../../lib/export/transport/retry')
+const { dispositionOf, isUnreachable, retryAfterMs, WAIT_MIN_MS, RETRY_AFTER_MAX_MS } = require('../../../lib/export/http/retry')
 
 const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
 

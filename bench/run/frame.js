@@ -1,0 +1,51 @@
+'use strict'
+
+// What the benches on pinned cores have in common: options, cores, the machine's state, a results file, and the end of all
+// that was started.
+
+const { parseArgs } = require('node:util')
+const { describeCommit, describeMachine, watchSteal } = require('./machine')
+const { pinBench } = require('./pinning')
+const { stopAll } = require('./processes')
+const { writeResults } = require('../report/results-file')
+
+module.exports = { runBench, readOptions }
+
+/**
+ * Reads the command line, measures, prints, publishes with --publish, and ends every process of `processes.js`. A failure is
+ * printed and makes the exit code 1.
+ * @param {{ numbers: Record<string, number>, others?: object, file: string | ((profile: object, values: object) => string), print: (result: object) => void }} bench
+ *   numbers, others: see readOptions; file: the name under bench/results
+ * @param {(profile: Record<string, number>, values: object) => Promise<object>} measure
+ */
+async function runBench ({ numbers, others, file, print }, measure) {
+  const { profile, values } = readOptions(numbers, others)
+  const machine = describeMachine() // before this process is pinned to a core
+  pinBench()
+  const steal = watchSteal()
+  try {
+    const result = await measure(profile, values)
+    print(result)
+    if (!values.publish) return
+    const name = typeof file === 'string' ? file : file(profile, values)
+    console.error(`wrote ${writeResults(name, { date: new Date().toISOString(), ...describeCommit(__dirname), machine, profile, stolen: steal(), ...result })}`)
+  } catch (error) {
+    console.error(error)
+    process.exitCode = 1
+  } finally {
+    await stopAll()
+  }
+}
+
+/**
+ * The options of a bench's command line. Those that are numbers are its profile, which its results file names.
+ * @param {Record<string, number>} numbers with their defaults
+ * @param {object} others as `parseArgs` of node:util takes them; --publish is always there
+ * @returns {{ profile: Record<string, number>, values: object }}
+ */
+function readOptions (numbers, others = {}) {
+  const names = Object.keys(numbers)
+  const options = Object.fromEntries(names.map((name) => [name, { type: 'string', default: String(numbers[name]) }]))
+  const { values } = parseArgs({ options: { publish: { type: 'boolean', default: false }, ...options, ...others } })
+  return { profile: Object.fromEntries(names.map((name) => [name, Number(values[name])])), values }
+}

@@ -1,0 +1,157 @@
+'use strict'
+
+// The life of one POST: whatever happens to it (an answer, half an answer, an early one, an endless one, a
+// reset, silence) becomes exactly one outcome.
+
+const { setInterval, clearInterval, wallNow } = require('../../runtime/timers')
+const { dispositionOf, isUnreachable, retryAfterMs } = require('./retry')
+const { HttpResponse } = require('./response')
+const { readAnswer } = require('./answer')
+const { printable } = require('../../runtime/report')
+
+// The timeout is counted in ticks of a timer, not from clock to clock: while the loop was blocked or the
+// laptop slept no tick was due, so that our own pause is not taken for the collector's.
+const TICKS_PER_TIMEOUT = 8
+
+const MESSAGES = { ABORTED: 'the request was given up', ETIMEDOUT: 'no answer in time' }
+
+class Outcome {
+  disposition = 'retry' // 'delivered' | 'retry' | 'split' | 'refused' | 'misdirected': a success that is not OTLP's
+  status = 0
+  error = { code: 'ABORTED', message: MESSAGES.ABORTED } // null if an answer came
+  isUnreachable = false
+  retryAfterMs = -1
+  format = '' // of the answer, see answer.js
+  partialSuccess = null
+  isOversized = false // the answer was longer than what is read of one
+  wasResent = false // the collector may have had it twice
+  isUploaded = false // no socket reads the body's memory any more
+  message = '' // what the collector said about a failure
+}
+
+/** One request and its answer. A Connection calls the methods onReady, onData, onEnd and onClosed. */
+class Attempt {
+  #message
+  #done
+  #timer
+  #withConnection = null
+  #ticks = 0
+  #connection = null
+  #response = new HttpResponse()
+  #isHeld = false
+  #outcome = new Outcome()
+
+  // `message`: the head as text, then the parts of the body.
+  constructor (message, timeoutMs, done) {
+    this.#message = message
+    this.#done = done
+    this.#timer = setInterval(() => {
+      if (++this.#ticks === TICKS_PER_TIMEOUT) this.abort('ETIMEDOUT')
+    }, Math.max(1, timeoutMs / TICKS_PER_TIMEOUT))
+    this.#timer.unref()
+  }
+
+  // withConnection(use) calls use(connection) once, in this turn or later.
+  start (withConnection) {
+    this.#withConnection = withConnection
+    withConnection((connection) => {
+      this.#connection = connection
+      connection.hold(this.#isHeld)
+      connection.serve(this)
+    })
+  }
+
+  hold (isHeld) {
+    this.#isHeld = isHeld
+    this.#connection?.hold(isHeld)
+    if (isHeld) this.#timer.ref()
+    else this.#timer.unref()
+  }
+
+  abort (code) {
+    this.#complete({ code, message: MESSAGES[code] })
+  }
+
+  onReady () {
+    this.#connection.write(this.#message, () => { this.#outcome.isUploaded = true })
+  }
+
+  onData (bytes) {
+    try {
+      this.#response.push(bytes)
+    } catch (error) {
+      this.#complete(error)
+      return
+    }
+    this.#completeIfOver()
+  }
+
+  onEnd () {
+    this.#response.end()
+    this.#completeIfOver()
+  }
+
+  onClosed (error) {
+    const wasIdle = this.#response.status === 0 && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
+    if (wasIdle && this.#mayResend) this.#resend()
+    else this.#complete(error)
+  }
+
+  #completeIfOver () {
+    if (!this.#response.isOver) return
+    // Some servers end an idle connection with 408 (RFC 9110, 15.5.9).
+    if (this.#response.status === 408 && this.#mayResend) this.#resend()
+    else this.#complete(null)
+  }
+
+  // A kept connection that the server closed just as we used it is no failure of the collector, so it costs no wait.
+  // Once: a fresh connection cannot have this excuse.
+  get #mayResend () {
+    return this.#connection.wasUsed && !this.#outcome.wasResent
+  }
+
+  #resend () {
+    this.#connection.destroy()
+    this.#connection = null
+    this.#response = new HttpResponse()
+    this.#outcome.isUploaded = false
+    this.#outcome.wasResent = true
+    this.start(this.#withConnection)
+  }
+
+  // Once the status is known, no later failure of the connection changes what it means.
+  #complete (error) {
+    if (this.#timer === null) return
+    clearInterval(this.#timer)
+    this.#timer = null
+    const outcome = this.#outcome
+    const response = this.#response
+    if (outcome.isUploaded && response.isComplete && response.isKeptAlive) this.#connection.release()
+    else this.#connection?.destroy()
+    if (response.status !== 0) readResponse(response, outcome)
+    else readError(error, outcome)
+    this.#connection = this.#response = this.#message = this.#withConnection = null
+    this.#done(outcome)
+  }
+}
+
+function readResponse (response, outcome) {
+  const disposition = dispositionOf(response.status)
+  const { isOtlp, ...answer } = readAnswer(response, disposition === 'delivered')
+  Object.assign(outcome, answer, {
+    error: null,
+    status: response.status,
+    disposition: disposition === 'delivered' && !isOtlp ? 'misdirected' : disposition,
+    retryAfterMs: retryAfterMs(response.fields.get('retry-after'), wallNow()),
+    isOversized: response.isOversized
+  })
+}
+
+// If several addresses were tried (happy eyeballs) the error of all has neither message nor a code of its own.
+function readError (error, outcome) {
+  const { code, name, message } = error.errors?.at(-1) ?? error
+  outcome.error = { code: printable(code ?? name), message: printable(message) }
+  outcome.isUnreachable = isUnreachable(outcome.error)
+}
+
+module.exports = { Attempt, Outcome }

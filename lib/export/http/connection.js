@@ -1,0 +1,207 @@
+'use strict'
+
+// One connection to the collector, for one request after the other.
+//
+// Not node:http: a process that uses its client makes each request that its server answers dearer, because V8 then has
+// to compile for both what the two share (bench/RESULTS.md).
+
+const net = require('node:net')
+const tls = require('node:tls')
+const { printable } = require('../../runtime/report')
+
+const KEEP_ALIVE_DELAY_MS = 1000
+// Of a proxy's answer to CONNECT.
+const HEAD_LENGTH_MAX = 16_384
+const HEAD_END = '\r\n\r\n'
+const STATUS_LINE = /^HTTP\/1\.\d (\d{3})[^\r\n]*/
+
+class Connection {
+  #socket = null
+  #exchange = null // the Attempt of the request that is under way
+  #error = null
+  #isReady = false
+  #isHeld = false
+  #isOpen = true
+  wasUsed = false // it has brought a whole response before
+
+  // onSession(session) gets what makes the next handshake shorter, null if one failed. onGone() is called when the socket
+  // is closed; never in this turn.
+  constructor (address, session, onSession, onGone) {
+    const { proxy, secureContext } = address
+    // A proxy forwards what it can read; TLS with the collector goes through a tunnel.
+    const isTunnel = proxy !== null && secureContext !== undefined
+    const first = proxy ?? address
+    try {
+      this.#socket = first.secureContext === undefined ? connect(first) : connectSecurely(first, isTunnel ? undefined : session)
+    } catch (error) { // Node's permission model
+      this.#error = error
+      process.nextTick(() => this.#onClose(onGone))
+      return
+    }
+    if (isTunnel) this.#listenToProxy(address, session, onSession, onGone)
+    else this.#listen(readyEventOf(first), onSession, onGone)
+  }
+
+  #listenToProxy (address, session, onSession, onGone) {
+    const socket = this.#socket
+    const onClose = () => this.#onClose(onGone)
+    this.#prepare()
+    socket.on('error', (error) => { this.#error = error })
+    socket.on('close', onClose)
+    socket.once(readyEventOf(address.proxy), () => openTunnel(socket, address, (error) => {
+      if (error !== null) return socket.destroy(error)
+      // From here on the inner socket's events are this connection's.
+      socket.off('close', onClose)
+      this.#socket = connectSecurely(address, session, socket)
+      socket.on('close', () => this.#socket.destroy())
+      this.#listen('secureConnect', onSession, onGone)
+      this.hold(this.#isHeld)
+    }))
+  }
+
+  #prepare () {
+    const socket = this.#socket
+    socket.setNoDelay(true)
+    socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS)
+    socket.unref()
+    // Each address that happy eyeballs tries gets a handle of its own, which starts out referenced.
+    socket.on('connectionAttempt', () => this.hold(this.#isHeld))
+  }
+
+  // Nothing is sent before the ready event: until `secureConnect` the other end is not verified.
+  #listen (readyEvent, onSession, onGone) {
+    const socket = this.#socket
+    this.#prepare()
+    socket.once(readyEvent, () => this.#onReady())
+    socket.on('session', onSession)
+    socket.on('data', (bytes) => this.#onData(bytes))
+    socket.on('end', () => this.#onEnd())
+    socket.on('error', (error) => {
+      this.#error = error
+      onSession(null)
+    })
+    socket.on('close', () => this.#onClose(onGone))
+  }
+
+  get isFree () {
+    return this.#isOpen && this.#exchange === null
+  }
+
+  // Serves one request: `exchange` has the methods onReady(), onData(bytes), onEnd() and onClosed(error), which are
+  // called until `release` or `destroy`; onReady may be called in this turn.
+  serve (exchange) {
+    this.#exchange = exchange
+    if (this.#isReady) exchange.onReady()
+  }
+
+  // Writes `parts`: the first is text, the others Buffers, which must not change before onWritten() is called.
+  write ([head, ...parts], onWritten) {
+    const socket = this.#socket
+    socket.cork()
+    socket.write(head, 'latin1')
+    const last = parts.pop()
+    for (const bytes of parts) socket.write(bytes)
+    socket.write(last, (error) => {
+      // On Node 20 a write that `destroy` has cut off is no error.
+      if (!error && !socket.destroyed) onWritten()
+    })
+    socket.uncork()
+  }
+
+  // While held it keeps the process alive.
+  hold (isHeld) {
+    this.#isHeld = isHeld
+    if (this.#socket === null || this.#socket.destroyed) return
+    if (isHeld) this.#socket.ref()
+    else this.#socket.unref()
+  }
+
+  // Keeps the connection for the next request: the response was read to its end.
+  release () {
+    this.#exchange = null
+    this.wasUsed = true
+    this.hold(false)
+  }
+
+  destroy () {
+    this.#exchange = null
+    this.#isOpen = false
+    this.#socket?.destroy()
+  }
+
+  #onReady () {
+    this.#isReady = true
+    this.#exchange?.onReady()
+  }
+
+  #onData (bytes) {
+    if (this.#exchange === null) this.destroy() // an answer without a request
+    else this.#exchange.onData(bytes)
+  }
+
+  #onEnd () {
+    this.#isOpen = false // before the end of the exchange asks for a connection
+    this.#exchange?.onEnd()
+    this.#socket.destroy()
+  }
+
+  #onClose (onGone) {
+    const exchange = this.#exchange
+    this.#exchange = null
+    this.#isOpen = false
+    onGone()
+    exchange?.onClosed(this.#error ?? Object.assign(new Error('closed without an answer'), { code: 'ECONNRESET' }))
+  }
+}
+
+function readyEventOf ({ secureContext }) {
+  return secureContext === undefined ? 'connect' : 'secureConnect'
+}
+
+// Options without a prototype: they must not inherit what an app has put on Object.prototype.
+function connect ({ host, port }) {
+  const options = { __proto__: null, host, port }
+  return net.connect(options)
+}
+
+// An IP address is no name that could be asked for by SNI; the certificate is compared with it all the same.
+function connectSecurely ({ host, port, secureContext }, session, socket) {
+  const servername = net.isIP(host) === 0 ? host : ''
+  const options = { __proto__: null, host, port, socket, secureContext, servername, session, ALPNProtocols: ['http/1.1'] }
+  return tls.connect(options)
+}
+
+/**
+ * Opens a tunnel through an HTTP proxy (RFC 9110, 9.3.6): CONNECT, and when the proxy says 2xx everything that follows is
+ * the collector's.
+ * @param {net.Socket} socket connected to the proxy
+ * @param {{ host: string, port: number, proxy: { authorization: string } }} address of the collector; authorization '' or
+ *   the value of Proxy-Authorization
+ * @param {(error: Error | null) => void} done is called at most once; not if the socket is closed before
+ */
+function openTunnel (socket, { host, port, proxy: { authorization } }, done) {
+  const target = `${net.isIPv6(host) ? `[${host}]` : host}:${port}`
+  const credentials = authorization === '' ? '' : `proxy-authorization: ${authorization}\r\n`
+  let head = ''
+  function onData (bytes) {
+    head += bytes.toString('latin1')
+    const end = head.indexOf(HEAD_END)
+    if (end === -1 && head.length <= HEAD_LENGTH_MAX) return
+    socket.off('data', onData)
+    const why = refusal(head, end, target)
+    done(why === '' ? null : Object.assign(new Error(`the proxy ${why}`), { code: 'ERR_PROXY_TUNNEL' }))
+  }
+  socket.on('data', onData)
+  socket.write(`CONNECT ${target} HTTP/1.1\r\nhost: ${target}\r\nproxy-connection: keep-alive\r\n${credentials}\r\n`, 'latin1')
+}
+
+// Says why there is no tunnel, or ''. In TLS the client speaks first: bytes behind the head are none of the collector's.
+function refusal (head, end, target) {
+  const [line, status] = STATUS_LINE.exec(head) ?? []
+  if (line === undefined || end === -1) return 'does not answer CONNECT with HTTP/1.1'
+  const hint = status === '407' ? '; user and password belong into its URL' : ''
+  if (!status.startsWith('2')) return `answers '${printable(line, 64)}' to CONNECT ${target}${hint}`
+  return head.length > end + HEAD_END.length ? 'sends more than an answer to CONNECT' : ''
+}
+
+module.exports = { Connection }

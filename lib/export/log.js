@@ -1,0 +1,169 @@
+'use strict'
+
+// Puts what happened to spans into words for the operator. `report` decides how often; nothing that comes from the collector
+// is repeated unless it went through `printable` first.
+
+const { processState } = require('../runtime/process-state')
+const { Losses } = require('../runtime/report')
+
+// Ports of web pages and of other protocols, beside the receivers.
+const PORTS = new Map([
+  ['3000', "3000 is Grafana's page"],
+  ['3200', "3200 is Tempo's query API"],
+  ['4317', '4317 is gRPC'],
+  ['8888', "8888 is the Collector's own metrics"],
+  ['9090', '9090 is Prometheus'],
+  ['9411', "9411 is Zipkin's"],
+  ['13133', "13133 is the Collector's health check"],
+  ['16686', "16686 is Jaeger's page"],
+  ['55679', "55679 is the Collector's zPages"]
+])
+
+// Collectors that are remembered; a test suite may have one for each test.
+const COLLECTORS_MAX = 64
+
+/** What was logged of one collector, by all applications of the process: the first that has something to say says it for all. */
+class CollectorLog {
+  losses = new Losses()
+  logged = new Set() // codes that are logged once
+  lost = new Map() // kind -> spans lost since that kind was last logged
+  lostInOutage = 0
+  isOutage = false
+}
+
+class ExportLog {
+  #report
+  #stats
+  #url
+  #through
+  #target
+  #shared
+
+  // `url` may hold credentials or an API key in its query: neither is ever logged.
+  constructor (report, stats, url, proxy = null) {
+    this.#report = report
+    this.#stats = stats
+    this.#url = new URL(url)
+    this.#through = proxy === null ? '' : `; through the proxy ${proxy.printableUrl}`
+    this.#target = this.#url.origin + this.#url.pathname
+    this.#shared = sharedOf(this.#target)
+  }
+
+  // Returns one line of text for `stats().lastError`.
+  failure (outcome) {
+    const { error, status, message } = outcome
+    const what = error === null
+      ? `HTTP status ${status}${message === '' ? '' : `: ${message}`}`
+      : error.message.includes(error.code) ? error.message : `${error.code}: ${error.message}`
+    return what + hintOf(outcome, this.#url) + this.#through
+  }
+
+  // An attempt failed and its spans wait for the next one.
+  kept (outcome, queued) {
+    if (outcome.error?.code === 'ERR_ACCESS_DENIED') {
+      this.#once('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`)
+    }
+    this.#shared.isOutage = true
+    const message = `${this.#target} does not accept spans (${this.failure(outcome)}); ${queued} are kept and sent later`
+    this.#report.loss('collector', message, this.#shared.losses)
+  }
+
+  // One kind for each class of status: a collector that always answers another one is logged no oftener.
+  refused (outcome, spans) {
+    const kind = outcome.error === null ? `status ${Math.floor(outcome.status / 100)}xx` : 'connection'
+    this.#loss(kind, spans, (sum) => `${this.#target} refused ${sum} spans, which are dropped (${this.failure(outcome)})`)
+  }
+
+  // A success that is not OTLP's: the server has thrown the spans away.
+  misdirected (outcome, spans) {
+    this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${sum} spans are lost (${this.failure(outcome)})`)
+  }
+
+  delivered (outcome, rejected) {
+    const message = outcome.partialSuccess?.message ?? ''
+    if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${sum} spans: ${message}`)
+    else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} accepted the spans and says: ${message}`)
+    if (outcome.isOversized) {
+      this.#once('LT_WARN_RESPONSE', `${this.#target} sent a response of more than 64 KiB: the rest is not read`)
+    }
+    if (outcome.format === 'other') {
+      this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} sends responses that are not OTLP: is it a collector? The spans count as delivered`)
+    }
+    if (this.#shared.isOutage) this.#recovered()
+  }
+
+  evicted (spans) {
+    this.#shared.lostInOutage += spans
+    this.#shared.isOutage = true
+    this.#loss('queue_full', spans, (sum) => `the buffer is full: ${sum} spans were dropped, the oldest first`)
+  }
+
+  cut (bytes, bytesMax) {
+    this.#report.once('LT_WARN_SPAN_CUT', `a span of ${bytes} bytes is longer than one may be (${bytesMax}: 4 MiB, or half of buffer.maxBytes): its largest attributes, events and links were left out, and count as dropped`)
+  }
+
+  tooLarge (bytes, bytesMax) {
+    this.#loss('too_large', 1, (sum) => `${sum} spans were dropped, because their name and status alone are longer than ${bytesMax} bytes (the last one has ${bytes})`)
+  }
+
+  undelivered (spans) {
+    this.#loss('shutdown', spans, (sum) => `${sum} spans were not delivered to ${this.#target} before the app closed, for which closeTimeoutMs is the limit (${this.#lastError})`)
+  }
+
+  undeliveredAtExit (spans) {
+    this.#loss('exit', spans, (sum) => `the process exits with ${sum} spans that ${this.#target} did not accept (${this.#lastError})`)
+  }
+
+  get #lastError () {
+    return this.#stats.lastError ?? 'no answer in time'
+  }
+
+  #recovered () {
+    const { losses, lostInOutage } = this.#shared
+    const message = `${this.#target} accepts spans again; ${lostInOutage} were lost`
+    this.#report.recovered('collector', message, losses) || this.#report.recovered('queue_full', message, losses)
+    this.#shared.lostInOutage = 0
+    this.#shared.isOutage = false
+  }
+
+  #once (code, message) {
+    this.#report.once(code, message, this.#shared.logged)
+  }
+
+  #loss (kind, spans, messageOf) {
+    const { lost, losses } = this.#shared
+    const sum = (lost.get(kind) ?? 0) + spans
+    lost.set(kind, this.#report.loss(kind, messageOf(sum), losses) ? 0 : sum)
+  }
+}
+
+function sharedOf (target) {
+  const { collectorLogs } = processState
+  let shared = collectorLogs.get(target)
+  if (shared === undefined) {
+    if (collectorLogs.size >= COLLECTORS_MAX) collectorLogs.delete(collectorLogs.keys().next().value)
+    collectorLogs.set(target, shared = new CollectorLog())
+  }
+  return shared
+}
+
+/**
+ * Says what was probably meant if the exporter's URL leads to something else than an OTLP receiver.
+ * @param {Pick<Outcome, 'error' | 'status' | 'format'>} outcome
+ * @param {Pick<URL, 'port' | 'pathname'>} url the exporter's
+ * @returns {string} '' or a clause that begins with a semicolon
+ */
+function hintOf ({ error, status, format }, { port, pathname }) {
+  const known = PORTS.get(port)
+  // What speaks HTTP/2 from the first byte is most likely the gRPC port next door.
+  if (error?.code === 'EBADMSG' || format === 'grpc') return `; OTLP over HTTP usually is port 4318, ${known ?? '4317 is gRPC'}`
+  if (error !== null) return ''
+  if (status === 407) return '; user and password of the proxy belong into its URL'
+  const at = known === undefined ? '' : `; ${known}`
+  if (format === 'html') return `; that is a web page: OTLP over HTTP usually is port 4318, path /v1/traces${at}`
+  if (status < 404 || status > 405) return ''
+  if (at !== '') return `; OTLP over HTTP usually is port 4318${at}`
+  return pathname.endsWith('/v1/traces') ? '' : '; the path of OTLP for traces usually is /v1/traces'
+}
+
+module.exports = { hintOf, ExportLog }

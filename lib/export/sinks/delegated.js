@@ -1,0 +1,148 @@
+'use strict'
+
+// The sinks that hand spans to somebody else's objects (SDK processors, an SDK's provider), and the one that drops them.
+
+const { SAMPLED } = require('../../context/trace-context')
+const { settleWithin } = require('../deadline')
+
+// How many applications use a processor: the last one to close shuts it down.
+const users = new WeakMap()
+
+/**
+ * Hands spans to SpanProcessors of the OpenTelemetry SDK, 2.x and 3.x, as they are: they are ReadableSpans. What a processor
+ * throws, or never finishes, is logged and harms neither the request nor the other processors.
+ */
+class ProcessorSink {
+  #processors
+  #options
+
+  /**
+   * @param {SpanProcessor[]} processors
+   * @param {{ stats: object, report: Report, closeTimeoutMs: number, suppress: (fn: () => unknown) => unknown }} options
+   *   suppress runs a function with tracing off: an exporter's own calls are no children of the request whose span it sends
+   */
+  constructor (processors, options) {
+    this.#processors = processors
+    this.#options = options
+    for (const processor of processors) users.set(processor, (users.get(processor) ?? 0) + 1)
+  }
+
+  started (span, context) {
+    for (const processor of this.#processors) this.#call(processor, 'onStart', span, context)
+  }
+
+  ending (span) {
+    for (const processor of this.#processors) {
+      if (typeof processor.onEnding === 'function') this.#call(processor, 'onEnding', span)
+    }
+  }
+
+  accept (span) {
+    this.#options.stats.handedOver++
+    const { flags } = span
+    // Batch and simple processors skip what is not sampled, and a span that `keep` has kept is not: it is for this call only,
+    // because late work of its request may go on and asks for its flags.
+    span.flags = flags | SAMPLED
+    this.#end(span)
+    span.flags = flags
+  }
+
+  /** Shows a span that was recorded but neither sampled nor kept: processors see it end, exporters do not get it. */
+  discarded (span) {
+    this.#end(span)
+  }
+
+  async flush ({ timeoutMs = this.#options.closeTimeoutMs } = {}) {
+    await this.#settleAll(this.#processors, 'forceFlush', timeoutMs)
+  }
+
+  async close () {
+    const ours = this.#processors.filter((processor) => {
+      const left = (users.get(processor) ?? 1) - 1
+      users.set(processor, left)
+      return left <= 0
+    })
+    const shared = this.#processors.filter((processor) => !ours.includes(processor))
+    await Promise.all([
+      this.#settleAll(ours, 'shutdown', this.#options.closeTimeoutMs),
+      this.#settleAll(shared, 'forceFlush', this.#options.closeTimeoutMs)
+    ])
+  }
+
+  #end (span) {
+    this.#options.suppress(() => {
+      for (const processor of this.#processors) this.#call(processor, 'onEnd', span)
+    })
+  }
+
+  #call (processor, method, span, context) {
+    try {
+      const result = processor[method](span, context)
+      if (typeof result?.then === 'function') result.then(undefined, (error) => this.#failed(method, error))
+    } catch (error) {
+      this.#failed(method, error)
+    }
+  }
+
+  async #settleAll (processors, method, timeoutMs) {
+    await Promise.all(processors.map(async (processor) => {
+      if (typeof processor[method] !== 'function') return
+      const error = await settleWithin(() => this.#options.suppress(() => processor[method]()), timeoutMs)
+      if (error !== undefined) this.#failed(method, error)
+    }))
+  }
+
+  #failed (method, error) {
+    this.#options.report.once('LT_WARN_PROCESSOR', `a span processor failed in ${method}: ${error?.message}`)
+  }
+}
+
+/**
+ * Counts the spans of SDK mode, which somebody else's TracerProvider makes, with its sampler, processors, limits, resource and
+ * ids, and asks it for a flush.
+ */
+class ProviderSink {
+  #provider
+  #options
+
+  /** @param {{ stats: object, report: Report, closeTimeoutMs: number }} options */
+  constructor (provider, options) {
+    this.#provider = provider
+    this.#options = options
+  }
+
+  accept () {
+    this.#options.stats.handedOver++
+  }
+
+  async flush ({ timeoutMs = this.#options.closeTimeoutMs } = {}) {
+    const { forceFlush } = this.#provider
+    if (typeof forceFlush !== 'function') return
+    // 3.x takes a deadline of its own, in its own words; 2.x ignores it.
+    const error = await settleWithin(() => forceFlush.call(this.#provider, { timeoutMillis: timeoutMs }), timeoutMs)
+    if (error !== undefined) this.#options.report.once('LT_WARN_PROVIDER', `the tracer provider failed in forceFlush: ${error.message}`)
+  }
+
+  /** Flushes only: the provider is not ours to shut down. */
+  close () {
+    return this.flush()
+  }
+}
+
+/** `exporter: 'none'`: spans are made and counted, and go nowhere. */
+class NoneSink {
+  #stats
+
+  constructor (stats) {
+    this.#stats = stats
+  }
+
+  accept () {
+    this.#stats.drop('exporter_none', 1)
+  }
+
+  async flush () {}
+  async close () {}
+}
+
+module.exports = { ProcessorSink, ProviderSink, NoneSink }

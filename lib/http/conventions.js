@@ -1,0 +1,223 @@
+'use strict'
+
+// From Fastify's request to what the HTTP conventions ask for: the infos of its route and of its connection.
+// https://opentelemetry.io/docs/specs/semconv/http/http-spans/
+
+const { isIP } = require('node:net')
+const { RouteInfo, PeerInfo } = require('../span/http-info')
+const { cut } = require('../span/attributes')
+
+const KNOWN_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY']
+
+const METHOD_LENGTH_MAX = 64
+const USER_AGENT_LENGTH_MAX = 512
+const HOST_LENGTH_MAX = 255 // DNS
+const ADDRESS_LENGTH_MAX = 64
+const FORWARDED_LENGTH_MAX = 4096
+const SLASH = 0x2f
+
+// What a host or address may consist of; brackets and colons for IPv6.
+const HOST = /^[\w.\-:[\]%]+$/
+const SCHEME = /^[a-z][a-z0-9+.-]{0,15}$/
+const PORT = /^\d{1,5}$/ // Number alone takes '0x50' and '1e2'
+const DEFAULT_PORTS = { __proto__: null, http: 80, https: 443 }
+
+// Of Forwarded: token=token or token="quoted string", with ; between the pairs of one proxy and , between proxies.
+const PAIR = /[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^",; \t]*)))?[ \t]*([;,]|$)/y
+
+const kPeer = Symbol('light-trace.peer')
+
+/** RouteInfo of a method on a route; unknown methods share one. */
+function routeInfo (method, route, knownMethods) {
+  return knownMethods.has(method)
+    ? new RouteInfo(method, '', route)
+    : new RouteInfo('_OTHER', cut(method, METHOD_LENGTH_MAX), route)
+}
+
+/** @param {string[] | null} override of OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS */
+function knownMethods (override) {
+  return new Set(override ?? KNOWN_METHODS)
+}
+
+/**
+ * The request target that the client sent, as path and query: before Fastify's `rewriteUrl`, and without
+ * the scheme and host of the absolute form. HOT
+ */
+function requestTarget ({ url, originalUrl }) {
+  const target = originalUrl === undefined ? url : originalUrl
+  return target.charCodeAt(0) === SLASH ? target : pathOf(target)
+}
+
+function pathOf (target) {
+  const scheme = target.indexOf('://')
+  if (scheme === -1) return target // `OPTIONS *`
+  const end = target.slice(scheme + 3).search(/[/?]/)
+  if (end === -1) return '/'
+  const rest = target.slice(scheme + 3 + end)
+  return rest.charCodeAt(0) === SLASH ? rest : `/${rest}`
+}
+
+/** What the info of a connection was made from, to tell whether it still holds for the next request. */
+class Peer {
+  constructor (info, host, userAgent, versionMajor, versionMinor, ip, protocol) {
+    this.info = info
+    this.host = host
+    this.userAgent = userAgent
+    this.versionMajor = versionMajor
+    this.versionMinor = versionMinor
+    this.ip = ip
+    this.protocol = protocol
+  }
+}
+
+/** PeerInfo of a request: that of the connection's previous request where nothing differs, as on nearly every one. HOT */
+function peerInfo (raw, headers, valueLengthMax) {
+  const peer = raw.socket?.[kPeer]
+  // Not `httpVersion`: a string that Node makes anew for each request.
+  if (peer !== undefined && peer.host === headers.host && peer.userAgent === headers['user-agent'] &&
+    peer.versionMajor === raw.httpVersionMajor && peer.versionMinor === raw.httpVersionMinor) return peer.info
+  return readPeer(raw, valueLengthMax, undefined, headers.host, undefined)
+}
+
+/** The same where Fastify's trustProxy is on: client, host and scheme come from the forwarded headers. */
+function forwardedPeerInfo (request, valueLengthMax) {
+  const { raw } = request
+  const { headers } = raw
+  const source = headers.forwarded !== undefined && headers['x-forwarded-for'] === undefined ? byForwarded(request) : request
+  const ip = attempt(() => source.ip)
+  const host = attempt(() => source.host) ?? headers.host
+  const protocol = attempt(() => source.protocol)
+  const peer = raw.socket?.[kPeer]
+  if (peer !== undefined && peer.ip === ip && peer.host === host && peer.protocol === protocol &&
+    peer.userAgent === headers['user-agent'] &&
+    peer.versionMajor === raw.httpVersionMajor && peer.versionMinor === raw.httpVersionMinor) return peer.info
+  return readPeer(raw, valueLengthMax, ip, host, protocol)
+}
+
+function attempt (read) {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}
+
+function readPeer ({ headers, socket, httpVersion, httpVersionMajor, httpVersionMinor }, valueLengthMax, ip, host, protocol) {
+  const userAgent = headers['user-agent']
+  const scheme = schemeOf(protocol, socket)
+  const peerAddress = address(socket?.remoteAddress)
+  const { name, port } = splitHost(host ?? headers[':authority'], scheme)
+  const info = new PeerInfo(
+    scheme,
+    protocolVersion(httpVersion),
+    typeof ip === 'string' ? withoutPort(ip) || peerAddress : peerAddress,
+    peerAddress,
+    Number.isInteger(socket?.remotePort) ? socket.remotePort : -1,
+    name,
+    port,
+    typeof userAgent === 'string' ? cut(userAgent, Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX)) : ''
+  )
+  if (socket) socket[kPeer] = new Peer(info, host, userAgent, httpVersionMajor, httpVersionMinor, ip, protocol)
+  return info
+}
+
+function schemeOf (protocol, socket) {
+  const scheme = typeof protocol === 'string' ? protocol.toLowerCase() : ''
+  if (SCHEME.test(scheme)) return scheme
+  return socket?.encrypted === true ? 'https' : 'http'
+}
+
+/** '2.0' is written '2'; '1.0' and '1.1' as they are. */
+function protocolVersion (httpVersion) {
+  if (httpVersion === '1.1') return '1.1' // one string for all connections: it is compared with each request's
+  if (httpVersion === '2.0') return '2'
+  return typeof httpVersion === 'string' ? httpVersion : ''
+}
+
+/** An address without an IPv6 zone, '' for what is none. */
+function address (value) {
+  return typeof value === 'string' && value.length <= ADDRESS_LENGTH_MAX && HOST.test(value) ? withoutZone(value) : ''
+}
+
+function withoutZone (address) {
+  const zone = address.indexOf('%')
+  return zone === -1 ? address : address.slice(0, zone)
+}
+
+/** Host and port of a Host header. What cannot be one is left out rather than passed on. */
+function splitHost (host, scheme) {
+  if (typeof host !== 'string' || host.length > HOST_LENGTH_MAX || !HOST.test(host)) return { name: '', port: -1 }
+  const colon = host.lastIndexOf(':')
+  const bracket = host.lastIndexOf(']')
+  const hasPort = colon > bracket && (bracket !== -1 || host.indexOf(':') === colon)
+  const name = hasPort ? host.slice(0, colon) : host
+  return {
+    name: name.startsWith('[') && name.endsWith(']') ? name.slice(1, -1) : name,
+    port: hasPort ? portOf(host.slice(colon + 1)) : DEFAULT_PORTS[scheme] ?? -1
+  }
+}
+
+function portOf (text) {
+  const port = PORT.test(text) ? Number(text) : 0
+  return port > 0 && port < 65536 ? port : -1
+}
+
+/** The request as it would be with the X-Forwarded-* headers that say the same: Fastify's getters know which proxies to trust. */
+function byForwarded (request) {
+  const { headers, socket } = request.raw
+  const translated = asForwardedHeaders(headers.forwarded, headers)
+  if (translated === null) return request
+  return Object.create(Object.getPrototypeOf(request), { raw: { value: { headers: translated, socket, connection: socket } } })
+}
+
+/**
+ * RFC 7239's Forwarded as the X-Forwarded-* headers that trustProxy understands. https://www.rfc-editor.org/rfc/rfc7239
+ * @param {string} header
+ * @param {object} headers of the request
+ * @returns {object | null} null where it cannot be read
+ */
+function asForwardedHeaders (header, headers) {
+  if (typeof header !== 'string' || header.length > FORWARDED_LENGTH_MAX) return null
+  const clients = []
+  let host = headers['x-forwarded-host']
+  let proto = headers['x-forwarded-proto']
+  let client = ''
+  let hasPairs = false
+  PAIR.lastIndex = 0
+  for (;;) {
+    const match = PAIR.exec(header)
+    if (match === null) return null
+    const [, name, quoted, token, end] = match
+    const value = quoted === undefined ? token : quoted.replaceAll(/\\(.)/g, '$1')
+    switch (name?.toLowerCase()) {
+      case 'for': client = value; break
+      case 'host': host = value; break
+      case 'proto': proto = value; break
+    }
+    hasPairs ||= name !== undefined
+    if (end === ';') continue
+    if (hasPairs) clients.push(withoutPort(client) || 'unknown')
+    client = ''
+    hasPairs = false
+    if (end === '') break
+  }
+  if (clients.length === 0) return null
+  return {
+    host: headers.host,
+    ':authority': headers[':authority'],
+    'x-forwarded-for': clients.join(', '),
+    'x-forwarded-host': host,
+    'x-forwarded-proto': proto
+  }
+}
+
+/** An IP address without port, brackets and zone; '' where there is none: `unknown`, `_hidden`. */
+function withoutPort (text) {
+  let address = text
+  if (text.startsWith('[')) address = text.slice(1, text.indexOf(']'))
+  else if (text.includes('.') && text.includes(':') && !text.includes('::')) address = text.slice(0, text.indexOf(':'))
+  address = withoutZone(address)
+  return isIP(address) === 0 ? '' : address
+}
+
+module.exports = { routeInfo, knownMethods, requestTarget, peerInfo, forwardedPeerInfo, splitHost }

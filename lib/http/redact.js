@@ -1,0 +1,119 @@
+'use strict'
+
+// Credentials in a query: the values of parameters whose names say so become REDACTED, everything else keeps its bytes
+// (a URLSearchParams round trip would re-encode them). The HTTP conventions name the signatures of cloud storage; most
+// credentials in queries have other names.
+// https://opentelemetry.io/docs/specs/semconv/http/http-spans/ , note on `url.query`
+
+const REDACTED = 'REDACTED'
+
+// Names are compared without case, separators and trailing digits: access_token, accessToken, user[access-token].
+const CREDENTIALS = [
+  'code', 'authcode', 'authorizationcode', 'codeverifier', 'devicecode', 'usercode', 'verificationcode', 'resetcode',
+  'recoverycode', 'otpcode', 'mfacode', 'otp', 'totp', 'pin', 'auth', 'authorization', 'bearer', 'cookie', 'csrf', 'xsrf', 'hmac',
+  'jwt', 'pass', 'pwd', 'samlart', 'samlrequest', 'samlresponse', 'sas', 'session', 'sessionid', 'sessid', 'phpsessid',
+  'jsessionid', 'connectsid', 'sid', 'sign', 'accesskeyid', 'awsaccesskeyid'
+]
+// A name that ends in one of these is one too: refresh_token, X-Amz-Security-Token, client_secret, new_password.
+const ENDINGS = [
+  'accesskey', 'apikey', 'assertion', 'credential', 'credentials', 'passphrase', 'passwd', 'password', 'privatekey', 'secret',
+  'secretkey', 'signature', 'token'
+]
+const SIGNATURE = 'sig' // of the conventions, which compare with case
+
+// An app's own names come again and again; a caller's must not fill the memory.
+const KNOWN_MAX = 256
+const KNOWN_LENGTH_MAX = 64
+
+class QueryRedactor {
+  #decide
+  #names
+  #report
+  #known = new Map() // name as it came -> whether it is a credential
+
+  /**
+   * @param {string[] | ((name: string) => boolean) | null} option names beside ours, or a function that decides about all
+   * @param {Report} report
+   */
+  constructor (option, report) {
+    this.#decide = typeof option === 'function' ? option : null
+    this.#names = new Set([...CREDENTIALS, ...(Array.isArray(option) ? option.map(normalised) : [])])
+    this.#report = report
+  }
+
+  /**
+   * @param {string} query without its question mark
+   * @returns {string}
+   */
+  // HOT, once per recorded request or call that has a query. Budget: one short string per parameter.
+  redact (query) {
+    let redacted = ''
+    let copied = 0 // up to here `redacted` has the query
+    let start = 0
+    let equals = query.indexOf('=')
+    while (equals !== -1) {
+      let end = query.indexOf('&', start)
+      if (end === -1) end = query.length
+      if (equals < end) {
+        if (this.#isCredential(query.slice(start, equals))) {
+          redacted += query.slice(copied, equals + 1) + REDACTED
+          copied = end
+        }
+        equals = query.indexOf('=', end)
+      }
+      start = end + 1
+    }
+    return copied === 0 ? query : redacted + query.slice(copied)
+  }
+
+  /** The same for a whole URL, or a path with its query. HOT */
+  redactUrl (url) {
+    const mark = url.indexOf('?')
+    if (mark === -1) return url
+    const query = url.slice(mark + 1)
+    const redacted = this.redact(query)
+    return redacted === query ? url : url.slice(0, mark + 1) + redacted
+  }
+
+  #isCredential (name) {
+    if (this.#decide !== null) return this.#ask(name)
+    const known = this.#known.get(name)
+    if (known !== undefined) return known
+    const is = this.#matches(decoded(name))
+    if (this.#known.size === KNOWN_MAX) this.#known.clear()
+    if (name.length <= KNOWN_LENGTH_MAX) this.#known.set(name, is)
+    return is
+  }
+
+  #matches (given) {
+    if (given === SIGNATURE) return true
+    const name = normalised(given)
+    return this.#names.has(name) || ENDINGS.some((ending) => name.endsWith(ending))
+  }
+
+  /** The answer of the user's function. Where it fails the value is hidden: its author meant to hide something. */
+  #ask (name) {
+    try {
+      return Boolean(this.#decide(decoded(name)))
+    } catch (error) {
+      this.#report.once('LT_WARN_CALLBACK',
+        `the option redactQuery failed; values that it does not decide about are redacted: ${error?.message}`)
+      return true
+    }
+  }
+}
+
+function normalised (name) {
+  return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '').replace(/(?<=\D)\d{1,4}$/, '')
+}
+
+function decoded (name) {
+  const text = name.includes('+') ? name.replaceAll('+', ' ') : name
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+module.exports = { QueryRedactor }

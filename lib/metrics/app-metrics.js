@@ -1,0 +1,250 @@
+'use strict'
+
+// The metrics of one application: what is recorded, and where it goes. This file is the door to lib/metrics: lib/tracer.js
+// loads it where metrics are on.
+//
+//   requests, calls ─┐                     ┌─ OTLP, every minute
+//   runtime, stats() ├─► MetricRegistry ───┼─ standard output, as lines of OTLP JSON
+//   the API's meters ┘         or          ├─ the path that Prometheus scrapes
+//                    a registered          └─ app.lightTrace.metrics(), light-trace/testing
+//                    MeterProvider
+
+const { Readable } = require('node:stream')
+const { hex } = require('../context/ids')
+const { OtlpHttp } = require('../export/http/otlp-http')
+const { AdoptedServerSpan } = require('../otel/sdk-interop')
+const { foreignMeterProvider } = require('../otel/api-globals')
+const { ExportRequestPrefix } = require('../otlp/request')
+const { setImmediate } = require('../runtime/timers')
+const { toObject } = require('../span/attributes')
+const { RouteInfo } = require('../span/http-info')
+const { CallMetrics } = require('./call-metrics')
+const { ForeignRegistry } = require('./foreign-registry')
+const { MeterProvider } = require('./instruments')
+const { MetricLines } = require('./json')
+const { exposition, negotiate, OPEN_METRICS } = require('./prometheus')
+const { MetricReader } = require('./reader')
+const { MetricRegistry } = require('./registry')
+const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
+const { MetricSender, MetricLog } = require('./sender')
+const { ServerMetrics, DetailedServerMetrics } = require('./server-metrics')
+
+/** The route of requests that are measured elsewhere. */
+const NOT_MEASURED = new RouteInfo('GET', '', '')
+NOT_MEASURED.isMeasured = false
+
+class AppMetrics {
+  #tracer
+  #ownProvider
+  #foreign = null
+  #readers = []
+  #releases = []
+  #isOpen = false
+  #isClosed = false
+  #stats = { points: 0, exportsOk: 0, exportsFailed: 0, delivered: 0, rejected: 0, dropped: 0, lastError: null }
+
+  constructor (tracer) {
+    const { settings, report } = tracer
+    this.#tracer = tracer
+    this.settings = settings.metrics
+    this.server = null // what records requests, once the application is open
+    this.calls = null // the same for what they call
+    this.registry = new MetricRegistry({
+      temporality: this.settings.exporter === null && !this.settings.lines ? 'cumulative' : this.settings.temporality,
+      histograms: this.settings.histograms,
+      exemplars: this.settings.exemplars,
+      attributeLengthMax: settings.limits.attributeValueLength
+    }, report, () => tracer.contextManager.active())
+    this.#ownProvider = new MeterProvider(() => this.#isClosed ? null : this.registry)
+    this.registry.addProvider(this.#ownProvider)
+  }
+
+  /** The provider of `app.lightTrace`: the registered one, else ours. */
+  get meterProvider () {
+    return foreignMeterProvider() ?? this.#ownProvider
+  }
+
+  /** Decides where measurements go, once: in onReady, or at the first span before it. */
+  open () {
+    if (this.#isOpen) return
+    this.#isOpen = true
+    const { report, scope } = this.#tracer
+    this.#foreign = foreignMeterProvider()
+    const registry = this.#foreign === null ? this.registry : new ForeignRegistry(this.#foreign)
+    this.server = this.isDetailed ? new DetailedServerMetrics(registry, scope, this.settings, report) : new ServerMetrics(registry, scope, this.settings)
+    this.calls = new CallMetrics(registry, scope)
+    const meter = this.meterProvider.getMeter(scope.name, scope.version)
+    if (this.settings.runtime) this.#releases.push(openRuntimeMetrics(meter))
+    if (this.settings.self) openSelfMetrics(meter, () => this.#tracer.snapshot())
+    if (this.#foreign === null) this.#openReaders()
+    else report.info(`metrics are recorded through the registered ${this.#foreign.constructor?.name ?? 'MeterProvider'}`)
+  }
+
+  /** Whether more than a request's duration is asked for: that is told by Fastify's reply when the response closes. */
+  get isDetailed () {
+    const { attributes, streams, activeRequests, bodySizes } = this.settings
+    return attributes !== null || !streams || activeRequests || bodySizes
+  }
+
+  /** What is to end with the response of a request. HOT, once per request where metrics are on. */
+  recordOf (span, start, route, peer) {
+    // instrumentation-http counts its requests itself where it finds a MeterProvider.
+    const isMeasured = this.#foreign === null || !(span instanceof AdoptedServerSpan)
+    return this.server.recordOf(span, start, isMeasured ? route : NOT_MEASURED, peer)
+  }
+
+  // ---- where measurements go
+
+  #openReaders () {
+    const { settings } = this.#tracer
+    const collectors = (settings.spanProcessors ?? []).filter((processor) => typeof processor.useMetrics === 'function')
+    for (const collector of collectors) collector.useMetrics(() => this.snapshot())
+    if (this.settings.exporter !== null && collectors.length === 0) this.#read(this.#otlp())
+    if (this.settings.lines && collectors.length === 0) this.#read(this.#lines())
+    if (this.settings.prometheus !== null) this.#servePrometheus()
+  }
+
+  #read (target) {
+    const { output, settings } = this.#tracer
+    const reader = new MetricReader({
+      registry: this.registry,
+      target,
+      intervalMs: this.settings.intervalMs,
+      closeTimeoutMs: settings.closeTimeoutMs,
+      suppress: output.suppress
+    })
+    this.#readers.push(reader)
+    reader.start()
+  }
+
+  #otlp () {
+    const { output, settings, report } = this.#tracer
+    const { exporter } = this.settings
+    return new MetricSender({
+      registry: this.registry,
+      connect: () => output.shareConnection(exporter) ?? new OtlpHttp(exporter, output.suppress),
+      prefix: new ExportRequestPrefix(settings.resource),
+      isGzip: exporter.compression === 'gzip',
+      log: new MetricLog(report, exporter.url),
+      stats: this.#stats
+    })
+  }
+
+  #lines () {
+    const { toStdout } = require('../export/sinks/console')
+    return new MetricLines({
+      registry: this.registry,
+      resource: this.#tracer.settings.resource,
+      takesDeltas: this.settings.exporter === null, // they can be taken once
+      write: toStdout(),
+      stats: this.#stats
+    })
+  }
+
+  #servePrometheus () {
+    const { startPrometheusServer } = require('./prometheus-server')
+    const { output, report } = this.#tracer
+    this.#releases.push(output.suppress(() => startPrometheusServer(this.settings.prometheus, this, report)))
+  }
+
+  // ---- reading them
+
+  /**
+   * The route's handler for Prometheus: `{ type, body }`, the body a stream that comes in pieces.
+   * @param {string | undefined} accept the request's Accept header
+   */
+  async scrape (accept) {
+    const type = negotiate(accept)
+    await this.registry.observe()
+    // Not in object mode: no more than a piece or two waits to be read.
+    return { type, body: Readable.from(this.#pieces(type === OPEN_METRICS), { objectMode: false }) }
+  }
+
+  /** All of it as text. */
+  async text ({ openMetrics = false } = {}) {
+    await this.registry.observe()
+    let text = ''
+    for await (const piece of this.#pieces(openMetrics)) text += piece
+    return text
+  }
+
+  async * #pieces (isOpenMetrics) {
+    const { settings, scope } = this.#tracer
+    for (const piece of exposition(this.registry.scopes(), settings.resource.attributes, { isOpenMetrics, ownScope: scope.name })) {
+      yield piece
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  /** All of it as plain objects. */
+  async snapshot () {
+    await this.registry.observe()
+    return snapshot(this.registry.scopes())
+  }
+
+  /** What became of the exports, for `app.lightTrace.stats()`. */
+  stats () {
+    const { exportsOk, exportsFailed, delivered, rejected, dropped, lastError } = this.#stats
+    return {
+      series: this.registry.seriesCount,
+      overflowed: [...this.registry.overflowed],
+      points: { delivered, rejected, dropped },
+      exports: { ok: exportsOk, failed: exportsFailed },
+      lastError
+    }
+  }
+
+  async flush (options) {
+    await Promise.all(this.#readers.map((reader) => reader.flush(options)))
+  }
+
+  async close () {
+    await Promise.all(this.#readers.map((reader) => reader.close()))
+    this.#isClosed = true
+    for (const release of this.#releases) release()
+  }
+}
+
+/**
+ * Metrics as plain objects, for tests: what was recorded since the start.
+ * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
+ * @returns {Array<{ name, description, unit, kind, scope, points }>} those that have points
+ */
+function snapshot (scopes) {
+  const found = []
+  for (const { scope, metrics } of scopes) {
+    for (const metric of metrics) {
+      const points = metric.list.map((series) => pointOf(metric, series)).filter((point) => point !== null)
+      if (points.length === 0) continue
+      found.push({
+        name: metric.name,
+        description: metric.description,
+        unit: metric.unit,
+        kind: metric.kind,
+        isMonotonic: metric.isMonotonic,
+        scope: { name: scope.name, version: scope.version ?? '' },
+        points
+      })
+    }
+  }
+  return found
+}
+
+function pointOf (metric, series) {
+  const attributes = toObject(series.attributes)
+  const exemplars = series.exemplars === null ? [] : series.exemplars.filter((exemplar) => exemplar !== null).map(readable)
+  if (!metric.kind.endsWith('istogram')) return { attributes, value: series.value, exemplars }
+  const { count, sum } = series
+  if (count === 0) return null
+  const point = { attributes, count, sum, min: series.min, max: series.max, exemplars }
+  if (metric.kind === 'histogram') {
+    return { ...point, bounds: Array.from(metric.bounds.subarray(0, -1)), counts: series.counts() }
+  }
+  return { ...point, scale: series.scale, zeroCount: series.zeroCount, ...series.buckets() }
+}
+
+function readable ({ value, t0, t1, t2, t3, s0, s1 }) {
+  return { value, traceId: hex(t0) + hex(t1) + hex(t2) + hex(t3), spanId: hex(s0) + hex(s1) }
+}
+
+module.exports = { AppMetrics, snapshot }

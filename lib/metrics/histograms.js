@@ -1,0 +1,285 @@
+'use strict'
+
+// The bounds of explicit buckets. A bucket takes what is less than or equal to its bound.
+
+// Semantic conventions, http.server.request.duration and http.client.request.duration, in seconds.
+const HTTP_DURATION = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+// Semantic conventions, db.client.operation.duration, in seconds.
+const DB_DURATION = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10]
+// Semantic conventions, v8js.gc.duration, in seconds.
+const GC_DURATION = [0.01, 0.1, 1, 10]
+// The conventions give no bounds for bytes, and the SDK's own are made for milliseconds.
+const BODY_SIZE = [0, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216]
+// The SDK specification's default for instruments without advice: made for milliseconds.
+const DEFAULT = [0, 5, 10, 25, 50, 75, 100, 250, 500, 750, 1000, 2500, 5000, 7500, 10000]
+
+/**
+ * Bounds in the form in which a series searches them: the last one is Infinity, so that the search needs
+ * no other end.
+ * @param {number[]} bounds ascending
+ */
+function searchable (bounds) {
+  const finite = bounds.at(-1) === Infinity ? bounds.slice(0, -1) : bounds
+  return Float64Array.of(...finite, Infinity)
+}
+
+/** Whether `value` is a list of ascending numbers, as histogram bounds must be. */
+function areBounds (value) {
+  return Array.isArray(value) && value.every((bound, index) => typeof bound === 'number' && bound > -Infinity &&
+    (index === 0 || bound > value[index - 1]))
+}
+
+// One measurement kept whole: its value, its time and the sampled span that it was made in. It leads from a
+// bucket of a histogram to a trace. A bucket keeps the last one that it saw.
+
+class Exemplar {
+  /**
+   * @param {number} value
+   * @param {number} timeMs milliseconds on the monotonic clock
+   * @param {TraceContext} span whose ids are copied
+   */
+  constructor (value, timeMs, span) {
+    this.replace(value, timeMs, span)
+  }
+
+  // HOT, once per sampled request. Budget: 0 objects.
+  replace (value, timeMs, span) {
+    this.value = value
+    this.timeMs = timeMs
+    this.t0 = span.t0
+    this.t1 = span.t1
+    this.t2 = span.t2
+    this.t3 = span.t3
+    this.s0 = span.s0
+    this.s1 = span.s1
+  }
+}
+
+/** Keeps the measurement in `slot` of the series' exemplars. HOT, once per sampled request. */
+function keepExemplar (series, slot, value, timeMs, span) {
+  if ((span.s0 | span.s1) === 0) return // a request that was left out, where the filter is always_on: it has no trace
+  const { exemplars } = series
+  if (exemplars === null || exemplars[slot] === null) addExemplar(series, slot, value, timeMs, span)
+  else exemplars[slot].replace(value, timeMs, span)
+}
+
+/** The first one in its bucket. */
+function addExemplar (series, slot, value, timeMs, span) {
+  series.exemplars ??= new Array(series.exemplarSlots).fill(null)
+  series.exemplars[slot] = new Exemplar(value, timeMs, span)
+}
+
+// A histogram series with explicit buckets. The counts of its buckets lie side by side in memory that many series share.
+
+const SERIES_PER_SLAB = 64
+
+class ExplicitHistogram {
+  /**
+   * @param {Array} attributes flat list
+   * @param {Float64Array} bounds ascending, the last one is Infinity
+   * @param {Float64Array} cells counts of buckets, also of other series
+   * @param {number} base index of its first one
+   * @param {number} startMs monotonic
+   */
+  constructor (attributes, bounds, cells, base, startMs) {
+    this.attributes = attributes
+    this.bounds = bounds
+    this.cells = cells
+    this.base = base
+    this.sum = -0 // not 0, which V8 would take for a small integer, and give up what it has compiled at the first fraction
+    this.min = Infinity
+    this.max = -Infinity
+    this.startMs = startMs
+    this.exemplars = null // one slot for each bucket, made when the first exemplar comes
+    this.encoded = null // its attributes and start as bytes, see lib/metrics/encoder.js
+    this.encodedStartMs = NaN // for the same reason
+    this.labels = '' // its attributes as Prometheus labels, see lib/metrics/prometheus.js
+    this.delivered = null // what a delta export has delivered, see takeDelta
+    this.isForgotten = false // see Metric
+  }
+
+  // HOT, once per request. Budget: 0 objects. Answers the slot for an exemplar, which is the bucket.
+  record (value) {
+    const { bounds } = this
+    let bucket = 0
+    while (value > bounds[bucket]) bucket++
+    this.cells[this.base + bucket]++
+    this.sum += value
+    if (value < this.min) this.min = value
+    if (value > this.max) this.max = value
+    return bucket
+  }
+
+  get exemplarSlots () { return this.bounds.length }
+
+  get count () {
+    let count = 0
+    for (let i = 0; i < this.bounds.length; i++) count += this.cells[this.base + i]
+    return count
+  }
+
+  /** A copy of the counts, one for each bucket. */
+  counts () {
+    return Array.from(this.cells.subarray(this.base, this.base + this.bounds.length))
+  }
+
+  /** Begins minimum and maximum anew: those of a delta are the interval's. */
+  resetExtremes (min = Infinity, max = -Infinity) {
+    this.min = min
+    this.max = max
+  }
+}
+
+/** Gives the series of one metric their cells. */
+class ExplicitHistogramFactory {
+  #cells = null
+  #used = 0
+
+  /** @param {Float64Array} bounds */
+  constructor (bounds) {
+    this.bounds = bounds
+    this.kind = 'histogram'
+  }
+
+  make (attributes, startMs) {
+    const { length } = this.bounds
+    if (this.#cells === null || this.#used + length > this.#cells.length) {
+      // The first slab is for few: most instruments have a handful of series.
+      this.#cells = new Float64Array(length * (this.#cells === null ? 8 : SERIES_PER_SLAB))
+      this.#used = 0
+    }
+    const series = new ExplicitHistogram(attributes, this.bounds, this.#cells, this.#used, startMs)
+    this.#used += length
+    return series
+  }
+}
+
+// A histogram series with base-2 exponential buckets: it finds its own bounds. With scale s a bucket of
+// index i takes base^i < value <= base^(i+1), where base = 2^(2^-s). When the values need more buckets
+// than there are, the scale falls by one and each two neighbours become one.
+// https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram
+//
+// Counts lie in a ring: a bucket's place is its index modulo the number of buckets, so that the range may
+// grow at both ends without moving anything.
+
+const SCALE_MAX = 20
+const SCALE_MIN = -10
+const BUCKETS_MAX = 160
+// The specification's reservoir: one slot for each bucket, at the most this many.
+const EXEMPLARS_MAX = 20
+
+class ExponentialHistogram {
+  /**
+   * @param {Array} attributes flat list
+   * @param {number} bucketsMax
+   * @param {number} startMs monotonic
+   */
+  constructor (attributes, bucketsMax, startMs) {
+    this.attributes = attributes
+    this.startMs = startMs
+    this.scale = SCALE_MAX
+    this.factor = 2 ** SCALE_MAX
+    this.bucketsMax = bucketsMax
+    this.ring = new Float64Array(bucketsMax)
+    this.lowest = 0 // index of the lowest bucket in use; meaningless while `count` equals `zeroCount`
+    this.highest = -1
+    this.zeroCount = 0
+    this.count = 0
+    this.sum = -0 // not 0, which V8 would take for a small integer, and give up what it has compiled at the first fraction
+    this.min = Infinity
+    this.max = -Infinity
+    this.exemplars = null
+    this.encoded = null
+    this.encodedStartMs = NaN // for the same reason
+    this.labels = ''
+    this.delivered = null
+    this.isForgotten = false // see Metric
+  }
+
+  // HOT, once per request. Budget: 0 objects. Answers the slot for an exemplar.
+  record (value) {
+    this.count++
+    this.sum += value
+    if (value < this.min) this.min = value
+    if (value > this.max) this.max = value
+    if (value <= 0) {
+      this.zeroCount++
+      return 0
+    }
+    let index = Math.ceil(Math.log2(value) * this.factor) - 1
+    if (index < this.lowest || index > this.highest) index = this.#widen(index, value)
+    this.ring[modulo(index, this.bucketsMax)]++
+    return modulo(index, EXEMPLARS_MAX)
+  }
+
+  /** Makes the range include `index`, by a smaller scale where it must; answers the index at that scale. */
+  #widen (index, value) {
+    if (this.highest < this.lowest) {
+      this.lowest = this.highest = index
+      return index
+    }
+    while (Math.max(index, this.highest) - Math.min(index, this.lowest) >= this.bucketsMax && this.scale > SCALE_MIN) {
+      this.#downscale()
+      index = Math.ceil(Math.log2(value) * this.factor) - 1
+    }
+    if (index < this.lowest) this.lowest = index
+    if (index > this.highest) this.highest = index
+    return index
+  }
+
+  #downscale () {
+    const ring = new Float64Array(this.bucketsMax)
+    for (let index = this.lowest; index <= this.highest; index++) {
+      ring[modulo(index >> 1, this.bucketsMax)] += this.ring[modulo(index, this.bucketsMax)]
+    }
+    this.ring = ring
+    this.scale--
+    this.factor = 2 ** this.scale
+    this.lowest >>= 1
+    this.highest >>= 1
+  }
+
+  get exemplarSlots () { return EXEMPLARS_MAX }
+
+  /** @returns {{ offset: number, counts: number[] }} the buckets from the lowest to the highest in use */
+  buckets () {
+    const counts = []
+    for (let index = this.lowest; index <= this.highest; index++) counts.push(this.ring[modulo(index, this.bucketsMax)])
+    return { offset: this.lowest, counts }
+  }
+
+  resetExtremes (min = Infinity, max = -Infinity) {
+    this.min = min
+    this.max = max
+  }
+}
+
+function modulo (index, length) {
+  const rest = index % length
+  return rest < 0 ? rest + length : rest
+}
+
+/**
+ * The same counts at a smaller scale: each `2^steps` neighbours are one.
+ * @param {{ offset: number, counts: number[] }} buckets
+ */
+function mergeBuckets ({ offset, counts }, steps) {
+  if (steps === 0 || counts.length === 0) return { offset, counts }
+  const lowest = offset >> steps
+  const merged = new Array(((offset + counts.length - 1) >> steps) - lowest + 1).fill(0)
+  for (let i = 0; i < counts.length; i++) merged[((offset + i) >> steps) - lowest] += counts[i]
+  return { offset: lowest, counts: merged }
+}
+
+class ExponentialHistogramFactory {
+  constructor (bucketsMax = BUCKETS_MAX) {
+    this.kind = 'exponentialHistogram'
+    this.bucketsMax = bucketsMax
+  }
+
+  make (attributes, startMs) {
+    return new ExponentialHistogram(attributes, this.bucketsMax, startMs)
+  }
+}
+
+module.exports = { HTTP_DURATION, DB_DURATION, GC_DURATION, BODY_SIZE, DEFAULT, searchable, areBounds, keepExemplar, ExplicitHistogram, ExplicitHistogramFactory, ExponentialHistogram, ExponentialHistogramFactory, mergeBuckets }

@@ -1,0 +1,123 @@
+'use strict'
+
+// When metrics are collected: every interval, at a flush, once more at the end, and sooner where an attempt has failed.
+// There is never more than one collection at a time. What a collection becomes is its target's affair.
+
+const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
+const { flushAtExit, forgetAtExit } = require('../export/deadline')
+
+class MetricReader {
+  #registry
+  #target
+  #intervalMs
+  #closeTimeoutMs
+  #suppress
+  #timer = null
+  #nextAt = 0
+  #notBefore = 0 // a collector has asked for a pause until then
+  #running = null
+  #next = null // the collection after the running one, where a flush waits for it
+  #isClosed = false
+
+  /**
+   * @param {{ registry: MetricRegistry, target: { send (isLast: boolean): Promise<{ retryMs: number, isAsked: boolean }>, hold (isHeld: boolean): void, abort (): void, close (): void },
+   *   intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T }} options
+   *   retryMs: how long to wait before the next attempt, -1 where none is needed before the interval is over
+   */
+  constructor ({ registry, target, intervalMs, closeTimeoutMs, suppress }) {
+    this.#registry = registry
+    this.#target = target
+    this.#intervalMs = intervalMs
+    this.#closeTimeoutMs = closeTimeoutMs
+    this.#suppress = suppress
+  }
+
+  start () {
+    this.#nextAt = monotonicNow() + this.#intervalMs
+    this.#suppress(() => this.#arm(this.#intervalMs))
+  }
+
+  /** Collects and sends what there is. Resolves when that is over, or after `timeoutMs`; never rejects. */
+  async flush (options) {
+    if (this.#isClosed) return
+    await this.#atMost(options?.timeoutMs >= 0 ? options.timeoutMs : this.#closeTimeoutMs, () => (this.#next ??= this.#collectNext()))
+  }
+
+  /** The last collection: one attempt, and then everything is given back. Idempotent; never rejects. */
+  async close () {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    forgetAtExit(this)
+    await this.#atMost(this.#closeTimeoutMs, () => this.#collectLast())
+    this.#target.close()
+  }
+
+  /** Called by the one `beforeExit` listener of the process. */
+  flushBeforeExit () {
+    this.flush()
+  }
+
+  #arm (ms) {
+    if (this.#isClosed) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#onTimer(), ms)
+    this.#timer.unref()
+    flushAtExit(this)
+  }
+
+  async #onTimer () {
+    const now = monotonicNow()
+    // From start to start. Intervals that a blocked loop has missed are not made up for. A timer may fire within 1 ms before its time.
+    if (now + 1 > this.#nextAt) this.#nextAt += this.#intervalMs * Math.ceil((now - this.#nextAt + 1) / this.#intervalMs)
+    const retryMs = this.#running === null && now >= this.#notBefore ? await this.#collect(false) : -1
+    const untilNext = Math.max(1, this.#nextAt - monotonicNow())
+    this.#arm(retryMs >= 0 ? Math.min(retryMs, untilNext) : untilNext)
+  }
+
+  /** One collection for all flushes that come before it begins. */
+  async #collectNext () {
+    do await this.#running
+    while (this.#running !== null) // nothing comes between this and the start
+    this.#next = null
+    await this.#collect(false)
+  }
+
+  async #collectLast () {
+    do await this.#running
+    while (this.#running !== null)
+    await this.#collect(true)
+  }
+
+  async #collect (isLast) {
+    this.#running = this.#collectNow(isLast).catch(() => ({ retryMs: -1, isAsked: false }))
+    const { retryMs, isAsked } = await this.#running
+    this.#running = null
+    this.#notBefore = isAsked ? monotonicNow() + retryMs : 0
+    return retryMs
+  }
+
+  async #collectNow (isLast) {
+    await this.#registry.observe()
+    return this.#target.send(isLast)
+  }
+
+  /** Holds the process while `work` lasts, at most `ms`. */
+  #atMost (ms, work) {
+    return this.#suppress(() => new Promise((resolve) => {
+      this.#target.hold(true)
+      const end = () => {
+        clearTimeout(timer)
+        this.#target.hold(false)
+        resolve()
+      }
+      const timer = setTimeout(() => {
+        if (this.#isClosed) this.#target.abort()
+        end()
+      }, ms)
+      work().then(end, end)
+    }))
+  }
+}
+
+module.exports = { MetricReader }

@@ -1,0 +1,114 @@
+'use strict'
+
+// Spans as OTLP JSON, and what the JSON of metrics has in common with it. The mapping is protobuf's with OTLP's own rules: ids in hex, 64-bit numbers
+// as decimal strings, enums as numbers.
+// https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+
+const { toHrTime } = require('../span/clock')
+const { PARENT_REMOTE } = require('../context/trace-context')
+const { SCHEMA_URL } = require('../span/recording-span')
+const { HAS_IS_REMOTE, IS_REMOTE } = require('./proto-writer')
+
+/** The Resource message. */
+function resourceOf ({ attributes }) {
+  return { attributes: attributesOf(Object.keys(attributes).flatMap((key) => [key, attributes[key]])) }
+}
+
+/** The InstrumentationScope message. */
+function scopeOf ({ name, version }) {
+  return { name: clean(name), version: clean(version) }
+}
+
+/** A flat list as KeyValue messages. */
+function attributesOf (list) {
+  const attributes = []
+  for (let i = 0; i < list.length; i += 2) attributes.push({ key: clean(list[i]), value: valueOf(list[i + 1]) })
+  return attributes
+}
+
+function valueOf (value) {
+  switch (typeof value) {
+    case 'string': return { stringValue: clean(value) }
+    case 'boolean': return { boolValue: value }
+    case 'number': return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: double(value) }
+    default: return objectOf(value)
+  }
+}
+
+function objectOf (value) {
+  if (Array.isArray(value)) return { arrayValue: { values: Array.from(value, valueOf) } }
+  if (value === null || typeof value !== 'object') return {} // an AnyValue without a value is how OTLP says "empty"
+  if (ArrayBuffer.isView(value)) return { bytesValue: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64') }
+  return { kvlistValue: { values: Object.keys(value).map((key) => ({ key: clean(key), value: valueOf(value[key]) })) } }
+}
+
+/** JSON has no NaN and no infinities: protobuf writes their names. */
+function double (value) {
+  return Number.isFinite(value) ? value : String(value)
+}
+
+/** Replaces lone surrogates: in UTF-8 they are no text, as an escape many readers refuse them. */
+function clean (text) {
+  return text === undefined ? undefined : text.toWellFormed()
+}
+
+/** Returns monotonic milliseconds as nanoseconds since the epoch. */
+function nanos (ms) {
+  const [seconds, rest] = toHrTime(ms)
+  return `${seconds}${String(rest).padStart(9, '0')}`
+}
+
+/** Returns an ExportTraceServiceRequest as one line, without its end, for platforms that collect lines of standard output. */
+function requestJson (resource, spans) {
+  const byScope = new Map()
+  for (const span of spans) {
+    const group = byScope.get(span.scope.key)
+    if (group === undefined) byScope.set(span.scope.key, [span])
+    else group.push(span)
+  }
+  const scopeSpans = [...byScope.values()].map((group) => scopeSpansOf(group[0].scope, group))
+  return JSON.stringify({ resourceSpans: [{ resource: resourceOf(resource), schemaUrl: SCHEMA_URL, scopeSpans }] })
+}
+
+function scopeSpansOf (scope, spans) {
+  return { scope: scopeOf(scope), schemaUrl: scope.schemaUrl, spans: spans.map(spanOf) }
+}
+
+function spanOf (span) {
+  const { details } = span
+  return {
+    traceId: span.traceId,
+    spanId: span.spanId,
+    traceState: span.exportedTracestate === '' ? undefined : span.exportedTracestate,
+    parentSpanId: span.parentSpanId,
+    flags: span.flags | HAS_IS_REMOTE | (span.parentKind === PARENT_REMOTE ? IS_REMOTE : 0),
+    name: clean(span.name),
+    kind: span.kind + 1,
+    startTimeUnixNano: nanos(span.start),
+    endTimeUnixNano: nanos(span.endedAt),
+    attributes: attributesOf(span.allAttributes()),
+    droppedAttributesCount: span.droppedAttributesCount || undefined,
+    events: details === null ? undefined : details.events.map(eventOf),
+    droppedEventsCount: span.droppedEventsCount || undefined,
+    links: details === null ? undefined : details.links.map(linkOf),
+    droppedLinksCount: span.droppedLinksCount || undefined,
+    status: details === null ? undefined : { code: details.statusCode, message: details.statusMessage === '' ? undefined : clean(details.statusMessage) }
+  }
+}
+
+function eventOf ({ name, time, list, droppedAttributesCount }) {
+  return { timeUnixNano: nanos(time), name: clean(name), attributes: attributesOf(list), droppedAttributesCount: droppedAttributesCount || undefined }
+}
+
+function linkOf ({ context, list, droppedAttributesCount }) {
+  return {
+    traceId: context.traceId,
+    spanId: context.spanId,
+    traceState: context.traceState === undefined ? undefined : context.traceState.serialize(),
+    attributes: attributesOf(list),
+    droppedAttributesCount: droppedAttributesCount || undefined,
+    flags: context.traceFlags | HAS_IS_REMOTE | (context.isRemote === true ? IS_REMOTE : 0)
+  }
+}
+
+module.exports = { resourceOf, scopeOf, attributesOf, double, clean, nanos, requestJson }

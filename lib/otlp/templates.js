@@ -1,0 +1,260 @@
+'use strict'
+
+// What spans have in common, encoded once: of a route, of a connection, of a name, of a place that is called. A span copies it
+// and patches four places:
+//
+//   00  12 80 80 80 00                ScopeSpans.spans, padded length      patched
+//   05  0A 10 ................        trace_id                             patched
+//   17  12 08 ........                span_id                              patched
+//   21  39 ........ 41 ........       start, end, fixed64                  patched
+//   39  85 01 ....                    flags, fixed32                       patched
+//   ..  30 02 2A .. name 4A … 4A …    kind, name, attributes               copied
+
+const { Buffer } = require('node:buffer')
+const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
+const { writeNanos } = require('../span/clock')
+const { ownText } = require('../span/attributes')
+const { SPAN_KIND_SERVER } = require('../span/server-span')
+const { writeLength4, writeText, HAS_IS_REMOTE, IS_REMOTE } = require('./proto-writer')
+const { encodeAttributes, text } = require('./attribute-encoder')
+
+const OFFSET_LENGTH = 1
+const OFFSET_TRACE_ID = 7
+const OFFSET_SPAN_ID = 25
+const OFFSET_START = 34
+const OFFSET_END = 43
+const OFFSET_FLAGS = 53
+
+const TAG_PARENT = 0x22
+const PARENT_BYTES = 10
+const TAG_ATTRIBUTE = 0x4a
+const TAG_TRACE_STATE = 0x1a
+const NOTHING = Buffer.alloc(0)
+
+// The fixed part of a span, with room where ids, times and flags go.
+const HEAD = Buffer.alloc(OFFSET_FLAGS + 4)
+HEAD[0] = 0x12
+HEAD.set([0x0a, 16], OFFSET_TRACE_ID - 2)
+HEAD.set([0x12, 8], OFFSET_SPAN_ID - 2)
+HEAD[OFFSET_START - 1] = 0x39
+HEAD[OFFSET_END - 1] = 0x41
+HEAD.set([0x85, 0x01], OFFSET_FLAGS - 2)
+
+// A route that answers with more kinds of status than this has its rarer ones encoded anew each time.
+const TEMPLATES_PER_ROUTE_MAX = 8
+// Bounds the memory of an application with very many routes: about 250 bytes each.
+const TEMPLATES_MAX = 10000
+
+/** Writes ids, times and, at `end`, the parent; returns where the span ends then. HOT */
+function patchHead (view, start, end, span) {
+  view.setInt32(start + OFFSET_TRACE_ID, span.t0)
+  view.setInt32(start + OFFSET_TRACE_ID + 4, span.t1)
+  view.setInt32(start + OFFSET_TRACE_ID + 8, span.t2)
+  view.setInt32(start + OFFSET_TRACE_ID + 12, span.t3)
+  view.setInt32(start + OFFSET_SPAN_ID, span.s0)
+  view.setInt32(start + OFFSET_SPAN_ID + 4, span.s1)
+  writeNanos(view, start + OFFSET_START, span.start)
+  writeNanos(view, start + OFFSET_END, span.endedAt)
+  view.setInt32(start + OFFSET_FLAGS, span.flags | HAS_IS_REMOTE | (span.parentKind === PARENT_REMOTE ? IS_REMOTE : 0), true)
+  if (span.parentKind === PARENT_NONE) return end
+  view.setInt16(end, TAG_PARENT << 8 | 8)
+  view.setInt32(end + 2, span.p0)
+  view.setInt32(end + 6, span.p1)
+  return end + PARENT_BYTES
+}
+
+/**
+ * A route has one template for each scheme, protocol version and status that it was seen with; and one more of each where the
+ * sampler writes the same trace state into every trace that starts here, which is then copied too.
+ */
+class RouteTemplate {
+  constructor (span, staticPath, hasTracestate) {
+    this.httpStatus = span.httpStatus
+    this.protocolVersion = span.peer.protocolVersion
+    this.scheme = span.peer.scheme
+    this.staticPath = staticPath
+    this.isWhole = staticPath && span.url.length <= span.pipeline.templateUrlLengthMax // and uncut
+    this.hasTracestate = hasTracestate
+    this.bytes = encodeTemplate(span, staticPath, hasTracestate)
+    this.next = null
+  }
+}
+
+class RouteTemplates {
+  constructor () {
+    this.count = 0
+  }
+
+  /** The template that fits `span`, or null when there are too many. HOT, once per sampled request. */
+  find (span) {
+    const { route, peer, httpStatus, tracestate } = span
+    const { protocolVersion, scheme } = peer
+    const staticPath = span.url === route.route
+    const hasTracestate = tracestate !== '' && span.exportedTracestate === span.pipeline.rootTracestate
+    let template = route.encoded
+    while (template !== null && (template.httpStatus !== httpStatus || template.staticPath !== staticPath ||
+      template.hasTracestate !== hasTracestate || template.protocolVersion !== protocolVersion ||
+      template.scheme !== scheme)) template = template.next
+    return template === null ? this.add(span, staticPath, hasTracestate) : template
+  }
+
+  add (span, staticPath, hasTracestate) {
+    const { route } = span
+    if (lengthOf(route.encoded) >= TEMPLATES_PER_ROUTE_MAX || this.count >= TEMPLATES_MAX) return null
+    const template = new RouteTemplate(span, staticPath, hasTracestate)
+    // Behind the first: the first one seen is most often the usual one.
+    if (route.encoded === null) {
+      route.encoded = template
+    } else {
+      template.next = route.encoded.next
+      route.encoded.next = template
+    }
+    this.count++
+    return template
+  }
+}
+
+function lengthOf (template) {
+  let length = 0
+  for (; template !== null; template = template.next) length++
+  return length
+}
+
+function encodeTemplate ({ route, peer, url, httpStatus, pipeline }, staticPath, hasTracestate) {
+  const list = [...route.requestAttributes(peer, staticPath ? url : null), ...route.attributeList]
+  if (httpStatus !== 0) list.push('http.response.status_code', httpStatus)
+
+  return new Uint8Array(Buffer.concat([
+    headOf(SPAN_KIND_SERVER, route.name),
+    encodeAttributes(TAG_ATTRIBUTE, list),
+    hasTracestate ? text(TAG_TRACE_STATE, pipeline.rootTracestate) : NOTHING
+  ]))
+}
+
+/** Head, kind and name of a span, as its bytes begin. */
+function headOf (kind, name) {
+  return Buffer.concat([HEAD, Buffer.from([0x30, kind + 1]), text(0x2a, name)])
+}
+
+// Names may be made of anything. What does not fit is written anew each time.
+const NAMES_MAX = 1000
+const NAME_LENGTH_MAX = 100
+
+const byKind = [new Map(), new Map(), new Map(), new Map(), new Map()]
+let count = 0
+
+/**
+ * Head, kind and name of a span that was started by its name alone. HOT, once per child span.
+ * @returns {Uint8Array | null} null: there is no more room for it
+ */
+function nameTemplate ({ title, kind }) {
+  return byKind[kind].get(title) ?? encodeName(title, kind)
+}
+
+function encodeName (name, kind) {
+  if (count === NAMES_MAX || name.length > NAME_LENGTH_MAX) return null
+  count++
+  const bytes = new Uint8Array(headOf(kind, name))
+  byKind[kind].set(ownText(name), bytes)
+  return bytes
+}
+
+const OPEN = [0, 0, 0, 0] // a length that `writeRestOfUrl` patches
+
+/**
+ * Head, kind, name and shared attributes of a call's span. Where its URL begins with an origin, that comes last and is open, so
+ * that the rest of the URL is written right behind it. So is the text of a Redis command, which begins with the command's name.
+ *
+ *   4A 00 00 00 00 | 0A 08 "url.full" | 12 00 00 00 00 | 0A 00 00 00 00 "http://stock:3000"
+ *
+ * HOT, once per call.
+ * @param {CallInfo} info
+ */
+function callTemplate (info) {
+  return info.encoded === null ? encodeCall(info) : info.encoded
+}
+
+function encodeCall (info) {
+  const shared = Buffer.concat([headOf(info.kind, info.name), encodeAttributes(TAG_ATTRIBUTE, info.attributeList)])
+  info.urlOffset = shared.length + 1
+  info.encoded = new Uint8Array(info.origin === '' ? shared : Buffer.concat([shared, openAttribute(info.openKey, info.origin)]))
+  return info.encoded
+}
+
+function openAttribute (key, origin) {
+  return Buffer.concat([Buffer.from([TAG_ATTRIBUTE, ...OPEN]), text(0x0a, key), Buffer.from([0x12, ...OPEN, 0x0a, ...OPEN]), Buffer.from(origin)])
+}
+
+/**
+ * Writes the rest of the URL, or of the command, behind a template that was copied, and its lengths. HOT
+ * @param {number} at where the length of the attribute is
+ * @param {number} position where the template ends
+ * @returns {number} where it ends
+ */
+function writeRestOfUrl (bytes, view, at, position, target) {
+  const end = writeText(bytes, position, target)
+  const valueAt = at + 4 + 2 + bytes[at + 5] + 1 // behind the key and its length
+  const textAt = valueAt + 5
+  writeLength4(view, textAt, end - textAt - 4)
+  writeLength4(view, valueAt, end - valueAt - 4)
+  writeLength4(view, at, end - at - 4)
+  return end
+}
+
+// Where requests of one route follow each other on a connection, the route's template and the connection's attributes are
+// joined: one copy is cheaper than two. A connection keeps one join, and makes few, since routes may take turns.
+const JOINS_MAX = 4
+
+/** Returns how many bytes `copyShared` writes. HOT */
+function sharedLength (peer, template) {
+  return template.bytes.length + (peer.encoded === null ? encodePeer(peer) : peer.encoded).length
+}
+
+/**
+ * Writes what a span has in common with others of its route and its connection. HOT, once per sampled request.
+ * @param {Buffer} bytes
+ * @param {number} at
+ * @param {PeerInfo} peer
+ * @param {RouteTemplate} template
+ */
+function copyShared (bytes, at, peer, template) {
+  if (peer.joinedWith === template) {
+    bytes.set(peer.joined, at)
+    return
+  }
+  bytes.set(template.bytes, at)
+  bytes.set(peer.encoded, at + template.bytes.length)
+  if (peer.joins < JOINS_MAX) joinWhenRepeated(peer, template)
+}
+
+function joinWhenRepeated (peer, template) {
+  if (peer.template !== template) {
+    peer.template = template
+    return
+  }
+  peer.joins++
+  peer.joinedWith = template
+  peer.joined = new Uint8Array(sharedLength(peer, template))
+  peer.joined.set(template.bytes)
+  peer.joined.set(peer.encoded, template.bytes.length)
+}
+
+function encodePeer (peer) {
+  peer.encoded = new Uint8Array(encodeAttributes(TAG_ATTRIBUTE, peer.attributeList))
+  return peer.encoded
+}
+
+module.exports = {
+  HEAD,
+  OFFSET_LENGTH,
+  PARENT_BYTES,
+  TAG_ATTRIBUTE,
+  TAG_TRACE_STATE,
+  patchHead,
+  RouteTemplates,
+  sharedLength,
+  copyShared,
+  nameTemplate,
+  callTemplate,
+  writeRestOfUrl
+}

@@ -1,0 +1,57 @@
+// The names that JSDoc comments of this repository use, for `npm run test:types` (tsc --checkJs). Not packed: the types of the
+// package are index.d.ts.
+
+type Context = import('@opentelemetry/api').Context
+type Span = import('@opentelemetry/api').Span
+type Link = import('@opentelemetry/api').Link
+type Meter = import('@opentelemetry/api').Meter
+type TextMapPropagator = import('@opentelemetry/api').TextMapPropagator
+type SpanProcessor = import('@opentelemetry/sdk-trace-base').SpanProcessor
+type FastifyInstance = import('fastify').FastifyInstance
+type FastifyRequest = import('fastify').FastifyRequest
+type IncomingMessage = import('node:http').IncomingMessage
+type Readable = import('node:stream').Readable
+type AsyncLocalStorage<T> = import('node:async_hooks').AsyncLocalStorage<T>
+
+type Tracer = import('./tracer').Tracer
+type Report = import('./runtime/report').Report
+type TraceContext = import('./context/trace-context').TraceContext
+type IncomingContext = import('./context/trace-context').IncomingContext
+type RequestContext = import('./context/request-context').RequestContext
+type RouteInfo = import('./span/http-info').RouteInfo
+type PeerInfo = import('./span/http-info').PeerInfo
+type ServerSpan = import('./span/server-span').ServerSpan
+type SpanStarter = import('./span/span-starter').SpanStarter
+type AttributeShape = import('./span/attributes').AttributeShape
+type Scope = import('./span/recording-span').Scope
+type CallInfo = import('./http/call-info').CallInfo
+type ExportRequestPrefix = import('./otlp/request').ExportRequestPrefix
+type Chunk = import('./export/chunk-buffer').Chunk
+type Pipeline = import('./export/pipeline').Pipeline
+type RecordedSpan = import('./span/recording-span').RecordingSpan
+type SpanSink = {
+  accept (span: RecordedSpan): void
+  started? (span: RecordedSpan, context: Context): void
+  ending? (span: RecordedSpan): void
+  discarded? (span: RecordedSpan): void
+}
+type Exporter = import('./export/exporter').Exporter
+type OtlpHttp = import('./export/http/otlp-http').OtlpHttp
+type ChildSpan = import('./span/child-span').ChildSpan
+type RequestRecord = import('./metrics/server-metrics').RequestRecord
+type MeasuredCall = import('./metrics/call-metrics').MeasuredCall
+type ForeignRegistry = import('./metrics/foreign-registry').ForeignRegistry
+type ForeignMetric = import('./metrics/foreign-registry').ForeignMetric
+type MetricRegistry = import('./metrics/registry').MetricRegistry
+type Metric = import('./metrics/registry').Metric
+type MeterProvider = import('./metrics/instruments').MeterProvider
+type CallMetrics = import('./metrics/call-metrics').CallMetrics
+type Environment = import('./config/env').Environment
+type Outcome = import('./export/http/attempt').Outcome
+
+// Methods of Buffer that @types/node does not know.
+interface Buffer<TArrayBuffer extends ArrayBufferLike = ArrayBufferLike> {
+  latin1Slice (start?: number, end?: number): string
+  latin1Write (text: string, at?: number, length?: number): number
+  utf8Write (text: string, at?: number, length?: number): number
+}

@@ -1,0 +1,342 @@
+'use strict'
+
+// The bench's own judgement: what it counts, what it calls invalid, and that its cases hang together.
+// It is run whole by `npm run bench:ci`.
+
+const fs = require('node:fs')
+const http = require('node:http')
+const net = require('node:net')
+const { once } = require('node:events')
+const { fork } = require('node:child_process')
+const { gzipSync } = require('node:zlib')
+const path = require('node:path')
+const { test } = require('tap')
+const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js')
+const countSpans = require('../../bench/sink/count-spans')
+const { checkOtlp } = require('../../bench/sink/check-samples')
+const { ask } = require('../../bench/run/ipc')
+const { openSockets } = require('../../bench/load/slices')
+const runPaced = require('../../bench/load/paced')
+const findFaults = require('../../bench/run/find-faults')
+const summarise = require('../../bench/report/summary')
+const { replaceBetween } = require('../../bench/report/markdown')
+const { faster, overBase } = require('../../bench/run/startup')
+const { compare, verdict } = require('../../bench/faults/compare')
+const { readProfile } = require('../../bench/instructions/callgrind')
+const { nameFunctions } = require('../../bench/instructions/symbols')
+const { chooseCases, table } = require('../../bench/instructions/cases')
+const { overInTurns } = require('../../bench/instructions')
+const { targets, judge } = require('../../bench/targets')
+const { mean95 } = require('../../bench/run/statistics')
+const { routes } = require('../../bench/routes')
+const { cases } = require('../../bench/cases')
+const { cases: fieldCases } = require('../../bench/field/cases')
+
+const { ExportTraceServiceRequest } = opentelemetry.proto.collector.trace.v1
+
+test('a slice with a fault is compared with its neighbours, and a verdict needs more than a median', async (t) => {
+  const slice = (ms) => Array(100).fill(ms)
+  // A machine that gets slower all the time is no fault of the collector's.
+  const result = compare([slice(1), slice(3), slice(5)], [slice(4), slice(6)])
+  t.equal(result.over.median, 2)
+  const row = { isStalled: false, wrong: 0, hasHappened: true, over: { median: 0, low: -0.2, high: 0.2 } }
+  t.equal(verdict(row), '')
+  t.match(verdict({ ...row, wrong: 1 }), /WRONG/)
+  t.match(verdict({ ...row, hasHappened: false }), /INVALID/)
+  t.match(verdict({ ...row, over: { median: 0.9, low: 0, high: 1.4 } }), /UNDECIDED/)
+  t.match(verdict({ ...row, over: { median: 2, low: 1.1, high: 2.4 } }), /MORE/)
+  t.match(verdict({ ...row, isStalled: true }), /INVALID/)
+})
+
+test('the sink counts as many spans as a decoder sees, over resources and scopes', async (t) => {
+  const body = encode([[3, 1], [200], []])
+  t.equal(countSpans(body), 204)
+  t.equal(countSpans(Buffer.alloc(0)), 0)
+})
+
+test('the sink says of a body that is cut or is no OTLP that it cannot be read', async (t) => {
+  const body = encode([[3]])
+  t.equal(countSpans(body.subarray(0, body.length - 1)), -1)
+  t.equal(countSpans(Buffer.from('{"resourceSpans":[]}')), -1)
+})
+
+test('a sample with a span id twice, another route or another status is found out', async (t) => {
+  const expected = { route: '/', status: 200 }
+  t.same(checkOtlp([{ body: encode([[5]]) }], expected).faults, [])
+  t.match(checkOtlp([{ body: encode([[5]], { sameId: true }) }], expected).faults, [/4 of 5 span ids came twice/])
+  t.match(checkOtlp([{ body: encode([[5]]) }], { route: '/other', status: 200 }).faults, [/http\.route \//])
+  t.match(checkOtlp([{ body: encode([[5]]) }], { route: '/', status: 404 }).faults, [/status code 200/])
+})
+
+test('the sink that keeps bodies counts every span when it is asked, however the bodies came', async (t) => {
+  const { sink, socket } = await keepingSink(t)
+  const body = encode([[3, 1], [200]])
+  await post(socket, [headOf(body.length), body])
+  const whole = Buffer.concat([Buffer.from(headOf(body.length)), body])
+  await post(socket, [whole.subarray(0, 30), whole.subarray(30, 200), whole.subarray(200)])
+  const gzip = gzipSync(body)
+  await post(socket, [headOf(gzip.length, 'content-encoding: gzip\r\n'), gzip])
+  t.match(await ask(sink, 'count'), { spans: 3 * 204, bodies: 3, unreadable: 0, countedEarly: 0 })
+  t.match(await ask(sink, 'count'), { spans: 0, bodies: 0 })
+  t.match(await ask(sink, 'check', { route: '/', status: 200 }), { faults: [] })
+})
+
+test('the sink that keeps bodies loses none where more come than it has room for', async (t) => {
+  const { sink, socket } = await keepingSink(t)
+  const body = encode([[5]])
+  for (let i = 0; i < 40; i++) await post(socket, [headOf(body.length), body])
+  const counted = await ask(sink, 'count')
+  t.match(counted, { spans: 200, bodies: 40, unreadable: 0 })
+  t.ok(counted.countedEarly > 0)
+})
+
+test('the sink that keeps bodies says that it could not read one, or what is no body', async (t) => {
+  const { sink, socket, port } = await keepingSink(t)
+  await post(socket, [headOf(3), 'abc'])
+  for (const request of ['POST /x/v1/traces HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n', 'GET / HTTP/1.1\r\n\r\n', headOf(1e9)]) {
+    const other = net.connect(port, '127.0.0.1')
+    other.write(request)
+    await once(other, 'close')
+  }
+  t.match(await ask(sink, 'count'), { spans: 0, bodies: 1, unreadable: 4 })
+})
+
+test('the load at a fixed rate sends each request once, and its latency counts from when it was due', async (t) => {
+  let requests = 0
+  const server = http.createServer((request, response) => {
+    if (++requests === 1) setTimeout(() => response.end('ok'), 60)
+    else response.end('ok')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  const load = { port: server.address().port, rate: 1000, seconds: 0.02, connections: 1, path: '/', answer: Buffer.from('ok') }
+  const { latencyMs, ...result } = await runPaced(load)
+  t.equal(result.requests, 20)
+  t.equal(requests, 20)
+  t.ok(latencyMs.p50 > 30, 'of those that waited for the only connection as well')
+  t.equal((await runPaced(load)).requests, 20, 'over the same connection')
+})
+
+test('a round is valid where both sides count the same', async (t) => {
+  t.same(findFaults(round()), [])
+})
+
+test('a round is invalid where the server delivered more than the sink received', async (t) => {
+  t.match(findFaults(round({ received: { spans: 99, unreadable: 0 } })), [/100 spans delivered by the server's count, 99 by the sink's/, /100 spans created, 99 received/])
+})
+
+test('a round is invalid where the server cannot account for what it created', async (t) => {
+  t.match(findFaults(round({ counts: { ...counts, dropped: 1 } })), [/100 spans created, but/])
+})
+
+test('a round is invalid where a request made no span, or failed, or the load could not keep its rate', async (t) => {
+  t.match(findFaults(round({ sent: { requests: 101, failed: 0, behind: 0 } })), [/100 spans created by 101 requests/])
+  t.match(findFaults(round({ sent: { requests: 100, failed: 1, behind: 0 } })), [/1 requests failed/])
+  t.match(findFaults(round({ sent: { requests: 100, failed: 0, behind: 5 } })), [/5 requests behind/])
+})
+
+test('of starts the fastest third is compared, rank by rank, also where there are fewer of one', async (t) => {
+  t.same(faster([30, 10, 900, 20, 40, 50]), [10, 20])
+  t.same(overBase([15, 27], [10, 20]), [5, 7])
+  t.same(overBase([110, 130], [10, 20, 30, 40]), [100, 100])
+})
+
+test('a rival that drops spans is not at fault', async (t) => {
+  const lossy = { counts: { ...counts, delivered: 60, dropped: 40 }, received: { spans: 60, unreadable: 0 } }
+  t.same(findFaults(round({ testCase: { spans: 1 }, ...lossy })), [])
+  t.match(findFaults(round(lossy)), [/100 spans created, 60 received/])
+})
+
+test('a difference is taken within each round', async (t) => {
+  const measured = [entry('bare', [10, 20, 30]), entry('traced', [11, 22, 31])]
+  const [, traced] = summarise(measured)
+  t.same(traced.overMicros, { median: 1, min: 1, max: 2 })
+})
+
+test('generated text goes between its markers and nowhere else', async (t) => {
+  const text = 'a\n<!-- x:start -->\nold\n<!-- x:end -->\nb\n'
+  t.equal(replaceBetween(text, 'x', 'new'), 'a\n<!-- x:start -->\nnew\n<!-- x:end -->\nb\n')
+  t.throws(() => replaceBetween(text, 'y', 'new'), /no <!-- y:start -->/)
+})
+
+for (const [name, table] of Object.entries({ cases, fieldCases })) {
+  test(`the ${name} have names of their own, and setups, routes and baselines that exist`, async (t) => {
+    const names = new Set(table.map((testCase) => testCase.name))
+    t.equal(names.size, table.length)
+    t.same(table.filter((testCase) => !hangsTogether(testCase, names)), [])
+  })
+}
+
+function hangsTogether ({ setup, route = 'hello', against = 'bare', also = against }, names) {
+  return fs.existsSync(path.join(__dirname, '../../bench', `${setup}.js`)) && route in routes && names.has(against) && names.has(also)
+}
+
+const counts = { created: 100, delivered: 100, rejected: 0, dropped: 0, waiting: 0 }
+
+function round (over) {
+  return {
+    testCase: { spans: 1, delivers: true },
+    sent: { requests: 100, failed: 0, behind: 0 },
+    counts,
+    received: { spans: 100, unreadable: 0 },
+    check: { checked: 100, faults: [] },
+    ...over
+  }
+}
+
+function entry (name, micros) {
+  return {
+    testCase: { name, label: name },
+    rounds: micros.map((cpuMicrosPerRequest) => ({ cpuMicrosPerRequest, latencyMs: {}, spans: {}, faults: [] }))
+  }
+}
+
+// resources: the number of spans of each scope of each resource
+function encode (resources, { sameId = false } = {}) {
+  let id = 0
+  const resourceSpans = resources.map((scopes) => ({
+    resource: { attributes: [{ key: 'service.name', value: { stringValue: 'a' } }] },
+    scopeSpans: scopes.map((count) => ({
+      scope: { name: 'a-scope' },
+      spans: Array.from({ length: count }, () => span(sameId ? 1 : ++id))
+    }))
+  }))
+  return Buffer.from(ExportTraceServiceRequest.encode({ resourceSpans }).finish())
+}
+
+function span (id) {
+  const spanId = Buffer.alloc(8)
+  spanId.writeUInt32BE(id)
+  return {
+    traceId: Buffer.alloc(16, 1),
+    spanId,
+    name: 'GET /',
+    kind: 2,
+    startTimeUnixNano: 1,
+    endTimeUnixNano: 2,
+    attributes: [
+      { key: 'http.route', value: { stringValue: '/' } },
+      { key: 'http.response.status_code', value: { intValue: 200 } }
+    ]
+  }
+}
+
+// As callgrind 3.19 writes it: names once, then by number; the line after `calls=` is what the callee took, all in all.
+const PROFILE = `
+version: 1
+positions: line
+events: Ir
+
+ob=(1) ???
+fn=(1) 0x0000000028000000
+0 400
+cfn=(2) Builtins_LoadIC
+calls=10 0
+0 100
++3 5
+fn=(2)
+0 100
+fn=(3) v8::internal::Runtime_CompileOptimized(int, unsigned long*, v8::internal::Isolate*)
+cfn=(4) _int_malloc
+calls=1 0
+* 60
+0 40
+fn=(4) _int_malloc
+0 60
+fn=(5) Builtins_CEntry
+cfn=(3)
+calls=1 0
+0 100
+cfn=(6) v8::internal::Heap::CollectGarbage(v8::internal::AllocationSpace)
+calls=1 0
+0 30
+0 2
+fn=(6)
+0 30
+fn=(7) uv_run'2
+0 8
+
+totals: 645
+`
+
+test("instructions are told apart by kind, and those of V8's compiler are left out with all that it calls", async (t) => {
+  const file = path.join(t.testdir({ profile: PROFILE }), 'profile')
+  const { functions, ...kinds } = readProfile(file)
+  t.same(kinds, { total: 545, javascript: 405, builtins: 102, gc: 30, native: 8, compiler: 100 })
+  t.equal(functions.get('_int_malloc'), 60)
+  t.equal(functions.get('uv_run'), 8, 'a function that runs within itself has one name')
+  const named = nameFunctions(functions, [{ start: 0x28000000, end: 0x28000100, name: 'begin light-trace/fastify/request-start.js:40' }], 5)
+  t.equal(named.get('begin light-trace/fastify/request-start.js:40'), 81)
+})
+
+test('a collection of garbage is counted once, though it runs its own lambda by way of another function', async (t) => {
+  const collect = 'v8::internal::Heap::CollectGarbage(int, char const*)'
+  const profile = ['fn=(1) uv_run', '0 10', `cfn=(2) ${collect}`, 'calls=1 0', '0 90',
+    'fn=(2)', '0 20', 'cfn=(3) heap::base::Stack::SetMarker', 'calls=1 0', '0 70',
+    'fn=(3)', '0 30', `cfn=(4) ${collect}::{lambda()#1}::operator()() const`, 'calls=1 0', '0 40',
+    'fn=(4)', '0 40', '']
+  const { total, gc, native } = readProfile(path.join(t.testdir({ profile: profile.join('\n') }), 'profile'))
+  t.same({ total, gc, native }, { total: 100, gc: 90, native: 10 })
+})
+
+test('a case is counted after its baseline, and an unknown one is refused', async (t) => {
+  t.same(chooseCases(['delivered', 'logger']).map(({ name }) => name), ['bare', 'delivered', 'bare-logger', 'logger'])
+  t.throws(() => chooseCases(['deliverd']), /there are bare, /)
+})
+
+test('what is counted in turns is compared with the window beside it, whichever came first', (t) => {
+  const window = (state, total) => ({ state, total, javascript: total, builtins: 0, gc: 0, native: 0 })
+  const windows = [window('nobody', 100), window('spans', 110), window('spans', 211), window('nobody', 200), window('nobody', 300), window('spans', 312)]
+  const { median, halfWidth, javascript } = overInTurns([{ windows }, { windows }], { turns: ['nobody', 'spans'] })
+  t.same({ median, javascript }, { median: 11, javascript: 11 })
+  t.ok(halfWidth > 0.5 && halfWidth < 1.5)
+  t.end()
+})
+
+test('one value has no interval, and values that agree have a narrow one', async (t) => {
+  t.same(mean95([7]), { median: 7, halfWidth: Infinity })
+  t.equal(mean95([5, 5, 5]).halfWidth, 0)
+  const { median, halfWidth } = mean95([1, 2, 3])
+  t.equal(median, 2)
+  t.ok(halfWidth > 2.4 && halfWidth < 2.5) // 4.30 × 1 / √3
+})
+
+test('a target is reached or missed where all of its interval is on one side of the bound', async (t) => {
+  const [target] = targets
+  const counted = (median, halfWidth) => judge(target, { instructions: { nodes: { 24: { rows: [{ name: 'delivered', over: { median, halfWidth } }] } } } }).verdict
+  t.equal(counted(target.atMost - 100, 50), 'reached')
+  t.equal(counted(target.atMost + 100, 50), 'missed')
+  t.equal(counted(target.atMost + 100, 150), 'within the interval')
+  t.equal(counted(target.atMost + 1, null), 'missed', 'one process has no interval')
+  t.same(judge(target, {}), { measured: null, verdict: '' })
+})
+
+test('each target by instructions names cases that are counted, and each that can be missed says why', async (t) => {
+  const rows = table.map(({ name, turns }) => ({ name, over: { median: 1, halfWidth: null }, ...turns && { inTurns: { median: 1, halfWidth: null } } }))
+  const nodes = Object.fromEntries([20, 22, 24, 26].map((major) => [major, { rows }]))
+  for (const target of targets) {
+    if (target.unit.includes('instructions')) t.ok(target.measured({ instructions: { nodes } }), target.label)
+    if (target.atMost !== undefined || target.atLeast !== undefined) t.ok(target.why, `${target.label}: why`)
+  }
+})
+
+async function keepingSink (t) {
+  const sink = fork(path.join(__dirname, '../../bench/sink/keeping.js'))
+  t.teardown(() => sink.disconnect())
+  const [{ port }] = await once(sink, 'message')
+  const [socket] = await openSockets(port, 1)
+  t.teardown(() => socket.destroy())
+  return { sink, socket, port }
+}
+
+// Each part is a write of its own.
+async function post (socket, parts) {
+  for (const part of parts) await new Promise((resolve) => socket.write(part, resolve))
+  const [answer] = await once(socket, 'data')
+  if (!answer.toString().startsWith('HTTP/1.1 200 OK')) throw new Error(answer.toString())
+}
+
+function headOf (length, fields = '') {
+  return `POST /case/v1/traces HTTP/1.1\r\nhost: sink\r\n${fields}content-length: ${length}\r\n\r\n`
+}

@@ -1,0 +1,284 @@
+'use strict'
+
+// What README and docs say is compared with what the code does.
+
+const { existsSync, readFileSync, readdirSync, writeFileSync } = require('node:fs')
+const { dirname, join, relative } = require('node:path')
+const vm = require('node:vm')
+const { test } = require('tap')
+const { resolveOptions } = require('../../lib/config/options')
+const { runProgram, startProgram, steady, ROOT } = require('../support/program')
+const { startSink } = require('../support/otlp-sink')
+const { requiredFiles } = require('../../scripts/required-files')
+
+const NONE = 'none'
+
+const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'UPGRADING.md', 'bench/README.md', 'bench/RESULTS.md', 'bench/upstream/README.md']
+  .concat(readdirSync(join(ROOT, 'docs')).map((name) => join('docs', name)))
+  .filter((page) => page.endsWith('.md') && existsSync(join(ROOT, page)))
+const readme = read('README.md')
+
+test('every link to a file or a heading leads somewhere', async (t) => {
+  for (const page of pages) {
+    for (const [, link] of withoutCode(read(page)).matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^[a-z]+:/.test(link)) continue
+      const [path, heading] = link.split('#')
+      const target = path === '' ? page : relative(ROOT, join(ROOT, dirname(page), path))
+      t.ok(existsSync(join(ROOT, target)), `${page} links to ${link}`)
+      if (heading !== undefined && target.endsWith('.md')) t.ok(headings(read(target)).includes(heading), `${page} links to ${link}`)
+    }
+  }
+})
+
+test('no page has a conflict in it', async (t) => {
+  for (const page of pages) t.notMatch(read(page), /^(?:<{7}|={7}|>{7})(?: |$)/m, page)
+})
+
+test('every command and file that is named exists', async (t) => {
+  const { scripts } = require('../../package.json')
+  for (const page of pages.filter((page) => page !== 'CHANGELOG.md')) {
+    const text = read(page)
+    for (const [, name] of text.matchAll(/npm run ([\w:-]*\w)/g)) t.ok(name in scripts, `${page}: npm run ${name}`)
+    for (const [, paths] of text.matchAll(/npm run test:unit ([\w./ -]+)/g)) {
+      for (const path of paths.trim().split(/ +/).filter((path) => !path.startsWith('-'))) t.ok(existsSync(join(ROOT, path)), `${page}: ${path}`)
+    }
+    t.notMatch(text, /npx tap /, `${page}: tap's own runner has no settings here`)
+    for (const [, path] of text.matchAll(/`((?:lib|test|bench|examples|scripts)\/[\w./-]+)`/g)) t.ok(existsSync(join(ROOT, path)), `${page}: ${path}`)
+  }
+})
+
+test('every code that is named is documented', async (t) => {
+  const documented = new Set(read('docs/errors.md').match(/\bLT_[A-Z_]+/g))
+  for (const page of pages) {
+    for (const code of read(page).match(/\bLT_(?:ERR|WARN)_[A-Z_]*[A-Z]\b/g) ?? []) t.ok(documented.has(code), `${page}: ${code}`)
+  }
+})
+
+test('docs/errors.md has every code of the source, and no other', async (t) => {
+  const inSource = new Set(sources().flatMap((code) => code.match(/\bLT_(?:ERR|WARN)_[A-Z_]*[A-Z]\b/g) ?? []))
+  const documented = read('docs/errors.md').match(/^\| `LT_[A-Z_]+`/gm).map((cell) => cell.slice(3, -1))
+  t.same(documented.sort(), [...inSource].sort())
+})
+
+test('docs/reliability.md has every reason for which a span is dropped, and no other', async (t) => {
+  const inSource = new Set(sources().flatMap((code) => [...code.matchAll(/\bdrop\(\s*'([a-z_]+)'/g)].map(([, reason]) => reason)))
+  const [, table] = read('docs/reliability.md').split('| `dropped` |')
+  const documented = table.split('\n\n')[0].match(/^\| `[a-z_]+`/gm).map((cell) => cell.slice(3, -1))
+  t.ok(documented.length > 5)
+  t.same(documented.sort(), [...inSource].sort())
+})
+
+test('bench/RESULTS.md has the hot functions of the source, as their comments say: npm run docs writes them', async (t) => {
+  const { hotFunctions, withTable } = require('../../scripts/hot-functions')
+  const page = read('bench/RESULTS.md')
+  t.equal(page, withTable(page))
+  t.ok(hotFunctions().length > 30)
+  for (const { proof, name } of hotFunctions().filter(({ proof }) => proof !== '')) t.ok(existsSync(join(ROOT, unquoted(proof))), `${name}: ${proof}`)
+})
+
+test('JavaScript in the docs can be parsed', async (t) => {
+  const folder = t.testdir({})
+  for (const page of pages) {
+    for (const [index, code] of codeBlocks(read(page), 'js').entries()) {
+      if (!/^(?:import|export) /m.test(code)) {
+        t.doesNotThrow(() => new vm.Script(`(async () => {\n${code}\n})`), `${page}, block ${index + 1}`)
+        continue
+      }
+      const file = join(folder, `${page.replace(/\W/g, '-')}-${index}.mjs`)
+      writeFileSync(file, code)
+      const { code: exitCode, stderr } = await runProgram(['--check', file])
+      t.equal(exitCode, 0, `${page}, block ${index + 1}: ${stderr}`)
+    }
+  }
+})
+
+test('the README\'s ten lines are ten lines, and trace a request', async (t) => {
+  const [, ...blocks] = readme.split('## Install and register')
+  const [code] = codeBlocks(blocks.join(''), 'js')
+  t.ok(code.trim().split('\n').filter((line) => line.trim() !== '').length <= 10)
+  const sink = await startSink(t)
+  const program = startProgram(['-e', code.replace('3000', "0, host: '127.0.0.1'")], { OTEL_EXPORTER_OTLP_ENDPOINT: new URL(sink.url).origin })
+  t.teardown(() => program.kill())
+  const [, origin] = await program.output(/Server listening at (http:\/\/[\d.:]+)/)
+  const response = await fetch(`${origin}/users/7`)
+  t.same(await response.json(), { id: '7' })
+  const spans = await sink.waitFor(2)
+  t.match(spans.find(({ kind }) => kind === 'SERVER'), {
+    name: 'GET /users/:id', attributes: { 'user.id': '7' }, resource: { 'service.name': 'shop' }
+  })
+  t.ok(spans.some(({ name }) => name === 'load user'))
+})
+
+test('the README shows what the demo prints', async (t) => {
+  const { stdout } = await runProgram([join('examples', 'demo')])
+  const shown = between(readme, 'demo').replace(/^```\w*\n|```$/gm, '').trim()
+  t.equal(steady(shown), steady(stdout.slice(0, stdout.indexOf('Set OTEL_'))).trim())
+})
+
+test('the picture of the console shows what is printed: npm run docs:pictures draws it', async (t) => {
+  const { printed, textOf, FILE } = require('../../scripts/console-picture')
+  const shown = textOf(readFileSync(FILE, 'utf8'))
+  t.ok(shown.length > 5)
+  t.same(shown.map(steady), (await printed()).map(steady))
+})
+
+test('the figures of the README and of docs/overhead.md are those of the last published runs: npm run docs', async (t) => {
+  const { resultsByName } = require('../../bench/report/publish')
+  const { readmeTable, answer, summaryTable } = require('../../bench/report/cost-tables')
+  const results = resultsByName()
+  const page = read('docs/overhead.md')
+  t.equal(between(readme, 'bench'), readmeTable(results.paired, results.settled).trim())
+  t.equal(between(page, 'bench:answer'), answer(results))
+  t.equal(between(page, 'bench:summary'), summaryTable(results.paired, results.instructions))
+})
+
+test('the table of options has every option with its default', async (t) => {
+  const rows = tableRows(read('docs/options.md'), '# Options')
+  t.same(rows.map(([name]) => unquoted(name)).sort(), optionNames().sort())
+  const settings = resolveOptions({}, {})
+  for (const [name, shown] of rows) {
+    const option = unquoted(name)
+    if (option === 'serviceName' || option === 'resource') continue // found out: test/config/resource.test.js
+    const value = shown === NONE ? null : vm.runInNewContext(`(${unquoted(shown)})`)
+    for (const [path, expected, actual] of compared(option, value, settings[option])) t.equal(actual, expected, `${path}: ${shown}`)
+  }
+})
+
+test('docs/options.md has every member of the options that are objects', async (t) => {
+  const documented = new Set([...read('docs/options.md').matchAll(/^\| `([\w.]+)`/gm)].map(([, name]) => name))
+  for (const [option, names] of Object.entries(members())) {
+    for (const name of names) t.ok(documented.has(`${option}.${name}`), `${option}.${name}`)
+  }
+})
+
+test('the table of variables has every variable that is read, and no other', async (t) => {
+  const documented = tableRows(read('docs/environment.md'), '# Environment variables').flatMap(([names]) => names.match(/\bOTEL_\w+/g) ?? [])
+  t.same(documented, [...new Set(documented)], 'each once')
+  t.same([...documented].sort(), [...variablesRead()].sort())
+})
+
+test('docs/attributes.md has every attribute that is set, and no other', async (t) => {
+  const documented = new Set([...read('docs/attributes.md').matchAll(/^\| `([\w.<>]+)`/gm)].map(([, name]) => name))
+  const set = attributesInSource('span', 'fastify', 'outbound', 'serverless')
+  for (const name of set) t.ok(documented.has(name), `${name} is documented`)
+  const platform = new Set([...read('lib/config/resource.js').matchAll(/'([a-z]\w*\.[\w.]+)':/g)].map(([, name]) => name))
+  for (const name of platform) t.ok(documented.has(name), `${name} is documented`)
+  for (const name of documented) t.ok(set.has(name) || platform.has(name) || name in resolveOptions({}, {}).resource.attributes, `${name} is set`)
+})
+
+// ---- the code's side
+
+function optionNames () {
+  const [, shape] = /const checkOptions = object\(\{\n(.*?)\n\}\)/s.exec(read('lib/config/options.js'))
+  return [...shape.matchAll(/^ {2}(\w+):/gm)].map(([, name]) => name)
+}
+
+/** The members of each option, from the type that its users see. */
+function members () {
+  const types = read('index.d.ts')
+  const of = (name) => [...new RegExp(`(?:interface ${name}|type ${name} =) \\{(.*?)\\n  \\}`, 's').exec(types)[1].matchAll(/^ {4}(\w+)\?:/gm)].map(([, member]) => member)
+  return {
+    exporter: of('ExporterOptions'),
+    metrics: of('MetricsOptions'),
+    keep: of('KeepOptions'),
+    spans: of('SpansOptions'),
+    outbound: of('OutboundOptions'),
+    buffer: of('BufferOptions'),
+    limits: of('LimitsOptions'),
+    'config.trace': of('RouteTraceOptions')
+  }
+}
+
+// Limits that no option sets: docs/environment.md has their variables.
+const BY_VARIABLE_ALONE = new Set(['attributesPerEvent', 'attributesPerLink'])
+
+/** Pairs to compare: what a row shows as a literal, and what the settings hold. */
+function compared (option, shown, actual) {
+  if (option === 'exporter' || option === 'sampler') return [[option, shown, actual.kind]]
+  if (shown === false && actual === null) return []
+  if (typeof shown !== 'object' || shown === null) return [[option, shown, actual ?? null]]
+  if (Array.isArray(shown)) return [[option, shown.length, actual.length]]
+  const all = new Set([...Object.keys(shown), ...Object.keys(actual).filter((name) => !isEmpty(actual[name]) && !BY_VARIABLE_ALONE.has(name))])
+  return [...all].flatMap((name) => compared(`${option}.${name}`, shown[name], actual[name]))
+}
+
+function isEmpty (value) {
+  return value === null || (typeof value === 'object' && Object.keys(value).length === 0)
+}
+
+/** Every OTEL_* that is asked for: of two environments that make all of them count. */
+function variablesRead () {
+  const asked = new Set()
+  const values = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_METRICS_EXPORTER: 'otlp,prometheus', OTEL_EXPORTER_OTLP_HEADERS: 'authorization=x' }
+  for (const endpoint of ['https://127.0.0.1:4318', 'http://192.0.2.1:4318']) {
+    resolveOptions({}, new Proxy({ ...values, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, {
+      getOwnPropertyDescriptor (target, name) {
+        asked.add(name)
+        return Reflect.getOwnPropertyDescriptor(target, name)
+      }
+    }))
+  }
+  for (const file of readdirSync(join(ROOT, 'lib'), { recursive: true }).filter((file) => file.endsWith('.js'))) {
+    const code = read(join('lib', file)).replace(/^\s*(?:\/\/|\*).*$|\s\/\/ .*$/gm, '')
+    for (const [name] of code.matchAll(/\bOTEL_[A-Z][A-Z_]*[A-Z]\b/g)) asked.add(name)
+  }
+  return new Set([...asked].filter((name) => name.startsWith('OTEL_') && !name.endsWith('_')))
+}
+
+/** All that a user's process can come to load, without comments. */
+function sources () {
+  return [...requiredFiles()].filter((file) => file.endsWith('.js'))
+    .map((file) => read(file).replace(/^\s*(?:\/\/|\*).*$|\s\/\/ .*$/gm, ''))
+}
+
+function attributesInSource (...rooms) {
+  const found = new Set()
+  for (const room of rooms) {
+    for (const file of readdirSync(join(ROOT, 'lib', room), { recursive: true }).filter((file) => file.endsWith('.js'))) {
+      const code = read(join('lib', room, file)).replace(/^\s*(?:\/\/|\*).*$|\s\/\/ .*$/gm, '')
+      for (const [, name] of code.matchAll(/'((?:http|url|network|client|server|user_agent|error|exception|db|messaging|graphql|fastify|light_trace|faas|aws|cloud)\.[a-z_.]*[a-z_])'/g)) {
+        if (!CHANNELS.test(name)) found.add(name)
+      }
+      for (const [, name] of code.matchAll(/'(http\.(?:request|response)\.header)\.'/g)) found.add(`${name}.<key>`)
+    }
+  }
+  return found
+}
+
+// node:http's and Fastify's own channels and symbols look like attributes.
+const CHANNELS = /^http\.(?:client|server)\.|^fastify\.(?:initialization|request\.handler|options)/
+
+// ---- the docs' side
+
+function read (page) {
+  return readFileSync(join(ROOT, page), 'utf8')
+}
+
+function withoutCode (text) {
+  return text.replace(/^```.*?^```/gms, '').replace(/`[^`\n]*`/g, '')
+}
+
+function codeBlocks (text, language) {
+  return [...text.matchAll(/^```(\w*)\n(.*?)^```/gms)].filter(([, name]) => name === language).map(([, , code]) => code)
+}
+
+/** As GitHub makes them. */
+function headings (text) {
+  return [...text.replace(/^```.*?^```/gms, '').matchAll(/^#+ (.*)$/gm)]
+    .map(([, title]) => title.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '').trim().replace(/\s/g, '-'))
+}
+
+function between (text, name) {
+  return text.split(`<!-- ${name}:start -->`)[1].split(`<!-- ${name}:end -->`)[0].trim()
+}
+
+/** The cells of the tables under a heading, up to the next section. */
+function tableRows (text, heading) {
+  const section = `\n${text}`.split(`\n${heading}\n`)[1].split('\n## ')[0]
+  return section.split('\n').filter((line) => line.startsWith('| `'))
+    .map((line) => line.split(' | ').map((cell) => cell.replace(/^\||\|$/g, '').trim()))
+}
+
+function unquoted (cell) {
+  return cell.replace(/`/g, '')
+}

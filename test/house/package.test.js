@@ -1,0 +1,55 @@
+'use strict'
+
+// What is published holds all that its users need.
+
+const { execFile } = require('node:child_process')
+const { join } = require('node:path')
+const { test } = require('tap')
+const { requiredFiles } = require('../../scripts/required-files')
+
+const ROOT = join(__dirname, '..', '..')
+const BYTES_MAX = 1_200_000 // unpacked: what an installation takes on the disk
+
+test('the package holds every file that its entries need', async (t) => {
+  const { files, unpackedSize } = await packed()
+  const names = new Set(files.map(({ path }) => path))
+  const required = requiredFiles()
+  t.ok(required.size > 80)
+  for (const file of required) t.ok(names.has(file), file)
+  t.ok(names.has('SECURITY.md'))
+  t.notOk([...names].some((file) => /^(?:test|bench|scripts|node_modules)\//.test(file)), 'and nothing that they do not')
+  t.ok(unpackedSize <= BYTES_MAX, `${unpackedSize} bytes`)
+})
+
+test('the lockfile is that of package.json, names no registry, and knows what each package is', async (t) => {
+  const manifest = require('../../package.json')
+  const { packages } = require('../../package-lock.json')
+  const { '': root, ...locked } = packages
+  for (const kind of ['dependencies', 'devDependencies', 'peerDependencies']) t.same(root[kind], manifest[kind], `${kind}: npm run lockfile`)
+  t.ok(Object.keys(locked).length > 300)
+  for (const [path, entry] of Object.entries(locked)) {
+    t.equal(entry.resolved, undefined, path)
+    t.match(entry.integrity, /^sha512-/, path)
+  }
+  for (const [name, version] of Object.entries(manifest.devDependencies)) {
+    t.match(version, /^(?:npm:(?:@[\w-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+$/, `${name} is pinned`)
+  }
+})
+
+test('every entry can be required and imported by its name', async (t) => {
+  t.type(require('light-trace'), 'function')
+  const { default: plugin, lightTrace, current, traceClient } = await import('light-trace')
+  for (const exported of [plugin, lightTrace, current, traceClient]) t.type(exported, 'function', 'by every name that the types have')
+  t.type(require('light-trace/testing').createCollector, 'function')
+  t.type((await import('light-trace/testing')).createCollector, 'function')
+})
+
+function packed () {
+  return new Promise((resolve, reject) => {
+    const command = process.platform === 'win32' ? 'npm.cmd' : 'npm'
+    execFile(command, ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT, maxBuffer: 10_000_000 }, (error, stdout) => {
+      if (error !== null) reject(error)
+      else resolve(Object.values(JSON.parse(stdout))[0])
+    })
+  })
+}

@@ -1,0 +1,121 @@
+'use strict'
+
+// Which file may require which, by what Node itself resolves: a span's way goes in one direction, and everything is loaded at
+// the start but for a few doors that most users never open.
+
+const { readdirSync, readFileSync } = require('node:fs')
+const { createRequire } = require('node:module')
+const { join, relative, sep } = require('node:path')
+const { parse } = require('espree')
+const { test } = require('tap')
+
+const ROOT = join(__dirname, '..', '..')
+
+// A room may require itself and what stands here. The files of lib that are in no room compose, and may require all.
+const GROUND = ['runtime', 'config', 'context', 'sampling', 'span', 'http']
+const MAY_REQUIRE = {
+  runtime: [],
+  config: ['runtime'],
+  context: ['runtime'],
+  sampling: ['context'],
+  span: ['runtime', 'context', 'sampling'],
+  http: ['runtime', 'context', 'span'],
+  otlp: ['runtime', 'context', 'span', 'http'],
+  export: [...GROUND, 'otlp'],
+  otel: [...GROUND, 'metrics'],
+  metrics: [...GROUND, 'otlp', 'export', 'otel'],
+  outbound: [...GROUND, 'otel'],
+  fastify: [...GROUND, 'otel', 'outbound'],
+  serverless: GROUND
+}
+
+const DOORS_MAX = 12
+
+const files = [...filesIn('lib'), ...filesIn('viewer'), 'index.js', 'register.js'].map((file) => ({ file, required: requiredBy(file) }))
+
+test('each file requires only what lies before it on a span\'s way', async (t) => {
+  t.ok(files.length > 100)
+  for (const { file, required } of files) {
+    const room = roomOf(file)
+    for (const { target } of required.filter(({ target }) => room in MAY_REQUIRE && target.startsWith('lib/'))) {
+      t.ok(roomOf(target) === room || MAY_REQUIRE[room].includes(roomOf(target)), `${file} requires ${target}`)
+    }
+  }
+})
+
+test('no file requires itself by way of others', async (t) => {
+  const targets = new Map(files.map(({ file, required }) => [file, required.map(({ target }) => target)]))
+  for (const file of targets.keys()) t.notOk(reaches(targets, file, file), file)
+})
+
+test('a dozen doors at most are opened on demand, the rest is loaded at the start', async (t) => {
+  const doors = files.filter(({ file }) => !file.startsWith('viewer/')).flatMap(({ required }) => required.filter(({ isLazy, target }) => isLazy && target.startsWith('lib/')))
+  const opened = new Set(doors.map(({ target }) => target))
+  t.ok(opened.size <= DOORS_MAX, [...opened].join(', '))
+  const loaded = reachable('index.js')
+  for (const door of opened) t.notOk(loaded.has(door), `${door} is loaded at the start all the same`)
+})
+
+test('the library requires nothing of the viewer, and nothing from outside but its peer and fastify-plugin', async (t) => {
+  for (const { file, required } of files.filter(({ file }) => !file.startsWith('viewer/'))) {
+    for (const { target } of required) {
+      t.notOk(target.startsWith('viewer/'), `${file} requires ${target}`)
+      if (target.startsWith('node_modules/')) t.match(target, /^node_modules\/(?:fastify-plugin|@opentelemetry\/api)\//, file)
+    }
+  }
+})
+
+test('process.env is read in one file', async (t) => {
+  const readers = filesIn('lib').filter((file) => /process\.env\b/.test(readFileSync(join(ROOT, file), 'utf8')))
+  t.same(readers, ['lib/config/env.js'])
+})
+
+/** What a file requires, as Node resolves it; Node's own modules are left out. */
+function requiredBy (file) {
+  const { resolve } = createRequire(join(ROOT, file))
+  const found = []
+  visit(parse(readFileSync(join(ROOT, file), 'utf8').replace(/^#!.*/, ''), { ecmaVersion: 'latest' }), false)
+  return found
+
+  function visit (node, isInFunction) {
+    if (node === null || typeof node !== 'object') return
+    if (node.type === 'CallExpression' && node.callee.name === 'require') {
+      const [{ type, value }] = node.arguments
+      if (type !== 'Literal') throw new Error(`${file} requires what no resolver can follow`)
+      if (!value.startsWith('node:')) found.push({ target: relative(ROOT, resolve(value)).split(sep).join('/'), isLazy: isInFunction })
+    }
+    for (const child of Object.values(node)) {
+      for (const one of Array.isArray(child) ? child : [child]) visit(one, isInFunction || /Function|MethodDefinition/.test(node.type))
+    }
+  }
+}
+
+function reachable (start) {
+  const seen = new Set()
+  const visit = (file) => {
+    if (seen.has(file)) return
+    seen.add(file)
+    for (const { target, isLazy } of files.find((other) => other.file === file)?.required ?? []) if (!isLazy) visit(target)
+  }
+  visit(start)
+  return seen
+}
+
+function reaches (targets, from, to, seen = new Set()) {
+  return targets.get(from).some((target) => {
+    if (target === to) return true
+    if (seen.has(target) || !targets.has(target)) return false
+    seen.add(target)
+    return reaches(targets, target, to, seen)
+  })
+}
+
+function filesIn (folder) {
+  return readdirSync(join(ROOT, folder), { recursive: true }).map((name) => `${folder}/${name.split(sep).join('/')}`)
+    .filter((file) => file.endsWith('.js') && !file.startsWith('viewer/page/'))
+}
+
+function roomOf (file) {
+  const parts = file.split('/')
+  return parts[0] === 'lib' && parts.length > 2 ? parts[1] : ''
+}

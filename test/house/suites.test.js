@@ -1,0 +1,74 @@
+'use strict'
+
+// Every test file is run by a suite, and the runner believes no file that has not proven anything.
+
+const { readFileSync, readdirSync } = require('node:fs')
+const { join, relative, sep } = require('node:path')
+const { test, setTimeout } = require('tap')
+const { testFiles, testsIn, NEEDS_MORE, LEFT_TO_THE_MATRIX, HOUSE } = require('../../scripts/tests')
+const { run } = require('../../scripts/run')
+
+setTimeout(240_000) // ten processes, one after the other, on a machine with other work
+
+const { scripts } = require('../../package.json')
+const ROOT = join(__dirname, '..', '..')
+const RUNNER = join(ROOT, 'scripts', 'tests.js')
+const node = (...args) => run(process.execPath, args, { cwd: ROOT })
+
+test('npm test and the matrix run every file that needs nothing but Node', async (t) => {
+  const all = testFiles({ all: true })
+  t.ok(all.length > 140)
+  t.same(testFiles().filter((file) => !file.startsWith(HOUSE)), all.filter((file) => !LEFT_TO_THE_MATRIX.includes(file)))
+  t.ok(testFiles().some((file) => file.startsWith(HOUSE)))
+  for (const file of LEFT_TO_THE_MATRIX) t.ok(all.includes(file), `${file} is run by the matrix`)
+  const elsewhere = testsIn('test').filter((file) => !all.includes(file) && !file.startsWith(HOUSE))
+  t.same([...new Set(elsewhere.map((file) => file.split(sep)[1]))], NEEDS_MORE)
+  const sources = readdirSync(join(ROOT, 'scripts')).filter((name) => name.endsWith('.js') && name !== 'tests.js').map((name) => readFileSync(join(ROOT, 'scripts', name), 'utf8')).join()
+  for (const folder of NEEDS_MORE) t.ok(sources.includes(`'test/${folder}'`), `a script runs test/${folder}`)
+})
+
+test('npm test runs lint, types and the files; the matrix all of them', async (t) => {
+  t.equal(scripts.test, 'npm run lint && npm run test:types && npm run test:unit')
+  t.equal(scripts['test:unit'], 'node scripts/tests.js')
+  t.match(readFileSync(join(ROOT, 'scripts', 'matrix-cell.js'), 'utf8'), "'tests.js'), '--all'")
+})
+
+const TAP = "const { test } = require('tap')\n"
+const FILES = {
+  'passes.test.js': `${TAP}test('a', async (t) => { t.comment('a note'); t.ok(1); t.ok(2) })`,
+  'fails.test.js': `${TAP}test('a', async (t) => { t.ok(1); t.ok(0, 'this one') })`,
+  'skips.test.js': `${TAP}test('a', { skip: 'not on this Node' }, async () => {})`,
+  'no-test.js': 'process.exit(1)',
+  deep: {
+    'throws.test.js': 'throw new Error(\'no tests here\')',
+    'asserts-nothing.test.js': '',
+    'ends-too-early.test.js': `${TAP}test('a', async (t) => { t.ok(1); process.exit(0) })`
+  }
+}
+
+test('a file passes that has passed something and failed nothing; the sum of all tests is the last line', async (t) => {
+  const folder = relative(ROOT, t.testdir(FILES))
+  const { code, output } = await node(RUNNER, folder)
+  t.equal(code, 1)
+  for (const [name, line] of [
+    ['passes.test.js', 'ok .*  1 passed'], ['fails.test.js', 'FAILED .*  0 passed'], ['skips.test.js', 'ok .*  0 passed'], ['deep/throws.test.js', 'FAILED .*  0 passed'],
+    ['deep/asserts-nothing.test.js', 'FAILED .*  0 passed'], ['deep/ends-too-early.test.js', 'FAILED .*  \\d passed']
+  ]) t.match(output, new RegExp(`^${line.replace('.*', `.*${name}`)}, \\d+\\.\\d s$`, 'm'), name)
+  for (const shown of [/^ +# a note$/m, /not ok 2 - this one/, /Error: no tests here/, /asserts-nothing\.test\.js ended with 0$/m]) t.match(output, shown)
+  t.notMatch(output, /^ *ok \d/m, 'what passed is not printed')
+  t.match(output, /^6 files, \d+ s\n[12] passed, [4-9] failed\n$/m)
+})
+
+test('where nothing fails the exit code is 0', async (t) => {
+  const file = relative(ROOT, join(t.testdir(FILES), 'passes.test.js'))
+  const { code, output } = await node(RUNNER, file)
+  t.equal(code, 0)
+  t.match(output, /\n1 files, \d+ s\n1 passed, 0 failed\n$/)
+})
+
+test('a file that does not end is ended, and has failed', async (t) => {
+  const file = relative(ROOT, join(t.testdir({ 'goes-on.test.js': 'setInterval(() => {}, 1000)' }), 'goes-on.test.js'))
+  const program = `require(${JSON.stringify(RUNNER)}).runFiles([${JSON.stringify(file)}], { deadlineMs: 500 }).then((sum) => console.log(JSON.stringify(sum)))`
+  const { output } = await node('-e', program)
+  t.match(output, /goes-on\.test\.js ended with SIGTERM\n\{"passed":0,"failed":1\}\n$/)
+})
