@@ -135,7 +135,7 @@ class Registration {
     if (this.isAutomatic) report.startup(settings)
     this.tracer.open()
     if (!settings.unrouted || this.#unrouted === null) return
-    this.#releases.push(watchUnrouted(this.app.server, this.#unrouted, (error) => report.thrown(error, 'a request was not traced')))
+    this.#releases.push(watchUnrouted(this.app.server, this.#unrouted))
   }
 
   async close () {

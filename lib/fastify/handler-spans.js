@@ -118,17 +118,10 @@ function statusOf (reply, error) {
 
 /** @type {Array<[string, Function, AsyncLocalStorage<Context>?]>} */
 const subscribers = [
-<<<<<<< HEAD
-  [`${CHANNEL}:start`, contextOf, asyncStorage.storage],
-  [`${CHANNEL}:error`, guarded(onError)],
-  [`${CHANNEL}:end`, guarded(onEnd)],
-  [`${CHANNEL}:asyncStart`, guarded(onSettled)]
-=======
   ['tracing:fastify.request.handler:start', contextOf, asyncStorage.storage],
-  ['tracing:fastify.request.handler:error', guarded(onError, bug)],
-  ['tracing:fastify.request.handler:end', guarded(onEnd, bug)],
-  ['tracing:fastify.request.handler:asyncStart', guarded(onSettled, bug)]
->>>>>>> round2-f
+  ['tracing:fastify.request.handler:error', guarded(onError)],
+  ['tracing:fastify.request.handler:end', guarded(onEnd)],
+  ['tracing:fastify.request.handler:asyncStart', guarded(onSettled)]
 ]
 
 module.exports = { failWith, handlerSpans }

@@ -14,14 +14,13 @@ const kStart = Symbol('light-trace.start')
  * @param {import('node:http').Server} server the app's
  * @param {(request: IncomingMessage, response: import('node:http').ServerResponse, start: number) => void} trace
  *   `start` is NaN where the request came before we watched
- * @param {(error: unknown) => void} failed
  * @returns {() => void} ends it
  */
-function watchUnrouted (server, trace, failed) {
+function watchUnrouted (server, trace) {
   const kOurs = Symbol('light-trace.ours') // of this app, on each server of the process
   return subscribe([
-    ['http.server.request.start', guarded(onStart, failed)],
-    ['http.server.response.finish', guarded(onFinish, failed)]
+    ['http.server.request.start', guarded(onStart)],
+    ['http.server.response.finish', guarded(onFinish)]
   ])
 
   function onStart ({ request, server: other }) {
