@@ -11,7 +11,7 @@ const { sharedBound, writeShared } = require('./attribute-template')
 const { encodeScope } = require('./request')
 const {
   HEAD, OFFSET_LENGTH, PARENT_BYTES, TAG_ATTRIBUTE, TAG_TRACE_STATE,
-  patchHead, RouteTemplates, sharedLength, copyShared, nameTemplate, callTemplate, writeRestOfUrl
+  patchHead, RouteTemplates, peerTemplate, nameTemplate, callTemplate, writeRestOfUrl
 } = require('./templates')
 
 const TAG_RUN = 0x12 // ResourceSpans.scope_spans
@@ -60,12 +60,14 @@ class SpanEncoder {
    * @param {number} rest at most so many bytes stand behind the template; 0: nothing but the parent
    */
   encodeServer (span, template, rest) {
-    const { peer } = span
-    const length = sharedLength(peer, template)
+    const ofRoute = template.bytes
+    const ofPeer = peerTemplate(span.peer)
+    const length = ofRoute.length + ofPeer.length
     const chunk = this.open(span, length + PARENT_BYTES + rest)
     if (chunk === null) return
     const start = chunk.length
-    copyShared(chunk.bytes, start, peer, template)
+    chunk.bytes.set(ofRoute, start)
+    chunk.bytes.set(ofPeer, start + ofRoute.length)
     let end = patchHead(chunk.view, start, start + length, span)
     if (rest !== 0) end = this.writeServerRest(span, template, chunk, end)
     this.close(chunk, start, end)

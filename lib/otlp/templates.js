@@ -201,42 +201,9 @@ function writeRestOfUrl (bytes, view, at, position, target) {
   return end
 }
 
-// Where requests of one route follow each other on a connection, the route's template and the connection's attributes are
-// joined: one copy is cheaper than two. A connection keeps one join, and makes few, since routes may take turns.
-const JOINS_MAX = 4
-
-/** Returns how many bytes `copyShared` writes. HOT */
-function sharedLength (peer, template) {
-  return template.bytes.length + (peer.encoded === null ? encodePeer(peer) : peer.encoded).length
-}
-
-/**
- * Writes what a span has in common with others of its route and its connection. HOT, once per sampled request.
- * @param {Buffer} bytes
- * @param {number} at
- * @param {PeerInfo} peer
- * @param {RouteTemplate} template
- */
-function copyShared (bytes, at, peer, template) {
-  if (peer.joinedWith === template) {
-    bytes.set(peer.joined, at)
-    return
-  }
-  bytes.set(template.bytes, at)
-  bytes.set(peer.encoded, at + template.bytes.length)
-  if (peer.joins < JOINS_MAX) joinWhenRepeated(peer, template)
-}
-
-function joinWhenRepeated (peer, template) {
-  if (peer.template !== template) {
-    peer.template = template
-    return
-  }
-  peer.joins++
-  peer.joinedWith = template
-  peer.joined = new Uint8Array(sharedLength(peer, template))
-  peer.joined.set(template.bytes)
-  peer.joined.set(peer.encoded, template.bytes.length)
+/** What a connection adds to the spans of its requests. HOT, once per sampled request. */
+function peerTemplate (peer) {
+  return peer.encoded === null ? encodePeer(peer) : peer.encoded
 }
 
 function encodePeer (peer) {
@@ -252,8 +219,7 @@ module.exports = {
   TAG_TRACE_STATE,
   patchHead,
   RouteTemplates,
-  sharedLength,
-  copyShared,
+  peerTemplate,
   nameTemplate,
   callTemplate,
   writeRestOfUrl

@@ -56,11 +56,7 @@ class PeerInfo {
     this.serverPort = serverPort
     this.userAgent = userAgent
     this.attributeCount = this.attributeList.length / 2 + (protocolVersion === '' ? 0 : 1)
-    this.encoded = null // see lib/otlp/templates.js, with all below
-    this.template = null // of the last span
-    this.joinedWith = null
-    this.joined = null
-    this.joins = 0
+    this.encoded = null // see lib/otlp/templates.js
   }
 
   /** What the template of the route does not have, as a flat list. */
