@@ -6,8 +6,8 @@
 // What few spans have (events, links, a status, another name, losses) hangs under `details`, made when first needed: the usual
 // span is one object.
 
-const { stateOf, TraceContext, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
-const { cleanTracestate } = require('../context/tracestate')
+const { TraceContext, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
+const { cleanTracestate, TraceState } = require('../context/tracestate')
 const { hex } = require('../context/ids')
 const { now, toHrTime, fromTimeInput } = require('./clock')
 const { setAttributes, setClean, ownKeys, read, cleanValue, cut, toObject, EMPTY_SHAPE } = require('./attributes')
@@ -286,7 +286,7 @@ class RecordingSpan extends TraceContext {
   spanContext () {
     const context = super.spanContext()
     const { exportedTracestate } = this
-    if (exportedTracestate !== this.tracestate) context.traceState = stateOf(exportedTracestate)
+    if (exportedTracestate !== this.tracestate) context.traceState = new TraceState(exportedTracestate)
     return context
   }
 
@@ -308,7 +308,7 @@ function linkedContext (link) {
     if (!isHex(traceId, /^[0-9a-f]{32}$/) || !isHex(spanId, /^[0-9a-f]{16}$/)) return undefined
     const context = { traceId, spanId, traceFlags: typeof traceFlags === 'number' ? traceFlags & 0xff : 0 }
     const tracestate = serialized(traceState)
-    if (tracestate !== '') context.traceState = stateOf(tracestate)
+    if (tracestate !== '') context.traceState = new TraceState(tracestate)
     if (typeof isRemote === 'boolean') context.isRemote = isRemote
     return context
   } catch {
