@@ -66,7 +66,7 @@ class RequestStart {
     const peer = decision === DROP && this.metrics === null ? null : this.peerOf(raw, headers, request)
     const span = decision === RECORD_AND_SAMPLE
       ? ownStarter.startTaken(incoming, route, peer, requestTarget(raw))
-      : decision === DROP ? ownStarter.startDropped(incoming) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
+      : decision === DROP ? ownStarter.startUnsampled(incoming) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
     const record = this.metrics !== null ? this.metrics.recordOf(span, start, route, peer) : span.isRecording() ? span : null
     return this.open(span, record, base, request, reply, headers, route, hasCallbacks ? incoming : null)
   }

@@ -17,8 +17,6 @@ const { headersGetter } = require('./propagators')
 
 const SPAN_KIND_CLIENT = 2
 const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http'
-const VALUE_LENGTH_MAX = 16384
-
 const LATE_MS = 5 // requests that reach no hook are known only when they have been answered
 
 /** The spans that a TracerProvider makes, in SDK mode. */
@@ -116,7 +114,7 @@ class AdoptedServerSpan extends SdkNonRecordingSpan {
   fail (error) {
     if (error !== undefined && this.#error === error) return
     this.#error = error
-    pass(() => this.sdkSpan.recordException(exceptionOf(exceptionAttributes(error, VALUE_LENGTH_MAX))))
+    pass(() => this.sdkSpan.recordException(exceptionOf(exceptionAttributes(error))))
   }
 }
 

@@ -13,8 +13,6 @@ const ROOMY_COUNT = 32
 const ROOMY_LENGTH = 1024
 const TARGET_LENGTH_MAX = 512 // which leaves as much for an origin
 
-const VALUE_LENGTH_MAX = 16384 // of an exception on an SDK's span, whose limits are unknown
-
 class ChildSpan extends RecordingSpan {
   /**
    * @param {Pipeline} pipeline
@@ -78,16 +76,12 @@ class ChildSpan extends RecordingSpan {
   }
 
   finish (endedAt) {
-    if (this.metrics === null) {
-      super.finish(endedAt)
-      return
-    }
-    if ((this.flags & SAMPLED) !== 0) super.finish(endedAt)
+    if (this.metrics === null || (this.flags & SAMPLED) !== 0) super.finish(endedAt)
     else {
       this.endedAt = endedAt < this.start ? this.start : endedAt
       this.pipeline.stats.unsampled++
     }
-    this.metrics.ended(this)
+    if (this.metrics !== null) this.metrics.ended(this)
   }
 
   checked (list) {
@@ -148,7 +142,7 @@ function runInSpan (span, contextManager, context, fn, argument) {
 // The span may be an SDK's, which reads the error in its own way: it must not throw in place of the user's.
 function fail (span, error) {
   try {
-    const exception = exceptionOf(exceptionAttributes(error, span.pipeline?.limits.attributeValueLength ?? VALUE_LENGTH_MAX))
+    const exception = exceptionOf(exceptionAttributes(error, span.pipeline?.limits.attributeValueLength))
     span.recordException(exception)
     span.setAttribute('error.type', errorType(error))
     span.setStatus({ code: STATUS_ERROR, message: exception.message })
