@@ -1,7 +1,6 @@
 'use strict'
 
-// What an HTTP server span says that is the same for many requests, of a route and of a connection. Both are made by
-// lib/http/conventions.js, cached by lib/fastify, and have a slot for their encoded bytes.
+// What is the same in many HTTP server spans, of a route and of a connection. Both have a slot for their encoded bytes.
 
 /** One method on one route. */
 class RouteInfo {

@@ -1,11 +1,10 @@
 'use strict'
 
 // The spans of requests where `keep` is set. Each request that fails or takes too long is exported, sampled or not, with a
-// threshold of 0, whatever the ratio was: it stands for itself alone where spans are counted by their probability.
+// threshold of 0: it stands for itself alone where spans are counted by their probability.
 //
-// The span of a request that is not sampled is recorded all the same, because `keep` may want it. Until it ends it holds the
-// children that ended before it, a bounded number. Services downstream and the caller see only what the sampler has decided:
-// the headers have left long before the end.
+// The span of a request that is not sampled is recorded all the same, and holds a bounded number of the children that ended
+// before it. Services downstream see only what the sampler has decided: the headers have left long before the end.
 
 const { withThreshold, withoutThreshold, ALWAYS } = require('../context/tracestate')
 const { ServerSpan } = require('./server-span')

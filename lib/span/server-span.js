@@ -1,8 +1,7 @@
 'use strict'
 
-// The span of one request. It refers to the infos of its route and its connection and has a few values of its own; the encoder
-// turns that into bytes without building a list. The list is built only for samplers, processors, and spans whose user set one
-// of our attributes anew.
+// The span of one request: the infos of its route and its connection, and a few values of its own. The list of its attributes is
+// built only for samplers, processors, and spans whose user set one of ours anew.
 
 const { RecordingSpan, OPEN, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span')
 const { SERVER_KEYS } = require('./http-info')
@@ -115,10 +114,7 @@ class ServerSpan extends RecordingSpan {
     this.attributeShape = NO_SHAPE
   }
 
-  /**
-   * Its query as it may leave the process, '' for none. The encoder asks before it writes anything of the span: the user's
-   * redactQuery is called once, and may end spans itself.
-   */
+  /** Its query as it may leave the process, '' for none. The user's redactQuery is called once, and may end spans itself. */
   get query () {
     if (this.redacted === null) {
       const { url, pipeline } = this
@@ -129,10 +125,7 @@ class ServerSpan extends RecordingSpan {
     return this.redacted
   }
 
-  /**
-   * What the conventions ask for at the start of a span, as a flat list.
-   * @returns {Array<unknown>}
-   */
+  /** @returns {Array<unknown>} what the conventions ask for at the start of a span, flat */
   ownAttributes () {
     const { route, peer, url } = this
     const { attributeValueLength } = this.pipeline.limits
@@ -144,8 +137,7 @@ class ServerSpan extends RecordingSpan {
 
   allAttributes () {
     const list = this.everyAttribute()
-    const { attributes } = this.pipeline.limits
-    return list.length > attributes * 2 ? list.slice(0, attributes * 2) : list
+    return list.slice(0, this.pipeline.limits.attributes * 2)
   }
 
   everyAttribute () {
@@ -162,10 +154,7 @@ class ServerSpan extends RecordingSpan {
     return super.droppedAttributesCount + Math.max(0, this.everyAttribute().length / 2 - attributes)
   }
 
-  /**
-   * Whether its own attributes are as the route's template has them: all of them, uncut, and none that the
-   * user set anew. Else the list is built and written as a whole. HOT
-   */
+  /** Whether its own attributes are as the route's template has them: uncut, and none that the user set anew. HOT */
   get fitsTemplate () {
     return this.url.length <= this.pipeline.templateUrlLengthMax &&
       (this.attributeList === null || this.usersFitTemplate(this.attributeList))
