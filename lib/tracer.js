@@ -137,7 +137,8 @@ class Tracer {
 
   /** The span of TRACEPARENT is the parent of work that has no other: a job, a command line. */
   underEnvironment (context, options) {
-    return options?.root === true || parentIn(context) !== undefined ? context : context.setValue(SPAN_KEY, this.environmentParent)
+    const isOwn = options?.root === true || parentIn(context) !== undefined
+    return isOwn ? context : context.setValue(SPAN_KEY, this.environmentParent)
   }
 
   /** instrumentation-http, most likely, which has come before Fastify: requests must ask from now on. */

@@ -163,7 +163,7 @@ class RequestContext {
     }
   }
 
-  /** Writes traceparent, tracestate and baggage of an outgoing call into `headers` and returns it. Each call has its own span id. */
+  /** Writes traceparent, tracestate and baggage of an outgoing call into `headers`, with a span id of its own, and returns them. */
   inject (headers = {}) {
     if (this === undefined) return detachedOwner('inject').inject(headers)
     const carrier = headers === null || (typeof headers !== 'object' && typeof headers !== 'function') ? {} : headers

@@ -1,8 +1,8 @@
 'use strict'
 
-// `unrouted: true`: requests that Fastify or Node answers before any of our hooks runs (a bad URL, a parameter that is too
-// long, no Host, an app that is closing, a hook that was registered before ours). Their spans are made when their response
-// has gone out, which Node publishes for all HTTP/1 servers of the process, but not for HTTP/2 and inject().
+// `unrouted: true`: requests that are answered before any of our hooks runs (a bad URL, no Host, an app that is closing). Their
+// spans are made when their response has gone out, which Node publishes for all HTTP/1 servers of the process, but not for
+// HTTP/2 and inject().
 
 const { subscribe, guarded } = require('../runtime/subscriptions')
 const clock = require('../span/clock')

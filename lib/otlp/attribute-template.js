@@ -65,7 +65,7 @@ class AttributeTemplate {
     writer.position = this.bytes.length + shift
   }
 
-  /** Writes what `compare` found, and moves what stands behind it. Returns how far the last byte was moved, the first was by `from`. */
+  /** Writes what `compare` found, and moves what stands behind it: the first byte by `from`, the last one by what it returns. */
   writeChanges (writer, list, from) {
     const { bytes, view } = writer
     const { changes, changeCount, starts, ends } = this

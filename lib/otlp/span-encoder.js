@@ -265,7 +265,8 @@ function leaveOutLargest ({ list, details, droppedAttributes }, excess) {
   const keptList = list.filter((_, i) => !leftOut.has(i & ~1))
   const kept = { list: keptList, details, droppedAttributes: droppedAttributes + (list.length - keptList.length) / 2 }
   if (details === null) return kept
-  kept.details = { ...details, events: events.filter((event) => !leftOut.has(event)), links: links.filter((link) => !leftOut.has(link)) }
+  const isKept = (part) => !leftOut.has(part)
+  kept.details = { ...details, events: events.filter(isKept), links: links.filter(isKept) }
   kept.details.droppedEvents += events.length - kept.details.events.length
   kept.details.droppedLinks += links.length - kept.details.links.length
   return kept
