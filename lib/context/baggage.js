@@ -28,10 +28,11 @@ function parseBaggage (value) {
 
 /**
  * The header for an outgoing call, '' for none. What exceeds the limits is left out in whole members. Never throws.
- * @param {import('@opentelemetry/api').Baggage} baggage of ours or of another library
+ * @param {import('@opentelemetry/api').Baggage | undefined} baggage of ours or of another library
  * @returns {string}
  */
 function serializeBaggage (baggage) {
+  if (baggage === undefined || baggage === null) return ''
   try {
     return baggage instanceof Baggage ? baggage.serialize() : textOf(baggage.getAllEntries())
   } catch {

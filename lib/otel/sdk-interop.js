@@ -61,10 +61,7 @@ class SdkSpans {
   }
 }
 
-/**
- * The record of a request in SDK mode: a server span of ours that is never sent. It finds attributes, status and exception
- * by the usual code and sets them on the provider's span, which is what the application sees.
- */
+/** The record of a request in SDK mode: a server span of ours that is never sent. What it finds is set on the provider's span. */
 class SdkServerSpan extends ServerSpan {
   sdkSpan = null
 
@@ -102,10 +99,7 @@ class SdkNonRecordingSpan extends NonRecordingSpan {
   get apiSpan () { return this.sdkSpan }
 }
 
-/**
- * The SERVER span that instrumentation-http has made for this request. It gets what only Fastify knows. Its owner ends it before
- * we would: there is nothing to add at the end.
- */
+/** The SERVER span that instrumentation-http has made for this request, and ends. It gets what only Fastify knows. */
 class AdoptedServerSpan extends SdkNonRecordingSpan {
   #error = undefined // what was recorded last: Fastify and the application may both report it
 
@@ -156,13 +150,8 @@ class SdkInterop {
     }
   }
 
-  isSuppressed (base) {
-    return base.getValue(SUPPRESS_KEY) === true
-  }
-
-  decideServer () {
-    return UNDECIDED
-  }
+  isSuppressed (base) { return base.getValue(SUPPRESS_KEY) === true }
+  decideServer () { return UNDECIDED }
 
   /** Makes the record of a request, as SpanStarter.startServer does; its `apiSpan` is what the application sees. */
   startServer (incoming, route, peer, url, base) {
