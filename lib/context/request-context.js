@@ -9,8 +9,7 @@ const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY, SAMPLED } = require('.
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
-// All fields are private: the object hangs on the request and on the raw response, and a failing deepStrictEqual of two
-// requests would else walk through the span to the exporter and the whole application, for minutes.
+// All fields are private: a failing deepStrictEqual of two requests would else walk through the span to the whole application.
 class RequestContext {
   #tracer
   #span
@@ -138,9 +137,8 @@ class RequestContext {
   }
 
   /**
-   * Records an error that the application answers by itself, where Fastify does not see it: an `exception` event, and if
-   * the response is 5xx, `error.type` and status ERROR. Does nothing once the response is closed.
-   * @param {unknown} error what was thrown
+   * Records an error that the application answers by itself: an `exception` event, and if the response is 5xx, `error.type` and
+   * status ERROR. Does nothing once the response is closed.
    */
   fail (error) {
     if (this === undefined) return detachedOwner('fail').fail(error)
@@ -174,7 +172,7 @@ class RequestContext {
     }
   }
 
-  /** The active context where it belongs to this request (it may hold a child span), else this one. */
+  /** The active context where it is this request's (it may hold a child span), else this one. */
   here () {
     const active = this.#tracer.contextManager.active()
     return active !== undefined && active.getValue(REQUEST_KEY) === this ? active : this
@@ -262,11 +260,7 @@ class CallerHeaders {
   #values = new Map()
   #fields
 
-  /**
-   * @param {object} headers of the request
-   * @param {string[]} fields of a propagator that is not ours, beside the W3C headers
-   * @param {boolean} isTrusted
-   */
+  /** @param {string[]} fields of a propagator that is not ours, beside the W3C headers */
   constructor (headers, fields, isTrusted) {
     this.isTrusted = isTrusted
     this.#fields = fields
@@ -287,10 +281,7 @@ class CallerHeaders {
   }
 }
 
-/**
- * Whether a call's header is the caller's, copied.
- * @param {string | CallerHeaders | undefined} caller of a RequestContext
- */
+/** Whether a call's header is the caller's, copied. */
 function isCopied (caller, name, value) {
   return caller instanceof CallerHeaders ? caller.has(name, value) : name === 'traceparent' && caller === value
 }

@@ -32,10 +32,8 @@ for (const char of '_-*/@') CLASS[char.charCodeAt(0)] |= KEY
 
 /**
  * What to propagate of a header: the header itself as a rule, '' when it is absent, invalid or too long.
- * @param {unknown} value
- * @returns {string}
+ * HOT, once per request with a tracestate. Budget: 1 string at most, each char read once.
  */
-// HOT, once per request with a tracestate. Budget: 1 string at most, each char read once.
 function cleanTracestate (value) {
   if (typeof value !== 'string' || value.length > RAW_CHARS_MAX) return ''
   const list = trimSpace(value)
@@ -212,10 +210,8 @@ function mayHaveOt (tracestate) {
 }
 
 /**
- * `tracestate` with this threshold in place of any other. The member comes to the front, as W3C asks of one that
- * was changed; what else it holds and all other members stay.
- * @param {string} tracestate one that `cleanTracestate` let through, or ''
- * @param {string} threshold as `thresholdText` writes it
+ * `tracestate` with this threshold in place of any other. The member comes to the front, as W3C asks of one that was changed;
+ * what else it holds and all other members stay.
  */
 function withThreshold (tracestate, threshold) {
   if (tracestate === '') return `ot=th:${threshold}`

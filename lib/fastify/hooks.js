@@ -65,10 +65,7 @@ function dispatchOf ({ routing }) {
   return usesAsyncHooks ? () => true : (raw) => raw.httpVersionMajor === 1 && isByParser(raw, routing)
 }
 
-/**
- * The hooks that trace the requests of `app` with `tracer`.
- * @param {RequestContext} noTrace the `request.trace` of a request that is not traced
- */
+/** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
 function fastifyHooks (app, tracer, noTrace) {
   const { settings, report, metrics } = tracer
   const routes = new Routes(settings, report)

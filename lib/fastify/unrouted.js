@@ -10,11 +10,8 @@ const clock = require('../span/clock')
 const kStart = Symbol('light-trace.start')
 
 /**
- * Calls `trace` with each response of the app's servers.
- * @param {import('node:http').Server} server the app's
- * @param {(request: IncomingMessage, response: import('node:http').ServerResponse, start: number) => void} trace
- *   `start` is NaN where the request came before we watched
- * @returns {() => void} ends it
+ * Calls `trace(request, response, start)` with each response of the app's servers, until what it returns is called.
+ * `start` is NaN where the request came before we watched.
  */
 function watchUnrouted (server, trace) {
   const kOurs = Symbol('light-trace.ours') // of this app, on each server of the process

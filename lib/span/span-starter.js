@@ -9,12 +9,11 @@
 const { TraceContext, copyTrace, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, SPAN_KEY, parentIn } = require('../context/trace-context')
 const { newTraceId, newSpanId } = require('../context/ids')
 const { EMPTY_CONTEXT } = require('../context/request-context')
-const { ServerSpan, SPAN_KIND_SERVER } = require('./server-span')
+const { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER } = require('./server-span')
 const { RecordingSpan } = require('./recording-span')
 const { ChildSpan } = require('./child-span')
 const { RemoteSpan, unsampledIn, wrapSpanContext } = require('./non-recording-span')
 const { applyDecision, DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler')
-const { KeepServerSpan } = require('./keep')
 const { toObject, cut } = require('./attributes')
 const clock = require('./clock')
 
