@@ -19,8 +19,15 @@ const { provenance } = require('./report/tables')
 const { writeResults } = require('./report/results-file')
 
 const OTHERS = {
-  paired: './paired', tail: './tail', 'warm-up': './warm-up', settled: './settled', calls: './calls', faults: './faults',
-  micro: './micro', 'next-tick': './next-tick', viewer: './viewer'
+  paired: './paired',
+  tail: './tail',
+  'warm-up': './warm-up',
+  settled: './settled',
+  calls: './calls',
+  faults: './faults',
+  micro: './micro',
+  'next-tick': './next-tick',
+  viewer: './viewer'
 }
 
 const name = process.argv[2]
