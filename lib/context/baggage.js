@@ -18,10 +18,7 @@ const NOT_KEY = /[^\w!#$&'*+.^`|~-]+/g
 const NOT_VALUE = /[^!#$&-+\--:<-[\]-~]+/g
 const NOT_PROPERTIES = /[^\t -+\--~]+/g
 
-/**
- * @param {string} value of the header; anything else is an empty baggage
- * @returns {Baggage}
- */
+/** The baggage of a header; an empty one if the value is no string. */
 function parseBaggage (value) {
   return new Baggage(typeof value === 'string' ? value : '')
 }
@@ -29,7 +26,6 @@ function parseBaggage (value) {
 /**
  * The header for an outgoing call, '' for none. What exceeds the limits is left out in whole members. Never throws.
  * @param {import('@opentelemetry/api').Baggage | undefined} baggage of ours or of another library
- * @returns {string}
  */
 function serializeBaggage (baggage) {
   if (baggage === undefined || baggage === null) return ''

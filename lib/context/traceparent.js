@@ -90,10 +90,7 @@ function number (from, to) {
   return value
 }
 
-/**
- * Writes the header of an outgoing call: always version 00, whatever version came in.
- * HOT, once per outgoing call. Budget: 1 string.
- */
+/** The header of an outgoing call: version 00, whatever version came in. HOT, once per outgoing call. Budget: 1 string. */
 function formatTraceparent (context) {
   writeIds(outgoingView, context, 3, 36)
   outgoing[54] = ZERO | (context.flags & KNOWN_FLAGS)

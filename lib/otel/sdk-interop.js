@@ -30,10 +30,7 @@ class SdkSpans {
     this.#report = report
   }
 
-  /**
-   * @returns {{ span: Span, trace: TraceContext | undefined }} trace undefined where no span came, or one without valid ids, as
-   *   of a provider that does nothing: then what the caller sent goes on as it came
-   */
+  /** Returns `{ span, trace }`. Without a trace, as of a provider that does nothing, what the caller sent goes on as it came. */
   start (name, options, context, scope) {
     try {
       const span = this.#tracer(scope).startSpan(name, options, context)

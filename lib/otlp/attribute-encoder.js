@@ -14,10 +14,7 @@ const KNOWN_KEYS_MAX = 1000
 const KNOWN_KEY_LENGTH_MAX = 100
 const knownKeys = new Map()
 
-/**
- * Upper bound of the bytes that a flat list of attributes takes.
- * @param {boolean} [isExact] whether to count the bytes of short texts too
- */
+/** Upper bound of the bytes that a flat list of attributes takes. Where `isExact`, the bytes of short texts are counted too. */
 function attributesBound (list, isExact = false) {
   let bound = 0
   for (let i = 0; i < list.length; i += 2) bound += attributeBound(list[i], list[i + 1], isExact)

@@ -10,6 +10,7 @@
 
 const { Buffer } = require('node:buffer')
 const { SCHEMA_URL } = require('../span/recording-span')
+const { writeLength4 } = require('./proto-writer')
 const { encodeAttributes, field, text } = require('./attribute-encoder')
 
 const SCOPES_MAX = 256
@@ -122,12 +123,8 @@ function fieldAt (bytes, at, end) {
   return null
 }
 
-/** Writes a length below 2^28 as a varint of exactly four bytes, as `writeLength4` does where there is a view. */
 function putLength (bytes, at, length) {
-  bytes[at] = (length & 0x7f) | 0x80
-  bytes[at + 1] = (length >>> 7 & 0x7f) | 0x80
-  bytes[at + 2] = (length >>> 14 & 0x7f) | 0x80
-  bytes[at + 3] = length >>> 21
+  writeLength4(new DataView(bytes.buffer, bytes.byteOffset), at, length)
 }
 
 module.exports = { ExportRequestPrefix, encodeScope, halvesOf }

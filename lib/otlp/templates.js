@@ -180,10 +180,8 @@ function openAttribute (key, origin) {
 }
 
 /**
- * Writes the rest of the URL, or of the command, behind a template that was copied, and its lengths. HOT
- * @param {number} at where the length of the attribute is
- * @param {number} position where the template ends
- * @returns {number} where it ends
+ * Writes the rest of the URL, or of the command, behind the template, which ends at `position`, and the attribute's length `at`.
+ * Returns where it ends. HOT
  */
 function writeRestOfUrl (bytes, view, at, position, target) {
   const end = writeText(bytes, position, target)

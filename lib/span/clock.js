@@ -48,12 +48,7 @@ function keepAnchored (nowMs) {
   anchor()
 }
 
-/**
- * Writes monotonic `ms` as OTLP's fixed64 nanoseconds, little endian. HOT, twice per span.
- * @param {DataView} view
- * @param {number} position
- * @param {number} ms
- */
+/** Writes monotonic `ms` as OTLP's fixed64 nanoseconds, little endian. HOT, twice per span. */
 function writeNanos (view, position, ms) {
   const low = anchorLow + Math.round(ms * 1e6)
   const carry = Math.floor(low / TWO_32)

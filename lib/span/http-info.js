@@ -27,11 +27,7 @@ class RouteInfo {
     this.loggingServer = null // the route's Fastify instance, where it is known to give each request a logger of its own
   }
 
-  /**
-   * What its spans on a connection say of the request, as a flat list.
-   * @param {PeerInfo} peer
-   * @param {string | null} path null where each request has another
-   */
+  /** What its spans on a connection say of the request, as a flat list. `path` is null where each request has another. */
   requestAttributes ({ scheme, protocolVersion }, path) {
     const list = ['http.request.method', this.method]
     if (this.methodOriginal !== '') list.push('http.request.method_original', this.methodOriginal)

@@ -35,8 +35,6 @@ class SpanStarter {
   /**
    * DROP or RECORD_AND_SAMPLE where ids and flags alone say it of a request, before anything is made for it; else UNDECIDED.
    * HOT, once per request.
-   * @param {IncomingContext} incoming
-   * @param {RouteInfo} route
    */
   decideServer (incoming, route) {
     if (!this.decidesByIds) return UNDECIDED
