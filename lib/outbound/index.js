@@ -13,7 +13,6 @@ const { subscribe, guarded } = require('../runtime/subscriptions')
 const { setAttributes } = require('../span/attributes')
 const { adapterOf } = require('./calls')
 const { httpSubscribers } = require('./http')
-const { http2Subscribers } = require('./http2')
 const { undiciSubscribers } = require('./undici')
 
 /** The tables of call descriptors: long, and an app uses few, so they are loaded at the first call of a library that has one. */
@@ -93,7 +92,7 @@ class Outbound {
   subscribers () {
     const subscribers = this.libraries ? [...OTHER_SUBSCRIBERS] : []
     for (const name of this.#callDescriptors.keys()) subscribers.push(...adapterOf(name, PROMISED.includes(name)))
-    if (this.http) subscribers.push(...httpSubscribers, ...http2Subscribers)
+    if (this.http) subscribers.push(...httpSubscribers)
     if (this.undici) subscribers.push(...undiciSubscribers)
     return subscribers
   }

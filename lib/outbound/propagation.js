@@ -27,39 +27,28 @@ function propagate (tracer, context, span, call, headers) {
     injectForeign(tracer, context.setValue(SPAN_KEY, span), call, headers, caller)
     return
   }
-  writeTrace(caller, span, call, headers)
+  writeTrace(caller, span instanceof TraceContext ? span : foreignTrace(span.spanContext()), call, headers)
   writeBaggage(caller, context, call, headers)
 }
 
-function writeTrace (caller, span, call, headers) {
+/** What is written of an SDK's span. */
+function foreignTrace ({ traceId, spanId, traceFlags, traceState }) {
+  return {
+    valid: !/^0*$/.test(traceId),
+    traceparent: `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`,
+    tracestate: traceState?.serialize() ?? ''
+  }
+}
+
+function writeTrace (caller, trace, call, headers) {
   const there = headers.read(call, 'traceparent')
   if (there !== undefined && !isCopied(caller, 'traceparent', there)) return
   // Usual calls have copied nothing, and are not searched for more.
   const mayBeCopied = there !== undefined || isUntrusted(caller)
-  if (!(span instanceof TraceContext)) writeForeign(span.spanContext(), call, headers, mayBeCopied)
-  else if (span.valid) write(span.traceparent, span.tracestate, call, headers, mayBeCopied)
-  else if (mayBeCopied) removeTrace(call, headers)
-}
-
-/** Writes the ids of an SDK's span. */
-function writeForeign ({ traceId, spanId, traceFlags, traceState }, call, headers, mayBeCopied) {
-  if (/^0*$/.test(traceId)) {
-    if (mayBeCopied) removeTrace(call, headers)
-    return
-  }
-  const traceparent = `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`
-  write(traceparent, traceState === undefined || traceState === null ? '' : traceState.serialize(), call, headers, mayBeCopied)
-}
-
-function write (traceparent, tracestate, call, headers, mayBeCopied) {
-  headers.write(call, 'traceparent', traceparent)
-  if (tracestate !== '') headers.write(call, 'tracestate', tracestate)
+  if (trace.valid) headers.write(call, 'traceparent', trace.traceparent)
+  else if (mayBeCopied) headers.remove(call, 'traceparent')
+  if (trace.valid && trace.tracestate !== '') headers.write(call, 'tracestate', trace.tracestate)
   else if (mayBeCopied) headers.remove(call, 'tracestate')
-}
-
-function removeTrace (call, headers) {
-  headers.remove(call, 'traceparent')
-  headers.remove(call, 'tracestate')
 }
 
 function writeBaggage (caller, context, call, headers) {
@@ -74,13 +63,6 @@ function writeBaggage (caller, context, call, headers) {
   else if (mustGo) headers.remove(call, 'baggage')
 }
 
-/** Hands on what a trusted caller sent as it came, without a span of ours: on an ignored or disabled request. */
-function passOn (tracer, context, call, headers) {
-  const request = context.getValue(REQUEST_KEY)
-  if (request === undefined || !request.suppressed) return // traffic of our own, or suppressed by the user
-  propagate(tracer, context, context.getValue(SPAN_KEY), call, headers)
-}
-
 /** Whether the call may have our headers; the user's function decides by its URL, and a failing one says no. */
 function mayPropagate (tracer, call) {
   const { propagateTo } = tracer.outbound
@@ -93,4 +75,4 @@ function mayPropagate (tracer, call) {
   }
 }
 
-module.exports = { propagate, passOn, mayPropagate }
+module.exports = { propagate, mayPropagate }
