@@ -32,7 +32,7 @@ function propagate (tracer, context, span, call, headers) {
 }
 
 /** What is written of an SDK's span. */
-function foreignTrace ({ traceId, spanId, traceFlags, traceState }) {
+function foreignTrace ({ traceId, spanId, traceFlags, traceState = undefined }) {
   return {
     valid: !/^0*$/.test(traceId),
     traceparent: `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`,
