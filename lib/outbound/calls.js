@@ -104,7 +104,7 @@ function start (name, call) {
   const tracer = tracerIn(context)
   if (tracer === null || tracer.outbound === null || isSuppressed(context)) return
   const callDescriptor = tracer.outbound.callDescriptorOf(name)
-  if (callDescriptor === undefined || !callDescriptor.shouldTrace(call) || !mark(call)) return
+  if (callDescriptor === undefined || callDescriptor.shouldTrace?.(call) === false || !mark(call)) return
   const span = tracer.startCall(callDescriptor, call, context)
   if (span === null) return
   if (callDescriptor.started !== undefined) callDescriptor.started(span, call, tracer, context)

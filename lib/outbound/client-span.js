@@ -68,14 +68,12 @@ class RemoteServer {
 
 /** A call as it begins. One for each kind of client, filled anew for each call and never kept. */
 class HttpCall {
-  constructor () {
-    this.method = ''
-    this.server = null
-    this.target = '' // as it is sent: a path on the server's origin, a whole URL (to a proxy), or an authority (CONNECT)
-    this.resendCount = 0
-    this.methods = defaultMethods
-    this.redactor = null
-  }
+  method = ''
+  server = null
+  target = '' // as it is sent: a path on the server's origin, a whole URL (to a proxy), or an authority (CONNECT)
+  resendCount = 0
+  methods = defaultMethods
+  redactor = null
 
   /** Whether the target is a path on the server's origin, which most calls share. HOT */
   get isOnOrigin () {

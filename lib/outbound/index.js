@@ -4,7 +4,7 @@
 //
 // A call descriptor says how a call is named and described; calls.js makes its span:
 //
-//   { kind, shouldTrace (call), name (call), attributes (call) → flat list,
+//   { kind, name (call), attributes (call) → flat list, shouldTrace? (call) → false where it has no span,
 //     errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
 
 const asyncStorage = require('../context/async-storage')
@@ -77,15 +77,13 @@ class Outbound {
 
   /** The call descriptor of a TracingChannel; undefined where this app does not trace it. HOT */
   callDescriptorOf (channel) {
-    const found = this.#callDescriptors.get(channel)
-    return found === null ? this.#load(channel) : found
-  }
-
-  #load (channel) {
-    const { CALL_DESCRIPTORS, WITH_DOCUMENTS } = tables()
-    const callDescriptor = (this.#withDocuments ? WITH_DOCUMENTS[channel] : undefined) ?? CALL_DESCRIPTORS[channel]
-    this.#callDescriptors.set(channel, callDescriptor)
-    return callDescriptor
+    let found = this.#callDescriptors.get(channel)
+    if (found === null) {
+      const { CALL_DESCRIPTORS, WITH_DOCUMENTS } = tables()
+      found = (this.#withDocuments ? WITH_DOCUMENTS[channel] : undefined) ?? CALL_DESCRIPTORS[channel]
+      this.#callDescriptors.set(channel, found)
+    }
+    return found
   }
 
   /** All that is listened to for this app. */
@@ -107,7 +105,6 @@ class Outbound {
 function userDescriptor (channel, { kind, name, attributes }, report) {
   return {
     kind,
-    shouldTrace: () => true,
     name (call) {
       const given = valueOf(name, call)
       return typeof given === 'string' && given !== '' ? given : channel

@@ -79,8 +79,8 @@ class EventSpans {
   }
 }
 
-// knex. Its events come in the context of the code that awaits the query. Streams and the statements of a transaction have an event
-// at their start alone, and no span.
+// knex. Its events come in the context of the code that awaits the query. Streams and the statements of a transaction have only
+// an event at their start, and no span.
 
 function traceKnex (knex) {
   // A dialect of the user's own is a class, and says what it is in these.
@@ -90,19 +90,16 @@ function traceKnex (knex) {
   const idOf = (query) => text(query, '__knexQueryUid')
   knex.on('query', guarded((query) => {
     if (idOf(query) === '' || !('queryContext' in query)) return
-    spans.start(idOf(query), () => knexCallOf(query, read(knex.client, 'connectionSettings')))
+    const settings = read(knex.client, 'connectionSettings')
+    spans.start(idOf(query), () => ({
+      sql: text(query, 'sql'),
+      database: text(settings, 'database') || text(settings, 'filename'),
+      serverAddress: text(settings, 'host') || text(settings, 'server'),
+      serverPort: read(settings, 'port')
+    }))
   }))
   knex.on('query-response', guarded((response, query) => spans.end(idOf(query))))
   knex.on('query-error', guarded((error, query) => spans.end(idOf(query), error)))
-}
-
-function knexCallOf (query, settings) {
-  return {
-    sql: text(query, 'sql'),
-    database: text(settings, 'database') || text(settings, 'filename'),
-    serverAddress: text(settings, 'host') || text(settings, 'server'),
-    serverPort: read(settings, 'port')
-  }
 }
 
 // MongoDB, by the driver's command monitoring. `monitorCommands` must be set before the client connects.
@@ -143,8 +140,8 @@ function mongoCallOf (event) {
   }
 }
 
-// ioredis. A command is published when it is written: one that waits for the connection, in the context of the code that opened it.
-// So a command's own context is remembered while it waits, in the `sendCommand` by which ioredis sends the waiting ones again.
+// ioredis. A command is published when it is written: one that waited for the connection, in the context that opened it. So its own
+// context is remembered while it waits, in the `sendCommand` by which ioredis sends the waiting ones again.
 
 const waiting = new WeakMap() // command → context of the code that sent it
 
@@ -233,26 +230,21 @@ class Query {
   }
 }
 
-/** The arguments of a query, with its end noticed by whichever form it has. */
+/** The arguments of a query, changed so that its end is noticed. */
 function withEnd (activeCall, args) {
   const [config] = args
   const at = args.findIndex((argument, index) => index > 0 && typeof argument === 'function')
   if (at !== -1) args[at] = ending(activeCall, args[at])
-  if (typeof config?.submit === 'function') {
-    watch(activeCall, config, at === -1)
+  if (typeof config?.submit === 'function') { // a Query, a Cursor or a QueryStream that the user has made
+    if (at === -1 && typeof config.callback === 'function') config.callback = ending(activeCall, config.callback)
+    if (typeof config.on !== 'function') return args
+    config.on('end', () => activeCall.end(null))
+    config.on('close', () => activeCall.end(null))
+    config.on(errorMonitor, (error) => activeCall.end(error))
   } else if (typeof read(config, 'callback') === 'function') {
     args[0] = Object.create(config, { callback: { value: ending(activeCall, config.callback), enumerable: true, writable: true, configurable: true } })
   }
   return args
-}
-
-/** Notices the end of a Query, a Cursor or a QueryStream that the user has made. */
-function watch (activeCall, query, ownsCallback) {
-  if (ownsCallback && typeof query.callback === 'function') query.callback = ending(activeCall, query.callback)
-  if (typeof query.on !== 'function') return
-  query.on('end', () => activeCall.end(null))
-  query.on('close', () => activeCall.end(null))
-  query.on(errorMonitor, (error) => activeCall.end(error))
 }
 
 function ending (activeCall, callback) {

@@ -164,7 +164,7 @@ class RateLimit {
   }
 }
 
-/** A Sampler in the shape of the OpenTelemetry SDK's. It is the user's: a wrong answer means "not sampled", and is logged once. */
+/** A Sampler in the shape of the OpenTelemetry SDK's. It is user code: a wrong answer means "not sampled" and is logged once. */
 class SdkSampler {
   #sampler
   #report

@@ -45,8 +45,6 @@ class SqlDescriptor {
     this.#cache = isParametrised ? new Map() : null
   }
 
-  shouldTrace () { return true }
-
   name (call) {
     return this.#statement(call).summary || text(call, 'database') || this.system
   }
@@ -85,7 +83,6 @@ class SqlDescriptor {
 }
 
 const nothing = () => ''
-const always = () => true
 
 /**
  * Describes calls of a store whose payload names the operation. Each part is a function of the call.
@@ -104,17 +101,16 @@ const always = () => true
  * @property {boolean} [hasPeer] whether the server's address is the peer's
  */
 class StoreDescriptor {
+  #parts
   #known = new Map() // what it says of itself → CallInfo
   #recent = []
-
-  #parts
 
   /** @param {StoreParts} parts */
   constructor (parts) {
     this.#parts = parts
     this.kind = KIND_CLIENT
     this.errorCode = parts.errorCode
-    this.shouldTrace = parts.shouldTrace ?? always
+    this.shouldTrace = parts.shouldTrace
     this.operands = parts.operands
     this.batchSize = parts.batchSize
   }
@@ -248,10 +244,7 @@ let hasPgChannelSpoken = false
 const pgChannel = {
   kind: KIND_CLIENT,
   errorCode: postgresqlError,
-  shouldTrace () {
-    hasPgChannelSpoken = true
-    return true
-  },
+  shouldTrace: () => { hasPgChannelSpoken = true },
   name: (call) => pgQuery.name(pgCallOf(call)),
   attributes: (call) => pgQuery.attributes(pgCallOf(call))
 }

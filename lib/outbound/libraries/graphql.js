@@ -12,11 +12,8 @@ const { read, text, pushText, lengthOf } = require('./read')
 const LABEL_MAX = 128
 const OPERATION_TYPES = new Set(['query', 'mutation', 'subscription'])
 
-const always = () => true
-
 const execute = {
   kind: KIND_SERVER,
-  shouldTrace: always,
   // Not with the operation's name: callers make it up.
   name: (call) => operationType(call) || 'GraphQL Operation',
   attributes (call) {
@@ -46,11 +43,10 @@ const executeWithDocument = {
   }
 }
 
-const stage = (name) => ({ kind: KIND_INTERNAL, shouldTrace: always, name: () => `graphql ${name}`, attributes: () => [] })
+const stage = (name) => ({ kind: KIND_INTERNAL, name: () => `graphql ${name}`, attributes: () => [] })
 
 const resolve = {
   kind: KIND_INTERNAL,
-  shouldTrace: always,
   name: (call) => `resolve ${text(call, 'parentType') || 'field'}.${text(call, 'fieldName')}`,
   attributes (call) {
     const list = []

@@ -16,7 +16,6 @@ const kMessages = Symbol('light-trace.messages')
 
 const send = {
   kind: KIND_PRODUCER,
-  shouldTrace: () => true,
   name: (call) => nameOf('send', topicOf(call)),
   attributes (call) {
     const list = attributesOf('send', topicOf(call), read(call, 'client'))

@@ -1,6 +1,6 @@
 'use strict'
 
-// Which arguments of a Redis command are keys. Only these are recorded; every other argument may be a value, a script or a password.
+// Which arguments of a Redis command are keys. Only these are recorded; every other one may be a value, a script or a password.
 // Clients' own sanitisers let the arguments of EVAL, ACL SETUSER, SISMEMBER and others through.
 //
 // The rules follow Redis' key specifications (https://redis.io/docs/latest/develop/reference/key-specs/).
