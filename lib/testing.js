@@ -72,7 +72,9 @@ class Collector {
   async tree () {
     await this.#settled()
     const records = this.#records.map(({ span, ended }) => ended ?? { ...readable(span), running: true })
-    return drawTree(records, (record) => line(record) + (record.running === true ? ' (running)' : ''))
+    return drawTree(records, ({ kind, name, status, attributes, running }) => {
+      return spanLabel({ kind, name, status: status.code, errorType: attributes['error.type'] }) + (running === true ? ' (running)' : '')
+    })
   }
 
   reset () {
@@ -95,10 +97,6 @@ class Collector {
   #wake () {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
-}
-
-function line ({ kind, name, status, attributes }) {
-  return spanLabel({ kind, name, status: status.code, errorType: attributes['error.type'] })
 }
 
 /** A ReadableSpan, ours or the SDK's of either version, as a plain object that compares and prints well. */

@@ -3,16 +3,14 @@
 // What all calls that leave the process have in common: the tracer that a call belongs to, the mark that ties the span to the
 // library's own object for the call, and spans from the TracingChannels of libraries.
 //
-// Several apps share a process, and channels are the process's: the tracer of a call is that of the request that is active;
-// for work without a request, that of the active span.
+// Apps of one process share its channels: a call belongs to the tracer of the active request, or else of the active span.
 
 const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/trace-context')
 const { processState } = require('../runtime/process-state')
 const { guarded } = require('../runtime/subscriptions')
 const { errorType, rememberErrorType } = require('../span/exception')
 
-// On the object that a library uses for one call. Symbol.for: with two copies of this package in the
-// process, the first to see a call marks it, and it gets one span.
+// On a library's object for one call. With two copies of this package the first to see a call marks it, and it gets one span.
 const kCall = Symbol.for('light-trace.call')
 
 const { openApps } = processState
@@ -65,17 +63,14 @@ const adapters = new Map() // channel name → its subscribers; one set for all 
 
 /**
  * The subscribers that make spans of a TracingChannel. A publisher may leave events out, publish them twice, or end after the
- * user's callback has run, so:
+ * user's callback has run. So the span hangs on the channel's context object and ends once:
  *
- *   start        the span begins; its attributes are read
- *   error        ends it, with the error
- *   end          ends it when the work was synchronous: there is a result or an error
- *   asyncStart   ends it; asyncEnd too, for publishers without the former
+ *   error        with the error
+ *   end          when the work was synchronous: there is a result or an error
+ *   asyncStart   or asyncEnd, for publishers without the former
  *
- * The span hangs on the channel's context object and ends once. Spans are leaves: no context is entered.
- * @param {string} name of the TracingChannel
- * @param {boolean} isPromised whether all calls are made by Node's `tracePromise`: then `asyncStart` comes each time, and
- *   `end` and `asyncEnd` need not be heard
+ * @param {string} name
+ * @param {boolean} isPromised whether all calls are made by Node's `tracePromise`, which publishes `asyncStart` each time
  * @returns {Array<[string, (message: object) => void]>} for `subscribe`
  */
 function adapterOf (name, isPromised = false) {

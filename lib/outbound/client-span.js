@@ -29,17 +29,11 @@ class RemoteServer {
   #others = new Map() // the same of calls through a proxy and the like, whose URLs do not
   #methods = defaultMethods
 
-  /**
-   * @param {string} address
-   * @param {number} port -1: unknown
-   * @param {string} origin of the URLs, without credentials
-   * @param {string} [source] what these were read from, where the cache's key does not say it
-   */
   constructor (address, port, origin, source = '') {
     this.address = address
-    this.port = port
-    this.origin = origin
-    this.source = source
+    this.port = port // -1: unknown
+    this.origin = origin // of the URLs, without credentials
+    this.source = source // what these were read from, where the cache's key does not say it
   }
 
   /** What the calls of one method have in common. HOT */
@@ -169,10 +163,8 @@ function withoutCredentials (url, authority) {
 }
 
 /**
- * Sets on the span of `request`, where it has one, where the connection goes. The calls of a connection share that too.
- * HOT, once per call.
- * @param {object} request
- * @param {object} owner of the connection, on which what they share is kept
+ * Sets on the span of `request`, where it has one, where the connection goes. The calls of a connection share that, kept on its
+ * `owner`. HOT, once per call.
  */
 function setPeer (request, owner, socket, protocolVersion) {
   const span = request[kCall]

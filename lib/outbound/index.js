@@ -96,12 +96,7 @@ class Outbound {
   }
 }
 
-/**
- * The call descriptor of a channel of the user's own. Name and attributes may be functions of theirs, which may throw.
- * @param {string} channel
- * @param {{ kind: number, name: string | Function, attributes: object | Function | null }} options
- * @param {Report} report
- */
+/** The call descriptor of a channel of the user's own. Name and attributes may be functions of theirs, which may throw. */
 function userDescriptor (channel, { kind, name, attributes }, report) {
   return {
     kind,
@@ -129,10 +124,7 @@ function userDescriptor (channel, { kind, name, attributes }, report) {
 // Takes back what an application wanted that is gone without a close.
 const forgotten = new FinalizationRegistry((/** @type {() => void} */ unsubscribe) => unsubscribe())
 
-/**
- * @param {Tracer} tracer
- * @returns {() => void} release, for the end of the app
- */
+/** Subscribes to what the tracer's app wants, and returns the release for its end. */
 function openOutbound (tracer) {
   tracer.outbound = new Outbound(tracer.settings, tracer.report)
   const unsubscribe = subscribe(tracer.outbound.subscribers())

@@ -1,11 +1,8 @@
 'use strict'
 
-// The headers that an outgoing call carries: traceparent with the CLIENT span's id as the parent, tracestate
-// and baggage. A header that the user set stays. What a proxy has copied from the request does not: beside our
-// traceparent only our tracestate means anything, and what an untrusted caller sent must not reach an inner service.
-//
-// `headers` is how a kind of client reads and changes the headers of a call:
-//   { read (call, name): string | undefined, write (call, name, value), remove (call, name) }
+// The headers that an outgoing call carries: traceparent with the CLIENT span's id as the parent, tracestate and baggage. A header
+// that the user set stays. One that a proxy has copied from the request does not: beside our traceparent only our tracestate means
+// anything, and what an untrusted caller sent must not reach an inner service.
 
 const { TraceContext, SPAN_KEY, REQUEST_KEY, BAGGAGE_KEY } = require('../context/trace-context')
 const { serializeBaggage } = require('../context/baggage')
@@ -13,11 +10,12 @@ const { isCopied, isUntrusted } = require('../context/request-context')
 const { injectForeign } = require('../otel/propagators')
 
 /**
+ * Writes the headers of a call.
  * @param {Tracer} tracer
  * @param {Context} context of the calling code
  * @param {Span} span whose id the called service sees as its parent
  * @param {object} call
- * @param {{ read, write, remove }} headers
+ * @param {{ read (call, name): string | undefined, write (call, name, value), remove (call, name) }} headers of a kind of client
  */
 // HOT, once per outgoing call. Budget: 1 string.
 function propagate (tracer, context, span, call, headers) {

@@ -1,7 +1,6 @@
 'use strict'
 
-// `traceClient(client)`: clients that publish no channels, or too late. Each part below is one kind of client; only the object
-// that is handed in is touched, never a prototype.
+// `traceClient(client)`: clients that publish no channels, or too late. Only the object itself is touched, never a prototype.
 //
 //   knex, MongoClient   have events: spans are made from these
 //   ioredis             publishes channels; its commands that wait for the connection keep their context

@@ -40,8 +40,8 @@ function onCreate ({ request }) {
 }
 
 /**
- * The context of the code that makes the call. A request that waited in the queue of a bounded pool is created while another's
- * response is read, until undici 8.12.3; its handler is an AsyncResource of the caller.
+ * The context of the code that makes the call. Until undici 8.12.3 a request that waited in the queue of a bounded pool is created
+ * while another's response is read; its handler is an AsyncResource of the caller.
  */
 function callersContext (request) {
   const handler = handlerOf(request)

@@ -41,14 +41,7 @@ const ACCOUNT = /^arn:[^:]*:lambda:[^:]*:(\d{12}):/
 
 const checkOptions = object({ timeoutMs: duration })
 
-/**
- * The handler, whose promise settles when the spans are delivered.
- * @template T
- * @param {FastifyInstance} app
- * @param {(...args: unknown[]) => T | Promise<T>} handler
- * @param {{ timeoutMs?: number }} [options]
- * @returns {(...args: unknown[]) => Promise<T>}
- */
+/** The handler, whose promise settles when the spans are delivered. See index.d.ts. */
 function flushAfter (app, handler, options = {}) {
   if (typeof app?.ready !== 'function') throw optionInvalid('flushAfter(app)', 'a Fastify application', describeValue(app))
   if (typeof handler !== 'function') throw optionInvalid('flushAfter(app, handler)', 'a function', describeValue(handler))
@@ -137,8 +130,6 @@ function platformWaitUntil () {
 /**
  * Holds the process until the spans of each request are delivered. The hook is added after light-trace's own, so that a
  * response's span has ended when its 'close' comes here.
- * @param {FastifyInstance} app
- * @param {Tracer} tracer
  */
 function holdUntilDelivered (app, tracer) {
   app.addHook('onRequest', (request, reply, done) => {

@@ -27,21 +27,14 @@ class SqlDescriptor {
   #last = null
   #lastCall = null
 
-  /**
-   * @param {string} system db.system.name
-   * @param {object} dialect
-   * @param {string} field that holds the statement
-   * @param {(error) => string} errorCode db.response.status_code
-   * @param {boolean} isParametrised its values are apart, so the same statement comes again and is worth remembering
-   * @param {(call) => number} [startedAt] of calls that are reported after they have begun
-   */
+  /** @param {boolean} isParametrised its values are apart, so the same statement comes again and is worth remembering */
   constructor (system, dialect, field, errorCode, isParametrised, startedAt = undefined) {
     this.kind = KIND_CLIENT
-    this.system = system
+    this.system = system // db.system.name
     this.dialect = dialect
-    this.field = field
-    this.errorCode = errorCode
-    this.startedAt = startedAt
+    this.field = field // that holds the statement
+    this.errorCode = errorCode // of an error: db.response.status_code
+    this.startedAt = startedAt // of a call that is reported after it has begun
     this.#cache = isParametrised ? new Map() : null
   }
 
@@ -85,7 +78,7 @@ class SqlDescriptor {
 const nothing = () => ''
 
 /**
- * Describes calls of a store whose payload names the operation. Each part is a function of the call.
+ * Describes calls of a store whose payload names the operation.
  *
  * @typedef {object} StoreParts
  * @property {string} system db.system.name
@@ -129,7 +122,7 @@ class StoreDescriptor {
     return info
   }
 
-  // By the fields as they are: what the calls of the last moment were about, without making a text of it.
+  // By the fields as they are, without making a text of them.
   #findRecent (call) {
     try {
       const { command, operation, collection, database, serverAddress, serverPort } = call

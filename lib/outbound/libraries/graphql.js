@@ -1,7 +1,6 @@
 'use strict'
 
-// graphql 17: one span for the execution of an operation. The spans of single stages and of every resolver are made for apps
-// that name their channels.
+// graphql 17: one span for the execution of an operation; those of stages and resolvers for apps that name their channels.
 // https://opentelemetry.io/docs/specs/semconv/graphql/graphql-spans/
 
 const { KIND_INTERNAL, KIND_SERVER, STATUS_ERROR } = require('../calls')
@@ -65,7 +64,7 @@ function operationType (call) {
 module.exports = {
   GRAPHQL: {
     'graphql:execute': execute,
-    // These are listened to when `outbound.channels` names them.
+    // Listened to when `outbound.channels` names them:
     'graphql:parse': stage('parse'),
     'graphql:validate': stage('validate'),
     'graphql:subscribe': execute,

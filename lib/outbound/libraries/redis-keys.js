@@ -6,10 +6,8 @@
 // The rules follow Redis' key specifications (https://redis.io/docs/latest/develop/reference/key-specs/).
 // test/services compares them with COMMAND GETKEYS of a real server.
 
-/**
- * Positions count from the command's name, which is 0. Negative ones count from the end of the arguments.
- * counted: where the number of keys stands; the keys follow, every `step`.
- */
+// Positions count from the command's name, which is 0. Negative ones count from the end of the arguments.
+// counted: where the number of keys stands; the keys follow, every `step`.
 const keys = (first, last, step = 1) => ({ first, last, step, counted: 0, isStream: false })
 const countedAt = (counted, { first = 0, step = 1 } = {}) => ({ first, last: first, step, counted, isStream: false })
 const streams = { first: 0, last: 0, step: 1, counted: 0, isStream: true }
