@@ -38,12 +38,7 @@ function tracerIn (context) {
   if (request !== undefined) return request.tracer
   const span = context.getValue(SPAN_KEY)
   if (span === undefined || span === null) return null
-  return openApps.all().find(({ pipeline }) => pipeline !== null && pipeline === span.pipeline) ?? firstTracer()
-}
-
-/** The tracer of work that came from outside and belongs to no app in particular. */
-function firstTracer () {
-  return openApps.first() ?? null
+  return openApps.all().find(({ pipeline }) => pipeline !== null && pipeline === span.pipeline) ?? openApps.first() ?? null
 }
 
 /** Whether spans are switched off in `context`: an ignored request, or traffic of our own. */
@@ -154,7 +149,6 @@ module.exports = {
   STATUS_ERROR,
   activeContext,
   tracerIn,
-  firstTracer,
   isSuppressed,
   takeSpan,
   adapterOf,

@@ -174,8 +174,7 @@ function setPeer (request, owner, socket, protocolVersion) {
     span.setAttributes(toObject(peerAttributes(socket, protocolVersion)))
     return
   }
-  let peers = owner[kPeers]
-  if (peers === undefined) peers = owner[kPeers] = []
+  const peers = (owner[kPeers] ??= [])
   for (let i = 0; i < peers.length; i += 3) {
     if (peers[i] === info && peers[i + 1] === protocolVersion) {
       span.info = peers[i + 2]

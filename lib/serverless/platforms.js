@@ -127,10 +127,7 @@ function platformWaitUntil () {
   return null
 }
 
-/**
- * Holds the process until the spans of each request are delivered. The hook is added after light-trace's own, so that a
- * response's span has ended when its 'close' comes here.
- */
+/** Holds the process until each request's spans are delivered. They have ended at 'close': our hook comes after light-trace's. */
 function holdUntilDelivered (app, tracer) {
   app.addHook('onRequest', (request, reply, done) => {
     const waitUntil = platformWaitUntil()

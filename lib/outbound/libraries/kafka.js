@@ -5,8 +5,9 @@
 
 const { EMPTY_CONTEXT } = require('../../context/request-context')
 const { SPAN_KEY } = require('../../context/trace-context')
+const { processState } = require('../../runtime/process-state')
 const { remoteSpanOf } = require('../../span/non-recording-span')
-const { kCall, KIND_PRODUCER, KIND_CLIENT, activeContext, tracerIn, firstTracer, isSuppressed } = require('../calls')
+const { kCall, KIND_PRODUCER, KIND_CLIENT, activeContext, tracerIn, isSuppressed } = require('../calls')
 const { propagate } = require('../propagation')
 const { read, text, label, numberOf, pushServer, pushText, lengthOf } = require('./read')
 
@@ -137,7 +138,7 @@ function recordKafkaMessage (call) {
   let tracer = tracerIn(context)
   if (tracer === null) {
     if (sender === null || (context !== undefined && isSuppressed(context))) return
-    tracer = firstTracer()
+    tracer = processState.openApps.first()
     context = EMPTY_CONTEXT.setValue(SPAN_KEY, sender)
   }
   if (!tracer?.outbound?.libraries || isSuppressed(context)) return
