@@ -57,8 +57,8 @@ function takeSpan (call) {
 const adapters = new Map() // channel name → its subscribers; one set for all apps
 
 /**
- * The subscribers that make spans of a TracingChannel. A publisher may leave events out, publish them twice, or end after the
- * user's callback has run. So the span hangs on the channel's context object and ends once:
+ * The subscribers that make spans of a TracingChannel: leaves, of which none becomes the active one. A publisher may leave events
+ * out, publish them twice, or end after the user's callback has run. So the span hangs on the channel's context and ends once:
  *
  *   error        with the error
  *   end          when the work was synchronous: there is a result or an error

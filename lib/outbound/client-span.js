@@ -108,9 +108,8 @@ const HTTP_CALL = {
  */
 function startHttpCall (tracer, context, call, request, headers) {
   const isOff = isSuppressed(context)
-  const running = /** @type {RequestContext | undefined} */ (context.getValue(REQUEST_KEY))
   // An ignored or disabled request hands on what a trusted caller sent as it came. Other traffic without spans is our own.
-  if (isOff && !running?.suppressed) return null
+  if (isOff && !(/** @type {RequestContext | undefined} */ (context.getValue(REQUEST_KEY)))?.suppressed) return null
   call.methods = tracer.outbound.knownMethods
   call.redactor = tracer.redactor
   const span = isOff ? context.getValue(SPAN_KEY) : tracer.startCall(HTTP_CALL, call, context)

@@ -178,12 +178,7 @@ class SdkSampler {
   }
 
   /**
-   * @param {Context} context with the parent, where there is one
-   * @param {TraceContext} trace the ids that the span will have
-   * @param {string} name
-   * @param {number} kind as the API counts
-   * @param {object} attributes those known at the start
-   * @param {Link[]} links
+   * Asks as the SDK asks, with the ids that the span will have and the attributes that are known at its start.
    * @returns {{ decision: number, attributes: object | undefined, tracestate: string | undefined }}
    */
   ask (context, trace, name, kind, attributes, links) {

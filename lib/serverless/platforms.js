@@ -127,7 +127,7 @@ function platformWaitUntil () {
   return null
 }
 
-/** Holds the process until each request's spans are delivered. They have ended at 'close': our hook comes after light-trace's. */
+/** Holds the process until each request's spans are delivered. At 'close' they have ended: this hook follows light-trace's own. */
 function holdUntilDelivered (app, tracer) {
   app.addHook('onRequest', (request, reply, done) => {
     const waitUntil = platformWaitUntil()

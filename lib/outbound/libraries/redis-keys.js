@@ -98,7 +98,7 @@ for (const [name, list] of Object.entries(SUBCOMMANDS)) {
  * @param {string} name in capitals
  * @param {unknown[]} args
  * @param {number} from where the arguments begin in `args`, behind a name that is repeated there
- * @param {object | undefined} [rule] of `ruleOf(name)`
+ * @param {object | undefined} [rule]
  * @returns {string} at most `TEXT_MAX` characters with the name
  */
 // HOT, once per recorded command of Redis. Budget: the text.
