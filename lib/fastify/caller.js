@@ -77,7 +77,7 @@ class IncomingReader {
 
   adoptActive () {
     const span = parentIn(this.tracer.contextManager.active())
-    // A remote one is active where a platform of functions names it, see serverless/flush-after.js.
+    // A remote one is active where a platform of functions names it, see serverless/platforms.js.
     if (span !== undefined) this.adopt(span, span.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
     return span !== undefined
   }
