@@ -32,10 +32,7 @@ const BOOLEANS = new Map([['true', true], ['false', false]])
 // Longer lists of pairs are not read.
 const VARIABLE_LENGTH_MAX = 65536
 
-/**
- * Typed access to a snapshot of the variables. Each getter takes several names, the most specific first, and answers
- * `undefined` if none holds a usable value.
- */
+// A snapshot of the variables. Each getter takes names, the most specific first; `undefined` if none holds a usable value.
 class Environment {
   #values
   #signal
@@ -47,12 +44,12 @@ class Environment {
     this.#signal = signal
   }
 
-  /** The same variables; what is wrong with them is not logged. */
+  // The same variables; what is wrong with them is not logged.
   muted () {
     return new Environment(this.#values)
   }
 
-  /** The same variables for another signal: OTEL_EXPORTER_OTLP_METRICS_* in place of TRACES. Its warnings are added to ours. */
+  // The same variables for another signal: OTEL_EXPORTER_OTLP_METRICS_* in place of TRACES. Its warnings are added to ours.
   forSignal (signal) {
     const other = new Environment(this.#values, signal)
     other.warnings = this.warnings
@@ -92,8 +89,13 @@ class Environment {
     return this.#first(names, known.join(', '), (value) => known.find((item) => item === value.toLowerCase()))
   }
 
-  list (...names) {
-    return this.text(...names)?.split(',').map((item) => item.trim()).filter((item) => item !== '')
+  list (name) {
+    return this.text(name)?.split(',').map((item) => item.trim()).filter((item) => item !== '')
+  }
+
+  // The items of a list that are of use.
+  listOf (name, expected, accepts) {
+    return this.list(name)?.filter((item) => accepts(item) || this.ignored(name, item, expected))
   }
 
   ignored (name, value, expected) {
@@ -121,7 +123,7 @@ class Environment {
   }
 }
 
-/** Splits 'k=v,k2=v2', percent-encoded; a value is undefined if there is none, or if the pair cannot be decoded. */
+// Splits 'k=v,k2=v2', percent-encoded; a value is undefined if there is none, or if the pair cannot be decoded.
 function pairsIn (text) {
   return text.split(',').filter((pair) => pair.trim() !== '').map((pair) => {
     const equals = pair.indexOf('=')

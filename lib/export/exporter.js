@@ -1,7 +1,6 @@
 'use strict'
 
-// The way from the span encoder to the collector: a buffer that the encoder writes into, a sender that
-// empties it, and the flush timer between them.
+// The way from the span encoder to the collector: a buffer that the encoder fills, a sender that empties it, and the flush timer.
 
 const { NO_CHUNK, ChunkBuffer } = require('./chunk-buffer')
 const { Sender } = require('./sender')
@@ -11,8 +10,8 @@ const { ChunkCompressor } = require('./compressor')
 const { ExportLog } = require('./log')
 const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers')
 
-// The first spans are sent soon, so that they are seen soon, and a mistake in the exporter's options too. From then on the
-// delay doubles up to `flushDelayMs`. An early connection also spares V8 a second compilation of Node's streams.
+// The first spans are soon seen, and so is a mistake in the exporter's options. From then on the delay doubles up to
+// `flushDelayMs`. An early connection also spares V8 a second compilation of Node's streams.
 const FIRST_FLUSH_DELAY_MS = 2
 // Above, setTimeout fires at once.
 const TIMER_MAX_MS = 2 ** 31 - 1
@@ -55,23 +54,17 @@ class Exporter {
   }
 
   // Returns a chunk with `byteCount` free bytes after `chunk.length`, or null if the span cannot be kept, which is then
-  // counted, or if `isLong(byteCount)`. The bytes count once `commit` is called, in the same turn.
+  // counted, or if `isLong(byteCount)` and the bytes are an estimate. They count once `commit` is called, in the same turn.
   // HOT, once per span. Budget: 0 objects.
-  reserve (byteCount) {
+  reserve (byteCount, isCounted = false) {
     const chunk = this.#buffer.open
     if (chunk.length + byteCount <= chunk.capacity) return chunk
-    return this.isLong(byteCount) ? null : this.#renew(byteCount)
+    return this.isLong(byteCount) && !isCounted ? null : this.#renew(byteCount)
   }
 
   // Whether it is longer than a chunk: an estimate is not good enough to take so much of the buffer, or to give the span up.
   isLong (byteCount) {
     return byteCount > this.#buffer.chunkBytes
-  }
-
-  // Does the same as `reserve` for a span whose bytes were counted, of any length.
-  reserveCounted (byteCount) {
-    const chunk = this.#buffer.open
-    return chunk.length + byteCount <= chunk.capacity ? chunk : this.#renew(byteCount)
   }
 
   // How long one span may be, with its scope.
@@ -93,7 +86,9 @@ class Exporter {
     chunk.length = end
     chunk.spans++
     if (this.#flushTimer === null) this.#suppress(this.#armFlush)
-    if (chunk.spans >= this.#buffer.spansMax) this.#seal()
+    if (chunk.spans < this.#buffer.spansMax) return
+    this.#buffer.seal()
+    this.#schedule()
   }
 
   // The number of spans that wait: in the open chunk, sealed, and compressed.
@@ -145,8 +140,7 @@ class Exporter {
 
   // The number of spans for the line that a crash leaves; 0 if warnings are silenced.
   get lostInCrash () {
-    const { logLevel } = this.#settings
-    return logLevel === 'none' || logLevel === 'error' ? 0 : this.queued + this.inFlight
+    return ['none', 'error'].includes(this.#settings.logLevel) ? 0 : this.queued + this.inFlight
   }
 
   #renew (byteCount) {
@@ -162,11 +156,6 @@ class Exporter {
     return null
   }
 
-  #seal () {
-    this.#buffer.seal()
-    this.#schedule()
-  }
-
   // Sends and logs later: not in the time of the request that happened to fill the chunk.
   #schedule () {
     if (this.#isScheduled) return
@@ -176,7 +165,6 @@ class Exporter {
 
   // Functions that are made once: no request makes a closure for `suppress`.
   #scheduleNext = () => setImmediate(this.#onScheduled)
-
   #onScheduled = () => {
     this.#isScheduled = false
     this.#sender.retryIfFilling()
@@ -190,8 +178,7 @@ class Exporter {
   #armFlush = () => {
     const delayMs = Math.min(this.#flushDelayMs, this.#settings.buffer.flushDelayMs)
     this.#flushDelayMs = Math.min(delayMs * 2, TIMER_MAX_MS)
-    this.#flushTimer = setTimeout(this.#onFlushTimer, delayMs)
-    this.#flushTimer.unref()
+    this.#flushTimer = setTimeout(this.#onFlushTimer, delayMs).unref()
     flushAtExit(this)
   }
 
@@ -202,10 +189,14 @@ class Exporter {
     this.#forgetIfEmpty()
   }
 
-  #sendNow () {
-    // The next span arms it anew, and with it the flush at exit.
+  // The next span arms it anew, and with it the flush at exit.
+  #disarmFlush () {
     clearTimeout(this.#flushTimer)
     this.#flushTimer = null
+  }
+
+  #sendNow () {
+    this.#disarmFlush()
     this.#sender.retryNow()
     this.#sender.sendAll()
   }
@@ -243,8 +234,7 @@ class Exporter {
   }
 
   #close (resolve) {
-    clearTimeout(this.#flushTimer)
-    this.#flushTimer = null
+    this.#disarmFlush()
     this.#buffer.seal()
     const deadline = setTimeout(() => this.#sender.giveUp(), this.#settings.closeTimeoutMs)
     this.#finish = () => {

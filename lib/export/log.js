@@ -1,7 +1,6 @@
 'use strict'
 
-// Puts what happened to spans into words for the operator. `report` decides how often; nothing that comes from the collector
-// is repeated unless it went through `printable` first.
+// Puts what happened to spans into words for the operator. What the collector says went through `printable` before.
 
 const { processState } = require('../runtime/process-state')
 const { Losses } = require('../runtime/report')
@@ -22,7 +21,7 @@ const PORTS = new Map([
 // Collectors that are remembered; a test suite may have one for each test.
 const COLLECTORS_MAX = 64
 
-/** What was logged of one collector, by all applications of the process: the first that has something to say says it for all. */
+/** What was logged of one collector, by all applications of the process: what one has logged, no other logs again. */
 class CollectorLog {
   losses = new Losses()
   logged = new Set() // codes that are logged once
@@ -70,22 +69,19 @@ class ExportLog {
 
   // One kind for each class of status: a collector that always answers another one is logged no oftener.
   refused (outcome, spans) {
+    const why = this.failure(outcome)
+    if (outcome.disposition === 'misdirected') {
+      return this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${sum} spans are lost (${why})`)
+    }
     const kind = outcome.error === null ? `status ${Math.floor(outcome.status / 100)}xx` : 'connection'
-    this.#loss(kind, spans, (sum) => `${this.#target} refused ${sum} spans, which are dropped (${this.failure(outcome)})`)
-  }
-
-  // A success that is not OTLP's: the server has thrown the spans away.
-  misdirected (outcome, spans) {
-    this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${sum} spans are lost (${this.failure(outcome)})`)
+    this.#loss(kind, spans, (sum) => `${this.#target} refused ${sum} spans, which are dropped (${why})`)
   }
 
   delivered (outcome, rejected) {
     const message = outcome.partialSuccess?.message ?? ''
     if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${sum} spans: ${message}`)
     else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} accepted the spans and says: ${message}`)
-    if (outcome.isOversized) {
-      this.#once('LT_WARN_RESPONSE', `${this.#target} sent a response of more than 64 KiB: the rest is not read`)
-    }
+    if (outcome.isOversized) this.#once('LT_WARN_RESPONSE', `${this.#target} sent a response of more than 64 KiB: the rest is not read`)
     if (outcome.format === 'other') {
       this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} sends responses that are not OTLP: is it a collector? The spans count as delivered`)
     }
@@ -139,19 +135,18 @@ class ExportLog {
 
 function sharedOf (target) {
   const { collectorLogs } = processState
-  let shared = collectorLogs.get(target)
-  if (shared === undefined) {
+  if (!collectorLogs.has(target)) {
     if (collectorLogs.size >= COLLECTORS_MAX) collectorLogs.delete(collectorLogs.keys().next().value)
-    collectorLogs.set(target, shared = new CollectorLog())
+    collectorLogs.set(target, new CollectorLog())
   }
-  return shared
+  return collectorLogs.get(target)
 }
 
 /**
- * Says what was probably meant if the exporter's URL leads to something else than an OTLP receiver.
+ * Says what was probably meant if the exporter's URL leads to something else than an OTLP receiver: '' or a clause that begins
+ * with a semicolon.
  * @param {Pick<Outcome, 'error' | 'status' | 'format'>} outcome
  * @param {Pick<URL, 'port' | 'pathname'>} url the exporter's
- * @returns {string} '' or a clause that begins with a semicolon
  */
 function hintOf ({ error, status, format }, { port, pathname }) {
   const known = PORTS.get(port)

@@ -39,6 +39,8 @@ class Sender {
   #isClosing = false
   #startedClosing = false // the request under way is an attempt of the close
   #isGivenUp = false
+  inFlight = 0
+  completed = 0 // spans that left for good, delivered or not
 
   constructor ({ buffer, http, prefix, stats, log, compressor, onCompleted, isGzip }) {
     this.#buffer = buffer
@@ -52,8 +54,6 @@ class Sender {
     this.#schedule = new RetrySchedule(buffer.bytesMax)
     this.#sendBytes = Math.min(SEND_BYTES, buffer.bytesMax / 4)
     this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
-    this.inFlight = 0
-    this.completed = 0 // spans that left for good, delivered or not
   }
 
   // Sends what there is, however little.
@@ -69,8 +69,7 @@ class Sender {
 
   // Sends if there is reason to.
   pump () {
-    if (this.#state !== IDLE) return
-    if (!this.#isDue && this.#buffer.sealedBytes < this.#sendBytes) return
+    if (this.#state !== IDLE || (!this.#isDue && this.#buffer.sealedBytes < this.#sendBytes)) return
     const batch = this.#takeBatch()
     if (batch.length > 0) this.#send(batch)
   }
@@ -108,7 +107,7 @@ class Sender {
     const bytesMax = this.#schedule.hasFailed && !this.#isClosing ? 1 : this.#requestBytesMax
     // A partly filled chunk goes only if nothing older is left behind; else it may as well go on filling.
     if (this.#isDue && (buffer.sealedChunks === 0 || buffer.sealedBytes + buffer.open.length <= bytesMax)) buffer.seal()
-    const batch = buffer.take(bytesMax, buffer.spansMax)
+    const batch = buffer.take(bytesMax)
     if (buffer.sealedChunks === 0 && buffer.open.spans === 0) this.#isDue = false
     return batch
   }
@@ -171,8 +170,8 @@ class Sender {
     if (disposition === 'delivered') return this.#onDelivered(outcome, batch, spans)
     this.#stats.exportsFailed++
     this.#stats.lastError = this.#log.failure(outcome)
-    if (disposition === 'misdirected') this.#onMisdirected(outcome, batch, spans)
-    else if (disposition === 'retry' || (this.#isGivenUp && disposition !== 'refused')) this.#onRetry(outcome, batch, spans)
+    const isFinal = disposition === 'refused' || disposition === 'misdirected'
+    if (disposition === 'retry' || (this.#isGivenUp && !isFinal)) this.#onRetry(outcome, batch, spans)
     else if (disposition === 'again') this.#sendAgain(batch)
     else if (disposition !== 'split' || !this.#makeSmaller(batch)) this.#onRefused(outcome, batch, spans)
   }
@@ -217,16 +216,11 @@ class Sender {
     if (outcome.isUnreachable) this.#dropAll()
   }
 
-  // A server that is no collector has no use for spans, and would have none for them again.
-  #onMisdirected (outcome, batch, spans) {
-    this.#stats.rejected += spans
-    this.completed += spans
-    this.#buffer.release(batch, outcome.isUploaded)
-    this.#log.misdirected(outcome, spans)
-  }
-
+  // A server that is no collector would have no use for the spans the next time either.
   #onRefused (outcome, batch, spans) {
-    this.#drop('non_retryable', spans)
+    this.completed += spans
+    if (outcome.disposition === 'misdirected') this.#stats.rejected += spans
+    else this.#stats.drop('non_retryable', spans)
     this.#buffer.release(batch, outcome.isUploaded)
     this.#log.refused(outcome, spans)
   }
@@ -247,8 +241,7 @@ class Sender {
     clearTimeout(this.#timer)
     this.#state = WAITING
     this.#dueAt = dueAt
-    this.#timer = setTimeout(() => this.#endWait(), Math.max(1, dueAt - monotonicNow()))
-    this.#timer.unref()
+    this.#timer = setTimeout(() => this.#endWait(), Math.max(1, dueAt - monotonicNow())).unref()
   }
 
   #endWait () {

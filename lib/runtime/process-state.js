@@ -2,8 +2,8 @@
 
 const { AsyncLocalStorage } = require('node:async_hooks')
 
-// What all copies of this package in one process share. Two copies happen (a monorepo, a linked package); each with an
-// AsyncLocalStorage of its own would lose the other's requests.
+// What all copies of this package in one process share (a monorepo, a linked package): each with an AsyncLocalStorage of its
+// own would lose the other's requests.
 
 const KEY = Symbol.for('light-trace.globals')
 
@@ -11,16 +11,14 @@ const KEY = Symbol.for('light-trace.globals')
 const SHAPE = 4
 
 /**
- * The tracers of the applications that are open, oldest first, for work outside of requests: users of the OpenTelemetry API
- * and subscribers of channels. Held weakly: an application that is never closed, as in many a test suite, can be collected.
+ * The tracers of the applications that are open, oldest first, for work outside of requests. Held weakly: an application that
+ * is never closed, as in many a test suite, can be collected.
  */
 class OpenApps {
   #refs = []
 
-  /**
-   * The context managers of these applications, each once: the one that is registered with the API, then our own. A request
-   * is entered in both, and only the first knows the context that an instrumentation has made inside of it.
-   */
+  // Their context managers, each once: the one that is registered with the API, then our own. A request is entered in both,
+  // and only the first knows the context that an instrumentation has made inside of it.
   managers = []
 
   add (tracer) {
@@ -35,10 +33,7 @@ class OpenApps {
   }
 
   delete (tracer) {
-    this.#refs = this.#refs.filter((ref) => {
-      const other = ref.deref()
-      return other !== undefined && other !== tracer
-    })
+    this.#refs = this.#refs.filter((ref) => ![undefined, tracer].includes(ref.deref()))
     if (this.#refs.length === 0) this.managers.length = 0
   }
 
@@ -46,6 +41,7 @@ class OpenApps {
     return this.first() === undefined
   }
 
+  /** @returns {Tracer | undefined} */
   first () {
     for (const ref of this.#refs) {
       const tracer = ref.deref()

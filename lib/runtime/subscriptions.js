@@ -1,7 +1,6 @@
 'use strict'
 
-// Subscriptions to diagnostics channels. A channel is subscribed to once per process, from when the first app wants it until
-// the last one closes: a channel without subscribers costs its publisher a property read.
+// Subscriptions to diagnostics channels: once per process, from when the first app wants one until the last one closes.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { processState } = require('./process-state')
@@ -51,8 +50,7 @@ function bug (error) {
 }
 
 /**
- * A subscriber or listener that cannot throw: Node makes an uncaught exception of what a subscriber throws, a library takes
- * it for its own failure.
+ * Makes a subscriber or listener that cannot throw: Node would make an uncaught exception of it, a library a failure of its own.
  * @param {(message: object, more?: unknown) => void} fn
  */
 function guarded (fn) {

@@ -6,6 +6,7 @@
 // https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
 
 const { printable } = require('../../runtime/report')
+const { dispositionOf, retryAfterMs } = require('./retry')
 
 const PROTOBUF_TYPE = /^application\/(x-protobuf|protobuf|vnd\.google\.protobuf)\b/
 const JSON_TYPE = /^(application\/json|application\/[\w.-]+\+json\b|text\/json)/
@@ -26,27 +27,30 @@ const BYTES = 2
 const FIXED_BYTES = { 1: 8, 5: 4 }
 
 /**
- * @param {{ fields, body: Buffer, isOversized: boolean }} response
- * @param {boolean} isSuccess by its status
- * @returns {{ format: string, isOtlp: boolean, partialSuccess: object | null, message: string }}
- *   format: 'empty', 'protobuf', 'json', 'html', 'grpc' or 'other'; isOtlp false: a success of something else, which has no
- *   use for spans; message: why it failed
+ * Reads an HttpResponse into the fields of an Outcome. The format is 'empty', 'protobuf', 'json', 'html', 'grpc' or 'other'.
+ * A success that is a web page or gRPC is something else's, which has no use for spans.
  */
-function readAnswer ({ fields, body, isOversized }, isSuccess) {
+function readAnswer ({ status, fields, body, isOversized }, wallNow) {
+  const disposition = dispositionOf(status)
+  const isSuccess = disposition === 'delivered'
   const type = (fields.get('content-type') ?? '').toLowerCase()
   const text = body.toString('utf8', 0, TEXT_BYTES_MAX)
   const isJson = JSON_TYPE.test(type) || (type === '' && JSON_BEGINS.test(text))
   const json = isJson ? parse(body, text, isOversized) : undefined
   const format = formatOf(type, body, text, json)
   return {
+    status,
+    error: null,
+    disposition: isSuccess && (format === 'html' || format === 'grpc') ? 'misdirected' : disposition,
+    retryAfterMs: retryAfterMs(fields.get('retry-after'), wallNow),
     format,
-    isOtlp: format !== 'html' && format !== 'grpc',
+    isOversized,
     partialSuccess: isSuccess ? partialSuccessOf(format, body, json, isOversized) : null,
     message: isSuccess ? '' : messageOf(format, body, text, type)
   }
 }
 
-// Returns undefined if it is no JSON. Of one that was cut off only its beginning is known.
+// Undefined if it is no JSON. Of one that was cut off only its beginning is known.
 function parse (body, text, isOversized) {
   if (isOversized) return JSON_BEGINS.test(text) ? {} : undefined
   try {
@@ -88,12 +92,9 @@ function messageOf (format, body, text, type) {
   return format === 'protobuf' && !NO_TEXT.test(text) ? printable(text) : ''
 }
 
-/**
- * Reads the one field of ExportTraceServiceResponse, 1: partial_success { 1: rejected_spans int64, 2: error_message string }.
- * @returns {{ rejected: number, message: string } | null} null if there is none or the bytes are something else. `rejected`
- *   is as it came, not yet compared with the number of spans in the request. Of an answer that was cut off the number counts
- *   all the same: it comes before the message.
- */
+// Reads the one field of ExportTraceServiceResponse, 1: partial_success { 1: rejected_spans int64, 2: error_message string }.
+// Null if there is none or the bytes are something else. `rejected` is as it came. Of an answer that was cut off it counts all
+// the same: it comes before the message.
 function readPartialSuccess (bytes, isCutOff = false) {
   const response = readFields(bytes, isCutOff)
   const partialSuccess = response.get(TAG_PARTIAL_SUCCESS)

@@ -4,13 +4,13 @@
 // reset, silence) becomes exactly one outcome.
 
 const { setInterval, clearInterval, wallNow } = require('../../runtime/timers')
-const { dispositionOf, isUnreachable, retryAfterMs } = require('./retry')
+const { isUnreachable } = require('./retry')
 const { HttpResponse } = require('./response')
 const { readAnswer } = require('./answer')
 const { printable } = require('../../runtime/report')
 
-// The timeout is counted in ticks of a timer, not from clock to clock: while the loop was blocked or the
-// laptop slept no tick was due, so that our own pause is not taken for the collector's.
+// The timeout is counted in ticks of a timer: while the loop was blocked or the laptop slept none was due, so that our own
+// pause is not taken for the collector's.
 const TICKS_PER_TIMEOUT = 8
 
 const MESSAGES = { ABORTED: 'the request was given up', ETIMEDOUT: 'no answer in time' }
@@ -34,16 +34,18 @@ class Attempt {
   #message
   #done
   #timer
-  #withConnection = null
+  #withConnection
   #ticks = 0
   #connection = null
   #response = new HttpResponse()
   #isHeld = false
   #outcome = new Outcome()
 
-  // `message`: the head as text, then the parts of the body.
-  constructor (message, timeoutMs, done) {
+  // `message`: the head as text, then the parts of the body. withConnection(use) calls use(connection) once, in this turn or
+  // later.
+  constructor (message, timeoutMs, withConnection, done) {
     this.#message = message
+    this.#withConnection = withConnection
     this.#done = done
     this.#timer = setInterval(() => {
       if (++this.#ticks === TICKS_PER_TIMEOUT) this.abort('ETIMEDOUT')
@@ -51,10 +53,8 @@ class Attempt {
     this.#timer.unref()
   }
 
-  // withConnection(use) calls use(connection) once, in this turn or later.
-  start (withConnection) {
-    this.#withConnection = withConnection
-    withConnection((connection) => {
+  start () {
+    this.#withConnection((connection) => {
       this.#connection = connection
       connection.hold(this.#isHeld)
       connection.serve(this)
@@ -116,7 +116,7 @@ class Attempt {
     this.#response = new HttpResponse()
     this.#outcome.isUploaded = false
     this.#outcome.wasResent = true
-    this.start(this.#withConnection)
+    this.start()
   }
 
   // Once the status is known, no later failure of the connection changes what it means.
@@ -128,23 +128,11 @@ class Attempt {
     const response = this.#response
     if (outcome.isUploaded && response.isComplete && response.isKeptAlive) this.#connection.release()
     else this.#connection?.destroy()
-    if (response.status !== 0) readResponse(response, outcome)
+    if (response.status !== 0) Object.assign(outcome, readAnswer(response, wallNow()))
     else readError(error, outcome)
     this.#connection = this.#response = this.#message = this.#withConnection = null
     this.#done(outcome)
   }
-}
-
-function readResponse (response, outcome) {
-  const disposition = dispositionOf(response.status)
-  const { isOtlp, ...answer } = readAnswer(response, disposition === 'delivered')
-  Object.assign(outcome, answer, {
-    error: null,
-    status: response.status,
-    disposition: disposition === 'delivered' && !isOtlp ? 'misdirected' : disposition,
-    retryAfterMs: retryAfterMs(response.fields.get('retry-after'), wallNow()),
-    isOversized: response.isOversized
-  })
 }
 
 // If several addresses were tried (happy eyeballs) the error of all has neither message nor a code of its own.

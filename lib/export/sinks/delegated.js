@@ -1,6 +1,6 @@
 'use strict'
 
-// The sinks that hand spans to somebody else's objects (SDK processors, an SDK's provider), and the one that drops them.
+// The sinks that hand spans to the SDK: to its processors, or to a provider.
 
 const { SAMPLED } = require('../../context/trace-context')
 const { settleWithin } = require('../deadline')
@@ -19,7 +19,7 @@ class ProcessorSink {
   /**
    * @param {SpanProcessor[]} processors
    * @param {{ stats: object, report: Report, closeTimeoutMs: number, suppress: (fn: () => unknown) => unknown }} options
-   *   suppress runs a function with tracing off: an exporter's own calls are no children of the request whose span it sends
+   *   suppress: see export-mode.js; an exporter's own calls are no children of the request whose span it sends
    */
   constructor (processors, options) {
     this.#processors = processors
@@ -53,20 +53,12 @@ class ProcessorSink {
   }
 
   async flush ({ timeoutMs = this.#options.closeTimeoutMs } = {}) {
-    await this.#settleAll(this.#processors, 'forceFlush', timeoutMs)
+    await this.#settleAll(() => 'forceFlush', timeoutMs)
   }
 
   async close () {
-    const ours = this.#processors.filter((processor) => {
-      const left = (users.get(processor) ?? 1) - 1
-      users.set(processor, left)
-      return left <= 0
-    })
-    const shared = this.#processors.filter((processor) => !ours.includes(processor))
-    await Promise.all([
-      this.#settleAll(ours, 'shutdown', this.#options.closeTimeoutMs),
-      this.#settleAll(shared, 'forceFlush', this.#options.closeTimeoutMs)
-    ])
+    for (const processor of this.#processors) users.set(processor, users.get(processor) - 1)
+    await this.#settleAll((processor) => users.get(processor) > 0 ? 'forceFlush' : 'shutdown', this.#options.closeTimeoutMs)
   }
 
   #end (span) {
@@ -84,8 +76,9 @@ class ProcessorSink {
     }
   }
 
-  async #settleAll (processors, method, timeoutMs) {
-    await Promise.all(processors.map(async (processor) => {
+  async #settleAll (methodOf, timeoutMs) {
+    await Promise.all([...new Set(this.#processors)].map(async (processor) => {
+      const method = methodOf(processor)
       if (typeof processor[method] !== 'function') return
       const error = await settleWithin(() => this.#options.suppress(() => processor[method]()), timeoutMs)
       if (error !== undefined) this.#failed(method, error)
@@ -97,10 +90,7 @@ class ProcessorSink {
   }
 }
 
-/**
- * Counts the spans of SDK mode, which somebody else's TracerProvider makes, with its sampler, processors, limits, resource and
- * ids, and asks it for a flush.
- */
+/** Counts the spans of SDK mode, which an SDK's provider makes and exports, and asks it for a flush. */
 class ProviderSink {
   #provider
   #options
@@ -129,20 +119,4 @@ class ProviderSink {
   }
 }
 
-/** `exporter: 'none'`: spans are made and counted, and go nowhere. */
-class NoneSink {
-  #stats
-
-  constructor (stats) {
-    this.#stats = stats
-  }
-
-  accept () {
-    this.#stats.drop('exporter_none', 1)
-  }
-
-  async flush () {}
-  async close () {}
-}
-
-module.exports = { ProcessorSink, ProviderSink, NoneSink }
+module.exports = { ProcessorSink, ProviderSink }
