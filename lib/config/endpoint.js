@@ -45,7 +45,7 @@ function parseHttpUrl (value) {
   return url.protocol === 'http:' || url.protocol === 'https:' ? url : null
 }
 
-/** Whether the URL is this machine's. WHATWG's parser has written IPv4 in its one dotted form and IPv6 in brackets by now. */
+// Whether the URL is this machine's. WHATWG's parser has written IPv4 in its one dotted form and IPv6 in brackets by now.
 function isLoopback ({ hostname }) {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || isIPv4In(hostname, '127.') ||
     hostname === '[::1]' || /^\[::ffff:7f[0-9a-f]{2}:/.test(hostname)
@@ -102,9 +102,7 @@ class ExporterProxy {
   /** '' for a proxy without a user. */
   get authorization () { return this.#authorization }
 
-  [inspect.custom] () {
-    return { ...this }
-  }
+  [inspect.custom] () { return { ...this } }
 }
 
 /** @returns {ExporterProxy | null} for the collector at this URL */

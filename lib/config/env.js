@@ -8,10 +8,9 @@ const { printable } = require('../runtime/report')
 const PREFIX = 'OTEL_'
 const OTHERS = new Set([
   'NODE_TLS_REJECT_UNAUTHORIZED', // Node's own: read only to warn when it switches the verification off
-  // Node's own too, for the exporter's proxy, see endpoint.js
+  // Node's own too, see resolveProxy
   'NODE_USE_ENV_PROXY', 'NODE_OPTIONS', 'http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY', 'no_proxy', 'NO_PROXY',
-  'npm_package_name', // npm says the name of the package whose script it runs
-  'npm_package_version',
+  'npm_package_name', 'npm_package_version', // of the package whose script npm runs
   'NODE_OTEL', 'NODE_OTEL_ENDPOINT', // Node's own tracer
   'TRACEPARENT', 'TRACESTATE', // of the process that started this one
   // Where the process runs, see resource.js
@@ -29,8 +28,7 @@ const OTHERS = new Set([
 
 const BOOLEANS = new Map([['true', true], ['false', false]])
 
-// Longer lists of pairs are not read.
-const VARIABLE_LENGTH_MAX = 65536
+const VARIABLE_LENGTH_MAX = 65536 // of lists of pairs
 
 // A snapshot of the variables. Each getter takes names, the most specific first; `undefined` if none holds a usable value.
 class Environment {
@@ -61,7 +59,7 @@ class Environment {
     return this.#signal === 'TRACES' ? text : text.replace('OTLP_TRACES_', `OTLP_${this.#signal}_`)
   }
 
-  /** @returns {{ name: string, value: string } | undefined} the first variable that is set */
+  /** @returns {{ name: string, value: string } | undefined} the first that is set */
   find (...names) {
     for (const asked of names) {
       const name = this.#named(asked)
@@ -91,6 +89,11 @@ class Environment {
 
   list (name) {
     return this.text(name)?.split(',').map((item) => item.trim()).filter((item) => item !== '')
+  }
+
+  // The names of a list that are known; they know no case.
+  namesOf (name, known, expected = known.join(', ')) {
+    return this.list(name)?.map((item) => item.toLowerCase()).filter((item) => known.includes(item) || this.ignored(name, item, expected))
   }
 
   // The items of a list that are of use.

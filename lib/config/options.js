@@ -16,7 +16,7 @@ const { checkSampler, samplerFromEnvironment } = require('./sampler')
 
 module.exports = { resolveOptions, resolveRouteOptions }
 
-// Fastify's own, which it hands on to every plugin. fastify-cli and @fastify/autoload add the flags and options of their users.
+// Fastify's own, which it hands on to every plugin. fastify-cli and @fastify/autoload add those of their users.
 const REGISTER_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
 
 const METRICS_VARIABLE = 'OTEL_METRICS_EXPORTER'
@@ -30,11 +30,10 @@ const DEFAULT_VALUE_LENGTH = 16384
 const DEFAULT_KEPT_CHILDREN = 64
 
 const LOG_LEVELS = ['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']
-const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi']
+const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi', 'none']
 const STAGES = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse', 'onError']
 
-// OpenTelemetry's SpanKind.
-const KINDS = Object.freeze(Object.assign(Object.create(null), { internal: 0, server: 1, client: 2, producer: 3, consumer: 4 }))
+const KINDS = Object.freeze({ __proto__: null, internal: 0, server: 1, client: 2, producer: 3, consumer: 4 }) // the API's SpanKind
 
 const checkKeep = orBoolean(object({ errors: boolean, slowerThanMs: notNegative('milliseconds') }), { errors: true }, EMPTY)
 // true: the handler, which is what most want to see.
@@ -176,7 +175,7 @@ function resolveKeep ({ errors = false, slowerThanMs = Infinity } = EMPTY) {
   return errors || slowerThanMs !== Infinity ? Object.freeze({ errors, slowerThanMs }) : null
 }
 
-// The variables of a span win over those of any signal; the names with PER are those of SDK 2.x.
+// The names with PER are those of SDK 2.x.
 function resolveLimits (given = EMPTY, env) {
   const from = (...names) => env.integer(names, { max: COUNT_MAX })
   return Object.freeze({
@@ -231,12 +230,8 @@ function capturedHeaders (option, names = [], env) {
 }
 
 function propagatorsFromEnvironment (env) {
-  const name = 'OTEL_PROPAGATORS'
-  const names = env.list(name)?.map((item) => item.toLowerCase())
-  if (names === undefined) return Object.freeze(['tracecontext', 'baggage'])
-  if (names.includes('none')) return Object.freeze([])
-  const known = names.filter((item) => PROPAGATORS.includes(item) || env.ignored(name, item, `of ${PROPAGATORS.join(', ')}, none`))
-  return Object.freeze([...new Set(known)])
+  const names = env.namesOf('OTEL_PROPAGATORS', PROPAGATORS, `of ${PROPAGATORS.join(', ')}`) ?? ['tracecontext', 'baggage']
+  return Object.freeze(names.includes('none') ? [] : [...new Set(names)])
 }
 
 // Case-sensitive, and in place of the conventions' own list.

@@ -93,9 +93,7 @@ class ChunkBuffer {
     this.#countSealed(chunk, 1)
   }
 
-  get sealedChunks () {
-    return this.#queue.length
-  }
+  get sealedChunks () { return this.#queue.length }
 
   // Takes the chunks of the next request, oldest first: at most `bytesMax` and `spansMax`, but at least one. A compressed
   // one goes alone, because it is a whole body. Empty while the oldest is being compressed.

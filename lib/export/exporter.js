@@ -68,9 +68,7 @@ class Exporter {
   }
 
   // How long one span may be, with its scope.
-  get spanBytesMax () {
-    return this.#buffer.spanBytesMax
-  }
+  get spanBytesMax () { return this.#buffer.spanBytesMax }
 
   logCut (byteCount) {
     this.#log.cut(byteCount, this.spanBytesMax)
@@ -92,17 +90,9 @@ class Exporter {
   }
 
   // The number of spans that wait: in the open chunk, sealed, and compressed.
-  get queued () {
-    return this.#buffer.open.spans + this.#buffer.sealedSpans
-  }
-
-  get inFlight () {
-    return this.#sender.inFlight
-  }
-
-  get bufferBytes () {
-    return this.#buffer.bytes
-  }
+  get queued () { return this.#buffer.open.spans + this.#buffer.sealedSpans }
+  get inFlight () { return this.#sender.inFlight }
+  get bufferBytes () { return this.#buffer.bytes }
 
   // Returns what OtlpHttp.share makes, or null if `exporter` names another server or other certificates.
   shareConnection (exporter) {

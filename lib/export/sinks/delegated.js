@@ -40,14 +40,14 @@ class ProcessorSink {
   accept (span) {
     this.#options.stats.handedOver++
     const { flags } = span
-    // Batch and simple processors skip what is not sampled, and a span that `keep` has kept is not: it is for this call only,
-    // because late work of its request may go on and asks for its flags.
+    // Batch and simple processors skip what is not sampled, which a span that `keep` has kept is not. For this call only: late
+    // work of its request asks for its flags.
     span.flags = flags | SAMPLED
     this.#end(span)
     span.flags = flags
   }
 
-  /** Shows a span that was recorded but neither sampled nor kept: processors see it end, exporters do not get it. */
+  // Recorded, but neither sampled nor kept: processors see it end, exporters do not get it.
   discarded (span) {
     this.#end(span)
   }
@@ -113,10 +113,8 @@ class ProviderSink {
     if (error !== undefined) this.#options.report.once('LT_WARN_PROVIDER', `the tracer provider failed in forceFlush: ${error.message}`)
   }
 
-  /** Flushes only: the provider is not ours to shut down. */
-  close () {
-    return this.flush()
-  }
+  // The provider is not ours to shut down.
+  close () { return this.flush() }
 }
 
 module.exports = { ProcessorSink, ProviderSink }
