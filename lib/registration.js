@@ -68,9 +68,7 @@ class Registration {
   }
 
   /** Whether `app` or a scope around it is traced by this registration already. */
-  isIn (app) {
-    return app.lightTrace === this.decorator
-  }
+  isIn (app) { return app.lightTrace === this.decorator }
 
   /** The application goes on: spans and `lightTrace.current()` do not need the name. */
   warnTraceTaken () {
@@ -103,7 +101,6 @@ class Registration {
   }
 
   traceStages (app) {
-    // Only options ask for them.
     if (!this.isAutomatic) this.#releases.push(openStageSpans(app, this.tracer))
   }
 
@@ -120,7 +117,6 @@ class Registration {
     })
   }
 
-  /** Starts when the application is ready. Called in each scope that is traced. */
   open () {
     if (this.#replacement !== null) return this.#replacement.open()
     if (this.#isOpen) return

@@ -43,9 +43,7 @@ class Environment {
   }
 
   // The same variables; what is wrong with them is not logged.
-  muted () {
-    return new Environment(this.#values)
-  }
+  muted () { return new Environment(this.#values) }
 
   // The same variables for another signal: OTEL_EXPORTER_OTLP_METRICS_* in place of TRACES. Its warnings are added to ours.
   forSignal (signal) {
@@ -68,9 +66,7 @@ class Environment {
     }
   }
 
-  text (...names) {
-    return this.find(...names)?.value
-  }
+  text (...names) { return this.find(...names)?.value }
 
   boolean (...names) {
     return this.#first(names, 'true or false', (value) => BOOLEANS.get(value.toLowerCase()))

@@ -197,7 +197,6 @@ function guardCredentials (headers, given, env) {
   env.warn('LT_WARN_INSECURE_HEADERS', `the exporter ${what} ${printable(credentials.join(', '), 100)} in clear text${why}`)
 }
 
-// As W3C baggage without properties.
 function parseHeaders (env, name) {
   const headers = Object.create(null)
   const text = env.text(name) ?? ''
@@ -218,7 +217,6 @@ function nameOf (name) {
   return TOKEN.test(name) ? `the header '${printable(name, 64)}'` : 'a header'
 }
 
-// Why a header cannot be sent, or null.
 function refused (name, value) {
   if (!TOKEN.test(name)) return 'its name is not one'
   if (RESERVED.has(name.toLowerCase())) return 'the exporter sets it itself'

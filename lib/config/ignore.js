@@ -6,13 +6,11 @@
 const { isRegExp } = require('node:util/types')
 const { listOf, wrongValue } = require('./checks')
 
-// @fastify/otel's: a comma-separated list of globs.
-const VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS'
+const VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS' // @fastify/otel's
 
 const EXPECTED = "a path such as '/health' or '/assets/*', a RegExp, a function (request) => boolean, or an array of these"
 
-const HASH = 0x23
-const QUESTION_MARK = 0x3f
+const PATH_END = /[?#]/
 
 const checkPatterns = listOf(checkPattern)
 
@@ -40,10 +38,7 @@ function ignoreFromEnvironment (env) {
   return env.listOf(VARIABLE, "a comma-separated list of paths that start with '/' or '*', without '?'", isGlob)
 }
 
-/**
- * Makes one function of the patterns; it throws what a user's function throws.
- * @returns {((request: FastifyRequest) => boolean) | null} null where there is nothing to compare
- */
+/** @returns {((request: FastifyRequest) => boolean) | null} which throws what a user's function throws; null: all are traced */
 function compileIgnore (patterns) {
   if (patterns === undefined || patterns.length === 0) return null
   const texts = patterns.filter((pattern) => typeof pattern === 'string')
@@ -58,17 +53,13 @@ function compileIgnore (patterns) {
     if (comparesPath) {
       const path = rawPath(request.raw)
       if (paths.has(path)) return true
-      for (let i = 0; i < globs.length; i++) {
-        if (globs[i](path)) return true
-      }
+      for (let i = 0; i < globs.length; i++) if (globs[i](path)) return true
       for (let i = 0; i < expressions.length; i++) {
         expressions[i].lastIndex = 0 // with the flag g or y it moves on with each match
         if (expressions[i].test(path)) return true
       }
     }
-    for (let i = 0; i < functions.length; i++) {
-      if (answers(functions[i], request)) return true
-    }
+    for (let i = 0; i < functions.length; i++) if (answers(functions[i], request)) return true
     return false
   }
 }
@@ -84,10 +75,8 @@ function answers (accepts, request) {
 // '/a*b*c' is: starts with '/a', ends with 'c', and between them 'b' somewhere, each searched once from
 // where the last was found. The leftmost find is always good enough, so nothing is tried again.
 function compileGlob (glob) {
-  const parts = glob.split('*')
-  const head = parts[0]
-  const tail = parts[parts.length - 1]
-  const between = parts.slice(1, -1).filter((part) => part !== '')
+  const [head, ...between] = glob.split('*')
+  const tail = between.pop()
   return (path) => {
     const end = path.length - tail.length
     if (!path.startsWith(head) || !path.endsWith(tail)) return false
@@ -101,13 +90,9 @@ function compileGlob (glob) {
   }
 }
 
-// The path that the client sent: before Fastify's rewriteUrl, which leaves it in `originalUrl`, and cut
-// where Fastify's router cuts it.
+// The path that the client sent: before Fastify's rewriteUrl, which leaves it in `originalUrl`, and cut where its router cuts it.
 function rawPath (raw) {
   const url = raw.originalUrl ?? raw.url ?? ''
-  for (let i = 0; i < url.length; i++) {
-    const code = url.charCodeAt(i)
-    if (code === QUESTION_MARK || code === HASH) return url.slice(0, i)
-  }
-  return url
+  const end = url.search(PATH_END)
+  return end === -1 ? url : url.slice(0, end)
 }

@@ -35,12 +35,12 @@ function samplerFromEnvironment (env) {
 }
 
 function ratioFromEnvironment (env) {
-  const argument = env.find('OTEL_TRACES_SAMPLER_ARG')
-  if (argument === undefined) return 1
+  const name = 'OTEL_TRACES_SAMPLER_ARG'
+  const text = env.text(name) ?? '1'
   // Number('0x1') is 1: only what is written as a decimal number counts.
-  const ratio = /^[0-9.]{1,40}(?:[eE]-?[0-9]{1,3})?$/.test(argument.value) ? Number(argument.value) : NaN
+  const ratio = /^[0-9.]{1,40}(?:[eE]-?[0-9]{1,3})?$/.test(text) ? Number(text) : NaN
   if (isRatio(ratio)) return ratio
-  env.ignored(argument.name, argument.value, 'a ratio from 0 to 1')
+  env.ignored(name, text, 'a ratio from 0 to 1')
   return 1
 }
 

@@ -20,7 +20,6 @@ const SPARE_CHUNKS_MAX = 8
 const SPARE_PART = 1 / 8
 // Collectors take 20 MiB in one request, proxies before them less. A longer span is nothing but a mistake.
 const SPAN_BYTES_MAX = 4 * 1024 * 1024
-const SPANS_MAX = 2 ** 30
 
 /**
  * A piece of memory with encoded spans in it.
@@ -56,9 +55,9 @@ class ChunkBuffer {
   #spareMax
   #onEvict
 
-  constructor (bytesMax, spansMax, onEvict) {
+  constructor (bytesMax, spansMax = Infinity, onEvict) {
     this.bytesMax = bytesMax
-    this.spansMax = spansMax ?? SPANS_MAX
+    this.spansMax = spansMax
     const chunkBytes = Math.max(CHUNK_BYTES_MIN, Math.min(CHUNK_BYTES, Math.floor(bytesMax / CHUNKS_PER_BUFFER)))
     this.chunkBytes = Math.min(bytesMax, chunkBytes)
     this.#spareMax = Math.min(SPARE_CHUNKS_MAX, Math.ceil(bytesMax * SPARE_PART / this.chunkBytes))
@@ -81,7 +80,6 @@ class ChunkBuffer {
     return chunk
   }
 
-  // Moves the open chunk to the end of the queue.
   seal () {
     const { open } = this
     this.open = NO_CHUNK
@@ -112,7 +110,6 @@ class ChunkBuffer {
     return batch
   }
 
-  // Puts what could not be delivered in front of the queue.
   putBack (batch) {
     this.#queue.unshift(...batch)
     for (const chunk of batch) this.#countSealed(chunk, 1)
@@ -142,7 +139,6 @@ class ChunkBuffer {
     return this.#queue.find((chunk, i) => i > 0 && chunk.body === null && !chunk.isUncompressed && !chunk.pinned) ?? null
   }
 
-  // Replaces a chunk's memory by its gzipped request body.
   storeCompressed (chunk, body) {
     this.bytes += body.length - chunk.capacity
     chunk.body = body

@@ -63,16 +63,12 @@ class Exporter {
   }
 
   // Whether it is longer than a chunk: an estimate is not good enough to take so much of the buffer, or to give the span up.
-  isLong (byteCount) {
-    return byteCount > this.#buffer.chunkBytes
-  }
+  isLong (byteCount) { return byteCount > this.#buffer.chunkBytes }
 
   // How long one span may be, with its scope.
   get spanBytesMax () { return this.#buffer.spanBytesMax }
 
-  logCut (byteCount) {
-    this.#log.cut(byteCount, this.spanBytesMax)
-  }
+  logCut (byteCount) { this.#log.cut(byteCount, this.spanBytesMax) }
 
   dropTooLarge (byteCount) {
     this.#stats.drop('too_large', 1)
@@ -123,7 +119,6 @@ class Exporter {
     return (this.#closing ??= new Promise((resolve) => this.#suppress(() => this.#close(resolve))))
   }
 
-  // See flushAtExit.
   flushBeforeExit () {
     this.flush().then(() => this.queued > 0 && this.#log.undeliveredAtExit(this.queued))
   }
@@ -207,9 +202,7 @@ class Exporter {
     if (this.#finish !== null && this.#isEmpty()) this.#finish()
   }
 
-  #isEmpty () {
-    return this.queued + this.inFlight === 0
-  }
+  #isEmpty () { return this.queued + this.inFlight === 0 }
 
   // While the flush timer runs, spans may come that need the flush at exit.
   #forgetIfEmpty () {

@@ -110,9 +110,7 @@ class ExportLog {
     this.#loss('exit', spans, (sum) => `the process exits with ${sum} spans that ${this.#target} did not accept (${this.#lastError})`)
   }
 
-  get #lastError () {
-    return this.#stats.lastError ?? 'no answer in time'
-  }
+  get #lastError () { return this.#stats.lastError ?? 'no answer in time' }
 
   #recovered () {
     const { losses, lostInOutage } = this.#shared
@@ -122,9 +120,7 @@ class ExportLog {
     this.#shared.isOutage = false
   }
 
-  #once (code, message) {
-    this.#report.once(code, message, this.#shared.logged)
-  }
+  #once (code, message) { this.#report.once(code, message, this.#shared.logged) }
 
   #loss (kind, spans, messageOf) {
     const { lost, losses } = this.#shared

@@ -9,7 +9,6 @@ const { SAMPLED } = require('../context/trace-context')
  * What happened to every span, as plain counters. At every moment
  *   ended = accepted + unsampled
  *   accepted = handedOver + delivered + rejected + sum(dropped) + queued + inFlight
- * Counters are doubles: at a million spans a second 2^53 is 285 years away.
  */
 class Stats {
   started = 0
@@ -56,9 +55,7 @@ class Resource {
 
   async waitForAsyncAttributes () {}
 
-  getRawAttributes () {
-    return Object.entries(this.attributes)
-  }
+  getRawAttributes () { return Object.entries(this.attributes) }
 
   merge (other) {
     return new Resource({ ...this.attributes, ...other?.attributes })
@@ -93,9 +90,7 @@ class Pipeline {
   }
 
   // While the span still records, if `wantsEnding`.
-  ending (span) {
-    this.sink.ending(span)
-  }
+  ending (span) { this.sink.ending(span) }
 
   // HOT, once per recorded span.
   ended (span) {

@@ -56,18 +56,14 @@ class Sender {
     this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
   }
 
-  // Sends what there is, however little.
   sendAll () {
     this.#isDue = true
     this.pump()
   }
 
   // Counts spans that the buffer had to drop: no flush waits for them any more.
-  countEvicted (spans) {
-    this.completed += spans
-  }
+  countEvicted (spans) { this.completed += spans }
 
-  // Sends if there is reason to.
   pump () {
     if (this.#state !== IDLE || (!this.#isDue && this.#buffer.sealedBytes < this.#sendBytes)) return
     const batch = this.#takeBatch()

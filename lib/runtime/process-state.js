@@ -37,9 +37,7 @@ class OpenApps {
     if (this.#refs.length === 0) this.managers.length = 0
   }
 
-  get isEmpty () {
-    return this.first() === undefined
-  }
+  get isEmpty () { return this.first() === undefined }
 
   /** @returns {Tracer | undefined} */
   first () {
@@ -55,22 +53,17 @@ class OpenApps {
   }
 }
 
-function make () {
-  const made = {
-    shape: SHAPE,
-    storage: new AsyncLocalStorage(),
-    registrations: new WeakMap(), // an application's server -> how it is traced
-    openApps: new OpenApps(), // their tracers
-    exporterTraceparents: new Set(), // the traceparents that our exporters send
-    collectorLogs: new Map(), // a collector's URL -> what was logged of it, see lib/export/log.js
-    facade: null, // what stands in the API's slots, see lib/otel/api-globals.js
-    hasSealed: false // whether the API's global object was made by us
-  }
-  if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: made, configurable: true })
-  return made
+const own = {
+  shape: SHAPE,
+  storage: new AsyncLocalStorage(),
+  registrations: new WeakMap(), // an application's server -> how it is traced
+  openApps: new OpenApps(), // their tracers
+  exporterTraceparents: new Set(), // the traceparents that our exporters send
+  collectorLogs: new Map(), // a collector's URL -> what was logged of it, see lib/export/log.js
+  facade: null, // what stands in the API's slots, see lib/otel/api-globals.js
+  hasSealed: false // whether the API's global object was made by us
 }
-
-const there = globalThis[KEY]
-const processState = there?.shape === SHAPE ? there : make()
+if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: own, configurable: true })
+const processState = globalThis[KEY].shape === SHAPE ? globalThis[KEY] : own
 
 module.exports = { processState }

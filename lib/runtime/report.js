@@ -52,9 +52,7 @@ class Losses {
   }
 
   /** Ends a loss of this kind. Returns whether it was logged and not yet over. */
-  close (kind) {
-    return this.#open.delete(kind)
-  }
+  close (kind) { return this.#open.delete(kind) }
 }
 
 // Levels under which a logger that has no isLevelEnabled prints no warning.
@@ -89,18 +87,13 @@ class Report {
     return true
   }
 
-  /**
-   * Logs what is not as the options say, but does no harm.
-   * @param {'info' | 'debug'} [level] debug for what is as the options say
-   */
+  /** Logs what does no harm: at `info` what is not as the options say, at `debug` what is. */
   info (message, level = 'info') {
     if (['none', 'error', 'warn'].includes(this.#level)) return
     const log = this.#log?.deref()
     try {
       if (prints(log, level)) log[level](printable(message))
-    } catch {
-      // It is not logged: it was news, not a loss.
-    }
+    } catch {} // it was news, not a loss
   }
 
   /** Logs at most one line for each kind in 30 s. Returns whether it did, so that the caller can start its count anew. */
@@ -117,7 +110,6 @@ class Report {
     return true
   }
 
-  /** Logs what our own code has thrown. */
   thrown (error, what) {
     this.once('LT_WARN_BUG', `Bug: ${what}: ${error?.stack}`)
   }

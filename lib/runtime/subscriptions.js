@@ -49,10 +49,7 @@ function bug (error) {
   processState.openApps.first()?.report.thrown(error, 'a call was not traced')
 }
 
-/**
- * Makes a subscriber or listener that cannot throw: Node would make an uncaught exception of it, a library a failure of its own.
- * @param {(message: object, more?: unknown) => void} fn
- */
+// Makes a subscriber or listener that cannot throw: Node would make an uncaught exception of it, a library a failure of its own.
 function guarded (fn) {
   return function subscriber (message, more) {
     try {

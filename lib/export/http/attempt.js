@@ -1,7 +1,6 @@
 'use strict'
 
-// The life of one POST: whatever happens to it (an answer, half an answer, an early one, an endless one, a
-// reset, silence) becomes exactly one outcome.
+// The life of one POST: whatever happens to it (an answer, half of one, an endless one, a reset, silence) becomes one outcome.
 
 const { setInterval, clearInterval, wallNow } = require('../../runtime/timers')
 const { isUnreachable } = require('./retry')
@@ -68,9 +67,7 @@ class Attempt {
     else this.#timer.unref()
   }
 
-  abort (code) {
-    this.#complete({ code, message: MESSAGES[code] })
-  }
+  abort (code) { this.#complete({ code, message: MESSAGES[code] }) }
 
   onReady () {
     this.#connection.write(this.#message, () => { this.#outcome.isUploaded = true })
@@ -106,9 +103,7 @@ class Attempt {
 
   // A kept connection that the server closed just as we used it is no failure of the collector, so it costs no wait.
   // Once: a fresh connection cannot have this excuse.
-  get #mayResend () {
-    return this.#connection.wasUsed && !this.#outcome.wasResent
-  }
+  get #mayResend () { return this.#connection.wasUsed && !this.#outcome.wasResent }
 
   #resend () {
     this.#connection.destroy()

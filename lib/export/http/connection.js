@@ -79,9 +79,7 @@ class Connection {
     })
   }
 
-  get isFree () {
-    return this.#isOpen && this.#exchange === null
-  }
+  get isFree () { return this.#isOpen && this.#exchange === null }
 
   // Serves one request: `exchange` has the methods onReady(), onData(bytes), onEnd() and onClosed(error), which are
   // called until `release` or `destroy`; onReady may be called in this turn.

@@ -31,9 +31,7 @@ class OtlpHttp {
   }
 
   // Makes an OtlpHttp for another path of the same server, over the same connection.
-  share (exporter) {
-    return new OtlpHttp(exporter, undefined, this.#line)
-  }
+  share (exporter) { return new OtlpHttp(exporter, undefined, this.#line) }
 
   // Sends `parts` as one body. done(outcome) is called once, never in this turn.
   post (parts, isGzip, done) {
@@ -47,9 +45,7 @@ class OtlpHttp {
     this.#line.hold(this, isHeld)
   }
 
-  abort () {
-    this.#line.abort(this)
-  }
+  abort () { this.#line.abort(this) }
 
   // Closes the connection once all that share it have closed.
   close () {

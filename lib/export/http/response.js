@@ -36,9 +36,7 @@ class HttpResponse {
   isOversized = false // the body is longer than what is kept, and was not read to its end
   isKeptAlive = false // another request may be sent on its connection
 
-  get body () {
-    return Buffer.concat(this.#pieces)
-  }
+  get body () { return Buffer.concat(this.#pieces) }
 
   // Throws an Error with a code if these bytes cannot be part of a response.
   push (bytes) {

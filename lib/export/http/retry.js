@@ -67,18 +67,12 @@ class RetrySchedule {
     this.#bytesPerAttempt = bufferBytes * PART_OF_BUFFER
   }
 
-  get hasFailed () {
-    return this.#failures > 0
-  }
+  get hasFailed () { return this.#failures > 0 }
 
   // bytesWritten: since the app began, by the end of the last chunk.
-  attempted (bytesWritten) {
-    this.#bytesWritten = bytesWritten
-  }
+  attempted (bytesWritten) { this.#bytesWritten = bytesWritten }
 
-  delivered () {
-    this.#failures = 0
-  }
+  delivered () { this.#failures = 0 }
 
   // Returns when the next attempt is due. `now` is in milliseconds on the monotonic clock, `random` in [0, 1): half of each
   // wait, so that a fleet which lost its collector does not come back in step.

@@ -48,9 +48,7 @@ class ProcessorSink {
   }
 
   // Recorded, but neither sampled nor kept: processors see it end, exporters do not get it.
-  discarded (span) {
-    this.#end(span)
-  }
+  discarded (span) { this.#end(span) }
 
   async flush ({ timeoutMs = this.#options.closeTimeoutMs } = {}) {
     await this.#settleAll(() => 'forceFlush', timeoutMs)
