@@ -1,7 +1,6 @@
 'use strict'
 
-// How an application is traced, from `register` to its close, and which options hold where light-trace is registered more than
-// once. index.js connects it with Fastify.
+// How an application is traced, from `register` to its close, and which of several registrations holds.
 
 const { name, version } = require('../package.json')
 const { resolveOptions } = require('./config/options')
@@ -28,8 +27,7 @@ retainTickRecord() // as early as can be: what V8 has forgotten it does not lear
 // In the options of light-trace/register.
 const kAutomatic = Symbol.for('light-trace.automatic')
 
-// The registration that holds for `app`: the first one under its root, except that one in the application's code counts instead
-// of that of light-trace/register.
+// The first registration under an app's root holds, except that one in its code counts instead of that of light-trace/register.
 function registrationFor (app, options) {
   const earlier = registrations.get(app.server)
   if (earlier !== undefined && (!earlier.isAutomatic || options[kAutomatic] === true)) {

@@ -16,7 +16,7 @@ const EMPTY = Object.freeze(Object.create(null))
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
 // What Node's http sends and takes in a value: no control characters, so no line of its own.
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
-// Names of headers that carry credentials, whatever their prefix or vendor. Tenant and routing headers (x-scope-orgid) do not match.
+// Names of headers that carry credentials, whatever their vendor. Tenant and routing headers (x-scope-orgid) do not match.
 const CREDENTIAL = /auth|cookie|credential|dsn|key|passw|secret|session|signature|team|token/
 
 const boolean = check('true or false', (value) => typeof value === 'boolean')
@@ -25,10 +25,7 @@ const text = check('a non-empty string', (value) => typeof value === 'string' &&
 const count = check(`an integer from 0 to ${COUNT_MAX}`, (value) => Number.isInteger(value) && value >= 0 && value <= COUNT_MAX)
 const bytes = check('a positive integer number of bytes', (value) => Number.isSafeInteger(value) && value > 0)
 const isDuration = notNegative('milliseconds')
-
-function duration (path, value) {
-  return Math.min(isDuration(path, value), DURATION_MAX_MS)
-}
+const duration = (path, value) => Math.min(isDuration(path, value), DURATION_MAX_MS)
 
 function notNegative (unit) {
   return check(`a number of ${unit}, 0 or more`, (value) => typeof value === 'number' && value >= 0)

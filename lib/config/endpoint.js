@@ -78,8 +78,8 @@ function basicAuthorization ({ username, password }) {
   }
 }
 
-// The proxy between the exporter and the collector: HTTP_PROXY, HTTPS_PROXY and NO_PROXY, by Node's own rules, and only
-// if Node itself uses proxies. https://nodejs.org/api/http.html#built-in-proxy-support
+// The proxy between the exporter and the collector, by Node's own rules, and only if Node itself uses proxies.
+// https://nodejs.org/api/http.html#built-in-proxy-support
 
 const PORTS = { 'http:': 80, 'https:': 443 }
 const FLAG = '--use-env-proxy'

@@ -40,8 +40,7 @@ const checkMembers = object({
   insecureHeaders: boolean
 })
 
-// What may hold a secret is private with a getter on the prototype: util.inspect, JSON.stringify, a spread and a logger see the
-// own fields only.
+// What may hold a secret is private: util.inspect, JSON.stringify, a spread and a logger see the own fields only.
 class ExporterSettings {
   #url
   #headers

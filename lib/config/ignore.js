@@ -72,8 +72,7 @@ function answers (accepts, request) {
   throw new TypeError('an `ignore` function must answer at once, it returned a promise')
 }
 
-// '/a*b*c' is: starts with '/a', ends with 'c', and between them 'b' somewhere, each searched once from
-// where the last was found. The leftmost find is always good enough, so nothing is tried again.
+// Each part is searched once from where the last was found: the leftmost find is always good enough, so nothing is tried again.
 function compileGlob (glob) {
   const [head, ...between] = glob.split('*')
   const tail = between.pop()

@@ -1,7 +1,6 @@
 'use strict'
 
-// The resource: attributes that all spans and metrics of an application share, from the options, the environment, package.json,
-// and from what variables and files say of the platform.
+// The resource: attributes that all spans and metrics share, from options, variables, package.json and files of the platform.
 // https://opentelemetry.io/docs/specs/semconv/resource/
 
 const fs = require('node:fs')

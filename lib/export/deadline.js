@@ -61,9 +61,7 @@ function onCrash () {
   if (spans === 0) return
   try {
     writeSync(2, `(light-trace) [LT_WARN_LOSS] the process crashes with ${spans} spans that were not delivered\n`)
-  } catch {
-    // The standard error is closed.
-  }
+  } catch {} // the standard error is closed
 }
 
 module.exports = { settleWithin, flushAtExit, forgetAtExit }

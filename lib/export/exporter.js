@@ -98,8 +98,7 @@ class Exporter {
     return hasSameFiles && new URL(own.url).origin === new URL(exporter.url).origin ? this.#http.share(exporter) : null
   }
 
-  // Sends what is here now. Resolves when all of that is delivered, rejected or dropped, when the collector is
-  // unreachable, or after `timeoutMs`; never rejects.
+  // Resolves when all that is here now has left, when the collector is unreachable, or after `timeoutMs`; never rejects.
   flush (options) {
     if (this.#closing !== null) return this.#closing
     if (this.#isEmpty()) return Promise.resolve()
@@ -113,8 +112,7 @@ class Exporter {
     })
   }
 
-  // Makes one attempt for everything that is here, waits at most `closeTimeoutMs` for it, and frees everything. Spans that
-  // end later are dropped. Idempotent; never rejects.
+  // Makes one attempt for what is here, in at most `closeTimeoutMs`. Spans that end later are dropped. Idempotent; never rejects.
   close () {
     return (this.#closing ??= new Promise((resolve) => this.#suppress(() => this.#close(resolve))))
   }

@@ -54,12 +54,9 @@ class Resource {
   get schemaUrl () { return SCHEMA_URL }
 
   async waitForAsyncAttributes () {}
-
   getRawAttributes () { return Object.entries(this.attributes) }
 
-  merge (other) {
-    return new Resource({ ...this.attributes, ...other?.attributes })
-  }
+  merge (other) { return new Resource({ ...this.attributes, ...other?.attributes }) }
 }
 
 class Pipeline {
@@ -89,7 +86,6 @@ class Pipeline {
       '1024 members, 64 levels or a member that is no value; spans count it as dropped')
   }
 
-  // While the span still records, if `wantsEnding`.
   ending (span) { this.sink.ending(span) }
 
   // HOT, once per recorded span.

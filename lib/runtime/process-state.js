@@ -2,18 +2,14 @@
 
 const { AsyncLocalStorage } = require('node:async_hooks')
 
-// What all copies of this package in one process share (a monorepo, a linked package): each with an AsyncLocalStorage of its
-// own would lose the other's requests.
+// What all copies of this package in a process share: with an AsyncLocalStorage of its own each would lose the other's requests.
 
 const KEY = Symbol.for('light-trace.globals')
 
 // Raised when the members change their meaning: copies that cannot read each other then share nothing.
 const SHAPE = 4
 
-/**
- * The tracers of the applications that are open, oldest first, for work outside of requests. Held weakly: an application that
- * is never closed, as in many a test suite, can be collected.
- */
+/** The tracers of the applications that are open, oldest first. Held weakly: one that is never closed can be collected. */
 class OpenApps {
   #refs = []
 

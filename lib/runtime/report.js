@@ -1,7 +1,6 @@
 'use strict'
 
-// Everything that light-trace logs: once, in one visible line, to the app's own logger or, where that would not print it, as a
-// process warning. It cannot throw.
+// All that light-trace logs: once, in one line, to the app's logger or, where that would not print it, as a process warning.
 
 const { monotonicNow } = require('./timers')
 
@@ -120,9 +119,7 @@ class Report {
     const log = this.#log?.deref()
     try {
       if (prints(log, 'warn')) return log.warn({ code }, text)
-    } catch {
-      // A logger that throws has not printed it.
-    }
+    } catch {} // a logger that throws has not printed it
     process.emitWarning(text, { type: 'LightTraceWarning', code })
   }
 }

@@ -5,8 +5,7 @@
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { processState } = require('./process-state')
 
-// Channel objects are kept here for good: on Node 20, and on 22 and 24 until late releases, the collection of an unreferenced
-// channel can take a new one of the same name with it.
+// Kept for good: until late releases of Node 24, the collection of a channel can take a new one of the same name with it.
 const channels = new Map() // name -> channel
 const wanted = new Map() // subscriber -> number of apps that want it
 

@@ -1,8 +1,7 @@
 'use strict'
 
-// What a collector's answer says, beyond its status: whether it is OTLP's at all, and what became of the spans.
-// The body comes from outside: it is bounded before it comes here, nothing here throws, recurses or allocates by what it
-// claims, and only `printable` text of it goes on.
+// What a collector's answer says: whether it is OTLP's at all, and what became of the spans. The body comes from outside: nothing
+// here throws, recurses or allocates by what it claims, and only `printable` text of it goes on.
 // https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
 
 const { printable } = require('../../runtime/report')
@@ -92,9 +91,8 @@ function messageOf (format, body, text, type) {
   return format === 'protobuf' && !NO_TEXT.test(text) ? printable(text) : ''
 }
 
-// Reads the one field of ExportTraceServiceResponse, 1: partial_success { 1: rejected_spans int64, 2: error_message string }.
-// Null if there is none or the bytes are something else. `rejected` is as it came. Of an answer that was cut off it counts all
-// the same: it comes before the message.
+// Reads ExportTraceServiceResponse, 1: partial_success { 1: rejected_spans int64, 2: error_message string }. Null if the bytes are
+// something else. `rejected` is as it came, and counts if the answer was cut off: it comes before the message.
 function readPartialSuccess (bytes, isCutOff = false) {
   const response = readFields(bytes, isCutOff)
   const partialSuccess = response.get(TAG_PARTIAL_SUCCESS)
@@ -132,8 +130,7 @@ function readValue (reader, wireType, isCutOff) {
   return bytes.subarray(reader.at - length, reader.at)
 }
 
-// NaN if the bytes end first or it is longer than ten. An int64 below zero comes out as a number below zero;
-// above 2^53 it is rounded, which is exact enough for a count that is clamped.
+// NaN if the bytes end first or it is longer than ten. An int64 below zero comes out as one; above 2^53 it is rounded.
 function varint (reader) {
   let value = 0
   let scale = 1

@@ -8,8 +8,7 @@ const { HttpResponse } = require('./response')
 const { readAnswer } = require('./answer')
 const { printable } = require('../../runtime/report')
 
-// The timeout is counted in ticks of a timer: while the loop was blocked or the laptop slept none was due, so that our own
-// pause is not taken for the collector's.
+// The timeout is counted in ticks of a timer, of which none is due while the loop is blocked or the laptop sleeps.
 const TICKS_PER_TIMEOUT = 8
 
 const MESSAGES = { ABORTED: 'the request was given up', ETIMEDOUT: 'no answer in time' }
@@ -40,8 +39,7 @@ class Attempt {
   #isHeld = false
   #outcome = new Outcome()
 
-  // `message`: the head as text, then the parts of the body. withConnection(use) calls use(connection) once, in this turn or
-  // later.
+  // `message`: the head as text, then parts of the body. withConnection(use) calls use(connection) once, in this turn or later.
   constructor (message, timeoutMs, withConnection, done) {
     this.#message = message
     this.#withConnection = withConnection
@@ -101,8 +99,7 @@ class Attempt {
     else this.#complete(null)
   }
 
-  // A kept connection that the server closed just as we used it is no failure of the collector, so it costs no wait.
-  // Once: a fresh connection cannot have this excuse.
+  // A kept connection that the server closed just as we used it is no failure of the collector, so it costs no wait. Once.
   get #mayResend () { return this.#connection.wasUsed && !this.#outcome.wasResent }
 
   #resend () {

@@ -2,8 +2,7 @@
 
 // One connection to the collector, for one request after the other.
 //
-// Not node:http: a process that uses its client makes each request that its server answers dearer, because V8 then has
-// to compile for both what the two share (bench/RESULTS.md).
+// Not node:http: its client makes each request that a server in the process answers dearer (bench/RESULTS.md).
 
 const net = require('node:net')
 const tls = require('node:tls')
@@ -81,8 +80,7 @@ class Connection {
 
   get isFree () { return this.#isOpen && this.#exchange === null }
 
-  // Serves one request: `exchange` has the methods onReady(), onData(bytes), onEnd() and onClosed(error), which are
-  // called until `release` or `destroy`; onReady may be called in this turn.
+  // Serves one Attempt, whose methods are called until `release` or `destroy`; onReady may be called in this turn.
   serve (exchange) {
     this.#exchange = exchange
     if (this.#isReady) exchange.onReady()

@@ -1,7 +1,6 @@
 'use strict'
 
-// One POST at a time to an OTLP/HTTP collector, over one kept connection of our own. Spans and metrics for the same
-// server share it and take turns.
+// One POST at a time to an OTLP/HTTP collector, over one kept connection. Spans and metrics for the same server share it.
 
 const crypto = require('node:crypto')
 const tls = require('node:tls')
@@ -70,8 +69,7 @@ class Line {
     const target = new URL(url)
     this.proxy = proxy
     this.#suppress = suppress
-    // Once, at start: Node would parse the certificates again for each connection, which takes the loop 8 to 26 ms for a bundle
-    // of all public authorities.
+    // Once: a bundle of all public authorities, parsed for each connection, would take the loop 8 to 26 ms.
     this.#address = {
       ...hostAndPort(target),
       secureContext: target.protocol === 'https:' ? tls.createSecureContext({ ca, cert, key }) : undefined,
