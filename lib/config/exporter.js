@@ -25,8 +25,6 @@ const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc']
 // "OTLP Exporter": 10 s for each batch.
 const DEFAULT_TIMEOUT_MS = 10000
 
-const NO_TLS = Object.freeze({ ca: undefined, cert: undefined, key: undefined })
-
 const GRPC_PORT = '4317'
 
 const checkMembers = object({
@@ -103,7 +101,7 @@ function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
     headers: resolveHeaders(url, given, env, proxy !== null),
     compression: given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none',
     timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env, timeoutVariable, aroundMs) : given.timeoutMs || DURATION_MAX_MS,
-    tls: url.protocol === 'https:' ? resolveTls(given, env) : NO_TLS
+    tls: url.protocol === 'https:' ? resolveTls(given, env) : {}
   })
 }
 

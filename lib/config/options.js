@@ -166,7 +166,7 @@ function checkMetrics (path, value) {
 }
 
 function resolveMetrics (given, env) {
-  if (given.metrics === false || (given.metrics === undefined && env.text(METRICS_VARIABLE) === undefined)) return null
+  if (!(given.metrics ?? env.text(METRICS_VARIABLE))) return null
   return require('./metrics').resolveMetrics(given, env, METRICS_VARIABLE)
 }
 
@@ -220,13 +220,9 @@ function resolveOutbound ({ http = true, undici = true, libraries = true, channe
 
 // Headers that become attributes: those that are named, and never those that carry credentials.
 function capturedHeaders (option, names = [], env) {
-  const captured = new Set(names)
-  for (const name of captured) {
-    if (!CREDENTIAL.test(name)) continue
-    captured.delete(name)
-    env.warn('LT_WARN_HEADER_DENIED', `${option}: '${name}' carries credentials and is not recorded`)
-  }
-  return Object.freeze([...captured])
+  const denied = names.filter((name) => CREDENTIAL.test(name))
+  for (const name of denied) env.warn('LT_WARN_HEADER_DENIED', `${option}: '${name}' carries credentials and is not recorded`)
+  return Object.freeze([...new Set(names)].filter((name) => !denied.includes(name)))
 }
 
 function propagatorsFromEnvironment (env) {

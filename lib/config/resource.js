@@ -158,13 +158,12 @@ function cloudOf (env, isKubernetes) {
   const faas = (name, version) => ({ 'faas.name': text(name), 'faas.version': text(version) })
   if (text('VERCEL')) return { 'cloud.region': text('VERCEL_REGION') } // beneath it is a Lambda that is not the user's
   if (text('AWS_LAMBDA_FUNCTION_NAME')) {
-    const megabytes = text('AWS_LAMBDA_FUNCTION_MEMORY_SIZE')
     const logGroup = text('AWS_LAMBDA_LOG_GROUP_NAME')
     return {
       ...cloud('aws', 'aws_lambda', text('AWS_REGION')),
       ...faas('AWS_LAMBDA_FUNCTION_NAME', 'AWS_LAMBDA_FUNCTION_VERSION'),
       'faas.instance': text('AWS_LAMBDA_LOG_STREAM_NAME'),
-      'faas.max_memory': integer(megabytes, MEBIBYTE),
+      'faas.max_memory': integer(text('AWS_LAMBDA_FUNCTION_MEMORY_SIZE'), MEBIBYTE),
       'aws.log.group.names': logGroup && [logGroup]
     }
   }

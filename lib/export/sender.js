@@ -129,10 +129,8 @@ class Sender {
     if (body !== null) return done([body], true) // compressed: it is alone, and whole
     const parts = [this.#prefix.head(bytesOf(batch)), ...batch.map(({ bytes, length }) => bytes.subarray(0, length))]
     if (!this.#isGzip) return done(parts, false)
-    gzip(parts, (error, compressed) => {
-      if (error === null) done([compressed], true)
-      else done(parts, false) // no memory for zlib: the collector gets it as it is
-    })
+    // Without memory for zlib the collector gets it as it is.
+    gzip(parts, (error, compressed) => error === null ? done([compressed], true) : done(parts, false))
   }
 
   #onOutcome (outcome) {
@@ -174,11 +172,10 @@ class Sender {
 
   // After 413: half as much at once, and no more than that from now on; a single chunk is cut in two, down to one span.
   #makeSmaller (batch) {
-    const isOne = batch.length === 1
-    const halves = isOne ? this.#buffer.halve(batch[0]) : null
-    if (isOne && halves === null) return false
+    const smaller = batch.length > 1 ? batch : this.#buffer.halve(batch[0])
+    if (smaller === null) return false
     this.#requestBytesMax = Math.min(this.#requestBytesMax, Math.floor(bytesOf(batch) / 2))
-    this.#sendAgain(halves ?? batch)
+    this.#sendAgain(smaller)
     return true
   }
 

@@ -109,9 +109,7 @@ class Report {
     return true
   }
 
-  thrown (error, what) {
-    this.once('LT_WARN_BUG', `Bug: ${what}: ${error?.stack}`)
-  }
+  thrown (error, what) { this.once('LT_WARN_BUG', `Bug: ${what}: ${error?.stack}`) }
 
   #warn (code, message) {
     if (this.#level === 'none' || this.#level === 'error') return

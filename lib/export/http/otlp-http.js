@@ -40,9 +40,7 @@ class OtlpHttp {
   }
 
   // While held, what is in flight keeps the process alive: only during flush and close, which have a deadline.
-  hold (isHeld) {
-    this.#line.hold(this, isHeld)
-  }
+  hold (isHeld) { this.#line.hold(this, isHeld) }
 
   abort () { this.#line.abort(this) }
 

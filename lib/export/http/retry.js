@@ -68,7 +68,6 @@ class RetrySchedule {
   }
 
   get hasFailed () { return this.#failures > 0 }
-
   // bytesWritten: since the app began, by the end of the last chunk.
   attempted (bytesWritten) { this.#bytesWritten = bytesWritten }
 

@@ -93,15 +93,12 @@ class ProviderSink {
   #provider
   #options
 
-  /** @param {{ stats: object, report: Report, closeTimeoutMs: number }} options */
   constructor (provider, options) {
     this.#provider = provider
     this.#options = options
   }
 
-  accept () {
-    this.#options.stats.handedOver++
-  }
+  accept () { this.#options.stats.handedOver++ }
 
   async flush ({ timeoutMs = this.#options.closeTimeoutMs } = {}) {
     const { forceFlush } = this.#provider
