@@ -12,8 +12,7 @@ const COUNT_MAX = 2 ** 31 - 1
 // Options that were not given: without a prototype, so that nothing is inherited either.
 const EMPTY = Object.freeze(Object.create(null))
 
-// RFC 9110's token.
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/ // RFC 9110's
 // What Node's http sends and takes in a value: no control characters, so no line of its own.
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 // Names of headers that carry credentials, whatever their vendor. Tenant and routing headers (x-scope-orgid) do not match.

@@ -22,8 +22,7 @@ const EXPECTED_KIND = `'${KINDS.join("', '")}' or an object with a url`
 const COMPRESSIONS = ['none', 'gzip']
 const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc']
 
-// "OTLP Exporter": 10 s for each batch.
-const DEFAULT_TIMEOUT_MS = 10000
+const DEFAULT_TIMEOUT_MS = 10000 // "OTLP Exporter": for each batch
 
 const GRPC_PORT = '4317'
 

@@ -237,7 +237,6 @@ function knownMethodsFromEnvironment (env) {
   return methods.length > 0 ? Object.freeze(methods) : null
 }
 
-// Silence would let users believe that the file counts.
 function warnAboutUnread (env) {
   const file = env.find('OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE')
   if (file !== undefined) env.warn('LT_WARN_CONFIG_FILE', `${file.name} is not read: use options and the other OTEL_* variables`)

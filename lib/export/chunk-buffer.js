@@ -10,8 +10,7 @@
 
 const { halvesOf } = require('../otlp/request')
 
-// Some 500 spans: a loss of one chunk is still small.
-const CHUNK_BYTES = 256 * 1024
+const CHUNK_BYTES = 256 * 1024 // some 500 spans: a loss of one chunk is still small
 const CHUNK_BYTES_MIN = 16 * 1024
 // A small buffer gets smaller chunks: an overflow drops a whole chunk, and the free part of the open one keeps no spans.
 const CHUNKS_PER_BUFFER = 32

@@ -8,13 +8,12 @@ const { OtlpHttp } = require('./http/otlp-http')
 const { flushAtExit, forgetAtExit } = require('./deadline')
 const { ChunkCompressor } = require('./compressor')
 const { ExportLog } = require('./log')
+const { DURATION_MAX_MS } = require('../config/checks')
 const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers')
 
 // The first spans are soon seen, and so is a mistake in the exporter's options. From then on the delay doubles up to
 // `flushDelayMs`. An early connection also spares V8 a second compilation of Node's streams.
 const FIRST_FLUSH_DELAY_MS = 2
-// Above, setTimeout fires at once.
-const TIMER_MAX_MS = 2 ** 31 - 1
 
 class Exporter {
   #buffer
@@ -102,7 +101,7 @@ class Exporter {
   flush (options) {
     if (this.#closing !== null) return this.#closing
     if (this.#isEmpty()) return Promise.resolve()
-    const timeoutMs = options?.timeoutMs >= 0 ? Math.min(options.timeoutMs, TIMER_MAX_MS) : this.#settings.closeTimeoutMs
+    const timeoutMs = options?.timeoutMs >= 0 ? Math.min(options.timeoutMs, DURATION_MAX_MS) : this.#settings.closeTimeoutMs
     return new Promise((resolve) => {
       const waiter = { target: this.#sender.completed + this.queued + this.inFlight, resolve, timer: null }
       waiter.timer = setTimeout(() => this.#endWaiter(waiter), timeoutMs)
@@ -160,7 +159,7 @@ class Exporter {
 
   #armFlush = () => {
     const delayMs = Math.min(this.#flushDelayMs, this.#settings.buffer.flushDelayMs)
-    this.#flushDelayMs = Math.min(delayMs * 2, TIMER_MAX_MS)
+    this.#flushDelayMs = Math.min(delayMs * 2, DURATION_MAX_MS)
     this.#flushTimer = setTimeout(this.#onFlushTimer, delayMs).unref()
     flushAtExit(this)
   }

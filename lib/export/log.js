@@ -18,8 +18,7 @@ const PORTS = new Map([
   ['55679', "55679 is the Collector's zPages"]
 ])
 
-// Collectors that are remembered; a test suite may have one for each test.
-const COLLECTORS_MAX = 64
+const COLLECTORS_MAX = 64 // that are remembered; a test suite may have one for each test
 
 /** What was logged of one collector, by all applications of the process: what one has logged, no other logs again. */
 class CollectorLog {

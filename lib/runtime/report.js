@@ -29,7 +29,6 @@ function plainText (value) {
 }
 
 // A loss is logged once for each kind in this time: a collector that flaps must not fill the log.
-
 const LOSS_INTERVAL_MS = 30_000
 
 class Losses {

@@ -13,8 +13,7 @@ const JSON_BEGINS = /^\s*\{/
 const HTML_BEGINS = /^\s*<(!doctype\s+html|html)\b/i
 // eslint-disable-next-line no-control-regex
 const NO_TEXT = /[\u0000-\u0008\u000e-\u001f\ufffd]/
-// No more of a message or of a page is read than this.
-const TEXT_BYTES_MAX = 1024
+const TEXT_BYTES_MAX = 1024 // of a message or a page
 
 // Tags of protobuf fields: number << 3 | wire type.
 const TAG_PARTIAL_SUCCESS = 0x0a

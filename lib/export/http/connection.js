@@ -9,8 +9,7 @@ const tls = require('node:tls')
 const { printable } = require('../../runtime/report')
 
 const KEEP_ALIVE_DELAY_MS = 1000
-// Of a proxy's answer to CONNECT.
-const HEAD_LENGTH_MAX = 16_384
+const HEAD_LENGTH_MAX = 16_384 // of a proxy's answer to CONNECT
 const HEAD_END = '\r\n\r\n'
 const STATUS_LINE = /^HTTP\/1\.\d (\d{3})[^\r\n]*/
 

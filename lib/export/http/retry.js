@@ -3,15 +3,13 @@
 // What an answer means for the spans that were sent, and when a collector that did not take them is asked again.
 // Pure: no clock, no timer, no socket. Follows the OTLP specification, "OTLP/HTTP Response" and "All Other Responses".
 
-// The least wait: a Retry-After of zero must not become a loop.
-const WAIT_MIN_MS = 100
+const WAIT_MIN_MS = 100 // a Retry-After of zero must not become a loop
 // A Retry-After beyond this is a mistake or an attack; it must not switch tracing off for a day.
 const RETRY_AFTER_MAX_MS = 300_000
 const RETRY_AFTER_LENGTH_MAX = 64
 // A collector's return is noticed within a second. Asking a machine that refuses costs some 150 µs, 0.03 % of one core.
 const WAIT_MAX_MS = 750
-// The least wait after an answer or silence: the collector may be overloaded.
-const WAIT_MIN_ANSWERED_MS = 250
+const WAIT_MIN_ANSWERED_MS = 250 // after an answer or silence: the collector may be overloaded
 // An attempt is brought forward each time this part of the buffer has been written anew. What the buffer holds does not count:
 // a full one does not grow any more.
 const PART_OF_BUFFER = 1 / 16
