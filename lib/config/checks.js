@@ -206,7 +206,8 @@ function editDistance (a, b) {
 }
 
 const kinds = {
-  anyOf, attributes, boolean, bytes, callback, count, duration, headerNames, listOf, literal, notNegative, object, orBoolean, orCallback, text
+  anyOf, attributes, boolean, bytes, callback, count, duration, headerNames, listOf, literal, notNegative, object, orBoolean,
+  orCallback, text
 }
 const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isObject, readOwn }
 const errors = { LightTraceError, describeValue, nearestName, optionInvalid, wrongValue }

@@ -155,5 +155,6 @@ function hostAndPort ({ protocol, hostname, port }) {
 }
 
 module.exports = {
-  EXPECTED_URL, basicAuthorization, describeUrl, endpointFromCode, endpointFromEnvironment, hostAndPort, isLinkLocal, isLoopback, parseHttpUrl, resolveProxy
+  EXPECTED_URL, basicAuthorization, describeUrl, endpointFromCode, endpointFromEnvironment, hostAndPort, isLinkLocal,
+  isLoopback, parseHttpUrl, resolveProxy
 }

@@ -89,7 +89,8 @@ class Environment {
 
   // The names of a list that are known; they know no case.
   namesOf (name, known, expected = known.join(', ')) {
-    return this.list(name)?.map((item) => item.toLowerCase()).filter((item) => known.includes(item) || this.ignored(name, item, expected))
+    const names = this.list(name)?.map((item) => item.toLowerCase())
+    return names?.filter((item) => known.includes(item) || this.ignored(name, item, expected))
   }
 
   // The items of a list that are of use.

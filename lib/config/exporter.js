@@ -143,7 +143,7 @@ function warnAboutProtocol (url, given, env) {
   env.warn('LT_WARN_PROTOCOL', what + where)
 }
 
-// The headers that go to the collector. They may hold an API key: they are never in a message, and not sent over clear text beyond
+// The headers that go to the collector. They may hold an API key: they are never in a message, and not sent in clear text beyond
 // this machine unless asked for. They are checked here for good: the exporter writes them as they are.
 
 const HEADERS_MAX = 64

@@ -33,7 +33,7 @@ const LOG_LEVELS = ['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']
 const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi', 'none']
 const STAGES = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse', 'onError']
 
-const KINDS = Object.freeze({ __proto__: null, internal: 0, server: 1, client: 2, producer: 3, consumer: 4 }) // the API's SpanKind
+const KINDS = Object.freeze({ __proto__: null, internal: 0, server: 1, client: 2, producer: 3, consumer: 4 })
 
 const checkKeep = orBoolean(object({ errors: boolean, slowerThanMs: notNegative('milliseconds') }), { errors: true }, EMPTY)
 // true: the handler, which is what most want to see.

@@ -90,7 +90,7 @@ function messageOf (format, body, text, type) {
   return format === 'protobuf' && !NO_TEXT.test(text) ? printable(text) : ''
 }
 
-// Reads ExportTraceServiceResponse, 1: partial_success { 1: rejected_spans int64, 2: error_message string }. Null if the bytes are
+// Reads ExportTraceServiceResponse, 1: partial_success { 1: rejected_spans int64, 2: error_message string }. Null for
 // something else. `rejected` is as it came, and counts if the answer was cut off: it comes before the message.
 function readPartialSuccess (bytes, isCutOff = false) {
   const response = readFields(bytes, isCutOff)

@@ -130,8 +130,9 @@ class Line {
     this.spanId = spanId
     this.parentSpanId = parentSpanId
     this.start = start
-    const label = { kind: kindName(span.kind), name, status: statusName(span.status.code), errorType: span.attributes['error.type'] }
-    const text = `${spanLabel(label)} ${(span.endedAt - start).toFixed(2)} ms`
+    const status = statusName(span.status.code)
+    const label = spanLabel({ kind: kindName(span.kind), name, status, errorType: span.attributes['error.type'] })
+    const text = `${label} ${(span.endedAt - start).toFixed(2)} ms`
     this.text = span.parentKind === PARENT_LOCAL ? text : `${text} trace_id=${traceId}`
   }
 }
@@ -166,8 +167,8 @@ function descendants (root, lines) {
 }
 
 /**
- * Writes OTLP as lines of JSON, for platforms that collect nothing else. A line goes out when a request has ended, so that nothing
- * waits if a process is frozen after its answer; what belongs to no request goes at the end of the loop's turn.
+ * Writes OTLP as lines of JSON, for platforms that collect nothing else. A line goes out when a request has ended, so that
+ * nothing waits if a process is frozen after its answer; what belongs to no request goes at the end of the loop's turn.
  * https://opentelemetry.io/docs/specs/otel/protocol/file-exporter/
  */
 class OtlpStdoutSink {
