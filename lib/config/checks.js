@@ -205,11 +205,9 @@ function editDistance (a, b) {
   return previous[b.length]
 }
 
-const kinds = {
-  anyOf, attributes, boolean, bytes, callback, count, duration, headerNames, listOf, literal, notNegative, object, orBoolean,
-  orCallback, text
-}
+const values = { attributes, boolean, bytes, callback, count, duration, headerNames, text }
+const kinds = { anyOf, listOf, literal, notNegative, object, orBoolean, orCallback }
 const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isObject, readOwn }
 const errors = { LightTraceError, describeValue, nearestName, optionInvalid, wrongValue }
 
-module.exports = { ...kinds, ...parts, ...errors }
+module.exports = { ...values, ...kinds, ...parts, ...errors }

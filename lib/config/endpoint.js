@@ -154,7 +154,6 @@ function hostAndPort ({ protocol, hostname, port }) {
   return { host: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname, port: port === '' ? PORTS[protocol] : Number(port) }
 }
 
-module.exports = {
-  EXPECTED_URL, basicAuthorization, describeUrl, endpointFromCode, endpointFromEnvironment, hostAndPort, isLinkLocal,
-  isLoopback, parseHttpUrl, resolveProxy
-}
+const endpoint = { EXPECTED_URL, describeUrl, endpointFromCode, endpointFromEnvironment, hostAndPort, parseHttpUrl }
+
+module.exports = { ...endpoint, basicAuthorization, isLinkLocal, isLoopback, resolveProxy }
