@@ -109,7 +109,7 @@ class SpanEncoder {
       exporter.logCut(bound)
       bound = wholeBound(span, kept.list, kept.details, true) + runBytes
     }
-    const chunk = this.inRun(exporter.reserveCounted(bound), span)
+    const chunk = this.inRun(exporter.reserve(bound, true), span)
     if (chunk !== null) this.writeWhole(span, chunk, kept.list, kept.details, kept.droppedAttributes)
   }
 
