@@ -10,7 +10,6 @@
 //                    MeterProvider
 
 const { Readable } = require('node:stream')
-const { hex } = require('../context/ids')
 const { OtlpHttp } = require('../export/http/otlp-http')
 const { AdoptedServerSpan } = require('../otel/sdk-interop')
 const { foreignMeterProvider } = require('../otel/api-globals')
@@ -26,7 +25,7 @@ const { exposition, negotiate, OPEN_METRICS } = require('./prometheus')
 const { MetricReader } = require('./reader')
 const { MetricRegistry } = require('./registry')
 const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
-const { MetricSender, MetricLog } = require('./sender')
+const { MetricSender } = require('./sender')
 const { ServerMetrics, DetailedServerMetrics } = require('./server-metrics')
 
 /** The route of requests that are measured elsewhere. */
@@ -122,10 +121,11 @@ class AppMetrics {
     const { exporter } = this.settings
     return new MetricSender({
       registry: this.registry,
+      url: exporter.url,
       connect: () => output.shareConnection(exporter) ?? new OtlpHttp(exporter, output.suppress),
       prefix: new ExportRequestPrefix(settings.resource),
       isGzip: exporter.compression === 'gzip',
-      log: new MetricLog(report, exporter.url),
+      report,
       stats: this.#stats
     })
   }
@@ -232,19 +232,15 @@ function snapshot (scopes) {
 
 function pointOf (metric, series) {
   const attributes = toObject(series.attributes)
-  const exemplars = series.exemplars === null ? [] : series.exemplars.filter((exemplar) => exemplar !== null).map(readable)
+  const exemplars = series.exemplars === null ? [] : series.exemplars.filter((exemplar) => exemplar !== null).map(({ value, traceId, spanId }) => ({ value, traceId, spanId }))
   if (!metric.kind.endsWith('istogram')) return { attributes, value: series.value, exemplars }
   const { count, sum } = series
   if (count === 0) return null
   const point = { attributes, count, sum, min: series.min, max: series.max, exemplars }
   if (metric.kind === 'histogram') {
-    return { ...point, bounds: Array.from(metric.bounds.subarray(0, -1)), counts: series.counts() }
+    return { ...point, bounds: Array.from(metric.bounds.subarray(0, -1)), counts: series.counts.slice() }
   }
   return { ...point, scale: series.scale, zeroCount: series.zeroCount, ...series.buckets() }
-}
-
-function readable ({ value, t0, t1, t2, t3, s0, s1 }) {
-  return { value, traceId: hex(t0) + hex(t1) + hex(t2) + hex(t3), spanId: hex(s0) + hex(s1) }
 }
 
 module.exports = { AppMetrics, snapshot }

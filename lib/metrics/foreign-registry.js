@@ -6,15 +6,18 @@
 
 const { toObject } = require('../span/attributes')
 
-const CREATE = { histogram: 'createHistogram', upDownCounter: 'createUpDownCounter', counter: 'createCounter' }
-// As many as a metric of ours has.
-const SERIES_MAX = 2000
+// How an instrument is made, and what it records with.
+const METHODS = {
+  histogram: ['createHistogram', 'record'],
+  counter: ['createCounter', 'add'],
+  upDownCounter: ['createUpDownCounter', 'add']
+}
+// The API's ValueType.
 const INT = 0
 const DOUBLE = 1
 
 class ForeignRegistry {
   #provider
-  #meters = new Map()
 
   /** @param {MeterProvider} provider of the API */
   constructor (provider) {
@@ -25,27 +28,24 @@ class ForeignRegistry {
   metric (scope, instrument, { name, description, unit, isInteger = false, bounds }) {
     const options = { description, unit, valueType: isInteger ? INT : DOUBLE }
     if (bounds !== undefined) options.advice = { explicitBucketBoundaries: bounds }
-    return new ForeignMetric(this.meter(scope)[CREATE[instrument]](name, options))
-  }
-
-  meter (scope) {
-    let meter = this.#meters.get(scope.key)
-    if (meter === undefined) this.#meters.set(scope.key, meter = this.#provider.getMeter(scope.name, scope.version))
-    return meter
+    const [create, record] = METHODS[instrument]
+    return new ForeignMetric(this.#provider.getMeter(scope.name, scope.version)[create](name, options), record)
   }
 }
 
 class ForeignMetric {
   #instrument
+  #method
 
-  constructor (instrument) {
+  constructor (instrument, method) {
     this.#instrument = instrument
-    this.seriesMax = SERIES_MAX
+    this.#method = method
+    this.seriesMax = 2000 // as many as a metric of ours has
     this.attributeLengthMax = 1024
   }
 
   of (list) {
-    return new ForeignSeries(this.#instrument, toObject(list))
+    return new ForeignSeries(this.#instrument, this.#method, toObject(list))
   }
 
   isOverflow () {
@@ -54,19 +54,16 @@ class ForeignMetric {
 }
 
 class ForeignSeries {
-  constructor (instrument, attributes) {
+  constructor (instrument, method, attributes) {
     this.instrument = instrument
+    this.method = method
     this.attributes = attributes
     this.isForgotten = false
   }
 
   record (value) {
-    this.instrument.record(value, this.attributes)
+    this.instrument[this.method](value, this.attributes)
     return 0
-  }
-
-  add (value) {
-    this.instrument.add(value, this.attributes)
   }
 }
 

@@ -5,38 +5,16 @@
 // What is read is cumulative, whatever OTLP is sent.
 
 const { toHrTime } = require('../span/clock')
-const { hex } = require('../context/ids')
 const { mergeBuckets } = require('./histograms')
 
 // Names, labels and numbers as Prometheus has them.
 // https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/
 
 const UNITS = {
-  d: 'days',
-  h: 'hours',
-  min: 'minutes',
-  s: 'seconds',
-  ms: 'milliseconds',
-  us: 'microseconds',
-  ns: 'nanoseconds',
-  By: 'bytes',
-  KiBy: 'kibibytes',
-  MiBy: 'mebibytes',
-  GiBy: 'gibibytes',
-  TiBy: 'tibibytes',
-  KBy: 'kilobytes',
-  MBy: 'megabytes',
-  GBy: 'gigabytes',
-  TBy: 'terabytes',
-  m: 'meters',
-  V: 'volts',
-  A: 'amperes',
-  J: 'joules',
-  W: 'watts',
-  g: 'grams',
-  Cel: 'celsius',
-  Hz: 'hertz',
-  '%': 'percent'
+  ...{ d: 'days', h: 'hours', min: 'minutes', s: 'seconds', ms: 'milliseconds', us: 'microseconds', ns: 'nanoseconds' },
+  ...{ By: 'bytes', KiBy: 'kibibytes', MiBy: 'mebibytes', GiBy: 'gibibytes', TiBy: 'tibibytes' },
+  ...{ KBy: 'kilobytes', MBy: 'megabytes', GBy: 'gigabytes', TBy: 'terabytes' },
+  ...{ m: 'meters', V: 'volts', A: 'amperes', J: 'joules', W: 'watts', g: 'grams', Cel: 'celsius', Hz: 'hertz', '%': 'percent' }
 }
 
 const PER = { s: 'second', m: 'minute', h: 'hour', d: 'day', w: 'week', mo: 'month', y: 'year' }
@@ -188,13 +166,13 @@ function numberLine (name, metric, { labels, value, exemplars }, isOpenMetrics) 
 }
 
 /** Two thousand series have some forty thousand of these lines: what they share is made once. */
-function explicitLines (name, metric, { labels, sum, cells, base, exemplars }, isOpenMetrics) {
+function explicitLines (name, metric, { labels, sum, counts, exemplars }, isOpenMetrics) {
   const ends = bucketEnds(metric, isOpenMetrics)
   const begin = `${name}_bucket{${labels === '' ? '' : `${labels},`}`
   let text = ''
   let count = 0
   for (let i = 0; i < ends.length; i++) {
-    count += cells[base + i]
+    count += counts[i]
     text += begin + ends[i] + count
     text += isOpenMetrics && exemplars !== null ? exemplarText(exemplars[i]) + '\n' : '\n'
   }
@@ -242,10 +220,10 @@ function exponentialBuckets (series) {
 
 function exemplarText (exemplar) {
   if (exemplar === null) return ''
-  const { value, timeMs, t0, t1, t2, t3, s0, s1 } = exemplar
+  const { value, timeMs, traceId, spanId } = exemplar
   const [seconds, nanos] = toHrTime(timeMs)
   const time = `${seconds}.${String(Math.floor(nanos / 1e6)).padStart(3, '0')}`
-  return ` # {trace_id="${hex(t0)}${hex(t1)}${hex(t2)}${hex(t3)}",span_id="${hex(s0)}${hex(s1)}"} ${numberText(value)} ${time}`
+  return ` # {trace_id="${traceId}",span_id="${spanId}"} ${numberText(value)} ${time}`
 }
 
 function targetInfo (resource, isOpenMetrics) {
@@ -285,4 +263,4 @@ function quality (accept, type) {
   return best
 }
 
-module.exports = { unitName, familyName, labelsOf, escapeHelp, numberText, boundText, exposition, negotiate, TEXT, OPEN_METRICS }
+module.exports = { exposition, negotiate, TEXT, OPEN_METRICS }

@@ -237,12 +237,12 @@ class DetailedServerMetrics extends ServerMetrics {
   started ({ route, peer }, response) {
     if (this.#active === null || !route.isMeasured) return
     const series = this.#activeOf(route.method, peer.scheme)
-    series.add(1)
+    series.record(1)
     response[kActive] = series
   }
 
   left (response) {
-    if (this.#active !== null && response[kActive] !== undefined) response[kActive].add(-1)
+    if (this.#active !== null && response[kActive] !== undefined) response[kActive].record(-1)
   }
 
   #activeOf (method, scheme) {
