@@ -55,7 +55,7 @@ class Instrument {
       const span = this.#registry.exemplarSpan(context)
       if (span !== undefined) keepExemplar(series, slot, recorded, clock.now(), span)
     } catch (error) {
-      this.#registry.failed(error)
+      this.#registry?.failed(error)
     }
   }
 
@@ -66,14 +66,14 @@ class Instrument {
     try {
       metric.observe(metric.at(attributes), metric.isInteger ? Math.trunc(value) : value, round.number)
     } catch (error) {
-      this.#registry.failed(error)
+      this.#registry?.failed(error)
     }
   }
 
   /** Whether `value` can be counted; what cannot is left out and logged once. */
   #accepts ({ name, isMonotonic }, value) {
     if (typeof value === 'number' && Number.isFinite(value) && (value >= 0 || !isMonotonic)) return true
-    this.#registry.refused(name, value)
+    this.#registry?.refused(name, value)
     return false
   }
 }

@@ -104,13 +104,13 @@ function * exposition (scopes, resource, { isOpenMetrics, ownScope }) {
   yield targetInfo(resource, isOpenMetrics)
   for (const { name, members } of families(scopes).values()) {
     const [{ metric: first }] = members
-    let piece = head(name, first, isOpenMetrics)
+    let piece = headText(name, first, isOpenMetrics)
     for (const { metric, scope } of members) {
       const scopeLabels = scope.name === ownScope ? '' : scopeLabelsOf(scope)
       let count = 0
       for (const series of metric.list.slice()) {
         if (series.labels === '') series.labels = joined(labelsOf(series.attributes), scopeLabels)
-        piece += lines(name, metric, series, isOpenMetrics)
+        piece += typeOf(metric) === 'histogram' ? histogramLines(name, metric, series, isOpenMetrics) : numberLine(name, metric, series, isOpenMetrics)
         if (++count % SERIES_PER_PIECE !== 0) continue
         yield piece
         piece = ''
@@ -142,7 +142,7 @@ function typeOf ({ kind, isMonotonic }) {
   return kind === 'sum' && isMonotonic ? 'counter' : 'gauge'
 }
 
-function head (name, metric, isOpenMetrics) {
+function headText (name, metric, isOpenMetrics) {
   const type = typeOf(metric)
   const shown = type === 'counter' && !isOpenMetrics ? `${name}_total` : name
   let text = metric.description === '' ? '' : `# HELP ${shown} ${escapeHelp(metric.description, isOpenMetrics)}\n`
@@ -151,54 +151,32 @@ function head (name, metric, isOpenMetrics) {
   return isOpenMetrics && unit !== '' && name.endsWith(`_${unit}`) ? `${text}# UNIT ${name} ${unit}\n` : text
 }
 
-function lines (name, metric, series, isOpenMetrics) {
-  switch (metric.kind) {
-    case 'histogram': return explicitLines(name, metric, series, isOpenMetrics)
-    case 'exponentialHistogram': return exponentialLines(name, series, isOpenMetrics)
-    default: return numberLine(name, metric, series, isOpenMetrics)
-  }
-}
-
 function numberLine (name, metric, { labels, value, exemplars }, isOpenMetrics) {
   const isCounter = typeOf(metric) === 'counter'
   const exemplar = isOpenMetrics && isCounter && exemplars !== null ? exemplarText(exemplars[0]) : ''
   return `${name}${isCounter ? '_total' : ''}${labels === '' ? '' : `{${labels}}`} ${numberText(value)}${exemplar}\n`
 }
 
-/** Two thousand series have some forty thousand of these lines: what they share is made once. */
-function explicitLines (name, metric, { labels, sum, counts, exemplars }, isOpenMetrics) {
-  const ends = bucketEnds(metric, isOpenMetrics)
-  const begin = `${name}_bucket{${labels === '' ? '' : `${labels},`}`
-  let text = ''
-  let count = 0
-  for (let i = 0; i < ends.length; i++) {
-    count += counts[i]
-    text += begin + ends[i] + count
-    text += isOpenMetrics && exemplars !== null ? exemplarText(exemplars[i]) + '\n' : '\n'
-  }
-  return text + sumAndCount(name, labels, sum, count)
-}
-
-function bucketEnds (metric, isOpenMetrics) {
-  metric.bucketEnds ??= [false, true].map((isOpenMetrics) => Array.from(metric.bounds, (bound) => `le="${boundText(bound, isOpenMetrics)}"} `))
-  return metric.bucketEnds[Number(isOpenMetrics)]
-}
-
-function exponentialLines (name, series, isOpenMetrics) {
+/** Two thousand series have some forty thousand of these lines: the texts of explicit bounds are made once. */
+function histogramLines (name, metric, series, isOpenMetrics) {
   const { labels, sum } = series
-  const begin = `${name}_bucket{${labels === '' ? '' : `${labels},`}`
+  const begin = `${name}_bucket{${labels === '' ? '' : `${labels},`}le="`
+  if (metric.kind === 'histogram') metric.boundTexts ??= Array.from(metric.bounds, (bound) => [boundText(bound, false), boundText(bound, true)])
   let text = ''
   let total = 0
-  for (const { bound, count, exemplar } of exponentialBuckets(series)) {
+  const buckets = metric.kind === 'histogram' ? explicitBuckets(series) : exponentialBuckets(series)
+  for (let i = 0; i < buckets.length; i++) {
+    const { bound, count, exemplar } = buckets[i]
     total += count
-    text += `${begin}le="${boundText(bound, isOpenMetrics)}"} ${total}${isOpenMetrics ? exemplarText(exemplar) : ''}\n`
+    const end = metric.boundTexts === null ? boundText(bound, isOpenMetrics) : metric.boundTexts[i][Number(isOpenMetrics)]
+    text += `${begin}${end}"} ${total}${isOpenMetrics ? exemplarText(exemplar) : ''}\n`
   }
-  return text + sumAndCount(name, labels, sum, total)
+  const braced = labels === '' ? '' : `{${labels}}`
+  return `${text}${name}_sum${braced} ${numberText(sum)}\n${name}_count${braced} ${total}\n`
 }
 
-function sumAndCount (name, labels, sum, count) {
-  const braced = labels === '' ? '' : `{${labels}}`
-  return `${name}_sum${braced} ${numberText(sum)}\n${name}_count${braced} ${count}\n`
+function explicitBuckets ({ bounds, counts, exemplars }) {
+  return counts.map((count, index) => ({ bound: bounds[index], count, exemplar: exemplars === null ? null : exemplars[index] }))
 }
 
 /** Neighbouring buckets are added up to a scale of one: their bounds lie on those of the finer scales. */

@@ -45,7 +45,7 @@ class Metric {
     this.seriesMax = limits.seriesMax
     this.attributeLengthMax = limits.attributeLengthMax
     this.prometheusName = '' // see lib/metrics/prometheus.js
-    this.bucketEnds = null // the same
+    this.boundTexts = null // the same
     this.deltaStartMs = -1 // where the first interval of a new series begins
     this.openedMs = clock.now()
     this.list = [] // the series that a collection sees
