@@ -40,7 +40,7 @@ class AppMetrics {
   #releases = []
   #isOpen = false
   #isClosed = false
-  #stats = { points: 0, exportsOk: 0, exportsFailed: 0, delivered: 0, rejected: 0, dropped: 0, lastError: null }
+  #stats = { exportsOk: 0, exportsFailed: 0, delivered: 0, rejected: 0, dropped: 0, lastError: null }
 
   constructor (tracer) {
     const { settings, report } = tracer
@@ -48,12 +48,11 @@ class AppMetrics {
     this.settings = settings.metrics
     this.server = null // what records requests, once the application is open
     this.calls = null // the same for what they call
-    this.registry = new MetricRegistry({
-      temporality: this.settings.exporter === null && !this.settings.lines ? 'cumulative' : this.settings.temporality,
-      histograms: this.settings.histograms,
-      exemplars: this.settings.exemplars,
-      attributeLengthMax: settings.limits.attributeValueLength
-    }, report, () => tracer.contextManager.active())
+    const { exporter, lines, histograms, exemplars } = this.settings
+    const temporality = exporter === null && !lines ? 'cumulative' : this.settings.temporality
+    const attributeLengthMax = settings.limits.attributeValueLength
+    const aggregation = { temporality, histograms, exemplars, attributeLengthMax }
+    this.registry = new MetricRegistry(aggregation, report, () => tracer.contextManager.active())
     this.#ownProvider = new MeterProvider(() => this.#isClosed ? null : this.registry)
     this.registry.addProvider(this.#ownProvider)
   }
@@ -70,19 +69,13 @@ class AppMetrics {
     const { report, scope } = this.#tracer
     this.#foreign = foreignMeterProvider()
     const registry = this.#foreign === null ? this.registry : new ForeignRegistry(this.#foreign)
-    this.server = this.isDetailed ? new DetailedServerMetrics(registry, scope, this.settings, report) : new ServerMetrics(registry, scope, this.settings)
+    this.server = serverMetrics(registry, scope, this.settings, report)
     this.calls = new CallMetrics(registry, scope)
     const meter = this.meterProvider.getMeter(scope.name, scope.version)
     if (this.settings.runtime) this.#releases.push(openRuntimeMetrics(meter))
     if (this.settings.self) openSelfMetrics(meter, () => this.#tracer.snapshot())
     if (this.#foreign === null) this.#openReaders()
     else report.info(`metrics are recorded through the registered ${this.#foreign.constructor?.name ?? 'MeterProvider'}`)
-  }
-
-  /** Whether more than a request's duration is asked for: that is told by Fastify's reply when the response closes. */
-  get isDetailed () {
-    const { attributes, streams, activeRequests, bodySizes } = this.settings
-    return attributes !== null || !streams || activeRequests || bodySizes
   }
 
   /** What is to end with the response of a request. HOT, once per request where metrics are on. */
@@ -104,14 +97,9 @@ class AppMetrics {
   }
 
   #read (target) {
-    const { output, settings } = this.#tracer
-    const reader = new MetricReader({
-      registry: this.registry,
-      target,
-      intervalMs: this.settings.intervalMs,
-      closeTimeoutMs: settings.closeTimeoutMs,
-      suppress: output.suppress
-    })
+    const { output: { suppress }, settings: { closeTimeoutMs } } = this.#tracer
+    const { intervalMs } = this.settings
+    const reader = new MetricReader({ registry: this.registry, target, intervalMs, closeTimeoutMs, suppress })
     this.#readers.push(reader)
     reader.start()
   }
@@ -203,6 +191,13 @@ class AppMetrics {
     this.#isClosed = true
     for (const release of this.#releases) release()
   }
+}
+
+function serverMetrics (registry, scope, settings, report) {
+  const { attributes, streams, activeRequests, bodySizes } = settings
+  // More than a request's duration is known by Fastify's reply when the response closes.
+  const isDetailed = attributes !== null || !streams || activeRequests || bodySizes
+  return isDetailed ? new DetailedServerMetrics(registry, scope, settings, report) : new ServerMetrics(registry, scope, settings)
 }
 
 /**

@@ -35,13 +35,11 @@ class Instrument {
   /** Where it records to now, or null. HOT */
   get metric () {
     const registry = this.#meter.registry()
-    if (registry !== this.#registry) this.#bind(registry)
+    if (registry !== this.#registry) {
+      this.#registry = registry
+      this.#metric = registry === null ? null : registry.metric(this.#meter.scope, this.#type, this.#options)
+    }
     return this.#metric
-  }
-
-  #bind (registry) {
-    this.#registry = registry
-    this.#metric = registry === null ? null : registry.metric(this.#meter.scope, this.#type, this.#options)
   }
 
   /** Records a value. Applications call it, so it cannot throw: attributes may have getters that do. HOT */
@@ -167,35 +165,32 @@ class Meter {
     return new Instrument({ ...this, registry: () => null, callbacks: new Set() }, type, 'invalid', undefined)
   }
 
-  #batches = new Map() // the user's function → [{ instruments, entry }]
+  #batches = [] // { callback, instruments, entry }: the user's function, and what the registry asks
 
   addBatchObservableCallback (callback, observables) {
     if (typeof callback !== 'function' || !Array.isArray(observables)) return
     const instruments = observables.filter((instrument) => instrument instanceof Observable)
-    const registered = this.#batches.get(callback) ?? []
-    if (instruments.length === 0 || registered.some((batch) => isSame(batch.instruments, instruments))) return
+    if (instruments.length === 0 || this.#batchOf(callback, instruments) !== undefined) return
     const entry = (round) => callback({
       observe (instrument, value, attributes) {
         if (instruments.includes(instrument)) instrument.observe(value, attributes, round)
       }
     })
-    this.#batches.set(callback, [...registered, { instruments, entry }])
+    this.#batches.push({ callback, instruments, entry })
     this.callbacks.add(entry)
   }
 
   removeBatchObservableCallback (callback, observables) {
-    const registered = this.#batches.get(callback) ?? []
-    const batch = registered.find(({ instruments }) => Array.isArray(observables) && isSame(instruments, observables))
+    const batch = Array.isArray(observables) ? this.#batchOf(callback, observables) : undefined
     if (batch === undefined) return
     this.callbacks.delete(batch.entry)
-    const others = registered.filter((other) => other !== batch)
-    if (others.length > 0) this.#batches.set(callback, others)
-    else this.#batches.delete(callback)
+    this.#batches = this.#batches.filter((other) => other !== batch)
   }
-}
 
-function isSame (some, others) {
-  return some.length === others.length && some.every((item) => others.includes(item))
+  #batchOf (callback, observables) {
+    return this.#batches.find((batch) => batch.callback === callback && batch.instruments.length === observables.length &&
+      batch.instruments.every((instrument) => observables.includes(instrument)))
+  }
 }
 
 function scopeTextOf (value) {

@@ -115,20 +115,14 @@ function exemplarsOf ({ exemplars }, sinceMs, metric) {
 const NO_RETRY = Object.freeze({ retryMs: -1, isAsked: false })
 
 class MetricLines {
-  #registry
+  #options
   #json
-  #takesDeltas
-  #write
-  #stats
   #writtenMs = -Infinity
 
   /** @param {{ registry: MetricRegistry, resource: object, takesDeltas: boolean, write (line: string): void, stats: object }} options */
-  constructor ({ registry, resource, takesDeltas, write, stats }) {
-    this.#registry = registry
-    this.#json = new MetricJson(resource, takesDeltas)
-    this.#takesDeltas = takesDeltas
-    this.#write = write
-    this.#stats = stats
+  constructor (options) {
+    this.#options = options
+    this.#json = new MetricJson(options.resource, options.takesDeltas)
   }
 
   hold () {}
@@ -137,21 +131,21 @@ class MetricLines {
 
   /** Collects and writes. See MetricReader. */
   async send () {
+    const { registry, takesDeltas, write, stats } = this.#options
     const nowMs = clock.now()
-    for (const line of this.#json.encode(this.#registry.scopes(), nowMs, this.#writtenMs)) {
-      if (line !== null) this.#writeLine(line)
-      else await new Promise((resolve) => setImmediate(resolve))
+    for (const line of this.#json.encode(registry.scopes(), nowMs, this.#writtenMs)) {
+      if (line === null) {
+        await new Promise((resolve) => setImmediate(resolve))
+        continue
+      }
+      write(line.body)
+      line.delivered()
+      stats.exportsOk++
+      stats.delivered += line.points
     }
     this.#writtenMs = nowMs
-    if (this.#takesDeltas) this.#registry.startInterval(nowMs)
+    if (takesDeltas) registry.startInterval(nowMs)
     return NO_RETRY
-  }
-
-  #writeLine (line) {
-    this.#write(line.body)
-    line.delivered()
-    this.#stats.exportsOk++
-    this.#stats.delivered += line.points
   }
 }
 

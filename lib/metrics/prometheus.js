@@ -57,7 +57,7 @@ function labelsOf (list) {
     const value = typeof list[i + 1] === 'string' ? list[i + 1] : JSON.stringify(list[i + 1])
     values.set(name, values.has(name) ? `${values.get(name)};${value}` : value)
   }
-  return Array.from(values, ([name, value]) => `${name}="${escapeLabel(value)}"`).join()
+  return Array.from(values, ([name, value]) => `${name}="${escaped(value, true)}"`).join()
 }
 
 function labelName (key) {
@@ -65,14 +65,9 @@ function labelName (key) {
   return /^[0-9]/.test(name) ? `key_${name}` : name
 }
 
-function escapeLabel (value) {
-  return /[\\"\n]/.test(value) ? value.replace(/\\/g, '\\\\').replace(/"/g, '\\"').replace(/\n/g, '\\n') : value
-}
-
-/** Of a HELP line; OpenMetrics escapes quotes there too. */
-function escapeHelp (text, isOpenMetrics) {
-  const escaped = text.replace(/\\/g, '\\\\').replace(/\n/g, '\\n')
-  return isOpenMetrics ? escaped.replace(/"/g, '\\"') : escaped
+function escaped (text, withQuotes) {
+  const plain = text.replace(/\\/g, '\\\\').replace(/\n/g, '\\n')
+  return withQuotes ? plain.replace(/"/g, '\\"') : plain
 }
 
 function numberText (value) {
@@ -145,7 +140,7 @@ function typeOf ({ kind, isMonotonic }) {
 function headText (name, metric, isOpenMetrics) {
   const type = typeOf(metric)
   const shown = type === 'counter' && !isOpenMetrics ? `${name}_total` : name
-  let text = metric.description === '' ? '' : `# HELP ${shown} ${escapeHelp(metric.description, isOpenMetrics)}\n`
+  let text = metric.description === '' ? '' : `# HELP ${shown} ${escaped(metric.description, isOpenMetrics)}\n`
   text += `# TYPE ${shown} ${type}\n`
   const unit = unitName(metric.unit)
   return isOpenMetrics && unit !== '' && name.endsWith(`_${unit}`) ? `${text}# UNIT ${name} ${unit}\n` : text

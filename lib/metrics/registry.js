@@ -139,13 +139,10 @@ class Metric {
 
   /** Ends an observation round: its values count now, and what was not observed is gone. */
   endRound (round) {
-    let gone = 0
-    for (const series of this.list) {
-      if (series.round === round) series.record(series.observed)
-      else gone++
-    }
-    if (gone === 0) return
+    const { length } = this.list
     this.list = this.list.filter((series) => series.round === round)
+    for (const series of this.list) series.record(series.observed)
+    if (this.list.length === length) return
     for (const [key, series] of this.#series) if (series.round !== round) this.#series.delete(key)
     if (this.#overflow?.round !== round) this.#overflow = null
     this.#index?.clear()
@@ -219,7 +216,7 @@ class MetricRegistry {
     this.#limits = {
       seriesMax: settings.seriesMax ?? SERIES_MAX,
       attributeLengthMax: settings.attributeLengthMax,
-      onOverflow: (metric) => this.#onOverflow(metric)
+      onOverflow: (metric) => this.#onOverflow(metric.name)
     }
   }
 
@@ -263,18 +260,14 @@ class MetricRegistry {
     metrics.push(metric)
   }
 
-  #onOverflow (metric) {
-    this.overflowed.add(metric.name)
-    this.#report.once('LT_WARN_METRIC_OVERFLOW', `the metric '${metric.name}' has ${this.#limits.seriesMax} series, which is the limit: further ones are counted together as otel.metric.overflow`)
+  #onOverflow (name) {
+    this.overflowed.add(name)
+    this.#report.once('LT_WARN_METRIC_OVERFLOW', `the metric '${name}' has ${this.#limits.seriesMax} series, which is the limit: further ones are counted together as otel.metric.overflow`)
   }
 
   /** Asks the observable instruments of `provider` at each collection, while they record here. */
   addProvider (provider) {
     this.#providers.push(provider)
-  }
-
-  #callbacks () {
-    return this.#providers.flatMap((provider) => provider.recordsTo(this) ? [...provider.callbacks] : [])
   }
 
   /** The span whose ids a measurement made in `context` is kept with, or undefined. */
@@ -304,12 +297,12 @@ class MetricRegistry {
 
   /** All that was recorded before `ms` is delivered: the next deltas begin there. */
   startInterval (ms) {
-    for (const { metrics } of this.#scopes.values()) for (const metric of metrics) metric.deltaStartMs = ms
+    for (const metric of this.#metrics.values()) metric.deltaStartMs = ms
   }
 
   get seriesCount () {
     let count = 0
-    for (const { metrics } of this.#scopes.values()) for (const metric of metrics) count += metric.list.length
+    for (const metric of this.#metrics.values()) count += metric.list.length
     return count
   }
 
@@ -320,7 +313,7 @@ class MetricRegistry {
   observe () {
     clock.anchor()
     if (this.#running !== null) return this.#running
-    const callbacks = this.#callbacks()
+    const callbacks = this.#providers.flatMap((provider) => provider.recordsTo(this) ? [...provider.callbacks] : [])
     if (callbacks.length === 0 && this.#observables.length === 0) return undefined
     this.#running = this.#observe(callbacks).finally(() => { this.#running = null })
     return this.#running

@@ -1,8 +1,7 @@
 'use strict'
 
-// What the process and V8 do: event loop, garbage collection, heap, CPU, memory. All of it is read when metrics
-// are collected; nothing runs per request. Only the delay of the event loop has a timer, and garbage collection
-// an observer, both Node's own.
+// What the process and V8 do. All of it is read when metrics are collected; nothing runs per request. Only the delay of the
+// event loop has a timer, and garbage collection an observer, both Node's own.
 // https://opentelemetry.io/docs/specs/semconv/runtime/nodejs-metrics/ and …/v8js-metrics/
 
 const { monitorEventLoopDelay, performance, PerformanceObserver, constants } = require('node:perf_hooks')
@@ -22,10 +21,10 @@ const GC_TYPES = new Map([
 // How each is read off the histogram that Node keeps.
 /** @type {Record<string, [string, (delay: ReturnType<typeof monitorEventLoopDelay>) => number]>} */
 const DELAYS = {
-  min: ['minimum', (delay) => delay.min],
-  max: ['maximum', (delay) => delay.max],
-  mean: ['mean', (delay) => delay.mean],
-  stddev: ['standard deviation', (delay) => delay.stddev],
+  min: ['minimum', ({ min }) => min],
+  max: ['maximum', ({ max }) => max],
+  mean: ['mean', ({ mean }) => mean],
+  stddev: ['standard deviation', ({ stddev }) => stddev],
   p50: ['50 percentile', (delay) => delay.percentile(50)],
   p90: ['90 percentile', (delay) => delay.percentile(90)],
   p99: ['99 percentile', (delay) => delay.percentile(99)]
@@ -40,7 +39,6 @@ function openRuntimeMetrics (meter) {
   const releases = [delay(meter), garbageCollection(meter)]
   eventLoop(meter)
   heap(meter)
-  resources(meter)
   processUse(meter)
   return () => { for (const release of releases) release() }
 }
@@ -75,7 +73,6 @@ function eventLoop (meter) {
   }, [utilization, time])
 }
 
-/** All entries of a list: collections that are reported together are as many. */
 function garbageCollection (meter) {
   const duration = meter.createHistogram('v8js.gc.duration', {
     unit: 's', description: 'Garbage collection duration.', advice: { explicitBucketBoundaries: GC_DURATION }
@@ -107,16 +104,13 @@ function heap (meter) {
   }, [used, size, available, physical])
 }
 
-function resources (meter) {
+function processUse (meter) {
   const active = meter.createObservableGauge('v8js.resource.active', { unit: '{resource}', valueType: 0, description: 'Resources that keep the event loop alive.' })
   active.addCallback((result) => {
     const counts = new Map()
     for (const type of process.getActiveResourcesInfo()) counts.set(type, (counts.get(type) ?? 0) + 1)
     for (const [type, count] of counts) result.observe(count, { 'v8js.resource.type': type })
   })
-}
-
-function processUse (meter) {
   const cpu = meter.createObservableCounter('process.cpu.time', { unit: 's', description: 'Total CPU seconds broken down by different states.' })
   cpu.addCallback((result) => {
     const { user, system } = process.cpuUsage()
@@ -127,8 +121,7 @@ function processUse (meter) {
   memory.addCallback((result) => result.observe(process.memoryUsage.rss()))
 }
 
-// What light-trace says about itself, under the names of the conventions. Spans are counted in plain numbers all
-// the time; here they are read when metrics are collected.
+// What light-trace says about itself. Spans are counted in plain numbers all the time, which are read here.
 // https://opentelemetry.io/docs/specs/semconv/otel/sdk-metrics/
 
 const SPAN = '{span}'

@@ -57,7 +57,6 @@ class MetricSender {
     if (this.#isUnknown || this.#isClosed) return NO_RETRY
     const nowMs = clock.now()
     const batches = await this.#encode(nowMs)
-    this.#stats.points = batches.reduce((sum, { points }) => sum + points, 0)
     for (let i = 0; i < batches.length; i++) {
       const outcome = await this.#post(batches[i])
       if (outcome.disposition === 'delivered') {
