@@ -137,10 +137,7 @@ class AppMetrics {
 
   // ---- reading them
 
-  /**
-   * The route's handler for Prometheus: `{ type, body }`, the body a stream that comes in pieces.
-   * @param {string | undefined} accept the request's Accept header
-   */
+  /** The answer to Prometheus by its Accept header: `{ type, body }`, the body a stream that comes in pieces. */
   async scrape (accept) {
     const type = negotiate(accept)
     await this.registry.observe()
@@ -157,8 +154,8 @@ class AppMetrics {
   }
 
   async * #pieces (isOpenMetrics) {
-    const { settings, scope } = this.#tracer
-    for (const piece of exposition(this.registry.scopes(), settings.resource.attributes, { isOpenMetrics, ownScope: scope.name })) {
+    const { settings: { resource }, scope } = this.#tracer
+    for (const piece of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name })) {
       yield piece
       await new Promise((resolve) => setImmediate(resolve))
     }
@@ -200,26 +197,15 @@ function serverMetrics (registry, scope, settings, report) {
   return isDetailed ? new DetailedServerMetrics(registry, scope, settings, report) : new ServerMetrics(registry, scope, settings)
 }
 
-/**
- * Metrics as plain objects, for tests: what was recorded since the start.
- * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
- * @returns {Array<{ name, description, unit, kind, scope, points }>} those that have points
- */
+/** The metrics of all scopes that have points, as plain objects: what was recorded since the start. */
 function snapshot (scopes) {
   const found = []
   for (const { scope, metrics } of scopes) {
     for (const metric of metrics) {
       const points = metric.list.map((series) => pointOf(metric, series)).filter((point) => point !== null)
       if (points.length === 0) continue
-      found.push({
-        name: metric.name,
-        description: metric.description,
-        unit: metric.unit,
-        kind: metric.kind,
-        isMonotonic: metric.isMonotonic,
-        scope: { name: scope.name, version: scope.version ?? '' },
-        points
-      })
+      const { name, description, unit, kind, isMonotonic } = metric
+      found.push({ name, description, unit, kind, isMonotonic, scope: { name: scope.name, version: scope.version ?? '' }, points })
     }
   }
   return found
@@ -227,7 +213,8 @@ function snapshot (scopes) {
 
 function pointOf (metric, series) {
   const attributes = toObject(series.attributes)
-  const exemplars = series.exemplars === null ? [] : series.exemplars.filter((exemplar) => exemplar !== null).map(({ value, traceId, spanId }) => ({ value, traceId, spanId }))
+  const kept = series.exemplars?.filter((exemplar) => exemplar !== null) ?? []
+  const exemplars = kept.map(({ value, traceId, spanId }) => ({ value, traceId, spanId }))
   if (!metric.kind.endsWith('istogram')) return { attributes, value: series.value, exemplars }
   const { count, sum } = series
   if (count === 0) return null

@@ -1,8 +1,7 @@
 'use strict'
 
-// One collection of all metrics, for OTLP as bytes (encoder.js) or as JSON (json.js). It is written in steps, so that two
-// thousand series do not hold the event loop, and comes out in batches, each a message of its own. A collection is cold code:
-// it runs once a minute.
+// One collection of all metrics, as OTLP's bytes (encoder.js) or JSON (json.js). It is written in steps, so that two thousand
+// series do not hold the event loop, and comes out in batches, each a message of its own. It is cold code: once a minute.
 
 const { toHrTime } = require('../span/clock')
 const { takeDelta } = require('./series')
@@ -67,8 +66,8 @@ class Batch {
  * @param {number} settings.lengthMax a batch gets no further point that would make it longer
  * @param {object} format what is written, as bytes or as text
  * @param {(metric: Metric) => Buffer | string} format.head what stands before the points of a metric
- * @param {(metric: Metric, series: any, point: any, times: { start: bigint, now: bigint, sinceMs: number }) => Buffer | string} format.point
- *   `point` is the series, or its difference; the times are nanoseconds since the epoch
+ * @param {(metric: Metric, series: any, point: any, times: object) => Buffer | string} format.point `point` is the series, or its
+ *   difference; `times` are `start` and `now` in nanoseconds since the epoch, and `sinceMs`
  * @param {(scopes: object[]) => Buffer | string} format.body the whole message
  * @returns {Generator<Batch | null>}
  */

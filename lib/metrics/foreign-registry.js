@@ -1,8 +1,7 @@
 'use strict'
 
 // A registered MeterProvider of another package, as a registry: what light-trace measures is recorded through it, and
-// light-trace exports nothing, or every request would be counted twice. Its series keep their attributes as an
-// object, which is made once.
+// light-trace exports nothing, or every request would be counted twice.
 
 const { toObject } = require('../span/attributes')
 
@@ -28,24 +27,23 @@ class ForeignRegistry {
   metric (scope, instrument, { name, description, unit, isInteger = false, bounds }) {
     const options = { description, unit, valueType: isInteger ? INT : DOUBLE }
     if (bounds !== undefined) options.advice = { explicitBucketBoundaries: bounds }
-    const [create, record] = METHODS[instrument]
-    return new ForeignMetric(this.#provider.getMeter(scope.name, scope.version)[create](name, options), record)
+    const [create, method] = METHODS[instrument]
+    const target = this.#provider.getMeter(scope.name, scope.version)[create](name, options)
+    return new ForeignMetric((value, attributes) => target[method](value, attributes))
   }
 }
 
 class ForeignMetric {
-  #instrument
-  #method
+  #record
 
-  constructor (instrument, method) {
-    this.#instrument = instrument
-    this.#method = method
+  constructor (record) {
+    this.#record = record
     this.seriesMax = 2000 // as many as a metric of ours has
     this.attributeLengthMax = 1024
   }
 
   of (list) {
-    return new ForeignSeries(this.#instrument, this.#method, toObject(list))
+    return new ForeignSeries(this.#record, toObject(list))
   }
 
   isOverflow () {
@@ -54,17 +52,16 @@ class ForeignMetric {
 }
 
 class ForeignSeries {
-  constructor (instrument, method, attributes) {
-    this.instrument = instrument
-    this.method = method
+  constructor (measure, attributes) {
+    this.measure = measure
     this.attributes = attributes
     this.isForgotten = false
   }
 
   record (value) {
-    this.instrument[this.method](value, this.attributes)
+    this.measure(value, this.attributes)
     return 0
   }
 }
 
-module.exports = { ForeignRegistry, ForeignMetric }
+module.exports = { ForeignRegistry }

@@ -30,15 +30,9 @@ function areBounds (value) {
     (index === 0 || bound > value[index - 1]))
 }
 
-// One measurement kept whole: its value, its time and the sampled span that it was made in. It leads from a
-// bucket of a histogram to a trace. A bucket keeps the last one that it saw.
-
+/** One measurement kept whole, with its time and its span's ids: it leads from a bucket to a trace. A bucket keeps the last one. */
 class Exemplar {
-  /**
-   * @param {number} value
-   * @param {number} timeMs milliseconds on the monotonic clock
-   * @param {TraceContext} span whose ids are copied
-   */
+  /** @param {number} timeMs monotonic */
   constructor (value, timeMs, span) {
     this.replace(value, timeMs, span)
   }
@@ -120,13 +114,12 @@ class ExplicitHistogram extends Histogram {
   }
 }
 
-// A histogram with base-2 exponential buckets: it finds its own bounds. With scale s a bucket of
-// index i takes base^i < value <= base^(i+1), where base = 2^(2^-s). When the values need more buckets
-// than there are, the scale falls by one and each two neighbours become one.
+// A histogram with base-2 exponential buckets: it finds its own bounds. With scale s a bucket of index i takes
+// base^i < value <= base^(i+1), where base = 2^(2^-s). When the values need more buckets than there are, the scale falls by one
+// and each two neighbours become one.
 // https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram
 //
-// Counts lie in a ring: a bucket's place is its index modulo the number of buckets, so that the range may
-// grow at both ends without moving anything.
+// Counts lie in a ring, at their index modulo the number of buckets: the range grows at both ends without moving anything.
 
 const SCALE_MAX = 20
 const SCALE_MIN = -10
@@ -221,10 +214,7 @@ function modulo (index, length) {
   return rest < 0 ? rest + length : rest
 }
 
-/**
- * The same counts at a smaller scale: each `2^steps` neighbours are one.
- * @param {{ offset: number, counts: number[] }} buckets
- */
+/** The same counts at a smaller scale: each `2^steps` neighbours are one. */
 function mergeBuckets ({ offset, counts }, steps) {
   if (steps === 0 || counts.length === 0) return { offset, counts }
   const lowest = offset >> steps
@@ -242,6 +232,6 @@ function without ({ offset, counts }, before) {
   return { offset: offset + first, counts: gained.slice(first, gained.findLastIndex((count) => count !== 0) + 1) }
 }
 
-module.exports = {
-  HTTP_DURATION, DB_DURATION, GC_DURATION, BODY_SIZE, DEFAULT, searchable, areBounds, keepExemplar, mergeBuckets, ExplicitHistogram, ExponentialHistogram
-}
+const bounds = { HTTP_DURATION, DB_DURATION, GC_DURATION, BODY_SIZE, DEFAULT, searchable, areBounds }
+
+module.exports = { ...bounds, keepExemplar, mergeBuckets, ExplicitHistogram, ExponentialHistogram }

@@ -10,25 +10,22 @@ const { mergeBuckets } = require('./histograms')
 // Names, labels and numbers as Prometheus has them.
 // https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/
 
-const UNITS = {
-  ...{ d: 'days', h: 'hours', min: 'minutes', s: 'seconds', ms: 'milliseconds', us: 'microseconds', ns: 'nanoseconds' },
-  ...{ By: 'bytes', KiBy: 'kibibytes', MiBy: 'mebibytes', GiBy: 'gibibytes', TiBy: 'tibibytes' },
-  ...{ KBy: 'kilobytes', MBy: 'megabytes', GBy: 'gigabytes', TBy: 'terabytes' },
-  ...{ m: 'meters', V: 'volts', A: 'amperes', J: 'joules', W: 'watts', g: 'grams', Cel: 'celsius', Hz: 'hertz', '%': 'percent' }
-}
-
+const TIMES = { d: 'days', h: 'hours', min: 'minutes', s: 'seconds', ms: 'milliseconds', us: 'microseconds', ns: 'nanoseconds' }
+const BINARY = { By: 'bytes', KiBy: 'kibibytes', MiBy: 'mebibytes', GiBy: 'gibibytes', TiBy: 'tibibytes' }
+const DECIMAL = { KBy: 'kilobytes', MBy: 'megabytes', GBy: 'gigabytes', TBy: 'terabytes', '%': 'percent' }
+const PHYSICAL = { m: 'meters', V: 'volts', A: 'amperes', J: 'joules', W: 'watts', g: 'grams', Cel: 'celsius', Hz: 'hertz' }
+const UNITS = { ...TIMES, ...BINARY, ...DECIMAL, ...PHYSICAL }
 const PER = { s: 'second', m: 'minute', h: 'hour', d: 'day', w: 'week', mo: 'month', y: 'year' }
 
 /** The unit as a word, '' where there is none. What stands in braces is a comment. */
 function unitName (unit) {
   const plain = unit.replace(/\{[^}]*\}/g, '').trim()
   if (plain === '' || plain === '1') return ''
-  const slash = plain.indexOf('/')
-  if (slash === -1) return UNITS[plain] ?? clean(plain)
-  const of = plain.slice(0, slash)
-  const per = plain.slice(slash + 1)
-  const perName = per === '' ? '' : `per_${PER[per] ?? clean(per)}`
-  return [of === '' ? '' : UNITS[of] ?? clean(of), perName].filter((part) => part !== '').join('_')
+  const [of, ...others] = plain.split('/')
+  const per = others.join('/')
+  const words = of === '' ? [] : [UNITS[of] ?? clean(of)]
+  if (per !== '') words.push(`per_${PER[per] ?? clean(per)}`)
+  return words.join('_')
 }
 
 /** The name of a metric's family, without the `_total` of counters. */
@@ -46,10 +43,7 @@ function clean (name) {
   return /^[0-9]/.test(text) ? `_${text}` : text
 }
 
-/**
- * A flat list of attributes as labels, without braces. Keys that become the same name share it, with their
- * values joined, as the specification wants it.
- */
+/** A flat list of attributes as labels, without braces. Keys that become the same name share it, with their values joined. */
 function labelsOf (list) {
   const values = new Map()
   for (let i = 0; i < list.length; i += 2) {
@@ -152,19 +146,14 @@ function numberLine (name, metric, { labels, value, exemplars }, isOpenMetrics) 
   return `${name}${isCounter ? '_total' : ''}${labels === '' ? '' : `{${labels}}`} ${numberText(value)}${exemplar}\n`
 }
 
-/** Two thousand series have some forty thousand of these lines: the texts of explicit bounds are made once. */
 function histogramLines (name, metric, series, isOpenMetrics) {
   const { labels, sum } = series
   const begin = `${name}_bucket{${labels === '' ? '' : `${labels},`}le="`
-  if (metric.kind === 'histogram') metric.boundTexts ??= Array.from(metric.bounds, (bound) => [boundText(bound, false), boundText(bound, true)])
   let text = ''
   let total = 0
-  const buckets = metric.kind === 'histogram' ? explicitBuckets(series) : exponentialBuckets(series)
-  for (let i = 0; i < buckets.length; i++) {
-    const { bound, count, exemplar } = buckets[i]
+  for (const { bound, count, exemplar } of metric.kind === 'histogram' ? explicitBuckets(series) : exponentialBuckets(series)) {
     total += count
-    const end = metric.boundTexts === null ? boundText(bound, isOpenMetrics) : metric.boundTexts[i][Number(isOpenMetrics)]
-    text += `${begin}${end}"} ${total}${isOpenMetrics ? exemplarText(exemplar) : ''}\n`
+    text += `${begin}${boundText(bound, isOpenMetrics)}"} ${total}${isOpenMetrics ? exemplarText(exemplar) : ''}\n`
   }
   const braced = labels === '' ? '' : `{${labels}}`
   return `${text}${name}_sum${braced} ${numberText(sum)}\n${name}_count${braced} ${total}\n`

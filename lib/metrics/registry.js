@@ -10,10 +10,9 @@ const { parentIn, SAMPLED } = require('../context/trace-context')
 const { attributeList, NumberSeries, SeriesIndex } = require('./series')
 const { DEFAULT, searchable, ExplicitHistogram, ExponentialHistogram } = require('./histograms')
 
-// One metric: what it is called and measured in, how it is aggregated, and its series, each for one set of
-// attributes. No metric has more series than its limit: what comes beyond goes into one series that says so.
-// With delta temporality, a series that was delivered and then stayed quiet gives its place to a new one; its
-// holder sees `isForgotten` and asks for it again.
+// One metric and its series, each for one set of attributes. There are no more than its limit: what comes beyond goes into one
+// series that says so. With delta temporality, a series that was delivered and then stayed quiet gives its place to a new one;
+// its holder sees `isForgotten` and asks for it again.
 // https://opentelemetry.io/docs/specs/otel/metrics/sdk/#cardinality-limits
 
 const ATTRIBUTES_MAX = 128
@@ -45,7 +44,6 @@ class Metric {
     this.seriesMax = limits.seriesMax
     this.attributeLengthMax = limits.attributeLengthMax
     this.prometheusName = '' // see lib/metrics/prometheus.js
-    this.boundTexts = null // the same
     this.deltaStartMs = -1 // where the first interval of a new series begins
     this.openedMs = clock.now()
     this.list = [] // the series that a collection sees
@@ -110,9 +108,8 @@ class Metric {
     if (!this.isDelta || this.#sweptMs === this.deltaStartMs) return false
     this.#sweptMs = this.deltaStartMs
     for (const [key, series] of this.#series) {
-      if (series === this.#overflow || series.delivered?.count !== series.count) continue
-      series.isForgotten = true
-      this.#series.delete(key)
+      series.isForgotten = series.delivered?.count === series.count
+      if (series.isForgotten) this.#series.delete(key)
     }
     const { length } = this.list
     this.list = this.list.filter((series) => !series.isForgotten)
@@ -306,10 +303,7 @@ class MetricRegistry {
     return count
   }
 
-  /**
-   * Asks the observable instruments. Two collections at once share one round, so that no callback runs
-   * beside itself. Never rejects.
-   */
+  /** Asks the observable instruments. Collections at once share one round: no callback runs beside itself. Never rejects. */
   observe () {
     clock.anchor()
     if (this.#running !== null) return this.#running

@@ -31,9 +31,8 @@ const DELAYS = {
 }
 
 /**
- * Makes the instruments.
+ * Makes the instruments, and returns what ends them.
  * @param {Meter} meter of the API
- * @returns {() => void} what ends it
  */
 function openRuntimeMetrics (meter) {
   const releases = [delay(meter), garbageCollection(meter)]

@@ -85,17 +85,15 @@ function takeDelta (series, atMs) {
   return new Delta(series, before === null ? state : series.since(before, state), state)
 }
 
-// From an attributes object to its series without making a string: a tree of maps, one level for each key
-// and one for each value. Objects that are built by the same code have their keys in the same order, so they
-// take the same branch.
+// From an attributes object to its series without making a string: a tree of maps, one level for each key and one for each
+// value. Objects that are built by the same code have their keys in the same order, so they take the same branch.
 //
 //   { method: 'GET', status: 200 }    root ─method→ ─'GET'→ ─status→ ─200→ series
 //
 // The tree only finds. Which series there are is the metric's to say: the same attributes in another order
 // take another branch to the same series.
 
-// Keys in many orders, or values in many kinds, must not grow the tree without end: beyond this many
-// branches what is not in it is looked up by text.
+// Many orders or values must not grow the tree without end: beyond this many branches a series is looked up by text.
 const BRANCHES_PER_SERIES = 8
 
 class Branch {

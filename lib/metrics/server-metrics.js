@@ -13,8 +13,9 @@ const { now } = require('../span/clock')
 /** What is measured of a request that has no ServerSpan: it is not sampled, suppressed, or traced by an SDK. */
 class RequestRecord {
   /**
-   * @param {import('../span/non-recording-span').NonRecordingSpan | ServerSpan} span the request's, which records nothing, belongs to an SDK, or has ended
-   * @param {number} start milliseconds on the monotonic clock
+   * @param {import('../span/non-recording-span').NonRecordingSpan | ServerSpan} span the request's, which records nothing,
+   *   belongs to an SDK, or has ended
+   * @param {number} start monotonic milliseconds
    * @param {RouteInfo} route
    * @param {PeerInfo} peer
    */
@@ -59,9 +60,8 @@ class RequestRecord {
   }
 }
 
-// From an ended request to its series without making a string: the series hang on the route. A route of one
-// method has one entry for each scheme, protocol version, status and error that it was seen with, the most
-// usual ones first: most often one or two.
+// From an ended request to its series without making a string: the series hang on the route. A route of one method has one
+// entry for each scheme, protocol version, status and error that it was seen with: most often one or two.
 
 const SWITCHING_PROTOCOLS = 101 // a WebSocket's hours are no latency
 
@@ -134,10 +134,7 @@ class ServerMetrics {
     this.exemplarSet = registry.exemplarFlags.set
   }
 
-  /**
-   * What is to end with the response: the span itself where it is ours. HOT, once per request where metrics are on.
-   * @returns {ServerSpan | RequestRecord}
-   */
+  /** What is to end with the response: the span itself where it is ours. HOT, once per request where metrics are on. */
   recordOf (span, start, route, peer) {
     return span instanceof ServerSpan ? span : new RequestRecord(span, start, route, peer)
   }
@@ -199,21 +196,17 @@ const ATTRIBUTES_MAX = 32
 const kActive = Symbol('light-trace.active')
 
 class DetailedServerMetrics extends ServerMetrics {
-  #attributes
-  #streams
+  #options
   #report
   #active
   #activeSeries = new Map() // method → scheme → series
   #requestSize
   #responseSize
 
-  /**
-   * @param {{ buckets?, attributes: Function | null, streams: boolean, activeRequests: boolean, bodySizes: boolean }} options
-   */
+  /** @param {{ buckets?, attributes: Function | null, streams: boolean, activeRequests: boolean, bodySizes: boolean }} options */
   constructor (registry, scope, options, report) {
     super(registry, scope, options)
-    this.#attributes = options.attributes
-    this.#streams = options.streams
+    this.#options = options
     this.#report = report
     this.#active = options.activeRequests ? registry.metric(scope, 'upDownCounter', ACTIVE) : null
     this.#requestSize = options.bodySizes ? registry.metric(scope, 'histogram', REQUEST_SIZE) : null
@@ -240,16 +233,16 @@ class DetailedServerMetrics extends ServerMetrics {
   }
 
   ended (span, reply, response) {
-    if (!isCounted(span) || (!this.#streams && isStream(reply, response))) return
+    if (!isCounted(span) || (!this.#options.streams && isStream(reply, response))) return
     const entry = entryOf(span)
-    const extra = this.#attributes === null || reply === null ? null : this.#asked(reply)
+    const extra = this.#options.attributes === null || reply === null ? null : this.#asked(reply)
     this.record(extra === null ? this.seriesOf(entry, span) : this.#seriesWith(entry, span, extra), span)
     if (this.#requestSize !== null && reply !== null) this.#recordSizes(entry, span, reply, response)
   }
 
   #asked (reply) {
     try {
-      const answer = this.#attributes(reply.request, reply)
+      const answer = this.#options.attributes(reply.request, reply)
       return typeof answer === 'object' && answer !== null && typeof answer.then !== 'function' ? answer : null
     } catch (error) {
       this.#report.once('LT_WARN_CALLBACK', `the function \`metrics.attributes\` failed: ${error?.message}`)
