@@ -18,7 +18,17 @@ const consoleTable = require('./report/console-table')
 const { provenance } = require('./report/tables')
 const { writeResults } = require('./report/results-file')
 
-const OTHERS = { paired: './paired', tail: './tail', 'warm-up': './warm-up', calls: './calls', faults: './faults', micro: './micro', 'next-tick': './next-tick', viewer: './viewer' }
+const OTHERS = {
+  paired: './paired',
+  tail: './tail',
+  'warm-up': './warm-up',
+  settled: './settled',
+  calls: './calls',
+  faults: './faults',
+  micro: './micro',
+  'next-tick': './next-tick',
+  viewer: './viewer'
+}
 
 const name = process.argv[2]
 if (Object.hasOwn(OTHERS, name ?? '')) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run bench:settled: CPU time, throughput and memory of processes that V8 is done with.
+// npm run bench -- settled: CPU time, throughput and memory of processes that V8 is done with.
 //
 // No two processes of one program run alike: V8 compiles with what it has seen by then. So each case has a dozen of them.
 // Process k of every case is started, loaded until the size of its compiled code has not changed for a while, and then all

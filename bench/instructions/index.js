@@ -2,7 +2,7 @@
 
 // npm run bench:instructions: how many instructions a request takes, by callgrind, with a V8 that is made deterministic.
 // It repeats to about half a percent however busy the machine is, so two commits can be told apart by it. It knows nothing of
-// caches, of the kernel, and of how soon V8 is done compiling: that is what npm run bench:settled is for.
+// caches, of the kernel, and of how soon V8 is done compiling: that is what npm run bench -- settled is for.
 //
 //   --case delivered          only this case and its baseline; may be given more than once; none: all
 //   --quick                   one process a case: a comparison of two cases takes below three minutes
