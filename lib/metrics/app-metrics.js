@@ -203,9 +203,9 @@ function snapshot (scopes) {
   for (const { scope, metrics } of scopes) {
     for (const metric of metrics) {
       const points = metric.list.map((series) => pointOf(metric, series)).filter((point) => point !== null)
-      if (points.length === 0) continue
       const { name, description, unit, kind, isMonotonic } = metric
-      found.push({ name, description, unit, kind, isMonotonic, scope: { name: scope.name, version: scope.version ?? '' }, points })
+      const from = { name: scope.name, version: scope.version ?? '' }
+      if (points.length > 0) found.push({ name, description, unit, kind, isMonotonic, scope: from, points })
     }
   }
   return found

@@ -98,10 +98,7 @@ function * collect (scopes, { nowMs, sinceMs, takesDeltas = true, pointsPerStep,
   if (batch.points > 0) yield batch.complete(format)
 }
 
-/**
- * The start of a cumulative series in nanoseconds, made once: a step of the wall clock must not look like a restart. One that
- * puts the start into the future does.
- */
+/** The start of a series, made once: a step of the wall clock is no restart, but for one that puts the start into the future. */
 function startOf (series, now) {
   if (series.startNanos === null || series.startNanos > now) series.startNanos = nanosOf(series.startMs)
   return series.startNanos

@@ -50,7 +50,11 @@ function encodeHead ({ name, description, unit }) {
 }
 
 function encodeBody (scopes) {
-  return Buffer.concat(scopes.flatMap(({ scope, metrics }) => message(0x12, [encodeScope(scope), ...metrics.flatMap(encodeMetric)])))
+  return Buffer.concat(scopes.flatMap(encodeScopeMetrics))
+}
+
+function encodeScopeMetrics ({ scope, metrics }) {
+  return message(0x12, [encodeScope(scope), ...metrics.flatMap(encodeMetric)])
 }
 
 function encodeMetric ({ metric: { kind, isMonotonic }, isDelta, head, points }) {

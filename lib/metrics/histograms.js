@@ -30,7 +30,7 @@ function areBounds (value) {
     (index === 0 || bound > value[index - 1]))
 }
 
-/** One measurement kept whole, with its time and its span's ids: it leads from a bucket to a trace. A bucket keeps the last one. */
+/** One measurement kept whole, with its time and its span's ids. It leads from a bucket, which keeps the last one, to a trace. */
 class Exemplar {
   /** @param {number} timeMs monotonic */
   constructor (value, timeMs, span) {
@@ -65,7 +65,7 @@ function keepExemplar (series, slot, value, timeMs, span) {
 class Histogram extends Series {
   constructor (attributes, startMs) {
     super(attributes, startMs)
-    this.sum = -0 // not 0, which V8 would take for a small integer, and give up what it has compiled at the first fraction
+    this.sum = -0 // not 0, a small integer to V8, which would give up what it has compiled at the first fraction
     this.min = Infinity
     this.max = -Infinity
   }

@@ -32,12 +32,9 @@ class MetricJson {
   encode (scopes, nowMs, sinceMs) {
     const lengthMax = LINE_LENGTH_MAX - this.#resource.length
     const settings = { nowMs, sinceMs, takesDeltas: this.#takesDeltas, pointsPerStep: POINTS_PER_STEP, lengthMax }
-    return collect(scopes, settings, { head: headText, point: pointText, body: (parts) => this.#lineText(parts) })
-  }
-
-  #lineText (scopes) {
-    const schemaUrl = JSON.stringify(SCHEMA_URL)
-    return `{"resourceMetrics":[{"resource":${this.#resource},"schemaUrl":${schemaUrl},"scopeMetrics":[${scopes.map(scopeText)}]}]}`
+    const begin = `{"resourceMetrics":[{"resource":${this.#resource},"schemaUrl":${JSON.stringify(SCHEMA_URL)},"scopeMetrics":[`
+    const body = (parts) => `${begin}${parts.map(scopeText)}]}]}`
+    return collect(scopes, settings, { head: headText, point: pointText, body })
   }
 }
 
@@ -53,7 +50,8 @@ function metricText ({ metric: { kind, isMonotonic }, isDelta, head, points }) {
 }
 
 function headText ({ name, description, unit }) {
-  return JSON.stringify({ name: clean(name), description: clean(description) || undefined, unit: clean(unit) || undefined }).slice(0, -1)
+  const head = { name: clean(name), description: clean(description) || undefined, unit: clean(unit) || undefined }
+  return JSON.stringify(head).slice(0, -1)
 }
 
 function pointText (metric, series, point, { start, now, sinceMs }) {

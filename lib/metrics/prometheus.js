@@ -1,8 +1,7 @@
 'use strict'
 
-// Metrics as text for Prometheus: the text format 0.0.4, and OpenMetrics 1.0, which has exemplars and units.
-// It comes in pieces, so that two thousand series neither hold the event loop nor lie in memory at once.
-// What is read is cumulative, whatever OTLP is sent.
+// Metrics as text for Prometheus: the text format 0.0.4, and OpenMetrics 1.0, which has exemplars and units. It comes in pieces,
+// so that two thousand series neither hold the event loop nor lie in memory at once. It is cumulative, whatever OTLP is sent.
 
 const { toHrTime } = require('../span/clock')
 const { mergeBuckets } = require('./histograms')
@@ -98,8 +97,9 @@ function * exposition (scopes, resource, { isOpenMetrics, ownScope }) {
       const scopeLabels = scope.name === ownScope ? '' : scopeLabelsOf(scope)
       let count = 0
       for (const series of metric.list.slice()) {
-        if (series.labels === '') series.labels = joined(labelsOf(series.attributes), scopeLabels)
-        piece += typeOf(metric) === 'histogram' ? histogramLines(name, metric, series, isOpenMetrics) : numberLine(name, metric, series, isOpenMetrics)
+        if (series.labels === '') series.labels = [labelsOf(series.attributes), scopeLabels].filter((text) => text !== '').join()
+        const linesOf = typeOf(metric) === 'histogram' ? histogramLines : numberLine
+        piece += linesOf(name, metric, series, isOpenMetrics)
         if (++count % SERIES_PER_PIECE !== 0) continue
         yield piece
         piece = ''
@@ -151,7 +151,8 @@ function histogramLines (name, metric, series, isOpenMetrics) {
   const begin = `${name}_bucket{${labels === '' ? '' : `${labels},`}le="`
   let text = ''
   let total = 0
-  for (const { bound, count, exemplar } of metric.kind === 'histogram' ? explicitBuckets(series) : exponentialBuckets(series)) {
+  const buckets = metric.kind === 'histogram' ? explicitBuckets(series) : exponentialBuckets(series)
+  for (const { bound, count, exemplar } of buckets) {
     total += count
     text += `${begin}${boundText(bound, isOpenMetrics)}"} ${total}${isOpenMetrics ? exemplarText(exemplar) : ''}\n`
   }
@@ -195,19 +196,15 @@ function targetInfo (resource, isOpenMetrics) {
   return `# HELP ${name} Target metadata\n# TYPE ${name} ${type}\ntarget_info{${labelsOf(list)}} 1\n`
 }
 
-function scopeLabelsOf ({ name, version }) {
-  return labelsOf(version === undefined || version === '' ? ['otel_scope_name', name] : ['otel_scope_name', name, 'otel_scope_version', version])
-}
-
-function joined (labels, others) {
-  return labels === '' || others === '' ? labels + others : `${labels},${others}`
+function scopeLabelsOf ({ name, version = '' }) {
+  return labelsOf(version === '' ? ['otel_scope_name', name] : ['otel_scope_name', name, 'otel_scope_version', version])
 }
 
 /** The content type that an Accept header asks for. */
 function negotiate (accept) {
-  return typeof accept === 'string' && quality(accept, /^application\/openmetrics-text\b/) > quality(accept, /^text\/plain\b|^\*\/\*|^text\/\*/)
-    ? OPEN_METRICS
-    : TEXT
+  if (typeof accept !== 'string') return TEXT
+  const plain = quality(accept, /^text\/plain\b|^\*\/\*|^text\/\*/)
+  return quality(accept, /^application\/openmetrics-text\b/) > plain ? OPEN_METRICS : TEXT
 }
 
 /** The best weight that is given to a type. An OpenMetrics version that we do not speak does not count. */

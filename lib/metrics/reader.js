@@ -16,9 +16,9 @@ class MetricReader {
   #isClosed = false
 
   /**
-   * @param {{ registry: MetricRegistry, target: { send (isLast: boolean): Promise<{ retryMs: number, isAsked: boolean }>, hold (isHeld: boolean): void, abort (): void, close (): void },
-   *   intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T }} options
-   *   retryMs: how long to wait before the next attempt, -1 where none is needed before the interval is over
+   * @param {{ registry: MetricRegistry, intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T,
+   *   target: { send (isLast: boolean): Promise<{ retryMs: number, isAsked: boolean }>, hold (isHeld: boolean): void,
+   *     abort (): void, close (): void } }} options retryMs: the time until the next attempt, -1: the interval
    */
   constructor (options) {
     this.#options = options
@@ -63,7 +63,7 @@ class MetricReader {
   async #onTimer () {
     const { intervalMs } = this.#options
     const now = monotonicNow()
-    // From start to start. Intervals that a blocked loop has missed are not made up for. A timer may fire within 1 ms before its time.
+    // From start to start, and what a blocked loop has missed is not made up for. A timer may fire within 1 ms before its time.
     if (now + 1 > this.#nextAt) this.#nextAt += intervalMs * Math.ceil((now - this.#nextAt + 1) / intervalMs)
     const retryMs = this.#running === null && now >= this.#notBefore ? await this.#collect(false) : -1
     const untilNext = Math.max(1, this.#nextAt - monotonicNow())

@@ -1,7 +1,6 @@
 'use strict'
 
-// All metrics of one application, by the scope that they were asked for in, and what runs before each
-// collection: the callbacks of observable instruments.
+// All metrics of one application, by their scope, and what runs before each collection: the callbacks of observable instruments.
 
 const clock = require('../span/clock')
 const { setTimeout, clearTimeout } = require('../runtime/timers')
@@ -100,10 +99,8 @@ class Metric {
     }
   }
 
-  /**
-   * Makes room: forgets the series that have gained nothing since they were delivered. Once for each delivery, so that a
-   * request does not look through thousands of series again and again. Cumulative series are exported for ever.
-   */
+  // Makes room: forgets the series that have gained nothing since they were delivered. Once for each delivery, so that a
+  // request does not look through thousands of series again and again. Cumulative series are exported for ever.
   #forgetQuiet () {
     if (!this.isDelta || this.#sweptMs === this.deltaStartMs) return false
     this.#sweptMs = this.deltaStartMs

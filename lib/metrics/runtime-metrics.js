@@ -30,10 +30,7 @@ const DELAYS = {
   p99: ['99 percentile', (delay) => delay.percentile(99)]
 }
 
-/**
- * Makes the instruments, and returns what ends them.
- * @param {Meter} meter of the API
- */
+/** Makes the instruments, and returns what ends them. */
 function openRuntimeMetrics (meter) {
   const releases = [delay(meter), garbageCollection(meter)]
   eventLoop(meter)
@@ -123,16 +120,14 @@ function processUse (meter) {
 // What light-trace says about itself. Spans are counted in plain numbers all the time, which are read here.
 // https://opentelemetry.io/docs/specs/semconv/otel/sdk-metrics/
 
-const SPAN = '{span}'
-
 /**
  * Makes the instruments.
  * @param {Meter} meter of the API
  * @param {() => object} snapshot what `app.lightTrace.stats()` answers
  */
 function openSelfMetrics (meter, snapshot) {
-  const counter = (name, description) => meter.createObservableCounter(name, { unit: SPAN, valueType: 0, description })
-  const upDown = (name, description, unit = SPAN) => meter.createObservableUpDownCounter(name, { unit, valueType: 0, description })
+  const counter = (name, description) => meter.createObservableCounter(name, { unit: '{span}', valueType: 0, description })
+  const upDown = (name, description) => meter.createObservableUpDownCounter(name, { unit: '{span}', valueType: 0, description })
   const started = counter('otel.sdk.span.started', 'The number of created spans.')
   const live = upDown('otel.sdk.span.live', 'The number of created spans for which the end operation has not been called yet.')
   const size = upDown('otel.sdk.processor.span.queue.size', 'The number of spans in the queue.')
@@ -142,19 +137,16 @@ function openSelfMetrics (meter, snapshot) {
 
   meter.addBatchObservableCallback((result) => {
     const { spans } = snapshot()
+    const dropped = Object.values(spans.dropped).reduce((sum, count) => sum + count, 0)
     result.observe(started, spans.started)
     result.observe(live, spans.started - spans.ended)
     result.observe(size, spans.queued)
-    result.observe(processed, spans.accepted - spans.queued - spans.inFlight - sum(spans.dropped))
+    result.observe(processed, spans.accepted - spans.queued - spans.inFlight - dropped)
     result.observe(inflight, spans.inFlight)
     result.observe(exported, spans.delivered + spans.handedOver)
     if (spans.rejected > 0) result.observe(exported, spans.rejected, { 'error.type': 'rejected' })
     for (const [reason, count] of Object.entries(spans.dropped)) result.observe(processed, count, { 'error.type': reason })
   }, [started, live, size, processed, inflight, exported])
-}
-
-function sum (counts) {
-  return Object.values(counts).reduce((total, count) => total + count, 0)
 }
 
 module.exports = { openRuntimeMetrics, openSelfMetrics }

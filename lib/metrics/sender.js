@@ -28,8 +28,8 @@ class MetricSender {
   #isHeld = false
 
   /**
-   * @param {{ registry: MetricRegistry, url: string, connect (): OtlpHttp, prefix: ExportRequestPrefix, isGzip: boolean, report: Report, stats: object }} options
-   *   `connect` makes an OtlpHttp, or what its `share` does; it is asked when there is something to send
+   * @param {{ registry: MetricRegistry, url: string, connect (): OtlpHttp, prefix: ExportRequestPrefix, isGzip: boolean,
+   *   report: Report, stats: object }} options connect: asked when there is something to send
    */
   constructor (options) {
     const { origin, pathname } = new URL(options.url)
@@ -74,7 +74,10 @@ class MetricSender {
     this.#deliveredMs = nowMs
     this.#failures = 0
     this.#options.registry.startInterval(nowMs)
-    if (batches.length > 0) this.#endOutage()
+    if (batches.length > 0 && this.#isOutage) {
+      this.#isOutage = false
+      this.#options.report.recovered('metrics', `${this.#target} takes metrics again`)
+    }
     return NO_RETRY
   }
 
@@ -151,11 +154,6 @@ class MetricSender {
 
   #loss (kind, what) {
     this.#options.report.loss(kind, `${this.#target} ${what}`)
-  }
-
-  #endOutage () {
-    if (this.#isOutage) this.#options.report.recovered('metrics', `${this.#target} takes metrics again`)
-    this.#isOutage = false
   }
 }
 
