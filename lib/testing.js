@@ -4,7 +4,7 @@
 //
 //   const collector = createCollector()
 //   await app.register(lightTrace, { spanProcessors: [collector] })
-//   …
+//   ...
 //   t.equal(await collector.tree(), 'SERVER GET /users/:id')
 //
 // A span ends when its response is closed, which may be after the client has it: `spans` and `tree` wait until every span
@@ -22,7 +22,7 @@ const CLOSE_TURNS = 8
 class Collector {
   #waitMs
   #records = []
-  #open = new Map() // span → its record
+  #open = new Map() // span -> its record
   #waiting = []
   #metrics = null // asks the application for its metrics
 

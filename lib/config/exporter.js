@@ -208,7 +208,7 @@ function parseHeaders (env, name) {
   return headers
 }
 
-// 'Authorization: Bearer …' in a variable puts the secret into what we read as the name.
+// 'Authorization: Bearer ...' in a variable puts the secret into what we read as the name.
 function nameOf (name) {
   return TOKEN.test(name) ? `the header '${printable(name, 64)}'` : 'a header'
 }

@@ -10,7 +10,8 @@ const { gzip } = require('./compressor')
 const { RetrySchedule } = require('./http/retry')
 const { Outcome } = require('./http/attempt')
 
-// A request costs 100 to 200 µs whatever its size: over a megabyte, some 2,000 spans, that is less than 0.1 µs each.
+// A request costs 100 to 200 microseconds whatever its size: over a megabyte, some 2,000 spans, that is less than a tenth of one
+// for each.
 const SEND_BYTES = 1024 * 1024
 // Writing a megabyte to a socket takes the loop 0.2 to 0.3 ms; much more at once would be felt.
 const REQUEST_BYTES_MAX = 2 * 1024 * 1024

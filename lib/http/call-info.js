@@ -4,7 +4,7 @@ const STATUSES_MAX = 16
 
 /** What many calls to the same place have in common. Made and cached by lib/outbound; RouteInfo is the same for requests. */
 class CallInfo {
-  #withStatus = new Map() // status → CallInfo
+  #withStatus = new Map() // status -> CallInfo
 
   /**
    * @param {number} kind as the API counts

@@ -3,10 +3,10 @@
 // The metrics of one application: what is recorded, and where it goes. This file is the door to lib/metrics: lib/tracer.js
 // loads it where metrics are on.
 //
-//   requests, calls ─┐                     ┌─ OTLP, every minute
-//   runtime, stats() ├─► MetricRegistry ───┼─ standard output, as lines of OTLP JSON
-//   the API's meters ┘         or          ├─ the path that Prometheus scrapes
-//                    a registered          └─ app.lightTrace.metrics(), light-trace/testing
+//   requests, calls -+                     +- OTLP, every minute
+//   runtime, stats() +-> MetricRegistry ---+- standard output, as lines of OTLP JSON
+//   the API's meters +         or          +- the path that Prometheus scrapes
+//                    a registered          +- app.lightTrace.metrics(), light-trace/testing
 //                    MeterProvider
 
 const { Readable } = require('node:stream')

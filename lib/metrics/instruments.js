@@ -86,7 +86,7 @@ class Recorder extends Instrument {
 
 class Observable extends Instrument {
   #callbacks
-  #entries = new Map() // the user's function → what the registry asks
+  #entries = new Map() // the user's function -> what the registry asks
 
   constructor (meter, type, name, options) {
     super(meter, type, name, options)

@@ -19,7 +19,7 @@ const EXPONENTIAL_BUCKETS_MAX = 160
 const OVERFLOW = Object.freeze(['otel.metric.overflow', true])
 
 class Metric {
-  #series = new Map() // canonical text of the attributes → series
+  #series = new Map() // canonical text of the attributes -> series
   #index = null
   #overflow = null
   #sweptMs = NaN // the interval in which quiet series were last looked for
@@ -185,8 +185,8 @@ const KINDS = {
 }
 
 class MetricRegistry {
-  #scopes = new Map() // scope key → { scope, metrics }
-  #metrics = new Map() // scope key, instrument, name … → metric
+  #scopes = new Map() // scope key -> { scope, metrics }
+  #metrics = new Map() // scope key, instrument, name ... -> metric
   #observables = [] // the metrics of observable instruments
   #providers = []
   #round = 0

@@ -2,7 +2,7 @@
 
 // What the process and V8 do. All of it is read when metrics are collected; nothing runs per request. Only the delay of the
 // event loop has a timer, and garbage collection an observer, both Node's own.
-// https://opentelemetry.io/docs/specs/semconv/runtime/nodejs-metrics/ and …/v8js-metrics/
+// https://opentelemetry.io/docs/specs/semconv/runtime/nodejs-metrics/ and .../v8js-metrics/
 
 const { monitorEventLoopDelay, performance, PerformanceObserver, constants } = require('node:perf_hooks')
 const { getHeapSpaceStatistics } = require('node:v8')

@@ -88,7 +88,7 @@ function takeDelta (series, atMs) {
 // From an attributes object to its series without making a string: a tree of maps, one level for each key and one for each
 // value. Objects that are built by the same code have their keys in the same order, so they take the same branch.
 //
-//   { method: 'GET', status: 200 }    root ─method→ ─'GET'→ ─status→ ─200→ series
+//   { method: 'GET', status: 200 }    root -method-> -'GET'-> -status-> -200-> series
 //
 // The tree only finds. Which series there are is the metric's to say: the same attributes in another order
 // take another branch to the same series.
@@ -98,7 +98,7 @@ const BRANCHES_PER_SERIES = 8
 
 class Branch {
   series = null
-  children = null // key → Map of value → Branch
+  children = null // key -> Map of value -> Branch
 
   child (key, value) {
     return this.children === null ? undefined : this.children.get(key)?.get(value)

@@ -199,7 +199,7 @@ class DetailedServerMetrics extends ServerMetrics {
   #options
   #report
   #active
-  #activeSeries = new Map() // method → scheme → series
+  #activeSeries = new Map() // method -> scheme -> series
   #requestSize
   #responseSize
 

@@ -1,10 +1,10 @@
 'use strict'
 
-// Registers with @opentelemetry/api: one façade for the whole process, in the slots that are free, for as long as an
+// Registers with @opentelemetry/api: one facade for the whole process, in the slots that are free, for as long as an
 // application with light-trace is open.
 //
-//   trace.getTracer('x').startSpan()  ->  façade  ->  the app of the active request, else the first open app
-//   context.with(), propagation.inject()  ->  façade  ->  our AsyncLocalStorage, our W3C code
+//   trace.getTracer('x').startSpan()  ->  facade  ->  the app of the active request, else the first open app
+//   context.with(), propagation.inject()  ->  facade  ->  our AsyncLocalStorage, our W3C code
 
 const { REQUEST_KEY } = require('../context/trace-context')
 const { processState } = require('../runtime/process-state')

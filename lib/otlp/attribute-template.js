@@ -5,7 +5,7 @@
 // number of bytes, the attributes behind it are copied once more, to where they belong:
 //
 //   bytes   4A len key 12 len value | 4A len key 12 len value | 4A len key 12 len value
-//                             ▲ starts[0]  ends[0]
+//                             ^ starts[0]  ends[0]
 //
 // The bytes are those that attribute-encoder.js writes, whatever was there before.
 

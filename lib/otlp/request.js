@@ -58,8 +58,8 @@ function remember (scope) {
 // The bytes of a chunk. Lengths are varints, padded or not.
 //
 //   chunk bytes = scope_spans, fields of ResourceSpans
-//   scope_spans = 0x12 | length | scope 0x0a … | span 0x12 … | span 0x12 … |
-//                                              ▲ a cut inside of them repeats what precedes its spans
+//   scope_spans = 0x12 | length | scope 0x0a ... | span 0x12 ... | span 0x12 ... |
+//                                              ^ a cut inside of them repeats what precedes its spans
 
 const TAG_SCOPE_SPANS = 0x12
 const TAG_SPAN = 0x12

@@ -8,7 +8,7 @@
 //   17  12 08 ........                span_id                              patched
 //   21  39 ........ 41 ........       start, end, fixed64                  patched
 //   39  85 01 ....                    flags, fixed32                       patched
-//   ..  30 02 2A .. name 4A … 4A …    kind, name, attributes               copied
+//   ..  30 02 2A .. name 4A ... 4A ...    kind, name, attributes               copied
 
 const { Buffer } = require('node:buffer')
 const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')

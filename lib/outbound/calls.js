@@ -54,7 +54,7 @@ function takeSpan (call) {
   return span
 }
 
-const adapters = new Map() // channel name → its subscribers; one set for all apps
+const adapters = new Map() // channel name -> its subscribers; one set for all apps
 
 /**
  * The subscribers that make spans of a TracingChannel: leaves, of which none becomes the active one. A publisher may leave events

@@ -25,7 +25,7 @@ const defaultMethods = knownMethods(null)
 
 /** A server that is called, and what the calls of one method to it have in common. */
 class RemoteServer {
-  #calls = new Map() // method → CallInfo, whose URLs begin with `origin`
+  #calls = new Map() // method -> CallInfo, whose URLs begin with `origin`
   #others = new Map() // the same of calls through a proxy and the like, whose URLs do not
   #methods = defaultMethods
 

@@ -41,7 +41,7 @@ const HEADERS = {
 }
 
 const call = new HttpCall()
-const servers = new Map() // host → Host header → RemoteServer
+const servers = new Map() // host -> Host header -> RemoteServer
 
 const httpSubscribers = [
   [canInject ? 'http.client.request.created' : 'http.client.request.start', guarded(onStart)],

@@ -4,7 +4,7 @@
 //
 // A call descriptor says how a call is named and described; calls.js makes its span:
 //
-//   { kind, name (call), attributes (call) → flat list, shouldTrace? (call) → false where it has no span,
+//   { kind, name (call), attributes (call) -> flat list, shouldTrace? (call) -> false where it has no span,
 //     errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
 
 const asyncStorage = require('../context/async-storage')
@@ -53,7 +53,7 @@ const OTHER_SUBSCRIBERS = [
 
 /** What the subscribers ask of the app whose request makes a call. */
 class Outbound {
-  #callDescriptors = new Map() // channel → call descriptor; null: that of the tables, until it is asked for
+  #callDescriptors = new Map() // channel -> call descriptor; null: that of the tables, until it is asked for
   #withDocuments
 
   constructor ({ outbound, disabled, knownMethods: override }, report) {

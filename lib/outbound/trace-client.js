@@ -51,7 +51,7 @@ function tracingOf (client) {
 /** Spans of a client that has one event for the beginning of a call and another for its end, with the same id in both. */
 class EventSpans {
   #callDescriptor
-  #spans = new Map() // id → span
+  #spans = new Map() // id -> span
 
   constructor (callDescriptor) {
     this.#callDescriptor = callDescriptor
@@ -142,7 +142,7 @@ function mongoCallOf (event) {
 // ioredis. A command is published when it is written: one that waited for the connection, in the context that opened it. So its own
 // context is remembered while it waits, in the `sendCommand` by which ioredis sends the waiting ones again.
 
-const waiting = new WeakMap() // command → context of the code that sent it
+const waiting = new WeakMap() // command -> context of the code that sent it
 
 function traceIoredis (client) {
   const { sendCommand } = client

@@ -19,7 +19,7 @@ const ORIGINS_MAX = 256
 const HANDLER_SYMBOLS_MAX = 8
 
 const call = new HttpCall()
-const origins = new Map() // origin → RemoteServer
+const origins = new Map() // origin -> RemoteServer
 const handlerSymbols = [] // of the copies of undici in the process
 
 const undiciSubscribers = [

@@ -25,7 +25,7 @@ const kListener = Symbol.for('light-trace.sigterm')
 
 // _X_AMZN_TRACE_ID, for each invocation:
 //
-//   Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=…
+//   Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=...
 //          trace id: 8 + 24 digits                  span id
 //
 // https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader

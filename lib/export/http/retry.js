@@ -7,7 +7,7 @@ const WAIT_MIN_MS = 100 // a Retry-After of zero must not become a loop
 // A Retry-After beyond this is a mistake or an attack; it must not switch tracing off for a day.
 const RETRY_AFTER_MAX_MS = 300_000
 const RETRY_AFTER_LENGTH_MAX = 64
-// A collector's return is noticed within a second. Asking a machine that refuses costs some 150 µs, 0.03 % of one core.
+// A collector's return is noticed within a second. Asking a machine that refuses costs some 150 microseconds, 0.03 % of one core.
 const WAIT_MAX_MS = 750
 const WAIT_MIN_ANSWERED_MS = 250 // after an answer or silence: the collector may be overloaded
 // An attempt is brought forward each time this part of the buffer has been written anew. What the buffer holds does not count:

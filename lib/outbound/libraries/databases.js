@@ -95,7 +95,7 @@ const nothing = () => ''
  */
 class StoreDescriptor {
   #parts
-  #known = new Map() // what it says of itself → CallInfo
+  #known = new Map() // what it says of itself -> CallInfo
   #recent = []
 
   /** @param {StoreParts} parts */
@@ -278,7 +278,7 @@ function recordSqliteQuery (call) {
   tracer.startCall(sqliteQuery, call, context)?.end(sqliteEndedAt)
 }
 
-/** Channel → call descriptor. What is in `query` has its values inlined; `execute` has them apart. */
+/** Channel -> call descriptor. What is in `query` has its values inlined; `execute` has them apart. */
 const DATABASES = {
   'mysql2:query': mysql('query', false),
   'mysql2:execute': mysql('query', true),
@@ -306,7 +306,7 @@ const DATABASES = {
   'pg:query': pgChannel
 }
 
-/** knex's name of its client → call descriptor. */
+/** knex's name of its client -> call descriptor. */
 const KNEX = {
   pg: postgresql('sql', true),
   pgnative: postgresql('sql', true),

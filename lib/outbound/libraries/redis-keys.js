@@ -84,8 +84,8 @@ const STREAM_OPTIONS = new Map([['COUNT', 2], ['BLOCK', 2], ['NOACK', 1], ['GROU
 
 const TEXT_MAX = 4096
 
-const commands = new Map() // name → rule
-const subcommands = new Map() // name → Map of its subcommands → rule
+const commands = new Map() // name -> rule
+const subcommands = new Map() // name -> Map of its subcommands -> rule
 for (const [rule, names] of RULES) for (const name of words(names)) commands.set(name, rule)
 for (const [name, list] of Object.entries(SUBCOMMANDS)) {
   const [keyless, keyed = ''] = list.split(' / ')

@@ -104,7 +104,7 @@ class Summary {
 /**
  * How a system writes what is no value. Where a quote could mean either, it is a value.
  * doubleQuotes: "x" is a string; backslash: \ escapes in strings; brackets: [x] is a name;
- * dollar: $tag$…$tag$ is a string; hash: # begins a comment
+ * dollar: $tag$...$tag$ is a string; hash: # begins a comment
  */
 const DIALECTS = {
   mysql: { doubleQuotes: true, backslash: true, brackets: false, dollar: false, hash: true },
