@@ -191,6 +191,56 @@ test('the same exception of many traces is one row', async (t) => {
   t.same(exceptions[1].traces, [3, 2, 1].map(traceId))
 })
 
+test('a trace\'s reason is what says most, in whatever order and in however many messages it comes', async (t) => {
+  const viewer = await startViewer(t)
+  const handler = { id: 2, parent: 1, name: 'handler', status: 2, attributes: { 'error.type': 'TypeError' } }
+  const call = { id: 3, parent: 2, name: 'SELECT', kind: 3, status: 2, attributes: { 'error.type': '23505' } }
+  await viewer.send([{ ...call, trace: 1 }, { ...handler, trace: 1 }])
+  t.match((await viewer.json('/api/exceptions')).exceptions, [{ type: '23505', count: 1 }], 'what is known so far')
+  await viewer.send([{ ...failure, trace: 1 }])
+  await viewer.send([{ ...failure, trace: 2 }, { ...handler, trace: 2 }, { ...call, trace: 2 }])
+  const { exceptions } = await viewer.json('/api/exceptions')
+  t.match(exceptions.map(({ type, count, recorded }) => [type, count, recorded]), [['TypeError', 2, true]], 'one fault is one row')
+  const { traces } = await viewer.json('/api/traces')
+  for (const { error } of traces) t.match(error, { type: 'TypeError', message: 'x is undefined', exception: exceptions[0].key })
+})
+
+test('the same error on several spans of a trace is one fault, by its first stack', async (t) => {
+  const viewer = await startViewer(t)
+  const inner = { ...failure.events[0], attributes: { ...failure.events[0].attributes, 'exception.stacktrace': '' } }
+  await viewer.send([{ id: 2, parent: 1, kind: 3, name: 'call', status: 2, events: [inner] }], { service: 'stock' })
+  await viewer.send([failure])
+  const { exceptions } = await viewer.json('/api/exceptions')
+  t.match(exceptions, [{ count: 1 }])
+  t.equal(exceptions.length, 1)
+})
+
+test('an exception has the time at which it happened', async (t) => {
+  const viewer = await startViewer(t)
+  for (const at of [5000, 1000]) await viewer.send([{ ...failure, trace: at, at, events: [{ ...failure.events[0], at: at + 3 }] }])
+  await viewer.send([{ trace: 3, name: 'call', at: 100, ms: 10, status: 2, attributes: { 'error.type': '503' } }])
+  const { exceptions } = await viewer.json('/api/exceptions')
+  t.match(exceptions, [{ type: '503', firstMs: START_MS + 110, lastMs: START_MS + 110 }, { firstMs: START_MS + 1003, lastMs: START_MS + 5003 }])
+})
+
+test('a request that was answered has not failed by what a call in it came to, and a thrown 409 says why', async (t) => {
+  const viewer = await startViewer(t)
+  const setInfo = { id: 2, parent: 1, name: 'CLIENT', kind: 3, status: 2, message: 'ERR unknown subcommand SETINFO' }
+  await viewer.send([{ ...request, trace: 1 }, { ...setInfo, trace: 1 }])
+  const conflict = { ...request, attributes: { ...request.attributes, 'http.response.status_code': 409 }, events: [{ name: 'exception', attributes: { 'exception.type': 'ConflictError', 'exception.message': 'the name is taken' } }] }
+  await viewer.send([{ ...setInfo, trace: 2 }, { ...conflict, trace: 2 }])
+  await viewer.send([{ ...setInfo, trace: 3 }])
+  await viewer.send([{ ...request, trace: 4 }, { id: 5, parent: 1, trace: 4, kind: 2, name: 'GET /stock', status: 2 }])
+  const { traces } = await viewer.json('/api/traces')
+  t.match(traces.map(({ state, errors, error }) => [state, errors, error?.message]), [
+    ['error', 1, null], // a request within it
+    ['error', 1, setInfo.message], // its root has not come
+    ['ok', 1, 'the name is taken'],
+    ['ok', 1, undefined]
+  ])
+  t.same((await viewer.json('/api/traces?status=error')).traces.map(({ id }) => id), [4, 3].map(traceId))
+})
+
 test('a trace can be named by what it is', async (t) => {
   const viewer = await startViewer(t)
   t.equal((await viewer.get('/api/traces/last/rows')).status, 404)

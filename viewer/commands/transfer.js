@@ -2,9 +2,10 @@
 
 // npx light-trace import <file>, export [file]: OTLP JSON, one object or one per line.
 
-const { createReadStream, createWriteStream } = require('node:fs')
+const { createReadStream } = require('node:fs')
 const { pipeline } = require('node:stream/promises')
 const { Client } = require('./client')
+const { ownFile } = require('./save')
 
 async function importFile ({ operand, options }) {
   const client = new Client(options)
@@ -32,7 +33,7 @@ async function send (client, file) {
 async function exportFile ({ operand, options }) {
   const response = await new Client(options).open('/api/export')
   if (operand === undefined || operand === '-') return pipeline(response, process.stdout, { end: false })
-  await pipeline(response, createWriteStream(operand, { mode: 0o600 }))
+  await pipeline(response, ownFile(operand, 'w'))
 }
 
 module.exports = { importFile, exportFile }

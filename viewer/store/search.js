@@ -26,7 +26,7 @@ function filterOf (query) {
   add('minMs', (value, name) => durationTest(value, name, (ms, bound) => ms >= bound))
   add('maxMs', (value, name) => durationTest(value, name, (ms, bound) => ms <= bound))
   add('unrouted', () => (trace) => summaryOf(trace).unrouted)
-  add('exception', (key) => ({ exceptions }) => exceptions !== null && exceptions.includes(key))
+  add('exception', (key) => ({ faults }) => faults !== null && faults.some((fault) => fault.key === key))
   const fast = tests.length
   const attributes = query.getAll('attr').filter((each) => each !== '')
   if (attributes.length > ATTRIBUTES_MAX) throw new BadParameter(`attr: at most ${ATTRIBUTES_MAX}`)
@@ -36,7 +36,7 @@ function filterOf (query) {
 }
 
 function statusTest (status) {
-  if (status === 'error' || status === 'ok') return (trace) => (trace.errors > 0) === (status === 'error')
+  if (status === 'error' || status === 'ok') return (trace) => trace.failed === (status === 'error')
   const match = /^([1-5])(\d\d|xx)$/i.exec(status)
   if (match === null) throw new BadParameter('status: error, ok, a number as 404 or a class as 4xx')
   const isClass = match[2].toLowerCase() === 'xx'
