@@ -10,10 +10,11 @@ const ASK_TIMEOUT_MS = 500
 
 /**
  * @param {() => import('../http/server').Viewer} make
- * @returns {Promise<{ viewer: import('../http/server').Viewer, port: number }>}
+ * @returns {Promise<{ viewer?: import('../http/server').Viewer, port: number, joined?: number }>} joined: the process of another one that has
+ *   the port
  * @throws what listen says, where no port helps
  */
-async function listenFrom (make, { port: wanted = DEFAULT_PORT, host }, say) {
+async function listenFrom (make, { port: wanted = DEFAULT_PORT, host }, say, mayJoin = false) {
   for (let port = wanted, tries = 1; ; port++, tries++) {
     const viewer = make()
     try {
@@ -21,6 +22,8 @@ async function listenFrom (make, { port: wanted = DEFAULT_PORT, host }, say) {
       if (port !== wanted) say(`port ${wanted} is taken by ${await holderOf(wanted, host)}: this viewer is on ${taken}, and does not see what is sent to ${wanted}`)
       return { viewer, port: taken }
     } catch (error) {
+      const joined = mayJoin && error.code === 'EADDRINUSE' && port === wanted ? await viewerOn(port) : undefined
+      if (joined !== undefined) return { port, joined }
       if (error.code !== 'EADDRINUSE' || tries === TRIES_MAX || port === 65_535) throw explained(error, port, host)
     }
   }
@@ -36,10 +39,15 @@ function explained (error, port, host) {
   return Object.assign(new Error(reasons[error.code] ?? error.message), { expected: reasons[error.code] !== undefined })
 }
 
+/** @returns {Promise<number | undefined>} the process of a viewer that listens there */
+async function viewerOn (port, host = '127.0.0.1') {
+  const answer = answerOf(await ask({ port, host, path: '/api/whoami' }))
+  return answer?.name === 'light-trace' ? Number(answer.pid) : undefined
+}
+
 async function holderOf (port, host = '127.0.0.1') {
-  const me = await ask({ port, host, path: '/api/whoami' })
-  const name = answerOf(me)
-  if (name?.name === 'light-trace') return `another light-trace (process ${Number(name.pid)})`
+  const viewer = await viewerOn(port, host)
+  if (viewer !== undefined) return `another light-trace (process ${viewer})`
   const otlp = await ask({ port, host, path: '/v1/traces', method: 'POST', headers: { 'content-type': 'application/x-protobuf' } })
   return otlp?.status === 200 ? 'an OTLP receiver, such as a collector' : 'something that is no OTLP receiver'
 }
