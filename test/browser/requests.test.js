@@ -23,7 +23,7 @@ inBrowser('an empty viewer says how to fill it, and fills by itself', async (t, 
   t.match(await rows(page), [/200 GET\s*\/products/])
   await send(request(USERS, true))
   await page.locator('.row.failed').waitFor()
-  t.match(await rows(page), [/^Failed 1/, /500 GET\s*\/users\/:id/, /^Answered 1/, /200 GET\s*\/products/], 'the failed one is first')
+  t.match(await rows(page), [/^Failed last 1/, /500 GET\s*\/users\/:id/, /^All others 1/, /200 GET\s*\/products/], 'the failed one is first')
   await page.locator('#foot').getByText('2 traces').waitFor()
 })
 
@@ -34,7 +34,7 @@ inBrowser('the filter is the server\'s, and is kept in the address', async (t, {
   const shown = async (change, count) => {
     await change()
     await page.waitForFunction((count) => document.querySelectorAll('.row:not(.group)').length === count, count)
-    return (await rows(page)).filter((row) => !/^(?:Failed|Answered)/.test(row))
+    return (await rows(page)).filter((row) => !/^(?:Failed last|All others)/.test(row))
   }
   t.match(await shown(() => page.getByLabel('Status', { exact: true }).selectOption('error'), 1), [/500 GET\s*\/users/])
   t.match(page.url(), /\?status=error$/)

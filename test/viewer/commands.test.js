@@ -21,7 +21,7 @@ test('tail prints traces as trees, and one that grew again', async (t) => {
   await viewer.send([request])
   await command.output(/SERVER GET \/users\/:id {2}/)
   await viewer.send([call])
-  await command.output(/again: it had 1 spans before/)
+  await command.output(/again: it had 1 span before/)
   await viewer.viewer.close()
   const { code, stdout } = await command.exit
   t.equal(code, 0)

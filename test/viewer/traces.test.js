@@ -84,6 +84,10 @@ test('each filter lets through what it says', async (t) => {
   t.same(await found('attr=tenant:acm'), [], 'the whole value')
   t.same(await found('attr=tenant'), [4], 'that it is there')
   t.same(await found('attr=count:42&attr=big:true'), [4], 'all of them')
+  t.same(await found('q=Tenant%3Dac'), [4], 'while an attribute is being typed')
+  t.same(await found('q=count%3D42'), [4])
+  t.same(await found('q=tenant%3Dcme'), [])
+  t.same(await found('q=service.name%3Dsto'), [3])
   t.same(await found('attr=count:42&attr=big:false'), [])
   t.same(await found('attr=service.name:stock'), [3], 'of the resource')
   t.same(await found(`attr=${encodeURIComponent('tags:["a","b"]')}`), [4])
@@ -117,6 +121,33 @@ test('rows come in display order, with self time and the critical path', async (
   const first = await viewer.json(`/api/traces/${traceId(1)}/rows?limit=2`)
   t.same([first.rows, first.more, first.durationMs], [rows.slice(0, 2), 2, 10], 'limit: the first ones of the same rows')
   t.equal((await viewer.get(`/api/traces/${traceId(1)}/rows?limit=0`)).status, 400)
+})
+
+const calls = [
+  { id: 2, name: 'GET', attributes: { 'http.request.method': 'GET', 'url.full': 'http://user:secret@stock:3000/items/7?q=1#x', 'server.address': 'stock', 'server.port': 3000 } },
+  { id: 3, name: 'HTTP GET', attributes: { 'http.method': 'GET', 'net.peer.name': 'old', 'net.peer.port': 80 } },
+  { id: 4, name: 'GET /items/{id}', attributes: { 'http.request.method': 'GET', 'server.address': 'stock' } },
+  { id: 5, name: 'GET', attributes: { 'db.system.name': 'redis', 'server.address': 'cache' } },
+  { id: 6, name: 'pg.query', attributes: { 'db.system': 'postgresql', 'db.query.summary': 'SELECT users' } },
+  { id: 7, name: 'redis', attributes: { 'db.system.name': 'redis' } },
+  { id: 8, name: 'send orders', kind: 4, attributes: { 'messaging.system': 'kafka' } },
+  { id: 9, name: 'call' }
+].map((call) => ({ parent: 1, kind: 3, at: call.id, ms: 0.5, ...call }))
+
+test('a call is named by where it goes, a database by its system and what is asked of it', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([{ ...request, ms: 50 }, ...calls])
+  const { rows } = await viewer.json(`/api/traces/${traceId(1)}/rows`)
+  t.same(rows.slice(1).map(({ name, system }) => [name, system]), [
+    ['GET stock:3000/items/7', undefined], ['GET old:80', undefined], ['GET /items/{id} stock', undefined],
+    ['redis GET', 'redis'], ['postgresql SELECT users', 'postgresql'], ['redis', 'redis'], ['kafka send orders', undefined], ['call', undefined]
+  ])
+  t.match(await (await viewer.get(`/api/traces/${traceId(1)}/text`)).text(), / {2}CLIENT GET stock:3000\/items\/7 .*\n.*\n.*\n {2}CLIENT redis GET /)
+  await viewer.send([{ ...request, trace: 2, ms: 50 }, { ...calls[3], trace: 2 }, { ...calls[0], trace: 2, attributes: { ...calls[0].attributes, 'url.full': 'http://stock:3000/items/8' } }])
+  const merged = (await viewer.json(`/api/compare?a=${traceId(1)}&b=${traceId(2)}`)).rows
+  t.match(merged.filter(({ aCount, bCount }) => aCount * bCount > 0).map(({ name }) => name), ['GET /users/:id', 'GET stock:3000', 'redis GET'], 'not by their bare names')
+  const { root } = await viewer.json('/api/routes/flame?route=GET%20/users/:id')
+  t.same(root.children.filter(({ count }) => count === 2).map(({ name }) => name).sort(), ['GET stock:3000', 'redis GET'])
 })
 
 test('a parent that has not come is a gap, and fills when it comes', async (t) => {

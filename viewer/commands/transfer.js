@@ -6,6 +6,7 @@ const { createReadStream } = require('node:fs')
 const { pipeline } = require('node:stream/promises')
 const { Client } = require('./client')
 const { ownFile } = require('./save')
+const { plural } = require('../views/safe-text')
 
 async function importFile ({ operand, options }) {
   const client = new Client(options)
@@ -27,7 +28,7 @@ async function send (client, file) {
     throw Object.assign(new Error(`${file}: ${error.message}`), { expected: true })
   }
   const { spans, traces, dropped } = answer
-  process.stderr.write(`light-trace: ${spans} spans of ${traces} traces from ${file}${dropped > 0 ? `, ${dropped} of them not kept` : ''}\n`)
+  process.stderr.write(`light-trace: ${plural(spans, 'span')} of ${plural(traces, 'trace')} from ${file}${dropped > 0 ? `, ${dropped} of them not kept` : ''}\n`)
 }
 
 async function exportFile ({ operand, options }) {

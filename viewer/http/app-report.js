@@ -3,7 +3,7 @@
 // What a light-trace app said of its own losses. It comes over the network: every value is checked.
 
 const { Malformed } = require('../otlp/proto-reader')
-const { safeText } = require('../views/safe-text')
+const { plural, safeText } = require('../views/safe-text')
 
 const REASONS_MAX = 32
 const TEXT_MAX = 500
@@ -34,7 +34,7 @@ function appReport (body) {
 function adviceOf ({ pid, untraced, sent, unsampled, lastError }) {
   const what = untraced ??
     (sent > 0 ? 'sends its spans elsewhere: what its code sets (an exporter, processors, an SDK) wins over the environment' : null) ??
-    (unsampled > 0 ? `left out ${unsampled} ${unsampled === 1 ? 'span' : 'spans'}, as its sampler says (OTEL_TRACES_SAMPLER, or in its code)` : null) ??
+    (unsampled > 0 ? `left out ${plural(unsampled, 'span')}, as its sampler says (OTEL_TRACES_SAMPLER, or in its code)` : null) ??
     (lastError === null ? null : `cannot send: ${lastError}`)
   return what === null ? null : `process ${pid} ${safeText(what, 300)}`
 }

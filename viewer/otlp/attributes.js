@@ -95,9 +95,9 @@ function checkAnyValue (reader, depth) {
   }
 }
 
-/** The attributes of a Resource or InstrumentationScope message: field 1 or 3. */
-function readAttributes (bytes, number) {
-  const reader = new ProtoReader(bytes)
+/** The attributes of a Resource, InstrumentationScope or Span message: field 1, 3 or 9. */
+function readAttributes (bytes, number, from, to) {
+  const reader = new ProtoReader(bytes, from, to)
   const attributes = []
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === number) attributes.push(readKeyValue(reader.message()))

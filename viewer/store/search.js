@@ -76,8 +76,12 @@ function textTest (text) {
   if (text.length > TEXT_MAX) throw new BadParameter(`q: at most ${TEXT_MAX} characters`)
   const needle = text.toLowerCase()
   const isId = /^[0-9a-f]{8,32}$/.test(needle)
-  const raw = isTextInBytes(needle) ? needle : null
-  const found = (value) => String(value).toLowerCase().includes(needle)
+  const [, key, start] = /^([^\s=]+)=(.*)$/.exec(needle) ?? []
+  const looked = key ?? needle
+  const raw = isTextInBytes(looked) ? looked : null
+  const has = (value) => String(value).toLowerCase().includes(needle)
+  // `tenant=ac` also finds an attribute that begins so: somebody is typing it.
+  const found = key === undefined ? has : (value, of) => has(value) || (of?.toLowerCase() === key && String(value).toLowerCase().startsWith(start))
   return (trace) => (isId && trace.id.startsWith(needle)) ||
     trace.origins.some(({ resource, scope }) => readResource(resource).some((attribute) => attributeHas(attribute, found)) || found(readScope(scope).name)) ||
     trace.spans.some((span) => (isId && span.id.startsWith(needle)) || found(span.name) || spanHas(span, raw, found))
@@ -99,7 +103,7 @@ function spanHas (span, raw, found) {
 
 function attributeHas (attribute, found) {
   const value = plain(attribute)
-  return found(attribute.key) || found(typeof value === 'object' && value !== null ? JSON.stringify(value) : value)
+  return found(attribute.key) || found(typeof value === 'object' && value !== null ? JSON.stringify(value) : value, attribute.key)
 }
 
 module.exports = { filterOf, BadParameter }

@@ -6,6 +6,7 @@ const { readEvents, readMessage, kindName, statusName } = require('../otlp/span-
 const { STATUS_ERROR } = require('../otlp/names')
 const { EXCEPTION } = require('../otlp/span-facts')
 const { summaryOf, rounded } = require('../store/summary')
+const { callName } = require('./call-name')
 const { layOut } = require('./layout')
 const { selfTime, criticalPath } = require('./times')
 
@@ -35,12 +36,13 @@ function earliest (nodes) {
 
 function rowOf (node, traceStart, critical, services, scopes) {
   const { span } = node
+  const { name, system } = span === null ? { name: '' } : callName(span)
   const row = {
     id: node.id,
     parent: span === null ? null : span.parent,
     depth: node.depth,
     below: node.below,
-    name: span === null ? '' : cut(span.name),
+    name: cut(name),
     kind: span === null ? null : kindName(span.kind),
     service: span === null ? -1 : services.number(span.origin.service),
     scope: span === null ? -1 : scopes.number(span.origin.scopeName),
@@ -50,6 +52,7 @@ function rowOf (node, traceStart, critical, services, scopes) {
     status: span === null ? 'UNSET' : statusName(span.status)
   }
   if (critical !== undefined && span !== null) row.critical = critical.map((stretch) => stretch.map((ms) => rounded(ms - traceStart)))
+  if (system !== undefined) row.system = cut(system)
   if (span === null) row.missing = true
   else addRare(row, node)
   return row

@@ -16,4 +16,8 @@ function safeText (text, max = 200) {
   return text.length > max ? `${safe.slice(0, max)}…` : safe
 }
 
-module.exports = { escaped, safeText }
+function plural (count, noun) {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+module.exports = { escaped, plural, safeText }
