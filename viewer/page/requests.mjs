@@ -195,7 +195,7 @@ export function requestsView ({ app, host, params }) {
     const { trace, group, size } = rows[index]
     const position = { role: 'row', 'aria-rowindex': index + 2, id: `r${index}` }
     if (group !== undefined) {
-      return h('div', { ...position, class: `row group ${group === 'Failed last' ? 'bad' : ''}` },
+      return h('div', { ...position, class: `row group ${group === 'Last failed' ? 'bad' : ''}` },
         h('div', { role: 'gridcell', 'aria-colspan': '7' }, group, h('span.quiet', null, ` ${count(size)}`)))
     }
     return h('div', { ...position, class: `row ${trace.state === 'error' ? 'failed' : ''}`, 'aria-selected': String(index === selected), onclick: () => openTrace(index) }, requestCells(trace))
@@ -259,7 +259,7 @@ function rowsOf (traces, order) {
   if (order === 'newest') return traces.map((trace) => ({ trace }))
   const failed = traces.filter(({ state }) => state === 'error').slice(0, FAILED_FIRST)
   if (failed.length === 0) return traces.map((trace) => ({ trace }))
-  return [group('Failed last', failed), group('All others', traces.filter((trace) => !failed.includes(trace)))].flat()
+  return [group('Last failed', failed), group('All others', traces.filter((trace) => !failed.includes(trace)))].flat()
 }
 
 function group (name, traces) {
