@@ -80,7 +80,7 @@ function traceClient (client) {
 }
 
 function flushAfter (app, handler, options) {
-  return require('./lib/serverless/flush-after').flushAfter(app, handler, options)
+  return require('./lib/serverless/platforms').flushAfter(app, handler, options)
 }
 
 function run (carrier, options, fn) {

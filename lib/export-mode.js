@@ -25,23 +25,17 @@ function exportMode ({ settings, report, stats }) {
     const name = global?.constructor?.name ?? 'tracer provider'
     if (global !== null) return toProvider(global, settings, report, stats, `spans are made by the registered ${name}`)
   }
-  switch (exporter.kind) {
-    case 'otlp/stdout': {
-      const { OtlpStdoutSink } = require('./export/sinks/console')
-      return new ExportMode('otlp/stdout', 'spans go to stdout as OTLP JSON', new OtlpStdoutSink(settings.resource, stats))
-    }
-    case 'console': {
-      const { ConsoleSink } = require('./export/sinks/console')
-      return new ExportMode('console', 'spans go to stdout', new ConsoleSink(stats))
-    }
-    case 'none': return toNone('none', stats, 'spans go nowhere')
-    default: return toCollector(settings, stats, report)
-  }
+  if (exporter.kind === 'otlp') return toCollector(settings, stats, report)
+  if (exporter.kind === 'none') return toNone('none', stats, 'spans go nowhere')
+  const { ConsoleSink, OtlpStdoutSink } = require('./export/sinks/console')
+  if (exporter.kind === 'console') return new ExportMode('console', 'spans go to stdout', new ConsoleSink(stats))
+  return new ExportMode('otlp/stdout', 'spans go to stdout as OTLP JSON', new OtlpStdoutSink(settings.resource, stats))
 }
 
+// Spans are made and counted, and go nowhere.
 function toNone (mode, stats, reason) {
-  const { NoneSink } = require('./export/sinks/delegated')
-  return new ExportMode(mode, reason, new NoneSink(stats))
+  const nothing = async () => {}
+  return new ExportMode(mode, reason, { accept: () => stats.drop('exporter_none', 1), flush: nothing, close: nothing })
 }
 
 function toProvider (provider, { closeTimeoutMs }, report, stats, reason) {
@@ -57,12 +51,12 @@ function toCollector ({ exporter, buffer, batch, closeTimeoutMs, logLevel, resou
   return new ExportMode('native', `spans go to ${exporter.printableUrl}`, new SpanEncoder(otlp), otlp)
 }
 
-/** Runs `fn` outside of any request's context, with tracing off. */
+// Runs `fn` outside of any request's context, with tracing off.
 function suppress (fn) {
   return asyncStorage.run(SUPPRESSED, suppressThere, undefined, fn)
 }
 
-/** Suppresses also in a context manager that is registered with the API: timers keep the context in which they are armed. */
+// Suppresses also in a context manager that is registered with the API: timers keep the context in which they are armed.
 function suppressThere (fn) {
   const manager = foreignManager()
   return manager === undefined ? fn() : manager.with(SUPPRESSED, fn)

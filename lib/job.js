@@ -1,7 +1,7 @@
 'use strict'
 
-// `lightTrace.run(carrier, fn)`: work that no request has brought, such as a job of a queue, in the trace of its producer. The
-// carrier is what the producer's `request.trace.inject()` made.
+// `lightTrace.run(carrier, fn)`: work without a request, such as a job of a queue, in the trace of its producer. The carrier is
+// what the producer's `request.trace.inject()` made.
 
 const { anyOf, attributes, boolean, describeValue, object, optionInvalid, text } = require('./config/checks')
 const { EMPTY_CONTEXT, RequestContext, ownContextManager } = require('./context/request-context')
@@ -35,11 +35,14 @@ function run (carrier, options, fn) {
   if (typeof fn !== 'function') throw optionInvalid('run(carrier, fn)', 'a function', describeValue(fn))
   const checked = checkOptions('run', options ?? {})
   const tracer = processState.openApps.first()
-  if (tracer === undefined) {
-    const context = new RequestContext(noTracer, INVALID_SPAN, null, true)
-    return context.run(fn, context)
-  }
-  return runTraced(tracer, carrier, checked, fn)
+  return tracer === undefined ? runUntraced(fn) : runTraced(tracer, carrier, checked, fn)
+}
+
+/** Runs `fn` in a context of its own in which nothing is traced. */
+function runUntraced (fn, store = null) {
+  const context = new RequestContext(noTracer, INVALID_SPAN, null, true)
+  context.setStore(store)
+  return context.run(fn, context)
 }
 
 function runTraced (tracer, carrier, { name = DEFAULT_NAME, kind = SPAN_KIND_CONSUMER, attributes, link = false }, fn) {
@@ -67,4 +70,4 @@ function textIn (carrier, name) {
   }
 }
 
-module.exports = { run }
+module.exports = { run, runUntraced }

@@ -1,7 +1,6 @@
 'use strict'
 
-// How an application is traced, from `register` to its close: by which tracer, what is listened to meanwhile, and which
-// options hold where light-trace is registered more than once. index.js connects it with Fastify.
+// How an application is traced, from `register` to its close, and which of several registrations holds.
 
 const { name, version } = require('../package.json')
 const { resolveOptions } = require('./config/options')
@@ -23,17 +22,12 @@ const scope = new Scope(name, version, SCHEMA_URL)
 // One registration per root instance; all scopes of an application share its server.
 const { registrations } = processState
 
-// As early as can be: what V8 has forgotten it does not learn again.
-retainTickRecord()
+retainTickRecord() // as early as can be: what V8 has forgotten it does not learn again
 
-// In the options of light-trace/register: the application's own code has not registered light-trace.
+// In the options of light-trace/register.
 const kAutomatic = Symbol.for('light-trace.automatic')
 
-/**
- * The registration that holds for `app`: the first one under its root, except that one in the application's
- * code counts instead of that of light-trace/register.
- * @returns {Registration}
- */
+// The first registration under an app's root holds, except that one in its code counts instead of that of light-trace/register.
 function registrationFor (app, options) {
   const earlier = registrations.get(app.server)
   if (earlier !== undefined && (!earlier.isAutomatic || options[kAutomatic] === true)) {
@@ -66,17 +60,13 @@ class Registration {
     tracer.metrics?.registry.addProvider(apiGlobals.meterFacade())
     tracer.useGlobals()
     this.#releases.push(openOutbound(tracer))
-    /** `app.lightTrace` */
-    this.decorator = decoratorOf(tracer)
+    this.decorator = decoratorOf(tracer) // `app.lightTrace`
     this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
-    /** `request.trace` */
-    this.traceGetter = traceGetter(this.noTrace)
+    this.traceGetter = traceGetter(this.noTrace) // `request.trace`
   }
 
   /** Whether `app` or a scope around it is traced by this registration already. */
-  isIn (app) {
-    return app.lightTrace === this.decorator
-  }
+  isIn (app) { return app.lightTrace === this.decorator }
 
   /** The application goes on: spans and `lightTrace.current()` do not need the name. */
   warnTraceTaken () {
@@ -101,14 +91,13 @@ class Registration {
     }
   }
 
-  /** Delivers spans in time where the platform freezes or ends the process, which its variables say. */
+  /** Delivers spans in time where the platform freezes or ends the process. */
   holdPlatform (app) {
     const { platform } = this.tracer.settings
     if (platform === 'vercel') require('./serverless/platforms').holdUntilDelivered(app, this.tracer)
     if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./serverless/platforms').flushAtSigterm())
   }
 
-  /** Opens the spans of stages, which only options ask for: not those of light-trace/register. */
   traceStages (app) {
     if (!this.isAutomatic) this.#releases.push(openStageSpans(app, this.tracer))
   }
@@ -126,7 +115,6 @@ class Registration {
     })
   }
 
-  /** Starts when the application is ready. Called in each scope that is traced. */
   open () {
     if (this.#replacement !== null) return this.#replacement.open()
     if (this.#isOpen) return
@@ -134,8 +122,7 @@ class Registration {
     const { settings, report } = this.tracer
     if (this.isAutomatic) report.startup(settings)
     this.tracer.open()
-    if (!settings.unrouted || this.#unrouted === null) return
-    this.#releases.push(watchUnrouted(this.app.server, this.#unrouted))
+    if (settings.unrouted && this.#unrouted !== null) this.#releases.push(watchUnrouted(this.app.server, this.#unrouted))
   }
 
   async close () {
@@ -156,15 +143,12 @@ class Registration {
   replaceWith (explicit) {
     this.#end()
     explicit.decoratesRequest = this.decoratesRequest
-    if (explicit.app === this.app) {
-      this.#replacement = explicit
-      this.#hooks = explicit.hooksFor(this.app)
-      explicit.traceStages(this.app)
-      explicit.decorator = Object.defineProperties(this.decorator, Object.getOwnPropertyDescriptors(explicit.decorator))
-    } else {
-      this.#replacement = INACTIVE
-      this.#hooks = INACTIVE
-    }
+    this.#replacement = this.#hooks = INACTIVE
+    if (explicit.app !== this.app) return
+    this.#replacement = explicit
+    this.#hooks = explicit.hooksFor(this.app)
+    explicit.traceStages(this.app)
+    explicit.decorator = Object.defineProperties(this.decorator, Object.getOwnPropertyDescriptors(explicit.decorator))
   }
 
   #end () {
@@ -189,14 +173,12 @@ function decoratorOf (tracer) {
     flush: (options) => tracer.flush(options),
     stats: () => tracer.snapshot(),
     metrics: async (options) => tracer.metrics === null ? '' : tracer.metrics.text(options),
-    // Off, there is still a provider to ask: its instruments record nothing.
-    get meterProvider () { return tracer.metrics === null ? noopMeterProvider() : tracer.metrics.meterProvider }
+    get meterProvider () {
+      if (tracer.metrics !== null) return tracer.metrics.meterProvider
+      const { MeterProvider } = require('./metrics/instruments')
+      return new MeterProvider(() => null) // its instruments record nothing
+    }
   }
-}
-
-function noopMeterProvider () {
-  const { MeterProvider } = require('./metrics/instruments')
-  return new MeterProvider(() => null)
 }
 
 module.exports = { registrationFor }

@@ -4,15 +4,14 @@
 //
 //   const collector = createCollector()
 //   await app.register(lightTrace, { spanProcessors: [collector] })
-//   …
+//   ...
 //   t.equal(await collector.tree(), 'SERVER GET /users/:id')
 //
 // A span ends when its response is closed, which may be after the client has it: `spans` and `tree` wait until every span
 // that started has ended. testing.d.ts says what each method does.
 
 const { SAMPLED } = require('./context/trace-context')
-const { RequestContext, ownContextManager } = require('./context/request-context')
-const { INVALID_SPAN } = require('./span/non-recording-span')
+const { runUntraced } = require('./job')
 const { drawTree, spanLabel, kindName, statusName } = require('./export/sinks/console')
 const { setTimeout, clearTimeout, setImmediate } = require('./runtime/timers')
 
@@ -23,7 +22,7 @@ const CLOSE_TURNS = 8
 class Collector {
   #waitMs
   #records = []
-  #open = new Map() // span → its record
+  #open = new Map() // span -> its record
   #waiting = []
   #metrics = null // asks the application for its metrics
 
@@ -73,7 +72,9 @@ class Collector {
   async tree () {
     await this.#settled()
     const records = this.#records.map(({ span, ended }) => ended ?? { ...readable(span), running: true })
-    return drawTree(records, (record) => line(record) + (record.running === true ? ' (running)' : ''))
+    return drawTree(records, ({ kind, name, status, attributes, running }) => {
+      return spanLabel({ kind, name, status: status.code, errorType: attributes['error.type'] }) + (running === true ? ' (running)' : '')
+    })
   }
 
   reset () {
@@ -96,10 +97,6 @@ class Collector {
   #wake () {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
-}
-
-function line ({ kind, name, status, attributes }) {
-  return spanLabel({ kind, name, status: status.code, errorType: attributes['error.type'] })
 }
 
 /** A ReadableSpan, ours or the SDK's of either version, as a plain object that compares and prints well. */
@@ -139,37 +136,14 @@ function readable (span) {
   }
 }
 
-function milliseconds ([seconds, nanoseconds]) {
-  return seconds * 1000 + nanoseconds / 1e6
-}
+const milliseconds = ([seconds, nanoseconds]) => seconds * 1000 + nanoseconds / 1e6
 
-/**
- * @param {{ timeoutMs?: number }} [options] how long `spans` and `tree` wait for running spans, 5000 by default
- * @returns {Collector}
- */
 function createCollector ({ timeoutMs = WAIT_MS } = {}) {
   return new Collector(timeoutMs)
 }
 
-// Stands for the tracer of a request that does not exist.
-const noTracer = /** @type {Tracer} */ ({
-  contextManager: ownContextManager,
-  withSpan: (context, name, options, fn) => fn(INVALID_SPAN),
-  inject: (context, headers) => headers
-})
-
-/**
- * Runs `fn` as if inside of a request whose store holds `values`: for tests of code that reads
- * `lightTrace.current()`. Nothing is traced.
- * @template T
- * @param {object} values copied into the store
- * @param {(trace: RequestContext) => T} fn
- * @returns {T}
- */
 function withRequest (values, fn) {
-  const context = new RequestContext(noTracer, INVALID_SPAN, null, true)
-  context.setStore({ ...values })
-  return context.run(fn, context)
+  return runUntraced(fn, { ...values })
 }
 
 module.exports = { createCollector, withRequest }

@@ -10,7 +10,7 @@ const clock = require('./span/clock')
 const { SPAN_KIND_SERVER } = require('./span/server-span')
 const { INVALID_SPAN, wrapSpanContext, remoteSpanOf } = require('./span/non-recording-span')
 const { ChildSpan, runInSpan } = require('./span/child-span')
-const { SpanStarter } = require('./span/span-starter')
+const { SpanStarter, readOptions } = require('./span/span-starter')
 const { toObject } = require('./span/attributes')
 const { QueryRedactor } = require('./http/redact')
 const { samplerOf, RateLimit } = require('./sampling/sampler')
@@ -49,7 +49,7 @@ class Tracer {
     this.starter = null // `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
     this.environmentParent = settings.environmentTrace === null ? null : remoteSpanOf(settings.environmentTrace)
-    this.invocation = null // attributes of the function's call that is running, see serverless/flush-after.js
+    this.invocation = null // attributes of the function's call that is running, see serverless/platforms.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
     this.metrics = settings.metrics === null || settings.disabled ? null : loadMetrics(this)
   }
@@ -90,8 +90,7 @@ class Tracer {
     if (foreignManager() !== undefined) {
       this.contextManager = activeManager
       processState.openApps.addForeignManager(activeManager)
-      // And in our own storage: an instrumentation that runs the handler in a context which it has made before
-      // us would take the request from `current()`.
+      // And in our own storage: an instrumentation that runs the handler in a context of its own would hide the request.
       this.enter = (context, done) => activeManager.with(context, () => asyncStorage.enterIsolated(context, done))
       this.enterIsolated = this.enter
       this.enableInterop()
@@ -118,39 +117,42 @@ class Tracer {
   /**
    * A span under the one that is active in `context`, else the root of a new trace.
    * @param {string} name
-   * @param {object | undefined} options the API's SpanOptions
+   * @param {object | undefined} given the API's SpanOptions
    * @param {Context | undefined} context
    * @param {Scope} [scope]
    */
-  startSpan (name, options, context = EMPTY_CONTEXT, scope = this.scope) {
+  startSpan (name, given, context = EMPTY_CONTEXT, scope = this.scope) {
     if (this.pipeline === null) {
       if (this.isClosed) return wrapSpanContext(parentIn(context))
       this.open()
     }
     if (context.getValue(SUPPRESS_KEY) === true) return INVALID_SPAN
     if (this.settings.disabled) return wrapSpanContext(parentIn(context))
+    const options = readOptions(given)
     // Inside a request it is a library's: GraphQL's operations are of that kind.
-    if (isServerKind(options) && context.getValue(REQUEST_KEY) === undefined) this.onForeignServerSpan()
-    return this.starter.startChild(typeof name === 'string' ? name : String(name), options, this.environmentParent === null ? context : this.underEnvironment(context, options), scope)
+    if (options?.kind === SPAN_KIND_SERVER && context.getValue(REQUEST_KEY) === undefined) this.onForeignServerSpan()
+    const parents = this.environmentParent === null ? context : this.underEnvironment(context, options)
+    return this.starter.startChild(typeof name === 'string' ? name : String(name), options, parents, scope)
   }
 
   /** The span of TRACEPARENT is the parent of work that has no other: a job, a command line. */
   underEnvironment (context, options) {
-    return isRoot(options) || parentIn(context) !== undefined ? context : context.setValue(SPAN_KEY, this.environmentParent)
+    const isOwn = options?.root === true || parentIn(context) !== undefined
+    return isOwn ? context : context.setValue(SPAN_KEY, this.environmentParent)
   }
 
   /** instrumentation-http, most likely, which has come before Fastify: requests must ask from now on. */
   onForeignServerSpan () {
     try {
       for (const tracer of processState.openApps.all()) tracer.enableInterop()
-    } catch (error) { // a file that cannot be read just now is no reason to throw into their code; the next one asks again
+    } catch (error) { // such as a file that cannot be read just now: the next one asks again
       this.report.thrown(error, 'a SERVER span was not noticed')
     }
   }
 
   /**
    * A leaf span for a call that the running code makes: under the active span, or null where there is none.
-   * The callDescriptor says what the span says, and is asked only when it records.
+   * The callDescriptor is asked only when the span records.
    * @param {{ kind, name? (call): string, info? (call): CallInfo, target? (call, info): string, attributes (call): Array | null, startedAt? (call): number }} callDescriptor
    *   with `info` these have the name, `target` goes behind their origin, and `attributes` has what they have not
    * @param {object} call the library's own object
@@ -163,11 +165,11 @@ class Tracer {
     if (this.sdkInterop !== null && this.sdkInterop.hasClientSpan(context)) return null
     const measures = this.metrics !== null && callDescriptor.kind === SPAN_KIND_CLIENT
     if (!this.decidesByFlags || parent.remote === true) {
-      return measures ? this.#startMeasured(callDescriptor, call, context) : this.startByOptions(callDescriptor, call, context)
+      return this.startByOptions(callDescriptor, call, context, measures)
     }
-    this.stats.started++
     const isSampled = (parent.flags & SAMPLED) !== 0
     if (!isSampled && !measures) return this.ownStarter.startUnsampled(parent)
+    this.stats.started++
     const start = callDescriptor.startedAt === undefined ? clock.now() : callDescriptor.startedAt(call)
     const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
     const span = new ChildSpan(this.pipeline, start, info === null ? callDescriptor.name(call) : info.name, callDescriptor.kind, this.scope)
@@ -178,22 +180,16 @@ class Tracer {
     return span
   }
 
-  #startMeasured (callDescriptor, call, context) {
-    const start = callDescriptor.startedAt === undefined ? clock.now() : callDescriptor.startedAt(call)
-    const span = this.startByOptions(callDescriptor, call, context)
-    const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
-    const own = callDescriptor.attributes(call) ?? []
-    return this.metrics.calls.measured(span, start, info === null ? own : [...info.attributeList, ...own])
-  }
-
   /** The same in the API's terms, where a Sampler, `keep` or a provider has a say. */
-  startByOptions (callDescriptor, call, context) {
+  startByOptions (callDescriptor, call, context, measures) {
     const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
     const own = callDescriptor.attributes(call) ?? []
     const attributes = info === null ? own : info.allAttributes(info.origin === '' ? '' : callDescriptor.target(call, info), own)
-    const options = { kind: callDescriptor.kind, attributes: toObject(attributes) }
-    if (callDescriptor.startedAt !== undefined) options.startTime = callDescriptor.startedAt(call)
-    return this.startSpan(info === null ? callDescriptor.name(call) : info.name, options, context)
+    const startTime = callDescriptor.startedAt?.(call) // else by the provider's own clock
+    const start = startTime ?? clock.now()
+    const options = { kind: callDescriptor.kind, attributes: toObject(attributes), startTime }
+    const span = this.startSpan(info === null ? callDescriptor.name(call) : info.name, options, context)
+    return measures ? this.metrics.calls.measured(span, start, info === null ? own : [...info.attributeList, ...own]) : span
   }
 
   /** Whether a child is recorded if its parent is, which is so unless a Sampler, `keep` or a provider has a say. */
@@ -223,10 +219,7 @@ class Tracer {
     return this.metrics === null && this.stats.ended >= this.stats.started
   }
 
-  /**
-   * When the server has closed, its last responses close with the handles of their sockets, some turns of
-   * the event loop later: their spans belong to what is flushed. Spans that nobody ends are not waited for.
-   */
+  /** Waits, some turns of the event loop, for the last responses: they close with their sockets, after the server. */
   async drained () {
     for (let turn = 0; turn < CLOSE_TURNS_MAX && !this.isDrained; turn++) {
       await new Promise((resolve) => setImmediate(resolve))
@@ -253,23 +246,6 @@ class Tracer {
 function loadMetrics (tracer) {
   const { AppMetrics } = require('./metrics/app-metrics')
   return new AppMetrics(tracer)
-}
-
-/** The caller's object: a getter of its own may throw, which costs the option and nothing else. */
-function isServerKind (options) {
-  try {
-    return options?.kind === SPAN_KIND_SERVER
-  } catch {
-    return false
-  }
-}
-
-function isRoot (options) {
-  try {
-    return options?.root === true
-  } catch {
-    return false
-  }
 }
 
 module.exports = { Tracer }

@@ -41,7 +41,6 @@ type ChildSpan = import('./span/child-span').ChildSpan
 type RequestRecord = import('./metrics/server-metrics').RequestRecord
 type MeasuredCall = import('./metrics/call-metrics').MeasuredCall
 type ForeignRegistry = import('./metrics/foreign-registry').ForeignRegistry
-type ForeignMetric = import('./metrics/foreign-registry').ForeignMetric
 type MetricRegistry = import('./metrics/registry').MetricRegistry
 type Metric = import('./metrics/registry').Metric
 type MeterProvider = import('./metrics/instruments').MeterProvider

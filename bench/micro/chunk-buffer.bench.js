@@ -13,7 +13,7 @@ function life () {
   chunk.length = 400
   chunk.spans = 1
   buffer.seal()
-  const batch = buffer.take(4 * 2 ** 20, 1e9)
+  const batch = buffer.take(4 * 2 ** 20)
   buffer.release(batch, true)
   return batch
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// The checks that options.js is made of, and the errors that they throw. A check takes an option's path and value and
-// returns the value to use, or throws an error that names both. It never sees `undefined`, which means "not given".
+// The checks that options.js is made of, and their errors. A check takes an option's path and value and returns the value to
+// use, or throws an error that names both. It never sees `undefined`, which means "not given".
 
 const { printable } = require('../runtime/report')
 
@@ -12,11 +12,10 @@ const COUNT_MAX = 2 ** 31 - 1
 // Options that were not given: without a prototype, so that nothing is inherited either.
 const EMPTY = Object.freeze(Object.create(null))
 
-// RFC 9110's token.
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/ // RFC 9110's
 // What Node's http sends and takes in a value: no control characters, so no line of its own.
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
-// Names of headers that carry credentials, whatever their prefix or vendor. Tenant and routing headers (x-scope-orgid) do not match.
+// Names of headers that carry credentials, whatever their vendor. Tenant and routing headers (x-scope-orgid) do not match.
 const CREDENTIAL = /auth|cookie|credential|dsn|key|passw|secret|session|signature|team|token/
 
 const boolean = check('true or false', (value) => typeof value === 'boolean')
@@ -25,16 +24,12 @@ const text = check('a non-empty string', (value) => typeof value === 'string' &&
 const count = check(`an integer from 0 to ${COUNT_MAX}`, (value) => Number.isInteger(value) && value >= 0 && value <= COUNT_MAX)
 const bytes = check('a positive integer number of bytes', (value) => Number.isSafeInteger(value) && value > 0)
 const isDuration = notNegative('milliseconds')
-
-function duration (path, value) {
-  return Math.min(isDuration(path, value), DURATION_MAX_MS)
-}
+const duration = (path, value) => Math.min(isDuration(path, value), DURATION_MAX_MS)
 
 function notNegative (unit) {
   return check(`a number of ${unit}, 0 or more`, (value) => typeof value === 'number' && value >= 0)
 }
 
-// The simplest check: what was accepted is used as it came.
 function check (expected, accepts) {
   return (path, value) => {
     if (!accepts(value)) throw wrongValue(path, expected, value)
@@ -54,6 +49,11 @@ function orCallback (otherwise) {
   return (path, value) => typeof value === 'function' ? value : otherwise(path, value)
 }
 
+// `true` and `false` stand for something else.
+function orBoolean (otherwise, whenTrue, whenFalse) {
+  return (path, value) => typeof value === 'boolean' ? (value ? whenTrue : whenFalse) : otherwise(path, value)
+}
+
 function listOf (checkItem) {
   return (path, value) => {
     if (!Array.isArray(value)) throw wrongValue(path, 'an array', value)
@@ -66,10 +66,8 @@ const headerNames = listOf((path, value) => {
   return value.toLowerCase()
 })
 
-/**
- * Checks an object with these members and no others, and copies it to one without a prototype. A name that is not known
- * throws, or, if it resembles none of ours and the caller has a use for such names, is given to `onStranger`.
- */
+// Checks an object with these members and no others, and copies it to one without a prototype. A name that is not known throws,
+// or, if it resembles none of ours and there is an `onStranger`, is given to that.
 function object (shape) {
   const known = Object.keys(shape)
   return (path, value, onStranger = null) => {
@@ -88,7 +86,7 @@ function object (shape) {
   }
 }
 
-/** Checks attributes as OpenTelemetry has them: strings, numbers, booleans, and arrays of one of these kinds. */
+// Checks attributes as OpenTelemetry has them: strings, numbers, booleans, and arrays of one of these kinds.
 function attributes (path, value) {
   const read = Object.create(null)
   for (const [name, member] of readOwn(path, value)) {
@@ -112,8 +110,8 @@ function isPrimitive (value) {
 }
 
 /**
- * Reads own enumerable members, each once. Inherited ones are never seen: with a polluted Object.prototype they would be
- * options that the user has not written. A getter that throws is a wrong option like any other.
+ * Reads own enumerable members, each once: with a polluted Object.prototype the inherited ones are not the user's options. A
+ * getter that throws is a wrong option like any other.
  * @returns {Array<[string, any]>}
  */
 function readOwn (path, value) {
@@ -137,10 +135,7 @@ class LightTraceError extends Error {
     this.code = code
   }
 
-  // On the prototype as Node's own errors have it, so that `name` is no own property of each error.
-  get name () {
-    return 'LightTraceError'
-  }
+  get name () { return 'LightTraceError' } // no own property, as Node's own errors have it
 }
 
 function optionUnknown (prefix, name, nearest, known) {
@@ -168,10 +163,10 @@ function describeValue (value) {
 
 // Longer names are no typing errors, and the distance is quadratic.
 const NAME_MAX = 64
-// A typing error changes a letter or two; in a short name two would make another word of it (`port` is not `spans`).
+// A typing error changes a letter or two; in a short name two would make another word of it.
 const LETTERS_PER_ERROR = 3
 const ERRORS_MAX = 2
-// `ignorePaths`, `service`: longer or shorter than ours, and surely meant. Below, too many words begin alike (`keepAlive`).
+// `ignorePaths`, `service`: longer or shorter than ours. Below, too many words begin alike (`keepAlive`).
 const COMMON_START_MIN = 5
 
 /** @returns {string | undefined} the known name that `name` resembles */
@@ -210,8 +205,9 @@ function editDistance (a, b) {
   return previous[b.length]
 }
 
-const kinds = { anyOf, attributes, boolean, bytes, callback, count, duration, headerNames, listOf, literal, notNegative, object, orCallback, text }
+const values = { attributes, boolean, bytes, callback, count, duration, headerNames, text }
+const kinds = { anyOf, listOf, literal, notNegative, object, orBoolean, orCallback }
 const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isObject, readOwn }
 const errors = { LightTraceError, describeValue, nearestName, optionInvalid, wrongValue }
 
-module.exports = { ...kinds, ...parts, ...errors }
+module.exports = { ...values, ...kinds, ...parts, ...errors }

@@ -29,8 +29,8 @@ function usable (env, name) {
   const value = env.text(name)
   if (value === undefined) return undefined
   const url = parseHttpUrl(value)
-  if (url === null) env.warn('LT_WARN_ENV', `${name} is ignored: it must be ${EXPECTED_URL}, received ${describeUrl(value)}`)
-  return url ?? undefined
+  if (url !== null) return url
+  env.warn('LT_WARN_ENV', `${name} is ignored: it must be ${EXPECTED_URL}, received ${describeUrl(value)}`)
 }
 
 function withPath (url, path) {
@@ -45,7 +45,7 @@ function parseHttpUrl (value) {
   return url.protocol === 'http:' || url.protocol === 'https:' ? url : null
 }
 
-/** Whether the URL is this machine's. WHATWG's parser has written IPv4 in its one dotted form and IPv6 in brackets by now. */
+// Whether the URL is this machine's. WHATWG's parser has written IPv4 in its one dotted form and IPv6 in brackets by now.
 function isLoopback ({ hostname }) {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || isIPv4In(hostname, '127.') ||
     hostname === '[::1]' || /^\[::ffff:7f[0-9a-f]{2}:/.test(hostname)
@@ -78,8 +78,8 @@ function basicAuthorization ({ username, password }) {
   }
 }
 
-// The proxy between the exporter and the collector: HTTP_PROXY, HTTPS_PROXY and NO_PROXY, by Node's own rules, and only
-// if Node itself uses proxies. https://nodejs.org/api/http.html#built-in-proxy-support
+// The proxy between the exporter and the collector, by Node's own rules, and only if Node itself uses proxies.
+// https://nodejs.org/api/http.html#built-in-proxy-support
 
 const PORTS = { 'http:': 80, 'https:': 443 }
 const FLAG = '--use-env-proxy'
@@ -89,11 +89,12 @@ const NO_FLAG = '--no-use-env-proxy'
 class ExporterProxy {
   #authorization
 
-  constructor ({ protocol, hostname, port }, authorization) {
-    this.host = withoutBrackets(hostname)
-    this.port = port === '' ? PORTS[protocol] : Number(port)
-    this.isSecure = protocol === 'https:'
-    this.printableUrl = `${protocol}//${hostname}:${this.port}`
+  constructor (url, authorization) {
+    const { host, port } = hostAndPort(url)
+    this.host = host
+    this.port = port
+    this.isSecure = url.protocol === 'https:'
+    this.printableUrl = `${url.protocol}//${url.hostname}:${port}`
     this.#authorization = authorization
     Object.freeze(this)
   }
@@ -101,16 +102,10 @@ class ExporterProxy {
   /** '' for a proxy without a user. */
   get authorization () { return this.#authorization }
 
-  [inspect.custom] () {
-    return { ...this }
-  }
+  [inspect.custom] () { return { ...this } }
 }
 
-/**
- * @param {URL} url of the collector
- * @param {Environment} env
- * @returns {ExporterProxy | null}
- */
+/** @returns {ExporterProxy | null} for the collector at this URL */
 function resolveProxy (url, env) {
   const variable = url.protocol === 'https:' ? env.find('https_proxy', 'HTTPS_PROXY') : env.find('http_proxy', 'HTTP_PROXY')
   if (variable === undefined || isExcluded(url, env.text('no_proxy', 'NO_PROXY') ?? '')) return null
@@ -136,15 +131,14 @@ function nodeUsesProxies (env) {
 }
 
 // NO_PROXY: names, '.suffix', '*.suffix', '*', 'name:port' and ranges of IPv4 addresses, with commas between them.
-function isExcluded ({ protocol, hostname, port }, list) {
-  const host = withoutBrackets(hostname).toLowerCase()
-  const hostAndPort = `${host}:${port === '' ? PORTS[protocol] : port}`
-  return list.split(',').some((item) => excludes(item.trim().toLowerCase(), host, hostAndPort))
+function isExcluded (url, list) {
+  const { host, port } = hostAndPort(url)
+  return list.split(',').some((item) => excludes(item.trim().toLowerCase(), host.toLowerCase(), port))
 }
 
-function excludes (item, host, hostAndPort) {
+function excludes (item, host, port) {
   if (item === '') return false
-  if (item === '*' || item === host || item === hostAndPort) return true
+  if (item === '*' || item === host || item === `${host}:${port}`) return true
   if (item.startsWith('.')) return host === item.slice(1) || host.endsWith(item)
   if (item.startsWith('*.')) return host.endsWith(item.slice(1))
   const [from, to = ''] = item.split('-').map((address) => address.trim())
@@ -155,10 +149,11 @@ function number (address) {
   return address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)
 }
 
-function withoutBrackets (hostname) {
-  return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
+/** What a socket connects to: an IPv6 address without its brackets, and the scheme's own port where none is named. */
+function hostAndPort ({ protocol, hostname, port }) {
+  return { host: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname, port: port === '' ? PORTS[protocol] : Number(port) }
 }
 
-module.exports = {
-  EXPECTED_URL, basicAuthorization, describeUrl, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, parseHttpUrl, resolveProxy
-}
+const endpoint = { EXPECTED_URL, describeUrl, endpointFromCode, endpointFromEnvironment, hostAndPort, parseHttpUrl }
+
+module.exports = { ...endpoint, basicAuthorization, isLinkLocal, isLoopback, resolveProxy }

@@ -8,10 +8,9 @@ const { printable } = require('../runtime/report')
 const PREFIX = 'OTEL_'
 const OTHERS = new Set([
   'NODE_TLS_REJECT_UNAUTHORIZED', // Node's own: read only to warn when it switches the verification off
-  // Node's own too, for the exporter's proxy, see endpoint.js
+  // Node's own too, see resolveProxy
   'NODE_USE_ENV_PROXY', 'NODE_OPTIONS', 'http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY', 'no_proxy', 'NO_PROXY',
-  'npm_package_name', // npm says the name of the package whose script it runs
-  'npm_package_version',
+  'npm_package_name', 'npm_package_version', // of the package whose script npm runs
   'NODE_OTEL', 'NODE_OTEL_ENDPOINT', // Node's own tracer
   'TRACEPARENT', 'TRACESTATE', // of the process that started this one
   // Where the process runs, see resource.js
@@ -29,13 +28,9 @@ const OTHERS = new Set([
 
 const BOOLEANS = new Map([['true', true], ['false', false]])
 
-// Longer lists of pairs are not read.
-const VARIABLE_LENGTH_MAX = 65536
+const VARIABLE_LENGTH_MAX = 65536 // of lists of pairs
 
-/**
- * Typed access to a snapshot of the variables. Each getter takes several names, the most specific first, and answers
- * `undefined` if none holds a usable value.
- */
+// A snapshot of the variables. Each getter takes names, the most specific first; `undefined` if none holds a usable value.
 class Environment {
   #values
   #signal
@@ -47,12 +42,10 @@ class Environment {
     this.#signal = signal
   }
 
-  /** The same variables; what is wrong with them is not logged. */
-  muted () {
-    return new Environment(this.#values)
-  }
+  // The same variables; what is wrong with them is not logged.
+  muted () { return new Environment(this.#values) }
 
-  /** The same variables for another signal: OTEL_EXPORTER_OTLP_METRICS_* in place of TRACES. Its warnings are added to ours. */
+  // The same variables for another signal: OTEL_EXPORTER_OTLP_METRICS_* in place of TRACES. Its warnings are added to ours.
   forSignal (signal) {
     const other = new Environment(this.#values, signal)
     other.warnings = this.warnings
@@ -64,7 +57,7 @@ class Environment {
     return this.#signal === 'TRACES' ? text : text.replace('OTLP_TRACES_', `OTLP_${this.#signal}_`)
   }
 
-  /** @returns {{ name: string, value: string } | undefined} the first variable that is set */
+  /** @returns {{ name: string, value: string } | undefined} the first that is set */
   find (...names) {
     for (const asked of names) {
       const name = this.#named(asked)
@@ -73,9 +66,7 @@ class Environment {
     }
   }
 
-  text (...names) {
-    return this.find(...names)?.value
-  }
+  text (...names) { return this.find(...names)?.value }
 
   boolean (...names) {
     return this.#first(names, 'true or false', (value) => BOOLEANS.get(value.toLowerCase()))
@@ -92,8 +83,19 @@ class Environment {
     return this.#first(names, known.join(', '), (value) => known.find((item) => item === value.toLowerCase()))
   }
 
-  list (...names) {
-    return this.text(...names)?.split(',').map((item) => item.trim()).filter((item) => item !== '')
+  list (name) {
+    return this.text(name)?.split(',').map((item) => item.trim()).filter((item) => item !== '')
+  }
+
+  // The names of a list that are known; they know no case.
+  namesOf (name, known, expected = known.join(', ')) {
+    const names = this.list(name)?.map((item) => item.toLowerCase())
+    return names?.filter((item) => known.includes(item) || this.ignored(name, item, expected))
+  }
+
+  // The items of a list that are of use.
+  listOf (name, expected, accepts) {
+    return this.list(name)?.filter((item) => accepts(item) || this.ignored(name, item, expected))
   }
 
   ignored (name, value, expected) {
@@ -121,7 +123,7 @@ class Environment {
   }
 }
 
-/** Splits 'k=v,k2=v2', percent-encoded; a value is undefined if there is none, or if the pair cannot be decoded. */
+// Splits 'k=v,k2=v2', percent-encoded; a value is undefined if there is none, or if the pair cannot be decoded.
 function pairsIn (text) {
   return text.split(',').filter((pair) => pair.trim() !== '').map((pair) => {
     const equals = pair.indexOf('=')

@@ -22,10 +22,7 @@ const EXPECTED_KIND = `'${KINDS.join("', '")}' or an object with a url`
 const COMPRESSIONS = ['none', 'gzip']
 const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc']
 
-// "OTLP Exporter": 10 s for each batch.
-const DEFAULT_TIMEOUT_MS = 10000
-
-const NO_TLS = Object.freeze({ ca: undefined, cert: undefined, key: undefined })
+const DEFAULT_TIMEOUT_MS = 10000 // "OTLP Exporter": for each batch
 
 const GRPC_PORT = '4317'
 
@@ -40,8 +37,7 @@ const checkMembers = object({
   insecureHeaders: boolean
 })
 
-// Everything that may hold a secret is private with a getter on the prototype: util.inspect, JSON.stringify, a spread
-// and a logger see the own fields only.
+// What may hold a secret is private: util.inspect, JSON.stringify, a spread and a logger see the own fields only.
 class ExporterSettings {
   #url
   #headers
@@ -56,8 +52,7 @@ class ExporterSettings {
     this.#url = url.href
     this.#headers = Object.freeze(headers)
     this.#tls = tls
-    // For people: without the query, in which some vendors take their key.
-    this.printableUrl = `${url.origin}${url.pathname}`
+    this.printableUrl = `${url.origin}${url.pathname}` // without the query, in which some vendors take their key
     Object.freeze(this)
   }
 
@@ -67,13 +62,9 @@ class ExporterSettings {
   get cert () { return this.#tls.cert }
   get key () { return this.#tls.key }
 
-  // With `showHidden` inspect would run the getters.
-  [inspect.custom] () {
-    return { ...this }
-  }
+  [inspect.custom] () { return { ...this } } // with `showHidden` inspect would run the getters
 }
 
-/** Checks the option: a kind, or an object that describes an OTLP exporter. */
 function checkExporter (path, value) {
   if (KINDS.includes(value)) return { __proto__: null, kind: value }
   if (typeof value?.export === 'function') { // an exporter of the SDK's
@@ -91,10 +82,7 @@ function checkUrl (path, value) {
   return text
 }
 
-/**
- * @param {object} given the checked option
- * @param {boolean} idle whether something else takes the spans, so that warnings about its variables are noise
- */
+// `idle`: something else takes the spans, so that warnings about the exporter's variables are noise.
 function resolveExporter (given = EMPTY, idle, environment) {
   const kind = given.kind ?? kindFromEnvironment(environment)
   const env = idle || kind !== 'otlp' ? environment.muted() : environment
@@ -102,10 +90,7 @@ function resolveExporter (given = EMPTY, idle, environment) {
   return otlpSettings(kind, given, url, env, 'OTEL_BSP_EXPORT_TIMEOUT')
 }
 
-/**
- * @param {string} timeoutVariable of what stands around the exporter, a processor or a reader
- * @param {number} [aroundMs] its default
- */
+// `timeoutVariable` and its default `aroundMs` are those of what stands around the exporter, a processor or a reader.
 function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
   warnAboutEndpoint(url, given, env)
   const proxy = resolveProxy(url, env)
@@ -115,7 +100,7 @@ function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
     headers: resolveHeaders(url, given, env, proxy !== null),
     compression: given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none',
     timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env, timeoutVariable, aroundMs) : given.timeoutMs || DURATION_MAX_MS,
-    tls: url.protocol === 'https:' ? resolveTls(given, env) : NO_TLS
+    tls: url.protocol === 'https:' ? resolveTls(given, env) : {}
   })
 }
 
@@ -126,8 +111,7 @@ function names (suffix) {
 // The variable may name several. We have one exporter; the first that is known is taken.
 function kindFromEnvironment (env) {
   const name = 'OTEL_TRACES_EXPORTER'
-  const [kind, ...others] = (env.list(name) ?? []).map((item) => item.toLowerCase())
-    .filter((item) => KINDS.includes(item) || env.ignored(name, item, KINDS.join(', ')))
+  const [kind, ...others] = env.namesOf(name, KINDS) ?? []
   if (others.length > 0) env.warn('LT_WARN_ENV', `${name} names several exporters: ${kind} is used`)
   return kind ?? 'otlp'
 }
@@ -159,8 +143,8 @@ function warnAboutProtocol (url, given, env) {
   env.warn('LT_WARN_PROTOCOL', what + where)
 }
 
-// The headers that go to the collector. They may hold an API key, so they are never in a message, and never sent over
-// clear text beyond this machine unless asked for. They are checked here for good: the exporter writes them as they are.
+// The headers that go to the collector. They may hold an API key: they are never in a message, and not sent in clear text beyond
+// this machine unless asked for. They are checked here for good: the exporter writes them as they are.
 
 const HEADERS_MAX = 64
 const VALUE_LENGTH_MAX = 8192
@@ -203,16 +187,12 @@ function guardCredentials (headers, given, env) {
   // OpenTelemetry defines INSECURE for gRPC; setting it says that clear text will do.
   const isAllowed = given.insecureHeaders ?? env.boolean(...names('INSECURE')) ?? false
   if (credentials.length === 0) return
-  const logged = printable(credentials.join(', '), 100)
-  if (isAllowed) {
-    env.warn('LT_WARN_INSECURE_HEADERS', `the exporter sends ${logged} in clear text, as insecureHeaders asks for`)
-    return
-  }
-  for (const name of credentials) delete headers[name]
-  env.warn('LT_WARN_INSECURE_HEADERS', `the exporter does not send ${logged} in clear text: use https:, or exporter.insecureHeaders: true`)
+  if (!isAllowed) for (const name of credentials) delete headers[name]
+  const what = isAllowed ? 'sends' : 'does not send'
+  const why = isAllowed ? ', as insecureHeaders asks for' : ': use https:, or exporter.insecureHeaders: true'
+  env.warn('LT_WARN_INSECURE_HEADERS', `the exporter ${what} ${printable(credentials.join(', '), 100)} in clear text${why}`)
 }
 
-// As W3C baggage without properties.
 function parseHeaders (env, name) {
   const headers = Object.create(null)
   const text = env.text(name) ?? ''
@@ -228,12 +208,11 @@ function parseHeaders (env, name) {
   return headers
 }
 
-// 'Authorization: Bearer …' in a variable puts the secret into what we read as the name.
+// 'Authorization: Bearer ...' in a variable puts the secret into what we read as the name.
 function nameOf (name) {
   return TOKEN.test(name) ? `the header '${printable(name, 64)}'` : 'a header'
 }
 
-// Why a header cannot be sent, or null.
 function refused (name, value) {
   if (!TOKEN.test(name)) return 'its name is not one'
   if (RESERVED.has(name.toLowerCase())) return 'the exporter sets it itself'
@@ -242,23 +221,18 @@ function refused (name, value) {
   return FIELD_VALUE.test(value) ? null : 'its value holds control characters'
 }
 
-// Certificates and keys, read once at boot. A certificate that is replaced on disk counts from the next start.
-
-// A bundle of every public authority is a quarter of this.
+// Certificates and keys are read once at boot. A bundle of every public authority is a quarter of this.
 const FILE_BYTES_MAX = 1024 * 1024
 
 // PEM as text or bytes, or the path of a file that holds it. No error shows what came: it may be the key.
 function checkPem (path, value) {
   const kind = Buffer.isBuffer(value) ? 'a Buffer' : `a value of type ${typeof value}`
-  const pem = Buffer.isBuffer(value) ? value : typeof value === 'string' ? textOrFile(value) : null
+  const isText = typeof value === 'string' && value.includes('-----BEGIN')
+  const pem = isText ? Buffer.from(value) : Buffer.isBuffer(value) ? value : readBounded(value)
   if (pem === null) throw optionInvalid(path, `PEM, or the path of a readable PEM file of at most ${FILE_BYTES_MAX} bytes`, kind)
   const reason = unusable({ [path.slice(path.lastIndexOf('.') + 1)]: pem })
   if (reason !== null) throw optionInvalid(path, 'PEM that Node can read', `${kind} (${reason})`)
   return pem
-}
-
-function textOrFile (value) {
-  return value.includes('-----BEGIN') ? Buffer.from(value) : readBounded(value)
 }
 
 function resolveTls (given, env) {
@@ -282,6 +256,7 @@ function pemFromEnvironment (member, suffix, env) {
 }
 
 function readBounded (path) {
+  if (typeof path !== 'string') return null
   try {
     const { size } = fs.statSync(path)
     return size > 0 && size <= FILE_BYTES_MAX ? fs.readFileSync(path) : null
@@ -291,8 +266,7 @@ function readBounded (path) {
 }
 
 /**
- * Why Node cannot use these, or null, so that nothing is left to be thrown at the first export. OpenSSL's code names the
- * fault and nothing of the content.
+ * Why Node cannot use these, or null, as OpenSSL's code, which names nothing of the content.
  * @param {{ [member: string]: Buffer | undefined }} pems ca, cert and key
  */
 function unusable ({ ca, cert, key }) {

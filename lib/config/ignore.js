@@ -1,25 +1,24 @@
 'use strict'
 
-// Which requests get no span. Patterns are compiled once; a request is then compared in time linear in
-// its path, whatever a caller sends: the glob has one wildcard and no backtracking.
+// Which requests get no span. Patterns are compiled once; a request is compared in time linear in its path, whatever a caller
+// sends: the glob has one wildcard and no backtracking.
 
 const { isRegExp } = require('node:util/types')
-const { wrongValue } = require('./checks')
+const { listOf, wrongValue } = require('./checks')
 
-// @fastify/otel's: a comma-separated list of globs.
-const VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS'
+const VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS' // @fastify/otel's
 
 const EXPECTED = "a path such as '/health' or '/assets/*', a RegExp, a function (request) => boolean, or an array of these"
 
-const HASH = 0x23
-const QUESTION_MARK = 0x3f
+const PATH_END = /[?#]/
+
+const checkPatterns = listOf(checkPattern)
 
 module.exports = { checkIgnore, compileIgnore, ignoreFromEnvironment }
 
-/** Checks the option. The result is a list of patterns, also where a single one was given. */
+// The result is a list of patterns, also where a single one was given.
 function checkIgnore (path, value) {
-  if (!Array.isArray(value)) return [checkPattern(path, value)]
-  return Array.from(value, (item, index) => checkPattern(`${path}[${index}]`, item))
+  return Array.isArray(value) ? checkPatterns(path, value) : [checkPattern(path, value)]
 }
 
 function checkPattern (path, value) {
@@ -36,16 +35,10 @@ function isGlob (value) {
 }
 
 function ignoreFromEnvironment (env) {
-  return env.list(VARIABLE)?.filter((glob) => {
-    if (!isGlob(glob)) env.ignored(VARIABLE, glob, "a comma-separated list of paths that start with '/' or '*', without '?'")
-    return isGlob(glob)
-  })
+  return env.listOf(VARIABLE, "a comma-separated list of paths that start with '/' or '*', without '?'", isGlob)
 }
 
-/**
- * Makes one function of the patterns; it throws what a user's function throws, which the caller logs.
- * @returns {((request: FastifyRequest) => boolean) | null} null where there is nothing to compare
- */
+/** @returns {((request: FastifyRequest) => boolean) | null} which throws what a user's function throws; null: all are traced */
 function compileIgnore (patterns) {
   if (patterns === undefined || patterns.length === 0) return null
   const texts = patterns.filter((pattern) => typeof pattern === 'string')
@@ -53,24 +46,20 @@ function compileIgnore (patterns) {
   const globs = texts.filter((glob) => glob.includes('*')).map(compileGlob)
   const expressions = patterns.filter(isRegExp)
   const functions = patterns.filter((pattern) => typeof pattern === 'function')
-  const comparesPath = texts.length > 0 || expressions.length > 0
+  const comparesPath = functions.length < patterns.length
 
   // HOT where `ignore` is set, once per request. Budget: 1 sliced string, 0 objects, 0 closures.
   return function ignore (request) {
     if (comparesPath) {
       const path = rawPath(request.raw)
       if (paths.has(path)) return true
-      for (let i = 0; i < globs.length; i++) {
-        if (globs[i](path)) return true
-      }
+      for (let i = 0; i < globs.length; i++) if (globs[i](path)) return true
       for (let i = 0; i < expressions.length; i++) {
         expressions[i].lastIndex = 0 // with the flag g or y it moves on with each match
         if (expressions[i].test(path)) return true
       }
     }
-    for (let i = 0; i < functions.length; i++) {
-      if (answers(functions[i], request)) return true
-    }
+    for (let i = 0; i < functions.length; i++) if (answers(functions[i], request)) return true
     return false
   }
 }
@@ -83,13 +72,10 @@ function answers (accepts, request) {
   throw new TypeError('an `ignore` function must answer at once, it returned a promise')
 }
 
-// '/a*b*c' is: starts with '/a', ends with 'c', and between them 'b' somewhere, each searched once from
-// where the last was found. The leftmost find is always good enough, so nothing is tried again.
+// Each part is searched once from where the last was found: the leftmost find is always good enough, so nothing is tried again.
 function compileGlob (glob) {
-  const parts = glob.split('*')
-  const head = parts[0]
-  const tail = parts[parts.length - 1]
-  const between = parts.slice(1, -1).filter((part) => part !== '')
+  const [head, ...between] = glob.split('*')
+  const tail = between.pop()
   return (path) => {
     const end = path.length - tail.length
     if (!path.startsWith(head) || !path.endsWith(tail)) return false
@@ -103,13 +89,9 @@ function compileGlob (glob) {
   }
 }
 
-// The path that the client sent: before Fastify's rewriteUrl, which leaves it in `originalUrl`, and cut
-// where Fastify's router cuts it.
+// The path that the client sent: before Fastify's rewriteUrl, which leaves it in `originalUrl`, and cut where its router cuts it.
 function rawPath (raw) {
   const url = raw.originalUrl ?? raw.url ?? ''
-  for (let i = 0; i < url.length; i++) {
-    const code = url.charCodeAt(i)
-    if (code === QUESTION_MARK || code === HASH) return url.slice(0, i)
-  }
-  return url
+  const end = url.search(PATH_END)
+  return end === -1 ? url : url.slice(0, end)
 }

@@ -78,8 +78,7 @@ function resolveMetrics (options, env, exporterVariable) {
 /** The option, else the variable, else the exporter of spans that is given in code. */
 function kindsOf (given, options, env, name) {
   if (given.exporter !== undefined) return [given.exporter.kind].filter((kind) => kind !== 'none')
-  const named = env.list(name)?.map((item) => item.toLowerCase())
-    .filter((item) => KINDS.includes(item) || env.ignored(name, item, KINDS.join(', ')))
+  const named = env.namesOf(name, KINDS)
   if (named?.length > 0) return named.filter((kind) => kind !== 'none')
   if (options.metrics === undefined) return []
   return [options.exporter?.kind ?? 'otlp'].filter((kind) => kind === 'otlp' || kind === 'otlp/stdout')

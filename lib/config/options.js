@@ -6,7 +6,7 @@
 const { printable } = require('../runtime/report')
 const {
   COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, TOKEN, anyOf, attributes, boolean, bytes, callback, count, duration, headerNames,
-  isObject, listOf, literal, notNegative, object, orCallback, text, wrongValue
+  isObject, listOf, literal, notNegative, object, orBoolean, orCallback, text, wrongValue
 } = require('./checks')
 const { Environment, readEnvironment } = require('./env')
 const { checkExporter, resolveExporter } = require('./exporter')
@@ -16,7 +16,7 @@ const { checkSampler, samplerFromEnvironment } = require('./sampler')
 
 module.exports = { resolveOptions, resolveRouteOptions }
 
-// Fastify's own, which it hands on to every plugin. fastify-cli and @fastify/autoload add the flags and options of their users.
+// Fastify's own, which it hands on to every plugin. fastify-cli and @fastify/autoload add those of their users.
 const REGISTER_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
 
 const METRICS_VARIABLE = 'OTEL_METRICS_EXPORTER'
@@ -24,24 +24,23 @@ const DEFAULT_CLOSE_TIMEOUT_MS = 5000
 const DEFAULT_BUFFER_BYTES = 32 * 1024 * 1024
 const DEFAULT_FLUSH_DELAY_MS = 1000
 
-// OpenTelemetry's own default is 128 of each. Its default length of a value is "no limit", which would let
-// one attribute of 100 MB through; 16 KiB hold any stack trace.
+// OpenTelemetry's defaults are 128 of each and a value of any length; 16 KiB hold any stack trace.
 const DEFAULT_COUNT = 128
 const DEFAULT_VALUE_LENGTH = 16384
 const DEFAULT_KEPT_CHILDREN = 64
 
 const LOG_LEVELS = ['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']
-const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi']
+const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi', 'none']
 const STAGES = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse', 'onError']
 
-// OpenTelemetry's SpanKind.
-const KINDS = Object.freeze(Object.assign(Object.create(null), { internal: 0, server: 1, client: 2, producer: 3, consumer: 4 }))
+const KINDS = Object.freeze({ __proto__: null, internal: 0, server: 1, client: 2, producer: 3, consumer: 4 })
 
-const checkKeepMembers = object({ errors: boolean, slowerThanMs: notNegative('milliseconds') })
-const checkSpansMembers = object({ handler: boolean, hooks: listOf(literal(...STAGES)) })
-const checkOutboundMembers = object({
+const checkKeep = orBoolean(object({ errors: boolean, slowerThanMs: notNegative('milliseconds') }), { errors: true }, EMPTY)
+// true: the handler, which is what most want to see.
+const checkSpans = orBoolean(object({ handler: boolean, hooks: listOf(literal(...STAGES)) }), { handler: true }, EMPTY)
+const checkOutbound = orBoolean(object({
   http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback, graphqlDocuments: boolean
-})
+}), EMPTY, { http: false, undici: false, libraries: false })
 const checkChannel = object({
   kind: anyOf("'client', 'internal', 'producer', 'consumer', 'server' or a SpanKind",
     (value) => typeof value === 'string' && value in KINDS, (value) => Object.values(KINDS).includes(value)),
@@ -87,7 +86,7 @@ const checkRoute = object({
   spans: checkSpans,
   sampler: checkSampler,
   metrics: boolean,
-  ignore: (path, value) => typeof value === 'boolean' ? value : checkIgnore(path, value)
+  ignore: orBoolean(checkIgnore, true, false)
 })
 
 const UNSET = Object.freeze({ off: false, spanName: null, attributes: null, spans: null, sampler: null, metrics: true, ignore: null })
@@ -144,7 +143,7 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
   })
 }
 
-/** Resolves a route's own `config.trace`; in each field null means: as the plugin's options say. Wrong ones throw. */
+// Resolves a route's own `config.trace`; in each field null means: as the plugin's options say.
 function resolveRouteOptions (value) {
   if (value === undefined || value === true) return UNSET
   if (value === false) return OFF
@@ -167,13 +166,8 @@ function checkMetrics (path, value) {
 }
 
 function resolveMetrics (given, env) {
-  if (given.metrics === false || (given.metrics === undefined && env.text(METRICS_VARIABLE) === undefined)) return null
+  if (!(given.metrics ?? env.text(METRICS_VARIABLE))) return null
   return require('./metrics').resolveMetrics(given, env, METRICS_VARIABLE)
-}
-
-function checkKeep (path, value) {
-  if (value === true) return { errors: true }
-  return value === false ? EMPTY : checkKeepMembers(path, value)
 }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
@@ -181,7 +175,7 @@ function resolveKeep ({ errors = false, slowerThanMs = Infinity } = EMPTY) {
   return errors || slowerThanMs !== Infinity ? Object.freeze({ errors, slowerThanMs }) : null
 }
 
-// The variables of a span win over those of any signal; the names with PER are those of SDK 2.x.
+// The names with PER are those of SDK 2.x.
 function resolveLimits (given = EMPTY, env) {
   const from = (...names) => env.integer(names, { max: COUNT_MAX })
   return Object.freeze({
@@ -196,7 +190,6 @@ function resolveLimits (given = EMPTY, env) {
   })
 }
 
-// OTEL_BSP_MAX_QUEUE_SIZE counts spans. Our bound is bytes and has no fair conversion, so it is not read.
 function resolveBuffer (given = EMPTY, env) {
   if (given.maxBytes === undefined && env.text('OTEL_BSP_MAX_QUEUE_SIZE') !== undefined) {
     env.inform('OTEL_BSP_MAX_QUEUE_SIZE is not read: it counts spans, the buffer of light-trace is bounded by buffer.maxBytes')
@@ -207,18 +200,8 @@ function resolveBuffer (given = EMPTY, env) {
   })
 }
 
-// true: the handler, which is what most want to see.
-function checkSpans (path, value) {
-  return typeof value === 'boolean' ? { handler: value } : checkSpansMembers(path, value)
-}
-
 function resolveSpans ({ handler = false, hooks = [] } = EMPTY) {
   return Object.freeze({ handler, hooks: Object.freeze([...new Set(hooks)]) })
-}
-
-function checkOutbound (path, value) {
-  if (value === false) return { __proto__: null, http: false, undici: false, libraries: false }
-  return value === true ? EMPTY : checkOutboundMembers(path, value)
 }
 
 // The names are the user's. `true` is for a channel of a library that light-trace knows, and leaves alone unless asked.
@@ -237,33 +220,23 @@ function resolveOutbound ({ http = true, undici = true, libraries = true, channe
 
 // Headers that become attributes: those that are named, and never those that carry credentials.
 function capturedHeaders (option, names = [], env) {
-  const captured = new Set(names)
-  for (const name of captured) {
-    if (!CREDENTIAL.test(name)) continue
-    captured.delete(name)
-    env.warn('LT_WARN_HEADER_DENIED', `${option}: '${name}' carries credentials and is not recorded`)
-  }
-  return Object.freeze([...captured])
+  const denied = names.filter((name) => CREDENTIAL.test(name))
+  for (const name of denied) env.warn('LT_WARN_HEADER_DENIED', `${option}: '${name}' carries credentials and is not recorded`)
+  return Object.freeze([...new Set(names)].filter((name) => !denied.includes(name)))
 }
 
 function propagatorsFromEnvironment (env) {
-  const name = 'OTEL_PROPAGATORS'
-  const names = env.list(name)?.map((item) => item.toLowerCase())
-  if (names === undefined) return Object.freeze(['tracecontext', 'baggage'])
-  if (names.includes('none')) return Object.freeze([])
-  const known = names.filter((item) => PROPAGATORS.includes(item) || env.ignored(name, item, `of ${PROPAGATORS.join(', ')}, none`))
-  return Object.freeze([...new Set(known)])
+  const names = env.namesOf('OTEL_PROPAGATORS', PROPAGATORS, `of ${PROPAGATORS.join(', ')}`) ?? ['tracecontext', 'baggage']
+  return Object.freeze(names.includes('none') ? [] : [...new Set(names)])
 }
 
 // Case-sensitive, and in place of the conventions' own list.
 function knownMethodsFromEnvironment (env) {
   const name = 'OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS'
-  if (env.text(name) === undefined) return null
-  const methods = env.list(name).filter((method) => TOKEN.test(method) || env.ignored(name, method, 'a comma-separated list of methods'))
+  const methods = env.listOf(name, 'a comma-separated list of methods', (method) => TOKEN.test(method)) ?? []
   return methods.length > 0 ? Object.freeze(methods) : null
 }
 
-// Silence would let users believe that the file counts.
 function warnAboutUnread (env) {
   const file = env.find('OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE')
   if (file !== undefined) env.warn('LT_WARN_CONFIG_FILE', `${file.name} is not read: use options and the other OTEL_* variables`)

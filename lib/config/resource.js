@@ -1,7 +1,6 @@
 'use strict'
 
-// The resource: attributes that all spans and metrics of an application share. They come from the options, the
-// environment, package.json, and from what variables and files say of the platform.
+// The resource: attributes that all spans and metrics share, from options, variables, package.json and files of the platform.
 // https://opentelemetry.io/docs/specs/semconv/resource/
 
 const fs = require('node:fs')
@@ -17,10 +16,7 @@ module.exports = { resolveResource, detectPlatform, serverlessPlatform }
 const UNKNOWN_SERVICE = 'unknown_service:node'
 const MEBIBYTE = 1024 * 1024
 
-/**
- * Resolves the resource. From the weakest source to the strongest: what is detected, OTEL_RESOURCE_ATTRIBUTES, code.
- * @returns {{ attributes: object }}
- */
+/** From the weakest source to the strongest: what is detected, OTEL_RESOURCE_ATTRIBUTES, code. */
 function resolveResource (given = EMPTY, serviceName, env) {
   const fromEnvironment = parseAttributes(env)
   const manifest = packageManifest() ?? { name: env.text('npm_package_name'), version: env.text('npm_package_version') }
@@ -57,10 +53,11 @@ function parseAttributes (env) {
   return EMPTY
 }
 
-// Name and version of the application: the package.json nearest to the script that was started, or, if that is a tool
-// out of node_modules (fastify-cli, a test runner), nearest to the working directory.
-
-/** @returns {{ name: string, version: string | undefined } | undefined} */
+/**
+ * Name and version of the application: of the package.json nearest to the script that was started, or, if that is a tool out of
+ * node_modules (fastify-cli, a test runner), nearest to the working directory.
+ * @returns {{ name: string, version: string | undefined } | undefined}
+ */
 function packageManifest () {
   try {
     const script = process.argv[1]
@@ -96,13 +93,12 @@ const NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
 
 const FILE_CHARS_MAX = 65536
 const VALUE_CHARS_MAX = 1024
-const LINE_CHARS_MIN = 64 // shorter lines hold no id
 
 // Before the id: a slash, `docker-` or `cri-containerd-`, or a last colon. After it: `.scope`, or folders of the container's own.
 const CGROUP_ID = /[/:-]([0-9a-f]{64})(?=\.scope|\/|$)/g
 const FARGATE_ID = /\/([0-9a-f]{32}-[0-9]{6,12})$/
-// Docker's containers/<id>/hostname, Podman's and CRI-O's overlay-containers/<id>/userdata/hostname. containerd has
-// sandboxes/<id>/hostname, which is the pod's and no container's.
+// Docker's containers/<id>/hostname, Podman's and CRI-O's overlay-containers/<id>/userdata/hostname. containerd's
+// sandboxes/<id>/hostname is the pod's.
 const HOSTNAME_MOUNT = /[/-]containers\/([0-9a-f]{64})\/\S*$/
 const POD_MOUNT = /\/pods\/([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})\/etc-hosts$/
 const CONTAINER_MOUNT = /\/pods\/[0-9a-f-]{32,36}\/containers\/([^/\s]{1,63})\/[^/\s]{1,64}$/
@@ -115,11 +111,7 @@ function serverlessPlatform (env) {
   return isCloudRun ? 'cloud_run' : null
 }
 
-/**
- * @param {Environment} env
- * @param {(path: string) => string} [read] '' for a file that cannot be read
- * @returns {object} attributes
- */
+/** Makes attributes of the environment and files; read(path) answers '' for one that cannot be read. */
 function detectPlatform (env, read = readStart) {
   const isKubernetes = env.text('KUBERNETES_SERVICE_HOST') !== undefined
   let containerId = containerIn(read(CGROUP))
@@ -133,17 +125,15 @@ function detectPlatform (env, read = readStart) {
   return found
 }
 
-/** The innermost container's id, in the first line that has one. */
+// The innermost container's id, in the first line that has one.
 function containerIn (cgroup) {
   for (const line of cgroup.split('\n')) {
-    if (line.length < LINE_CHARS_MIN) continue
     const id = [...line.matchAll(CGROUP_ID)].at(-1) ?? FARGATE_ID.exec(line)
     if (id !== null) return id[1]
   }
-  return undefined
 }
 
-/** What a pattern finds in the place that is mounted at `point`: the fourth field of a line, before the point. */
+// What a pattern finds in the place that is mounted at `point`: the fourth field of a line, before the point.
 function inMount (mounts, point, pattern) {
   const at = mounts.indexOf(` ${point} `)
   return at === -1 ? undefined : pattern.exec(mounts.slice(mounts.lastIndexOf('\n', at) + 1, at))?.[1]
@@ -168,13 +158,12 @@ function cloudOf (env, isKubernetes) {
   const faas = (name, version) => ({ 'faas.name': text(name), 'faas.version': text(version) })
   if (text('VERCEL')) return { 'cloud.region': text('VERCEL_REGION') } // beneath it is a Lambda that is not the user's
   if (text('AWS_LAMBDA_FUNCTION_NAME')) {
-    const megabytes = text('AWS_LAMBDA_FUNCTION_MEMORY_SIZE')
     const logGroup = text('AWS_LAMBDA_LOG_GROUP_NAME')
     return {
       ...cloud('aws', 'aws_lambda', text('AWS_REGION')),
       ...faas('AWS_LAMBDA_FUNCTION_NAME', 'AWS_LAMBDA_FUNCTION_VERSION'),
       'faas.instance': text('AWS_LAMBDA_LOG_STREAM_NAME'),
-      'faas.max_memory': integer(megabytes, MEBIBYTE),
+      'faas.max_memory': integer(text('AWS_LAMBDA_FUNCTION_MEMORY_SIZE'), MEBIBYTE),
       'aws.log.group.names': logGroup && [logGroup]
     }
   }
@@ -209,7 +198,6 @@ function integer (text, unit = 1) {
   return Number.isInteger(Number(text)) ? Number(text) * unit : undefined
 }
 
-// Another system, or no permission: ''.
 function readStart (file) {
   try {
     return fs.readFileSync(file, 'latin1').slice(0, FILE_CHARS_MAX)

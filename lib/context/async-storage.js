@@ -14,7 +14,7 @@ const { storage } = processState
 
 const usesAsyncHooks = staysOnResource()
 
-/** Whether what `enterWith` has entered in a resource, as a connection is one, is still there when the resource is entered again. */
+/** Whether what `enterWith` has set in a resource, such as a connection, is still there when the resource is entered again. */
 function staysOnResource () {
   const probe = new AsyncLocalStorage()
   const connection = new AsyncResource('light-trace.probe', { requireManualDestroy: true })
@@ -38,15 +38,13 @@ function enterIsolated (context, done) {
 }
 
 /**
- * Makes `context` active for a response that is queued behind another on a pipelined connection. It is written by what
- * finishes the one before, and its 'finish' (so Fastify's onResponse) would run in that request's context. By then the
- * running resource is the write's own, so `enterWith` stays with it on async_hooks too.
+ * Makes `context` active for a response that is queued behind another on a pipelined connection: its 'finish' (so Fastify's
+ * onResponse) would run in the other request's context. By then the running resource is the write's own, on async_hooks too.
  */
 function enterQueued (context, response) {
   response.prependListener('finish', () => { storage.enterWith(context) })
 }
 
-/** The active context, or undefined. */
 function active () {
   return storage.getStore()
 }

@@ -5,38 +5,32 @@
 //   userId=alice,serverNode=DF%2028;region=eu;canary , empty=
 //   key    value            value   properties
 //
-// A stranger may fill it: it is read only on demand and when a call goes out, never beyond the limits, and what cannot be
-// understood is left out member by member.
+// A stranger may fill it: it is read only on demand and when a call goes out, and what cannot be understood is left out member
+// by member.
 
-// The limits that the SDKs agreed on after unbounded baggage had taken services
-// down (GHSA-8988-4f7v-96qf), on the way in and on the way out.
+// The SDKs' limits, in and out: unbounded baggage has taken services down (GHSA-8988-4f7v-96qf).
 const BYTES_MAX = 8192
 const MEMBERS_MAX = 180
 const MEMBER_BYTES_MAX = 4096
 
-// What has to be percent-encoded in each place; in properties '%' is not ours to touch.
+// What has to be percent-encoded. In properties '%' is left as it is.
 const NOT_KEY = /[^\w!#$&'*+.^`|~-]+/g
 const NOT_VALUE = /[^!#$&-+\--:<-[\]-~]+/g
 const NOT_PROPERTIES = /[^\t -+\--~]+/g
 
-/**
- * @param {string} value of the header; anything else is an empty baggage
- * @returns {Baggage}
- */
+/** The baggage of a header; an empty one if the value is no string. */
 function parseBaggage (value) {
   return new Baggage(typeof value === 'string' ? value : '')
 }
 
 /**
- * The header for an outgoing call, '' where there is nothing to say. What exceeds the limits is left out,
- * in whole members. Never throws, whatever the baggage is.
- * @param {import('@opentelemetry/api').Baggage} baggage of ours or of another library
- * @returns {string}
+ * The header for an outgoing call, '' for none. What exceeds the limits is left out in whole members. Never throws.
+ * @param {import('@opentelemetry/api').Baggage | undefined} baggage of ours or of another library
  */
 function serializeBaggage (baggage) {
-  if (baggage instanceof Baggage) return baggage.serialize()
+  if (baggage === undefined || baggage === null) return ''
   try {
-    return textOf(baggage.getAllEntries())
+    return baggage instanceof Baggage ? baggage.serialize() : textOf(baggage.getAllEntries())
   } catch {
     return ''
   }
@@ -81,17 +75,12 @@ class Baggage {
   }
 
   serialize () {
-    if (this.#serialized === null) this.#serialized = textOf(this.#read())
-    return this.#serialized
+    return (this.#serialized ??= textOf(this.#read()))
   }
 
   // A Map, so that `__proto__` and `constructor` are keys like any other.
   #read () {
-    if (this.#entries === null) {
-      this.#entries = entriesOf(this.#text)
-      this.#text = ''
-    }
-    return this.#entries
+    return (this.#entries ??= entriesOf(this.#text))
   }
 }
 
@@ -126,8 +115,7 @@ function entriesOf (text) {
 }
 
 function readMember (member, entries) {
-  // What is not ASCII has no agreed meaning in a header, and control characters none at all.
-  if (/[^\t -~]/.test(member)) return
+  if (/[^\t -~]/.test(member)) return // has no agreed meaning in a header
   const semicolon = member.indexOf(';')
   const pair = semicolon === -1 ? member : member.slice(0, semicolon)
   const equals = pair.indexOf('=')
@@ -174,12 +162,10 @@ function memberOf (key, entry) {
   }
 }
 
-// Only what has to be: characters that are allowed stay, so a header that came
-// within the limits does not outgrow them on its way out.
+// Characters that are allowed stay, so that a header which came within the limits does not outgrow them on its way out.
 function encoded (value, refused) {
   const text = String(value)
-  // Longer ones will be left out, and encoding can only lengthen them.
-  if (text.length > MEMBER_BYTES_MAX) return text
+  if (text.length > MEMBER_BYTES_MAX) return text // it will be left out, and encoding can only lengthen it
   return text.replace(refused, (chars) => encodeURIComponent(chars.toWellFormed()).replace(/[()]/g, percent))
 }
 

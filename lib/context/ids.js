@@ -1,15 +1,11 @@
 'use strict'
 
-// Trace and span ids are int32 words until somebody asks for text. They come
-// from a CSPRNG, as W3C trace context level 2 wants (its random flag promises
-// that the right-most 7 bytes of the trace id are random, and samplers decide
-// by them), which is affordable only in bulk.
+// Trace and span ids are int32 words until they are read as text. They come from a CSPRNG, which is affordable only in bulk:
+// W3C's random flag promises that the right-most 7 bytes of a trace id are random, and samplers decide by them.
 
 const { randomFillSync } = require('node:crypto')
 
-// 16 KiB: one call to the generator for some 680 requests. Larger pools gain
-// nothing, and the refill would begin to show in the latency of one request.
-const POOL_WORDS = 4096
+const POOL_WORDS = 4096 // for some 680 requests. A larger refill would begin to show in the latency of one request
 // The first fill is this long and each one twice the one before, so that V8 has seen a refill when it compiles what calls it.
 const FIRST_FILL_WORDS = 32
 
@@ -54,11 +50,9 @@ function newSpanId (target) {
   } while ((target.s0 | target.s1) === 0)
 }
 
-// The eight lowercase hex digits of an int32. One flat string: V8 joins pieces
-// shorter than 13 characters by copying.
+// The eight lowercase hex digits of an int32. One flat string: V8 joins pieces shorter than 13 characters by copying.
 function hex (word) {
-  return HEX_BYTES[word >>> 24] + HEX_BYTES[(word >>> 16) & 0xff] +
-    HEX_BYTES[(word >>> 8) & 0xff] + HEX_BYTES[word & 0xff]
+  return HEX_BYTES[word >>> 24] + HEX_BYTES[(word >>> 16) & 0xff] + HEX_BYTES[(word >>> 8) & 0xff] + HEX_BYTES[word & 0xff]
 }
 
 // Trace id and span id into the memory of a text that is made at once, where joining strings would cost four times as much.
@@ -78,15 +72,12 @@ function writeHex (view, word, at) {
   view.setUint32(at + 4, HEX_CHARS[(word >>> 8) & 0xff] | HEX_CHARS[word & 0xff] << 16, true)
 }
 
-// Not at load: a process restored from a V8 startup snapshot would repeat the
-// ids of the one that built it. The same holds for a pool filled while the
-// snapshot is built, so that one is thrown away on waking up.
+// Not at load: a process restored from a V8 startup snapshot would repeat the ids of the one that built it. For the same reason
+// a pool that was filled while the snapshot was built is thrown away.
 function refill () {
   if (pool === null) {
     pool = new Int32Array(POOL_WORDS)
-    if (startupSnapshot?.isBuildingSnapshot()) {
-      startupSnapshot.addDeserializeCallback(() => { next = POOL_WORDS })
-    }
+    if (startupSnapshot?.isBuildingSnapshot()) startupSnapshot.addDeserializeCallback(() => { next = POOL_WORDS })
   }
   next = POOL_WORDS - fillWords
   randomFillSync(pool, next)

@@ -1,7 +1,7 @@
 'use strict'
 
-// `request.trace`, which is also the OpenTelemetry Context of the request: one object that carries the span and the store,
-// and answers the API's keys. It never holds request, reply or socket, so work that goes on after the response may keep it.
+// `request.trace`, which is also the OpenTelemetry Context of the request. It never holds request, reply or socket, so work that
+// goes on after the response may keep it.
 
 const asyncStorage = require('./async-storage')
 const { parseBaggage } = require('./baggage')
@@ -9,8 +9,7 @@ const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY, SAMPLED } = require('.
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
-// All fields are private: the object hangs on the request and on the raw response, and a failing deepStrictEqual of two
-// requests would else walk through the span to the exporter and the whole application, for minutes.
+// All fields are private: a failing deepStrictEqual of two requests would else walk through the span to the whole application.
 class RequestContext {
   #tracer
   #span
@@ -49,7 +48,7 @@ class RequestContext {
   get suppressed () { return this.#suppressed }
   get caller () { return this.#caller }
 
-  /** Takes what ends with the response; null from then on. HOT */
+  /** Takes what ends with the response, once. HOT */
   takeRecord () {
     const record = this.#record
     this.#record = null
@@ -86,7 +85,6 @@ class RequestContext {
 
   // The request's store
 
-  /** The value under `key`, or undefined. */
   get (key) {
     if (this === undefined) return detachedOwner('get').get(key)
     const values = this.#values
@@ -96,16 +94,15 @@ class RequestContext {
   /** Keeps `value` under `key` for the rest of the request and what it started. */
   set (key, value) {
     if (this === undefined) return detachedOwner('set').set(key, value)
-    if (this.#values === null) this.#values = {}
+    const { store } = this
     // Assigned, `__proto__` would be another object's prototype, and where prototypes are frozen `constructor` would throw.
-    if (key in this.#values) Object.defineProperty(this.#values, key, { value, writable: true, enumerable: true, configurable: true })
-    else this.#values[key] = value
+    if (key in store) Object.defineProperty(store, key, { value, writable: true, enumerable: true, configurable: true })
+    else store[key] = value
   }
 
   /** The store itself, a plain object. */
   get store () {
-    if (this.#values === null) this.#values = {}
-    return this.#values
+    return (this.#values ??= {})
   }
 
   get traceId () { return this.#span.spanContext().traceId }
@@ -126,8 +123,8 @@ class RequestContext {
   }
 
   /**
-   * Runs `fn(span)` in a new INTERNAL span under the running one. The span ends with the function, or with
-   * the promise it returns; what is thrown is recorded and passed on.
+   * Runs `fn(span)` in a new INTERNAL span under the running one, which ends with the function or the promise that it returns.
+   * What is thrown is recorded and passed on.
    * @param {string} name
    * @param {object} [options] the API's SpanOptions: kind, attributes, links, startTime, root
    * @param {(span: Span) => unknown} [fn] the work
@@ -140,9 +137,8 @@ class RequestContext {
   }
 
   /**
-   * Records an error that the application answers by itself, where Fastify does not see it: an `exception` event, and if
-   * the response is 5xx, `error.type` and status ERROR. Does nothing once the response is closed.
-   * @param {unknown} error what was thrown
+   * Records an error that the application answers by itself: an `exception` event, and if the response is 5xx, `error.type` and
+   * status ERROR. Does nothing once the response is closed.
    */
   fail (error) {
     if (this === undefined) return detachedOwner('fail').fail(error)
@@ -165,11 +161,7 @@ class RequestContext {
     }
   }
 
-  /**
-   * Writes the headers that an outgoing call carries (traceparent, tracestate, baggage) into `headers` and
-   * returns it. Each call gets a span id of its own.
-   * @param {object} [headers]
-   */
+  /** Writes traceparent, tracestate and baggage of an outgoing call into `headers`, with a span id of its own, and returns them. */
   inject (headers = {}) {
     if (this === undefined) return detachedOwner('inject').inject(headers)
     const carrier = headers === null || (typeof headers !== 'object' && typeof headers !== 'function') ? {} : headers
@@ -180,7 +172,7 @@ class RequestContext {
     }
   }
 
-  /** The active context where it belongs to this request (it may hold a child span), else this one. */
+  /** The active context where it is this request's (it may hold a child span), else this one. */
   here () {
     const active = this.#tracer.contextManager.active()
     return active !== undefined && active.getValue(REQUEST_KEY) === this ? active : this
@@ -204,9 +196,9 @@ class NoRequestContext extends RequestContext {
   get store () { return {} }
 }
 
-/** A context with one more value, for everything else like its parent. */
+/** A context with one more value. */
 class DerivedContext {
-  // Private as the request's: async_hooks keeps what is active on enumerable keys of Node's own objects.
+  // Private: async_hooks keeps what is active on enumerable keys of Node's own objects.
   #parent
   #key
   #value
@@ -236,10 +228,7 @@ class DerivedContext {
   }
 }
 
-/**
- * The owner of a method that was taken off its object (`const { withSpan } = request.trace`): the running request's, from
- * which it was taken if it is called in that request's flow.
- */
+/** The owner of a method that was taken off its object (`const { withSpan } = request.trace`): the running request's. */
 function detachedOwner (method) {
   const request = asyncStorage.active()?.getValue(REQUEST_KEY)
   if (request === undefined) throw misused(`${method} was called without its object and outside of a request: call request.trace.${method}(...)`)
@@ -252,11 +241,7 @@ function misused (message) {
 }
 
 /** The context manager over our own AsyncLocalStorage, in the API's terms. */
-const ownContextManager = {
-  active: asyncStorage.active,
-  with: asyncStorage.run,
-  call: asyncStorage.call
-}
+const ownContextManager = { active: asyncStorage.active, with: asyncStorage.run, call: asyncStorage.call }
 
 const EMPTY_CONTEXT = {
   getValue () { return undefined },
@@ -268,20 +253,14 @@ const EMPTY_CONTEXT = {
 const SUPPRESSED = EMPTY_CONTEXT.setValue(SUPPRESS_KEY, true)
 
 /**
- * The trace headers that came with a request, as far as a call must know them: a proxy copies them into what it sends. The
- * usual request keeps its trusted caller's traceparent only, as a string: where it stands in a call it was copied, and is
- * replaced. This class is for the others: of a caller that is not trusted nothing may leave, and a propagator of another
- * format has headers of its own.
+ * The trace headers that came with a request, which a proxy copies into its calls. Of a trusted caller the traceparent is enough,
+ * as a string. This class is for the others: of an untrusted caller nothing may leave, and other formats have other headers.
  */
 class CallerHeaders {
   #values = new Map()
   #fields
 
-  /**
-   * @param {object} headers of the request
-   * @param {string[]} fields of a propagator that is not ours, beside the W3C headers
-   * @param {boolean} isTrusted
-   */
+  /** @param {string[]} fields of a propagator that is not ours, beside the W3C headers */
   constructor (headers, fields, isTrusted) {
     this.isTrusted = isTrusted
     this.#fields = fields
@@ -302,10 +281,7 @@ class CallerHeaders {
   }
 }
 
-/**
- * Whether a call's header is the caller's, copied.
- * @param {string | CallerHeaders | undefined} caller of a RequestContext
- */
+/** Whether a call's header is the caller's, copied. */
 function isCopied (caller, name, value) {
   return caller instanceof CallerHeaders ? caller.has(name, value) : name === 'traceparent' && caller === value
 }

@@ -3,8 +3,7 @@
 // What travels with a request: trace id, span id, flags and tracestate. Spans extend it; nothing here knows what a span
 // records.
 //
-// Ids are kept as signed 32-bit words, most significant first: V8 stores them in the object itself, comparing and copying
-// them costs nothing, and hex is made only on demand.
+// Ids are kept as signed 32-bit words, most significant first: V8 stores them in the object itself, and hex is made on demand.
 
 const { hex, newSpanId } = require('./ids')
 const { formatTraceparent, parseTraceparent } = require('./traceparent')
@@ -12,9 +11,7 @@ const { TraceState, cleanTracestate } = require('./tracestate')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
-// The context keys that the OpenTelemetry API and SDK use. `createContextKey` is `Symbol.for` of the
-// description, in every version of the API, so they can be had without loading it.
-
+// The context keys of the OpenTelemetry API and SDK: `createContextKey` is `Symbol.for` of the description in every version.
 const SPAN_KEY = Symbol.for('OpenTelemetry Context Key SPAN')
 const BAGGAGE_KEY = Symbol.for('OpenTelemetry Baggage Key')
 const SUPPRESS_KEY = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING')
@@ -42,22 +39,11 @@ class TraceContext {
     this.tracestate = ''
   }
 
-  get traceId () {
-    return hex(this.t0) + hex(this.t1) + hex(this.t2) + hex(this.t3)
-  }
-
-  get spanId () {
-    return hex(this.s0) + hex(this.s1)
-  }
-
-  get valid () {
-    return (this.s0 | this.s1) !== 0 && (this.t0 | this.t1 | this.t2 | this.t3) !== 0
-  }
-
+  get traceId () { return hex(this.t0) + hex(this.t1) + hex(this.t2) + hex(this.t3) }
+  get spanId () { return hex(this.s0) + hex(this.s1) }
+  get valid () { return (this.s0 | this.s1) !== 0 && (this.t0 | this.t1 | this.t2 | this.t3) !== 0 }
   /** The W3C `traceparent` of this context, version 00. */
-  get traceparent () {
-    return formatTraceparent(this)
-  }
+  get traceparent () { return formatTraceparent(this) }
 
   [inspect] () {
     return `${this.constructor.name} ${this.traceparent}`
@@ -66,18 +52,13 @@ class TraceContext {
   /** The API's SpanContext: a plain object, made on demand. */
   spanContext () {
     const context = { traceId: this.traceId, spanId: this.spanId, traceFlags: this.flags }
-    if (this.tracestate !== '') context.traceState = stateOf(this.tracestate)
+    if (this.tracestate !== '') context.traceState = new TraceState(this.tracestate)
     return context
   }
 }
 
 // Whether the span is another process's. On the prototype: of ours only those that came from there have a field of their own.
 TraceContext.prototype.remote = false
-
-/** The API's TraceState. */
-function stateOf (tracestate) {
-  return new TraceState(tracestate)
-}
 
 /** A request before its span: the trace, the caller's span as p0, p1, and when it came. Reused, never kept. */
 class IncomingContext {
@@ -141,7 +122,7 @@ function readSpanContext (span) {
     read.s0 = ids.p0
     read.s1 = ids.p1
     read.flags = traceFlags & (SAMPLED | RANDOM)
-    read.tracestate = traceState === undefined || traceState === null ? '' : cleanTracestate(traceState.serialize())
+    read.tracestate = cleanTracestate(traceState?.serialize())
     read.remote = isRemote === true
     return read
   } catch {
@@ -149,4 +130,4 @@ function readSpanContext (span) {
   }
 }
 
-module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, childContext, stateOf, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, parentIn, readSpanContext }
+module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, childContext, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, parentIn, readSpanContext }

@@ -4,17 +4,15 @@
 // up to 32 members `key=value` with commas between them, the latest writer first.
 //
 // A valid header travels on as the string that came. One wrong member discards all of it, as the official test suite
-// expects: what a stranger wrote is either understood or not passed on.
+// expects.
 
 const MEMBERS_MAX = 32
 const KEY_CHARS_MAX = 256
 const VALUE_CHARS_MAX = 256
 
-// 32 members of sensible length are far below. A longer header is not even read.
-const RAW_CHARS_MAX = 8192
+const RAW_CHARS_MAX = 8192 // a longer header is not even read
 
-// W3C asks for at least 512 characters to be propagated. Beyond them whole
-// members go, those of more than 128 characters first.
+// W3C asks for at least 512 characters to be propagated. Beyond them whole members go, those of more than 128 characters first.
 const PROPAGATED_CHARS_MAX = 512
 const LARGE_MEMBER_CHARS = 128
 
@@ -34,54 +32,43 @@ for (const char of '_-*/@') CLASS[char.charCodeAt(0)] |= KEY
 
 /**
  * What to propagate of a header: the header itself as a rule, '' when it is absent, invalid or too long.
- * @param {unknown} value
- * @returns {string}
+ * HOT, once per request with a tracestate. Budget: 1 string at most, each char read once.
  */
-// HOT, once per request with a tracestate. Budget: 1 string at most, each char read once.
 function cleanTracestate (value) {
   if (typeof value !== 'string' || value.length > RAW_CHARS_MAX) return ''
-  const start = skipSpace(value, 0)
-  let end = value.length
-  while (end > start && isSpace(value.charCodeAt(end - 1))) end--
-
+  const list = trimSpace(value)
   let members = 0
-  let at = start
-  while (at < end) {
-    if (value.charCodeAt(at) !== COMMA) { // empty members are allowed, and are none
-      if (++members > MEMBERS_MAX) return ''
-      at = memberEnd(value, at, end)
-      if (at === -1) return ''
-    }
-    at = skipSpace(value, at + 1)
+  for (let at = 0; at < list.length; at = skipSpace(list, at + 1)) {
+    if (list.charCodeAt(at) === COMMA) continue // empty members are allowed, and are none
+    at = memberEnd(list, at)
+    if (at === -1 || ++members > MEMBERS_MAX) return ''
   }
   if (members === 0) return ''
-  return end - start > PROPAGATED_CHARS_MAX ? shorten(value.slice(start, end)) : value.slice(start, end)
+  return list.length > PROPAGATED_CHARS_MAX ? shorten(list) : list
 }
 
 /** Where the member that begins at `at` ends, at a comma or the end; -1 where it is not valid. */
-function memberEnd (value, at, end) {
-  const equals = keyEnd(value, at, end)
-  if (equals === -1 || equals === end || value.charCodeAt(equals) !== EQUALS) return -1
-  return valueEnd(value, equals + 1, end)
+function memberEnd (list, at) {
+  const equals = keyEnd(list, at)
+  return equals === -1 || list.charCodeAt(equals) !== EQUALS ? -1 : valueEnd(list, equals + 1)
 }
 
-function keyEnd (value, at, end) {
-  if ((classOf(value.charCodeAt(at)) & KEY_START) === 0) return -1
+function keyEnd (list, at) {
+  if ((classOf(list.charCodeAt(at)) & KEY_START) === 0) return -1
   let i = at + 1
-  while (i < end && (classOf(value.charCodeAt(i)) & KEY) !== 0) i++
+  while (i < list.length && (classOf(list.charCodeAt(i)) & KEY) !== 0) i++
   return i - at > KEY_CHARS_MAX ? -1 : i
 }
 
-// A value may begin with blanks and hold them, but not end with one: those that
-// follow it, and tabs, belong to the list.
-function valueEnd (value, at, end) {
+// A value may begin with blanks and hold them. Those at its end, and tabs, belong to the list.
+function valueEnd (list, at) {
   let i = at
-  while (i < end && (classOf(value.charCodeAt(i)) & VALUE) !== 0) i++
+  while (i < list.length && (classOf(list.charCodeAt(i)) & VALUE) !== 0) i++
   let stop = i
-  while (stop > at && value.charCodeAt(stop - 1) === SPACE) stop--
+  while (stop > at && list.charCodeAt(stop - 1) === SPACE) stop--
   if (stop === at || stop - at > VALUE_CHARS_MAX) return -1
-  const next = skipSpace(value, i)
-  return next >= end || value.charCodeAt(next) === COMMA ? next : -1
+  const next = skipSpace(list, i)
+  return next === list.length || list.charCodeAt(next) === COMMA ? next : -1
 }
 
 /** Leaves out members of a valid list until it fits: large ones from the end first, then any from the end. */
@@ -101,10 +88,10 @@ function shorten (list) {
 
 // `String#trim` takes more than these two, `/[ \t]+$/` may take quadratic time.
 function trimSpace (text) {
-  let end = text.length
-  while (end > 0 && isSpace(text.charCodeAt(end - 1))) end--
   const start = skipSpace(text, 0)
-  return start < end ? text.slice(start, end) : ''
+  let end = text.length
+  while (end > start && isSpace(text.charCodeAt(end - 1))) end--
+  return text.slice(start, end)
 }
 
 function skipSpace (value, at) {
@@ -172,12 +159,12 @@ class TraceState {
 }
 
 function isKey (key) {
-  return typeof key === 'string' && key !== '' && keyEnd(key, 0, key.length) === key.length
+  return typeof key === 'string' && key !== '' && keyEnd(key, 0) === key.length
 }
 
 function isValue (value) {
   if (typeof value !== 'string' || value === '' || isSpace(value.charCodeAt(value.length - 1))) return false
-  return valueEnd(value, 0, value.length) === value.length
+  return valueEnd(value, 0) === value.length
 }
 
 function textOf (members) {
@@ -196,35 +183,35 @@ function textOf (members) {
 // https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
 
 const OT_VALUE_CHARS_MAX = 256
-
 const THRESHOLD = /^[0-9a-f]{1,14}$/
 const RANDOMNESS = /^[0-9a-f]{14}$/
 
-/** The threshold of a sampler that takes every trace. */
-const ALWAYS = '0'
+const ALWAYS = '0' // the threshold of a sampler that takes every trace
+
+/** The digits of `th`, '' where there are none that are valid. */
+function thresholdOf (tracestate) {
+  return otValue(tracestate, 'th:', THRESHOLD)
+}
+
+/** The 14 digits of `rv`, '' where there are none that are valid. */
+function randomnessOf (tracestate) {
+  return otValue(tracestate, 'rv:', RANDOMNESS)
+}
+
+function otValue (tracestate, prefix, pattern) {
+  if (!mayHaveOt(tracestate)) return ''
+  const value = partsOf(new TraceState(tracestate)).find((part) => part.startsWith(prefix))?.slice(prefix.length) ?? ''
+  return pattern.test(value) ? value : ''
+}
 
 /** Whether there may be a member to look at: spares the usual tracestate the parser. */
 function mayHaveOt (tracestate) {
   return tracestate.includes('ot=')
 }
 
-/** The digits of `th`, '' where there are none that are valid. */
-function thresholdOf (tracestate) {
-  const value = mayHaveOt(tracestate) ? subValue(tracestate, 'th') : ''
-  return THRESHOLD.test(value) ? value : ''
-}
-
-/** The 14 digits of `rv`, '' where there are none that are valid. */
-function randomnessOf (tracestate) {
-  const value = mayHaveOt(tracestate) ? subValue(tracestate, 'rv') : ''
-  return RANDOMNESS.test(value) ? value : ''
-}
-
 /**
- * `tracestate` with this threshold in place of any other. The member comes to the front, as W3C asks of one that
- * was changed; what else it holds and all other members stay.
- * @param {string} tracestate one that `cleanTracestate` let through, or ''
- * @param {string} threshold as `thresholdText` writes it
+ * `tracestate` with this threshold in place of any other. The member comes to the front, as W3C asks of one that was changed;
+ * what else it holds and all other members stay.
  */
 function withThreshold (tracestate, threshold) {
   if (tracestate === '') return `ot=th:${threshold}`
@@ -240,8 +227,7 @@ function withThreshold (tracestate, threshold) {
 function withoutThreshold (tracestate) {
   if (!mayHaveOt(tracestate)) return tracestate
   const state = new TraceState(tracestate)
-  const value = state.get('ot')
-  if (value === undefined || !/(?:^|;)th:/.test(value)) return tracestate
+  if (!partsOf(state).some(isThreshold)) return tracestate
   const rest = otherParts(state).join(';')
   return rest === '' ? state.unset('ot').serialize() : state.set('ot', rest).serialize()
 }
@@ -249,22 +235,19 @@ function withoutThreshold (tracestate) {
 /** A threshold of 24 high and 32 low bits as `th` has it. */
 function thresholdText (high, low) {
   const digits = high.toString(16).padStart(6, '0') + low.toString(16).padStart(8, '0')
-  let end = digits.length
-  while (end > 1 && digits[end - 1] === '0') end--
-  return digits.slice(0, end)
-}
-
-function subValue (tracestate, key) {
-  const part = partsOf(new TraceState(tracestate)).find((part) => part.startsWith(`${key}:`))
-  return part === undefined ? '' : part.slice(key.length + 1)
+  return digits.replace(/0+$/, '') || '0'
 }
 
 function otherParts (state) {
-  return partsOf(state).filter((part) => !part.startsWith('th:'))
+  return partsOf(state).filter((part) => !isThreshold(part))
+}
+
+function isThreshold (part) {
+  return part.startsWith('th:')
 }
 
 function partsOf (state) {
   return (state.get('ot') ?? '').split(';').filter((part) => part !== '')
 }
 
-module.exports = { cleanTracestate, TraceState, thresholdOf, randomnessOf, withThreshold, withoutThreshold, thresholdText, ALWAYS }
+module.exports = { cleanTracestate, TraceState, thresholdOf, randomnessOf, withThreshold, withoutThreshold, thresholdText, trimSpace, ALWAYS }

@@ -10,18 +10,15 @@
 
 const { halvesOf } = require('../otlp/request')
 
-// Spreads the fixed cost of memory and of a seal over some 500 spans; a loss of one chunk is still small.
-const CHUNK_BYTES = 256 * 1024
+const CHUNK_BYTES = 256 * 1024 // some 500 spans: a loss of one chunk is still small
 const CHUNK_BYTES_MIN = 16 * 1024
 // A small buffer gets smaller chunks: an overflow drops a whole chunk, and the free part of the open one keeps no spans.
 const CHUNKS_PER_BUFFER = 32
-// Recycled memory is warm in the cache and gives the garbage collector nothing to do. 2 MiB cover what is
-// in flight and what fills meanwhile at 100,000 spans a second; but never more than an eighth of the buffer.
+// 2 MiB cover what is in flight and what fills meanwhile at 100,000 spans a second; but never more than an eighth of the buffer.
 const SPARE_CHUNKS_MAX = 8
 const SPARE_PART = 1 / 8
 // Collectors take 20 MiB in one request, proxies before them less. A longer span is nothing but a mistake.
 const SPAN_BYTES_MAX = 4 * 1024 * 1024
-const SPANS_MAX = 2 ** 30
 
 /**
  * A piece of memory with encoded spans in it.
@@ -30,24 +27,24 @@ const SPANS_MAX = 2 ** 30
  *          0             ^ scopeSpansStart        ^ length          ^ capacity
  */
 class Chunk {
-  constructor (bytes) {
+  constructor (bytes, length = 0, spans = 0, attempts = 0) {
     this.bytes = bytes
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     this.capacity = bytes.length
-    this.length = 0
-    this.spans = 0
+    this.length = length
+    this.spans = spans
     // Of the encoder: the scope of the scope_spans that it is writing, and where they start.
     this.scope = null
     this.scopeSpansStart = 0
     // Of the sender:
-    this.attempts = 0 // how often it was sent
+    this.attempts = attempts // how often it was sent
     this.body = null // the whole request body once it is gzipped
     this.isUncompressed = false // it must not be gzipped
     this.pinned = false // another thread reads its memory
   }
 }
 
-// Stands for "there is no open chunk": nothing fits into it, so the hot path needs no check for null.
+// There is no open chunk: nothing fits into it, so the hot path needs no check for null.
 const NO_CHUNK = new Chunk(Buffer.allocUnsafeSlow(0))
 NO_CHUNK.capacity = -1
 
@@ -57,9 +54,9 @@ class ChunkBuffer {
   #spareMax
   #onEvict
 
-  constructor (bytesMax, spansMax, onEvict) {
+  constructor (bytesMax, spansMax = Infinity, onEvict) {
     this.bytesMax = bytesMax
-    this.spansMax = spansMax ?? SPANS_MAX
+    this.spansMax = spansMax
     const chunkBytes = Math.max(CHUNK_BYTES_MIN, Math.min(CHUNK_BYTES, Math.floor(bytesMax / CHUNKS_PER_BUFFER)))
     this.chunkBytes = Math.min(bytesMax, chunkBytes)
     this.#spareMax = Math.min(SPARE_CHUNKS_MAX, Math.ceil(bytesMax * SPARE_PART / this.chunkBytes))
@@ -73,8 +70,8 @@ class ChunkBuffer {
     this.#onEvict = onEvict
   }
 
-  // Returns a fresh open chunk with at least `byteCount` free bytes, NO_CHUNK if the process has no more memory, or
-  // null if the whole buffer is in flight.
+  // Returns a fresh open chunk with at least `byteCount` free bytes, NO_CHUNK if the process has no more memory, or null if the
+  // whole buffer is in flight.
   renew (byteCount) {
     this.seal()
     const chunk = this.#allocate(Math.max(byteCount, this.chunkBytes))
@@ -82,7 +79,6 @@ class ChunkBuffer {
     return chunk
   }
 
-  // Moves the open chunk to the end of the queue.
   seal () {
     const { open } = this
     this.open = NO_CHUNK
@@ -94,13 +90,11 @@ class ChunkBuffer {
     this.#countSealed(chunk, 1)
   }
 
-  get sealedChunks () {
-    return this.#queue.length
-  }
+  get sealedChunks () { return this.#queue.length }
 
   // Takes the chunks of the next request, oldest first: at most `bytesMax` and `spansMax`, but at least one. A compressed
   // one goes alone, because it is a whole body. Empty while the oldest is being compressed.
-  take (bytesMax, spansMax) {
+  take (bytesMax) {
     const batch = []
     let bytes = 0
     let spans = 0
@@ -108,14 +102,13 @@ class ChunkBuffer {
       const chunk = this.#queue[0]
       bytes += chunk.length
       spans += chunk.spans
-      if (chunk.pinned || (batch.length > 0 && (chunk.body !== null || bytes > bytesMax || spans > spansMax))) break
+      if (chunk.pinned || (batch.length > 0 && (chunk.body !== null || bytes > bytesMax || spans > this.spansMax))) break
       batch.push(this.#dequeue(0))
       if (chunk.body !== null) break
     }
     return batch
   }
 
-  // Puts what could not be delivered in front of the queue.
   putBack (batch) {
     this.#queue.unshift(...batch)
     for (const chunk of batch) this.#countSealed(chunk, 1)
@@ -145,7 +138,6 @@ class ChunkBuffer {
     return this.#queue.find((chunk, i) => i > 0 && chunk.body === null && !chunk.isUncompressed && !chunk.pinned) ?? null
   }
 
-  // Replaces a chunk's memory by its gzipped request body.
   storeCompressed (chunk, body) {
     this.bytes += body.length - chunk.capacity
     chunk.body = body
@@ -168,12 +160,8 @@ class ChunkBuffer {
     if (halves === null) return null
     this.#forget(chunk)
     return halves.map(({ bytes, spans }) => {
-      const half = new Chunk(bytes)
-      half.length = bytes.length
-      half.spans = spans
-      half.attempts = chunk.attempts
       this.bytes += bytes.length
-      return half
+      return new Chunk(bytes, bytes.length, spans, chunk.attempts)
     })
   }
 
@@ -190,13 +178,10 @@ class ChunkBuffer {
       if (this.#spare.length > 0) this.#forget(this.#spare.pop())
       else if (!this.#evict()) return null
     }
-    try {
-      const chunk = new Chunk(Buffer.allocUnsafeSlow(byteCount))
-      this.bytes += byteCount
-      return chunk
-    } catch { // RangeError: the span is dropped, the app goes on
-      return NO_CHUNK
-    }
+    const bytes = allocate(byteCount)
+    if (bytes === null) return NO_CHUNK
+    this.bytes += byteCount
+    return new Chunk(bytes)
   }
 
   #evict () {
@@ -233,19 +218,23 @@ class ChunkBuffer {
   // OTEL_BSP_MAX_EXPORT_BATCH_SIZE) would fill the buffer with air.
   #fitted (chunk) {
     if (chunk.length * 2 > chunk.capacity) return chunk
-    let fitted
-    try {
-      fitted = new Chunk(Buffer.allocUnsafeSlow(chunk.length))
-    } catch {
-      return chunk
-    }
-    chunk.bytes.copy(fitted.bytes, 0, 0, chunk.length)
-    fitted.length = chunk.length
-    fitted.spans = chunk.spans
+    const bytes = allocate(chunk.length)
+    if (bytes === null) return chunk
+    chunk.bytes.copy(bytes, 0, 0, chunk.length)
+    const fitted = new Chunk(bytes, chunk.length, chunk.spans)
     if (this.bytes + fitted.capacity <= this.bytesMax) this.#recycle(chunk)
     else this.#forget(chunk)
     this.bytes += fitted.capacity
     return fitted
+  }
+}
+
+// Null if there is no more memory: the span is dropped, the app goes on.
+function allocate (byteCount) {
+  try {
+    return Buffer.allocUnsafeSlow(byteCount)
+  } catch {
+    return null
   }
 }
 

@@ -1,7 +1,6 @@
 'use strict'
 
-// Gzip on libuv's threads: the main thread neither compresses nor concatenates. node:zlib is loaded when it is needed:
-// it takes 0.6 ms of every start, and compression is off by default.
+// Gzip on libuv's threads. node:zlib is loaded when it is needed: it takes 0.6 ms, and compression is off by default.
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
 
@@ -9,14 +8,12 @@ const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
 const LEVEL = 1
 // Most outages end before half of the buffer is full; until then compressing would be for nothing.
 const COMPRESS_ABOVE = 1 / 2
-// Compressing takes at most a tenth of one core, however fast the chunks come: what it frees is worth less
-// than the app's own work.
+// Compressing takes at most a tenth of one core, however fast the chunks come.
 const PAUSE_PER_WORK = 9
 // A chunk that saves less than this stays as it is.
 const BYTES_SAVED_MIN = 1 / 4
 
-// Makes one gzip member of several buffers, which must not change before done(error, bytes) is called: once, never in
-// this turn. `bytes` has an exact allocation of its own.
+// Makes one gzip member of several buffers, which must not change before done(error, bytes) is called: once, never in this turn.
 function gzip (parts, done) {
   collect(() => require('node:zlib').createGzip({ level: LEVEL }), parts, done)
 }
@@ -86,16 +83,13 @@ class ChunkCompressor {
     chunk.pinned = false
     if (error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)) this.#buffer.storeCompressed(chunk, body)
     else chunk.isUncompressed = true
-    if (!this.#isOff) this.#pause(workMs)
+    if (!this.#isOff) this.#timer = setTimeout(this.#onPaused, Math.max(1, workMs * PAUSE_PER_WORK)).unref()
     this.#onDone()
   }
 
-  #pause (workMs) {
-    this.#timer = setTimeout(() => {
-      this.#timer = null
-      this.consider()
-    }, Math.max(1, workMs * PAUSE_PER_WORK))
-    this.#timer.unref()
+  #onPaused = () => {
+    this.#timer = null
+    this.consider()
   }
 }
 

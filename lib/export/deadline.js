@@ -6,20 +6,22 @@ const { writeSync } = require('node:fs')
 const { setTimeout, clearTimeout } = require('../runtime/timers')
 
 /**
- * Waits for somebody else's promise, for so long and no longer. Never rejects.
+ * Waits for a foreign promise, for so long and no longer. Never rejects.
  * @param {() => unknown} start may throw, return nothing, or a promise that never settles
- * @param {number} timeoutMs
  * @returns {Promise<undefined | Error>} what went wrong; undefined if it was done in time
  */
-function settleWithin (start, timeoutMs) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(new Error(`not done within ${timeoutMs} ms`)), timeoutMs)
-    const finish = (error) => {
-      clearTimeout(timer)
-      resolve(error)
-    }
-    new Promise((resolve) => resolve(start())).then(() => finish(undefined), (error) => finish(error ?? new Error('rejected')))
+async function settleWithin (start, timeoutMs) {
+  let timer
+  const deadline = new Promise((resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done within ${timeoutMs} ms`)), timeoutMs)
   })
+  try {
+    await Promise.race([start(), deadline])
+  } catch (error) {
+    return error ?? new Error('rejected')
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 // Exporters whose spans wait. Shared by all copies of this package in the process, as a test runner that reloads modules makes them.
@@ -27,10 +29,8 @@ const kWaiting = Symbol.for('light-trace.exitFlush')
 const waiting = process[kWaiting] ?? new Set()
 if (process[kWaiting] === undefined) Object.defineProperty(process, kWaiting, { value: waiting })
 
-/**
- * Flushes an exporter before the process exits: nothing of ours keeps alive a process whose work is done. One `beforeExit`
- * listener serves all exporters, and calls `exporter.flushBeforeExit()` at most once for each call of this.
- */
+// Flushes an exporter before the process exits: nothing of ours keeps alive a process whose work is done. One `beforeExit`
+// listener serves all exporters, and calls `exporter.flushBeforeExit()` at most once for each call of this.
 function flushAtExit (exporter) {
   if (waiting.size === 0) {
     process.on('beforeExit', waiting.listener = onBeforeExit)
@@ -61,9 +61,7 @@ function onCrash () {
   if (spans === 0) return
   try {
     writeSync(2, `(light-trace) [LT_WARN_LOSS] the process crashes with ${spans} spans that were not delivered\n`)
-  } catch {
-    // The standard error is closed.
-  }
+  } catch {} // the standard error is closed
 }
 
 module.exports = { settleWithin, flushAtExit, forgetAtExit }

@@ -1,7 +1,6 @@
 'use strict'
 
-// The way from the span encoder to the collector: a buffer that the encoder writes into, a sender that
-// empties it, and the flush timer between them.
+// The way from the span encoder to the collector: a buffer that the encoder fills, a sender that empties it, and the flush timer.
 
 const { NO_CHUNK, ChunkBuffer } = require('./chunk-buffer')
 const { Sender } = require('./sender')
@@ -9,13 +8,12 @@ const { OtlpHttp } = require('./http/otlp-http')
 const { flushAtExit, forgetAtExit } = require('./deadline')
 const { ChunkCompressor } = require('./compressor')
 const { ExportLog } = require('./log')
+const { DURATION_MAX_MS } = require('../config/checks')
 const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers')
 
-// The first spans are sent soon, so that they are seen soon, and a mistake in the exporter's options too. From then on the
-// delay doubles up to `flushDelayMs`. An early connection also spares V8 a second compilation of Node's streams.
+// The first spans are soon seen, and so is a mistake in the exporter's options. From then on the delay doubles up to
+// `flushDelayMs`. An early connection also spares V8 a second compilation of Node's streams.
 const FIRST_FLUSH_DELAY_MS = 2
-// Above, setTimeout fires at once.
-const TIMER_MAX_MS = 2 ** 31 - 1
 
 class Exporter {
   #buffer
@@ -55,33 +53,21 @@ class Exporter {
   }
 
   // Returns a chunk with `byteCount` free bytes after `chunk.length`, or null if the span cannot be kept, which is then
-  // counted, or if `isLong(byteCount)`. The bytes count once `commit` is called, in the same turn.
+  // counted, or if `isLong(byteCount)` and the bytes are an estimate. They count once `commit` is called, in the same turn.
   // HOT, once per span. Budget: 0 objects.
-  reserve (byteCount) {
+  reserve (byteCount, isCounted = false) {
     const chunk = this.#buffer.open
     if (chunk.length + byteCount <= chunk.capacity) return chunk
-    return this.isLong(byteCount) ? null : this.#renew(byteCount)
+    return this.isLong(byteCount) && !isCounted ? null : this.#renew(byteCount)
   }
 
   // Whether it is longer than a chunk: an estimate is not good enough to take so much of the buffer, or to give the span up.
-  isLong (byteCount) {
-    return byteCount > this.#buffer.chunkBytes
-  }
-
-  // Does the same as `reserve` for a span whose bytes were counted, of any length.
-  reserveCounted (byteCount) {
-    const chunk = this.#buffer.open
-    return chunk.length + byteCount <= chunk.capacity ? chunk : this.#renew(byteCount)
-  }
+  isLong (byteCount) { return byteCount > this.#buffer.chunkBytes }
 
   // How long one span may be, with its scope.
-  get spanBytesMax () {
-    return this.#buffer.spanBytesMax
-  }
+  get spanBytesMax () { return this.#buffer.spanBytesMax }
 
-  logCut (byteCount) {
-    this.#log.cut(byteCount, this.spanBytesMax)
-  }
+  logCut (byteCount) { this.#log.cut(byteCount, this.spanBytesMax) }
 
   dropTooLarge (byteCount) {
     this.#stats.drop('too_large', 1)
@@ -93,21 +79,15 @@ class Exporter {
     chunk.length = end
     chunk.spans++
     if (this.#flushTimer === null) this.#suppress(this.#armFlush)
-    if (chunk.spans >= this.#buffer.spansMax) this.#seal()
+    if (chunk.spans < this.#buffer.spansMax) return
+    this.#buffer.seal()
+    this.#schedule()
   }
 
   // The number of spans that wait: in the open chunk, sealed, and compressed.
-  get queued () {
-    return this.#buffer.open.spans + this.#buffer.sealedSpans
-  }
-
-  get inFlight () {
-    return this.#sender.inFlight
-  }
-
-  get bufferBytes () {
-    return this.#buffer.bytes
-  }
+  get queued () { return this.#buffer.open.spans + this.#buffer.sealedSpans }
+  get inFlight () { return this.#sender.inFlight }
+  get bufferBytes () { return this.#buffer.bytes }
 
   // Returns what OtlpHttp.share makes, or null if `exporter` names another server or other certificates.
   shareConnection (exporter) {
@@ -117,12 +97,11 @@ class Exporter {
     return hasSameFiles && new URL(own.url).origin === new URL(exporter.url).origin ? this.#http.share(exporter) : null
   }
 
-  // Sends what is here now. Resolves when all of that is delivered, rejected or dropped, when the collector is
-  // unreachable, or after `timeoutMs`; never rejects.
+  // Resolves when all that is here now has left, when the collector is unreachable, or after `timeoutMs`; never rejects.
   flush (options) {
     if (this.#closing !== null) return this.#closing
     if (this.#isEmpty()) return Promise.resolve()
-    const timeoutMs = options?.timeoutMs >= 0 ? Math.min(options.timeoutMs, TIMER_MAX_MS) : this.#settings.closeTimeoutMs
+    const timeoutMs = options?.timeoutMs >= 0 ? Math.min(options.timeoutMs, DURATION_MAX_MS) : this.#settings.closeTimeoutMs
     return new Promise((resolve) => {
       const waiter = { target: this.#sender.completed + this.queued + this.inFlight, resolve, timer: null }
       waiter.timer = setTimeout(() => this.#endWaiter(waiter), timeoutMs)
@@ -132,21 +111,18 @@ class Exporter {
     })
   }
 
-  // Makes one attempt for everything that is here, waits at most `closeTimeoutMs` for it, and frees everything. Spans that
-  // end later are dropped. Idempotent; never rejects.
+  // Makes one attempt for what is here, in at most `closeTimeoutMs`. Spans that end later are dropped. Idempotent; never rejects.
   close () {
     return (this.#closing ??= new Promise((resolve) => this.#suppress(() => this.#close(resolve))))
   }
 
-  // See flushAtExit.
   flushBeforeExit () {
     this.flush().then(() => this.queued > 0 && this.#log.undeliveredAtExit(this.queued))
   }
 
   // The number of spans for the line that a crash leaves; 0 if warnings are silenced.
   get lostInCrash () {
-    const { logLevel } = this.#settings
-    return logLevel === 'none' || logLevel === 'error' ? 0 : this.queued + this.inFlight
+    return ['none', 'error'].includes(this.#settings.logLevel) ? 0 : this.queued + this.inFlight
   }
 
   #renew (byteCount) {
@@ -162,11 +138,6 @@ class Exporter {
     return null
   }
 
-  #seal () {
-    this.#buffer.seal()
-    this.#schedule()
-  }
-
   // Sends and logs later: not in the time of the request that happened to fill the chunk.
   #schedule () {
     if (this.#isScheduled) return
@@ -176,7 +147,6 @@ class Exporter {
 
   // Functions that are made once: no request makes a closure for `suppress`.
   #scheduleNext = () => setImmediate(this.#onScheduled)
-
   #onScheduled = () => {
     this.#isScheduled = false
     this.#sender.retryIfFilling()
@@ -189,9 +159,8 @@ class Exporter {
 
   #armFlush = () => {
     const delayMs = Math.min(this.#flushDelayMs, this.#settings.buffer.flushDelayMs)
-    this.#flushDelayMs = Math.min(delayMs * 2, TIMER_MAX_MS)
-    this.#flushTimer = setTimeout(this.#onFlushTimer, delayMs)
-    this.#flushTimer.unref()
+    this.#flushDelayMs = Math.min(delayMs * 2, DURATION_MAX_MS)
+    this.#flushTimer = setTimeout(this.#onFlushTimer, delayMs).unref()
     flushAtExit(this)
   }
 
@@ -202,10 +171,14 @@ class Exporter {
     this.#forgetIfEmpty()
   }
 
-  #sendNow () {
-    // The next span arms it anew, and with it the flush at exit.
+  // The next span arms it anew, and with it the flush at exit.
+  #disarmFlush () {
     clearTimeout(this.#flushTimer)
     this.#flushTimer = null
+  }
+
+  #sendNow () {
+    this.#disarmFlush()
     this.#sender.retryNow()
     this.#sender.sendAll()
   }
@@ -226,9 +199,7 @@ class Exporter {
     if (this.#finish !== null && this.#isEmpty()) this.#finish()
   }
 
-  #isEmpty () {
-    return this.queued + this.inFlight === 0
-  }
+  #isEmpty () { return this.queued + this.inFlight === 0 }
 
   // While the flush timer runs, spans may come that need the flush at exit.
   #forgetIfEmpty () {
@@ -243,8 +214,7 @@ class Exporter {
   }
 
   #close (resolve) {
-    clearTimeout(this.#flushTimer)
-    this.#flushTimer = null
+    this.#disarmFlush()
     this.#buffer.seal()
     const deadline = setTimeout(() => this.#sender.giveUp(), this.#settings.closeTimeoutMs)
     this.#finish = () => {

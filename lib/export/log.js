@@ -1,7 +1,6 @@
 'use strict'
 
-// Puts what happened to spans into words for the operator. `report` decides how often; nothing that comes from the collector
-// is repeated unless it went through `printable` first.
+// Puts what happened to spans into words for the operator. What the collector says went through `printable` before.
 
 const { processState } = require('../runtime/process-state')
 const { Losses } = require('../runtime/report')
@@ -19,10 +18,9 @@ const PORTS = new Map([
   ['55679', "55679 is the Collector's zPages"]
 ])
 
-// Collectors that are remembered; a test suite may have one for each test.
-const COLLECTORS_MAX = 64
+const COLLECTORS_MAX = 64 // that are remembered; a test suite may have one for each test
 
-/** What was logged of one collector, by all applications of the process: the first that has something to say says it for all. */
+/** What was logged of one collector, by all applications of the process: what one has logged, no other logs again. */
 class CollectorLog {
   losses = new Losses()
   logged = new Set() // codes that are logged once
@@ -70,13 +68,12 @@ class ExportLog {
 
   // One kind for each class of status: a collector that always answers another one is logged no oftener.
   refused (outcome, spans) {
+    const why = this.failure(outcome)
+    if (outcome.disposition === 'misdirected') {
+      return this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${sum} spans are lost (${why})`)
+    }
     const kind = outcome.error === null ? `status ${Math.floor(outcome.status / 100)}xx` : 'connection'
-    this.#loss(kind, spans, (sum) => `${this.#target} refused ${sum} spans, which are dropped (${this.failure(outcome)})`)
-  }
-
-  // A success that is not OTLP's: the server has thrown the spans away.
-  misdirected (outcome, spans) {
-    this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${sum} spans are lost (${this.failure(outcome)})`)
+    this.#loss(kind, spans, (sum) => `${this.#target} refused ${sum} spans, which are dropped (${why})`)
   }
 
   delivered (outcome, rejected) {
@@ -114,9 +111,7 @@ class ExportLog {
     this.#loss('exit', spans, (sum) => `the process exits with ${sum} spans that ${this.#target} did not accept (${this.#lastError})`)
   }
 
-  get #lastError () {
-    return this.#stats.lastError ?? 'no answer in time'
-  }
+  get #lastError () { return this.#stats.lastError ?? 'no answer in time' }
 
   #recovered () {
     const { losses, lostInOutage } = this.#shared
@@ -126,9 +121,7 @@ class ExportLog {
     this.#shared.isOutage = false
   }
 
-  #once (code, message) {
-    this.#report.once(code, message, this.#shared.logged)
-  }
+  #once (code, message) { this.#report.once(code, message, this.#shared.logged) }
 
   #loss (kind, spans, messageOf) {
     const { lost, losses } = this.#shared
@@ -139,19 +132,18 @@ class ExportLog {
 
 function sharedOf (target) {
   const { collectorLogs } = processState
-  let shared = collectorLogs.get(target)
-  if (shared === undefined) {
+  if (!collectorLogs.has(target)) {
     if (collectorLogs.size >= COLLECTORS_MAX) collectorLogs.delete(collectorLogs.keys().next().value)
-    collectorLogs.set(target, shared = new CollectorLog())
+    collectorLogs.set(target, new CollectorLog())
   }
-  return shared
+  return collectorLogs.get(target)
 }
 
 /**
- * Says what was probably meant if the exporter's URL leads to something else than an OTLP receiver.
+ * Says what was probably meant if the exporter's URL leads to something else than an OTLP receiver: '' or a clause that begins
+ * with a semicolon.
  * @param {Pick<Outcome, 'error' | 'status' | 'format'>} outcome
  * @param {Pick<URL, 'port' | 'pathname'>} url the exporter's
- * @returns {string} '' or a clause that begins with a semicolon
  */
 function hintOf ({ error, status, format }, { port, pathname }) {
   const known = PORTS.get(port)

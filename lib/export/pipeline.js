@@ -1,7 +1,6 @@
 'use strict'
 
-// What all spans of a tracer share on their way out: limits, resource, scope, counts, and the sink that ended spans go to,
-// which is one of: the OTLP encoder, SDK processors, an SDK's provider, stdout, nothing.
+// What all spans of a tracer share on their way out: limits, resource, scope, counts, and the sink that ended spans go to.
 
 const { SCHEMA_URL, OWN_MAX } = require('../span/recording-span')
 const { SAMPLED } = require('../context/trace-context')
@@ -10,22 +9,19 @@ const { SAMPLED } = require('../context/trace-context')
  * What happened to every span, as plain counters. At every moment
  *   ended = accepted + unsampled
  *   accepted = handedOver + delivered + rejected + sum(dropped) + queued + inFlight
- * Counters are doubles: at a million spans a second 2^53 is 285 years away.
  */
 class Stats {
-  constructor () {
-    this.started = 0
-    this.unsampled = 0
-    this.accepted = 0
-    this.handedOver = 0
-    this.delivered = 0
-    this.rejected = 0
-    this.retried = 0 // spans in repeated attempts: only these can be in the collector twice
-    this.dropped = Object.create(null) // reason -> spans; `snapshot` hands its keys out
-    this.exportsOk = 0
-    this.exportsFailed = 0
-    this.lastError = null
-  }
+  started = 0
+  unsampled = 0
+  accepted = 0
+  handedOver = 0
+  delivered = 0
+  rejected = 0
+  retried = 0 // spans in repeated attempts: only these can be in the collector twice
+  dropped = Object.create(null) // reason -> spans; `snapshot` hands its keys out
+  exportsOk = 0
+  exportsFailed = 0
+  lastError = null
 
   get ended () { return this.accepted + this.unsampled }
 
@@ -40,7 +36,7 @@ class Stats {
     return {
       mode,
       spans: { started, ended, unsampled, accepted, handedOver, delivered, rejected, dropped, queued, inFlight, retried },
-      buffer: { bytes: buffer.bytes, maxBytes: buffer.maxBytes },
+      buffer,
       exports: { ok: this.exportsOk, failed: this.exportsFailed },
       lastError: this.lastError
     }
@@ -49,22 +45,18 @@ class Stats {
 
 /** What sends the spans, as processors and exporters of the SDK 2.x and 3.x want it. They tell resources apart by identity. */
 class Resource {
+  asyncAttributesPending = false
+
   constructor (attributes) {
     this.attributes = attributes
-    this.asyncAttributesPending = false
   }
 
   get schemaUrl () { return SCHEMA_URL }
 
   async waitForAsyncAttributes () {}
+  getRawAttributes () { return Object.entries(this.attributes) }
 
-  getRawAttributes () {
-    return Object.entries(this.attributes)
-  }
-
-  merge (other) {
-    return new Resource({ ...this.attributes, ...other?.attributes })
-  }
+  merge (other) { return new Resource({ ...this.attributes, ...other?.attributes }) }
 }
 
 class Pipeline {
@@ -94,10 +86,7 @@ class Pipeline {
       '1024 members, 64 levels or a member that is no value; spans count it as dropped')
   }
 
-  /** Called while the span still records, if `wantsEnding`. */
-  ending (span) {
-    this.sink.ending(span)
-  }
+  ending (span) { this.sink.ending(span) }
 
   // HOT, once per recorded span.
   ended (span) {

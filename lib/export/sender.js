@@ -10,7 +10,8 @@ const { gzip } = require('./compressor')
 const { RetrySchedule } = require('./http/retry')
 const { Outcome } = require('./http/attempt')
 
-// A request costs 100 to 200 µs whatever its size: over a megabyte, some 2,000 spans, that is less than 0.1 µs each.
+// A request costs 100 to 200 microseconds whatever its size: over a megabyte, some 2,000 spans, that is less than a tenth of one
+// for each.
 const SEND_BYTES = 1024 * 1024
 // Writing a megabyte to a socket takes the loop 0.2 to 0.3 ms; much more at once would be felt.
 const REQUEST_BYTES_MAX = 2 * 1024 * 1024
@@ -39,6 +40,8 @@ class Sender {
   #isClosing = false
   #startedClosing = false // the request under way is an attempt of the close
   #isGivenUp = false
+  inFlight = 0
+  completed = 0 // spans that left for good, delivered or not
 
   constructor ({ buffer, http, prefix, stats, log, compressor, onCompleted, isGzip }) {
     this.#buffer = buffer
@@ -52,25 +55,18 @@ class Sender {
     this.#schedule = new RetrySchedule(buffer.bytesMax)
     this.#sendBytes = Math.min(SEND_BYTES, buffer.bytesMax / 4)
     this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
-    this.inFlight = 0
-    this.completed = 0 // spans that left for good, delivered or not
   }
 
-  // Sends what there is, however little.
   sendAll () {
     this.#isDue = true
     this.pump()
   }
 
   // Counts spans that the buffer had to drop: no flush waits for them any more.
-  countEvicted (spans) {
-    this.completed += spans
-  }
+  countEvicted (spans) { this.completed += spans }
 
-  // Sends if there is reason to.
   pump () {
-    if (this.#state !== IDLE) return
-    if (!this.#isDue && this.#buffer.sealedBytes < this.#sendBytes) return
+    if (this.#state !== IDLE || (!this.#isDue && this.#buffer.sealedBytes < this.#sendBytes)) return
     const batch = this.#takeBatch()
     if (batch.length > 0) this.#send(batch)
   }
@@ -108,7 +104,7 @@ class Sender {
     const bytesMax = this.#schedule.hasFailed && !this.#isClosing ? 1 : this.#requestBytesMax
     // A partly filled chunk goes only if nothing older is left behind; else it may as well go on filling.
     if (this.#isDue && (buffer.sealedChunks === 0 || buffer.sealedBytes + buffer.open.length <= bytesMax)) buffer.seal()
-    const batch = buffer.take(bytesMax, buffer.spansMax)
+    const batch = buffer.take(bytesMax)
     if (buffer.sealedChunks === 0 && buffer.open.spans === 0) this.#isDue = false
     return batch
   }
@@ -134,10 +130,8 @@ class Sender {
     if (body !== null) return done([body], true) // compressed: it is alone, and whole
     const parts = [this.#prefix.head(bytesOf(batch)), ...batch.map(({ bytes, length }) => bytes.subarray(0, length))]
     if (!this.#isGzip) return done(parts, false)
-    gzip(parts, (error, compressed) => {
-      if (error === null) done([compressed], true)
-      else done(parts, false) // no memory for zlib: the collector gets it as it is
-    })
+    // Without memory for zlib the collector gets it as it is.
+    gzip(parts, (error, compressed) => error === null ? done([compressed], true) : done(parts, false))
   }
 
   #onOutcome (outcome) {
@@ -171,19 +165,18 @@ class Sender {
     if (disposition === 'delivered') return this.#onDelivered(outcome, batch, spans)
     this.#stats.exportsFailed++
     this.#stats.lastError = this.#log.failure(outcome)
-    if (disposition === 'misdirected') this.#onMisdirected(outcome, batch, spans)
-    else if (disposition === 'retry' || (this.#isGivenUp && disposition !== 'refused')) this.#onRetry(outcome, batch, spans)
+    const isFinal = disposition === 'refused' || disposition === 'misdirected'
+    if (disposition === 'retry' || (this.#isGivenUp && !isFinal)) this.#onRetry(outcome, batch, spans)
     else if (disposition === 'again') this.#sendAgain(batch)
     else if (disposition !== 'split' || !this.#makeSmaller(batch)) this.#onRefused(outcome, batch, spans)
   }
 
   // After 413: half as much at once, and no more than that from now on; a single chunk is cut in two, down to one span.
   #makeSmaller (batch) {
-    const isOne = batch.length === 1
-    const halves = isOne ? this.#buffer.halve(batch[0]) : null
-    if (isOne && halves === null) return false
+    const smaller = batch.length > 1 ? batch : this.#buffer.halve(batch[0])
+    if (smaller === null) return false
     this.#requestBytesMax = Math.min(this.#requestBytesMax, Math.floor(bytesOf(batch) / 2))
-    this.#sendAgain(halves ?? batch)
+    this.#sendAgain(smaller)
     return true
   }
 
@@ -217,16 +210,11 @@ class Sender {
     if (outcome.isUnreachable) this.#dropAll()
   }
 
-  // A server that is no collector has no use for spans, and would have none for them again.
-  #onMisdirected (outcome, batch, spans) {
-    this.#stats.rejected += spans
-    this.completed += spans
-    this.#buffer.release(batch, outcome.isUploaded)
-    this.#log.misdirected(outcome, spans)
-  }
-
+  // A server that is no collector would have no use for the spans the next time either.
   #onRefused (outcome, batch, spans) {
-    this.#drop('non_retryable', spans)
+    this.completed += spans
+    if (outcome.disposition === 'misdirected') this.#stats.rejected += spans
+    else this.#stats.drop('non_retryable', spans)
     this.#buffer.release(batch, outcome.isUploaded)
     this.#log.refused(outcome, spans)
   }
@@ -247,8 +235,7 @@ class Sender {
     clearTimeout(this.#timer)
     this.#state = WAITING
     this.#dueAt = dueAt
-    this.#timer = setTimeout(() => this.#endWait(), Math.max(1, dueAt - monotonicNow()))
-    this.#timer.unref()
+    this.#timer = setTimeout(() => this.#endWait(), Math.max(1, dueAt - monotonicNow())).unref()
   }
 
   #endWait () {

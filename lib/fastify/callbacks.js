@@ -1,7 +1,7 @@
 'use strict'
 
-// What the user's options add to a request's span. Their functions may throw, or return a promise: the request goes on as if
-// they had not been there, and the first failure is logged.
+// What the user's options add to a request's span. Their functions may fail: the request goes on without them, and the first
+// failure is logged.
 
 const { SERVER_KEYS } = require('../span/http-info')
 const { exceptionAttributes } = require('../span/exception')
@@ -13,14 +13,12 @@ const BAGGAGE_VALUE_LENGTH_MAX = 256 // the caller writes it
 
 class Callbacks {
   #settings
-  #report
   #tracer
 
   /** @param {boolean} any whether the plugin's options have a say in each request */
   constructor (tracer, any) {
-    const { settings, report } = tracer
+    const { settings } = tracer
     this.#settings = settings
-    this.#report = report
     this.#tracer = tracer
     this.anyAtEnd = settings.onEnd !== null || settings.responseHeaders.length > 0
     this.any = any
@@ -132,7 +130,7 @@ class Callbacks {
 
   #failed (name, error) {
     const [, type, , message] = exceptionAttributes(error, MESSAGE_LENGTH_MAX)
-    this.#report.once('LT_WARN_CALLBACK', `the option ${name} failed; requests go on without it: ${message ?? type}`)
+    this.#tracer.report.once('LT_WARN_CALLBACK', `the option ${name} failed; requests go on without it: ${message ?? type}`)
   }
 }
 
@@ -144,9 +142,9 @@ function captureHeaders (span, prefix, names, read) {
   }
 }
 
-// `replyHeader: 'server-timing'`: the trace's id as a metric of Server-Timing, which a page's own script can read.
-// `trace` is W3C Trace Context level 3's, `traceparent` what browsers' agents read today. It is set at once, for answers that
-// go past Fastify, and again when Fastify sends, because the application may have set its own. https://www.w3.org/TR/server-timing/
+// `replyHeader: 'server-timing'`: the trace's id as a metric of Server-Timing. `trace` is W3C Trace Context level 3's,
+// `traceparent` what browsers' agents read today. It is set at once, for answers that go past Fastify, and again when Fastify
+// sends, because the application may have set its own. https://www.w3.org/TR/server-timing/
 
 const SERVER_TIMING = 'server-timing'
 const kTiming = Symbol('light-trace.server-timing')

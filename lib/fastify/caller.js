@@ -22,12 +22,8 @@ class IncomingReader {
 
   /**
    * Fills `incoming` with the caller's ids, or with new ones. HOT, once per request.
-   * @param {IncomingMessage} raw
-   * @param {object} headers of `raw`
-   * @param {FastifyRequest} request for the user's `trustIncoming`
    * @param {number} start when the request came, milliseconds on the monotonic clock
    * @param {Context | null} base what was active before
-   * @returns {IncomingContext}
    */
   read (raw, headers, request, start, base) {
     incoming.start = start
@@ -40,7 +36,7 @@ class IncomingReader {
     return incoming
   }
 
-  /** The trace that a request without a span hands on as it came; null if there is none. No ids are made. */
+  /** The trace that a request without a span hands on as it came, or null. No ids are made. */
   readPassedOn (raw, headers, request, base) {
     if (headers.traceparent === undefined && this.tracer.propagator === null) {
       incoming.isTrusted = this.trustsAll || this.isTrusted(headers, request)
@@ -49,7 +45,7 @@ class IncomingReader {
     return this.read(raw, headers, request, NaN, base).parentKind === PARENT_REMOTE ? incoming : null
   }
 
-  /** Whether trace and baggage of this caller may go on. The user's function is called only if the request has some. */
+  /** Whether trace and baggage of this caller, if there are any, may go on. */
   isTrusted (headers, request) {
     return (headers.traceparent !== undefined || headers.baggage !== undefined || this.tracer.propagator !== null) && this.callbacks.trusts(request)
   }
@@ -81,7 +77,7 @@ class IncomingReader {
 
   adoptActive () {
     const span = parentIn(this.tracer.contextManager.active())
-    // A remote one is active where a platform of functions names it, see serverless/flush-after.js.
+    // A remote one is active where a platform of functions names it, see serverless/platforms.js.
     if (span !== undefined) this.adopt(span, span.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
     return span !== undefined
   }

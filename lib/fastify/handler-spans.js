@@ -16,7 +16,7 @@ const kReached = Symbol('light-trace.reached')
 
 const callDescriptor = { kind: KIND_INTERNAL, name: () => 'handler', attributes: () => [] }
 
-/** Holds the span on the record of the call, which Fastify keeps on its reply: no walk over a reply may lead to the span. */
+/** Hides the span on the record of the call, which Fastify keeps on its reply, from walks over the reply. */
 class HandlerCall {
   #span
 

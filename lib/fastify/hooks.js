@@ -5,8 +5,6 @@
 //   onRequest  read the caller's headers, sample, start the span, enter the context: request-start.js
 //   onError    remember what was thrown
 //   'close'    of the raw response: whole, broken off or never sent, it comes once
-//
-// Nothing is looked up through AsyncLocalStorage at the end: the request's context hangs on the raw response too.
 
 const { usesAsyncHooks } = require('../context/async-storage')
 const { Routes } = require('./routes')
@@ -17,21 +15,16 @@ const { RequestStart, NO_CALLBACKS } = require('./request-start')
 const { sentStatus, unfinished, forgetPipelined } = require('./response-end')
 const { kSpan, kTrace, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys')
 
-// A request is dispatched by Node's own HTTP/1 parser, or by code that goes on afterwards.
-//
-// On AsyncContextFrame `enterWith` stays when our hook has returned: with the parser's callback it ends, but code that
-// calls `app.routing(req, res)` or `server.emit('request', ...)` would go on in the request's context, and start the next
-// request there. `run` gives back what was active, for the price of one more copy of the frame.
+// On AsyncContextFrame what `enterWith` makes active ends with the callback of Node's HTTP/1 parser. But code that calls
+// `app.routing(req, res)` or `server.emit('request', ...)` would go on in the request's context, and start the next request
+// there: for it there is `run`, which takes one more copy of the frame.
 
-// On a server: the handler of the one app that listens to its requests, or null where there are other listeners. Absent
-// until it is asked for, and again when a listener comes or goes: Node looks up listeners in a dictionary.
+// On a server: the handler of the one app that listens to its requests, null where there are other listeners, undefined until it
+// is asked for, and again when a listener comes or goes: Node looks up listeners in a dictionary.
 const kOnlyHandler = Symbol('light-trace.only-handler')
 const kIsWatched = Symbol('light-trace.is-watched')
 
-/**
- * Whether nobody sees what is left active: the parser has just read this request, and its server has no listener but
- * Fastify's own handler. HOT
- */
+/** Whether the parser has just read this request, and its server has no listener but Fastify's own handler. HOT */
 function isByParser (raw, handler) {
   const { socket } = raw
   if (socket === null || socket === undefined) return false
@@ -66,24 +59,13 @@ function onRemoved (event, listener) {
   this[kOnlyHandler] = undefined
 }
 
-/**
- * The same for all requests of an app.
- * @param {FastifyInstance} app
- * @returns {(raw: IncomingMessage) => boolean} whether the request may be entered by `enter`, else by `enterIsolated`
- */
-function dispatchOf (app) {
-  const { routing } = app
-  // On async_hooks both are `run`.
-  return usesAsyncHooks
-    ? () => true
-    // HTTP/2 is asked nothing: its socket is a proxy that is made when it is read.
-    : (raw) => raw.httpVersionMajor === 1 && isByParser(raw, routing)
+/** Whether a request may be entered by `enter`, else by `enterIsolated`. */
+function dispatchOf ({ routing }) {
+  // On async_hooks both are `run`. HTTP/2 is asked nothing: its socket is a proxy that is made when it is read.
+  return usesAsyncHooks ? () => true : (raw) => raw.httpVersionMajor === 1 && isByParser(raw, routing)
 }
 
-/**
- * The hooks that trace the requests of `app` with `tracer`.
- * @param {RequestContext} noTrace the `request.trace` of a request that is not traced
- */
+/** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
 function fastifyHooks (app, tracer, noTrace) {
   const { settings, report, metrics } = tracer
   const routes = new Routes(settings, report)
@@ -91,11 +73,11 @@ function fastifyHooks (app, tracer, noTrace) {
   const callbacks = any || settings.ignore !== null ? new Callbacks(tracer, any) : NO_CALLBACKS
   const incomingReader = new IncomingReader(tracer, callbacks)
   const logCorrelation = settings.logs ? logCorrelationOf(app) : null
-  const requests = new RequestStart(tracer, { routes, callbacks, incomingReader, logCorrelation }, onClose)
+  const requests = new RequestStart(tracer, { routes, callbacks, incomingReader, logCorrelation, onClose })
   const isByParser = dispatchOf(app)
   giveTraceToFrameworkErrors(app, noTrace)
 
-  return { onRequest: lightTraceOnRequest, onError: lightTraceOnError, unrouted }
+  return { onRequest: lightTraceOnRequest, onError: lightTraceOnError, unrouted: requests.unrouted.bind(requests) }
 
   // HOT, once per request.
   function lightTraceOnRequest (request, reply, done) {
@@ -118,7 +100,6 @@ function fastifyHooks (app, tracer, noTrace) {
 
   function enter (request, response, context, done) {
     const { raw } = request
-    // Asked of HTTP/1 only: HTTP/2's socket is a proxy that is made when it is read.
     if (raw.httpVersionMajor === 1 && raw._lightMyRequest === undefined && response.socket === null) tracer.enterQueued(context, response)
     if (isByParser(raw)) tracer.enter(context, done)
     else tracer.enterIsolated(context, done)
@@ -150,10 +131,6 @@ function fastifyHooks (app, tracer, noTrace) {
     if (stages === undefined) done()
     else stages.leave(request, reply, error, done)
   }
-
-  function unrouted (raw, response, start) {
-    requests.unrouted(raw, response, start)
-  }
 }
 
 /** Whether the options have a say in each request. */
@@ -162,10 +139,9 @@ function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, 
     attributes !== null || store !== null || replyHeader !== null || trustIncoming !== true || platform === 'lambda' || baggage.length > 0
 }
 
-/** Null without a logger of pino's kind. */
 function logCorrelationOf (app) {
-  if (typeof app.log?.setBindings !== 'function' || typeof app.log.child !== 'function') return null
-  return new LogCorrelation(app)
+  const isPino = typeof app.log?.setBindings === 'function' && typeof app.log.child === 'function'
+  return isPino ? new LogCorrelation(app) : null
 }
 
 /** `request.trace`, on the prototype: costs nothing until it is read. */
@@ -175,4 +151,4 @@ function traceGetter (noTrace) {
   }
 }
 
-module.exports = { dispatchOf, isByParser, fastifyHooks, traceGetter }
+module.exports = { fastifyHooks, traceGetter }

@@ -1,8 +1,7 @@
 'use strict'
 
-// The keys of what hangs on Fastify's and Node's own objects. Symbol.for: with two copies of this package in one
-// application, the first makes the span. What is under the keys has nothing enumerable: no walk over a request or a
-// response may lead to a span, and from there to the exporter and the application.
+// The keys of what hangs on Fastify's and Node's own objects. Symbol.for: with two copies of this package in one application, the
+// first makes the span. What is under the keys has nothing enumerable: no walk over a request or a response may lead to a span.
 
 const kSpan = Symbol.for('light-trace.span') // on the raw response
 const kTrace = Symbol.for('light-trace.trace') // on Fastify's request

@@ -2,9 +2,8 @@
 
 // trace_id, span_id and trace_flags on the lines of `request.log`, Fastify's own included.
 //
-// The bindings are set on the request's own child logger: a further child would cost several times more. A
-// `childLoggerFactory` of the user's may return a logger that several requests share, which must never carry ids: then
-// `request.log` and `reply.log` become a child of it.
+// The bindings are set on the request's own child logger: a further child would cost several times more. A logger of the user's
+// `childLoggerFactory` may be shared by several requests: then `request.log` and `reply.log` become a child of it.
 
 const { Buffer } = require('node:buffer')
 const { writeIds } = require('../context/ids')
@@ -13,8 +12,7 @@ const { symbolOf } = require('./keys')
 const DEFAULT_FACTORY = 'defaultChildLoggerFactory'
 const KEYS = ['trace_id', 'span_id', 'trace_flags']
 
-// The text that is added to a logger's bindings. Digits are written into bytes and read as one flat string: a joined one
-// would be flattened for each line.
+// The text that is added to a logger's bindings: one flat string, as a joined one would be flattened for each line.
 const PATTERN = `,"trace_id":"${'0'.repeat(32)}","span_id":"${'0'.repeat(16)}","trace_flags":"00"`
 const TRACE_ID_AT = PATTERN.indexOf('0')
 const SPAN_ID_AT = PATTERN.indexOf('0', TRACE_ID_AT + 32)
@@ -54,8 +52,8 @@ class LogCorrelation {
     } catch {} // a frozen logger, or one that is not what it looks like: its lines go without ids
   }
 
-  // pino's setBindings makes JSON of each value anew. If the first call has added just the text that is made here, without
-  // a serializer or redaction, later requests append it themselves: pino exports its symbols for such integrations.
+  // pino's setBindings makes JSON of each value anew. If its first call has added just our text, without a serializer or
+  // redaction, later requests append it themselves: pino exports its symbols for such integrations.
   #bind (log, span) {
     const plain = this.#plain
     if (plain === undefined) this.#bindFirst(log, span)

@@ -12,7 +12,7 @@ const { kSpan, kTrace } = require('./keys')
 const { Callbacks } = require('./callbacks')
 const { isOver, sentStatus, watchPipelined } = require('./response-end')
 
-// Used where neither the plugin's options nor a route's ask for anything.
+// Where neither the plugin's options nor a route's ask for anything.
 const NO_CALLBACKS = Object.freeze({ any: false, anyAtEnd: false, fillStore () {} })
 
 // Stands on a response whose request never was one of Fastify's: it has been seen to.
@@ -21,10 +21,9 @@ const NO_REQUEST = Object.freeze({ caught () {}, takeRecord () { return null } }
 class RequestStart {
   /**
    * @param {Tracer} tracer
-   * @param {{ routes, callbacks, incomingReader, logCorrelation }} parts
-   * @param {Function} onClose of the raw response
+   * @param {{ routes, callbacks, incomingReader, logCorrelation, onClose }} parts `onClose`: of the raw response
    */
-  constructor (tracer, { routes, callbacks, incomingReader, logCorrelation }, onClose) {
+  constructor (tracer, { routes, callbacks, incomingReader, logCorrelation, onClose }) {
     const { ignore, limits, disabled } = tracer.settings
     this.tracer = tracer
     this.metrics = tracer.metrics
@@ -39,10 +38,7 @@ class RequestStart {
     this.isProxied = undefined // whether Fastify's trustProxy is on; its first request says so
   }
 
-  /**
-   * Starts the span and hangs its context on the request and on the raw response. HOT, once per request.
-   * @returns {RequestContext}
-   */
+  /** Starts the span and hangs its context on the request and on the raw response. HOT, once per request. */
   begin (request, reply) {
     const { raw } = request
     const { headers } = raw // a getter of Node's: read once
@@ -66,17 +62,15 @@ class RequestStart {
     const peer = decision === DROP && this.metrics === null ? null : this.peerOf(raw, headers, request)
     const span = decision === RECORD_AND_SAMPLE
       ? ownStarter.startTaken(incoming, route, peer, requestTarget(raw))
-      : decision === DROP ? ownStarter.startDropped(incoming) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
+      : decision === DROP ? ownStarter.startUnsampled(incoming) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
     const record = this.metrics !== null ? this.metrics.recordOf(span, start, route, peer) : span.isRecording() ? span : null
     return this.open(span, record, base, request, reply, headers, route, hasCallbacks ? incoming : null)
   }
 
   /**
-   * Makes the request's context, hangs it on the request and the response, and calls what is to know of it. Apart from `begin`,
-   * because V8 inlines so much into one function and no more. HOT, once per request.
+   * Makes the request's context. Apart from `begin`, because V8 inlines so much into one function. HOT, once per request.
    * @param {ServerSpan | RequestRecord | null} record what ends with the response
    * @param {IncomingContext | null} incoming null where the user has no functions
-   * @returns {RequestContext}
    */
   open (span, record, base, request, reply, headers, route, incoming) {
     const { tracer, incomingReader, logCorrelation } = this

@@ -1,7 +1,6 @@
 'use strict'
 
-// What became of a response, asked once, when it closes. What counts as an error is decision D13 (docs/decisions.md);
-// how the ends look from here was found by making each of them happen, on every Node (test/fastify).
+// What became of a response, asked once, when it closes. What counts as an error is decision D13 (docs/decisions.md).
 
 const { setImmediate } = require('node:timers') // taken at load: fake timers of a test replace the global one later
 
@@ -38,23 +37,16 @@ const TERMINATED = 'response_terminated'
 // Before Node 24 a response whose socket was reset with the answer still in it claims to be finished.
 const finishedMeansFlushed = Number(process.versions.node.split('.')[0]) >= 24
 
-// Needed before Node 24 only; null after.
 const watchPipelined = finishedMeansFlushed ? null : watchQueued
 const forgetPipelined = finishedMeansFlushed ? null : forgetQueued
 
-/**
- * Whether the client has left, and 'close' has come, while a hook before ours took its time. Before Node 24
- * a queued response stays open when its socket closes. HOT
- */
+/** Whether 'close' has come while a hook before ours took its time. HOT */
 function isOver (response) {
   if (response.stream !== undefined) return response.stream.destroyed
   return response.closed === true || (!finishedMeansFlushed && socketOf(response)?.closed === true)
 }
 
-/**
- * The status code that went out, 0 if none did. As Node makes a number of it: what the application has set since the head
- * went out may be anything. HOT
- */
+/** The status code that went out, 0 if none did. As a number: the application may have set anything since. HOT */
 function sentStatus (response) {
   return response.headersSent ? response.statusCode | 0 : isUpgraded(response) ? 101 : 0
 }
@@ -74,17 +66,15 @@ function unusual (response, reply) {
 
 // A pipelined response that waits for its turn has no socket yet; its request has.
 function socketOf ({ socket, req }) {
-  return socket ?? (req === undefined ? undefined : req.socket) ?? null
+  return socket ?? req?.socket ?? null
 }
 
 function socketGone (response) {
-  const socket = socketOf(response)
-  return socket !== null && socket.destroyed === true
+  return socketOf(response)?.destroyed === true
 }
 
 function socketFailed (response) {
-  const socket = socketOf(response)
-  return socket !== null && socket.errored !== null && socket.errored !== undefined
+  return (socketOf(response)?.errored ?? null) !== null
 }
 
 // HTTP/2. Its socket is the session's: a proxy that throws once the session is gone.
@@ -100,13 +90,9 @@ function brokenOff (response, reply) {
   return response.headersSent && (isHijacked || isEventStream(response)) ? '' : ABORTED
 }
 
-/**
- * The `ws` package (so @fastify/websocket) writes its 101 past the response, and marks the socket of a
- * handshake that it accepted; one that it refused has no mark.
- */
+/** The `ws` package (so @fastify/websocket) writes its 101 past the response, and marks the socket where it accepts. */
 function isUpgraded (response) {
-  const { req } = response
-  if (req === undefined || req.upgrade !== true) return false
+  if (response.req?.upgrade !== true) return false
   const socket = socketOf(response)
   return socket !== null && Object.getOwnPropertySymbols(socket).some(({ description }) => description === 'websocket')
 }
@@ -137,7 +123,7 @@ function streamReset ({ errored, rstCode, writableFinished }) {
 
 /** From the operating system, so from outside: ECONNRESET, EPIPE, ETIMEDOUT ... */
 function isSystemError (error) {
-  return error !== null && error !== undefined && typeof error.syscall === 'string'
+  return typeof error?.syscall === 'string'
 }
 
-module.exports = { watchQueued, forgetQueued, isOver, sentStatus, unfinished, watchPipelined, forgetPipelined, ABORTED, TERMINATED }
+module.exports = { isOver, sentStatus, unfinished, watchPipelined, forgetPipelined, ABORTED, TERMINATED }

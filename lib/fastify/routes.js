@@ -1,7 +1,6 @@
 'use strict'
 
-// What spans say of a request's route. The info is made once for each method of a route, and hangs on the route's `config`: the
-// one object that Fastify makes for each route and hands out.
+// What spans say of a request's route, made once for each method. It hangs on the route's `config`, which Fastify hands out.
 
 const { resolveRouteOptions } = require('../config/options')
 const { cleanValue } = require('../span/attributes')
@@ -25,11 +24,7 @@ class Routes {
     this.#report = report
   }
 
-  /**
-   * HOT, once per request.
-   * @param {FastifyRequest} request
-   * @returns {RouteInfo}
-   */
+  /** The info of a request's route. HOT, once per request. */
   infoOf (request) {
     const { routeOptions } = request // a getter of Fastify's, which makes an object: read once
     const config = routeOptions.config ?? this.#noConfig

@@ -1,11 +1,8 @@
 'use strict'
 
-// The opt-in child spans of Fastify's stages: one for all hooks of a stage (`spans: { hooks: ['preHandler'] }`), and one for
-// the handler (handler-spans.js). A route's own `config.trace.spans` counts instead of the plugin's option.
-//
-// A stage begins with our hook, which is the first where the plugin was registered first, and ends with one that is appended to
-// each route. A hook that replies or throws leaves the stage early: then it ends with the next stage that has a span, with the
-// error, or with the response.
+// The opt-in child spans of Fastify's stages: one for all hooks of a stage (`spans: { hooks: ['preHandler'] }`), and one for the
+// handler (handler-spans.js). A stage begins with our hook and ends with one that is appended to each route. A hook that replies
+// or throws leaves it early: then it ends with the next stage that has a span, with the error, or with the response.
 
 const { setTimeout, clearTimeout } = require('../runtime/timers')
 const { KIND_INTERNAL } = require('../outbound/calls')
@@ -89,7 +86,7 @@ function isTraced ({ trace }) {
 function stagesOf (request, instanceWide) {
   const { config } = request.routeOptions
   if (config[kStages] === undefined) {
-    const hooks = hooksOf(request, config)
+    const hooks = hooksOf(request, config) // undefined: each stage counts as one with hooks
     const isUsed = (stage) => hooks === undefined || hooks[stage]?.some(({ name }) => !OWN_HOOK.test(name))
     const stages = new Set((config[kAsked] ?? instanceWide).filter(isUsed))
     Object.defineProperty(config, kStages, { value: stages, enumerable: false })
@@ -97,10 +94,7 @@ function stagesOf (request, instanceWide) {
   return config[kStages]
 }
 
-/**
- * The route's own object, with its hooks by stage. No public API tells them; Fastify keeps it on each request under a
- * symbol. Undefined where it is not found: then each stage counts as one with hooks.
- */
+/** The route's own object, with its hooks by stage, which Fastify keeps on each request under a symbol; else undefined. */
 function hooksOf (request, config) {
   return Object.getOwnPropertySymbols(request).map((symbol) => request[symbol]).find((value) => value?.config === config)
 }

@@ -1,8 +1,8 @@
 'use strict'
 
-// `unrouted: true`: requests that Fastify or Node answers before any of our hooks runs (a bad URL, a parameter that is too
-// long, no Host, an app that is closing, a hook that was registered before ours). Their spans are made when their response
-// has gone out, which Node publishes for all HTTP/1 servers of the process, but not for HTTP/2 and inject().
+// `unrouted: true`: requests that are answered before any of our hooks runs (a bad URL, no Host, an app that is closing). Their
+// spans are made when their response has gone out, which Node publishes for all HTTP/1 servers of the process, but not for
+// HTTP/2 and inject().
 
 const { subscribe, guarded } = require('../runtime/subscriptions')
 const clock = require('../span/clock')
@@ -10,11 +10,8 @@ const clock = require('../span/clock')
 const kStart = Symbol('light-trace.start')
 
 /**
- * Calls `trace` with each response of the app's servers.
- * @param {import('node:http').Server} server the app's
- * @param {(request: IncomingMessage, response: import('node:http').ServerResponse, start: number) => void} trace
- *   `start` is NaN where the request came before we watched
- * @returns {() => void} ends it
+ * Calls `trace(request, response, start)` with each response of the app's servers, until what it returns is called.
+ * `start` is NaN where the request came before we watched.
  */
 function watchUnrouted (server, trace) {
   const kOurs = Symbol('light-trace.ours') // of this app, on each server of the process

@@ -2,12 +2,9 @@
 
 const STATUSES_MAX = 16
 
-/**
- * What many calls to the same place have in common: kind, name and most attributes. Made and cached by lib/outbound; RouteInfo is
- * the same for requests.
- */
+/** What many calls to the same place have in common. Made and cached by lib/outbound; RouteInfo is the same for requests. */
 class CallInfo {
-  #withStatus = new Map() // status → CallInfo
+  #withStatus = new Map() // status -> CallInfo
 
   /**
    * @param {number} kind as the API counts
@@ -35,10 +32,7 @@ class CallInfo {
     return new CallInfo(this.kind, this.name, [...this.attributeList, ...attributeList], this.origin, this.openKey)
   }
 
-  /**
-   * The same with what a response's status says, made once for each status; null when there are too many.
-   * @param {(status: number) => Array} attributesOf
-   */
+  /** The same with what a response's status says, made once for each status; null when there are too many. */
   // HOT, once per outgoing call.
   withStatus (status, attributesOf) {
     const found = this.#withStatus.get(status)
@@ -56,9 +50,8 @@ class CallInfo {
 
   /** All attributes of a call, flat. */
   allAttributes (target, own) {
-    return this.origin === ''
-      ? [...this.attributeList, ...own]
-      : [...this.attributeList, this.openKey, this.origin + target, ...own]
+    const open = this.origin === '' ? [] : [this.openKey, this.origin + target]
+    return [...this.attributeList, ...open, ...own]
   }
 }
 

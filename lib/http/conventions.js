@@ -39,10 +39,7 @@ function knownMethods (override) {
   return new Set(override ?? KNOWN_METHODS)
 }
 
-/**
- * The request target that the client sent, as path and query: before Fastify's `rewriteUrl`, and without
- * the scheme and host of the absolute form. HOT
- */
+/** The target that the client sent, before `rewriteUrl`, without the scheme and host of the absolute form. HOT */
 function requestTarget ({ url, originalUrl }) {
   const target = originalUrl === undefined ? url : originalUrl
   return target.charCodeAt(0) === SLASH ? target : pathOf(target)
@@ -57,26 +54,9 @@ function pathOf (target) {
   return rest.charCodeAt(0) === SLASH ? rest : `/${rest}`
 }
 
-/** What the info of a connection was made from, to tell whether it still holds for the next request. */
-class Peer {
-  constructor (info, host, userAgent, versionMajor, versionMinor, ip, protocol) {
-    this.info = info
-    this.host = host
-    this.userAgent = userAgent
-    this.versionMajor = versionMajor
-    this.versionMinor = versionMinor
-    this.ip = ip
-    this.protocol = protocol
-  }
-}
-
-/** PeerInfo of a request: that of the connection's previous request where nothing differs, as on nearly every one. HOT */
+/** PeerInfo of a request. HOT */
 function peerInfo (raw, headers, valueLengthMax) {
-  const peer = raw.socket?.[kPeer]
-  // Not `httpVersion`: a string that Node makes anew for each request.
-  if (peer !== undefined && peer.host === headers.host && peer.userAgent === headers['user-agent'] &&
-    peer.versionMajor === raw.httpVersionMajor && peer.versionMinor === raw.httpVersionMinor) return peer.info
-  return readPeer(raw, valueLengthMax, undefined, headers.host, undefined)
+  return peerOf(raw, headers, valueLengthMax, undefined, headers.host, undefined)
 }
 
 /** The same where Fastify's trustProxy is on: client, host and scheme come from the forwarded headers. */
@@ -86,12 +66,7 @@ function forwardedPeerInfo (request, valueLengthMax) {
   const source = headers.forwarded !== undefined && headers['x-forwarded-for'] === undefined ? byForwarded(request) : request
   const ip = attempt(() => source.ip)
   const host = attempt(() => source.host) ?? headers.host
-  const protocol = attempt(() => source.protocol)
-  const peer = raw.socket?.[kPeer]
-  if (peer !== undefined && peer.ip === ip && peer.host === host && peer.protocol === protocol &&
-    peer.userAgent === headers['user-agent'] &&
-    peer.versionMajor === raw.httpVersionMajor && peer.versionMinor === raw.httpVersionMinor) return peer.info
-  return readPeer(raw, valueLengthMax, ip, host, protocol)
+  return peerOf(raw, headers, valueLengthMax, ip, host, attempt(() => source.protocol))
 }
 
 function attempt (read) {
@@ -102,12 +77,25 @@ function attempt (read) {
   }
 }
 
-function readPeer ({ headers, socket, httpVersion, httpVersionMajor, httpVersionMinor }, valueLengthMax, ip, host, protocol) {
+/** The PeerInfo of the connection's previous request where nothing differs, as on nearly every one. HOT */
+function peerOf (raw, headers, valueLengthMax, ip, host, protocol) {
+  const peer = raw.socket?.[kPeer]
+  // Not `httpVersion`: a string that Node makes anew for each request.
+  if (peer !== undefined && peer.ip === ip && peer.host === host && peer.protocol === protocol &&
+    peer.userAgent === headers['user-agent'] &&
+    peer.versionMajor === raw.httpVersionMajor && peer.versionMinor === raw.httpVersionMinor) return peer.info
+  const info = readPeer(raw, valueLengthMax, ip, host, protocol)
+  const { httpVersionMajor: versionMajor, httpVersionMinor: versionMinor } = raw
+  if (raw.socket) raw.socket[kPeer] = { info, ip, host, protocol, userAgent: headers['user-agent'], versionMajor, versionMinor }
+  return info
+}
+
+function readPeer ({ headers, socket, httpVersion }, valueLengthMax, ip, host, protocol) {
   const userAgent = headers['user-agent']
   const scheme = schemeOf(protocol, socket)
   const peerAddress = address(socket?.remoteAddress)
   const { name, port } = splitHost(host ?? headers[':authority'], scheme)
-  const info = new PeerInfo(
+  return new PeerInfo(
     scheme,
     protocolVersion(httpVersion),
     typeof ip === 'string' ? withoutPort(ip) || peerAddress : peerAddress,
@@ -117,8 +105,6 @@ function readPeer ({ headers, socket, httpVersion, httpVersionMajor, httpVersion
     port,
     typeof userAgent === 'string' ? cut(userAgent, Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX)) : ''
   )
-  if (socket) socket[kPeer] = new Peer(info, host, userAgent, httpVersionMajor, httpVersionMinor, ip, protocol)
-  return info
 }
 
 function schemeOf (protocol, socket) {
@@ -140,8 +126,7 @@ function address (value) {
 }
 
 function withoutZone (address) {
-  const zone = address.indexOf('%')
-  return zone === -1 ? address : address.slice(0, zone)
+  return address.split('%', 1)[0]
 }
 
 /** Host and port of a Host header. What cannot be one is left out rather than passed on. */
@@ -170,12 +155,7 @@ function byForwarded (request) {
   return Object.create(Object.getPrototypeOf(request), { raw: { value: { headers: translated, socket, connection: socket } } })
 }
 
-/**
- * RFC 7239's Forwarded as the X-Forwarded-* headers that trustProxy understands. https://www.rfc-editor.org/rfc/rfc7239
- * @param {string} header
- * @param {object} headers of the request
- * @returns {object | null} null where it cannot be read
- */
+/** RFC 7239's Forwarded as X-Forwarded-* headers; null where it cannot be read. https://www.rfc-editor.org/rfc/rfc7239 */
 function asForwardedHeaders (header, headers) {
   if (typeof header !== 'string' || header.length > FORWARDED_LENGTH_MAX) return null
   const clients = []

@@ -31,20 +31,14 @@ class QueryRedactor {
   #report
   #known = new Map() // name as it came -> whether it is a credential
 
-  /**
-   * @param {string[] | ((name: string) => boolean) | null} option names beside ours, or a function that decides about all
-   * @param {Report} report
-   */
+  /** @param {string[] | ((name: string) => boolean) | null} option names beside ours, or a function that decides about all */
   constructor (option, report) {
     this.#decide = typeof option === 'function' ? option : null
     this.#names = new Set([...CREDENTIALS, ...(Array.isArray(option) ? option.map(normalised) : [])])
     this.#report = report
   }
 
-  /**
-   * @param {string} query without its question mark
-   * @returns {string}
-   */
+  /** A query, without its question mark. */
   // HOT, once per recorded request or call that has a query. Budget: one short string per parameter.
   redact (query) {
     let redacted = ''

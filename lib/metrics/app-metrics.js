@@ -3,14 +3,13 @@
 // The metrics of one application: what is recorded, and where it goes. This file is the door to lib/metrics: lib/tracer.js
 // loads it where metrics are on.
 //
-//   requests, calls ─┐                     ┌─ OTLP, every minute
-//   runtime, stats() ├─► MetricRegistry ───┼─ standard output, as lines of OTLP JSON
-//   the API's meters ┘         or          ├─ the path that Prometheus scrapes
-//                    a registered          └─ app.lightTrace.metrics(), light-trace/testing
+//   requests, calls -+                     +- OTLP, every minute
+//   runtime, stats() +-> MetricRegistry ---+- standard output, as lines of OTLP JSON
+//   the API's meters +         or          +- the path that Prometheus scrapes
+//                    a registered          +- app.lightTrace.metrics(), light-trace/testing
 //                    MeterProvider
 
 const { Readable } = require('node:stream')
-const { hex } = require('../context/ids')
 const { OtlpHttp } = require('../export/http/otlp-http')
 const { AdoptedServerSpan } = require('../otel/sdk-interop')
 const { foreignMeterProvider } = require('../otel/api-globals')
@@ -26,7 +25,7 @@ const { exposition, negotiate, OPEN_METRICS } = require('./prometheus')
 const { MetricReader } = require('./reader')
 const { MetricRegistry } = require('./registry')
 const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
-const { MetricSender, MetricLog } = require('./sender')
+const { MetricSender } = require('./sender')
 const { ServerMetrics, DetailedServerMetrics } = require('./server-metrics')
 
 /** The route of requests that are measured elsewhere. */
@@ -41,7 +40,7 @@ class AppMetrics {
   #releases = []
   #isOpen = false
   #isClosed = false
-  #stats = { points: 0, exportsOk: 0, exportsFailed: 0, delivered: 0, rejected: 0, dropped: 0, lastError: null }
+  #stats = { exportsOk: 0, exportsFailed: 0, delivered: 0, rejected: 0, dropped: 0, lastError: null }
 
   constructor (tracer) {
     const { settings, report } = tracer
@@ -49,12 +48,11 @@ class AppMetrics {
     this.settings = settings.metrics
     this.server = null // what records requests, once the application is open
     this.calls = null // the same for what they call
-    this.registry = new MetricRegistry({
-      temporality: this.settings.exporter === null && !this.settings.lines ? 'cumulative' : this.settings.temporality,
-      histograms: this.settings.histograms,
-      exemplars: this.settings.exemplars,
-      attributeLengthMax: settings.limits.attributeValueLength
-    }, report, () => tracer.contextManager.active())
+    const { exporter, lines, histograms, exemplars } = this.settings
+    const temporality = exporter === null && !lines ? 'cumulative' : this.settings.temporality
+    const attributeLengthMax = settings.limits.attributeValueLength
+    const aggregation = { temporality, histograms, exemplars, attributeLengthMax }
+    this.registry = new MetricRegistry(aggregation, report, () => tracer.contextManager.active())
     this.#ownProvider = new MeterProvider(() => this.#isClosed ? null : this.registry)
     this.registry.addProvider(this.#ownProvider)
   }
@@ -71,19 +69,13 @@ class AppMetrics {
     const { report, scope } = this.#tracer
     this.#foreign = foreignMeterProvider()
     const registry = this.#foreign === null ? this.registry : new ForeignRegistry(this.#foreign)
-    this.server = this.isDetailed ? new DetailedServerMetrics(registry, scope, this.settings, report) : new ServerMetrics(registry, scope, this.settings)
+    this.server = serverMetrics(registry, scope, this.settings, report)
     this.calls = new CallMetrics(registry, scope)
     const meter = this.meterProvider.getMeter(scope.name, scope.version)
     if (this.settings.runtime) this.#releases.push(openRuntimeMetrics(meter))
     if (this.settings.self) openSelfMetrics(meter, () => this.#tracer.snapshot())
     if (this.#foreign === null) this.#openReaders()
     else report.info(`metrics are recorded through the registered ${this.#foreign.constructor?.name ?? 'MeterProvider'}`)
-  }
-
-  /** Whether more than a request's duration is asked for: that is told by Fastify's reply when the response closes. */
-  get isDetailed () {
-    const { attributes, streams, activeRequests, bodySizes } = this.settings
-    return attributes !== null || !streams || activeRequests || bodySizes
   }
 
   /** What is to end with the response of a request. HOT, once per request where metrics are on. */
@@ -105,14 +97,9 @@ class AppMetrics {
   }
 
   #read (target) {
-    const { output, settings } = this.#tracer
-    const reader = new MetricReader({
-      registry: this.registry,
-      target,
-      intervalMs: this.settings.intervalMs,
-      closeTimeoutMs: settings.closeTimeoutMs,
-      suppress: output.suppress
-    })
+    const { output: { suppress }, settings: { closeTimeoutMs } } = this.#tracer
+    const { intervalMs } = this.settings
+    const reader = new MetricReader({ registry: this.registry, target, intervalMs, closeTimeoutMs, suppress })
     this.#readers.push(reader)
     reader.start()
   }
@@ -122,10 +109,11 @@ class AppMetrics {
     const { exporter } = this.settings
     return new MetricSender({
       registry: this.registry,
+      url: exporter.url,
       connect: () => output.shareConnection(exporter) ?? new OtlpHttp(exporter, output.suppress),
       prefix: new ExportRequestPrefix(settings.resource),
       isGzip: exporter.compression === 'gzip',
-      log: new MetricLog(report, exporter.url),
+      report,
       stats: this.#stats
     })
   }
@@ -149,10 +137,7 @@ class AppMetrics {
 
   // ---- reading them
 
-  /**
-   * The route's handler for Prometheus: `{ type, body }`, the body a stream that comes in pieces.
-   * @param {string | undefined} accept the request's Accept header
-   */
+  /** The answer to Prometheus by its Accept header: `{ type, body }`, the body a stream that comes in pieces. */
   async scrape (accept) {
     const type = negotiate(accept)
     await this.registry.observe()
@@ -169,8 +154,8 @@ class AppMetrics {
   }
 
   async * #pieces (isOpenMetrics) {
-    const { settings, scope } = this.#tracer
-    for (const piece of exposition(this.registry.scopes(), settings.resource.attributes, { isOpenMetrics, ownScope: scope.name })) {
+    const { settings: { resource }, scope } = this.#tracer
+    for (const piece of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name })) {
       yield piece
       await new Promise((resolve) => setImmediate(resolve))
     }
@@ -205,26 +190,22 @@ class AppMetrics {
   }
 }
 
-/**
- * Metrics as plain objects, for tests: what was recorded since the start.
- * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
- * @returns {Array<{ name, description, unit, kind, scope, points }>} those that have points
- */
+function serverMetrics (registry, scope, settings, report) {
+  const { attributes, streams, activeRequests, bodySizes } = settings
+  // More than a request's duration is known by Fastify's reply when the response closes.
+  const isDetailed = attributes !== null || !streams || activeRequests || bodySizes
+  return isDetailed ? new DetailedServerMetrics(registry, scope, settings, report) : new ServerMetrics(registry, scope, settings)
+}
+
+/** The metrics of all scopes that have points, as plain objects: what was recorded since the start. */
 function snapshot (scopes) {
   const found = []
   for (const { scope, metrics } of scopes) {
     for (const metric of metrics) {
       const points = metric.list.map((series) => pointOf(metric, series)).filter((point) => point !== null)
-      if (points.length === 0) continue
-      found.push({
-        name: metric.name,
-        description: metric.description,
-        unit: metric.unit,
-        kind: metric.kind,
-        isMonotonic: metric.isMonotonic,
-        scope: { name: scope.name, version: scope.version ?? '' },
-        points
-      })
+      const { name, description, unit, kind, isMonotonic } = metric
+      const from = { name: scope.name, version: scope.version ?? '' }
+      if (points.length > 0) found.push({ name, description, unit, kind, isMonotonic, scope: from, points })
     }
   }
   return found
@@ -232,19 +213,16 @@ function snapshot (scopes) {
 
 function pointOf (metric, series) {
   const attributes = toObject(series.attributes)
-  const exemplars = series.exemplars === null ? [] : series.exemplars.filter((exemplar) => exemplar !== null).map(readable)
+  const kept = series.exemplars?.filter((exemplar) => exemplar !== null) ?? []
+  const exemplars = kept.map(({ value, traceId, spanId }) => ({ value, traceId, spanId }))
   if (!metric.kind.endsWith('istogram')) return { attributes, value: series.value, exemplars }
   const { count, sum } = series
   if (count === 0) return null
   const point = { attributes, count, sum, min: series.min, max: series.max, exemplars }
   if (metric.kind === 'histogram') {
-    return { ...point, bounds: Array.from(metric.bounds.subarray(0, -1)), counts: series.counts() }
+    return { ...point, bounds: Array.from(metric.bounds.subarray(0, -1)), counts: series.counts.slice() }
   }
   return { ...point, scale: series.scale, zeroCount: series.zeroCount, ...series.buckets() }
-}
-
-function readable ({ value, t0, t1, t2, t3, s0, s1 }) {
-  return { value, traceId: hex(t0) + hex(t1) + hex(t2) + hex(t3), spanId: hex(s0) + hex(s1) }
 }
 
 module.exports = { AppMetrics, snapshot }

@@ -1,7 +1,7 @@
 'use strict'
 
-// http.client.request.duration and db.client.operation.duration, from the spans of calls. What a span says of its
-// server and its answer is shared by many calls: there the series hangs.
+// http.client.request.duration and db.client.operation.duration, from the spans of calls. What a span says of its server and its
+// answer is shared by many calls: there the series hangs.
 // https://opentelemetry.io/docs/specs/semconv/http/http-metrics/#http-client
 // https://opentelemetry.io/docs/specs/semconv/db/database-metrics/
 
@@ -29,8 +29,7 @@ const DB_MARK = 'db.system.name'
 class CallMetrics {
   #http
   #db
-  #exemplarMask
-  #exemplarSet
+  #exemplarFlags
 
   /**
    * @param {MetricRegistry | ForeignRegistry} registry
@@ -39,8 +38,7 @@ class CallMetrics {
   constructor (registry, scope) {
     this.#http = new Duration(registry.metric(scope, 'histogram', HTTP), HTTP_KEYS)
     this.#db = new Duration(registry.metric(scope, 'histogram', DB), DB_KEYS)
-    this.#exemplarMask = registry.exemplarFlags.mask
-    this.#exemplarSet = registry.exemplarFlags.set
+    this.#exemplarFlags = registry.exemplarFlags
   }
 
   /** @param {ChildSpan | MeasuredCall} span of a call, that has ended */
@@ -50,7 +48,8 @@ class CallMetrics {
     if (series === null) return
     const seconds = (span.endedAt - span.start) / 1000
     const slot = series.record(seconds)
-    if (((span.flags | this.#exemplarSet) & this.#exemplarMask) !== 0) keepExemplar(series, slot, seconds, span.endedAt, span)
+    const { mask, set } = this.#exemplarFlags
+    if (((span.flags | set) & mask) !== 0) keepExemplar(series, slot, seconds, span.endedAt, span)
   }
 
   /** A span to use in place of `span`, which measures the call when it ends. */
@@ -82,12 +81,7 @@ class MeasuredCall extends NonRecordingSpan {
   #inner
   #metrics
 
-  /**
-   * @param {Span} inner
-   * @param {number} start milliseconds on the monotonic clock
-   * @param {Array} attributeList flat
-   * @param {CallMetrics} metrics
-   */
+  /** @param {number} start monotonic milliseconds */
   constructor (inner, start, attributeList, metrics) {
     super()
     this.#inner = inner

@@ -1,20 +1,22 @@
 'use strict'
 
 // A registered MeterProvider of another package, as a registry: what light-trace measures is recorded through it, and
-// light-trace exports nothing, or every request would be counted twice. Its series keep their attributes as an
-// object, which is made once.
+// light-trace exports nothing, or every request would be counted twice.
 
 const { toObject } = require('../span/attributes')
 
-const CREATE = { histogram: 'createHistogram', upDownCounter: 'createUpDownCounter', counter: 'createCounter' }
-// As many as a metric of ours has.
-const SERIES_MAX = 2000
+// How an instrument is made, and what it records with.
+const METHODS = {
+  histogram: ['createHistogram', 'record'],
+  counter: ['createCounter', 'add'],
+  upDownCounter: ['createUpDownCounter', 'add']
+}
+// The API's ValueType.
 const INT = 0
 const DOUBLE = 1
 
 class ForeignRegistry {
   #provider
-  #meters = new Map()
 
   /** @param {MeterProvider} provider of the API */
   constructor (provider) {
@@ -25,27 +27,23 @@ class ForeignRegistry {
   metric (scope, instrument, { name, description, unit, isInteger = false, bounds }) {
     const options = { description, unit, valueType: isInteger ? INT : DOUBLE }
     if (bounds !== undefined) options.advice = { explicitBucketBoundaries: bounds }
-    return new ForeignMetric(this.meter(scope)[CREATE[instrument]](name, options))
-  }
-
-  meter (scope) {
-    let meter = this.#meters.get(scope.key)
-    if (meter === undefined) this.#meters.set(scope.key, meter = this.#provider.getMeter(scope.name, scope.version))
-    return meter
+    const [create, method] = METHODS[instrument]
+    const target = this.#provider.getMeter(scope.name, scope.version)[create](name, options)
+    return new ForeignMetric((value, attributes) => target[method](value, attributes))
   }
 }
 
 class ForeignMetric {
-  #instrument
+  #record
 
-  constructor (instrument) {
-    this.#instrument = instrument
-    this.seriesMax = SERIES_MAX
+  constructor (record) {
+    this.#record = record
+    this.seriesMax = 2000 // as many as a metric of ours has
     this.attributeLengthMax = 1024
   }
 
   of (list) {
-    return new ForeignSeries(this.#instrument, toObject(list))
+    return new ForeignSeries(this.#record, toObject(list))
   }
 
   isOverflow () {
@@ -54,20 +52,16 @@ class ForeignMetric {
 }
 
 class ForeignSeries {
-  constructor (instrument, attributes) {
-    this.instrument = instrument
+  constructor (measure, attributes) {
+    this.measure = measure
     this.attributes = attributes
     this.isForgotten = false
   }
 
   record (value) {
-    this.instrument.record(value, this.attributes)
+    this.measure(value, this.attributes)
     return 0
-  }
-
-  add (value) {
-    this.instrument.add(value, this.attributes)
   }
 }
 
-module.exports = { ForeignRegistry, ForeignMetric }
+module.exports = { ForeignRegistry }

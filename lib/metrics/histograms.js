@@ -1,5 +1,10 @@
 'use strict'
 
+// The series of histograms, and the exemplars of all series.
+
+const { hex } = require('../context/ids')
+const { Series } = require('./series')
+
 // The bounds of explicit buckets. A bucket takes what is less than or equal to its bound.
 
 // Semantic conventions, http.server.request.duration and http.client.request.duration, in seconds.
@@ -13,11 +18,7 @@ const BODY_SIZE = [0, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 419430
 // The SDK specification's default for instruments without advice: made for milliseconds.
 const DEFAULT = [0, 5, 10, 25, 50, 75, 100, 250, 500, 750, 1000, 2500, 5000, 7500, 10000]
 
-/**
- * Bounds in the form in which a series searches them: the last one is Infinity, so that the search needs
- * no other end.
- * @param {number[]} bounds ascending
- */
+/** Ascending bounds as a series searches them: the last one is Infinity, so that the search needs no other end. */
 function searchable (bounds) {
   const finite = bounds.at(-1) === Infinity ? bounds.slice(0, -1) : bounds
   return Float64Array.of(...finite, Infinity)
@@ -29,15 +30,9 @@ function areBounds (value) {
     (index === 0 || bound > value[index - 1]))
 }
 
-// One measurement kept whole: its value, its time and the sampled span that it was made in. It leads from a
-// bucket of a histogram to a trace. A bucket keeps the last one that it saw.
-
+/** One measurement kept whole, with its time and its span's ids. It leads from a bucket, which keeps the last one, to a trace. */
 class Exemplar {
-  /**
-   * @param {number} value
-   * @param {number} timeMs milliseconds on the monotonic clock
-   * @param {TraceContext} span whose ids are copied
-   */
+  /** @param {number} timeMs monotonic */
   constructor (value, timeMs, span) {
     this.replace(value, timeMs, span)
   }
@@ -53,49 +48,41 @@ class Exemplar {
     this.s0 = span.s0
     this.s1 = span.s1
   }
+
+  get traceId () { return hex(this.t0) + hex(this.t1) + hex(this.t2) + hex(this.t3) }
+  get spanId () { return hex(this.s0) + hex(this.s1) }
 }
 
 /** Keeps the measurement in `slot` of the series' exemplars. HOT, once per sampled request. */
 function keepExemplar (series, slot, value, timeMs, span) {
   if ((span.s0 | span.s1) === 0) return // a request that was left out, where the filter is always_on: it has no trace
+  series.exemplars ??= new Array(series.exemplarSlots).fill(null)
   const { exemplars } = series
-  if (exemplars === null || exemplars[slot] === null) addExemplar(series, slot, value, timeMs, span)
+  if (exemplars[slot] === null) exemplars[slot] = new Exemplar(value, timeMs, span)
   else exemplars[slot].replace(value, timeMs, span)
 }
 
-/** The first one in its bucket. */
-function addExemplar (series, slot, value, timeMs, span) {
-  series.exemplars ??= new Array(series.exemplarSlots).fill(null)
-  series.exemplars[slot] = new Exemplar(value, timeMs, span)
-}
-
-// A histogram series with explicit buckets. The counts of its buckets lie side by side in memory that many series share.
-
-const SERIES_PER_SLAB = 64
-
-class ExplicitHistogram {
-  /**
-   * @param {Array} attributes flat list
-   * @param {Float64Array} bounds ascending, the last one is Infinity
-   * @param {Float64Array} cells counts of buckets, also of other series
-   * @param {number} base index of its first one
-   * @param {number} startMs monotonic
-   */
-  constructor (attributes, bounds, cells, base, startMs) {
-    this.attributes = attributes
-    this.bounds = bounds
-    this.cells = cells
-    this.base = base
-    this.sum = -0 // not 0, which V8 would take for a small integer, and give up what it has compiled at the first fraction
+class Histogram extends Series {
+  constructor (attributes, startMs) {
+    super(attributes, startMs)
+    this.sum = -0 // not 0, a small integer to V8, which would give up what it has compiled at the first fraction
     this.min = Infinity
     this.max = -Infinity
-    this.startMs = startMs
-    this.exemplars = null // one slot for each bucket, made when the first exemplar comes
-    this.encoded = null // its attributes and start as bytes, see lib/metrics/encoder.js
-    this.encodedStartMs = NaN // for the same reason
-    this.labels = '' // its attributes as Prometheus labels, see lib/metrics/prometheus.js
-    this.delivered = null // what a delta export has delivered, see takeDelta
-    this.isForgotten = false // see Metric
+  }
+
+  resetExtremes (min, max) {
+    this.min = min
+    this.max = max
+  }
+}
+
+/** A histogram with explicit buckets. */
+class ExplicitHistogram extends Histogram {
+  /** @param {Float64Array} bounds ascending, the last one is Infinity */
+  constructor (attributes, bounds, startMs) {
+    super(attributes, startMs)
+    this.bounds = bounds
+    this.counts = new Array(bounds.length).fill(0)
   }
 
   // HOT, once per request. Budget: 0 objects. Answers the slot for an exemplar, which is the bucket.
@@ -103,7 +90,7 @@ class ExplicitHistogram {
     const { bounds } = this
     let bucket = 0
     while (value > bounds[bucket]) bucket++
-    this.cells[this.base + bucket]++
+    this.counts[bucket]++
     this.sum += value
     if (value < this.min) this.min = value
     if (value > this.max) this.max = value
@@ -113,70 +100,35 @@ class ExplicitHistogram {
   get exemplarSlots () { return this.bounds.length }
 
   get count () {
-    let count = 0
-    for (let i = 0; i < this.bounds.length; i++) count += this.cells[this.base + i]
-    return count
+    return this.counts.reduce((all, count) => all + count, 0)
   }
 
-  /** A copy of the counts, one for each bucket. */
-  counts () {
-    return Array.from(this.cells.subarray(this.base, this.base + this.bounds.length))
+  state () {
+    const { counts, count, sum, min, max, exemplars } = this
+    return { counts: counts.slice(), count, sum, min, max, exemplars }
   }
 
-  /** Begins minimum and maximum anew: those of a delta are the interval's. */
-  resetExtremes (min = Infinity, max = -Infinity) {
-    this.min = min
-    this.max = max
+  since (before, state) {
+    const counts = state.counts.map((count, bucket) => count - before.counts[bucket])
+    return { ...state, counts, count: state.count - before.count, sum: state.sum - before.sum }
   }
 }
 
-/** Gives the series of one metric their cells. */
-class ExplicitHistogramFactory {
-  #cells = null
-  #used = 0
-
-  /** @param {Float64Array} bounds */
-  constructor (bounds) {
-    this.bounds = bounds
-    this.kind = 'histogram'
-  }
-
-  make (attributes, startMs) {
-    const { length } = this.bounds
-    if (this.#cells === null || this.#used + length > this.#cells.length) {
-      // The first slab is for few: most instruments have a handful of series.
-      this.#cells = new Float64Array(length * (this.#cells === null ? 8 : SERIES_PER_SLAB))
-      this.#used = 0
-    }
-    const series = new ExplicitHistogram(attributes, this.bounds, this.#cells, this.#used, startMs)
-    this.#used += length
-    return series
-  }
-}
-
-// A histogram series with base-2 exponential buckets: it finds its own bounds. With scale s a bucket of
-// index i takes base^i < value <= base^(i+1), where base = 2^(2^-s). When the values need more buckets
-// than there are, the scale falls by one and each two neighbours become one.
+// A histogram with base-2 exponential buckets: it finds its own bounds. With scale s a bucket of index i takes
+// base^i < value <= base^(i+1), where base = 2^(2^-s). When the values need more buckets than there are, the scale falls by one
+// and each two neighbours become one.
 // https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram
 //
-// Counts lie in a ring: a bucket's place is its index modulo the number of buckets, so that the range may
-// grow at both ends without moving anything.
+// Counts lie in a ring, at their index modulo the number of buckets: the range grows at both ends without moving anything.
 
 const SCALE_MAX = 20
 const SCALE_MIN = -10
-const BUCKETS_MAX = 160
 // The specification's reservoir: one slot for each bucket, at the most this many.
 const EXEMPLARS_MAX = 20
 
-class ExponentialHistogram {
-  /**
-   * @param {Array} attributes flat list
-   * @param {number} bucketsMax
-   * @param {number} startMs monotonic
-   */
+class ExponentialHistogram extends Histogram {
   constructor (attributes, bucketsMax, startMs) {
-    this.attributes = attributes
-    this.startMs = startMs
+    super(attributes, startMs)
     this.scale = SCALE_MAX
     this.factor = 2 ** SCALE_MAX
     this.bucketsMax = bucketsMax
@@ -185,15 +137,6 @@ class ExponentialHistogram {
     this.highest = -1
     this.zeroCount = 0
     this.count = 0
-    this.sum = -0 // not 0, which V8 would take for a small integer, and give up what it has compiled at the first fraction
-    this.min = Infinity
-    this.max = -Infinity
-    this.exemplars = null
-    this.encoded = null
-    this.encodedStartMs = NaN // for the same reason
-    this.labels = ''
-    this.delivered = null
-    this.isForgotten = false // see Metric
   }
 
   // HOT, once per request. Budget: 0 objects. Answers the slot for an exemplar.
@@ -248,9 +191,21 @@ class ExponentialHistogram {
     return { offset: this.lowest, counts }
   }
 
-  resetExtremes (min = Infinity, max = -Infinity) {
-    this.min = min
-    this.max = max
+  state () {
+    const { scale, zeroCount, count, sum, min, max, exemplars } = this
+    const buckets = this.buckets()
+    return { scale, zeroCount, count, sum, min, max, exemplars, buckets: () => buckets }
+  }
+
+  since (before, state) {
+    const buckets = without(state.buckets(), mergeBuckets(before.buckets(), before.scale - state.scale))
+    return {
+      ...state,
+      buckets: () => buckets,
+      zeroCount: state.zeroCount - before.zeroCount,
+      count: state.count - before.count,
+      sum: state.sum - before.sum
+    }
   }
 }
 
@@ -259,10 +214,7 @@ function modulo (index, length) {
   return rest < 0 ? rest + length : rest
 }
 
-/**
- * The same counts at a smaller scale: each `2^steps` neighbours are one.
- * @param {{ offset: number, counts: number[] }} buckets
- */
+/** The same counts at a smaller scale: each `2^steps` neighbours are one. */
 function mergeBuckets ({ offset, counts }, steps) {
   if (steps === 0 || counts.length === 0) return { offset, counts }
   const lowest = offset >> steps
@@ -271,15 +223,15 @@ function mergeBuckets ({ offset, counts }, steps) {
   return { offset: lowest, counts: merged }
 }
 
-class ExponentialHistogramFactory {
-  constructor (bucketsMax = BUCKETS_MAX) {
-    this.kind = 'exponentialHistogram'
-    this.bucketsMax = bucketsMax
-  }
-
-  make (attributes, startMs) {
-    return new ExponentialHistogram(attributes, this.bucketsMax, startMs)
-  }
+/** The buckets without what was there before, which lies within them. */
+function without ({ offset, counts }, before) {
+  const gained = counts.slice()
+  for (let i = 0; i < before.counts.length; i++) gained[before.offset - offset + i] -= before.counts[i]
+  const first = gained.findIndex((count) => count !== 0)
+  if (first === -1) return { offset: 0, counts: [] }
+  return { offset: offset + first, counts: gained.slice(first, gained.findLastIndex((count) => count !== 0) + 1) }
 }
 
-module.exports = { HTTP_DURATION, DB_DURATION, GC_DURATION, BODY_SIZE, DEFAULT, searchable, areBounds, keepExemplar, ExplicitHistogram, ExplicitHistogramFactory, ExponentialHistogram, ExponentialHistogramFactory, mergeBuckets }
+const bounds = { HTTP_DURATION, DB_DURATION, GC_DURATION, BODY_SIZE, DEFAULT, searchable, areBounds }
+
+module.exports = { ...bounds, keepExemplar, mergeBuckets, ExplicitHistogram, ExponentialHistogram }

@@ -35,152 +35,74 @@ class Instrument {
   /** Where it records to now, or null. HOT */
   get metric () {
     const registry = this.#meter.registry()
-    if (registry !== this.#registry) this.#bind(registry)
+    if (registry !== this.#registry) {
+      this.#registry = registry
+      this.#metric = registry === null ? null : registry.metric(this.#meter.scope, this.#type, this.#options)
+    }
     return this.#metric
   }
 
-  #bind (registry) {
-    this.#registry = registry
-    this.#metric = registry === null ? null : registry.metric(this.#meter.scope, this.#type, this.#options)
+  /** Records a value. Applications call it, so it cannot throw: attributes may have getters that do. HOT */
+  measure (value, attributes, context) {
+    const { metric } = this
+    if (metric === null || !this.#accepts(metric, value)) return
+    try {
+      const recorded = metric.isInteger ? Math.trunc(value) : value
+      const series = metric.at(attributes)
+      const slot = series.record(recorded)
+      const span = this.#registry.exemplarSpan(context)
+      if (span !== undefined) keepExemplar(series, slot, recorded, clock.now(), span)
+    } catch (error) {
+      this.#registry?.failed(error)
+    }
+  }
+
+  /** Keeps one value for the round of observations that is running. It cannot throw either. */
+  observe (value, attributes, round) {
+    const { metric } = this
+    if (metric === null || !round.isOpen || !this.#accepts(metric, value)) return
+    try {
+      metric.observe(metric.at(attributes), metric.isInteger ? Math.trunc(value) : value, round.number)
+    } catch (error) {
+      this.#registry?.failed(error)
+    }
   }
 
   /** Whether `value` can be counted; what cannot is left out and logged once. */
-  accepts (value, isAnySign) {
-    if (typeof value === 'number' && Number.isFinite(value) && (isAnySign || value >= 0)) return true
-    this.#registry?.refused(this.#options.name, value)
+  #accepts ({ name, isMonotonic }, value) {
+    if (typeof value === 'number' && Number.isFinite(value) && (value >= 0 || !isMonotonic)) return true
+    this.#registry?.refused(name, value)
     return false
-  }
-
-  whole (value) {
-    return this.#options.isInteger ? Math.trunc(value) : value
-  }
-
-  exemplify (series, slot, value, context) {
-    const span = this.#registry.exemplarSpan(context)
-    if (span !== undefined) keepExemplar(series, slot, value, clock.now(), span)
-  }
-
-  failed (error) {
-    this.#registry?.failed(error)
-  }
-
-  /** What applications call cannot throw: attributes may have getters that do. */
-  attempt (record) {
-    try {
-      record()
-    } catch (error) {
-      this.failed(error)
-    }
   }
 }
 
 class Adder extends Instrument {
-  #isAnySign
-
-  constructor (meter, type, name, options) {
-    super(meter, type, name, options)
-    this.#isAnySign = type === 'upDownCounter'
-  }
-
-  // HOT
-  add (value, attributes, context) {
-    const { metric } = this
-    if (metric === null || !this.accepts(value, this.#isAnySign)) return
-    try {
-      const series = metric.at(attributes)
-      series.add(this.whole(value))
-      this.exemplify(series, 0, value, context)
-    } catch (error) {
-      this.failed(error)
-    }
-  }
+  add (value, attributes, context) { this.measure(value, attributes, context) }
 }
 
-class Histogram extends Instrument {
-  // HOT
-  record (value, attributes, context) {
-    const { metric } = this
-    if (metric === null || !this.accepts(value, false)) return
-    try {
-      const whole = this.whole(value)
-      const series = metric.at(attributes)
-      this.exemplify(series, series.record(whole), whole, context)
-    } catch (error) {
-      this.failed(error)
-    }
-  }
-}
-
-class Gauge extends Instrument {
-  record (value, attributes, context) {
-    const { metric } = this
-    if (metric === null || !this.accepts(value, true)) return
-    this.attempt(() => {
-      const series = metric.at(attributes)
-      series.set(this.whole(value))
-      this.exemplify(series, 0, value, context)
-    })
-  }
+class Recorder extends Instrument {
+  record (value, attributes, context) { this.measure(value, attributes, context) }
 }
 
 class Observable extends Instrument {
-  #meter
-  #entries = new Map() // the user's function → what the registry asks
-  #isAnySign
+  #callbacks
+  #entries = new Map() // the user's function -> what the registry asks
 
   constructor (meter, type, name, options) {
     super(meter, type, name, options)
-    this.#meter = meter
-    this.#isAnySign = type !== 'observableCounter'
+    this.#callbacks = meter.callbacks
   }
 
   addCallback (callback) {
     if (typeof callback !== 'function' || this.#entries.has(callback)) return
-    const entry = (round) => callback(new ObservableResult(this, round))
+    const entry = (round) => callback({ observe: (value, attributes) => this.observe(value, attributes, round) })
     this.#entries.set(callback, entry)
-    this.#meter.callbacks.add(entry)
+    this.#callbacks.add(entry)
   }
 
   removeCallback (callback) {
-    const entry = this.#entries.get(callback)
+    this.#callbacks.delete(this.#entries.get(callback))
     this.#entries.delete(callback)
-    if (entry !== undefined) this.#meter.callbacks.delete(entry)
-  }
-
-  /** Keeps one value for the round that is running. */
-  observe (value, attributes, round) {
-    const { metric } = this
-    if (metric === null || !round.isOpen || !this.accepts(value, this.#isAnySign)) return
-    this.attempt(() => metric.observe(metric.at(attributes), this.whole(value), round.number))
-  }
-}
-
-class ObservableResult {
-  #instrument
-  #round
-
-  constructor (instrument, round) {
-    this.#instrument = instrument
-    this.#round = round
-  }
-
-  observe (value, attributes) {
-    this.#instrument.observe(value, attributes, this.#round)
-  }
-}
-
-/** Of several instruments at once; others than those it was registered with are left out. */
-class BatchObservableResult {
-  #instruments
-  #round
-
-  constructor (instruments, round) {
-    this.#instruments = instruments
-    this.#round = round
-  }
-
-  observe (instrument, value, attributes) {
-    if (this.#instruments.includes(instrument)) instrument.observe(value, attributes, this.#round)
   }
 }
 
@@ -230,8 +152,8 @@ class Meter {
 
   createCounter (name, options) { return this.#create(Adder, 'counter', name, options) }
   createUpDownCounter (name, options) { return this.#create(Adder, 'upDownCounter', name, options) }
-  createHistogram (name, options) { return this.#create(Histogram, 'histogram', name, options) }
-  createGauge (name, options) { return this.#create(Gauge, 'gauge', name, options) }
+  createHistogram (name, options) { return this.#create(Recorder, 'histogram', name, options) }
+  createGauge (name, options) { return this.#create(Recorder, 'gauge', name, options) }
   createObservableCounter (name, options) { return this.#create(Observable, 'observableCounter', name, options) }
   createObservableUpDownCounter (name, options) { return this.#create(Observable, 'observableUpDownCounter', name, options) }
   createObservableGauge (name, options) { return this.#create(Observable, 'observableGauge', name, options) }
@@ -243,35 +165,36 @@ class Meter {
     return new Instrument({ ...this, registry: () => null, callbacks: new Set() }, type, 'invalid', undefined)
   }
 
-  #batches = new Map() // the user's function → [{ instruments, entry }]
+  #batches = [] // { callback, instruments, entry }: the user's function, and what the registry asks
 
   addBatchObservableCallback (callback, observables) {
     if (typeof callback !== 'function' || !Array.isArray(observables)) return
     const instruments = observables.filter((instrument) => instrument instanceof Observable)
-    const registered = this.#batches.get(callback) ?? []
-    if (instruments.length === 0 || registered.some((batch) => isSame(batch.instruments, instruments))) return
-    const entry = (round) => callback(new BatchObservableResult(instruments, round))
-    this.#batches.set(callback, [...registered, { instruments, entry }])
+    if (instruments.length === 0 || this.#batchOf(callback, instruments) !== undefined) return
+    const entry = (round) => callback({
+      observe (instrument, value, attributes) {
+        if (instruments.includes(instrument)) instrument.observe(value, attributes, round)
+      }
+    })
+    this.#batches.push({ callback, instruments, entry })
     this.callbacks.add(entry)
   }
 
   removeBatchObservableCallback (callback, observables) {
-    const registered = this.#batches.get(callback) ?? []
-    const batch = registered.find(({ instruments }) => Array.isArray(observables) && isSame(instruments, observables))
+    const batch = Array.isArray(observables) ? this.#batchOf(callback, observables) : undefined
     if (batch === undefined) return
     this.callbacks.delete(batch.entry)
-    const others = registered.filter((other) => other !== batch)
-    if (others.length > 0) this.#batches.set(callback, others)
-    else this.#batches.delete(callback)
+    this.#batches = this.#batches.filter((other) => other !== batch)
+  }
+
+  #batchOf (callback, observables) {
+    return this.#batches.find((batch) => batch.callback === callback && batch.instruments.length === observables.length &&
+      batch.instruments.every((instrument) => observables.includes(instrument)))
   }
 }
 
-function isSame (some, others) {
-  return some.length === others.length && some.every((item) => others.includes(item))
-}
-
 function scopeTextOf (value) {
-  return typeof value === 'string' ? value.slice(0, 1024) : undefined
+  return typeof value === 'string' ? value.slice(0, TEXT_LENGTH_MAX) : undefined
 }
 
-module.exports = { Adder, Histogram, Gauge, Observable, BatchObservableResult, MeterProvider }
+module.exports = { MeterProvider }

@@ -1,15 +1,12 @@
 'use strict'
 
-// Metrics as lines of OTLP JSON. A collection is written in steps, so that two thousand series do not hold the event loop.
-// It is one line, unless that would be longer than collectors of logs take.
+// Metrics as lines of OTLP JSON. A collection is one line, unless that would be longer than collectors of logs take.
 
-const { hex } = require('../context/ids')
 const clock = require('../span/clock')
 const { SCHEMA_URL } = require('../span/recording-span')
-const { resourceOf, scopeOf, attributesOf, double, clean, nanos } = require('../otlp/json')
+const { resourceOf, scopeOf, attributesOf, double, clean } = require('../otlp/json')
 const { setImmediate } = require('../runtime/timers')
-const { wallMs, TEMPORALITY_DELTA, TEMPORALITY_CUMULATIVE } = require('./encoder')
-const { takeDelta } = require('./series')
+const { collect, nanosOf, TEMPORALITY_DELTA, TEMPORALITY_CUMULATIVE } = require('./collection')
 
 // Some 0.5 ms of the event loop.
 const POINTS_PER_STEP = 64
@@ -21,7 +18,6 @@ const POINTS = { gauge: numberPoint, sum: numberPoint, histogram: histogramPoint
 class MetricJson {
   #resource
   #takesDeltas
-  #starts = new WeakMap() // series → when it began, as text and in milliseconds of the wall clock
 
   /**
    * @param {{ attributes: object }} resource
@@ -32,100 +28,49 @@ class MetricJson {
     this.#takesDeltas = takesDeltas
   }
 
-  /**
-   * The metrics of all scopes. Yields null where the caller should let others run, and lines without their end, each with
-   * the number of its points and the deltas that are delivered with it.
-   * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
-   * @param {number} nowMs monotonic, the time of all points
-   * @param {number} sinceMs exemplars that are not newer are left out: they were delivered
-   */
-  * encode (scopes, nowMs, sinceMs) {
-    const time = nanos(nowMs)
-    let line = new Line(this.#resource)
-    let untilPause = POINTS_PER_STEP
-    for (const { scope, metrics } of scopes) {
-      for (const metric of metrics) {
-        const isDelta = metric.isDelta && this.#takesDeltas
-        for (const series of metric.list.slice()) {
-          const delta = isDelta ? takeDelta(metric.kind, series, nowMs) : null
-          if (isDelta ? delta === null : series.count === 0) continue
-          const text = JSON.stringify({
-            attributes: attributesOf(series.attributes),
-            startTimeUnixNano: metric.kind === 'gauge' ? undefined : delta === null ? this.#startOf(series, nowMs) : nanos(metric.intervalStart(series)),
-            timeUnixNano: time,
-            ...POINTS[metric.kind](delta === null ? series : delta.point, metric),
-            exemplars: exemplarsOf(series, sinceMs, metric)
-          })
-          if (line.length + text.length > LINE_LENGTH_MAX && line.points > 0) {
-            yield line
-            line = new Line(this.#resource)
-          }
-          line.add(scope, metric, isDelta, text, delta)
-          if (--untilPause > 0) continue
-          untilPause = POINTS_PER_STEP
-          yield null
-        }
-      }
-    }
-    if (line.points > 0) yield line
-  }
-
-  /** Made once: a step of the wall clock must not look like a restart. One that puts the start into the future does. */
-  #startOf (series, nowMs) {
-    const kept = this.#starts.get(series)
-    if (kept !== undefined && kept.wallMs <= wallMs(nowMs)) return kept.text
-    const start = { text: nanos(series.startMs), wallMs: wallMs(series.startMs) }
-    this.#starts.set(series, start)
-    return start.text
+  /** The batches of one collection, see `collect`: the body of each is a line without its end. */
+  encode (scopes, nowMs, sinceMs) {
+    const lengthMax = LINE_LENGTH_MAX - this.#resource.length
+    const settings = { nowMs, sinceMs, takesDeltas: this.#takesDeltas, pointsPerStep: POINTS_PER_STEP, lengthMax }
+    const begin = `{"resourceMetrics":[{"resource":${this.#resource},"schemaUrl":${JSON.stringify(SCHEMA_URL)},"scopeMetrics":[`
+    const body = (parts) => `${begin}${parts.map(scopeText)}]}]}`
+    return collect(scopes, settings, { head: headText, point: pointText, body })
   }
 }
 
-/** One MetricsData message. */
-class Line {
-  #resource
-  #scopes = []
-  #scope = null
-  #metric = null
-
-  constructor (resource) {
-    this.#resource = resource
-    this.length = resource.length
-    this.points = 0
-    this.deltas = []
-  }
-
-  add (scope, metric, isDelta, text, delta) {
-    if (this.#scope?.scope !== scope) this.#scopes.push(this.#scope = { scope, metrics: [] })
-    if (this.#metric?.metric !== metric) this.#scope.metrics.push(this.#metric = { metric, isDelta, points: [] })
-    this.#metric.points.push(text)
-    this.length += text.length
-    this.points++
-    if (delta !== null) this.deltas.push(delta)
-  }
-
-  toString () {
-    const scopes = this.#scopes.map(({ scope, metrics }) =>
-      `{"scope":${JSON.stringify(scopeOf(scope))}${scope.schemaUrl === undefined ? '' : `,"schemaUrl":${JSON.stringify(clean(scope.schemaUrl))}`},"metrics":[${metrics.map(metricText)}]}`)
-    return `{"resourceMetrics":[{"resource":${this.#resource},"schemaUrl":${JSON.stringify(SCHEMA_URL)},"scopeMetrics":[${scopes}]}]}`
-  }
+function scopeText ({ scope, metrics }) {
+  const schemaUrl = scope.schemaUrl === undefined ? '' : `,"schemaUrl":${JSON.stringify(clean(scope.schemaUrl))}`
+  return `{"scope":${JSON.stringify(scopeOf(scope))}${schemaUrl},"metrics":[${metrics.map(metricText)}]}`
 }
 
-function metricText ({ metric: { name, description, unit, kind, isMonotonic }, isDelta, points }) {
-  const head = { name: clean(name), description: clean(description) || undefined, unit: clean(unit) || undefined }
+function metricText ({ metric: { kind, isMonotonic }, isDelta, head, points }) {
   const temporality = kind === 'gauge' ? '' : `"aggregationTemporality":${isDelta ? TEMPORALITY_DELTA : TEMPORALITY_CUMULATIVE},`
   const monotonic = kind === 'sum' ? `"isMonotonic":${isMonotonic},` : ''
-  return `${JSON.stringify(head).slice(0, -1)},"${kind}":{${temporality}${monotonic}"dataPoints":[${points}]}}`
+  return `${head},"${kind}":{${temporality}${monotonic}"dataPoints":[${points}]}}`
+}
+
+function headText ({ name, description, unit }) {
+  const head = { name: clean(name), description: clean(description) || undefined, unit: clean(unit) || undefined }
+  return JSON.stringify(head).slice(0, -1)
+}
+
+function pointText (metric, series, point, { start, now, sinceMs }) {
+  return JSON.stringify({
+    attributes: attributesOf(series.attributes),
+    startTimeUnixNano: metric.kind === 'gauge' ? undefined : String(start),
+    timeUnixNano: String(now),
+    ...POINTS[metric.kind](point, metric),
+    exemplars: exemplarsOf(series, sinceMs, metric)
+  })
 }
 
 function numberPoint ({ value }, { isInteger }) {
   return isInteger ? { asInt: String(value) } : { asDouble: double(value) }
 }
 
-function histogramPoint ({ cells, base, sum, min, max }, { bounds }) {
-  const size = bounds.length
-  const counts = Array.from(cells.subarray(base, base + size))
+function histogramPoint ({ counts, count, sum, min, max }, { bounds }) {
   return {
-    count: String(counts.reduce((all, count) => all + count, 0)),
+    count: String(count),
     sum: double(sum),
     bucketCounts: counts.map(String),
     explicitBounds: Array.from(bounds.subarray(0, -1)),
@@ -154,10 +99,10 @@ function exemplarsOf ({ exemplars }, sinceMs, metric) {
   const fresh = exemplars?.filter((exemplar) => exemplar !== null && exemplar.timeMs > sinceMs) ?? []
   if (fresh.length === 0) return undefined
   return fresh.map((exemplar) => ({
-    timeUnixNano: nanos(exemplar.timeMs),
+    timeUnixNano: String(nanosOf(exemplar.timeMs)),
     ...numberPoint(exemplar, metric),
-    spanId: hex(exemplar.s0) + hex(exemplar.s1),
-    traceId: hex(exemplar.t0) + hex(exemplar.t1) + hex(exemplar.t2) + hex(exemplar.t3)
+    spanId: exemplar.spanId,
+    traceId: exemplar.traceId
   }))
 }
 
@@ -168,20 +113,14 @@ function exemplarsOf ({ exemplars }, sinceMs, metric) {
 const NO_RETRY = Object.freeze({ retryMs: -1, isAsked: false })
 
 class MetricLines {
-  #registry
+  #options
   #json
-  #takesDeltas
-  #write
-  #stats
   #writtenMs = -Infinity
 
   /** @param {{ registry: MetricRegistry, resource: object, takesDeltas: boolean, write (line: string): void, stats: object }} options */
-  constructor ({ registry, resource, takesDeltas, write, stats }) {
-    this.#registry = registry
-    this.#json = new MetricJson(resource, takesDeltas)
-    this.#takesDeltas = takesDeltas
-    this.#write = write
-    this.#stats = stats
+  constructor (options) {
+    this.#options = options
+    this.#json = new MetricJson(options.resource, options.takesDeltas)
   }
 
   hold () {}
@@ -190,21 +129,21 @@ class MetricLines {
 
   /** Collects and writes. See MetricReader. */
   async send () {
+    const { registry, takesDeltas, write, stats } = this.#options
     const nowMs = clock.now()
-    for (const line of this.#json.encode(this.#registry.scopes(), nowMs, this.#writtenMs)) {
-      if (line !== null) this.#writeLine(line)
-      else await new Promise((resolve) => setImmediate(resolve))
+    for (const line of this.#json.encode(registry.scopes(), nowMs, this.#writtenMs)) {
+      if (line === null) {
+        await new Promise((resolve) => setImmediate(resolve))
+        continue
+      }
+      write(line.body)
+      line.delivered()
+      stats.exportsOk++
+      stats.delivered += line.points
     }
     this.#writtenMs = nowMs
-    if (this.#takesDeltas) this.#registry.startInterval(nowMs)
+    if (takesDeltas) registry.startInterval(nowMs)
     return NO_RETRY
-  }
-
-  #writeLine (line) {
-    this.#write(String(line))
-    for (const delta of line.deltas) delta.delivered()
-    this.#stats.exportsOk++
-    this.#stats.delivered += line.points
   }
 }
 

@@ -1,56 +1,30 @@
 'use strict'
 
-// Metrics as text for Prometheus: the text format 0.0.4, and OpenMetrics 1.0, which has exemplars and units.
-// It comes in pieces, so that two thousand series neither hold the event loop nor lie in memory at once.
-// What is read is cumulative, whatever OTLP is sent.
+// Metrics as text for Prometheus: the text format 0.0.4, and OpenMetrics 1.0, which has exemplars and units. It comes in pieces,
+// so that two thousand series neither hold the event loop nor lie in memory at once. It is cumulative, whatever OTLP is sent.
 
 const { toHrTime } = require('../span/clock')
-const { hex } = require('../context/ids')
 const { mergeBuckets } = require('./histograms')
 
 // Names, labels and numbers as Prometheus has them.
 // https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/
 
-const UNITS = {
-  d: 'days',
-  h: 'hours',
-  min: 'minutes',
-  s: 'seconds',
-  ms: 'milliseconds',
-  us: 'microseconds',
-  ns: 'nanoseconds',
-  By: 'bytes',
-  KiBy: 'kibibytes',
-  MiBy: 'mebibytes',
-  GiBy: 'gibibytes',
-  TiBy: 'tibibytes',
-  KBy: 'kilobytes',
-  MBy: 'megabytes',
-  GBy: 'gigabytes',
-  TBy: 'terabytes',
-  m: 'meters',
-  V: 'volts',
-  A: 'amperes',
-  J: 'joules',
-  W: 'watts',
-  g: 'grams',
-  Cel: 'celsius',
-  Hz: 'hertz',
-  '%': 'percent'
-}
-
+const TIMES = { d: 'days', h: 'hours', min: 'minutes', s: 'seconds', ms: 'milliseconds', us: 'microseconds', ns: 'nanoseconds' }
+const BINARY = { By: 'bytes', KiBy: 'kibibytes', MiBy: 'mebibytes', GiBy: 'gibibytes', TiBy: 'tibibytes' }
+const DECIMAL = { KBy: 'kilobytes', MBy: 'megabytes', GBy: 'gigabytes', TBy: 'terabytes', '%': 'percent' }
+const PHYSICAL = { m: 'meters', V: 'volts', A: 'amperes', J: 'joules', W: 'watts', g: 'grams', Cel: 'celsius', Hz: 'hertz' }
+const UNITS = { ...TIMES, ...BINARY, ...DECIMAL, ...PHYSICAL }
 const PER = { s: 'second', m: 'minute', h: 'hour', d: 'day', w: 'week', mo: 'month', y: 'year' }
 
 /** The unit as a word, '' where there is none. What stands in braces is a comment. */
 function unitName (unit) {
   const plain = unit.replace(/\{[^}]*\}/g, '').trim()
   if (plain === '' || plain === '1') return ''
-  const slash = plain.indexOf('/')
-  if (slash === -1) return UNITS[plain] ?? clean(plain)
-  const of = plain.slice(0, slash)
-  const per = plain.slice(slash + 1)
-  const perName = per === '' ? '' : `per_${PER[per] ?? clean(per)}`
-  return [of === '' ? '' : UNITS[of] ?? clean(of), perName].filter((part) => part !== '').join('_')
+  const [of, ...others] = plain.split('/')
+  const per = others.join('/')
+  const words = of === '' ? [] : [UNITS[of] ?? clean(of)]
+  if (per !== '') words.push(`per_${PER[per] ?? clean(per)}`)
+  return words.join('_')
 }
 
 /** The name of a metric's family, without the `_total` of counters. */
@@ -68,10 +42,7 @@ function clean (name) {
   return /^[0-9]/.test(text) ? `_${text}` : text
 }
 
-/**
- * A flat list of attributes as labels, without braces. Keys that become the same name share it, with their
- * values joined, as the specification wants it.
- */
+/** A flat list of attributes as labels, without braces. Keys that become the same name share it, with their values joined. */
 function labelsOf (list) {
   const values = new Map()
   for (let i = 0; i < list.length; i += 2) {
@@ -79,7 +50,7 @@ function labelsOf (list) {
     const value = typeof list[i + 1] === 'string' ? list[i + 1] : JSON.stringify(list[i + 1])
     values.set(name, values.has(name) ? `${values.get(name)};${value}` : value)
   }
-  return Array.from(values, ([name, value]) => `${name}="${escapeLabel(value)}"`).join()
+  return Array.from(values, ([name, value]) => `${name}="${escaped(value, true)}"`).join()
 }
 
 function labelName (key) {
@@ -87,14 +58,9 @@ function labelName (key) {
   return /^[0-9]/.test(name) ? `key_${name}` : name
 }
 
-function escapeLabel (value) {
-  return /[\\"\n]/.test(value) ? value.replace(/\\/g, '\\\\').replace(/"/g, '\\"').replace(/\n/g, '\\n') : value
-}
-
-/** Of a HELP line; OpenMetrics escapes quotes there too. */
-function escapeHelp (text, isOpenMetrics) {
-  const escaped = text.replace(/\\/g, '\\\\').replace(/\n/g, '\\n')
-  return isOpenMetrics ? escaped.replace(/"/g, '\\"') : escaped
+function escaped (text, withQuotes) {
+  const plain = text.replace(/\\/g, '\\\\').replace(/\n/g, '\\n')
+  return withQuotes ? plain.replace(/"/g, '\\"') : plain
 }
 
 function numberText (value) {
@@ -126,13 +92,14 @@ function * exposition (scopes, resource, { isOpenMetrics, ownScope }) {
   yield targetInfo(resource, isOpenMetrics)
   for (const { name, members } of families(scopes).values()) {
     const [{ metric: first }] = members
-    let piece = head(name, first, isOpenMetrics)
+    let piece = headText(name, first, isOpenMetrics)
     for (const { metric, scope } of members) {
       const scopeLabels = scope.name === ownScope ? '' : scopeLabelsOf(scope)
       let count = 0
       for (const series of metric.list.slice()) {
-        if (series.labels === '') series.labels = joined(labelsOf(series.attributes), scopeLabels)
-        piece += lines(name, metric, series, isOpenMetrics)
+        if (series.labels === '') series.labels = [labelsOf(series.attributes), scopeLabels].filter((text) => text !== '').join()
+        const linesOf = typeOf(metric) === 'histogram' ? histogramLines : numberLine
+        piece += linesOf(name, metric, series, isOpenMetrics)
         if (++count % SERIES_PER_PIECE !== 0) continue
         yield piece
         piece = ''
@@ -164,21 +131,13 @@ function typeOf ({ kind, isMonotonic }) {
   return kind === 'sum' && isMonotonic ? 'counter' : 'gauge'
 }
 
-function head (name, metric, isOpenMetrics) {
+function headText (name, metric, isOpenMetrics) {
   const type = typeOf(metric)
   const shown = type === 'counter' && !isOpenMetrics ? `${name}_total` : name
-  let text = metric.description === '' ? '' : `# HELP ${shown} ${escapeHelp(metric.description, isOpenMetrics)}\n`
+  let text = metric.description === '' ? '' : `# HELP ${shown} ${escaped(metric.description, isOpenMetrics)}\n`
   text += `# TYPE ${shown} ${type}\n`
   const unit = unitName(metric.unit)
   return isOpenMetrics && unit !== '' && name.endsWith(`_${unit}`) ? `${text}# UNIT ${name} ${unit}\n` : text
-}
-
-function lines (name, metric, series, isOpenMetrics) {
-  switch (metric.kind) {
-    case 'histogram': return explicitLines(name, metric, series, isOpenMetrics)
-    case 'exponentialHistogram': return exponentialLines(name, series, isOpenMetrics)
-    default: return numberLine(name, metric, series, isOpenMetrics)
-  }
 }
 
 function numberLine (name, metric, { labels, value, exemplars }, isOpenMetrics) {
@@ -187,40 +146,22 @@ function numberLine (name, metric, { labels, value, exemplars }, isOpenMetrics) 
   return `${name}${isCounter ? '_total' : ''}${labels === '' ? '' : `{${labels}}`} ${numberText(value)}${exemplar}\n`
 }
 
-/** Two thousand series have some forty thousand of these lines: what they share is made once. */
-function explicitLines (name, metric, { labels, sum, cells, base, exemplars }, isOpenMetrics) {
-  const ends = bucketEnds(metric, isOpenMetrics)
-  const begin = `${name}_bucket{${labels === '' ? '' : `${labels},`}`
-  let text = ''
-  let count = 0
-  for (let i = 0; i < ends.length; i++) {
-    count += cells[base + i]
-    text += begin + ends[i] + count
-    text += isOpenMetrics && exemplars !== null ? exemplarText(exemplars[i]) + '\n' : '\n'
-  }
-  return text + sumAndCount(name, labels, sum, count)
-}
-
-function bucketEnds (metric, isOpenMetrics) {
-  metric.bucketEnds ??= [false, true].map((isOpenMetrics) => Array.from(metric.bounds, (bound) => `le="${boundText(bound, isOpenMetrics)}"} `))
-  return metric.bucketEnds[Number(isOpenMetrics)]
-}
-
-function exponentialLines (name, series, isOpenMetrics) {
+function histogramLines (name, metric, series, isOpenMetrics) {
   const { labels, sum } = series
-  const begin = `${name}_bucket{${labels === '' ? '' : `${labels},`}`
+  const begin = `${name}_bucket{${labels === '' ? '' : `${labels},`}le="`
   let text = ''
   let total = 0
-  for (const { bound, count, exemplar } of exponentialBuckets(series)) {
+  const buckets = metric.kind === 'histogram' ? explicitBuckets(series) : exponentialBuckets(series)
+  for (const { bound, count, exemplar } of buckets) {
     total += count
-    text += `${begin}le="${boundText(bound, isOpenMetrics)}"} ${total}${isOpenMetrics ? exemplarText(exemplar) : ''}\n`
+    text += `${begin}${boundText(bound, isOpenMetrics)}"} ${total}${isOpenMetrics ? exemplarText(exemplar) : ''}\n`
   }
-  return text + sumAndCount(name, labels, sum, total)
+  const braced = labels === '' ? '' : `{${labels}}`
+  return `${text}${name}_sum${braced} ${numberText(sum)}\n${name}_count${braced} ${total}\n`
 }
 
-function sumAndCount (name, labels, sum, count) {
-  const braced = labels === '' ? '' : `{${labels}}`
-  return `${name}_sum${braced} ${numberText(sum)}\n${name}_count${braced} ${count}\n`
+function explicitBuckets ({ bounds, counts, exemplars }) {
+  return counts.map((count, index) => ({ bound: bounds[index], count, exemplar: exemplars === null ? null : exemplars[index] }))
 }
 
 /** Neighbouring buckets are added up to a scale of one: their bounds lie on those of the finer scales. */
@@ -242,10 +183,10 @@ function exponentialBuckets (series) {
 
 function exemplarText (exemplar) {
   if (exemplar === null) return ''
-  const { value, timeMs, t0, t1, t2, t3, s0, s1 } = exemplar
+  const { value, timeMs, traceId, spanId } = exemplar
   const [seconds, nanos] = toHrTime(timeMs)
   const time = `${seconds}.${String(Math.floor(nanos / 1e6)).padStart(3, '0')}`
-  return ` # {trace_id="${hex(t0)}${hex(t1)}${hex(t2)}${hex(t3)}",span_id="${hex(s0)}${hex(s1)}"} ${numberText(value)} ${time}`
+  return ` # {trace_id="${traceId}",span_id="${spanId}"} ${numberText(value)} ${time}`
 }
 
 function targetInfo (resource, isOpenMetrics) {
@@ -255,19 +196,15 @@ function targetInfo (resource, isOpenMetrics) {
   return `# HELP ${name} Target metadata\n# TYPE ${name} ${type}\ntarget_info{${labelsOf(list)}} 1\n`
 }
 
-function scopeLabelsOf ({ name, version }) {
-  return labelsOf(version === undefined || version === '' ? ['otel_scope_name', name] : ['otel_scope_name', name, 'otel_scope_version', version])
-}
-
-function joined (labels, others) {
-  return labels === '' || others === '' ? labels + others : `${labels},${others}`
+function scopeLabelsOf ({ name, version = '' }) {
+  return labelsOf(version === '' ? ['otel_scope_name', name] : ['otel_scope_name', name, 'otel_scope_version', version])
 }
 
 /** The content type that an Accept header asks for. */
 function negotiate (accept) {
-  return typeof accept === 'string' && quality(accept, /^application\/openmetrics-text\b/) > quality(accept, /^text\/plain\b|^\*\/\*|^text\/\*/)
-    ? OPEN_METRICS
-    : TEXT
+  if (typeof accept !== 'string') return TEXT
+  const plain = quality(accept, /^text\/plain\b|^\*\/\*|^text\/\*/)
+  return quality(accept, /^application\/openmetrics-text\b/) > plain ? OPEN_METRICS : TEXT
 }
 
 /** The best weight that is given to a type. An OpenMetrics version that we do not speak does not count. */
@@ -285,4 +222,4 @@ function quality (accept, type) {
   return best
 }
 
-module.exports = { unitName, familyName, labelsOf, escapeHelp, numberText, boundText, exposition, negotiate, TEXT, OPEN_METRICS }
+module.exports = { exposition, negotiate, TEXT, OPEN_METRICS }

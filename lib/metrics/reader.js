@@ -7,11 +7,7 @@ const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
 const { flushAtExit, forgetAtExit } = require('../export/deadline')
 
 class MetricReader {
-  #registry
-  #target
-  #intervalMs
-  #closeTimeoutMs
-  #suppress
+  #options
   #timer = null
   #nextAt = 0
   #notBefore = 0 // a collector has asked for a pause until then
@@ -20,27 +16,25 @@ class MetricReader {
   #isClosed = false
 
   /**
-   * @param {{ registry: MetricRegistry, target: { send (isLast: boolean): Promise<{ retryMs: number, isAsked: boolean }>, hold (isHeld: boolean): void, abort (): void, close (): void },
-   *   intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T }} options
-   *   retryMs: how long to wait before the next attempt, -1 where none is needed before the interval is over
+   * @param {{ registry: MetricRegistry, intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T,
+   *   target: { send (isLast: boolean): Promise<{ retryMs: number, isAsked: boolean }>, hold (isHeld: boolean): void,
+   *     abort (): void, close (): void } }} options retryMs: the time until the next attempt, -1: the interval
    */
-  constructor ({ registry, target, intervalMs, closeTimeoutMs, suppress }) {
-    this.#registry = registry
-    this.#target = target
-    this.#intervalMs = intervalMs
-    this.#closeTimeoutMs = closeTimeoutMs
-    this.#suppress = suppress
+  constructor (options) {
+    this.#options = options
   }
 
   start () {
-    this.#nextAt = monotonicNow() + this.#intervalMs
-    this.#suppress(() => this.#arm(this.#intervalMs))
+    const { intervalMs, suppress } = this.#options
+    this.#nextAt = monotonicNow() + intervalMs
+    suppress(() => this.#arm(intervalMs))
   }
 
   /** Collects and sends what there is. Resolves when that is over, or after `timeoutMs`; never rejects. */
   async flush (options) {
     if (this.#isClosed) return
-    await this.#atMost(options?.timeoutMs >= 0 ? options.timeoutMs : this.#closeTimeoutMs, () => (this.#next ??= this.#collectNext()))
+    const ms = options?.timeoutMs >= 0 ? options.timeoutMs : this.#options.closeTimeoutMs
+    await this.#atMost(ms, () => (this.#next ??= this.#collectAfterRunning(false)))
   }
 
   /** The last collection: one attempt, and then everything is given back. Idempotent; never rejects. */
@@ -49,8 +43,8 @@ class MetricReader {
     this.#isClosed = true
     clearTimeout(this.#timer)
     forgetAtExit(this)
-    await this.#atMost(this.#closeTimeoutMs, () => this.#collectLast())
-    this.#target.close()
+    await this.#atMost(this.#options.closeTimeoutMs, () => this.#collectAfterRunning(true))
+    this.#options.target.close()
   }
 
   /** Called by the one `beforeExit` listener of the process. */
@@ -67,26 +61,21 @@ class MetricReader {
   }
 
   async #onTimer () {
+    const { intervalMs } = this.#options
     const now = monotonicNow()
-    // From start to start. Intervals that a blocked loop has missed are not made up for. A timer may fire within 1 ms before its time.
-    if (now + 1 > this.#nextAt) this.#nextAt += this.#intervalMs * Math.ceil((now - this.#nextAt + 1) / this.#intervalMs)
+    // From start to start, and what a blocked loop has missed is not made up for. A timer may fire within 1 ms before its time.
+    if (now + 1 > this.#nextAt) this.#nextAt += intervalMs * Math.ceil((now - this.#nextAt + 1) / intervalMs)
     const retryMs = this.#running === null && now >= this.#notBefore ? await this.#collect(false) : -1
     const untilNext = Math.max(1, this.#nextAt - monotonicNow())
     this.#arm(retryMs >= 0 ? Math.min(retryMs, untilNext) : untilNext)
   }
 
-  /** One collection for all flushes that come before it begins. */
-  async #collectNext () {
+  /** One collection for all flushes that come before it begins, or the last one. */
+  async #collectAfterRunning (isLast) {
     do await this.#running
     while (this.#running !== null) // nothing comes between this and the start
-    this.#next = null
-    await this.#collect(false)
-  }
-
-  async #collectLast () {
-    do await this.#running
-    while (this.#running !== null)
-    await this.#collect(true)
+    if (!isLast) this.#next = null
+    await this.#collect(isLast)
   }
 
   async #collect (isLast) {
@@ -98,21 +87,22 @@ class MetricReader {
   }
 
   async #collectNow (isLast) {
-    await this.#registry.observe()
-    return this.#target.send(isLast)
+    await this.#options.registry.observe()
+    return this.#options.target.send(isLast)
   }
 
   /** Holds the process while `work` lasts, at most `ms`. */
   #atMost (ms, work) {
-    return this.#suppress(() => new Promise((resolve) => {
-      this.#target.hold(true)
+    const { target, suppress } = this.#options
+    return suppress(() => new Promise((resolve) => {
+      target.hold(true)
       const end = () => {
         clearTimeout(timer)
-        this.#target.hold(false)
+        target.hold(false)
         resolve()
       }
       const timer = setTimeout(() => {
-        if (this.#isClosed) this.#target.abort()
+        if (this.#isClosed) target.abort()
         end()
       }, ms)
       work().then(end, end)

@@ -1,56 +1,51 @@
 'use strict'
 
-// All metrics of one application, by the scope that they were asked for in, and what runs before each
-// collection: the callbacks of observable instruments.
+// All metrics of one application, by their scope, and what runs before each collection: the callbacks of observable instruments.
 
 const clock = require('../span/clock')
 const { setTimeout, clearTimeout } = require('../runtime/timers')
+const { describeValue } = require('../config/checks')
 const { parentIn, SAMPLED } = require('../context/trace-context')
-const { attributeList, isQuiet, SeriesIndex, NumberFactory } = require('./series')
-const { DEFAULT, searchable, ExplicitHistogramFactory, ExponentialHistogramFactory } = require('./histograms')
+const { attributeList, NumberSeries, SeriesIndex } = require('./series')
+const { DEFAULT, searchable, ExplicitHistogram, ExponentialHistogram } = require('./histograms')
 
-// One metric: what it is called and measured in, how it is aggregated, and its series, each for one set of
-// attributes. No metric has more series than its limit: what comes beyond goes into one series that says so.
-// With delta temporality, a series that was delivered and then stayed quiet gives its place to a new one; its
-// holder sees `isForgotten` and asks for it again.
+// One metric and its series, each for one set of attributes. There are no more than its limit: what comes beyond goes into one
+// series that says so. With delta temporality, a series that was delivered and then stayed quiet gives its place to a new one;
+// its holder sees `isForgotten` and asks for it again.
 // https://opentelemetry.io/docs/specs/otel/metrics/sdk/#cardinality-limits
 
 const ATTRIBUTES_MAX = 128
+const EXPONENTIAL_BUCKETS_MAX = 160
 const OVERFLOW = Object.freeze(['otel.metric.overflow', true])
 
 class Metric {
-  #series = new Map() // canonical text of the attributes → series
+  #series = new Map() // canonical text of the attributes -> series
   #index = null
   #overflow = null
   #sweptMs = NaN // the interval in which quiet series were last looked for
-  #factory
   #onOverflow
 
   /**
-   * @param {{ name: string, description: string, unit: string, isInteger: boolean, isMonotonic: boolean,
-   *   isObservable: boolean, isDelta: boolean }} descriptor
-   * @param {{ kind: string, bounds?: Float64Array, make (attributes: readonly unknown[], startMs: number): object }} factory of its series
+   * @param {{ name: string, description: string, unit: string, kind: string, bounds: Float64Array | null, isInteger: boolean,
+   *   isMonotonic: boolean, isObservable: boolean, isDelta: boolean }} descriptor bounds: of explicit buckets
    * @param {{ seriesMax: number, attributeLengthMax: number, onOverflow (metric: Metric): void }} limits
    */
-  constructor (descriptor, factory, limits) {
+  constructor (descriptor, limits) {
     this.name = descriptor.name
     this.description = descriptor.description
     this.unit = descriptor.unit
+    this.kind = descriptor.kind
+    this.bounds = descriptor.bounds
     this.isInteger = descriptor.isInteger
     this.isMonotonic = descriptor.isMonotonic
     this.isObservable = descriptor.isObservable
     this.isDelta = descriptor.isDelta
-    this.kind = factory.kind
-    this.bounds = factory.bounds ?? null
     this.seriesMax = limits.seriesMax
     this.attributeLengthMax = limits.attributeLengthMax
-    this.encodedHead = null // see lib/metrics/encoder.js
     this.prometheusName = '' // see lib/metrics/prometheus.js
-    this.bucketEnds = null // the same
     this.deltaStartMs = -1 // where the first interval of a new series begins
     this.openedMs = clock.now()
     this.list = [] // the series that a collection sees
-    this.#factory = factory
     this.#onOverflow = limits.onOverflow
   }
 
@@ -60,10 +55,10 @@ class Metric {
     if (attributes === undefined || attributes === null) return this.of([])
     if (this.#index === null) this.#index = new SeriesIndex(this.seriesMax)
     const series = this.#index.find(attributes)
-    return series === null || series.isForgotten ? this.#add(attributes) : series
+    return series === null || series.isForgotten ? this.#atNew(attributes) : series
   }
 
-  #add (attributes) {
+  #atNew (attributes) {
     const series = this.of(attributeList(attributes, ATTRIBUTES_MAX, this.attributeLengthMax))
     // What overflows is without end, and so it is not remembered.
     if (series !== this.#overflow) this.#index.add(attributes, series)
@@ -77,32 +72,41 @@ class Metric {
     if (found !== undefined) return found
     // The last place is the overflow's.
     if (this.list.length >= this.seriesMax - 1 && !this.#forgetQuiet()) return this.#overflowing()
-    const series = this.#factory.make(Object.freeze(list), clock.now())
+    const series = this.#add(Object.freeze(list))
     this.#series.set(key, series)
-    this.list.push(series)
     return series
   }
 
   #overflowing () {
     if (this.#overflow === null) {
-      this.#overflow = this.#factory.make(OVERFLOW, clock.now())
-      this.list.push(this.#overflow)
+      this.#overflow = this.#add(OVERFLOW)
       this.#onOverflow(this)
     }
     return this.#overflow
   }
 
-  /**
-   * Makes room: forgets the series that have gained nothing since they were delivered. Once for each delivery, so that a
-   * request does not look through thousands of series again and again. Cumulative series are exported for ever.
-   */
+  #add (attributes) {
+    const series = this.#seriesOf(attributes, clock.now())
+    this.list.push(series)
+    return series
+  }
+
+  #seriesOf (attributes, startMs) {
+    switch (this.kind) {
+      case 'histogram': return new ExplicitHistogram(attributes, this.bounds, startMs)
+      case 'exponentialHistogram': return new ExponentialHistogram(attributes, EXPONENTIAL_BUCKETS_MAX, startMs)
+      default: return new NumberSeries(attributes, startMs, this.kind === 'sum' && !this.isObservable)
+    }
+  }
+
+  // Makes room: forgets the series that have gained nothing since they were delivered. Once for each delivery, so that a
+  // request does not look through thousands of series again and again. Cumulative series are exported for ever.
   #forgetQuiet () {
     if (!this.isDelta || this.#sweptMs === this.deltaStartMs) return false
     this.#sweptMs = this.deltaStartMs
     for (const [key, series] of this.#series) {
-      if (series === this.#overflow || !isQuiet(this.kind, series)) continue
-      series.isForgotten = true
-      this.#series.delete(key)
+      series.isForgotten = series.delivered?.count === series.count
+      if (series.isForgotten) this.#series.delete(key)
     }
     const { length } = this.list
     this.list = this.list.filter((series) => !series.isForgotten)
@@ -129,13 +133,10 @@ class Metric {
 
   /** Ends an observation round: its values count now, and what was not observed is gone. */
   endRound (round) {
-    let gone = 0
-    for (const series of this.list) {
-      if (series.round === round) series.set(series.observed)
-      else gone++
-    }
-    if (gone === 0) return
+    const { length } = this.list
     this.list = this.list.filter((series) => series.round === round)
+    for (const series of this.list) series.record(series.observed)
+    if (this.list.length === length) return
     for (const [key, series] of this.#series) if (series.round !== round) this.#series.delete(key)
     if (this.#overflow?.round !== round) this.#overflow = null
     this.#index?.clear()
@@ -184,8 +185,8 @@ const KINDS = {
 }
 
 class MetricRegistry {
-  #scopes = new Map() // scope key → { scope, metrics }
-  #metrics = new Map() // scope key, instrument, name … → metric
+  #scopes = new Map() // scope key -> { scope, metrics }
+  #metrics = new Map() // scope key, instrument, name ... -> metric
   #observables = [] // the metrics of observable instruments
   #providers = []
   #round = 0
@@ -209,7 +210,7 @@ class MetricRegistry {
     this.#limits = {
       seriesMax: settings.seriesMax ?? SERIES_MAX,
       attributeLengthMax: settings.attributeLengthMax,
-      onOverflow: (metric) => this.#onOverflow(metric)
+      onOverflow: (metric) => this.#onOverflow(metric.name)
     }
   }
 
@@ -228,49 +229,39 @@ class MetricRegistry {
       this.#report.once('LT_WARN_METRIC_LIMIT', `an application has at most ${METRICS_MAX} metrics: '${name}' is not recorded`)
       return null
     }
-    const { kind, isMonotonic, isObservable } = KINDS[instrument]
-    this.#warnOfConflict(scope, instrument, name, unit)
+    const { kind, ...descriptor } = { ...KINDS[instrument], name, description, unit, isInteger }
     const isDelta = DELTA_INSTRUMENTS[this.settings.temporality].includes(instrument)
-    const metric = new Metric({ name, description, unit, isInteger, isMonotonic, isObservable, isDelta }, this.#factory(kind, bounds), this.#limits)
+    const metric = new Metric({ ...descriptor, isDelta, ...this.#aggregation(kind, bounds) }, this.#limits)
     this.#metrics.set(key, metric)
-    if (isObservable) this.#observables.push(metric)
-    this.#scopeOf(scope).push(metric)
+    if (metric.isObservable) this.#observables.push(metric)
+    this.#addTo(scope, metric, instrument)
     return metric
   }
 
-  #factory (kind, bounds) {
-    if (kind !== 'histogram') return new NumberFactory(kind)
-    return this.settings.histograms === 'exponential'
-      ? new ExponentialHistogramFactory()
-      : new ExplicitHistogramFactory(searchable(bounds ?? DEFAULT))
+  #aggregation (kind, bounds) {
+    if (kind !== 'histogram') return { kind, bounds: null }
+    if (this.settings.histograms === 'exponential') return { kind: 'exponentialHistogram', bounds: null }
+    return { kind, bounds: searchable(bounds ?? DEFAULT) }
   }
 
-  #scopeOf (scope) {
-    const found = this.#scopes.get(scope.key)
-    if (found !== undefined) return found.metrics
-    const metrics = []
-    this.#scopes.set(scope.key, { scope, metrics })
-    return metrics
+  #addTo (scope, metric, instrument) {
+    const { name, unit } = metric
+    if (!this.#scopes.has(scope.key)) this.#scopes.set(scope.key, { scope, metrics: [] })
+    const { metrics } = this.#scopes.get(scope.key)
+    if (metrics.some((other) => other.name.toLowerCase() === name.toLowerCase())) {
+      this.#report.once('LT_WARN_METRIC_CONFLICT', `the metric '${name}' is made as ${instrument} with unit '${unit}' and was made as something else before: both are exported`)
+    }
+    metrics.push(metric)
   }
 
-  #warnOfConflict (scope, instrument, name, unit) {
-    const other = this.#scopes.get(scope.key)?.metrics.find((metric) => metric.name.toLowerCase() === name.toLowerCase())
-    if (other === undefined) return
-    this.#report.once('LT_WARN_METRIC_CONFLICT', `the metric '${name}' is made as ${instrument} with unit '${unit}' and was made as something else before: both are exported`)
-  }
-
-  #onOverflow (metric) {
-    this.overflowed.add(metric.name)
-    this.#report.once('LT_WARN_METRIC_OVERFLOW', `the metric '${metric.name}' has ${this.#limits.seriesMax} series, which is the limit: further ones are counted together as otel.metric.overflow`)
+  #onOverflow (name) {
+    this.overflowed.add(name)
+    this.#report.once('LT_WARN_METRIC_OVERFLOW', `the metric '${name}' has ${this.#limits.seriesMax} series, which is the limit: further ones are counted together as otel.metric.overflow`)
   }
 
   /** Asks the observable instruments of `provider` at each collection, while they record here. */
   addProvider (provider) {
     this.#providers.push(provider)
-  }
-
-  #callbacks () {
-    return this.#providers.flatMap((provider) => provider.recordsTo(this) ? [...provider.callbacks] : [])
   }
 
   /** The span whose ids a measurement made in `context` is kept with, or undefined. */
@@ -282,11 +273,11 @@ class MetricRegistry {
   }
 
   refused (name, value) {
-    this.#report.once('LT_WARN_METRIC_VALUE', `the metric '${name}' was given ${describe(value)}, which it cannot record`)
+    this.#report.once('LT_WARN_METRIC_VALUE', `the metric '${name}' was given ${describeValue(value)}, which it cannot record`)
   }
 
   badName (name) {
-    this.#report.once('LT_WARN_METRIC_NAME', `${describe(name)} is not a valid name for an instrument, which records nothing`)
+    this.#report.once('LT_WARN_METRIC_NAME', `${describeValue(name)} is not a valid name for an instrument, which records nothing`)
   }
 
   failed (error) {
@@ -300,23 +291,20 @@ class MetricRegistry {
 
   /** All that was recorded before `ms` is delivered: the next deltas begin there. */
   startInterval (ms) {
-    for (const { metrics } of this.#scopes.values()) for (const metric of metrics) metric.deltaStartMs = ms
+    for (const metric of this.#metrics.values()) metric.deltaStartMs = ms
   }
 
   get seriesCount () {
     let count = 0
-    for (const { metrics } of this.#scopes.values()) for (const metric of metrics) count += metric.list.length
+    for (const metric of this.#metrics.values()) count += metric.list.length
     return count
   }
 
-  /**
-   * Asks the observable instruments. Two collections at once share one round, so that no callback runs
-   * beside itself. Never rejects.
-   */
+  /** Asks the observable instruments. Collections at once share one round: no callback runs beside itself. Never rejects. */
   observe () {
     clock.anchor()
     if (this.#running !== null) return this.#running
-    const callbacks = this.#callbacks()
+    const callbacks = this.#providers.flatMap((provider) => provider.recordsTo(this) ? [...provider.callbacks] : [])
     if (callbacks.length === 0 && this.#observables.length === 0) return undefined
     this.#running = this.#observe(callbacks).finally(() => { this.#running = null })
     return this.#running
@@ -353,8 +341,4 @@ class MetricRegistry {
   }
 }
 
-function describe (value) {
-  return typeof value === 'string' ? `'${value.slice(0, 64)}'` : typeof value === 'number' ? String(value) : `a ${typeof value}`
-}
-
-module.exports = { Metric, OVERFLOW, MetricRegistry, SERIES_MAX }
+module.exports = { Metric, MetricRegistry, SERIES_MAX }

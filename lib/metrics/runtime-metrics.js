@@ -1,9 +1,8 @@
 'use strict'
 
-// What the process and V8 do: event loop, garbage collection, heap, CPU, memory. All of it is read when metrics
-// are collected; nothing runs per request. Only the delay of the event loop has a timer, and garbage collection
-// an observer, both Node's own.
-// https://opentelemetry.io/docs/specs/semconv/runtime/nodejs-metrics/ and …/v8js-metrics/
+// What the process and V8 do. All of it is read when metrics are collected; nothing runs per request. Only the delay of the
+// event loop has a timer, and garbage collection an observer, both Node's own.
+// https://opentelemetry.io/docs/specs/semconv/runtime/nodejs-metrics/ and .../v8js-metrics/
 
 const { monitorEventLoopDelay, performance, PerformanceObserver, constants } = require('node:perf_hooks')
 const { getHeapSpaceStatistics } = require('node:v8')
@@ -22,25 +21,20 @@ const GC_TYPES = new Map([
 // How each is read off the histogram that Node keeps.
 /** @type {Record<string, [string, (delay: ReturnType<typeof monitorEventLoopDelay>) => number]>} */
 const DELAYS = {
-  min: ['minimum', (delay) => delay.min],
-  max: ['maximum', (delay) => delay.max],
-  mean: ['mean', (delay) => delay.mean],
-  stddev: ['standard deviation', (delay) => delay.stddev],
+  min: ['minimum', ({ min }) => min],
+  max: ['maximum', ({ max }) => max],
+  mean: ['mean', ({ mean }) => mean],
+  stddev: ['standard deviation', ({ stddev }) => stddev],
   p50: ['50 percentile', (delay) => delay.percentile(50)],
   p90: ['90 percentile', (delay) => delay.percentile(90)],
   p99: ['99 percentile', (delay) => delay.percentile(99)]
 }
 
-/**
- * Makes the instruments.
- * @param {Meter} meter of the API
- * @returns {() => void} what ends it
- */
+/** Makes the instruments, and returns what ends them. */
 function openRuntimeMetrics (meter) {
   const releases = [delay(meter), garbageCollection(meter)]
   eventLoop(meter)
   heap(meter)
-  resources(meter)
   processUse(meter)
   return () => { for (const release of releases) release() }
 }
@@ -75,7 +69,6 @@ function eventLoop (meter) {
   }, [utilization, time])
 }
 
-/** All entries of a list: collections that are reported together are as many. */
 function garbageCollection (meter) {
   const duration = meter.createHistogram('v8js.gc.duration', {
     unit: 's', description: 'Garbage collection duration.', advice: { explicitBucketBoundaries: GC_DURATION }
@@ -107,16 +100,13 @@ function heap (meter) {
   }, [used, size, available, physical])
 }
 
-function resources (meter) {
+function processUse (meter) {
   const active = meter.createObservableGauge('v8js.resource.active', { unit: '{resource}', valueType: 0, description: 'Resources that keep the event loop alive.' })
   active.addCallback((result) => {
     const counts = new Map()
     for (const type of process.getActiveResourcesInfo()) counts.set(type, (counts.get(type) ?? 0) + 1)
     for (const [type, count] of counts) result.observe(count, { 'v8js.resource.type': type })
   })
-}
-
-function processUse (meter) {
   const cpu = meter.createObservableCounter('process.cpu.time', { unit: 's', description: 'Total CPU seconds broken down by different states.' })
   cpu.addCallback((result) => {
     const { user, system } = process.cpuUsage()
@@ -127,11 +117,8 @@ function processUse (meter) {
   memory.addCallback((result) => result.observe(process.memoryUsage.rss()))
 }
 
-// What light-trace says about itself, under the names of the conventions. Spans are counted in plain numbers all
-// the time; here they are read when metrics are collected.
+// What light-trace says about itself. Spans are counted in plain numbers all the time, which are read here.
 // https://opentelemetry.io/docs/specs/semconv/otel/sdk-metrics/
-
-const SPAN = '{span}'
 
 /**
  * Makes the instruments.
@@ -139,8 +126,8 @@ const SPAN = '{span}'
  * @param {() => object} snapshot what `app.lightTrace.stats()` answers
  */
 function openSelfMetrics (meter, snapshot) {
-  const counter = (name, description) => meter.createObservableCounter(name, { unit: SPAN, valueType: 0, description })
-  const upDown = (name, description, unit = SPAN) => meter.createObservableUpDownCounter(name, { unit, valueType: 0, description })
+  const counter = (name, description) => meter.createObservableCounter(name, { unit: '{span}', valueType: 0, description })
+  const upDown = (name, description) => meter.createObservableUpDownCounter(name, { unit: '{span}', valueType: 0, description })
   const started = counter('otel.sdk.span.started', 'The number of created spans.')
   const live = upDown('otel.sdk.span.live', 'The number of created spans for which the end operation has not been called yet.')
   const size = upDown('otel.sdk.processor.span.queue.size', 'The number of spans in the queue.')
@@ -150,19 +137,16 @@ function openSelfMetrics (meter, snapshot) {
 
   meter.addBatchObservableCallback((result) => {
     const { spans } = snapshot()
+    const dropped = Object.values(spans.dropped).reduce((sum, count) => sum + count, 0)
     result.observe(started, spans.started)
     result.observe(live, spans.started - spans.ended)
     result.observe(size, spans.queued)
-    result.observe(processed, spans.accepted - spans.queued - spans.inFlight - sum(spans.dropped))
+    result.observe(processed, spans.accepted - spans.queued - spans.inFlight - dropped)
     result.observe(inflight, spans.inFlight)
     result.observe(exported, spans.delivered + spans.handedOver)
     if (spans.rejected > 0) result.observe(exported, spans.rejected, { 'error.type': 'rejected' })
     for (const [reason, count] of Object.entries(spans.dropped)) result.observe(processed, count, { 'error.type': reason })
   }, [started, live, size, processed, inflight, exported])
-}
-
-function sum (counts) {
-  return Object.values(counts).reduce((total, count) => total + count, 0)
 }
 
 module.exports = { openRuntimeMetrics, openSelfMetrics }

@@ -1,6 +1,7 @@
 'use strict'
 
-// Puts what happened to metrics into words for the operator. `report` sees to how often.
+// Sends a collection of metrics by OTLP. Nothing is kept of one that could not be sent: a cumulative collection is
+// worth only its newest copy, and what a delta has not delivered is in the next one. So a retry collects anew.
 
 const clock = require('../span/clock')
 const { setImmediate } = require('../runtime/timers')
@@ -8,87 +9,33 @@ const { backoffMs } = require('../export/http/retry')
 const { gzip } = require('../export/compressor')
 const { MetricEncoder } = require('./encoder')
 
-class MetricLog {
-  #report
-  #target
-  #isOutage = false
-
-  // `url` may hold credentials or an API key in its query: neither is ever said.
-  constructor (report, url) {
-    const { origin, pathname } = new URL(url)
-    this.#report = report
-    this.#target = origin + pathname
-  }
-
-  // One line of text for `stats().metrics.lastError`.
-  failure ({ error, status, message }) {
-    if (error !== null) return error.message.includes(error.code) ? error.message : `${error.code}: ${error.message}`
-    return `HTTP status ${status}${message === '' ? '' : `: ${message}`}`
-  }
-
-  kept (outcome) {
-    this.#isOutage = true
-    this.#report.loss('metrics', `${this.#target} does not take metrics (${this.failure(outcome)}); newer ones are sent later`)
-  }
-
-  delivered () {
-    if (!this.#isOutage) return
-    this.#isOutage = false
-    this.#report.recovered('metrics', `${this.#target} takes metrics again`)
-  }
-
-  rejected (points, message) {
-    if (points > 0) this.#report.loss('metrics rejected', `${this.#target} rejected ${points} metric points: ${message}`)
-    else this.#report.once('LT_WARN_COLLECTOR', `${this.#target} took the metrics and says: ${message}`)
-  }
-
-  refused (points, outcome) {
-    this.#report.loss('metrics refused', `${this.#target} refused ${points} metric points for good (${this.failure(outcome)})`)
-  }
-
-  unknown () {
-    this.#report.once('LT_WARN_METRICS_ENDPOINT', `${this.#target} does not exist (HTTP status 404): no metrics are sent to it any more`)
-  }
-
-  undelivered (points, outcome) {
-    this.#report.loss('metrics shutdown', `${points} metric points were not delivered to ${this.#target} before the app closed (${this.failure(outcome)})`)
-  }
-}
-
-// Sends a collection of metrics by OTLP. Nothing is kept of one that could not be sent: a cumulative collection is
-// worth only its newest copy, and what a delta has not delivered is in the next one. So a retry collects anew.
-
 // A server that takes less than this in one request takes no metrics.
 const BATCH_BYTES_MIN = 16 * 1024
 
 const NO_RETRY = Object.freeze({ retryMs: -1, isAsked: false })
 
 class MetricSender {
-  #registry
-  #connect
-  #http = null
-  #prefix
-  #isGzip
-  #log
-  #encoder = new MetricEncoder()
+  #options
   #stats
+  #target // without what may hold credentials or an API key: they are never logged
+  #http = null
+  #encoder = new MetricEncoder()
   #deliveredMs = -Infinity // when what the collector has was collected
   #failures = 0
+  #isOutage = false // and logged
   #isUnknown = false // the server has no metrics
   #isClosed = false
   #isHeld = false
 
   /**
-   * @param {{ registry: MetricRegistry, connect (): OtlpHttp, prefix: ExportRequestPrefix, isGzip: boolean, log: MetricLog, stats: object }} options
-   *   `connect` makes an OtlpHttp, or what its `share` does; it is asked when there is something to send
+   * @param {{ registry: MetricRegistry, url: string, connect (): OtlpHttp, prefix: ExportRequestPrefix, isGzip: boolean,
+   *   report: Report, stats: object }} options connect: asked when there is something to send
    */
-  constructor ({ registry, connect, prefix, isGzip, log, stats }) {
-    this.#registry = registry
-    this.#connect = connect
-    this.#prefix = prefix
-    this.#isGzip = isGzip
-    this.#log = log
-    this.#stats = stats
+  constructor (options) {
+    const { origin, pathname } = new URL(options.url)
+    this.#options = options
+    this.#stats = options.stats
+    this.#target = origin + pathname
   }
 
   hold (isHeld) {
@@ -110,16 +57,15 @@ class MetricSender {
     if (this.#isUnknown || this.#isClosed) return NO_RETRY
     const nowMs = clock.now()
     const batches = await this.#encode(nowMs)
-    this.#stats.points = batches.reduce((sum, { points }) => sum + points, 0)
     for (let i = 0; i < batches.length; i++) {
       const outcome = await this.#post(batches[i])
       if (outcome.disposition === 'delivered') {
         this.#onDelivered(batches[i], outcome)
       } else if (outcome.disposition === 'retry') {
         return this.#onRetry(batches.slice(i), outcome, isLast)
-      } else if (outcome.disposition === 'split' && batches[i].byteLength > BATCH_BYTES_MIN) {
+      } else if (outcome.disposition === 'split' && batches[i].points > 1 && batches[i].length > BATCH_BYTES_MIN) {
         for (const batch of batches.slice(i)) batch.failed()
-        this.#encoder.batchBytes = Math.floor(batches[i].byteLength / 2)
+        this.#encoder.batchBytes = Math.floor(batches[i].length / 2)
         return this.send(isLast)
       } else {
         this.#onRefused(batches[i], outcome)
@@ -127,15 +73,18 @@ class MetricSender {
     }
     this.#deliveredMs = nowMs
     this.#failures = 0
-    this.#registry.startInterval(nowMs)
-    if (batches.length > 0) this.#log.delivered()
+    this.#options.registry.startInterval(nowMs)
+    if (batches.length > 0 && this.#isOutage) {
+      this.#isOutage = false
+      this.#options.report.recovered('metrics', `${this.#target} takes metrics again`)
+    }
     return NO_RETRY
   }
 
   /** All batches, made in steps between which others run. */
   async #encode (nowMs) {
     const batches = []
-    for (const step of this.#encoder.encode(this.#registry.scopes(), nowMs, this.#deliveredMs)) {
+    for (const step of this.#encoder.encode(this.#options.registry.scopes(), nowMs, this.#deliveredMs)) {
       if (step !== null) batches.push(step)
       else await new Promise((resolve) => setImmediate(resolve))
     }
@@ -144,13 +93,13 @@ class MetricSender {
 
   #post (batch) {
     if (this.#http === null) {
-      this.#http = this.#connect()
+      this.#http = this.#options.connect()
       this.#http.hold(this.#isHeld)
     }
-    const parts = [this.#prefix.head(batch.byteLength), ...batch.parts]
-    batch.parts = [] // a retry makes its own
+    const parts = [this.#options.prefix.head(batch.body.length), batch.body]
+    batch.body = null // a retry makes its own
     return new Promise((resolve) => {
-      if (!this.#isGzip) return this.#http.post(parts, false, resolve)
+      if (!this.#options.isGzip) return this.#http.post(parts, false, resolve)
       gzip(parts, (error, compressed) => {
         if (error === null) this.#http.post([compressed], true, resolve)
         else this.#http.post(parts, false, resolve)
@@ -164,21 +113,23 @@ class MetricSender {
     this.#stats.exportsOk++
     this.#stats.delivered += batch.points - rejected
     this.#stats.rejected += rejected
-    if (partialSuccess !== null && (rejected > 0 || partialSuccess.message !== '')) this.#log.rejected(rejected, partialSuccess.message)
+    const { message = '' } = partialSuccess ?? {}
+    if (rejected > 0) this.#loss('metrics rejected', `rejected ${rejected} metric points: ${message}`)
+    else if (message !== '') this.#options.report.once('LT_WARN_COLLECTOR', `${this.#target} took the metrics and says: ${message}`)
   }
 
   #onRetry (batches, outcome, isLast) {
     for (const batch of batches) batch.failed()
     this.#failures++
-    this.#stats.exportsFailed++
-    this.#stats.lastError = this.#log.failure(outcome)
-    const points = batches.reduce((sum, batch) => sum + batch.points, 0)
+    const why = this.#failed(outcome)
     if (isLast) {
+      const points = batches.reduce((sum, batch) => sum + batch.points, 0)
       this.#stats.dropped += points
-      this.#log.undelivered(points, outcome)
+      this.#options.report.loss('metrics shutdown', `${points} metric points were not delivered to ${this.#target} before the app closed (${why})`)
       return NO_RETRY
     }
-    this.#log.kept(outcome)
+    this.#isOutage = true
+    this.#loss('metrics', `does not take metrics (${why}); newer ones are sent later`)
     const isAsked = outcome.retryAfterMs >= 0
     return { retryMs: isAsked ? outcome.retryAfterMs : backoffMs(this.#failures, Math.random()), isAsked }
   }
@@ -186,13 +137,24 @@ class MetricSender {
   /** For good: what a delta held is lost, and counted. */
   #onRefused (batch, outcome) {
     batch.delivered()
-    this.#stats.exportsFailed++
+    const why = this.#failed(outcome)
     this.#stats.dropped += batch.points
-    this.#stats.lastError = this.#log.failure(outcome)
     this.#isUnknown = outcome.status === 404
-    if (this.#isUnknown) this.#log.unknown()
-    else this.#log.refused(batch.points, outcome)
+    if (!this.#isUnknown) this.#loss('metrics refused', `refused ${batch.points} metric points for good (${why})`)
+    else this.#options.report.once('LT_WARN_METRICS_ENDPOINT', `${this.#target} does not exist (HTTP status 404): no metrics are sent to it any more`)
+  }
+
+  /** Counts a failure. Returns it as one line of text. */
+  #failed ({ error, status, message }) {
+    this.#stats.exportsFailed++
+    if (error === null) this.#stats.lastError = `HTTP status ${status}${message === '' ? '' : `: ${message}`}`
+    else this.#stats.lastError = error.message.includes(error.code) ? error.message : `${error.code}: ${error.message}`
+    return this.#stats.lastError
+  }
+
+  #loss (kind, what) {
+    this.#options.report.loss(kind, `${this.#target} ${what}`)
   }
 }
 
-module.exports = { MetricLog, MetricSender }
+module.exports = { MetricSender }

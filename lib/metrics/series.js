@@ -1,101 +1,107 @@
 'use strict'
 
-// Attributes as a user gives them, as the flat list that a series keeps. Maps and bytes, which spans may have, name no
-// series: no backend of metrics knows them.
+// A series is what one metric holds for one set of attributes. It only ever grows, so that a pull is always cumulative. A delta
+// is the difference between now and a copy of what the backend has, and a newer copy takes its place when the backend has
+// that. What could not be delivered is in the next difference.
 
 const { setAttributes } = require('../span/attributes')
-const { mergeBuckets } = require('./histograms')
 
-/** Never throws but for what a getter of the user's throws. */
-function attributeList (attributes, countMax, lengthMax) {
-  const all = []
-  setAttributes(all, attributes, countMax, lengthMax)
-  const list = []
-  for (let i = 0; i < all.length; i += 2) if (isPlain(all[i + 1])) list.push(all[i], all[i + 1])
-  return list
-}
-
-function isPlain (value) {
-  return typeof value !== 'object' || (Array.isArray(value) && value.every((item) => item === null || typeof item !== 'object'))
-}
-
-// A series of one number: the sum of what was added, or the last value that was seen.
-
-class NumberSeries {
+class Series {
   /**
-   * @param {Array} attributes flat list
+   * @param {readonly any[]} attributes flat list
    * @param {number} startMs monotonic
    */
   constructor (attributes, startMs) {
     this.attributes = attributes
     this.startMs = startMs
-    this.value = 0
-    this.touched = false // whether it was recorded to since it was last delivered as a delta
-    this.observed = 0 // the value of an observation round that is not over
-    this.round = 0 // the last observation round that it was seen in
-    this.exemplars = null
-    this.encoded = null
-    this.encodedStartMs = NaN // not 0, which V8 would take for a small integer
-    this.labels = ''
-    this.delivered = null
+    this.startNanos = null // of a cumulative one, see lib/metrics/collection.js
+    this.exemplars = null // an array with a slot for each bucket, made when the first exemplar comes
+    this.encoded = null // its attributes as bytes, see lib/metrics/encoder.js
+    this.labels = '' // its attributes as Prometheus labels, see lib/metrics/prometheus.js
+    this.delivered = null // the state that the backend has, where differences are exported
     this.isForgotten = false // see Metric
   }
 
-  // HOT
-  add (value) {
-    this.value += value
-    this.touched = true
+  /** Begins minimum and maximum anew, where there are any: those of a delta are the interval's. */
+  resetExtremes (min, max) {}
+}
+
+/** One number: the sum of what was added, or the last value that was seen. */
+class NumberSeries extends Series {
+  /** @param {boolean} isAdding false: the last value counts */
+  constructor (attributes, startMs, isAdding) {
+    super(attributes, startMs)
+    this.isAdding = isAdding
+    this.value = 0
+    this.count = 0 // of recordings
+    this.observed = 0 // the value of an observation round that is not over
+    this.round = 0 // the last observation round that it was seen in
   }
 
-  set (value) {
-    this.value = value
-    this.touched = true
+  // HOT. Answers the slot for an exemplar.
+  record (value) {
+    this.value = this.isAdding ? this.value + value : value
+    this.count++
+    return 0
   }
 
   get exemplarSlots () { return 1 }
-}
 
-class NumberFactory {
-  /** @param {'sum' | 'gauge'} kind */
-  constructor (kind) {
-    this.kind = kind
+  state () {
+    const { value, count, exemplars } = this
+    return { value, count, exemplars }
   }
 
-  make (attributes, startMs) {
-    return new NumberSeries(attributes, startMs)
+  since (before, state) {
+    return { ...state, value: state.value - before.value }
   }
 }
 
-// From an attributes object to its series without making a string: a tree of maps, one level for each key
-// and one for each value. Objects that are built by the same code have their keys in the same order, so they
-// take the same branch.
+/** One difference on its way: the point that is written, and the state that the backend has when it is delivered. */
+class Delta {
+  constructor (series, point, state) {
+    this.series = series
+    this.point = point // has the members of a series that are written
+    this.state = state
+  }
+
+  delivered () {
+    this.series.delivered = this.state
+  }
+
+  /** Gives minimum and maximum back to the interval, which goes on. */
+  failed () {
+    const { series, point } = this
+    series.resetExtremes(Math.min(series.min, point.min), Math.max(series.max, point.max))
+  }
+}
+
+/** The difference of a series, or null where nothing was recorded since. `atMs` is the time of the collection. */
+function takeDelta (series, atMs) {
+  const before = series.delivered
+  if (series.count === (before === null ? 0 : before.count)) return null
+  const state = { ...series.state(), atMs }
+  series.resetExtremes(Infinity, -Infinity)
+  return new Delta(series, before === null ? state : series.since(before, state), state)
+}
+
+// From an attributes object to its series without making a string: a tree of maps, one level for each key and one for each
+// value. Objects that are built by the same code have their keys in the same order, so they take the same branch.
 //
-//   { method: 'GET', status: 200 }    root ─method→ ─'GET'→ ─status→ ─200→ series
+//   { method: 'GET', status: 200 }    root -method-> -'GET'-> -status-> -200-> series
 //
 // The tree only finds. Which series there are is the metric's to say: the same attributes in another order
 // take another branch to the same series.
 
-// Keys in many orders, or values in many kinds, must not grow the tree without end: beyond this many
-// branches what is not in it is looked up by text.
+// Many orders or values must not grow the tree without end: beyond this many branches a series is looked up by text.
 const BRANCHES_PER_SERIES = 8
 
 class Branch {
-  constructor () {
-    this.series = null
-    this.children = null // key → Map of value → Branch
-  }
+  series = null
+  children = null // key -> Map of value -> Branch
 
   child (key, value) {
     return this.children === null ? undefined : this.children.get(key)?.get(value)
-  }
-
-  grow (key, value) {
-    if (this.children === null) this.children = new Map()
-    let values = this.children.get(key)
-    if (values === undefined) this.children.set(key, values = new Map())
-    const branch = new Branch()
-    values.set(value, branch)
-    return branch
   }
 }
 
@@ -120,19 +126,6 @@ class SeriesIndex {
     return branch.series
   }
 
-  /** Remembers the series. Arrays are compared by what is in them, so they have no branch. */
-  add (attributes, series) {
-    let branch = this.#root
-    for (const key in attributes) {
-      const value = attributes[key]
-      if (value === undefined || value === null) continue
-      if (typeof value === 'object') return
-      branch = this.#grown(branch, key, value)
-      if (branch === undefined) return
-    }
-    branch.series = series
-  }
-
   /** The same for a flat list, by those of its keys that are in `keys`. HOT */
   findList (list, keys) {
     let branch = this.#root
@@ -144,20 +137,36 @@ class SeriesIndex {
     return branch.series
   }
 
+  /** Remembers the series of an attributes object. */
+  add (attributes, series) {
+    const list = []
+    for (const key in attributes) {
+      const value = attributes[key]
+      if (value !== undefined && value !== null) list.push(key, value)
+    }
+    this.addList(list, series)
+  }
+
+  /** Remembers the series of a flat list. Arrays are compared by what is in them, so they have no branch. */
   addList (list, series) {
     let branch = this.#root
     for (let i = 0; i < list.length; i += 2) {
-      branch = this.#grown(branch, list[i], list[i + 1])
-      if (branch === undefined) return
+      if (typeof list[i + 1] === 'object') return
+      const child = branch.child(list[i], list[i + 1]) ?? this.#grow(branch, list[i], list[i + 1])
+      if (child === null) return
+      branch = child
     }
     branch.series = series
   }
 
-  #grown (branch, key, value) {
-    const found = branch.child(key, value)
-    if (found !== undefined || this.#branches >= this.#branchesMax) return found
+  #grow (branch, key, value) {
+    if (this.#branches >= this.#branchesMax) return null
     this.#branches++
-    return branch.grow(key, value)
+    const child = new Branch()
+    branch.children ??= new Map()
+    if (!branch.children.has(key)) branch.children.set(key, new Map())
+    branch.children.get(key).set(value, child)
+    return child
   }
 
   clear () {
@@ -166,105 +175,20 @@ class SeriesIndex {
   }
 }
 
-// What a series has gained since it was last delivered. A series itself only ever grows: a pull is always
-// cumulative. So a delta is the difference between now and a copy of what the backend has, and a copy takes
-// the place of the last one when the backend has it. What could not be delivered is in the next difference.
-
-/** What a backend has of a series, once it is delivered. */
-class Delivered {
-  constructor (state, atMs) {
-    this.state = state
-    this.atMs = atMs
-  }
+/**
+ * Attributes as a user gives them, as the flat list that a series keeps. Maps and bytes, which spans may have, name no series:
+ * no backend of metrics knows them. Never throws but for what a getter of the user's throws.
+ */
+function attributeList (attributes, countMax, lengthMax) {
+  const all = []
+  setAttributes(all, attributes, countMax, lengthMax)
+  const list = []
+  for (let i = 0; i < all.length; i += 2) if (isPlain(all[i + 1])) list.push(all[i], all[i + 1])
+  return list
 }
 
-/** One difference on its way: what the encoder writes, and what counts as delivered afterwards. */
-class Delta {
-  constructor (series, point, state, atMs) {
-    this.series = series
-    this.point = point // has the members of a series that the encoder reads
-    this.state = state
-    this.atMs = atMs
-  }
-
-  delivered () {
-    this.series.delivered = new Delivered(this.state, this.atMs)
-  }
-
-  /** Minimum and maximum are the interval's, which goes on. */
-  failed () {
-    const { series, point } = this
-    if (series.resetExtremes !== undefined) series.resetExtremes(Math.min(series.min, point.min), Math.max(series.max, point.max))
-  }
+function isPlain (value) {
+  return typeof value !== 'object' || (Array.isArray(value) && value.every((item) => item === null || typeof item !== 'object'))
 }
 
-const TAKERS = { histogram: takeHistogram, exponentialHistogram: takeExponential, sum: takeSum }
-
-/** Whether the backend has all that is in a series. */
-function isQuiet (kind, { delivered, touched, value, count }) {
-  if (delivered === null) return false
-  if (kind === 'sum') return !touched && delivered.state === value
-  return count === delivered.state.count
-}
-
-/** The difference of a series, or null where nothing was recorded since. `nowMs` is the time of the collection. */
-function takeDelta (kind, series, nowMs) {
-  return TAKERS[kind](series, nowMs)
-}
-
-function takeSum (series, nowMs) {
-  if (!series.touched) return null
-  series.touched = false
-  const { value, exemplars } = series
-  return new SumDelta(series, { value: value - (series.delivered?.state ?? 0), exemplars }, value, nowMs)
-}
-
-class SumDelta extends Delta {
-  failed () {
-    this.series.touched = true
-  }
-}
-
-function takeHistogram (series, nowMs) {
-  const { bounds, cells, base, sum, min, max, exemplars } = series
-  const state = { cells: cells.slice(base, base + bounds.length), count: series.count, sum }
-  const before = series.delivered?.state
-  if (state.count === (before?.count ?? 0)) return null
-  const point = { bounds, cells: state.cells, base: 0, count: state.count, sum, min, max, exemplars }
-  if (before !== undefined) {
-    point.cells = state.cells.map((count, bucket) => count - before.cells[bucket])
-    point.count -= before.count
-    point.sum -= before.sum
-  }
-  series.resetExtremes()
-  return new Delta(series, point, state, nowMs)
-}
-
-function takeExponential (series, nowMs) {
-  const { scale, zeroCount, count, sum, min, max, exemplars } = series
-  const { offset, counts } = series.buckets()
-  const state = { scale, offset, counts, zeroCount, count, sum }
-  const before = series.delivered?.state
-  if (count === (before?.count ?? 0)) return null
-  const point = { scale, zeroCount, count, sum, min, max, exemplars, buckets: () => ({ offset, counts }) }
-  if (before !== undefined) {
-    point.zeroCount -= before.zeroCount
-    point.count -= before.count
-    point.sum -= before.sum
-    const gained = without({ offset, counts }, mergeBuckets(before, before.scale - scale))
-    point.buckets = () => gained
-  }
-  series.resetExtremes()
-  return new Delta(series, point, state, nowMs)
-}
-
-/** The buckets without what was there before, which lies within them. */
-function without ({ offset, counts }, before) {
-  const gained = counts.slice()
-  for (let i = 0; i < before.counts.length; i++) gained[before.offset - offset + i] -= before.counts[i]
-  const first = gained.findIndex((count) => count !== 0)
-  if (first === -1) return { offset: 0, counts: [] }
-  return { offset: offset + first, counts: gained.slice(first, gained.findLastIndex((count) => count !== 0) + 1) }
-}
-
-module.exports = { attributeList, NumberSeries, NumberFactory, SeriesIndex, takeDelta, isQuiet }
+module.exports = { Series, NumberSeries, takeDelta, SeriesIndex, attributeList }

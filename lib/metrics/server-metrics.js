@@ -13,8 +13,9 @@ const { now } = require('../span/clock')
 /** What is measured of a request that has no ServerSpan: it is not sampled, suppressed, or traced by an SDK. */
 class RequestRecord {
   /**
-   * @param {import('../span/non-recording-span').NonRecordingSpan | ServerSpan} span the request's, which records nothing, belongs to an SDK, or has ended
-   * @param {number} start milliseconds on the monotonic clock
+   * @param {import('../span/non-recording-span').NonRecordingSpan | ServerSpan} span the request's, which records nothing,
+   *   belongs to an SDK, or has ended
+   * @param {number} start monotonic milliseconds
    * @param {RouteInfo} route
    * @param {PeerInfo} peer
    */
@@ -59,9 +60,8 @@ class RequestRecord {
   }
 }
 
-// From an ended request to its series without making a string: the series hang on the route. A route of one
-// method has one entry for each scheme, protocol version, status and error that it was seen with, the most
-// usual ones first: most often one or two.
+// From an ended request to its series without making a string: the series hang on the route. A route of one method has one
+// entry for each scheme, protocol version, status and error that it was seen with: most often one or two.
 
 const SWITCHING_PROTOCOLS = 101 // a WebSocket's hours are no latency
 
@@ -82,33 +82,14 @@ class Entry {
   }
 }
 
-class RouteSeries {
-  #metric
-
-  /** @param {Metric | ForeignMetric} metric of which the series are */
-  constructor (metric) {
-    this.#metric = metric
-  }
-
-  /** The entry of an ended request. */
-  // HOT, once per request. Budget: 0 objects, 0 strings.
-  find (span) {
-    const { httpStatus, errorType, peer, route } = span
-    let entry = route.series
-    while (entry !== null && (entry.httpStatus !== httpStatus || entry.errorType !== errorType ||
-      entry.scheme !== peer.scheme || entry.protocolVersion !== peer.protocolVersion)) entry = entry.next
-    return entry === null ? addEntry(span) : entry
-  }
-
-  /** The series of an entry without attributes of the user's; null where such requests do not count. HOT, once per request. */
-  seriesOf (entry, span) {
-    const { series } = entry
-    return series === null || series.isForgotten ? this.seriesAgain(entry, span) : series
-  }
-
-  seriesAgain (entry, span) {
-    return isCounted(span) ? (entry.series = this.#metric.of(attributesOf(span))) : null
-  }
+/** The entry of an ended request. */
+// HOT, once per request. Budget: 0 objects, 0 strings.
+function entryOf (span) {
+  const { httpStatus, errorType, peer, route } = span
+  let entry = route.series
+  while (entry !== null && (entry.httpStatus !== httpStatus || entry.errorType !== errorType ||
+    entry.scheme !== peer.scheme || entry.protocolVersion !== peer.protocolVersion)) entry = entry.next
+  return entry === null ? addEntry(span) : entry
 }
 
 function addEntry (span) {
@@ -149,15 +130,11 @@ class ServerMetrics {
    */
   constructor (registry, scope, { buckets }) {
     this.duration = registry.metric(scope, 'histogram', { ...DURATION, bounds: buckets ?? HTTP_DURATION })
-    this.routes = new RouteSeries(this.duration)
     this.exemplarMask = registry.exemplarFlags.mask
     this.exemplarSet = registry.exemplarFlags.set
   }
 
-  /**
-   * What is to end with the response: the span itself where it is ours. HOT, once per request where metrics are on.
-   * @returns {ServerSpan | RequestRecord}
-   */
+  /** What is to end with the response: the span itself where it is ours. HOT, once per request where metrics are on. */
   recordOf (span, start, route, peer) {
     return span instanceof ServerSpan ? span : new RequestRecord(span, start, route, peer)
   }
@@ -186,9 +163,15 @@ class ServerMetrics {
   /** @param {ServerSpan | RequestRecord} span that has ended */
   // HOT, once per request where metrics are on. Budget: 0 objects, 0 strings. Proof: bench/micro/metrics.bench.js
   ended (span, reply, response) {
-    const { routes } = this
-    const series = routes.seriesOf(routes.find(span), span)
+    const series = this.seriesOf(entryOf(span), span)
     if (series !== null) this.record(series, span)
+  }
+
+  /** The series of an entry without attributes of the user's; null where such requests do not count. HOT, once per request. */
+  seriesOf (entry, span) {
+    const { series } = entry
+    if (series !== null && !series.isForgotten) return series
+    return isCounted(span) ? (entry.series = this.duration.of(attributesOf(span))) : null
   }
 
   // HOT, once per request where metrics are on.
@@ -213,21 +196,17 @@ const ATTRIBUTES_MAX = 32
 const kActive = Symbol('light-trace.active')
 
 class DetailedServerMetrics extends ServerMetrics {
-  #attributes
-  #streams
+  #options
   #report
   #active
-  #activeSeries = new Map() // method → scheme → series
+  #activeSeries = new Map() // method -> scheme -> series
   #requestSize
   #responseSize
 
-  /**
-   * @param {{ buckets?, attributes: Function | null, streams: boolean, activeRequests: boolean, bodySizes: boolean }} options
-   */
+  /** @param {{ buckets?, attributes: Function | null, streams: boolean, activeRequests: boolean, bodySizes: boolean }} options */
   constructor (registry, scope, options, report) {
     super(registry, scope, options)
-    this.#attributes = options.attributes
-    this.#streams = options.streams
+    this.#options = options
     this.#report = report
     this.#active = options.activeRequests ? registry.metric(scope, 'upDownCounter', ACTIVE) : null
     this.#requestSize = options.bodySizes ? registry.metric(scope, 'histogram', REQUEST_SIZE) : null
@@ -237,12 +216,12 @@ class DetailedServerMetrics extends ServerMetrics {
   started ({ route, peer }, response) {
     if (this.#active === null || !route.isMeasured) return
     const series = this.#activeOf(route.method, peer.scheme)
-    series.add(1)
+    series.record(1)
     response[kActive] = series
   }
 
   left (response) {
-    if (this.#active !== null && response[kActive] !== undefined) response[kActive].add(-1)
+    if (this.#active !== null && response[kActive] !== undefined) response[kActive].record(-1)
   }
 
   #activeOf (method, scheme) {
@@ -254,17 +233,16 @@ class DetailedServerMetrics extends ServerMetrics {
   }
 
   ended (span, reply, response) {
-    if (!isCounted(span)) return
-    if (!this.#streams && isStream(reply, response)) return
-    const entry = this.routes.find(span)
-    const extra = this.#attributes === null || reply === null ? null : this.#asked(reply)
-    this.record(extra === null ? this.routes.seriesOf(entry, span) : this.#seriesWith(entry, span, extra), span)
+    if (!isCounted(span) || (!this.#options.streams && isStream(reply, response))) return
+    const entry = entryOf(span)
+    const extra = this.#options.attributes === null || reply === null ? null : this.#asked(reply)
+    this.record(extra === null ? this.seriesOf(entry, span) : this.#seriesWith(entry, span, extra), span)
     if (this.#requestSize !== null && reply !== null) this.#recordSizes(entry, span, reply, response)
   }
 
   #asked (reply) {
     try {
-      const answer = this.#attributes(reply.request, reply)
+      const answer = this.#options.attributes(reply.request, reply)
       return typeof answer === 'object' && answer !== null && typeof answer.then !== 'function' ? answer : null
     } catch (error) {
       this.#report.once('LT_WARN_CALLBACK', `the function \`metrics.attributes\` failed: ${error?.message}`)
@@ -281,7 +259,7 @@ class DetailedServerMetrics extends ServerMetrics {
       if (!this.duration.isOverflow(series)) entry.byAttributes.add(extra, series)
       return series
     } catch { // a getter that throws
-      return this.routes.seriesOf(entry, span)
+      return this.seriesOf(entry, span)
     }
   }
 
@@ -341,4 +319,4 @@ function headerOf (name, reply, response) {
   return reply?.getHeader(name) ?? response.getHeader(name)
 }
 
-module.exports = { RequestRecord, RouteSeries, attributesOf, isCounted, ServerMetrics, DetailedServerMetrics }
+module.exports = { RequestRecord, ServerMetrics, DetailedServerMetrics }

@@ -31,18 +31,15 @@ class ApiTracerProvider {
 
   getTracer (name, version, options) {
     const scope = new Scope(shortened(name) ?? '', shortened(version), shortened(options?.schemaUrl))
-    const key = JSON.stringify(scope)
-    const known = this.#tracers.get(key)
+    const known = this.#tracers.get(scope.key)
     if (known !== undefined) return known
     const tracer = new ApiTracer(this.#resolve, this.#manager, scope)
-    if (this.#tracers.size < TRACERS_MAX) this.#tracers.set(key, tracer)
+    if (this.#tracers.size < TRACERS_MAX) this.#tracers.set(scope.key, tracer)
     return tracer
   }
 
-  /** The provider itself, for code that expects the API's own proxy in its slot. */
-  getDelegate () {
-    return this
-  }
+  /** For code that expects the API's own proxy in its slot. */
+  getDelegate () { return this }
 }
 
 class ApiTracer {
@@ -113,8 +110,7 @@ class ContextManager {
   }
 
   enable () { return this }
-  /** Does nothing: requests that are under way keep their contexts. */
-  disable () { return this }
+  disable () { return this } // requests that are under way keep their contexts
 }
 
 function bindFunction (manager, context, fn) {
@@ -127,14 +123,9 @@ function bindFunction (manager, context, fn) {
 // One own `emit` on the emitter: listeners stay as they are. The first binding holds, as in the SDK.
 function bindEmitter (manager, context, emitter) {
   if (Object.hasOwn(emitter, kBound) || typeof emitter.emit !== 'function') return emitter
-  const { emit } = emitter
   Object.defineProperty(emitter, kBound, { value: true })
-  Object.defineProperty(emitter, 'emit', {
-    value: function (...args) { return manager.with(context, emit, this, ...args) },
-    writable: true,
-    configurable: true
-  })
-  return emitter
+  const emit = bindFunction(manager, context, emitter.emit)
+  return Object.defineProperty(emitter, 'emit', { value: emit, writable: true, configurable: true })
 }
 
 function isContext (value) {

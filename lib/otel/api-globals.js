@@ -1,10 +1,10 @@
 'use strict'
 
-// Registers with @opentelemetry/api: one façade for the whole process, in the slots that are free, for as long as an
+// Registers with @opentelemetry/api: one facade for the whole process, in the slots that are free, for as long as an
 // application with light-trace is open.
 //
-//   trace.getTracer('x').startSpan()  ->  façade  ->  the app of the active request, else the first open app
-//   context.with(), propagation.inject()  ->  façade  ->  our AsyncLocalStorage, our W3C code
+//   trace.getTracer('x').startSpan()  ->  facade  ->  the app of the active request, else the first open app
+//   context.with(), propagation.inject()  ->  facade  ->  our AsyncLocalStorage, our W3C code
 
 const { REQUEST_KEY } = require('../context/trace-context')
 const { processState } = require('../runtime/process-state')
@@ -76,8 +76,7 @@ function connectEsm (copy) {
   slots().trace = trace
 }
 
-// Through the API if it is loaded. Tracers that were fetched before wait in a proxy of their copy, which it returns as long as
-// the slot is free.
+// Through the API if it is loaded. Tracers that were fetched before wait in a proxy, which it returns while the slot is free.
 function put (slot, { version, copies }) {
   if (slot === 'trace') for (const { trace } of copies) trace.getTracerProvider().setDelegate?.(facade.trace)
   if (copies.length === 0) fillSlot(slot, facade[slot], version)
@@ -103,13 +102,13 @@ function isOurs (slot) {
   return held !== null && (slot === 'trace' ? delegateOf(held) : held) === facade[slot]
 }
 
-/** The meter provider of an SDK that is registered with the API, or null. Ours and no-ops do not count. */
+/** The meter provider of an SDK that is registered with the API, or null for ours and no-ops. */
 function foreignMeterProvider () {
   const held = slots()?.metrics
   return typeof held?.getMeter === 'function' && held !== facade.metrics && held.constructor?.name !== 'NoopMeterProvider' ? held : null
 }
 
-/** The tracer provider of an SDK that is registered with the API, or null. Ours and no-ops do not count. */
+/** The same of its tracer provider. */
 function foreignProvider () {
   const provider = delegateOf(slots()?.trace)
   return typeof provider?.getTracer === 'function' && provider !== facade.trace && !isNoop(provider) ? provider : null

@@ -2,9 +2,8 @@
 
 // The global object of @opentelemetry/api and the copies of the API that are loaded.
 //
-// All versions 1.x share one object of one shape. The first to register seals its `version`: from then on other versions can
-// neither register nor, when newer, read. light-trace does not load the API, which costs 20 ms: where it is not loaded, slots
-// are filled here as it fills them.
+// All versions 1.x share one object. The first to register seals its `version`: from then on other versions can neither register
+// nor, when newer, read. light-trace does not load the API, which costs 20 ms: it fills the slots as the API does.
 
 const { existsSync, readFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
@@ -62,7 +61,7 @@ function loadedCopies (first) {
   return [first, ...paths].map((path) => cache[path]?.exports).filter(isApi)
 }
 
-// Written so that bundlers see the `require`, and can leave it out for apps without the API. Called in a bundle only.
+// In a bundle: bundlers see the `require`, and can leave it out for apps without the API.
 function bundledApi (sealedVersion) {
   let copy
   try {
@@ -115,10 +114,7 @@ function versionOf (path) {
 
 let root = null
 
-/**
- * What is active where nothing is: the ROOT_CONTEXT of the copy of the API that the application uses, with which it
- * compares. Its first caller has come through the API, so that it is loaded then.
- */
+/** What is active where nothing is: the ROOT_CONTEXT of the application's copy of the API, which has called and so is loaded. */
 function rootContext () {
   root ??= findApi(undefined).copies.find(hasRoot)?.ROOT_CONTEXT ?? EMPTY_CONTEXT
   return root

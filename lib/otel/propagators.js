@@ -1,7 +1,7 @@
 'use strict'
 
-// The API's TextMapPropagators: W3C's for users of the API, and those that requests and calls use instead of our own W3C code:
-// of OTEL_PROPAGATORS, or an SDK's in the API's slot.
+// The API's TextMapPropagators: W3C's for users of the API, and those of OTEL_PROPAGATORS or of an SDK, which requests and calls
+// use instead of our own W3C code.
 
 const { createRequire } = require('node:module')
 const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY, childContext } = require('../context/trace-context')
@@ -36,16 +36,13 @@ class TraceContextPropagator {
 
 class BaggagePropagator {
   inject (context, carrier, setter) {
-    const baggage = context.getValue(BAGGAGE_KEY)
-    if (baggage === undefined || isSilenced(context)) return
-    const text = serializeBaggage(baggage)
+    const text = isSilenced(context) ? '' : serializeBaggage(context.getValue(BAGGAGE_KEY))
     if (text !== '') setter.set(carrier, 'baggage', text)
   }
 
   extract (context, carrier, getter) {
     const header = joined(getter.get(carrier, 'baggage'))
-    const baggage = typeof header === 'string' ? parseBaggage(header) : undefined
-    return baggage === undefined ? context : context.setValue(BAGGAGE_KEY, baggage)
+    return typeof header === 'string' ? context.setValue(BAGGAGE_KEY, parseBaggage(header)) : context
   }
 
   fields () { return ['baggage'] }
@@ -115,11 +112,8 @@ function make (name, report) {
   if (name === 'tracecontext') return new TraceContextPropagator()
   if (name === 'baggage') return new BaggagePropagator()
   const B3Propagator = attempt(loadB3)
-  if (B3Propagator === undefined) {
-    report.once('LT_WARN_PROPAGATOR', `OTEL_PROPAGATORS names ${name}: install ${B3_PACKAGE}`)
-    return undefined
-  }
-  return new B3Propagator(name === 'b3multi' ? { injectEncoding: B3_MULTI_HEADER } : {})
+  if (B3Propagator !== undefined) return new B3Propagator(name === 'b3multi' ? { injectEncoding: B3_MULTI_HEADER } : {})
+  report.once('LT_WARN_PROPAGATOR', `OTEL_PROPAGATORS names ${name}: install ${B3_PACKAGE}`)
 }
 
 /** Loads the package that the application has installed; throws where it has not. */
@@ -163,8 +157,7 @@ function inject (tracer, requestContext, headers) {
     return headers
   }
   injectTrace(outgoing, headers, caller)
-  const baggage = context.getValue(BAGGAGE_KEY)
-  const text = baggage === undefined || baggage === null ? '' : serializeBaggage(baggage)
+  const text = serializeBaggage(context.getValue(BAGGAGE_KEY))
   if (text !== '') GIVEN.write(headers, 'baggage', text)
   else if (isUntrusted(caller) && isCopied(caller, 'baggage', GIVEN.read(headers, 'baggage'))) GIVEN.remove(headers, 'baggage')
   return headers

@@ -17,8 +17,6 @@ const { headersGetter } = require('./propagators')
 
 const SPAN_KIND_CLIENT = 2
 const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http'
-const VALUE_LENGTH_MAX = 16384
-
 const LATE_MS = 5 // requests that reach no hook are known only when they have been answered
 
 /** The spans that a TracerProvider makes, in SDK mode. */
@@ -32,10 +30,7 @@ class SdkSpans {
     this.#report = report
   }
 
-  /**
-   * @returns {{ span: Span, trace: TraceContext | undefined }} trace undefined where no span came, or one without valid ids, as
-   *   of a provider that does nothing: then what the caller sent goes on as it came
-   */
+  /** Returns `{ span, trace }`. Without a trace, as of a provider that does nothing, what the caller sent goes on as it came. */
   start (name, options, context, scope) {
     try {
       const span = this.#tracer(scope).startSpan(name, options, context)
@@ -63,10 +58,7 @@ class SdkSpans {
   }
 }
 
-/**
- * The record of a request in SDK mode: a server span of ours that is never sent. It finds attributes, status and exception
- * by the usual code and sets them on the provider's span, which is what the application sees.
- */
+/** The record of a request in SDK mode: a server span of ours that is never sent. What it finds is set on the provider's span. */
 class SdkServerSpan extends ServerSpan {
   sdkSpan = null
 
@@ -104,10 +96,7 @@ class SdkNonRecordingSpan extends NonRecordingSpan {
   get apiSpan () { return this.sdkSpan }
 }
 
-/**
- * The SERVER span that instrumentation-http has made for this request. It gets what only Fastify knows. Its owner ends it before
- * we would: there is nothing to add at the end.
- */
+/** The SERVER span that instrumentation-http has made for this request, and ends. It gets what only Fastify knows. */
 class AdoptedServerSpan extends SdkNonRecordingSpan {
   #error = undefined // what was recorded last: Fastify and the application may both report it
 
@@ -116,7 +105,7 @@ class AdoptedServerSpan extends SdkNonRecordingSpan {
   fail (error) {
     if (error !== undefined && this.#error === error) return
     this.#error = error
-    pass(() => this.sdkSpan.recordException(exceptionOf(exceptionAttributes(error, VALUE_LENGTH_MAX))))
+    pass(() => this.sdkSpan.recordException(exceptionOf(exceptionAttributes(error))))
   }
 }
 
@@ -158,13 +147,8 @@ class SdkInterop {
     }
   }
 
-  isSuppressed (base) {
-    return base.getValue(SUPPRESS_KEY) === true
-  }
-
-  decideServer () {
-    return UNDECIDED
-  }
+  isSuppressed (base) { return base.getValue(SUPPRESS_KEY) === true }
+  decideServer () { return UNDECIDED }
 
   /** Makes the record of a request, as SpanStarter.startServer does; its `apiSpan` is what the application sees. */
   startServer (incoming, route, peer, url, base) {

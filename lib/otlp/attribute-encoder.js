@@ -1,7 +1,6 @@
 'use strict'
 
-// KeyValue and AnyValue of opentelemetry/proto/common/v1/common.proto. Values were checked and cut when
-// they were set; here they are only written.
+// KeyValue and AnyValue of opentelemetry/proto/common/v1/common.proto. Values were checked and cut when they were set.
 
 const { Buffer } = require('node:buffer')
 const { ProtoWriter, textBound } = require('./proto-writer')
@@ -10,16 +9,12 @@ const { ProtoWriter, textBound } = require('./proto-writer')
 const KEY_VALUE_OVERHEAD = 15
 const NUMBER_BOUND = 11 // a tag and a negative integer
 
-// The fields of keys that were written before, as bytes: an application has a few, and sets them with every request. Bounded,
-// because keys may be made of anything.
+// The fields of keys that were written before, as bytes. Bounded, because keys may be made of anything.
 const KNOWN_KEYS_MAX = 1000
 const KNOWN_KEY_LENGTH_MAX = 100
 const knownKeys = new Map()
 
-/**
- * Upper bound of the bytes that a flat list of attributes takes.
- * @param {boolean} [isExact] whether to count the bytes of short texts too
- */
+/** Upper bound of the bytes that a flat list of attributes takes. Where `isExact`, the bytes of short texts are counted too. */
 function attributesBound (list, isExact = false) {
   let bound = 0
   for (let i = 0; i < list.length; i += 2) bound += attributeBound(list[i], list[i + 1], isExact)
@@ -40,7 +35,7 @@ function valueBound (value, isExact = false) {
   return bound
 }
 
-/** Writes a flat list as repeated KeyValue fields under `tag`. */
+/** Writes a flat list. */
 function writeAttributes (writer, tag, list) {
   for (let i = 0; i < list.length; i += 2) writeAttribute(writer, tag, list[i], list[i + 1])
 }
@@ -58,10 +53,7 @@ function writeAttribute (writer, tag, key, value) {
 /** Writes the key and the value's tag. */
 function writeKey (writer, key) {
   const known = knownKeys.get(key)
-  if (known !== undefined) {
-    writer.copy(known)
-    return
-  }
+  if (known !== undefined) return writer.copy(known)
   const start = writer.position
   writer.string(0x0a, key)
   writer.byte(0x12)
@@ -71,22 +63,17 @@ function writeKey (writer, key) {
 
 function writeValue (writer, value) {
   switch (typeof value) {
-    case 'string':
-      writer.string(0x0a, value)
-      return
+    case 'string': return writer.string(0x0a, value)
     case 'boolean':
       writer.byte(0x10)
-      writer.byte(value ? 1 : 0)
-      return
+      return writer.byte(value ? 1 : 0)
     case 'number':
       if (Number.isSafeInteger(value)) {
         writer.byte(0x18)
-        writer.int64(value)
-      } else {
-        writer.byte(0x21)
-        writer.double(value)
+        return writer.int64(value)
       }
-      return
+      writer.byte(0x21)
+      return writer.double(value)
     default:
       if (value !== null) writeObject(writer, value) // null has no field of its own: an empty AnyValue
   }
@@ -96,8 +83,7 @@ function writeObject (writer, value) {
   if (value instanceof Uint8Array) {
     writer.byte(0x3a)
     writer.varint(value.length)
-    writer.copy(value)
-    return
+    return writer.copy(value)
   }
   const isArray = Array.isArray(value)
   writer.byte(isArray ? 0x2a : 0x32)

@@ -5,7 +5,7 @@
 // number of bytes, the attributes behind it are copied once more, to where they belong:
 //
 //   bytes   4A len key 12 len value | 4A len key 12 len value | 4A len key 12 len value
-//                             ▲ starts[0]  ends[0]
+//                             ^ starts[0]  ends[0]
 //
 // The bytes are those that attribute-encoder.js writes, whatever was there before.
 
@@ -23,8 +23,7 @@ const TEMPLATE_BYTES_MAX = 4096
 const ALL_BYTES_MAX = 512 * 1024
 // Longer texts are seldom the same, and are not kept to be compared.
 const KEPT_LENGTH_MAX = 64
-// After so many spans that did not fit it is made anew, of the last one; after twice as many the next time. So a value that
-// differs with each span costs little, and one that changed for good is found all the same.
+// After so many spans that did not fit it is made anew, of the last one; after twice as many the next time.
 const MISSES_FIRST = 64
 const MISSES_MOST = 65536
 
@@ -66,11 +65,7 @@ class AttributeTemplate {
     writer.position = this.bytes.length + shift
   }
 
-  /**
-   * Writes what `compare` found, and moves what stands behind it.
-   * @param {number} from how far the first byte was moved
-   * @returns {number} how far the last one is
-   */
+  /** Writes what `compare` found, and moves what stands behind it: the first byte by `from`, the last one by what it returns. */
   writeChanges (writer, list, from) {
     const { bytes, view } = writer
     const { changes, changeCount, starts, ends } = this
@@ -87,17 +82,16 @@ class AttributeTemplate {
       shift += grown
       if (i + 1 < ends.length) bytes.set(this.restBehind(i), end)
     }
-    if (changeCount > 0) this.misses++
+    this.misses++
     return shift
   }
 
   restBehind (i) {
-    if (this.rests[i] === null) this.rests[i] = this.bytes.subarray(this.ends[i])
-    return this.rests[i]
+    return (this.rests[i] ??= this.bytes.subarray(this.ends[i]))
   }
 }
 
-/** Writes AnyValue's content; returns where it ends. */
+/** Writes AnyValue's content. Returns where it ends. */
 function writeAt (writer, bytes, view, start, value) {
   if (typeof value === 'string') {
     bytes[start] = TAG_TEXT
@@ -115,11 +109,7 @@ function writeAt (writer, bytes, view, start, value) {
   return writer.position
 }
 
-/**
- * Upper bound of the bytes that `writeShared` writes.
- * @param {Array} list flat
- * @param {AttributeShape} shape whose keys these are, if it is as long as the list
- */
+/** Upper bound of the bytes that `writeShared` writes. The shape has the keys of the list if it is as long. */
 function sharedBound (list, shape) {
   const template = shape.length === list.length ? templateOf(list, shape) : null
   return template === null ? attributesBound(list) : template.compare(list)
@@ -140,7 +130,8 @@ function templateOf (list, shape) {
 
 function makeTemplate (list, shape, before) {
   if (before !== null) before.misses = 0
-  const bytesMax = Math.min(TEMPLATE_BYTES_MAX, ALL_BYTES_MAX - allBytes + (before === null ? 0 : before.bytes.length))
+  const bytesBefore = before === null ? 0 : before.bytes.length
+  const bytesMax = Math.min(TEMPLATE_BYTES_MAX, ALL_BYTES_MAX - allBytes + bytesBefore)
   if (attributesBound(list) > bytesMax) return before
   const writer = ProtoWriter.alone(bytesMax)
   const starts = []
@@ -157,7 +148,7 @@ function makeTemplate (list, shape, before) {
     writer.length4(at)
     ends.push(writer.position)
   }
-  allBytes += writer.position - (before === null ? 0 : before.bytes.length)
+  allBytes += writer.position - bytesBefore
   const missesMax = before === null ? MISSES_FIRST : Math.min(before.missesMax * 2, MISSES_MOST)
   shape.template = new AttributeTemplate(list, new Uint8Array(writer.written), starts, ends, missesMax)
   return shape.template

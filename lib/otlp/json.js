@@ -1,7 +1,7 @@
 'use strict'
 
-// Spans as OTLP JSON, and what the JSON of metrics has in common with it. The mapping is protobuf's with OTLP's own rules: ids in hex, 64-bit numbers
-// as decimal strings, enums as numbers.
+// Spans as OTLP JSON, and what the JSON of metrics has in common with it. The mapping is protobuf's with OTLP's own rules: ids
+// in hex, 64-bit numbers as decimal strings, enums as numbers.
 // https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 
 const { toHrTime } = require('../span/clock')
@@ -31,11 +31,7 @@ function valueOf (value) {
     case 'string': return { stringValue: clean(value) }
     case 'boolean': return { boolValue: value }
     case 'number': return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: double(value) }
-    default: return objectOf(value)
   }
-}
-
-function objectOf (value) {
   if (Array.isArray(value)) return { arrayValue: { values: Array.from(value, valueOf) } }
   if (value === null || typeof value !== 'object') return {} // an AnyValue without a value is how OTLP says "empty"
   if (ArrayBuffer.isView(value)) return { bytesValue: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64') }
@@ -66,12 +62,11 @@ function requestJson (resource, spans) {
     if (group === undefined) byScope.set(span.scope.key, [span])
     else group.push(span)
   }
-  const scopeSpans = [...byScope.values()].map((group) => scopeSpansOf(group[0].scope, group))
+  const scopeSpans = Array.from(byScope.values(), (group) => {
+    const [{ scope }] = group
+    return { scope: scopeOf(scope), schemaUrl: scope.schemaUrl, spans: group.map(spanOf) }
+  })
   return JSON.stringify({ resourceSpans: [{ resource: resourceOf(resource), schemaUrl: SCHEMA_URL, scopeSpans }] })
-}
-
-function scopeSpansOf (scope, spans) {
-  return { scope: scopeOf(scope), schemaUrl: scope.schemaUrl, spans: spans.map(spanOf) }
 }
 
 function spanOf (span) {
@@ -104,7 +99,7 @@ function linkOf ({ context, list, droppedAttributesCount }) {
   return {
     traceId: context.traceId,
     spanId: context.spanId,
-    traceState: context.traceState === undefined ? undefined : context.traceState.serialize(),
+    traceState: context.traceState?.serialize(),
     attributes: attributesOf(list),
     droppedAttributesCount: droppedAttributesCount || undefined,
     flags: context.traceFlags | HAS_IS_REMOTE | (context.isRemote === true ? IS_REMOTE : 0)

@@ -1,18 +1,15 @@
 'use strict'
 
-// A cursor that writes protobuf into memory that is reserved before. Lengths are fixed-width (padded)
-// varints: they are written before the content is known to be over, and nothing is ever shifted.
+// A cursor that writes protobuf into memory that is reserved before. Lengths are padded to four bytes: they are known only when
+// the content is written, which is never shifted.
 //
 //   one attribute:  4A 80 80 80 00 | 0A len key | 12 80 80 00 | 0A 80 80 00 value
 //                   tag, length    | key        | AnyValue    | string_value
 
 const { Buffer } = require('node:buffer')
 
-// Up to this length a loop over char codes is faster than the call into C++.
-const LOOP_LENGTH_MAX = 15
-
-// Of longer text it is worth counting the bytes.
-const LONG_TEXT = 1024
+const LOOP_LENGTH_MAX = 15 // up to which a loop over char codes is faster than the call into C++
+const LONG_TEXT = 1024 // of which it is worth counting the bytes
 
 // Span.flags and Link.flags beyond the W3C byte: whether it is known that the other span is remote, and whether it is.
 const HAS_IS_REMOTE = 0x100
@@ -96,10 +93,7 @@ class ProtoWriter {
 
   /** Writes an int64 field's value: negative numbers take ten bytes. */
   int64 (value) {
-    if (value >= 0) {
-      this.varint(value)
-      return
-    }
+    if (value >= 0) return this.varint(value)
     let rest = BigInt.asUintN(64, BigInt(value))
     while (rest > 0x7fn) {
       this.byte(Number(rest & 0x7fn) | 0x80)

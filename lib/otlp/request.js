@@ -1,6 +1,6 @@
 'use strict'
 
-// What stands around the spans of one request to the collector, and how its spans are cut in two where they are too many for it.
+// What stands around the spans of one request to the collector, and how they are cut in two where they are too many for it.
 //
 //   ExportTraceServiceRequest  0A <len, 4 bytes>          resource_spans
 //     ResourceSpans            0A <len> resource
@@ -10,6 +10,7 @@
 
 const { Buffer } = require('node:buffer')
 const { SCHEMA_URL } = require('../span/recording-span')
+const { writeLength4 } = require('./proto-writer')
 const { encodeAttributes, field, text } = require('./attribute-encoder')
 
 const SCOPES_MAX = 256
@@ -18,7 +19,8 @@ class ExportRequestPrefix {
   /** @param {{ attributes: object }} resource as config/resource.js resolves it */
   constructor (resource) {
     // The resource's schema URL comes after scope_spans by its number; a reader takes any order.
-    this.resource = Buffer.concat([encodeResource(resource), text(0x1a, SCHEMA_URL)])
+    const attributes = encodeAttributes(0x0a, Object.entries(resource.attributes).flat())
+    this.resource = Buffer.concat([field(0x0a, attributes), text(0x1a, SCHEMA_URL)])
   }
 
   /** Returns the bytes that stand before `chunkBytes` bytes of scope_spans. */
@@ -29,12 +31,6 @@ class ExportRequestPrefix {
     head.set(this.resource, 5)
     return head
   }
-}
-
-function encodeResource ({ attributes }) {
-  const list = []
-  for (const key of Object.keys(attributes)) list.push(key, attributes[key])
-  return field(0x0a, encodeAttributes(0x0a, list))
 }
 
 const scopes = new Map()
@@ -59,11 +55,11 @@ function remember (scope) {
   return bytes
 }
 
-// The bytes of a chunk, as they are cut. Lengths are varints, padded or not; they are ours, but are checked all the same.
+// The bytes of a chunk. Lengths are varints, padded or not.
 //
 //   chunk bytes = scope_spans, fields of ResourceSpans
-//   scope_spans = 0x12 | length | scope 0x0a … | span 0x12 … | span 0x12 … |
-//                                              ▲ a cut inside of them repeats what precedes its spans
+//   scope_spans = 0x12 | length | scope 0x0a ... | span 0x12 ... | span 0x12 ... |
+//                                              ^ a cut inside of them repeats what precedes its spans
 
 const TAG_SCOPE_SPANS = 0x12
 const TAG_SPAN = 0x12
@@ -127,12 +123,8 @@ function fieldAt (bytes, at, end) {
   return null
 }
 
-/** Writes a length below 2^28 as a varint of exactly four bytes, as `writeLength4` does where there is a view. */
 function putLength (bytes, at, length) {
-  bytes[at] = (length & 0x7f) | 0x80
-  bytes[at + 1] = (length >>> 7 & 0x7f) | 0x80
-  bytes[at + 2] = (length >>> 14 & 0x7f) | 0x80
-  bytes[at + 3] = length >>> 21
+  writeLength4(new DataView(bytes.buffer, bytes.byteOffset), at, length)
 }
 
 module.exports = { ExportRequestPrefix, encodeScope, halvesOf }

@@ -1,8 +1,7 @@
 'use strict'
 
-// Spans to OTLP bytes (opentelemetry/proto/trace/v1/trace.proto, message Span), straight into the exporter's open chunk. There
-// are three ways: a server span and a child span are copies of a template, behind which stands what few spans have; every other
-// span, and one that is longer than a chunk, is written attribute by attribute.
+// Spans to OTLP bytes (opentelemetry/proto/trace/v1/trace.proto, message Span), straight into the exporter's open chunk. Most
+// server and child spans are copies of a template, behind which stands what few have; others are written attribute by attribute.
 
 const { writeNanos, keepAnchored } = require('../span/clock')
 const { ProtoWriter, writeLength4, textBound, HAS_IS_REMOTE, IS_REMOTE } = require('./proto-writer')
@@ -11,7 +10,7 @@ const { sharedBound, writeShared } = require('./attribute-template')
 const { encodeScope } = require('./request')
 const {
   HEAD, OFFSET_LENGTH, PARENT_BYTES, TAG_ATTRIBUTE, TAG_TRACE_STATE,
-  patchHead, RouteTemplates, sharedLength, copyShared, nameTemplate, callTemplate, writeRestOfUrl
+  patchHead, RouteTemplates, peerTemplate, nameTemplate, callTemplate, writeRestOfUrl
 } = require('./templates')
 
 const TAG_RUN = 0x12 // ResourceSpans.scope_spans
@@ -45,8 +44,7 @@ class SpanEncoder {
   acceptOther (span, routeTemplate) {
     const isNamed = span.details === null || span.details.name === '' // as the route, the call or at its start
     if (isNamed && routeTemplate !== null && span.fitsTemplate) {
-      this.encodeServer(span, routeTemplate, serverRestBound(span, routeTemplate))
-      return
+      return this.encodeServer(span, routeTemplate, serverRestBound(span, routeTemplate))
     }
     const { info } = span // undefined: a server span
     const template = !isNamed || info === undefined ? null : info === null ? nameTemplate(span) : callTemplate(info)
@@ -55,17 +53,19 @@ class SpanEncoder {
   }
 
   /**
-   * Copies the template and patches ids and times. Not through the writer: positions and memory stay in registers.
+   * Copies the templates and patches ids and times. Not through the writer: positions and memory stay in registers.
    * HOT, once per sampled request. Budget: 0 objects, 0 strings. Proof: bench/micro/span-encoder.bench.js
    * @param {number} rest at most so many bytes stand behind the template; 0: nothing but the parent
    */
   encodeServer (span, template, rest) {
-    const { peer } = span
-    const length = sharedLength(peer, template)
+    const ofRoute = template.bytes
+    const ofPeer = peerTemplate(span.peer)
+    const length = ofRoute.length + ofPeer.length
     const chunk = this.open(span, length + PARENT_BYTES + rest)
     if (chunk === null) return
     const start = chunk.length
-    copyShared(chunk.bytes, start, peer, template)
+    chunk.bytes.set(ofRoute, start)
+    chunk.bytes.set(ofPeer, start + ofRoute.length)
     let end = patchHead(chunk.view, start, start + length, span)
     if (rest !== 0) end = this.writeServerRest(span, template, chunk, end)
     this.close(chunk, start, end)
@@ -109,7 +109,7 @@ class SpanEncoder {
       exporter.logCut(bound)
       bound = wholeBound(span, kept.list, kept.details, true) + runBytes
     }
-    const chunk = this.inRun(exporter.reserveCounted(bound), span)
+    const chunk = this.inRun(exporter.reserve(bound, true), span)
     if (chunk !== null) this.writeWhole(span, chunk, kept.list, kept.details, kept.droppedAttributes)
   }
 
@@ -237,12 +237,11 @@ function eventBound ({ name, list }, isExact) {
 }
 
 function linkBound ({ context, list }, isExact) {
-  return 64 + textBound(tracestateOf(context), isExact) + attributesBound(list, isExact)
+  return 64 + textBound(context.traceState?.serialize() ?? '', isExact) + attributesBound(list, isExact)
 }
 
 /**
- * Leaves out the largest attributes, events and links, and counts them as dropped. What the span itself has stays: its user may
- * still read it.
+ * Leaves out the largest attributes, events and links, and counts them as dropped. The span keeps them: its user may read it.
  * @typedef {{ list: Array, details: import('../span/recording-span').SpanDetails | null, droppedAttributes: number }} Content
  * @param {Content} whole
  * @param {number} excess how many bytes have to go
@@ -266,15 +265,10 @@ function leaveOutLargest ({ list, details, droppedAttributes }, excess) {
   const keptList = list.filter((_, i) => !leftOut.has(i & ~1))
   const kept = { list: keptList, details, droppedAttributes: droppedAttributes + (list.length - keptList.length) / 2 }
   if (details === null) return kept
-  const keptEvents = events.filter((event) => !leftOut.has(event))
-  const keptLinks = links.filter((link) => !leftOut.has(link))
-  kept.details = {
-    ...details,
-    events: keptEvents,
-    links: keptLinks,
-    droppedEvents: details.droppedEvents + events.length - keptEvents.length,
-    droppedLinks: details.droppedLinks + links.length - keptLinks.length
-  }
+  const isKept = (part) => !leftOut.has(part)
+  kept.details = { ...details, events: events.filter(isKept), links: links.filter(isKept) }
+  kept.details.droppedEvents += events.length - kept.details.events.length
+  kept.details.droppedLinks += links.length - kept.details.links.length
   return kept
 }
 
@@ -313,8 +307,7 @@ function writeLink (writer, { context, list, droppedAttributesCount }) {
   writer.byte(0x12)
   writer.byte(8)
   writer.position += writer.bytes.hexWrite(context.spanId, writer.position)
-  const tracestate = tracestateOf(context)
-  if (tracestate !== '') writer.string(0x1a, tracestate)
+  if (context.traceState !== undefined) writer.string(0x1a, context.traceState.serialize())
   writeAttributes(writer, 0x22, list)
   writeCount(writer, 0x28, droppedAttributesCount)
   writer.byte(0x35)
@@ -326,10 +319,6 @@ function writeCount (writer, tag, count) {
   if (count === 0) return
   writer.byte(tag)
   writer.varint(count)
-}
-
-function tracestateOf ({ traceState }) {
-  return traceState === undefined ? '' : traceState.serialize()
 }
 
 module.exports = { SpanEncoder }

@@ -1,14 +1,14 @@
 'use strict'
 
-// What spans have in common, encoded once: of a route, of a connection, of a name, of a place that is called. A span copies it
-// and patches four places:
+// What spans have in common, encoded once: of a route, a connection, a name, a place that is called. A span copies it and patches
+// four places:
 //
 //   00  12 80 80 80 00                ScopeSpans.spans, padded length      patched
 //   05  0A 10 ................        trace_id                             patched
 //   17  12 08 ........                span_id                              patched
 //   21  39 ........ 41 ........       start, end, fixed64                  patched
 //   39  85 01 ....                    flags, fixed32                       patched
-//   ..  30 02 2A .. name 4A … 4A …    kind, name, attributes               copied
+//   ..  30 02 2A .. name 4A ... 4A ...    kind, name, attributes               copied
 
 const { Buffer } = require('node:buffer')
 const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
@@ -40,10 +40,8 @@ HEAD[OFFSET_START - 1] = 0x39
 HEAD[OFFSET_END - 1] = 0x41
 HEAD.set([0x85, 0x01], OFFSET_FLAGS - 2)
 
-// A route that answers with more kinds of status than this has its rarer ones encoded anew each time.
-const TEMPLATES_PER_ROUTE_MAX = 8
-// Bounds the memory of an application with very many routes: about 250 bytes each.
-const TEMPLATES_MAX = 10000
+const TEMPLATES_PER_ROUTE_MAX = 8 // the rarer kinds of status are encoded anew each time
+const TEMPLATES_MAX = 10000 // of about 250 bytes each
 
 /** Writes ids, times and, at `end`, the parent; returns where the span ends then. HOT */
 function patchHead (view, start, end, span) {
@@ -81,9 +79,7 @@ class RouteTemplate {
 }
 
 class RouteTemplates {
-  constructor () {
-    this.count = 0
-  }
+  count = 0
 
   /** The template that fits `span`, or null when there are too many. HOT, once per sampled request. */
   find (span) {
@@ -102,10 +98,8 @@ class RouteTemplates {
     const { route } = span
     if (lengthOf(route.encoded) >= TEMPLATES_PER_ROUTE_MAX || this.count >= TEMPLATES_MAX) return null
     const template = new RouteTemplate(span, staticPath, hasTracestate)
-    // Behind the first: the first one seen is most often the usual one.
-    if (route.encoded === null) {
-      route.encoded = template
-    } else {
+    if (route.encoded === null) route.encoded = template
+    else { // behind the first, which is most often the usual one
       template.next = route.encoded.next
       route.encoded.next = template
     }
@@ -136,7 +130,7 @@ function headOf (kind, name) {
   return Buffer.concat([HEAD, Buffer.from([0x30, kind + 1]), text(0x2a, name)])
 }
 
-// Names may be made of anything. What does not fit is written anew each time.
+// Names may be made of anything: what does not fit is written anew each time.
 const NAMES_MAX = 1000
 const NAME_LENGTH_MAX = 100
 
@@ -162,8 +156,8 @@ function encodeName (name, kind) {
 const OPEN = [0, 0, 0, 0] // a length that `writeRestOfUrl` patches
 
 /**
- * Head, kind, name and shared attributes of a call's span. Where its URL begins with an origin, that comes last and is open, so
- * that the rest of the URL is written right behind it. So is the text of a Redis command, which begins with the command's name.
+ * Head, kind, name and shared attributes of a call's span. The origin of its URL, or the name of its Redis command, comes last
+ * and is open: the rest is written right behind it.
  *
  *   4A 00 00 00 00 | 0A 08 "url.full" | 12 00 00 00 00 | 0A 00 00 00 00 "http://stock:3000"
  *
@@ -171,7 +165,7 @@ const OPEN = [0, 0, 0, 0] // a length that `writeRestOfUrl` patches
  * @param {CallInfo} info
  */
 function callTemplate (info) {
-  return info.encoded === null ? encodeCall(info) : info.encoded
+  return info.encoded ?? encodeCall(info)
 }
 
 function encodeCall (info) {
@@ -186,10 +180,8 @@ function openAttribute (key, origin) {
 }
 
 /**
- * Writes the rest of the URL, or of the command, behind a template that was copied, and its lengths. HOT
- * @param {number} at where the length of the attribute is
- * @param {number} position where the template ends
- * @returns {number} where it ends
+ * Writes the rest of the URL, or of the command, behind the template, which ends at `position`, and the attribute's length `at`.
+ * Returns where it ends. HOT
  */
 function writeRestOfUrl (bytes, view, at, position, target) {
   const end = writeText(bytes, position, target)
@@ -201,47 +193,13 @@ function writeRestOfUrl (bytes, view, at, position, target) {
   return end
 }
 
-// Where requests of one route follow each other on a connection, the route's template and the connection's attributes are
-// joined: one copy is cheaper than two. A connection keeps one join, and makes few, since routes may take turns.
-const JOINS_MAX = 4
-
-/** Returns how many bytes `copyShared` writes. HOT */
-function sharedLength (peer, template) {
-  return template.bytes.length + (peer.encoded === null ? encodePeer(peer) : peer.encoded).length
-}
-
-/**
- * Writes what a span has in common with others of its route and its connection. HOT, once per sampled request.
- * @param {Buffer} bytes
- * @param {number} at
- * @param {PeerInfo} peer
- * @param {RouteTemplate} template
- */
-function copyShared (bytes, at, peer, template) {
-  if (peer.joinedWith === template) {
-    bytes.set(peer.joined, at)
-    return
-  }
-  bytes.set(template.bytes, at)
-  bytes.set(peer.encoded, at + template.bytes.length)
-  if (peer.joins < JOINS_MAX) joinWhenRepeated(peer, template)
-}
-
-function joinWhenRepeated (peer, template) {
-  if (peer.template !== template) {
-    peer.template = template
-    return
-  }
-  peer.joins++
-  peer.joinedWith = template
-  peer.joined = new Uint8Array(sharedLength(peer, template))
-  peer.joined.set(template.bytes)
-  peer.joined.set(peer.encoded, template.bytes.length)
+/** What a connection adds to the spans of its requests. HOT, once per sampled request. */
+function peerTemplate (peer) {
+  return peer.encoded ?? encodePeer(peer)
 }
 
 function encodePeer (peer) {
-  peer.encoded = new Uint8Array(encodeAttributes(TAG_ATTRIBUTE, peer.attributeList))
-  return peer.encoded
+  return (peer.encoded = new Uint8Array(encodeAttributes(TAG_ATTRIBUTE, peer.attributeList)))
 }
 
 module.exports = {
@@ -252,8 +210,7 @@ module.exports = {
   TAG_TRACE_STATE,
   patchHead,
   RouteTemplates,
-  sharedLength,
-  copyShared,
+  peerTemplate,
   nameTemplate,
   callTemplate,
   writeRestOfUrl

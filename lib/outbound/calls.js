@@ -3,16 +3,14 @@
 // What all calls that leave the process have in common: the tracer that a call belongs to, the mark that ties the span to the
 // library's own object for the call, and spans from the TracingChannels of libraries.
 //
-// Several apps share a process, and channels are the process's: the tracer of a call is that of the request that is active;
-// for work without a request, that of the active span.
+// Apps of one process share its channels: a call belongs to the tracer of the active request, or else of the active span.
 
 const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/trace-context')
 const { processState } = require('../runtime/process-state')
 const { guarded } = require('../runtime/subscriptions')
 const { errorType, rememberErrorType } = require('../span/exception')
 
-// On the object that a library uses for one call. Symbol.for: with two copies of this package in the
-// process, the first to see a call marks it, and it gets one span.
+// On a library's object for one call. With two copies of this package the first to see a call marks it, and it gets one span.
 const kCall = Symbol.for('light-trace.call')
 
 const { openApps } = processState
@@ -40,12 +38,7 @@ function tracerIn (context) {
   if (request !== undefined) return request.tracer
   const span = context.getValue(SPAN_KEY)
   if (span === undefined || span === null) return null
-  return openApps.all().find(({ pipeline }) => pipeline !== null && pipeline === span.pipeline) ?? firstTracer()
-}
-
-/** The tracer of work that came from outside and belongs to no app in particular. */
-function firstTracer () {
-  return openApps.first() ?? null
+  return openApps.all().find(({ pipeline }) => pipeline !== null && pipeline === span.pipeline) ?? openApps.first() ?? null
 }
 
 /** Whether spans are switched off in `context`: an ignored request, or traffic of our own. */
@@ -61,21 +54,18 @@ function takeSpan (call) {
   return span
 }
 
-const adapters = new Map() // channel name → its subscribers; one set for all apps
+const adapters = new Map() // channel name -> its subscribers; one set for all apps
 
 /**
- * The subscribers that make spans of a TracingChannel. A publisher may leave events out, publish them twice, or end after the
- * user's callback has run, so:
+ * The subscribers that make spans of a TracingChannel: leaves, of which none becomes the active one. A publisher may leave events
+ * out, publish them twice, or end after the user's callback has run. So the span hangs on the channel's context and ends once:
  *
- *   start        the span begins; its attributes are read
- *   error        ends it, with the error
- *   end          ends it when the work was synchronous: there is a result or an error
- *   asyncStart   ends it; asyncEnd too, for publishers without the former
+ *   error        with the error
+ *   end          when the work was synchronous: there is a result or an error
+ *   asyncStart   or asyncEnd, for publishers without the former
  *
- * The span hangs on the channel's context object and ends once. Spans are leaves: no context is entered.
- * @param {string} name of the TracingChannel
- * @param {boolean} isPromised whether all calls are made by Node's `tracePromise`: then `asyncStart` comes each time, and
- *   `end` and `asyncEnd` need not be heard
+ * @param {string} name
+ * @param {boolean} isPromised whether all calls are made by Node's `tracePromise`, which publishes `asyncStart` each time
  * @returns {Array<[string, (message: object) => void]>} for `subscribe`
  */
 function adapterOf (name, isPromised = false) {
@@ -104,7 +94,7 @@ function start (name, call) {
   const tracer = tracerIn(context)
   if (tracer === null || tracer.outbound === null || isSuppressed(context)) return
   const callDescriptor = tracer.outbound.callDescriptorOf(name)
-  if (callDescriptor === undefined || !callDescriptor.shouldTrace(call) || !mark(call)) return
+  if (callDescriptor === undefined || callDescriptor.shouldTrace?.(call) === false || !mark(call)) return
   const span = tracer.startCall(callDescriptor, call, context)
   if (span === null) return
   if (callDescriptor.started !== undefined) callDescriptor.started(span, call, tracer, context)
@@ -159,7 +149,6 @@ module.exports = {
   STATUS_ERROR,
   activeContext,
   tracerIn,
-  firstTracer,
   isSuppressed,
   takeSpan,
   adapterOf,

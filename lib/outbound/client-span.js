@@ -5,39 +5,35 @@
 //
 // It ends when the response's headers are there, as the conventions allow: an unread body would otherwise keep it open.
 
+const { REQUEST_KEY, SPAN_KEY } = require('../context/trace-context')
 const { CallInfo } = require('../http/call-info')
 const { knownMethods } = require('../http/conventions')
 const { cut, read, toObject } = require('../span/attributes')
 const { errorType } = require('../span/exception')
 const { kCall, KIND_CLIENT, STATUS_ERROR, isSuppressed, takeSpan } = require('./calls')
-const { propagate, passOn, mayPropagate } = require('./propagation')
+const { propagate, mayPropagate } = require('./propagation')
 
 const METHOD_LENGTH_MAX = 64
 const MESSAGE_LENGTH_MAX = 256
 const METHODS_MAX = 32 // of a server
 const PEERS_MAX = 8 // of a connection
 const ORIGIN_LENGTH_MAX = 512
+const SLASH = 0x2f
 
 const kPeers = Symbol('light-trace.peers')
 const defaultMethods = knownMethods(null)
 
 /** A server that is called, and what the calls of one method to it have in common. */
 class RemoteServer {
-  #calls = new Map() // method → CallInfo, whose URLs begin with `origin`
-  #others = new Map() // method → CallInfo of calls through a proxy and the like, whose URLs do not
+  #calls = new Map() // method -> CallInfo, whose URLs begin with `origin`
+  #others = new Map() // the same of calls through a proxy and the like, whose URLs do not
   #methods = defaultMethods
 
-  /**
-   * @param {string} address
-   * @param {number} port -1: unknown
-   * @param {string} origin of the URLs, without credentials
-   * @param {string} [source] what these were read from, where the cache's key does not say it
-   */
   constructor (address, port, origin, source = '') {
     this.address = address
-    this.port = port
-    this.origin = origin
-    this.source = source
+    this.port = port // -1: unknown
+    this.origin = origin // of the URLs, without credentials
+    this.source = source // what these were read from, where the cache's key does not say it
   }
 
   /** What the calls of one method have in common. HOT */
@@ -66,23 +62,24 @@ class RemoteServer {
 
 /** A call as it begins. One for each kind of client, filled anew for each call and never kept. */
 class HttpCall {
-  constructor () {
-    this.method = ''
-    this.server = null
-    this.target = '' // as it is sent: a path on the server's origin, a whole URL (to a proxy), or an authority (CONNECT)
-    this.resendCount = 0
-    this.methods = defaultMethods
-    this.redactor = null
-  }
+  method = ''
+  server = null
+  target = '' // as it is sent: a path on the server's origin, a whole URL (to a proxy), or an authority (CONNECT)
+  resendCount = 0
+  methods = defaultMethods
+  redactor = null
 
   /** Whether the target is a path on the server's origin, which most calls share. HOT */
   get isOnOrigin () {
-    return this.target.charCodeAt(0) === 0x2f && this.server.origin.length < ORIGIN_LENGTH_MAX
+    return this.target.charCodeAt(0) === SLASH && this.server.origin.length < ORIGIN_LENGTH_MAX
   }
 
   /** The whole URL, without credentials, not redacted. */
   get url () {
-    return urlOf(this.server.origin, this.target)
+    const { target, server: { origin } } = this
+    if (target.charCodeAt(0) === SLASH) return origin + target
+    const scheme = target.indexOf('://')
+    return scheme === -1 ? origin.slice(0, origin.indexOf('//') + 2) + target : withoutCredentials(target, scheme + 3)
   }
 }
 
@@ -110,16 +107,15 @@ const HTTP_CALL = {
  * @returns {Span | null} null when nothing is recorded
  */
 function startHttpCall (tracer, context, call, request, headers) {
-  if (isSuppressed(context)) {
-    if (headers !== null && mayPropagate(tracer, call)) passOn(tracer, context, request, headers)
-    return null
-  }
+  const isOff = isSuppressed(context)
+  // An ignored or disabled request hands on what a trusted caller sent as it came. Other traffic without spans is our own.
+  if (isOff && !(/** @type {RequestContext | undefined} */ (context.getValue(REQUEST_KEY)))?.suppressed) return null
   call.methods = tracer.outbound.knownMethods
   call.redactor = tracer.redactor
-  const span = tracer.startCall(HTTP_CALL, call, context)
+  const span = isOff ? context.getValue(SPAN_KEY) : tracer.startCall(HTTP_CALL, call, context)
   if (span === null) return null
   if (headers !== null && mayPropagate(tracer, call)) propagate(tracer, context, span, request, headers)
-  return span.isRecording() ? span : null
+  return !isOff && span.isRecording() ? span : null
 }
 
 /** Ends the span of `request`, where it has one, with a response's status. HOT */
@@ -159,14 +155,6 @@ function isAbort (error) {
   return code === 'ABORT_ERR' || code === 'UND_ERR_ABORTED' || read(error, 'name') === 'AbortError'
 }
 
-/** The whole URL of a request target, see `HttpCall.target`, on an origin. */
-function urlOf (origin, target) {
-  if (target.charCodeAt(0) === 0x2f) return origin + target
-  const scheme = target.indexOf('://')
-  if (scheme === -1) return origin.slice(0, origin.indexOf('//') + 2) + target
-  return withoutCredentials(target, scheme + 3)
-}
-
 function withoutCredentials (url, authority) {
   const length = url.slice(authority).search(/[/?#]/)
   const at = url.lastIndexOf('@', length === -1 ? url.length : authority + length)
@@ -174,10 +162,8 @@ function withoutCredentials (url, authority) {
 }
 
 /**
- * Sets on the span of `request`, where it has one, where the connection goes. The calls of a connection share that too.
- * HOT, once per call.
- * @param {object} request
- * @param {object} owner of the connection, on which what they share is kept
+ * Sets on the span of `request`, where it has one, where the connection goes. The calls of a connection share that, kept on its
+ * `owner`. HOT, once per call.
  */
 function setPeer (request, owner, socket, protocolVersion) {
   const span = request[kCall]
@@ -187,8 +173,7 @@ function setPeer (request, owner, socket, protocolVersion) {
     span.setAttributes(toObject(peerAttributes(socket, protocolVersion)))
     return
   }
-  let peers = owner[kPeers]
-  if (peers === undefined) peers = owner[kPeers] = []
+  const peers = (owner[kPeers] ??= [])
   for (let i = 0; i < peers.length; i += 3) {
     if (peers[i] === info && peers[i + 1] === protocolVersion) {
       span.info = peers[i + 2]

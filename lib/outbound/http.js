@@ -1,13 +1,14 @@
 'use strict'
 
-// Calls by node:http and node:https, from the channels that Node publishes itself:
+// Calls by node:http, node:https and node:http2, from the channels that Node publishes itself:
 //
 //   http.client.request.created   (22.12 and later) start the span, write the headers
 //   http.client.request.start     (before that) start the span; the headers are on the wire already
 //   http.client.response.finish   the final response's headers are there: end
 //   http.client.request.error     end
+//   http2.client.stream.*         (22.17 and later) the same; the headers are fixed, request.trace.inject() propagates
 //
-// An accepted upgrade and a CONNECT publish neither of the last two; those requests are asked for 'close'.
+// An accepted upgrade and a CONNECT publish neither response nor error; those requests are asked for 'close'.
 
 const { guarded } = require('../runtime/subscriptions')
 const { kCall, activeContext, tracerIn } = require('./calls')
@@ -25,6 +26,10 @@ const HOST_LINE = /\r\nhost: ?([^\r\n]{1,255})/i
 
 const SERVERS_MAX = 256
 const HOST_HEADERS_MAX = 16 // of a host
+const CANCEL = 8 // the error code of an HTTP/2 stream that its own side gave up
+
+const kServer = Symbol('light-trace.server')
+const kUndici = Symbol('light-trace.undici')
 
 const HEADERS = {
   read (request, name) {
@@ -36,12 +41,16 @@ const HEADERS = {
 }
 
 const call = new HttpCall()
-const servers = new Map() // host → Host header → RemoteServer
+const servers = new Map() // host -> Host header -> RemoteServer
 
 const httpSubscribers = [
   [canInject ? 'http.client.request.created' : 'http.client.request.start', guarded(onStart)],
   ['http.client.response.finish', guarded(onResponse)],
-  ['http.client.request.error', guarded(onError)]
+  ['http.client.request.error', guarded(onError)],
+  ['http2.client.stream.created', guarded(onStream)],
+  ['http2.client.stream.finish', guarded(onStreamResponse)],
+  ['http2.client.stream.error', guarded(({ stream, error }) => endWithError(stream, error))],
+  ['http2.client.stream.close', guarded(onStreamClose)]
 ]
 
 // HOT, once per call.
@@ -65,12 +74,9 @@ function readCall (request) {
   const scheme = protocol === 'https:' ? 'https' : 'http'
   call.method = method
   call.target = path
-  if (typeof socketPath === 'string') {
-    call.server = serverOf(socketPath, undefined, `${scheme}://${shownHost}`)
-    return
-  }
-  const sent = request.getHeader('host') ?? HOST_LINE.exec(request._header)?.[1]
-  call.server = serverOf(shownHost, sent, scheme)
+  call.server = typeof socketPath === 'string'
+    ? serverOf(socketPath, undefined, `${scheme}://${shownHost}`)
+    : serverOf(shownHost, request.getHeader('host') ?? HOST_LINE.exec(request._header)?.[1], scheme)
 }
 
 /** Where a call goes. Where `source` is an origin and not just a scheme, `host` is the path of a Unix socket. HOT */
@@ -116,6 +122,50 @@ function onClose () {
   const status = this.res?.statusCode
   if (status !== undefined) endWithStatus(this, status)
   else endWithError(this, this.errored ?? { code: 'ECONNRESET' })
+}
+
+// node:http2
+
+function onStream ({ stream, headers }) {
+  if (stream[kCall] !== undefined) return
+  const context = activeContext()
+  const tracer = tracerIn(context)
+  if (tracer === null || !tracer.outbound?.http || isUndicis(stream.session)) return
+  readStream(stream.session, headers)
+  stream[kCall] = startHttpCall(tracer, context, call, stream, null)
+}
+
+function readStream (session, headers) {
+  const scheme = headers[':scheme'] === 'http' ? 'http' : 'https'
+  const authority = headers[':authority'] ?? headers.host ?? ''
+  let server = session?.[kServer]
+  const origin = `${scheme}://${authority}`
+  if (server === undefined || server.source !== origin) {
+    const { name, port } = splitHost(authority, scheme)
+    server = new RemoteServer(name, port, origin, origin)
+    if (session) session[kServer] = server
+  }
+  call.method = headers[':method'] ?? 'GET'
+  call.server = server
+  call.target = String(headers[':path'] ?? '/')
+}
+
+/** Whether a session is of undici, whose HTTP/2 connections run on node:http2 too: its own channels speak for them. */
+function isUndicis (session) {
+  if (!session) return false
+  session[kUndici] ??= Object.getOwnPropertySymbols(session).some(({ description }) => description === 'open streams')
+  return session[kUndici]
+}
+
+function onStreamResponse ({ stream, headers }) {
+  const { session } = stream
+  if (session !== undefined) setPeer(stream, session, session.socket ?? {}, '2')
+  endWithStatus(stream, headers[':status'])
+}
+
+/** Ends the span of a stream without a response and without an error: one of the two sides reset it. */
+function onStreamClose ({ stream }) {
+  endWithError(stream, { code: stream.rstCode === CANCEL ? 'ABORT_ERR' : 'ERR_HTTP2_STREAM_ERROR' })
 }
 
 module.exports = { httpSubscribers }

@@ -4,7 +4,7 @@
 //
 // A call descriptor says how a call is named and described; calls.js makes its span:
 //
-//   { kind, shouldTrace (call), name (call), attributes (call) → flat list,
+//   { kind, name (call), attributes (call) -> flat list, shouldTrace? (call) -> false where it has no span,
 //     errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
 
 const asyncStorage = require('../context/async-storage')
@@ -13,7 +13,6 @@ const { subscribe, guarded } = require('../runtime/subscriptions')
 const { setAttributes } = require('../span/attributes')
 const { adapterOf } = require('./calls')
 const { httpSubscribers } = require('./http')
-const { http2Subscribers } = require('./http2')
 const { undiciSubscribers } = require('./undici')
 
 /** The tables of call descriptors: long, and an app uses few, so they are loaded at the first call of a library that has one. */
@@ -54,7 +53,7 @@ const OTHER_SUBSCRIBERS = [
 
 /** What the subscribers ask of the app whose request makes a call. */
 class Outbound {
-  #callDescriptors = new Map() // channel → call descriptor; null: that of the tables, until it is asked for
+  #callDescriptors = new Map() // channel -> call descriptor; null: that of the tables, until it is asked for
   #withDocuments
 
   constructor ({ outbound, disabled, knownMethods: override }, report) {
@@ -78,37 +77,29 @@ class Outbound {
 
   /** The call descriptor of a TracingChannel; undefined where this app does not trace it. HOT */
   callDescriptorOf (channel) {
-    const found = this.#callDescriptors.get(channel)
-    return found === null ? this.#load(channel) : found
-  }
-
-  #load (channel) {
-    const { CALL_DESCRIPTORS, WITH_DOCUMENTS } = tables()
-    const callDescriptor = (this.#withDocuments ? WITH_DOCUMENTS[channel] : undefined) ?? CALL_DESCRIPTORS[channel]
-    this.#callDescriptors.set(channel, callDescriptor)
-    return callDescriptor
+    let found = this.#callDescriptors.get(channel)
+    if (found === null) {
+      const { CALL_DESCRIPTORS, WITH_DOCUMENTS } = tables()
+      found = (this.#withDocuments ? WITH_DOCUMENTS[channel] : undefined) ?? CALL_DESCRIPTORS[channel]
+      this.#callDescriptors.set(channel, found)
+    }
+    return found
   }
 
   /** All that is listened to for this app. */
   subscribers () {
     const subscribers = this.libraries ? [...OTHER_SUBSCRIBERS] : []
     for (const name of this.#callDescriptors.keys()) subscribers.push(...adapterOf(name, PROMISED.includes(name)))
-    if (this.http) subscribers.push(...httpSubscribers, ...http2Subscribers)
+    if (this.http) subscribers.push(...httpSubscribers)
     if (this.undici) subscribers.push(...undiciSubscribers)
     return subscribers
   }
 }
 
-/**
- * The call descriptor of a channel of the user's own. Name and attributes may be functions of theirs, which may throw.
- * @param {string} channel
- * @param {{ kind: number, name: string | Function, attributes: object | Function | null }} options
- * @param {Report} report
- */
+/** The call descriptor of a channel of the user's own. Name and attributes may be functions of theirs, which may throw. */
 function userDescriptor (channel, { kind, name, attributes }, report) {
   return {
     kind,
-    shouldTrace: () => true,
     name (call) {
       const given = valueOf(name, call)
       return typeof given === 'string' && given !== '' ? given : channel
@@ -133,10 +124,7 @@ function userDescriptor (channel, { kind, name, attributes }, report) {
 // Takes back what an application wanted that is gone without a close.
 const forgotten = new FinalizationRegistry((/** @type {() => void} */ unsubscribe) => unsubscribe())
 
-/**
- * @param {Tracer} tracer
- * @returns {() => void} release, for the end of the app
- */
+/** Subscribes to what the tracer's app wants, and returns the release for its end. */
 function openOutbound (tracer) {
   tracer.outbound = new Outbound(tracer.settings, tracer.report)
   const unsubscribe = subscribe(tracer.outbound.subscribers())

@@ -1,11 +1,8 @@
 'use strict'
 
-// The headers that an outgoing call carries: traceparent with the CLIENT span's id as the parent, tracestate
-// and baggage. A header that the user set stays. What a proxy has copied from the request does not: beside our
-// traceparent only our tracestate means anything, and what an untrusted caller sent must not reach an inner service.
-//
-// `headers` is how a kind of client reads and changes the headers of a call:
-//   { read (call, name): string | undefined, write (call, name, value), remove (call, name) }
+// The headers that an outgoing call carries: traceparent with the CLIENT span's id as the parent, tracestate and baggage. A header
+// that the user set stays. One that a proxy has copied from the request does not: beside our traceparent only our tracestate means
+// anything, and what an untrusted caller sent must not reach an inner service.
 
 const { TraceContext, SPAN_KEY, REQUEST_KEY, BAGGAGE_KEY } = require('../context/trace-context')
 const { serializeBaggage } = require('../context/baggage')
@@ -13,11 +10,12 @@ const { isCopied, isUntrusted } = require('../context/request-context')
 const { injectForeign } = require('../otel/propagators')
 
 /**
+ * Writes the headers of a call.
  * @param {Tracer} tracer
  * @param {Context} context of the calling code
  * @param {Span} span whose id the called service sees as its parent
  * @param {object} call
- * @param {{ read, write, remove }} headers
+ * @param {{ read (call, name): string | undefined, write (call, name, value), remove (call, name) }} headers of a kind of client
  */
 // HOT, once per outgoing call. Budget: 1 string.
 function propagate (tracer, context, span, call, headers) {
@@ -27,39 +25,28 @@ function propagate (tracer, context, span, call, headers) {
     injectForeign(tracer, context.setValue(SPAN_KEY, span), call, headers, caller)
     return
   }
-  writeTrace(caller, span, call, headers)
+  writeTrace(caller, span instanceof TraceContext ? span : foreignTrace(span.spanContext()), call, headers)
   writeBaggage(caller, context, call, headers)
 }
 
-function writeTrace (caller, span, call, headers) {
+/** What is written of an SDK's span. */
+function foreignTrace ({ traceId, spanId, traceFlags, traceState = undefined }) {
+  return {
+    valid: !/^0*$/.test(traceId),
+    traceparent: `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`,
+    tracestate: traceState?.serialize() ?? ''
+  }
+}
+
+function writeTrace (caller, trace, call, headers) {
   const there = headers.read(call, 'traceparent')
   if (there !== undefined && !isCopied(caller, 'traceparent', there)) return
   // Usual calls have copied nothing, and are not searched for more.
   const mayBeCopied = there !== undefined || isUntrusted(caller)
-  if (!(span instanceof TraceContext)) writeForeign(span.spanContext(), call, headers, mayBeCopied)
-  else if (span.valid) write(span.traceparent, span.tracestate, call, headers, mayBeCopied)
-  else if (mayBeCopied) removeTrace(call, headers)
-}
-
-/** Writes the ids of an SDK's span. */
-function writeForeign ({ traceId, spanId, traceFlags, traceState }, call, headers, mayBeCopied) {
-  if (/^0*$/.test(traceId)) {
-    if (mayBeCopied) removeTrace(call, headers)
-    return
-  }
-  const traceparent = `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`
-  write(traceparent, traceState === undefined || traceState === null ? '' : traceState.serialize(), call, headers, mayBeCopied)
-}
-
-function write (traceparent, tracestate, call, headers, mayBeCopied) {
-  headers.write(call, 'traceparent', traceparent)
-  if (tracestate !== '') headers.write(call, 'tracestate', tracestate)
+  if (trace.valid) headers.write(call, 'traceparent', trace.traceparent)
+  else if (mayBeCopied) headers.remove(call, 'traceparent')
+  if (trace.valid && trace.tracestate !== '') headers.write(call, 'tracestate', trace.tracestate)
   else if (mayBeCopied) headers.remove(call, 'tracestate')
-}
-
-function removeTrace (call, headers) {
-  headers.remove(call, 'traceparent')
-  headers.remove(call, 'tracestate')
 }
 
 function writeBaggage (caller, context, call, headers) {
@@ -74,13 +61,6 @@ function writeBaggage (caller, context, call, headers) {
   else if (mustGo) headers.remove(call, 'baggage')
 }
 
-/** Hands on what a trusted caller sent as it came, without a span of ours: on an ignored or disabled request. */
-function passOn (tracer, context, call, headers) {
-  const request = context.getValue(REQUEST_KEY)
-  if (request === undefined || !request.suppressed) return // traffic of our own, or suppressed by the user
-  propagate(tracer, context, context.getValue(SPAN_KEY), call, headers)
-}
-
 /** Whether the call may have our headers; the user's function decides by its URL, and a failing one says no. */
 function mayPropagate (tracer, call) {
   const { propagateTo } = tracer.outbound
@@ -93,4 +73,4 @@ function mayPropagate (tracer, call) {
   }
 }
 
-module.exports = { propagate, passOn, mayPropagate }
+module.exports = { propagate, mayPropagate }

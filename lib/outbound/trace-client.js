@@ -1,7 +1,6 @@
 'use strict'
 
-// `traceClient(client)`: clients that publish no channels, or too late. Each part below is one kind of client; only the object
-// that is handed in is touched, never a prototype.
+// `traceClient(client)`: clients that publish no channels, or too late. Only the object itself is touched, never a prototype.
 //
 //   knex, MongoClient   have events: spans are made from these
 //   ioredis             publishes channels; its commands that wait for the connection keep their context
@@ -12,15 +11,12 @@ const { optionInvalid, describeValue } = require('../config/checks')
 const { guarded } = require('../runtime/subscriptions')
 const { now } = require('../span/clock')
 const { activeContext, tracerIn, isSuppressed, fail } = require('./calls')
-const {
-  DATABASES, SqlDescriptor, postgresqlError, mysqlError, mssqlError, nothing, pgQuery, pgPreparedQuery, pgChannelSpoke
-} = require('./libraries/databases')
-const { DIALECTS } = require('./libraries/statement')
+const { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannelSpoke } = require('./libraries/databases')
 const { read, text, label } = require('./libraries/read')
 
 const kTraced = Symbol.for('light-trace.traced')
 
-// Of one client at a time. A library that never publishes an end must not hold spans for ever.
+// Of one client. A library that never publishes an end must not hold spans for ever.
 const PENDING_MAX = 10_000
 
 /**
@@ -43,7 +39,7 @@ function traceClient (client) {
   return client
 }
 
-/** How a client of this kind is traced; null for what is none. */
+/** How a client is traced; null where its kind is not known. */
 function tracingOf (client) {
   const has = (...methods) => methods.every((name) => typeof read(client, name) === 'function')
   if (typeof client === 'function' && has('on', 'raw') && read(read(client, 'client'), 'config') instanceof Object) return traceKnex
@@ -55,7 +51,7 @@ function tracingOf (client) {
 /** Spans of a client that has one event for the beginning of a call and another for its end, with the same id in both. */
 class EventSpans {
   #callDescriptor
-  #spans = new Map() // id → span
+  #spans = new Map() // id -> span
 
   constructor (callDescriptor) {
     this.#callDescriptor = callDescriptor
@@ -82,54 +78,30 @@ class EventSpans {
   }
 }
 
-// knex. Its events come in the context of the code that awaits the query. A driver that publishes channels has spans of its own below
-// knex: then knex gets none. Streams and the statements of a transaction have an event at their start alone, and no span.
-
-const sql = (system, dialect, errorCode) => new SqlDescriptor(system, dialect, 'sql', errorCode, true)
-const postgresql = sql('postgresql', DIALECTS.postgresql, postgresqlError)
-const sqlite = sql('sqlite', DIALECTS.sqlite, nothing)
-
-// Where nothing is known of the dialect: quotes of either kind are values.
-const otherSql = sql('other_sql', DIALECTS.mysql, nothing)
-
-// By knex's name of its client.
-const KNEX_DESCRIPTORS = {
-  pg: postgresql,
-  pgnative: postgresql,
-  cockroachdb: sql('cockroachdb', DIALECTS.postgresql, postgresqlError),
-  mysql: sql('mysql', DIALECTS.mysql, mysqlError),
-  sqlite3: sqlite,
-  'better-sqlite3': sqlite,
-  mssql: sql('microsoft.sql_server', DIALECTS.mssql, mssqlError),
-  oracledb: sql('oracle.db', DIALECTS.postgresql, (error) => label(error, 'errorNum'))
-}
+// knex. Its events come in the context of the code that awaits the query. Streams and the statements of a transaction have only
+// an event at their start, and no span.
 
 function traceKnex (knex) {
   // A dialect of the user's own is a class, and says what it is in these.
   const names = [text(knex.client.config, 'client'), text(knex.client, 'driverName'), text(knex.client, 'dialect')]
-  if (names.includes('mysql2')) return // which publishes channels
-  const known = names.find((name) => Object.hasOwn(KNEX_DESCRIPTORS, name))
-  const spans = new EventSpans(known === undefined ? otherSql : KNEX_DESCRIPTORS[known])
+  if (names.includes('mysql2')) return // it publishes channels, and has spans of its own below knex
+  const spans = new EventSpans(KNEX[names.find((name) => Object.hasOwn(KNEX, name)) ?? 'other'])
   const idOf = (query) => text(query, '__knexQueryUid')
   knex.on('query', guarded((query) => {
     if (idOf(query) === '' || !('queryContext' in query)) return
-    spans.start(idOf(query), () => knexCallOf(query, read(knex.client, 'connectionSettings')))
+    const settings = read(knex.client, 'connectionSettings')
+    spans.start(idOf(query), () => ({
+      sql: text(query, 'sql'),
+      database: text(settings, 'database') || text(settings, 'filename'),
+      serverAddress: text(settings, 'host') || text(settings, 'server'),
+      serverPort: read(settings, 'port')
+    }))
   }))
   knex.on('query-response', guarded((response, query) => spans.end(idOf(query))))
   knex.on('query-error', guarded((error, query) => spans.end(idOf(query), error)))
 }
 
-function knexCallOf (query, settings) {
-  return {
-    sql: text(query, 'sql'),
-    database: text(settings, 'database') || text(settings, 'filename'),
-    serverAddress: text(settings, 'host') || text(settings, 'server'),
-    serverPort: read(settings, 'port')
-  }
-}
-
-// MongoDB, by the driver's command monitoring. Connections tell of their commands from when `monitorCommands` is set: it must be before
-// the client connects.
+// MongoDB, by the driver's command monitoring. `monitorCommands` must be set before the client connects.
 // https://github.com/mongodb/specifications/blob/master/source/command-logging-and-monitoring/command-logging-and-monitoring.md
 
 // Commands of the connection itself.
@@ -167,11 +139,10 @@ function mongoCallOf (event) {
   }
 }
 
-// ioredis. A command is published when it is written. One that is sent before the connection is ready waits, and is written in the context
-// of the code that opened the connection. So a command's own context is remembered while it waits, in the `sendCommand` by which
-// ioredis sends the waiting ones again.
+// ioredis. A command is published when it is written: one that waited for the connection, in the context that opened it. So its own
+// context is remembered while it waits, in the `sendCommand` by which ioredis sends the waiting ones again.
 
-const waiting = new WeakMap() // command → context of the code that sent it
+const waiting = new WeakMap() // command -> context of the code that sent it
 
 function traceIoredis (client) {
   const { sendCommand } = client
@@ -237,20 +208,17 @@ function tracedQuery (query) {
 /** One query. It is reported after pg has taken it, with the time at which it began. */
 class Query {
   #span = null
+  #call
   #callDescriptor
   #isOver = false
 
   constructor (client, config, values) {
-    this.startedAt = now()
-    this.text = typeof config === 'string' ? config : text(config, 'text') || text(read(config, 'cursor'), 'text')
-    this.database = text(client, 'database')
-    this.serverAddress = text(client, 'host')
-    this.serverPort = read(client, 'port')
+    this.#call = { startedAt: now(), ...pgCallOf({ query: config, client }) }
     this.#callDescriptor = Array.isArray(values) || Array.isArray(read(config, 'values')) ? pgPreparedQuery : pgQuery
   }
 
   start (tracer, context) {
-    if (!this.#isOver) this.#span = tracer.startCall(this.#callDescriptor, this, context)
+    if (!this.#isOver) this.#span = tracer.startCall(this.#callDescriptor, this.#call, context)
   }
 
   end (error) {
@@ -261,26 +229,21 @@ class Query {
   }
 }
 
-/** The arguments of a query, with its end noticed by whichever form it has. */
+/** The arguments of a query, changed so that its end is noticed. */
 function withEnd (activeCall, args) {
   const [config] = args
   const at = args.findIndex((argument, index) => index > 0 && typeof argument === 'function')
   if (at !== -1) args[at] = ending(activeCall, args[at])
-  if (typeof config?.submit === 'function') {
-    watch(activeCall, config, at === -1)
+  if (typeof config?.submit === 'function') { // a Query, a Cursor or a QueryStream that the user has made
+    if (at === -1 && typeof config.callback === 'function') config.callback = ending(activeCall, config.callback)
+    if (typeof config.on !== 'function') return args
+    config.on('end', () => activeCall.end(null))
+    config.on('close', () => activeCall.end(null))
+    config.on(errorMonitor, (error) => activeCall.end(error))
   } else if (typeof read(config, 'callback') === 'function') {
     args[0] = Object.create(config, { callback: { value: ending(activeCall, config.callback), enumerable: true, writable: true, configurable: true } })
   }
   return args
-}
-
-/** Notices the end of a Query, a Cursor or a QueryStream that the user has made. */
-function watch (activeCall, query, ownsCallback) {
-  if (ownsCallback && typeof query.callback === 'function') query.callback = ending(activeCall, query.callback)
-  if (typeof query.on !== 'function') return
-  query.on('end', () => activeCall.end(null))
-  query.on('close', () => activeCall.end(null))
-  query.on(errorMonitor, (error) => activeCall.end(error))
 }
 
 function ending (activeCall, callback) {

@@ -19,14 +19,14 @@ const ORIGINS_MAX = 256
 const HANDLER_SYMBOLS_MAX = 8
 
 const call = new HttpCall()
-const origins = new Map() // origin → RemoteServer
+const origins = new Map() // origin -> RemoteServer
 const handlerSymbols = [] // of the copies of undici in the process
 
 const undiciSubscribers = [
   ['undici:request:create', guarded(onCreate)],
   ['undici:client:sendHeaders', guarded(onSend)],
   ['undici:request:headers', guarded(onHeaders)],
-  ['undici:request:error', guarded(onError)]
+  ['undici:request:error', guarded(({ request, error }) => endWithError(request, error))]
 ]
 
 // HOT, once per call.
@@ -40,17 +40,14 @@ function onCreate ({ request }) {
 }
 
 /**
- * The context of the code that makes the call. A request that waited in the queue of a bounded pool is created while another's
- * response is read, until undici 8.12.3; its handler is an AsyncResource of the caller.
+ * The context of the code that makes the call. Until undici 8.12.3 a request that waited in the queue of a bounded pool is created
+ * while another's response is read; its handler is an AsyncResource of the caller.
  */
 function callersContext (request) {
   const handler = handlerOf(request)
-  if (!(handler instanceof AsyncResource)) {
-    call.resendCount = resendsOf(handler)
-    return activeContext()
-  }
-  call.resendCount = 0
-  return handler.runInAsyncScope(activeContext)
+  const isWaiting = handler instanceof AsyncResource
+  call.resendCount = isWaiting ? 0 : resendsOf(handler)
+  return isWaiting ? handler.runInAsyncScope(activeContext) : activeContext()
 }
 
 function handlerOf (request) {
@@ -101,20 +98,15 @@ function readHeader ({ headers }, name) {
 }
 
 function writeHeader (request, name, value) {
-  const { headers } = request
-  if (typeof headers === 'string') {
-    request.headers = withoutLine(headers, name) + `${name}: ${value}\r\n`
-    return
-  }
-  const at = indexOfHeader(headers, name)
-  if (at === -1) headers.push(name, value)
-  else headers[at + 1] = value
+  removeHeader(request, name)
+  if (typeof request.headers === 'string') request.headers += `${name}: ${value}\r\n`
+  else request.headers.push(name, value)
 }
 
 function removeHeader (request, name) {
   const { headers } = request
   if (typeof headers === 'string') {
-    request.headers = withoutLine(headers, name)
+    request.headers = headers.replace(new RegExp(`^${name}: ?.*\\r\\n`, 'im'), '')
     return
   }
   for (let at = indexOfHeader(headers, name); at !== -1; at = indexOfHeader(headers, name)) headers.splice(at, 2)
@@ -127,10 +119,6 @@ function indexOfHeader (headers, name) {
     if (key.length === name.length && key.toLowerCase() === name) return i
   }
   return -1
-}
-
-function withoutLine (headers, name) {
-  return headers.replace(new RegExp(`^${name}: ?.*\\r\\n`, 'im'), '')
 }
 
 /** Writes a header of a propagator that is not ours: undici checks it. Undici 6.11.0 has no addHeader. */
@@ -152,10 +140,6 @@ function onSend ({ request, socket }) {
 // HOT, once per call.
 function onHeaders ({ request, response: { statusCode } }) {
   if (statusCode >= 200 || statusCode === 101) endWithStatus(request, statusCode)
-}
-
-function onError ({ request, error }) {
-  endWithError(request, error)
 }
 
 module.exports = { undiciSubscribers }

@@ -2,10 +2,9 @@
 
 // Keeps the record of one process.nextTick, so that the others stay cheap.
 //
-// Node makes these records by an object literal with computed keys. V8 remembers weakly, for each key, the one hidden class
-// that it was added to. A major garbage collection that finds no record alive forgets it, and from then on each key of each
-// record is a call into V8's runtime: every request of a Fastify app, traced or not, costs some microseconds more for as long
-// as the process lives (bench/upstream/README.md). One record that lives keeps the class alive.
+// Node makes these records by an object literal with computed keys. V8 holds their hidden classes weakly: a major garbage
+// collection that finds no record alive forgets them, and from then on each request of a Fastify app, traced or not, costs some
+// microseconds more for as long as the process lives (bench/upstream/README.md). One record that lives keeps them.
 
 const { executionAsyncResource } = require('node:async_hooks')
 

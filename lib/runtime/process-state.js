@@ -2,25 +2,19 @@
 
 const { AsyncLocalStorage } = require('node:async_hooks')
 
-// What all copies of this package in one process share. Two copies happen (a monorepo, a linked package); each with an
-// AsyncLocalStorage of its own would lose the other's requests.
+// What all copies of this package in a process share: with an AsyncLocalStorage of its own each would lose the other's requests.
 
 const KEY = Symbol.for('light-trace.globals')
 
 // Raised when the members change their meaning: copies that cannot read each other then share nothing.
 const SHAPE = 4
 
-/**
- * The tracers of the applications that are open, oldest first, for work outside of requests: users of the OpenTelemetry API
- * and subscribers of channels. Held weakly: an application that is never closed, as in many a test suite, can be collected.
- */
+/** The tracers of the applications that are open, oldest first. Held weakly: one that is never closed can be collected. */
 class OpenApps {
   #refs = []
 
-  /**
-   * The context managers of these applications, each once: the one that is registered with the API, then our own. A request
-   * is entered in both, and only the first knows the context that an instrumentation has made inside of it.
-   */
+  // Their context managers, each once: the one that is registered with the API, then our own. A request is entered in both,
+  // and only the first knows the context that an instrumentation has made inside of it.
   managers = []
 
   add (tracer) {
@@ -35,17 +29,13 @@ class OpenApps {
   }
 
   delete (tracer) {
-    this.#refs = this.#refs.filter((ref) => {
-      const other = ref.deref()
-      return other !== undefined && other !== tracer
-    })
+    this.#refs = this.#refs.filter((ref) => ![undefined, tracer].includes(ref.deref()))
     if (this.#refs.length === 0) this.managers.length = 0
   }
 
-  get isEmpty () {
-    return this.first() === undefined
-  }
+  get isEmpty () { return this.first() === undefined }
 
+  /** @returns {Tracer | undefined} */
   first () {
     for (const ref of this.#refs) {
       const tracer = ref.deref()
@@ -59,22 +49,17 @@ class OpenApps {
   }
 }
 
-function make () {
-  const made = {
-    shape: SHAPE,
-    storage: new AsyncLocalStorage(),
-    registrations: new WeakMap(), // an application's server -> how it is traced
-    openApps: new OpenApps(), // their tracers
-    exporterTraceparents: new Set(), // the traceparents that our exporters send
-    collectorLogs: new Map(), // a collector's URL -> what was logged of it, see lib/export/log.js
-    facade: null, // what stands in the API's slots, see lib/otel/api-globals.js
-    hasSealed: false // whether the API's global object was made by us
-  }
-  if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: made, configurable: true })
-  return made
+const own = {
+  shape: SHAPE,
+  storage: new AsyncLocalStorage(),
+  registrations: new WeakMap(), // an application's server -> how it is traced
+  openApps: new OpenApps(), // their tracers
+  exporterTraceparents: new Set(), // the traceparents that our exporters send
+  collectorLogs: new Map(), // a collector's URL -> what was logged of it, see lib/export/log.js
+  facade: null, // what stands in the API's slots, see lib/otel/api-globals.js
+  hasSealed: false // whether the API's global object was made by us
 }
-
-const there = globalThis[KEY]
-const processState = there?.shape === SHAPE ? there : make()
+if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: own, configurable: true })
+const processState = globalThis[KEY].shape === SHAPE ? globalThis[KEY] : own
 
 module.exports = { processState }

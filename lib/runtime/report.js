@@ -1,7 +1,6 @@
 'use strict'
 
-// Everything that light-trace says while the app runs goes through here: logged once, in one visible line,
-// to the app's own logger or, where that would not print it, as a process warning. It cannot throw.
+// All that light-trace logs: once, in one line, to the app's logger or, where that would not print it, as a process warning.
 
 const { monotonicNow } = require('./timers')
 
@@ -14,10 +13,7 @@ const SEQUENCE = /^\[[ -?]*[^]?/
 const SPACING = /[\t-\r\x85\u2028\u2029]/g
 const CONTROLS = /[\p{Cc}\p{Bidi_Control}\ufeff]/gu
 
-/**
- * Makes text from outside fit for a log line, an error message or a header of ours. A collector's message or a variable's
- * value may hold terminal escapes, line breaks that forge a log line, or controls that reverse the order of what is read.
- */
+/** Makes text from outside fit for a log line: without terminal escapes, line breaks, and controls that reverse what is read. */
 function printable (value, max = PRINTABLE_MAX) {
   const text = typeof value === 'string' ? value : plainText(value)
   const [first, ...others] = text.slice(0, SCAN_MAX).split('\x1b')
@@ -33,12 +29,12 @@ function plainText (value) {
 }
 
 // A loss is logged once for each kind in this time: a collector that flaps must not fill the log.
-
 const LOSS_INTERVAL_MS = 30_000
 
 class Losses {
   #now
-  #kinds = new Map() // kind -> { loggedAt, open }
+  #loggedAt = new Map() // by kind
+  #open = new Set() // kinds that were logged and are not over
 
   constructor (now = monotonicNow) {
     this.#now = now
@@ -46,19 +42,15 @@ class Losses {
 
   /** Whether this kind is to be logged now. */
   isDue (kind) {
-    const last = this.#kinds.get(kind)
-    if (last !== undefined && this.#now() - last.loggedAt < LOSS_INTERVAL_MS) return false
-    this.#kinds.set(kind, { loggedAt: this.#now(), open: true })
+    const now = this.#now()
+    if (now - (this.#loggedAt.get(kind) ?? -Infinity) < LOSS_INTERVAL_MS) return false
+    this.#loggedAt.set(kind, now)
+    this.#open.add(kind)
     return true
   }
 
   /** Ends a loss of this kind. Returns whether it was logged and not yet over. */
-  close (kind) {
-    const last = this.#kinds.get(kind)
-    if (last === undefined || !last.open) return false
-    last.open = false
-    return true
-  }
+  close (kind) { return this.#open.delete(kind) }
 }
 
 // Levels under which a logger that has no isLevelEnabled prints no warning.
@@ -79,10 +71,7 @@ class Report {
     this.#losses = new Losses(clock)
   }
 
-  /**
-   * Logs what was found while the options were resolved, a line for each.
-   * @param {{ warnings: readonly { code: string, message: string }[], news?: readonly string[] }} settings
-   */
+  /** @param {{ warnings: readonly { code: string, message: string }[], news?: readonly string[] }} settings a line for each */
   startup ({ warnings, news = [] }) {
     for (const { code, message } of warnings) this.#warn(code, message)
     for (const message of news) this.info(message)
@@ -96,18 +85,13 @@ class Report {
     return true
   }
 
-  /**
-   * Logs what is not as the options say, but does no harm.
-   * @param {'info' | 'debug'} [level] debug for what is as the options say: at info it would be a line among those users compare
-   */
+  /** Logs what does no harm: at `info` what is not as the options say, at `debug` what is. */
   info (message, level = 'info') {
-    if (this.#level === 'none' || this.#level === 'error' || this.#level === 'warn') return
+    if (['none', 'error', 'warn'].includes(this.#level)) return
     const log = this.#log?.deref()
     try {
       if (prints(log, level)) log[level](printable(message))
-    } catch {
-      // It is not logged: it was news, not a loss.
-    }
+    } catch {} // it was news, not a loss
   }
 
   /** Logs at most one line for each kind in 30 s. Returns whether it did, so that the caller can start its count anew. */
@@ -124,10 +108,7 @@ class Report {
     return true
   }
 
-  /** Logs what our own code has thrown. */
-  thrown (error, what) {
-    this.once('LT_WARN_BUG', `Bug: ${what}: ${error?.stack}`)
-  }
+  thrown (error, what) { this.once('LT_WARN_BUG', `Bug: ${what}: ${error?.stack}`) }
 
   #warn (code, message) {
     if (this.#level === 'none' || this.#level === 'error') return
@@ -135,9 +116,7 @@ class Report {
     const log = this.#log?.deref()
     try {
       if (prints(log, 'warn')) return log.warn({ code }, text)
-    } catch {
-      // A logger that throws has not printed it.
-    }
+    } catch {} // a logger that throws has not printed it
     process.emitWarning(text, { type: 'LightTraceWarning', code })
   }
 }

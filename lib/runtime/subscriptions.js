@@ -1,13 +1,11 @@
 'use strict'
 
-// Subscriptions to diagnostics channels. A channel is subscribed to once per process, from when the first app wants it until
-// the last one closes: a channel without subscribers costs its publisher a property read.
+// Subscriptions to diagnostics channels: once per process, from when the first app wants one until the last one closes.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { processState } = require('./process-state')
 
-// Channel objects are kept here for good: on Node 20, and on 22 and 24 until late releases, the collection of an unreferenced
-// channel can take a new one of the same name with it.
+// Kept for good: until late releases of Node 24, the collection of a channel can take a new one of the same name with it.
 const channels = new Map() // name -> channel
 const wanted = new Map() // subscriber -> number of apps that want it
 
@@ -50,11 +48,7 @@ function bug (error) {
   processState.openApps.first()?.report.thrown(error, 'a call was not traced')
 }
 
-/**
- * A subscriber or listener that cannot throw: Node makes an uncaught exception of what a subscriber throws, a library takes
- * it for its own failure.
- * @param {(message: object, more?: unknown) => void} fn
- */
+// Makes a subscriber or listener that cannot throw: Node would make an uncaught exception of it, a library a failure of its own.
 function guarded (fn) {
   return function subscriber (message, more) {
     try {

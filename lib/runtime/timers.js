@@ -1,7 +1,6 @@
 'use strict'
 
-// The clocks and timers of the export stage, taken at load: a test suite that installs fake timers later
-// (jest, sinon, node:test) must neither stop our export nor see our timers among its own.
+// Clocks and timers, taken at load: fake ones of a test suite must neither stop our export nor see our timers among their own.
 
 const { performance } = require('node:perf_hooks')
 

@@ -29,18 +29,12 @@ function samplerOf (option, report) {
   return typeof option.shouldSample === 'function' ? new SdkSampler(option, report) : headSampler(option)
 }
 
-/**
- * @param {object} options
- * @param {'always_on' | 'always_off' | 'ratio' | 'per_second'} options.kind
- * @param {number} [options.ratio] more than 0 and less than 1
- * @param {number} [options.perSecond] more than 0
- * @param {boolean} options.parentBased
- */
+/** The sampler of what lib/config/sampler.js made of the option. */
 function headSampler ({ kind, ratio, perSecond, parentBased }) {
   switch (kind) {
     case 'per_second': return new PerSecond(perSecond)
-    case 'always_on': return new AlwaysOn(parentBased)
-    case 'always_off': return new HeadSampler('AlwaysOffSampler', parentBased)
+    case 'always_on': return new HeadSampler(parentBased, true)
+    case 'always_off': return new HeadSampler(parentBased)
     default: return new Ratio(ratio, parentBased)
   }
 }
@@ -51,13 +45,11 @@ function applyDecision (trace, { decision, tracestate }) {
   if (tracestate !== undefined) trace.tracestate = tracestate
 }
 
-/** The base of all samplers of ours. By itself it takes no trace but those that its caller has taken. */
+/** The base of all samplers of ours. By itself it takes each new trace or none. */
 class HeadSampler {
-  #name
-
-  constructor (name, parentBased) {
-    this.#name = name
+  constructor (parentBased, takesAll = false) {
     this.parentBased = parentBased
+    this.takesAll = takesAll
     /** @type {false} */
     this.isCustom = false // ids and flags are enough to decide, see SdkSampler
     this.tracestate = '' // of each trace that starts here and is taken, where it is always the same
@@ -78,43 +70,25 @@ class HeadSampler {
   }
 
   decideRoot (_context, _now, _route) {
-    return DROP
+    return this.takesAll ? RECORD_AND_SAMPLE : DROP
   }
 
   /** The decision about a caller's trace, whatever the caller has decided: a threshold that came holds no longer. */
   decideAnew (context) {
-    context.tracestate = withoutThreshold(context.tracestate)
-    return DROP
-  }
-
-  toString () {
-    return this.parentBased ? `ParentBased{root=${this.#name}}` : this.#name
-  }
-}
-
-class AlwaysOn extends HeadSampler {
-  constructor (parentBased) {
-    super('AlwaysOnSampler', parentBased)
-  }
-
-  decideRoot () {
-    return RECORD_AND_SAMPLE
-  }
-
-  decideAnew (context) {
-    if (thresholdOf(context.tracestate) !== '') context.tracestate = withThreshold(context.tracestate, ALWAYS)
-    return RECORD_AND_SAMPLE
+    if (!this.takesAll) context.tracestate = withoutThreshold(context.tracestate)
+    else if (thresholdOf(context.tracestate) !== '') context.tracestate = withThreshold(context.tracestate, ALWAYS)
+    return this.takesAll ? RECORD_AND_SAMPLE : DROP
   }
 }
 
 /**
- * `sampler: 0.1`. W3C consistent probability sampling by the trace id: its least significant 56 bits are random, and the
- * trace is taken when they are at least (1 - ratio)*2^56. All services with the same ratio agree.
+ * `sampler: 0.1`. W3C consistent probability sampling: a trace is taken when the least significant 56 bits of its id, which are
+ * random, are at least (1 - ratio)*2^56. All services with the same ratio agree.
  * https://www.w3.org/TR/trace-context-2/#random-trace-id-flag
  */
 class Ratio extends HeadSampler {
   constructor (ratio, parentBased) {
-    super(`TraceIdRatioBased{${ratio}}`, parentBased)
+    super(parentBased)
     // 2^56 is beyond a double's integers; the threshold is kept as 24 high and 32 low bits.
     const threshold = TWO_56 - BigInt(Math.round(ratio * Number(TWO_56)))
     this.high = Number(threshold >> 32n)
@@ -148,7 +122,7 @@ class Ratio extends HeadSampler {
 /** `sampler: { perSecond }`. Callers that have decided are followed, and not counted. */
 class PerSecond extends HeadSampler {
   constructor (perSecond) {
-    super(`PerSecond{${perSecond}}`, true)
+    super(true)
     this.rate = new FairRate(perSecond)
     this.elsewhere = new RouteRate() // traces that no request has started
   }
@@ -190,10 +164,7 @@ class RateLimit {
   }
 }
 
-/**
- * A Sampler of the OpenTelemetry SDK, or anything with its shape, asked as the SDK asks. It is the user's code: its answer is
- * checked, and a wrong one means "not sampled" and is logged once.
- */
+/** A Sampler in the shape of the OpenTelemetry SDK's. It is user code: a wrong answer means "not sampled" and is logged once. */
 class SdkSampler {
   #sampler
   #report
@@ -207,12 +178,7 @@ class SdkSampler {
   }
 
   /**
-   * @param {Context} context with the parent, where there is one
-   * @param {TraceContext} trace the ids that the span will have
-   * @param {string} name
-   * @param {number} kind as the API counts
-   * @param {object} attributes those known at the start
-   * @param {Link[]} links
+   * Asks as the SDK asks, with the ids that the span will have and the attributes that are known at its start.
    * @returns {{ decision: number, attributes: object | undefined, tracestate: string | undefined }}
    */
   ask (context, trace, name, kind, attributes, links) {
@@ -231,10 +197,6 @@ class SdkSampler {
       this.#warn(`failed: ${error?.message}`)
     }
     return { decision: DROP, attributes: undefined, tracestate: undefined }
-  }
-
-  toString () {
-    return String(this.#sampler)
   }
 
   #warn (what) {

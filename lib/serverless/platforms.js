@@ -1,6 +1,7 @@
 'use strict'
 
-// What is done where a platform freezes or ends the process.
+// What is done where a platform freezes or ends the process. A platform of functions freezes it when the handler's promise
+// settles: `lightTrace.flushAfter(app, handler)` makes one that settles when the spans of the invocation are delivered.
 //
 //   Vercel      freezes it when the response is out, unless the request has asked it to wait. It is asked from the request's own
 //               context, which Vercel keeps under a symbol; `@vercel/functions` reads the same
@@ -8,7 +9,10 @@
 //               sent then
 //   AWS Lambda  has a trace of its own, whose span is the parent of the invocation's
 
-const { IncomingContext, SAMPLED } = require('../context/trace-context')
+const { object, duration, optionInvalid, describeValue } = require('../config/checks')
+const { invocationTraceHeader } = require('../config/env')
+const { EMPTY_CONTEXT } = require('../context/request-context')
+const { IncomingContext, SAMPLED, SPAN_KEY } = require('../context/trace-context')
 const { parseTraceparent } = require('../context/traceparent')
 const { processState } = require('../runtime/process-state')
 const { RemoteSpan } = require('../span/non-recording-span')
@@ -21,7 +25,7 @@ const kListener = Symbol.for('light-trace.sigterm')
 
 // _X_AMZN_TRACE_ID, for each invocation:
 //
-//   Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=…
+//   Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=...
 //          trace id: 8 + 24 digits                  span id
 //
 // https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader
@@ -30,6 +34,87 @@ const PARENT = /(?:^|;)\s*Parent=([0-9a-f]{16})(?:;|$)/
 const IS_SAMPLED = /(?:^|;)\s*Sampled=1(?:;|$)/
 const LENGTH_MAX = 1024
 
+const DEFAULT_TIMEOUT_MS = 1000
+// Left to the platform to send the answer, where it says how long the invocation may take.
+const MARGIN_MS = 50
+const ACCOUNT = /^arn:[^:]*:lambda:[^:]*:(\d{12}):/
+
+const checkOptions = object({ timeoutMs: duration })
+
+/** The handler, whose promise settles when the spans are delivered. See index.d.ts. */
+function flushAfter (app, handler, options = {}) {
+  if (typeof app?.ready !== 'function') throw optionInvalid('flushAfter(app)', 'a Fastify application', describeValue(app))
+  if (typeof handler !== 'function') throw optionInvalid('flushAfter(app, handler)', 'a function', describeValue(handler))
+  const { timeoutMs = DEFAULT_TIMEOUT_MS } = checkOptions('flushAfter', options)
+  let isFirst = true
+  // Without named parameters: Lambda looks at their number, and one with three would wait for a callback.
+  return async function flushingHandler (...args) {
+    const tracer = await tracerOf(app)
+    const context = args.find(isLambdaContext)
+    const attributes = context === undefined ? null : invocationAttributes(context, isFirst)
+    isFirst = false
+    if (tracer === undefined) return call(handler, this, args)
+    const waitUntil = platformWaitUntil()
+    try {
+      tracer.invocation = attributes
+      return await inContextOf(tracer, () => call(handler, this, args))
+    } finally {
+      tracer.invocation = null
+      const flushed = tracer.drained().then(() => tracer.flush({ timeoutMs: timeLeft(context, timeoutMs) }))
+      if (waitUntil === null) await flushed
+      else waitUntil(flushed)
+    }
+  }
+}
+
+/** @returns {argument is { awsRequestId: string, invokedFunctionArn?: string, getRemainingTimeInMillis? (): number }} */
+function isLambdaContext (argument) {
+  return typeof argument?.awsRequestId === 'string'
+}
+
+/** What the request's span says of the invocation. */
+function invocationAttributes ({ awsRequestId, invokedFunctionArn = undefined }, isFirst) {
+  const attributes = { 'faas.trigger': 'http', 'faas.invocation_id': awsRequestId, 'faas.coldstart': isFirst }
+  if (typeof invokedFunctionArn === 'string') {
+    attributes['aws.lambda.invoked_arn'] = invokedFunctionArn
+    attributes['cloud.resource_id'] = invokedFunctionArn
+    const account = ACCOUNT.exec(invokedFunctionArn)?.[1]
+    if (account !== undefined) attributes['cloud.account.id'] = account
+  }
+  return attributes
+}
+
+/** How long the flush may take: an answer that comes too late for the platform is worse than spans that wait. */
+function timeLeft (context, timeoutMs) {
+  const left = context?.getRemainingTimeInMillis?.()
+  return typeof left === 'number' ? Math.max(0, Math.min(timeoutMs, left - MARGIN_MS)) : timeoutMs
+}
+
+/** The application's tracer, once it is ready. An application that cannot start fails in the handler. */
+async function tracerOf (app) {
+  try {
+    await app.ready()
+  } catch {}
+  return processState.registrations.get(app.server)?.tracer
+}
+
+// A request that inject() makes without a traceparent takes what is active for its parent.
+function inContextOf (tracer, fn) {
+  const parent = xrayParent(invocationTraceHeader())
+  return parent === null ? fn() : tracer.contextManager.with(EMPTY_CONTEXT.setValue(SPAN_KEY, parent), fn)
+}
+
+/** Calls a handler of either kind: with a promise, or with a callback as its third parameter. */
+function call (handler, self, args) {
+  const [event, context, callback] = args
+  if (typeof callback !== 'function') return handler.apply(self, args)
+  if (handler.length < 3) return handler.call(self, event, context)
+  return new Promise((resolve, reject) => {
+    const result = handler.call(self, event, context, (error, value) => error ? reject(error) : resolve(value))
+    if (typeof result?.then === 'function') result.then(resolve, reject)
+  })
+}
+
 /** The platform's `waitUntil(promise)` for the running request, or null. */
 function platformWaitUntil () {
   for (const key of CONTEXTS) {
@@ -37,35 +122,27 @@ function platformWaitUntil () {
       const holder = globalThis[key]
       const context = typeof holder?.get === 'function' ? holder.get() : undefined
       if (typeof context?.waitUntil === 'function') return (promise) => context.waitUntil(promise)
-    } catch {
-      // The platform's own code failed: there is nothing to wait by.
-    }
+    } catch {} // the platform's own code failed: there is nothing to wait by
   }
   return null
 }
 
-/**
- * Holds the process until the spans of each request are delivered. The hook is added after light-trace's own, so that a
- * response's span has ended when its 'close' comes here.
- * @param {FastifyInstance} app
- * @param {Tracer} tracer
- */
+/** Holds the process until each request's spans are delivered. At 'close' they have ended: this hook follows light-trace's own. */
 function holdUntilDelivered (app, tracer) {
   app.addHook('onRequest', (request, reply, done) => {
     const waitUntil = platformWaitUntil()
-    if (waitUntil !== null) waitUntil(closed(reply.raw).then(() => tracer.drained()).then(() => tracer.flush()).catch(() => {}))
+    if (waitUntil !== null) {
+      const closed = new Promise((resolve) => { reply.raw.once('close', resolve) })
+      waitUntil(closed.then(() => tracer.drained()).then(() => tracer.flush()).catch(() => {}))
+    }
     done()
   })
 }
 
-function closed (response) {
-  return new Promise((resolve) => { response.once('close', resolve) })
-}
-
 /**
- * Sends what waits at SIGTERM, while at least one application is open. Where nobody else listens, the process ends afterwards as
+ * Sends what waits at SIGTERM, while at least one application is open. Without another listener the process ends afterwards, as
  * it would have without us.
- * @returns {() => void} ends it
+ * @returns {() => void} releases it, to be called once
  */
 function flushAtSigterm () {
   if (process[kListener] === undefined) {
@@ -75,10 +152,8 @@ function flushAtSigterm () {
   }
   const state = process[kListener]
   state.count++
-  let isOver = false
   return () => {
-    if (isOver || --state.count > 0) return
-    isOver = true
+    if (--state.count > 0) return
     process.off(SIGNAL, state.listener)
     delete process[kListener]
   }
@@ -96,10 +171,8 @@ function onSigterm () {
 }
 
 /**
- * The invocation's own span as a parent, or null. Where X-Ray does not sample, which is so on every function for which
- * it is not switched on, there is none: its "no" is no decision about our traces.
- * @param {string | undefined} text
- * @returns {RemoteSpan | null}
+ * The invocation's own span as a parent; null where X-Ray does not sample, as on every function for which it is not switched on:
+ * its "no" is no decision about our traces.
  */
 function xrayParent (text) {
   if (typeof text !== 'string' || text.length > LENGTH_MAX || !IS_SAMPLED.test(text)) return null
@@ -112,4 +185,4 @@ function xrayParent (text) {
   return new RemoteSpan(incoming)
 }
 
-module.exports = { platformWaitUntil, holdUntilDelivered, flushAtSigterm, xrayParent }
+module.exports = { flushAfter, holdUntilDelivered, flushAtSigterm }

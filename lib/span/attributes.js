@@ -1,8 +1,8 @@
 'use strict'
 
-// Attributes as a flat list, [key, value, key, value, ...]: no object per span, and written in order. Values are what OTLP's
-// AnyValue holds: strings, numbers, booleans, bytes, null, and arrays and maps of these. They are checked, copied and cut when
-// they are set: nothing of the caller's is kept, and none of the caller's code runs when the span is written.
+// Attributes as a flat list, [key, value, key, value, ...]. Values are what OTLP's AnyValue holds: strings, numbers, booleans,
+// bytes, null, and arrays and maps of these. They are checked, copied and cut when they are set: nothing of the caller's is kept,
+// and none of the caller's code runs when the span is written.
 // https://opentelemetry.io/docs/specs/otel/common/#anyvalue
 
 const { isProxy } = require('node:util/types')
@@ -14,7 +14,7 @@ const TOTAL_MAX = 4096 // of all arrays and maps in one value
 const DEPTH_MAX = 64
 const KEY_LENGTH_MAX = 1024
 
-// Keys may be made of anything: lists whose keys do not fit these go without a shape.
+// Keys may be made of anything: lists beyond these go without a shape.
 const SHAPES_MAX = 1000
 const SHAPE_KEY_LENGTH_MAX = 100
 
@@ -87,12 +87,7 @@ function setOwn (object, key, value) {
   else object[key] = value
 }
 
-/**
- * A value as it may be kept, with long strings and bytes cut; undefined where it is no attribute value.
- * @param {unknown} value
- * @param {number} lengthMax of strings and bytes
- * @param {{ attributeCut (): void }} [owner] is called if members are left out
- */
+/** A value as it may be kept, with strings and bytes cut at `lengthMax`; undefined where it is no attribute value. */
 function cleanValue (value, lengthMax, owner) {
   switch (typeof value) {
     case 'string': return cut(value, lengthMax)
@@ -120,10 +115,11 @@ function cleanObject (value, lengthMax, owner) {
 }
 
 class Cleaner {
+  left = TOTAL_MAX
+  isCut = false
+
   constructor (lengthMax) {
     this.lengthMax = lengthMax
-    this.left = TOTAL_MAX
-    this.isCut = false
   }
 
   /** Undefined: not a value, or one that throws when it is read. */
@@ -235,7 +231,7 @@ class AttributeShape {
   }
 }
 
-/** The text as V8 keeps names of properties: equal ones are the same, and none keeps a longer text alive of which it was a part. */
+/** The text as V8 keeps names of properties: equal ones are the same, and none keeps a longer text alive. */
 function ownText (text) {
   return Object.keys({ [text]: 0 })[0]
 }

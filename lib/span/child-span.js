@@ -8,12 +8,10 @@ const { RecordingSpan, STATUS_ERROR } = require('./recording-span')
 const { cleanValue } = require('./attributes')
 const { errorType, exceptionAttributes, exceptionOf } = require('./exception')
 
-// Limits that shared attributes are within in any case: at most a dozen, of at most this length.
+// Shared attributes are within these limits: at most a dozen, of at most this length.
 const ROOMY_COUNT = 32
 const ROOMY_LENGTH = 1024
 const TARGET_LENGTH_MAX = 512 // which leaves as much for an origin
-
-const VALUE_LENGTH_MAX = 16384 // of an exception on an SDK's span, whose limits are unknown
 
 class ChildSpan extends RecordingSpan {
   /**
@@ -36,11 +34,7 @@ class ChildSpan extends RecordingSpan {
   get name () { return this.details === null || this.details.name === '' ? this.title.toWellFormed() : this.details.name }
   get instrumentationScope () { return this.scope }
 
-  /**
-   * Takes trace, flags and parent from a TraceContext and draws a span id.
-   * @param {TraceContext} parent
-   * @param {number} parentKind PARENT_LOCAL or PARENT_REMOTE
-   */
+  /** Takes trace, flags and parent from a TraceContext and draws a span id. */
   inheritFrom (parent, parentKind) {
     // Not copyTrace: V8 knows the classes of one place better than those of all.
     this.t0 = parent.t0
@@ -78,16 +72,12 @@ class ChildSpan extends RecordingSpan {
   }
 
   finish (endedAt) {
-    if (this.metrics === null) {
-      super.finish(endedAt)
-      return
-    }
-    if ((this.flags & SAMPLED) !== 0) super.finish(endedAt)
+    if (this.metrics === null || (this.flags & SAMPLED) !== 0) super.finish(endedAt)
     else {
       this.endedAt = endedAt < this.start ? this.start : endedAt
       this.pipeline.stats.unsampled++
     }
-    this.metrics.ended(this)
+    if (this.metrics !== null) this.metrics.ended(this)
   }
 
   checked (list) {
@@ -114,16 +104,7 @@ class ChildSpan extends RecordingSpan {
   }
 }
 
-/**
- * Runs a function in a span, which ends with the function or with the promise that it returns.
- * @template T
- * @param {Span} span
- * @param {{ call (context, fn, argument) }} contextManager
- * @param {Context} context active while `fn` runs
- * @param {(argument: unknown) => T} fn what it throws is recorded and passed on
- * @param {unknown} argument
- * @returns {T}
- */
+/** Runs `fn(argument)` in a span, which ends with the function or its promise. What is thrown is recorded and passed on. */
 function runInSpan (span, contextManager, context, fn, argument) {
   let result
   try {
@@ -145,10 +126,10 @@ function runInSpan (span, contextManager, context, fn, argument) {
   })
 }
 
-// The span may be an SDK's, which reads the error in its own way: it must not throw in place of the user's.
+// An SDK's span reads the error in its own way: that must not throw in place of the user's.
 function fail (span, error) {
   try {
-    const exception = exceptionOf(exceptionAttributes(error, span.pipeline?.limits.attributeValueLength ?? VALUE_LENGTH_MAX))
+    const exception = exceptionOf(exceptionAttributes(error, span.pipeline?.limits.attributeValueLength))
     span.recordException(exception)
     span.setAttribute('error.type', errorType(error))
     span.setStatus({ code: STATUS_ERROR, message: exception.message })

@@ -3,8 +3,7 @@
 // One monotonic clock for durations, and one anchor between it and the wall clock.
 //
 // A span keeps milliseconds of `performance.now()`. They become wall-clock nanoseconds when it is written, by the same anchor
-// for start and end, so a step of the wall clock never bends a duration. Both clocks are taken at load, as in
-// lib/runtime/timers.js: a test's fake timers must not reach us.
+// for start and end, so a step of the wall clock never bends a duration. Both are taken at load: fake timers must not reach us.
 
 const { performance } = require('node:perf_hooks')
 
@@ -49,12 +48,7 @@ function keepAnchored (nowMs) {
   anchor()
 }
 
-/**
- * Writes monotonic `ms` as OTLP's fixed64 nanoseconds, little endian. HOT, twice per span.
- * @param {DataView} view
- * @param {number} position
- * @param {number} ms
- */
+/** Writes monotonic `ms` as OTLP's fixed64 nanoseconds, little endian. HOT, twice per span. */
 function writeNanos (view, position, ms) {
   const low = anchorLow + Math.round(ms * 1e6)
   const carry = Math.floor(low / TWO_32)

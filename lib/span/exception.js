@@ -6,6 +6,7 @@ const { cut, read, toObject } = require('./attributes')
 
 const TYPE_LENGTH_MAX = 128
 const MESSAGE_LENGTH_MAX = 4096
+const STACK_LENGTH_MAX = 16384 // on an SDK's span, whose limits are unknown
 
 // The error of a library's call -> the `error.type` of its span. A request that fails with the same error has the same type: a
 // database's code is in fields that only the library's own table knows.
@@ -31,7 +32,7 @@ function errorName (error) {
 }
 
 /** The attributes of an `exception` event, as a flat list. */
-function exceptionAttributes (error, lengthMax) {
+function exceptionAttributes (error, lengthMax = STACK_LENGTH_MAX) {
   if (error === null || (typeof error !== 'object' && typeof error !== 'function')) {
     return ['exception.type', errorName(error), 'exception.message', cut(String(error), Math.min(lengthMax, MESSAGE_LENGTH_MAX))]
   }

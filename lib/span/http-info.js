@@ -1,7 +1,6 @@
 'use strict'
 
-// What an HTTP server span says that is the same for many requests, of a route and of a connection. Both are made by
-// lib/http/conventions.js, cached by lib/fastify, and have a slot for their encoded bytes.
+// What is the same in many HTTP server spans, of a route and of a connection. Both have a slot for their encoded bytes.
 
 /** One method on one route. */
 class RouteInfo {
@@ -24,15 +23,11 @@ class RouteInfo {
     this.next = undefined // the info of another method on the same route
     this.encoded = null // route templates, see lib/otlp/templates.js
     this.isMeasured = true // whether metrics count its requests
-    this.series = null // of its metrics, see RouteSeries in lib/metrics/server-metrics.js
+    this.series = null // of its metrics, see Entry in lib/metrics/server-metrics.js
     this.loggingServer = null // the route's Fastify instance, where it is known to give each request a logger of its own
   }
 
-  /**
-   * What its spans on a connection say of the request, as a flat list.
-   * @param {PeerInfo} peer
-   * @param {string | null} path null where each request has another
-   */
+  /** What its spans on a connection say of the request, as a flat list. `path` is null where each request has another. */
   requestAttributes ({ scheme, protocolVersion }, path) {
     const list = ['http.request.method', this.method]
     if (this.methodOriginal !== '') list.push('http.request.method_original', this.methodOriginal)
@@ -56,11 +51,7 @@ class PeerInfo {
     this.serverPort = serverPort
     this.userAgent = userAgent
     this.attributeCount = this.attributeList.length / 2 + (protocolVersion === '' ? 0 : 1)
-    this.encoded = null // see lib/otlp/templates.js, with all below
-    this.template = null // of the last span
-    this.joinedWith = null
-    this.joined = null
-    this.joins = 0
+    this.encoded = null // see lib/otlp/templates.js
   }
 
   /** What the template of the route does not have, as a flat list. */

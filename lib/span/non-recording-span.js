@@ -50,7 +50,7 @@ class RemoteSpan extends NonRecordingSpan {
 /** The span of requests without a trace: switched off, ignored, or before our hook. Its ids are all zero. */
 const INVALID_SPAN = Object.freeze(new NonRecordingSpan())
 
-/** An unsampled span in the trace of `parent`. The caller of this function sets its span id. */
+/** An unsampled span in the trace of `parent`, without a span id. */
 function unsampledIn (parent) {
   const span = new NonRecordingSpan()
   span.t0 = parent.t0

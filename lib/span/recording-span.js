@@ -1,20 +1,16 @@
 'use strict'
 
-// A span that records. It implements the API's Span and the SDK's ReadableSpan on its prototype: ids are words until their hex
-// is asked for, attributes a flat list until an object is asked for.
-//
-// What few spans have (events, links, a status, another name, losses) hangs under `details`, made when first needed: the usual
-// span is one object.
+// A span that records: the API's Span and the SDK's ReadableSpan. Ids are words until their hex is asked for, attributes a flat
+// list until an object is asked for. What few spans have hangs under `details`: the usual span is one object.
 
-const { stateOf, TraceContext, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
-const { cleanTracestate } = require('../context/tracestate')
+const { TraceContext, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
+const { cleanTracestate, TraceState } = require('../context/tracestate')
 const { hex } = require('../context/ids')
 const { now, toHrTime, fromTimeInput } = require('./clock')
 const { setAttributes, setClean, ownKeys, read, cleanValue, cut, toObject, EMPTY_SHAPE } = require('./attributes')
 const { exceptionAttributes } = require('./exception')
 
-// Which version of OpenTelemetry's semantic conventions our attributes follow: with it a collector can translate them
-// to another. It stands on the resource and on our own scope; a tracer of the user's has its own.
+// Which version of OpenTelemetry's semantic conventions our attributes follow, on the resource and on our own scope.
 // https://opentelemetry.io/docs/specs/otel/schemas/
 const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.44.0'
 
@@ -24,8 +20,7 @@ const STATUS_ERROR = 2
 
 const OPEN = -1 // as `endedAt`
 
-// More than a span has of its own beside those that are set.
-const OWN_MAX = 32
+const OWN_MAX = 32 // more than a span has of its own beside those that are set
 
 // The specification has no limits for these: megabytes would cost the span.
 const TEXT_LENGTH_MAX = 16384 // of names and descriptions
@@ -39,7 +34,7 @@ class Scope {
     this.name = name
     this.version = version
     this.schemaUrl = schemaUrl
-    this.#key = JSON.stringify([name, version, schemaUrl])
+    this.#key = JSON.stringify(this)
     Object.defineProperty(this, 'encoded', { value: null, writable: true, enumerable: false }) // a slot for the encoder's bytes
   }
 
@@ -48,17 +43,15 @@ class Scope {
 }
 
 class SpanDetails {
-  constructor () {
-    this.name = ''
-    this.tracestate = null // exported in place of the span's own, where it is known only at the end
-    this.statusCode = STATUS_UNSET
-    this.statusMessage = ''
-    this.events = []
-    this.links = []
-    this.droppedAttributes = 0
-    this.droppedEvents = 0
-    this.droppedLinks = 0
-  }
+  name = ''
+  tracestate = null // exported in place of the span's own, where it is known only at the end
+  statusCode = STATUS_UNSET
+  statusMessage = ''
+  events = []
+  links = []
+  droppedAttributes = 0
+  droppedEvents = 0
+  droppedLinks = 0
 }
 
 const NO_DETAILS = Object.freeze(new SpanDetails())
@@ -248,7 +241,7 @@ class RecordingSpan extends TraceContext {
     this.pipeline.attributeCut()
   }
 
-  /** The attributes of an event or a link as a list of ours, and how many of them were dropped or cut. */
+  /** The attributes of an event or a link, and how many of them were dropped or cut. */
   copied (attributes, countMax) {
     const { pipeline } = this
     const list = []
@@ -270,8 +263,7 @@ class RecordingSpan extends TraceContext {
   }
 
   detail () {
-    if (this.details === null) this.details = new SpanDetails()
-    return this.details
+    return (this.details ??= new SpanDetails())
   }
 
   /** The trace state of the exported span; what goes on under the span has the span's own. HOT */
@@ -286,7 +278,7 @@ class RecordingSpan extends TraceContext {
   spanContext () {
     const context = super.spanContext()
     const { exportedTracestate } = this
-    if (exportedTracestate !== this.tracestate) context.traceState = stateOf(exportedTracestate)
+    if (exportedTracestate !== this.tracestate) context.traceState = new TraceState(exportedTracestate)
     return context
   }
 
@@ -298,17 +290,14 @@ class RecordingSpan extends TraceContext {
   }
 }
 
-/**
- * The SpanContext of a link, or undefined where it is none. It is copied when the link is added: its owner may change it later,
- * and none of its code may run when the span is written.
- */
+/** A copy of a link's SpanContext, undefined where it is none: its owner may change it, and its code must not run at the end. */
 function linkedContext (link) {
   try {
     const { traceId, spanId, traceFlags, traceState, isRemote } = link.context
     if (!isHex(traceId, /^[0-9a-f]{32}$/) || !isHex(spanId, /^[0-9a-f]{16}$/)) return undefined
     const context = { traceId, spanId, traceFlags: typeof traceFlags === 'number' ? traceFlags & 0xff : 0 }
     const tracestate = serialized(traceState)
-    if (tracestate !== '') context.traceState = stateOf(tracestate)
+    if (tracestate !== '') context.traceState = new TraceState(tracestate)
     if (typeof isRemote === 'boolean') context.isRemote = isRemote
     return context
   } catch {

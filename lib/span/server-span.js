@@ -1,9 +1,9 @@
 'use strict'
 
-// The span of one request. It refers to the infos of its route and its connection and has a few values of its own; the encoder
-// turns that into bytes without building a list. The list is built only for samplers, processors, and spans whose user set one
-// of our attributes anew.
+// The span of one request: the infos of its route and its connection, and a few values of its own. The list of its attributes is
+// built only for samplers, processors, and spans whose user set one of ours anew.
 
+const { withThreshold, withoutThreshold, ALWAYS } = require('../context/tracestate')
 const { RecordingSpan, OPEN, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span')
 const { SERVER_KEYS } = require('./http-info')
 const { NO_SHAPE, cut, setClean } = require('./attributes')
@@ -14,6 +14,9 @@ const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
 
 // http.request.method, url.path, url.scheme, http.response.status_code; for error.type see makeRoom.
 const OWN_ALWAYS = 4
+
+// On every span of a request that was kept, so that a reader can tell that services downstream left theirs out.
+const KEPT = 'light_trace.kept'
 
 // What is known of an error until the end: nothing, that Fastify caught one, or that it is recorded already.
 const NOT_FAILED = 0
@@ -115,10 +118,7 @@ class ServerSpan extends RecordingSpan {
     this.attributeShape = NO_SHAPE
   }
 
-  /**
-   * Its query as it may leave the process, '' for none. The encoder asks before it writes anything of the span: the user's
-   * redactQuery is called once, and may end spans itself.
-   */
+  /** Its query as it may leave the process, '' for none. The user's redactQuery is called once, and may end spans itself. */
   get query () {
     if (this.redacted === null) {
       const { url, pipeline } = this
@@ -129,10 +129,7 @@ class ServerSpan extends RecordingSpan {
     return this.redacted
   }
 
-  /**
-   * What the conventions ask for at the start of a span, as a flat list.
-   * @returns {Array<unknown>}
-   */
+  /** @returns {Array<unknown>} what the conventions ask for at the start of a span, flat */
   ownAttributes () {
     const { route, peer, url } = this
     const { attributeValueLength } = this.pipeline.limits
@@ -144,8 +141,7 @@ class ServerSpan extends RecordingSpan {
 
   allAttributes () {
     const list = this.everyAttribute()
-    const { attributes } = this.pipeline.limits
-    return list.length > attributes * 2 ? list.slice(0, attributes * 2) : list
+    return list.slice(0, this.pipeline.limits.attributes * 2)
   }
 
   everyAttribute () {
@@ -162,10 +158,7 @@ class ServerSpan extends RecordingSpan {
     return super.droppedAttributesCount + Math.max(0, this.everyAttribute().length / 2 - attributes)
   }
 
-  /**
-   * Whether its own attributes are as the route's template has them: all of them, uncut, and none that the
-   * user set anew. Else the list is built and written as a whole. HOT
-   */
+  /** Whether its own attributes are as the route's template has them: uncut, and none that the user set anew. HOT */
   get fitsTemplate () {
     return this.url.length <= this.pipeline.templateUrlLengthMax &&
       (this.attributeList === null || this.usersFitTemplate(this.attributeList))
@@ -181,10 +174,77 @@ class ServerSpan extends RecordingSpan {
   }
 }
 
+// The spans of requests where `keep` is set. Each request that fails or takes too long is exported, sampled or not, with a
+// threshold of 0: it stands for itself alone where spans are counted by their probability.
+//
+// The span of a request that is not sampled is recorded all the same, and holds a bounded number of the children that ended
+// before it. Services downstream see only what the sampler has decided: the headers have left long before the end.
+
+class KeepServerSpan extends ServerSpan {
+  constructor (pipeline, start, route, peer, url, keep) {
+    super(pipeline, start, route, peer, url)
+    this.keep = keep
+    this.kept = '' // why it is exported though it is not sampled, once it has ended
+    this.held = null // its children, where it is not sampled
+    this.heldCount = 0
+  }
+
+  /** Holds the children back that end before it: it is not sampled. */
+  holdChildren () {
+    this.localRoot = this
+    this.held = []
+    return this
+  }
+
+  finish (endedAt) {
+    const why = this.keptBecause(endedAt)
+    if (why !== '') {
+      this.exportWithTracestate(withThreshold(this.tracestate, ALWAYS))
+      if (this.held !== null) this.mark(this, why)
+    }
+    this.kept = why
+    super.finish(endedAt)
+  }
+
+  /** 'error', 'slow', or '' where `keep` does not ask for it. */
+  keptBecause (endedAt) {
+    const { errors, slowerThanMs } = this.keep
+    if (errors && this.details !== null && this.details.statusCode === STATUS_ERROR) return 'error'
+    return endedAt - this.start > slowerThanMs ? 'slow' : ''
+  }
+
+  /** Whether one more child may be held, or kept after the end. */
+  takeChild () {
+    if (this.heldCount >= this.pipeline.limits.keptChildren) return false
+    this.heldCount++
+    return true
+  }
+
+  /** Hands out the children that ended before it, once. */
+  release () {
+    const { held } = this
+    this.held = null
+    return held
+  }
+
+  /** Marks a child of a kept request. It has no threshold: how many others were not kept, or too many to hold, is unknown. */
+  markChild (child, why) {
+    this.mark(child, why)
+    const tracestate = withoutThreshold(child.tracestate)
+    if (tracestate !== child.tracestate) child.exportWithTracestate(tracestate)
+  }
+
+  /** Sets the mark also past the limit of attributes and past the end of a span: it is not the user's. */
+  mark (span, why) {
+    span.attributeList ??= []
+    setClean(span.attributeList, KEPT, why, Infinity, span)
+  }
+}
+
 /** Whether there is a `url.query`: a question mark alone is none. */
 function hasQuery (url) {
   const mark = url.indexOf('?')
   return mark !== -1 && mark !== url.length - 1
 }
 
-module.exports = { ServerSpan, SPAN_KIND_SERVER }
+module.exports = { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER }

@@ -9,22 +9,17 @@
 const { TraceContext, copyTrace, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, SPAN_KEY, parentIn } = require('../context/trace-context')
 const { newTraceId, newSpanId } = require('../context/ids')
 const { EMPTY_CONTEXT } = require('../context/request-context')
-const { ServerSpan, SPAN_KIND_SERVER } = require('./server-span')
+const { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER } = require('./server-span')
 const { RecordingSpan } = require('./recording-span')
 const { ChildSpan } = require('./child-span')
 const { RemoteSpan, unsampledIn, wrapSpanContext } = require('./non-recording-span')
 const { applyDecision, DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler')
-const { KeepServerSpan } = require('./keep')
 const { toObject, cut } = require('./attributes')
 const clock = require('./clock')
 
-// A name of megabytes would cost the span: it fits no chunk.
-const NAME_LENGTH_MAX = 16384
-
+const NAME_LENGTH_MAX = 16384 // a span whose name has megabytes fits no chunk
 const NO_LINKS = Object.freeze([])
-
-// The answer of decideServer where ids and flags are not enough.
-const UNDECIDED = -1
+const UNDECIDED = -1 // of decideServer, where ids and flags are not enough
 
 class SpanStarter {
   /** @param {Tracer} tracer */
@@ -40,14 +35,12 @@ class SpanStarter {
   /**
    * DROP or RECORD_AND_SAMPLE where ids and flags alone say it of a request, before anything is made for it; else UNDECIDED.
    * HOT, once per request.
-   * @param {IncomingContext} incoming
-   * @param {RouteInfo} route
    */
   decideServer (incoming, route) {
     if (!this.decidesByIds) return UNDECIDED
     const { sampler: own } = route
     if (own !== null && own.isCustom) return UNDECIDED
-    const sampler = own === null ? this.sampler : own
+    const sampler = own ?? this.sampler
     const decision = sampler.decide(incoming, incoming.parentKind !== PARENT_NONE, incoming.start, route)
     return decision === DROP || this.rateLimit === null ? decision : this.rateLimit.decide(incoming, incoming.start)
   }
@@ -63,7 +56,7 @@ class SpanStarter {
   startServer (incoming, route, peer, url, base) {
     const decision = this.decideServer(incoming, route)
     if (decision === UNDECIDED) return this.#startAsked(incoming, route, peer, url, base)
-    return decision === DROP ? this.startDropped(incoming) : this.startTaken(incoming, route, peer, url)
+    return decision === DROP ? this.startUnsampled(incoming) : this.startTaken(incoming, route, peer, url)
   }
 
   /** The span of a request that is sampled. */
@@ -85,12 +78,6 @@ class SpanStarter {
     return span
   }
 
-  /** The span of a request that is not sampled. HOT, once per unsampled request. Budget: 1 object. */
-  startDropped (incoming) {
-    this.stats.started++
-    return this.startUnsampled(incoming)
-  }
-
   /** The span of a request where a Sampler, `keep` or a processor has a say. */
   #startAsked (incoming, route, peer, url, base) {
     const { start, parentKind } = incoming
@@ -104,7 +91,7 @@ class SpanStarter {
     span.parentKind = parentKind
     newSpanId(span)
     const context = parentContext(base ?? EMPTY_CONTEXT, incoming)
-    const sampler = route.sampler === null ? this.sampler : route.sampler
+    const sampler = route.sampler ?? this.sampler
     const result = sampler.isCustom
       ? sampler.ask(context, span, route.name, SPAN_KIND_SERVER, { ...toObject(span.ownAttributes()), ...incoming.attributes }, NO_LINKS)
       : plain(sampler.decide(span, parentKind !== PARENT_NONE, start, route))
@@ -118,13 +105,12 @@ class SpanStarter {
     return result.decision === DROP ? this.#unsampledAs(span) : this.#begin(span, result, context, incoming.attributes)
   }
 
-  /** A span under the one that is active in `context`, else the root of a new trace. */
-  startChild (name, given, context = EMPTY_CONTEXT, scope) {
-    if (given === undefined && this.decidesByIds && name.length <= NAME_LENGTH_MAX) {
+  /** A span under the one that is active in `context`, else the root of a new trace. The options are those of readOptions. */
+  startChild (name, options, context = EMPTY_CONTEXT, scope) {
+    if (options === undefined && this.decidesByIds && name.length <= NAME_LENGTH_MAX) {
       const parent = parentIn(context)
       if (parent !== undefined && parent.remote !== true && (parent.flags & SAMPLED) !== 0) return this.startUnder(parent, name, scope)
     }
-    const options = readOptions(given)
     this.stats.started++
     const parent = options?.root === true ? undefined : parentIn(context)
     const parentKind = parent === undefined ? PARENT_NONE : parent.remote === true ? PARENT_REMOTE : PARENT_LOCAL
@@ -163,8 +149,12 @@ class SpanStarter {
     return span
   }
 
-  /** A span that is not sampled, under a new id in the trace of `parent`. It counts as ended at once: nothing will be recorded. */
+  /**
+   * A span that is not sampled, under a new id in the trace of `parent`. It counts as ended at once.
+   * HOT, once per unsampled request. Budget: 1 object.
+   */
   startUnsampled (parent) {
+    this.stats.started++
     this.stats.unsampled++
     const span = unsampledIn(parent)
     newSpanId(span)
@@ -178,7 +168,6 @@ class SpanStarter {
   }
 }
 
-/** What a sampler and a processor take the parent from. */
 function parentContext (base, incoming) {
   return incoming.parentKind === PARENT_NONE
     ? base.deleteValue(SPAN_KEY)
@@ -196,7 +185,7 @@ function plain (decision) {
   return { decision, attributes: undefined, tracestate: undefined }
 }
 
-/** The caller's object, read once and before anything is counted: a getter of its own may throw. */
+/** The API's SpanOptions, read once and before anything is counted: undefined where there are none, or one throws. */
 function readOptions (options) {
   if (!isObject(options)) return undefined
   try {
@@ -216,4 +205,4 @@ function isObject (value) {
   return value !== null && typeof value === 'object'
 }
 
-module.exports = { SpanStarter, parentContext, UNDECIDED }
+module.exports = { SpanStarter, readOptions, parentContext, UNDECIDED }

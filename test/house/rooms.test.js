@@ -56,6 +56,10 @@ test('a dozen doors at most are opened on demand, the rest is loaded at the star
   for (const door of opened) t.notOk(loaded.has(door), `${door} is loaded at the start all the same`)
 })
 
+test('what is loaded at the start is ASCII: V8 keeps and reads a file with one other character at two bytes each', async (t) => {
+  for (const file of reachable('index.js')) t.ok(/^[\0-\x7f]*$/.test(readFileSync(join(ROOT, file), 'utf8')), file)
+})
+
 test('the library requires nothing of the viewer, and nothing from outside but its peer and fastify-plugin', async (t) => {
   for (const { file, required } of files.filter(({ file }) => !file.startsWith('viewer/'))) {
     for (const { target } of required) {

@@ -55,7 +55,7 @@ test('many series come in steps, and in lines that are whole messages', async (t
   const lines = steps.filter((step) => step !== null)
   t.ok(steps.length - lines.length >= 30, 'with pauses')
   t.ok(lines.length > 1)
-  t.ok(lines.every((line) => String(line).length < 256 * 1024))
+  t.ok(lines.every((line) => line.body.length < 256 * 1024))
   t.equal(new Set(lines.flatMap(read).flatMap(({ points }) => points.map(({ attributes }) => attributes.route))).size, 1999)
 })
 
@@ -128,7 +128,7 @@ function linesOf (json, registry, nowMs, sinceMs = -1) {
 }
 
 function read (line) {
-  const message = typeof line.resourceMetrics === 'object' ? line : JSON.parse(String(line))
+  const message = typeof line.resourceMetrics === 'object' ? line : JSON.parse(line.body ?? line)
   return decodeMetrics(Buffer.from(Request.encode(Request.fromObject(withBytes(message))).finish()))
 }
 

@@ -32,7 +32,7 @@ function encodeAll (registry, { encoder = new MetricEncoder(), nowMs = clock.now
   clock.anchor()
   const prefix = new ExportRequestPrefix({ attributes: { 'service.name': 'test' } })
   const batches = [...encoder.encode(registry.scopes(), nowMs, sinceMs)].filter((batch) => batch !== null)
-  const metrics = batches.flatMap((batch) => decodeMetrics(Buffer.concat([prefix.head(batch.byteLength), ...batch.parts])))
+  const metrics = batches.flatMap((batch) => decodeMetrics(Buffer.concat([prefix.head(batch.body.length), batch.body])))
   return {
     batches,
     metrics,

@@ -155,8 +155,8 @@ class CountingExporter {
   }
 
   isLong () { return true }
-  reserve () { return null }
-  reserveCounted (byteCount) {
+  reserve (byteCount, isCounted = false) {
+    if (!isCounted) return null
     this.reserved = byteCount
     return new Chunk(Buffer.alloc(byteCount))
   }

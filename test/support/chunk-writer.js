@@ -89,7 +89,7 @@ function writeSpan (exporter, stats, number, bytes, isCompressible) {
   stats.accepted++
   const nameBytes = Math.max(1, Math.min(bytes - FIXED_SPAN_BYTES, 2 ** 20))
   const messageBytes = 18 + 10 + 4 + nameBytes + 2 + 9 + 9
-  const chunk = exporter.reserveCounted(SCOPE_SPANS_HEADER_BYTES + SCOPE.length + 5 + messageBytes)
+  const chunk = exporter.reserve(SCOPE_SPANS_HEADER_BYTES + SCOPE.length + 5 + messageBytes, true)
   if (chunk === null) return
   let at = chunk.length
   if (chunk.scope === null) at = startRun(chunk, at)

@@ -1,11 +1,11 @@
 'use strict'
 
-// What a collector's answer says, beyond its status: whether it is OTLP's at all, and what became of the spans.
-// The body comes from outside: it is bounded before it comes here, nothing here throws, recurses or allocates by what it
-// claims, and only `printable` text of it goes on.
+// What a collector's answer says: whether it is OTLP's at all, and what became of the spans. The body comes from outside: nothing
+// here throws, recurses or allocates by what it claims, and only `printable` text of it goes on.
 // https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
 
 const { printable } = require('../../runtime/report')
+const { dispositionOf, retryAfterMs } = require('./retry')
 
 const PROTOBUF_TYPE = /^application\/(x-protobuf|protobuf|vnd\.google\.protobuf)\b/
 const JSON_TYPE = /^(application\/json|application\/[\w.-]+\+json\b|text\/json)/
@@ -13,8 +13,7 @@ const JSON_BEGINS = /^\s*\{/
 const HTML_BEGINS = /^\s*<(!doctype\s+html|html)\b/i
 // eslint-disable-next-line no-control-regex
 const NO_TEXT = /[\u0000-\u0008\u000e-\u001f\ufffd]/
-// No more of a message or of a page is read than this.
-const TEXT_BYTES_MAX = 1024
+const TEXT_BYTES_MAX = 1024 // of a message or a page
 
 // Tags of protobuf fields: number << 3 | wire type.
 const TAG_PARTIAL_SUCCESS = 0x0a
@@ -26,27 +25,30 @@ const BYTES = 2
 const FIXED_BYTES = { 1: 8, 5: 4 }
 
 /**
- * @param {{ fields, body: Buffer, isOversized: boolean }} response
- * @param {boolean} isSuccess by its status
- * @returns {{ format: string, isOtlp: boolean, partialSuccess: object | null, message: string }}
- *   format: 'empty', 'protobuf', 'json', 'html', 'grpc' or 'other'; isOtlp false: a success of something else, which has no
- *   use for spans; message: why it failed
+ * Reads an HttpResponse into the fields of an Outcome. The format is 'empty', 'protobuf', 'json', 'html', 'grpc' or 'other'.
+ * A success that is a web page or gRPC is something else's, which has no use for spans.
  */
-function readAnswer ({ fields, body, isOversized }, isSuccess) {
+function readAnswer ({ status, fields, body, isOversized }, wallNow) {
+  const disposition = dispositionOf(status)
+  const isSuccess = disposition === 'delivered'
   const type = (fields.get('content-type') ?? '').toLowerCase()
   const text = body.toString('utf8', 0, TEXT_BYTES_MAX)
   const isJson = JSON_TYPE.test(type) || (type === '' && JSON_BEGINS.test(text))
   const json = isJson ? parse(body, text, isOversized) : undefined
   const format = formatOf(type, body, text, json)
   return {
+    status,
+    error: null,
+    disposition: isSuccess && (format === 'html' || format === 'grpc') ? 'misdirected' : disposition,
+    retryAfterMs: retryAfterMs(fields.get('retry-after'), wallNow),
     format,
-    isOtlp: format !== 'html' && format !== 'grpc',
+    isOversized,
     partialSuccess: isSuccess ? partialSuccessOf(format, body, json, isOversized) : null,
     message: isSuccess ? '' : messageOf(format, body, text, type)
   }
 }
 
-// Returns undefined if it is no JSON. Of one that was cut off only its beginning is known.
+// Undefined if it is no JSON. Of one that was cut off only its beginning is known.
 function parse (body, text, isOversized) {
   if (isOversized) return JSON_BEGINS.test(text) ? {} : undefined
   try {
@@ -88,12 +90,8 @@ function messageOf (format, body, text, type) {
   return format === 'protobuf' && !NO_TEXT.test(text) ? printable(text) : ''
 }
 
-/**
- * Reads the one field of ExportTraceServiceResponse, 1: partial_success { 1: rejected_spans int64, 2: error_message string }.
- * @returns {{ rejected: number, message: string } | null} null if there is none or the bytes are something else. `rejected`
- *   is as it came, not yet compared with the number of spans in the request. Of an answer that was cut off the number counts
- *   all the same: it comes before the message.
- */
+// Reads ExportTraceServiceResponse, 1: partial_success { 1: rejected_spans int64, 2: error_message string }. Null for
+// something else. `rejected` is as it came, and counts if the answer was cut off: it comes before the message.
 function readPartialSuccess (bytes, isCutOff = false) {
   const response = readFields(bytes, isCutOff)
   const partialSuccess = response.get(TAG_PARTIAL_SUCCESS)
@@ -131,8 +129,7 @@ function readValue (reader, wireType, isCutOff) {
   return bytes.subarray(reader.at - length, reader.at)
 }
 
-// NaN if the bytes end first or it is longer than ten. An int64 below zero comes out as a number below zero;
-// above 2^53 it is rounded, which is exact enough for a count that is clamped.
+// NaN if the bytes end first or it is longer than ten. An int64 below zero comes out as one; above 2^53 it is rounded.
 function varint (reader) {
   let value = 0
   let scale = 1

@@ -1,16 +1,14 @@
 'use strict'
 
-// The life of one POST: whatever happens to it (an answer, half an answer, an early one, an endless one, a
-// reset, silence) becomes exactly one outcome.
+// The life of one POST: whatever happens to it (an answer, half of one, an endless one, a reset, silence) becomes one outcome.
 
 const { setInterval, clearInterval, wallNow } = require('../../runtime/timers')
-const { dispositionOf, isUnreachable, retryAfterMs } = require('./retry')
+const { isUnreachable } = require('./retry')
 const { HttpResponse } = require('./response')
 const { readAnswer } = require('./answer')
 const { printable } = require('../../runtime/report')
 
-// The timeout is counted in ticks of a timer, not from clock to clock: while the loop was blocked or the
-// laptop slept no tick was due, so that our own pause is not taken for the collector's.
+// The timeout is counted in ticks of a timer, of which none is due while the loop is blocked or the laptop sleeps.
 const TICKS_PER_TIMEOUT = 8
 
 const MESSAGES = { ABORTED: 'the request was given up', ETIMEDOUT: 'no answer in time' }
@@ -34,16 +32,17 @@ class Attempt {
   #message
   #done
   #timer
-  #withConnection = null
+  #withConnection
   #ticks = 0
   #connection = null
   #response = new HttpResponse()
   #isHeld = false
   #outcome = new Outcome()
 
-  // `message`: the head as text, then the parts of the body.
-  constructor (message, timeoutMs, done) {
+  // `message`: the head as text, then parts of the body. withConnection(use) calls use(connection) once, in this turn or later.
+  constructor (message, timeoutMs, withConnection, done) {
     this.#message = message
+    this.#withConnection = withConnection
     this.#done = done
     this.#timer = setInterval(() => {
       if (++this.#ticks === TICKS_PER_TIMEOUT) this.abort('ETIMEDOUT')
@@ -51,10 +50,8 @@ class Attempt {
     this.#timer.unref()
   }
 
-  // withConnection(use) calls use(connection) once, in this turn or later.
-  start (withConnection) {
-    this.#withConnection = withConnection
-    withConnection((connection) => {
+  start () {
+    this.#withConnection((connection) => {
       this.#connection = connection
       connection.hold(this.#isHeld)
       connection.serve(this)
@@ -68,9 +65,7 @@ class Attempt {
     else this.#timer.unref()
   }
 
-  abort (code) {
-    this.#complete({ code, message: MESSAGES[code] })
-  }
+  abort (code) { this.#complete({ code, message: MESSAGES[code] }) }
 
   onReady () {
     this.#connection.write(this.#message, () => { this.#outcome.isUploaded = true })
@@ -104,11 +99,8 @@ class Attempt {
     else this.#complete(null)
   }
 
-  // A kept connection that the server closed just as we used it is no failure of the collector, so it costs no wait.
-  // Once: a fresh connection cannot have this excuse.
-  get #mayResend () {
-    return this.#connection.wasUsed && !this.#outcome.wasResent
-  }
+  // A kept connection that the server closed just as we used it is no failure of the collector, so it costs no wait. Once.
+  get #mayResend () { return this.#connection.wasUsed && !this.#outcome.wasResent }
 
   #resend () {
     this.#connection.destroy()
@@ -116,7 +108,7 @@ class Attempt {
     this.#response = new HttpResponse()
     this.#outcome.isUploaded = false
     this.#outcome.wasResent = true
-    this.start(this.#withConnection)
+    this.start()
   }
 
   // Once the status is known, no later failure of the connection changes what it means.
@@ -128,23 +120,11 @@ class Attempt {
     const response = this.#response
     if (outcome.isUploaded && response.isComplete && response.isKeptAlive) this.#connection.release()
     else this.#connection?.destroy()
-    if (response.status !== 0) readResponse(response, outcome)
+    if (response.status !== 0) Object.assign(outcome, readAnswer(response, wallNow()))
     else readError(error, outcome)
     this.#connection = this.#response = this.#message = this.#withConnection = null
     this.#done(outcome)
   }
-}
-
-function readResponse (response, outcome) {
-  const disposition = dispositionOf(response.status)
-  const { isOtlp, ...answer } = readAnswer(response, disposition === 'delivered')
-  Object.assign(outcome, answer, {
-    error: null,
-    status: response.status,
-    disposition: disposition === 'delivered' && !isOtlp ? 'misdirected' : disposition,
-    retryAfterMs: retryAfterMs(response.fields.get('retry-after'), wallNow()),
-    isOversized: response.isOversized
-  })
 }
 
 // If several addresses were tried (happy eyeballs) the error of all has neither message nor a code of its own.

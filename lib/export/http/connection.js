@@ -2,20 +2,20 @@
 
 // One connection to the collector, for one request after the other.
 //
-// Not node:http: a process that uses its client makes each request that its server answers dearer, because V8 then has
-// to compile for both what the two share (bench/RESULTS.md).
+// Not node:http: its client makes each request that a server in the process answers dearer (bench/RESULTS.md).
 
 const net = require('node:net')
 const tls = require('node:tls')
 const { printable } = require('../../runtime/report')
 
 const KEEP_ALIVE_DELAY_MS = 1000
-// Of a proxy's answer to CONNECT.
-const HEAD_LENGTH_MAX = 16_384
+const HEAD_LENGTH_MAX = 16_384 // of a proxy's answer to CONNECT
 const HEAD_END = '\r\n\r\n'
 const STATUS_LINE = /^HTTP\/1\.\d (\d{3})[^\r\n]*/
 
 class Connection {
+  #onSession
+  #onGone
   #socket = null
   #exchange = null // the Attempt of the request that is under way
   #error = null
@@ -27,68 +27,59 @@ class Connection {
   // onSession(session) gets what makes the next handshake shorter, null if one failed. onGone() is called when the socket
   // is closed; never in this turn.
   constructor (address, session, onSession, onGone) {
+    this.#onSession = onSession
+    this.#onGone = onGone
     const { proxy, secureContext } = address
-    // A proxy forwards what it can read; TLS with the collector goes through a tunnel.
-    const isTunnel = proxy !== null && secureContext !== undefined
-    const first = proxy ?? address
     try {
-      this.#socket = first.secureContext === undefined ? connect(first) : connectSecurely(first, isTunnel ? undefined : session)
+      if (proxy === null) this.#listen(address, connect(address, session))
+      // A proxy forwards what it can read; TLS with the collector goes through a tunnel.
+      else if (secureContext === undefined) this.#listen(proxy, connect(proxy, session))
+      else this.#openTunnel(address, session)
     } catch (error) { // Node's permission model
       this.#error = error
-      process.nextTick(() => this.#onClose(onGone))
-      return
+      process.nextTick(() => this.#onClose())
     }
-    if (isTunnel) this.#listenToProxy(address, session, onSession, onGone)
-    else this.#listen(readyEventOf(first), onSession, onGone)
   }
 
-  #listenToProxy (address, session, onSession, onGone) {
-    const socket = this.#socket
-    const onClose = () => this.#onClose(onGone)
-    this.#prepare()
-    socket.on('error', (error) => { this.#error = error })
-    socket.on('close', onClose)
-    socket.once(readyEventOf(address.proxy), () => openTunnel(socket, address, (error) => {
-      if (error !== null) return socket.destroy(error)
-      // From here on the inner socket's events are this connection's.
-      socket.off('close', onClose)
-      this.#socket = connectSecurely(address, session, socket)
-      socket.on('close', () => this.#socket.destroy())
-      this.#listen('secureConnect', onSession, onGone)
+  #openTunnel (address, session) {
+    const outer = connect(address.proxy)
+    this.#prepare(outer)
+    outer.once(readyEventOf(address.proxy), () => openTunnel(outer, address, (error) => {
+      if (error !== null) return outer.destroy(error)
+      this.#listen(address, connect(address, session, outer))
+      outer.on('close', () => this.#socket.destroy())
       this.hold(this.#isHeld)
     }))
   }
 
-  #prepare () {
-    const socket = this.#socket
+  // Nothing is sent before the ready event: until `secureConnect` the other end is not verified.
+  #listen (address, socket) {
+    this.#prepare(socket)
+    socket.once(readyEventOf(address), () => this.#onReady())
+    socket.on('session', this.#onSession)
+    socket.on('data', (bytes) => this.#onData(bytes))
+    socket.on('end', () => this.#onEnd())
+  }
+
+  #prepare (socket) {
+    this.#socket = socket
     socket.setNoDelay(true)
     socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS)
     socket.unref()
     // Each address that happy eyeballs tries gets a handle of its own, which starts out referenced.
     socket.on('connectionAttempt', () => this.hold(this.#isHeld))
-  }
-
-  // Nothing is sent before the ready event: until `secureConnect` the other end is not verified.
-  #listen (readyEvent, onSession, onGone) {
-    const socket = this.#socket
-    this.#prepare()
-    socket.once(readyEvent, () => this.#onReady())
-    socket.on('session', onSession)
-    socket.on('data', (bytes) => this.#onData(bytes))
-    socket.on('end', () => this.#onEnd())
     socket.on('error', (error) => {
       this.#error = error
-      onSession(null)
+      this.#onSession(null)
     })
-    socket.on('close', () => this.#onClose(onGone))
+    socket.on('close', () => {
+      if (socket === this.#socket) this.#onClose() // not the outer one of a tunnel
+    })
   }
 
-  get isFree () {
-    return this.#isOpen && this.#exchange === null
-  }
+  get isFree () { return this.#isOpen && this.#exchange === null }
 
-  // Serves one request: `exchange` has the methods onReady(), onData(bytes), onEnd() and onClosed(error), which are
-  // called until `release` or `destroy`; onReady may be called in this turn.
+  // Serves one Attempt, whose methods are called until `release` or `destroy`; onReady may be called in this turn.
   serve (exchange) {
     this.#exchange = exchange
     if (this.#isReady) exchange.onReady()
@@ -145,11 +136,11 @@ class Connection {
     this.#socket.destroy()
   }
 
-  #onClose (onGone) {
+  #onClose () {
     const exchange = this.#exchange
     this.#exchange = null
     this.#isOpen = false
-    onGone()
+    this.#onGone()
     exchange?.onClosed(this.#error ?? Object.assign(new Error('closed without an answer'), { code: 'ECONNRESET' }))
   }
 }
@@ -159,26 +150,16 @@ function readyEventOf ({ secureContext }) {
 }
 
 // Options without a prototype: they must not inherit what an app has put on Object.prototype.
-function connect ({ host, port }) {
+function connect ({ host, port, secureContext }, session = undefined, socket = undefined) {
   const options = { __proto__: null, host, port }
-  return net.connect(options)
-}
-
-// An IP address is no name that could be asked for by SNI; the certificate is compared with it all the same.
-function connectSecurely ({ host, port, secureContext }, session, socket) {
+  if (secureContext === undefined) return net.connect(options)
+  // An IP address is no name that could be asked for by SNI; the certificate is compared with it all the same.
   const servername = net.isIP(host) === 0 ? host : ''
-  const options = { __proto__: null, host, port, socket, secureContext, servername, session, ALPNProtocols: ['http/1.1'] }
-  return tls.connect(options)
+  return tls.connect(Object.assign(options, { socket, secureContext, servername, session, ALPNProtocols: ['http/1.1'] }))
 }
 
-/**
- * Opens a tunnel through an HTTP proxy (RFC 9110, 9.3.6): CONNECT, and when the proxy says 2xx everything that follows is
- * the collector's.
- * @param {net.Socket} socket connected to the proxy
- * @param {{ host: string, port: number, proxy: { authorization: string } }} address of the collector; authorization '' or
- *   the value of Proxy-Authorization
- * @param {(error: Error | null) => void} done is called at most once; not if the socket is closed before
- */
+// Opens a tunnel through an HTTP proxy (RFC 9110, 9.3.6): CONNECT, and when the proxy says 2xx everything that follows is the
+// collector's. done(error) is called at most once; not if the socket is closed before.
 function openTunnel (socket, { host, port, proxy: { authorization } }, done) {
   const target = `${net.isIPv6(host) ? `[${host}]` : host}:${port}`
   const credentials = authorization === '' ? '' : `proxy-authorization: ${authorization}\r\n`

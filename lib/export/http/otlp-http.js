@@ -1,16 +1,14 @@
 'use strict'
 
-// One POST at a time to an OTLP/HTTP collector, over one kept connection of our own. Spans and metrics for the same
-// server share it and take turns.
+// One POST at a time to an OTLP/HTTP collector, over one kept connection. Spans and metrics for the same server share it.
 
 const crypto = require('node:crypto')
 const tls = require('node:tls')
 const { version } = require('../../../package.json')
+const { hostAndPort } = require('../../config/endpoint')
 const { processState } = require('../../runtime/process-state')
 const { Attempt, Outcome } = require('./attempt')
 const { Connection } = require('./connection')
-
-const PORTS = { 'http:': 80, 'https:': 443 }
 
 // Sent with each POST. Not sampled: a collector that is itself traced makes no span of our spans. If its app does not go by
 // that (it trusts no caller, or keeps failed requests), it knows what comes from its own process: nobody can guess these ids.
@@ -23,10 +21,7 @@ class OtlpHttp {
   #head
   #timeoutMs
 
-  /**
-   * @param {object} exporter { url, headers, timeoutMs, ca, cert, key, proxy }
-   * @param {(fn: () => void) => void} suppress calls fn outside of any request's context, with tracing off
-   */
+  // suppress(fn) calls fn outside of any request's context, with tracing off.
   constructor (exporter, suppress, line = new Line(exporter, suppress)) {
     this.#line = line
     this.#head = headOf(exporter, line.proxy)
@@ -35,26 +30,19 @@ class OtlpHttp {
   }
 
   // Makes an OtlpHttp for another path of the same server, over the same connection.
-  share (exporter) {
-    return new OtlpHttp(exporter, undefined, this.#line)
-  }
+  share (exporter) { return new OtlpHttp(exporter, undefined, this.#line) }
 
   // Sends `parts` as one body. done(outcome) is called once, never in this turn.
   post (parts, isGzip, done) {
-    let byteLength = 0
-    for (const bytes of parts) byteLength += bytes.length
+    const byteLength = parts.reduce((sum, { length }) => sum + length, 0)
     const head = `${this.#head}${isGzip ? 'content-encoding: gzip\r\n' : ''}content-length: ${byteLength}\r\n\r\n`
     this.#line.post({ owner: this, message: [head, ...parts], timeoutMs: this.#timeoutMs, done })
   }
 
   // While held, what is in flight keeps the process alive: only during flush and close, which have a deadline.
-  hold (isHeld) {
-    this.#line.hold(this, isHeld)
-  }
+  hold (isHeld) { this.#line.hold(this, isHeld) }
 
-  abort () {
-    this.#line.abort(this)
-  }
+  abort () { this.#line.abort(this) }
 
   // Closes the connection once all that share it have closed.
   close () {
@@ -76,24 +64,14 @@ class Line {
   users = 0
 
   constructor ({ url, ca, cert, key, proxy = null }, suppress) {
-    const { protocol, hostname, port } = new URL(url)
+    const target = new URL(url)
     this.proxy = proxy
     this.#suppress = suppress
-    // Once, at start: Node would parse the certificates again for each connection, in the loop's time and also if the
-    // connection is then refused. For a bundle of all public authorities that is 8 to 26 ms.
+    // Once: a bundle of all public authorities, parsed for each connection, would take the loop 8 to 26 ms.
     this.#address = {
-      host: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname,
-      port: port === '' ? PORTS[protocol] : Number(port),
-      secureContext: protocol === 'https:' ? tls.createSecureContext({ ca, cert, key }) : undefined,
-      proxy: proxy === null
-        ? null
-        : {
-            host: proxy.host,
-            port: proxy.port,
-            authorization: proxy.authorization,
-            // A proxy is verified with the authorities that Node trusts: `ca` is the collector's.
-            secureContext: proxy.isSecure ? tls.createSecureContext({}) : undefined
-          }
+      ...hostAndPort(target),
+      secureContext: target.protocol === 'https:' ? tls.createSecureContext({ ca, cert, key }) : undefined,
+      proxy: proxy === null ? null : proxyAddress(proxy)
     }
   }
 
@@ -120,7 +98,7 @@ class Line {
   }
 
   #send ({ owner, message, timeoutMs, done }) {
-    const attempt = new Attempt(message, timeoutMs, (outcome) => {
+    const attempt = new Attempt(message, timeoutMs, (use) => this.#withConnection(use), (outcome) => {
       this.#current = this.#onFree = null
       // Not the collector's: a tunnel that the proxy does not open for the same reason is no answer of it either.
       if (outcome.status === 407 && this.proxy !== null) outcome.disposition = 'retry'
@@ -130,7 +108,7 @@ class Line {
     })
     this.#current = { attempt, owner }
     attempt.hold(this.#holders.size > 0)
-    this.#suppress(() => attempt.start((use) => this.#withConnection(use)))
+    this.#suppress(() => attempt.start())
   }
 
   // use(connection): in this turn, or when the last one is gone. There is one at a time.
@@ -146,6 +124,11 @@ class Line {
     this.#onFree = null
     if (use !== null) this.#withConnection(use)
   }
+}
+
+// A proxy is verified with the authorities that Node trusts: `ca` is the collector's.
+function proxyAddress ({ host, port, authorization, isSecure }) {
+  return { host, port, authorization, secureContext: isSecure ? tls.createSecureContext({}) : undefined }
 }
 
 function headOf ({ url, headers }, proxy) {

@@ -5,11 +5,10 @@
 
 const { FIELD_VALUE } = require('../../config/checks')
 
-// What Node allows for a head. Interim responses, what chunks have beside their lengths, and trailers share it: nothing can
-// go on for ever.
+// What Node allows for a head. Interim responses, what chunks have beside their lengths, and trailers share it.
 const HEAD_BYTES_MAX = 16 * 1024
-// A partial success is some 300 bytes; of an error page we want the first words. The specification asks for a limit and
-// recommends 4 MiB: a socket that has those for us is read for milliseconds on end.
+// A partial success is some 300 bytes; of an error page we want the first words. The 4 MiB that the specification recommends
+// take milliseconds to read.
 const BODY_BYTES_MAX = 64 * 1024
 
 const NONE = Buffer.alloc(0)
@@ -37,9 +36,7 @@ class HttpResponse {
   isOversized = false // the body is longer than what is kept, and was not read to its end
   isKeptAlive = false // another request may be sent on its connection
 
-  get body () {
-    return Buffer.concat(this.#pieces)
-  }
+  get body () { return Buffer.concat(this.#pieces) }
 
   // Throws an Error with a code if these bytes cannot be part of a response.
   push (bytes) {
@@ -92,10 +89,9 @@ class HttpResponse {
       const name = line.slice(0, Math.max(colon, 0)).toLowerCase()
       const value = line.slice(colon + 1)
       if (!FIELD_NAME.test(name) || !FIELD_VALUE.test(value)) throw unreadable('a header field is not one')
-      const before = fields.get(name)
-      if (before === undefined) fields.set(name, value.trim())
       // A repeated field is a list, except where that makes no sense: there the first one holds.
-      else if (name !== 'content-type' && name !== 'retry-after') fields.set(name, `${before},${value.trim()}`)
+      if (!fields.has(name)) fields.set(name, value.trim())
+      else if (name !== 'content-type' && name !== 'retry-after') fields.set(name, `${fields.get(name)},${value.trim()}`)
     }
   }
 

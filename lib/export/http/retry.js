@@ -3,19 +3,15 @@
 // What an answer means for the spans that were sent, and when a collector that did not take them is asked again.
 // Pure: no clock, no timer, no socket. Follows the OTLP specification, "OTLP/HTTP Response" and "All Other Responses".
 
-// The least wait: a Retry-After of zero must not become a loop.
-const WAIT_MIN_MS = 100
+const WAIT_MIN_MS = 100 // a Retry-After of zero must not become a loop
 // A Retry-After beyond this is a mistake or an attack; it must not switch tracing off for a day.
 const RETRY_AFTER_MAX_MS = 300_000
-// Beyond this many digits a number of seconds is over the cap anyway.
 const RETRY_AFTER_LENGTH_MAX = 64
-// With what an attempt and a timer take, a collector's return is noticed within a second. Asking a machine that refuses
-// costs some 150 µs: for an hour's outage that is 0.03 % of one core.
+// A collector's return is noticed within a second. Asking a machine that refuses costs some 150 microseconds, 0.03 % of one core.
 const WAIT_MAX_MS = 750
-// The least wait after an answer or silence: the collector may be overloaded.
-const WAIT_MIN_ANSWERED_MS = 250
-// An attempt is brought forward each time this part of the buffer has been written anew. What is written counts, not what
-// the buffer holds: a full one does not grow any more, and that is when it matters.
+const WAIT_MIN_ANSWERED_MS = 250 // after an answer or silence: the collector may be overloaded
+// An attempt is brought forward each time this part of the buffer has been written anew. What the buffer holds does not count:
+// a full one does not grow any more.
 const PART_OF_BUFFER = 1 / 16
 
 // RFC 9110 has three date formats; only the first may be sent. `Date.parse` alone would accept almost anything.
@@ -49,8 +45,8 @@ function retryAfterMs (header, wallNow) {
 }
 
 /**
- * When the next attempt is due. Two bounds pull: the return of a collector is noticed within a second, however long it was
- * away and however full the buffer is, and a collector that is in trouble gets a few requests a second at most.
+ * When the next attempt is due. A collector's return is noticed within a second, however long it was away and however full the
+ * buffer is, and a collector that is in trouble gets a few requests a second at most.
  *
  *   failure --wait--> attempt         100 to 200 ms, then twice that, never more than WAIT_MAX_MS
  *   failure --fills--> attempt        sooner if spans come so fast that the buffer would turn over meanwhile
@@ -63,33 +59,20 @@ class RetrySchedule {
   #bytesWritten = 0
   #floorMs = WAIT_MIN_MS
 
-  /** Whether the collector has said when. */
-  isAsked = false
+  isAsked = false // the collector has said when
 
-  /** @param {number} bufferBytes how much may wait */
   constructor (bufferBytes) {
     this.#bytesPerAttempt = bufferBytes * PART_OF_BUFFER
   }
 
-  get hasFailed () {
-    return this.#failures > 0
-  }
+  get hasFailed () { return this.#failures > 0 }
+  // bytesWritten: since the app began, by the end of the last chunk.
+  attempted (bytesWritten) { this.#bytesWritten = bytesWritten }
 
-  /** @param {number} bytesWritten since the app began, by the end of the last chunk */
-  attempted (bytesWritten) {
-    this.#bytesWritten = bytesWritten
-  }
+  delivered () { this.#failures = 0 }
 
-  delivered () {
-    this.#failures = 0
-  }
-
-  /**
-   * @param {Pick<Outcome, 'error' | 'retryAfterMs'>} outcome
-   * @param {number} now milliseconds on the monotonic clock
-   * @param {number} random in [0, 1): half of each wait, so that a fleet which lost its collector does not come back in step
-   * @returns {number} when the next attempt is due
-   */
+  // Returns when the next attempt is due. `now` is in milliseconds on the monotonic clock, `random` in [0, 1): half of each
+  // wait, so that a fleet which lost its collector does not come back in step.
   failed ({ error, retryAfterMs }, now, random) {
     this.#failures++
     this.#failedAt = now
@@ -98,7 +81,7 @@ class RetrySchedule {
     return now + (this.isAsked ? retryAfterMs : backoffMs(this.#failures, random))
   }
 
-  /** When the next attempt is due at the latest, now that so much has been written; Infinity: as it was. */
+  // When the next attempt is due at the latest, now that so much has been written; Infinity: as it was.
   dueAt (bytesWritten) {
     if (this.isAsked || bytesWritten - this.#bytesWritten < this.#bytesPerAttempt) return Infinity
     return this.#failedAt + this.#floorMs
@@ -111,4 +94,6 @@ function backoffMs (failures, random) {
   return ceiling / 2 + random * ceiling / 2
 }
 
-module.exports = { dispositionOf, isUnreachable, retryAfterMs, RetrySchedule, backoffMs, WAIT_MIN_MS, RETRY_AFTER_MAX_MS, WAIT_MAX_MS, WAIT_MIN_ANSWERED_MS }
+const bounds = { WAIT_MIN_MS, RETRY_AFTER_MAX_MS, WAIT_MAX_MS, WAIT_MIN_ANSWERED_MS }
+
+module.exports = { dispositionOf, isUnreachable, retryAfterMs, RetrySchedule, backoffMs, ...bounds }

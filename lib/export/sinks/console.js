@@ -15,24 +15,21 @@ const HELD_MAX = 1000
 const SPANS_PER_LINE_MAX = 16
 
 /**
- * Draws spans as a readable picture, a line for each, children two spaces under their parent, in start order:
+ * Draws spans as a readable picture, a line for each, children two spaces under their parent:
  *
  *   SERVER GET /orders/:id ERROR error.type=500
  *     INTERNAL load order
  *       CLIENT GET
  *
  * @param {object[]} spans in start order, each with traceId, spanId and parentSpanId
- * @param {(span) => string} line
- * @returns {string} one line per span, without a newline at the end
  */
 function drawTree (spans, line) {
   const roots = []
   const children = new Map(spans.map(({ traceId, spanId }) => [traceId + spanId, []]))
   for (const span of spans) {
     const { traceId, spanId, parentSpanId } = span
-    const siblings = parentSpanId === spanId ? undefined : children.get(traceId + parentSpanId)
-    if (siblings === undefined) roots.push(span)
-    else siblings.push(span)
+    const siblings = parentSpanId === spanId ? roots : children.get(traceId + parentSpanId) ?? roots
+    siblings.push(span)
   }
   const lines = []
   // A stack and not recursion: a chain of children may be deeper than the call stack.
@@ -40,18 +37,15 @@ function drawTree (spans, line) {
   while (todo.length > 0) {
     const { span, depth } = todo.pop()
     lines.push('  '.repeat(depth) + line(span))
-    const below = children.get(span.traceId + span.spanId)
-    for (const child of below.toReversed()) todo.push({ span: child, depth: depth + 1 })
+    for (const child of children.get(span.traceId + span.spanId).toReversed()) todo.push({ span: child, depth: depth + 1 })
   }
   return lines.join('\n')
 }
 
 /** 'SERVER GET /slow ERROR error.type=aborted' */
 function spanLabel ({ kind, name, status, errorType }) {
-  let line = `${kind} ${oneLine(name)}`
-  if (status !== 'UNSET') line += ` ${status}`
-  if (status === 'ERROR' && errorType !== undefined) line += ` error.type=${oneLine(String(errorType))}`
-  return line
+  const type = status === 'ERROR' && errorType !== undefined ? ` error.type=${oneLine(String(errorType))}` : ''
+  return `${kind} ${oneLine(name)}${status === 'UNSET' ? '' : ` ${status}`}${type}`
 }
 
 // A name is the user's, or a caller's: it must not draw lines of its own, nor control a terminal.
@@ -69,9 +63,8 @@ function statusName (code) {
 }
 
 /**
- * Writes each request as a tree when it has ended. What ends before its request waits for it; what ends after, or belongs to
- * no request, is written at once. A trace may have several requests in this process, one inside the other: each is
- * written with what lies under it.
+ * Writes each request as a tree when it has ended; what ends after, or belongs to no request, is written at once. A trace may
+ * have several requests in this process, one inside the other: each is written with what lies under it.
  */
 class ConsoleSink {
   #stats
@@ -100,7 +93,7 @@ class ConsoleSink {
     else if (trace.held.length >= HELD_MAX) this.#print(trace.held.splice(0))
   }
 
-  /** Forgets an unsampled request; what waited for it is written. */
+  // Forgets an unsampled request; what waited for it is written.
   discarded (span) {
     if (span.parentKind === PARENT_LOCAL) return
     const trace = this.#traces.get(span.traceId)
@@ -110,12 +103,9 @@ class ConsoleSink {
   }
 
   #rootEnded (root, trace) {
-    if (trace.open.size === 0) {
-      this.#traces.delete(root.traceId)
-      return this.#print(trace.held)
-    }
-    const under = descendants(root, trace.held)
+    const under = trace.open.size === 0 ? new Set(trace.held) : descendants(root, trace.held)
     trace.held = trace.held.filter((line) => !under.has(line))
+    if (trace.open.size === 0) this.#traces.delete(root.traceId)
     this.#print([...under])
   }
 
@@ -135,21 +125,20 @@ class ConsoleSink {
 /** What is kept of a span: the line that is printed, and where. */
 class Line {
   constructor (span) {
-    const { attributes, status } = span
-    this.traceId = span.traceId
-    this.spanId = span.spanId
-    this.parentSpanId = span.parentSpanId
-    this.start = span.start
-    const text = spanLabel({
-      kind: kindName(span.kind), name: span.name, status: statusName(status.code), errorType: attributes['error.type']
-    })
-    const ms = (span.endedAt - span.start).toFixed(2)
-    this.text = span.parentKind === PARENT_LOCAL ? `${text} ${ms} ms` : `${text} ${ms} ms trace_id=${span.traceId}`
+    const { traceId, spanId, parentSpanId, start, name } = span
+    this.traceId = traceId
+    this.spanId = spanId
+    this.parentSpanId = parentSpanId
+    this.start = start
+    const status = statusName(span.status.code)
+    const label = spanLabel({ kind: kindName(span.kind), name, status, errorType: span.attributes['error.type'] })
+    const text = `${label} ${(span.endedAt - start).toFixed(2)} ms`
+    this.text = span.parentKind === PARENT_LOCAL ? text : `${text} trace_id=${traceId}`
   }
 }
 
-// When the reader of a pipe has gone, stdout emits an error, which without a listener ends the process. Ours is there only
-// while a write of ours is under way: errors of the app's own writes are the app's.
+// When the reader of a pipe has gone, stdout emits an error, which without a listener ends the process. Ours is there only while
+// a write of ours is under way.
 function toStdout () {
   let underWay = 0
   const ignore = () => {}
@@ -178,9 +167,8 @@ function descendants (root, lines) {
 }
 
 /**
- * Writes OTLP as lines of JSON, for platforms that collect nothing else. A line goes out when a request has ended, with the
- * spans that ended before; what belongs to no request goes at the end of the loop's turn. So nothing waits if a process
- * is frozen after its answer, and hardly anything in a crash.
+ * Writes OTLP as lines of JSON, for platforms that collect nothing else. A line goes out when a request has ended, so that
+ * nothing waits if a process is frozen after its answer; what belongs to no request goes at the end of the loop's turn.
  * https://opentelemetry.io/docs/specs/otel/protocol/file-exporter/
  */
 class OtlpStdoutSink {
@@ -210,9 +198,7 @@ class OtlpStdoutSink {
     this.#writeAll()
   }
 
-  close () {
-    return this.flush()
-  }
+  close () { return this.flush() }
 
   #writeAll () {
     this.#isScheduled = false

@@ -1,6 +1,6 @@
 'use strict'
 
-// The sinks that hand spans to somebody else's objects (SDK processors, an SDK's provider), and the one that drops them.
+// The sinks that hand spans to the SDK: to its processors, or to a provider.
 
 const { SAMPLED } = require('../../context/trace-context')
 const { settleWithin } = require('../deadline')
@@ -19,7 +19,7 @@ class ProcessorSink {
   /**
    * @param {SpanProcessor[]} processors
    * @param {{ stats: object, report: Report, closeTimeoutMs: number, suppress: (fn: () => unknown) => unknown }} options
-   *   suppress runs a function with tracing off: an exporter's own calls are no children of the request whose span it sends
+   *   suppress: see export-mode.js; an exporter's own calls are no children of the request whose span it sends
    */
   constructor (processors, options) {
     this.#processors = processors
@@ -40,33 +40,23 @@ class ProcessorSink {
   accept (span) {
     this.#options.stats.handedOver++
     const { flags } = span
-    // Batch and simple processors skip what is not sampled, and a span that `keep` has kept is not: it is for this call only,
-    // because late work of its request may go on and asks for its flags.
+    // Batch and simple processors skip what is not sampled, which a span that `keep` has kept is not. For this call only: late
+    // work of its request asks for its flags.
     span.flags = flags | SAMPLED
     this.#end(span)
     span.flags = flags
   }
 
-  /** Shows a span that was recorded but neither sampled nor kept: processors see it end, exporters do not get it. */
-  discarded (span) {
-    this.#end(span)
-  }
+  // Recorded, but neither sampled nor kept: processors see it end, exporters do not get it.
+  discarded (span) { this.#end(span) }
 
   async flush ({ timeoutMs = this.#options.closeTimeoutMs } = {}) {
-    await this.#settleAll(this.#processors, 'forceFlush', timeoutMs)
+    await this.#settleAll(() => 'forceFlush', timeoutMs)
   }
 
   async close () {
-    const ours = this.#processors.filter((processor) => {
-      const left = (users.get(processor) ?? 1) - 1
-      users.set(processor, left)
-      return left <= 0
-    })
-    const shared = this.#processors.filter((processor) => !ours.includes(processor))
-    await Promise.all([
-      this.#settleAll(ours, 'shutdown', this.#options.closeTimeoutMs),
-      this.#settleAll(shared, 'forceFlush', this.#options.closeTimeoutMs)
-    ])
+    for (const processor of this.#processors) users.set(processor, users.get(processor) - 1)
+    await this.#settleAll((processor) => users.get(processor) > 0 ? 'forceFlush' : 'shutdown', this.#options.closeTimeoutMs)
   }
 
   #end (span) {
@@ -84,8 +74,9 @@ class ProcessorSink {
     }
   }
 
-  async #settleAll (processors, method, timeoutMs) {
-    await Promise.all(processors.map(async (processor) => {
+  async #settleAll (methodOf, timeoutMs) {
+    await Promise.all([...new Set(this.#processors)].map(async (processor) => {
+      const method = methodOf(processor)
       if (typeof processor[method] !== 'function') return
       const error = await settleWithin(() => this.#options.suppress(() => processor[method]()), timeoutMs)
       if (error !== undefined) this.#failed(method, error)
@@ -97,23 +88,17 @@ class ProcessorSink {
   }
 }
 
-/**
- * Counts the spans of SDK mode, which somebody else's TracerProvider makes, with its sampler, processors, limits, resource and
- * ids, and asks it for a flush.
- */
+/** Counts the spans of SDK mode, which an SDK's provider makes and exports, and asks it for a flush. */
 class ProviderSink {
   #provider
   #options
 
-  /** @param {{ stats: object, report: Report, closeTimeoutMs: number }} options */
   constructor (provider, options) {
     this.#provider = provider
     this.#options = options
   }
 
-  accept () {
-    this.#options.stats.handedOver++
-  }
+  accept () { this.#options.stats.handedOver++ }
 
   async flush ({ timeoutMs = this.#options.closeTimeoutMs } = {}) {
     const { forceFlush } = this.#provider
@@ -123,26 +108,8 @@ class ProviderSink {
     if (error !== undefined) this.#options.report.once('LT_WARN_PROVIDER', `the tracer provider failed in forceFlush: ${error.message}`)
   }
 
-  /** Flushes only: the provider is not ours to shut down. */
-  close () {
-    return this.flush()
-  }
+  // The provider is not ours to shut down.
+  close () { return this.flush() }
 }
 
-/** `exporter: 'none'`: spans are made and counted, and go nowhere. */
-class NoneSink {
-  #stats
-
-  constructor (stats) {
-    this.#stats = stats
-  }
-
-  accept () {
-    this.#stats.drop('exporter_none', 1)
-  }
-
-  async flush () {}
-  async close () {}
-}
-
-module.exports = { ProcessorSink, ProviderSink, NoneSink }
+module.exports = { ProcessorSink, ProviderSink }

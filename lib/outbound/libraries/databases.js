@@ -1,7 +1,7 @@
 'use strict'
 
-// Databases that publish channels, as data: where in a call's payload which part of the conventions is found. trace-client.js
-// describes the queries of pg and knex by these classes too.
+// Databases as data: where in a call's payload which part of the conventions is found. Most of them publish channels; the calls
+// of pg and knex are from trace-client.js.
 // https://opentelemetry.io/docs/specs/semconv/database/database-spans/
 
 const { CallInfo } = require('../../http/call-info')
@@ -16,6 +16,7 @@ const CACHED_MAX = 256
 const CACHED_LENGTH_MAX = 1024
 const SHARED_LENGTH_MAX = 255
 const RECENT_MAX = 32 // more commands, or operations and collections, than most apps use; compared one by one
+const RECENT_FIELDS = ['command', 'operation', 'collection', 'database', 'serverAddress', 'serverPort']
 const DAY_NS = 86400e9
 
 const COMMAND_NAME = /^[a-z][a-z0-9._-]{0,63}$/i
@@ -26,25 +27,16 @@ class SqlDescriptor {
   #last = null
   #lastCall = null
 
-  /**
-   * @param {string} system db.system.name
-   * @param {object} dialect
-   * @param {string} field that holds the statement
-   * @param {(error) => string} errorCode db.response.status_code
-   * @param {boolean} isParametrised its values are apart, so the same statement comes again and is worth remembering
-   * @param {(call) => number} [startedAt] of calls that are reported after they have begun
-   */
+  /** @param {boolean} isParametrised its values are apart, so the same statement comes again and is worth remembering */
   constructor (system, dialect, field, errorCode, isParametrised, startedAt = undefined) {
     this.kind = KIND_CLIENT
-    this.system = system
+    this.system = system // db.system.name
     this.dialect = dialect
-    this.field = field
-    this.errorCode = errorCode
-    this.startedAt = startedAt
+    this.field = field // that holds the statement
+    this.errorCode = errorCode // of an error: db.response.status_code
+    this.startedAt = startedAt // of a call that is reported after it has begun
     this.#cache = isParametrised ? new Map() : null
   }
-
-  shouldTrace () { return true }
 
   name (call) {
     return this.#statement(call).summary || text(call, 'database') || this.system
@@ -84,10 +76,9 @@ class SqlDescriptor {
 }
 
 const nothing = () => ''
-const always = () => true
 
 /**
- * Describes calls of a store whose payload names the operation. Each part is a function of the call.
+ * Describes calls of a store whose payload names the operation.
  *
  * @typedef {object} StoreParts
  * @property {string} system db.system.name
@@ -103,42 +94,35 @@ const always = () => true
  * @property {boolean} [hasPeer] whether the server's address is the peer's
  */
 class StoreDescriptor {
-  #known = new Map() // what it says of itself → CallInfo
+  #parts
+  #known = new Map() // what it says of itself -> CallInfo
   #recent = []
 
   /** @param {StoreParts} parts */
-  constructor ({
-    system, operation, target = nothing, targetKey = 'db.collection.name', namespace = nothing, batchSize,
-    operands, operandRule, errorCode, shouldTrace = always, hasPeer = false
-  }) {
+  constructor (parts) {
+    this.#parts = parts
     this.kind = KIND_CLIENT
-    this.system = system
-    this.operation = operation
-    this.operationTarget = target
-    this.targetKey = targetKey
-    this.namespace = namespace
-    this.batchSize = batchSize
-    this.operands = operands
-    this.operandRule = operandRule
-    this.errorCode = errorCode
-    this.shouldTrace = shouldTrace
-    this.hasPeer = hasPeer
+    this.errorCode = parts.errorCode
+    this.shouldTrace = parts.shouldTrace
+    this.operands = parts.operands
+    this.batchSize = parts.batchSize
   }
 
   /** What calls of one operation to one server share. HOT */
   info (call) {
     const found = this.#findRecent(call)
     if (found !== null) return found
-    const operation = this.operation(call)
-    const target = this.operationTarget(call)
-    const namespace = this.namespace(call)
+    const parts = this.#parts
+    const operation = parts.operation(call)
+    const target = parts.target?.(call) ?? ''
+    const namespace = parts.namespace?.(call) ?? ''
     const key = `${operation}\n${target}\n${namespace}\n${text(call, 'serverAddress')}\n${label(call, 'serverPort')}`
     const info = this.#known.get(key) ?? this.#add(key, call, operation, target, namespace)
     this.#remember(call, info)
     return info
   }
 
-  // By the fields as they are: what the calls of the last moment were about, without making a text of it.
+  // By the fields as they are, without making a text of them.
   #findRecent (call) {
     try {
       const { command, operation, collection, database, serverAddress, serverPort } = call
@@ -160,22 +144,23 @@ class StoreDescriptor {
     if (['procedure', 'table', 'batchMode'].some((field) => read(call, field) !== undefined)) return
     if (this.#recent.length === RECENT_MAX) this.#recent.shift()
     const seen = { info }
-    for (const field of ['command', 'operation', 'collection', 'database', 'serverAddress', 'serverPort']) seen[field] = read(call, field)
+    for (const field of RECENT_FIELDS) seen[field] = read(call, field)
     this.#recent.push(seen)
   }
 
   #add (key, call, operation, target, namespace) {
-    const list = ['db.system.name', this.system]
+    const { system, targetKey = 'db.collection.name', operandRule, hasPeer } = this.#parts
+    const list = ['db.system.name', system]
     pushText(list, 'db.namespace', namespace)
     pushText(list, 'db.operation.name', operation)
-    pushText(list, this.targetKey, target)
+    pushText(list, targetKey, target)
     pushServer(list, call)
-    if (this.hasPeer) pushPeer(list, call)
+    if (hasPeer) pushPeer(list, call)
     for (let i = 1; i < list.length; i += 2) if (typeof list[i] === 'string') list[i] = cut(list[i], SHARED_LENGTH_MAX)
     const name = [operation, target].filter((part) => part !== '').join(' ')
     const origin = this.operands === undefined ? '' : operation
-    const info = new CallInfo(this.kind, cut(name, SHARED_LENGTH_MAX) || this.system, list, origin, 'db.query.text')
-    if (origin !== '') info.operandRule = this.operandRule(operation)
+    const info = new CallInfo(this.kind, cut(name, SHARED_LENGTH_MAX) || system, list, origin, 'db.query.text')
+    if (origin !== '') info.operandRule = operandRule(operation)
     if (this.#known.size === CACHED_MAX) this.#known.clear()
     if (key.length <= CACHED_LENGTH_MAX) this.#known.set(key, info)
     return info
@@ -195,10 +180,7 @@ class StoreDescriptor {
 
 const database = (call) => label(call, 'database')
 // A command that the user has put together may begin with anything.
-const command = (call) => {
-  const name = text(call, 'command')
-  return COMMAND_NAME.test(name) ? name.toUpperCase() : ''
-}
+const command = (call) => COMMAND_NAME.exec(text(call, 'command'))?.[0].toUpperCase() ?? ''
 /** @param {number} from where a command's arguments begin in `args` */
 const redisArguments = (from) => (call, name, rule) => {
   try {
@@ -208,15 +190,7 @@ const redisArguments = (from) => (call, name, rule) => {
     return ''
   }
 }
-// Not by `read`: one place that reads all fields of all libraries' objects is slower than this one.
-const isAlone = (call) => {
-  try {
-    const { batchMode } = call
-    return typeof batchMode !== 'string' || batchMode === ''
-  } catch {
-    return true
-  }
-}
+const isAlone = (call) => text(call, 'batchMode') === ''
 // Redis says what kind of error it is in the first word: WRONGTYPE, NOAUTH, ERR.
 const redisError = (error) => /^[A-Z][A-Z0-9]{1,31}(?= )/.exec(text(error, 'message'))?.[0] ?? ''
 const mysqlError = (error) => label(error, 'errno').replace(/^-.*/, '') // a negative one is the socket's
@@ -239,7 +213,9 @@ const redisBatch = { ...redis, operation: (call) => text(call, 'batchMode'), bat
 
 const SQL_SERVER = 'microsoft.sql_server'
 const mssql = (field, isParametrised) => new SqlDescriptor(SQL_SERVER, DIALECTS.mssql, field, mssqlError, isParametrised)
-const mysql = (isParametrised) => new SqlDescriptor('mysql', DIALECTS.mysql, 'query', mysqlError, isParametrised)
+const mysql = (field, isParametrised) => new SqlDescriptor('mysql', DIALECTS.mysql, field, mysqlError, isParametrised)
+const postgresql = (field, isParametrised, startedAt) =>
+  new SqlDescriptor('postgresql', DIALECTS.postgresql, field, postgresqlError, isParametrised, startedAt)
 
 const mongo = new StoreDescriptor({
   system: 'mongodb',
@@ -252,31 +228,26 @@ const mongo = new StoreDescriptor({
 
 // PostgreSQL by pg: the queries that `traceClient` reports when pg has taken them.
 const reportedAt = (call) => call.startedAt
-const pgQuery = new SqlDescriptor('postgresql', DIALECTS.postgresql, 'text', postgresqlError, false, reportedAt)
-const pgPreparedQuery = new SqlDescriptor('postgresql', DIALECTS.postgresql, 'text', postgresqlError, true, reportedAt)
+const pgQuery = postgresql('text', false, reportedAt)
+const pgPreparedQuery = postgresql('text', true, reportedAt)
 
 let hasPgChannelSpoken = false
 
-/**
- * Describes the calls of the channel that pg is about to publish (https://github.com/brianc/node-postgres/pull/3650). Its payload
- * is in two objects.
- */
+/** Describes the calls of the channel that pg is about to publish. https://github.com/brianc/node-postgres/pull/3650 */
 const pgChannel = {
   kind: KIND_CLIENT,
   errorCode: postgresqlError,
-  shouldTrace () {
-    hasPgChannelSpoken = true
-    return true
-  },
+  shouldTrace: () => { hasPgChannelSpoken = true },
   name: (call) => pgQuery.name(pgCallOf(call)),
   attributes: (call) => pgQuery.attributes(pgCallOf(call))
 }
 
+/** What the descriptors read of a query, which may be a text, an object or a Cursor, and its client. */
 function pgCallOf (call) {
   const query = read(call, 'query')
   const client = read(call, 'client')
   return {
-    text: typeof query === 'string' ? query : text(query, 'text'),
+    text: typeof query === 'string' ? query : text(query, 'text') || text(read(query, 'cursor'), 'text'),
     database: text(client, 'database'),
     serverAddress: text(client, 'host'),
     serverPort: read(client, 'port')
@@ -307,10 +278,10 @@ function recordSqliteQuery (call) {
   tracer.startCall(sqliteQuery, call, context)?.end(sqliteEndedAt)
 }
 
-/** Channel → call descriptor. What is in `query` has its values inlined; `execute` has them apart. */
+/** Channel -> call descriptor. What is in `query` has its values inlined; `execute` has them apart. */
 const DATABASES = {
-  'mysql2:query': mysql(false),
-  'mysql2:execute': mysql(true),
+  'mysql2:query': mysql('query', false),
+  'mysql2:execute': mysql('query', true),
   'node-redis:command': new StoreDescriptor({ ...redisCommand(1), shouldTrace: isAlone }),
   'node-redis:batch': new StoreDescriptor(redisBatch),
   'ioredis:command': new StoreDescriptor(redisCommand(0)),
@@ -335,4 +306,18 @@ const DATABASES = {
   'pg:query': pgChannel
 }
 
-module.exports = { DATABASES, SqlDescriptor, postgresqlError, mysqlError, mssqlError, nothing, pgQuery, pgPreparedQuery, pgChannelSpoke, recordSqliteQuery }
+/** knex's name of its client -> call descriptor. */
+const KNEX = {
+  pg: postgresql('sql', true),
+  pgnative: postgresql('sql', true),
+  cockroachdb: new SqlDescriptor('cockroachdb', DIALECTS.postgresql, 'sql', postgresqlError, true),
+  mysql: mysql('sql', true),
+  sqlite3: new SqlDescriptor('sqlite', DIALECTS.sqlite, 'sql', nothing, true),
+  'better-sqlite3': new SqlDescriptor('sqlite', DIALECTS.sqlite, 'sql', nothing, true),
+  mssql: mssql('sql', true),
+  oracledb: new SqlDescriptor('oracle.db', DIALECTS.postgresql, 'sql', (error) => label(error, 'errorNum'), true),
+  // Where nothing is known of the dialect: quotes of either kind are values.
+  other: new SqlDescriptor('other_sql', DIALECTS.mysql, 'sql', nothing, true)
+}
+
+module.exports = { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannelSpoke, recordSqliteQuery }

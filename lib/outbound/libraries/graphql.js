@@ -1,7 +1,6 @@
 'use strict'
 
-// graphql 17: one span for the execution of an operation. The spans of single stages and of every resolver are made for apps
-// that name their channels.
+// graphql 17: one span for the execution of an operation; those of stages and resolvers for apps that name their channels.
 // https://opentelemetry.io/docs/specs/semconv/graphql/graphql-spans/
 
 const { KIND_INTERNAL, KIND_SERVER, STATUS_ERROR } = require('../calls')
@@ -12,11 +11,8 @@ const { read, text, pushText, lengthOf } = require('./read')
 const LABEL_MAX = 128
 const OPERATION_TYPES = new Set(['query', 'mutation', 'subscription'])
 
-const always = () => true
-
 const execute = {
   kind: KIND_SERVER,
-  shouldTrace: always,
   // Not with the operation's name: callers make it up.
   name: (call) => operationType(call) || 'GraphQL Operation',
   attributes (call) {
@@ -46,11 +42,10 @@ const executeWithDocument = {
   }
 }
 
-const stage = (name) => ({ kind: KIND_INTERNAL, shouldTrace: always, name: () => `graphql ${name}`, attributes: () => [] })
+const stage = (name) => ({ kind: KIND_INTERNAL, name: () => `graphql ${name}`, attributes: () => [] })
 
 const resolve = {
   kind: KIND_INTERNAL,
-  shouldTrace: always,
   name: (call) => `resolve ${text(call, 'parentType') || 'field'}.${text(call, 'fieldName')}`,
   attributes (call) {
     const list = []
@@ -69,7 +64,7 @@ function operationType (call) {
 module.exports = {
   GRAPHQL: {
     'graphql:execute': execute,
-    // These are listened to when `outbound.channels` names them.
+    // Listened to when `outbound.channels` names them:
     'graphql:parse': stage('parse'),
     'graphql:validate': stage('validate'),
     'graphql:subscribe': execute,

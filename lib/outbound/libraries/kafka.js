@@ -1,13 +1,13 @@
 'use strict'
 
-// @platformatic/kafka: one PRODUCER span for a send, whose context goes with each message as headers, and one
-// CLIENT span for each message that arrives with such headers.
+// @platformatic/kafka: a PRODUCER span for a send, whose context goes with each message, and a CLIENT span for each that arrives.
 // https://opentelemetry.io/docs/specs/semconv/messaging/kafka/
 
 const { EMPTY_CONTEXT } = require('../../context/request-context')
 const { SPAN_KEY } = require('../../context/trace-context')
+const { processState } = require('../../runtime/process-state')
 const { remoteSpanOf } = require('../../span/non-recording-span')
-const { kCall, KIND_PRODUCER, KIND_CLIENT, activeContext, tracerIn, firstTracer, isSuppressed } = require('../calls')
+const { kCall, KIND_PRODUCER, KIND_CLIENT, activeContext, tracerIn, isSuppressed } = require('../calls')
 const { propagate } = require('../propagation')
 const { read, text, label, numberOf, pushServer, pushText, lengthOf } = require('./read')
 
@@ -17,7 +17,6 @@ const kMessages = Symbol('light-trace.messages')
 
 const send = {
   kind: KIND_PRODUCER,
-  shouldTrace: () => true,
   name: (call) => nameOf('send', topicOf(call)),
   attributes (call) {
     const list = attributesOf('send', topicOf(call), read(call, 'client'))
@@ -53,7 +52,7 @@ function topicOf (call) {
 
 /** The type that a header of ours must have so that the producer's serialisers take it; null when none fits. */
 function headerType (client) {
-  const serializers = serializersOf(client)
+  const serializers = read(underSymbol(client, (symbol, value) => read(value, 'serializers') !== undefined), 'serializers')
   return [(value) => value, (value) => Buffer.from(value)].find((type) => accepts(serializers, type)) ?? null
 }
 
@@ -69,19 +68,10 @@ function accepts (serializers, type) {
   })
 }
 
-function serializersOf (client) {
+/** Finds the first of a client's symbols whose value is wanted, and returns that value. */
+function underSymbol (client, isWanted) {
   if (client === null || typeof client !== 'object') return undefined
-  for (const symbol of Object.getOwnPropertySymbols(client)) {
-    const serializers = read(read(client, symbol), 'serializers')
-    if (serializers !== undefined) return serializers
-  }
-  return undefined
-}
-
-function ofSymbol (object, description) {
-  if (object === null || typeof object !== 'object') return undefined
-  const symbol = Object.getOwnPropertySymbols(object).find((symbol) => symbol.description === description)
-  return symbol === undefined ? undefined : read(object, symbol)
+  return read(client, Object.getOwnPropertySymbols(client).find((symbol) => isWanted(symbol, read(client, symbol))))
 }
 
 function withHeaders (message, type, span, tracer, context) {
@@ -96,13 +86,15 @@ function withHeaders (message, type, span, tracer, context) {
   return { ...message, headers }
 }
 
+/** The last of several headers of one name counts, as for other clients of Kafka. */
 function readHeader (headers, name) {
+  let found
   let seen = 0
   for (const [key, value] of headers) {
-    if (String(key) === name) return String(value)
-    if (++seen === HEADERS_MAX) return undefined
+    if (String(key) === name) found = String(value)
+    if (++seen === HEADERS_MAX) break
   }
-  return undefined
+  return found
 }
 
 function removeHeader (headers, name) {
@@ -132,15 +124,12 @@ function attributesOf (operation, topic, client) {
   pushText(list, 'messaging.destination.name', topic)
   pushText(list, 'messaging.client.id', text(client, 'clientId'))
   // Which of several brokers a message goes to the payload does not say.
-  const brokers = ofSymbol(client, 'plt.kafka.base.bootstrapBrokers')
+  const brokers = underSymbol(client, ({ description }) => description === 'plt.kafka.base.bootstrapBrokers')
   if (lengthOf(brokers) === 1) pushServer(list, { serverAddress: read(brokers[0], 'host'), serverPort: read(brokers[0], 'port') })
   return list
 }
 
-/**
- * Records a message that arrives outside of any request: the span continues the sender's trace, and is linked to it. Under
- * an active span it is that one's child, and linked all the same.
- */
+/** Records a message that arrives, as a child of the active span, or else of the sender's; it is linked to the sender's too. */
 function recordKafkaMessage (call) {
   const message = read(call, 'result')
   if (message === null || typeof message !== 'object' || call[kCall] !== undefined) return
@@ -149,7 +138,7 @@ function recordKafkaMessage (call) {
   let tracer = tracerIn(context)
   if (tracer === null) {
     if (sender === null || (context !== undefined && isSuppressed(context))) return
-    tracer = firstTracer()
+    tracer = processState.openApps.first()
     context = EMPTY_CONTEXT.setValue(SPAN_KEY, sender)
   }
   if (!tracer?.outbound?.libraries || isSuppressed(context)) return
@@ -163,12 +152,7 @@ function recordKafkaMessage (call) {
 /** The sender's span, from the headers as bytes or text; null without one. */
 function senderOf (headers) {
   try {
-    const entries = new Map()
-    for (const [key, value] of headers) {
-      if (entries.size === HEADERS_MAX) break
-      entries.set(String(key), String(value))
-    }
-    return remoteSpanOf({ traceparent: entries.get('traceparent'), tracestate: entries.get('tracestate') })
+    return remoteSpanOf({ traceparent: readHeader(headers, 'traceparent'), tracestate: readHeader(headers, 'tracestate') })
   } catch {
     return null
   }

@@ -1,7 +1,6 @@
 'use strict'
 
-// Reading what a library publishes. It may lack a field, hold another type than documented, or throw when
-// read: then there is nothing.
+// Reading what a library publishes. It may lack a field, hold another type, or throw when read: then there is nothing.
 
 const { isIP } = require('node:net')
 
@@ -35,10 +34,7 @@ function pushServer (list, call) {
   push(list, 'server.address', 'server.port', text(call, 'serverAddress'), call)
 }
 
-/**
- * Pushes the other end of the connection, where the client was given it: an IP address, or the path of a socket. A
- * library does not say what a name was resolved to.
- */
+/** Pushes the other end of the connection, where it is known: an IP address, or the path of a socket. */
 function pushPeer (list, call) {
   const address = text(call, 'serverAddress')
   if (isIP(address) !== 0 || address.startsWith('/')) push(list, 'network.peer.address', 'network.peer.port', address, call)

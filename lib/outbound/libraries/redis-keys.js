@@ -1,16 +1,13 @@
 'use strict'
 
-// Which arguments of a Redis command are keys. Only these are recorded; every other argument may be a value, a
-// script or a password. No client's own sanitiser is relied on: the rules that they share let the arguments of
-// EVAL, ACL SETUSER, SISMEMBER and others through.
+// Which arguments of a Redis command are keys. Only these are recorded; every other one may be a value, a script or a password.
+// Clients' own sanitisers let the arguments of EVAL, ACL SETUSER, SISMEMBER and others through.
 //
 // The rules follow Redis' key specifications (https://redis.io/docs/latest/develop/reference/key-specs/).
 // test/services compares them with COMMAND GETKEYS of a real server.
 
-/**
- * Positions count from the command's name, which is 0. Negative ones count from the end of the arguments.
- * counted: where the number of keys stands; the keys follow, every `step`.
- */
+// Positions count from the command's name, which is 0. Negative ones count from the end of the arguments.
+// counted: where the number of keys stands; the keys follow, every `step`.
 const keys = (first, last, step = 1) => ({ first, last, step, counted: 0, isStream: false })
 const countedAt = (counted, { first = 0, step = 1 } = {}) => ({ first, last: first, step, counted, isStream: false })
 const streams = { first: 0, last: 0, step: 1, counted: 0, isStream: true }
@@ -87,8 +84,8 @@ const STREAM_OPTIONS = new Map([['COUNT', 2], ['BLOCK', 2], ['NOACK', 1], ['GROU
 
 const TEXT_MAX = 4096
 
-const commands = new Map() // name → rule
-const subcommands = new Map() // name → Map of its subcommands → rule
+const commands = new Map() // name -> rule
+const subcommands = new Map() // name -> Map of its subcommands -> rule
 for (const [rule, names] of RULES) for (const name of words(names)) commands.set(name, rule)
 for (const [name, list] of Object.entries(SUBCOMMANDS)) {
   const [keyless, keyed = ''] = list.split(' / ')
@@ -101,12 +98,12 @@ for (const [name, list] of Object.entries(SUBCOMMANDS)) {
  * @param {string} name in capitals
  * @param {unknown[]} args
  * @param {number} from where the arguments begin in `args`, behind a name that is repeated there
- * @param {object | undefined} [rule] of `ruleOf(name)`
+ * @param {object | undefined} [rule]
  * @returns {string} at most `TEXT_MAX` characters with the name
  */
 // HOT, once per recorded command of Redis. Budget: the text.
 function recordedArguments (name, args, from, rule = ruleOf(name)) {
-  const line = allArguments(name, args, from, rule)
+  const line = rule === undefined ? recordedSubcommand(name, args, from) : recorded('', args, from, 1, rule)
   return line.length + name.length > TEXT_MAX ? line.slice(0, TEXT_MAX - name.length) : line
 }
 
@@ -115,36 +112,23 @@ function ruleOf (name) {
   return commands.get(name)
 }
 
-function allArguments (name, args, from, rule) {
-  if (rule === undefined) return subcommands.has(name) ? recordedSubcommand(name, args, from) : ''
-  return rule.counted !== 0 || rule.isStream || rule.last < 0
-    ? recordedByRange(args, from, rule)
-    : recordedByPosition('', args, from, 1, rule.first, rule.last)
-}
-
-/** Arguments of a command whose keys stand at fixed places. */
-function recordedByPosition (line, args, from, position, first, last) {
-  for (let i = from + position - 1; i < args.length && line.length < TEXT_MAX; i++, position++) {
-    line += position >= first && position <= last ? keyText(args[i]) : ' ?'
-  }
-  return line
-}
-
 function recordedSubcommand (name, args, from) {
+  const rules = subcommands.get(name)
+  if (rules === undefined) return ''
   const given = args[from]
   const subcommand = typeof given === 'string' && given.length <= 16 ? given.toUpperCase() : ''
-  const rule = subcommands.get(name).get(subcommand)
-  if (rule === undefined) return recordedByPosition('', args, from, 1, 0, -1)
-  return recordedByPosition(` ${subcommand}`, args, from, 2, rule.first, rule.last)
+  const rule = rules.get(subcommand)
+  return rule === undefined ? recorded('', args, from, 1, NO_KEYS) : recorded(` ${subcommand}`, args, from, 2, rule)
 }
 
-/** Arguments of a command whose number of keys depends on them. */
-function recordedByRange (args, from, { first, last, step, counted, isStream }) {
+/** Appends the arguments from `position` on to `line`. */
+function recorded (line, args, from, position, { first, last, step, counted, isStream }) {
   const count = args.length - from
   let start = first
   let end = last < 0 ? count + 1 + last : last
   if (counted !== 0) {
-    const number = numberOf(args[from + counted - 1])
+    const given = args[from + counted - 1]
+    const number = typeof given === 'string' || typeof given === 'number' ? Number(given) : NaN
     start = counted + 1
     // A number that the server refuses says nothing of what is a key.
     end = Number.isSafeInteger(number) && number > 0 && counted + number * step <= count ? counted + number * step : 0
@@ -153,8 +137,7 @@ function recordedByRange (args, from, { first, last, step, counted, isStream }) 
     end = start === 0 || (count - start) % 2 === 0 ? -1 : start + (count - start - 1) / 2
   }
   const other = counted === 0 ? 0 : first // a destination before the number
-  let line = ''
-  for (let position = 1; position <= count && line.length < TEXT_MAX; position++) {
+  for (; position <= count && line.length < TEXT_MAX; position++) {
     const isKey = position === other || (position >= start && position <= end && (position - start) % step === 0)
     line += isKey ? keyText(args[from + position - 1]) : ' ?'
   }
@@ -174,18 +157,14 @@ function streamsStart (args, from) {
   return 0
 }
 
-function numberOf (text) {
-  return typeof text === 'string' || typeof text === 'number' ? Number(text) : NaN
-}
-
 // What is no text or number is left out: a Buffer's bytes may be anything, an object's toString is its owner's code.
 function keyText (key) {
-  if (typeof key === 'string') return key === '' ? " ''" : key.length > TEXT_MAX ? ` ${key.slice(0, TEXT_MAX)}` : ` ${key}`
+  if (typeof key === 'string') return key === '' ? " ''" : ` ${key.slice(0, TEXT_MAX)}`
   return typeof key === 'number' ? ` ${key}` : ' ?'
 }
 
 function words (text) {
-  return text.split(/\s+/).filter((word) => word !== '')
+  return text.match(/\S+/g) ?? []
 }
 
 module.exports = { recordedArguments, ruleOf, commands, subcommands }

@@ -1,9 +1,7 @@
 'use strict'
 
-// A statement as it may be recorded: values become `?`, comments go, the rest keeps its bytes. One pass, by
-// character; neither what is read nor what is written grows with the statement.
-//
-// Beside it the summary that names the span, "SELECT users", from the keywords and tables met on the way.
+// A statement as it may be recorded: values become `?`, comments go, the rest keeps its bytes. One pass, by character; what is
+// read and written is limited. Beside it the summary that names the span, "SELECT users", from the keywords and tables on the way.
 // https://opentelemetry.io/docs/specs/semconv/database/database-spans/#sanitization-of-dbquerytext
 
 const READ_MAX = 16384
@@ -25,18 +23,16 @@ const TABLE_OPERATIONS = new Set(['CREATE', 'DROP', 'ALTER', 'TRUNCATE'])
  * https://opentelemetry.io/docs/specs/semconv/database/database-spans/#generating-a-summary-of-the-query
  */
 class Summary {
-  constructor () {
-    this.parts = []
-    this.operations = 0
-    this.expectsTable = false
-    this.isFirst = true // of its statement
-    this.lastWord = ''
-    this.lastName = ''
-    this.inList = false // of an IN
-    this.depth = 0
-    this.selects = [] // the depths at which a FROM belongs to a statement, not to a function
-    this.names = null // of common table expressions: no tables
-  }
+  parts = []
+  operations = 0
+  expectsTable = false
+  isFirst = true // of its statement
+  lastWord = ''
+  lastName = ''
+  inList = false // of an IN
+  depth = 0
+  selects = [] // the depths at which a FROM belongs to a statement, not to a function
+  names = null // of common table expressions: no tables
 
   word (text) {
     const word = text.length <= 16 ? text.toUpperCase() : ''
@@ -78,9 +74,8 @@ class Summary {
   operation (word) {
     this.operations++
     this.add(word)
-    if (this.selects.length < NESTING_MAX) this.selects.push(this.depth)
+    if (this.selects.length < NESTING_MAX && !TABLE_OPERATIONS.has(word)) this.selects.push(this.depth)
     this.expectsTable = word === 'UPDATE' || word === 'MERGE'
-    if (TABLE_OPERATIONS.has(word)) this.selects.pop()
   }
 
   expectTable (word) {
@@ -109,7 +104,7 @@ class Summary {
 /**
  * How a system writes what is no value. Where a quote could mean either, it is a value.
  * doubleQuotes: "x" is a string; backslash: \ escapes in strings; brackets: [x] is a name;
- * dollar: $tag$…$tag$ is a string; hash: # begins a comment
+ * dollar: $tag$...$tag$ is a string; hash: # begins a comment
  */
 const DIALECTS = {
   mysql: { doubleQuotes: true, backslash: true, brackets: false, dollar: false, hash: true },
@@ -124,11 +119,7 @@ const QUOTE = 0x27
 const DOUBLE = 0x22
 const BACKTICK = 0x60
 
-/**
- * @param {string} statement
- * @param {object} dialect one of DIALECTS
- * @returns {{ text: string, summary: string }}
- */
+/** @returns {{ text: string, summary: string }} */
 function sanitise (statement, dialect) {
   const text = statement.length > READ_MAX ? statement.slice(0, READ_MAX) : statement
   const summary = new Summary()
@@ -142,7 +133,7 @@ function sanitise (statement, dialect) {
       i++
     } else if (char === QUOTE || (char === DOUBLE && dialect.doubleQuotes)) {
       value(endOfString(text, i, char, dialect.backslash))
-    } else if (char === DOUBLE || char === BACKTICK || isNameStart(char) || (char === 0x5b && dialect.brackets)) {
+    } else if (beginsName(char, dialect)) {
       name()
     } else if (isDigit(char) || (char === 0x2e && isDigit(text.charCodeAt(i + 1)))) {
       value(endOfNumber(text, i))
@@ -232,9 +223,7 @@ function endOfPath (text, i, dialect) {
     if (char === BACKTICK || (char === DOUBLE && !dialect.doubleQuotes)) i = endOfString(text, i, char, false)
     else if (char === 0x5b && dialect.brackets) i = endOr(text, ']', i + 1, 1)
     else i = endOfName(text, i)
-    const after = text.charCodeAt(i + 1)
-    const goesOn = text.charCodeAt(i) === 0x2e && (isNameStart(after) || after === BACKTICK || (after === DOUBLE && !dialect.doubleQuotes) || (after === 0x5b && dialect.brackets))
-    if (!goesOn) return i
+    if (text.charCodeAt(i) !== 0x2e || !beginsName(text.charCodeAt(i + 1), dialect)) return i
     i++
   }
 }
@@ -246,6 +235,12 @@ function endOfName (text, i) {
 
 function isNameStart (char) {
   return (char >= 0x61 && char <= 0x7a) || (char >= 0x41 && char <= 0x5a) || char === 0x5f || char >= 0x80
+}
+
+/** Whether a name begins here, in quotes or without. */
+function beginsName (char, dialect) {
+  if (char === DOUBLE) return !dialect.doubleQuotes
+  return isNameStart(char) || char === BACKTICK || (char === 0x5b && dialect.brackets)
 }
 
 function isNamePart (char) {

@@ -1,7 +1,6 @@
 'use strict'
 
-// What the route and the connection say is joined where requests of one route follow each other on a connection, four times
-// at most: the routes here repeat and take turns until that is used up.
+// What the route and the connection say is copied from two templates: the routes here repeat and take turns on one connection.
 
 const http = require('node:http')
 const { test } = require('tap')
