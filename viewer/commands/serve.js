@@ -9,8 +9,8 @@ const SAY = (text) => process.stderr.write(`light-trace: ${text}\n`)
 /** Resolves when it has ended, if it ends by itself. */
 async function serve (parsed) {
   const viewer = await openViewer(parsed.options, parsed.program !== null)
-  if (viewer.joined !== undefined) SAY(`${viewer.url}, the viewer of process ${viewer.joined}, shows the requests of ${parsed.program[0]}`)
-  else SAY(parsed.program === null ? `${viewer.url} shows what is sent to it` : `${viewer.url} shows the requests of ${parsed.program[0]}`)
+  const name = viewer.joined === undefined ? viewer.url : `${viewer.url}, the viewer of process ${viewer.joined},`
+  SAY(`${name} shows ${parsed.program === null ? 'what is sent to it' : `the requests of ${parsed.program[0]}`}`)
   await attend(viewer, parsed)
 }
 
@@ -42,7 +42,9 @@ async function openViewer (options, mayJoin = false) {
   const token = options.host === undefined ? null : options.token ?? newToken()
   const make = () => new Viewer({ maxBytes: options['max-bytes'], token })
   const { viewer, port, joined } = await listenFrom(make, options, SAY, mayJoin && !OWN.some((name) => name in options))
-  if (joined !== undefined) return { joined, port, url: addressOf(undefined, port), token: null, app: null, events: { touch () {} }, async close () {} }
+  if (joined !== undefined) {
+    return { joined, port, url: addressOf(undefined, port), token: null, app: null, events: { touch () {} }, async close () {} }
+  }
   viewer.port = port
   viewer.say = SAY
   viewer.url = addressOf(options.host, port, token)

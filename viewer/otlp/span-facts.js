@@ -34,7 +34,9 @@ const FACT_BY_KEY = new Map([
 
 // Of an exception's event, by how many bytes of each are kept.
 const EXCEPTION_FACTS = new Map([
-  ['exception.type', { name: 'type', max: 200 }], ['exception.message', { name: 'message', max: 1000 }], ['exception.stacktrace', { name: 'stack', max: 8000 }]
+  ['exception.type', { name: 'type', max: 200 }],
+  ['exception.message', { name: 'message', max: 1000 }],
+  ['exception.stacktrace', { name: 'stack', max: 8000 }]
 ])
 
 const KEY_LENGTHS = new Set([...FACT_BY_KEY.keys(), ...EXCEPTION_FACTS.keys()].map((key) => key.length))

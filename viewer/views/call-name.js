@@ -3,10 +3,13 @@
 // How a call is shown. By the conventions a call over HTTP is named `GET`, and so is one to Redis: that alone says neither where
 // it went nor to what.
 
-const { readAttributes } = require('../otlp/attributes')
+const { readSomeAttributes } = require('../otlp/attributes')
 const { KIND_CLIENT } = require('../otlp/names')
 
-const SPAN_ATTRIBUTES = 9
+const KEYS = new Set([
+  'db.system.name', 'db.system', 'db.query.summary', 'messaging.system', 'http.request.method', 'http.method', 'url.full', 'http.url',
+  'server.address', 'net.peer.name', 'server.port', 'net.peer.port'
+])
 const URL_PARTS = /^[a-z]+:\/\/(?:[^@/?#]*@)?([^/?#]*)([^?#]*)/i
 
 /**
@@ -15,8 +18,7 @@ const URL_PARTS = /^[a-z]+:\/\/(?:[^@/?#]*@)?([^/?#]*)([^?#]*)/i
 function callName (span) {
   const { name } = span
   if (span.kind < KIND_CLIENT) return { name, group: name }
-  const attributes = new Map()
-  for (const { key, value } of readAttributes(span.bytes, SPAN_ATTRIBUTES, span.from, span.to)) attributes.set(key, value)
+  const attributes = readSomeAttributes(span, KEYS)
   const text = (...keys) => String(keys.map((key) => attributes.get(key)).find((value) => value !== undefined) ?? '')
   const system = text('db.system.name', 'db.system')
   if (system !== '') return { ...same(withSystem(system, text('db.query.summary') || name)), system }
