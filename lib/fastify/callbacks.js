@@ -74,8 +74,8 @@ class Callbacks {
   }
 
   #setNameAndAttributes (span, context, request, route, incoming) {
-    const { invocation } = this.#tracer
-    if (invocation !== null) span.setAttributes(invocation)
+    const { invocations } = this.#tracer
+    if (invocations !== null) span.setAttributes(invocations.getStore() ?? {})
     if (this.#settings.baggage.length > 0) this.#setBaggage(span, context.parsedBaggage(), route, incoming)
     this.#setName(span, route.options?.spanName ?? this.#settings.spanName, request)
     if (incoming.attributes === null) this.#setAttributes(span, request, route)
