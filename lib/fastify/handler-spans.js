@@ -10,6 +10,7 @@ const { kCall, KIND_INTERNAL, tracerIn } = require('../outbound/calls')
 const { guarded, subscribe, bug } = require('../runtime/subscriptions')
 const { SPAN_KEY, REQUEST_KEY } = require('../context/trace-context')
 const asyncStorage = require('../context/async-storage')
+const { whenOver } = require('./response-end')
 
 const kWanted = Symbol('light-trace.handler')
 const kReached = Symbol('light-trace.reached')
@@ -85,7 +86,7 @@ function onEnd (call) {
   if (call.async || call[kCall] === undefined) return
   const { raw, sent } = call.reply
   if (sent || raw.destroyed) onSettled(call)
-  else raw.once('close', () => onSettled(call))
+  else whenOver(raw, () => onSettled(call))
 }
 
 function onSettled (call) {

@@ -10,6 +10,7 @@ const { SPAN_KEY } = require('../context/trace-context')
 const { resolveRouteOptions } = require('../config/options')
 const { kStage } = require('./keys')
 const { failWith, handlerSpans } = require('./handler-spans')
+const { whenOver } = require('./response-end')
 
 const OVERDUE_MS = 10_000 // an onResponse hook that takes longer may have failed, which Fastify does not report: its span ends
 
@@ -104,7 +105,7 @@ function enterStage (tracer, stage, request, reply, error, done) {
   let stages = request[kStage]
   if (stages === undefined) {
     stages = request[kStage] = new RequestStages(tracer)
-    reply.raw.once('close', () => stages.onClose())
+    whenOver(reply.raw, () => stages.onClose())
   }
   stages.enter(stage, request, reply, error, done)
 }
