@@ -35,11 +35,18 @@ class HandlerCall {
 function handlerSpans () {
   let release = null
   return {
-    /** Asks for the span of a route's handler. */
+    /** Asks for the span of a route's handler, where the route is declared. */
     want (route) {
       route.config = { ...route.config, [kWanted]: true } // Fastify copies it once more
       // The channel also speaks where a preHandler hook failed and the handler never ran.
       route.preHandler = [...[route.preHandler ?? []].flat(), lightTraceReached]
+      release ??= subscribe(subscribers)
+    },
+    /** The same at the first request of a route, of which Fastify's own object is given. */
+    wantAt (hooks) {
+      if (hooks.config[kWanted] === true) return
+      Object.defineProperty(hooks.config, kWanted, { value: true })
+      hooks.preHandler = [...hooks.preHandler ?? [], lightTraceReached]
       release ??= subscribe(subscribers)
     },
     release () { release?.() }

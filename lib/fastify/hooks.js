@@ -9,7 +9,7 @@
 const { usesAsyncHooks } = require('../context/async-storage')
 const { Routes } = require('./routes')
 const { IncomingReader } = require('./caller')
-const { Callbacks } = require('./callbacks')
+const { Callbacks, appendServerTiming } = require('./callbacks')
 const { LogCorrelation } = require('./log-correlation')
 const { RequestStart, NO_CALLBACKS } = require('./request-start')
 const { sentStatus, unfinished, endWithoutClose } = require('./response-end')
@@ -66,9 +66,11 @@ function dispatchOf ({ routing }) {
 }
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
-function fastifyHooks (app, tracer, noTrace) {
+function fastifyHooks (app, tracer, noTrace, stageHooks) {
   const { settings, report, metrics } = tracer
-  const routes = new Routes(settings, report)
+  const atFirstRequest = [stageHooks.addTo.bind(stageHooks)]
+  if (settings.replyHeader === 'server-timing') atFirstRequest.push(appendServerTiming)
+  const routes = new Routes(settings, report, atFirstRequest)
   const any = asksUser(settings)
   const callbacks = any || settings.ignore !== null ? new Callbacks(tracer, any) : NO_CALLBACKS
   const incomingReader = new IncomingReader(tracer, callbacks)
