@@ -27,8 +27,10 @@ const FIXED_BYTES = { 1: 8, 5: 4 }
 /**
  * Reads an HttpResponse into the fields of an Outcome. The format is 'empty', 'protobuf', 'json', 'html', 'grpc' or 'other'.
  * A success that is a web page or gRPC is something else's, which has no use for spans.
+ * `secrets` are what was sent and is not to be quoted from an answer, as bytes.
  */
-function readAnswer ({ status, fields, body, isOversized }, wallNow) {
+function readAnswer ({ status, fields, body, isOversized }, wallNow, secrets = []) {
+  for (const secret of secrets) blank(body, secret)
   const disposition = dispositionOf(status)
   const isSuccess = disposition === 'delivered'
   const type = (fields.get('content-type') ?? '').toLowerCase()
@@ -46,6 +48,11 @@ function readAnswer ({ status, fields, body, isOversized }, wallNow) {
     partialSuccess: isSuccess ? partialSuccessOf(format, body, json, isOversized) : null,
     message: isSuccess ? '' : messageOf(format, body, text, type)
   }
+}
+
+// As many asterisks: the lengths in the answer still hold.
+function blank (body, secret) {
+  for (let at = body.indexOf(secret); at !== -1; at = body.indexOf(secret, at)) body.fill('*', at, at += secret.length)
 }
 
 // Undefined if it is no JSON. Of one that was cut off only its beginning is known.
