@@ -10,6 +10,7 @@ const { SPAN_KEY } = require('../context/trace-context')
 const { resolveRouteOptions } = require('../config/options')
 const { kStage } = require('./keys')
 const { failWith, handlerSpans } = require('./handler-spans')
+const { contextOf } = require('./routes')
 
 const OVERDUE_MS = 10_000 // an onResponse hook that takes longer may have failed, which Fastify does not report: its span ends
 
@@ -84,19 +85,15 @@ function isTraced ({ trace }) {
 
 /** The stages of a request that have a span: those that its route, else the plugin's option asks for, where they have hooks. */
 function stagesOf (request, instanceWide) {
-  const { config } = request.routeOptions
+  const context = contextOf(request)
+  const { config } = context
   if (config[kStages] === undefined) {
-    const hooks = hooksOf(request, config) // undefined: each stage counts as one with hooks
-    const isUsed = (stage) => hooks === undefined || hooks[stage]?.some(({ name }) => !OWN_HOOK.test(name))
+    // No public API tells the hooks: in a version of Fastify that keeps them elsewhere each stage counts as one with hooks.
+    const isUsed = (stage) => !(stage in context) || context[stage]?.some(({ name }) => !OWN_HOOK.test(name))
     const stages = new Set((config[kAsked] ?? instanceWide).filter(isUsed))
     Object.defineProperty(config, kStages, { value: stages, enumerable: false })
   }
   return config[kStages]
-}
-
-/** The route's own object, with its hooks by stage, which Fastify keeps on each request under a symbol; else undefined. */
-function hooksOf (request, config) {
-  return Object.getOwnPropertySymbols(request).map((symbol) => request[symbol]).find((value) => value?.config === config)
 }
 
 /** Ends the stage that runs, with the error if there is one, and begins another. */
