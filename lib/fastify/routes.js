@@ -30,10 +30,13 @@ class Routes {
   #knownMethods
   #report
   #limits
+  #atFirstRequest
   #noConfig = {}
   #unrouted = new Map()
 
-  constructor (settings, report) {
+  /** @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest what readies a route */
+  constructor (settings, report, atFirstRequest) {
+    this.#atFirstRequest = atFirstRequest
     this.#knownMethods = knownMethods(settings.knownMethods)
     this.#limits = settings.limits
     this.#report = report
@@ -45,7 +48,7 @@ class Routes {
     const { method } = request.raw
     let route = config[kRoute]
     while (route !== undefined && route.requestMethod !== method) route = route.next
-    return route === undefined ? this.#add(config, request.routeOptions.url ?? '', method) : route
+    return route === undefined ? this.#add(request, config, request.routeOptions.url ?? '', method) : route
   }
 
   /** The info of requests that never had a route. Node's parser bounds the methods. */
@@ -55,9 +58,11 @@ class Routes {
     return info
   }
 
-  #add (config, url, method) {
+  #add (request, config, url, method) {
     const info = routeInfo(method, url, this.#knownMethods)
     this.#configure(info, config.trace)
+    const hooks = config[kRoute] === undefined ? request[kContext] : undefined // it has them by stage
+    if (hooks !== undefined) for (const ready of this.#atFirstRequest) ready(hooks, request, info.options)
     info.requestMethod = method
     info.next = config[kRoute]
     Object.defineProperty(config, kRoute, { value: info, configurable: true, writable: true, enumerable: false })
