@@ -236,6 +236,12 @@ test('a trace\'s reason is what says most, in whatever order and in however many
   for (const { error } of traces) t.match(error, { type: 'TypeError', message: 'x is undefined', exception: exceptions[0].key })
 })
 
+test('an exception that was caught on the way is not the reason', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([{ id: 2, parent: 1, name: 'cached', events: failure.events }, { ...request, status: 2, attributes: { ...request.attributes, 'error.type': '503' } }])
+  t.match((await viewer.json('/api/traces')).traces[0].error, { type: '503', message: null })
+})
+
 test('the same error on several spans of a trace is one fault, by its first stack', async (t) => {
   const viewer = await startViewer(t)
   const inner = { ...failure.events[0], attributes: { ...failure.events[0].attributes, 'exception.stacktrace': '' } }

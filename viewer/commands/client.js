@@ -5,7 +5,9 @@
 const http = require('node:http')
 
 const DEFAULT_PORT = 4318
-const ASK_TIMEOUT_MS = 500 // what listens may never answer
+
+// Of a question to what may be no viewer: it may never answer, or never stop.
+const ASK = { timeout: 500, bytesMax: 10_000 }
 
 class Client {
   /** @param {{ url?: URL, host?: string, port?: number, token?: string }} options */
@@ -22,7 +24,7 @@ class Client {
   /** @returns {Promise<number | undefined>} the process of the viewer that listens there */
   async holder () {
     try {
-      const { name, pid } = JSON.parse(await this.text('/api/whoami', { timeout: ASK_TIMEOUT_MS }))
+      const { name, pid } = JSON.parse(await this.text('/api/whoami', ASK))
       return name === 'light-trace' ? Number(pid) : undefined
     } catch {}
   }
@@ -33,7 +35,7 @@ class Client {
 
   /** Whether it is, with status 200. */
   isAnswered (path, options) {
-    return this.text(path, { ...options, timeout: ASK_TIMEOUT_MS }).then(() => true, () => false)
+    return this.text(path, { ...options, ...ASK }).then(() => true, () => false)
   }
 
   async json (path) {
@@ -41,10 +43,15 @@ class Client {
   }
 
   /** @throws with what the viewer said */
-  async text (path, options = {}) {
+  async text (path, { bytesMax = Infinity, ...options } = {}) {
     const response = await this.open(path, options)
     const pieces = []
-    for await (const piece of response) pieces.push(piece)
+    let length = 0
+    for await (const piece of response) {
+      pieces.push(piece)
+      length += piece.length
+      if (length > bytesMax) throw problem(`${this.address} answers more than a viewer would`)
+    }
     return Buffer.concat(pieces).toString()
   }
 

@@ -51,7 +51,7 @@ class Exceptions {
     const rank = (message !== '' && HAS_MESSAGE) + (isRequest(span) && OF_REQUEST) + (span.status === STATUS_ERROR && HAS_FAILED)
     const fault = { service: span.origin.service, type, message, stack, atMs, recorded }
     const key = recorded ? this.#recorded(trace, fault) : trace.faults?.[0].key
-    if (rank < OF_REQUEST && !(rank & HAS_FAILED)) return
+    if ((rank & (OF_REQUEST | HAS_FAILED)) === 0) return // it was caught on the way
     const { reason } = trace
     if (reason !== null && reason.rank >= rank) return
     if (!recorded && trace.faults === null) this.#unexplained.set(trace, fault)
@@ -74,7 +74,7 @@ class Exceptions {
     const [{ key }] = trace.faults
     trace.faults = null
     const group = this.#groups.get(key)
-    if (group === undefined) return
+    if (group === undefined || !group.orders.includes(trace.order)) return
     group.orders = group.orders.filter((order) => order !== trace.order)
     if (--group.count === 0) this.#groups.delete(key)
   }
@@ -90,9 +90,13 @@ class Exceptions {
       trace.bytes += FAULT_BYTES
     }
     this.version++
-    const group = this.#groups.get(key) ?? { key, type, message: null, frame, service, count: 0, firstMs: Infinity, lastMs: 0, orders: [], stack: null, recorded }
+    const group = this.#groups.get(key) ??
+      { key, type, message: null, frame, service, count: 0, firstMs: Infinity, lastMs: 0, orders: [], stack: null, recorded }
     const at = atMs > 0 ? atMs : this.#now()
-    Object.assign(group, { message: message || null, stack: stack || null, firstMs: Math.min(group.firstMs, at), lastMs: Math.max(group.lastMs, at) })
+    group.message = message || null
+    group.stack = stack || null
+    group.firstMs = Math.min(group.firstMs, at)
+    group.lastMs = Math.max(group.lastMs, at)
     group.count++
     group.orders.push(trace.order)
     if (group.orders.length > 2 * TRACES_REMEMBERED) group.orders = group.orders.slice(-TRACES_REMEMBERED)

@@ -2,7 +2,7 @@
 
 // Who sent a span: its resource and scope. Thousands of spans share one; it goes when the last trace that has it goes.
 
-const { readResource, readScope } = require('../otlp/span-detail')
+const { readResource } = require('../otlp/span-detail')
 
 const SERVICE = 'service.name'
 const NAME_MAX = 200
@@ -19,7 +19,6 @@ class Origin {
     this.resourceSchemaUrl = resourceSchemaUrl
     this.scopeSchemaUrl = scopeSchemaUrl
     this.service = cut(serviceOf(this.resource))
-    this.scopeName = cut(readScope(this.scope).name)
     this.traces = 0
     this.bytes = OVERHEAD_BYTES + 3 * (resource.length + scope.length)
   }

@@ -146,7 +146,7 @@ class Trace {
 
   /** Whether a request of it failed. One that was answered has not, whatever a call in it came to. */
   get failed () {
-    return this.failedRequests > 0 || (this.errors > 0 && this.root === null && this.entry.status === STATUS_ERROR)
+    return this.failedRequests > 0 || (this.errors > 0 && this.root === null && this.entry?.status === STATUS_ERROR)
   }
 
   /** The root; before it has come the earliest span whose parent is missing; of a cycle its earliest span. */

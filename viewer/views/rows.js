@@ -18,14 +18,13 @@ function rowsOf (trace, limit = Infinity) {
   const { nodes } = layOut(trace)
   const critical = nodes.length === 0 ? new Map() : criticalPath(nodes[0])
   const services = new Map()
-  const scopes = new Map()
   // The first row's start, also where a broken clock put another span before it.
   const startMs = nodes.length === 0 ? trace.receivedMs : earliest(nodes)
   let endMs = startMs
   for (const { end } of nodes) endMs = Math.max(endMs, end)
-  const rows = nodes.slice(0, limit).map((node) => rowOf(node, startMs, critical.get(node), services, scopes))
+  const rows = nodes.slice(0, limit).map((node) => rowOf(node, startMs, critical.get(node), services))
   const more = nodes.length - rows.length
-  return { trace: summaryOf(trace), services: [...services.keys()], scopes: [...scopes.keys()], startMs, durationMs: rounded(endMs - startMs), rows, ...(more > 0 && { more }) }
+  return { trace: summaryOf(trace), services: [...services.keys()], startMs, durationMs: rounded(endMs - startMs), rows, ...(more > 0 && { more }) }
 }
 
 function earliest (nodes) {
@@ -34,7 +33,7 @@ function earliest (nodes) {
   return first
 }
 
-function rowOf (node, traceStart, critical, services, scopes) {
+function rowOf (node, traceStart, critical, services) {
   const { span } = node
   const { name, system } = span === null ? { name: '' } : callName(span)
   const row = {
@@ -45,7 +44,6 @@ function rowOf (node, traceStart, critical, services, scopes) {
     name: cut(name),
     kind: span === null ? null : kindName(span.kind),
     service: span === null ? -1 : numberOf(services, span.origin.service),
-    scope: span === null ? -1 : numberOf(scopes, span.origin.scopeName),
     start: rounded(node.start - traceStart),
     duration: rounded(span === null ? node.duration : span.durationMs),
     self: rounded(span === null ? 0 : selfTime(node)),
