@@ -153,6 +153,8 @@ declare namespace lightTrace {
       series: number
       /** Names of the metrics that have reached the limit of 2,000 series. */
       overflowed: string[]
+      /** Series that the last text for Prometheus had to leave out: another one has their name and labels there. */
+      scrapeDropped: number
       /** Data points, each counted in every export. */
       points: { delivered: number, rejected: number, dropped: number }
       exports: { ok: number, failed: number }

@@ -24,7 +24,6 @@ class Outcome {
   retryAfterMs = -1
   format = '' // of the answer, see answer.js
   partialSuccess = null
-  isOversized = false // the answer was longer than what is read of one
   wasResent = false // the collector may have had it twice
   isUploaded = false // no socket reads the body's memory any more
   message = '' // what the collector said about a failure
