@@ -425,8 +425,9 @@ declare namespace lightTrace {
   export function current (): RequestTrace | undefined
 
   /**
-   * Spans for the queries of this object: a Client or Pool of pg, a MongoClient that has not connected yet, or a knex
-   * instance. Of ioredis: spans also for commands that are sent before the connection is ready. Nothing else is changed. Returns the object; throws `LT_ERR_OPTION_INVALID` for anything else.
+   * Spans for the queries of this object: a Client or Pool of pg, a MongoClient that has not connected yet, a knex
+   * instance, or a `sql` of postgres. Of ioredis: spans also for commands that are sent before the connection is ready. Nothing
+   * else is changed. Returns the object, for a `sql` one that stands for it; throws `LT_ERR_OPTION_INVALID` for anything else.
    */
   export function traceClient<C extends object> (client: C): C
 

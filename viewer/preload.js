@@ -9,6 +9,7 @@ const { createRequire } = require('node:module')
 const { join } = require('node:path')
 const { handlerSpans } = require('../lib/fastify/handler-spans')
 const { reportLosses, reportUntraced } = require('./report-losses')
+const { tracePg } = require('./trace-pg')
 
 const OLDEST_MAJOR = 5
 const AGAIN_MS = 200
@@ -17,6 +18,7 @@ const options = { [Symbol.for('light-trace.automatic')]: true, unrouted: true }
 
 guarded(() => {
   const lightTrace = plugin()
+  guarded(() => tracePg(lightTrace))
   subscribe('fastify.initialization', ({ fastify }) => guarded(() => {
     if (Number.parseInt(fastify.version, 10) < OLDEST_MAJOR) return reportUntraced(`uses Fastify ${fastify.version}, and light-trace traces Fastify ${OLDEST_MAJOR}`)
     fastify.register(lightTrace, options)

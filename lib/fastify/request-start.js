@@ -109,7 +109,10 @@ class RequestStart {
   }
 
   peerOf (raw, headers, request) {
-    if (this.isProxied === undefined) this.isProxied = 'ips' in request
+    if (this.isProxied === undefined) {
+      this.isProxied = 'ips' in request
+      this.tracer.outbound.reportUntraced()
+    }
     return this.isProxied ? forwardedPeerInfo(request, this.valueLengthMax) : peerInfo(raw, headers, this.valueLengthMax)
   }
 

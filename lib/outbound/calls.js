@@ -9,6 +9,7 @@ const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/trace-contex
 const asyncStorage = require('../context/async-storage')
 const { processState } = require('../runtime/process-state')
 const { guarded } = require('../runtime/subscriptions')
+const { now } = require('../span/clock')
 const { errorType, rememberErrorType } = require('../span/exception')
 
 // On a library's object for one call. With two copies of this package the first to see a call marks it, and it gets one span.
@@ -16,6 +17,10 @@ const kCall = Symbol.for('light-trace.call')
 
 // On the same object: the store that its callback runs with. A connection calls back in the context of whoever opened it.
 const kStore = Symbol.for('light-trace.store')
+
+// And when, and for whom, it began to wait for a connection of a pool.
+const kWait = Symbol('light-trace.wait')
+const WAIT_MIN_MS = 1 // a connection that is free comes sooner
 
 const { openApps } = processState
 
@@ -94,6 +99,28 @@ function carrierOf (name) {
   ]
 }
 
+/** The subscribers that record how long a pool's channel has waited for a connection. */
+function poolWaitOf (name, system) {
+  return [
+    [`tracing:${name}:start`, guarded((call) => { call[kWait] = { startedAt: now(), context: activeContext() } })],
+    [`tracing:${name}:asyncStart`, guarded(({ [kWait]: wait }) => { if (wait !== undefined) recordWait(wait.context, wait.startedAt, system) })]
+  ]
+}
+
+const POOL_WAIT = {
+  kind: KIND_INTERNAL,
+  name: () => 'wait for connection',
+  attributes: ({ system }) => ['db.system.name', system],
+  startedAt: (call) => call.startedAt
+}
+
+/** Makes a span of a wait for a pool's connection that is over, where there was one. */
+function recordWait (context, startedAt, system) {
+  const tracer = tracerIn(context)
+  if (!tracer?.outbound?.libraries || isSuppressed(context) || now() - startedAt < WAIT_MIN_MS) return
+  tracer.startCall(POOL_WAIT, { system, startedAt }, context)?.end()
+}
+
 /** What hangs on a library's call while it runs. */
 class ActiveCall {
   constructor (span, callDescriptor) {
@@ -168,5 +195,7 @@ module.exports = {
   takeSpan,
   adapterOf,
   carrierOf,
+  poolWaitOf,
+  recordWait,
   fail
 }

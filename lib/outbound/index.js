@@ -10,7 +10,9 @@
 const { knownMethods } = require('../http/conventions')
 const { subscribe, guarded } = require('../runtime/subscriptions')
 const { setAttributes } = require('../span/attributes')
-const { adapterOf, carrierOf } = require('./calls')
+const { setImmediate } = require('../runtime/timers')
+const { reportUntraced } = require('./untraced')
+const { adapterOf, carrierOf, poolWaitOf } = require('./calls')
 const { httpSubscribers } = require('./http')
 const { undiciSubscribers } = require('./undici')
 
@@ -40,13 +42,16 @@ const OTHER_SUBSCRIBERS = [
   ['tracing:plt:kafka:consumer:receives:asyncStart', guarded((call) => tables().recordKafkaMessage(call))],
   ['sqlite.db.query', guarded((call) => tables().recordSqliteQuery(call))],
   // A request that waits for a connection of mysql2's pool goes on inside another request's release.
-  ...carrierOf('mysql2:pool:connect')
+  ...carrierOf('mysql2:pool:connect'),
+  ...poolWaitOf('mysql2:pool:connect', 'mysql'),
+  ...poolWaitOf('mssql:pool:acquire', 'microsoft.sql_server')
 ]
 
 /** What the subscribers ask of the app whose request makes a call. */
 class Outbound {
   #callDescriptors = new Map() // channel -> call descriptor; null: that of the tables, until it is asked for
   #withDocuments
+  #report
 
   constructor ({ outbound, disabled, knownMethods: override }, report) {
     this.http = outbound.http
@@ -55,6 +60,7 @@ class Outbound {
     this.propagateTo = outbound.propagateTo
     this.knownMethods = knownMethods(override)
     this.#withDocuments = outbound.graphqlDocuments
+    this.#report = report
     if (this.libraries) for (const channel of LIBRARIES) this.#callDescriptors.set(channel, null)
     if (!disabled) this.#addChannels(outbound.channels, report)
   }
@@ -76,6 +82,11 @@ class Outbound {
       this.#callDescriptors.set(channel, found)
     }
     return found
+  }
+
+  /** At the first request, when the application has loaded what it uses. */
+  reportUntraced () {
+    if (this.libraries) setImmediate(() => reportUntraced(this.#report))
   }
 
   /** All that is listened to for this app. */

@@ -5,13 +5,15 @@
 //   knex, MongoClient   have events: spans are made from these
 //   ioredis             publishes channels; its commands that wait for the connection keep their context
 //   pg                  has neither: its `query` is replaced, or for a pool the `connect` by which every query gets its client
+//   postgres            is a function, which cannot be replaced: a Proxy stands for it, and each query gets its own `handler`
 
 const { AsyncResource } = require('node:async_hooks')
 const { errorMonitor } = require('node:events')
 const { optionInvalid, describeValue } = require('../config/checks')
 const { guarded } = require('../runtime/subscriptions')
 const { now } = require('../span/clock')
-const { activeContext, tracerIn, isSuppressed, fail } = require('./calls')
+const { activeContext, tracerIn, isSuppressed, fail, recordWait } = require('./calls')
+const { tracedKinds } = require('./untraced')
 const { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannelSpoke } = require('./libraries/databases')
 const { read, text, label } = require('./libraries/read')
 
@@ -21,29 +23,28 @@ const kTraced = Symbol.for('light-trace.traced')
 const PENDING_MAX = 10_000
 
 /**
- * Traces the queries of a `Client` or `Pool` of pg, a `MongoClient` or a knex instance, wherever a request or a span of
- * yours is active; and has commands of ioredis that wait for the connection traced where they were sent.
+ * Traces the queries of a `Client` or `Pool` of pg, a `MongoClient`, a knex instance or a `sql` of postgres, wherever a request or a
+ * span of yours is active; and has commands of ioredis that wait for the connection traced where they were sent.
  * @template C
  * @param {C} client
- * @returns {C} the same object; a second call changes nothing
+ * @returns {C} the same object, for postgres a `sql` that stands for it; a second call changes nothing
  * @throws {LightTraceError} LT_ERR_OPTION_INVALID when it is none of these
  */
 function traceClient (client) {
   const trace = tracingOf(client)
   if (trace === null) {
-    throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg, a MongoClient, a knex instance or a client of ioredis', describeValue(client))
+    throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg, a MongoClient, a knex instance, a client of ioredis or a sql of postgres', describeValue(client))
   }
-  if (client[kTraced] !== true) {
-    trace(client)
-    Object.defineProperty(client, kTraced, { value: true })
-  }
-  return client
+  tracedKinds.add(trace.library)
+  if (client[kTraced] === undefined) Object.defineProperty(client, kTraced, { value: trace(client) ?? true })
+  return client[kTraced] === true ? client : client[kTraced]
 }
 
 /** How a client is traced; null where its kind is not known. */
 function tracingOf (client) {
   const has = (...methods) => methods.every((name) => typeof read(client, name) === 'function')
   if (typeof client === 'function' && has('on', 'raw') && read(read(client, 'client'), 'config') instanceof Object) return traceKnex
+  if (typeof client === 'function' && has('unsafe', 'begin', 'reserve')) return tracePostgres
   if (typeof client === 'object' && has('db', 'startSession', 'on')) return traceMongoClient
   if (has('sendCommand', 'connect') && typeof read(client, 'status') === 'string') return traceIoredis
   return has('query') ? tracePg : null
@@ -175,12 +176,19 @@ function replace (client, name, value) {
 /** A `connect` that hands out traced clients, each in the context of the code that waited for it: a pool's queue loses that. */
 function tracedConnect (connect) {
   return function (callback) {
+    const context = activeContext()
+    const startedAt = now()
     if (typeof callback !== 'function') {
       const result = Reflect.apply(connect, this, arguments)
-      return typeof result?.then === 'function' ? result.then(traced) : result
+      if (typeof result?.then !== 'function') return result
+      return result.then((client) => {
+        recordWait(context, startedAt, 'postgresql')
+        return traced(client)
+      })
     }
     const inContext = AsyncResource.bind(callback)
     return Reflect.apply(connect, this, [function (error, client, ...rest) {
+      recordWait(context, startedAt, 'postgresql')
       return Reflect.apply(inContext, this, [error, traced(client), ...rest])
     }])
   }
@@ -258,5 +266,66 @@ function ending (activeCall, callback) {
     return Reflect.apply(inContext, this, [error, ...rest])
   }
 }
+
+// postgres. A query is sent by its own `handler`, in the context of the code that awaits it, and settled by its `resolve` or `reject`.
+
+function tracePostgres (sql) {
+  const { database, host, port } = sql.options
+  return postgresClient(sql, { database, serverAddress: [host].flat()[0], serverPort: [port].flat()[0] })
+}
+
+function postgresClient (sql, server) {
+  const query = (made) => {
+    if (typeof made?.handler === 'function' && typeof made.handle === 'function') made.handler = postgresHandler(made, made.handler, server)
+    return made
+  }
+  // What a transaction or a savepoint is given is such a client too.
+  const inner = (fn) => typeof fn === 'function' ? (client) => fn(postgresClient(client, server)) : fn
+  return new Proxy(sql, {
+    apply: (target, self, args) => query(Reflect.apply(target, self, args)),
+    get (target, key) {
+      const value = target[key]
+      if (typeof value !== 'function') return value
+      if (key === 'unsafe' || key === 'file') return (...args) => query(value(...args))
+      if (key === 'begin' || key === 'savepoint') return (...args) => value(...args.map(inner))
+      return key === 'reserve' ? async () => postgresClient(await value(), server) : value
+    }
+  })
+}
+
+function postgresHandler (query, handler, server) {
+  return function (...args) {
+    const context = activeContext()
+    const tracer = tracerIn(context)
+    if (tracer?.outbound?.libraries && !isSuppressed(context)) watchPostgres(query, { startedAt: now(), ...server }, tracer, context)
+    return handler(...args)
+  }
+}
+
+/** Makes the span when the query is over: its text is put together when it is sent. */
+function watchPostgres (query, call, tracer, context) {
+  const callDescriptor = query.tagged ? pgPreparedQuery : pgQuery
+  let isOver = false
+  for (const name of ['resolve', 'reject']) {
+    let settle = query[name]
+    const settled = (value) => {
+      if (!isOver) {
+        isOver = true
+        const span = tracer.startCall(callDescriptor, { ...call, text: text(query, 'string') }, context)
+        if (name === 'reject' && span?.isRecording()) fail(span, callDescriptor, value)
+        span?.end()
+      }
+      return settle(value)
+    }
+    // A cursor writes a new one for each of its steps.
+    Object.defineProperty(query, name, { get: () => settled, set: (next) => { settle = next }, enumerable: true, configurable: true })
+  }
+}
+
+tracePg.library = 'pg'
+traceKnex.library = 'knex'
+traceMongoClient.library = 'mongodb'
+tracePostgres.library = 'postgres'
+traceIoredis.library = 'ioredis'
 
 module.exports = { traceClient }

@@ -1,0 +1,67 @@
+'use strict'
+
+const diagnosticsChannel = require('node:diagnostics_channel')
+const { test } = require('tap')
+const lightTrace = require('../..')
+const { tracedApp } = require('../support/traced-app')
+
+const callbackPool = (name) => {
+  const channel = diagnosticsChannel.tracingChannel(name)
+  return (pool) => (callback) => channel.traceCallback((done) => pool.connect(done), 0, {}, null, callback)
+}
+const POOLS = {
+  'mysql2\'s': ['mysql', callbackPool('mysql2:pool:connect')],
+  'mssql\'s': ['microsoft.sql_server', callbackPool('mssql:pool:acquire')],
+  'pg\'s, with a callback': ['postgresql', (pool) => {
+    const traced = lightTrace.traceClient({ totalCount: 1, query () {}, connect: (callback) => pool.connect(callback) })
+    return (callback) => traced.connect(callback)
+  }],
+  'pg\'s, with a promise': ['postgresql', (pool) => {
+    const traced = lightTrace.traceClient({ totalCount: 1, query () {}, connect: () => new Promise((resolve) => pool.connect((error, client) => resolve(error ?? client))) })
+    return (callback) => { traced.connect().then((client) => callback(null, client)) }
+  }]
+}
+
+/** A pool of one connection. */
+function poolOfOne () {
+  const waiting = []
+  let isBusy = false
+  return {
+    connect (callback) {
+      if (isBusy) waiting.push(callback)
+      else callback(null, {})
+      isBusy = true
+    },
+    release () { waiting.shift()?.(null, {}) },
+    get waiting () { return waiting.length }
+  }
+}
+
+for (const [what, [system, connectTo]] of Object.entries(POOLS)) {
+  test(`the wait for a connection of a pool: ${what}`, async (t) => {
+    const pool = poolOfOne()
+    const connect = connectTo(pool)
+    const { app, collector } = await tracedApp(t, {
+      listen: false,
+      routes: (app) => app.get('/:user', async ({ params: { user } }) => {
+        await new Promise((resolve) => connect(resolve))
+        const isFirst = user === 'a'
+        while (pool.waiting === 0) {
+          if (!isFirst) break
+          await new Promise(setImmediate)
+        }
+        const since = performance.now()
+        while (performance.now() < since + 2); // the other one waits meanwhile
+        pool.release()
+        return 'ok'
+      })
+    })
+    await Promise.all(['a', 'b'].map((user) => app.inject(`/${user}`)))
+    const spans = await collector.spans()
+    const waits = spans.filter(({ name }) => name === 'wait for connection')
+    t.match(waits, [{ kind: 'INTERNAL', attributes: { 'db.system.name': system } }])
+    t.equal(waits.length, 1, 'a connection that is free is no wait')
+    const server = spans.find(({ spanId }) => spanId === waits[0].parentSpanId)
+    t.equal(server.attributes['url.path'], '/b')
+  })
+}

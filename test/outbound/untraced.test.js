@@ -1,0 +1,46 @@
+'use strict'
+
+const path = require('node:path')
+const { test } = require('tap')
+const Fastify = require('fastify')
+const { Writable } = require('node:stream')
+const lightTrace = require('../..')
+const { createCollector } = require('../../lib/testing')
+
+/** What is logged by the first requests of an app in whose process these modules are loaded. */
+async function logOf (t, packages, { trace = {}, given = [] } = {}) {
+  for (const name of packages) {
+    const file = path.join(__dirname, 'node_modules', name, 'index.js')
+    require.cache[file] = {}
+    t.teardown(() => { delete require.cache[file] })
+  }
+  for (const client of given) lightTrace.traceClient(client)
+  const lines = []
+  const stream = new Writable({ write (chunk, encoding, done) { lines.push(JSON.parse(chunk)); done() } })
+  const app = Fastify({ logger: { level: 'info', stream } })
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { spanProcessors: [createCollector()], registerGlobals: false, ...trace })
+  app.get('/', async () => 'ok')
+  for (let i = 0; i < 3; i++) await app.inject('/')
+  await new Promise(setImmediate)
+  return lines.filter(({ msg }) => msg.includes('traceClient')).map(({ level, msg }) => `${level} ${msg.slice(0, msg.indexOf(' are not'))}`)
+}
+
+const pool = { totalCount: 0, connect () {}, query () {} }
+
+test('a library that is loaded and not traced is named once, at info', async (t) => {
+  t.same(await logOf(t, ['pg', 'postgres', 'fastify']), ['30 the calls of pg, postgres'])
+})
+
+test('nothing is said of what publishes channels, of what another library uses, or where libraries are switched off', async (t) => {
+  t.same(await logOf(t, ['mysql2', 'knex', 'mongoose', 'mongodb']), [])
+  t.same(await logOf(t, ['postgres'], { trace: { outbound: { libraries: false } } }), [])
+})
+
+test('knex that is not traced is named, and not pg below it', async (t) => {
+  t.same(await logOf(t, ['knex', 'pg']), ['30 the calls of knex'])
+})
+
+test('nothing is said when a client was given', async (t) => {
+  t.same(await logOf(t, ['pg'], { given: [pool] }), [])
+})

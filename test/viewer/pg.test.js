@@ -1,0 +1,40 @@
+'use strict'
+
+const { test } = require('tap')
+const { runApp, eventually, APP } = require('./command')
+
+const MODULE = APP.replace("const app = require('fastify')()", "import Fastify from 'fastify'\nconst app = Fastify()")
+
+// pg's shapes in a few lines.
+const PG = `
+class Client {
+  connect () { return Promise.resolve() }
+  query () { return Promise.resolve({ rows: [] }) }
+}
+class Pool {
+  totalCount = 1
+  async connect () { const client = new Client(); await client.connect(); return client }
+  async query (text) { return (await this.connect()).query(text) }
+}
+module.exports = { Client, Pool }
+`
+
+test('pg is traced without a line of code: pools, clients, in modules of either kind', async (t) => {
+  const route = `const { Pool, Client } = pg
+const pool = new Pool()
+app.get('/pg', async () => {
+  await pool.query('SELECT 1 FROM pooled')
+  const client = new Client()
+  await client.connect()
+  return client.query('SELECT 1 FROM alone')
+})
+app.listen(`
+  for (const [program, code] of [['app.js', `const pg = require('pg')${APP}`], ['app.mjs', `import pg from 'pg'\n${MODULE}`]]) {
+    const files = { [program]: code.replace('app.listen(', route), node_modules: { pg: { 'index.js': PG } } }
+    const { json, app } = await runApp(t, { files, program })
+    t.same(await (await fetch(`${app}/pg`)).json(), { rows: [] })
+    const { traces: [trace] } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+    const { rows } = await json(`/api/traces/${trace.id}/rows`)
+    t.same(rows.filter(({ kind }) => kind === 'CLIENT').map(({ name }) => name), ['postgresql SELECT pooled', 'postgresql SELECT alone'])
+  }
+})
