@@ -63,6 +63,7 @@ test('flushAfter without an application or a handler names what came', (t) => {
 test('the plugin that is called instead of registered says so', (t) => {
   t.throws(() => lightTrace({}), { code: 'LT_ERR_USAGE', message: /app\.register\(lightTrace/ })
   t.throws(() => lightTrace(), { code: 'LT_ERR_USAGE' })
+  t.throws(() => lightTrace(fastify(), {}), { code: 'LT_ERR_USAGE', message: /app\.register\(lightTrace/ })
   t.end()
 })
 

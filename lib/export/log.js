@@ -139,20 +139,25 @@ function sharedOf (target) {
 /**
  * Says what was probably meant if the exporter's URL leads to something else than an OTLP receiver: '' or a clause that begins
  * with a semicolon.
- * @param {Pick<Outcome, 'error' | 'status' | 'format'>} outcome
+ * @param {Pick<Outcome, 'error' | 'status' | 'format' | 'message'>} outcome
  * @param {Pick<URL, 'port' | 'pathname'>} url the exporter's
  */
-function hintOf ({ error, status, format }, { port, pathname }) {
+function hintOf ({ error, status, format, message = '' }, { port, pathname }) {
   const known = PORTS.get(port)
   // What speaks HTTP/2 from the first byte is most likely the gRPC port next door.
   if (error?.code === 'EBADMSG' || format === 'grpc') return `; OTLP over HTTP usually is port 4318, ${known ?? '4317 is gRPC'}`
+  if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/.test(error?.code)) return '; that port does not speak TLS: is it http: and not https:?'
   if (error !== null) return ''
+  if (status === 400 && /\bHTTPS\b/.test(message)) return '; that port speaks TLS: use https:'
+  if (status === 401 || status === 403) return '; credentials go into exporter.headers or OTEL_EXPORTER_OTLP_HEADERS'
   if (status === 407) return '; user and password of the proxy belong into its URL'
   const at = known === undefined ? '' : `; ${known}`
   if (format === 'html') return `; that is a web page: OTLP over HTTP usually is port 4318, path /v1/traces${at}`
   if (status < 404 || status > 405) return ''
   if (at !== '') return `; OTLP over HTTP usually is port 4318${at}`
-  return pathname.endsWith('/v1/traces') ? '' : '; the path of OTLP for traces usually is /v1/traces'
+  if (!pathname.endsWith('/v1/traces')) return '; the path of OTLP for traces usually is /v1/traces'
+  if (pathname.endsWith('/v1/traces/v1/traces')) return '; the path has /v1/traces twice: OTEL_EXPORTER_OTLP_ENDPOINT is written without it'
+  return '; does the path need a beginning, such as /otlp/v1/traces?'
 }
 
 module.exports = { hintOf, ExportLog }
