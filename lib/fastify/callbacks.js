@@ -74,8 +74,8 @@ class Callbacks {
   }
 
   #setNameAndAttributes (span, context, request, route, incoming) {
-    const { invocation } = this.#tracer
-    if (invocation !== null) span.setAttributes(invocation)
+    const { invocations } = this.#tracer
+    if (invocations !== null) span.setAttributes(invocations.getStore() ?? {})
     if (this.#settings.baggage.length > 0) this.#setBaggage(span, context.parsedBaggage(), route, incoming)
     this.#setName(span, route.options?.spanName ?? this.#settings.spanName, request)
     if (incoming.attributes === null) this.#setAttributes(span, request, route)
@@ -155,12 +155,9 @@ function startServerTiming (response, traceparent) {
   response.setHeader(SERVER_TIMING, listOf(response.getHeader(SERVER_TIMING), metrics))
 }
 
-/** Adds the hooks that set the header when Fastify sends: on each route, to run after all others, and on the application. */
-function appendServerTiming (app) {
-  app.addHook('onSend', lightTraceOnSend)
-  app.addHook('onRoute', function lightTraceOnRoute (options) {
-    options.onSend = [...[options.onSend ?? []].flat(), lightTraceOnSend]
-  })
+/** Has the header set when Fastify sends, after all other hooks of a route: by Fastify's own object for the route. */
+function appendServerTiming (hooks) {
+  hooks.onSend = [...hooks.onSend ?? [], lightTraceOnSend]
 }
 
 function lightTraceOnSend (request, reply, payload, done) {

@@ -111,7 +111,8 @@ class AppMetrics {
     return new MetricSender({
       registry: this.registry,
       url: exporter.url,
-      connect: () => output.shareConnection(exporter) ?? new OtlpHttp(exporter, output.suppress),
+      // A function's answer waits for spans and metrics: they go side by side.
+      connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? new OtlpHttp(exporter, output.suppress),
       prefix: new ExportRequestPrefix(settings.resource),
       isGzip: exporter.compression === 'gzip',
       report,

@@ -43,9 +43,9 @@ class MetricSender {
     this.#target = origin + pathname
   }
 
-  hold (isHeld) {
+  hold (isHeld, wasFrozen) {
     this.#isHeld = isHeld
-    this.#http?.hold(isHeld)
+    this.#http?.hold(isHeld, wasFrozen)
   }
 
   abort () {
