@@ -10,7 +10,7 @@ const { activeManager } = require('./lib/otel/api-globals')
 const { registrationFor } = require('./lib/registration')
 
 function plugin (app, options, done) {
-  if (typeof app?.addHook !== 'function') {
+  if (typeof app?.addHook !== 'function' || typeof done !== 'function') {
     const message = 'lightTrace is the plugin itself: await app.register(lightTrace, { ... }), without a call of it'
     throw Object.assign(new TypeError(message), { code: 'LT_ERR_USAGE' })
   }

@@ -63,6 +63,7 @@ test('flushAfter without an application or a handler names what came', (t) => {
 test('the plugin that is called instead of registered says so', (t) => {
   t.throws(() => lightTrace({}), { code: 'LT_ERR_USAGE', message: /app\.register\(lightTrace/ })
   t.throws(() => lightTrace(), { code: 'LT_ERR_USAGE' })
+  t.throws(() => lightTrace(fastify(), {}), { code: 'LT_ERR_USAGE', message: /app\.register\(lightTrace/ })
   t.end()
 })
 
@@ -114,7 +115,7 @@ test('closing an app whose collector hangs says which option bounds the wait', a
   app.get('/', async () => 'ok')
   await app.inject('/')
   await app.close()
-  t.match(lines.map(({ msg }) => msg), [/1 spans were not delivered .* closeTimeoutMs/])
+  t.match(lines.map(({ msg }) => msg), [/1 span not delivered .* closeTimeoutMs/])
 })
 
 function runWithRegister (program) {

@@ -51,7 +51,11 @@ function orCallback (otherwise) {
 
 // `true` and `false` stand for something else.
 function orBoolean (otherwise, whenTrue, whenFalse) {
-  return (path, value) => typeof value === 'boolean' ? (value ? whenTrue : whenFalse) : otherwise(path, value)
+  return (path, value) => {
+    if (typeof value === 'boolean') return value ? whenTrue : whenFalse
+    if (otherwise.expected !== undefined && !isObject(value)) throw wrongValue(path, `true, false or ${otherwise.expected}`, value)
+    return otherwise(path, value)
+  }
 }
 
 function listOf (checkItem) {
@@ -67,23 +71,29 @@ const headerNames = listOf((path, value) => {
 })
 
 // Checks an object with these members and no others, and copies it to one without a prototype. A name that is not known throws,
-// or, if it resembles none of ours and there is an `onStranger`, is given to that.
-function object (shape) {
+// or, if it resembles none of ours and there is an `onStranger`, is given to that, with a hint if
+// `meant`, which has the names that others have for ours, says what it should be.
+function object (shape, meant = EMPTY) {
   const known = Object.keys(shape)
-  return (path, value, onStranger = null) => {
+  const expected = known.length > 0 ? `an object with ${known.join(', ')}` : 'an object'
+  const check = (path, value, onStranger = null) => {
     const read = Object.create(null)
     const prefix = path === '' ? '' : `${path}.`
-    for (const [name, member] of readOwn(path, value)) {
+    for (const [name, member] of readOwn(path, value, path === '' ? undefined : expected)) {
       if (Object.hasOwn(shape, name)) {
         if (member !== undefined) read[name] = shape[name](prefix + name, member)
         continue
       }
-      const nearest = nearestName(name, known)
-      if (onStranger === null || nearest !== undefined) throw optionUnknown(prefix, name, nearest, known)
-      onStranger(name)
+      const hint = Object.hasOwn(meant, name) ? meant[name] : undefined
+      const nearest = hint === undefined ? nearestName(name, known) : undefined
+      if (onStranger === null || nearest !== undefined) {
+        throw optionUnknown(prefix, name, nearest === undefined ? `known are ${known.join(', ')}` : `did you mean \`${prefix}${nearest}\`?`)
+      }
+      onStranger(name, hint)
     }
     return read
   }
+  return Object.assign(check, { expected })
 }
 
 // Checks attributes as OpenTelemetry has them: strings, numbers, booleans, and arrays of one of these kinds.
@@ -114,9 +124,9 @@ function isPrimitive (value) {
  * getter that throws is a wrong option like any other.
  * @returns {Array<[string, any]>}
  */
-function readOwn (path, value) {
+function readOwn (path, value, expected = 'an object') {
   const name = path === '' ? 'options' : path
-  if (!isObject(value)) throw wrongValue(name, 'an object', value)
+  if (!isObject(value)) throw wrongValue(name, expected, value)
   try {
     return Object.keys(value).map((key) => [key, value[key]])
   } catch {
@@ -138,8 +148,7 @@ class LightTraceError extends Error {
   get name () { return 'LightTraceError' } // no own property, as Node's own errors have it
 }
 
-function optionUnknown (prefix, name, nearest, known) {
-  const hint = nearest === undefined ? `known are ${known.join(', ')}` : `did you mean \`${prefix}${nearest}\`?`
+function optionUnknown (prefix, name, hint) {
   return new LightTraceError('LT_ERR_OPTION_UNKNOWN', `unknown option \`${printable(prefix + name)}\`: ${hint}`)
 }
 
@@ -208,6 +217,6 @@ function editDistance (a, b) {
 const values = { attributes, boolean, bytes, callback, count, duration, headerNames, text }
 const kinds = { anyOf, listOf, literal, notNegative, object, orBoolean, orCallback }
 const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isObject, readOwn }
-const errors = { LightTraceError, describeValue, nearestName, optionInvalid, wrongValue }
+const errors = { LightTraceError, describeValue, editDistance, nearestName, optionInvalid, wrongValue }
 
 module.exports = { ...values, ...kinds, ...parts, ...errors }

@@ -21,8 +21,13 @@ function endpointFromCode (url, path = TRACES_PATH) {
 
 // "OTLP Exporter": the signal's own variable is used as it is, the general one gets v1/traces appended.
 function endpointFromEnvironment (env, path = TRACES_PATH) {
-  return usable(env, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') ??
-    withPath(usable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') ?? new URL(DEFAULT_ENDPOINT), path)
+  const own = usable(env, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')
+  if (own !== undefined) return own
+  const general = usable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') ?? new URL(DEFAULT_ENDPOINT)
+  if (/\/v1\/(?:traces|metrics|logs)\/?$/.test(general.pathname)) {
+    env.warn('LT_WARN_ENDPOINT', `OTEL_EXPORTER_OTLP_ENDPOINT ends in a signal's path, and ${path} is added to it: leave that path out, or set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`)
+  }
+  return withPath(general, path)
 }
 
 function usable (env, name) {

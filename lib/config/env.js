@@ -4,6 +4,7 @@
 // know no case, and what cannot be used is logged and ignored.
 
 const { printable } = require('../runtime/report')
+const { editDistance } = require('./checks')
 
 const PREFIX = 'OTEL_'
 const OTHERS = new Set([
@@ -28,26 +29,29 @@ const OTHERS = new Set([
 
 const BOOLEANS = new Map([['true', true], ['false', false]])
 
+const NAME_LENGTH_MAX = 64 // of a variable; the distance is quadratic
 const VARIABLE_LENGTH_MAX = 65536 // of lists of pairs
 
 // A snapshot of the variables. Each getter takes names, the most specific first; `undefined` if none holds a usable value.
 class Environment {
   #values
   #signal
+  #asked // names that were looked for
   warnings = []
   news = [] // worth a line at info
 
-  constructor (values, signal = 'TRACES') {
+  constructor (values, signal = 'TRACES', asked = new Set()) {
     this.#values = values
+    this.#asked = asked
     this.#signal = signal
   }
 
   // The same variables; what is wrong with them is not logged.
-  muted () { return new Environment(this.#values) }
+  muted () { return new Environment(this.#values, this.#signal, this.#asked) }
 
   // The same variables for another signal: OTEL_EXPORTER_OTLP_METRICS_* in place of TRACES. Its warnings are added to ours.
   forSignal (signal) {
-    const other = new Environment(this.#values, signal)
+    const other = new Environment(this.#values, signal, this.#asked)
     other.warnings = this.warnings
     other.news = this.news
     return other
@@ -61,6 +65,7 @@ class Environment {
   find (...names) {
     for (const asked of names) {
       const name = this.#named(asked)
+      this.#asked.add(name)
       const value = Object.hasOwn(this.#values, name) ? this.#values[name] : undefined
       if (typeof value === 'string' && value.trim() !== '') return { name, value: value.trim() }
     }
@@ -100,6 +105,16 @@ class Environment {
 
   ignored (name, value, expected) {
     this.warn('LT_WARN_ENV', `${name} is ignored: it must be ${expected}, received '${printable(value, 64)}'`)
+  }
+
+  /** A letter of difference to one that is read: the names of the specification differ by more. */
+  warnAboutMisspelled () {
+    for (const name of Object.keys(this.#values)) {
+      if (!name.startsWith(PREFIX) || this.#asked.has(name) || name.length > NAME_LENGTH_MAX) continue
+      const meant = [...this.#asked].find((asked) => Math.abs(asked.length - name.length) <= 1 && editDistance(asked, name) === 1)
+      if (meant !== undefined) this.warn('LT_WARN_ENV', `${name} is not read: did you mean ${meant}?`)
+    }
+    return this
   }
 
   inform (message) {

@@ -201,7 +201,10 @@ function parseHeaders (env, name) {
     return headers
   }
   pairsIn(text).forEach(([key, value], index) => {
-    const reason = index < HEADERS_MAX ? refused(key, value) : `there are more than ${HEADERS_MAX}`
+    const isPair = value !== undefined || key !== ''
+    const reason = !isPair || /[:\s]/.test(key)
+      ? 'headers are written as name=value, with commas between them and no colon'
+      : index < HEADERS_MAX ? refused(key, value) : `there are more than ${HEADERS_MAX}`
     if (reason === null) headers[key.toLowerCase()] = value
     else env.warn('LT_WARN_ENV', `${name}: ${nameOf(key)} is ignored: ${reason}`)
   })
@@ -214,7 +217,7 @@ function nameOf (name) {
 }
 
 function refused (name, value) {
-  if (!TOKEN.test(name)) return 'its name is not one'
+  if (!TOKEN.test(name)) return 'its name has characters that no header may have, or none'
   if (RESERVED.has(name.toLowerCase())) return 'the exporter sets it itself'
   if (typeof value !== 'string') return 'its value is not a string or cannot be decoded'
   if (value.length > VALUE_LENGTH_MAX) return `its value is longer than ${VALUE_LENGTH_MAX} characters`

@@ -48,6 +48,27 @@ const checkChannel = object({
   attributes: orCallback(attributes)
 })
 
+// What ours are called elsewhere.
+const MEANT = {
+  ...named("exporter: { url: 'http://localhost:4318' }", 'endpoint', 'url', 'collector', 'collectorUrl', 'otlpEndpoint', 'exporterUrl'),
+  ...named('exporter: { headers, compression, timeoutMs }', 'headers', 'compression', 'timeout', 'timeoutMs'),
+  ...named('sampler: 0.1', 'sampling', 'sampleRate', 'samplingRate', 'sampleRatio', 'samplingRatio', 'ratio', 'tracesSampleRate'),
+  ...named('sampler: { perSecond: 10 }', 'perSecond', 'rateLimit', 'tracesPerSecond'),
+  ...named('keep: { errors: true, slowerThanMs: 1000 }', 'keepErrors', 'keepSlow', 'slowerThanMs', 'errors'),
+  ...named("ignore: ['/health']", 'exclude', 'excludePaths', 'excludeUrls'),
+  ...named('serviceName', 'name', 'appName'),
+  ...named("resource: { 'service.version': '1.2.3' }", 'serviceVersion', 'version', 'resourceAttributes'),
+  ...named("resource: { 'deployment.environment.name': 'production' }", 'environment', 'env'),
+  ...named('outbound', 'instrumentations'),
+  ...named('onStart or attributes', 'requestHook'),
+  ...named('onEnd', 'responseHook'),
+  ...named('OTEL_SDK_DISABLED=true, or do not register it', 'enabled', 'enable', 'disabled', 'disable')
+}
+
+function named (hint, ...names) {
+  return Object.fromEntries(names.map((name) => [name, hint]))
+}
+
 const checkOptions = object({
   serviceName: text,
   resource: attributes,
@@ -78,7 +99,7 @@ const checkOptions = object({
   baggage: anyOf('an array of keys', isNames),
   metrics: checkMetrics,
   limits: object({ attributes: count, attributeValueLength: count, events: count, links: count, keptChildren: count })
-})
+}, MEANT)
 
 const checkRoute = object({
   spanName: orCallback(text),
@@ -94,8 +115,9 @@ const OFF = Object.freeze({ ...UNSET, off: true })
 
 function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
   const env = new Environment(environment)
-  const given = checkOptions('', userOptions, (name) => {
-    if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `light-trace has no option ${printable(name, 64)}: it is ignored`)
+  const given = checkOptions('', userOptions, (name, hint) => {
+    const what = hint === undefined ? 'it is ignored' : `it is ignored, and requests are traced without it; use ${hint}`
+    if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `light-trace has no option ${printable(name, 64)}: ${what}`)
   })
   const resource = resolveResource(given.resource, given.serviceName, env)
   warnAboutUnread(env)
@@ -138,7 +160,7 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
     environmentTrace: environmentTrace(env),
     logLevel: env.oneOf(['OTEL_LOG_LEVEL'], LOG_LEVELS) ?? 'info',
     // Last: a copy of all that was found above.
-    warnings: Object.freeze(env.warnings.slice()),
+    warnings: Object.freeze(env.warnAboutMisspelled().warnings.slice()),
     news: Object.freeze(env.news.slice())
   })
 }

@@ -6,6 +6,7 @@ const { EMPTY, isObject, notNegative, object, wrongValue } = require('./checks')
 
 const EXPECTED = "'always_on', 'always_off', a ratio from 0 to 1, { perSecond }, or a Sampler with shouldSample()"
 
+const ARG = 'OTEL_TRACES_SAMPLER_ARG'
 const PARENT_BASED = 'parentbased_'
 const KIND_FROM_NAME = new Map([['always_on', 'always_on'], ['always_off', 'always_off'], ['traceidratio', 'ratio']])
 
@@ -31,16 +32,18 @@ function samplerFromEnvironment (env) {
   const name = env.oneOf(['OTEL_TRACES_SAMPLER'], [...names, ...names.map((name) => PARENT_BASED + name)]) ?? 'parentbased_always_on'
   const parentBased = name.startsWith(PARENT_BASED)
   const kind = KIND_FROM_NAME.get(name.slice(parentBased ? PARENT_BASED.length : 0))
+  if (env.text('OTEL_TRACES_SAMPLER') === undefined && env.text(ARG) !== undefined) {
+    env.warn('LT_WARN_ENV', `${ARG} is ignored: it needs OTEL_TRACES_SAMPLER=parentbased_traceidratio or traceidratio`)
+  }
   return samplerOf(kind, kind === 'ratio' ? ratioFromEnvironment(env) : undefined, parentBased)
 }
 
 function ratioFromEnvironment (env) {
-  const name = 'OTEL_TRACES_SAMPLER_ARG'
-  const text = env.text(name) ?? '1'
+  const text = env.text(ARG) ?? '1'
   // Number('0x1') is 1: only what is written as a decimal number counts.
   const ratio = /^[0-9.]{1,40}(?:[eE]-?[0-9]{1,3})?$/.test(text) ? Number(text) : NaN
   if (isRatio(ratio)) return ratio
-  env.ignored(name, text, 'a ratio from 0 to 1')
+  env.ignored(ARG, text, 'a ratio from 0 to 1')
   return 1
 }
 

@@ -3,7 +3,7 @@
 // Puts what happened to spans into words for the operator. What the collector says went through `printable` before.
 
 const { processState } = require('../runtime/process-state')
-const { Losses } = require('../runtime/report')
+const { Losses, counted } = require('../runtime/report')
 
 // Ports of web pages and of other protocols, beside the receivers.
 const PORTS = new Map([
@@ -62,7 +62,7 @@ class ExportLog {
       this.#once('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`)
     }
     this.#shared.isOutage = true
-    const message = `${this.#target} does not accept spans (${this.failure(outcome)}); ${queued} are kept and sent later`
+    const message = `${this.#target} does not accept spans (${this.failure(outcome)}); ${counted(queued, 'span')} kept, to be sent later`
     this.#report.loss('collector', message, this.#shared.losses)
   }
 
@@ -70,15 +70,15 @@ class ExportLog {
   refused (outcome, spans) {
     const why = this.failure(outcome)
     if (outcome.disposition === 'misdirected') {
-      return this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${sum} spans are lost (${why})`)
+      return this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${counted(sum, 'span')} lost (${why})`)
     }
     const kind = outcome.error === null ? `status ${Math.floor(outcome.status / 100)}xx` : 'connection'
-    this.#loss(kind, spans, (sum) => `${this.#target} refused ${sum} spans, which are dropped (${why})`)
+    this.#loss(kind, spans, (sum) => `${this.#target} refused ${counted(sum, 'span')} for good, which count as dropped (${why})`)
   }
 
   delivered (outcome, rejected) {
     const message = outcome.partialSuccess?.message ?? ''
-    if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${sum} spans: ${message}`)
+    if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${counted(sum, 'span')}: ${message}`)
     else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} accepted the spans and says: ${message}`)
     if (outcome.format === 'other') {
       this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} sends responses that are not OTLP: is it a collector? The spans count as delivered`)
@@ -89,7 +89,7 @@ class ExportLog {
   evicted (spans) {
     this.#shared.lostInOutage += spans
     this.#shared.isOutage = true
-    this.#loss('queue_full', spans, (sum) => `the buffer is full: ${sum} spans were dropped, the oldest first`)
+    this.#loss('queue_full', spans, (sum) => `the buffer is full: ${counted(sum, 'span')} dropped, the oldest first`)
   }
 
   cut (bytes, bytesMax) {
@@ -97,15 +97,15 @@ class ExportLog {
   }
 
   tooLarge (bytes, bytesMax) {
-    this.#loss('too_large', 1, (sum) => `${sum} spans were dropped, because their name and status alone are longer than ${bytesMax} bytes (the last one has ${bytes})`)
+    this.#loss('too_large', 1, (sum) => `${counted(sum, 'span')} dropped, because name and status alone are longer than ${bytesMax} bytes (the last one has ${bytes})`)
   }
 
   undelivered (spans) {
-    this.#loss('shutdown', spans, (sum) => `${sum} spans were not delivered to ${this.#target} before the app closed, for which closeTimeoutMs is the limit (${this.#lastError})`)
+    this.#loss('shutdown', spans, (sum) => `${counted(sum, 'span')} not delivered to ${this.#target} before the app closed, for which closeTimeoutMs is the limit (${this.#lastError})`)
   }
 
   undeliveredAtExit (spans) {
-    this.#loss('exit', spans, (sum) => `the process exits with ${sum} spans that ${this.#target} did not accept (${this.#lastError})`)
+    this.#loss('exit', spans, (sum) => `the process exits with ${counted(sum, 'span')} that ${this.#target} did not accept (${this.#lastError})`)
   }
 
   get #lastError () { return this.#stats.lastError ?? 'no answer in time' }
@@ -139,20 +139,25 @@ function sharedOf (target) {
 /**
  * Says what was probably meant if the exporter's URL leads to something else than an OTLP receiver: '' or a clause that begins
  * with a semicolon.
- * @param {Pick<Outcome, 'error' | 'status' | 'format'>} outcome
+ * @param {Pick<Outcome, 'error' | 'status' | 'format' | 'message'>} outcome
  * @param {Pick<URL, 'port' | 'pathname'>} url the exporter's
  */
-function hintOf ({ error, status, format }, { port, pathname }) {
+function hintOf ({ error, status, format, message = '' }, { port, pathname }) {
   const known = PORTS.get(port)
   // What speaks HTTP/2 from the first byte is most likely the gRPC port next door.
   if (error?.code === 'EBADMSG' || format === 'grpc') return `; OTLP over HTTP usually is port 4318, ${known ?? '4317 is gRPC'}`
+  if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/.test(error?.code)) return '; that port does not speak TLS: is it http: and not https:?'
   if (error !== null) return ''
+  if (status === 400 && /\bHTTPS\b/.test(message)) return '; that port speaks TLS: use https:'
+  if (status === 401 || status === 403) return '; credentials go into exporter.headers or OTEL_EXPORTER_OTLP_HEADERS'
   if (status === 407) return '; user and password of the proxy belong into its URL'
   const at = known === undefined ? '' : `; ${known}`
   if (format === 'html') return `; that is a web page: OTLP over HTTP usually is port 4318, path /v1/traces${at}`
   if (status < 404 || status > 405) return ''
   if (at !== '') return `; OTLP over HTTP usually is port 4318${at}`
-  return pathname.endsWith('/v1/traces') ? '' : '; the path of OTLP for traces usually is /v1/traces'
+  if (!pathname.endsWith('/v1/traces')) return '; the path of OTLP for traces usually is /v1/traces'
+  if (pathname.endsWith('/v1/traces/v1/traces')) return '; the path has /v1/traces twice: OTEL_EXPORTER_OTLP_ENDPOINT is written without it'
+  return '; does the path need a beginning, such as /otlp/v1/traces?'
 }
 
 module.exports = { hintOf, ExportLog }

@@ -6,6 +6,7 @@
 
 const clock = require('../span/clock')
 const { setImmediate } = require('../runtime/timers')
+const { counted } = require('../runtime/report')
 const { backoffMs } = require('../export/http/retry')
 const { gzip } = require('../export/compressor')
 const { MetricEncoder } = require('./encoder')
@@ -122,7 +123,7 @@ class MetricSender {
     this.#stats.delivered += batch.points - rejected
     this.#stats.rejected += rejected
     const { message = '' } = partialSuccess ?? {}
-    if (rejected > 0) this.#loss('metrics rejected', `rejected ${rejected} metric points: ${message}`)
+    if (rejected > 0) this.#loss('metrics rejected', `rejected ${counted(rejected, 'metric point')}: ${message}`)
     else if (message !== '') this.#options.report.once('LT_WARN_COLLECTOR', `${this.#target} took the metrics and says: ${message}`)
   }
 
@@ -138,7 +139,7 @@ class MetricSender {
   #onLost (batches, outcome) {
     const points = batches.reduce((sum, batch) => sum + batch.points, 0)
     this.#stats.dropped += points
-    this.#options.report.loss('metrics shutdown', `${points} metric points were not delivered to ${this.#target} before the app closed (${this.#failed(outcome)})`)
+    this.#options.report.loss('metrics shutdown', `${counted(points, 'metric point')} not delivered to ${this.#target} before the app closed (${this.#failed(outcome)})`)
     return NO_RETRY
   }
 
@@ -147,7 +148,7 @@ class MetricSender {
     batch.delivered()
     const why = this.#failed(outcome)
     this.#stats.dropped += batch.points
-    if (outcome.status !== 404) return this.#loss('metrics refused', `refused ${batch.points} metric points for good (${why})`)
+    if (outcome.status !== 404) return this.#loss('metrics refused', `refused ${counted(batch.points, 'metric point')} for good (${why})`)
     this.#skips = SKIPS_AFTER_404
     this.#options.report.once('LT_WARN_METRICS_ENDPOINT', `${this.#target} does not exist (HTTP status 404): it is asked again with each tenth collection`)
   }

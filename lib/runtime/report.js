@@ -132,4 +132,9 @@ function prints (log, level) {
   return !SILENT_FOR_WARNINGS.has(log.level) && !(level === 'info' && log.level === 'warn')
 }
 
-module.exports = { printable, Losses, Report }
+/** '1 span', '2 spans'. */
+function counted (count, noun) {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+module.exports = { printable, counted, Losses, Report }

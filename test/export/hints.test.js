@@ -14,8 +14,20 @@ test('a port that is known for something else is named', (t) => {
   t.end()
 })
 
+for (const [what, outcome, url, expected] of [
+  ['https: to a port of http:', { error: { code: 'ERR_SSL_WRONG_VERSION_NUMBER' } }, 'https://localhost:4318/v1/traces', /is it http: and not https:\?/],
+  ['the same in OpenSSL 1', { error: { code: 'ERR_SSL_PACKET_LENGTH_TOO_LONG' } }, 'https://localhost:4318/v1/traces', /is it http:/],
+  ['http: to a port of https:', { status: 400, message: 'Client sent an HTTP request to an HTTPS server.' }, 'http://localhost:4318/v1/traces', /use https:/],
+  ["gRPC's port", { error: { code: 'EBADMSG' } }, 'http://localhost:4317/v1/traces', /4318, 4317 is gRPC/],
+  ['no key', { status: 401 }, 'https://vendor.test/v1/traces', /exporter\.headers or OTEL_EXPORTER_OTLP_HEADERS/],
+  ['a wrong key', { status: 403 }, 'https://vendor.test/v1/traces', /exporter\.headers/],
+  ['the path twice', { status: 404 }, 'http://localhost:4318/v1/traces/v1/traces', /has \/v1\/traces twice/],
+  ["a vendor's own path", { status: 404 }, 'https://vendor.test/v1/traces', /such as \/otlp\/v1\/traces/]
+]) {
+  test(`the hint names the fix: ${what}`, async (t) => t.match(hint(outcome, url), expected))
+}
+
 test('nothing is guessed where nothing is known', (t) => {
-  t.equal(hint({ status: 404 }, 'http://localhost:4318/v1/traces'), '')
   t.equal(hint({ status: 400 }, 'http://localhost:16686/'), '')
   t.equal(hint({ error: { code: 'ECONNREFUSED' } }, 'http://localhost:4317/'), '')
   t.end()

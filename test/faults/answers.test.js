@@ -56,7 +56,7 @@ for (const status of [429, 502, 503, 504]) {
     t.equal(stats.delivered, 3)
     t.equal(stats.retried, 6)
     t.strictSame({ ...stats.dropped }, {})
-    t.equal(losses(logged)[0].includes('3 are kept'), true)
+    t.equal(losses(logged)[0].includes('3 spans kept'), true)
     t.match(logged.at(-1), { code: 'recovered', message: /0 were lost/ })
   })
 }
@@ -177,7 +177,7 @@ test('a web page is no success: its spans are rejected, it is logged at once, wi
     t.equal(stats.exportsFailed, 1)
     t.equal(identity(), 0)
     t.match(stats.lastError, /HTTP status 200; that is a web page: OTLP over HTTP usually is port 4318/)
-    t.match(losses(logged), [/is not an OTLP receiver: 3 spans are lost .*web page/])
+    t.match(losses(logged), [/is not an OTLP receiver: 3 spans lost .*web page/])
   }
 })
 
@@ -243,7 +243,7 @@ for (const [what, how] of [['an endless answer', { trickle: { bytes: 1024 * 1024
     const { collector, stats, logged, exporter } = await sendThree(t, [how])
     t.equal(stats.delivered, 0)
     t.equal(stats.dropped.non_retryable, 3)
-    t.match(losses(logged)[0], /refused 3 spans, which are dropped \(HTTP status 200: its answer is longer than 4 MiB\)/)
+    t.match(losses(logged)[0], /refused 3 spans for good, which count as dropped \(HTTP status 200: its answer is longer than 4 MiB\)/)
     t.ok(socket.bytesRead > 4 * 1024 * 1024 && socket.bytesRead <= 5 * 1024 * 1024, `${socket.bytesRead} bytes`)
     await collector.until(() => collector.sockets.size === 0)
     await exporter.close()

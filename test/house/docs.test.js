@@ -169,7 +169,7 @@ test('docs/attributes.md has every attribute that is set, and no other', async (
 // ---- the code's side
 
 function optionNames () {
-  const [, shape] = /const checkOptions = object\(\{\n(.*?)\n\}\)/s.exec(read('lib/config/options.js'))
+  const [, shape] = /const checkOptions = object\(\{\n(.*?)\n\}[,)]/s.exec(read('lib/config/options.js'))
   return [...shape.matchAll(/^ {2}(\w+):/gm)].map(([, name]) => name)
 }
 

@@ -3,12 +3,13 @@
 // What is published holds all that its users need.
 
 const { execFile } = require('node:child_process')
-const { join } = require('node:path')
+const { readFileSync } = require('node:fs')
+const { join, posix } = require('node:path')
 const { test } = require('tap')
 const { requiredFiles } = require('../../scripts/required-files')
 
 const ROOT = join(__dirname, '..', '..')
-const BYTES_MAX = 1_200_000 // unpacked: what an installation takes on the disk
+const BYTES_MAX = 1_300_000 // unpacked: what an installation takes on the disk, a sixth of it the docs, whose links lead nowhere else
 
 test('the package holds every file that its entries need', async (t) => {
   const { files, unpackedSize } = await packed()
@@ -19,6 +20,19 @@ test('the package holds every file that its entries need', async (t) => {
   t.ok(names.has('SECURITY.md'))
   t.notOk([...names].some((file) => /^(?:test|bench|scripts|node_modules)\//.test(file)), 'and nothing that they do not')
   t.ok(unpackedSize <= BYTES_MAX, `${unpackedSize} bytes`)
+})
+
+test('every link of the pages in the package leads into it, but for pictures and what is about the repository itself', async (t) => {
+  const { files } = await packed()
+  const names = new Set(files.map(({ path }) => path))
+  for (const page of [...names].filter((name) => name.endsWith('.md'))) {
+    const links = readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\((?![a-z]+:|#)([^)#\s]+)[^)]*\)/g)
+    for (const [, link] of links) {
+      const target = posix.join(posix.dirname(page), link)
+      if (/\.(?:svg|png)$|^(?:bench|test|scripts|\.github)(?:\/|$)|^CONTRIBUTING\.md$|^viewer\/api\.md$/.test(target)) continue
+      t.ok(names.has(target) || [...names].some((name) => name.startsWith(`${target.replace(/\/$/, '')}/`)), `${page}: ${link}`)
+    }
+  }
 })
 
 test('the lockfile is that of package.json, names no registry, and knows what each package is', async (t) => {

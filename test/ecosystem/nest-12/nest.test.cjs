@@ -6,7 +6,7 @@ require('reflect-metadata')
 const assert = require('node:assert/strict')
 const { test } = require('node:test')
 const { Catch, Controller, Get, Module, Param } = require('@nestjs/common')
-const { NestFactory } = require('@nestjs/core')
+const { BaseExceptionFilter, NestFactory } = require('@nestjs/core')
 const { FastifyAdapter } = require('@nestjs/platform-fastify')
 const lightTrace = require('light-trace')
 const { createCollector } = require('light-trace/testing')
@@ -53,18 +53,16 @@ async function start (t, { isLate = false } = {}) {
     next()
   })
   app.useGlobalGuards({ canActivate: () => { lightTrace.current()?.set('inGuard', true); return true } })
-  app.useGlobalFilters(new AllErrors())
+  app.useGlobalFilters(new AllErrors(app.getHttpAdapter()))
   await app.init()
   t.after(() => app.close())
   return { app, collector }
 }
 
-class AllErrors {
+class AllErrors extends BaseExceptionFilter {
   catch (error, host) {
-    const http = host.switchToHttp()
-    const status = typeof error.getStatus === 'function' ? error.getStatus() : 500
-    http.getRequest().trace.fail(error)
-    http.getResponse().status(status).send({ message: error.message })
+    if (host.getType() === 'http') host.switchToHttp().getRequest().trace.fail(error)
+    super.catch(error, host)
   }
 }
 Catch()(AllErrors)

@@ -1,0 +1,91 @@
+'use strict'
+
+// What a reasonable user writes wrongly, a row each, and the fix that the message has to name.
+
+const { test } = require('tap')
+const { resolveOptions } = require('../../lib/config/options')
+
+function said (options) {
+  try {
+    return resolveOptions(options, {}).warnings.map(({ code, message }) => `${code} ${message}`).join()
+  } catch ({ code, message }) {
+    return `${code} ${message}`
+  }
+}
+
+for (const [options, fix] of [
+  [{ endpoint: 'http://localhost:4318' }, 'exporter: { url'],
+  [{ url: 'http://localhost:4318' }, 'exporter: { url'],
+  [{ collectorUrl: 'http://localhost:4318' }, 'exporter: { url'],
+  [{ exporter: { endpoint: 'http://localhost:4318' } }, 'known are url'],
+  [{ exporter: { url: 'localhost:4318' } }, 'with http: or https:'],
+  [{ exporter: 'http://localhost:4318' }, 'an object with a url'],
+  [{ headers: { 'x-api-key': 'k' } }, 'exporter: { headers'],
+  [{ exporter: { headers: 'x-api-key=k' } }, 'an object'],
+  [{ compression: 'gzip' }, 'exporter: { headers, compression'],
+  [{ enabled: false }, 'OTEL_SDK_DISABLED=true'],
+  [{ disabled: true }, 'OTEL_SDK_DISABLED=true'],
+  [{ sampling: 0.1 }, 'sampler: 0.1'],
+  [{ sampleRate: 0.1 }, 'sampler: 0.1'],
+  [{ tracesSampleRate: 0.1 }, 'sampler: 0.1'],
+  [{ sampler: '0.1' }, 'a ratio from 0 to 1'],
+  [{ sampler: 10 }, 'a ratio from 0 to 1'],
+  [{ sampler: { ratio: 0.1 } }, 'known are perSecond'],
+  [{ perSecond: 5 }, 'sampler: { perSecond'],
+  [{ name: 'shop' }, 'serviceName'],
+  [{ service: 'shop' }, 'serviceName'],
+  [{ serviceVersion: '1.2.3' }, 'resource: {'],
+  [{ environment: 'production' }, 'deployment.environment.name'],
+  [{ keep: 'errors' }, 'true, false or an object with errors, slowerThanMs'],
+  [{ keep: ['errors'] }, 'true, false or an object with errors, slowerThanMs'],
+  [{ keepErrors: true }, 'keep: { errors: true'],
+  [{ slowerThanMs: 500 }, 'keep: { errors: true, slowerThanMs'],
+  [{ spans: 'handler' }, 'true, false or an object with handler, hooks'],
+  [{ outbound: 'http' }, 'true, false or an object with http, undici'],
+  [{ buffer: 1024 }, 'an object with maxBytes, flushDelayMs'],
+  [{ exclude: ['/health'] }, "ignore: ['/health']"],
+  [{ ignorePaths: ['/health'] }, '`ignore`'],
+  [{ instrumentations: [] }, 'outbound'],
+  [{ requestHook () {} }, 'onStart'],
+  [{ serviceNam: 'shop' }, '`serviceName`']
+]) {
+  test(`option ${JSON.stringify(options)}: ${fix}`, async (t) => {
+    const message = said(options)
+    t.match(message, /^LT_(?:ERR|WARN)_OPTION_[A-Z]+ /)
+    t.ok(message?.includes(fix), message)
+  })
+}
+
+for (const [variables, fix] of [
+  [{ OTEL_EXPORTER_OTLP_ENDPONT: 'http://a:4318' }, 'did you mean OTEL_EXPORTER_OTLP_ENDPOINT?'],
+  [{ OTEL_EXPORTER_OTLP_HEADER: 'a=b' }, 'did you mean OTEL_EXPORTER_OTLP_HEADERS?'],
+  [{ OTEL_TRACE_SAMPLER: 'always_off' }, 'did you mean OTEL_TRACES_SAMPLER?'],
+  [{ OTEL_SERVICENAME: 'shop' }, 'did you mean OTEL_SERVICE_NAME?'],
+  [{ OTEL_RESOURCE_ATTRIBUTE: 'a=b' }, 'did you mean OTEL_RESOURCE_ATTRIBUTES?'],
+  [{ OTEL_TRACES_SAMPLER_ARG: '0.1' }, 'OTEL_TRACES_SAMPLER=parentbased_traceidratio'],
+  [{ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '10%' }, 'a ratio from 0 to 1'],
+  [{ OTEL_TRACES_SAMPLER: '0.1' }, 'parentbased_traceidratio'],
+  [{ OTEL_EXPORTER_OTLP_HEADERS: 'x-api-key: k' }, 'name=value'],
+  [{ OTEL_EXPORTER_OTLP_HEADERS: 'authorization: Basic a=' }, 'name=value'],
+  [{ OTEL_EXPORTER_OTLP_HEADERS: 'k' }, 'name=value'],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4318/v1/traces' }, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'a:4318' }, 'with http: or https:'],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4317' }, 'the port for HTTP is 4318'],
+  [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'http/protobuf is used'],
+  [{ OTEL_TRACES_EXPORTER: 'jaeger' }, 'otlp'],
+  [{ OTEL_SDK_DISABLED: '1' }, 'true or false'],
+  [{ OTEL_PROPAGATORS: 'jaeger' }, 'tracecontext']
+]) {
+  test(`variables ${JSON.stringify(variables)}: ${fix}`, async (t) => {
+    const { warnings } = resolveOptions({}, variables)
+    t.equal(warnings.length, 1, JSON.stringify(warnings))
+    t.ok(warnings[0]?.message.includes(fix), warnings[0]?.message)
+    t.notMatch(warnings[0]?.message, /'k'|Basic/, 'no value is shown')
+  })
+}
+
+test('other variables of the specification are no misspelled ones', async (t) => {
+  const names = ['OTEL_BLRP_SCHEDULE_DELAY', 'OTEL_BLRP_MAX_QUEUE_SIZE', 'OTEL_BLRP_MAX_EXPORT_BATCH_SIZE', 'OTEL_LOGS_EXPORTER', 'OTEL_METRIC_EXPORT_INTERVAL', 'OTEL_METRIC_EXPORT_TIMEOUT',
+    'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT', 'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', 'OTEL_EXPORTER_ZIPKIN_ENDPOINT', 'OTEL_NODE_RESOURCE_DETECTORS', 'OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT']
+  t.same(resolveOptions({}, Object.fromEntries(names.map((name) => [name, '1']))).warnings, [])
+})
