@@ -1,56 +1,47 @@
 'use strict'
 
-// So many traces a second, shared over routes: rare routes are served first, busy ones share what is left. Each route has a
-// probability, which is adjusted once a second and holds for all its requests until then; that is what makes its spans
-// countable. In a burst it is lowered before the second is over.
+// So many traces a second, shared over routes: rare routes are taken whole, busy ones share what is left.
 //
-//   demand     60/s   10/s   1/s        of three routes, for 20 a second:
+//   arrivals   60/s   10/s   1/s        of three routes, for 20 a second:
 //   share     9.5/s  9.5/s   1/s        the water level is 9.5
 //   taken       16 %   95 %  100 %
+//
+// A request is taken with the probability level * brake / arrivals, which is fixed before its random bits are looked at. That
+// makes its span countable, whatever comes and goes:
+//
+//   arrivals   of its route in about two seconds, itself among them: those of a route that suddenly gets load count at once
+//   level      the highest share of a route, computed anew five times a second
+//   brake      e^-debt, in seconds' worth: what was taken beyond the rate is made up for, and what is left is made use of
 //
 // Time and randomness are given: nothing here reads a clock.
 
 const { thresholdText, ALWAYS } = require('../context/tracestate')
 
-const ADJUST_MS = 1000
-const ADJUST_SOON_MS = 125 // after a burst: how it is spread over the routes is not known yet
+const LOOK_MS = 200
 
-// Requests between two looks at the pace, as a part of a second's.
-const PACE_LOOKS_PER_SECOND = 16
-const PACE_LOOK_MIN = 8
-const BURST_FACTOR = 2
-// How far ahead of an even pace a second may be before a burst counts: a page that loads asks for many things at once.
-const AHEAD_SECONDS = 0.25
+// The mean age of the arrivals that count. Bunches of requests once a second get a steady probability, and a route that has
+// lost its load gives its share away within seconds.
+const MEMORY_SECONDS = 2
 
-// A surplus is made up for within a second or two, but never by taking next to nothing. Little of what was left unused is
-// kept: a burst would take it at once.
-const BUDGET_MIN = 0.25
-const BUDGET_MAX = 1.2
-const DEBT_SECONDS_MAX = 2
+// In seconds' worth of the rate. Little of what was left unused is kept: a burst would take it at once. A start is like the end
+// of a burst.
+const CREDIT_SECONDS = 0.3
+const DEBT_SECONDS_AT_START = 0.5
 
-const DEMAND_MIN = 0.05 // requests a second; below it a route is not active
+const BRAKE_MIN = 1 / 32 // no span stands for more than 32 times what it would without a brake
+const ARRIVALS_MIN = 0.1 // a route with less is not active
 const FORGOTTEN_MS = 60 * 60 * 1000 // after so long without a request the next one is taken whatever the rate is
 
 // Thresholds of 24 bits: 6 digits of `th`.
 const TWO_24 = 0x1000000
 const TAKE_ALWAYS = `ot=th:${ALWAYS}`
 
-/** The probability of one route, and how often it is asked for. */
+/** How often a route is asked for. */
 class RouteRate {
   constructor () {
-    this.threshold = 0 // a request is taken when its random bits are at least this
-    this.tracestate = TAKE_ALWAYS
-    this.arrivals = 0 // since the last adjustment
-    this.demand = 0 // requests a second, falling slowly
+    this.arrivals = 0.5 // fading; not 0, a small integer to V8, which would give up what it has compiled at the first fraction
     this.isActive = false
     this.seenAt = -Infinity // when it last was active
-  }
-
-  setProbability (probability) {
-    const threshold = Math.min(TWO_24 - 1, Math.round((1 - probability) * TWO_24))
-    if (threshold === this.threshold) return
-    this.threshold = threshold
-    this.tracestate = threshold === 0 ? TAKE_ALWAYS : `ot=th:${thresholdText(threshold, 0)}`
   }
 }
 
@@ -59,15 +50,12 @@ class FairRate {
   constructor (perSecond) {
     this.perSecond = perSecond
     this.active = []
-    this.arrivals = 0 // since the last look at the pace
-    this.lookAfter = Math.max(PACE_LOOK_MIN, perSecond / PACE_LOOKS_PER_SECOND)
-    this.lookedAt = 0
-    this.taken = 0 // since the last adjustment
-    this.startedAt = -Infinity // of the last adjustment
-    this.adjustAt = -Infinity
-    this.demand = 0 // of all routes
-    this.balance = 0 // traces that were not taken though they might have been; below zero a debt
-    this.idle = new RouteRate() // the threshold of routes that are not active
+    this.level = perSecond * MEMORY_SECONDS
+    this.allowance = 0 // level * brake, of 2^24
+    this.debt = perSecond * DEBT_SECONDS_AT_START // traces that were taken beyond the rate; below zero a credit
+    this.paidAt = NaN
+    this.lookedAt = -Infinity
+    this.lookAt = -Infinity
   }
 
   /**
@@ -76,111 +64,72 @@ class FairRate {
    * @param {number} random 24 random bits of the trace id
    * @param {number} now milliseconds on a monotonic clock
    */
-  // HOT, once per request without a caller. Budget: 0 objects, 0 strings.
+  // HOT, once per request without a caller. Budget: 0 objects, 0 strings where it is not taken.
   take (route, random, now) {
-    if (now >= this.adjustAt || this.arrivals >= this.lookAfter) this.look(now)
-    this.arrivals++
-    if (!route.isActive) return this.takeFirst(route, random, now)
-    route.arrivals++
-    if (random < route.threshold) return ''
-    this.taken++
-    return route.tracestate
+    if (now >= this.lookAt) this.look(now)
+    if (!route.isActive && this.isForgotten(route, now)) return this.taken(0, now)
+    const taken = Math.max(1, Math.floor(this.allowance / ++route.arrivals))
+    return random < TWO_24 - taken ? '' : this.taken(Math.max(0, TWO_24 - taken), now)
   }
 
-  takeFirst (route, random, now) {
-    const isForgotten = now - route.seenAt >= FORGOTTEN_MS
+  /** Makes it active. Returns whether nobody has asked for it for an hour. */
+  isForgotten (route, now) {
     route.isActive = true
-    route.arrivals = 1
-    route.demand = 0
-    route.threshold = this.idle.threshold
-    route.tracestate = this.idle.tracestate
     this.active.push(route)
-    if (!isForgotten && random < route.threshold) return ''
-    this.taken++
-    return isForgotten ? TAKE_ALWAYS : route.tracestate
+    const isForgotten = now - route.seenAt >= FORGOTTEN_MS
+    route.arrivals = isForgotten ? 1 : 0
+    return isForgotten
+  }
+
+  taken (threshold, now) {
+    this.debt++
+    this.settle(now)
+    return threshold === 0 ? TAKE_ALWAYS : `ot=th:${thresholdText(threshold, 0)}`
+  }
+
+  settle (now) {
+    const { perSecond } = this
+    const seconds = (now - this.paidAt) / 1000 || 0 // NaN at first
+    if (seconds >= 0) {
+      this.paidAt = now
+      this.debt = Math.max(this.debt - perSecond * seconds, -CREDIT_SECONDS * perSecond)
+    }
+    this.allowance = this.level * Math.max(Math.exp(-this.debt / perSecond), BRAKE_MIN) * TWO_24
   }
 
   look (now) {
-    if (now >= this.adjustAt) this.adjust(now)
-    else this.slowDown(now)
-    this.lookedAt = now
-    this.arrivals = 0
-    this.lookAfter = Math.max(PACE_LOOK_MIN, Math.max(this.demand, this.perSecond) / PACE_LOOKS_PER_SECOND)
-  }
-
-  /** Lowers all routes alike where requests come much faster than expected, until it is known which. */
-  slowDown (now) {
-    const expected = Math.max(this.demand, this.perSecond)
-    const pace = this.arrivals * 1000 / Math.max(now - this.lookedAt, 0.01)
-    const debt = this.taken - this.balance - this.perSecond * (now - this.startedAt) / 1000
-    if (pace < expected * BURST_FACTOR || debt < this.perSecond * AHEAD_SECONDS) return
-    const part = expected / pace * Math.max(BUDGET_MIN, 1 - debt / this.perSecond)
-    for (const route of this.active) scale(route, part)
-    scale(this.idle, part)
-    this.demand = pace
-    this.adjustAt = Math.min(this.adjustAt, now + ADJUST_SOON_MS)
-  }
-
-  adjust (now) {
-    const seconds = Math.min((now - this.startedAt) / 1000, DEBT_SECONDS_MAX)
-    this.startedAt = now
-    this.adjustAt = now + ADJUST_MS
-    this.settle(seconds)
-    this.measure(seconds, now)
-    const budget = Math.min(Math.max(1 + this.balance / this.perSecond, BUDGET_MIN), BUDGET_MAX)
-    const level = waterLevel(this.active, this.perSecond * budget)
-    for (const route of this.active) route.setProbability(Math.min(1, level / route.demand))
-    this.idle.setProbability(Math.min(1, level)) // the first request of such a route is most likely its only one
-  }
-
-  settle (seconds) {
-    const { perSecond } = this
-    const balance = this.balance + perSecond * seconds - this.taken
-    this.taken = 0
-    this.balance = Math.min(Math.max(balance, -DEBT_SECONDS_MAX * perSecond), (BUDGET_MAX - 1) * perSecond)
-  }
-
-  /** Updates the demands. One rises at once and falls by half in a second: a demand that is too low would exceed the rate. */
-  measure (seconds, now) {
-    const kept = 0.5 ** seconds
+    const { active } = this
+    const kept = Math.exp((this.lookedAt - now) / 1000 / MEMORY_SECONDS)
     let count = 0
-    this.demand = 0
-    for (const route of this.active) {
-      const rate = route.arrivals / Math.max(seconds, 0.001)
-      route.demand = Math.max(rate, rate + (route.demand - rate) * kept)
-      if (route.arrivals > 0) route.seenAt = now
-      route.arrivals = 0
-      route.isActive = route.demand >= DEMAND_MIN
-      if (!route.isActive) continue
-      this.active[count++] = route
-      this.demand += route.demand
+    for (const route of active) {
+      route.arrivals *= kept
+      route.isActive = route.arrivals >= ARRIVALS_MIN
+      if (route.isActive) active[count++] = route
+      else route.seenAt = this.lookedAt
     }
-    this.active.length = count
+    active.length = count
+    this.lookedAt = now
+    this.lookAt = now + LOOK_MS
+    this.level = waterLevel(active, this.perSecond * MEMORY_SECONDS)
+    this.settle(now)
   }
 }
 
-function scale (route, part) {
-  route.setProbability((1 - route.threshold / TWO_24) * part)
-}
-
-/** The share up to which each route's demand is met, so that all together are `budget`; Infinity where all are met. */
+/** The share up to which the arrivals of each route are met, so that all together are `budget`. Sorts the routes. */
 function waterLevel (routes, budget) {
+  routes.sort(byArrivals)
   let rest = budget
-  let open = routes.length
-  let level = 0
-  // Each round meets the routes below the even share. There are a handful of rounds.
-  for (;;) {
-    const next = open === 0 ? Infinity : rest / open
-    if (next <= level || next === Infinity) return next
-    let left = budget
-    open = 0
-    for (const { demand } of routes) {
-      if (demand <= next) left -= demand
-      else open++
-    }
-    level = next
-    rest = left
+  for (let i = 0; i < routes.length; i++) {
+    const share = rest / (routes.length - i)
+    if (routes[i].arrivals > share) return share
+    rest -= routes[i].arrivals
   }
+  // All are met. Any one route may take the rest besides.
+  return routes.length === 0 ? budget : routes[routes.length - 1].arrivals + rest
+}
+
+function byArrivals (a, b) {
+  return a.arrivals - b.arrivals
 }
 
 module.exports = { FairRate, RouteRate }
