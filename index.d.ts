@@ -82,8 +82,8 @@ declare namespace lightTrace {
     bind<F extends (...args: any[]) => any> (fn: F): F
     /**
      * Sets `traceparent`, and `tracestate` and `baggage` if there are any, on the headers of an outgoing call: a plain
-     * object or a `Headers`. Each call gets a parent id of its own (W3C Trace Context level 2).
-     * Returns the headers.
+     * object or a `Headers`. The parent is the active span: the request's
+     * own, or the one around this code. Returns the headers.
      */
     inject (): Record<string, string>
     inject<H extends object> (headers: H): H

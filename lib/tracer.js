@@ -37,7 +37,7 @@ class Tracer {
     this.contextManager = ownContextManager
     this.enter = asyncStorage.enter
     this.enterIsolated = asyncStorage.enterIsolated
-    this.enterQueued = asyncStorage.enterQueued
+    this.enterAtFinish = asyncStorage.enterAtFinish
     this.propagator = null // a foreign one; null for our own W3C code
     this.sdkInterop = null // null unless an SDK has a say in our requests
     this.mode = 'undecided'

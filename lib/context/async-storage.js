@@ -38,11 +38,16 @@ function enterIsolated (context, done) {
 }
 
 /**
- * Makes `context` active for a response that is queued behind another on a pipelined connection: its 'finish' (so Fastify's
- * onResponse) would run in the other request's context. By then the running resource is the write's own, on async_hooks too.
+ * Makes `context` active for what listens to the 'finish' of a response (so Fastify's onResponse hooks), where that would run in
+ * another request's context, or in none: behind another response on a pipelined connection, and in HTTP/2.
  */
-function enterQueued (context, response) {
-  response.prependListener('finish', () => { storage.enterWith(context) })
+function enterAtFinish (context, response) {
+  let before
+  response.prependListener('finish', () => {
+    before = storage.getStore()
+    storage.enterWith(context)
+  })
+  response.on('finish', () => { storage.enterWith(before) }) // or it would stay on the connection's resource
 }
 
 function active () {
@@ -64,4 +69,4 @@ function callPlainly (fn, argument) {
   return fn(argument)
 }
 
-module.exports = { storage, enter, enterIsolated, enterQueued, active, run, call, usesAsyncHooks }
+module.exports = { storage, enter, enterIsolated, enterAtFinish, active, run, call, usesAsyncHooks }

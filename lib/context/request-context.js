@@ -161,7 +161,7 @@ class RequestContext {
     }
   }
 
-  /** Writes traceparent, tracestate and baggage of an outgoing call into `headers`, with a span id of its own, and returns them. */
+  /** Writes traceparent, tracestate and baggage into `headers`, with the active span of this request as the parent, and returns them. */
   inject (headers = {}) {
     if (this === undefined) return detachedOwner('inject').inject(headers)
     const carrier = headers === null || (typeof headers !== 'object' && typeof headers !== 'function') ? {} : headers

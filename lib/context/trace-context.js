@@ -5,7 +5,7 @@
 //
 // Ids are kept as signed 32-bit words, most significant first: V8 stores them in the object itself, and hex is made on demand.
 
-const { hex, newSpanId } = require('./ids')
+const { hex } = require('./ids')
 const { formatTraceparent, parseTraceparent } = require('./traceparent')
 const { TraceState, cleanTracestate } = require('./tracestate')
 
@@ -91,14 +91,6 @@ function copyTrace (from, to) {
   to.tracestate = from.tracestate
 }
 
-/** A context of the same trace under a new span id: what one outgoing call carries. */
-function childContext (parent) {
-  const child = new TraceContext()
-  copyTrace(parent, child)
-  newSpanId(child)
-  return child
-}
-
 /**
  * The span of a context as a TraceContext, whichever library made it.
  * @param {Context | undefined} context
@@ -130,4 +122,4 @@ function readSpanContext (span) {
   }
 }
 
-module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, childContext, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, parentIn, readSpanContext }
+module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, parentIn, readSpanContext }

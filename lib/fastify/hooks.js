@@ -103,8 +103,9 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
   function enter (request, response, context, done) {
     const { raw } = request
     // Without a socket it waits behind another on a pipelined connection; without a parser the application made it.
-    if (raw.httpVersionMajor === 1 && raw._lightMyRequest === undefined && !response.socket?.parser) {
-      if (response.socket === null) tracer.enterQueued(context, response)
+    if (raw.httpVersionMajor !== 1) tracer.enterAtFinish(context, response)
+    else if (raw._lightMyRequest === undefined && !response.socket?.parser) {
+      if (response.socket === null) tracer.enterAtFinish(context, response)
       endWithoutClose(response, raw.socket, onClose)
     }
     if (isByParser(raw)) tracer.enter(context, done)

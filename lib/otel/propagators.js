@@ -4,7 +4,7 @@
 // use instead of our own W3C code.
 
 const { createRequire } = require('node:module')
-const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY, childContext } = require('../context/trace-context')
+const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('../context/trace-context')
 const { parseBaggage, serializeBaggage } = require('../context/baggage')
 const { remoteSpanOf } = require('../span/non-recording-span')
 const { CallerHeaders, isCopied, isUntrusted } = require('../context/request-context')
@@ -145,18 +145,15 @@ const GIVEN = {
   }
 }
 
-/** `request.trace.inject(headers)`: writes what an outgoing call carries. */
+/** `request.trace.inject(headers)`: writes the active span as the parent of what comes next, or hands on what came. */
 function inject (tracer, requestContext, headers) {
   const context = requestContext.here()
   const { caller } = requestContext
-  const parent = parentIn(context)
-  // A request without a span of its own hands on what came; else each call has an id of its own.
-  const outgoing = parent === undefined || requestContext.suppressed ? parent : childContext(parent)
   if (tracer.propagator !== null) {
-    injectForeign(tracer, outgoing === parent ? context : context.setValue(SPAN_KEY, outgoing), headers, GIVEN, caller)
+    injectForeign(tracer, context, headers, GIVEN, caller)
     return headers
   }
-  injectTrace(outgoing, headers, caller)
+  injectTrace(parentIn(context), headers, caller)
   const text = serializeBaggage(context.getValue(BAGGAGE_KEY))
   if (text !== '') GIVEN.write(headers, 'baggage', text)
   else if (isUntrusted(caller) && isCopied(caller, 'baggage', GIVEN.read(headers, 'baggage'))) GIVEN.remove(headers, 'baggage')

@@ -49,7 +49,9 @@ class OpenApps {
   }
 }
 
-const own = {
+// Sealed: when a test file is done, Jest turns what can be configured on a global's value into accessors that call themselves
+// when they are set.
+const own = Object.seal({
   shape: SHAPE,
   storage: new AsyncLocalStorage(),
   registrations: new WeakMap(), // an application's server -> how it is traced
@@ -58,7 +60,7 @@ const own = {
   collectorLogs: new Map(), // a collector's URL -> what was logged of it, see lib/export/log.js
   facade: null, // what stands in the API's slots, see lib/otel/api-globals.js
   hasSealed: false // whether the API's global object was made by us
-}
+})
 if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: own, configurable: true })
 const processState = globalThis[KEY].shape === SHAPE ? globalThis[KEY] : own
 

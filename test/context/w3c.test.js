@@ -3,10 +3,10 @@
 // The W3C's cases asked of the parsers alone; test/fastify/w3c.test.js asks them of a service.
 
 const { test } = require('tap')
-const { IncomingContext, TraceContext, childContext } = require('../../lib/context/trace-context')
+const { IncomingContext, TraceContext, copyTrace } = require('../../lib/context/trace-context')
 const { parseTraceparent } = require('../../lib/context/traceparent')
 const { cleanTracestate } = require('../../lib/context/tracestate')
-const { newTraceId } = require('../../lib/context/ids')
+const { newTraceId, newSpanId } = require('../../lib/context/ids')
 const { cases } = require('../support/w3c-cases')
 const { checkStep } = require('../support/w3c-check')
 
@@ -36,4 +36,12 @@ function handOn ({ traceparent, tracestate }, calls) {
     const headers = [['traceparent', outgoing.traceparent]]
     return outgoing.tracestate === '' ? headers : [...headers, ['tracestate', outgoing.tracestate]]
   })
+}
+
+/** The ids of a span under another: the same trace, and an id of its own. */
+function childContext (parent) {
+  const child = new TraceContext()
+  copyTrace(parent, child)
+  newSpanId(child)
+  return child
 }

@@ -163,7 +163,7 @@ test('a trustIncoming that fails trusts nobody', async (t) => {
   }
 })
 
-test('every call has a parent id of its own, whoever writes the headers', async (t) => {
+test('the parent id is the request\'s in all headers, whoever writes them, and not the caller\'s', async (t) => {
   t.teardown(() => { delete process.env.OTEL_PROPAGATORS })
   for (const [propagators, sampler, baggage] of [[undefined, 'always_on', BAGGAGE], [undefined, 'always_off', BAGGAGE],
     ['tracecontext', 'always_on', undefined], ['tracecontext', 'always_off', undefined]]) {
@@ -171,7 +171,9 @@ test('every call has a parent id of its own, whoever writes the headers', async 
     const { app } = await tracedApp(t, { routes, listen: false, trace: { sampler } })
     for (const headers of [{}, { traceparent: caller(), tracestate: 'foo=1', baggage: BAGGAGE }]) {
       const calls = await get(app, headers, '/calls')
-      t.equal(new Set(calls.map(({ traceparent }) => parts(traceparent).parentId)).size, 3)
+      const parentIds = new Set(calls.map(({ traceparent }) => parts(traceparent).parentId))
+      t.equal(parentIds.size, 1)
+      t.notOk(parentIds.has(PARENT_ID))
       t.equal(new Set(calls.map(({ traceparent }) => parts(traceparent).traceId)).size, 1)
       t.equal(calls[0].tracestate, headers.tracestate)
       t.equal(calls[0].baggage, headers.baggage && baggage)
@@ -196,4 +198,21 @@ test('headers that come twice over HTTP/2 are treated as over HTTP/1', async (t)
   t.equal(parts(joined.traceparent).traceId, TRACE_ID)
   t.match(joined.tracestate, /^foo=1, ?bar=2$/)
   t.equal(joined.baggage, 'a=1,b=2')
+})
+
+test('inject() names the active span of the request: its own, a child, the handler\'s', async (t) => {
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    trace: { spans: { handler: true } },
+    routes (app) {
+      app.get('/named', { config: { trace: { spans: {} } } }, async ({ trace }) => ({ own: trace.inject(), child: await trace.withSpan('child', async () => trace.inject()) }))
+      app.get('/handled', async ({ trace }) => ({ handler: trace.inject() }))
+    }
+  })
+  const named = { ...await get(app, {}, '/named'), ...await get(app, {}, '/handled') }
+  const spans = await collector.spans()
+  const idOf = (name) => spans.find((span) => span.name === name).spanId
+  t.equal(parts(named.own.traceparent).parentId, idOf('GET /named'))
+  t.equal(parts(named.child.traceparent).parentId, idOf('child'))
+  t.equal(parts(named.handler.traceparent).parentId, idOf('handler'))
 })

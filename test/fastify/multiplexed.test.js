@@ -5,6 +5,8 @@
 const { test } = require('tap')
 const http2 = require('node:http2')
 const { once } = require('node:events')
+const { Readable } = require('node:stream')
+const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 const { signal } = require('../support/raw-client')
 
@@ -34,6 +36,35 @@ test('a response that ends leaves the others of its connection as they are', asy
   await app.close()
   t.equal(await collector.tree(), 'SERVER GET /:name\nSERVER GET /:name\nSERVER GET /fast')
   for (const { attributes } of await collector.spans()) t.equal(attributes['http.response.status_code'], 200)
+})
+
+test('onResponse hooks see their own request, and code before the next one sees none', async (t) => {
+  const before = []
+  const after = []
+  const { app, collector, origin } = await tracedApp(t, {
+    fastify: { http2: true, genReqId: () => { before.push(lightTrace.current()); return 'x' } },
+    routes (app) {
+      app.addHook('onResponse', async (request) => {
+        const seen = lightTrace.current() === request.trace
+        await null
+        after.push(`${request.url} ${seen && lightTrace.current() === request.trace}`)
+      })
+      app.get('/at-once', async () => 'ok')
+      app.get('/later', (request, reply) => { setImmediate(() => reply.send('ok')) })
+      app.get('/stream', (request, reply) => reply.send(Readable.from(['o', 'k'])))
+      app.get('/off', { config: { trace: false } }, async () => 'ok')
+    }
+  })
+  const client = http2.connect(origin)
+  t.teardown(() => client.destroy())
+  const paths = ['/at-once', '/later', '/stream', '/off']
+  await Promise.all(paths.map((path) => whole(client.request({ ':path': path }))))
+  for (const path of paths) await whole(client.request({ ':path': path }))
+  await new Promise((resolve) => client.close(resolve))
+  await app.close()
+  t.equal((await collector.spans()).length, 6)
+  t.same(after.sort(), [...paths, ...paths].map((path) => `${path} true`).sort())
+  t.same(before, Array(8).fill(undefined))
 })
 
 test('a stream that is gone while a hook before ours is busy: its span ends all the same', async (t) => {

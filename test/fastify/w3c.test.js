@@ -1,7 +1,8 @@
 'use strict'
 
 // The W3C's own suite against a traced service on a real socket, by the suite's contract: it POSTs a list of
-// { url, arguments }, the service POSTs the arguments to each url with the headers of `request.trace.inject()`.
+// { url, arguments }, the service POSTs the arguments to each url with the headers of `request.trace.inject()`. Each
+// call is an operation, so a span, of its own.
 
 const { test, before, after } = require('tap')
 const http = require('node:http')
@@ -27,7 +28,7 @@ before(async () => {
   await service.register(lightTrace, { spanProcessors: [collector], registerGlobals: false })
   service.post('/test', async (request) => {
     for (const { url, arguments: toSend } of request.body) {
-      await post(url, request.trace.inject({ 'content-type': 'application/json' }), JSON.stringify(toSend))
+      await request.trace.withSpan('call', () => post(url, request.trace.inject({ 'content-type': 'application/json' }), JSON.stringify(toSend)))
     }
     return {}
   })

@@ -205,3 +205,10 @@ async function run (t, code, { apiVersion, copy = false } = {}) {
   })
   return { ...JSON.parse(stdout.split('\n').find((line) => line.startsWith('{"seen"'))), stdout, stderr }
 }
+
+test('what copies of light-trace share can be changed, but no test runner can put accessors in its place', async (t) => {
+  require('../..')
+  const shared = globalThis[Symbol.for('light-trace.globals')]
+  t.same(Reflect.ownKeys(shared).filter((key) => Object.getOwnPropertyDescriptor(shared, key).configurable), [])
+  t.ok(Object.values(Object.getOwnPropertyDescriptors(shared)).every(({ writable }) => writable))
+})

@@ -16,7 +16,7 @@ test('a job of BullMQ is a part of the trace that added it', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     routes: (app) => app.post('/signup', async (request) => {
-      await queue.add('welcome', { user: 7, trace: { ...request.trace.inject(), traceparent: request.trace.traceparent } })
+      await queue.add('welcome', { user: 7, trace: request.trace.inject() })
       return { traceId: request.trace.traceId }
     })
   })

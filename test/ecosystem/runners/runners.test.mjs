@@ -21,6 +21,11 @@ test('Jest, with its open handles looked for', { timeout: TIMEOUT_MS }, async ()
   assert.doesNotMatch(stderr, /open handle/)
 })
 
+test('Jest, where one file leaves an application open and the next one sees it collected', { timeout: TIMEOUT_MS }, async () => {
+  const { stderr } = await run(process.execPath, ['node_modules/jest/bin/jest.js', '--ci', '--runInBand', '--testSequencer', './open/by-name.cjs', '--testMatch', '<rootDir>/open/*.spec.cjs'], { cwd: here })
+  assert.match(stderr, /Tests: +2 passed, 2 total/)
+})
+
 test('Vitest', { timeout: TIMEOUT_MS }, async () => {
   const { stdout } = await run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--dir', 'vitest', '--no-color'], { cwd: here, env: { ...process.env, NO_COLOR: '1' } })
   assert.match(stdout, /Tests +2 passed \(2\)/)
