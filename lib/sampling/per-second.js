@@ -59,12 +59,12 @@ class FairRate {
   }
 
   /**
-   * The tracestate of a new trace, or '' where it is not taken.
+   * The tracestate of a new trace, or '' where it is not taken. One that is taken by chance has a string of its own.
    * @param {RouteRate} route
    * @param {number} random 24 random bits of the trace id
    * @param {number} now milliseconds on a monotonic clock
    */
-  // HOT, once per request without a caller. Budget: 0 objects, 0 strings where it is not taken.
+  // HOT, once per request without a caller. Budget: 0 objects, 0 strings.
   take (route, random, now) {
     if (now >= this.lookAt) this.look(now)
     if (!route.isActive && this.isForgotten(route, now)) return this.taken(0, now)
