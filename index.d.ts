@@ -155,6 +155,8 @@ declare namespace lightTrace {
       series: number
       /** Names of the metrics that have reached the limit of 2,000 series. */
       overflowed: string[]
+      /** Series that the last text for Prometheus had to leave out: another one has their name and labels there. */
+      scrapeDropped: number
       /** Data points, each counted in every export. */
       points: { delivered: number, rejected: number, dropped: number }
       exports: { ok: number, failed: number }
@@ -436,7 +438,8 @@ declare namespace lightTrace {
 
   /**
    * A handler for function platforms that freeze the process when it has answered: it settles when the spans of the
-   * invocation are delivered, or after `timeoutMs`. What the handler returns or throws is passed on.
+   * invocation are delivered, when an attempt to do so has failed, or after `timeoutMs`. Once a collector has been silent for
+   * `timeoutMs`, it waits for 50 ms at most until the collector takes spans again. What the handler returns or throws is passed on.
    * On AWS Lambda the request's span gets `faas.*` attributes, and X-Ray's span as its parent where that samples and the
    * caller has sent no `traceparent`. On Vercel the answer does not wait: the platform's `waitUntil` is asked.
    * @param options.timeoutMs milliseconds to wait at most. @default 1000, or what the invocation has left

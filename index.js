@@ -7,7 +7,6 @@ const { resolveRouteOptions } = require('./lib/config/options')
 const { REQUEST_KEY } = require('./lib/context/trace-context')
 const { ownContextManager } = require('./lib/context/request-context')
 const { activeManager } = require('./lib/otel/api-globals')
-const { appendServerTiming } = require('./lib/fastify/callbacks')
 const { registrationFor } = require('./lib/registration')
 
 function plugin (app, options, done) {
@@ -57,8 +56,6 @@ function addHooks (app, registration) {
   app.addHook('onError', onError)
   registration.serveMetrics(app)
   registration.holdPlatform(app)
-  if (registration.tracer.settings.replyHeader === 'server-timing') appendServerTiming(app)
-  registration.traceStages(app) // after our own: a stage's span is a child of the request's
   app.addHook('onReady', function lightTraceOnReady (ready) {
     registration.open()
     ready()

@@ -14,7 +14,7 @@ const { Tracer } = require('./tracer')
 const apiGlobals = require('./otel/api-globals')
 const { fastifyHooks, traceGetter } = require('./fastify/hooks')
 const { openOutbound } = require('./outbound')
-const { openStageSpans } = require('./fastify/stages')
+const { StageHooks } = require('./fastify/stages')
 const { watchUnrouted } = require('./fastify/unrouted')
 
 const scope = new Scope(name, version, SCHEMA_URL)
@@ -45,6 +45,7 @@ class Registration {
   #replacement = null // the registration that counts instead of this one in its own scope
   #isOpen = false
   #unrouted = null
+  #stageHooks
   #releases = [] // what ends with the application, in the order in which it began
 
   constructor (app, options) {
@@ -59,7 +60,8 @@ class Registration {
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
     tracer.metrics?.registry.addProvider(apiGlobals.meterFacade())
     tracer.useGlobals()
-    this.#releases.push(openOutbound(tracer))
+    this.#stageHooks = new StageHooks(tracer)
+    this.#releases.push(openOutbound(tracer), () => this.#stageHooks.release())
     this.decorator = decoratorOf(tracer) // `app.lightTrace`
     this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
     this.traceGetter = traceGetter(this.noTrace) // `request.trace`
@@ -75,7 +77,7 @@ class Registration {
 
   /** A child scope's hooks trace that scope only. */
   hooksFor (app) {
-    const hooks = fastifyHooks(app, this.tracer, this.noTrace)
+    const hooks = fastifyHooks(app, this.tracer, this.noTrace, this.#stageHooks)
     // Requests without a route belong to no child scope.
     if (Object.hasOwn(app, 'server')) this.#unrouted = hooks.unrouted
     return this.isAutomatic ? this.#exchangeable(hooks) : hooks
@@ -96,10 +98,6 @@ class Registration {
     const { platform } = this.tracer.settings
     if (platform === 'vercel') require('./serverless/platforms').holdUntilDelivered(app, this.tracer)
     if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./serverless/platforms').flushAtSigterm())
-  }
-
-  traceStages (app) {
-    if (!this.isAutomatic) this.#releases.push(openStageSpans(app, this.tracer))
   }
 
   /** Adds the route that Prometheus scrapes: never traced, and not counted among the requests. */
@@ -147,7 +145,6 @@ class Registration {
     if (explicit.app !== this.app) return
     this.#replacement = explicit
     this.#hooks = explicit.hooksFor(this.app)
-    explicit.traceStages(this.app)
     explicit.decorator = Object.defineProperties(this.decorator, Object.getOwnPropertyDescriptors(explicit.decorator))
   }
 

@@ -50,7 +50,7 @@ class Tracer {
     this.starter = null // `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
     this.environmentParent = settings.environmentTrace === null ? null : remoteSpanOf(settings.environmentTrace)
-    this.invocation = null // attributes of the function's call that is running, see serverless/platforms.js
+    this.invocations = null // an AsyncLocalStorage of attributes in a function, see serverless/platforms.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
     this.metrics = settings.metrics === null || settings.disabled ? null : loadMetrics(this)
   }

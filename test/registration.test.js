@@ -246,7 +246,7 @@ test('sibling scopes with handler spans leave no subscriber behind', async (t) =
       child.get(path, async () => 'ok')
     })
   }
-  await app.ready()
+  for (const path of ['/a', '/b']) await app.inject(path)
   t.ok(hasSubscribers('tracing:fastify.request.handler:start'))
   await app.close()
   t.notOk(hasSubscribers('tracing:fastify.request.handler:start'))

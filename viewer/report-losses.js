@@ -1,6 +1,7 @@
 'use strict'
 
-// From the app to the viewer: what its tracer dropped, once a second where that has changed, and at its close.
+// From the app to the viewer: what its tracer dropped, or that nothing traces it, once a second where that has changed, and at its
+// close.
 
 // Not node:http: our own requests must not be traced.
 const net = require('node:net')
@@ -11,18 +12,24 @@ const { setInterval } = globalThis
 const EVERY_MS = 1000
 const TIMEOUT_MS = 1000
 
+const viewer = viewerOf(process.env)
 const apps = new Set()
+let untraced = null
 let timer = null
 let last = ''
 
+function reportUntraced (what) {
+  untraced ??= what
+  if (viewer !== null) timer ??= setInterval(report, EVERY_MS).unref()
+}
+
 function reportLosses (app) {
-  const viewer = viewerOf(process.env)
   if (viewer === null) return
   apps.add(app)
-  timer ??= setInterval(() => report(viewer), EVERY_MS).unref()
+  timer ??= setInterval(report, EVERY_MS).unref()
   // The first hook that is added is the last to run: the tracer has closed by then.
   app.addHook('onClose', (closed, done) => {
-    report(viewer, true)
+    report(true)
     apps.delete(app)
     done()
   })
@@ -37,12 +44,12 @@ function viewerOf ({ LIGHT_TRACE_VIEWER: address = '', LIGHT_TRACE_VIEWER_TOKEN:
   }
 }
 
-function report (viewer, isLast = false) {
+function report (isLast = false) {
   try {
     const body = JSON.stringify(sum())
     if (body === last) return
     last = body
-    post(viewer, body, isLast)
+    post(body, isLast)
   } catch {
     // The app goes on without it.
   }
@@ -50,11 +57,14 @@ function report (viewer, isLast = false) {
 
 /** Over all Fastify apps of the process. */
 function sum () {
-  const total = { pid: process.pid, service: process.env.OTEL_SERVICE_NAME ?? '', dropped: {}, rejected: 0, unsampled: 0, queued: 0, lastError: null }
+  const total = {
+    pid: process.pid, service: process.env.OTEL_SERVICE_NAME ?? '', untraced: apps.size > 0 ? null : untraced, dropped: {}, sent: 0, rejected: 0, unsampled: 0, queued: 0, lastError: null
+  }
   for (const { lightTrace } of apps) {
     if (lightTrace === undefined || lightTrace === null) continue // it has not loaded its plugins yet
     const { spans, lastError } = lightTrace.stats()
     for (const reason in spans.dropped) total.dropped[reason] = (total.dropped[reason] ?? 0) + spans.dropped[reason]
+    total.sent += spans.delivered + spans.handedOver
     total.rejected += spans.rejected
     total.unsampled += spans.unsampled
     total.queued += spans.queued
@@ -63,7 +73,8 @@ function sum () {
   return total
 }
 
-function post ({ host, port, authorization }, body, isLast) {
+function post (body, isLast) {
+  const { host, port, authorization } = viewer
   const socket = net.connect({ host, port })
   if (!isLast) socket.unref() // the last one may hold the process up to its timeout
   socket.setTimeout(TIMEOUT_MS, () => socket.destroy())
@@ -72,4 +83,4 @@ function post ({ host, port, authorization }, body, isLast) {
   socket.end(`POST /api/app HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${authorization}connection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
 }
 
-module.exports = { reportLosses }
+module.exports = { reportLosses, reportUntraced }

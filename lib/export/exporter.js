@@ -28,7 +28,7 @@ class Exporter {
   #flushDelayMs = FIRST_FLUSH_DELAY_MS
   #isScheduled = false
   #evictedSpans = 0
-  #waiters = [] // { target, resolve, timer } of each flush that is not over
+  #waiters = [] // { target, resolve, timer, isOnce } of each flush that is not over
   #closing = null // the promise of `close`
   #finish = null
 
@@ -98,16 +98,19 @@ class Exporter {
   }
 
   // Resolves when all that is here now has left, when the collector is unreachable, or after `timeoutMs`; never rejects.
+  // With `isFrozenNext` also after the first attempt that fails, and at once while a collector has asked for a pause.
   flush (options) {
     if (this.#closing !== null) return this.#closing
     if (this.#isEmpty()) return Promise.resolve()
     const timeoutMs = options?.timeoutMs >= 0 ? Math.min(options.timeoutMs, DURATION_MAX_MS) : this.#settings.closeTimeoutMs
     return new Promise((resolve) => {
-      const waiter = { target: this.#sender.completed + this.queued + this.inFlight, resolve, timer: null }
+      const isOnce = options?.isFrozenNext === true
+      const waiter = { target: this.#sender.completed + this.queued + this.inFlight, isOnce, resolve, timer: null }
       waiter.timer = setTimeout(() => this.#endWaiter(waiter), timeoutMs)
       this.#waiters.push(waiter)
-      this.#http.hold(true)
+      this.#http.hold(true, isOnce)
       this.#suppress(() => this.#sendNow())
+      if (isOnce && this.#sender.isWaiting) this.#endWaiter(waiter)
     })
   }
 
@@ -193,7 +196,8 @@ class Exporter {
   // Runs after every attempt, before the next one begins.
   #onCompleted (isUnreachable) {
     for (const waiter of [...this.#waiters]) {
-      if (isUnreachable || this.#sender.completed >= waiter.target) this.#endWaiter(waiter)
+      const hasFailed = isUnreachable || (waiter.isOnce && this.#sender.isWaiting)
+      if (hasFailed || this.#sender.completed >= waiter.target) this.#endWaiter(waiter)
     }
     this.#forgetIfEmpty()
     if (this.#finish !== null && this.#isEmpty()) this.#finish()

@@ -80,9 +80,6 @@ class ExportLog {
     const message = outcome.partialSuccess?.message ?? ''
     if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${sum} spans: ${message}`)
     else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} accepted the spans and says: ${message}`)
-    if (outcome.isOversized) {
-      this.#once('LT_WARN_RESPONSE', `${this.#target} sent a response of more than 64 KiB: the rest is not read`)
-    }
     if (outcome.format === 'other') {
       this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} sends responses that are not OTLP: is it a collector? The spans count as delivered`)
     }

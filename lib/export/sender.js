@@ -57,6 +57,8 @@ class Sender {
     this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
   }
 
+  get isWaiting () { return this.#state === WAITING }
+
   sendAll () {
     this.#isDue = true
     this.pump()

@@ -6,7 +6,7 @@
 const { SERVER_KEYS } = require('../span/http-info')
 const { exceptionAttributes } = require('../span/exception')
 const { remoteSpanOf } = require('../span/non-recording-span')
-const { setOwn } = require('../span/attributes')
+const { hasKey, setOwn } = require('../span/attributes')
 
 const MESSAGE_LENGTH_MAX = 256
 const BAGGAGE_VALUE_LENGTH_MAX = 256 // the caller writes it
@@ -74,8 +74,8 @@ class Callbacks {
   }
 
   #setNameAndAttributes (span, context, request, route, incoming) {
-    const { invocation } = this.#tracer
-    if (invocation !== null) span.setAttributes(invocation)
+    const { invocations } = this.#tracer
+    if (invocations !== null) span.setAttributes(invocations.getStore() ?? {})
     if (this.#settings.baggage.length > 0) this.#setBaggage(span, context.parsedBaggage(), route, incoming)
     this.#setName(span, route.options?.spanName ?? this.#settings.spanName, request)
     if (incoming.attributes === null) this.#setAttributes(span, request, route)
@@ -87,7 +87,7 @@ class Callbacks {
   #setBaggage (span, baggage, route, incoming) {
     if (baggage === null) return
     for (const key of this.#settings.baggage) {
-      if (SERVER_KEYS.has(key) || route.attributeList.includes(key) || (incoming.attributes !== null && key in incoming.attributes)) continue
+      if (SERVER_KEYS.has(key) || hasKey(route.attributeList, key) || (incoming.attributes !== null && key in incoming.attributes)) continue
       const entry = baggage.getEntry(key)
       if (entry !== undefined) span.setAttribute(key, entry.value.slice(0, BAGGAGE_VALUE_LENGTH_MAX))
     }
@@ -155,12 +155,9 @@ function startServerTiming (response, traceparent) {
   response.setHeader(SERVER_TIMING, listOf(response.getHeader(SERVER_TIMING), metrics))
 }
 
-/** Adds the hooks that set the header when Fastify sends: on each route, to run after all others, and on the application. */
-function appendServerTiming (app) {
-  app.addHook('onSend', lightTraceOnSend)
-  app.addHook('onRoute', function lightTraceOnRoute (options) {
-    options.onSend = [...[options.onSend ?? []].flat(), lightTraceOnSend]
-  })
+/** Has the header set when Fastify sends, after all other hooks of a route: by Fastify's own object for the route. */
+function appendServerTiming (hooks) {
+  hooks.onSend = [...hooks.onSend ?? [], lightTraceOnSend]
 }
 
 function lightTraceOnSend (request, reply, payload, done) {

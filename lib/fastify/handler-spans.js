@@ -10,6 +10,7 @@ const { kCall, KIND_INTERNAL, tracerIn } = require('../outbound/calls')
 const { guarded, subscribe, bug } = require('../runtime/subscriptions')
 const { SPAN_KEY, REQUEST_KEY } = require('../context/trace-context')
 const asyncStorage = require('../context/async-storage')
+const { whenOver } = require('./response-end')
 
 const kWanted = Symbol('light-trace.handler')
 const kReached = Symbol('light-trace.reached')
@@ -34,11 +35,18 @@ class HandlerCall {
 function handlerSpans () {
   let release = null
   return {
-    /** Asks for the span of a route's handler. */
+    /** Asks for the span of a route's handler, where the route is declared. */
     want (route) {
       route.config = { ...route.config, [kWanted]: true } // Fastify copies it once more
       // The channel also speaks where a preHandler hook failed and the handler never ran.
       route.preHandler = [...[route.preHandler ?? []].flat(), lightTraceReached]
+      release ??= subscribe(subscribers)
+    },
+    /** The same at the first request of a route, of which Fastify's own object is given. */
+    wantAt (hooks) {
+      if (hooks.config[kWanted] === true) return
+      Object.defineProperty(hooks.config, kWanted, { value: true })
+      hooks.preHandler = [...hooks.preHandler ?? [], lightTraceReached]
       release ??= subscribe(subscribers)
     },
     release () { release?.() }
@@ -85,7 +93,7 @@ function onEnd (call) {
   if (call.async || call[kCall] === undefined) return
   const { raw, sent } = call.reply
   if (sent || raw.destroyed) onSettled(call)
-  else raw.once('close', () => onSettled(call))
+  else whenOver(raw, () => onSettled(call))
 }
 
 function onSettled (call) {

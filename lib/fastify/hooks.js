@@ -9,10 +9,10 @@
 const { usesAsyncHooks } = require('../context/async-storage')
 const { Routes } = require('./routes')
 const { IncomingReader } = require('./caller')
-const { Callbacks } = require('./callbacks')
+const { Callbacks, appendServerTiming } = require('./callbacks')
 const { LogCorrelation } = require('./log-correlation')
 const { RequestStart, NO_CALLBACKS } = require('./request-start')
-const { sentStatus, unfinished, forgetPipelined } = require('./response-end')
+const { sentStatus, unfinished, endWithoutClose } = require('./response-end')
 const { kSpan, kTrace, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys')
 
 // On AsyncContextFrame what `enterWith` makes active ends with the callback of Node's HTTP/1 parser. But code that calls
@@ -66,9 +66,11 @@ function dispatchOf ({ routing }) {
 }
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
-function fastifyHooks (app, tracer, noTrace) {
+function fastifyHooks (app, tracer, noTrace, stageHooks) {
   const { settings, report, metrics } = tracer
-  const routes = new Routes(settings, report)
+  const atFirstRequest = [stageHooks.addTo.bind(stageHooks)]
+  if (settings.replyHeader === 'server-timing') atFirstRequest.push(appendServerTiming)
+  const routes = new Routes(settings, report, atFirstRequest)
   const any = asksUser(settings)
   const callbacks = any || settings.ignore !== null ? new Callbacks(tracer, any) : NO_CALLBACKS
   const incomingReader = new IncomingReader(tracer, callbacks)
@@ -100,7 +102,11 @@ function fastifyHooks (app, tracer, noTrace) {
 
   function enter (request, response, context, done) {
     const { raw } = request
-    if (raw.httpVersionMajor === 1 && raw._lightMyRequest === undefined && response.socket === null) tracer.enterQueued(context, response)
+    // Without a socket it waits behind another on a pipelined connection; without a parser the application made it.
+    if (raw.httpVersionMajor === 1 && raw._lightMyRequest === undefined && !response.socket?.parser) {
+      if (response.socket === null) tracer.enterQueued(context, response)
+      endWithoutClose(response, raw.socket, onClose)
+    }
     if (isByParser(raw)) tracer.enter(context, done)
     else tracer.enterIsolated(context, done)
   }
@@ -109,7 +115,6 @@ function fastifyHooks (app, tracer, noTrace) {
   function onClose () {
     const span = this[kSpan].takeRecord()
     if (span === null) return
-    if (forgetPipelined !== null) forgetPipelined(this)
     const { reply } = span
     span.reply = null
     try {

@@ -10,7 +10,7 @@ const { requestTarget, peerInfo, forwardedPeerInfo } = require('../http/conventi
 const clock = require('../span/clock')
 const { kSpan, kTrace } = require('./keys')
 const { Callbacks } = require('./callbacks')
-const { isOver, sentStatus, watchPipelined } = require('./response-end')
+const { isOver, sentStatus } = require('./response-end')
 
 // Where neither the plugin's options nor a route's ask for anything.
 const NO_CALLBACKS = Object.freeze({ any: false, anyAtEnd: false, fillStore () {} })
@@ -78,7 +78,7 @@ class RequestStart {
     const context = new RequestContext(tracer, span.apiSpan, base, false, incomingReader.callerOf(headers), incomingReader.baggageOf(headers), record)
     response[kSpan] = context
     request[kTrace] = context
-    if (record !== null) this.watchEnd(record, request.raw, reply, response)
+    if (record !== null) this.watchEnd(record, reply, response)
     if (incoming !== null) this.callbacks.started(context.span, context, request, route, incoming, response)
     if (logCorrelation !== null) logCorrelation.correlate(request, reply, span, route)
     if (isOver(response)) this.onClose.call(response)
@@ -113,11 +113,10 @@ class RequestStart {
     return this.isProxied ? forwardedPeerInfo(request, this.valueLengthMax) : peerInfo(raw, headers, this.valueLengthMax)
   }
 
-  watchEnd (record, raw, reply, response) {
+  watchEnd (record, reply, response) {
     record.reply = reply
     if (this.metrics !== null) this.metrics.server.started(record, response)
     response.on('close', this.onClose)
-    if (watchPipelined !== null && raw.httpVersionMajor === 1) watchPipelined(raw.socket, response, this.onClose)
   }
 
   /** No span, but a context: an incoming traceparent is handed on as it came. */
@@ -140,7 +139,7 @@ class RequestStart {
     if (!route.isMeasured) return
     const record = this.metrics.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, headers, request))
     context.keepRecord(record)
-    this.watchEnd(record, raw, reply, reply.raw)
+    this.watchEnd(record, reply, reply.raw)
     if (isOver(reply.raw)) this.onClose.call(reply.raw)
   }
 

@@ -2,33 +2,46 @@
 
 // What became of a response, asked once, when it closes. What counts as an error is decision D13 (docs/decisions.md).
 
-const { setImmediate } = require('node:timers') // taken at load: fake timers of a test replace the global one later
+const { setImmediate } = require('../runtime/timers')
 
-// Node 20 and 22 never close a response that is queued behind another on a pipelined connection when the
-// client leaves. There, and only there, each connection remembers its open responses and closes them.
-const kOpen = Symbol('light-trace.open')
+// Node closes a response that it has made and is writing. Two kinds may never get 'close':
+//
+// - One that waits behind another on a pipelined connection, when the client leaves. Node 20 and 22 forget it; later versions do
+//   where a CONNECT or an upgrade followed, which takes Node's own listeners off the socket. It ends with its connection.
+// - One that the application made itself (`app.routing(request, new ServerResponse(request))`, as adapters of functions do).
+//   It ends with 'finish'.
+const kEnds = Symbol('light-trace.ends') // on such a response: what ends with it, each function idempotent
+const kOpen = Symbol('light-trace.open') // on a connection: the responses that end with it
 
-function watchQueued (socket, response, onClose) {
-  if (socket === null || socket === undefined || typeof socket.on !== 'function') return
-  let open = socket[kOpen]
-  if (open === undefined) {
-    open = socket[kOpen] = []
-    // After Node's own listener, which closes the response that is being written.
-    socket.on('close', () => setImmediate(closeAll, open, onClose))
+/** Calls `end` when the response is over: more than once, if need be. */
+function whenOver (response, end) {
+  response.once('close', end)
+  response[kEnds]?.push(end)
+}
+
+/** Ends a response of HTTP/1 that may get no 'close'. */
+function endWithoutClose (response, socket, onClose) {
+  response[kEnds] = [onClose.bind(response)]
+  response.once('finish', () => process.nextTick(endAll, response)) // as late as Node's own 'close'
+  if (typeof socket?.on !== 'function') return
+  if (socket.closed) { // while a hook before ours took its time
+    endAll(response)
+    return
   }
-  open.push(response)
+  const open = socket[kOpen] ?? openOf(socket)
+  open.add(response)
+  response[kEnds].push(() => open.delete(response)) // an idle connection would else keep its last request
 }
 
-/** What has ended holds nothing: an idle connection would else keep its last request. */
-function forgetQueued (response) {
-  const open = response.req?.socket?.[kOpen]
-  if (open === undefined) return
-  const at = open.indexOf(response)
-  if (at !== -1) open.splice(at, 1)
+function openOf (socket) {
+  const open = socket[kOpen] = new Set()
+  // After Node's own listener, which closes the response that is being written.
+  socket.on('close', () => setImmediate(() => open.forEach(endAll)))
+  return open
 }
 
-function closeAll (open, onClose) {
-  for (const response of open.splice(0)) onClose.call(response)
+function endAll (response) {
+  for (const end of response[kEnds].splice(0)) end()
 }
 
 const ABORTED = 'aborted'
@@ -37,13 +50,9 @@ const TERMINATED = 'response_terminated'
 // Before Node 24 a response whose socket was reset with the answer still in it claims to be finished.
 const finishedMeansFlushed = Number(process.versions.node.split('.')[0]) >= 24
 
-const watchPipelined = finishedMeansFlushed ? null : watchQueued
-const forgetPipelined = finishedMeansFlushed ? null : forgetQueued
-
 /** Whether 'close' has come while a hook before ours took its time. HOT */
 function isOver (response) {
-  if (response.stream !== undefined) return response.stream.destroyed
-  return response.closed === true || (!finishedMeansFlushed && socketOf(response)?.closed === true)
+  return response.stream !== undefined ? response.stream.destroyed : response.closed === true
 }
 
 /** The status code that went out, 0 if none did. As a number: the application may have set anything since. HOT */
@@ -126,4 +135,4 @@ function isSystemError (error) {
   return typeof error?.syscall === 'string'
 }
 
-module.exports = { isOver, sentStatus, unfinished, watchPipelined, forgetPipelined, ABORTED, TERMINATED }
+module.exports = { isOver, sentStatus, unfinished, whenOver, endWithoutClose, ABORTED, TERMINATED }

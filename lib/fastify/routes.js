@@ -11,14 +11,32 @@ const { routeInfo, knownMethods } = require('../http/conventions')
 const kRoute = Symbol('light-trace.route')
 const ATTRIBUTES_MAX = 128
 
+let kContext // the symbol under which Fastify keeps the route's own object on each request; undefined until it is found
+
+/**
+ * The object that Fastify makes for a route, of which its `config` is public. The public `request.routeOptions` makes another
+ * object of twelve fields and asks the router, which takes 650 instructions: so the symbol is looked for, and found by the
+ * public `config`. Where there is none of that kind the public object is returned. HOT, once per request.
+ */
+function contextOf (request) {
+  const context = request[kContext]
+  if (context !== undefined) return context
+  const { routeOptions } = request
+  kContext = Object.getOwnPropertySymbols(request).find((symbol) => request[symbol]?.config === routeOptions.config)
+  return request[kContext] ?? routeOptions
+}
+
 class Routes {
   #knownMethods
   #report
   #limits
+  #atFirstRequest
   #noConfig = {}
   #unrouted = new Map()
 
-  constructor (settings, report) {
+  /** @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest what readies a route */
+  constructor (settings, report, atFirstRequest) {
+    this.#atFirstRequest = atFirstRequest
     this.#knownMethods = knownMethods(settings.knownMethods)
     this.#limits = settings.limits
     this.#report = report
@@ -26,12 +44,11 @@ class Routes {
 
   /** The info of a request's route. HOT, once per request. */
   infoOf (request) {
-    const { routeOptions } = request // a getter of Fastify's, which makes an object: read once
-    const config = routeOptions.config ?? this.#noConfig
+    const config = contextOf(request).config ?? this.#noConfig
     const { method } = request.raw
     let route = config[kRoute]
     while (route !== undefined && route.requestMethod !== method) route = route.next
-    return route === undefined ? this.#add(config, routeOptions.url ?? '', method) : route
+    return route === undefined ? this.#add(request, config, request.routeOptions.url ?? '', method) : route
   }
 
   /** The info of requests that never had a route. Node's parser bounds the methods. */
@@ -41,9 +58,11 @@ class Routes {
     return info
   }
 
-  #add (config, url, method) {
+  #add (request, config, url, method) {
     const info = routeInfo(method, url, this.#knownMethods)
     this.#configure(info, config.trace)
+    const hooks = config[kRoute] === undefined ? request[kContext] : undefined // it has them by stage
+    if (hooks !== undefined) for (const ready of this.#atFirstRequest) ready(hooks, request, info.options)
     info.requestMethod = method
     info.next = config[kRoute]
     Object.defineProperty(config, kRoute, { value: info, configurable: true, writable: true, enumerable: false })
@@ -74,4 +93,4 @@ class Routes {
   }
 }
 
-module.exports = { Routes }
+module.exports = { Routes, contextOf }

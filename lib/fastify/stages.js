@@ -1,102 +1,91 @@
 'use strict'
 
 // The opt-in child spans of Fastify's stages: one for all hooks of a stage (`spans: { hooks: ['preHandler'] }`), and one for the
-// handler (handler-spans.js). A stage begins with our hook and ends with one that is appended to each route. A hook that replies
-// or throws leaves it early: then it ends with the next stage that has a span, with the error, or with the response.
+// handler (handler-spans.js). A stage begins and ends with hooks of ours, which a route gets at its first request: it may have
+// been declared before the plugin was loaded, as all routes are that stand in one turn with `app.register(lightTrace)`. A hook
+// that replies or throws leaves its stage early: then it ends with the next stage that has a span, with the error, or with the
+// response.
 
 const { setTimeout, clearTimeout } = require('../runtime/timers')
 const { KIND_INTERNAL } = require('../outbound/calls')
 const { SPAN_KEY } = require('../context/trace-context')
-const { resolveRouteOptions } = require('../config/options')
 const { kStage } = require('./keys')
 const { failWith, handlerSpans } = require('./handler-spans')
+const { whenOver } = require('./response-end')
 
 const OVERDUE_MS = 10_000 // an onResponse hook that takes longer may have failed, which Fastify does not report: its span ends
 
-const kAsked = Symbol('light-trace.asked') // on a route's config: the stages that the route asks for
-const kStages = Symbol('light-trace.stages') // on a route's config: the Set of those that have hooks
-
 const OWN_HOOK = /^(?:bound )*lightTrace/ // Fastify binds hooks to their scope
+const REQUEST_HOOK = /^(?:bound )*lightTraceOn(?:Request|Error)$/ // a stage's span is a child of the request's
+const STAGE_HOOK = 'lightTraceStage'
 const WITH_PAYLOAD = new Set(['preParsing', 'preSerialization', 'onSend']) // their hooks hand the payload on
 
 const callDescriptor = { kind: KIND_INTERNAL, name: (stage) => stage, attributes: () => [] }
 
-/**
- * Adds the hooks that make the spans of stages. Returns what releases them at the end of the app.
- * @param {FastifyInstance} app where the plugin is registered
- * @param {Tracer} tracer
- */
-function openStageSpans (app, tracer) {
-  const { spans, disabled } = tracer.settings
-  if (disabled) return () => {}
-  const handlers = handlerSpans()
-  for (const stage of spans.hooks) app.addHook(stage, hookOf(stage, enter))
-  if (spans.handler) traceNotFound(app, tracer)
-  app.addHook('onRoute', function lightTraceStages (route) {
-    const { handler, hooks } = resolveRouteOptions(route.config?.trace).spans ?? spans
-    if (hooks.length > 0 || spans.hooks.length > 0) bracket(route, hooks)
-    if (handler) handlers.want(route)
-  })
-  return handlers.release
+/** The hooks that make the spans of stages. */
+class StageHooks {
+  #tracer
+  #handlers = handlerSpans()
 
-  /** Begins and ends the stages of a route. */
-  function bracket (route, hooks) {
-    route.config = { ...route.config, [kAsked]: hooks } // Fastify copies it once more
-    for (const stage of hooks) {
-      const first = spans.hooks.includes(stage) ? [] : [hookOf(stage, enter)] // else the instance has one
-      route[stage] = [...first, ...[route[stage] ?? []].flat(), hookOf(stage, leave)]
+  constructor (tracer) {
+    this.#tracer = tracer
+  }
+
+  /**
+   * Adds them to a route that asks for them, at its first request.
+   * @param {object} hooks the route's own object, see Routes
+   * @param {object} request
+   * @param {{ spans?: { handler: boolean, hooks: string[] } | null } | null} options the route's
+   */
+  addTo (hooks, request, options) {
+    const { handler, hooks: stages } = options?.spans ?? this.#tracer.settings.spans
+    for (const stage of stages) if (hasHooks(hooks[stage])) this.#bracket(stage, hooks[stage])
+    if (handler && !request.is404) this.#handlers.wantAt(hooks)
+    else if (handler && hooks.handler.name !== 'basic404') this.#traceNotFound(hooks)
+  }
+
+  release () { this.#handlers.release() }
+
+  #bracket (stage, list) {
+    const enter = (request, reply, error, done) => {
+      if (isTraced(request)) enterStage(this.#tracer, stage, request, reply, error, done)
+      else done()
     }
+    list.splice(list.findIndex(({ name }) => REQUEST_HOOK.test(name)) + 1, 0, hookOf(stage, enter))
+    list.push(hookOf(stage, leave))
   }
 
-  function enter (stage, request, reply, error, done) {
-    if (isTraced(request) && stagesOf(request, spans.hooks).has(stage)) enterStage(tracer, stage, request, reply, error, done)
-    else done()
-  }
-
-  function leave (stage, request, reply, error, done) {
-    const stages = request[kStage]
-    if (stages === undefined) done()
-    else stages.leave(request, undefined, undefined, done)
+  /** Makes the span of a custom not-found handler, which no channel shows. It ends with the response or an error. */
+  #traceNotFound (hooks) {
+    hooks.preHandler = [...hooks.preHandler ?? [], hookOf('preHandler', (request, reply, error, done) => {
+      if (isTraced(request)) enterStage(this.#tracer, 'handler', request, reply, error, done)
+      else done()
+    })]
   }
 }
 
-/** A hook of the stage that calls `fn(stage, request, reply, error, done)`. */
+/** Whether a stage runs hooks of the application's. Contexts of 404 may share their lists. */
+function hasHooks (list) {
+  return (list ?? []).some(({ name }) => !OWN_HOOK.test(name)) && list.every(({ name }) => name !== STAGE_HOOK)
+}
+
+function leave (request, reply, error, done) {
+  const stages = request[kStage]
+  if (stages === undefined) done()
+  else stages.leave(request, undefined, undefined, done)
+}
+
+/** A hook of the stage that calls `fn(request, reply, error, done)`. */
 function hookOf (stage, fn) {
-  if (stage === 'onError') return function lightTraceStage (request, reply, error, done) { fn(stage, request, reply, error, () => done()) }
+  if (stage === 'onError') return function lightTraceStage (request, reply, error, done) { fn(request, reply, error, () => done()) }
   if (WITH_PAYLOAD.has(stage)) {
-    return function lightTraceStage (request, reply, payload, done) { fn(stage, request, reply, undefined, () => done(null, payload)) }
+    return function lightTraceStage (request, reply, payload, done) { fn(request, reply, undefined, () => done(null, payload)) }
   }
-  return function lightTraceStage (request, reply, done) { fn(stage, request, reply, undefined, done) }
-}
-
-/** Makes the span of a custom not-found handler, which no channel and no onRoute hook shows. It ends with the response or an error. */
-function traceNotFound (app, tracer) {
-  app.addHook('preHandler', function lightTraceNotFound (request, reply, done) {
-    const isCustom = request.is404 && isTraced(request) && request.routeOptions.handler?.name !== 'basic404' // Fastify's own
-    if (isCustom) enterStage(tracer, 'handler', request, reply, undefined, done)
-    else done()
-  })
+  return function lightTraceStage (request, reply, done) { fn(request, reply, undefined, done) }
 }
 
 function isTraced ({ trace }) {
   return trace !== undefined && !trace.suppressed // undefined: a bare request, see keys.js
-}
-
-/** The stages of a request that have a span: those that its route, else the plugin's option asks for, where they have hooks. */
-function stagesOf (request, instanceWide) {
-  const { config } = request.routeOptions
-  if (config[kStages] === undefined) {
-    const hooks = hooksOf(request, config) // undefined: each stage counts as one with hooks
-    const isUsed = (stage) => hooks === undefined || hooks[stage]?.some(({ name }) => !OWN_HOOK.test(name))
-    const stages = new Set((config[kAsked] ?? instanceWide).filter(isUsed))
-    Object.defineProperty(config, kStages, { value: stages, enumerable: false })
-  }
-  return config[kStages]
-}
-
-/** The route's own object, with its hooks by stage, which Fastify keeps on each request under a symbol; else undefined. */
-function hooksOf (request, config) {
-  return Object.getOwnPropertySymbols(request).map((symbol) => request[symbol]).find((value) => value?.config === config)
 }
 
 /** Ends the stage that runs, with the error if there is one, and begins another. */
@@ -104,7 +93,7 @@ function enterStage (tracer, stage, request, reply, error, done) {
   let stages = request[kStage]
   if (stages === undefined) {
     stages = request[kStage] = new RequestStages(tracer)
-    reply.raw.once('close', () => stages.onClose())
+    whenOver(reply.raw, () => stages.onClose())
   }
   stages.enter(stage, request, reply, error, done)
 }
@@ -158,4 +147,4 @@ class RequestStages {
   }
 }
 
-module.exports = { openStageSpans }
+module.exports = { StageHooks }

@@ -40,6 +40,7 @@ class AppMetrics {
   #releases = []
   #isOpen = false
   #isClosed = false
+  #scrapeDropped = 0 // series that the last scrape had to leave out
   #stats = { exportsOk: 0, exportsFailed: 0, delivered: 0, rejected: 0, dropped: 0, lastError: null }
 
   constructor (tracer) {
@@ -110,7 +111,8 @@ class AppMetrics {
     return new MetricSender({
       registry: this.registry,
       url: exporter.url,
-      connect: () => output.shareConnection(exporter) ?? new OtlpHttp(exporter, output.suppress),
+      // A function's answer waits for spans and metrics: they go side by side.
+      connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? new OtlpHttp(exporter, output.suppress),
       prefix: new ExportRequestPrefix(settings.resource),
       isGzip: exporter.compression === 'gzip',
       report,
@@ -154,11 +156,17 @@ class AppMetrics {
   }
 
   async * #pieces (isOpenMetrics) {
-    const { settings: { resource }, scope } = this.#tracer
-    for (const piece of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name })) {
+    const { settings: { resource }, scope, report } = this.#tracer
+    let dropped = 0
+    const onDropped = ({ name }, count) => {
+      dropped += count
+      report.once('LT_WARN_METRIC_SCRAPE', `the metric '${name}' has series that have the name and the labels of others in the text for Prometheus: they are left out there`)
+    }
+    for (const piece of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name, onDropped })) {
       yield piece
       await new Promise((resolve) => setImmediate(resolve))
     }
+    this.#scrapeDropped = dropped
   }
 
   /** All of it as plain objects. */
@@ -173,6 +181,7 @@ class AppMetrics {
     return {
       series: this.registry.seriesCount,
       overflowed: [...this.registry.overflowed],
+      scrapeDropped: this.#scrapeDropped,
       points: { delivered, rejected, dropped },
       exports: { ok: exportsOk, failed: exportsFailed },
       lastError

@@ -7,7 +7,7 @@
 
 const { copyTrace, readSpanContext } = require('../context/trace-context')
 const { NonRecordingSpan } = require('../span/non-recording-span')
-const { setAttribute, setAttributes } = require('../span/attributes')
+const { hasKey, setAttribute, setAttributes } = require('../span/attributes')
 const { now, fromTimeInput } = require('../span/clock')
 const { HTTP_DURATION, DB_DURATION, keepExemplar } = require('./histograms')
 const { SeriesIndex } = require('./series')
@@ -68,8 +68,8 @@ class CallMetrics {
 
   /** Null for calls that have no metric. */
   #ofList (list) {
-    if (has(list, HTTP_MARK)) return this.#http.at(list)
-    return has(list, DB_MARK) ? this.#db.at(list) : null
+    if (hasKey(list, HTTP_MARK)) return this.#http.at(list)
+    return hasKey(list, DB_MARK) ? this.#db.at(list) : null
   }
 }
 
@@ -146,11 +146,6 @@ class Duration {
     if (!this.#metric.isOverflow(series)) this.#index.addList(own, series)
     return series
   }
-}
-
-function has (list, key) {
-  for (let i = 0; i < list.length; i += 2) if (list[i] === key) return true
-  return false
 }
 
 module.exports = { CallMetrics, MeasuredCall }

@@ -110,4 +110,4 @@ function nanosOf (ms) {
   return BigInt(seconds) * 1000000000n + BigInt(nanos)
 }
 
-module.exports = { collect, nanosOf, TEMPORALITY_DELTA, TEMPORALITY_CUMULATIVE }
+module.exports = { collect, nanosOf, startOf, TEMPORALITY_DELTA, TEMPORALITY_CUMULATIVE }

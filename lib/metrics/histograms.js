@@ -56,7 +56,10 @@ class Exemplar {
 /** Keeps the measurement in `slot` of the series' exemplars. HOT, once per sampled request. */
 function keepExemplar (series, slot, value, timeMs, span) {
   if ((span.s0 | span.s1) === 0) return // a request that was left out, where the filter is always_on: it has no trace
-  series.exemplars ??= new Array(series.exemplarSlots).fill(null)
+  if (series.exemplars === null) {
+    series.exemplars = new Array(series.exemplarSlots).fill(null)
+    if (timeMs < series.startMs) series.startMs = timeMs // a series is made after its first measurement was
+  }
   const { exemplars } = series
   if (exemplars[slot] === null) exemplars[slot] = new Exemplar(value, timeMs, span)
   else exemplars[slot].replace(value, timeMs, span)

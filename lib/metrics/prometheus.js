@@ -3,7 +3,8 @@
 // Metrics as text for Prometheus: the text format 0.0.4, and OpenMetrics 1.0, which has exemplars and units. It comes in pieces,
 // so that two thousand series neither hold the event loop nor lie in memory at once. It is cumulative, whatever OTLP is sent.
 
-const { toHrTime } = require('../span/clock')
+const clock = require('../span/clock')
+const { nanosOf, startOf } = require('./collection')
 const { mergeBuckets } = require('./histograms')
 
 // Names, labels and numbers as Prometheus has them.
@@ -42,20 +43,35 @@ function clean (name) {
   return /^[0-9]/.test(text) ? `_${text}` : text
 }
 
-/** A flat list of attributes as labels, without braces. Keys that become the same name share it, with their values joined. */
+// Prometheus has a use of its own for these: it takes nothing from a text in which one of them stands twice. What it does with
+// labels of a target that collide, it calls them exported_, is done here too.
+const RESERVED = /^(?:__|le$|otel_scope_(?:name|version)$)/
+
+/**
+ * A flat list of attributes as labels, without braces, by the order of their keys, so that equal ones are equal as text. Keys
+ * that become the same name share it, with their values joined. An empty value is none to Prometheus.
+ */
 function labelsOf (list) {
+  const pairs = []
+  for (let i = 0; i < list.length; i += 2) pairs.push([list[i], list[i + 1]])
   const values = new Map()
-  for (let i = 0; i < list.length; i += 2) {
-    const name = labelName(list[i])
-    const value = typeof list[i + 1] === 'string' ? list[i + 1] : JSON.stringify(list[i + 1])
+  for (const [key, given] of pairs.sort(([a], [b]) => a < b ? -1 : 1)) {
+    const name = labelName(key)
+    const value = typeof given === 'object' ? JSON.stringify(given) : String(given)
+    if (name === '' || value === '') continue
     values.set(name, values.has(name) ? `${values.get(name)};${value}` : value)
   }
-  return Array.from(values, ([name, value]) => `${name}="${escaped(value, true)}"`).join()
+  return Array.from(values, ([name, value]) => labelText(name, value)).join()
 }
 
 function labelName (key) {
   const name = key.replace(/[^a-zA-Z0-9_]/g, '_')
+  if (RESERVED.test(name)) return `exported_${name}`
   return /^[0-9]/.test(name) ? `key_${name}` : name
+}
+
+function labelText (name, value) {
+  return `${name}="${escaped(value, true)}"`
 }
 
 function escaped (text, withQuotes) {
@@ -83,23 +99,35 @@ const SERIES_PER_PIECE = 16
 const SCALE_SHOWN_MAX = 1
 
 /**
- * Yields the text in pieces.
+ * Yields the text in pieces. It is valid whatever is in the metrics: of series that have the same name and labels here the first
+ * one stays.
  * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
  * @param {object} resource its attributes, which become target_info
- * @param {{ isOpenMetrics: boolean, ownScope: string }} options the metrics of the scope named `ownScope` have no scope labels
+ * @param {object} options
+ * @param {boolean} options.isOpenMetrics
+ * @param {string} options.ownScope its metrics have no scope labels, and come first
+ * @param {(metric: Metric, count: number) => void} options.onDropped hears of series that are left out
  */
-function * exposition (scopes, resource, { isOpenMetrics, ownScope }) {
+function * exposition (scopes, resource, { isOpenMetrics, ownScope, onDropped }) {
+  const now = nanosOf(clock.now())
   yield targetInfo(resource, isOpenMetrics)
-  for (const { name, members } of families(scopes).values()) {
+  for (const { name, members } of families(scopes, ownScope, onDropped)) {
     const [{ metric: first }] = members
+    const seen = new Set()
     let piece = headText(name, first, isOpenMetrics)
     for (const { metric, scope } of members) {
       const scopeLabels = scope.name === ownScope ? '' : scopeLabelsOf(scope)
+      const linesOf = typeOf(metric) === 'histogram' ? histogramLines : numberLine
       let count = 0
       for (const series of metric.list.slice()) {
         if (series.labels === '') series.labels = [labelsOf(series.attributes), scopeLabels].filter((text) => text !== '').join()
-        const linesOf = typeOf(metric) === 'histogram' ? histogramLines : numberLine
+        if (seen.has(series.labels)) {
+          onDropped(metric, 1)
+          continue
+        }
+        seen.add(series.labels)
         piece += linesOf(name, metric, series, isOpenMetrics)
+        if (isOpenMetrics) piece += createdLine(name, metric, series, now)
         if (++count % SERIES_PER_PIECE !== 0) continue
         yield piece
         piece = ''
@@ -110,17 +138,28 @@ function * exposition (scopes, resource, { isOpenMetrics, ownScope }) {
   if (isOpenMetrics) yield '# EOF\n'
 }
 
-/** Metrics by their Prometheus name. Two of one name must stand together, and be of one type. */
-function families (scopes) {
-  const found = new Map()
-  for (const { scope, metrics } of scopes) {
+// What the samples of a family are called beside its own name. No other family may have one of them.
+const SUFFIXES = { gauge: [''], counter: ['', '_total', '_created'], histogram: ['', '_bucket', '_sum', '_count', '_created'] }
+
+/** Metrics by their Prometheus name. Two of one name stand together if they are of one type; else the first one stays. */
+function families (scopes, ownScope, onDropped) {
+  const taken = new Map([['target', null], ['target_info', null]]) // name of a family or its samples -> the family
+  const found = []
+  const ownFirst = Array.from(scopes).sort((a, b) => Number(b.scope.name === ownScope) - Number(a.scope.name === ownScope))
+  for (const { scope, metrics } of ownFirst) {
     for (const metric of metrics) {
       if (metric.list.length === 0) continue
       if (metric.prometheusName === '') metric.prometheusName = familyName(metric)
       const name = metric.prometheusName
-      const family = found.get(name)
-      if (family === undefined) found.set(name, { name, members: [{ metric, scope }] })
-      else if (typeOf(family.members[0].metric) === typeOf(metric)) family.members.push({ metric, scope })
+      const type = typeOf(metric)
+      const names = SUFFIXES[type].map((suffix) => name + suffix)
+      let family = taken.get(name)
+      if (names.every((each) => !taken.has(each))) {
+        found.push(family = { name, type, members: [] })
+        for (const each of names) taken.set(each, family)
+      }
+      if (family?.name === name && family.type === type) family.members.push({ metric, scope })
+      else onDropped(metric, metric.list.length)
     }
   }
   return found
@@ -160,33 +199,51 @@ function histogramLines (name, metric, series, isOpenMetrics) {
   return `${text}${name}_sum${braced} ${numberText(sum)}\n${name}_count${braced} ${total}\n`
 }
 
-function explicitBuckets ({ bounds, counts, exemplars }) {
-  return counts.map((count, index) => ({ bound: bounds[index], count, exemplar: exemplars === null ? null : exemplars[index] }))
+/** When a counter or a histogram began: without it, what came before the first scrape is in no rate. */
+function createdLine (name, metric, series, now) {
+  // What an observable counter has counted began before it was first asked.
+  if (typeOf(metric) === 'gauge' || metric.isObservable) return ''
+  const { labels } = series
+  return `${name}_created${labels === '' ? '' : `{${labels}}`} ${timeText(startOf(series, now))}\n`
 }
 
-/** Neighbouring buckets are added up to a scale of one: their bounds lie on those of the finer scales. */
+/** Values are never below zero, and OpenMetrics has no sum where a bound is. */
+function explicitBuckets ({ bounds, counts, exemplars }) {
+  const buckets = counts.map((count, index) => ({ bound: bounds[index], count, exemplar: exemplars === null ? null : exemplars[index] }))
+  return buckets.filter(({ bound }) => bound >= 0)
+}
+
+/**
+ * Neighbouring buckets are added up to a scale of one: their bounds lie on those of the finer scales. At both ends of what a
+ * number can be, several of them have one bound.
+ */
 function exponentialBuckets (series) {
   const scale = Math.min(series.scale, SCALE_SHOWN_MAX)
   const { offset, counts } = mergeBuckets(series.buckets(), series.scale - scale)
   const exemplars = series.exemplars === null ? [] : series.exemplars.filter((exemplar) => exemplar !== null)
-  let below = 0 // what of zero and less has no bucket of its own
-  const bucketOf = (bound, count) => {
+  const buckets = []
+  const add = (bound, count) => {
+    const last = buckets.at(-1)
+    const below = last?.bound ?? 0 // what of zero and less has no bucket of its own
     const exemplar = exemplars.find(({ value }) => value > below && value <= bound) ?? null
-    below = bound
-    return { bound, count, exemplar }
+    if (last?.bound === bound) last.count += count
+    else buckets.push({ bound, count, exemplar })
   }
-  const buckets = series.zeroCount === 0 ? [] : [{ bound: 0, count: series.zeroCount, exemplar: null }]
-  counts.forEach((count, index) => buckets.push(bucketOf(2 ** ((offset + index + 1) / 2 ** scale), count)))
-  buckets.push(bucketOf(Infinity, 0))
+  if (series.zeroCount !== 0) add(0, series.zeroCount)
+  counts.forEach((count, index) => add(2 ** ((offset + index + 1) / 2 ** scale), count))
+  add(Infinity, 0)
   return buckets
 }
 
 function exemplarText (exemplar) {
   if (exemplar === null) return ''
   const { value, timeMs, traceId, spanId } = exemplar
-  const [seconds, nanos] = toHrTime(timeMs)
-  const time = `${seconds}.${String(Math.floor(nanos / 1e6)).padStart(3, '0')}`
-  return ` # {trace_id="${traceId}",span_id="${spanId}"} ${numberText(value)} ${time}`
+  return ` # {trace_id="${traceId}",span_id="${spanId}"} ${numberText(value)} ${timeText(nanosOf(timeMs))}`
+}
+
+/** Seconds, to the millisecond. */
+function timeText (nanos) {
+  return `${nanos / 1000000000n}.${String(nanos / 1000000n % 1000n).padStart(3, '0')}`
 }
 
 function targetInfo (resource, isOpenMetrics) {
@@ -197,7 +254,8 @@ function targetInfo (resource, isOpenMetrics) {
 }
 
 function scopeLabelsOf ({ name, version = '' }) {
-  return labelsOf(version === '' ? ['otel_scope_name', name] : ['otel_scope_name', name, 'otel_scope_version', version])
+  const labels = [['otel_scope_name', name], ['otel_scope_version', version]]
+  return labels.filter(([, value]) => value !== '').map(([label, value]) => labelText(label, value)).join()
 }
 
 /** The content type that an Accept header asks for. */

@@ -17,7 +17,7 @@ class MetricReader {
 
   /**
    * @param {{ registry: MetricRegistry, intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T,
-   *   target: { send (isLast: boolean): Promise<{ retryMs: number, isAsked: boolean }>, hold (isHeld: boolean): void,
+   *   target: { send (isLast: boolean): Promise<{ retryMs: number, isAsked: boolean }>, hold (isHeld: boolean, wasFrozen?: boolean): void,
    *     abort (): void, close (): void } }} options retryMs: the time until the next attempt, -1: the interval
    */
   constructor (options) {
@@ -33,8 +33,10 @@ class MetricReader {
   /** Collects and sends what there is. Resolves when that is over, or after `timeoutMs`; never rejects. */
   async flush (options) {
     if (this.#isClosed) return
-    const ms = options?.timeoutMs >= 0 ? options.timeoutMs : this.#options.closeTimeoutMs
-    await this.#atMost(ms, () => (this.#next ??= this.#collectAfterRunning(false)))
+    const { timeoutMs, isFrozenNext = false } = options ?? {}
+    if (isFrozenNext && monotonicNow() < this.#notBefore) return
+    const ms = timeoutMs >= 0 ? timeoutMs : this.#options.closeTimeoutMs
+    await this.#atMost(ms, () => (this.#next ??= this.#collectAfterRunning(false)), isFrozenNext)
   }
 
   /** The last collection: one attempt, and then everything is given back. Idempotent; never rejects. */
@@ -92,10 +94,10 @@ class MetricReader {
   }
 
   /** Holds the process while `work` lasts, at most `ms`. */
-  #atMost (ms, work) {
+  #atMost (ms, work, wasFrozen = false) {
     const { target, suppress } = this.#options
     return suppress(() => new Promise((resolve) => {
-      target.hold(true)
+      target.hold(true, wasFrozen)
       const end = () => {
         clearTimeout(timer)
         target.hold(false)

@@ -1,13 +1,17 @@
 'use strict'
 
-// Sends a collection of metrics by OTLP. Nothing is kept of one that could not be sent: a cumulative collection is
-// worth only its newest copy, and what a delta has not delivered is in the next one. So a retry collects anew.
+// Sends a collection of metrics by OTLP. Nothing is kept of a cumulative one that could not be sent: it is worth only its newest
+// copy, so a retry collects anew. Deltas are sent again as they were, byte for byte, before what came since: if it was only the
+// answer that was lost, a backend can tell by their interval that it has them.
 
 const clock = require('../span/clock')
 const { setImmediate } = require('../runtime/timers')
 const { backoffMs } = require('../export/http/retry')
 const { gzip } = require('../export/compressor')
 const { MetricEncoder } = require('./encoder')
+
+// A server that answers 404 has no metrics, as Jaeger, or an ingress is not ready: it is asked with each tenth collection.
+const SKIPS_AFTER_404 = 9
 
 // A server that takes less than this in one request takes no metrics.
 const BATCH_BYTES_MIN = 16 * 1024
@@ -23,7 +27,8 @@ class MetricSender {
   #deliveredMs = -Infinity // when what the collector has was collected
   #failures = 0
   #isOutage = false // and logged
-  #isUnknown = false // the server has no metrics
+  #skips = 0 // collections that are not made
+  #held = null // one with deltas, or what is left of it, that the collector may have: { nowMs, batches }
   #isClosed = false
   #isHeld = false
 
@@ -38,9 +43,9 @@ class MetricSender {
     this.#target = origin + pathname
   }
 
-  hold (isHeld) {
+  hold (isHeld, wasFrozen) {
     this.#isHeld = isHeld
-    this.#http?.hold(isHeld)
+    this.#http?.hold(isHeld, wasFrozen)
   }
 
   abort () {
@@ -54,15 +59,18 @@ class MetricSender {
 
   /** Collects and sends. See MetricReader. */
   async send (isLast) {
-    if (this.#isUnknown || this.#isClosed) return NO_RETRY
-    const nowMs = clock.now()
-    const batches = await this.#encode(nowMs)
+    if (this.#isClosed || this.#skips-- > 0) return NO_RETRY
+    this.#skips = 0
+    const held = this.#held
+    this.#held = null
+    const { nowMs, batches } = held ?? await this.#collect()
     for (let i = 0; i < batches.length; i++) {
       const outcome = await this.#post(batches[i])
       if (outcome.disposition === 'delivered') {
         this.#onDelivered(batches[i], outcome)
       } else if (outcome.disposition === 'retry') {
-        return this.#onRetry(batches.slice(i), outcome, isLast)
+        const rest = batches.slice(i)
+        return isLast ? this.#onLost(held === null ? rest : rest.concat((await this.#collect()).batches), outcome) : this.#onRetry(nowMs, rest, outcome)
       } else if (outcome.disposition === 'split' && batches[i].points > 1 && batches[i].length > BATCH_BYTES_MIN) {
         for (const batch of batches.slice(i)) batch.failed()
         this.#encoder.batchBytes = Math.floor(batches[i].length / 2)
@@ -78,17 +86,18 @@ class MetricSender {
       this.#isOutage = false
       this.#options.report.recovered('metrics', `${this.#target} takes metrics again`)
     }
-    return NO_RETRY
+    return held === null ? NO_RETRY : this.send(isLast) // what came since
   }
 
   /** All batches, made in steps between which others run. */
-  async #encode (nowMs) {
+  async #collect () {
+    const nowMs = clock.now()
     const batches = []
     for (const step of this.#encoder.encode(this.#options.registry.scopes(), nowMs, this.#deliveredMs)) {
       if (step !== null) batches.push(step)
       else await new Promise((resolve) => setImmediate(resolve))
     }
-    return batches
+    return { nowMs, batches }
   }
 
   #post (batch) {
@@ -97,7 +106,6 @@ class MetricSender {
       this.#http.hold(this.#isHeld)
     }
     const parts = [this.#options.prefix.head(batch.body.length), batch.body]
-    batch.body = null // a retry makes its own
     return new Promise((resolve) => {
       if (!this.#options.isGzip) return this.#http.post(parts, false, resolve)
       gzip(parts, (error, compressed) => {
@@ -118,20 +126,20 @@ class MetricSender {
     else if (message !== '') this.#options.report.once('LT_WARN_COLLECTOR', `${this.#target} took the metrics and says: ${message}`)
   }
 
-  #onRetry (batches, outcome, isLast) {
-    for (const batch of batches) batch.failed()
+  #onRetry (nowMs, batches, outcome) {
+    if (batches.some(({ deltas }) => deltas.length > 0)) this.#held = { nowMs, batches }
     this.#failures++
-    const why = this.#failed(outcome)
-    if (isLast) {
-      const points = batches.reduce((sum, batch) => sum + batch.points, 0)
-      this.#stats.dropped += points
-      this.#options.report.loss('metrics shutdown', `${points} metric points were not delivered to ${this.#target} before the app closed (${why})`)
-      return NO_RETRY
-    }
     this.#isOutage = true
-    this.#loss('metrics', `does not take metrics (${why}); newer ones are sent later`)
+    this.#loss('metrics', `does not take metrics (${this.#failed(outcome)}); newer ones are sent later`)
     const isAsked = outcome.retryAfterMs >= 0
     return { retryMs: isAsked ? outcome.retryAfterMs : backoffMs(this.#failures, Math.random()), isAsked }
+  }
+
+  #onLost (batches, outcome) {
+    const points = batches.reduce((sum, batch) => sum + batch.points, 0)
+    this.#stats.dropped += points
+    this.#options.report.loss('metrics shutdown', `${points} metric points were not delivered to ${this.#target} before the app closed (${this.#failed(outcome)})`)
+    return NO_RETRY
   }
 
   /** For good: what a delta held is lost, and counted. */
@@ -139,9 +147,9 @@ class MetricSender {
     batch.delivered()
     const why = this.#failed(outcome)
     this.#stats.dropped += batch.points
-    this.#isUnknown = outcome.status === 404
-    if (!this.#isUnknown) this.#loss('metrics refused', `refused ${batch.points} metric points for good (${why})`)
-    else this.#options.report.once('LT_WARN_METRICS_ENDPOINT', `${this.#target} does not exist (HTTP status 404): no metrics are sent to it any more`)
+    if (outcome.status !== 404) return this.#loss('metrics refused', `refused ${batch.points} metric points for good (${why})`)
+    this.#skips = SKIPS_AFTER_404
+    this.#options.report.once('LT_WARN_METRICS_ENDPOINT', `${this.#target} does not exist (HTTP status 404): it is asked again with each tenth collection`)
   }
 
   /** Counts a failure. Returns it as one line of text. */

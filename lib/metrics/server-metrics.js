@@ -5,6 +5,7 @@
 
 const { HTTP_DURATION, keepExemplar, BODY_SIZE } = require('./histograms')
 const { attributeList, SeriesIndex } = require('./series')
+const { hasKey } = require('../span/attributes')
 const { ServerSpan } = require('../span/server-span')
 const { errorType } = require('../span/exception')
 const { OPEN } = require('../span/recording-span')
@@ -268,7 +269,7 @@ class DetailedServerMetrics extends ServerMetrics {
   #listOf (span, extra) {
     const own = attributesOf(span)
     const list = attributeList(extra, ATTRIBUTES_MAX, this.duration.attributeLengthMax)
-    for (let i = 0; i < list.length; i += 2) if (!own.includes(list[i])) own.push(list[i], list[i + 1])
+    for (let i = 0; i < list.length; i += 2) if (!hasKey(own, list[i])) own.push(list[i], list[i + 1])
     return own
   }
 

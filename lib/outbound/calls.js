@@ -6,12 +6,16 @@
 // Apps of one process share its channels: a call belongs to the tracer of the active request, or else of the active span.
 
 const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/trace-context')
+const asyncStorage = require('../context/async-storage')
 const { processState } = require('../runtime/process-state')
 const { guarded } = require('../runtime/subscriptions')
 const { errorType, rememberErrorType } = require('../span/exception')
 
 // On a library's object for one call. With two copies of this package the first to see a call marks it, and it gets one span.
 const kCall = Symbol.for('light-trace.call')
+
+// On the same object: the store that its callback runs with. A connection calls back in the context of whoever opened it.
+const kStore = Symbol.for('light-trace.store')
 
 const { openApps } = processState
 
@@ -74,9 +78,20 @@ function adapterOf (name, isPromised = false) {
     const listeners = { start: (call) => start(name, call), asyncStart: finish, error: finish }
     if (!isPromised) Object.assign(listeners, { end: onEnd, asyncEnd: finish })
     subscribers = Object.entries(listeners).map(([event, fn]) => [`tracing:${name}:${event}`, guarded(fn)])
+    if (!isPromised) subscribers.push(...carrierOf(name))
     adapters.set(name, subscribers)
   }
   return subscribers
+}
+
+/** The subscribers that have a TracingChannel's callbacks run in the context of the code that passed them. */
+function carrierOf (name) {
+  return [
+    [`tracing:${name}:start`, guarded((call) => {
+      if (call !== null && typeof call === 'object' && Object.isExtensible(call)) call[kStore] = asyncStorage.active() ?? null
+    })],
+    [`tracing:${name}:asyncStart`, (call) => call?.[kStore] === undefined ? asyncStorage.active() : call[kStore] ?? undefined, asyncStorage.storage]
+  ]
 }
 
 /** What hangs on a library's call while it runs. */
@@ -152,5 +167,6 @@ module.exports = {
   isSuppressed,
   takeSpan,
   adapterOf,
+  carrierOf,
   fail
 }

@@ -7,11 +7,10 @@
 //   { kind, name (call), attributes (call) -> flat list, shouldTrace? (call) -> false where it has no span,
 //     errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
 
-const asyncStorage = require('../context/async-storage')
 const { knownMethods } = require('../http/conventions')
 const { subscribe, guarded } = require('../runtime/subscriptions')
 const { setAttributes } = require('../span/attributes')
-const { adapterOf } = require('./calls')
+const { adapterOf, carrierOf } = require('./calls')
 const { httpSubscribers } = require('./http')
 const { undiciSubscribers } = require('./undici')
 
@@ -37,18 +36,11 @@ const PROMISED = ['node-redis:command', 'node-redis:batch', 'ioredis:command', '
 
 const ATTRIBUTES_MAX = 1024 // of a user's channel; the span's own limit comes after
 
-// A request that waits for a connection of mysql2's pool goes on inside another request's release. Its own context is
-// remembered when it begins to wait and entered again when it has the connection.
-const kWaiting = Symbol('light-trace.waiting')
-
 const OTHER_SUBSCRIBERS = [
   ['tracing:plt:kafka:consumer:receives:asyncStart', guarded((call) => tables().recordKafkaMessage(call))],
   ['sqlite.db.query', guarded((call) => tables().recordSqliteQuery(call))],
-  ['tracing:mysql2:pool:connect:start', guarded((call) => {
-    const context = asyncStorage.active()
-    if (context !== undefined) call[kWaiting] = context
-  })],
-  ['tracing:mysql2:pool:connect:asyncStart', (call) => call?.[kWaiting] ?? asyncStorage.active(), asyncStorage.storage]
+  // A request that waits for a connection of mysql2's pool goes on inside another request's release.
+  ...carrierOf('mysql2:pool:connect')
 ]
 
 /** What the subscribers ask of the app whose request makes a call. */

@@ -6,6 +6,7 @@
 //   ioredis             publishes channels; its commands that wait for the connection keep their context
 //   pg                  has neither: its `query` is replaced, or for a pool the `connect` by which every query gets its client
 
+const { AsyncResource } = require('node:async_hooks')
 const { errorMonitor } = require('node:events')
 const { optionInvalid, describeValue } = require('../config/checks')
 const { guarded } = require('../runtime/subscriptions')
@@ -178,7 +179,7 @@ function tracedConnect (connect) {
       const result = Reflect.apply(connect, this, arguments)
       return typeof result?.then === 'function' ? result.then(traced) : result
     }
-    const inContext = bound(callback)
+    const inContext = AsyncResource.bind(callback)
     return Reflect.apply(connect, this, [function (error, client, ...rest) {
       return Reflect.apply(inContext, this, [error, traced(client), ...rest])
     }])
@@ -193,7 +194,10 @@ function tracedQuery (query) {
   return function (config, values, callback) {
     const context = activeContext()
     const tracer = tracerIn(context)
-    if (tracer === null || pgChannelSpoke() || isSuppressed(context)) return Reflect.apply(query, this, arguments)
+    if (pgChannelSpoke()) return Reflect.apply(query, this, arguments)
+    if (tracer === null || isSuppressed(context)) {
+      return Reflect.apply(query, this, Array.from(arguments, (argument) => typeof argument === 'function' ? AsyncResource.bind(argument) : argument))
+    }
     const activeCall = new Query(this, config, values)
     const args = withEnd(activeCall, Array.from(arguments))
     const result = Reflect.apply(query, this, args)
@@ -246,21 +250,12 @@ function withEnd (activeCall, args) {
   return args
 }
 
+// pg calls back in the context of whoever opened the connection.
 function ending (activeCall, callback) {
-  const inContext = bound(callback)
+  const inContext = AsyncResource.bind(callback)
   return function (error, ...rest) {
     activeCall.end(error)
     return Reflect.apply(inContext, this, [error, ...rest])
-  }
-}
-
-/** `callback` in the context that is active now: pg calls it in that of the connection. */
-function bound (callback) {
-  const context = activeContext()
-  const tracer = tracerIn(context)
-  if (tracer === null) return callback
-  return function (...args) {
-    return tracer.contextManager.with(context, callback, this, ...args)
   }
 }
 

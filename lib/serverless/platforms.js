@@ -9,12 +9,14 @@
 //               sent then
 //   AWS Lambda  has a trace of its own, whose span is the parent of the invocation's
 
+const { AsyncLocalStorage } = require('node:async_hooks')
 const { object, duration, optionInvalid, describeValue } = require('../config/checks')
 const { invocationTraceHeader } = require('../config/env')
 const { EMPTY_CONTEXT } = require('../context/request-context')
 const { IncomingContext, SAMPLED, SPAN_KEY } = require('../context/trace-context')
 const { parseTraceparent } = require('../context/traceparent')
 const { processState } = require('../runtime/process-state')
+const { monotonicNow } = require('../runtime/timers')
 const { RemoteSpan } = require('../span/non-recording-span')
 
 const CONTEXTS = [Symbol.for('@vercel/request-context'), Symbol.for('@next/request-context')]
@@ -35,6 +37,10 @@ const IS_SAMPLED = /(?:^|;)\s*Sampled=1(?:;|$)/
 const LENGTH_MAX = 1024
 
 const DEFAULT_TIMEOUT_MS = 1000
+// How long an invocation waits for a collector that has let an earlier one wait in vain, and has taken nothing since.
+const SILENT_TIMEOUT_MS = 50
+// A timer may fire this much before its time.
+const TIMER_MS = 1
 // Left to the platform to send the answer, where it says how long the invocation may take.
 const MARGIN_MS = 50
 const ACCOUNT = /^arn:[^:]*:lambda:[^:]*:(\d{12}):/
@@ -47,23 +53,35 @@ function flushAfter (app, handler, options = {}) {
   if (typeof handler !== 'function') throw optionInvalid('flushAfter(app, handler)', 'a function', describeValue(handler))
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = checkOptions('flushAfter', options)
   let isFirst = true
+  let silentSince = -1 // how many exports had been taken when one was waited for in vain
   // Without named parameters: Lambda looks at their number, and one with three would wait for a callback.
   return async function flushingHandler (...args) {
     const tracer = await tracerOf(app)
-    const context = args.find(isLambdaContext)
+    const context = args.slice(1).find(isLambdaContext) // the event is the caller's, and may have such a field too
     const attributes = context === undefined ? null : invocationAttributes(context, isFirst)
     isFirst = false
     if (tracer === undefined) return call(handler, this, args)
     const waitUntil = platformWaitUntil()
+    tracer.invocations ??= new AsyncLocalStorage()
     try {
-      tracer.invocation = attributes
-      return await inContextOf(tracer, () => call(handler, this, args))
+      return await tracer.invocations.run(attributes, () => inContextOf(tracer, () => call(handler, this, args)))
     } finally {
-      tracer.invocation = null
-      const flushed = tracer.drained().then(() => tracer.flush({ timeoutMs: timeLeft(context, timeoutMs) }))
+      const flushed = tracer.drained().then(() => flush(tracer, context))
       if (waitUntil === null) await flushed
       else waitUntil(flushed)
     }
+  }
+
+  /** Sends what there is, by one attempt. One collector that is silent costs one invocation its time, and not each. */
+  async function flush (tracer, context) {
+    const { stats } = tracer
+    const isSilent = silentSince === stats.exportsOk
+    const ms = timeLeft(context, isSilent ? Math.min(timeoutMs, SILENT_TIMEOUT_MS) : timeoutMs)
+    const startedAt = monotonicNow()
+    await tracer.flush({ timeoutMs: ms, isFrozenNext: true })
+    const waitedMs = monotonicNow() - startedAt + TIMER_MS
+    if (waitedMs >= timeoutMs) silentSince = stats.exportsOk
+    else if (waitedMs < ms) silentSince = -1
   }
 }
 

@@ -53,6 +53,12 @@ function setClean (list, key, clean, countMax, owner) {
   return true
 }
 
+/** Whether a flat list has the key; `includes` would find values too. */
+function hasKey (list, key) {
+  for (let i = 0; i < list.length; i += 2) if (list[i] === key) return true
+  return false
+}
+
 /** The own keys of the caller's object, none where it has none or throws. */
 function ownKeys (object) {
   try {
@@ -241,5 +247,5 @@ const EMPTY_SHAPE = new AttributeShape(null, '', 0)
 const NO_SHAPE = new AttributeShape(null, '', -1)
 
 module.exports = {
-  setAttribute, setAttributes, setClean, ownKeys, read, toObject, setOwn, cleanValue, cut, EMPTY_SHAPE, NO_SHAPE, ownText
+  setAttribute, setAttributes, setClean, hasKey, ownKeys, read, toObject, setOwn, cleanValue, cut, EMPTY_SHAPE, NO_SHAPE, ownText
 }

@@ -22,7 +22,13 @@ function errorType (error) {
   if (known !== undefined) return known
   const code = text(error, 'code')
   if (/^[A-Z][A-Z0-9_]{2,63}$/.test(code)) return code
-  return errorName(error)
+  return sqlStateOf(error) || errorName(error)
+}
+
+/** A SQLSTATE of PostgreSQL, or ''. Only the server's errors have a severity; a socket's code may look like one (EPIPE). */
+function sqlStateOf (error) {
+  const code = text(error, 'code')
+  return text(error, 'severity') !== '' && /^[0-9A-Z]{5}$/.test(code) ? code : ''
 }
 
 function errorName (error) {
@@ -55,4 +61,4 @@ function exceptionOf (list) {
   return { name: values['exception.type'], message: values['exception.message'] ?? '', stack: values['exception.stacktrace'] }
 }
 
-module.exports = { errorType, rememberErrorType, exceptionAttributes, exceptionOf }
+module.exports = { errorType, sqlStateOf, rememberErrorType, exceptionAttributes, exceptionOf }

@@ -1,6 +1,6 @@
 'use strict'
 
-// The requests: live, the failed ones first, filtered, by keyboard.
+// The requests: live, the last failures first, filtered, by keyboard.
 
 const { inBrowser, rows } = require('./support/browser')
 const traces = require('./support/otlp-traces')
@@ -23,8 +23,35 @@ inBrowser('an empty viewer says how to fill it, and fills by itself', async (t, 
   t.match(await rows(page), [/200 GET\s*\/products/])
   await send(request(USERS, true))
   await page.locator('.row.failed').waitFor()
-  t.match(await rows(page), [/^Failed 1/, /500 GET\s*\/users\/:id/, /^Answered 1/, /200 GET\s*\/products/], 'the failed one is first')
+  t.match(await rows(page), [/^Last failed 1/, /500 GET\s*\/users\/:id/, /^All others 1/, /200 GET\s*\/products/], 'the failed one is first')
   await page.locator('#foot').getByText('2 traces').waitFor()
+})
+
+inBrowser('an app that is not traced says so where its requests would be', async (t, { viewer, open, url }) => {
+  viewer.app = { command: 'app.js', pid: 7, running: true, exit: null }
+  const report = (untraced) => fetch(`${url}/api/app`, { method: 'POST', body: JSON.stringify({ pid: 7, untraced }) })
+  await report('uses Fastify 4.28.1, and light-trace traces Fastify 5')
+  const page = await open('/')
+  await page.getByText('process 7 uses Fastify 4.28.1').waitFor()
+  await report('says more')
+  await page.getByText('process 7 says more').waitFor()
+})
+
+inBrowser('many failures do not hide what is new, and a call that failed inside a request is a note', async (t, { send, open }) => {
+  for (let index = 0; index < 12; index++) await send(request(USERS, true, index))
+  const [root, call] = [made.span(), made.span()]
+  const traceId = made.trace()
+  await send(traces.otlp({
+    shop: [
+      traces.span({ traceId, id: root, name: 'GET /new', kind: 'SERVER', start: Date.now(), ms: 5, attributes: { 'http.request.method': 'GET', 'http.route': '/new', 'http.response.status_code': 200 } }),
+      traces.span({ traceId, id: call, parent: root, name: 'CLIENT', kind: 'CLIENT', start: Date.now(), ms: 1, error: 'ERR unknown subcommand' })
+    ]
+  }))
+  const page = await open('/')
+  await page.locator('.row .flag').getByText('1 failed inside').waitFor()
+  const shown = await rows(page)
+  t.match([shown[0], shown[6], shown[7]], [/^Last failed 5/, /^All others 8/, /200 GET\s*\/new/])
+  t.equal(shown.length, 15)
 })
 
 inBrowser('the filter is the server\'s, and is kept in the address', async (t, { send, open }) => {
@@ -34,7 +61,7 @@ inBrowser('the filter is the server\'s, and is kept in the address', async (t, {
   const shown = async (change, count) => {
     await change()
     await page.waitForFunction((count) => document.querySelectorAll('.row:not(.group)').length === count, count)
-    return (await rows(page)).filter((row) => !/^(?:Failed|Answered)/.test(row))
+    return (await rows(page)).filter((row) => !/^(?:Last failed|All others)/.test(row))
   }
   t.match(await shown(() => page.getByLabel('Status', { exact: true }).selectOption('error'), 1), [/500 GET\s*\/users/])
   t.match(page.url(), /\?status=error$/)
@@ -50,7 +77,8 @@ inBrowser('the filter is the server\'s, and is kept in the address', async (t, {
   await page.keyboard.press('/')
   await shown(() => page.keyboard.type('invoice'), 1)
   await page.keyboard.press('Control+a')
-  await page.keyboard.type('tenant=globex')
+  await shown(() => page.keyboard.type('tenant=glo'), 2)
+  await page.keyboard.type('bex')
   await shown(() => page.keyboard.press('Enter'), 2)
   t.match(await page.locator('.chip').textContent(), 'tenant = globex')
   t.match(page.url(), /attr=tenant%3Aglobex/)

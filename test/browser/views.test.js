@@ -59,7 +59,7 @@ inBrowser('one route: its figures, its flame, its requests', async (t, { send, o
   t.match(await page.locator('.facts').textContent(), /Requests12.*Failed1 · 8\.3 %/)
   const boxes = await page.locator('.flame .box').evaluateAll((all) => all.map((box) => box.ariaLabel))
   t.match(boxes, [/^GET \/users\/:id, .* a request, own time .*, 100 % of all, 1 failed$/])
-  t.ok(boxes.some((label) => label.startsWith('SELECT items, ')))
+  t.ok(boxes.some((label) => label.startsWith('postgresql SELECT items, ')))
   await page.locator('.box', { hasText: 'handler' }).first().click()
   t.match(await page.locator('.flame .box').first().getAttribute('aria-label'), /handler/i)
   await page.getByRole('button', { name: 'Show all' }).click()

@@ -22,6 +22,8 @@ test('over nobody\'s own', async (t) => {
   t.equal((await attributesOf(t, { baggage: ['plan'], attributes: () => ({ plan: 'mine' }) })).plan, 'mine')
   const routes = (app) => app.get('/', { config: { trace: { attributes: { plan: 'route' } } } }, async () => 'ok')
   t.equal((await attributesOf(t, { baggage: ['plan'] }, { routes })).plan, 'route')
+  const value = (app) => app.get('/', { config: { trace: { attributes: { kind: 'plan' } } } }, async () => 'ok')
+  t.equal((await attributesOf(t, { baggage: ['plan'] }, { routes: value })).plan, 'gold', 'a key is not the value of another one')
   const sampler = { shouldSample: () => ({ decision: 2 }) }
   t.equal((await attributesOf(t, { baggage: ['plan'], sampler, attributes: () => ({ plan: 'mine' }) })).plan, 'mine')
   t.equal((await attributesOf(t, { baggage: ['tenant.id'], sampler }))['tenant.id'], 'acme corp')

@@ -1,6 +1,8 @@
 'use strict'
 
 const { once } = require('node:events')
+const http = require('node:http')
+const { PassThrough } = require('node:stream')
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 const { picture } = require('../support/picture')
@@ -224,4 +226,54 @@ test('pipelined requests that are all answered', async (t) => {
   await client.until('aaa', 2)
   t.same(await picture(collector), ['GET /a 200', 'GET /b 200', 'GET /a 200'])
   await client.leave()
+})
+
+// Node takes its own listeners off the socket there.
+const LAST_WORDS = {
+  'a CONNECT that nobody listens to': { text: 'CONNECT shop.test:80 HTTP/1.1\r\nhost: shop.test\r\n\r\n' },
+  'a CONNECT': { text: 'CONNECT shop.test:80 HTTP/1.1\r\nhost: shop.test\r\n\r\n', event: 'connect' },
+  'an upgrade': { text: 'GET / HTTP/1.1\r\nhost: shop.test\r\nconnection: upgrade\r\nupgrade: own\r\n\r\n', event: 'upgrade' }
+}
+
+for (const [what, { text, event }] of Object.entries(LAST_WORDS)) {
+  test(`a queue of pipelined requests before ${what} ends when the client leaves, with all that hangs on it`, async (t) => {
+    const running = signal()
+    let count = 0
+    const { app, collector, port } = await tracedApp(t, {
+      trace: { spans: { handler: true, hooks: ['preHandler'] }, metrics: { exporter: 'none', activeRequests: true } },
+      routes (app) {
+        app.get('/slow', (request, reply) => { if (++count === 4) running.give() })
+        app.get('/held', { preHandler: (request, reply, done) => { if (++count === 4) running.give() } }, async () => 'never')
+      }
+    })
+    if (event !== undefined) app.server.on(event, (request, socket) => socket.resume().on('error', () => {}))
+    const client = await connect(port)
+    client.send(['/slow', '/slow', '/held', '/slow'].map((path) => `GET ${path} HTTP/1.1\r\nhost: shop.test\r\n\r\n`).join('') + text)
+    await running.promise
+    await client.reset()
+    const lines = await picture(collector)
+    t.same(lines.map((line) => line.replace(/(aborted|response_terminated)$/, 'x')).sort(), [
+      'GET /held - ERROR error.type=x', ...Array(3).fill('GET /slow - ERROR error.type=x')
+    ])
+    const children = (await collector.spans()).filter(({ kind }) => kind !== 'SERVER').map(({ name }) => name)
+    t.same(children.sort(), [...Array(3).fill('handler'), 'preHandler'])
+    t.match(app.lightTrace.stats().spans, { started: 8, ended: 8 })
+    t.match(await app.lightTrace.metrics(), /http_server_active_requests\{[^}]*\} 0/)
+  })
+}
+
+// As adapters of functions make them: such a response gets no 'close'.
+test('a request that an application hands to app.routing() with a response of its own ends when that is written', async (t) => {
+  const { app, collector } = await tracedApp(t, { routes: (app) => app.get('/', async () => 'ok'), listen: false })
+  const request = new http.IncomingMessage(new PassThrough())
+  Object.assign(request, { method: 'GET', url: '/', headers: { host: 'a' }, httpVersion: '1.1', httpVersionMajor: 1, httpVersionMinor: 1 })
+  request.push(null)
+  const response = new http.ServerResponse(request)
+  response.assignSocket(request.socket)
+  const finished = once(response, 'finish')
+  app.routing(request, response)
+  await finished
+  await new Promise((resolve) => setImmediate(resolve))
+  t.match(app.lightTrace.stats().spans, { started: 1, ended: 1 })
+  t.same(await picture(collector), ['GET / 200'])
 })

@@ -2,6 +2,10 @@
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')
+const Fastify = require('fastify')
+const fp = require('fastify-plugin')
+const lightTrace = require('../..')
+const { createCollector } = require('../../lib/testing')
 const { tracedApp } = require('../support/traced-app')
 const { upstream } = require('../support/upstream')
 
@@ -60,7 +64,8 @@ test('Fastify\'s channel is subscribed to only while somebody asked', async (t) 
       app.get('/go', async () => 'ok')
     }
   })
-  t.ok(diagnosticsChannel.hasSubscribers(CHANNEL))
+  await app.inject('/asks')
+  t.ok(diagnosticsChannel.hasSubscribers(CHANNEL), 'from the first request of the route that asks')
   await without.app.inject('/go')
   t.equal(await without.collector.tree(), 'SERVER GET /go', 'another app has none')
   await app.close()
@@ -137,4 +142,54 @@ test('ignored and unsampled requests have no stage spans', async (t) => {
     t.equal((await app.inject('/go')).statusCode, 200)
     t.same(await collector.spans(), [])
   }
+})
+
+// However the plugin is registered, and wherever the route stands.
+
+const STAGES = ['onRequest', 'preValidation', 'preHandler', 'onSend']
+const trace = { config: { trace: { spans: { handler: true, hooks: STAGES } } } }
+
+const REGISTRATIONS = {
+  'routes in the same turn as the plugin': (app, register, route) => { register(app); route(app) },
+  'the plugin behind its routes': (app, register, route) => { route(app); register(app) },
+  'an awaited plugin': async (app, register, route) => { await register(app); route(app) },
+  'routes in after()': (app, register, route) => { register(app); app.after(() => route(app)) },
+  'routes in a plugin of their own': (app, register, route) => { register(app); app.register(async (scope) => route(scope)) },
+  'plugin and routes in one plugin': (app, register, route) => { app.register(async (scope) => { register(scope); route(scope) }) },
+  'plugin and routes in one plugin that breaks encapsulation, as fastify-cli loads them': (app, register, route) => {
+    app.register(fp(async (scope) => { register(scope); route(scope) }))
+  }
+}
+
+for (const [how, build] of Object.entries(REGISTRATIONS)) {
+  for (const [who, spans, options] of [['the plugin', trace.config.trace.spans, {}], ['the route', undefined, trace]]) {
+    test(`${who} asks for spans, with ${how}`, async (t) => {
+      const collector = createCollector()
+      const app = Fastify()
+      t.teardown(() => app.close())
+      await build(app, (app) => app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, spans }), (app) => {
+        app.addHook('preValidation', async () => {})
+        app.get('/go', { ...options, onRequest: wait, preHandler: wait, onSend: async (request, reply, payload) => payload }, async (request) => {
+          await request.trace.withSpan('inside', wait)
+          return 'ok'
+        })
+      })
+      t.equal((await app.inject('/go')).statusCode, 200)
+      t.equal((await app.inject('/go')).statusCode, 200)
+      const tree = ['SERVER GET /go', '  INTERNAL onRequest', '  INTERNAL preValidation', '  INTERNAL preHandler', '  INTERNAL handler', '    INTERNAL inside', '  INTERNAL onSend']
+      t.equal(await collector.tree(), [...tree, ...tree].join('\n'))
+    })
+  }
+}
+
+test('a stage ends with its last hook where the route was declared before the plugin was loaded', async (t) => {
+  const collector = createCollector()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, spans: { hooks: ['onSend'] } })
+  app.get('/go', { onSend: async (request, reply, payload) => payload }, async () => 'ok')
+  let ended
+  app.addHook('onResponse', async () => { ended = app.lightTrace.stats().spans.ended })
+  await app.inject('/go')
+  t.equal(ended, 1, 'and not with the response')
 })

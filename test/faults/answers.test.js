@@ -235,21 +235,28 @@ test('413 halves at once, down to what the collector takes, also what was compre
 
 // T22
 for (const [what, how] of [['an endless answer', { trickle: { bytes: 1024 * 1024, everyMs: 1 } }], ['an answer of 16 MiB', { body: Buffer.alloc(16 * 1024 * 1024) }]]) {
-  test(`of ${what} the beginning is read, and the connection given up`, async (t) => {
+  test(`${what} is a failure for good, of which 4 MiB are read before the connection is given up`, async (t) => {
     let socket = null
     const onSocket = (message) => { socket ??= message.socket } // the collector's are no client's
     dc.subscribe('net.client.socket', onSocket)
     t.teardown(() => dc.unsubscribe('net.client.socket', onSocket))
     const { collector, stats, logged, exporter } = await sendThree(t, [how])
-    t.equal(stats.delivered, 3)
-    t.match(logged, [{ code: 'LT_WARN_RESPONSE' }])
-    t.ok(socket.bytesRead > 64 * 1024 && socket.bytesRead <= 256 * 1024, `${socket.bytesRead} bytes`)
+    t.equal(stats.delivered, 0)
+    t.equal(stats.dropped.non_retryable, 3)
+    t.match(losses(logged)[0], /refused 3 spans, which are dropped \(HTTP status 200: its answer is longer than 4 MiB\)/)
+    t.ok(socket.bytesRead > 4 * 1024 * 1024 && socket.bytesRead <= 5 * 1024 * 1024, `${socket.bytesRead} bytes`)
     await collector.until(() => collector.sockets.size === 0)
     await exporter.close()
   })
 }
 
-test('a partial success with a message that is longer than that counts', async (t) => {
+test('a partial success in JSON with a message of a megabyte counts', async (t) => {
+  const body = JSON.stringify({ partialSuccess: { rejectedSpans: '2', errorMessage: '.'.repeat(1024 * 1024) } })
+  const { stats } = await sendThree(t, [{ headers: { 'content-type': 'application/json' }, body }])
+  t.match(stats, { delivered: 1, rejected: 2 })
+})
+
+test('a partial success with a message of a megabyte counts', async (t) => {
   const { stats, logged } = await sendThree(t, [{ partialSuccess: { rejectedSpans: 2, errorMessage: `too old${'.'.repeat(1024 * 1024)}` } }])
   t.equal(stats.delivered, 1)
   t.equal(stats.rejected, 2)

@@ -8,6 +8,8 @@ const Fastify = require('fastify')
 const api = require('@opentelemetry/api')
 const lightTrace = require('../..')
 const { createCollector } = require('../../lib/testing')
+const { recordHostile } = require('../support/hostile-instruments')
+const { faultsIn } = require('../support/prometheus-text')
 const { startPrometheus } = require('../support/prometheus-server')
 
 const { METRICS_PROMETHEUS, METRICS_PROMTOOL } = process.env
@@ -75,5 +77,19 @@ for (const histograms of ['explicit', 'exponential']) {
     t.equal(status, 0, stdout + stderr)
     t.equal(stdout + stderr, '')
     t.ok(app)
+  })
+
+  test(`one library cannot break the scrape, ${histograms} buckets`, async (t) => {
+    const { app, get } = await scrapedApp(t, { histograms })
+    recordHostile(app.lightTrace.meterProvider)
+    await get('/users/1')
+    for (const openMetrics of [false, true]) t.same(faultsIn(await app.lightTrace.metrics({ openMetrics }), openMetrics), [])
+    const { stderr } = spawnSync(METRICS_PROMTOOL, ['check', 'metrics'], { input: await get('/metrics'), encoding: 'utf8' })
+    t.notMatch(stderr, /error while linting/, 'names may be odd, but all of it is read')
+    const prometheus = await startScraping(t, app.listeningOrigin)
+    await prometheus.query('http_server_request_duration_seconds_count{http_route="/users/:id"}')
+    const { activeTargets: [target] } = await prometheus.targets()
+    t.equal(target.lastError, '')
+    t.ok(app.lightTrace.stats().metrics.scrapeDropped > 5)
   })
 }

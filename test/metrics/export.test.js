@@ -78,7 +78,7 @@ for (const [what, isUp] of [['answers 503 without Retry-After', true], ['refuses
   })
 }
 
-test('in an outage deltas are merged: every request arrives once', async (t) => {
+test('in an outage of deltas every request arrives once', async (t) => {
   const { app, sink } = await measuredApp(t, { metrics: { intervalMs: SOON, temporality: 'delta' } })
   let number = 0
   sink.answer = (path) => ({ status: path === '/v1/metrics' && number++ % 3 !== 2 ? 503 : 200 })
@@ -91,6 +91,34 @@ test('in an outage deltas are merged: every request arrives once', async (t) => 
   t.equal(sink.exports.reduce((sum, request) => sum + counts(request), 0), 40)
   const points = sink.exports.flatMap(({ metrics }) => metrics).filter(({ name }) => name === DURATION).flatMap(({ points }) => points)
   for (let i = 1; i < points.length; i++) t.ok(points[i].start >= points[i - 1].time, 'intervals do not overlap')
+})
+
+test('a delta whose answer was lost is sent again with the same interval and numbers, and then what came since', async (t) => {
+  const { app, sink } = await measuredApp(t, { metrics: { temporality: 'delta', self: false } })
+  const sent = () => sink.requests.filter(({ path }) => path === '/v1/metrics').map(({ metrics }) => metrics.find(({ name }) => name === DURATION).points[0])
+  sink.answer = (path) => ({ status: path === '/v1/metrics' ? 502 : 200 })
+  for (let i = 0; i < 2; i++) {
+    await app.inject('/users/1')
+    await app.lightTrace.flush()
+  }
+  sink.answer = () => ({ status: 200 })
+  await app.lightTrace.flush()
+  const points = sent()
+  t.same(points.map(({ count }) => count), [1, 1, 1, 1])
+  t.same(points[1], points[0])
+  t.same(points[2], points[0])
+  t.equal(points[3].start, points[0].time)
+  t.match(app.lightTrace.stats().metrics, { points: { delivered: 2, dropped: 0 }, exports: { ok: 2, failed: 2 } })
+})
+
+test('what an application that closes cannot deliver is counted whole: what was held, and what came since', async (t) => {
+  const { app, sink } = await measuredApp(t, { metrics: { temporality: 'delta', self: false } })
+  sink.answer = (path) => ({ status: path === '/v1/metrics' ? 503 : 200 })
+  await app.inject('/users/1')
+  await app.lightTrace.flush()
+  await app.inject('/users/1')
+  await app.close()
+  t.match(app.lightTrace.stats().metrics.points, { delivered: 0, dropped: 2 })
 })
 
 test('a Retry-After is honoured by interval and retry alike, and not by a flush', async (t) => {
@@ -107,7 +135,7 @@ test('a Retry-After is honoured by interval and retry alike, and not by a flush'
   t.equal(sink.exports.length, 1)
 })
 
-test('a server without metrics is logged once, and left alone', async (t) => {
+test('a server without metrics is logged once, and not asked each time', async (t) => {
   const warnings = []
   const onWarning = ({ code }) => warnings.push(code)
   process.on('warning', onWarning)
@@ -122,6 +150,16 @@ test('a server without metrics is logged once, and left alone', async (t) => {
   t.equal(sink.requests.filter(({ path }) => path === '/v1/metrics').length, 1)
   t.equal(sink.requests.filter(({ path }) => path === '/v1/traces').length, 1, 'spans go on')
   t.same(warnings.filter((code) => code === 'LT_WARN_METRICS_ENDPOINT'), ['LT_WARN_METRICS_ENDPOINT'])
+})
+
+test('one that answered 404 while it began is asked again', async (t) => {
+  const { app, sink } = await measuredApp(t, { metrics: { self: false } })
+  sink.answer = (path) => ({ status: path === '/v1/metrics' ? 404 : 200 })
+  await app.inject('/users/1')
+  await app.lightTrace.flush()
+  sink.answer = () => ({ status: 200 })
+  for (let i = 0; i < 10; i++) await app.lightTrace.flush()
+  t.same(sink.exports.map(counts), [1])
 })
 
 test('what a server refuses is counted, and the next export is made all the same', async (t) => {

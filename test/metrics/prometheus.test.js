@@ -7,7 +7,7 @@ const { exposition, negotiate, TEXT, OPEN_METRICS } = require('../../lib/metrics
 const { newRegistry, newMeter, scope } = require('./support')
 
 function textOf (registry, isOpenMetrics = false) {
-  return [...exposition(registry.scopes(), { 'service.name': 'shop', 'process.pid': 7 }, { isOpenMetrics, ownScope: scope.name })].join('')
+  return [...exposition(registry.scopes(), { 'service.name': 'shop', 'process.pid': 7 }, { isOpenMetrics, ownScope: scope.name, onDropped () {} })].join('')
 }
 
 function withRequests (histograms = 'explicit') {
@@ -25,14 +25,14 @@ function withRequests (histograms = 'explicit') {
 test('the text format: a histogram under the name, labels and bounds that Prometheus expects', async (t) => {
   t.equal(textOf(withRequests()), `# HELP target_info Target metadata
 # TYPE target_info gauge
-target_info{service_name="shop",process_pid="7"} 1
+target_info{process_pid="7",service_name="shop"} 1
 # HELP http_server_request_duration_seconds Duration of HTTP server requests.
 # TYPE http_server_request_duration_seconds histogram
-http_server_request_duration_seconds_bucket{http_route="/a",http_response_status_code="200",le="0.005"} 1
-http_server_request_duration_seconds_bucket{http_route="/a",http_response_status_code="200",le="1"} 2
-http_server_request_duration_seconds_bucket{http_route="/a",http_response_status_code="200",le="+Inf"} 3
-http_server_request_duration_seconds_sum{http_route="/a",http_response_status_code="200"} 3.504
-http_server_request_duration_seconds_count{http_route="/a",http_response_status_code="200"} 3
+http_server_request_duration_seconds_bucket{http_response_status_code="200",http_route="/a",le="0.005"} 1
+http_server_request_duration_seconds_bucket{http_response_status_code="200",http_route="/a",le="1"} 2
+http_server_request_duration_seconds_bucket{http_response_status_code="200",http_route="/a",le="+Inf"} 3
+http_server_request_duration_seconds_sum{http_response_status_code="200",http_route="/a"} 3.504
+http_server_request_duration_seconds_count{http_response_status_code="200",http_route="/a"} 3
 `)
 })
 
@@ -89,7 +89,7 @@ test('the text comes in pieces', async (t) => {
   const registry = newRegistry()
   const metric = registry.metric(scope, 'histogram', { name: 'd', unit: 's' })
   for (let i = 0; i < 1000; i++) metric.of(['route', `/${i}`]).record(i)
-  const pieces = [...exposition(registry.scopes(), {}, { isOpenMetrics: true, ownScope: '' })]
+  const pieces = [...exposition(registry.scopes(), {}, { isOpenMetrics: true, ownScope: '', onDropped () {} })]
   t.ok(pieces.length > 15)
   t.ok(pieces.every((piece) => piece.length < 300_000))
 })

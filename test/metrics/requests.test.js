@@ -204,6 +204,12 @@ test('attributes of the application, and what is wrong with them', async (t) => 
   ].sort(([a], [b]) => Object.keys(found).findIndex((key) => key.endsWith(a)) - Object.keys(found).findIndex((key) => key.endsWith(b))))
 })
 
+test('an attribute whose key is the value of another one stays', async (t) => {
+  const { app } = await measuredApp(t, { metrics: { exporter: 'none', attributes: (request) => ({ ...request.query }) } })
+  await app.inject('/users/1?tenant=plan&plan=gold&http=GET&GET=1')
+  t.match(await app.lightTrace.metrics(), /_count\{GET="1",.*http="GET",.*plan="gold",tenant="plan"/)
+})
+
 test('a thousand times three different attributes stay within the limit, and every request counts', async (t) => {
   let number = 0
   const { app, sink } = await measuredApp(t, { metrics: { attributes: () => ({ user: number++ }) } })

@@ -118,6 +118,16 @@ test('an error has its SQLSTATE and not its message, and is handled by nobody bu
   t.notMatch(JSON.stringify(spans), /bob/)
 })
 
+test('a request that fails with pg\'s error says the same of it, traced or not', async (t) => {
+  for (const client of [new Client(), lightTrace.traceClient(new Client())]) {
+    const { app, collector } = await tracedApp(t, { listen: false, routes: (app) => app.get('/', () => client.query('broken')) })
+    await app.inject('/')
+    const server = (await collector.spans()).find(({ kind }) => kind === 'SERVER')
+    t.equal(server.attributes['error.type'], '23505')
+    t.equal(server.events[0].attributes['exception.type'], '23505')
+  }
+})
+
 test('that object only, once, under its own name', async (t) => {
   const client = new Client()
   const other = new Client()

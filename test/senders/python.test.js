@@ -31,7 +31,7 @@ test('a request through an app and a Python service is one trace', async (t) => 
   t.same(rows.map(({ depth, kind, name }) => `${'  '.repeat(depth)}${kind} ${name}`), [
     'SERVER GET /orders/:id',
     '  INTERNAL handler',
-    '    CLIENT GET',
+    `    CLIENT GET ${new URL(stock).host}/items/7`,
     '      SERVER GET /items/{id}',
     '        INTERNAL count'
   ])

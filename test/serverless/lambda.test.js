@@ -85,6 +85,49 @@ test('nobody there: answered at once, and what waits is counted', async (t) => {
   t.match(lambda.stderr, /LT_WARN_LOSS.*are kept and sent later/)
 })
 
+for (const [what, behaviour] of Object.entries({
+  'answers 503': { status: 503 },
+  'answers 429 with a pause': { status: 429, headers: { 'retry-after': '300' } },
+  'resets every connection': { resetAfterUpload: true }
+})) {
+  test(`a collector that ${what}: the answer waits for one attempt, and nothing is lost`, async (t) => {
+    const collector = await startFakeCollector(t)
+    collector.script = [behaviour]
+    const lambda = await startLambda(t, { traceOptions: { exporter: { url: collector.url } }, flushOptions: { timeoutMs: 600_000 } })
+    for (let i = 1; i <= 20; i++) await lambda.invoke(`/orders/${i}`)
+    t.equal((await stats(lambda)).spans.queued, 20 * SPANS)
+  })
+}
+
+test('a collector that hangs costs one invocation its time; the next ones wait 50 ms until it answers', async (t) => {
+  const collector = await startFakeCollector(t)
+  collector.script = [{ hang: true }]
+  const lambda = await startLambda(t, {
+    traceOptions: { exporter: { url: collector.url, timeoutMs: 1500 } },
+    flushOptions: { timeoutMs: 1000 }
+  })
+  const count = 70 // a second for each would be longer than this test may take
+  for (let i = 1; i <= count; i++) await lambda.invoke(`/orders/${i}`)
+  collector.script = [{ status: 200, delayMs: 60 }]
+  while (collector.delivered.size < count * SPANS) await lambda.invoke('/stats')
+  for (let i = 1; i <= 3; i++) await lambda.invoke(`/orders/${i}`)
+  t.equal(collector.delivered.size, (count + 3) * SPANS, 'it answers: they wait for it again')
+})
+
+test('an idle connection that died in the freeze costs one invocation its time, and then there is a new one', async (t) => {
+  const collector = await startFakeCollector(t)
+  const lambda = await startLambda(t, {
+    traceOptions: { exporter: { url: collector.url, timeoutMs: 600_000 } },
+    flushOptions: { timeoutMs: 600 }
+  })
+  await lambda.invoke('/orders/1')
+  const [{ remotePort }] = collector.requests
+  collector.script = (request) => request.remotePort === remotePort ? { hang: true } : { status: 200 }
+  for (let i = 2; i <= 4; i++) await lambda.invoke(`/orders/${i}`)
+  while (collector.delivered.size < 4 * SPANS) await lambda.invoke('/stats')
+  t.ok([...collector.delivered.values()].every((times) => times === 1), 'each once')
+})
+
 test('the time that the platform leaves bounds the wait', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]

@@ -2,6 +2,7 @@
 
 const { once } = require('node:events')
 const { test } = require('tap')
+const lightTrace = require('../..')
 const { serving, clients } = require('../support/serving')
 const { tracedApp } = require('../support/traced-app')
 
@@ -56,4 +57,24 @@ test('mysql2: a request that waits for the pool keeps its context', async (t) =>
     const server = spans.find(({ spanId }) => spanId === client.parentSpanId)
     t.match(client.attributes['db.query.text'], new RegExp(`AS a${server.attributes['url.path'].split('/')[2]}$`))
   }
+})
+
+test('mysql2: two users, one connection: a callback runs in the context of its own request', async (t) => {
+  const pool = require('mysql2').createPool({ ...options, connectionLimit: 1 })
+  t.teardown(() => new Promise((resolve) => pool.end(resolve)))
+  const getConnection = (sql, callback) => pool.getConnection((error, connection) => {
+    connection.query(sql, () => {
+      connection.release()
+      callback(error)
+    })
+  })
+  const kinds = [pool.query.bind(pool), pool.execute.bind(pool), getConnection]
+  const { app } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => app.get('/:user', async (request) => {
+      const seen = await Promise.all(kinds.map((kind) => new Promise((resolve) => kind('SELECT 1', () => resolve(lightTrace.current())))))
+      return seen.map((trace) => trace === request.trace)
+    })
+  })
+  for (const user of ['a', 'b']) t.same((await app.inject(`/${user}`)).json(), [true, true, true], user)
 })

@@ -73,3 +73,22 @@ test('pg: queries that wait for a traced pool have the right parent', async (t) 
     t.match(client.attributes['db.query.text'], new RegExp(`^(BEGIN|COMMIT|.* AS a${server.attributes['url.path'].split('/')[2]})$`))
   }
 })
+
+test('pg: two users, one connection: a callback runs in the context of its own request', async (t) => {
+  const { Pool } = require('pg')
+  const pool = lightTrace.traceClient(new Pool({ ...options, max: 1 }))
+  t.teardown(() => pool.end())
+  const connect = (sql, callback) => pool.connect((error, client, release) => {
+    release()
+    callback(error)
+  })
+  const kinds = [pool.query.bind(pool), connect]
+  const { app } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => app.get('/:user', async (request) => {
+      const seen = await Promise.all(kinds.map((kind) => new Promise((resolve) => kind('SELECT 1', () => resolve(lightTrace.current())))))
+      return seen.map((trace) => trace === request.trace)
+    })
+  })
+  for (const user of ['a', 'b']) t.same((await app.inject(`/${user}`)).json(), [true, true], user)
+})

@@ -8,7 +8,7 @@ const { checkTraceparent, checkTracestate, checkBaggage } = require('./w3c-reade
 const { resolveOptions } = require('../../lib/config/options')
 const { peerInfo, requestTarget, splitHost } = require('../../lib/http/conventions')
 const { QueryRedactor } = require('../../lib/http/redact')
-const { HttpResponse, BODY_BYTES_MAX } = require('../../lib/export/http/response')
+const { HttpResponse, KEPT_BYTES_MAX } = require('../../lib/export/http/response')
 const { readPartialSuccess } = require('../../lib/export/http/answer')
 const { retryAfterMs, RETRY_AFTER_MAX_MS } = require('../../lib/export/http/retry')
 const { halvesOf } = require('../../lib/otlp/request')
@@ -81,7 +81,7 @@ const targets = {
       }
       assert.deepStrictEqual(readResponse(pieces), whole)
       assert.ok(whole.code === null || whole.code === 'EBADMSG' || whole.code === 'ECONNRESET', whole.code)
-      assert.ok(whole.bodyBytes <= BODY_BYTES_MAX)
+      assert.ok(whole.bodyBytes <= KEPT_BYTES_MAX)
     }
   },
   'chunk to split': {

@@ -17,6 +17,8 @@ test('options of ours stand before the app, what follows is the app\'s', (t) => 
   t.match(program('app'), { program: ['app'] }, 'without its extension')
   t.match(program('--inspect', '--env-file=.env', '--max-old-space-size=100', 'dist.mjs'), { program: ['dist.mjs'], nodeOptions: ['--inspect', '--env-file=.env', '--max-old-space-size=100'] })
   t.match(program('node', '--inspect', 'app.js', '-x'), { program: ['app.js', '-x'], nodeOptions: ['--inspect'] })
+  t.match(program('--import', 'tsx', '-r', './env.js', 'app.js', '--import', 'x'), { program: ['app.js', '--import', 'x'], nodeOptions: ['--import', 'tsx', '-r', './env.js'] })
+  t.match(program('node', '--import', 'tsx', 'app.js'), { program: ['app.js'], nodeOptions: ['--import', 'tsx'] })
   t.match(program('sh', '-c', 'true'), { program: ['sh', '-c', 'true'] })
   t.match(program('tail', 'app.js'), { command: 'tail', program: ['app.js'] })
   t.match(program('trace', 'last', '--json', '--port', '5'), { command: 'trace', operand: 'last', options: { json: true, port: 5 } })

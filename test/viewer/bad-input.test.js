@@ -180,6 +180,35 @@ test('a value of 10 MB is held, and sent only when it is asked for', async (t) =
   t.ok((await (await viewer.get(`${path}?full=1`)).text()).length > 10 * MIB)
 })
 
+test('a type and a message of megabytes are cut where traces are listed', async (t) => {
+  const viewer = await startViewer(t)
+  const long = 'x'.repeat(MIB)
+  await viewer.send([{ status: 2, events: [{ name: 'exception', attributes: { 'exception.type': long, 'exception.message': long } }] }])
+  await viewer.send([{ trace: 2, status: 2, message: long, attributes: { 'error.type': long } }])
+  for (const path of ['/api/traces', '/api/exceptions']) t.ok((await (await viewer.get(path)).text()).length < 5000, path)
+})
+
+test('OTLP JSON cannot drive a terminal, and is the same', async (t) => {
+  const viewer = await startViewer(t)
+  const name = 'c1 \u009b31m \u0090 del \u007f turn \u202e whole \ud83d\ude00'
+  await viewer.send([{ name }])
+  for (const path of [`/api/traces/${traceId(1)}`, '/api/export']) {
+    const text = await (await viewer.get(path)).text()
+    t.notMatch(text, /[\u007f-\u009f\u202e]/, path)
+    t.equal(JSON.parse(text).resourceSpans[0].scopeSpans[0].spans[0].name, name, path)
+  }
+})
+
+test('200,000 spans that overlap are drawn for Perfetto', (t) => {
+  const store = new TraceStore()
+  store.receive(encodeRequest(spansOf([{}])))
+  const { spans: [span], ...trace } = store.get(traceId(1))
+  const spans = Array.from({ length: 200_000 }, (_, i) => Object.assign(Object.create(span), { id: `${i}`, startMs: span.startMs + i / 1000, durationMs: 1000 }))
+  const { traceEvents } = perfettoOf({ ...trace, spans })
+  t.equal(new Set(traceEvents.map(({ tid }) => tid)).size, 200_001, 'each in a lane of its own')
+  t.end()
+})
+
 test('clocks that are hours off do not hide a trace nor tear it apart', async (t) => {
   const viewer = await startViewer(t)
   const hours = 3 * 3_600_000

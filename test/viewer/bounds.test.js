@@ -149,3 +149,51 @@ test('one-span traces without end, with resources of their own, stay within the 
   t.ok(said.grew < said.max * 1.25, `${said.grew} bytes for ${said.max}`)
   t.equal(said.routes, 500)
 })
+
+// What is cut with slice() keeps all that it was cut from.
+test('exceptions, names and messages of megabytes are held as far as they are counted', { timeout: 120_000 }, async (t) => {
+  const child = runInChild(t, ({ root, say }) => {
+    const { TraceStore } = require(`${root}/viewer/store/trace-store`)
+    const { RouteStatistics } = require(`${root}/viewer/statistics/routes`)
+    const { Exceptions } = require(`${root}/viewer/statistics/exceptions`)
+    const { spansOf } = require(`${root}/test/viewer/support`)
+    const { encodeRequest } = require(`${root}/test/support/otlp-encode`)
+    const store = new TraceStore({ maxBytes: 4 * 1024 * 1024 })
+    const held = [new RouteStatistics(store), new Exceptions(store)]
+    const text = (name, i) => `${name} ${String.fromCharCode(97 + i % 26, 97 + i / 26)} ${'x'.repeat(3e5)}`
+    const receive = (i) => {
+      const long = (name) => text(name, i)
+      const stack = `Error\n    at ${long('frame')} (/app/x.js:1:1)\n${long('more')}`
+      store.receive(encodeRequest(spansOf([
+        { trace: i, id: 1, kind: 2, name: long('GET'), status: 2, attributes: { 'http.request.method': 'GET', 'url.path': long('/') }, events: [{ name: 'exception', attributes: { 'exception.type': long('type'), 'exception.message': long('message'), 'exception.stacktrace': stack } }] }
+      ], `shop ${i}`)))
+      store.receive(encodeRequest(spansOf([{ trace: 1000 + i, status: 2, message: long('failed'), attributes: { 'error.type': long('type') } }], i % 4 === 0 ? long('service') : 'shop')))
+    }
+    receive(1)
+    const settled = () => {
+      for (let i = 0; i < 3; i++) global.gc() // buffers go one collection later
+      return process.memoryUsage()
+    }
+    const before = settled()
+    for (let i = 2; i <= 150; i++) receive(i)
+    const after = settled()
+    const exceptions = held[1].list().exceptions
+    say({ bytes: store.bytes, grew: after.heapUsed + after.external - before.heapUsed - before.external, exceptions: exceptions.length, told: JSON.stringify(exceptions).length })
+  }, { nodeArgs: ['--expose-gc'], killAfterMs: 110_000 })
+  const { said: [said], stderr } = await child.exit
+  t.ok(said, stderr)
+  t.equal(said.exceptions, 300)
+  t.ok(said.told < 300 * 10_000, `${said.told}`)
+  // Beside the traces: up to 500 exceptions with 8,000 characters of a stack.
+  t.ok(said.grew < 12 * MIB, `${said.grew} bytes for ${said.bytes}`)
+})
+
+test('long texts that a span is listed by are counted', (t) => {
+  const store = new TraceStore()
+  const bytesOf = (trace, name) => {
+    store.receive(encodeRequest(spansOf([{ trace, name }])))
+    return store.get(traceId(trace)).bytes
+  }
+  t.equal(bytesOf(2, 'x'.repeat(900)) - bytesOf(1, 'x'.repeat(90)), 810 + 1 + 2 * 900, 'its bytes, and the text itself; a length of 900 takes one byte more')
+  t.end()
+})

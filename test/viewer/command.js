@@ -19,10 +19,10 @@ app.listen({ port: 0, host: '127.0.0.1' }).then((address) => console.log('app at
 `
 
 /** @returns {{ output (pattern): Promise<RegExpExecArray>, exit: Promise<{ code, signal, stdout, stderr }>, kill (signal), stdin, text (): string }} */
-function runCommand (t, args, { cwd, env = {}, input } = {}) {
+function runCommand (t, args, { cwd, env = {}, input, isGroup = false } = {}) {
   // Through a shell that becomes it: tap slips a NODE_OPTIONS of its own into everything that is spawned.
   const child = spawn('/bin/sh', ['-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath, CLI, ...args], {
-    cwd, env: { PATH: process.env.PATH, ...env }, stdio: ['pipe', 'pipe', 'pipe']
+    cwd, env: { PATH: process.env.PATH, ...env }, stdio: ['pipe', 'pipe', 'pipe'], detached: isGroup
   })
   // A signal that it passes on: the app must end as well.
   t.teardown(() => {
@@ -49,7 +49,7 @@ function runCommand (t, args, { cwd, env = {}, input } = {}) {
     text,
     pid: child.pid,
     stdin: child.stdin,
-    kill: (signal) => child.kill(signal),
+    kill: (signal) => process.kill(isGroup ? -child.pid : child.pid, signal),
     output: (pattern) => new Promise((resolve, reject) => {
       const listen = () => {
         const match = pattern.exec(text())
@@ -63,9 +63,9 @@ function runCommand (t, args, { cwd, env = {}, input } = {}) {
 }
 
 /** `light-trace app.js`, once both listen. */
-async function runApp (t, { options = [], args = [], files = { 'app.js': APP }, program = 'app.js', env, address = /(http:\/\/localhost:\d+)/ } = {}) {
+async function runApp (t, { options = [], args = [], files = { 'app.js': APP }, program = 'app.js', env, isGroup, address = /(http:\/\/localhost:\d+)/ } = {}) {
   const cwd = t.testdir(files)
-  const command = runCommand(t, ['--port', '0', ...options, program, ...args], { cwd, env })
+  const command = runCommand(t, ['--port', '0', ...options, program, ...args], { cwd, env, isGroup })
   const [, viewer] = await command.output(address)
   const [, app] = await command.output(/app at (http:\/\/\S+)/)
   return { ...command, viewer, app, cwd, json: async (path) => (await fetch(viewer + path)).json() }

@@ -21,7 +21,7 @@ test('tail prints traces as trees, and one that grew again', async (t) => {
   await viewer.send([request])
   await command.output(/SERVER GET \/users\/:id {2}/)
   await viewer.send([call])
-  await command.output(/again: it had 1 spans before/)
+  await command.output(/again: it had 1 span before/)
   await viewer.viewer.close()
   const { code, stdout } = await command.exit
   t.equal(code, 0)
@@ -53,7 +53,7 @@ test('what was exported is imported as it was', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([request, call])
   await viewer.send([{ ...request, trace: 2 }], { service: 'stock' })
-  const file = join(t.testdir(), 'traces.jsonl')
+  const file = join(t.testdir({ 'traces.jsonl': 'old' }), 'traces.jsonl')
   t.match(await runCommand(t, ['export', file, '--port', String(viewer.port)]).exit, { code: 0 })
   t.equal(statSync(file).mode & 0o077, 0, 'only its owner may read it')
   const { stdout } = await runCommand(t, ['export', '--port', String(viewer.port)]).exit
@@ -79,6 +79,7 @@ test('import starts a viewer where none is', async (t) => {
 test('nothing is written to disk, unless --save names a file', async (t) => {
   const cwd = t.testdir()
   const file = join(cwd, 'saved.jsonl')
+  writeFileSync(file, '', { mode: 0o644 })
   const command = runCommand(t, ['--port', '0', '--save', file], { cwd })
   const [, url] = await command.output(/(http:\/\/localhost:\d+) shows what is sent to it/)
   const body = JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [{ traceId: traceId(1), spanId: '1'.repeat(16), name: 'saved' }] }] }] })
@@ -88,7 +89,7 @@ test('nothing is written to disk, unless --save names a file', async (t) => {
   await command.exit
   const lines = readFileSync(file, 'utf8').trim().split('\n').map(JSON.parse)
   t.match(lines, [{ resourceSpans: [{ scopeSpans: [{ spans: [{ name: 'saved' }] }] }] }])
-  t.equal(statSync(file).mode & 0o077, 0)
+  t.equal(statSync(file).mode & 0o077, 0, 'only its owner may read it, also where it was there before')
 })
 
 test('who has the port is named, and the next one is taken', async (t) => {

@@ -6,6 +6,7 @@ const { writeFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { test } = require('tap')
 const { runApp, runCommand, eventually, APP } = require('./command')
+const { startViewer } = require('./support')
 
 const MODULE = APP.replace("const app = require('fastify')()", "import Fastify from 'fastify'\nconst app = Fastify()")
 const TYPESCRIPT = `${MODULE}\ninterface Nothing { of: string }\nconst nothing: Nothing = { of: 'it' }\nconsole.log(nothing.of)`
@@ -37,6 +38,72 @@ test('an ES module is traced', async (t) => {
 
 test('TypeScript is traced where Node strips types itself', { skip: stripsTypes ? false : 'not on this Node' }, async (t) => {
   const { json, app } = await runApp(t, { files: { 'app.mts': TYPESCRIPT }, program: 'app.mts' })
+  await fetch(`${app}/users/7`)
+  const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+  t.equal(traces[0].route, 'GET /users/:id')
+})
+
+// What a loader such as tsx does, on any Node.
+const LOADER = {
+  'loader.mjs': "import { register } from 'node:module'\nregister('./hooks.mjs', import.meta.url)",
+  'hooks.mjs': `import { readFile } from 'node:fs/promises'
+    export async function load (url, context, next) {
+      if (!url.endsWith('.ts')) return next(url, context)
+      return { format: 'module', shortCircuit: true, source: (await readFile(new URL(url), 'utf8')).replace(/interface.*/, '').replace(': Nothing', '') }
+    }`
+}
+
+test('TypeScript is traced by a loader of one\'s own, on any Node', async (t) => {
+  for (const options of [['--import=./loader.mjs'], ['--import', './loader.mjs']]) {
+    const { json, app } = await runApp(t, { files: { ...LOADER, 'app.ts': TYPESCRIPT }, program: 'app.ts', options })
+    await fetch(`${app}/users/7`)
+    const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+    t.equal(traces[0].route, 'GET /users/:id', options.join(' '))
+  }
+})
+
+test('a script is run by what its first line names, and what it starts is traced', async (t) => {
+  const scripts = { 'start.sh': 'exec node app.js', start: '#!/usr/bin/env -S sh -e\nexec node app.js', 'app-cli': `#!/usr/bin/env node\n${APP}` }
+  for (const program of ['./start.sh', 'start', './app-cli']) {
+    const { json, app } = await runApp(t, { files: { 'app.js': APP, ...scripts }, program })
+    await fetch(`${app}/users/7`)
+    const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+    t.equal(traces[0].route, 'GET /users/:id', program)
+  }
+})
+
+const PLAIN = "require('http').createServer((request, response) => response.end()).listen(0, function () { console.log('app at http://localhost:' + this.address().port) })\n"
+const OLD = "require('diagnostics_channel').channel('fastify.initialization').publish({ fastify: { version: '4.28.1' } })\n"
+
+test('an app that is not traced, or whose spans go elsewhere, has a word said', async (t) => {
+  const own = (options) => APP.replace("require('fastify')()", `require('fastify')()\napp.register(require('light-trace'), ${options})`)
+  const apps = [
+    [PLAIN, /process \d+ answers requests without Fastify/],
+    [OLD + PLAIN, /process \d+ uses Fastify 4\.28\.1, and light-trace traces Fastify 5/],
+    [own('{ spanProcessors: [{ onStart () {}, onEnd () {}, async forceFlush () {}, async shutdown () {} }] }'), /process \d+ sends its spans elsewhere/],
+    [own('{ sampler: 0 }'), /process \d+ left out \d+ spans/]
+  ]
+  for (const [source, word] of apps) {
+    const { app, json, output } = await runApp(t, { files: { 'app.js': source } })
+    await fetch(`${app}/users/7`)
+    await output(new RegExp(`light-trace: ${word.source}`))
+    t.match((await json('/api/stats')).advice, [word], 'as on the page')
+  }
+})
+
+test('a signal to all processes of a group comes to the app once', async (t) => {
+  const counting = `${APP}
+let count = 0
+process.on('SIGINT', () => { if (count++ === 0) setTimeout(() => { console.log('SIGINT came', count); process.exit(0) }, 400) })`
+  const { kill, exit } = await runApp(t, { files: { 'app.js': counting }, isGroup: true })
+  kill('SIGINT')
+  t.match(await exit, { code: 0, stdout: /SIGINT came 1\n/ })
+})
+
+test('an app in a second terminal joins the viewer that runs', async (t) => {
+  const viewer = await startViewer(t)
+  const { app, text, json } = await runApp(t, { options: ['--port', String(viewer.port)] })
+  t.match(text(), new RegExp(`light-trace: http://localhost:${viewer.port}, the viewer of process ${process.pid}, shows the requests of app\\.js\n`))
   await fetch(`${app}/users/7`)
   const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
   t.equal(traces[0].route, 'GET /users/:id')

@@ -84,6 +84,10 @@ test('each filter lets through what it says', async (t) => {
   t.same(await found('attr=tenant:acm'), [], 'the whole value')
   t.same(await found('attr=tenant'), [4], 'that it is there')
   t.same(await found('attr=count:42&attr=big:true'), [4], 'all of them')
+  t.same(await found('q=Tenant%3Dac'), [4], 'while an attribute is being typed')
+  t.same(await found('q=count%3D42'), [4])
+  t.same(await found('q=tenant%3Dcme'), [])
+  t.same(await found('q=service.name%3Dsto'), [3])
   t.same(await found('attr=count:42&attr=big:false'), [])
   t.same(await found('attr=service.name:stock'), [3], 'of the resource')
   t.same(await found(`attr=${encodeURIComponent('tags:["a","b"]')}`), [4])
@@ -117,6 +121,33 @@ test('rows come in display order, with self time and the critical path', async (
   const first = await viewer.json(`/api/traces/${traceId(1)}/rows?limit=2`)
   t.same([first.rows, first.more, first.durationMs], [rows.slice(0, 2), 2, 10], 'limit: the first ones of the same rows')
   t.equal((await viewer.get(`/api/traces/${traceId(1)}/rows?limit=0`)).status, 400)
+})
+
+const calls = [
+  { id: 2, name: 'GET', attributes: { 'http.request.method': 'GET', 'url.full': 'http://user:secret@stock:3000/items/7?q=1#x', 'server.address': 'stock', 'server.port': 3000 } },
+  { id: 3, name: 'HTTP GET', attributes: { 'http.method': 'GET', 'net.peer.name': 'old', 'net.peer.port': 80 } },
+  { id: 4, name: 'GET /items/{id}', attributes: { 'http.request.method': 'GET', 'server.address': 'stock' } },
+  { id: 5, name: 'GET', attributes: { 'db.system.name': 'redis', 'server.address': 'cache' } },
+  { id: 6, name: 'pg.query', attributes: { 'db.system': 'postgresql', 'db.query.summary': 'SELECT users' } },
+  { id: 7, name: 'redis', attributes: { 'db.system.name': 'redis' } },
+  { id: 8, name: 'send orders', kind: 4, attributes: { 'messaging.system': 'kafka' } },
+  { id: 9, name: 'call' }
+].map((call) => ({ parent: 1, kind: 3, at: call.id, ms: 0.5, ...call }))
+
+test('a call is named by where it goes, a database by its system and what is asked of it', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([{ ...request, ms: 50 }, ...calls])
+  const { rows } = await viewer.json(`/api/traces/${traceId(1)}/rows`)
+  t.same(rows.slice(1).map(({ name, system }) => [name, system]), [
+    ['GET stock:3000/items/7', undefined], ['GET old:80', undefined], ['GET /items/{id} stock', undefined],
+    ['redis GET', 'redis'], ['postgresql SELECT users', 'postgresql'], ['redis', 'redis'], ['kafka send orders', undefined], ['call', undefined]
+  ])
+  t.match(await (await viewer.get(`/api/traces/${traceId(1)}/text`)).text(), / {2}CLIENT GET stock:3000\/items\/7 .*\n.*\n.*\n {2}CLIENT redis GET /)
+  await viewer.send([{ ...request, trace: 2, ms: 50 }, { ...calls[3], trace: 2 }, { ...calls[0], trace: 2, attributes: { ...calls[0].attributes, 'url.full': 'http://stock:3000/items/8' } }])
+  const merged = (await viewer.json(`/api/compare?a=${traceId(1)}&b=${traceId(2)}`)).rows
+  t.match(merged.filter(({ aCount, bCount }) => aCount * bCount > 0).map(({ name }) => name), ['GET /users/:id', 'GET stock:3000', 'redis GET'], 'not by their bare names')
+  const { root } = await viewer.json('/api/routes/flame?route=GET%20/users/:id')
+  t.same(root.children.filter(({ count }) => count === 2).map(({ name }) => name).sort(), ['GET stock:3000', 'redis GET'])
 })
 
 test('a parent that has not come is a gap, and fills when it comes', async (t) => {
@@ -189,6 +220,56 @@ test('the same exception of many traces is one row', async (t) => {
     { type: 'TypeError', message: 'user 3 is unknown', frame: 'at load (/app/users.js:12:7)', route: 'GET /users/:id', count: 3, recorded: true }
   ])
   t.same(exceptions[1].traces, [3, 2, 1].map(traceId))
+})
+
+test('a trace\'s reason is what says most, in whatever order and in however many messages it comes', async (t) => {
+  const viewer = await startViewer(t)
+  const handler = { id: 2, parent: 1, name: 'handler', status: 2, attributes: { 'error.type': 'TypeError' } }
+  const call = { id: 3, parent: 2, name: 'SELECT', kind: 3, status: 2, attributes: { 'error.type': '23505' } }
+  await viewer.send([{ ...call, trace: 1 }, { ...handler, trace: 1 }])
+  t.match((await viewer.json('/api/exceptions')).exceptions, [{ type: '23505', count: 1 }], 'what is known so far')
+  await viewer.send([{ ...failure, trace: 1 }])
+  await viewer.send([{ ...failure, trace: 2 }, { ...handler, trace: 2 }, { ...call, trace: 2 }])
+  const { exceptions } = await viewer.json('/api/exceptions')
+  t.match(exceptions.map(({ type, count, recorded }) => [type, count, recorded]), [['TypeError', 2, true]], 'one fault is one row')
+  const { traces } = await viewer.json('/api/traces')
+  for (const { error } of traces) t.match(error, { type: 'TypeError', message: 'x is undefined', exception: exceptions[0].key })
+})
+
+test('the same error on several spans of a trace is one fault, by its first stack', async (t) => {
+  const viewer = await startViewer(t)
+  const inner = { ...failure.events[0], attributes: { ...failure.events[0].attributes, 'exception.stacktrace': '' } }
+  await viewer.send([{ id: 2, parent: 1, kind: 3, name: 'call', status: 2, events: [inner] }], { service: 'stock' })
+  await viewer.send([failure])
+  const { exceptions } = await viewer.json('/api/exceptions')
+  t.match(exceptions, [{ count: 1 }])
+  t.equal(exceptions.length, 1)
+})
+
+test('an exception has the time at which it happened', async (t) => {
+  const viewer = await startViewer(t)
+  for (const at of [5000, 1000]) await viewer.send([{ ...failure, trace: at, at, events: [{ ...failure.events[0], at: at + 3 }] }])
+  await viewer.send([{ trace: 3, name: 'call', at: 100, ms: 10, status: 2, attributes: { 'error.type': '503' } }])
+  const { exceptions } = await viewer.json('/api/exceptions')
+  t.match(exceptions, [{ type: '503', firstMs: START_MS + 110, lastMs: START_MS + 110 }, { firstMs: START_MS + 1003, lastMs: START_MS + 5003 }])
+})
+
+test('a request that was answered has not failed by what a call in it came to, and a thrown 409 says why', async (t) => {
+  const viewer = await startViewer(t)
+  const setInfo = { id: 2, parent: 1, name: 'CLIENT', kind: 3, status: 2, message: 'ERR unknown subcommand SETINFO' }
+  await viewer.send([{ ...request, trace: 1 }, { ...setInfo, trace: 1 }])
+  const conflict = { ...request, attributes: { ...request.attributes, 'http.response.status_code': 409 }, events: [{ name: 'exception', attributes: { 'exception.type': 'ConflictError', 'exception.message': 'the name is taken' } }] }
+  await viewer.send([{ ...setInfo, trace: 2 }, { ...conflict, trace: 2 }])
+  await viewer.send([{ ...setInfo, trace: 3 }])
+  await viewer.send([{ ...request, trace: 4 }, { id: 5, parent: 1, trace: 4, kind: 2, name: 'GET /stock', status: 2 }])
+  const { traces } = await viewer.json('/api/traces')
+  t.match(traces.map(({ state, errors, error }) => [state, errors, error?.message]), [
+    ['error', 1, null], // a request within it
+    ['error', 1, setInfo.message], // its root has not come
+    ['ok', 1, 'the name is taken'],
+    ['ok', 1, undefined]
+  ])
+  t.same((await viewer.json('/api/traces?status=error')).traces.map(({ id }) => id), [4, 3].map(traceId))
 })
 
 test('a trace can be named by what it is', async (t) => {

@@ -26,7 +26,7 @@ Options, before the app's name:
   --host <address>   let other machines in; they need the token of the address that is printed
   --json             trace: OTLP JSON.  --attributes  trace: every attribute
   --url <address>    tail, trace, mcp, import, export: of the viewer; --port by default
-Options of Node (--inspect, --env-file=.env …) are handed on. A -- ends ours.
+Options of Node (--inspect, --env-file=.env, --import tsx …) are handed on to it.
 `
 
 const COMMANDS = new Set(['tail', 'trace', 'mcp', 'import', 'export', 'help', 'version'])
@@ -49,6 +49,8 @@ const OPTIONS = {
 
 // Not among what NODE_OPTIONS may hold.
 const NODE_FLAGS = /^--(?:env-file(?:-if-exists)?|watch-path|watch-preserve-output|inspect(?:-\w+)*|import|require|experimental-[\w-]+)(?:=|$)/
+// Those whose value may stand in an argument of its own.
+const TAKES_NEXT = /^(?:--(?:env-file(?:-if-exists)?|watch-path|import|require|loader|experimental-loader|conditions)|-[rC])$/
 const UNITS = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 }
 const MIN_BYTES = 2 ** 20
 
@@ -92,7 +94,9 @@ function takeOption (parsed, argument, next) {
   if (kind === undefined) {
     if (!isNodeOption(argument)) throw new UsageError(`there is no option ${argument.split('=')[0]}${nearest(name)}. Try --help`)
     parsed.nodeOptions.push(argument)
-    return 0
+    if (next === undefined || !TAKES_NEXT.test(argument)) return 0
+    parsed.nodeOptions.push(next)
+    return 1
   }
   if (kind === true) {
     if (inline) throw new UsageError(`--${name} takes no value`)
@@ -131,7 +135,7 @@ function finish (parsed, rest) {
 /** The app's file, or a command. `node app.js` is the file. */
 function programOf (rest, nodeOptions) {
   if (rest[0] === 'node' && rest.length > 1) {
-    const file = rest.findIndex((argument, i) => i > 0 && !argument.startsWith('-'))
+    const file = rest.findIndex((argument, i) => i > 0 && !argument.startsWith('-') && !TAKES_NEXT.test(rest[i - 1]))
     if (file !== -1) {
       nodeOptions.push(...rest.slice(1, file))
       rest = rest.slice(file)

@@ -3,16 +3,14 @@
 // A viewer that runs, for the other commands.
 
 const http = require('node:http')
-const { DEFAULT_PORT } = require('./port')
 
-class NoViewer extends Error {
-  expected = true
-}
+const DEFAULT_PORT = 4318
+const ASK_TIMEOUT_MS = 500 // what listens may never answer
 
 class Client {
-  /** @param {{ url?: URL, port?: number, token?: string }} options */
-  constructor ({ url, port = DEFAULT_PORT, token }) {
-    this.host = url?.hostname.replace(/^\[|\]$/g, '') ?? '127.0.0.1'
+  /** @param {{ url?: URL, host?: string, port?: number, token?: string }} options */
+  constructor ({ url, host = '127.0.0.1', port = DEFAULT_PORT, token }) {
+    this.host = url?.hostname.replace(/^\[|\]$/g, '') ?? host
     this.port = url === undefined ? port : Number(url.port || 80)
     this.token = token ?? url?.searchParams.get('token') ?? undefined
   }
@@ -21,12 +19,21 @@ class Client {
     return `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`
   }
 
-  async isThere () {
+  /** @returns {Promise<number | undefined>} the process of the viewer that listens there */
+  async holder () {
     try {
-      return (await this.json('/api/whoami')).name === 'light-trace'
-    } catch {
-      return false
-    }
+      const { name, pid } = JSON.parse(await this.text('/api/whoami', { timeout: ASK_TIMEOUT_MS }))
+      return name === 'light-trace' ? Number(pid) : undefined
+    } catch {}
+  }
+
+  async isThere () {
+    return await this.holder() !== undefined
+  }
+
+  /** Whether it is, with status 200. */
+  isAnswered (path, options) {
+    return this.text(path, { ...options, timeout: ASK_TIMEOUT_MS }).then(() => true, () => false)
   }
 
   async json (path) {
@@ -42,16 +49,17 @@ class Client {
   }
 
   /** @returns {Promise<http.IncomingMessage>} with status 200 */
-  open (path, { method = 'GET', headers = {}, body = undefined } = {}) {
+  open (path, { method = 'GET', headers = {}, body = undefined, timeout = undefined } = {}) {
     return new Promise((resolve, reject) => {
       const authorization = this.token === undefined ? {} : { authorization: `Bearer ${this.token}` }
-      const request = http.request({ host: this.host, port: this.port, path, method, headers: { ...authorization, ...headers }, agent: false }, async (response) => {
+      const request = http.request({ host: this.host, port: this.port, path, method, headers: { ...authorization, ...headers }, agent: false, timeout }, async (response) => {
         if (response.statusCode === 200) return resolve(response)
-        reject(Object.assign(new Error(await problemOf(response)), { expected: true, status: response.statusCode }))
+        reject(problem(await problemOf(response)))
       })
+      request.on('timeout', () => request.destroy(new Error('no answer')))
       request.on('error', (/** @type {NodeJS.ErrnoException} */ error) => reject(error.code === 'ECONNREFUSED'
-        ? new NoViewer(`no viewer listens at ${this.address}. Start one: npx light-trace app.js`)
-        : Object.assign(new Error(`${this.address}: ${error.message}`), { expected: true })))
+        ? problem(`no viewer listens at ${this.address}. Start one: npx light-trace app.js`)
+        : problem(`${this.address}: ${error.message}`)))
       if (body === undefined || typeof body.pipe !== 'function') return request.end(body)
       body.on('error', (error) => {
         reject(error)
@@ -59,6 +67,10 @@ class Client {
       }).pipe(request)
     })
   }
+}
+
+function problem (message) {
+  return Object.assign(new Error(message), { expected: true })
 }
 
 async function problemOf (response) {
@@ -71,4 +83,4 @@ async function problemOf (response) {
   }
 }
 
-module.exports = { Client, NoViewer }
+module.exports = { Client, DEFAULT_PORT }

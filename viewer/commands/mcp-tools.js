@@ -2,7 +2,7 @@
 
 // The tools of `light-trace mcp`. They answer text that reads like the terminal's.
 
-const { safeText } = require('../views/safe-text')
+const { plural, safeText } = require('../views/safe-text')
 const { duration } = require('../views/text')
 
 const LIMIT_DEFAULT = 20
@@ -77,9 +77,9 @@ async function slowest (client, { route: of, limit: count = LIMIT_DEFAULT }) {
   const figures = routes.filter((each) => of === undefined || each.route === of).slice(0, LIMIT_MAX)
   return [
     'Routes:',
-    ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${each.count} requests  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}`),
+    ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${plural(each.count, 'request')}  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}`),
     '',
-    `The slowest of the last ${traces.length}:`,
+    `The slowest of the last ${plural(traces.length, 'trace')}:`,
     ...traces.sort((a, b) => b.durationMs - a.durationMs).slice(0, count).map(line)
   ].join('\n')
 }
@@ -100,7 +100,7 @@ async function errors (client, { limit: count = LIMIT_DEFAULT }) {
 
 function line ({ id, name, status, state, error, durationMs, service, spans, receivedMs }) {
   const problem = error === null ? '' : `  ${safeText(error.type)}: ${safeText(error.message ?? '')}`
-  return `${id}  ${safeText(name)}  ${status ?? state}  ${duration(durationMs)}  ${safeText(service)}  ${spans} spans  ${new Date(receivedMs).toISOString()}${problem}`
+  return `${id}  ${safeText(name)}  ${status ?? state}  ${duration(durationMs)}  ${safeText(service)}  ${plural(spans, 'span')}  ${new Date(receivedMs).toISOString()}${problem}`
 }
 
 module.exports = { TOOLS, callTool, WrongArguments }

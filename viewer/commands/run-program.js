@@ -3,7 +3,8 @@
 // The app in a process of its own: its standard streams, signals and exit code are passed through.
 
 const { spawn } = require('node:child_process')
-const { join } = require('node:path')
+const { closeSync, openSync, readSync } = require('node:fs')
+const { join, resolve: absolute } = require('node:path')
 const { pathToFileURL } = require('node:url')
 const { isFile, UsageError } = require('./arguments')
 const { appEnvironment } = require('./environment')
@@ -15,13 +16,20 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGBREAK'
 const BY_TERMINAL = new Set(['SIGINT', 'SIGQUIT', 'SIGHUP'])
 
 const TYPESCRIPT = /\.[cm]?ts$/
+const LOADER = /(?:^|\s)(?:--(?:import|require|loader|experimental-loader)|-r)\b/
+
+const FOR_NODE = /\.[cm]?[jt]sx?$/
+const FIRST_LINE_BYTES = 256
 
 /** @returns {Promise<{ code: number | null, signal: string | null }>} how it ended */
 async function runProgram (viewer, { program, options, nodeOptions }, say) {
   const [name] = program
   const { env, notes } = appEnvironment(process.env, { port: viewer.port, host: options.host, token: viewer.token })
   for (const note of notes) say(note)
-  const { file, args, extra } = isFile(name) ? nodeCommand(program, nodeOptions, options) : otherCommand(program, nodeOptions, options, env)
+  const interpreter = isFile(name) ? interpreterOf(name) : []
+  const { file, args, extra } = interpreter === null
+    ? nodeCommand(program, nodeOptions, options)
+    : otherCommand([...interpreter, isFile(name) ? absolute(name) : name, ...program.slice(1)], nodeOptions, options, env)
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { stdio: 'inherit', env: { ...env, ...extra }, shell: process.platform === 'win32' && file !== process.execPath })
     const stop = passSignals(child)
@@ -39,21 +47,40 @@ async function runProgram (viewer, { program, options, nodeOptions }, say) {
   })
 }
 
+/** @returns {string[] | null} what runs a file, by its first line as the system has it; null: Node does */
+function interpreterOf (file) {
+  if (FOR_NODE.test(file)) return null
+  const start = Buffer.alloc(FIRST_LINE_BYTES)
+  try {
+    const fd = openSync(file, 'r')
+    readSync(fd, start)
+    closeSync(fd)
+  } catch {
+    return null // a folder, or a name without its extension
+  }
+  const line = /^#!(.+)/.exec(start.latin1Slice())?.[1].trim()
+  if (line !== undefined) return /\bnode\b/.test(line) ? null : line.split(/\s+/)
+  if (/\.(?:sh|bash)$/.test(file)) return ['sh']
+  return start.latin1Slice(0, 4) === '\x7fELF' || /\.(?:cmd|bat|exe)$/i.test(file) ? [] : null
+}
+
 function nodeCommand ([file, ...rest], nodeOptions, { watch }) {
-  const args = [...nodeOptions, ...(TYPESCRIPT.test(file) ? stripTypes() : []), '--import', PRELOAD, file, ...rest]
+  const args = [...nodeOptions, ...(TYPESCRIPT.test(file) ? stripTypes(nodeOptions) : []), '--import', PRELOAD, file, ...rest]
   return { file: process.execPath, args: watch ? ['--watch', ...args] : args }
 }
 
-function stripTypes () {
+function stripTypes (nodeOptions) {
   if (process.features.typescript) return []
   if (process.allowedNodeEnvironmentFlags.has('--experimental-strip-types')) return ['--experimental-strip-types']
+  if ([...nodeOptions, process.env.NODE_OPTIONS].some((option) => LOADER.test(option))) return [] // tsx, ts-node, …
   throw new UsageError(`Node ${process.versions.node} does not run TypeScript: use Node 22.18 or newer, or a loader: light-trace --import=tsx app.ts`)
 }
 
 // Every Node process that the command starts is traced.
-function otherCommand ([file, ...args], nodeOptions, { watch }, env) {
-  if (watch) throw new UsageError('--watch is for a file: the command has to watch for itself')
-  if (nodeOptions.length > 0) throw new UsageError(`${nodeOptions[0]} is for a file: put it into NODE_OPTIONS`)
+function otherCommand (command, nodeOptions, { watch }, env) {
+  if (watch) throw new UsageError('--watch is for a file that Node runs: a command has to watch for itself')
+  if (nodeOptions.length > 0) throw new UsageError(`${nodeOptions[0]} is for a file that Node runs: put it into NODE_OPTIONS`)
+  const [file, ...args] = command
   return { file, args, extra: { NODE_OPTIONS: `${env.NODE_OPTIONS ?? ''} --import=${PRELOAD}`.trim() } }
 }
 

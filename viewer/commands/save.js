@@ -2,16 +2,17 @@
 
 // --save: what is received is appended to a file as OTLP JSON, one request per line, as the collector's file exporter writes it.
 
-const { createWriteStream } = require('node:fs')
-const { otlpJson } = require('../views/otlp-json')
+const { createWriteStream, fchmodSync, fstatSync } = require('node:fs')
+const { otlpText } = require('../views/otlp-json')
 
 // What a slow disk may keep in memory.
 const BEHIND_BYTES_MAX = 16 * 1024 * 1024
 
+const OWNER_ONLY = 0o600
+
 function saveTo (viewer, file, say) {
   const { saved } = viewer
-  // Only its owner may read what the spans hold.
-  const stream = createWriteStream(file, { flags: 'a', mode: 0o600 })
+  const stream = ownFile(file, 'a')
   let broken = false
   saved.file = file
   stream.on('error', (error) => {
@@ -25,7 +26,7 @@ function saveTo (viewer, file, say) {
       return
     }
     saved.requests++
-    stream.write(`${JSON.stringify(otlpJson(spans))}\n`)
+    stream.write(`${otlpText(spans)}\n`)
   }
   const close = viewer.close.bind(viewer)
   viewer.close = async () => {
@@ -34,4 +35,16 @@ function saveTo (viewer, file, say) {
   }
 }
 
-module.exports = { saveTo }
+/** Only its owner may read what the spans hold, also of a file that was there before. */
+function ownFile (file, flags) {
+  const stream = createWriteStream(file, { flags, mode: OWNER_ONLY })
+  return stream.on('open', (fd) => {
+    try {
+      if (fstatSync(fd).isFile()) fchmodSync(fd, OWNER_ONLY)
+    } catch (error) {
+      stream.destroy(error)
+    }
+  })
+}
+
+module.exports = { saveTo, ownFile }

@@ -8,8 +8,9 @@ const SAY = (text) => process.stderr.write(`light-trace: ${text}\n`)
 
 /** Resolves when it has ended, if it ends by itself. */
 async function serve (parsed) {
-  const viewer = await openViewer(parsed.options)
-  SAY(parsed.program === null ? `${viewer.url} shows what is sent to it` : `${viewer.url} shows the requests of ${parsed.program[0]}`)
+  const viewer = await openViewer(parsed.options, parsed.program !== null)
+  const name = viewer.joined === undefined ? viewer.url : `${viewer.url}, the viewer of process ${viewer.joined},`
+  SAY(`${name} shows ${parsed.program === null ? 'what is sent to it' : `the requests of ${parsed.program[0]}`}`)
   await attend(viewer, parsed)
 }
 
@@ -29,13 +30,23 @@ async function attend (viewer, parsed) {
   endAs(end)
 }
 
-/** @returns {Promise<Viewer>} listening */
-async function openViewer (options) {
+// Options of a viewer's own: who gives one wants another viewer.
+const OWN = ['host', 'max-bytes', 'save', 'stay']
+
+/**
+ * @param {boolean} [mayJoin] whether one that runs in another terminal will do
+ * @returns {Promise<Viewer | object>} listening
+ */
+async function openViewer (options, mayJoin = false) {
   const { listenFrom } = require('./port')
   const token = options.host === undefined ? null : options.token ?? newToken()
   const make = () => new Viewer({ maxBytes: options['max-bytes'], token })
-  const { viewer, port } = await listenFrom(make, options, SAY)
+  const { viewer, port, joined } = await listenFrom(make, options, SAY, mayJoin && !OWN.some((name) => name in options))
+  if (joined !== undefined) {
+    return { joined, port, url: addressOf(undefined, port), token: null, app: null, events: { touch () {} }, async close () {} }
+  }
   viewer.port = port
+  viewer.say = SAY
   viewer.url = addressOf(options.host, port, token)
   // A mistake of the viewer's must not end the app with it.
   process.on('uncaughtException', (error) => SAY(`the viewer has a bug, and goes on: ${error.stack}`))

@@ -6,6 +6,7 @@
 const { Client } = require('./client')
 const { readEvents } = require('./event-stream')
 const { printTrace } = require('./terminal')
+const { plural } = require('../views/safe-text')
 
 // Spans of one trace come in several requests; children mostly before their root.
 const QUIET_MS = 300
@@ -37,7 +38,7 @@ async function follow (client, print = (text) => process.stdout.write(text)) {
   for await (const { event, data } of readEvents(response)) {
     if (event === 'traces') {
       for (const summary of data.traces) printer.changed(summary)
-      if (data.more > 0) print(`… ${data.more} more traces\n`)
+      if (data.more > 0) print(`… ${plural(data.more, 'more trace')}\n`)
     } else if (event === 'reset') print('… some traces were missed\n')
   }
   await printer.finish()
@@ -72,7 +73,7 @@ class Printer {
     const before = this.#printed.get(id)
     if (before === spans) return
     const text = printTrace(await this.#client.text(`/api/traces/${id}`))
-    this.#print(`${text}${before === undefined ? '' : `(again: it had ${before} spans before)\n`}\n`)
+    this.#print(`${text}${before === undefined ? '' : `(again: it had ${plural(before, 'span')} before)\n`}\n`)
     if (this.#printed.size >= PRINTED_MAX) this.#printed.clear()
     this.#printed.set(id, spans)
   }

@@ -2,9 +2,11 @@
 
 // npx light-trace import <file>, export [file]: OTLP JSON, one object or one per line.
 
-const { createReadStream, createWriteStream } = require('node:fs')
+const { createReadStream } = require('node:fs')
 const { pipeline } = require('node:stream/promises')
 const { Client } = require('./client')
+const { ownFile } = require('./save')
+const { plural } = require('../views/safe-text')
 
 async function importFile ({ operand, options }) {
   const client = new Client(options)
@@ -26,13 +28,13 @@ async function send (client, file) {
     throw Object.assign(new Error(`${file}: ${error.message}`), { expected: true })
   }
   const { spans, traces, dropped } = answer
-  process.stderr.write(`light-trace: ${spans} spans of ${traces} traces from ${file}${dropped > 0 ? `, ${dropped} of them not kept` : ''}\n`)
+  process.stderr.write(`light-trace: ${plural(spans, 'span')} of ${plural(traces, 'trace')} from ${file}${dropped > 0 ? `, ${dropped} of them not kept` : ''}\n`)
 }
 
 async function exportFile ({ operand, options }) {
   const response = await new Client(options).open('/api/export')
   if (operand === undefined || operand === '-') return pipeline(response, process.stdout, { end: false })
-  await pipeline(response, createWriteStream(operand, { mode: 0o600 }))
+  await pipeline(response, ownFile(operand, 'w'))
 }
 
 module.exports = { importFile, exportFile }

@@ -14,6 +14,7 @@ const IMPORT_IDS_MAX = 100
 // More than a screen has, as viewer/page/trace.mjs asks for. A large trace is seen before all of it has been read.
 const FIRST_ROWS = 150
 
+const JSON_TYPE = 'application/json; charset=utf-8'
 const NDJSON = 'application/x-ndjson'
 
 const TRACE_PATH = /^\/api\/traces\/([^/]+)(?:\/(rows|text|perfetto|spans)(?:\/([^/]+))?)?$/
@@ -61,8 +62,8 @@ class Api {
     if (spanName !== undefined && view !== 'spans') throw new NotFound('there is nothing at this address')
     switch (view) {
       case undefined: {
-        const { otlpJson } = require('../views/otlp-json')
-        return sendJson(response, otlpJson(trace.spans), query.has('download') ? asFile(`trace-${trace.id}.json`) : {})
+        const { otlpText } = require('../views/otlp-json')
+        return send(response, 200, JSON_TYPE, otlpText(trace.spans), query.has('download') ? asFile(`trace-${trace.id}.json`) : {})
       }
       case 'rows': return sendJson(response, require('../views/rows').rowsOf(trace, integer(query, 'limit', 1, Number.MAX_SAFE_INTEGER)))
       case 'perfetto': return sendJson(response, require('../views/perfetto').perfettoOf(trace), asFile(`trace-${trace.id}.perfetto.json`))
@@ -96,7 +97,7 @@ class Api {
 
   #named (name) {
     if (name === 'last') return { found: this.#store.newestFirst().next().value, problem: 'no trace was received yet' }
-    if (name === 'failed') return { found: firstOf(this.#store, ({ errors }) => errors > 0), problem: 'no trace has failed' }
+    if (name === 'failed') return { found: firstOf(this.#store, ({ failed }) => failed), problem: 'no trace has failed' }
     if (name === 'slowest') return { found: slowestOf(this.#store), problem: 'no trace was received yet' }
     if (/^[0-9a-f]{32}$/.test(name)) return { found: this.#store.get(name) }
     if (!/^[0-9a-f]{8,31}$/.test(name)) return { problem: 'a trace is named by 8 to 32 hex digits, or last, slowest, failed' }
@@ -153,7 +154,7 @@ class Api {
   }
 
   async #export (response, query) {
-    const { otlpJson } = require('../views/otlp-json')
+    const { otlpText } = require('../views/otlp-json')
     const filter = filterOf(query)
     let left = integer(query, 'limit', 1, Number.MAX_SAFE_INTEGER) ?? Infinity
     response.writeHead(200, { 'content-type': NDJSON, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', ...asFile('traces.jsonl') })
@@ -161,7 +162,7 @@ class Api {
       if (response.destroyed || left === 0) break
       if (!filter.matches(trace)) continue
       left--
-      if (!response.write(JSON.stringify(otlpJson(trace.spans)) + '\n')) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve))
+      if (!response.write(`${otlpText(trace.spans)}\n`)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve))
     }
     response.end()
   }
@@ -215,11 +216,11 @@ function asFile (name) {
 }
 
 function sendJson (response, value, headers) {
-  send(response, 200, 'application/json; charset=utf-8', JSON.stringify(value), headers)
+  send(response, 200, JSON_TYPE, JSON.stringify(value), headers)
 }
 
 function sendError (response, status, error, headers) {
-  send(response, status, 'application/json; charset=utf-8', JSON.stringify({ error }), headers)
+  send(response, status, JSON_TYPE, JSON.stringify({ error }), headers)
 }
 
 function send (response, status, type, text, headers) {

@@ -3,6 +3,7 @@
 // What a light-trace app said of its own losses. It comes over the network: every value is checked.
 
 const { Malformed } = require('../otlp/proto-reader')
+const { plural, safeText } = require('../views/safe-text')
 
 const REASONS_MAX = 32
 const TEXT_MAX = 500
@@ -20,11 +21,22 @@ function appReport (body) {
     pid: count(json?.pid),
     service: text(json?.service) ?? '',
     dropped: Object.fromEntries(dropped),
+    untraced: text(json?.untraced),
+    sent: count(json?.sent),
     rejected: count(json?.rejected),
     unsampled: count(json?.unsampled),
     queued: count(json?.queued),
     lastError: text(json?.lastError)
   }
+}
+
+/** Why nothing of an app is seen, if nothing is. @returns {string | null} */
+function adviceOf ({ pid, untraced, sent, unsampled, lastError }) {
+  const what = untraced ??
+    (sent > 0 ? 'sends its spans elsewhere: what its code sets (an exporter, processors, an SDK) wins over the environment' : null) ??
+    (unsampled > 0 ? `left out ${plural(unsampled, 'span')}, as its sampler says (OTEL_TRACES_SAMPLER, or in its code)` : null) ??
+    (lastError === null ? null : `cannot send: ${lastError}`)
+  return what === null ? null : `process ${pid} ${safeText(what, 300)}`
 }
 
 function count (value) {
@@ -35,4 +47,4 @@ function text (value) {
   return typeof value === 'string' ? value.slice(0, TEXT_MAX) : null
 }
 
-module.exports = { appReport }
+module.exports = { appReport, adviceOf }

@@ -12,6 +12,7 @@ const { Bodies, Refused } = require('./body')
 const { Receiver } = require('./receive')
 const { Events } = require('./events')
 const { Api, NotFound, sendJson, sendError } = require('./api')
+const { appReport, adviceOf } = require('./app-report')
 const { hostRefusal, originRefusal, hasToken, tokenRedirect } = require('./security')
 
 const { version } = require('../../package.json')
@@ -44,6 +45,7 @@ class Viewer {
     this.api = new Api(this)
     this.app = null
     this.apps = new Map()
+    this.say = null // of the command: (text) => void
     this.saved = { file: null, requests: 0, failed: 0 }
   }
 
@@ -98,8 +100,14 @@ class Viewer {
       clients: this.events.size,
       saved: this.saved,
       app: this.app,
-      apps: [...this.apps.values()]
+      apps: [...this.apps.values()],
+      advice: this.#advice()
     }
+  }
+
+  // While nothing was received.
+  #advice () {
+    return this.store.receivedSpans > 0 ? [] : [...this.apps.values()].map(adviceOf).filter((advice) => advice !== null)
   }
 
   #create () {
@@ -151,9 +159,10 @@ class Viewer {
     if (request.method !== 'POST' || this.app === null) return sendError(response, 404, 'there is nothing at this address')
     const body = await this.bodies.read(request)
     if (body.length > REPORT_BYTES_MAX) throw new Refused(413, 'too_large', 'a report is small')
-    const { appReport } = require('./app-report')
     const report = appReport(body)
+    const before = new Set(this.#advice())
     if (this.apps.size < APPS_MAX || this.apps.has(report.pid)) this.apps.set(report.pid, report)
+    for (const advice of this.#advice()) if (!before.has(advice)) this.say?.(advice)
     this.events.touch()
     response.writeHead(204).end()
   }

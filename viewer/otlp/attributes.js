@@ -105,4 +105,19 @@ function readAttributes (bytes, number) {
   return attributes
 }
 
-module.exports = { readKeyValue, checkKeyValue, readAttributes, plain }
+/** Of a span's attributes those whose key is in a set. @returns {Map<string, any>} */
+function readSomeAttributes ({ bytes, from, to }, keys) {
+  const reader = new ProtoReader(bytes, from, to)
+  const found = new Map()
+  for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (field !== 9) continue // Span { KeyValue attributes = 9 }
+    const attribute = reader.message()
+    const { at, end } = attribute
+    if (attribute.next() === 1 && !keys.has(bytes.latin1Slice(attribute.from, attribute.to))) continue // not read: it may be long
+    const { key, value } = readKeyValue(attribute.over(at, end))
+    found.set(key, value)
+  }
+  return found
+}
+
+module.exports = { readSomeAttributes, readKeyValue, checkKeyValue, readAttributes, plain }

@@ -21,6 +21,7 @@ const NS_PER_HI = 967_296
 const NS_PER_MS = 1_000_000
 
 const EXCEPTION = 'exception'
+const EXCEPTIONS_MAX = 16
 
 // Old and new conventions. By the length of the key: most keys are none of them.
 const FACT_BY_KEY = new Map([
@@ -30,8 +31,17 @@ const FACT_BY_KEY = new Map([
   ['url.path', 'path'], ['http.target', 'path'],
   ['error.type', 'errorType']
 ])
-const KEY_LENGTHS = new Set([...FACT_BY_KEY.keys()].map((key) => key.length))
 
+// Of an exception's event, by how many bytes of each are kept.
+const EXCEPTION_FACTS = new Map([
+  ['exception.type', { name: 'type', max: 200 }],
+  ['exception.message', { name: 'message', max: 1000 }],
+  ['exception.stacktrace', { name: 'stack', max: 8000 }]
+])
+
+const KEY_LENGTHS = new Set([...FACT_BY_KEY.keys(), ...EXCEPTION_FACTS.keys()].map((key) => key.length))
+
+// In bytes, where they lie: what is cut from a string of megabytes with slice() would keep all of it.
 const TEXT_MAX = 1024
 
 /** One is used again for every span of a request. */
@@ -57,7 +67,7 @@ class SpanFacts {
     this.errorType = ''
     this.events = 0
     this.links = 0
-    this.exceptions = 0
+    this.exceptions = null // [{ type, message, stack, atMs }]
   }
 
   /** @returns {boolean} false: it has no valid ids and cannot be shown. Throws Malformed. HOT, once per span. */
@@ -95,7 +105,7 @@ class SpanFacts {
   #attribute (reader) {
     const { at, end } = reader
     checkKeyValue(reader)
-    const fact = factOf(reader, at, end)
+    const fact = FACT_BY_KEY.get(keyOf(reader.over(at, end)))
     if (fact === undefined) return
     const value = shortValue(reader.over(at, end))
     if (fact === 'code') {
@@ -104,13 +114,21 @@ class SpanFacts {
   }
 
   #event (reader) {
+    const exception = { type: '', message: '', stack: '', atMs: 0 }
     let name = ''
     for (let field = reader.next(); field !== 0; field = reader.next()) {
-      if (field === 2) name = nameOf(reader)
-      else if (field === 3) checkKeyValue(reader.message())
+      if (field === 1) exception.atMs = millisecondsOf(reader.hi, reader.lo)
+      else if (field === 2) name = nameOf(reader)
+      else if (field === 3) {
+        const attribute = reader.message()
+        const { at, end } = attribute
+        checkKeyValue(attribute)
+        const fact = EXCEPTION_FACTS.get(keyOf(attribute.over(at, end)))
+        if (fact !== undefined) exception[fact.name] = String(shortValue(attribute.over(at, end), fact.max) ?? '')
+      }
     }
     this.events++
-    if (name === EXCEPTION) this.exceptions++
+    if (name === EXCEPTION && (this.exceptions ??= []).length < EXCEPTIONS_MAX) this.exceptions.push(exception)
   }
 
   #status (reader) {
@@ -139,8 +157,13 @@ const names = new Map()
 const NAMES_MAX = 4096
 const SHARED_NAME_MAX = 100
 
-function nameOf (reader) {
-  const name = cutText(reader)
+/** What a text takes beside the bytes that it was read from, at most two bytes for each character. */
+function ownBytes (text) {
+  return text.length > SHARED_NAME_MAX ? 2 * text.length : 0
+}
+
+function nameOf (reader, max) {
+  const name = cutText(reader, max)
   if (name.length > SHARED_NAME_MAX) return name
   const shared = names.get(name)
   if (shared !== undefined) return shared
@@ -149,27 +172,24 @@ function nameOf (reader) {
   return name
 }
 
-function cutText (reader) {
+function cutText (reader, max = TEXT_MAX) {
   reader.expect(BYTES)
-  return reader.bytes.utf8Slice(reader.from, Math.min(reader.to, reader.from + TEXT_MAX))
+  return reader.bytes.utf8Slice(reader.from, Math.min(reader.to, reader.from + max))
 }
 
-function factOf (reader, at, end) {
-  reader.over(at, end)
+function keyOf (reader) {
   for (let field = reader.next(); field !== 0; field = reader.next()) {
-    if (field !== 1) continue
-    if (!KEY_LENGTHS.has(reader.to - reader.from)) return undefined
-    return FACT_BY_KEY.get(reader.bytes.latin1Slice(reader.from, reader.to))
+    if (field === 1) return KEY_LENGTHS.has(reader.to - reader.from) ? reader.bytes.latin1Slice(reader.from, reader.to) : ''
   }
 }
 
 // A KeyValue's value where it is text or an int.
-function shortValue (reader) {
+function shortValue (reader, max) {
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field !== 2) continue
     const value = reader.message()
     for (let type = value.next(); type !== 0; type = value.next()) {
-      if (type === 1) return nameOf(value)
+      if (type === 1) return nameOf(value, max)
       if (type === 3) return value.number()
     }
   }
@@ -182,4 +202,4 @@ function checkLink (reader) {
   }
 }
 
-module.exports = { SpanFacts, Malformed, EXCEPTION }
+module.exports = { SpanFacts, Malformed, EXCEPTION, ownBytes }

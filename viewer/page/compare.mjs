@@ -78,7 +78,7 @@ export function compareView ({ app, host, params }) {
       app.go(`/traces/${encodeURIComponent(a)}`)
       return true
     }
-    const move = { ArrowDown: 1, ArrowUp: -1, PageDown: list.page(), PageUp: -list.page(), Home: -Infinity, End: Infinity }[event.key]
+    const move = list.move(event)
     if (move === undefined) return false
     select(Math.max(0, Math.min(rows.length - 1, selected + move)))
     return true

@@ -9,7 +9,7 @@ export function exceptionsView ({ app, host }) {
   const opened = new Set()
   let loading = false
   app.title('Exceptions')
-  host.append(viewHead('Exceptions', 'The same exception of many requests is one row: same service, type and place, and message but for numbers and ids.'), body)
+  host.append(viewHead('Exceptions', 'One row for each service, type, place and message; numbers and ids in the message do not count.'), body)
   load()
   return { follow: {}, live: (event) => ['routes', 'hello', 'greeting', 'reset'].includes(event) && load(), key }
 

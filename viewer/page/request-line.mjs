@@ -49,6 +49,7 @@ export function requestName (trace) {
 export function flagsOf (trace) {
   return [
     !trace.root && ['no root', 'The root span has not been received'],
+    trace.errors > 0 && trace.state === 'ok' && [`${count(trace.errors)} failed inside`, 'The request did not fail'],
     trace.orphans > 0 && [`${count(trace.orphans)} ${trace.orphans === 1 ? 'orphan' : 'orphans'}`, `${plural(trace.orphans, 'span')} whose parent was not received`],
     trace.late > 0 && [`${count(trace.late)} late`, `${plural(trace.late, 'span')} that came over two seconds after the root`],
     trace.dropped > 0 && [`${count(trace.dropped)} dropped`, `${plural(trace.dropped, 'span')} that the viewer did not keep`]

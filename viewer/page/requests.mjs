@@ -5,12 +5,13 @@ import { button, h, icon, say } from './dom.mjs'
 import { filterBar, filterOf, filterParams } from './filter.mjs'
 import { whenReleased } from './pointer.mjs'
 import { requestCells } from './request-line.mjs'
-import { count, plural } from './text.mjs'
+import { count, line, plural } from './text.mjs'
 import { cssNumber, virtualRows } from './virtual.mjs'
 
 const LOAD = 500
 const FAILED_LOAD = 100
 const KEEP_MAX = 5000
+const FAILED_FIRST = 5 // more would hide what comes now
 const ORDERS = { errors: 'Errors first', newest: 'Newest', slowest: 'Slowest' }
 
 export function requestsView ({ app, host, params }) {
@@ -26,6 +27,7 @@ export function requestsView ({ app, host, params }) {
   let generation = 0
   let loaded = false
   let scheduled = false
+  let advice = [] // why nothing is seen
   let cursor // the oldest of the newest: what is older has not been asked for
 
   const bar = filterBar(filter, changed)
@@ -45,6 +47,8 @@ export function requestsView ({ app, host, params }) {
     focus: () => grid.focus(),
     close: list.close,
     live (event, data) {
+      advice = (data.stats ?? data).advice ?? advice
+      if (traces.size === 0) drawNote()
       if (['hello', 'greeting', 'reset'].includes(event)) return load()
       if (event !== 'traces') return
       total = data.total
@@ -178,7 +182,7 @@ export function requestsView ({ app, host, params }) {
   function drawNote () {
     note.replaceChildren()
     if (!loaded) return
-    if (traces.size === 0) note.append(total > 0 || bar.active() ? nothingFound() : welcome())
+    if (traces.size === 0) note.append(total > 0 || bar.active() ? nothingFound() : welcome(advice))
     else if (more) note.append(button('Load older requests', loadOlder))
     grid.classList.toggle('empty', traces.size === 0)
   }
@@ -191,14 +195,14 @@ export function requestsView ({ app, host, params }) {
     const { trace, group, size } = rows[index]
     const position = { role: 'row', 'aria-rowindex': index + 2, id: `r${index}` }
     if (group !== undefined) {
-      return h('div', { ...position, class: `row group ${group === 'Failed' ? 'bad' : ''}` },
+      return h('div', { ...position, class: `row group ${group === 'Last failed' ? 'bad' : ''}` },
         h('div', { role: 'gridcell', 'aria-colspan': '7' }, group, h('span.quiet', null, ` ${count(size)}`)))
     }
     return h('div', { ...position, class: `row ${trace.state === 'error' ? 'failed' : ''}`, 'aria-selected': String(index === selected), onclick: () => openTrace(index) }, requestCells(trace))
   }
 
   function onKey (event) {
-    const move = { ArrowDown: 1, ArrowUp: -1, PageDown: list.page(), PageUp: -list.page(), Home: -Infinity, End: Infinity }[event.key]
+    const move = list.move(event)
     if (move !== undefined) {
       event.preventDefault()
       return select(selected + move, Math.sign(move))
@@ -253,10 +257,9 @@ function rowsOf (traces, order) {
   if (order === 'slowest') return traces.sort((a, b) => b.durationMs - a.durationMs).map((trace) => ({ trace }))
   traces.sort((a, b) => b.order - a.order)
   if (order === 'newest') return traces.map((trace) => ({ trace }))
-  const failed = traces.filter(({ state }) => state === 'error')
-  const others = traces.filter(({ state }) => state !== 'error')
-  if (failed.length === 0) return others.map((trace) => ({ trace }))
-  return [group('Failed', failed), group('Answered', others)].flat()
+  const failed = traces.filter(({ state }) => state === 'error').slice(0, FAILED_FIRST)
+  if (failed.length === 0) return traces.map((trace) => ({ trace }))
+  return [group('Last failed', failed), group('All others', traces.filter((trace) => !failed.includes(trace)))].flat()
 }
 
 function group (name, traces) {
@@ -269,12 +272,13 @@ function heading () {
     cell('Time', 'time'), cell('Status', 'status'), cell('Request', 'what'), cell('Service', 'service'), cell('Duration', 'took'), cell('Spans', 'spans'), cell('Notes', 'flags'))
 }
 
-function welcome () {
+function welcome (advice) {
   const address = location.origin
   return h('div.nothing.welcome', null,
     h('h2', null, 'Waiting for the first request'),
-    h('p', null, 'Requests appear here by themselves. Start an app in the viewer:'),
+    advice.map((each) => h('p.bad', null, line(each, 400))),
+    h('p', null, 'Start an app in the viewer:'),
     h('pre', null, 'npx light-trace app.js'),
-    h('p', null, 'or send OTLP over HTTP to this address, from any language:'),
+    h('p', null, 'or send OTLP over HTTP to this address:'),
     h('pre', null, `OTEL_EXPORTER_OTLP_ENDPOINT=${address}`))
 }

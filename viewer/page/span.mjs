@@ -46,7 +46,7 @@ function title (heading, closer) {
 function missing (row) {
   return h('div', null,
     h('p', null, 'The spans beneath name this span as their parent, and it has not been received. Its row fills when it arrives.'),
-    h('p', null, 'It may still be under way, have been sent by a service that exports to somewhere else, not been sampled, or been lost.'),
+    h('p', null, 'It may be under way, not sampled, or lost, or its service sends to somewhere else.'),
     h('dl.facts', null, fact('Span', line(row.id)), fact('Beneath it', plural(row.below, 'span'))))
 }
 
@@ -64,7 +64,7 @@ function facts (span, row) {
 function notes (span, row, show) {
   const note = (...text) => h('p.remark', null, ...text)
   return [
-    row.shift !== undefined && note(`The clock of this service is off. In the waterfall its times are moved by ${duration(row.shift)}.`),
+    row.shift !== undefined && note(`Its times are moved by ${duration(row.shift)}: the clock of this service differs from that of its caller.`),
     row.cycle && note('Its parent is one of its own descendants. It is shown as a root.'),
     row.late && note('It came over two seconds after the root.'),
     span.same?.length > 0 && note(`Its id is used ${span.same.length + 1} times in this trace, also by `, ...span.same.map((each) => button(line(each.name, 60), () => show(each.id), { class: 'link' })))

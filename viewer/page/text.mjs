@@ -28,25 +28,16 @@ export function block (value, max = BLOCK_MAX) {
 export function textOf (value) {
   if (typeof value === 'string') return value
   if (value === undefined || value === null) return ''
-  if (typeof value !== 'object') return String(value)
-  try {
-    return JSON.stringify(value)
-  } catch {
-    return '[nested too deeply]'
-  }
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
 function visible (text, hidden) {
-  return wellFormed(text).replace(hidden, (character) => {
+  return text.toWellFormed().replace(hidden, (character) => {
     const code = character.codePointAt(0)
     if (code === 0x0a) return '↵'
     if (code === 0x09) return '⇥'
     return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`
   })
-}
-
-function wellFormed (text) {
-  return text.isWellFormed?.() ?? false ? text : text.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd')
 }
 
 function cut (text, max) {

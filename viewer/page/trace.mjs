@@ -155,7 +155,7 @@ export function traceView ({ app, host, id, params }) {
       trace.error && h('p.error-line', null, h('b', null, line(trace.error.type ?? 'Error', 80)), ' ', h('bdi', null, line(trace.error.message ?? '', 300))),
       h('dl.facts', null,
         fact('Duration', duration(trace.durationMs)),
-        durationMs > trace.durationMs * 1.001 && fact('With late work', duration(durationMs)),
+        durationMs > trace.durationMs * 1.001 && fact('Until its last span', duration(durationMs)),
         fact('Started', clock(trace.startMs)),
         fact('Spans', `${plural(trace.spans, 'span')}${trace.errors > 0 ? `, ${trace.errors} failed` : ''}`),
         fact(trace.services.length === 1 ? 'Service' : 'Services', h('bdi', null, trace.services.map(({ name }) => line(name || 'no name', 40)).join(', '))),

@@ -80,7 +80,11 @@ export function virtualRows (scroller, { rowHeight, render }) {
     redraw (index) {
       shown.get(index)?.replaceWith(place(index))
     },
-    page: () => Math.max(1, Math.floor(room / height) - 1),
+    /** By how many rows a key goes on, undefined where it does not. */
+    move ({ key }) {
+      const page = Math.max(1, Math.floor(room / height) - 1)
+      return { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[key]
+    },
     close () {
       resized.disconnect()
     }

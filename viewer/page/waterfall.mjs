@@ -10,6 +10,8 @@ const HUES = 7
 const INDENT_MAX = 24
 const NAME_WIDTH = 'light-trace name width'
 const TICKS = 5 // at most twice as many
+const CLOCK_MS = 10 // less is said in the panel only: processes of one host differ by a millisecond or two
+const SIGNS = { SERVER: '⇥', CLIENT: '↗', PRODUCER: '⇢', CONSUMER: '⇠', INTERNAL: '·' }
 
 /** @param {{ opened: (row) => void, moved: (row) => void }} on */
 export function waterfall (on) {
@@ -114,7 +116,7 @@ export function waterfall (on) {
   function key (event) {
     const index = rows.findIndex(({ id }) => id === chosen)
     const row = rows[index]
-    const move = { ArrowDown: 1, ArrowUp: -1, PageDown: list.page(), PageUp: -list.page(), Home: -Infinity, End: Infinity }[event.key]
+    const move = list.move(event)
     if (move !== undefined) return go(Math.max(0, Math.min(rows.length - 1, index + move)))
     if (event.key === 'e') return step(1, failed, 'No span has failed')
     if (event.key === 'E') return step(-1, failed, 'No span has failed')
@@ -215,6 +217,7 @@ export function waterfall (on) {
       twist,
       data.services.length > 1 && h('span', { class: 'service', style: { '--hue': `var(--hue-${row.service % HUES})` }, title: line(data.services[row.service]) },
         row.above?.service !== row.service && h('bdi', null, line(data.services[row.service] || 'no name', 24))),
+      h('span', { class: 'sign quiet', title: row.system ?? row.kind.toLowerCase(), 'aria-hidden': 'true' }, row.system ? '≡' : SIGNS[row.kind]),
       h('bdi.label', null, line(row.name) || 'no name'),
       row.code !== undefined && row.depth > 0 && h('span.quiet', null, String(row.code)),
       ...notesOf(row),
@@ -300,11 +303,11 @@ function failed ({ status }) {
 
 function notesOf (row) {
   const note = (label, title) => h('span', { class: 'flag', title }, label)
-  const shift = row.shift !== undefined && row.shift !== row.above?.shift && row.shift
+  const shift = Math.abs(row.shift) >= CLOCK_MS && row.shift !== row.above?.shift && row.shift
   return [
     row.late && note('late', 'Came over two seconds after the root'),
     row.cycle && note('circle', 'Its parent is one of its own descendants'),
-    shift && note(`clock ${shift > 0 ? '+' : ''}${duration(shift)}`, 'The clock of this service is off: its times are moved by this much so that it lies in its parent')
+    shift && note(`clock ${shift > 0 ? '+' : ''}${duration(shift)}`, 'Its times are moved by this much, so that it lies in its parent: clocks differ')
   ].filter(Boolean)
 }
 

@@ -2,22 +2,26 @@
 
 // The same exception of many traces as one row.
 
-const { readEvents } = require('../otlp/span-detail')
-const { EXCEPTION } = require('../otlp/span-facts')
 const { STATUS_ERROR } = require('../otlp/names')
-const { summaryOf } = require('../store/summary')
+const { isRequest } = require('../store/trace')
+const { OF_REQUEST, summaryOf } = require('../store/summary')
 
 const GROUPS_MAX = 500
 const TRACES_SHOWN = 20
 const TRACES_REMEMBERED = 100
 const PER_TRACE_MAX = 16
-const MESSAGE_MAX = 1000
-const STACK_MAX = 8000
 const STACK_LINES_MAX = 200
+
+// Which of a trace's errors is its reason: one that says something, then one of the request itself, then one that has failed it.
+const HAS_MESSAGE = 4
+const HAS_FAILED = 1
+
+const FAULT_BYTES = 200
+const REASON_BYTES = 200
 
 class Exceptions {
   #groups = new Map() // in order of the last time
-  #unexplained = new Map() // trace → how a span of it failed, until the request that brought it is read
+  #unexplained = new Map() // trace → the reason why a span of it failed, until the message that brought it is read
   #store
   #now
   more = 0
@@ -26,51 +30,70 @@ class Exceptions {
   constructor (store, { now = Date.now } = {}) {
     this.#store = store
     this.#now = now
-    store.on('span', (trace, span, facts, bytes) => {
-      if (facts.exceptions > 0) this.#recorded(trace, span, bytes, facts)
-      else if (span.status === STATUS_ERROR && trace.exceptions === null) this.#unexplained.set(trace, failureOf(span, facts))
+    store.on('span', (trace, span, facts) => {
+      for (const { atMs, ...exception } of facts.exceptions ?? []) {
+        this.#propose(trace, span, { ...exception, type: exception.type || 'Error', atMs: atMs || endOf(span), recorded: true })
+      }
+      if (facts.exceptions === null && span.status === STATUS_ERROR) {
+        this.#propose(trace, span, { type: facts.errorType || 'error', message: facts.message, stack: '', atMs: endOf(span), recorded: false })
+      }
     })
     // What one span of a trace recorded the others need not repeat, and those that come with it may.
     store.on('change', (trace) => {
       const failure = this.#unexplained.get(trace)
       if (failure === undefined) return
       this.#unexplained.delete(trace)
-      if (trace.exceptions === null) this.#failed(trace, failure)
+      if (trace.faults === null) trace.reason.exception = this.#count(trace, failure)
     })
   }
 
-  #recorded (trace, span, bytes, { status }) {
-    for (const event of readEvents(bytes, span.from, span.to)) {
-      if (event.name !== EXCEPTION) continue
-      const text = (key) => {
-        const found = event.attributes.find((attribute) => attribute.key === key)
-        return found === undefined ? '' : String(found.value)
-      }
-      const stack = text('exception.stacktrace').slice(0, STACK_MAX)
-      const type = text('exception.type') || 'Error'
-      const key = this.#count(trace, { service: span.origin.service, type, message: text('exception.message'), stack, frame: frameOf(stack), recorded: true })
-      if (status === STATUS_ERROR) trace.error ??= { type, message: cut(text('exception.message')), exception: key }
+  #propose (trace, span, { type, message, stack, atMs, recorded }) {
+    const rank = (message !== '' && HAS_MESSAGE) + (isRequest(span) && OF_REQUEST) + (span.status === STATUS_ERROR && HAS_FAILED)
+    const fault = { service: span.origin.service, type, message, stack, atMs, recorded }
+    const key = recorded ? this.#recorded(trace, fault) : trace.faults?.[0].key
+    if (rank < OF_REQUEST && !(rank & HAS_FAILED)) return
+    const { reason } = trace
+    if (reason !== null && reason.rank >= rank) return
+    if (!recorded && trace.faults === null) this.#unexplained.set(trace, fault)
+    trace.reason = { type, message: message || null, exception: key ?? null, rank }
+    trace.bytes += bytesOf(trace.reason) - bytesOf(reason)
+  }
+
+  // A span and those above it record the same fault, in each service with another stack.
+  #recorded (trace, fault) {
+    const unexplained = trace.faults?.[0].recorded === false
+    if (unexplained) this.#takeBack(trace)
+    const same = sameOf(fault)
+    const key = trace.faults?.find((each) => each.same === same)?.key ?? this.#count(trace, fault)
+    if (unexplained) trace.reason.exception = key
+    return key
+  }
+
+  // A span had failed without saying why; now one of the same trace does.
+  #takeBack (trace) {
+    const [{ key }] = trace.faults
+    trace.faults = null
+    const group = this.#groups.get(key)
+    if (group === undefined) return
+    group.orders = group.orders.filter((order) => order !== trace.order)
+    if (--group.count === 0) this.#groups.delete(key)
+  }
+
+  #count (trace, fault) {
+    const { service, type, message, stack, atMs, recorded } = fault
+    const frame = frameOf(stack)
+    const same = sameOf(fault)
+    const key = hash(`${service}\n${same}\n${frame}\n${recorded}`)
+    trace.faults ??= []
+    if (trace.faults.length < PER_TRACE_MAX) {
+      trace.faults.push({ key, same, recorded })
+      trace.bytes += FAULT_BYTES
     }
-  }
-
-  #failed (trace, { service, type, message }) {
-    const key = this.#count(trace, { service, type, message, stack: '', frame: null, recorded: false })
-    trace.error ??= { type, message: cut(message), exception: key }
-  }
-
-  #count (trace, { service, type, message, stack, frame, recorded }) {
-    const key = hash(`${service}\n${type}\n${withoutNumbers(message)}\n${frame}\n${recorded}`)
-    if (trace.exceptions?.includes(key)) return key
-    if (trace.exceptions === null) trace.exceptions = [key]
-    else if (trace.exceptions.length < PER_TRACE_MAX) trace.exceptions.push(key)
     this.version++
-    const group = this.#groups.get(key) ?? {
-      key, type: type.slice(0, MESSAGE_MAX), message: null, frame, service, count: 0, firstMs: this.#now(), lastMs: 0, orders: [], stack: null, recorded
-    }
-    group.message = cut(message)
-    group.stack = stack === '' ? null : stack
+    const group = this.#groups.get(key) ?? { key, type, message: null, frame, service, count: 0, firstMs: Infinity, lastMs: 0, orders: [], stack: null, recorded }
+    const at = atMs > 0 ? atMs : this.#now()
+    Object.assign(group, { message: message || null, stack: stack || null, firstMs: Math.min(group.firstMs, at), lastMs: Math.max(group.lastMs, at) })
     group.count++
-    group.lastMs = this.#now()
     group.orders.push(trace.order)
     if (group.orders.length > 2 * TRACES_REMEMBERED) group.orders = group.orders.slice(-TRACES_REMEMBERED)
     this.#groups.delete(key)
@@ -94,17 +117,17 @@ class Exceptions {
   }
 }
 
-function failureOf ({ origin }, { errorType, message }) {
-  return { service: origin.service, type: errorType || 'error', message }
+function endOf ({ startMs, durationMs }) {
+  return startMs === 0 ? 0 : startMs + durationMs
 }
 
-function cut (message) {
-  return message === '' ? null : message.slice(0, MESSAGE_MAX)
+function bytesOf (reason) {
+  return reason === null ? 0 : REASON_BYTES + 2 * (reason.type.length + (reason.message ?? '').length)
 }
 
 // 'user 17 is unknown' and 'user 18 is unknown' are the same.
-function withoutNumbers (message) {
-  return message.slice(0, MESSAGE_MAX).replace(/[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{12,}\b|\d+/gi, '#')
+function sameOf ({ type, message }) {
+  return hash(`${type}\n${message.replace(/[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{12,}\b|\d+/gi, '#')}`)
 }
 
 /** The first line of the stack that is in the app's own code: V8's `at …`, or the last `File "…", line …` of Python. */
@@ -112,7 +135,8 @@ function frameOf (stack) {
   const lines = stack.split('\n', STACK_LINES_MAX).map((line) => line.trim())
   const frames = lines.filter((line) => line.startsWith('at '))
   const own = frames.find((line) => !/node_modules|\(?node:|<anonymous>$/.test(line)) ?? frames[0]
-  return (own ?? lines.findLast((line) => line.startsWith('File "')))?.slice(0, 300) ?? null
+  const frame = (own ?? lines.findLast((line) => line.startsWith('File "')))?.slice(0, 300)
+  return frame === undefined ? null : Buffer.from(frame).toString() // a copy: a part of the stack would keep all of it
 }
 
 // FNV-1a of 32 bits, twice over: a name for an address, no secret. Whoever makes two collide has hidden one of their own.

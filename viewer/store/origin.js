@@ -18,8 +18,8 @@ class Origin {
     this.scope = Buffer.from(scope)
     this.resourceSchemaUrl = resourceSchemaUrl
     this.scopeSchemaUrl = scopeSchemaUrl
-    this.service = serviceOf(this.resource)
-    this.scopeName = readScope(this.scope).name.slice(0, NAME_MAX)
+    this.service = cut(serviceOf(this.resource))
+    this.scopeName = cut(readScope(this.scope).name)
     this.traces = 0
     this.bytes = OVERHEAD_BYTES + 3 * (resource.length + scope.length)
   }
@@ -27,7 +27,12 @@ class Origin {
 
 function serviceOf (resource) {
   const attribute = readResource(resource).find(({ key }) => key === SERVICE)
-  return attribute === undefined ? '' : String(attribute.value).slice(0, NAME_MAX)
+  return attribute === undefined ? '' : String(attribute.value)
+}
+
+// A copy: what slice() returns keeps the whole.
+function cut (text) {
+  return Buffer.from(text.slice(0, NAME_MAX)).toString()
 }
 
 class Origins {

@@ -26,7 +26,7 @@ function filterOf (query) {
   add('minMs', (value, name) => durationTest(value, name, (ms, bound) => ms >= bound))
   add('maxMs', (value, name) => durationTest(value, name, (ms, bound) => ms <= bound))
   add('unrouted', () => (trace) => summaryOf(trace).unrouted)
-  add('exception', (key) => ({ exceptions }) => exceptions !== null && exceptions.includes(key))
+  add('exception', (key) => ({ faults }) => faults !== null && faults.some((fault) => fault.key === key))
   const fast = tests.length
   const attributes = query.getAll('attr').filter((each) => each !== '')
   if (attributes.length > ATTRIBUTES_MAX) throw new BadParameter(`attr: at most ${ATTRIBUTES_MAX}`)
@@ -36,7 +36,7 @@ function filterOf (query) {
 }
 
 function statusTest (status) {
-  if (status === 'error' || status === 'ok') return (trace) => (trace.errors > 0) === (status === 'error')
+  if (status === 'error' || status === 'ok') return (trace) => trace.failed === (status === 'error')
   const match = /^([1-5])(\d\d|xx)$/i.exec(status)
   if (match === null) throw new BadParameter('status: error, ok, a number as 404 or a class as 4xx')
   const isClass = match[2].toLowerCase() === 'xx'
@@ -76,8 +76,12 @@ function textTest (text) {
   if (text.length > TEXT_MAX) throw new BadParameter(`q: at most ${TEXT_MAX} characters`)
   const needle = text.toLowerCase()
   const isId = /^[0-9a-f]{8,32}$/.test(needle)
-  const raw = isTextInBytes(needle) ? needle : null
-  const found = (value) => String(value).toLowerCase().includes(needle)
+  const [, key, start] = /^([^\s=]+)=(.*)$/.exec(needle) ?? []
+  const looked = key ?? needle
+  const raw = isTextInBytes(looked) ? looked : null
+  const has = (value) => String(value).toLowerCase().includes(needle)
+  // `tenant=ac` also finds an attribute that begins so: somebody is typing it.
+  const found = key === undefined ? has : (value, of) => has(value) || (of?.toLowerCase() === key && String(value).toLowerCase().startsWith(start))
   return (trace) => (isId && trace.id.startsWith(needle)) ||
     trace.origins.some(({ resource, scope }) => readResource(resource).some((attribute) => attributeHas(attribute, found)) || found(readScope(scope).name)) ||
     trace.spans.some((span) => (isId && span.id.startsWith(needle)) || found(span.name) || spanHas(span, raw, found))
@@ -99,7 +103,7 @@ function spanHas (span, raw, found) {
 
 function attributeHas (attribute, found) {
   const value = plain(attribute)
-  return found(attribute.key) || found(typeof value === 'object' && value !== null ? JSON.stringify(value) : value)
+  return found(attribute.key) || found(typeof value === 'object' && value !== null ? JSON.stringify(value) : value, attribute.key)
 }
 
 module.exports = { filterOf, BadParameter }

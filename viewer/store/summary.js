@@ -7,6 +7,9 @@ const { KIND_SERVER } = require('../otlp/names')
 
 const SERVICES_MAX = 20
 
+// A bit of a reason's rank: it is of the request itself.
+const OF_REQUEST = 2
+
 /** Made once for each state of the trace. */
 function summaryOf (trace) {
   if (trace.summaryVersion === trace.version) return trace.summary
@@ -22,8 +25,8 @@ function summarize (trace) {
     order: trace.order,
     ...entryOf(entry),
     services: servicesOf(trace),
-    state: trace.errors > 0 ? 'error' : 'ok',
-    error: trace.error,
+    state: trace.failed ? 'error' : 'ok',
+    error: reasonOf(trace),
     startMs: entry === null ? trace.receivedMs : entry.startMs,
     durationMs: rounded(trace.root !== null ? trace.root.durationMs : extent(trace.spans)),
     spans: trace.spans.length,
@@ -38,6 +41,13 @@ function summarize (trace) {
     updatedMs: trace.updatedMs,
     bytes: trace.bytes
   }
+}
+
+// Of a request that was answered: what it threw (a 409), not what a call in it came to.
+function reasonOf ({ failed, reason }) {
+  if (reason === null || !(failed || reason.rank & OF_REQUEST)) return null
+  const { type, message, exception } = reason
+  return { type, message, exception }
 }
 
 const NO_ENTRY = { name: '', service: '', kind: 'INTERNAL', route: null, method: null, path: null, status: null }
@@ -90,4 +100,4 @@ function rounded (ms) {
   return Math.round(ms * 1e3) / 1e3
 }
 
-module.exports = { summaryOf, routeOf, isUnrouted, rounded }
+module.exports = { OF_REQUEST, summaryOf, routeOf, isUnrouted, rounded }

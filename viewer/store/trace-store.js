@@ -6,7 +6,7 @@ const { EventEmitter } = require('node:events')
 const { readRequest } = require('../otlp/request')
 const { SpanFacts } = require('../otlp/span-facts')
 const { Origins } = require('./origin')
-const { Trace, StoredSpan, TRACE_OVERHEAD_BYTES, SPAN_OVERHEAD_BYTES } = require('./trace')
+const { Trace, StoredSpan, SPAN_OVERHEAD_BYTES } = require('./trace')
 
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 
@@ -131,7 +131,7 @@ class TraceStore extends EventEmitter {
     span.bytes = body // until the batch is settled
     span.from = from
     span.to = to
-    this.#traceBytes += trace.add(span, to - from, now)
+    trace.add(span, to - from, now)
     this.spans++
     this.orphans += trace.orphans - orphans
     if (span.late) this.late++
@@ -143,7 +143,6 @@ class TraceStore extends EventEmitter {
     const trace = new Trace(id, this.#nextOrder++, now)
     this.#byId.set(id, trace)
     this.#list.push(trace)
-    this.#traceBytes += TRACE_OVERHEAD_BYTES
     trace.wasEvicted = this.#evicted.has(id)
     return trace
   }
@@ -163,6 +162,8 @@ class TraceStore extends EventEmitter {
       if (spans.length !== 0) this.#copy(spans, body)
       if (trace.wasEvicted) this.evicted.after += spans.length
       this.emit('change', trace)
+      this.#traceBytes += trace.bytes - trace.bytesCounted // listeners add what they hold of it
+      trace.bytesCounted = trace.bytes
     }
     while (this.bytes > this.maxBytes && this.size > 0) this.#evictOldest()
   }
@@ -189,7 +190,7 @@ class TraceStore extends EventEmitter {
       this.#head = 0
     }
     this.#byId.delete(trace.id)
-    this.#traceBytes -= trace.bytes
+    this.#traceBytes -= trace.bytesCounted
     for (const origin of trace.origins) this.#origins.release(origin)
     this.spans -= trace.spans.length
     this.orphans -= trace.orphans

@@ -2,9 +2,10 @@
 
 // One trace as far as it has been received. Spans come in any order, in several requests, and some never.
 
-const { KIND_SERVER, STATUS_ERROR } = require('../otlp/names')
+const { KIND_SERVER, KIND_CONSUMER, STATUS_ERROR } = require('../otlp/names')
+const { ownBytes } = require('../otlp/span-facts')
 
-// What a record and its strings cost beside the span's bytes; calibrated against the heap (test/viewer/memory.test.js).
+// What a record and its strings cost beside the span's bytes; calibrated against the heap (test/viewer/bounds.test.js).
 const SPAN_OVERHEAD_BYTES = 420
 const TRACE_OVERHEAD_BYTES = 1000
 
@@ -35,6 +36,15 @@ class StoredSpan {
   }
 }
 
+/** What somebody waits for: a request, a message, or what began the trace. */
+function isRequest ({ kind, parent }) {
+  return kind === KIND_SERVER || kind === KIND_CONSUMER || parent === ''
+}
+
+function textBytesOf ({ name, http }) {
+  return ownBytes(name) + (http === null ? 0 : ownBytes(http.method) + ownBytes(http.route) + ownBytes(http.path))
+}
+
 function httpOf ({ method, route, path, code }) {
   return method === '' && route === '' && path === '' && code === 0 ? null : { method, route, path }
 }
@@ -46,18 +56,20 @@ class Trace {
     this.spans = []
     this.origins = [] // in order of arrival
     this.bytes = TRACE_OVERHEAD_BYTES
+    this.bytesCounted = 0 // of them in the store's sum
     this.receivedMs = now
     this.updatedMs = now
     this.root = null
     this.rootAtMs = 0
     this.errors = 0
+    this.failedRequests = 0
     this.orphans = 0
     this.late = 0
     this.duplicates = 0
     this.dropped = 0
     this.wasEvicted = false // it was held before
-    this.error = null // { type, message, exception } of the span that failed first
-    this.exceptions = null // keys of exceptions, see statistics/exceptions.js
+    this.faults = null // its exceptions, and why it failed: see statistics/exceptions.js
+    this.reason = null
     this.version = 0
     this.summary = null
     this.summaryVersion = -1
@@ -92,7 +104,7 @@ class Trace {
     return true
   }
 
-  /** @param {number} byteCount of its bytes. @returns {number} by how many bytes the trace grew */
+  /** @param {number} byteCount of its bytes */
   add (span, byteCount, now) {
     const known = this.find(span.id) !== undefined
     this.spans.push(span)
@@ -105,12 +117,13 @@ class Trace {
       if (this.root === null) this.rootAtMs = now
       if (this.root === null || span.startMs < this.root.startMs) this.root = span
     } else if (span.parent !== span.id && this.find(span.parent) === undefined) this.#wait(span.parent)
-    if (span.status === STATUS_ERROR) this.errors++
+    if (span.status === STATUS_ERROR) {
+      this.errors++
+      if (isRequest(span)) this.failedRequests++
+    }
     if (span.late) this.late++
-    const grew = SPAN_OVERHEAD_BYTES + byteCount
-    this.bytes += grew
+    this.bytes += SPAN_OVERHEAD_BYTES + byteCount + textBytesOf(span)
     this.touch(now)
-    return grew
   }
 
   touch (now) {
@@ -131,6 +144,11 @@ class Trace {
     this.orphans -= count
   }
 
+  /** Whether a request of it failed. One that was answered has not, whatever a call in it came to. */
+  get failed () {
+    return this.failedRequests > 0 || (this.errors > 0 && this.root === null && this.entry.status === STATUS_ERROR)
+  }
+
   /** The root; before it has come the earliest span whose parent is missing; of a cycle its earliest span. */
   get entry () {
     if (this.root !== null) return this.root
@@ -144,4 +162,4 @@ class Trace {
   }
 }
 
-module.exports = { Trace, StoredSpan, TRACE_OVERHEAD_BYTES, SPAN_OVERHEAD_BYTES }
+module.exports = { Trace, StoredSpan, isRequest, SPAN_OVERHEAD_BYTES }

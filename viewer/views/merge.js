@@ -1,11 +1,12 @@
 'use strict'
 
-// Spans of the same name, kind and service under the same parent become one node: the flame view of a route's requests, and
+// Spans of the same name (call-name.js), kind and service under the same parent become one node: the flame view of a route's requests, and
 // one request beside another.
 
 const { kindName } = require('../otlp/span-detail')
 const { STATUS_ERROR } = require('../otlp/names')
 const { rounded } = require('../store/summary')
+const { callName } = require('./call-name')
 const { layOut } = require('./layout')
 const { selfTime } = require('./times')
 
@@ -48,7 +49,7 @@ class Tree {
   }
 
   #child (above, { span }) {
-    const name = span === null ? 'parent not received' : span.name
+    const name = span === null ? 'parent not received' : callName(span).group
     const kind = span === null ? 'INTERNAL' : kindName(span.kind)
     const service = span === null ? '' : span.origin.service
     const key = `${kind}\n${service}\n${name}`

@@ -3,8 +3,13 @@
 // Spans as OTLP JSON. https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 
 const { readSpan, readScope, readResource } = require('../otlp/span-detail')
+const { escaped } = require('./safe-text')
 
-/** @returns {object} an ExportTraceServiceRequest */
+/** An ExportTraceServiceRequest on one line. It may be read in a terminal: what could drive one is escaped, in C1 as in C0. */
+function otlpText (spans) {
+  return escaped(JSON.stringify(otlpJson(spans)))
+}
+
 function otlpJson (spans) {
   const byResource = new Map()
   for (const span of spans) {
@@ -89,4 +94,4 @@ function anyValue ({ type, value }) {
   }
 }
 
-module.exports = { otlpJson }
+module.exports = { otlpText, otlpJson }

@@ -13,56 +13,54 @@ const VALUE_MAX = 2000
 function perfettoOf (trace) {
   const { nodes } = layOut(trace)
   const start = nodes.reduce((first, node) => Math.min(first, node.start), Infinity)
-  const processes = new Map()
-  const events = []
-  const laneOf = new Map()
+  const processes = new Map() // service → its number, and the nodes that begin a lane or go on in one that is free
+  const heads = headsOf(nodes, processes)
+  const lanes = new Map()
+  for (const process of processes.values()) numberLanes(process.heads, lanes)
+  const names = [...processes].map(([service, { pid }]) => ({ name: 'process_name', ph: 'M', pid, tid: 0, args: { name: service || 'unknown service' } }))
+  const slices = [...heads].map(([node, head]) => ({
+    name: node.span.name,
+    cat: kindName(node.span.kind),
+    ph: 'X',
+    ts: rounded((node.start - start) * 1000),
+    dur: rounded(node.duration * 1000),
+    pid: processes.get(node.span.origin.service).pid,
+    tid: lanes.get(head),
+    args: argumentsOf(node.span)
+  }))
+  return { displayTimeUnit: 'ms', traceEvents: [...names, ...slices], otherData: { traceId: trace.id } }
+}
+
+// A node lies in its parent's lane where it fits: in the parent, and after the sibling before it. Else it is the head of a lane.
+// Nodes come in display order: a parent before its children, siblings by start.
+function headsOf (nodes, processes) {
+  const heads = new Map()
+  const takenUntil = new Map()
   for (const node of nodes) {
-    if (node.span === null) continue
-    const process = processOf(processes, node.span.origin.service, events)
-    const lane = laneFor(node, process, laneOf)
-    events.push({
-      name: node.span.name,
-      cat: kindName(node.span.kind),
-      ph: 'X',
-      ts: rounded((node.start - start) * 1000),
-      dur: rounded(node.duration * 1000),
-      pid: process.pid,
-      tid: lane.tid,
-      args: argumentsOf(node.span)
-    })
+    const { span, above, start, end } = node
+    if (span === null) continue
+    const { service } = span.origin
+    if (!processes.has(service)) processes.set(service, { pid: processes.size + 1, heads: [] })
+    const fits = heads.has(above) && above.span.origin.service === service && end <= above.end && start >= (takenUntil.get(above) ?? above.start)
+    heads.set(node, fits ? heads.get(above) : node)
+    if (fits) takenUntil.set(above, end)
+    else processes.get(service).heads.push(node)
   }
-  return { displayTimeUnit: 'ms', traceEvents: events, otherData: { traceId: trace.id } }
+  return heads
 }
 
-function processOf (processes, service, events) {
-  let process = processes.get(service)
-  if (process === undefined) {
-    processes.set(service, process = { pid: processes.size + 1, lanes: [] })
-    events.push({ name: 'process_name', ph: 'M', pid: process.pid, tid: 0, args: { name: service || 'unknown service' } })
+// Each head takes over the lane that was free first, or a new one. One pass: a trace may have as many lanes as spans.
+function numberLanes (heads, lanes) {
+  const byEnd = heads.toSorted((a, b) => a.end - b.end)
+  let free = 0
+  let count = 0
+  for (const head of heads.sort((a, b) => a.start - b.start || a.end - b.end)) {
+    const before = byEnd[free]
+    if (lanes.has(before) && before.end <= head.start) {
+      lanes.set(head, lanes.get(before))
+      free++
+    } else lanes.set(head, ++count)
   }
-  return process
-}
-
-// Beneath its parent where it fits, else on the first lane that is free from its start on. Nodes come in display order: a parent
-// before its children, siblings by start.
-function laneFor (node, process, laneOf) {
-  const above = laneOf.get(node.above)
-  let lane = above !== undefined && above.process === process && node.end <= node.above.end && fits(above, node) ? above : undefined
-  lane ??= process.lanes.find((each) => each.freeFrom <= node.start)
-  if (lane === undefined) {
-    lane = { process, tid: process.lanes.length + 1, freeFrom: 0, open: [] }
-    process.lanes.push(lane)
-  }
-  lane.freeFrom = Math.max(lane.freeFrom, node.end)
-  lane.open.push(node)
-  laneOf.set(node, lane)
-  return lane
-}
-
-// Its slices that are open at the node's start are the node's ancestors.
-function fits (lane, node) {
-  while (lane.open.length > 0 && lane.open[lane.open.length - 1].end <= node.start) lane.open.pop()
-  return lane.open[lane.open.length - 1] === node.above
 }
 
 function argumentsOf (stored) {

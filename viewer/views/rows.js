@@ -6,6 +6,7 @@ const { readEvents, readMessage, kindName, statusName } = require('../otlp/span-
 const { STATUS_ERROR } = require('../otlp/names')
 const { EXCEPTION } = require('../otlp/span-facts')
 const { summaryOf, rounded } = require('../store/summary')
+const { callName } = require('./call-name')
 const { layOut } = require('./layout')
 const { selfTime, criticalPath } = require('./times')
 
@@ -16,15 +17,15 @@ const TEXT_MAX = 200
 function rowsOf (trace, limit = Infinity) {
   const { nodes } = layOut(trace)
   const critical = nodes.length === 0 ? new Map() : criticalPath(nodes[0])
-  const services = new Names()
-  const scopes = new Names()
+  const services = new Map()
+  const scopes = new Map()
   // The first row's start, also where a broken clock put another span before it.
   const startMs = nodes.length === 0 ? trace.receivedMs : earliest(nodes)
   let endMs = startMs
   for (const { end } of nodes) endMs = Math.max(endMs, end)
   const rows = nodes.slice(0, limit).map((node) => rowOf(node, startMs, critical.get(node), services, scopes))
   const more = nodes.length - rows.length
-  return { trace: summaryOf(trace), services: services.list, scopes: scopes.list, startMs, durationMs: rounded(endMs - startMs), rows, ...(more > 0 && { more }) }
+  return { trace: summaryOf(trace), services: [...services.keys()], scopes: [...scopes.keys()], startMs, durationMs: rounded(endMs - startMs), rows, ...(more > 0 && { more }) }
 }
 
 function earliest (nodes) {
@@ -35,21 +36,23 @@ function earliest (nodes) {
 
 function rowOf (node, traceStart, critical, services, scopes) {
   const { span } = node
+  const { name, system } = span === null ? { name: '' } : callName(span)
   const row = {
     id: node.id,
     parent: span === null ? null : span.parent,
     depth: node.depth,
     below: node.below,
-    name: span === null ? '' : cut(span.name),
+    name: cut(name),
     kind: span === null ? null : kindName(span.kind),
-    service: span === null ? -1 : services.number(span.origin.service),
-    scope: span === null ? -1 : scopes.number(span.origin.scopeName),
+    service: span === null ? -1 : numberOf(services, span.origin.service),
+    scope: span === null ? -1 : numberOf(scopes, span.origin.scopeName),
     start: rounded(node.start - traceStart),
     duration: rounded(span === null ? node.duration : span.durationMs),
     self: rounded(span === null ? 0 : selfTime(node)),
     status: span === null ? 'UNSET' : statusName(span.status)
   }
   if (critical !== undefined && span !== null) row.critical = critical.map((stretch) => stretch.map((ms) => rounded(ms - traceStart)))
+  if (system !== undefined) row.system = cut(system)
   if (span === null) row.missing = true
   else addRare(row, node)
   return row
@@ -86,18 +89,9 @@ function cut (text) {
   return text.length > TEXT_MAX ? text.slice(0, TEXT_MAX) : text
 }
 
-class Names {
-  list = []
-  #numbers = new Map()
-
-  number (name) {
-    let number = this.#numbers.get(name)
-    if (number === undefined) {
-      number = this.list.push(name) - 1
-      this.#numbers.set(name, number)
-    }
-    return number
-  }
+function numberOf (names, name) {
+  if (!names.has(name)) names.set(name, names.size)
+  return names.get(name)
 }
 
 module.exports = { rowsOf }

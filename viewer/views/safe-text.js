@@ -6,9 +6,18 @@
 // eslint-disable-next-line no-control-regex
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]/gu
 
+/** JSON stays the same JSON. */
+function escaped (text) {
+  return text.replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
 function safeText (text, max = 200) {
-  const safe = text.slice(0, max + 1).replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  const safe = escaped(text.slice(0, max + 1))
   return text.length > max ? `${safe.slice(0, max)}…` : safe
 }
 
-module.exports = { safeText }
+function plural (count, noun) {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+module.exports = { escaped, plural, safeText }

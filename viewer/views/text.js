@@ -12,8 +12,9 @@ const { plain } = require('../otlp/attributes')
 const { EXCEPTION } = require('../otlp/span-facts')
 const { STATUS_ERROR } = require('../otlp/names')
 const { summaryOf } = require('../store/summary')
+const { callName } = require('./call-name')
 const { layOut } = require('./layout')
-const { safeText } = require('./safe-text')
+const { plural, safeText } = require('./safe-text')
 
 const ROWS_MAX = 2000
 const INDENT_MAX = 60
@@ -39,7 +40,7 @@ function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
     lines.push(`${labels[i].padEnd(width)}  ${node.span === null ? '' : factsOf(node.span, service, paint)}`.trimEnd())
     if (attributes && node.span !== null) lines.push(...attributeLines(node.span, labels[i].search(/\S/) + 2, paint))
   }
-  if (nodes.length > shown.length) lines.push(`… ${nodes.length - shown.length} more spans`)
+  if (nodes.length > shown.length) lines.push(`… ${plural(nodes.length - shown.length, 'more span')}`)
   lines.push(...lossesOf(trace))
   return lines.join('\n') + '\n'
 }
@@ -66,7 +67,7 @@ function headOf (trace, paint = noPaint) {
 
 function labelOf ({ span, cycle }) {
   if (span === null) return '(parent not received)'
-  return `${kindName(span.kind)} ${safeText(span.name)}${cycle ? ' (its own ancestor)' : ''}`
+  return `${kindName(span.kind)} ${safeText(callName(span).name)}${cycle ? ' (its own ancestor)' : ''}`
 }
 
 function factsOf (span, service, paint) {
@@ -101,8 +102,8 @@ function attributeLines ({ bytes, from, to }, indent, paint) {
 function lossesOf ({ orphans, duplicates, dropped }) {
   const losses = []
   if (orphans > 0) losses.push(`${orphans} ${orphans === 1 ? 'span has a parent that was' : 'spans have parents that were'} not received`)
-  if (dropped > 0) losses.push(`${dropped} spans were not kept: the trace is too large`)
-  if (duplicates > 0) losses.push(`${duplicates} spans were received twice`)
+  if (dropped > 0) losses.push(`${dropped} ${dropped === 1 ? 'span was' : 'spans were'} not kept: the trace is too large`)
+  if (duplicates > 0) losses.push(`${duplicates} ${duplicates === 1 ? 'span was' : 'spans were'} received twice`)
   return losses.length === 0 ? [] : ['', ...losses]
 }
 
@@ -111,4 +112,4 @@ function duration (ms) {
   return ms >= 100 ? `${ms.toFixed(0)} ms` : ms >= 1 ? `${ms.toFixed(1)} ms` : `${ms.toFixed(3)} ms`
 }
 
-module.exports = { textOf, headOf, duration }
+module.exports = { textOf, duration }

@@ -10,6 +10,9 @@ const { dispositionOf, retryAfterMs } = require('./retry')
 const PROTOBUF_TYPE = /^application\/(x-protobuf|protobuf|vnd\.google\.protobuf)\b/
 const JSON_TYPE = /^(application\/json|application\/[\w.-]+\+json\b|text\/json)/
 const JSON_BEGINS = /^\s*\{/
+// Of spans, or of the data points of metrics.
+const REJECTED = /"rejected_?(?:spans|data_?points)"\s*:\s*"?(-?\d+)/i
+const REJECTED_KEY = /^rejected_?(?:spans|data_?points)$/i
 const HTML_BEGINS = /^\s*<(!doctype\s+html|html)\b/i
 // eslint-disable-next-line no-control-regex
 const NO_TEXT = /[\u0000-\u0008\u000e-\u001f\ufffd]/
@@ -26,15 +29,17 @@ const FIXED_BYTES = { 1: 8, 5: 4 }
 
 /**
  * Reads an HttpResponse into the fields of an Outcome. The format is 'empty', 'protobuf', 'json', 'html', 'grpc' or 'other'.
- * A success that is a web page or gRPC is something else's, which has no use for spans.
+ * A success that is a web page or gRPC is something else's, which has no use for spans. One that is longer than the specification
+ * allows is a failure, and no attempt is made again.
  */
-function readAnswer ({ status, fields, body, isOversized }, wallNow) {
-  const disposition = dispositionOf(status)
+function readAnswer ({ status, fields, body, isCut, isOversized }, wallNow) {
+  const isTooLong = isOversized && dispositionOf(status) === 'delivered'
+  const disposition = isTooLong ? 'refused' : dispositionOf(status)
   const isSuccess = disposition === 'delivered'
   const type = (fields.get('content-type') ?? '').toLowerCase()
   const text = body.toString('utf8', 0, TEXT_BYTES_MAX)
   const isJson = JSON_TYPE.test(type) || (type === '' && JSON_BEGINS.test(text))
-  const json = isJson ? parse(body, text, isOversized) : undefined
+  const json = isJson ? parse(body, text, isCut) : undefined
   const format = formatOf(type, body, text, json)
   return {
     status,
@@ -42,15 +47,14 @@ function readAnswer ({ status, fields, body, isOversized }, wallNow) {
     disposition: isSuccess && (format === 'html' || format === 'grpc') ? 'misdirected' : disposition,
     retryAfterMs: retryAfterMs(fields.get('retry-after'), wallNow),
     format,
-    isOversized,
-    partialSuccess: isSuccess ? partialSuccessOf(format, body, json, isOversized) : null,
-    message: isSuccess ? '' : messageOf(format, body, text, type)
+    partialSuccess: isSuccess ? partialSuccessOf(format, body, json, isCut) : null,
+    message: isSuccess ? '' : isTooLong ? 'its answer is longer than 4 MiB' : messageOf(format, body, text, type)
   }
 }
 
-// Undefined if it is no JSON. Of one that was cut off only its beginning is known.
-function parse (body, text, isOversized) {
-  if (isOversized) return JSON_BEGINS.test(text) ? {} : undefined
+// Undefined if it is no JSON. Of one that was cut off only its beginning is known, where the number comes before the message.
+function parse (body, text, isCut) {
+  if (isCut) return JSON_BEGINS.test(text) ? { partialSuccess: { rejectedSpans: REJECTED.exec(text)?.[1] } } : undefined
   try {
     return JSON.parse(body.toString())
   } catch {
@@ -67,13 +71,13 @@ function formatOf (type, body, text, json) {
   return type === '' ? 'protobuf' : 'other'
 }
 
-function partialSuccessOf (format, body, json, isOversized) {
-  if (format === 'protobuf') return readPartialSuccess(body, isOversized)
+function partialSuccessOf (format, body, json, isCut) {
+  if (format === 'protobuf') return readPartialSuccess(body, isCut)
   if (format !== 'json') return null
   const found = own(json, 'partialSuccess') ?? own(json, 'partial_success')
   if (found === null || typeof found !== 'object') return null
   // An int64 is a string of digits in JSON.
-  const rejected = Number(own(found, 'rejectedSpans') ?? own(found, 'rejected_spans') ?? 0)
+  const rejected = Number(found[Object.keys(found).find((key) => REJECTED_KEY.test(key))] ?? 0)
   const message = own(found, 'errorMessage') ?? own(found, 'error_message')
   return { rejected: Number.isFinite(rejected) ? rejected : 0, message: typeof message === 'string' ? printable(message) : '' }
 }

@@ -2,7 +2,7 @@
 
 // The life of one POST: whatever happens to it (an answer, half of one, an endless one, a reset, silence) becomes one outcome.
 
-const { setInterval, clearInterval, wallNow } = require('../../runtime/timers')
+const { setInterval, clearInterval, monotonicNow, wallNow } = require('../../runtime/timers')
 const { isUnreachable } = require('./retry')
 const { HttpResponse } = require('./response')
 const { readAnswer } = require('./answer')
@@ -10,6 +10,9 @@ const { printable } = require('../../runtime/report')
 
 // The timeout is counted in ticks of a timer, of which none is due while the loop is blocked or the laptop sleeps.
 const TICKS_PER_TIMEOUT = 8
+
+// A connection that was idle while the process was frozen may have died without a word.
+const STALE_MS = 500
 
 const MESSAGES = { ABORTED: 'the request was given up', ETIMEDOUT: 'no answer in time' }
 
@@ -21,7 +24,6 @@ class Outcome {
   retryAfterMs = -1
   format = '' // of the answer, see answer.js
   partialSuccess = null
-  isOversized = false // the answer was longer than what is read of one
   wasResent = false // the collector may have had it twice
   isUploaded = false // no socket reads the body's memory any more
   message = '' // what the collector said about a failure
@@ -34,6 +36,7 @@ class Attempt {
   #timer
   #withConnection
   #ticks = 0
+  #startedAt = monotonicNow()
   #connection = null
   #response = new HttpResponse()
   #isHeld = false
@@ -63,6 +66,13 @@ class Attempt {
     this.#connection?.hold(isHeld)
     if (isHeld) this.#timer.ref()
     else this.#timer.unref()
+  }
+
+  // Sends anew, over a new connection, what has no answer over one that was kept.
+  resendIfStale () {
+    if (this.#connection !== null && this.#mayResend && this.#response.status === 0 && monotonicNow() - this.#startedAt >= STALE_MS) {
+      this.#resend()
+    }
   }
 
   abort (code) { this.#complete({ code, message: MESSAGES[code] }) }

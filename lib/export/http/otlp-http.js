@@ -39,8 +39,9 @@ class OtlpHttp {
     this.#line.post({ owner: this, message: [head, ...parts], timeoutMs: this.#timeoutMs, done })
   }
 
-  // While held, what is in flight keeps the process alive: only during flush and close, which have a deadline.
-  hold (isHeld) { this.#line.hold(this, isHeld) }
+  // While held, what is in flight keeps the process alive: only during flush and close, which have a deadline. `wasFrozen`: the
+  // process may have been frozen since it was sent.
+  hold (isHeld, wasFrozen = false) { this.#line.hold(this, isHeld, wasFrozen) }
 
   abort () { this.#line.abort(this) }
 
@@ -80,10 +81,11 @@ class Line {
     else this.#queue.push(request)
   }
 
-  hold (owner, isHeld) {
+  hold (owner, isHeld, wasFrozen) {
     if (isHeld) this.#holders.add(owner)
     else this.#holders.delete(owner)
     this.#current?.attempt.hold(this.#holders.size > 0)
+    if (wasFrozen) this.#current?.attempt.resendIfStale()
   }
 
   abort (owner) {

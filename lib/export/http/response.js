@@ -7,9 +7,10 @@ const { FIELD_VALUE } = require('../../config/checks')
 
 // What Node allows for a head. Interim responses, what chunks have beside their lengths, and trailers share it.
 const HEAD_BYTES_MAX = 16 * 1024
-// A partial success is some 300 bytes; of an error page we want the first words. The 4 MiB that the specification recommends
-// take milliseconds to read.
-const BODY_BYTES_MAX = 64 * 1024
+// The specification's limit. What answers with more is no collector.
+const BODY_BYTES_MAX = 4 * 1024 * 1024
+// A partial success is some 300 bytes; of an error page we want the first words.
+const KEPT_BYTES_MAX = 64 * 1024
 
 const NONE = Buffer.alloc(0)
 const LF = 10
@@ -33,9 +34,10 @@ class HttpResponse {
   fields = new Map() // by names in lower case
   isOver = false
   isComplete = false // to the last byte of its body
-  isOversized = false // the body is longer than what is kept, and was not read to its end
+  isOversized = false // the body is longer than what is read, and was not read to its end
   isKeptAlive = false // another request may be sent on its connection
 
+  get isCut () { return this.#bodyBytes > KEPT_BYTES_MAX }
   get body () { return Buffer.concat(this.#pieces) }
 
   // Throws an Error with a code if these bytes cannot be part of a response.
@@ -125,7 +127,7 @@ class HttpResponse {
     for (let left = length; left > 0 && !this.isOversized;) {
       if (this.#at === this.#bytes.length) yield
       const part = this.#bytes.subarray(this.#at, this.#at + left)
-      this.#pieces.push(part.subarray(0, BODY_BYTES_MAX - this.#bodyBytes))
+      if (this.#bodyBytes < KEPT_BYTES_MAX) this.#pieces.push(part.subarray(0, KEPT_BYTES_MAX - this.#bodyBytes))
       this.#at += part.length
       this.#bodyBytes += part.length
       left -= part.length
@@ -163,4 +165,4 @@ function failure (code, message) {
   return Object.assign(new Error(message), { code })
 }
 
-module.exports = { HttpResponse, BODY_BYTES_MAX }
+module.exports = { HttpResponse, BODY_BYTES_MAX, KEPT_BYTES_MAX }

@@ -6,6 +6,7 @@
 
 const { CallInfo } = require('../../http/call-info')
 const { cut } = require('../../span/attributes')
+const { sqlStateOf } = require('../../span/exception')
 const clock = require('../../span/clock')
 const { KIND_CLIENT, kCall, activeContext, tracerIn, isSuppressed } = require('../calls')
 const { sanitise, DIALECTS } = require('./statement')
@@ -200,12 +201,6 @@ const mongoError = (error) => {
   return typeof code === 'number' ? String(code) : ''
 }
 
-/** A SQLSTATE. Only the server's errors have a severity; a socket's code may look like one (EPIPE). */
-const postgresqlError = (error) => {
-  const code = text(error, 'code')
-  return text(error, 'severity') !== '' && /^[0-9A-Z]{5}$/.test(code) ? code : ''
-}
-
 const redis = { system: 'redis', namespace: database, errorCode: redisError, hasPeer: true }
 const redisCommand = (from) => ({ ...redis, operation: command, operands: redisArguments(from), operandRule: ruleOf })
 // A pipeline is one span, not one for each of its commands.
@@ -215,7 +210,7 @@ const SQL_SERVER = 'microsoft.sql_server'
 const mssql = (field, isParametrised) => new SqlDescriptor(SQL_SERVER, DIALECTS.mssql, field, mssqlError, isParametrised)
 const mysql = (field, isParametrised) => new SqlDescriptor('mysql', DIALECTS.mysql, field, mysqlError, isParametrised)
 const postgresql = (field, isParametrised, startedAt) =>
-  new SqlDescriptor('postgresql', DIALECTS.postgresql, field, postgresqlError, isParametrised, startedAt)
+  new SqlDescriptor('postgresql', DIALECTS.postgresql, field, sqlStateOf, isParametrised, startedAt)
 
 const mongo = new StoreDescriptor({
   system: 'mongodb',
@@ -236,7 +231,7 @@ let hasPgChannelSpoken = false
 /** Describes the calls of the channel that pg is about to publish. https://github.com/brianc/node-postgres/pull/3650 */
 const pgChannel = {
   kind: KIND_CLIENT,
-  errorCode: postgresqlError,
+  errorCode: sqlStateOf,
   shouldTrace: () => { hasPgChannelSpoken = true },
   name: (call) => pgQuery.name(pgCallOf(call)),
   attributes: (call) => pgQuery.attributes(pgCallOf(call))
@@ -310,7 +305,7 @@ const DATABASES = {
 const KNEX = {
   pg: postgresql('sql', true),
   pgnative: postgresql('sql', true),
-  cockroachdb: new SqlDescriptor('cockroachdb', DIALECTS.postgresql, 'sql', postgresqlError, true),
+  cockroachdb: new SqlDescriptor('cockroachdb', DIALECTS.postgresql, 'sql', sqlStateOf, true),
   mysql: mysql('sql', true),
   sqlite3: new SqlDescriptor('sqlite', DIALECTS.sqlite, 'sql', nothing, true),
   'better-sqlite3': new SqlDescriptor('sqlite', DIALECTS.sqlite, 'sql', nothing, true),

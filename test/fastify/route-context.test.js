@@ -1,0 +1,24 @@
+'use strict'
+
+const { test } = require('tap')
+const Fastify = require('fastify')
+const { contextOf } = require('../../lib/fastify/routes')
+
+test('where a version of Fastify keeps a route elsewhere, its public object stands for it', async (t) => {
+  const routeOptions = { config: { url: '/' } }
+  t.equal(contextOf({ routeOptions }), routeOptions)
+})
+
+test('a route is found by what is public, whatever it was declared with', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.get('/:id', { config: { own: true } }, same)
+  app.register(async (scope) => { scope.get('/nested', same) }, { prefix: '/in' })
+  app.setNotFoundHandler(same)
+
+  for (const url of ['/7', '/in/nested', '/nowhere/at/all']) t.equal((await app.inject(url)).body, 'same', url)
+
+  async function same (request) {
+    return contextOf(request).config === request.routeOptions.config ? 'same' : 'another'
+  }
+})

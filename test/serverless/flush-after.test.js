@@ -1,0 +1,49 @@
+'use strict'
+
+// `flushAfter` in this process: what goes on side by side.
+
+const http = require('node:http')
+const { once } = require('node:events')
+const { test } = require('tap')
+const Fastify = require('fastify')
+const lightTrace = require('../..')
+const { tracedApp } = require('../support/traced-app')
+
+test('invocations side by side: each span says its own, and the platform\'s context counts, not a field of the event', async (t) => {
+  process.env.AWS_LAMBDA_FUNCTION_NAME = 'orders'
+  t.teardown(() => { delete process.env.AWS_LAMBDA_FUNCTION_NAME })
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => app.get('/:id', async () => { await new Promise(setImmediate); return 'ok' })
+  })
+  const handler = lightTrace.flushAfter(app, async (event, context) => {
+    await new Promise(setImmediate)
+    return app.inject(`/${context.awsRequestId}`)
+  })
+  await Promise.all(Array.from({ length: 20 }, (_, i) => handler({ awsRequestId: 'forged' }, { awsRequestId: `request-${i}` })))
+  await app.inject('/outside')
+  const ids = (await collector.spans()).map(({ attributes }) => [attributes['url.path'], attributes['faas.invocation_id']])
+  t.equal(ids.length, 21)
+  t.same(ids.filter(([path, id]) => path !== `/${id}`), [['/outside', undefined]])
+})
+
+test('spans and metrics are sent side by side: neither waits for the other\'s answer', async (t) => {
+  const answers = []
+  const collector = http.createServer((request, response) => {
+    request.resume()
+    if (answers.push(response) === 2) for (const each of answers) each.end()
+  }).listen(0, '127.0.0.1')
+  await once(collector, 'listening')
+  const url = `http://127.0.0.1:${collector.address().port}/v1/traces`
+  const app = Fastify()
+  t.teardown(async () => {
+    collector.closeAllConnections()
+    collector.close()
+    await app.close()
+  })
+  app.register(lightTrace, { exporter: { url }, metrics: true, closeTimeoutMs: 1 })
+  app.get('/', async () => 'ok')
+  // An answer that waited for the first of two in turn would not come within this test.
+  await lightTrace.flushAfter(app, () => app.inject('/'), { timeoutMs: 600_000 })({}, {})
+  t.equal(answers.length, 2)
+})
