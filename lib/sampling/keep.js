@@ -46,17 +46,17 @@ class Keep {
     if ((flags & SAMPLED) !== 0) return threshold === '' ? tracestate : lower(tracestate, threshold)
     if (threshold !== '') return withThreshold(tracestate, threshold)
     this.stats.notKept++
-    this.report.once('LT_WARN_KEEP_LIMIT', `more than ${this.rate.perSecond} requests a second failed or were slow: of the others ` +
-      'some are kept, by chance; stats().spans.notKept counts the rest, and keep.maxPerSecond is the limit')
+    this.report.once('LT_WARN_KEEP_LIMIT', `more than ${this.rate.perSecond} requests a second failed or were slow: some of ` +
+      'them are kept, and say for how many they stand; stats().spans.notKept counts the others; keep.maxPerSecond is the limit')
     return null
   }
 
   thresholdFor (tracestate, t2, route, now) {
     const { rate } = this
     rate.settle(now)
-    if (rate.debt > DEBT_SECONDS_MAX * rate.perSecond) return ''
+    if (rate.debt > DEBT_SECONDS_MAX * rate.brakeOver) return ''
     const random = randomnessOf(tracestate)
-    route.keepRate ??= new RouteRate()
+    route.keepRate ??= new RouteRate(now)
     return thresholdOf(rate.take(route.keepRate, random === '' ? t2 & 0xffffff : parseInt(random.slice(0, 6), 16), now))
   }
 }
@@ -64,7 +64,7 @@ class Keep {
 /** A sampled request's tracestate: whoever takes all of them by a lower threshold than the sampler's says how many there are. */
 function lower (tracestate, threshold) {
   const own = thresholdOf(tracestate)
-  // As hex fractions, digits without trailing zeros are in the order of their text. Without one the sampler took all, or will not say.
+  // Hex fractions without trailing zeros are in the order of their text. Without one the sampler took all, or does not say.
   return threshold === ALWAYS || threshold < own ? withThreshold(tracestate, threshold) : tracestate
 }
 
