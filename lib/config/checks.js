@@ -16,7 +16,7 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/ // RFC 9110's
 // What Node's http sends and takes in a value: no control characters, so no line of its own.
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 // Names of headers that carry credentials, whatever their vendor. Tenant and routing headers (x-scope-orgid) do not match.
-const CREDENTIAL = /auth|cookie|credential|dsn|key|passw|secret|session|signature|team|token/
+const CREDENTIAL = /assertion|auth|bearer|cookie|credential|dpop|dsn|hmac|jw[st]|key|oidc|otp|pass[cpw]|principal|pwd|saml|secret|session|signature|team|ticket|token/
 
 const boolean = check('true or false', (value) => typeof value === 'boolean')
 const callback = check('a function', (value) => typeof value === 'function')

@@ -59,7 +59,7 @@ class Callbacks {
     const { raw } = reply
     if (responseHeaders.length > 0 && raw.headersSent && span.isRecording()) {
       const read = (name) => raw.getHeader(name) ?? reply.getHeader(name)
-      this.#call('responseHeaders', () => captureHeaders(span, 'http.response.header.', responseHeaders, read))
+      this.#call('responseHeaders', () => captureHeaders(span, 'http.response.header.', responseHeaders, this.#tracer.redactor, read))
     }
     if (onEnd !== null) this.#call('onEnd', () => onEnd(span, reply.request, reply), true)
   }
@@ -107,7 +107,7 @@ class Callbacks {
       for (let i = 0; i < list.length; i += 2) span.setAttribute(list[i], list[i + 1])
     }
     if (typeof route.options?.attributes === 'function') this.#addAttributes(span, route.options.attributes, request)
-    if (requestHeaders.length > 0) captureHeaders(span, 'http.request.header.', requestHeaders, (name) => request.raw.headers[name])
+    if (requestHeaders.length > 0) captureHeaders(span, 'http.request.header.', requestHeaders, this.#tracer.redactor, (name) => request.raw.headers[name])
   }
 
   #addAttributes (span, fn, request) {
@@ -135,9 +135,10 @@ class Callbacks {
 }
 
 /** Sets each of the headers that has a value as an attribute. A reply's may be anything, with a toString of its own. */
-function captureHeaders (span, prefix, names, read) {
+function captureHeaders (span, prefix, names, redactor, read) {
   for (const name of names) {
-    const values = [read(name)].flat().filter((value) => typeof value === 'string' || typeof value === 'number').map(String)
+    const values = [read(name)].flat().filter((value) => typeof value === 'string' || typeof value === 'number')
+      .map((value) => redactor.redactHeader(String(value)))
     if (values.length > 0) span.setAttribute(prefix + name, values)
   }
 }

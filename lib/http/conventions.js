@@ -22,8 +22,9 @@ const SCHEME = /^[a-z][a-z0-9+.-]{0,15}$/
 const PORT = /^\d{1,5}$/ // Number alone takes '0x50' and '1e2'
 const DEFAULT_PORTS = { __proto__: null, http: 80, https: 443 }
 
-// Of Forwarded: token=token or token="quoted string", with ; between the pairs of one proxy and , between proxies.
-const PAIR = /[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^",; \t]*)))?[ \t]*([;,]|$)/y
+// Of Forwarded: token=token or token="quoted string", with ; between the pairs of one proxy and , between proxies. A caller writes
+// it: behind each loop comes what the loop cannot take, so that nothing is read twice.
+const PAIR = /[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^",; \t]*))[ \t]*)?([;,]|$)/y
 
 const kPeer = Symbol('light-trace.peer')
 

@@ -10,20 +10,27 @@ const REDACTED = 'REDACTED'
 // Names are compared without case, separators and trailing digits: access_token, accessToken, user[access-token].
 const CREDENTIALS = [
   'code', 'authcode', 'authorizationcode', 'codeverifier', 'devicecode', 'usercode', 'verificationcode', 'resetcode',
-  'recoverycode', 'otpcode', 'mfacode', 'otp', 'totp', 'pin', 'auth', 'authorization', 'bearer', 'cookie', 'csrf', 'xsrf', 'hmac',
-  'jwt', 'pass', 'pwd', 'samlart', 'samlrequest', 'samlresponse', 'sas', 'session', 'sessionid', 'sessid', 'phpsessid',
+  'recoverycode', 'otpcode', 'mfacode', 'smscode', 'onetimecode', 'accesscode', 'oobcode', 'otp', 'totp', 'pin', 'auth', 'authorization', 'bearer', 'cookie', 'csrf', 'xsrf', 'hmac',
+  'jwt', 'dpop', 'pass', 'pwd', 'pw', 'passkey', 'ticket', 'magiclink', 'key', 'samlart', 'samlrequest', 'samlresponse', 'sas', 'session', 'sessionid', 'sessid', 'phpsessid',
   'jsessionid', 'connectsid', 'sid', 'sign', 'accesskeyid', 'awsaccesskeyid'
 ]
 // A name that ends in one of these is one too: refresh_token, X-Amz-Security-Token, client_secret, new_password.
 const ENDINGS = [
-  'accesskey', 'apikey', 'assertion', 'credential', 'credentials', 'passphrase', 'passwd', 'password', 'privatekey', 'secret',
-  'secretkey', 'signature', 'token'
+  'accesskey', 'apikey', 'appkey', 'assertion', 'credential', 'credentials', 'encryptionkey', 'masterkey', 'privatekey', 'secret',
+  'secretkey', 'secrets', 'signature', 'signingkey', 'subscriptionkey', 'token', 'tokens', 'verifier'
 ]
+// And one that holds one of these: password_confirmation, passwordHash.
+const PARTS = /pass(?:code|phrase|wd|word)/
 const SIGNATURE = 'sig' // of the conventions, which compare with case
 
 // An app's own names come again and again; a caller's must not fill the memory.
 const KNOWN_MAX = 256
 const KNOWN_LENGTH_MAX = 64
+
+// A value may be a URL with a query of its own, encoded: a redirect's. Of what is deeper nothing is shown.
+const MAY_NEST = /%3f|%23|%25|[?#]/i
+const NESTING_MAX = 3
+const USER_INFO = /(?<=\/\/)[^/?#\s]*@/g
 
 class QueryRedactor {
   #decide
@@ -40,7 +47,8 @@ class QueryRedactor {
 
   /** A query, without its question mark. */
   // HOT, once per recorded request or call that has a query. Budget: one short string per parameter.
-  redact (query) {
+  redact (query, depth = 0) {
+    const mayNest = MAY_NEST.test(query)
     let redacted = ''
     let copied = 0 // up to here `redacted` has the query
     let start = 0
@@ -49,8 +57,10 @@ class QueryRedactor {
       let end = query.indexOf('&', start)
       if (end === -1) end = query.length
       if (equals < end) {
-        if (this.#isCredential(query.slice(start, equals))) {
-          redacted += query.slice(copied, equals + 1) + REDACTED
+        const isCredential = this.#isCredential(query.slice(start, equals))
+        const value = isCredential ? REDACTED : mayNest ? this.#nested(query.slice(equals + 1, end), depth) : null
+        if (value !== null) {
+          redacted += query.slice(copied, equals + 1) + value
           copied = end
         }
         equals = query.indexOf('=', end)
@@ -69,6 +79,24 @@ class QueryRedactor {
     return redacted === query ? url : url.slice(0, mark + 1) + redacted
   }
 
+  /** The value of a header: all of it where it is not a URL. */
+  redactHeader (value) {
+    const mark = value.search(/[?#]/)
+    const shown = mark === -1 ? value : value.slice(0, mark) + value.slice(mark).replace(/[^?#]+/g, (query) => this.redact(query))
+    return shown.replace(USER_INFO, `${REDACTED}@`)
+  }
+
+  /** A value that holds credentials in a query of its own, without them; null for any other. */
+  #nested (value, depth) {
+    if (!MAY_NEST.test(value)) return null
+    const url = decoded(value)
+    const mark = url.search(/[?#%]/)
+    if (mark === -1) return null
+    if (depth === NESTING_MAX) return REDACTED
+    const shown = url.replace(/[^?#]+/g, (query) => this.redact(query, depth + 1))
+    return shown === url ? null : url === value ? shown : encodeURIComponent(shown.toWellFormed())
+  }
+
   #isCredential (name) {
     if (this.#decide !== null) return this.#ask(name)
     const known = this.#known.get(name)
@@ -82,7 +110,7 @@ class QueryRedactor {
   #matches (given) {
     if (given === SIGNATURE) return true
     const name = normalised(given)
-    return this.#names.has(name) || ENDINGS.some((ending) => name.endsWith(ending))
+    return this.#names.has(name) || PARTS.test(name) || ENDINGS.some((ending) => name.endsWith(ending))
   }
 
   /** The answer of the user's function. Where it fails the value is hidden: its author meant to hide something. */

@@ -14,9 +14,10 @@ const NAMES = [
   // their like
   'accessToken', 'ACCESS_TOKEN', 'resetToken', 'reset-password-token', 'api-key', 'x-api-key', 'apiKey', 'pwd', 'passphrase', 'clientSecret',
   'sessionid', 'session_id', 'PHPSESSID', 'jwt', 'auth', 'authorization', 'credential', 'private_key', 'code_verifier', 'client_assertion', 'SAMLResponse',
-  'otp', 'user[password]', 'a.token', 'to%6Ben', 'access%5Ftoken', '+token'
+  'otp', 'password_confirmation', 'passwordConfirm', 'passcode', 'subscription-key', 'key', 'app_key', 'ticket', 'oobCode', 'oauth_verifier',
+  'access_code', 'tokens', 'secrets', 'pw', 'user[password]', 'a.token', 'to%6Ben', 'access%5Ftoken', '+token'
 ]
-const HARMLESS = ['q', 'page', 'zipcode', 'postcode', 'country_code', 'keyword', 'sort_key', 'key', 'tokens_max', 'author', 'design', 'sessions', 'secretary', 'passenger', 'state', 'id']
+const HARMLESS = ['q', 'page', 'zipcode', 'postcode', 'country_code', 'keyword', 'sort_key', 'tokens_max', 'author', 'design', 'sessions', 'secretary', 'passenger', 'state', 'id']
 
 /** Spans of one request and of a call, as bytes and as a processor sees them. */
 async function spansOf (t, target, trace = {}) {
@@ -53,6 +54,32 @@ test('the values of credentials are REDACTED, whatever their case and separators
   t.notMatch(bytes, /SECRET/)
   t.ok(bytes.includes('fine'))
   for (const spans of [sent, seen]) t.same(queries(spans), [expected, expected, expected])
+})
+
+test('the query of a URL in a value is redacted as well, however often it is encoded', async (t) => {
+  const nest = (url) => `/cb?x=1&next=${encodeURIComponent(url)}`
+  const inner = '/in?code=SECRET&q=fine'
+  const query = `a=/b?token=SECRET&plain=%3Fq%3Dfine&r=${encodeURIComponent(inner)}&s=${encodeURIComponent(nest(inner))}`
+  const deep = nest(nest(nest(nest(nest(inner)))))
+  const { bytes, seen } = await spansOf(t, `/path?${query}&deep=${encodeURIComponent(deep)}`)
+  t.notMatch(bytes, /SECRET/)
+  const shown = encodeURIComponent(inner.replace('SECRET', 'REDACTED'))
+  const recorded = seen.find(({ attributes }) => attributes['url.query'] !== undefined).attributes['url.query']
+  t.ok(recorded.startsWith(`a=/b?token=REDACTED&plain=%3Fq%3Dfine&r=${shown}&s=${encodeURIComponent(nest(inner.replace('SECRET', 'REDACTED')))}&deep=`), recorded)
+})
+
+test('URLs in headers that are recorded have no credentials, nor user and password', async (t) => {
+  const names = ['cf-access-jwt-assertion', 'x-goog-iap-jwt-assertion', 'x-amzn-oidc-data', 'x-ms-client-principal', 'x-jwt', 'dpop', 'x-bearer', 'x-otp', 'x-pwd']
+  const routes = (app) => app.get('/', (request, reply) => reply.redirect('https://u:SECRET@b.example/?state=1&code=SECRET#access_token=SECRET'))
+  const { app, collector, port } = await tracedApp(t, { routes, trace: { requestHeaders: [...names, 'referer', 'x-original-url', 'x-plain'], responseHeaders: ['location'] } })
+  const headers = { ...Object.fromEntries(names.map((name) => [name, 'SECRET'])), referer: 'http://a/?token=SECRET&q=1', 'x-original-url': '/x?sig=SECRET', 'x-plain': 'a=1; b@c' }
+  await fetch(`http://127.0.0.1:${port}/`, { headers, redirect: 'manual' })
+  const [{ attributes }] = await collector.spans()
+  await app.close()
+  t.notMatch(JSON.stringify(attributes), /SECRET/)
+  t.same(attributes['http.response.header.location'], ['https://REDACTED@b.example/?state=1&code=REDACTED#access_token=REDACTED'])
+  t.same(attributes['http.request.header.referer'], ['http://a/?token=REDACTED&q=1'])
+  t.same(attributes['http.request.header.x-plain'], ['a=1; b@c'])
 })
 
 test('redactQuery: an array adds names', async (t) => {

@@ -13,6 +13,9 @@ const STATEMENTS = {
     ['UPDATE users SET a = "secret", b = \'it\'\'s\' WHERE c = ?', 'UPDATE users SET a = ?, b = ? WHERE c = ?', 'UPDATE users'],
     ["SELECT _utf8'secret', x'4D', b'01', N'n' /* by 'me' */ FROM t1", 'SELECT _utf8?, x?, b?, N?   FROM t1', 'SELECT t1'],
     ['INSERT INTO t VALUES (?) ON DUPLICATE KEY UPDATE a = 5', 'INSERT INTO t VALUES (?) ON DUPLICATE KEY UPDATE a = ?', 'INSERT t'],
+    ["SELECT 'C:\\', 'secret' FROM t", 'SELECT ?', 'SELECT'], // NO_BACKSLASH_ESCAPES
+    ["SELECT 'o\\'brien' FROM t", 'SELECT ?', 'SELECT'],
+    ['SET a = word, b = 1', 'SET a = ?, ? = ?', 'SET'],
     ["SELECT 'never closed", 'SELECT ?', 'SELECT'],
     ["SELECT 1 /* never 'closed", 'SELECT ?', 'SELECT'],
     ['select 1; select 2', 'select ?; select ?', 'SELECT SELECT'],
@@ -25,6 +28,9 @@ const STATEMENTS = {
     ["SELECT $$it's$$, $tag$ $1 $$ $tag$, E'a\\'b', 'C:\\', \"Col\" FROM \"Users\" WHERE id = $12 -- bye", 'SELECT ?, ?, E?, ?, "Col" FROM "Users" WHERE id = $12', 'SELECT Users'],
     ['WITH recent AS (SELECT * FROM events) SELECT * FROM recent JOIN users ON true', 'WITH recent AS (SELECT * FROM events) SELECT * FROM recent JOIN users ON true', 'SELECT events SELECT users'],
     ['SELECT (SELECT count(*) FROM b) FROM a', 'SELECT (SELECT count(*) FROM b) FROM a', 'SELECT SELECT b a'],
+    ['SELECT 1 /* a /* b */ secret */ FROM t', 'SELECT ?   FROM t', 'SELECT t'],
+    ['SET app.secret TO word; ALTER ROLE r SET app.secret TO word', 'SET app.secret TO ?; ALTER ROLE r SET app.secret TO ?', 'SET ALTER'],
+    ['UPDATE t SET a = b', 'UPDATE t SET a = b', 'UPDATE t'],
     ['INSERT INTO t SELECT * FROM u', 'INSERT INTO t SELECT * FROM u', 'INSERT t SELECT u'],
     ['CREATE TABLE IF NOT EXISTS t1 (id int)', 'CREATE TABLE IF NOT EXISTS t1 (id int)', 'CREATE TABLE t1'],
     ['SELECT * FROM t FOR UPDATE', 'SELECT * FROM t FOR UPDATE', 'SELECT t']

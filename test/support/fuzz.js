@@ -6,10 +6,12 @@
 const assert = require('node:assert')
 const { checkTraceparent, checkTracestate, checkBaggage } = require('./w3c-reader')
 const { resolveOptions } = require('../../lib/config/options')
-const { peerInfo, requestTarget, splitHost } = require('../../lib/http/conventions')
+const { peerInfo, forwardedPeerInfo, requestTarget, splitHost } = require('../../lib/http/conventions')
 const { QueryRedactor } = require('../../lib/http/redact')
 const { HttpResponse, KEPT_BYTES_MAX } = require('../../lib/export/http/response')
 const { readPartialSuccess } = require('../../lib/export/http/answer')
+const { negotiate } = require('../../lib/metrics/prometheus')
+const { TraceState, randomnessOf, thresholdOf, withThreshold, withoutThreshold, cleanTracestate } = require('../../lib/context/tracestate')
 const { retryAfterMs, RETRY_AFTER_MAX_MS } = require('../../lib/export/http/retry')
 const { halvesOf } = require('../../lib/otlp/request')
 const { printable } = require('../../lib/runtime/report')
@@ -48,6 +50,37 @@ const targets = {
       const headers = { host: text, 'user-agent': text }
       assert.ok(peerInfo({ socket: {}, headers, httpVersion: text }, headers, 16384))
     }
+  },
+  Forwarded: {
+    lengthMax: 4096,
+    seeds: ['for=192.0.2.60;proto=http;by=203.0.113.43', 'for="[2001:db8::1]:4711", for=unknown;host="a\\"b"', 'for=1.1.1.1; \t ;', 'for="\\'],
+    run (text) {
+      const raw = { socket: {}, headers: { forwarded: text, host: 'a' }, httpVersion: '1.1' }
+      const peer = forwardedPeerInfo(new ProxiedRequest(raw), 16384)
+      assert.ok(peer.clientAddress.length <= 64)
+    }
+  },
+  'X-Forwarded': {
+    seeds: ['192.0.2.60, [::1]:80', 'https, http', 'shop.example:8080', 'fe80::1%eth0'],
+    run (text) {
+      const raw = { socket: {}, headers: { 'x-forwarded-for': text, 'x-forwarded-host': text, 'x-forwarded-proto': text }, httpVersion: '1.1' }
+      assert.ok(forwardedPeerInfo(new ProxiedRequest(raw), 16384))
+    }
+  },
+  'the member ot': {
+    lengthMax: 8192,
+    seeds: ['ot=th:8;rv:6e6d1a75832a2f,foo=1', 'ot=;;th:;th:0', 'foo=1,ot=p:8;r:62'],
+    run (text) {
+      const tracestate = cleanTracestate(text)
+      for (const state of [tracestate, withThreshold(tracestate, '8'), withoutThreshold(tracestate)]) {
+        assert.strictEqual(typeof thresholdOf(state) + typeof randomnessOf(state), 'stringstring')
+        new TraceState(state).set('a', 'b').unset('ot')
+      }
+    }
+  },
+  Accept: {
+    seeds: ['application/openmetrics-text;version=1.0.0;q=0.75,text/plain;q=0.5,*/*;q=0.1', 'text/plain;;q=;q'],
+    run (text) { assert.strictEqual(typeof negotiate(text), 'string') }
   },
   url: {
     seeds: ['/a/b?x=1&sig=secret', 'http://host/path?q', '*', '//x', '/%zz?X-Amz-Signature=%&AWSAccessKeyId', '/?%73ig=hidden&&='],
@@ -120,6 +153,14 @@ const targets = {
   }
 }
 
+// As Fastify's request with trustProxy, whose getters read what is on `raw`.
+class ProxiedRequest {
+  constructor (raw) { this.raw = raw }
+  get ip () { return this.raw.headers['x-forwarded-for'] }
+  get host () { return this.raw.headers['x-forwarded-host'] }
+  get protocol () { return this.raw.headers['x-forwarded-proto'] }
+}
+
 module.exports = { targets, fuzz, randomFrom, mutateText, longInputs }
 
 function readResponse (pieces) {
@@ -178,5 +219,6 @@ function mutateBytes (start, random) {
 function longInputs (name, length) {
   const { seeds, bytes = false } = targets[name]
   if (bytes) return [...seeds, Buffer.from([0x10]), Buffer.from([0x80]), Buffer.from([0x0a, 0])].map((piece) => Buffer.alloc(length, piece))
-  return [...seeds, ...NASTY].filter((piece) => piece !== '').map((piece) => piece.repeat(Math.ceil(length / piece.length)).slice(0, length))
+  const pieces = [...seeds, ...NASTY].filter((piece) => piece !== '').map((piece) => piece.repeat(Math.ceil(length / piece.length)).slice(0, length))
+  return pieces.flatMap((piece) => [piece, `${piece.slice(0, -1)}"`, `${piece.slice(0, -1)}\0`]) // and those that are wrong at the end
 }

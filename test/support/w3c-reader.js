@@ -5,7 +5,7 @@
 
 const assert = require('node:assert/strict')
 const { parseTraceparent, formatTraceparent } = require('../../lib/context/traceparent')
-const { cleanTracestate, TraceState } = require('../../lib/context/tracestate')
+const { cleanTracestate, TraceState, trimSpace } = require('../../lib/context/tracestate')
 const { parseBaggage, serializeBaggage } = require('../../lib/context/baggage')
 
 const MEMBER = /^[a-z0-9][a-z0-9_\-*/@]{0,255}=[ -+\--<>-~]{0,255}[!-+\--<>-~]$/
@@ -25,7 +25,7 @@ function checkTraceparent (value) {
 /** The traceparent that has to go out for one that came, or null where it is not valid. */
 function readTraceparent (value) {
   if (typeof value !== 'string') return null
-  const match = /^[ \t]*([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[^]*)?$/.exec(value.replace(/[ \t]+$/, ''))
+  const match = /^[ \t]*([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[^]*)?$/.exec(trimSpace(value))
   if (match === null) return null
   const [, version, trace, parent, flags, more] = match
   if (version === 'ff' || (version === '00' && more !== undefined) || /^0+$/.test(trace) || /^0+$/.test(parent)) return null

@@ -32,6 +32,7 @@ class Outcome {
 /** One request and its answer. A Connection calls the methods onReady, onData, onEnd and onClosed. */
 class Attempt {
   #message
+  #secrets
   #done
   #timer
   #withConnection
@@ -42,9 +43,10 @@ class Attempt {
   #isHeld = false
   #outcome = new Outcome()
 
-  // `message`: the head as text, then parts of the body. withConnection(use) calls use(connection) once, in this turn or later.
-  constructor (message, timeoutMs, withConnection, done) {
+  // `message`: the head as text, then parts of the body. `secrets`: see answer.js. withConnection(use) calls use(connection) once, in this turn or later.
+  constructor (message, timeoutMs, secrets, withConnection, done) {
     this.#message = message
+    this.#secrets = secrets
     this.#withConnection = withConnection
     this.#done = done
     this.#timer = setInterval(() => {
@@ -130,7 +132,7 @@ class Attempt {
     const response = this.#response
     if (outcome.isUploaded && response.isComplete && response.isKeptAlive) this.#connection.release()
     else this.#connection?.destroy()
-    if (response.status !== 0) Object.assign(outcome, readAnswer(response, wallNow()))
+    if (response.status !== 0) Object.assign(outcome, readAnswer(response, wallNow(), this.#secrets))
     else readError(error, outcome)
     this.#connection = this.#response = this.#message = this.#withConnection = null
     this.#done(outcome)

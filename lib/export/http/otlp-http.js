@@ -20,12 +20,14 @@ class OtlpHttp {
   #line
   #head
   #timeoutMs
+  #secrets
 
   // suppress(fn) calls fn outside of any request's context, with tracing off.
   constructor (exporter, suppress, line = new Line(exporter, suppress)) {
     this.#line = line
     this.#head = headOf(exporter, line.proxy)
     this.#timeoutMs = exporter.timeoutMs
+    this.#secrets = secretsOf(exporter, line.proxy)
     line.users++
   }
 
@@ -36,7 +38,7 @@ class OtlpHttp {
   post (parts, isGzip, done) {
     const byteLength = parts.reduce((sum, { length }) => sum + length, 0)
     const head = `${this.#head}${isGzip ? 'content-encoding: gzip\r\n' : ''}content-length: ${byteLength}\r\n\r\n`
-    this.#line.post({ owner: this, message: [head, ...parts], timeoutMs: this.#timeoutMs, done })
+    this.#line.post({ owner: this, message: [head, ...parts], timeoutMs: this.#timeoutMs, secrets: this.#secrets, done })
   }
 
   // While held, what is in flight keeps the process alive: only during flush and close, which have a deadline. `wasFrozen`: the
@@ -99,8 +101,8 @@ class Line {
     this.#connection?.destroy()
   }
 
-  #send ({ owner, message, timeoutMs, done }) {
-    const attempt = new Attempt(message, timeoutMs, (use) => this.#withConnection(use), (outcome) => {
+  #send ({ owner, message, timeoutMs, secrets, done }) {
+    const attempt = new Attempt(message, timeoutMs, secrets, (use) => this.#withConnection(use), (outcome) => {
       this.#current = this.#onFree = null
       // Not the collector's: a tunnel that the proxy does not open for the same reason is no answer of it either.
       if (outcome.status === 407 && this.proxy !== null) outcome.disposition = 'retry'
@@ -150,6 +152,21 @@ function headOf ({ url, headers }, proxy) {
   let head = `POST ${isForwarded ? `http://${host}` : ''}${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\n`
   for (const [name, value] of Object.entries(fields)) head += `${name}: ${value}\r\n`
   return head
+}
+
+// Shorter ones are in any text by chance.
+const SECRET_LENGTH_MIN = 4
+const PART_LENGTH_MIN = 6
+
+/** What a collector may say back and nobody is to read in a log: the values of headers and of the query, and their parts. */
+function secretsOf ({ url, headers }, proxy) {
+  const values = [...Object.values(headers), proxy?.authorization ?? '', ...new URL(url).searchParams.values()]
+  const texts = values.flatMap((value) => {
+    const basic = /^basic /i.test(value) ? Buffer.from(value.slice(6), 'base64').toString() : ''
+    const parts = `${value} ${basic} ${basic.slice(basic.indexOf(':') + 1)}`.split(/[\s,;=]+/).filter(({ length }) => length >= PART_LENGTH_MIN)
+    return [value, ...parts].filter(({ length }) => length >= SECRET_LENGTH_MIN)
+  })
+  return [...new Set(texts)].sort((a, b) => b.length - a.length).map((text) => Buffer.from(text))
 }
 
 module.exports = { OtlpHttp }

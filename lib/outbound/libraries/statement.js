@@ -104,12 +104,13 @@ class Summary {
 /**
  * How a system writes what is no value. Where a quote could mean either, it is a value.
  * doubleQuotes: "x" is a string; backslash: \ escapes in strings; brackets: [x] is a name;
- * dollar: $tag$...$tag$ is a string; hash: # begins a comment
+ * dollar: $tag$...$tag$ is a string; hash: # begins a comment; nests: comments may stand in comments;
+ * modes: a setting of the server decides whether \ escapes
  */
 const DIALECTS = {
-  mysql: { doubleQuotes: true, backslash: true, brackets: false, dollar: false, hash: true },
-  postgresql: { doubleQuotes: false, backslash: false, brackets: false, dollar: true, hash: false },
-  mssql: { doubleQuotes: false, backslash: false, brackets: true, dollar: false, hash: false },
+  mysql: { doubleQuotes: true, backslash: true, brackets: false, dollar: false, hash: true, modes: true },
+  postgresql: { doubleQuotes: false, backslash: false, brackets: false, dollar: true, hash: false, nests: true },
+  mssql: { doubleQuotes: false, backslash: false, brackets: true, dollar: false, hash: false, nests: true },
   sqlite: { doubleQuotes: true, backslash: false, brackets: true, dollar: false, hash: false },
   graphql: { doubleQuotes: true, backslash: true, brackets: false, dollar: false, hash: true }
 }
@@ -119,6 +120,12 @@ const QUOTE = 0x27
 const DOUBLE = 0x22
 const BACKTICK = 0x60
 
+// How far a statement has come that sets something: its verb, SET, and TO or =.
+const NONE = 0
+const ALTER = 1
+const SET = 2
+const IS_SET = 3
+
 /** @returns {{ text: string, summary: string }} */
 function sanitise (statement, dialect) {
   const text = statement.length > READ_MAX ? statement.slice(0, READ_MAX) : statement
@@ -126,13 +133,14 @@ function sanitise (statement, dialect) {
   let written = ''
   let from = 0 // what lies between here and `i` is kept as it is
   let i = 0
+  let setting = NONE
 
   while (i < text.length && written.length + i - from < WRITTEN_MAX) {
     const char = text.charCodeAt(i)
     if (isSpace(char)) {
       i++
     } else if (char === QUOTE || (char === DOUBLE && dialect.doubleQuotes)) {
-      value(endOfString(text, i, char, dialect.backslash))
+      value(dialect.modes && isEitherWay(text, i, char) ? text.length : endOfString(text, i, char, dialect.backslash))
     } else if (beginsName(char, dialect)) {
       name()
     } else if (isDigit(char) || (char === 0x2e && isDigit(text.charCodeAt(i + 1)))) {
@@ -147,6 +155,7 @@ function sanitise (statement, dialect) {
       written += `${text.slice(from, i)} `
       from = i = commentEnd(char)
     } else {
+      if (char === 0x3d && setting === SET) setting = IS_SET // =
       summary.sign(char)
       i++
     }
@@ -167,15 +176,44 @@ function sanitise (statement, dialect) {
     // The letters before a quote belong to the string: E'', N'', X'', _utf8''.
     const next = text.charCodeAt(i)
     if (next === QUOTE && i - start <= 16) value(endOfString(text, i, QUOTE, dialect.backslash || /^e$/i.test(text.slice(start, i))))
-    else summary.word(text.slice(start, i))
+    else word(start, text.slice(start, i))
+  }
+
+  // What a setting is set to may be a word without quotes.
+  function word (start, text) {
+    const name = text.length <= 16 ? text.toUpperCase() : ''
+    if (summary.isFirst) setting = name === 'SET' ? SET : name === 'ALTER' ? ALTER : NONE
+    else if (setting === ALTER && name === 'SET') setting = SET
+    else if (setting === SET && name === 'TO') setting = IS_SET
+    else if (setting === IS_SET) {
+      const end = i
+      i = start
+      value(end)
+      return
+    }
+    summary.word(text)
   }
 
   function commentEnd (char) {
     const next = text.charCodeAt(i + 1)
     if ((char === 0x2d && next === 0x2d) || (char === 0x23 && dialect.hash)) return endOr(text, '\n', i + 1, 0)
-    if (char === 0x2f && next === 0x2a) return endOr(text, '*/', i + 2, 2)
+    if (char === 0x2f && next === 0x2a) return dialect.nests ? endOfNested(text, i + 2) : endOr(text, '*/', i + 2, 2)
     return -1
   }
+}
+
+function endOfNested (text, at) {
+  for (let depth = 1; depth > 0; at += 2) {
+    while (at < text.length && !text.startsWith('*/', at) && !text.startsWith('/*', at)) at++
+    if (at >= text.length) return text.length
+    depth += text.charCodeAt(at) === 0x2f ? 1 : -1
+  }
+  return at
+}
+
+/** Whether a string ends elsewhere where a backslash is a character like any other, and more follows: then all of it is a value. */
+function isEitherWay (text, start, quote) {
+  return endOfString(text, start, quote, true) !== endOfString(text, start, quote, false)
 }
 
 function endOr (text, mark, at, length) {
