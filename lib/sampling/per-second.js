@@ -67,7 +67,7 @@ class FairRate {
    * @param {number} random 24 random bits of the trace id
    * @param {number} now milliseconds on a monotonic clock
    */
-  // HOT, once per request without a caller. Budget: 0 objects, 0 strings.
+  // HOT, once per request without a caller. Budget: 0 objects, 0 strings where it is not taken.
   take (route, random, now) {
     if (now >= this.lookAt) this.look(now)
     if (!route.isActive && this.isForgotten(route, now)) return this.taken(0, now)
