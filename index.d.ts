@@ -120,6 +120,8 @@ declare namespace lightTrace {
       ended: number
       /** Ended, and neither sampled nor kept. */
       unsampled: number
+      /** Requests, of the unsampled, that `keep` asked for and `keep.maxPerSecond` left out. */
+      notKept: number
       /** `= handedOver + delivered + rejected + sum(dropped) + queued + inFlight` */
       accepted: number
       /** Passed to span processors or an SDK. */
@@ -231,8 +233,12 @@ declare namespace lightTrace {
   export interface KeepOptions {
     /** Requests that end with an error. @default false */
     errors?: boolean
+    /** Requests whose client left before the response was there: any stranger can make such. @default false */
+    aborted?: boolean
     /** Requests that take longer than this, in milliseconds. @default Infinity */
     slowerThanMs?: number
+    /** About how many requests a second are kept at most. Beyond it some are, by chance, and say how many they stand for. @default 100 */
+    maxPerSecond?: number
   }
 
   /** Child spans of Fastify's own stages. */

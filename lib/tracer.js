@@ -14,6 +14,7 @@ const { SpanStarter, readOptions } = require('./span/span-starter')
 const { toObject } = require('./span/attributes')
 const { QueryRedactor } = require('./http/redact')
 const { samplerOf, RateLimit } = require('./sampling/sampler')
+const { Keep } = require('./sampling/keep')
 const { Pipeline, Resource, Stats } = require('./export/pipeline')
 const { setImmediate } = require('./runtime/timers')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor } = require('./otel/api-globals')
@@ -33,7 +34,7 @@ class Tracer {
     this.stats = new Stats()
     this.sampler = samplerOf(settings.sampler, report)
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
-    this.keep = settings.disabled ? null : settings.keep
+    this.keep = settings.disabled || settings.keep === null ? null : new Keep(settings.keep, this.stats, report)
     this.contextManager = ownContextManager
     this.enter = asyncStorage.enter
     this.enterIsolated = asyncStorage.enterIsolated

@@ -28,6 +28,8 @@ const DEFAULT_FLUSH_DELAY_MS = 1000
 const DEFAULT_COUNT = 128
 const DEFAULT_VALUE_LENGTH = 16384
 const DEFAULT_KEPT_CHILDREN = 64
+// A service that keeps more than this has an outage, of which a hundred traces a second show as much as all.
+const DEFAULT_KEPT_PER_SECOND = 100
 
 const LOG_LEVELS = ['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']
 const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi', 'none']
@@ -35,7 +37,9 @@ const STAGES = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSe
 
 const KINDS = Object.freeze({ __proto__: null, internal: 0, server: 1, client: 2, producer: 3, consumer: 4 })
 
-const checkKeep = orBoolean(object({ errors: boolean, slowerThanMs: notNegative('milliseconds') }), { errors: true }, EMPTY)
+const checkKeep = orBoolean(object({
+  errors: boolean, aborted: boolean, slowerThanMs: notNegative('milliseconds'), maxPerSecond: notNegative('requests a second')
+}), { errors: true }, EMPTY)
 // true: the handler, which is what most want to see.
 const checkSpans = orBoolean(object({ handler: boolean, hooks: listOf(literal(...STAGES)) }), { handler: true }, EMPTY)
 const checkOutbound = orBoolean(object({
@@ -193,8 +197,9 @@ function resolveMetrics (given, env) {
 }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
-function resolveKeep ({ errors = false, slowerThanMs = Infinity } = EMPTY) {
-  return errors || slowerThanMs !== Infinity ? Object.freeze({ errors, slowerThanMs }) : null
+function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity, maxPerSecond = DEFAULT_KEPT_PER_SECOND } = EMPTY) {
+  const isAsked = (errors || aborted || slowerThanMs !== Infinity) && maxPerSecond > 0
+  return isAsked ? Object.freeze({ errors, aborted, slowerThanMs, maxPerSecond }) : null
 }
 
 // The names with PER are those of SDK 2.x.

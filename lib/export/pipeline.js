@@ -13,6 +13,7 @@ const { SAMPLED } = require('../context/trace-context')
 class Stats {
   started = 0
   unsampled = 0
+  notKept = 0 // requests, of the unsampled, that `keep` asked for and its rate left out
   accepted = 0
   handedOver = 0
   delivered = 0
@@ -31,11 +32,11 @@ class Stats {
 
   // The public shape of `app.lightTrace.stats()`; `buffer` is { bytes, maxBytes }.
   snapshot (mode, queued, inFlight, buffer) {
-    const { started, ended, unsampled, accepted, handedOver, delivered, rejected, retried } = this
+    const { started, ended, unsampled, notKept, accepted, handedOver, delivered, rejected, retried } = this
     const dropped = { ...this.dropped }
     return {
       mode,
-      spans: { started, ended, unsampled, accepted, handedOver, delivered, rejected, dropped, queued, inFlight, retried },
+      spans: { started, ended, unsampled, notKept, accepted, handedOver, delivered, rejected, dropped, queued, inFlight, retried },
       buffer,
       exports: { ok: this.exportsOk, failed: this.exportsFailed },
       lastError: this.lastError

@@ -23,7 +23,7 @@ class RequestRecord {
   // HOT, once per unsampled request where metrics are on. Budget: 1 object.
   constructor (span, start, route, peer) {
     this.span = span
-    this.flags = span.flags
+    this.exemplarFlags = span.flags
     this.start = start
     this.endedAt = OPEN
     this.route = route
@@ -158,6 +158,7 @@ class ServerMetrics {
     if (record.failed !== 0) whole.fail(record.error)
     record.close(status, unfinished)
     whole.close(status, unfinished)
+    whole.exemplarFlags = record.exemplarFlags
     this.ended(whole, reply, response)
   }
 
@@ -180,7 +181,7 @@ class ServerMetrics {
     const { endedAt } = span
     const seconds = (endedAt - span.start) / 1000
     const slot = series.record(seconds)
-    if (((span.flags | this.exemplarSet) & this.exemplarMask) !== 0) keepExemplar(series, slot, seconds, endedAt, span.traceContext)
+    if (((span.exemplarFlags | this.exemplarSet) & this.exemplarMask) !== 0) keepExemplar(series, slot, seconds, endedAt, span.traceContext)
   }
 }
 

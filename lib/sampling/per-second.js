@@ -11,7 +11,8 @@
 //
 //   arrivals   of its route in about two seconds, itself among them: those of a route that suddenly gets load count at once
 //   level      the highest share of a route, computed anew five times a second
-//   brake      e^-debt, in seconds' worth: what was taken beyond the rate is made up for, and what is left is made use of
+//   brake      e^-debt, in seconds' worth, or in traces below one a second: what was taken beyond the rate is made up for, and
+//              what is left is made use of
 //
 // Time and randomness are given: nothing here reads a clock.
 
@@ -38,10 +39,11 @@ const TAKE_ALWAYS = `ot=th:${ALWAYS}`
 
 /** How often a route is asked for. */
 class RouteRate {
-  constructor () {
+  /** @param {number} seenAt when it last was active */
+  constructor (seenAt = -Infinity) {
     this.arrivals = 0.5 // fading; not 0, a small integer to V8, which would give up what it has compiled at the first fraction
     this.isActive = false
-    this.seenAt = -Infinity // when it last was active
+    this.seenAt = seenAt
   }
 }
 
@@ -49,6 +51,7 @@ class FairRate {
   /** @param {number} perSecond more than 0 */
   constructor (perSecond) {
     this.perSecond = perSecond
+    this.brakeOver = Math.max(perSecond, 1)
     this.active = []
     this.level = perSecond * MEMORY_SECONDS
     this.allowance = 0 // level * brake, of 2^24
@@ -59,7 +62,7 @@ class FairRate {
   }
 
   /**
-   * The tracestate of a new trace, or '' where it is not taken.
+   * The tracestate of a new trace, or '' where it is not taken. One that is taken by chance has a string of its own.
    * @param {RouteRate} route
    * @param {number} random 24 random bits of the trace id
    * @param {number} now milliseconds on a monotonic clock
@@ -94,7 +97,7 @@ class FairRate {
       this.paidAt = now
       this.debt = Math.max(this.debt - perSecond * seconds, -CREDIT_SECONDS * perSecond)
     }
-    this.allowance = this.level * Math.max(Math.exp(-this.debt / perSecond), BRAKE_MIN) * TWO_24
+    this.allowance = this.level * Math.max(Math.exp(-this.debt / this.brakeOver), BRAKE_MIN) * TWO_24
   }
 
   look (now) {

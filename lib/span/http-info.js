@@ -18,6 +18,7 @@ class RouteInfo {
     this.attributeList = [] // from the route's `config.trace.attributes`
     this.sampler = null // the route's own
     this.rate = null // what a sampler by rate knows of it
+    this.keepRate = null // what `keep` knows of it
     this.options = null // the route's `config.trace`, resolved
     this.requestMethod = method // as it came; lib/fastify/routes.js finds the info by it
     this.next = undefined // the info of another method on the same route

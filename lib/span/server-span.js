@@ -3,7 +3,8 @@
 // The span of one request: the infos of its route and its connection, and a few values of its own. The list of its attributes is
 // built only for samplers, processors, and spans whose user set one of ours anew.
 
-const { withThreshold, withoutThreshold, ALWAYS } = require('../context/tracestate')
+const { withoutThreshold } = require('../context/tracestate')
+const { SAMPLED } = require('../context/trace-context')
 const { RecordingSpan, OPEN, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span')
 const { SERVER_KEYS } = require('./http-info')
 const { NO_SHAPE, cut, setClean } = require('./attributes')
@@ -50,8 +51,9 @@ class ServerSpan extends RecordingSpan {
   get isTraced () { return true }
   /** What the application sees. */
   get apiSpan () { return this }
-  /** The ids that an exemplar takes. */
+  /** The ids that an exemplar takes, and the flags that say whether it is one: what is exported may be. */
   get traceContext () { return this }
+  get exemplarFlags () { return this.flags }
   get scope () { return this.pipeline.scope }
   get instrumentationScope () { return this.scope }
   get name () { return this.details === null || this.details.name === '' ? this.route.name : this.details.name }
@@ -174,8 +176,8 @@ class ServerSpan extends RecordingSpan {
   }
 }
 
-// The spans of requests where `keep` is set. Each request that fails or takes too long is exported, sampled or not, with a
-// threshold of 0: it stands for itself alone where spans are counted by their probability.
+// The spans of requests where `keep` is set. Requests that fail or take too long are exported, sampled or not, with a threshold
+// that says so where spans are counted by their probability: see lib/sampling/keep.js.
 //
 // The span of a request that is not sampled is recorded all the same, and holds a bounded number of the children that ended
 // before it. Services downstream see only what the sampler has decided: the headers have left long before the end.
@@ -197,21 +199,17 @@ class KeepServerSpan extends ServerSpan {
   }
 
   finish (endedAt) {
-    const why = this.keptBecause(endedAt)
-    if (why !== '') {
-      this.exportWithTracestate(withThreshold(this.tracestate, ALWAYS))
+    const why = this.keep.reasonFor(this, endedAt)
+    const tracestate = why === '' ? null : this.keep.take(this, now())
+    if (tracestate !== null) {
+      this.kept = why
+      if (tracestate !== this.tracestate) this.exportWithTracestate(tracestate)
       if (this.held !== null) this.mark(this, why)
     }
-    this.kept = why
     super.finish(endedAt)
   }
 
-  /** 'error', 'slow', or '' where `keep` does not ask for it. */
-  keptBecause (endedAt) {
-    const { errors, slowerThanMs } = this.keep
-    if (errors && this.details !== null && this.details.statusCode === STATUS_ERROR) return 'error'
-    return endedAt - this.start > slowerThanMs ? 'slow' : ''
-  }
+  get exemplarFlags () { return this.kept === '' ? this.flags : this.flags | SAMPLED }
 
   /** Whether one more child may be held, or kept after the end. */
   takeChild () {

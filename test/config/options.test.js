@@ -62,9 +62,11 @@ test('each option of the public surface is taken as it is given', (t) => {
     [{ tracerProvider: provider }, 'tracerProvider', provider],
     [{ tracerProvider: false }, 'tracerProvider', false],
     [{ registerGlobals: false }, 'registerGlobals', false],
-    [{ keep: { errors: true, slowerThanMs: 500 } }, 'keep', { errors: true, slowerThanMs: 500 }],
-    [{ keep: { slowerThanMs: 500 } }, 'keep', { errors: false, slowerThanMs: 500 }],
-    [{ keep: { errors: true } }, 'keep', { errors: true, slowerThanMs: Infinity }],
+    [{ keep: { errors: true, slowerThanMs: 500 } }, 'keep', { errors: true, aborted: false, slowerThanMs: 500, maxPerSecond: 100 }],
+    [{ keep: { slowerThanMs: 500 } }, 'keep', { errors: false, aborted: false, slowerThanMs: 500, maxPerSecond: 100 }],
+    [{ keep: { aborted: true, maxPerSecond: 5 } }, 'keep', { errors: false, aborted: true, slowerThanMs: Infinity, maxPerSecond: 5 }],
+    [{ keep: { errors: true, maxPerSecond: 0 } }, 'keep', null],
+    [{ keep: { errors: true } }, 'keep', { errors: true, aborted: false, slowerThanMs: Infinity, maxPerSecond: 100 }],
     [{ keep: {} }, 'keep', null],
     [{ keep: false }, 'keep', null],
     [{ maxSampledPerSecond: 0.5 }, 'maxSampledPerSecond', 0.5],
@@ -154,7 +156,7 @@ test('an unknown member of an object of ours throws, also where it resembles non
 })
 
 test('true is what most people mean by it', (t) => {
-  t.same(resolve({ keep: true }).keep, { errors: true, slowerThanMs: Infinity })
+  t.same(resolve({ keep: true }).keep, { errors: true, aborted: false, slowerThanMs: Infinity, maxPerSecond: 100 })
   t.same(resolve({ spans: true }).spans, { handler: true, hooks: [] })
   t.same(resolve({ spans: false }).spans, resolve({}).spans)
   t.same(resolve({ outbound: true }).outbound, resolve({}).outbound)

@@ -64,3 +64,20 @@ test('a request without a trace has no exemplar, and leaves in place the one tha
   t.same(tracesOf(found['GET http 1.1 http.response.status_code=200 http.route=/orders']), [traceId])
   t.same(tracesOf((await sink.metric('orders')).points[0]), [traceId])
 })
+
+test('a request that is not sampled but kept is one, where unsampled ones are not', async (t) => {
+  for (const [filter, kept, fine] of [['trace_based', 1, 0], ['always_off', 0, 0]]) {
+    const options = { metrics: { exemplars: filter }, sampler: 'always_off', keep: { errors: true } }
+    const ids = []
+    const { app, sink, get } = await measuredApp(t, options, (app) => app.get('/fails', async (request, reply) => {
+      ids.push(request.trace.traceId)
+      return reply.code(503).send('')
+    }))
+    await get('/fails')
+    await get('/users/1')
+    const found = await points(app, sink)
+    const failed = found['GET http 1.1 http.response.status_code=503 http.route=/fails error.type=503'].exemplars
+    t.same(failed.map(({ traceId }) => traceId), ids.slice(0, kept))
+    t.equal(found['GET http 1.1 http.response.status_code=200 http.route=/users/:id'].exemplars.length, fine)
+  }
+})

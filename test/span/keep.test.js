@@ -1,0 +1,136 @@
+'use strict'
+
+// How many requests `keep` exports, which of them, and what they say of the others.
+
+const { test } = require('tap')
+const { Keep } = require('../../lib/sampling/keep')
+const { Stats } = require('../../lib/export/pipeline')
+const { extrapolate, probabilityOf } = require('../support/extrapolation')
+const { startSink } = require('../support/otlp-sink')
+const { randomFrom } = require('../support/random')
+const { tracedApp } = require('../support/traced-app')
+const { connect, signal } = require('../support/raw-client')
+
+const ERROR = { statusCode: 2 }
+const TWO_24 = 2 ** 24
+
+for (const ratio of [0, 0.01, 0.5]) {
+  test(`a flood of failures, sampled at ${ratio}: about as many as the rate are kept, and their sum comes out`, async (t) => {
+    const { keep, stats, lines } = keeper({ maxPerSecond: 100 })
+    const random = randomFrom(7)
+    const [busy, rare] = [{}, {}]
+    const exported = []
+    const times = []
+    const came = { rare: 0, all: 0 }
+    for (let now = 0; now < 60_000; now += 0.5) {
+      const isRare = now % 500 === 0
+      const bits = Math.floor(random() * TWO_24)
+      const isSampled = bits >= Math.round((1 - ratio) * TWO_24)
+      const tracestate = isSampled ? `ot=th:${Math.round((1 - ratio) * TWO_24).toString(16).replace(/0+$/, '')}` : ''
+      came.all++
+      if (isRare) came.rare++
+      const traceState = keep.take({ tracestate, t2: bits, route: isRare ? rare : busy, flags: isSampled ? 1 : 0 }, 1e6 + now)
+      if (traceState === null) continue
+      if (!isSampled) times.push(now)
+      exported.push({ traceState, isRare })
+      const threshold = Math.round((1 - probabilityOf(traceState)) * TWO_24)
+      if (bits < threshold) t.fail(`${bits} is below the threshold ${threshold}`)
+    }
+    const { count, deviation } = extrapolate(exported)
+    t.ok(Math.abs(count - came.all) < 3 * deviation, `${came.all} came, ${Math.round(count)} are told, ± ${Math.round(deviation)}`)
+    t.equal(extrapolate(exported.filter(({ isRare }) => isRare)).count, came.rare, 'a rare route is kept whole')
+    for (let from = 0; from < 50_000; from += 100) {
+      const inTen = times.filter((time) => time >= from && time < from + 10_000).length
+      if (inTen > 1100) t.fail(`${inTen} in ten seconds`)
+    }
+    t.equal(stats.notKept, came.all - exported.length)
+    t.same(lines, ['LT_WARN_KEEP_LIMIT'])
+  })
+}
+
+test('what a healthy service keeps is kept whole, and stands for itself', async (t) => {
+  const { keep, stats } = keeper({ maxPerSecond: 100 })
+  const random = randomFrom(3)
+  for (let now = 0; now < 60_000; now += 25) {
+    const span = { tracestate: '', t2: Math.floor(random() * TWO_24), route: {}, flags: 0 }
+    if (keep.take(span, now) !== 'ot=th:0') t.fail(`at ${now} ms`)
+  }
+  t.equal(stats.notKept, 0)
+})
+
+test('callers who choose their ids cannot exceed the rate', async (t) => {
+  const { keep } = keeper({ maxPerSecond: 10 })
+  const route = {}
+  let kept = 0
+  for (let now = 0; now < 60_000; now += 1) {
+    if (keep.take({ tracestate: now % 2 === 0 ? '' : 'ot=rv:ffffffffffffff', t2: -1, route, flags: 0 }, now) !== null) kept++
+  }
+  t.ok(kept <= 60 * 10 + 50, `${kept} in a minute`)
+})
+
+test('a client that leaves is kept only if that is asked for', async (t) => {
+  for (const [keep, kept] of [[{ errors: true }, []], [true, []], [{ errors: true, aborted: true }, ['aborted']], [{ aborted: true }, ['aborted']]]) {
+    const [running, ended] = [signal(), signal()]
+    const { app, collector, port } = await tracedApp(t, {
+      trace: { sampler: 'always_off', keep, onEnd: () => ended.give() },
+      routes: (app) => app.get('/slow', () => { running.give(); return new Promise(() => {}) })
+    })
+    const client = (await connect(port)).request('GET', '/slow')
+    await running.promise
+    await client.leave()
+    await ended.promise
+    await new Promise((resolve) => setImmediate(resolve))
+    t.same((await collector.spans()).map(({ attributes }) => attributes['error.type']), kept, JSON.stringify(keep))
+    t.equal(app.lightTrace.stats().spans.notKept, 0)
+  }
+})
+
+test('a server that fails all the time exports what its rate allows, counts the rest and says so once', async (t) => {
+  const sink = await startSink(t)
+  const lines = []
+  const { app } = await tracedApp(t, {
+    listen: false,
+    fastify: { logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } },
+    trace: { sampler: 'always_off', keep: { errors: true, maxPerSecond: 5 }, spanProcessors: undefined, exporter: { url: sink.url } },
+    routes: (app) => app.get('/', async (request, reply) => {
+      await request.trace.withSpan('child', async () => {})
+      return reply.code(500).send('')
+    })
+  })
+  for (let i = 0; i < 300; i++) await app.inject('/')
+  await app.lightTrace.flush()
+  const servers = sink.spans.filter(({ kind }) => kind === 'SERVER')
+  const { notKept, accepted, unsampled, ended } = app.lightTrace.stats().spans
+  t.ok(servers.length >= 5 && servers.length < 100, `${servers.length} of 300`)
+  t.equal(sink.spans.length, servers.length * 2, 'with their children')
+  t.same([servers.length + notKept, accepted, ended], [300, sink.spans.length, accepted + unsampled])
+  t.equal(servers[0].traceState, 'ot=th:0')
+  t.ok(servers.some(({ traceState }) => probabilityOf(traceState) < 1), 'some stand for others')
+  t.equal(lines.filter(({ code }) => code === 'LT_WARN_KEEP_LIMIT').length, 1)
+})
+
+test('maxPerSecond: Infinity keeps all, 0 none', async (t) => {
+  for (const [maxPerSecond, kept] of [[Infinity, 300], [0, 0]]) {
+    const { app, collector } = await tracedApp(t, {
+      listen: false,
+      trace: { sampler: 'always_off', keep: { errors: true, maxPerSecond } },
+      routes: (app) => app.get('/', async (request, reply) => reply.code(500).send(''))
+    })
+    for (let i = 0; i < 300; i++) await app.inject('/')
+    t.equal((await collector.spans()).length, kept)
+  }
+})
+
+test('a status that the application has set is an error, a response that took long is slow', async (t) => {
+  const { keep } = keeper({ errors: true, slowerThanMs: 100 })
+  t.equal(keep.reasonFor({ details: ERROR, errorType: '', start: 0 }, 1), 'error')
+  t.equal(keep.reasonFor({ details: ERROR, errorType: 'aborted', start: 0 }, 101), 'slow', 'a slow one is, whoever leaves')
+  t.equal(keep.reasonFor({ details: null, errorType: '', start: 0 }, 100), '')
+})
+
+function keeper (settings) {
+  const stats = new Stats()
+  const lines = []
+  const report = { once: (code) => { if (!lines.includes(code)) lines.push(code) } }
+  return { keep: new Keep({ errors: true, aborted: false, slowerThanMs: Infinity, maxPerSecond: 100, ...settings }, stats, report), stats, lines }
+}
