@@ -392,6 +392,12 @@ declare namespace lightTrace {
      * `http.route`, and only the functions `ignore` and `trustIncoming` are called for them. @default false
      */
     unrouted?: boolean
+    /**
+     * Whether an error that was thrown is recorded where the answer is 4xx: an `exception` event and `error.type`. The span's
+     * status stays unset. `false` for services with floods of 4xx.
+     * @default true
+     */
+    clientErrors?: boolean
     /** trace_id, span_id and trace_flags on the lines of `request.log`. @default true */
     logs?: boolean
     /**

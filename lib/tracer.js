@@ -64,6 +64,7 @@ class Tracer {
     this.mode = this.output.mode
     this.pipeline = new Pipeline({
       limits: settings.limits,
+      clientErrors: settings.clientErrors,
       redactor: this.redactor,
       resource: new Resource(settings.resource.attributes),
       scope: this.scope,

@@ -14,6 +14,8 @@ const TEMPORALITIES = ['cumulative', 'delta', 'lowmemory']
 const EXEMPLAR_FILTERS = ['trace_based', 'always_on', 'always_off']
 const AGGREGATIONS = ['explicit_bucket_histogram', 'base2_exponential_bucket_histogram']
 
+// Below, a mistaken unit would send hundreds of times a second.
+const INTERVAL_MIN_MS = 100
 const DEFAULT_INTERVAL_MS = 60_000
 const DEFAULT_TIMEOUT_MS = 30_000
 const DEFAULT_PROMETHEUS_PORT = 9464
@@ -71,7 +73,7 @@ function resolveMetrics (options, env, exporterVariable) {
     streams: given.streams ?? true,
     activeRequests: given.activeRequests ?? false,
     bodySizes: given.bodySizes ?? false,
-    intervalMs: Math.max(1, given.intervalMs ?? env.integer(['OTEL_METRIC_EXPORT_INTERVAL'], { min: 1, max: DURATION_MAX_MS }) ?? DEFAULT_INTERVAL_MS)
+    intervalMs: Math.max(INTERVAL_MIN_MS, given.intervalMs ?? env.integer(['OTEL_METRIC_EXPORT_INTERVAL'], { min: 1, max: DURATION_MAX_MS }) ?? DEFAULT_INTERVAL_MS)
   })
 }
 

@@ -137,8 +137,8 @@ class RequestContext {
   }
 
   /**
-   * Records an error that the application answers by itself: an `exception` event, and if the response is 5xx, `error.type` and
-   * status ERROR. Does nothing once the response is closed.
+   * Records an error that the application answers by itself: an `exception` event, `error.type` if the response is 4xx or
+   * 5xx, and status ERROR if it is 5xx. Does nothing once the response is closed.
    */
   fail (error) {
     if (this === undefined) return detachedOwner('fail').fail(error)

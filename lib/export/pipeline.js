@@ -61,9 +61,10 @@ class Resource {
 }
 
 class Pipeline {
-  /** @param {{ limits, redactor, resource, scope, stats, report, rootTracestate: string, sink: SpanSink }} options */
-  constructor ({ limits, redactor, resource, scope, stats, report, rootTracestate, sink }) {
+  /** @param {{ limits, clientErrors: boolean, redactor, resource, scope, stats, report, rootTracestate: string, sink: SpanSink }} options */
+  constructor ({ limits, clientErrors, redactor, resource, scope, stats, report, rootTracestate, sink }) {
     this.limits = limits
+    this.clientErrors = clientErrors // whether what is thrown is recorded where the answer is 4xx
     // No template fits a span whose own attributes may be too many, or a longer url.
     this.templateUrlLengthMax = limits.attributes < OWN_MAX ? -1 : limits.attributeValueLength
     this.redactor = redactor

@@ -18,7 +18,7 @@ const SLASH = 0x2f
 
 // What a host or address may consist of; brackets and colons for IPv6.
 const HOST = /^[\w.\-:[\]%]+$/
-const SCHEME = /^[a-z][a-z0-9+.-]{0,15}$/
+const SCHEMES = new Set(['http', 'https', 'ws', 'wss']) // behind a proxy a caller may write anything, and metrics have a series of each
 const PORT = /^\d{1,5}$/ // Number alone takes '0x50' and '1e2'
 const DEFAULT_PORTS = { __proto__: null, http: 80, https: 443 }
 
@@ -110,7 +110,7 @@ function readPeer ({ headers, socket, httpVersion }, valueLengthMax, ip, host, p
 
 function schemeOf (protocol, socket) {
   const scheme = typeof protocol === 'string' ? protocol.toLowerCase() : ''
-  if (SCHEME.test(scheme)) return scheme
+  if (SCHEMES.has(scheme)) return scheme
   return socket?.encrypted === true ? 'https' : 'http'
 }
 

@@ -15,11 +15,14 @@ const { DEFAULT, searchable, ExplicitHistogram, ExponentialHistogram } = require
 // https://opentelemetry.io/docs/specs/otel/metrics/sdk/#cardinality-limits
 
 const ATTRIBUTES_MAX = 128
+// Of the texts of all series of one metric: a thousand for each.
+const CHARS_MAX = 2_000_000
 const EXPONENTIAL_BUCKETS_MAX = 160
 const OVERFLOW = Object.freeze(['otel.metric.overflow', true])
 
 class Metric {
   #series = new Map() // canonical text of the attributes -> series
+  #chars = 0 // of its keys
   #index = null
   #overflow = null
   #sweptMs = NaN // the interval in which quiet series were last looked for
@@ -71,9 +74,11 @@ class Metric {
     const found = this.#series.get(key)
     if (found !== undefined) return found
     // The last place is the overflow's.
-    if (this.list.length >= this.seriesMax - 1 && !this.#forgetQuiet()) return this.#overflowing()
+    const isFull = this.list.length >= this.seriesMax - 1 || this.#chars + key.length > CHARS_MAX
+    if (isFull && !this.#forgetQuiet()) return this.#overflowing()
     const series = this.#add(Object.freeze(list))
     this.#series.set(key, series)
+    this.#chars += key.length
     return series
   }
 
@@ -106,11 +111,16 @@ class Metric {
     this.#sweptMs = this.deltaStartMs
     for (const [key, series] of this.#series) {
       series.isForgotten = series.delivered?.count === series.count
-      if (series.isForgotten) this.#series.delete(key)
+      if (series.isForgotten) this.#delete(key)
     }
     const { length } = this.list
     this.list = this.list.filter((series) => !series.isForgotten)
     return this.list.length < length
+  }
+
+  #delete (key) {
+    this.#series.delete(key)
+    this.#chars -= key.length
   }
 
   /** Where the interval of a delta begins: at the last delivery, or with the metric. */
@@ -137,7 +147,7 @@ class Metric {
     this.list = this.list.filter((series) => series.round === round)
     for (const series of this.list) series.record(series.observed)
     if (this.list.length === length) return
-    for (const [key, series] of this.#series) if (series.round !== round) this.#series.delete(key)
+    for (const [key, series] of this.#series) if (series.round !== round) this.#delete(key)
     if (this.#overflow?.round !== round) this.#overflow = null
     this.#index?.clear()
   }

@@ -95,6 +95,8 @@ function takeDelta (series, atMs) {
 
 // Many orders or values must not grow the tree without end: beyond this many branches a series is looked up by text.
 const BRANCHES_PER_SERIES = 8
+// Longer texts have no branch, so that its memory is bounded too.
+const BRANCH_CHARS_MAX = 256
 
 class Branch {
   series = null
@@ -151,8 +153,9 @@ class SeriesIndex {
   addList (list, series) {
     let branch = this.#root
     for (let i = 0; i < list.length; i += 2) {
-      if (typeof list[i + 1] === 'object') return
-      const child = branch.child(list[i], list[i + 1]) ?? this.#grow(branch, list[i], list[i + 1])
+      const value = list[i + 1]
+      if (typeof value === 'object' || value.length > BRANCH_CHARS_MAX || list[i].length > BRANCH_CHARS_MAX) return
+      const child = branch.child(list[i], value) ?? this.#grow(branch, ownText(list[i]), ownText(value))
       if (child === null) return
       branch = child
     }
@@ -183,8 +186,15 @@ function attributeList (attributes, countMax, lengthMax) {
   const all = []
   setAttributes(all, attributes, countMax, lengthMax)
   const list = []
-  for (let i = 0; i < all.length; i += 2) if (isPlain(all[i + 1])) list.push(all[i], all[i + 1])
+  for (let i = 0; i < all.length; i += 2) if (isPlain(all[i + 1])) list.push(ownText(all[i]), ownText(all[i + 1]))
   return list
+}
+
+// A part of a longer text keeps all of it in memory; V8 copies shorter ones.
+const SLICE_CHARS_MIN = 13
+
+function ownText (value) {
+  return typeof value === 'string' && value.length >= SLICE_CHARS_MIN ? Buffer.from(value, 'utf16le').toString('utf16le') : value
 }
 
 function isPlain (value) {

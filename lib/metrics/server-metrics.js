@@ -293,9 +293,9 @@ function receivedBytes ({ headers }) {
 }
 
 function sentBytes (reply, response) {
+  if (hasNoBody(response)) return 0 // a content-length is then that of the body which GET would have
   const length = headerOf('content-length', reply, response)
-  if (length !== undefined) return lengthOf(length)
-  return hasNoBody(response) ? 0 : -1
+  return length === undefined ? -1 : lengthOf(length)
 }
 
 function lengthOf (header) {

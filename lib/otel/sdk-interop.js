@@ -64,6 +64,11 @@ class SdkServerSpan extends ServerSpan {
 
   get apiSpan () { return this.sdkSpan }
 
+  setAttribute (key, value) {
+    pass(() => this.sdkSpan.setAttribute(key, value))
+    return this
+  }
+
   /** The options of the API's startSpan. */
   startOptions (attributes) {
     const options = { kind: SPAN_KIND_SERVER, attributes: { ...toObject(this.ownAttributes()), ...attributes } }

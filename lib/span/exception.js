@@ -43,11 +43,26 @@ function exceptionAttributes (error, lengthMax = STACK_LENGTH_MAX) {
     return ['exception.type', errorName(error), 'exception.message', cut(String(error), Math.min(lengthMax, MESSAGE_LENGTH_MAX))]
   }
   const list = ['exception.type', cut(text(error, 'code'), TYPE_LENGTH_MAX) || errorName(error)]
+  const problems = read(error, 'validation')
+  if (Array.isArray(problems)) return [...list, 'exception.message', cut(validationText(error, problems), Math.min(lengthMax, MESSAGE_LENGTH_MAX))]
   const message = text(error, 'message')
   if (message !== '') list.push('exception.message', cut(message, Math.min(lengthMax, MESSAGE_LENGTH_MAX)))
   const stack = text(error, 'stack')
   if (stack !== '') list.push('exception.stacktrace', cut(stack, lengthMax))
   return list
+}
+
+const PROBLEMS_MAX = 4
+
+/** Part, path and rule of what Fastify's validation found, `body/age type`: what a validator writes itself may hold the value. */
+function validationText (error, problems) {
+  const part = text(error, 'validationContext') || 'request'
+  return problems.slice(0, PROBLEMS_MAX).map((problem) => {
+    const path = read(problem, 'path') // of other validators than ajv, which has `instancePath`
+    const place = Array.isArray(path) ? `/${path.join('/')}` : text(problem, 'instancePath')
+    const missing = text(read(problem, 'params'), 'missingProperty')
+    return `${part}${place}${missing === '' ? '' : `/${missing}`} ${text(problem, 'keyword') || text(problem, 'code') || text(problem, 'type')}`.trim()
+  }).join(', ')
 }
 
 function text (object, key) {

@@ -75,7 +75,7 @@ class ServerSpan extends RecordingSpan {
     this.failed = CAUGHT
   }
 
-  /** Records an error that the application has answered itself: the exception in any case, `error.type` if the response is 5xx. */
+  /** Records an error that the application has answered itself: the exception in any case, `error.type` if the response is 4xx or 5xx. */
   recordFailure (error) {
     if (this.endedAt !== OPEN) return
     this.recordException(error)
@@ -95,18 +95,29 @@ class ServerSpan extends RecordingSpan {
       return
     }
     this.httpStatus = httpStatus
-    if (unfinished !== '' || httpStatus >= 500) this.markFailed(httpStatus, unfinished)
+    if (unfinished !== '' || httpStatus >= 400) this.markFailed(httpStatus, unfinished)
     this.error = undefined
     this.finish(now())
   }
 
   markFailed (httpStatus, unfinished) {
+    if (unfinished === '' && httpStatus < 500) {
+      if (this.failed !== NOT_FAILED && this.pipeline.clientErrors) this.markRefused()
+      return
+    }
     const details = this.detail()
     if (details.statusCode !== STATUS_OK) details.statusCode = STATUS_ERROR
     if (this.errorType === '') {
       this.errorType = unfinished !== '' ? unfinished : this.failed !== NOT_FAILED ? errorType(this.error) : String(httpStatus)
     }
     this.makeRoom()
+    if (this.failed === CAUGHT) this.recordException(this.error)
+  }
+
+  /** Says why a request was answered 4xx, where something was thrown. By the conventions it is no error: the status stays unset. */
+  markRefused () {
+    this.makeRoom()
+    if (this.attributeList === null || !this.attributeList.includes('error.type')) this.setAttribute('error.type', errorType(this.error))
     if (this.failed === CAUGHT) this.recordException(this.error)
   }
 

@@ -19,7 +19,7 @@ const TREE = [
   '  INTERNAL failing [error.type=TypeError] ERROR exception=TypeError',
   'SERVER GET [url.path=/nowhere http.response.status_code=404]',
   'SERVER GET /named [http.route=/named url.path=/named mine=1 http.response.status_code=200]',
-  'SERVER GET /bad [http.route=/bad url.path=/bad http.response.status_code=400]'
+  'SERVER GET /bad [http.route=/bad url.path=/bad http.response.status_code=400 error.type=Error] exception=Error'
 ]
 
 module.exports = { contract }
