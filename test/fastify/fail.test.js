@@ -33,11 +33,11 @@ test('with a 5xx answer: the exception, error.type and the status', async (t) =>
   t.equal(span.status.code, 'ERROR')
 })
 
-test('with another answer: the exception alone', async (t) => {
+test('with another answer: the exception, of a 4xx error.type too, and no status', async (t) => {
   for (const status of [200, 404]) {
     const span = await spanOf(t, `/${status}`)
     t.same(exceptions(span), ['exception TypeError broken'])
-    t.equal(span.attributes['error.type'], undefined)
+    t.equal(span.attributes['error.type'], status === 404 ? 'TypeError' : undefined)
     t.equal(span.status.code, 'UNSET')
   }
 })

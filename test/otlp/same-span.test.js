@@ -106,11 +106,13 @@ test('keys that were written before, and more of them than are remembered', asyn
   for (const [i, set] of sets.entries()) for (const [key, value] of Object.entries(set)) t.same(spans[i].attributes[key], value, key)
 })
 
-test('behind a proxy each span has its own scheme, however many there are', async (t) => {
+test('behind a proxy each span has its own scheme and host, however many hosts there are', async (t) => {
   const sink = await startSink(t)
   const { app, origin } = await tracedApp(t, { fastify: { trustProxy: true }, trace: { spanProcessors: undefined, exporter: { url: sink.url } }, routes })
-  const schemes = Array.from({ length: 100 }, (_, i) => `s${i}`)
-  for (const scheme of [...schemes, ...schemes]) await (await fetch(origin + '/static/path', { headers: { 'x-n': '0', 'x-forwarded-proto': scheme } })).text()
+  const sent = Array.from({ length: 200 }, (_, i) => [['http', 'https', 'ws', 'wss'][i % 4], `h${i % 100}`])
+  for (const [scheme, host] of sent) {
+    await (await fetch(origin + '/static/path', { headers: { 'x-n': '0', 'x-forwarded-proto': scheme, 'x-forwarded-host': host } })).text()
+  }
   await app.lightTrace.flush()
-  t.same(sink.spans.map(({ attributes }) => attributes['url.scheme']), [...schemes, ...schemes])
+  t.same(sink.spans.map(({ attributes }) => [attributes['url.scheme'], attributes['server.address']]), sent)
 })
