@@ -9,29 +9,26 @@ const { row } = require('../targets')
 
 module.exports = { readmeTable, answer, summaryTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable }
 
-const README_ROWS = ['bare', 'bare-kept-tick', 'lighttrace-100', 'lighttrace-unsampled', 'sdk2-by-hand', 'fastify-otel', 'nodesdk-http']
-
-/**
- * @param {object} paired results of bench/paired.js
- * @param {object | null} settled of bench/settled.js, which the sentence is of where they are there
- */
-function readmeTable (paired, settled) {
-  const rows = README_ROWS.map((name) => row(paired, name)).filter(Boolean)
-  const ours = row(paired, 'lighttrace-100')
-  const stock = row(paired, 'fastify-otel')
+/** The README's sentence and table: one run, over one baseline. @param {object} paired results of bench/paired.js */
+function readmeTable (paired) {
+  const over = (name) => micros(row(paired, name).overKept)
   const base = row(paired, 'bare-kept-tick')
   return [
-    `One traced request of a hello world, its span delivered, costs ${settledShare(settled) ?? `**${micros(ours.overKept)} of CPU time, ${share(ours.overKept, base)} of what Fastify itself needs for it**`}; with @fastify/otel it is ${micros(stock.over)}.`,
+    `One traced request of a hello world, its span delivered, costs **${over('lighttrace-100')} of CPU time over Fastify without a tracer, ${share(row(paired, 'lighttrace-100').overKept, base)}**. With the SDK by hand it is ${over('sdk2-by-hand')}, with @fastify/otel ${over('fastify-otel')}.`,
     '',
-    table([
-      ['', (r) => bold(r, r.name === 'bare' ? 'Fastify as it comes' : r.name === 'bare-kept-tick' ? 'Fastify with a record of nextTick kept' : r.label)],
-      ['CPU time of a request', (r) => bold(r, micros(r.micros)), 'right'],
-      ['over Fastify as it comes', (r) => r.name === 'bare' ? '' : bold(r, signed(r.over)), 'right'],
-      ['over the one with the record', (r) => r.name.startsWith('bare') ? '' : bold(r, signed(r.overKept)), 'right']
-    ], rows),
+    costTable(SUMMARY_ROWS.map(([label, name]) => ({ ...row(paired, name), label })), []),
     '',
-    `light-trace [keeps one record of \`process.nextTick\`](docs/overhead.md#faster-than-before), which makes every request of a Fastify app cheaper, traced or not. So both comparisons stand here. The sentence above is about processes that V8 is done with; the table, which has other tracers beside light-trace, is about younger ones, in which everything costs more. ${provenance(paired)} [What to expect of it in practice](docs/overhead.md).`
+    `The baseline is Fastify without a tracer, on the same Node, [with a record of nextTick kept](docs/overhead.md#faster-than-before). ${provenance(paired)} [What to expect of it in practice](docs/overhead.md).`
   ].join('\n')
+}
+
+function costTable (rows, more) {
+  return table([
+    ['', ({ label }) => label],
+    ['CPU time of a request', ({ micros: own }) => micros(own), 'right'],
+    ['over the baseline', ({ name, overKept }) => name === 'bare-kept-tick' ? '' : signed(overKept), 'right'],
+    ...more
+  ], rows)
 }
 
 // Of processes that V8 is done with: what the others of the table would be too, had they run as long.
@@ -62,6 +59,7 @@ function answer ({ settled, instructions, paired, semiSpace, startupInstructions
 
 // [label, the row of bench/paired.js, the row of bench/instructions and its Node]; every request is traced and delivered unless the label says otherwise
 const SUMMARY_ROWS = [
+  ['**Fastify without a tracer, Node 24**', 'bare-kept-tick'],
   ['light-trace, Node 26', 'lighttrace-100@26', 'delivered', 26],
   ['light-trace, Node 24', 'lighttrace-100', 'delivered', 24],
   ['light-trace, Node 22', 'lighttrace-100@22', 'delivered', 22],
@@ -76,12 +74,7 @@ const SUMMARY_ROWS = [
 function summaryTable (paired, { nodes }) {
   const rows = SUMMARY_ROWS.map(([label, name, counted, node]) => ({ ...row(paired, name), label, counted: counted && row(nodes[node], counted) }))
   return [
-    table([
-      ['', ({ label }) => label],
-      ['CPU time of a request', ({ micros: own }) => micros(own), 'right'],
-      ['over the baseline', ({ overKept }) => signed(overKept), 'right'],
-      ['instructions over it', ({ counted }) => counted ? signedCount(counted.over.median) : '', 'right']
-    ], rows),
+    costTable(rows, [['instructions over it', ({ counted }) => counted ? signedCount(counted.over.median) : '', 'right']]),
     '',
     `The baseline is Fastify without a tracer, on the same Node, [with a record of nextTick kept](#faster-than-before). ${provenance(paired)}`
   ].join('\n')
@@ -252,10 +245,6 @@ function nextTickTable ({ rows, rounds, machine, date }) {
 
 function provenance ({ machine, node, date, commit, dirty }) {
   return `Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}${dirty ? ' with changes' : ''}.`
-}
-
-function bold ({ name }, text) {
-  return name === 'lighttrace-100' ? `**${text}**` : text
 }
 
 function micros ({ median }) {

@@ -42,7 +42,7 @@ async function publish () {
   const startupInstructions = readResults('startup-instructions')
   if (startupInstructions) edit('bench/RESULTS.md', { 'bench:startup-instructions': startupInstructionsTable(startupInstructions) })
   if (paired) {
-    edit('README.md', { bench: readmeTable(paired, readResults('settled')) })
+    edit('README.md', { bench: readmeTable(paired) })
     edit('bench/RESULTS.md', { 'bench:paired': pairedTable(paired) })
   }
   publishCost()

@@ -127,7 +127,7 @@ test('the figures of the README and of docs/overhead.md are those of the last pu
   const { readmeTable, answer, summaryTable } = require('../../bench/report/cost-tables')
   const results = resultsByName()
   const page = read('docs/overhead.md')
-  t.equal(between(readme, 'bench'), readmeTable(results.paired, results.settled).trim())
+  t.equal(between(readme, 'bench'), readmeTable(results.paired).trim())
   t.equal(between(page, 'bench:answer'), answer(results))
   t.equal(between(page, 'bench:summary'), summaryTable(results.paired, results.instructions))
 })
