@@ -7,7 +7,7 @@
 
 const { hex } = require('./ids')
 const { formatTraceparent, parseTraceparent } = require('./traceparent')
-const { TraceState, cleanTracestate } = require('./tracestate')
+const { TraceState, cleanTracestate, thresholdOf, randomnessOf, withoutThreshold } = require('./tracestate')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
@@ -92,6 +92,20 @@ function copyTrace (from, to) {
 }
 
 /**
+ * What to propagate of a caller's `tracestate`: all of it, but for a threshold that contradicts the caller's own decision. A trace
+ * is sampled where its randomness is at least the threshold; a stranger could else have one span stand for 10^15 requests.
+ * https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
+ */
+function callerTracestate (header, { t2, t3, flags }) {
+  const tracestate = cleanTracestate(header)
+  const threshold = thresholdOf(tracestate)
+  if (threshold === '') return tracestate
+  const randomness = randomnessOf(tracestate) || hex(t2).slice(2) + hex(t3)
+  const isSampled = (flags & SAMPLED) !== 0
+  return isSampled === (randomness >= threshold.padEnd(14, '0')) ? tracestate : withoutThreshold(tracestate)
+}
+
+/**
  * The span of a context as a TraceContext, whichever library made it.
  * @param {Context | undefined} context
  * @returns {TraceContext | undefined} undefined where there is none, or none that is valid
@@ -122,4 +136,4 @@ function readSpanContext (span) {
   }
 }
 
-module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, parentIn, readSpanContext }
+module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, callerTracestate, parentIn, readSpanContext }

@@ -2,11 +2,10 @@
 
 // Who calls: which trace a request continues, and whether its caller is trusted with that.
 
-const { IncomingContext, copyTrace, parentIn, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM } = require('../context/trace-context')
+const { IncomingContext, callerTracestate, copyTrace, parentIn, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM } = require('../context/trace-context')
 const { CallerHeaders } = require('../context/request-context')
 const { newTraceId } = require('../context/ids')
 const { parseTraceparent } = require('../context/traceparent')
-const { cleanTracestate } = require('../context/tracestate')
 
 // Read again for every request and never kept.
 const incoming = new IncomingContext()
@@ -30,7 +29,7 @@ class IncomingReader {
     incoming.isTrusted = this.trustsAll || this.isTrusted(headers, request)
     if (this.tracer.propagator !== null) this.readForeign(raw, headers, base)
     else if (incoming.isTrusted && headers.traceparent !== undefined && parseTraceparent(headers.traceparent, incoming)) {
-      incoming.tracestate = headers.tracestate === undefined ? '' : cleanTracestate(headers.tracestate)
+      incoming.tracestate = headers.tracestate === undefined ? '' : callerTracestate(headers.tracestate, incoming)
       incoming.parentKind = PARENT_REMOTE
     } else this.begin(raw, headers)
     return incoming

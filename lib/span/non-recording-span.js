@@ -2,9 +2,8 @@
 
 // Spans that are not recorded: the methods of a recording span, with ids and without work.
 
-const { TraceContext, copyTrace, SAMPLED, IncomingContext } = require('../context/trace-context')
+const { TraceContext, callerTracestate, copyTrace, SAMPLED, IncomingContext } = require('../context/trace-context')
 const { parseTraceparent } = require('../context/traceparent')
-const { cleanTracestate } = require('../context/tracestate')
 
 class NonRecordingSpan extends TraceContext {
   isRecording () { return false }
@@ -76,7 +75,7 @@ function wrapSpanContext (parent) {
 function remoteSpanOf ({ traceparent, tracestate }) {
   const incoming = new IncomingContext()
   if (typeof traceparent !== 'string' || !parseTraceparent(traceparent, incoming)) return null
-  incoming.tracestate = cleanTracestate(tracestate)
+  incoming.tracestate = callerTracestate(tracestate, incoming)
   return new RemoteSpan(incoming)
 }
 

@@ -56,12 +56,25 @@ test('who takes all writes nothing', async (t) => {
 
 test('a caller that has decided has its trace state handed on as it came', async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler: 0.1 }, routes: echo })
-  for (const tracestate of ['ot=th:8;rv:6e6d1a75832a2f,a=1', 'a=1', 'ot=th:0', 'ot=nonsense']) {
+  for (const tracestate of ['ot=th:8;rv:8e6d1a75832a2f,a=1', 'a=1', 'ot=th:0', 'ot=nonsense']) {
     const { headers } = (await app.inject({ url: '/', headers: { traceparent: caller(LEFT), tracestate } })).json()
     t.equal(headers.tracestate, tracestate)
   }
   t.equal((await app.inject({ url: '/', headers: { traceparent: caller(LEFT) } })).json().headers.tracestate, undefined)
-  t.same([...new Set((await collector.spans()).map(({ traceState }) => traceState))], ['ot=th:8;rv:6e6d1a75832a2f,a=1', 'a=1', 'ot=th:0', 'ot=nonsense', ''])
+  t.same([...new Set((await collector.spans()).map(({ traceState }) => traceState))], ['ot=th:8;rv:8e6d1a75832a2f,a=1', 'a=1', 'ot=th:0', 'ot=nonsense', ''])
+})
+
+test('a threshold that the caller\'s own decision contradicts is taken out, and nothing else', async (t) => {
+  const { app, collector } = await tracedApp(t, { listen: false, routes: echo })
+  for (const [flags, tracestate, written] of [
+    ['01', 'ot=th:fffffffffffff8', undefined], ['01', 'a=1,ot=th:fffffffffffff8;x:y', 'ot=x:y,a=1'],
+    ['01', 'ot=th:8;rv:7fffffffffffff', 'ot=rv:7fffffffffffff'], ['01', 'ot=th:8;rv:80000000000000', 'ot=th:8;rv:80000000000000'],
+    ['00', 'ot=th:0', undefined], ['00', 'ot=th:8;rv:7fffffffffffff', 'ot=th:8;rv:7fffffffffffff']
+  ]) {
+    const { headers } = (await app.inject({ url: '/', headers: { traceparent: caller(LEFT, flags), tracestate } })).json()
+    t.equal(headers.tracestate, written, `${flags} ${tracestate}`)
+  }
+  t.notMatch((await collector.spans()).map(({ traceState }) => traceState).join(), 'ffff8')
 })
 
 test('a ratio that decides anew writes its own over the caller\'s, and decides by the caller\'s randomness', async (t) => {
@@ -120,12 +133,13 @@ test('keep.errors: the span of a failed request says 1, sampled or kept; headers
 
 test('keep and a caller: only the threshold of the exported span changes', async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, trace: { keep: { errors: true } }, routes: echo })
-  for (const flags of ['01', '00']) {
+  for (const [flags, randomness] of [['01', 'e0000000000000'], ['00', '80000000000000']]) {
     collector.reset()
-    const { headers } = (await app.inject({ url: '/fails', headers: { traceparent: caller(LEFT, flags), tracestate: 'a=1,ot=rv:80000000000000;th:c' } })).json()
-    t.equal(headers.tracestate, 'a=1,ot=rv:80000000000000;th:c')
+    const tracestate = `a=1,ot=rv:${randomness};th:c`
+    const { headers } = (await app.inject({ url: '/fails', headers: { traceparent: caller(LEFT, flags), tracestate } })).json()
+    t.equal(headers.tracestate, tracestate)
     const [span] = await collector.spans()
-    t.equal(span.traceState, 'ot=th:0;rv:80000000000000,a=1')
+    t.equal(span.traceState, `ot=th:0;rv:${randomness},a=1`)
   }
 })
 
