@@ -3,6 +3,7 @@
 // The ends of waiting: a deadline for a promise of the user's, and the last flush of a process that is about to exit.
 
 const { writeSync } = require('node:fs')
+const { counted } = require('../runtime/report')
 const { setTimeout, clearTimeout } = require('../runtime/timers')
 
 /**
@@ -60,7 +61,7 @@ function onCrash () {
   for (const exporter of waiting) spans += exporter.lostInCrash ?? 0
   if (spans === 0) return
   try {
-    writeSync(2, `(light-trace) [LT_WARN_LOSS] the process crashes with ${spans} spans that were not delivered\n`)
+    writeSync(2, `(light-trace) [LT_WARN_LOSS] the process crashes with ${counted(spans, 'span')} that were not delivered\n`)
   } catch {} // the standard error is closed
 }
 
