@@ -88,6 +88,12 @@ class Pipeline {
       '1024 members, 64 levels or a member that is no value; spans count it as dropped')
   }
 
+  /** Says once that a limit leaves something out, as the specification asks. @param {'attributes' | 'events' | 'links'} what */
+  overLimit (what) {
+    const max = `${this.limits[what]} ${what}`
+    this.report.once('LT_WARN_LIMIT', `a span had more than ${max}: the others are left out, and the span counts them (\`limits.${what}\`)`)
+  }
+
   ending (span) { this.sink.ending(span) }
 
   // HOT, once per recorded span.

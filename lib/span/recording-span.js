@@ -106,7 +106,9 @@ class RecordingSpan extends TraceContext {
     if (this.endedAt !== OPEN) return this
     const details = this.detail()
     const { links, attributesPerLink } = this.pipeline.limits
-    const context = details.links.length >= links ? undefined : linkedContext(link)
+    const isFull = details.links.length >= links
+    if (isFull) this.pipeline.overLimit('links')
+    const context = isFull ? undefined : linkedContext(link)
     if (context === undefined) {
       details.droppedLinks++
       return this
@@ -219,6 +221,7 @@ class RecordingSpan extends TraceContext {
       this.attributeShape = next
     } else if (!setClean(list, key, clean, this.attributeCountMax, this)) {
       this.detail().droppedAttributes++
+      this.pipeline.overLimit('attributes')
     } else if (isShaped && list.length > length) {
       this.attributeShape = shape.add(list[length])
     }
@@ -258,8 +261,12 @@ class RecordingSpan extends TraceContext {
 
   pushEvent (name, list, droppedAttributesCount, time) {
     const details = this.detail()
-    if (details.events.length >= this.pipeline.limits.events) details.droppedEvents++
-    else details.events.push({ name, list, droppedAttributesCount, time })
+    if (details.events.length < this.pipeline.limits.events) {
+      details.events.push({ name, list, droppedAttributesCount, time })
+      return
+    }
+    details.droppedEvents++
+    this.pipeline.overLimit('events')
   }
 
   detail () {

@@ -32,6 +32,21 @@ test('a span holds no more attributes than its limit, its own first, and counts 
   t.equal(span.attributes['http.response.status_code'], 200)
 })
 
+test('what a limit leaves out is said once, whatever it was', async (t) => {
+  for (const [what, add] of [
+    ['attributes', (span) => span.setAttributes({ a: 1, b: 2, c: 3 })], ['events', (span) => span.addEvent('e')], ['links', (span) => span.addLink({ context: span.spanContext() })]
+  ]) {
+    const lines = []
+    const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
+    await app.register(lightTrace, { exporter: 'none', limits: { attributes: 2, events: 2, links: 2 } })
+    app.get('/', async ({ trace }) => { trace.withSpan('child', (span) => { for (let i = 0; i < 3; i++) add(span) }) })
+    for (let i = 0; i < 2; i++) await app.inject('/')
+    await app.close()
+    t.match(lines.filter(({ code }) => code === 'LT_WARN_LIMIT').map(({ msg }) => msg), [new RegExp(`^a span had more than 2 ${what}: `)], what)
+    t.equal(lines.length, 1)
+  }
+})
+
 test('a limit below what the request itself says cuts that too', async (t) => {
   const [span] = await exported(t, { limits: { attributes: 3 } }, (app) => app.inject('/plain'))
   t.equal(Object.keys(span.attributes).length, 3)
