@@ -3,6 +3,7 @@
 // A span that records: the API's Span and the SDK's ReadableSpan. Ids are words until their hex is asked for, attributes a flat
 // list until an object is asked for. What few spans have hangs under `details`: the usual span is one object.
 
+const { isDate } = require('node:util').types
 const { TraceContext, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
 const { cleanTracestate, TraceState } = require('../context/tracestate')
 const { hex } = require('../context/ids')
@@ -327,7 +328,7 @@ function serialized (traceState) {
 
 /** The API tells attributes from a time by shape, as the SDK does. */
 function isAttributes (value) {
-  return value !== null && typeof value === 'object' && !Array.isArray(value) && !(value instanceof Date)
+  return value !== null && typeof value === 'object' && !Array.isArray(value) && !isDate(value)
 }
 
 module.exports = { Scope, SCHEMA_URL, RecordingSpan, SpanDetails, OWN_MAX, STATUS_OK, STATUS_ERROR, OPEN }

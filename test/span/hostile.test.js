@@ -55,6 +55,14 @@ test('setAttributes with objects that resist', async (t) => {
   t.equal({}.polluted, undefined)
 })
 
+test('an event whose attributes throw at whatever they are asked is an event without them', async (t) => {
+  const refuses = () => { throw new Error('no') }
+  const span = await recorded(t, (span) => {
+    span.addEvent('refused', new Proxy({}, { get: refuses, has: refuses, ownKeys: refuses, getPrototypeOf: refuses }))
+  })
+  t.same(span.events.map(({ name, attributes }) => [name, { ...attributes }]), [['refused', {}]])
+})
+
 test('a map with methods, a cycle and a value of any depth run none of their code and are bounded', async (t) => {
   const ran = []
   const cycle = []
