@@ -235,7 +235,7 @@ function withoutThreshold (tracestate) {
 /** A threshold of 24 high and 32 low bits as `th` has it. */
 function thresholdText (high, low) {
   const digits = high.toString(16).padStart(6, '0') + low.toString(16).padStart(8, '0')
-  return digits.replace(/0+$/, '') || '0'
+  return digits.replace(/0+$/, '') || '0' // eslint-disable-line regexp/no-super-linear-move -- 14 digits
 }
 
 function otherParts (state) {

@@ -19,7 +19,7 @@ const PER = { s: 'second', m: 'minute', h: 'hour', d: 'day', w: 'week', mo: 'mon
 
 /** The unit as a word, '' where there is none. What stands in braces is a comment. */
 function unitName (unit) {
-  const plain = unit.replace(/\{[^}]*\}/g, '').trim()
+  const plain = unit.replace(/\{[^{}]*\}/g, '').trim()
   if (plain === '' || plain === '1') return ''
   const [of, ...others] = plain.split('/')
   const per = others.join('/')

@@ -1,6 +1,7 @@
 'use strict'
 
-// Every parser of bytes from outside does linear work. Counted, not timed: a busy machine changes nothing.
+// Every parser of bytes from outside does linear work. Counted, not timed: a busy machine changes nothing. What an expression
+// does inside of one call is not counted: of those ESLint's plugin regexp says whether they are linear (eslint.config.js).
 
 const { test } = require('tap')
 const counter = require('../support/steps').countSteps() // before what is counted is loaded
@@ -11,7 +12,6 @@ const SEED = 20261121
 const LENGTH = 1000 // and eight times that is still within what tracestate and baggage may have
 const TIMES = 8 // quadratic work is 64 times as much
 const SLACK = 1.25
-const RECOUNTS = 5
 const STEPS_LEAST = 200 // of fewer the constant part is most
 
 for (const name of Object.keys(targets)) {
@@ -23,9 +23,7 @@ for (const name of Object.keys(targets)) {
     for (const [index, input] of longInputs(name, length).entries()) {
       const steps = (text) => counter.steps(() => targets[name].run(text, randomFrom(SEED)))
       const few = steps(input)
-      let many = steps(long[index])
-      // V8 counts the same steps back twice now and then, never too few.
-      for (let i = 0; i < RECOUNTS && isTooMany(few, many); i++) many = Math.min(many, steps(long[index]))
+      const many = steps(long[index])
       t.notOk(isTooMany(few, many), `${few} → ${many} steps: ${JSON.stringify(input.toString('latin1').slice(0, 30))}…`)
       counted += few
     }
@@ -36,13 +34,6 @@ for (const name of Object.keys(targets)) {
 function isTooMany (few, many) {
   return many > Math.max(few, STEPS_LEAST) * TIMES * SLACK
 }
-
-test('an expression that goes back too often would be seen', async (t) => {
-  const work = (length) => counter.steps(() => / *x? *$/.test(`${' '.repeat(length)}"`))
-  const few = work(16)
-  t.ok(few >= 16 * 16 / 2)
-  t.ok(work(16 * TIMES) > few * TIMES * SLACK)
-})
 
 test('quadratic work would be seen', async (t) => {
   const work = (length) => counter.steps(() => { for (let i = 0; i < length * length; i++) halvesOf(Buffer.alloc(0), 0, 0) })

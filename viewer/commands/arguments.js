@@ -88,7 +88,7 @@ function takesOperand ({ command, operand }) {
 
 /** @returns {number} how many arguments more it took */
 function takeOption (parsed, argument, next) {
-  const [, name, value] = /^--?([^=]*)=?([^]*)$/.exec(argument)
+  const [, name, value] = /^--?([^=]*)(?:=([^]*))?$/.exec(argument)
   const inline = argument.includes('=')
   const kind = Object.hasOwn(OPTIONS, name) && argument.startsWith('--') ? OPTIONS[name] : undefined
   if (kind === undefined) {
