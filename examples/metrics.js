@@ -33,7 +33,7 @@ async function main () {
 main()
 
 // Prints:
-// http_server_request_duration_seconds_count{http_request_method="GET",url_scheme="http",http_response_status_code="200",http_route="/orders/:id",network_protocol_version="1.1",plan="free"} 1
-// http_server_request_duration_seconds_count{http_request_method="GET",url_scheme="http",http_response_status_code="200",http_route="/orders/:id",network_protocol_version="1.1",plan="pro"} 2
-// http_server_request_duration_seconds_count{http_request_method="GET",url_scheme="http",http_response_status_code="404",network_protocol_version="1.1"} 1
+// http_server_request_duration_seconds_count{http_request_method="GET",http_response_status_code="200",http_route="/orders/:id",network_protocol_version="1.1",plan="free",url_scheme="http"} 1
+// http_server_request_duration_seconds_count{http_request_method="GET",http_response_status_code="200",http_route="/orders/:id",network_protocol_version="1.1",plan="pro",url_scheme="http"} 2
+// http_server_request_duration_seconds_count{http_request_method="GET",http_response_status_code="404",network_protocol_version="1.1",url_scheme="http"} 1
 // orders_total{otel_scope_name="shop"} 3

@@ -25,6 +25,7 @@ const LINE = /\[LT_WARN_LOSS\] the process crashes with 4 spans that were not de
 
 async function crashing (t, how, env = {}) {
   const collector = await startFakeCollector(t)
+  if (how !== 'delivered') collector.script = [{ hang: true }] // what has been sent by then is not delivered either
   return runInChild(t, crash, { args: [collector.url, how], env }).exit
 }
 

@@ -34,7 +34,7 @@ test('nobody to take the spans: the process exits without waiting and says so', 
   t.equal(code, 0)
   t.ok(lingeredMs < 3000, `${lingeredMs} ms`)
   t.match(stderr, /LT_WARN_LOSS/)
-  t.match(stderr, /exits with 1 spans/)
+  t.match(stderr, /exits with 1 span /)
 })
 
 test('a collector that hangs holds the exit for the close timeout at most', async (t) => {
