@@ -315,7 +315,7 @@ declare namespace lightTrace {
     activeRequests?: boolean
     /** `http.server.request.body.size` and `http.server.response.body.size`, in bytes. @default false */
     bodySizes?: boolean
-    /** Milliseconds from one export to the next. @default OTEL_METRIC_EXPORT_INTERVAL, 60000 */
+    /** Milliseconds from one export to the next, 100 at least. @default OTEL_METRIC_EXPORT_INTERVAL, 60000 */
     intervalMs?: number
   }
 

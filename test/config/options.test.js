@@ -331,3 +331,8 @@ function thrown (fn) {
     return error
   }
 }
+
+test('metrics are sent ten times a second at most', (t) => {
+  for (const [given, taken] of [[0, 100], [99, 100], [101, 101]]) t.equal(resolve({ metrics: { intervalMs: given } }).metrics.intervalMs, taken)
+  t.end()
+})

@@ -63,7 +63,7 @@ test('in an outage a cumulative export is replaced by a newer one', async (t) =>
 
 for (const [what, isUp] of [['answers 503 without Retry-After', true], ['refuses connections', false]]) {
   test(`a collector that ${what} is asked again before the next interval`, async (t) => {
-    const intervalMs = 1500
+    const intervalMs = 4000 // three attempts are over after one second, where the machine is not busy
     const sink = await startMetricSink(t)
     sink.answer = () => ({ status: 503 })
     const url = isUp ? sink.url : `http://127.0.0.1:${await freePort()}/v1/traces`
