@@ -21,6 +21,7 @@ function staysOnResource () {
   connection.runInAsyncScope(() => probe.enterWith(true))
   const stays = connection.runInAsyncScope(() => probe.getStore()) !== undefined
   probe.disable()
+  connection.emitDestroy() // else Jest takes it for a handle that is open
   return stays
 }
 

@@ -1,0 +1,16 @@
+'use strict'
+
+const { createHook } = require('node:async_hooks')
+const { test } = require('tap')
+
+test('nothing is left open by loading the library: test runners count what is made and not destroyed', async (t) => {
+  const open = new Map()
+  const hook = createHook({
+    init (id, type) { if (type.startsWith('light-trace')) open.set(id, type) },
+    destroy (id) { open.delete(id) }
+  }).enable()
+  require('../..')
+  await new Promise((resolve) => setImmediate(resolve))
+  hook.disable()
+  t.same([...open.values()], [])
+})
