@@ -65,13 +65,14 @@ declare namespace lightTrace {
     readonly store: Store
     /**
      * Runs `fn` as a child span of the running one. The span ends when `fn` returns, or when the promise that it
-     * returns settles. What it throws or rejects with is recorded and passed on.
+     * returns settles. What it throws or rejects with is recorded and passed on. Where the running span is not sampled, nothing
+     * is recorded, and `fn` is usually given that span itself.
      */
     withSpan<T> (name: string, fn: (span: Span) => T): T
     withSpan<T> (name: string, options: SpanOptions, fn: (span: Span) => T): T
     /**
      * For errors that your application handles itself, so that Fastify does not see them (a filter, a router inside of a
-     * handler): records an `exception` event on the request's span, and if the response is 5xx, `error.type` and the status ERROR.
+     * handler): records an `exception` event on the request's span, `error.type` if the response is 4xx or 5xx, and the status ERROR if it is 5xx.
      * An error that Fastify catches too is recorded once. Does nothing once the response is closed. Never throws.
      * Semantic conventions: Recording errors on spans.
      */
@@ -450,7 +451,7 @@ declare namespace lightTrace {
    * On AWS Lambda the request's span gets `faas.*` attributes, and X-Ray's span as its parent where that samples and the
    * caller has sent no `traceparent`. On Vercel the answer does not wait: the platform's `waitUntil` is asked.
    * @param options.timeoutMs milliseconds to wait at most. @default 1000, or what the invocation has left
-   * @throws LT_ERR_OPTION_INVALID if `app` is no Fastify application or `handler` no function
+   * @throws LT_ERR_OPTION_INVALID if `app` is not a Fastify application or `handler` not a function
    */
   export function flushAfter<H extends (...args: any[]) => unknown> (app: { ready (): unknown, server: object }, handler: H, options?: { timeoutMs?: number }):
     (...args: Parameters<H>) => Promise<Awaited<ReturnType<H>>>

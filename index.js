@@ -7,12 +7,16 @@ const { resolveRouteOptions } = require('./lib/config/options')
 const { REQUEST_KEY } = require('./lib/context/trace-context')
 const { ownContextManager } = require('./lib/context/request-context')
 const { activeManager } = require('./lib/otel/api-globals')
-const { registrationFor } = require('./lib/registration')
+const { OLDEST_FASTIFY, registrationFor } = require('./lib/registration')
 
 function plugin (app, options, done) {
   if (typeof app?.addHook !== 'function' || typeof done !== 'function') {
-    const message = 'lightTrace is the plugin itself: await app.register(lightTrace, { ... }), without a call of it'
-    throw Object.assign(new TypeError(message), { code: 'LT_ERR_USAGE' })
+    throw usageError('lightTrace is the plugin itself, so register it without calling it: await app.register(lightTrace, { ... })')
+  }
+  // Not by a range for Fastify's own check: semver compiles its grammar for it, which takes as long as a tenth of our files.
+  if (Number.parseInt(app.version, 10) < OLDEST_FASTIFY) {
+    done(usageError(`light-trace needs Fastify ${OLDEST_FASTIFY} or later, and this is Fastify ${app.version}`))
+    return
   }
   let waiting
   try {
@@ -23,6 +27,10 @@ function plugin (app, options, done) {
   }
   if (waiting === null) done()
   else waiting.then(() => done(), done)
+}
+
+function usageError (message) {
+  return Object.assign(new TypeError(message), { code: 'LT_ERR_USAGE' })
 }
 
 /** @returns {Promise<void> | null} where there is something to wait for */
@@ -84,7 +92,7 @@ function run (carrier, options, fn) {
   return require('./lib/job').run(carrier, options, fn)
 }
 
-const lightTrace = fp(plugin, { fastify: '>=5.0.0', name: 'light-trace' })
+const lightTrace = fp(plugin, { name: 'light-trace' })
 
 module.exports = lightTrace
 // One by one, as Node looks for the names that an ES module may import.

@@ -7,14 +7,13 @@
 
 const { subscribe } = require('node:diagnostics_channel')
 const lightTrace = require('./index.js')
-
-const OLDEST_MAJOR = 5
+const { OLDEST_FASTIFY } = require('./lib/registration')
 
 // Published at the end of Fastify's factory, before anybody else can register anything: our hooks come first.
 subscribe('fastify.initialization', ({ fastify }) => {
   try {
-    if (Number.parseInt(fastify.version, 10) >= OLDEST_MAJOR) fastify.register(lightTrace, { [Symbol.for('light-trace.automatic')]: true })
-    else warn(`an application is not traced: it uses Fastify ${fastify.version}, light-trace needs Fastify ${OLDEST_MAJOR} or later`)
+    if (Number.parseInt(fastify.version, 10) >= OLDEST_FASTIFY) fastify.register(lightTrace, { [Symbol.for('light-trace.automatic')]: true })
+    else warn(`an application is not traced: it uses Fastify ${fastify.version}, and light-trace needs Fastify ${OLDEST_FASTIFY} or later`)
   } catch (error) {
     // What a subscriber throws would end the process.
     warn(`an application is not traced: ${error?.message}`)

@@ -14,6 +14,7 @@
 // down      true: the collector is not there
 // route     a name in routes.js; none: hello
 // headers   sent with each request
+// isFresh   true: each request has a connection of its own
 // load      { connections, pipelining, rate } over the run's own; rate 'half' is half of what its baseline served
 // countedAtSink  it says itself neither what it made nor what it lost
 // node      the Node major; none: the headline's
@@ -43,6 +44,16 @@ const rival = {
 }
 const publishedLoad = { connections: 100, pipelining: 10 } // of the benchmark that bench/RESULTS.md links to under Pipelining
 const traceparent = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
+
+// What a request behind a load balancer has: see {n}, {t} and {ip} in load/slices.js.
+const userAgent = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) client/{n}' }
+const fewUserAgents = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) client/{t}' }
+const forwarded = { 'x-forwarded-for': '{ip}', 'x-forwarded-proto': 'https', 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) client/1' }
+const propagated = {
+  ...traceparent,
+  tracestate: 'congo=t61rcWkgMzE,rojo=00f067aa0ba902b7',
+  baggage: 'userId=alice,serverNode=DF%2028,isProduction=false'
+}
 
 const hello = [
   { ...bare, name: 'bare', sets: ['quick', 'headline', 'publish', 'ci', 'paired'] },
@@ -89,6 +100,38 @@ const withBaselineOfTheirOwn = [
   { ...lightTrace, name: 'lighttrace-attributes', label: 'light-trace, twenty attributes and a child span', against: 'bare-attributes', route: 'attributes', spans: 2 }
 ]
 
+// Of a connection, a caller or a route that is not the one before: rows of npm run bench:instructions.
+const asksCaller = ['proxied', 'fresh'] // with the floor of any tracer or logger that says who called
+const others = [
+  { name: 'agents', label: 'another user agent with each request', headers: userAgent },
+  { name: 'few-agents', label: 'four user agents that take turns', headers: fewUserAgents },
+  { name: 'proxied', label: '`trustProxy`, another client with each request', headers: forwarded, options: { fastify: { trustProxy: true } } },
+  { name: 'fresh', label: 'a connection for each request', isFresh: true },
+  { name: 'query', label: 'a query', route: 'query' },
+  { name: 'parametric', label: 'a parametric route', route: 'parametric' },
+  { name: 'propagated', label: 'traceparent, tracestate and baggage', headers: propagated },
+  { name: 'missing', label: '404', route: 'missing' },
+  { name: 'throws', label: 'a thrown 500', route: 'throws' },
+  { name: 'throws-logged', label: 'a thrown 500, logger on', route: 'throws', options: { logger: true } }
+].flatMap(({ name, label, ...request }) => [
+  { ...bare, ...request, setup: 'server/setups/bare-kept-tick', name: `bare-${name}`, label: `Fastify, ${label}`, against: `bare-${name}`, sets: [] },
+  { ...lightTrace, ...request, name: `lighttrace-${name}`, label: `light-trace, ${label}`, against: `bare-${name}`, sets: [] },
+  ...asksCaller.includes(name) ? [{ ...bare, ...request, setup: 'server/setups/asks-caller', name: `asks-${name}`, label: `+ who calls, ${label}`, against: `bare-${name}`, sets: [] }] : []
+])
+
+// A request that does what requests do: the headline of npm run bench:instructions.
+const real = { route: 'checkout', service: 'redis', needs: 'rivals', headers: traceparent, sets: [] }
+const realRequest = [
+  { ...bare, ...real, name: 'bare-real', label: 'Fastify, a real request', setup: 'server/setups/bare-kept-tick', options: { logger: true } },
+  { ...floor, ...real, name: 'floor-real', label: 'The floor of a real request', setup: 'server/setups/real-floor' },
+  { ...lightTrace, ...real, name: 'lighttrace-real', label: 'light-trace, a real request', options: { logger: true, plugin: { metrics: true } }, spans: 3 },
+  { ...lightTrace, ...real, name: 'lighttrace-real-unsampled', label: 'light-trace, a real request that its caller did not sample', headers: { traceparent: traceparent.traceparent.replace(/01$/, '00') }, options: { logger: true, plugin: { metrics: true, sampler: 0.01 } }, spans: 0 },
+  { ...rival, ...real, name: 'stock-real', label: 'NodeSDK with http, @fastify/otel, redis and pino, a real request', setup: 'server/setups/node-sdk', options: { real: true }, spans: { least: 3 } }
+].map((testCase) => ({ ...testCase, against: 'bare-real' }))
+
+// Of what a thrown error costs: the text of its stack, which Fastify alone does not read.
+const readsStack = { ...bare, name: 'bare-throws-stack', against: 'bare-throws', label: "Fastify, a thrown 500, and a hook that reads the error's stack", setup: 'server/setups/bare-kept-tick', route: 'throws', options: { readsStack: true }, sets: [] }
+
 const routes = ['json', 'post', 'params20'].flatMap((route) => [
   { ...bare, name: `bare-${route}`, against: `bare-${route}`, label: `Fastify, ${route}`, route },
   { ...lightTrace, name: `lighttrace-${route}`, label: `light-trace, ${route}`, against: `bare-${route}`, route }
@@ -114,11 +157,11 @@ const otherNodes = [20, 22, 26].flatMap((node) => [
   { ...lightTrace, name: `lighttrace-100@${node}`, label: 'light-trace, every request' }
 ].map((testCase) => ({ ...testCase, against: `bare@${node}`, node, sets: ['publish', 'paired'] })))
 
-const cases = [...hello, ...withBaselineOfTheirOwn, ...routes, ...pipelined, ...fixedRate, ...otherNodes]
+const cases = [...hello, ...withBaselineOfTheirOwn, ...others, readsStack, ...realRequest, ...routes, ...pipelined, ...fixedRate, ...otherNodes]
 
 // A baseline's name → that of the same with a record of process.nextTick kept.
 function keptTickOf (name) {
   return name.replace(/^[^@]*/, '$&-kept-tick')
 }
 
-module.exports = { cases, keptTickOf, HEADLINE_NODE }
+module.exports = { cases, others: others.filter(({ spans }) => spans === 1).map(({ name }) => name.replace('lighttrace-', '')), asksCaller, keptTickOf, HEADLINE_NODE }

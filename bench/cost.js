@@ -40,6 +40,7 @@ const STEPS = [
   ['paired', 6, ['paired.js', '--publish']],
   // Until each is known to half of what is worth talking about.
   ['repeated', 15, ['instructions', '--parallel', '2', '--publish', ...['floor', 'unsampled', 'disabled', 'delivered'].flatMap((name) => ['--case', name])]],
+  ['growth', 9, ['growth.js', '--publish']],
   ['warm-up', 3, ['warm-up.js', '--publish']],
   ['field', 22, ['index.js', '--field', '--publish']]
 ]

@@ -73,8 +73,8 @@ async function measure (chosen, options) {
   return options.publish && !options.field ? { ...result, installedBytes: measureInstalledSizes() } : result
 }
 
-async function publishResult ({ field, node }, result) {
+function publishResult ({ field, node }, result) {
   if (!field) require('./startup').writeStartup(result.machine, node)
   console.error(`wrote ${writeResults(field ? 'field' : 'overhead', result)}`)
-  await require('./report/publish')()
+  require('./report/publish')()
 }

@@ -23,7 +23,7 @@ function installMissing (names) {
 
 function isInstalled (folder) {
   const wanted = readJson(path.join(folder, 'package.json'))
-  return Object.entries({ ...wanted.dependencies, ...wanted.devDependencies }).every(([name, version]) => {
+  return Object.entries(wanted.dependencies).every(([name, version]) => {
     const file = path.join(folder, 'node_modules', name, 'package.json')
     return fs.existsSync(file) && readJson(file).version === version
   })

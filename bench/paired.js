@@ -139,5 +139,5 @@ function sum (list, key) {
 
 async function publish (result) {
   console.error(`wrote ${writeResults('paired', result)}`)
-  await require('./report/publish')()
+  require('./report/publish')()
 }

@@ -11,6 +11,33 @@ const routes = {
     requests: [{ method: 'GET', path: '/' }],
     answer: { hello: 'world' }
   },
+  growth: { // see server/setups/growth.js
+    route: '/growth',
+    requests: [{ method: 'GET', path: '/growth' }],
+    answer: { hello: 'world' }
+  },
+  query: {
+    route: '/',
+    requests: [{ method: 'GET', path: '/?term=light+trace&page=2&sort=price&direction=up&session={n}' }],
+    answer: { hello: 'world' }
+  },
+  parametric: {
+    route: '/users/:id',
+    requests: [{ method: 'GET', path: '/users/{n}' }],
+    answer: { hello: 'world' }
+  },
+  missing: {
+    route: '/missing',
+    requests: [{ method: 'GET', path: '/missing' }],
+    status: 404,
+    answer: { message: 'Route GET:/missing not found', error: 'Not Found', statusCode: 404 }
+  },
+  throws: {
+    route: '/throws',
+    requests: [{ method: 'GET', path: '/throws' }],
+    status: 500,
+    answer: { statusCode: 500, error: 'Internal Server Error', message: 'no such order' }
+  },
   json: {
     route: '/json',
     requests: [{ method: 'GET', path: '/json' }],
@@ -41,6 +68,16 @@ const routes = {
     route: '/fetch',
     requests: [{ method: 'GET', path: '/fetch' }],
     answer: { upstream: 200 }
+  },
+  checkout: { // a real request: a body, an order that never comes again, a caller's trace
+    route: '/checkout',
+    requests: [{
+      method: 'POST',
+      path: '/checkout',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ order: 'order-{n}', plan: 'gold', items: order.items })
+    }],
+    answer: { plan: 'gold', user: 'a value of twenty ch', count: 3 }
   },
   redis: {
     route: '/redis',

@@ -42,7 +42,7 @@ async function main () {
     pinBench()
     writeStartup(machine)
   }
-  await publish()
+  publish()
 }
 
 async function writeInstructions (machine, major = HEADLINE_NODE) {

@@ -18,6 +18,16 @@ const YOUNG = "most of it is V8's young generation, which V8 doubles when what w
 
 const targets = [
   ...byInstructions([
+    ['a real request, over bare', 18000, of('real'), 'three spans, each with its ids, its clock and its bytes; what node-redis, pino and Node do as soon as anybody listens, writes ids or enters a context, which is the floor; and the metrics'],
+    ['a real request, over its floor', 9000, of('real', 'floor-real'), 'as above, without the floor'],
+    ['a real request that its caller did not sample, over bare', 9000, of('real-unsampled'), 'nearly all of it is the floor: ids in the log, a listener of the calls, the context of the step; and the metrics, which follow each request to its end'],
+    ['another user agent with each request, over bare', 8000, of('agents'), 'the attributes of the caller are written anew'],
+    ['`trustProxy` and another client with each request, over bare', 8000, of('proxied'), "Fastify's getters of ip, host and protocol read the forwarded headers each time"],
+    ['a connection for each request, over bare', 8000, of('fresh'), 'the address and the port are asked of the kernel, and all attributes of the connection are written anew'],
+    ['a query, over bare', 8000, of('query'), 'each name and value is looked at before it leaves the process, and path and query are attributes'],
+    ['traceparent, tracestate and baggage, over bare', 7000, of('propagated'), 'each header is checked character by character, and the trace state goes into the span'],
+    ['404, over bare', 5000, of('missing'), 'its path is no route, so that it is written anew'],
+    ['a thrown 500, over bare', 20000, of('throws'), 'V8 makes the text of the stack when it is asked for, which Fastify without a logger never does'],
     ['every request sampled and delivered, over bare', 2800, of('delivered'), `the floor, which no tracer of requests can do without; the span; its bytes; and ${STREAMS}`],
     ['no request sampled, over bare', 1900, of('unsampled'), 'the hook, the record and the context of the floor; then a look at the route and at the caller, the sampler, and an id for what the request calls'],
     ['off (`OTEL_SDK_DISABLED`), over bare', 1000, of('disabled'), 'a request still has its `request.trace` and its context, with which a caller\'s trace is handed on: the hook, the record and the context of the floor'],
@@ -34,6 +44,8 @@ const targets = [
     ['with metrics, 1 % sampled, more than without', 1500, of('metrics-one-percent'), 'without metrics nothing follows a request that is not sampled to its end: with them it has a record, its end, which Node tells of, and a second look at the clock']
   ]),
   ...byInstructions([['Node 26: every request sampled and delivered, over bare', 2900, of('delivered'), 'as on Node 24']], 26),
+  ...byInstructions([['Node 22: a real request, over its floor', 14000, of('real', 'floor-real'), 'as on Node 24, and the context is followed by async_hooks']], 22),
+  ...byInstructions([['Node 20: a real request, over its floor', 14000, of('real', 'floor-real'), 'as on Node 22']], 20),
   ...byInstructions([
     ['Node 22: every request sampled and delivered, over the floor', 3000, of('delivered', 'floor'), 'light-trace enters the context by `run`, since on async_hooks the `enterWith` of the floor would leave it on the connection, for the next request to see; and what sends the spans is followed by async_hooks too'],
     ['Node 22: the floor, with its async_hooks, over bare', undefined, of('floor')]
@@ -42,6 +54,7 @@ const targets = [
     ['Node 20: every request sampled and delivered, over the floor', undefined, of('delivered', 'floor')],
     ['Node 20: the floor, with its async_hooks, over bare', undefined, of('floor')]
   ], 20),
+  { label: 'NodeSDK with http, @fastify/otel, redis and pino, a real request, in times of what light-trace costs', unit: '× the instructions', atLeast: 30, measured: timesOurs('stock-real', 'real'), why: 'what a tracer can do without is small by now; the floor is in both' },
   { label: '@fastify/otel, in times of what light-trace costs', unit: '× the instructions', measured: timesOurs('fastify-otel') },
   { label: 'NodeSDK with http + @fastify/otel, in times of what light-trace costs', unit: '× the instructions', measured: timesOurs('nodesdk-http') },
   { label: '@fastify/otel, in times of what light-trace costs', unit: '× the CPU time', atLeast: 15, measured: timesOursByTime('fastify-otel'), why: 'these processes are not settled, and no two of one program run alike' },
@@ -113,10 +126,10 @@ function inTurns (name) {
 }
 
 // How many times light-trace's own over bare a rival's is.
-function timesOurs (rival) {
+function timesOurs (rival, ours = 'delivered') {
   return ({ instructions }) => {
     const overOf = (name) => row(instructions?.nodes[HEADLINE_NODE], name)?.over?.median
-    return single(overOf(rival) / overOf('delivered'))
+    return single(overOf(rival) / overOf(ours))
   }
 }
 

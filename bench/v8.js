@@ -2,14 +2,14 @@
 
 // npm run bench:v8: what V8 does about a case's code until it is settled, what a request allocates, and what is alive at a collection.
 //
-//   --case delivered   as in npm run bench:instructions; none: the floor and all that CI guards
+//   --case delivered   as in npm run bench:instructions; none: the floor and those that CI looks at
 //   --tree, --node     likewise
 //   --list             names the functions that V8 gave up, with its reasons, where the baseline has not given them up
 //   --publish          writes bench/results/v8.json
 
 const path = require('node:path')
 const { parseArgs } = require('node:util')
-const { chooseCases, guarded, HEADLINE_NODE } = require('./instructions/cases')
+const { chooseCases, examined, HEADLINE_NODE } = require('./instructions/cases')
 const { traceCase, allocationOf, survivorsOf, CONNECTIONS } = require('./instructions/v8-trace')
 const { nodeOfMajor } = require('./run/binaries')
 const { startTool, stopAll } = require('./run/processes')
@@ -39,7 +39,7 @@ async function main () {
       publish: { type: 'boolean', default: false }
     }
   })
-  const rows = await examineCases(chooseCases(values.case ?? ['floor', ...guarded()]), { node: Number(values.node), root: path.resolve(values.tree), measures: [traceCase, allocationOf, survivorsOf] })
+  const rows = await examineCases(chooseCases(values.case ?? ['floor', ...examined()]), { node: Number(values.node), root: path.resolve(values.tree), measures: [traceCase, allocationOf, survivorsOf] })
   console.table(rows.map(({ name, compiled, deoptimised, over, bytes, survivors }) => ({ case: name, compiled, deoptimised: deoptimised.length, ours: deoptimised.filter(({ ours }) => ours).length, 'over its baseline': over?.deoptimisations, 'bytes a request': Math.round(bytes), 'bytes over': over && Math.round(over.bytes), 'bytes alive': survivors })))
   if (values.list) for (const { name, over } of rows) if (over) { console.log(`${name}, over its baseline`); console.table(over.functions) }
   if (values.publish) console.error(`wrote ${writeResults('v8', { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), profile: PROFILE, node: rows[0].runtime, rows })}`)

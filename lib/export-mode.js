@@ -9,6 +9,7 @@ const { SUPPRESSED } = require('./context/request-context')
 const { ExportRequestPrefix } = require('./otlp/request')
 const { SpanEncoder } = require('./otlp/span-encoder')
 const { Exporter } = require('./export/exporter')
+const { counted } = require('./runtime/report')
 
 function exportMode ({ settings, report, stats }) {
   const { exporter, spanProcessors, tracerProvider, closeTimeoutMs } = settings
@@ -18,7 +19,7 @@ function exportMode ({ settings, report, stats }) {
   if (spanProcessors !== null) {
     const { ProcessorSink } = require('./export/sinks/delegated')
     const sink = new ProcessorSink(spanProcessors, { stats, report, closeTimeoutMs, suppress })
-    return new ExportMode('processors', `spans go to ${spanProcessors.length} spanProcessors`, sink)
+    return new ExportMode('processors', `spans go to ${counted(spanProcessors.length, 'span processor')}`, sink)
   }
   if (!exporter.explicit && tracerProvider !== false) {
     const global = foreignProvider()

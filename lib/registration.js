@@ -17,6 +17,8 @@ const { openOutbound } = require('./outbound')
 const { StageHooks } = require('./fastify/stages')
 const { watchUnrouted } = require('./fastify/unrouted')
 
+const OLDEST_FASTIFY = 5 // its major version
+
 const scope = new Scope(name, version, SCHEMA_URL)
 
 // One registration per root instance; all scopes of an application share its server.
@@ -31,7 +33,7 @@ const kAutomatic = Symbol.for('light-trace.automatic')
 function registrationFor (app, options) {
   const earlier = registrations.get(app.server)
   if (earlier !== undefined && (!earlier.isAutomatic || options[kAutomatic] === true)) {
-    earlier.tracer.report.once('LT_WARN_REGISTERED', 'light-trace is registered twice in this application: the first registration holds')
+    earlier.tracer.report.once('LT_WARN_REGISTERED', 'light-trace is registered twice in this application: the options of the first registration hold, the others are ignored')
     return earlier
   }
   const registration = new Registration(app, options)
@@ -60,7 +62,7 @@ class Registration {
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
     tracer.metrics?.registry.addProvider(apiGlobals.meterFacade())
     tracer.useGlobals()
-    this.#stageHooks = new StageHooks(tracer)
+    this.#stageHooks = new StageHooks(tracer, this.isAutomatic && settings.spans.handler) // so for `npx light-trace`
     this.#releases.push(openOutbound(tracer), () => this.#stageHooks.release())
     this.decorator = decoratorOf(tracer) // `app.lightTrace`
     this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
@@ -72,7 +74,7 @@ class Registration {
 
   /** The application goes on: spans and `lightTrace.current()` do not need the name. */
   warnTraceTaken () {
-    this.tracer.report.once('LT_WARN_DECORATOR', 'request.trace is taken by another plugin: register light-trace before it, or use lightTrace.current()')
+    this.tracer.report.once('LT_WARN_DECORATOR', 'another plugin has defined request.trace: register light-trace before it, or use lightTrace.current()')
   }
 
   /** A child scope's hooks trace that scope only. */
@@ -141,6 +143,7 @@ class Registration {
   replaceWith (explicit) {
     this.#end()
     explicit.decoratesRequest = this.decoratesRequest
+    explicit.#stageHooks.wantsHandlers = this.#stageHooks.wantsHandlers
     this.#replacement = this.#hooks = INACTIVE
     if (explicit.app !== this.app) return
     this.#replacement = explicit
@@ -178,4 +181,4 @@ function decoratorOf (tracer) {
   }
 }
 
-module.exports = { registrationFor }
+module.exports = { OLDEST_FASTIFY, registrationFor }

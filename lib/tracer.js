@@ -8,13 +8,12 @@ const { EMPTY_CONTEXT, ownContextManager } = require('./context/request-context'
 const asyncStorage = require('./context/async-storage')
 const clock = require('./span/clock')
 const { SPAN_KIND_SERVER } = require('./span/server-span')
-const { INVALID_SPAN, wrapSpanContext, remoteSpanOf } = require('./span/non-recording-span')
-const { ChildSpan, runInSpan } = require('./span/child-span')
+const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf } = require('./span/non-recording-span')
+const { ChildSpan, runInSpan, runUnrecorded } = require('./span/child-span')
 const { SpanStarter, readOptions } = require('./span/span-starter')
-const { toObject } = require('./span/attributes')
+const { toObject, read } = require('./span/attributes')
 const { QueryRedactor } = require('./http/redact')
 const { samplerOf, RateLimit } = require('./sampling/sampler')
-const { Keep } = require('./sampling/keep')
 const { Pipeline, Resource, Stats } = require('./export/pipeline')
 const { setImmediate } = require('./runtime/timers')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor } = require('./otel/api-globals')
@@ -34,7 +33,7 @@ class Tracer {
     this.stats = new Stats()
     this.sampler = samplerOf(settings.sampler, report)
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
-    this.keep = settings.disabled || settings.keep === null ? null : new Keep(settings.keep, this.stats, report)
+    this.keep = settings.disabled || settings.keep === null ? null : loadKeep(this)
     this.contextManager = ownContextManager
     this.enter = asyncStorage.enter
     this.enterIsolated = asyncStorage.enterIsolated
@@ -134,7 +133,7 @@ class Tracer {
     // Inside a request it is a library's: GraphQL's operations are of that kind.
     if (options?.kind === SPAN_KIND_SERVER && context.getValue(REQUEST_KEY) === undefined) this.onForeignServerSpan()
     const parents = this.environmentParent === null ? context : this.underEnvironment(context, options)
-    return this.starter.startChild(typeof name === 'string' ? name : String(name), options, parents, scope)
+    return this.starter.startChild(typeof name === 'string' ? name : textOf(name), options, parents, scope)
   }
 
   /** The span of TRACEPARENT is the parent of work that has no other: a job, a command line. */
@@ -172,22 +171,23 @@ class Tracer {
     const isSampled = (parent.flags & SAMPLED) !== 0
     if (!isSampled && !measures) return this.ownStarter.startUnsampled(parent)
     this.stats.started++
-    const start = callDescriptor.startedAt === undefined ? clock.now() : callDescriptor.startedAt(call)
-    const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
+    const start = typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : clock.now()
+    const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
     const span = new ChildSpan(this.pipeline, start, info === null ? callDescriptor.name(call) : info.name, callDescriptor.kind, this.scope)
     if (measures) span.metrics = this.metrics.calls
     span.inheritFrom(parent, PARENT_LOCAL)
-    span.setCallInfo(info, info === null || info.origin === '' ? '' : callDescriptor.target(call, info), callDescriptor.attributes(call))
+    const hasTarget = isSampled && info !== null && info.origin !== '' // no metric has it
+    span.setCallInfo(info, hasTarget ? callDescriptor.target(call, info) : '', callDescriptor.attributes(call))
     if (isSampled) this.pipeline.started(span, context)
     return span
   }
 
   /** The same in the API's terms, where a Sampler, `keep` or a provider has a say. */
   startByOptions (callDescriptor, call, context, measures) {
-    const info = callDescriptor.info === undefined ? null : callDescriptor.info(call)
+    const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
     const own = callDescriptor.attributes(call) ?? []
     const attributes = info === null ? own : info.allAttributes(info.origin === '' ? '' : callDescriptor.target(call, info), own)
-    const startTime = callDescriptor.startedAt?.(call) // else by the provider's own clock
+    const startTime = typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : undefined // else by the provider's own clock
     const start = startTime ?? clock.now()
     const options = { kind: callDescriptor.kind, attributes: toObject(attributes), startTime }
     const span = this.startSpan(info === null ? callDescriptor.name(call) : info.name, options, context)
@@ -202,8 +202,24 @@ class Tracer {
   /** See RequestContext.withSpan. */
   withSpan (requestContext, name, options, fn) {
     const context = requestContext.here()
+    const unsampled = this.unsampledIn(context)
+    if (unsampled !== null && read(options, 'root') !== true) {
+      this.stats.started++
+      this.stats.unsampled++
+      return runUnrecorded(unsampled, this.contextManager, context, fn)
+    }
     const span = this.startSpan(name, options, context)
     return runInSpan(span, this.contextManager, context.setValue(SPAN_KEY, span), fn, span)
+  }
+
+  /**
+   * The active span of `context` where it is not sampled, so that no step under it is either: it stands in for them. A span of their
+   * own would be seen by nobody, and take a context, which is most of what `withSpan` costs. Null where there is none.
+   */
+  unsampledIn (context) {
+    const span = parentIn(context)
+    if (span === undefined || (span.flags & SAMPLED) !== 0 || span.remote || !(span instanceof NonRecordingSpan)) return null
+    return this.sdkInterop === null && this.decidesByIds && context.getValue(SUPPRESS_KEY) !== true ? span : null
   }
 
   /** See RequestContext.inject. */
@@ -242,6 +258,20 @@ class Tracer {
     })
     return metrics === null ? spans : { ...spans, metrics: metrics.stats() }
   }
+}
+
+/** A span's name that is no string, as text: it may throw when it is asked for that. */
+function textOf (name) {
+  try {
+    return String(name)
+  } catch {
+    return typeof name
+  }
+}
+
+function loadKeep ({ settings, stats, report }) {
+  const { Keep } = require('./sampling/keep')
+  return new Keep(settings.keep, stats, report)
 }
 
 /** Loads all of lib/metrics, where the options ask for it. */

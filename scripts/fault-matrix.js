@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run docs: writes into the last column of docs/reliability.md which tests name each row.
+// npm run docs: writes into the last column of test/faults/README.md which tests name each row.
 // test/faults/matrix.test.js compares.
 
 module.exports = { read, rowsOf, namedIn, testsOf, withoutTest }
@@ -9,8 +9,8 @@ const { readFileSync, readdirSync, writeFileSync } = require('node:fs')
 const { join } = require('node:path')
 
 const ROOT = join(__dirname, '..')
-const PAGE = join(ROOT, 'docs', 'reliability.md')
-const NO_TEST = '### What no test here can show'
+const PAGE = join(ROOT, 'test', 'faults', 'README.md')
+const NO_TEST = '## What no test here can show'
 const NAME = /\b[TMLKAFPS]\d\d\b/g
 const RANGE = /\b([TMLKAFPS])(\d\d)–\1(\d\d)\b/g
 const CODE = /\.(?:js|mjs|cjs)$/

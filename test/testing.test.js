@@ -151,6 +151,28 @@ test('the console gets the tree of a request when it has ended, and what ends la
   ])
 })
 
+test('the console says why a request failed, also by a 4xx: in short, on one line, without control characters', async (t) => {
+  const written = []
+  const reason = `seat 7 is\ntaken \u001b[2J${'é'.repeat(200)}`
+  const app = await consoleApp(t, written, async (app) => {
+    app.get('/taken', async () => { throw Object.assign(new Error(reason), { statusCode: 409 }) })
+    app.get('/broken', async (request) => request.trace.withSpan('work', async () => { throw new TypeError('no') }))
+    app.get('/number', async (request) => { request.trace.span.addEvent('exception', { 'exception.message': 7 }); return 'ok' })
+    app.get('/silent', async () => { throw Object.assign(new Error(), { code: 'NO_SEAT', statusCode: 409 }) })
+    app.get('/typed/:id', { schema: { params: { type: 'object', properties: { id: { type: 'integer' } } } } }, async () => 'ok')
+  })
+  for (const url of ['/taken', '/broken', '/number', '/silent', '/typed/x', '/nothing-here']) await app.inject(url)
+  t.match(written.map((text) => text.replace(/\d+\.\d+ ms/g, '# ms').replace(/trace_id=[0-9a-f]{32}/, 'trace_id=…')), [
+    `SERVER GET /taken error.type=Error (seat 7 is taken  [2J${'é'.repeat(97 - 20)}...) # ms trace_id=…`,
+    'SERVER GET /broken ERROR error.type=TypeError (no) # ms trace_id=…\n' +
+    '  INTERNAL work ERROR error.type=TypeError # ms',
+    'SERVER GET /number # ms trace_id=…',
+    'SERVER GET /silent error.type=NO_SEAT # ms trace_id=…',
+    'SERVER GET /typed/:id error.type=FST_ERR_VALIDATION (params/id type) # ms trace_id=…',
+    'SERVER GET # ms trace_id=…'
+  ])
+})
+
 async function familyRoutes (app) {
   app.get('/plain', async () => 'ok')
   app.get('/family/:id', async (request, reply) => {

@@ -2,36 +2,47 @@
 
 // Loaded into the app that `npx light-trace app.js` starts, before the app. It does what light-trace/register does, with more
 // spans than production wants: handlers, and requests that never reach a hook. It also reports to the viewer what the app's
-// tracer lost, or that nothing traces the app. Whatever fails here, the app starts.
+// tracer lost, or that nothing traces the app, and says which libraries have no spans. Whatever fails here, the app starts.
 
 const { subscribe, unsubscribe } = require('node:diagnostics_channel')
 const { createRequire } = require('node:module')
 const { join } = require('node:path')
-const { handlerSpans } = require('../lib/fastify/handler-spans')
 const { reportLosses, reportUntraced } = require('./report-losses')
 const { tracePg } = require('./trace-pg')
 
 const OLDEST_MAJOR = 5
 const AGAIN_MS = 200
 
-const options = { [Symbol.for('light-trace.automatic')]: true, unrouted: true }
+const options = { [Symbol.for('light-trace.automatic')]: true, unrouted: true, spans: { handler: true } }
 
 guarded(() => {
-  const lightTrace = plugin()
-  guarded(() => tracePg(lightTrace))
+  const { lightTrace, within } = plugin()
+  let hasPg = false
+  guarded(() => { hasPg = tracePg(lightTrace) })
   subscribe('fastify.initialization', ({ fastify }) => guarded(() => {
-    if (Number.parseInt(fastify.version, 10) < OLDEST_MAJOR) return reportUntraced(`uses Fastify ${fastify.version}, and light-trace traces Fastify ${OLDEST_MAJOR}`)
+    if (Number.parseInt(fastify.version, 10) < OLDEST_MAJOR) return reportUntraced(`uses Fastify ${fastify.version}, and light-trace needs Fastify ${OLDEST_MAJOR} or later`)
     fastify.register(lightTrace, options)
-    spanHandlers(fastify)
     reportLosses(fastify)
   }))
   subscribe('http.server.request.start', firstRequest)
   takeSignalsOnce()
+
+  function firstRequest () {
+    unsubscribe('http.server.request.start', firstRequest)
+    guarded(() => reportUntraced('answers requests without Fastify: only what an OpenTelemetry SDK in it sends is shown'))
+    setImmediate(sayUntracedLibraries, within, hasPg)
+  }
 })
 
-function firstRequest () {
-  unsubscribe('http.server.request.start', firstRequest)
-  guarded(() => reportUntraced('answers requests without Fastify, so that only what an OpenTelemetry SDK in it sends is seen'))
+/** Says in the terminal which libraries have no spans, before light-trace says it in the app's log, which may be off. */
+function sayUntracedLibraries (within, hasPg) {
+  try {
+    const { settledKinds, reportUntraced } = within('./lib/outbound/untraced.js')
+    if (hasPg) settledKinds.add('pg') // it is traced when it connects, which may be later
+    reportUntraced({ info: (message) => process.stderr.write(`light-trace: ${message}\n`) })
+  } catch {
+    // The app's own light-trace is of another version, which says it in the log.
+  }
 }
 
 // A supervisor, or a terminal whose keyboard is not our input, sends a signal to a whole group of processes, and each that passes
@@ -57,21 +68,12 @@ function guarded (fn) {
   }
 }
 
-// Not by the option `spans.handler`: a plugin is loaded after the routes that an app adds at once.
-function spanHandlers (fastify) {
-  const handlers = handlerSpans()
-  fastify.addHook('onRoute', (route) => guarded(() => handlers.want(route)))
-  fastify.addHook('onClose', (closed, done) => {
-    handlers.release()
-    done()
-  })
-}
-
 // The app's own copy, if it has one: two would be two tracers.
 function plugin () {
   try {
-    return createRequire(join(process.cwd(), 'package.json'))('light-trace')
+    const inApp = createRequire(join(process.cwd(), 'package.json'))
+    return { lightTrace: inApp('light-trace'), within: createRequire(inApp.resolve('light-trace')) }
   } catch {
-    return require('../index')
+    return { lightTrace: require('../index'), within: createRequire(require.resolve('../index')) }
   }
 }

@@ -7,8 +7,9 @@
 const { createRequire } = require('node:module')
 const { dirname, join, resolve } = require('node:path')
 
-/** Traces the pg that the app has, if it has one, before the app is loaded. */
+/** Traces the pg that the app has, before the app is loaded. Returns whether it has one. */
 function tracePg (lightTrace) {
+  let hasPg = false
   for (const folder of new Set([process.cwd(), dirname(resolve(process.argv[1] ?? '.'))])) {
     let pg
     try {
@@ -17,7 +18,9 @@ function tracePg (lightTrace) {
       continue // this app has none
     }
     for (const { prototype } of [pg.Client, pg.Pool]) connectTraced(prototype, lightTrace)
+    hasPg = true
   }
+  return hasPg
 }
 
 const seen = new WeakSet()

@@ -4,7 +4,7 @@
 //
 // against   the case that the difference is taken to
 // of        the same in ../cases.js
-// guard     CI counts it
+// guard     true: CI counts it and looks at what V8 gives up; COUNTED: it counts it
 // warmUp    how many requests at most
 // requests  how many are counted at least
 // isCollected   false: what the collector of garbage takes is not in the total. A call leaves so much that a major collection, of
@@ -14,9 +14,10 @@
 //           each window to the one beside it, and needs no baseline. Between two processes of one program that make calls there
 //           is more than a call's span costs, in what V8 compiles and in native code
 
-const { cases, HEADLINE_NODE } = require('../cases')
+const { cases, others, asksCaller, HEADLINE_NODE } = require('../cases')
 
 const BASE = 'bare'
+const COUNTED = 'counted'
 // Of a request that takes several times as many instructions V8 has compiled what it will after fewer: from then on it compiles
 // as few functions for each 10,000 requests as ever after (`--trace-opt`).
 const LONG_WARM_UP = 40_000
@@ -24,6 +25,8 @@ const LONG_WARM_UP = 40_000
 // pay for what tens or hundreds of thousands of a busy service share.
 const minute = { requests: 40_000 }
 const call = { warmUp: LONG_WARM_UP, isCollected: false }
+const real = call
+const other = { warmUp: LONG_WARM_UP } // so that CI does not take longer than it must
 const callSpan = { ...call, turns: ['nobody', 'spans'], against: null }
 const listened = { ...call, turns: ['nobody', 'listened'], against: null }
 
@@ -55,6 +58,19 @@ const table = [
   { name: 'logger', of: 'lighttrace-logs', against: 'bare-logger', label: 'light-trace, logger on' },
   { name: 'bare-attributes', of: 'bare-kept-tick', label: 'Fastify', like: 'lighttrace-attributes' },
   { name: 'attributes', of: 'lighttrace-attributes', against: 'bare-attributes', label: 'light-trace, twenty attributes and a child span' },
+  // A real request, with the collection of its metrics once a window.
+  { name: 'bare-real', of: 'bare-real', against: null, guard: COUNTED, ...real },
+  { name: 'floor-real', of: 'floor-real', against: 'bare-real', ...real },
+  { name: 'real', of: 'lighttrace-real', against: 'bare-real', guard: COUNTED, ...real },
+  { name: 'real-unsampled', of: 'lighttrace-real-unsampled', against: 'bare-real', ...real },
+  { name: 'stock-real', of: 'stock-real', against: 'bare-real', ...real },
+  // What a cache of the hot path makes dear where its values do not come again.
+  ...others.flatMap((name) => [
+    { name: `bare-${name}`, of: `bare-${name}`, against: null, guard: guardOf(name), ...other },
+    { name, of: `lighttrace-${name}`, against: `bare-${name}`, guard: guardOf(name), ...other }
+  ]),
+  ...asksCaller.map((name) => ({ name: `asks-${name}`, of: `asks-${name}`, against: `bare-${name}`, ...other })),
+  { name: 'throws-stack', of: 'bare-throws-stack', against: 'bare-throws', ...other },
   { name: 'redis', of: 'lighttrace-redis', label: 'light-trace, one Redis GET: its span', ...callSpan },
   { name: 'redis-listened', of: 'lighttrace-redis', label: 'the same, and somebody who does nothing listens to the channel', ...listened },
   { name: 'fetch', of: 'lighttrace-outbound', label: 'light-trace, one fetch: its span', route: 'fetch', ...callSpan },
@@ -66,7 +82,12 @@ const table = [
   { name: 'nodesdk-http', of: 'nodesdk-http', warmUp: LONG_WARM_UP }
 ].map(withCase)
 
-module.exports = { table, chooseCases, guarded, BASE, HEADLINE_NODE }
+module.exports = { table, chooseCases, guarded, examined, BASE, HEADLINE_NODE }
+
+// The others are ways of these.
+function guardOf (name) {
+  return ['agents', 'proxied', 'fresh', 'query', 'propagated', 'missing', 'throws'].includes(name) && COUNTED
+}
 
 // like: whose route and headers a baseline has
 function withCase ({ of, like, options, route, label, delivers, against = BASE, guard = false, isCollected = true, warmUp = Infinity, requests = 0, turns, name }) {
@@ -85,15 +106,21 @@ function withCase ({ of, like, options, route, label, delivers, against = BASE, 
     options: options ?? found.options,
     route: route ?? request.route ?? 'hello',
     headers: request.headers,
+    isFresh: request.isFresh,
     service: request.service,
     needs: request.needs ?? found.needs,
     delivers: delivers ?? found.delivers
   }
 }
 
+/** The names of what CI looks at with V8's eyes, too. */
+function examined () {
+  return table.filter(({ guard }) => guard === true).map(({ name }) => name)
+}
+
 /** The names of what CI counts. */
 function guarded () {
-  return table.filter(({ guard }) => guard).map(({ name }) => name)
+  return table.filter(({ guard }) => guard !== false).map(({ name }) => name)
 }
 
 function caseNamed (name) {
@@ -109,7 +136,7 @@ function chooseCases (names) {
   for (const name of names) {
     const found = table.find((candidate) => candidate.name === name)
     if (found === undefined) throw new Error(`no case is called "${name}"; there are ${table.map(({ name }) => name).join(', ')}`)
-    if (found.turns === undefined) wanted.add(found.against)
+    if (found.turns === undefined && found.against !== null) wanted.add(found.against)
     wanted.add(name)
   }
   return Array.from(wanted, (name) => table.find((candidate) => candidate.name === name))

@@ -36,23 +36,24 @@ const SLOW_TIMERS = {
   LIGHT_TRACE_COUNTED: 'valgrind' // for server.js: a collector that is down is asked more rarely
 }
 
-// Of a case that is counted in turns: pairs of windows, and of slices of its warm-up.
-const PAIRS = 8
-const WARM_UP_PAIRS = 10
+// Of a case that is counted in turns: rounds of windows, and of slices of its warm-up.
+const ROUNDS = 8
+const WARM_UP_ROUNDS = 10
 const SERVER_SPANS = 1 // of a request whose call has none
 
 module.exports = { countProcess, startCounted, sendRequests, V8_FLAGS }
 
 /**
  * @param {object} testCase of cases.js
- * @param {{ binary: string, root: string, load, sink, down: number, warmUp: number, requests: number, windows: number, functions?: boolean }} options
+ * @param {{ binary: string, root: string, load, sink, down: number, warmUp: number, requests: number, windows: number, rounds?: number,
+ *   functions?: boolean }} options
  * @returns {Promise<{ windows: object[], functions: Map | null, spans: object | null, runtime: string }>} instructions per
  *   request: { total, javascript, builtins, gc, native, compiler } of each window; by function of the last one
  */
 async function countProcess (testCase, options) {
-  const { windows, functions = false } = options
+  const { windows, rounds = ROUNDS, functions = false } = options
   const isInTurns = testCase.turns !== undefined
-  const requests = isInTurns ? Math.ceil(options.requests / PAIRS) : Math.max(options.requests, testCase.requests)
+  const requests = isInTurns ? Math.ceil(options.requests / rounds) : Math.max(options.requests, testCase.requests)
   const warmUp = Math.min(options.warmUp, testCase.warmUp)
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-callgrind-'))
   const profile = path.join(folder, 'profile')
@@ -61,7 +62,7 @@ async function countProcess (testCase, options) {
   try {
     if (isInTurns) await warmUpInTurns(server, testCase, options, warmUp)
     else await warmUpOnce(server, testCase, options, warmUp)
-    const order = isInTurns ? inTurns(testCase.turns, PAIRS) : Array(windows).fill(null)
+    const order = isInTurns ? inTurns(testCase.turns, rounds) : Array(windows).fill(null)
     const spans = []
     for (const state of order) {
       if (state !== null) await ask(server, 'listen', state)
@@ -71,7 +72,7 @@ async function countProcess (testCase, options) {
       const after = await ask(server, 'flush', undefined, ANSWER_MS)
       control(server, '--instr=off')
       control(server, '--dump')
-      spans.push(spansBetween(state === null || state === 'spans' ? testCase : { ...testCase, spans: SERVER_SPANS }, before, after, requests))
+      spans.push(spansBetween(state === null || state === 'spans' ? testCase : { ...testCase, spans: testCase.spansAt?.(state) ?? SERVER_SPANS }, before, after, requests))
     }
     const profiles = order.map((_, i) => readProfile(`${profile}.${i + 1}`))
     const symbolsThere = functions ? readSymbols(folder) : null
@@ -98,16 +99,16 @@ async function warmUpOnce (server, testCase, options, requests) {
 
 // What V8 compiles, it compiles for both.
 async function warmUpInTurns (server, testCase, options, requests) {
-  for (const state of inTurns(testCase.turns, WARM_UP_PAIRS)) {
+  for (const state of inTurns(testCase.turns, WARM_UP_ROUNDS)) {
     await ask(server, 'listen', state)
-    await sendRequests(server, testCase, options, Math.ceil(requests / WARM_UP_PAIRS / 2))
+    await sendRequests(server, testCase, options, Math.ceil(requests / WARM_UP_ROUNDS / testCase.turns.length))
     await ask(server, 'flush', undefined, ANSWER_MS)
   }
 }
 
 // a b b a a b b a …: what drifts does it to both alike.
-function inTurns ([first, second], pairs) {
-  return Array.from({ length: pairs }, (_, i) => i % 2 === 0 ? [first, second] : [second, first]).flat()
+function inTurns (turns, rounds) {
+  return Array.from({ length: rounds }, (_, i) => i % 2 === 0 ? turns : [...turns].reverse()).flat()
 }
 
 /** Starts a case's server behind `command`, a list of words that Node's own follow. */
@@ -118,9 +119,9 @@ function startCounted (testCase, { binary, root, sink, down }, command, flags = 
 }
 
 /** One connection, one request at a time, unless more are asked for: nothing depends on how the two processes happen to interleave. */
-function sendRequests (server, { route, headers }, { load }, requests, connections = 1) {
-  const [{ path, answer }] = expectedAnswers(route)
-  return ask(load, 'slice', { port: server.ready.port, path, answer, headers, requests, connections, pipelining: 1 }, ANSWER_MS)
+function sendRequests (server, { route, headers, isFresh }, { load }, requests, connections = 1) {
+  const [request] = expectedAnswers(route)
+  return ask(load, 'slice', { ...request, headers: { ...request.headers, ...headers }, port: server.ready.port, isFresh, requests, connections, pipelining: 1 }, ANSWER_MS)
 }
 
 function control (server, command) {

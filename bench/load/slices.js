@@ -2,19 +2,30 @@
 
 // A slice of load: a fixed number of requests over connections that stay open from one slice to the next,
 // so that nothing but the requests is in its figure. Raw sockets and whole batches: whoever sends must not
-// be what is measured.
+// be what is measured. Or each request over a connection of its own, one after the other.
+//
+// In the path and in the headers {n} stands for a number that never comes again, {t} for one of four that take turns, {ip} for an
+// address that comes again after a million requests.
 
 const net = require('node:net')
 const { once } = require('node:events')
 
 const HEAD_END = '\r\n\r\n'
+const TURNS = 4
+const PLACES = { // always of one length: nothing is moved
+  '{n}': (n) => String(n).padStart(8, '0'),
+  '{t}': (n) => String(n % TURNS),
+  '{ip}': (n) => `10.1${twoDigits(n / 10000)}.1${twoDigits(n / 100)}.1${twoDigits(n)}`
+}
+
+const PLACE = /(\{n\}|\{t\}|\{ip\})/g
 
 const connectionsOf = new Map() // by port
 
 module.exports = { runSlice, openSockets, batchOf, lengthOf }
 
-async function runSlice ({ port, requests, connections, pipelining, path, headers = {}, answer }) {
-  if (!connectionsOf.has(port)) connectionsOf.set(port, await connect(port, connections, batchOf({ path, headers, pipelining }), answer))
+async function runSlice ({ port, requests, connections, pipelining, status = 200, answer, isFresh = false, ...request }) {
+  if (!connectionsOf.has(port)) connectionsOf.set(port, await connect(port, connections, { batch: batchOf({ ...request, pipelining, isFresh }), status, answer, isFresh }))
   const sockets = connectionsOf.get(port)
   const batches = Math.ceil(requests / (sockets.length * pipelining))
   const started = performance.now()
@@ -22,13 +33,33 @@ async function runSlice ({ port, requests, connections, pipelining, path, header
   return { requests: batches * sockets.length * pipelining, seconds: (performance.now() - started) / 1000 }
 }
 
-function batchOf ({ path, headers, pipelining }) {
-  const lines = [`GET ${path} HTTP/1.1`, 'Host: localhost:3000', 'Connection: keep-alive', ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)]
-  return { bytes: Buffer.from((lines.join('\r\n') + HEAD_END).repeat(pipelining)), requests: pipelining }
+function batchOf ({ method = 'GET', path, headers, body = '', pipelining, isFresh = false }) {
+  const all = { Host: 'localhost:3000', Connection: isFresh ? 'close' : 'keep-alive', ...headers, ...body !== '' && { 'Content-Length': body.replaceAll(PLACE, (place) => PLACES[place](0)).length } }
+  const lines = [`${method} ${path} HTTP/1.1`, ...Object.entries(all).map(([name, value]) => `${name}: ${value}`)]
+  const places = []
+  const text = (lines.join('\r\n') + HEAD_END + body).repeat(pipelining)
+  let bytes = ''
+  for (const part of text.split(PLACE)) {
+    if (part in PLACES) places.push({ at: bytes.length, valueOf: PLACES[part] })
+    bytes += part in PLACES ? PLACES[part](0) : part
+  }
+  return { bytes: Buffer.from(bytes), requests: pipelining, places, sent: 0 }
 }
 
-async function connect (port, connections, batch, answer) {
-  return (await openSockets(port, connections)).map((socket) => sender(socket, batch, answer))
+function twoDigits (n) {
+  return String(Math.floor(n) % 100).padStart(2, '0')
+}
+
+/** The bytes of the next batch, which are written over by the one after it. */
+function nextOf (batch) {
+  const n = batch.sent++
+  for (const { at, valueOf } of batch.places) batch.bytes.write(valueOf(n), at)
+  return batch.bytes
+}
+
+async function connect (port, connections, what) {
+  if (what.isFresh) return Array.from({ length: connections }, () => freshSender(port, what))
+  return (await openSockets(port, connections)).map((socket) => sender(socket, { ...what, batch: { ...what.batch, bytes: Buffer.from(what.batch.bytes) } }))
 }
 
 function openSockets (port, connections) {
@@ -40,7 +71,8 @@ function openSockets (port, connections) {
 }
 
 // All answers of a route are of one length; the first one tells it.
-function sender (socket, { bytes, requests }, answer) {
+function sender (socket, { batch, status, answer }) {
+  const { requests } = batch
   let answerBytes = 0
   let got = 0
   let left = 0
@@ -48,12 +80,12 @@ function sender (socket, { bytes, requests }, answer) {
   let finish
   let fail
   socket.on('data', (chunk) => {
-    if (answerBytes === 0) answerBytes = lengthOf(chunk, answer)
+    if (answerBytes === 0) answerBytes = lengthOf(chunk, answer, status)
     got += chunk.length
     if (got < answerBytes * requests) return
     if (got > answerBytes * requests || !chunk.subarray(-answer.length).equals(answer)) return fail(new Error(`unexpected answer: ${chunk.subarray(-200)}`))
     got = 0
-    if (--left > 0) socket.write(bytes)
+    if (--left > 0) socket.write(nextOf(batch))
     else finish()
   })
   socket.on('close', () => {
@@ -65,12 +97,26 @@ function sender (socket, { bytes, requests }, answer) {
     left = batches
     finish = resolve
     fail = reject
-    socket.write(bytes)
+    socket.write(nextOf(batch))
   })
 }
 
-function lengthOf (chunk, answer) {
+/** Sends each request over a connection that the server closes behind its answer. */
+function freshSender (port, { batch, status, answer }) {
+  return async (batches) => {
+    for (let i = 0; i < batches; i++) {
+      const socket = net.connect(port, '127.0.0.1').setNoDelay(true)
+      const chunks = []
+      socket.write(nextOf(batch))
+      for await (const chunk of socket) chunks.push(chunk)
+      const whole = Buffer.concat(chunks)
+      if (lengthOf(whole, answer, status) !== whole.length) throw new Error(`unexpected answer: ${whole.subarray(-200)}`)
+    }
+  }
+}
+
+function lengthOf (chunk, answer, status = 200) {
   const at = chunk.indexOf(answer)
-  if (at === -1 || !chunk.toString('latin1', 0, 15).startsWith('HTTP/1.1 200')) throw new Error(`unexpected answer: ${chunk.subarray(0, 200)}`)
+  if (at === -1 || !chunk.toString('latin1', 0, 15).startsWith(`HTTP/1.1 ${status}`)) throw new Error(`unexpected answer: ${chunk.subarray(0, 200)}`)
   return at + answer.length
 }

@@ -33,13 +33,15 @@ function newRegistry () {
 function benchRequest (name, flags) {
   const registry = newRegistry()
   const metrics = new ServerMetrics(registry, scope, options)
-  const span = Object.assign(new TraceContext(), { route, peer, httpStatus: 200, errorType: '', start: 0, endedAt: 3, flags, t0: 1, s0: 1 })
+  const span = Object.assign(new TraceContext(), { route, peer, httpStatus: 200, errorType: '', start: 0, endedAt: 3, exemplarFlags: flags, t0: 1, s0: 1 })
+  span.traceContext = span
   route.series = null
   bench(name, {
     check () {
       const before = metrics.duration.list[0]?.count ?? 0
       metrics.ended(span)
       assert.strictEqual(metrics.duration.list[0].count, before + 1)
+      assert.strictEqual(metrics.duration.list[0].exemplars !== null, flags === SAMPLED)
     },
     run (times) {
       for (let i = 0; i < times; i++) metrics.ended(span)

@@ -7,7 +7,7 @@ const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/gen
 const { Chunk } = require('../../lib/export/chunk-buffer')
 const { resolveOptions } = require('../../lib/config/options')
 const { Report } = require('../../lib/runtime/report')
-const { RouteInfo, PeerInfo } = require('../../lib/span/http-info')
+const { RouteInfo, Place, PeerInfo } = require('../../lib/span/http-info')
 const { IncomingContext } = require('../../lib/context/trace-context')
 const { newTraceId } = require('../../lib/context/ids')
 const { Scope } = require('../../lib/span/recording-span')
@@ -16,7 +16,7 @@ const { Tracer } = require('../../lib/tracer')
 const { ScopeSpans } = opentelemetry.proto.trace.v1
 
 const route = new RouteInfo('GET', '', '/')
-const peer = new PeerInfo('http', '1.1', '127.0.0.1', '127.0.0.1', 50123, 'localhost', 3000, '')
+const peer = new PeerInfo(new Place('127.0.0.1', true, 'localhost:3000', 'http', '127.0.0.1', 'localhost', 3000), '1.1', '127.0.0.1', 50123, '')
 
 module.exports = { openTracer, openChunk, decodeChunk, route, peer, newIncoming }
 

@@ -1,42 +1,42 @@
 'use strict'
 
-// The chart of the README: what each way of tracing adds to a request, drawn by Vega-Lite.
+// The chart of the README: what each way of tracing adds to a request, the rows of its table that were run on the same Node.
 
-const { README_ROWS } = require('./tables')
 const { row } = require('../targets')
 
 module.exports = drawChart
 
-// → SVG text
-async function drawChart (result) {
-  const [vega, vegaLite] = await Promise.all([import('vega'), import('vega-lite')])
-  const { spec } = vegaLite.compile(chartOf(result))
-  const view = new vega.View(vega.parse(spec), { renderer: 'none' })
-  const svg = await view.toSVG()
-  view.finalize()
-  return svg + '\n'
+const ROWS = [
+  ['light-trace, no request sampled', 'lighttrace-unsampled'],
+  ['light-trace, every request', 'lighttrace-100'],
+  ['SDK 2.x by hand', 'sdk2-by-hand'],
+  ['@fastify/otel', 'fastify-otel'],
+  ['NodeSDK: http + @fastify/otel', 'nodesdk-http']
+]
+const [WIDTH, LEFT, TOP, STEP] = [720, 230, 44, 28]
+const BAR_WIDTH_MAX = WIDTH - LEFT - 90 // the figures stand behind the bars
+
+/** → SVG text. @param {object} paired results of bench/paired.js */
+function drawChart (paired) {
+  const values = ROWS.map(([label, name]) => ({ label, name, micros: Math.max(0, row(paired, name).overKept.median) }))
+  const most = Math.max(...values.map(({ micros }) => micros))
+  const height = TOP + STEP * values.length + 10
+  const title = `CPU time that tracing adds to a request, in µs (Node ${paired.node.slice(1)})`
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-labelledby="title" font-family="system-ui, sans-serif" font-size="13" fill="#1f2328">`,
+    `<title id="title">${title}</title>`,
+    `<rect width="${WIDTH}" height="${height}" fill="#fff"/>`,
+    `<text x="12" y="26" font-size="15" font-weight="600">${title}</text>`,
+    ...values.map((value, i) => bar(value, TOP + STEP * i, BAR_WIDTH_MAX * value.micros / most)),
+    '</svg>\n'
+  ].join('\n')
 }
 
-function chartOf (result) {
-  const values = README_ROWS.map((name) => row(result, name))
-    .filter((r) => r?.overMicros && r.faults.length === 0)
-    .map((r) => ({ label: r.label, micros: Math.max(0, r.overMicros.median), ours: r.name.startsWith('lighttrace') }))
-    .sort((a, b) => a.micros - b.micros)
-  return {
-    background: 'white',
-    padding: 12,
-    width: 520,
-    height: { step: 26 },
-    title: { text: `CPU µs per request over bare Fastify (Node ${result.node.slice(1)})`, anchor: 'start', fontSize: 14 },
-    data: { values },
-    encoding: {
-      y: { field: 'label', type: 'nominal', sort: values.map(({ label }) => label), title: null, axis: { labelLimit: 0, labelFontSize: 12, ticks: false, domain: false } },
-      x: { field: 'micros', type: 'quantitative', title: null, axis: { grid: true, gridColor: '#eee', domain: false, ticks: false } }
-    },
-    layer: [
-      { mark: { type: 'bar', cornerRadiusEnd: 2 }, encoding: { color: { field: 'ours', type: 'nominal', scale: { domain: [true, false], range: ['#0a7d4f', '#b9bfc6'] }, legend: null } } },
-      { mark: { type: 'text', align: 'left', dx: 4, fontSize: 12 }, encoding: { text: { field: 'micros', type: 'quantitative', format: '.2f' } } }
-    ],
-    config: { view: { stroke: null }, font: 'system-ui, sans-serif' }
-  }
+function bar ({ label, name, micros }, y, width) {
+  const color = name.startsWith('lighttrace') ? '#0a7d4f' : '#b9bfc6'
+  return [
+    `<text x="${LEFT - 10}" y="${y + 16}" text-anchor="end">${label}</text>`,
+    `<rect x="${LEFT}" y="${y + 1}" width="${Math.max(1, width).toFixed(1)}" height="20" rx="2" fill="${color}"/>`,
+    `<text x="${(LEFT + width + 8).toFixed(1)}" y="${y + 16}">${micros.toFixed(1)}</text>`
+  ].join('')
 }

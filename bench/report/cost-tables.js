@@ -3,23 +3,82 @@
 // What a request costs → the README's table, and those of docs/overhead.md, bench/RESULTS.md and bench/upstream/README.md.
 
 const { table } = require('./markdown')
-const { HEADLINE_NODE } = require('../cases')
+const { others, HEADLINE_NODE } = require('../cases')
 const { KINDS } = require('../instructions/callgrind')
 const { row } = require('../targets')
 
-module.exports = { readmeTable, answer, summaryTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable }
+module.exports = { readmeTable, realTable, othersTable, answer, summaryTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable }
 
-/** The README's sentence and table: one run, over one baseline. @param {object} paired results of bench/paired.js */
-function readmeTable (paired) {
+/**
+ * The README's sentences and table: the real request by its instructions, the hello world by its time.
+ * @param {Record<string, any>} results the results files by name, as targets.js takes them
+ */
+function readmeTable ({ instructions, paired }) {
+  const rows = rowsOf(instructions, HEADLINE_NODE)
+  const [bare, real, stock] = ['bare-real', 'real', 'stock-real'].map((name) => row({ rows }, name))
   const over = (name) => micros(row(paired, name).overKept)
-  const base = row(paired, 'bare-kept-tick')
   return [
-    `One traced request of a hello world, its span delivered, costs **${over('lighttrace-100')} of CPU time over Fastify without a tracer, ${share(row(paired, 'lighttrace-100').overKept, base)}**. With the SDK by hand it is ${over('sdk2-by-hand')}, with @fastify/otel ${over('fastify-otel')}.`,
+    `A request that does what requests do (a JSON body with a schema, a logger, a caller's \`traceparent\`, two attributes, a step, a Redis GET, metrics) takes **${percent(real, bare)} more instructions with light-trace, its three spans delivered**. With OpenTelemetry's instrumentations of http, Fastify, Redis and pino it takes ${percent(stock, bare)} more.`,
     '',
-    costTable(SUMMARY_ROWS.map(([label, name]) => ({ ...row(paired, name), label })), []),
+    realTable(instructions),
     '',
-    `The baseline is Fastify without a tracer, on the same Node, [with a record of nextTick kept](docs/overhead.md#faster-than-before). ${provenance(paired)} [What to expect of it in practice](docs/overhead.md).`
+    `A hello world, which nobody serves, takes ${over('lighttrace-100')} of CPU time more, ${share(row(paired, 'lighttrace-100').overKept, row(paired, 'bare-kept-tick'))}; with the SDK by hand ${over('sdk2-by-hand')}, with @fastify/otel ${over('fastify-otel')}. [What to expect in practice](docs/overhead.md).`
   ].join('\n')
+}
+
+// [label, row]; of each Node
+const REAL_ROWS = [
+  ['**Fastify without a tracer**', 'bare-real'],
+  ['The floor: a context, a `close` listener, ids in the log, a listener of the calls', 'floor-real'],
+  ['**light-trace**', 'real'],
+  ['light-trace, not sampled by its caller', 'real-unsampled'],
+  ['NodeSDK with http, @fastify/otel, redis and pino, without metrics', 'stock-real']
+]
+
+/** The real request, on each Node that was counted. */
+function realTable (instructions) {
+  const nodes = [24, 26, 22, 20].filter((major) => row({ rows: instructions.nodes[major]?.rows ?? [] }, 'bare-real') !== undefined)
+  const counted = nodes.flatMap((major) => {
+    const rows = rowsOf(instructions, major)
+    const bare = row({ rows }, 'bare-real')
+    return REAL_ROWS.map(([label, name]) => ({ ...row({ rows }, name), label: `${label}, Node ${major}`, major, bare })).filter(({ total }) => total !== undefined)
+  })
+  return [
+    table([
+      ['', ({ label }) => label],
+      ['instructions of a request', ({ total }) => thousands(total.median), 'right'],
+      ['over Fastify', ({ name, over, bare, total }) => name === 'bare-real' ? '' : `${signedCount(over.median)} (${percent({ total }, bare)})`, 'right']
+    ], counted),
+    '',
+    `Of a request that does this little: the share is smaller where it does more. Counted, not timed, so a machine's load does not matter. Node ${nodes.map((major) => instructions.nodes[major].node.slice(1)).join(', ')}, ${commitsOf(counted)}.`
+  ].join('\n')
+}
+
+// The rows of bench/cases.js that no cache of a connection, a caller or a route makes cheap.
+const OTHER_ROWS = [['delivered', 'one client, the same request again and again'], ...others.map((name) => [name, undefined])]
+
+/** What a hello world costs where requests are not alike. */
+function othersTable (instructions) {
+  const rows = rowsOf(instructions, HEADLINE_NODE)
+  const counted = OTHER_ROWS.map(([name, label]) => ({ ...row({ rows }, name), ...label && { label } })).filter(({ total }) => total !== undefined)
+  return [
+    table([
+      ['a hello world, its span delivered', ({ label }) => label.replace('light-trace, ', '')],
+      ['Fastify', ({ total, over }) => thousands(total.median - over.median), 'right'],
+      ['light-trace', ({ total }) => thousands(total.median), 'right'],
+      ['more', ({ over }) => signedCount(over.median), 'right']
+    ], counted),
+    '',
+    `Instructions of a request. Node ${instructions.nodes[HEADLINE_NODE].node.slice(1)}, ${commitsOf(counted)}.`
+  ].join('\n')
+}
+
+function rowsOf ({ nodes }, major) {
+  return nodes[major].rows
+}
+
+function percent ({ total }, bare) {
+  return `${(100 * (total.median / bare.total.median - 1)).toFixed(0)} %`
 }
 
 function costTable (rows, more) {
@@ -49,10 +108,11 @@ function answer ({ settled, instructions, paired, semiSpace, startupInstructions
   const more = (name) => `${thousands(row({ rows }, name).over.median)} instructions`
   const over = (name) => micros(row(paired, name).overKept)
   const { halfWidth, median } = row(semiSpace, 'delivered').over.rssMB
+  const [bare, floor, real, unsampled, stock] = ['bare-real', 'floor-real', 'real', 'real-unsampled', 'stock-real'].map((name) => row({ rows }, name))
   return [
-    `- **A traced request** of a hello world, its span delivered, takes ${settledShare(settled)}. It is ${more('delivered')}.`,
-    `- **A request that is not sampled** takes ${more('unsampled')} more, and one with \`OTEL_SDK_DISABLED\` ${more('disabled')}.`,
-    `- **Other tracers**: the SDK by hand takes ${over('sdk2-by-hand')} more for the same request, @fastify/otel ${over('fastify-otel')}, NodeSDK with both instrumentations ${over('nodesdk-http')}.`,
+    `- **A real request**, all of it traced, takes ${percent(real, bare)} more instructions than without a tracer; ${percent(floor, bare)} are what no tracer can do without. Not sampled it takes ${percent(unsampled, bare)} more, with OpenTelemetry's own instrumentations ${percent(stock, bare)}.`,
+    `- **A hello world**, its span delivered, takes ${settledShare(settled)}. It is ${more('delivered')}; behind a proxy, with another client each time, ${more('proxied')}. Not sampled it takes ${more('unsampled')} more, with \`OTEL_SDK_DISABLED\` ${more('disabled')}.`,
+    `- **Other tracers**, for a hello world: the SDK by hand takes ${over('sdk2-by-hand')} more for the same request, @fastify/otel ${over('fastify-otel')}, NodeSDK with both instrumentations ${over('nodesdk-http')}.`,
     `- **Memory and start**: ${median.toFixed(0)} MB (± ${halfWidth.toFixed(0)}) at full load; ${(100 * startupInstructions.rows['lighttrace-100'].ready.share).toFixed(1)} % of the instructions that Fastify itself takes to start; ${(overhead.installedBytes.lighttrace / 1e6).toFixed(2)} MB on the disk.`
   ].join('\n')
 }

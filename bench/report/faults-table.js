@@ -1,6 +1,6 @@
 'use strict'
 
-// bench/results/faults.json → the table of docs/reliability.md.
+// bench/results/faults.json → the table of bench/RESULTS.md.
 
 const { table } = require('./markdown')
 

@@ -8,8 +8,9 @@ const path = require('node:path')
 const { readResults } = require('./results-file')
 const { replaceBetween } = require('./markdown')
 const { pairedTable, overheadTable, startupTable, startupInstructionsTable, targetsTable, sizesTable, provenance } = require('./tables')
-const { readmeTable, answer, summaryTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable } = require('./cost-tables')
+const { readmeTable, realTable, othersTable, answer, summaryTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable } = require('./cost-tables')
 const { callsTable } = require('./calls-table')
+const { growthTables } = require('./growth-tables')
 const { faultsTable } = require('./faults-table')
 const { microTable } = require('./micro-table')
 const { fieldTables } = require('./field-tables')
@@ -22,14 +23,9 @@ module.exports = publish
 module.exports.publishMicro = publishMicro
 module.exports.resultsByName = resultsByName
 
-if (require.main === module) {
-  publish().catch((error) => {
-    console.error(error)
-    process.exitCode = 1
-  })
-}
+if (require.main === module) publish()
 
-async function publish () {
+function publish () {
   const overhead = readResults('overhead')
   const startup = readResults('startup')
   const field = readResults('field')
@@ -42,30 +38,25 @@ async function publish () {
   const startupInstructions = readResults('startup-instructions')
   if (startupInstructions) edit('bench/RESULTS.md', { 'bench:startup-instructions': startupInstructionsTable(startupInstructions) })
   if (paired) {
-    edit('README.md', { bench: readmeTable(paired) })
     edit('bench/RESULTS.md', { 'bench:paired': pairedTable(paired) })
+    fs.writeFileSync(path.join(root, 'docs/overhead.svg'), drawChart(paired))
   }
   publishCost()
   const results = resultsByName()
   edit('bench/RESULTS.md', { 'bench:targets': targetsTable(results) })
-  if (hasAll(results)) edit('docs/overhead.md', { 'bench:answer': answer(results), 'bench:summary': summaryTable(results.paired, results.instructions) })
+  if (hasAll(results)) {
+    edit('README.md', { bench: readmeTable(results) })
+    edit('docs/overhead.md', { 'bench:answer': answer(results), 'bench:real': realTable(results.instructions), 'bench:others': othersTable(results.instructions), 'bench:summary': summaryTable(results.paired, results.instructions) })
+  }
   const calls = readResults('calls')
   if (calls) edit('bench/RESULTS.md', { 'bench:calls': callsTable(calls) })
+  const growth = readResults('growth')
+  if (growth) edit('bench/RESULTS.md', { 'bench:growth': growthTables(growth) })
   publishMicro()
   const faults = readResults('faults')
-  if (faults) edit('docs/reliability.md', { 'bench:faults': faultsTable(faults) })
+  if (faults) edit('bench/RESULTS.md', { 'bench:faults': faultsTable(faults) })
   require('./publish-viewer')()
   if (field) edit('bench/RESULTS.md', { 'bench:field': fieldTables(field) })
-  if (overhead) await publishChart(overhead)
-}
-
-async function publishChart (overhead) {
-  try {
-    fs.writeFileSync(path.join(root, 'docs/overhead.svg'), await drawChart(overhead))
-  } catch (error) {
-    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
-    console.error('docs/overhead.svg stays as it was: npm run bench:install has what draws it')
-  }
 }
 
 function publishMicro () {

@@ -7,9 +7,8 @@ const { targets, row, judge } = require('../targets')
 
 // A server that still had time is limited by the load, not by itself: its figure is a lower bound.
 const LOAD_BOUND_BELOW = 0.9
-const README_ROWS = ['bare', 'als-floor', 'lighttrace-100', 'lighttrace-unsampled', 'lighttrace-off', 'sdk2-by-hand', 'fastify-otel', 'dd-trace', 'nodesdk-http', 'nodesdk-auto']
 
-module.exports = { pairedTable, overheadTable, startupTable, startupInstructionsTable, targetsTable, sizesTable, provenance, requestsPerSecond, README_ROWS }
+module.exports = { pairedTable, overheadTable, startupTable, startupInstructionsTable, targetsTable, sizesTable, provenance, requestsPerSecond }
 
 // Every row of one block or of several.
 function overheadTable (result, names) {

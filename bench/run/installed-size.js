@@ -1,6 +1,7 @@
 'use strict'
 
 // What lands on disk: the bytes of all files of a package and of everything that npm brings with it.
+// node bench/run/installed-size.js writes anew what light-trace and its viewer take, without a run of the rest.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -19,20 +20,45 @@ const SETS = {
 }
 
 module.exports = measureInstalledSizes
+module.exports.measureOwnSizes = measureOwnSizes
+
+if (require.main === module) {
+  const { readResults, writeResults } = require('../report/results-file')
+  const overhead = readResults('overhead')
+  overhead.installedBytes.lighttrace = lightTraceBytes()
+  writeResults('overhead', overhead)
+  writeResults('viewer', { ...readResults('viewer'), sizes: measureOwnSizes() })
+}
 
 // → { name: bytes }; 'lighttrace' is the packed package and fastify-plugin, 'api' stands beside it
 function measureInstalledSizes () {
   const sizes = {
-    lighttrace: packedBytes() + closureBytes(root, ['fastify-plugin']),
+    lighttrace: lightTraceBytes(),
     api: closureBytes(root, ['@opentelemetry/api'])
   }
   for (const [name, packages] of Object.entries(SETS)) sizes[name] = closureBytes(bench, packages)
   return sizes
 }
 
-function packedBytes () {
-  const [packed] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }))
-  return packed.unpackedSize
+function lightTraceBytes () {
+  const { packageBytes, dependencyBytes } = measureOwnSizes()
+  return packageBytes + dependencyBytes
+}
+
+// What npm puts on the disk: the files of package.json's "files", the viewer's among them, and the one dependency.
+function measureOwnSizes () {
+  const { unpackedSize, files } = packed()
+  return {
+    packageBytes: unpackedSize,
+    viewerBytes: files.filter((file) => file.path.startsWith('viewer/')).reduce((sum, { size }) => sum + size, 0),
+    dependencyBytes: closureBytes(root, ['fastify-plugin']),
+    pageBytes: files.find((file) => file.path === 'viewer/page.html').size
+  }
+}
+
+function packed () {
+  const [found] = Object.values(JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })))
+  return found
 }
 
 function closureBytes (from, names) {

@@ -6,7 +6,7 @@ const http = require('node:http')
 
 module.exports = addRoutes
 
-function addRoutes (app, { upstream, redis, manyAttributes }) {
+function addRoutes (app, { upstream, redis, manyAttributes, annotate = () => {}, inSpan = (request, name, fn) => fn() }) {
   app.get('/', async () => ({ hello: 'world' }))
 
   app.get('/json', { schema: { response: { 200: userSchema } } }, async () => {
@@ -23,6 +23,12 @@ function addRoutes (app, { upstream, redis, manyAttributes }) {
   for (let i = 0; i < 20; i++) {
     app.get(`/r${i}/:id`, async (request) => ({ route: i, id: request.params.id }))
   }
+
+  app.get('/users/:id', async () => ({ hello: 'world' }))
+
+  app.get('/throws', async () => {
+    throw new Error('no such order')
+  })
 
   app.get('/text', async () => 'hello world')
 
@@ -43,7 +49,7 @@ function addRoutes (app, { upstream, redis, manyAttributes }) {
     return { upstream: response.status }
   })
 
-  if (redis !== undefined) addRedis(app, redis)
+  if (redis !== undefined) addRedis(app, redis, { annotate, inSpan })
 
   app.get('/attributes', async (request) => {
     if (manyAttributes) manyAttributes(request)
@@ -51,7 +57,7 @@ function addRoutes (app, { upstream, redis, manyAttributes }) {
   })
 }
 
-function addRedis (app, port) {
+function addRedis (app, port, { annotate, inSpan }) {
   const { createClient } = require('redis')
   // The client's own timeout is an AbortSignal for each command, whose timer ends when the wall's clock says so: under valgrind
   // that is after so many fewer requests.
@@ -61,6 +67,17 @@ function addRedis (app, port) {
     await client.set('user:1', 'a value of twenty ch')
   })
   app.get('/redis', async () => ({ value: await client.get('user:1') }))
+
+  // What a service does: a validated body, a log line of its own, what it knows about the request, a step, a look-up, an answer
+  // with a schema.
+  app.post('/checkout', { schema: { body: checkoutSchema, response: { 200: checkoutAnswerSchema } } }, async (request) => {
+    const { order, plan, items } = request.body
+    annotate(request, 'app.order.id', order)
+    annotate(request, 'app.user.plan', plan)
+    request.log.info({ order }, 'checkout')
+    const user = await inSpan(request, 'load user', () => client.get('user:1'))
+    return { plan, user, count: items.reduce((sum, { count }) => sum + count, 0) }
+  })
 }
 
 function statusOf (url, agent) {
@@ -106,4 +123,6 @@ const orderSchema = {
   }
 }
 
+const checkoutSchema = { ...orderSchema, required: ['order', 'plan', 'items'], properties: { ...orderSchema.properties, order: { type: 'string' }, plan: { type: 'string' } } }
+const checkoutAnswerSchema = { type: 'object', properties: { plan: { type: 'string' }, user: { type: 'string' }, count: { type: 'integer' } } }
 const orderAnswerSchema = { type: 'object', properties: { id: { type: 'integer' }, count: { type: 'integer' } } }

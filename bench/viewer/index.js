@@ -5,8 +5,8 @@
 //
 // The machine may be busy: what can be is measured as CPU time of the viewer's process, the rest as medians of many.
 
-const { existsSync, readdirSync, statSync } = require('node:fs')
 const path = require('node:path')
+const { measureOwnSizes } = require('../run/installed-size')
 const { describeMachine, describeCommit, watchSteal } = require('../run/machine')
 const { writeResults } = require('../report/results-file')
 const { viewerTable } = require('../report/viewer-table')
@@ -28,7 +28,7 @@ async function main () {
   const machine = describeMachine()
   const steal = watchSteal()
   const figures = {}
-  for (const [name, measure] of Object.entries({ start: measureStart, seen: measureSeen, ingest: measureIngest, memory: measureMemory, largeTrace: measureLargeTrace, sizes: measureSizes })) {
+  for (const [name, measure] of Object.entries({ start: measureStart, seen: measureSeen, ingest: measureIngest, memory: measureMemory, largeTrace: measureLargeTrace, sizes: measureOwnSizes })) {
     console.error(`${name}…`)
     figures[name] = await measure()
     console.error(JSON.stringify(figures[name]))
@@ -44,22 +44,4 @@ async function main () {
     await require('../report/publish-viewer')()
   }
   console.log(viewerTable(result, page))
-}
-
-// What npm puts on the disk: the files of package.json's "files" and the one dependency.
-async function measureSizes () {
-  const { execFileSync } = require('node:child_process')
-  const [packed] = Object.values(JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT, stdio: ['ignore', 'pipe', 'ignore'] })))
-  const page = path.join(ROOT, 'viewer/page.html')
-  return {
-    packageBytes: packed.unpackedSize,
-    viewerBytes: packed.files.filter((file) => file.path.startsWith('viewer/')).reduce((sum, { size }) => sum + size, 0),
-    dependencyBytes: sizeOf(path.join(ROOT, 'node_modules/fastify-plugin')),
-    pageBytes: existsSync(page) ? statSync(page).size : null
-  }
-}
-
-function sizeOf (folder) {
-  return readdirSync(folder, { withFileTypes: true })
-    .reduce((sum, entry) => sum + (entry.isDirectory() ? sizeOf(path.join(folder, entry.name)) : statSync(path.join(folder, entry.name)).size), 0)
 }

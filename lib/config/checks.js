@@ -3,6 +3,7 @@
 // The checks that options.js is made of, and their errors. A check takes an option's path and value and returns the value to
 // use, or throws an error that names both. It never sees `undefined`, which means "not given".
 
+const { isProxy } = require('node:util/types')
 const { printable } = require('../runtime/report')
 
 // setTimeout takes a signed 32-bit number of milliseconds; above, it fires at once. 24.8 days stand for "no limit".
@@ -38,7 +39,12 @@ function check (expected, accepts) {
 }
 
 function literal (...values) {
-  return check(values.map((value) => typeof value === 'string' ? `'${value}'` : value).join(' or '), (value) => values.includes(value))
+  return check(inWords(values.map((value) => typeof value === 'string' ? `'${value}'` : value)), (value) => values.includes(value))
+}
+
+/** 'a', 'a or b', 'a, b or c'. */
+function inWords (names) {
+  return names.join(', ').replace(/, ([^,]*)$/, ' or $1')
 }
 
 function anyOf (expected, ...accepts) {
@@ -130,7 +136,7 @@ function readOwn (path, value, expected = 'an object') {
   try {
     return Object.keys(value).map((key) => [key, value[key]])
   } catch {
-    throw optionInvalid(name, 'an object that can be read', 'one that throws')
+    throw optionInvalid(name, 'an object that can be read', 'one that throws when it is read')
   }
 }
 
@@ -167,7 +173,7 @@ function describeValue (value) {
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'symbol') return 'a symbol'
   if (typeof value !== 'object' || value === null) return `${value}`
-  return Array.isArray(value) ? 'an array' : 'an object'
+  return !isProxy(value) && Array.isArray(value) ? 'an array' : 'an object' // a revoked proxy throws at isArray
 }
 
 // Longer names are no typing errors, and the distance is quadratic.
@@ -217,6 +223,6 @@ function editDistance (a, b) {
 const values = { attributes, boolean, bytes, callback, count, duration, headerNames, text }
 const kinds = { anyOf, listOf, literal, notNegative, object, orBoolean, orCallback }
 const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isObject, readOwn }
-const errors = { LightTraceError, describeValue, editDistance, nearestName, optionInvalid, wrongValue }
+const errors = { LightTraceError, describeValue, editDistance, inWords, nearestName, optionInvalid, wrongValue }
 
 module.exports = { ...values, ...kinds, ...parts, ...errors }

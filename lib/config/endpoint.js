@@ -116,7 +116,7 @@ function resolveProxy (url, env) {
   if (variable === undefined || isExcluded(url, env.text('no_proxy', 'NO_PROXY') ?? '')) return null
   const { name, value } = variable
   if (!nodeUsesProxies(env)) {
-    env.inform(`${name} is not used by the exporter: start node with NODE_USE_ENV_PROXY=1 if it should be`)
+    env.inform(`${name} is not used by the exporter: to use it, start node with NODE_USE_ENV_PROXY=1`)
     return null
   }
   const proxy = parseHttpUrl(value)
@@ -125,7 +125,7 @@ function resolveProxy (url, env) {
     return null
   }
   const authorization = basicAuthorization(proxy)
-  if (authorization === null) env.warn('LT_WARN_ENV', `user and password in ${name} are not percent-encoded and are not sent`)
+  if (authorization === null) env.warn('LT_WARN_ENV', `user and password in ${name} are not percent-encoded, so they are not sent`)
   return new ExporterProxy(proxy, authorization ?? '')
 }
 

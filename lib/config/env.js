@@ -4,7 +4,7 @@
 // know no case, and what cannot be used is logged and ignored.
 
 const { printable } = require('../runtime/report')
-const { editDistance } = require('./checks')
+const { editDistance, inWords } = require('./checks')
 
 const PREFIX = 'OTEL_'
 const OTHERS = new Set([
@@ -85,7 +85,7 @@ class Environment {
   }
 
   oneOf (names, known) {
-    return this.#first(names, known.join(', '), (value) => known.find((item) => item === value.toLowerCase()))
+    return this.#first(names, inWords(known), (value) => known.find((item) => item === value.toLowerCase()))
   }
 
   list (name) {
@@ -93,9 +93,9 @@ class Environment {
   }
 
   // The names of a list that are known; they know no case.
-  namesOf (name, known, expected = known.join(', ')) {
+  namesOf (name, known) {
     const names = this.list(name)?.map((item) => item.toLowerCase())
-    return names?.filter((item) => known.includes(item) || this.ignored(name, item, expected))
+    return names?.filter((item) => known.includes(item) || this.ignored(name, item, inWords(known)))
   }
 
   // The items of a list that are of use.

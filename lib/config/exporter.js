@@ -126,10 +126,10 @@ function timeoutFromEnvironment (env, timeoutVariable, aroundMs) {
 function warnAboutEndpoint (url, given, env) {
   warnAboutProtocol(url, given, env)
   if (isLinkLocal(url)) {
-    env.warn('LT_WARN_ENDPOINT', `the exporter's URL points to a link-local address, ${url.hostname}, where machines keep their credentials`)
+    env.warn('LT_WARN_ENDPOINT', `the exporter's URL points to a link-local address, ${url.hostname}, where cloud machines serve their own credentials: is that a collector?`)
   }
   if (url.protocol === 'https:' && env.text('NODE_TLS_REJECT_UNAUTHORIZED') === '0') {
-    env.warn('LT_WARN_TLS_UNVERIFIED', 'NODE_TLS_REJECT_UNAUTHORIZED=0: the collector\'s certificate is not verified')
+    env.warn('LT_WARN_TLS_UNVERIFIED', 'NODE_TLS_REJECT_UNAUTHORIZED=0: the collector\'s certificate is not verified; use exporter.ca instead')
   }
 }
 
@@ -139,7 +139,7 @@ function warnAboutProtocol (url, given, env) {
   const unsupported = protocol !== undefined && protocol !== 'http/protobuf'
   if (!unsupported && url.port !== GRPC_PORT) return
   const what = unsupported ? `OTLP over ${protocol} is not supported, http/protobuf is used` : 'http/protobuf is used'
-  const where = url.port === GRPC_PORT ? '; port 4317 usually speaks gRPC, the port for HTTP is 4318' : ''
+  const where = url.port === GRPC_PORT ? '; port 4317 usually speaks gRPC: use port 4318' : ''
   env.warn('LT_WARN_PROTOCOL', what + where)
 }
 
@@ -173,7 +173,7 @@ function resolveHeaders (url, given, env, isProxied) {
   const [own, general] = names('HEADERS')
   const headers = Object.assign(Object.create(null), parseHeaders(env, general), parseHeaders(env, own), given.headers)
   const authorization = basicAuthorization(url)
-  if (authorization === null) env.warn('LT_WARN_ENDPOINT', 'user and password in the exporter\'s URL are not percent-encoded and are not sent')
+  if (authorization === null) env.warn('LT_WARN_ENDPOINT', 'user and password in the exporter\'s URL are not percent-encoded, so they are not sent')
   else if (authorization !== '') headers.authorization ??= authorization
   url.username = ''
   url.password = ''
@@ -217,7 +217,7 @@ function nameOf (name) {
 }
 
 function refused (name, value) {
-  if (!TOKEN.test(name)) return 'its name has characters that no header may have, or none'
+  if (!TOKEN.test(name)) return 'its name is empty or has characters that a header must not have'
   if (RESERVED.has(name.toLowerCase())) return 'the exporter sets it itself'
   if (typeof value !== 'string') return 'its value is not a string or cannot be decoded'
   if (value.length > VALUE_LENGTH_MAX) return `its value is longer than ${VALUE_LENGTH_MAX} characters`

@@ -4,6 +4,7 @@
 // sends: the glob has one wildcard and no backtracking.
 
 const { isRegExp } = require('node:util/types')
+const { atOnce } = require('../runtime/user-code')
 const { listOf, wrongValue } = require('./checks')
 
 const VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS' // @fastify/otel's
@@ -59,17 +60,9 @@ function compileIgnore (patterns) {
         if (expressions[i].test(path)) return true
       }
     }
-    for (let i = 0; i < functions.length; i++) if (answers(functions[i], request)) return true
+    for (let i = 0; i < functions.length; i++) if (atOnce(functions[i](request))) return true
     return false
   }
-}
-
-// An async function's promise is truthy and would silence every request.
-function answers (accepts, request) {
-  const answer = accepts(request)
-  if (typeof answer?.then !== 'function') return Boolean(answer)
-  answer.then(undefined, () => {})
-  throw new TypeError('an `ignore` function must answer at once, it returned a promise')
 }
 
 // Each part is searched once from where the last was found: the leftmost find is always good enough, so nothing is tried again.

@@ -84,7 +84,7 @@ const checkOptions = object({
   keep: checkKeep,
   maxSampledPerSecond: notNegative('spans'),
   ignore: checkIgnore,
-  trustIncoming: orCallback(boolean),
+  trustIncoming: anyOf('true, false or a function (request) => boolean', (value) => typeof value === 'boolean', (value) => typeof value === 'function'),
   requestHeaders: headerNames,
   responseHeaders: headerNames,
   spanName: callback,
@@ -121,8 +121,8 @@ const OFF = Object.freeze({ ...UNSET, off: true })
 function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
   const env = new Environment(environment)
   const given = checkOptions('', userOptions, (name, hint) => {
-    const what = hint === undefined ? 'it is ignored' : `it is ignored, and requests are traced without it; use ${hint}`
-    if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `light-trace has no option ${printable(name, 64)}: ${what}`)
+    const what = hint === undefined ? 'it is ignored' : `it is ignored, and requests are traced as if it were not there. Use ${hint}`
+    if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `light-trace has no option '${printable(name, 64)}': ${what}`)
   })
   const resource = resolveResource(given.resource, given.serviceName, env)
   warnAboutUnread(env)
@@ -221,7 +221,7 @@ function resolveLimits (given = EMPTY, env) {
 
 function resolveBuffer (given = EMPTY, env) {
   if (given.maxBytes === undefined && env.text('OTEL_BSP_MAX_QUEUE_SIZE') !== undefined) {
-    env.inform('OTEL_BSP_MAX_QUEUE_SIZE is not read: it counts spans, the buffer of light-trace is bounded by buffer.maxBytes')
+    env.inform('OTEL_BSP_MAX_QUEUE_SIZE is ignored: it counts spans, and the buffer of light-trace is limited in bytes, by buffer.maxBytes')
   }
   return Object.freeze({
     maxBytes: given.maxBytes ?? DEFAULT_BUFFER_BYTES,
@@ -255,7 +255,7 @@ function capturedHeaders (option, names = [], env) {
 }
 
 function propagatorsFromEnvironment (env) {
-  const names = env.namesOf('OTEL_PROPAGATORS', PROPAGATORS, `of ${PROPAGATORS.join(', ')}`) ?? ['tracecontext', 'baggage']
+  const names = env.namesOf('OTEL_PROPAGATORS', PROPAGATORS) ?? ['tracecontext', 'baggage']
   return Object.freeze(names.includes('none') ? [] : [...new Set(names)])
 }
 
@@ -271,7 +271,7 @@ function warnAboutUnread (env) {
   if (file !== undefined) env.warn('LT_WARN_CONFIG_FILE', `${file.name} is not read: use options and the other OTEL_* variables`)
   const node = env.find('NODE_OTEL', 'NODE_OTEL_ENDPOINT')
   if (node === undefined || (node.name === 'NODE_OTEL' && /^(?:0|false)$/i.test(node.value))) return
-  env.warn('LT_WARN_NODE_OTEL', `${node.name} switches Node's own tracer on: each request would have two SERVER spans, and outgoing calls its traceparent`)
+  env.warn('LT_WARN_NODE_OTEL', `${node.name} switches Node's own tracer on: each request gets a second SERVER span, and outgoing calls carry that tracer's traceparent. Unset it`)
 }
 
 // The parent of work outside of requests, see Tracer.startSpan.

@@ -33,7 +33,7 @@ function samplerFromEnvironment (env) {
   const parentBased = name.startsWith(PARENT_BASED)
   const kind = KIND_FROM_NAME.get(name.slice(parentBased ? PARENT_BASED.length : 0))
   if (env.text('OTEL_TRACES_SAMPLER') === undefined && env.text(ARG) !== undefined) {
-    env.warn('LT_WARN_ENV', `${ARG} is ignored: it needs OTEL_TRACES_SAMPLER=parentbased_traceidratio or traceidratio`)
+    env.warn('LT_WARN_ENV', `${ARG} is ignored: it needs OTEL_TRACES_SAMPLER=parentbased_traceidratio, or traceidratio`)
   }
   return samplerOf(kind, kind === 'ratio' ? ratioFromEnvironment(env) : undefined, parentBased)
 }

@@ -57,7 +57,7 @@ class Baggage {
   }
 
   setEntry (key, entry) {
-    return new Baggage('', new Map(this.#read()).set(key, { ...entry }))
+    return new Baggage('', new Map(this.#read()).set(key, copyOf(entry)))
   }
 
   removeEntry (key) {
@@ -81,6 +81,15 @@ class Baggage {
   // A Map, so that `__proto__` and `constructor` are keys like any other.
   #read () {
     return (this.#entries ??= entriesOf(this.#text))
+  }
+}
+
+/** A copy of the user's entry, an empty one if it throws: it is left out of the header. */
+function copyOf (entry) {
+  try {
+    return { ...entry }
+  } catch {
+    return {}
   }
 }
 

@@ -5,7 +5,7 @@
 
 const asyncStorage = require('./async-storage')
 const { parseBaggage } = require('./baggage')
-const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY, SAMPLED } = require('./trace-context')
+const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY, SAMPLED, traceOf } = require('./trace-context')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
@@ -110,8 +110,7 @@ class RequestContext {
   get sampled () { return (this.#span.spanContext().traceFlags & SAMPLED) !== 0 }
   /** The W3C `traceparent` with the request's own span as the parent; '' without a trace. */
   get traceparent () {
-    const { traceId, spanId, traceFlags } = this.#span.spanContext()
-    return /^0*$/.test(traceId) ? '' : `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`
+    return traceOf(this.#span)?.traceparent ?? ''
   }
 
   toJSON () {
@@ -202,14 +201,21 @@ class DerivedContext {
   #parent
   #key
   #value
+  #span // these two at hand, without a walk: a call asks for them
+  #request
 
   constructor (parent, key, value) {
     this.#parent = parent
     this.#key = key
     this.#value = value
+    this.#span = key === SPAN_KEY ? value : parent.getValue(SPAN_KEY)
+    this.#request = key === REQUEST_KEY ? value : parent.getValue(REQUEST_KEY)
   }
 
+  // HOT, some times per outgoing call.
   getValue (key) {
+    if (key === SPAN_KEY) return this.#span
+    if (key === REQUEST_KEY) return this.#request
     /** @type {Context} */
     let context = this
     while (context instanceof DerivedContext) {

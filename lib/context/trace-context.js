@@ -92,14 +92,15 @@ function copyTrace (from, to) {
 }
 
 /**
- * What to propagate of a caller's `tracestate`: all of it, but for a threshold that contradicts the caller's own decision. A trace
- * is sampled where its randomness is at least the threshold; a stranger could else have one span stand for 10^15 requests.
+ * What to propagate of a caller's `tracestate`: all of it, but for a threshold that is not valid, comes twice, or contradicts the
+ * caller's own decision. A trace is sampled where its randomness is at least the threshold; a stranger could else have one span
+ * stand for 10^15 requests.
  * https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
  */
 function callerTracestate (header, { t2, t3, flags }) {
   const tracestate = cleanTracestate(header)
   const threshold = thresholdOf(tracestate)
-  if (threshold === '') return tracestate
+  if (threshold === '') return withoutThreshold(tracestate)
   const randomness = randomnessOf(tracestate) || hex(t2).slice(2) + hex(t3)
   const isSampled = (flags & SAMPLED) !== 0
   return isSampled === (randomness >= threshold.padEnd(14, '0')) ? tracestate : withoutThreshold(tracestate)
@@ -112,8 +113,16 @@ function callerTracestate (header, { t2, t3, flags }) {
  */
 function parentIn (context) {
   const span = context === undefined || context === null ? undefined : context.getValue(SPAN_KEY)
-  if (span === undefined || span === null) return undefined
-  if (span instanceof TraceContext) return span.valid ? span : undefined
+  return span === undefined || span === null ? undefined : traceOf(span)
+}
+
+/** The same of a span that is at hand, which may be a proxy that throws. */
+function traceOf (span) {
+  try {
+    if (span instanceof TraceContext) return span.valid ? span : undefined
+  } catch {
+    return undefined
+  }
   return readSpanContext(span)
 }
 
@@ -136,4 +145,4 @@ function readSpanContext (span) {
   }
 }
 
-module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, callerTracestate, parentIn, readSpanContext }
+module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, callerTracestate, parentIn, traceOf, readSpanContext }

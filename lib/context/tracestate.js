@@ -200,7 +200,8 @@ function randomnessOf (tracestate) {
 
 function otValue (tracestate, prefix, pattern) {
   if (!mayHaveOt(tracestate)) return ''
-  const value = partsOf(new TraceState(tracestate)).find((part) => part.startsWith(prefix))?.slice(prefix.length) ?? ''
+  const found = partsOf(new TraceState(tracestate)).filter((part) => part.startsWith(prefix))
+  const value = found.length === 1 ? found[0].slice(prefix.length) : '' // of two, each reader may take another
   return pattern.test(value) ? value : ''
 }
 

@@ -61,7 +61,7 @@ function onCrash () {
   for (const exporter of waiting) spans += exporter.lostInCrash ?? 0
   if (spans === 0) return
   try {
-    writeSync(2, `(light-trace) [LT_WARN_LOSS] the process crashes with ${counted(spans, 'span')} that were not delivered\n`)
+    writeSync(2, `(light-trace) [LT_WARN_LOSS] the process crashes, with ${counted(spans, 'span')} not delivered\n`)
   } catch {} // the standard error is closed
 }
 

@@ -74,6 +74,11 @@ class Exporter {
     this.#log.tooLarge(byteCount, this.spanBytesMax)
   }
 
+  dropFailed (error) {
+    this.#stats.drop('not_encoded', 1)
+    this.#log.notEncoded(error)
+  }
+
   // Keeps the span that was written to offset `end`. HOT, once per span. Budget: 0 objects.
   commit (chunk, end) {
     chunk.length = end

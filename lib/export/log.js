@@ -73,7 +73,7 @@ class ExportLog {
       return this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${counted(sum, 'span')} lost (${why})`)
     }
     const kind = outcome.error === null ? `status ${Math.floor(outcome.status / 100)}xx` : 'connection'
-    this.#loss(kind, spans, (sum) => `${this.#target} refused ${counted(sum, 'span')} for good, which count as dropped (${why})`)
+    this.#loss(kind, spans, (sum) => `${this.#target} refused ${counted(sum, 'span')} for good, counted as dropped (${why})`)
   }
 
   delivered (outcome, rejected) {
@@ -81,7 +81,7 @@ class ExportLog {
     if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${counted(sum, 'span')}: ${message}`)
     else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} accepted the spans and says: ${message}`)
     if (outcome.format === 'other') {
-      this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} sends responses that are not OTLP: is it a collector? The spans count as delivered`)
+      this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} answers with something that is not OTLP: is it a collector? The spans count as delivered`)
     }
     if (this.#shared.isOutage) this.#recovered()
   }
@@ -100,8 +100,10 @@ class ExportLog {
     this.#loss('too_large', 1, (sum) => `${counted(sum, 'span')} dropped, because name and status alone are longer than ${bytesMax} bytes (the last one has ${bytes})`)
   }
 
+  notEncoded (error) { this.#report.thrown(error, 'a span could not be written') }
+
   undelivered (spans) {
-    this.#loss('shutdown', spans, (sum) => `${counted(sum, 'span')} not delivered to ${this.#target} before the app closed, for which closeTimeoutMs is the limit (${this.#lastError})`)
+    this.#loss('shutdown', spans, (sum) => `${counted(sum, 'span')} not delivered to ${this.#target} before the app closed, which waits for closeTimeoutMs at most (${this.#lastError})`)
   }
 
   undeliveredAtExit (spans) {
@@ -112,7 +114,7 @@ class ExportLog {
 
   #recovered () {
     const { losses, lostInOutage } = this.#shared
-    const message = `${this.#target} accepts spans again; ${lostInOutage} were lost`
+    const message = `${this.#target} accepts spans again; ${counted(lostInOutage, 'span')} lost`
     this.#report.recovered('collector', message, losses) || this.#report.recovered('queue_full', message, losses)
     this.#shared.lostInOutage = 0
     this.#shared.isOutage = false
@@ -145,19 +147,20 @@ function sharedOf (target) {
 function hintOf ({ error, status, format, message = '' }, { port, pathname }) {
   const known = PORTS.get(port)
   // What speaks HTTP/2 from the first byte is most likely the gRPC port next door.
-  if (error?.code === 'EBADMSG' || format === 'grpc') return `; OTLP over HTTP usually is port 4318, ${known ?? '4317 is gRPC'}`
+  if (error?.code === 'EBADMSG' || format === 'grpc') return `; OTLP over HTTP usually has port 4318, ${known ?? '4317 is gRPC'}`
   if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/.test(error?.code)) return '; that port does not speak TLS: is it http: and not https:?'
   if (error !== null) return ''
   if (status === 400 && /\bHTTPS\b/.test(message)) return '; that port speaks TLS: use https:'
   if (status === 401 || status === 403) return '; credentials go into exporter.headers or OTEL_EXPORTER_OTLP_HEADERS'
-  if (status === 407) return '; user and password of the proxy belong into its URL'
+  if (status === 407) return "; put user and password into the proxy's URL"
+  if (status > 300 && status < 309) return '; redirects are not followed: set the URL where they end, often one with https:'
   const at = known === undefined ? '' : `; ${known}`
-  if (format === 'html') return `; that is a web page: OTLP over HTTP usually is port 4318, path /v1/traces${at}`
+  if (format === 'html') return `; that is a web page: OTLP over HTTP usually has port 4318 and path /v1/traces${at}`
   if (status < 404 || status > 405) return ''
-  if (at !== '') return `; OTLP over HTTP usually is port 4318${at}`
+  if (at !== '') return `; OTLP over HTTP usually has port 4318${at}`
   if (!pathname.endsWith('/v1/traces')) return '; the path of OTLP for traces usually is /v1/traces'
   if (pathname.endsWith('/v1/traces/v1/traces')) return '; the path has /v1/traces twice: OTEL_EXPORTER_OTLP_ENDPOINT is written without it'
-  return '; does the path need a beginning, such as /otlp/v1/traces?'
+  return '; does the path need a prefix, as in /otlp/v1/traces?'
 }
 
 module.exports = { hintOf, ExportLog }

@@ -77,6 +77,7 @@ class Pipeline {
     this.closed = false
     this.wantsStart = sink.started !== undefined
     this.wantsEnding = sink.ending !== undefined
+    this.endsNow = new Set() // spans that processors see before they end, and might end themselves
   }
 
   started (span, context) {
@@ -94,7 +95,11 @@ class Pipeline {
     this.report.once('LT_WARN_LIMIT', `a span had more than ${max}: the others are left out, and the span counts them (\`limits.${what}\`)`)
   }
 
-  ending (span) { this.sink.ending(span) }
+  ending (span) {
+    this.endsNow.add(span)
+    this.sink.ending(span)
+    this.endsNow.delete(span)
+  }
 
   // HOT, once per recorded span.
   ended (span) {

@@ -4,11 +4,10 @@
 // failure is logged.
 
 const { SERVER_KEYS } = require('../span/http-info')
-const { exceptionAttributes } = require('../span/exception')
 const { remoteSpanOf } = require('../span/non-recording-span')
 const { hasKey, setOwn } = require('../span/attributes')
+const { atOnce } = require('../runtime/user-code')
 
-const MESSAGE_LENGTH_MAX = 256
 const BAGGAGE_VALUE_LENGTH_MAX = 256 // the caller writes it
 
 class Callbacks {
@@ -119,9 +118,8 @@ class Callbacks {
   #call (name, fn, isAsyncAllowed = false) {
     try {
       const result = fn()
-      if (result === null || typeof result !== 'object' || typeof result.then !== 'function') return result
-      result.then(undefined, (error) => this.#failed(name, error))
-      if (!isAsyncAllowed) throw new TypeError('it must answer at once, it returned a promise')
+      if (!isAsyncAllowed) return atOnce(result)
+      if (typeof result?.then === 'function') result.then(undefined, (error) => this.#failed(name, error))
     } catch (error) {
       this.#failed(name, error)
     }
@@ -129,8 +127,7 @@ class Callbacks {
   }
 
   #failed (name, error) {
-    const [, type, , message] = exceptionAttributes(error, MESSAGE_LENGTH_MAX)
-    this.#tracer.report.once('LT_WARN_CALLBACK', `the option ${name} failed; requests go on without it: ${message ?? type}`)
+    this.#tracer.report.failed('LT_WARN_CALLBACK', `the function of the option ${name} failed, and requests go on without it`, error)
   }
 }
 

@@ -2,7 +2,8 @@
 
 // `spans: { handler: true }`: one INTERNAL span for a route's handler, from the channel on which Fastify publishes its handlers.
 // It is subscribed to only while an open app has such a route: Fastify then makes an object for every request. The span is
-// active in the handler, and ends when the handler's promise settles; that of a handler with callbacks ends with the response.
+// active in the handler, and ends when the handler's promise settles. That of a handler that answers by itself ends when the hooks
+// of the answer begin, or with the response: its promise, where it has one, often settles only after that.
 
 const { errorType } = require('../span/exception')
 const { STATUS_ERROR } = require('../span/recording-span')
@@ -11,9 +12,12 @@ const { guarded, subscribe, bug } = require('../runtime/subscriptions')
 const { SPAN_KEY, REQUEST_KEY } = require('../context/trace-context')
 const asyncStorage = require('../context/async-storage')
 const { whenOver } = require('./response-end')
+const { routeContextOf } = require('./routes')
 
 const kWanted = Symbol('light-trace.handler')
 const kReached = Symbol('light-trace.reached')
+
+const ANSWER_STAGES = ['preSerialization', 'onSend'] // those of an answer that the handler sends
 
 const callDescriptor = { kind: KIND_INTERNAL, name: () => 'handler', attributes: () => [] }
 
@@ -35,18 +39,14 @@ class HandlerCall {
 function handlerSpans () {
   let release = null
   return {
-    /** Asks for the span of a route's handler, where the route is declared. */
-    want (route) {
-      route.config = { ...route.config, [kWanted]: true } // Fastify copies it once more
-      // The channel also speaks where a preHandler hook failed and the handler never ran.
-      route.preHandler = [...[route.preHandler ?? []].flat(), lightTraceReached]
-      release ??= subscribe(subscribers)
-    },
-    /** The same at the first request of a route, of which Fastify's own object is given. */
-    wantAt (hooks) {
+    /** Asks for the span of a route's handler at its first request. `hooks`: the route's own object, see Routes. */
+    want (hooks) {
       if (hooks.config[kWanted] === true) return
       Object.defineProperty(hooks.config, kWanted, { value: true })
+      // The channel also speaks where a preHandler hook failed and the handler never ran.
       hooks.preHandler = [...hooks.preHandler ?? [], lightTraceReached]
+      // Only where there are hooks: without any, what `reply.send` throws goes into the handler.
+      for (const stage of ANSWER_STAGES) if (hooks[stage]?.length > 0) hooks[stage] = [lightTraceAnswers, ...hooks[stage]]
       release ??= subscribe(subscribers)
     },
     release () { release?.() }
@@ -56,6 +56,11 @@ function handlerSpans () {
 function lightTraceReached (request, reply, done) {
   request[kReached] = true
   done()
+}
+
+function lightTraceAnswers (request, reply, payload, done) {
+  take(request[kReached])?.end()
+  done(null, payload)
 }
 
 /** Begins the span and returns the store in which Fastify runs the handler. */
@@ -71,38 +76,37 @@ function contextOf (call) {
 
 function begin (call, active) {
   const { request } = call
-  if (request[kReached] !== true || request.routeOptions.config[kWanted] !== true || call[kCall] !== undefined) return active
+  if (request[kReached] !== true || routeContextOf(request).config[kWanted] !== true || call[kCall] !== undefined) return active
   const context = request.trace
   const tracer = tracerIn(context)
   if (tracer === null || context.suppressed) return active
   const span = tracer.startCall(callDescriptor, call, context)
   if (span === null || !span.isRecording()) return active
-  call[kCall] = new HandlerCall(span)
+  call[kCall] = request[kReached] = new HandlerCall(span)
   // If another storage than ours holds the context, there is nothing of ours to enter.
   return active !== undefined && active.getValue(REQUEST_KEY) === context ? active.setValue(SPAN_KEY, span) : active
 }
 
 function onError (call) {
-  const span = take(call)
+  const span = take(call[kCall])
   if (span === null) return
   failWith(span, call.reply, call.error)
   span.end()
 }
 
 function onEnd (call) {
-  if (call.async || call[kCall] === undefined) return
+  if (call[kCall] === undefined) return
   const { raw, sent } = call.reply
-  if (sent || raw.destroyed) onSettled(call)
+  if (!call.async && (sent || raw.destroyed)) onSettled(call)
   else whenOver(raw, () => onSettled(call))
 }
 
 function onSettled (call) {
-  take(call)?.end()
+  take(call[kCall])?.end()
 }
 
 /** Returns the span once; null if there is none, or another copy of this package has it. */
-function take (call) {
-  const mark = call[kCall]
+function take (mark) {
   return mark instanceof HandlerCall ? mark.take() : null
 }
 
@@ -132,4 +136,4 @@ const subscribers = [
   ['tracing:fastify.request.handler:asyncStart', guarded(onSettled)]
 ]
 
-module.exports = { failWith, handlerSpans }
+module.exports = { ANSWER_STAGES, failWith, handlerSpans }

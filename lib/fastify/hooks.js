@@ -10,7 +10,6 @@ const { usesAsyncHooks } = require('../context/async-storage')
 const { Routes } = require('./routes')
 const { IncomingReader } = require('./caller')
 const { Callbacks, appendServerTiming } = require('./callbacks')
-const { LogCorrelation } = require('./log-correlation')
 const { RequestStart, NO_CALLBACKS } = require('./request-start')
 const { sentStatus, unfinished, endWithoutClose } = require('./response-end')
 const { kSpan, kTrace, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys')
@@ -147,7 +146,9 @@ function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, 
 
 function logCorrelationOf (app) {
   const isPino = typeof app.log?.setBindings === 'function' && typeof app.log.child === 'function'
-  return isPino ? new LogCorrelation(app) : null
+  if (!isPino) return null
+  const { LogCorrelation } = require('./log-correlation') // Fastify's default is not to log
+  return new LogCorrelation(app)
 }
 
 /** `request.trace`, on the prototype: costs nothing until it is read. */

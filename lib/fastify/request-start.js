@@ -108,11 +108,14 @@ class RequestStart {
       processState.exporterTraceparents.has(traceparent)
   }
 
+  /** What only a request tells of its application: asked of the first one that has a peer. */
+  learnFrom (request) {
+    this.isProxied = 'ips' in request
+    this.tracer.outbound.reportUntraced() // by now the application has loaded what it uses
+  }
+
   peerOf (raw, headers, request) {
-    if (this.isProxied === undefined) {
-      this.isProxied = 'ips' in request
-      this.tracer.outbound.reportUntraced()
-    }
+    if (this.isProxied === undefined) this.learnFrom(request)
     return this.isProxied ? forwardedPeerInfo(request, this.valueLengthMax) : peerInfo(raw, headers, this.valueLengthMax)
   }
 
@@ -146,10 +149,14 @@ class RequestStart {
     if (isOver(reply.raw)) this.onClose.call(reply.raw)
   }
 
-  /** A request that is not traced because of a mistake of ours: it is served, with a context that does nothing. */
+  /**
+   * A request whose start failed by a mistake of ours, or a span of an SDK: it is served. Where it has its context already, that
+   * one ends what was started; else it gets one that does nothing.
+   */
   beginFailed (request, response) {
-    const context = response[kSpan] = request[kTrace] = new RequestContext(this.tracer, INVALID_SPAN, null, true)
-    return context
+    if (response[kSpan] === undefined) response[kSpan] = request[kTrace] = new RequestContext(this.tracer, INVALID_SPAN, null, true)
+    else if (isOver(response)) this.onClose.call(response)
+    return response[kSpan]
   }
 
   /** Starts and ends the span of a response that went out without our hook, see unrouted.js: there is no Fastify request, and no route. */

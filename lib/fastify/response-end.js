@@ -13,10 +13,10 @@ const { setImmediate } = require('../runtime/timers')
 const kEnds = Symbol('light-trace.ends') // on such a response: what ends with it, each function idempotent
 const kOpen = Symbol('light-trace.open') // on a connection: the responses that end with it
 
-/** Calls `end` when the response is over: more than once, if need be. */
+/** Calls `end` when the response is over, before its own span ends: more than once, if need be. */
 function whenOver (response, end) {
-  response.once('close', end)
-  response[kEnds]?.push(end)
+  response.prependOnceListener('close', end)
+  response[kEnds]?.unshift(end)
 }
 
 /** Ends a response of HTTP/1 that may get no 'close'. */
@@ -88,7 +88,8 @@ function socketFailed (response) {
 
 // HTTP/2. Its socket is the session's: a proxy that throws once the session is gone.
 function isWholeStream ({ writableEnded, stream }) {
-  return writableEnded && stream.rstCode === 0 && !stream.errored
+  // To HEAD Node may write a body after the end, which fails and harms nobody.
+  return writableEnded && stream.rstCode === 0 && (!stream.errored || stream.errored.code === 'ERR_STREAM_WRITE_AFTER_END')
 }
 
 function brokenOff (response, reply) {

@@ -18,11 +18,12 @@ let kContext // the symbol under which Fastify keeps the route's own object on e
  * object of twelve fields and asks the router, which takes 650 instructions: so the symbol is looked for, and found by the
  * public `config`. Where there is none of that kind the public object is returned. HOT, once per request.
  */
-function contextOf (request) {
+function routeContextOf (request) {
   const context = request[kContext]
   if (context !== undefined) return context
   const { routeOptions } = request
-  kContext = Object.getOwnPropertySymbols(request).find((symbol) => request[symbol]?.config === routeOptions.config)
+  const { config } = routeOptions
+  if (config !== undefined) kContext = Object.getOwnPropertySymbols(request).find((symbol) => request[symbol]?.config === config)
   return request[kContext] ?? routeOptions
 }
 
@@ -44,7 +45,7 @@ class Routes {
 
   /** The info of a request's route. HOT, once per request. */
   infoOf (request) {
-    const config = contextOf(request).config ?? this.#noConfig
+    const config = routeContextOf(request).config ?? this.#noConfig
     const { method } = request.raw
     let route = config[kRoute]
     while (route !== undefined && route.requestMethod !== method) route = route.next
@@ -93,4 +94,4 @@ class Routes {
   }
 }
 
-module.exports = { Routes, contextOf }
+module.exports = { Routes, routeContextOf }

@@ -10,7 +10,7 @@ const { setTimeout, clearTimeout } = require('../runtime/timers')
 const { KIND_INTERNAL } = require('../outbound/calls')
 const { SPAN_KEY } = require('../context/trace-context')
 const { kStage } = require('./keys')
-const { failWith, handlerSpans } = require('./handler-spans')
+const { ANSWER_STAGES, failWith, handlerSpans } = require('./handler-spans')
 const { whenOver } = require('./response-end')
 
 const OVERDUE_MS = 10_000 // an onResponse hook that takes longer may have failed, which Fastify does not report: its span ends
@@ -27,8 +27,10 @@ class StageHooks {
   #tracer
   #handlers = handlerSpans()
 
-  constructor (tracer) {
+  /** @param {boolean} wantsHandlers the handler of each route has a span, whatever the route says */
+  constructor (tracer, wantsHandlers) {
     this.#tracer = tracer
+    this.wantsHandlers = wantsHandlers
   }
 
   /**
@@ -38,29 +40,32 @@ class StageHooks {
    * @param {{ spans?: { handler: boolean, hooks: string[] } | null } | null} options the route's
    */
   addTo (hooks, request, options) {
-    const { handler, hooks: stages } = options?.spans ?? this.#tracer.settings.spans
+    const { handler: isAsked, hooks: stages } = options?.spans ?? this.#tracer.settings.spans
+    const handler = isAsked || this.wantsHandlers
     for (const stage of stages) if (hasHooks(hooks[stage])) this.#bracket(stage, hooks[stage])
-    if (handler && !request.is404) this.#handlers.wantAt(hooks)
+    if (handler && !request.is404) this.#handlers.want(hooks)
     else if (handler && hooks.handler.name !== 'basic404') this.#traceNotFound(hooks)
   }
 
   release () { this.#handlers.release() }
 
   #bracket (stage, list) {
-    const enter = (request, reply, error, done) => {
-      if (isTraced(request)) enterStage(this.#tracer, stage, request, reply, error, done)
-      else done()
-    }
-    list.splice(list.findIndex(({ name }) => REQUEST_HOOK.test(name)) + 1, 0, hookOf(stage, enter))
+    list.splice(list.findIndex(({ name }) => REQUEST_HOOK.test(name)) + 1, 0, hookOf(stage, this.#entering(stage)))
     list.push(hookOf(stage, leave))
   }
 
-  /** Makes the span of a custom not-found handler, which no channel shows. It ends with the response or an error. */
+  /** Makes the span of a custom not-found handler, which no channel shows. It ends with its answer or an error. */
   #traceNotFound (hooks) {
-    hooks.preHandler = [...hooks.preHandler ?? [], hookOf('preHandler', (request, reply, error, done) => {
-      if (isTraced(request)) enterStage(this.#tracer, 'handler', request, reply, error, done)
+    for (const stage of ANSWER_STAGES) if (hooks[stage]?.length > 0) hooks[stage] = [hookOf(stage, leave), ...hooks[stage]]
+    hooks.preHandler = [...hooks.preHandler ?? [], hookOf('preHandler', this.#entering('handler'))]
+  }
+
+  /** What a hook does that begins a span of that name. */
+  #entering (name) {
+    return (request, reply, error, done) => {
+      if (isTraced(request)) enterStage(this.#tracer, name, request, reply, error, done)
       else done()
-    })]
+    }
   }
 }
 

@@ -4,7 +4,7 @@
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/
 
 const { isIP } = require('node:net')
-const { RouteInfo, PeerInfo } = require('../span/http-info')
+const { RouteInfo, Place, PeerInfo } = require('../span/http-info')
 const { cut } = require('../span/attributes')
 
 const KNOWN_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY']
@@ -28,6 +28,13 @@ const PAIR = /[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^",; \t]*
 
 const kPeer = Symbol('light-trace.peer')
 
+let lastHost = splitHost('', 'http') // most services have one
+
+// The last places of callers: a service has one or two hosts, and few proxies before it. The usual one is the first.
+const PLACES_MAX = 8
+const places = new Array(PLACES_MAX).fill(new Place('', false, '', 'http', '', '', -1))
+let oldestPlace = 1
+
 /** RouteInfo of a method on a route; unknown methods share one. */
 function routeInfo (method, route, knownMethods) {
   return knownMethods.has(method)
@@ -42,7 +49,7 @@ function knownMethods (override) {
 
 /** The target that the client sent, before `rewriteUrl`, without the scheme and host of the absolute form. HOT */
 function requestTarget ({ url, originalUrl }) {
-  const target = originalUrl === undefined ? url : originalUrl
+  const target = typeof originalUrl === 'string' ? originalUrl : url
   return target.charCodeAt(0) === SLASH ? target : pathOf(target)
 }
 
@@ -57,7 +64,7 @@ function pathOf (target) {
 
 /** PeerInfo of a request. HOT */
 function peerInfo (raw, headers, valueLengthMax) {
-  return peerOf(raw, headers, valueLengthMax, undefined, headers.host, undefined)
+  return peerOf(raw, headers, valueLengthMax, undefined, headers.host ?? headers[':authority'], undefined)
 }
 
 /** The same where Fastify's trustProxy is on: client, host and scheme come from the forwarded headers. */
@@ -66,7 +73,8 @@ function forwardedPeerInfo (request, valueLengthMax) {
   const { headers } = raw
   const source = headers.forwarded !== undefined && headers['x-forwarded-for'] === undefined ? byForwarded(request) : request
   const ip = attempt(() => source.ip)
-  const host = attempt(() => source.host) ?? headers.host
+  const isOwnHost = source === request && headers['x-forwarded-host'] === undefined
+  const host = (isOwnHost ? undefined : attempt(() => source.host)) ?? headers.host ?? headers[':authority']
   return peerOf(raw, headers, valueLengthMax, ip, host, attempt(() => source.protocol))
 }
 
@@ -80,35 +88,69 @@ function attempt (read) {
 
 /** The PeerInfo of the connection's previous request where nothing differs, as on nearly every one. HOT */
 function peerOf (raw, headers, valueLengthMax, ip, host, protocol) {
-  const peer = raw.socket?.[kPeer]
+  const { socket } = raw
+  const before = socket?.[kPeer]
+  const agent = headers['user-agent']
+  const isThere = before !== undefined && before.host === host && before.protocol === protocol
   // Not `httpVersion`: a string that Node makes anew for each request.
-  if (peer !== undefined && peer.ip === ip && peer.host === host && peer.protocol === protocol &&
-    peer.userAgent === headers['user-agent'] &&
-    peer.versionMajor === raw.httpVersionMajor && peer.versionMinor === raw.httpVersionMinor) return peer.info
-  const info = readPeer(raw, valueLengthMax, ip, host, protocol)
-  const { httpVersionMajor: versionMajor, httpVersionMinor: versionMinor } = raw
-  if (raw.socket) raw.socket[kPeer] = { info, ip, host, protocol, userAgent: headers['user-agent'], versionMajor, versionMinor }
-  return info
+  if (isThere && before.ip === ip && before.agent === agent &&
+    before.versionMajor === raw.httpVersionMajor && before.versionMinor === raw.httpVersionMinor) return before
+  const place = isThere ? before.place : readPlace(socket, before, host, protocol)
+  const peer = readPeer(raw, place, before, valueLengthMax, ip, agent)
+  peer.ip = ip
+  peer.host = host
+  peer.protocol = protocol
+  peer.agent = agent
+  peer.versionMajor = raw.httpVersionMajor
+  peer.versionMinor = raw.httpVersionMinor
+  if (socket) socket[kPeer] = peer
+  return peer
 }
 
-function readPeer ({ headers, socket, httpVersion }, valueLengthMax, ip, host, protocol) {
-  const userAgent = headers['user-agent']
-  const scheme = schemeOf(protocol, socket)
-  const peerAddress = address(socket?.remoteAddress)
-  const { name, port } = splitHost(host ?? headers[':authority'], scheme)
+/** HOT, once for each other caller on a connection: behind a proxy with most requests. */
+function readPeer ({ socket, httpVersion }, place, before, valueLengthMax, ip, agent) {
   return new PeerInfo(
-    scheme,
+    place,
     protocolVersion(httpVersion),
-    typeof ip === 'string' ? withoutPort(ip) || peerAddress : peerAddress,
-    peerAddress,
-    Number.isInteger(socket?.remotePort) ? socket.remotePort : -1,
-    name,
-    port,
-    typeof userAgent === 'string' ? cut(userAgent, Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX)) : ''
+    typeof ip === 'string' ? withoutPort(ip) || place.peerAddress : place.peerAddress,
+    !place.hasPort ? -1 : before === undefined ? socket.remotePort : before.peerPort,
+    typeof agent === 'string' ? cut(agent, Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX)) : ''
   )
 }
 
+function readPlace (socket, before, host, protocol) {
+  const scheme = schemeOf(protocol, socket)
+  return before === undefined
+    ? placeOf(socket?.remoteAddress, Number.isInteger(socket?.remotePort), host, scheme)
+    : placeOf(before.place.address, before.place.hasPort, host, scheme)
+}
+
+/** One of the last places, or a new one. HOT, once for each connection, and for each other host on it. */
+function placeOf (address, hasPort, host, scheme) {
+  for (let i = 0; i < PLACES_MAX; i++) {
+    const place = places[i]
+    if (place.host !== host || place.address !== address || place.scheme !== scheme || place.hasPort !== hasPort) continue
+    if (i !== 0) {
+      places[i] = places[0]
+      places[0] = place
+    }
+    return place
+  }
+  return addPlace(address, hasPort, host, scheme)
+}
+
+function addPlace (address, hasPort, host, scheme) {
+  if (host !== lastHost.text || scheme !== lastHost.scheme) lastHost = splitHost(host, scheme)
+  const place = new Place(address, hasPort, host, scheme, addressOf(address), lastHost.name, lastHost.port)
+  places[oldestPlace] = places[0]
+  places[0] = place
+  oldestPlace = oldestPlace === PLACES_MAX - 1 ? 1 : oldestPlace + 1
+  return place
+}
+
 function schemeOf (protocol, socket) {
+  if (protocol === 'https') return 'https' // not the caller's string: it is compared with each template's
+  if (protocol === 'http') return 'http'
   const scheme = typeof protocol === 'string' ? protocol.toLowerCase() : ''
   if (SCHEMES.has(scheme)) return scheme
   return socket?.encrypted === true ? 'https' : 'http'
@@ -121,25 +163,28 @@ function protocolVersion (httpVersion) {
   return typeof httpVersion === 'string' ? httpVersion : ''
 }
 
-/** An address without an IPv6 zone, '' for what is none. */
-function address (value) {
+/** Returns an address without an IPv6 zone, '' for what is none. */
+function addressOf (value) {
   return typeof value === 'string' && value.length <= ADDRESS_LENGTH_MAX && HOST.test(value) ? withoutZone(value) : ''
 }
 
 function withoutZone (address) {
-  return address.split('%', 1)[0]
+  const mark = address.indexOf('%')
+  return mark === -1 ? address : address.slice(0, mark)
 }
 
-/** Host and port of a Host header. What cannot be one is left out rather than passed on. */
-function splitHost (host, scheme) {
-  if (typeof host !== 'string' || host.length > HOST_LENGTH_MAX || !HOST.test(host)) return { name: '', port: -1 }
-  const colon = host.lastIndexOf(':')
-  const bracket = host.lastIndexOf(']')
-  const hasPort = colon > bracket && (bracket !== -1 || host.indexOf(':') === colon)
-  const name = hasPort ? host.slice(0, colon) : host
+/** Host and port of a Host header, and what they were read from. What cannot be one is left out rather than passed on. */
+function splitHost (text, scheme) {
+  if (typeof text !== 'string' || text.length > HOST_LENGTH_MAX || !HOST.test(text)) return { text, scheme, name: '', port: -1 }
+  const colon = text.lastIndexOf(':')
+  const bracket = text.lastIndexOf(']')
+  const hasPort = colon > bracket && (bracket !== -1 || text.indexOf(':') === colon)
+  const name = hasPort ? text.slice(0, colon) : text
   return {
+    text,
+    scheme,
     name: name.startsWith('[') && name.endsWith(']') ? name.slice(1, -1) : name,
-    port: hasPort ? portOf(host.slice(colon + 1)) : DEFAULT_PORTS[scheme] ?? -1
+    port: hasPort ? portOf(text.slice(colon + 1)) : DEFAULT_PORTS[scheme] ?? -1
   }
 }
 
@@ -194,6 +239,8 @@ function asForwardedHeaders (header, headers) {
 
 /** An IP address without port, brackets and zone; '' where there is none: `unknown`, `_hidden`. */
 function withoutPort (text) {
+  const version = isIP(text)
+  if (version !== 0) return version === 4 ? text : withoutZone(text)
   let address = text
   if (text.startsWith('[')) address = text.slice(1, text.indexOf(']'))
   else if (text.includes('.') && text.includes(':') && !text.includes('::')) address = text.slice(0, text.indexOf(':'))

@@ -5,6 +5,8 @@
 // credentials in queries have other names.
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/ , note on `url.query`
 
+const { atOnce } = require('../runtime/user-code')
+
 const REDACTED = 'REDACTED'
 
 // Names are compared without case, separators and trailing digits: access_token, accessToken, user[access-token].
@@ -16,8 +18,8 @@ const CREDENTIALS = [
 ]
 // A name that ends in one of these is one too: refresh_token, X-Amz-Security-Token, client_secret, new_password.
 const ENDINGS = [
-  'accesskey', 'apikey', 'appkey', 'assertion', 'credential', 'credentials', 'encryptionkey', 'masterkey', 'privatekey', 'secret',
-  'secretkey', 'secrets', 'signature', 'signingkey', 'subscriptionkey', 'token', 'tokens', 'verifier'
+  'accesskey', 'apikey', 'apikeys', 'appkey', 'assertion', 'credential', 'credentials', 'encryptionkey', 'masterkey', 'privatekey', 'secret',
+  'secretkey', 'secrets', 'signature', 'signingkey', 'subscriptionkey', 'token', 'tokenhint', 'tokens', 'verifier'
 ]
 // And one that holds one of these: password_confirmation, passwordHash.
 const PARTS = /pass(?:code|phrase|wd|word)/
@@ -27,8 +29,8 @@ const SIGNATURE = 'sig' // of the conventions, which compare with case
 const KNOWN_MAX = 256
 const KNOWN_LENGTH_MAX = 64
 
-// A value may be a URL with a query of its own, encoded: a redirect's. Of what is deeper nothing is shown.
-const MAY_NEST = /%3f|%23|%25|[?#]/i
+// A value may be a URL with a query or a password of its own, encoded: a redirect's. Of what is deeper nothing is shown.
+const MAY_NEST = /%(?:2[356]|3[df]|40)|[?#@]/i
 const NESTING_MAX = 3
 const USER_INFO = /(?<=\/\/)[^/?#\s]*@/g
 
@@ -89,11 +91,12 @@ class QueryRedactor {
   /** A value that holds credentials in a query of its own, without them; null for any other. */
   #nested (value, depth) {
     if (!MAY_NEST.test(value)) return null
-    const url = decoded(value)
-    const mark = url.search(/[?#%]/)
-    if (mark === -1) return null
     if (depth === NESTING_MAX) return REDACTED
-    const shown = url.replace(/[^?#]+/g, (query) => this.redact(query, depth + 1))
+    const url = decoded(value)
+    const isEncodedTwice = url !== value && !url.includes('=') && MAY_NEST.test(url)
+    const shown = isEncodedTwice
+      ? this.#nested(url, depth + 1) ?? url
+      : url.replace(/[^?#]+/g, (query) => this.redact(query, depth + 1)).replace(USER_INFO, `${REDACTED}@`)
     return shown === url ? null : url === value ? shown : encodeURIComponent(shown.toWellFormed())
   }
 
@@ -116,17 +119,21 @@ class QueryRedactor {
   /** The answer of the user's function. Where it fails the value is hidden: its author meant to hide something. */
   #ask (name) {
     try {
-      return Boolean(this.#decide(decoded(name)))
+      return Boolean(atOnce(this.#decide(decoded(name))))
     } catch (error) {
-      this.#report.once('LT_WARN_CALLBACK',
-        `the option redactQuery failed; values that it does not decide about are redacted: ${error?.message}`)
+      this.#report.failed('LT_WARN_CALLBACK', 'the option redactQuery failed; values that it does not decide about are redacted', error)
       return true
     }
   }
 }
 
+let separators = null
+
+/** A name without case, separators and trailing digits. */
 function normalised (name) {
-  return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '').replace(/(?<=\D)\d{1,4}$/, '')
+  // Not a literal: V8 reads Unicode's tables for one as soon as it reads the file.
+  separators ??= new RegExp('[^\\p{L}\\p{N}]', 'gu') // eslint-disable-line prefer-regex-literals
+  return name.toLowerCase().replace(separators, '').replace(/(?<=\D)\d{1,4}$/, '')
 }
 
 function decoded (name) {

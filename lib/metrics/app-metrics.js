@@ -44,7 +44,7 @@ class AppMetrics {
   #stats = { exportsOk: 0, exportsFailed: 0, delivered: 0, rejected: 0, dropped: 0, lastError: null }
 
   constructor (tracer) {
-    const { settings, report } = tracer
+    const { settings, report, scope } = tracer
     this.#tracer = tracer
     this.settings = settings.metrics
     this.server = null // what records requests, once the application is open
@@ -52,7 +52,7 @@ class AppMetrics {
     const { exporter, lines, histograms, exemplars } = this.settings
     const temporality = exporter === null && !lines ? 'cumulative' : this.settings.temporality
     const attributeLengthMax = settings.limits.attributeValueLength
-    const aggregation = { temporality, histograms, exemplars, attributeLengthMax }
+    const aggregation = { temporality, histograms, exemplars, attributeLengthMax, ownScope: scope.key }
     this.registry = new MetricRegistry(aggregation, report, () => tracer.contextManager.active())
     this.#ownProvider = new MeterProvider(() => this.#isClosed ? null : this.registry)
     this.registry.addProvider(this.#ownProvider)
@@ -69,12 +69,16 @@ class AppMetrics {
     this.#isOpen = true
     const { report, scope } = this.#tracer
     this.#foreign = foreignMeterProvider()
-    const registry = this.#foreign === null ? this.registry : new ForeignRegistry(this.#foreign)
+    const registry = this.#foreign === null ? this.registry : new ForeignRegistry(this.#foreign, this.registry)
     this.server = serverMetrics(registry, scope, this.settings, report)
     this.calls = new CallMetrics(registry, scope)
-    const meter = this.meterProvider.getMeter(scope.name, scope.version)
-    if (this.settings.runtime) this.#releases.push(openRuntimeMetrics(meter))
-    if (this.settings.self) openSelfMetrics(meter, () => this.#tracer.snapshot())
+    try {
+      const meter = this.meterProvider.getMeter(scope.name, scope.version, { schemaUrl: scope.schemaUrl })
+      if (this.settings.runtime) this.#releases.push(openRuntimeMetrics(meter))
+      if (this.settings.self) openSelfMetrics(meter, () => this.#tracer.snapshot())
+    } catch (error) { // of the registered provider
+      this.registry.failed(error)
+    }
     if (this.#foreign === null) this.#openReaders()
     else report.info(`metrics are recorded through the registered ${this.#foreign.constructor?.name ?? 'MeterProvider'}`)
   }
@@ -160,7 +164,7 @@ class AppMetrics {
     let dropped = 0
     const onDropped = ({ name }, count) => {
       dropped += count
-      report.once('LT_WARN_METRIC_SCRAPE', `the metric '${name}' has series that have the name and the labels of others in the text for Prometheus: they are left out there`)
+      report.once('LT_WARN_METRIC_SCRAPE', `the metric '${name}' has series whose name and labels another one has in the text for Prometheus: they are left out there. Rename the metric or its attributes`)
     }
     for (const piece of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name, onDropped })) {
       yield piece

@@ -9,8 +9,9 @@ const { copyTrace, readSpanContext } = require('../context/trace-context')
 const { NonRecordingSpan } = require('../span/non-recording-span')
 const { hasKey, setAttribute, setAttributes } = require('../span/attributes')
 const { now, fromTimeInput } = require('../span/clock')
+const { OPEN } = require('../span/recording-span')
 const { HTTP_DURATION, DB_DURATION, keepExemplar } = require('./histograms')
-const { SeriesIndex } = require('./series')
+const { SeriesIndex, ownText } = require('./series')
 
 const HTTP = { name: 'http.client.request.duration', unit: 's', description: 'Duration of HTTP client requests.', bounds: HTTP_DURATION }
 const DB = { name: 'db.client.operation.duration', unit: 's', description: 'Duration of database client operations.', bounds: DB_DURATION }
@@ -87,7 +88,7 @@ class MeasuredCall extends NonRecordingSpan {
     this.#inner = inner
     this.#metrics = metrics
     this.start = start
-    this.endedAt = start
+    this.endedAt = OPEN
     this.info = null
     this.attributeList = attributeList
     const trace = readSpanContext(inner)
@@ -97,7 +98,7 @@ class MeasuredCall extends NonRecordingSpan {
     this.s1 = trace.s1
   }
 
-  isRecording () { return true }
+  isRecording () { return this.endedAt === OPEN }
   spanContext () { return this.#inner.spanContext() }
   allAttributes () { return this.attributeList }
 
@@ -119,7 +120,8 @@ class MeasuredCall extends NonRecordingSpan {
   }
 
   end (endTime) {
-    this.endedAt = fromTimeInput(endTime, now())
+    if (this.endedAt !== OPEN) return
+    this.endedAt = Math.max(this.start, fromTimeInput(endTime, now()))
     this.#inner.end(endTime)
     this.#metrics.ended(this)
   }
@@ -134,14 +136,14 @@ class Duration {
   constructor (metric, keys) {
     this.#metric = metric
     this.#keys = keys
-    this.#index = new SeriesIndex(metric.seriesMax)
+    this.#index = new SeriesIndex(metric)
   }
 
   at (list) {
     const found = this.#index.findList(list, this.#keys)
     if (found !== null && !found.isForgotten) return found
     const own = []
-    for (let i = 0; i < list.length; i += 2) if (this.#keys.has(list[i])) own.push(list[i], list[i + 1])
+    for (let i = 0; i < list.length; i += 2) if (this.#keys.has(list[i])) own.push(list[i], ownText(list[i + 1]))
     const series = this.#metric.of(own)
     if (!this.#metric.isOverflow(series)) this.#index.addList(own, series)
     return series

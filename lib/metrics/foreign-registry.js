@@ -17,10 +17,15 @@ const DOUBLE = 1
 
 class ForeignRegistry {
   #provider
+  #own
 
-  /** @param {MeterProvider} provider of the API */
-  constructor (provider) {
+  /**
+   * @param {MeterProvider} provider of the API
+   * @param {MetricRegistry} own logs what fails
+   */
+  constructor (provider, own) {
     this.#provider = provider
+    this.#own = own
     this.exemplarFlags = { mask: 0, set: 0 } // exemplars are the provider's own affair
   }
 
@@ -28,8 +33,17 @@ class ForeignRegistry {
     const options = { description, unit, valueType: isInteger ? INT : DOUBLE }
     if (bounds !== undefined) options.advice = { explicitBucketBoundaries: bounds }
     const [create, method] = METHODS[instrument]
-    const target = this.#provider.getMeter(scope.name, scope.version)[create](name, options)
-    return new ForeignMetric((value, attributes) => target[method](value, attributes))
+    const target = this.#guarded(() => this.#provider.getMeter(scope.name, scope.version)[create](name, options))
+    return new ForeignMetric((value, attributes) => this.#guarded(() => target?.[method](value, attributes)))
+  }
+
+  /** Some of it is called where nothing catches: when a response closes. */
+  #guarded (fn) {
+    try {
+      return fn()
+    } catch (error) {
+      this.#own.failed(error)
+    }
   }
 }
 
@@ -40,6 +54,7 @@ class ForeignMetric {
     this.#record = record
     this.seriesMax = 2000 // as many as a metric of ours has
     this.attributeLengthMax = 1024
+    this.sweeps = 0
   }
 
   of (list) {

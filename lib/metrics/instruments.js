@@ -4,6 +4,7 @@
 // was open, or outlives one, records to the one that is open then.
 // https://opentelemetry.io/docs/specs/otel/metrics/api/
 
+const { read } = require('../span/attributes')
 const clock = require('../span/clock')
 const { Scope } = require('../span/recording-span')
 const { keepExemplar, areBounds } = require('./histograms')
@@ -23,12 +24,13 @@ class Instrument {
   constructor (meter, type, name, options) {
     this.#meter = meter
     this.#type = type
+    const bounds = copyOf(read(read(options, 'advice'), 'explicitBucketBoundaries'))
     this.#options = {
       name,
-      description: textOf(options?.description),
-      unit: textOf(options?.unit),
-      isInteger: options?.valueType === INT,
-      bounds: areBounds(options?.advice?.explicitBucketBoundaries) ? options.advice.explicitBucketBoundaries.slice() : undefined
+      description: textOf(read(options, 'description')),
+      unit: textOf(read(options, 'unit')),
+      isInteger: read(options, 'valueType') === INT,
+      bounds: areBounds(bounds) ? bounds : undefined
     }
   }
 
@@ -69,8 +71,9 @@ class Instrument {
   }
 
   /** Whether `value` can be counted; what cannot is left out and logged once. */
-  #accepts ({ name, isMonotonic }, value) {
-    if (typeof value === 'number' && Number.isFinite(value) && (value >= 0 || !isMonotonic)) return true
+  #accepts ({ name, isMonotonic, isInteger }, value) {
+    const max = isInteger ? Number.MAX_SAFE_INTEGER : Number.MAX_VALUE
+    if (typeof value === 'number' && Math.abs(value) <= max && (value >= 0 || !isMonotonic)) return true
     this.#registry?.refused(name, value)
     return false
   }
@@ -93,6 +96,11 @@ class Observable extends Instrument {
     this.#callbacks = meter.callbacks
   }
 
+  /** Unlike instanceof it asks no proxy. */
+  static is (value) {
+    return typeof value === 'object' && value !== null && #callbacks in value
+  }
+
   addCallback (callback) {
     if (typeof callback !== 'function' || this.#entries.has(callback)) return
     const entry = (round) => callback({ observe: (value, attributes) => this.observe(value, attributes, round) })
@@ -103,6 +111,15 @@ class Observable extends Instrument {
   removeCallback (callback) {
     this.#callbacks.delete(this.#entries.get(callback))
     this.#entries.delete(callback)
+  }
+}
+
+/** A copy of the application's array; undefined where it is none, or throws when it is read. */
+function copyOf (list) {
+  try {
+    return Array.isArray(list) ? Array.from(list) : undefined
+  } catch {
+    return undefined
   }
 }
 
@@ -129,7 +146,7 @@ class MeterProvider {
   }
 
   getMeter (name, version, options) {
-    const scope = new Scope(scopeTextOf(name) ?? '', scopeTextOf(version), scopeTextOf(options?.schemaUrl))
+    const scope = new Scope(scopeTextOf(name) ?? '', scopeTextOf(version), scopeTextOf(read(options, 'schemaUrl')))
     const known = this.#meters.get(scope.key)
     if (known !== undefined) return known
     const meter = new Meter(scope, this.#registry, this.callbacks)
@@ -168,9 +185,8 @@ class Meter {
   #batches = [] // { callback, instruments, entry }: the user's function, and what the registry asks
 
   addBatchObservableCallback (callback, observables) {
-    if (typeof callback !== 'function' || !Array.isArray(observables)) return
-    const instruments = observables.filter((instrument) => instrument instanceof Observable)
-    if (instruments.length === 0 || this.#batchOf(callback, instruments) !== undefined) return
+    const instruments = copyOf(observables)?.filter(Observable.is) ?? []
+    if (typeof callback !== 'function' || instruments.length === 0 || this.#batchOf(callback, instruments) !== undefined) return
     const entry = (round) => callback({
       observe (instrument, value, attributes) {
         if (instruments.includes(instrument)) instrument.observe(value, attributes, round)
@@ -181,7 +197,7 @@ class Meter {
   }
 
   removeBatchObservableCallback (callback, observables) {
-    const batch = Array.isArray(observables) ? this.#batchOf(callback, observables) : undefined
+    const batch = this.#batchOf(callback, copyOf(observables) ?? [])
     if (batch === undefined) return
     this.callbacks.delete(batch.entry)
     this.#batches = this.#batches.filter((other) => other !== batch)

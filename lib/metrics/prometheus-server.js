@@ -23,7 +23,7 @@ function startPrometheusServer ({ host, port }, metrics, report) {
       pipeline(body, response, () => {}) // a scraper that leaves is no error
     }, () => response.writeHead(500).end())
   })
-  server.on('error', (error) => report.once('LT_WARN_METRICS_PORT', `metrics are not served on ${host}:${port}: ${error.message}`))
+  server.on('error', (error) => report.once('LT_WARN_METRICS_PORT', `metrics are not served on ${host}:${port}: ${error.message}; OTEL_EXPORTER_PROMETHEUS_PORT sets the port`))
   server.listen(port, host)
   server.unref() // it is no reason to live
   return () => {

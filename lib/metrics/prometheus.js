@@ -10,12 +10,13 @@ const { mergeBuckets } = require('./histograms')
 // Names, labels and numbers as Prometheus has them.
 // https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/
 
+// Units are any text: the tables that are asked with them have no prototype.
 const TIMES = { d: 'days', h: 'hours', min: 'minutes', s: 'seconds', ms: 'milliseconds', us: 'microseconds', ns: 'nanoseconds' }
 const BINARY = { By: 'bytes', KiBy: 'kibibytes', MiBy: 'mebibytes', GiBy: 'gibibytes', TiBy: 'tibibytes' }
 const DECIMAL = { KBy: 'kilobytes', MBy: 'megabytes', GBy: 'gigabytes', TBy: 'terabytes', '%': 'percent' }
 const PHYSICAL = { m: 'meters', V: 'volts', A: 'amperes', J: 'joules', W: 'watts', g: 'grams', Cel: 'celsius', Hz: 'hertz' }
-const UNITS = { ...TIMES, ...BINARY, ...DECIMAL, ...PHYSICAL }
-const PER = { s: 'second', m: 'minute', h: 'hour', d: 'day', w: 'week', mo: 'month', y: 'year' }
+const UNITS = { __proto__: null, ...TIMES, ...BINARY, ...DECIMAL, ...PHYSICAL }
+const PER = { __proto__: null, s: 'second', m: 'minute', h: 'hour', d: 'day', w: 'week', mo: 'month', y: 'year' }
 
 /** The unit as a word, '' where there is none. What stands in braces is a comment. */
 function unitName (unit) {
@@ -83,10 +84,12 @@ function numberText (value) {
   return value === Infinity ? '+Inf' : value === -Infinity ? '-Inf' : String(value)
 }
 
-/** A bucket's bound; OpenMetrics wants it to look like a float. */
-function boundText (bound, isOpenMetrics) {
-  const text = numberText(bound)
-  return isOpenMetrics && Number.isInteger(bound) && !text.includes('e') ? `${text}.0` : text
+/** What ends a bucket's line up to its count; OpenMetrics wants a bound to look like a float. */
+function boundTexts (bounds, isOpenMetrics) {
+  return Array.from(bounds, (bound) => {
+    const text = numberText(bound)
+    return `le="${isOpenMetrics && Number.isInteger(bound) && !text.includes('e') ? `${text}.0` : text}"} `
+  })
 }
 
 const TEXT = 'text/plain; version=0.0.4; charset=utf-8'
@@ -118,6 +121,7 @@ function * exposition (scopes, resource, { isOpenMetrics, ownScope, onDropped })
     for (const { metric, scope } of members) {
       const scopeLabels = scope.name === ownScope ? '' : scopeLabelsOf(scope)
       const linesOf = typeOf(metric) === 'histogram' ? histogramLines : numberLine
+      const texts = metric.bounds === null ? null : boundTexts(metric.bounds, isOpenMetrics) // of all its series
       let count = 0
       for (const series of metric.list.slice()) {
         if (series.labels === '') series.labels = [labelsOf(series.attributes), scopeLabels].filter((text) => text !== '').join()
@@ -126,7 +130,7 @@ function * exposition (scopes, resource, { isOpenMetrics, ownScope, onDropped })
           continue
         }
         seen.add(series.labels)
-        piece += linesOf(name, metric, series, isOpenMetrics)
+        piece += linesOf(name, metric, series, isOpenMetrics, texts)
         if (isOpenMetrics) piece += createdLine(name, metric, series, now)
         if (++count % SERIES_PER_PIECE !== 0) continue
         yield piece
@@ -185,15 +189,18 @@ function numberLine (name, metric, { labels, value, exemplars }, isOpenMetrics) 
   return `${name}${isCounter ? '_total' : ''}${labels === '' ? '' : `{${labels}}`} ${numberText(value)}${exemplar}\n`
 }
 
-function histogramLines (name, metric, series, isOpenMetrics) {
+function histogramLines (name, metric, series, isOpenMetrics, texts) {
   const { labels, sum } = series
-  const begin = `${name}_bucket{${labels === '' ? '' : `${labels},`}le="`
+  const begin = `${name}_bucket{${labels === '' ? '' : `${labels},`}`
+  const { bounds, counts, exemplars } = texts !== null ? series : shownBuckets(series)
+  const ends = texts ?? boundTexts(bounds, isOpenMetrics)
   let text = ''
   let total = 0
-  const buckets = metric.kind === 'histogram' ? explicitBuckets(series) : exponentialBuckets(series)
-  for (const { bound, count, exemplar } of buckets) {
-    total += count
-    text += `${begin}${boundText(bound, isOpenMetrics)}"} ${total}${isOpenMetrics ? exemplarText(exemplar) : ''}\n`
+  for (let i = 0; i < bounds.length; i++) {
+    total += counts[i]
+    if (bounds[i] < 0) continue // values are never below zero, and OpenMetrics has no sum where a bound is
+    const exemplar = isOpenMetrics && exemplars !== null ? exemplarText(exemplars[i]) : ''
+    text += `${begin}${ends[i]}${total}${exemplar}\n`
   }
   const braced = labels === '' ? '' : `{${labels}}`
   return `${text}${name}_sum${braced} ${numberText(sum)}\n${name}_count${braced} ${total}\n`
@@ -207,32 +214,29 @@ function createdLine (name, metric, series, now) {
   return `${name}_created${labels === '' ? '' : `{${labels}}`} ${timeText(startOf(series, now))}\n`
 }
 
-/** Values are never below zero, and OpenMetrics has no sum where a bound is. */
-function explicitBuckets ({ bounds, counts, exemplars }) {
-  const buckets = counts.map((count, index) => ({ bound: bounds[index], count, exemplar: exemplars === null ? null : exemplars[index] }))
-  return buckets.filter(({ bound }) => bound >= 0)
-}
-
 /**
- * Neighbouring buckets are added up to a scale of one: their bounds lie on those of the finer scales. At both ends of what a
- * number can be, several of them have one bound.
+ * An exponential histogram with explicit bounds. Neighbouring buckets are added up to a scale of one: their bounds lie on those
+ * of the finer scales. At both ends of what a number can be, several of them have one bound.
  */
-function exponentialBuckets (series) {
+function shownBuckets (series) {
   const scale = Math.min(series.scale, SCALE_SHOWN_MAX)
   const { offset, counts } = mergeBuckets(series.buckets(), series.scale - scale)
-  const exemplars = series.exemplars === null ? [] : series.exemplars.filter((exemplar) => exemplar !== null)
-  const buckets = []
+  const kept = series.exemplars === null ? [] : series.exemplars.filter((exemplar) => exemplar !== null)
+  const shown = { bounds: [], counts: [], exemplars: [] }
   const add = (bound, count) => {
-    const last = buckets.at(-1)
-    const below = last?.bound ?? 0 // what of zero and less has no bucket of its own
-    const exemplar = exemplars.find(({ value }) => value > below && value <= bound) ?? null
-    if (last?.bound === bound) last.count += count
-    else buckets.push({ bound, count, exemplar })
+    const below = shown.bounds.at(-1) ?? 0 // what of zero and less has no bucket of its own
+    if (below === bound && shown.bounds.length > 0) {
+      shown.counts[shown.counts.length - 1] += count
+      return
+    }
+    shown.bounds.push(bound)
+    shown.counts.push(count)
+    shown.exemplars.push(kept.find(({ value }) => value > below && value <= bound) ?? null)
   }
   if (series.zeroCount !== 0) add(0, series.zeroCount)
   counts.forEach((count, index) => add(2 ** ((offset + index + 1) / 2 ** scale), count))
   add(Infinity, 0)
-  return buckets
+  return shown
 }
 
 function exemplarText (exemplar) {

@@ -10,8 +10,8 @@ const { attributeList, NumberSeries, SeriesIndex } = require('./series')
 const { DEFAULT, searchable, ExplicitHistogram, ExponentialHistogram } = require('./histograms')
 
 // One metric and its series, each for one set of attributes. There are no more than its limit: what comes beyond goes into one
-// series that says so. With delta temporality, a series that was delivered and then stayed quiet gives its place to a new one;
-// its holder sees `isForgotten` and asks for it again.
+// series that says so. Two kinds give their places to new ones: with delta temporality, series that were delivered and then
+// stayed quiet; of observables, those that the last round did not see. Their holders see `isForgotten` and ask for them again.
 // https://opentelemetry.io/docs/specs/otel/metrics/sdk/#cardinality-limits
 
 const ATTRIBUTES_MAX = 128
@@ -25,12 +25,16 @@ class Metric {
   #chars = 0 // of its keys
   #index = null
   #overflow = null
-  #sweptMs = NaN // the interval in which quiet series were last looked for
+  #sweptAt = NaN // the interval or round in which quiet series were last looked for
+  #round = 0 // of an observable, the last one that is over
+  #roundMs // when that was
+  #overflowed = 0 // what the overflow of an observable was then
   #onOverflow
 
   /**
    * @param {{ name: string, description: string, unit: string, kind: string, bounds: Float64Array | null, isInteger: boolean,
-   *   isMonotonic: boolean, isObservable: boolean, isDelta: boolean }} descriptor bounds: of explicit buckets
+   *   isMonotonic: boolean, isObservable: boolean, isDelta: boolean, openedMs: number }} descriptor bounds: of explicit buckets;
+   *   openedMs: since when it is measured
    * @param {{ seriesMax: number, attributeLengthMax: number, onOverflow (metric: Metric): void }} limits
    */
   constructor (descriptor, limits) {
@@ -45,9 +49,11 @@ class Metric {
     this.isDelta = descriptor.isDelta
     this.seriesMax = limits.seriesMax
     this.attributeLengthMax = limits.attributeLengthMax
+    this.sweeps = 0 // how often series were forgotten
     this.prometheusName = '' // see lib/metrics/prometheus.js
     this.deltaStartMs = -1 // where the first interval of a new series begins
-    this.openedMs = clock.now()
+    this.openedMs = descriptor.openedMs
+    this.#roundMs = descriptor.openedMs
     this.list = [] // the series that a collection sees
     this.#onOverflow = limits.onOverflow
   }
@@ -56,7 +62,7 @@ class Metric {
   // HOT, once per recording through the API.
   at (attributes) {
     if (attributes === undefined || attributes === null) return this.of([])
-    if (this.#index === null) this.#index = new SeriesIndex(this.seriesMax)
+    if (this.#index === null) this.#index = new SeriesIndex(this)
     const series = this.#index.find(attributes)
     return series === null || series.isForgotten ? this.#atNew(attributes) : series
   }
@@ -74,8 +80,10 @@ class Metric {
     const found = this.#series.get(key)
     if (found !== undefined) return found
     // The last place is the overflow's.
-    const isFull = this.list.length >= this.seriesMax - 1 || this.#chars + key.length > CHARS_MAX
-    if (isFull && !this.#forgetQuiet()) return this.#overflowing()
+    const isFull = this.#series.size >= this.seriesMax - 1 || this.#chars + key.length > CHARS_MAX
+    // What an observable counter has reported in the overflow stays there: with a series of its own it would count twice.
+    const stays = this.#overflow !== null && this.isObservable && this.isMonotonic
+    if (stays || (isFull && !this.#forgetQuiet())) return this.#overflowing()
     const series = this.#add(Object.freeze(list))
     this.#series.set(key, series)
     this.#chars += key.length
@@ -91,6 +99,7 @@ class Metric {
   }
 
   #add (attributes) {
+    if (this.isObservable) return this.#seriesOf(attributes, this.#roundMs) // it is in the list when its round is over
     const series = this.#seriesOf(attributes, clock.now())
     this.list.push(series)
     return series
@@ -104,23 +113,23 @@ class Metric {
     }
   }
 
-  // Makes room: forgets the series that have gained nothing since they were delivered. Once for each delivery, so that a
-  // request does not look through thousands of series again and again. Cumulative series are exported for ever.
+  // Makes room. Once for each delivery or round, so that a request does not look through thousands of series again and again.
+  // Cumulative series of what is no observable are exported for ever.
   #forgetQuiet () {
-    if (!this.isDelta || this.#sweptMs === this.deltaStartMs) return false
-    this.#sweptMs = this.deltaStartMs
+    const { isObservable } = this
+    const now = isObservable ? this.#round : this.deltaStartMs
+    if ((!this.isDelta && !isObservable) || this.#sweptAt === now) return false
+    this.#sweptAt = now
+    this.sweeps++
+    const { size } = this.#series
     for (const [key, series] of this.#series) {
-      series.isForgotten = series.delivered?.count === series.count
-      if (series.isForgotten) this.#delete(key)
+      series.isForgotten = isObservable ? series.round < now : series.delivered?.count === series.count
+      if (!series.isForgotten) continue
+      this.#series.delete(key)
+      this.#chars -= key.length
     }
-    const { length } = this.list
     this.list = this.list.filter((series) => !series.isForgotten)
-    return this.list.length < length
-  }
-
-  #delete (key) {
-    this.#series.delete(key)
-    this.#chars -= key.length
+    return this.#series.size < size
   }
 
   /** Where the interval of a delta begins: at the last delivery, or with the metric. */
@@ -141,15 +150,24 @@ class Metric {
     series.round = round
   }
 
-  /** Ends an observation round: its values count now, and what was not observed is gone. */
+  /**
+   * Ends an observation round: its values count now. What was not observed is not exported, but not forgotten either: a callback
+   * may have failed, and what it has counted must not count again.
+   */
   endRound (round) {
-    const { length } = this.list
-    this.list = this.list.filter((series) => series.round === round)
+    this.list = [...this.#series.values()].filter((series) => series.round === round)
     for (const series of this.list) series.record(series.observed)
-    if (this.list.length === length) return
-    for (const [key, series] of this.#series) if (series.round !== round) this.#delete(key)
-    if (this.#overflow?.round !== round) this.#overflow = null
-    this.#index?.clear()
+    if (this.#overflow?.round === round) this.#endOverflow(this.#overflow)
+    this.#round = round
+    this.#roundMs = clock.now()
+  }
+
+  /** A sum of counters grows by what they have gained together; it does not fall when one of them is gone. */
+  #endOverflow (series) {
+    const { observed } = series
+    series.record(this.isMonotonic ? series.value + Math.max(0, observed - this.#overflowed) : observed)
+    this.#overflowed = observed
+    this.list.push(series)
   }
 }
 
@@ -200,6 +218,7 @@ class MetricRegistry {
   #observables = [] // the metrics of observable instruments
   #providers = []
   #round = 0
+  #roundMs = clock.now() // when the last one was over
   #running = null
   #report
   #limits
@@ -207,7 +226,8 @@ class MetricRegistry {
 
   /**
    * @param {{ temporality: 'cumulative' | 'delta' | 'lowmemory', histograms: 'explicit' | 'exponential',
-   *   exemplars: 'trace_based' | 'always_on' | 'always_off', seriesMax?: number, attributeLengthMax: number }} settings
+   *   exemplars: 'trace_based' | 'always_on' | 'always_off', seriesMax?: number, attributeLengthMax: number, ownScope?: string }} settings
+   *   ownScope: the key of that whose metrics are no application's
    * @param {Report} report
    * @param {() => Context | undefined} activeContext
    */
@@ -235,13 +255,15 @@ class MetricRegistry {
     const key = JSON.stringify([scope.key, instrument, name.toLowerCase(), unit])
     const found = this.#metrics.get(key)
     if (found !== undefined) return found
-    if (this.#metrics.size >= METRICS_MAX) {
-      this.#report.once('LT_WARN_METRIC_LIMIT', `an application has at most ${METRICS_MAX} metrics: '${name}' is not recorded`)
+    // Our own are few, and always have room.
+    if (this.#metrics.size >= METRICS_MAX && scope.key !== this.settings.ownScope) {
+      this.#report.once('LT_WARN_METRIC_LIMIT', `an application can have ${METRICS_MAX} metrics: '${name}' and others are not recorded. Do not put data into names`)
       return null
     }
     const { kind, ...descriptor } = { ...KINDS[instrument], name, description, unit, isInteger }
     const isDelta = DELTA_INSTRUMENTS[this.settings.temporality].includes(instrument)
-    const metric = new Metric({ ...descriptor, isDelta, ...this.#aggregation(kind, bounds) }, this.#limits)
+    const openedMs = descriptor.isObservable ? this.#roundMs : clock.now()
+    const metric = new Metric({ ...descriptor, isDelta, openedMs, ...this.#aggregation(kind, bounds) }, this.#limits)
     this.#metrics.set(key, metric)
     if (metric.isObservable) this.#observables.push(metric)
     this.#addTo(scope, metric, instrument)
@@ -259,14 +281,14 @@ class MetricRegistry {
     if (!this.#scopes.has(scope.key)) this.#scopes.set(scope.key, { scope, metrics: [] })
     const { metrics } = this.#scopes.get(scope.key)
     if (metrics.some((other) => other.name.toLowerCase() === name.toLowerCase())) {
-      this.#report.once('LT_WARN_METRIC_CONFLICT', `the metric '${name}' is made as ${instrument} with unit '${unit}' and was made as something else before: both are exported`)
+      this.#report.once('LT_WARN_METRIC_CONFLICT', `the metric '${name}' was made with another kind or unit before, and is now made as ${instrument} with unit '${unit}': both are exported. Rename one`)
     }
     metrics.push(metric)
   }
 
   #onOverflow (name) {
     this.overflowed.add(name)
-    this.#report.once('LT_WARN_METRIC_OVERFLOW', `the metric '${name}' has ${this.#limits.seriesMax} series, which is the limit: further ones are counted together as otel.metric.overflow`)
+    this.#report.once('LT_WARN_METRIC_OVERFLOW', `the metric '${name}' has ${this.#limits.seriesMax} series, which is the limit: others are counted together as otel.metric.overflow. Use attributes with fewer values`)
   }
 
   /** Asks the observable instruments of `provider` at each collection, while they record here. */
@@ -291,7 +313,7 @@ class MetricRegistry {
   }
 
   failed (error) {
-    this.#report.once('LT_WARN_METRIC_CALLBACK', `a measurement failed: ${error?.message}`)
+    this.#report.failed('LT_WARN_METRIC_CALLBACK', 'the callback of a metric failed', error)
   }
 
   /** All scopes with their metrics, in the order in which they were made. */
@@ -334,12 +356,13 @@ class MetricRegistry {
     if (waiting.length > 0) await this.#atMost(Promise.all(waiting))
     round.isOpen = false
     for (const metric of this.#observables) metric.endRound(round.number)
+    this.#roundMs = clock.now()
   }
 
   #atMost (promise) {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
-        this.#report.once('LT_WARN_METRIC_CALLBACK', `a metric's callback has not answered in ${CALLBACKS_MS} ms`)
+        this.#report.once('LT_WARN_METRIC_CALLBACK', `the callback of a metric has not finished within ${CALLBACKS_MS} ms`)
         resolve()
       }, CALLBACKS_MS)
       timer.unref()

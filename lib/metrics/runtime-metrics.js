@@ -137,11 +137,10 @@ function openSelfMetrics (meter, snapshot) {
 
   meter.addBatchObservableCallback((result) => {
     const { spans } = snapshot()
-    const dropped = Object.values(spans.dropped).reduce((sum, count) => sum + count, 0)
     result.observe(started, spans.started)
     result.observe(live, spans.started - spans.ended)
     result.observe(size, spans.queued)
-    result.observe(processed, spans.accepted - spans.queued - spans.inFlight - dropped)
+    result.observe(processed, spans.delivered + spans.rejected + spans.handedOver)
     result.observe(inflight, spans.inFlight)
     result.observe(exported, spans.delivered + spans.handedOver)
     if (spans.rejected > 0) result.observe(exported, spans.rejected, { 'error.type': 'rejected' })

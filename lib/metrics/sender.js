@@ -85,7 +85,7 @@ class MetricSender {
     this.#options.registry.startInterval(nowMs)
     if (batches.length > 0 && this.#isOutage) {
       this.#isOutage = false
-      this.#options.report.recovered('metrics', `${this.#target} takes metrics again`)
+      this.#options.report.recovered('metrics', `${this.#target} accepts metrics again`)
     }
     return held === null ? NO_RETRY : this.send(isLast) // what came since
   }
@@ -124,14 +124,14 @@ class MetricSender {
     this.#stats.rejected += rejected
     const { message = '' } = partialSuccess ?? {}
     if (rejected > 0) this.#loss('metrics rejected', `rejected ${counted(rejected, 'metric point')}: ${message}`)
-    else if (message !== '') this.#options.report.once('LT_WARN_COLLECTOR', `${this.#target} took the metrics and says: ${message}`)
+    else if (message !== '') this.#options.report.once('LT_WARN_COLLECTOR', `${this.#target} accepted the metrics and says: ${message}`)
   }
 
   #onRetry (nowMs, batches, outcome) {
     if (batches.some(({ deltas }) => deltas.length > 0)) this.#held = { nowMs, batches }
     this.#failures++
     this.#isOutage = true
-    this.#loss('metrics', `does not take metrics (${this.#failed(outcome)}); newer ones are sent later`)
+    this.#loss('metrics', `does not accept metrics (${this.#failed(outcome)}); newer ones are sent later`)
     const isAsked = outcome.retryAfterMs >= 0
     return { retryMs: isAsked ? outcome.retryAfterMs : backoffMs(this.#failures, Math.random()), isAsked }
   }
@@ -150,7 +150,7 @@ class MetricSender {
     this.#stats.dropped += batch.points
     if (outcome.status !== 404) return this.#loss('metrics refused', `refused ${counted(batch.points, 'metric point')} for good (${why})`)
     this.#skips = SKIPS_AFTER_404
-    this.#options.report.once('LT_WARN_METRICS_ENDPOINT', `${this.#target} does not exist (HTTP status 404): it is asked again with each tenth collection`)
+    this.#options.report.once('LT_WARN_METRICS_ENDPOINT', `${this.#target} answers 404: it may not take metrics. It is asked again with each tenth collection; metrics: { exporter: 'none' } stops that`)
   }
 
   /** Counts a failure. Returns it as one line of text. */

@@ -53,7 +53,8 @@ class NumberSeries extends Series {
   }
 
   since (before, state) {
-    return { ...state, value: state.value - before.value }
+    // One that falls is a counter that has begun anew.
+    return { ...state, value: state.value < before.value ? state.value : state.value - before.value }
   }
 }
 
@@ -93,7 +94,7 @@ function takeDelta (series, atMs) {
 // The tree only finds. Which series there are is the metric's to say: the same attributes in another order
 // take another branch to the same series.
 
-// Many orders or values must not grow the tree without end: beyond this many branches a series is looked up by text.
+// Many orders or values must not grow the tree without end: beyond this many branches it begins anew.
 const BRANCHES_PER_SERIES = 8
 // Longer texts have no branch, so that its memory is bounded too.
 const BRANCH_CHARS_MAX = 256
@@ -108,12 +109,21 @@ class Branch {
 }
 
 class SeriesIndex {
-  #root = new Branch()
-  #branches = 0
-  #branchesMax
+  #metric
+  #root
+  #branches
+  #sweeps
 
-  constructor (seriesMax) {
-    this.#branchesMax = seriesMax * BRANCHES_PER_SERIES
+  /** @param {{ seriesMax: number, sweeps: number }} metric whose series are found; `sweeps` changes when some are forgotten */
+  constructor (metric) {
+    this.#metric = metric
+    this.#begin()
+  }
+
+  #begin () {
+    this.#root = new Branch()
+    this.#branches = 0
+    this.#sweeps = this.#metric.sweeps
   }
 
   /** The series of `attributes`, or null where they were not seen yet in this order. HOT */
@@ -151,30 +161,25 @@ class SeriesIndex {
 
   /** Remembers the series of a flat list. Arrays are compared by what is in them, so they have no branch. */
   addList (list, series) {
+    const { seriesMax, sweeps } = this.#metric
+    // What is forgotten is not held in memory, by the indexes of a hundred routes.
+    if (this.#sweeps !== sweeps || this.#branches > seriesMax * BRANCHES_PER_SERIES) this.#begin()
     let branch = this.#root
     for (let i = 0; i < list.length; i += 2) {
       const value = list[i + 1]
       if (typeof value === 'object' || value.length > BRANCH_CHARS_MAX || list[i].length > BRANCH_CHARS_MAX) return
-      const child = branch.child(list[i], value) ?? this.#grow(branch, ownText(list[i]), ownText(value))
-      if (child === null) return
-      branch = child
+      branch = branch.child(list[i], value) ?? this.#grow(branch, ownText(list[i]), ownText(value))
     }
     branch.series = series
   }
 
   #grow (branch, key, value) {
-    if (this.#branches >= this.#branchesMax) return null
     this.#branches++
     const child = new Branch()
     branch.children ??= new Map()
     if (!branch.children.has(key)) branch.children.set(key, new Map())
     branch.children.get(key).set(value, child)
     return child
-  }
-
-  clear () {
-    this.#root = new Branch()
-    this.#branches = 0
   }
 }
 
@@ -201,4 +206,4 @@ function isPlain (value) {
   return typeof value !== 'object' || (Array.isArray(value) && value.every((item) => item === null || typeof item !== 'object'))
 }
 
-module.exports = { Series, NumberSeries, takeDelta, SeriesIndex, attributeList }
+module.exports = { Series, NumberSeries, takeDelta, SeriesIndex, attributeList, ownText }

@@ -10,6 +10,7 @@ const { ServerSpan } = require('../span/server-span')
 const { errorType } = require('../span/exception')
 const { OPEN } = require('../span/recording-span')
 const { now } = require('../span/clock')
+const { atOnce } = require('../runtime/user-code')
 
 /** What is measured of a request that has no ServerSpan: it is not sampled, suppressed, or traced by an SDK. */
 class RequestRecord {
@@ -244,16 +245,16 @@ class DetailedServerMetrics extends ServerMetrics {
 
   #asked (reply) {
     try {
-      const answer = this.#options.attributes(reply.request, reply)
-      return typeof answer === 'object' && answer !== null && typeof answer.then !== 'function' ? answer : null
+      const answer = atOnce(this.#options.attributes(reply.request, reply))
+      return typeof answer === 'object' ? answer : null
     } catch (error) {
-      this.#report.once('LT_WARN_CALLBACK', `the function \`metrics.attributes\` failed: ${error?.message}`)
+      this.#report.failed('LT_WARN_CALLBACK', 'the function `metrics.attributes` failed', error)
       return null
     }
   }
 
   #seriesWith (entry, span, extra) {
-    entry.byAttributes ??= new SeriesIndex(this.duration.seriesMax)
+    entry.byAttributes ??= new SeriesIndex(this.duration)
     try {
       const found = entry.byAttributes.find(extra)
       if (found !== null && !found.isForgotten) return found

@@ -9,6 +9,7 @@ const { SPAN_KEY, parentIn } = require('../context/trace-context')
 const { EMPTY_CONTEXT } = require('../context/request-context')
 const { wrapSpanContext } = require('../span/non-recording-span')
 const { Scope } = require('../span/recording-span')
+const { read } = require('../span/attributes')
 const { slots, rootContext } = require('./api-slots')
 
 const NAME_CHARS_MAX = 1024
@@ -30,7 +31,7 @@ class ApiTracerProvider {
   }
 
   getTracer (name, version, options) {
-    const scope = new Scope(shortened(name) ?? '', shortened(version), shortened(options?.schemaUrl))
+    const scope = new Scope(shortened(name) ?? '', shortened(version), shortened(read(options, 'schemaUrl')))
     const known = this.#tracers.get(scope.key)
     if (known !== undefined) return known
     const tracer = new ApiTracer(this.#resolve, this.#manager, scope)
@@ -60,7 +61,7 @@ class ApiTracer {
     try {
       return tracer.startSpan(name, options, parent, this.#scope)
     } catch (error) {
-      tracer.report.once('LT_WARN_SPAN', `a span could not be started: ${error?.message}`)
+      tracer.report.failed('LT_WARN_SPAN', 'a span could not be started', error)
       return wrapSpanContext(undefined)
     }
   }
@@ -92,8 +93,12 @@ class ContextManager {
   }
 
   bind (context, target) {
-    if (target instanceof EventEmitter) return bindEmitter(this, context, target)
-    return typeof target === 'function' ? bindFunction(this, context, target) : target
+    try {
+      if (target instanceof EventEmitter) return bindEmitter(this, context, target)
+      return typeof target === 'function' ? bindFunction(this, context, target) : target
+    } catch { // a frozen emitter, a proxy that throws
+      return target
+    }
   }
 
   /** Makes `context` active until `dispose`, or the end of what runs now and what that starts. Called by API 1.10 and later. */
@@ -129,7 +134,7 @@ function bindEmitter (manager, context, emitter) {
 }
 
 function isContext (value) {
-  return value !== null && typeof value === 'object' && typeof value.getValue === 'function' && typeof value.setValue === 'function'
+  return value !== null && typeof value === 'object' && typeof read(value, 'getValue') === 'function' && typeof read(value, 'setValue') === 'function'
 }
 
 /** The context manager in the API's slot; undefined if the slot is free or holds `own`. */

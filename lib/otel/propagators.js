@@ -195,7 +195,7 @@ function injectForeign ({ propagator, report }, context, call, headers, caller) 
   try {
     propagator.inject(context, call, setter)
   } catch (error) {
-    report.once('LT_WARN_PROPAGATOR', `the propagator failed: ${error?.message}`)
+    report.failed('LT_WARN_PROPAGATOR', 'the propagator failed', error)
   }
   if (caller instanceof CallerHeaders) removeCopied(caller, written, call, headers)
 }

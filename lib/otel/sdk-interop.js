@@ -35,11 +35,11 @@ class SdkSpans {
     try {
       const span = this.#tracer(scope).startSpan(name, options, context)
       const isSpan = typeof span?.spanContext === 'function' && typeof span.end === 'function'
-      if (!isSpan) this.#warn('made no span')
+      if (!isSpan) this.#report.once('LT_WARN_PROVIDER', 'the tracer provider made no span; requests go on without such spans')
       const trace = isSpan ? readSpanContext(span) : undefined
       if (trace !== undefined) return { span, trace }
     } catch (error) {
-      this.#warn(`failed: ${error?.message}`)
+      this.#report.failed('LT_WARN_PROVIDER', 'the tracer provider failed; requests go on without such spans', error)
     }
     return { span: wrapSpanContext(parentIn(context)), trace: undefined }
   }
@@ -51,10 +51,6 @@ class SdkSpans {
       this.#tracers.set(scope, tracer)
     }
     return tracer
-  }
-
-  #warn (what) {
-    this.#report.once('LT_WARN_PROVIDER', `the tracer provider ${what}; requests go on without such spans`)
   }
 }
 
@@ -148,7 +144,7 @@ class SdkInterop {
     try { // what is active already is not the caller
       return this.#tracer.propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter)
     } catch (error) {
-      this.#tracer.report.once('LT_WARN_PROPAGATOR', `the propagator failed: ${error?.message}`)
+      this.#tracer.report.failed('LT_WARN_PROPAGATOR', 'the propagator failed', error)
     }
   }
 

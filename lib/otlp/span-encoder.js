@@ -10,7 +10,7 @@ const { sharedBound, writeShared } = require('./attribute-template')
 const { encodeScope } = require('./request')
 const {
   HEAD, OFFSET_LENGTH, PARENT_BYTES, TAG_ATTRIBUTE, TAG_TRACE_STATE,
-  patchHead, RouteTemplates, peerTemplate, nameTemplate, callTemplate, writeRestOfUrl
+  patchHead, RouteTemplates, peerBound, writePeer, nameTemplate, callTemplate, writeRestOfUrl, urlBound, writeUrl
 } = require('./templates')
 
 const TAG_RUN = 0x12 // ResourceSpans.scope_spans
@@ -32,7 +32,7 @@ class SpanEncoder {
     this.templates = new RouteTemplates()
   }
 
-  /** Writes one ended span. Never throws for what a span can hold. */
+  /** Writes one ended span. */
   accept (span) {
     keepAnchored(span.endedAt)
     const template = span.route === undefined ? null : this.templates.find(span)
@@ -40,11 +40,20 @@ class SpanEncoder {
     else this.acceptOther(span, template)
   }
 
-  // Stands alone, so that V8 has room to inline what most requests need.
+  // Stands alone, so that V8 has room to inline what most requests need. A bug here would be thrown by the application's
+  // `span.end()`. The usual request's span ends in a guard of lib/fastify/hooks.js, and one here costs it 60 instructions.
   acceptOther (span, routeTemplate) {
+    try {
+      this.encodeOther(span, routeTemplate)
+    } catch (error) {
+      this.exporter.dropFailed(error)
+    }
+  }
+
+  encodeOther (span, routeTemplate) {
     const isNamed = span.details === null || span.details.name === '' // as the route, the call or at its start
     if (isNamed && routeTemplate !== null && span.fitsTemplate) {
-      return this.encodeServer(span, routeTemplate, serverRestBound(span, routeTemplate))
+      return this.encodeServer(span, routeTemplate, span.errorType.length * 3 + restBound(span))
     }
     const { info } = span // undefined: a server span
     const template = !isNamed || info === undefined ? null : info === null ? nameTemplate(span) : callTemplate(info)
@@ -55,18 +64,19 @@ class SpanEncoder {
   /**
    * Copies the templates and patches ids and times. Not through the writer: positions and memory stay in registers.
    * HOT, once per sampled request. Budget: 0 objects, 0 strings. Proof: bench/micro/span-encoder.bench.js
-   * @param {number} rest at most so many bytes stand behind the template; 0: nothing but the parent
+   * @param {number} rest at most so many bytes stand behind the template; 0: nothing but the URL and the parent
    */
   encodeServer (span, template, rest) {
     const ofRoute = template.bytes
-    const ofPeer = peerTemplate(span.peer)
-    const length = ofRoute.length + ofPeer.length
-    const chunk = this.open(span, length + PARENT_BYTES + rest)
+    const { staticPath } = template
+    const { peer } = span
+    const chunk = this.open(span, ofRoute.length + peerBound(peer) + (staticPath ? 0 : urlBound(span)) + PARENT_BYTES + rest)
     if (chunk === null) return
-    const start = chunk.length
-    chunk.bytes.set(ofRoute, start)
-    chunk.bytes.set(ofPeer, start + ofRoute.length)
-    let end = patchHead(chunk.view, start, start + length, span)
+    const { bytes, view, length: start } = chunk
+    bytes.set(ofRoute, start)
+    let end = writePeer(bytes, start + ofRoute.length, peer)
+    if (!staticPath) end = writeUrl(bytes, view, end, span)
+    end = patchHead(view, start, end, span)
     if (rest !== 0) end = this.writeServerRest(span, template, chunk, end)
     this.close(chunk, start, end)
   }
@@ -151,6 +161,7 @@ class SpanEncoder {
     chunk.scope = scope
     chunk.scopeSpansStart = writer.reserve4()
     writer.copy(scope)
+    writer.length4(chunk.scopeSpansStart) // whole also if no span follows
     chunk.length = writer.position
   }
 
@@ -165,14 +176,8 @@ class SpanEncoder {
   /** Writes what the route's template does not say of a request; returns where it ends. */
   writeServerRest (span, template, chunk, at) {
     const { writer } = this
-    const { url, errorType } = span
+    const { errorType } = span
     writer.open(chunk.bytes, chunk.view, at)
-    if (!template.staticPath) {
-      const { query } = span
-      const mark = url.indexOf('?')
-      writeAttribute(writer, TAG_ATTRIBUTE, 'url.path', mark === -1 ? url : url.slice(0, mark))
-      if (query !== '') writeAttribute(writer, TAG_ATTRIBUTE, 'url.query', query)
-    }
     if (!template.hasTracestate) this.writeTracestate(span)
     if (errorType !== '') writeAttribute(writer, TAG_ATTRIBUTE, 'error.type', errorType)
     return this.writeRest(span)
@@ -194,21 +199,15 @@ class SpanEncoder {
   }
 }
 
-/** Whether a template and the connection's block say all of a span but its ids, times and parent. HOT */
-function isUsual (span, { isWhole, hasTracestate }) {
-  return isWhole && span.attributeList === null && span.details === null && span.errorType === '' &&
+/** Whether a template and the connection's block say all of a span but its ids, times, URL and parent. HOT */
+function isUsual (span, { isWhole, staticPath, hasTracestate }) {
+  return (staticPath ? isWhole : span.url.length <= span.pipeline.templateUrlLengthMax) && span.attributeList === null && span.details === null && span.errorType === '' &&
     (hasTracestate || span.tracestate === '')
 }
 
 /** Whether a template says all of a child span but its ids, its times and its target. HOT */
 function isUsualChild (span) {
   return span.attributeList === null && span.details === null && span.tracestate === ''
-}
-
-/** Upper bound of what `writeServerRest` writes. Asks for the query first: to redact it may run code of the user's. */
-function serverRestBound (span, { staticPath }) {
-  const path = staticPath ? 0 : (span.query.length + span.url.length) * 3
-  return path + span.errorType.length * 3 + restBound(span)
 }
 
 /** Upper bound of what `writeTracestate` and `writeRest` write. HOT */

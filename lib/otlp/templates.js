@@ -193,13 +193,146 @@ function writeRestOfUrl (bytes, view, at, position, target) {
   return end
 }
 
-/** What a connection adds to the spans of its requests. HOT, once per sampled request. */
-function peerTemplate (peer) {
-  return peer.encoded ?? encodePeer(peer)
+const PATH = new Uint8Array(openAttribute('url.path', ''))
+const QUERY = new Uint8Array(openAttribute('url.query', ''))
+
+/** Upper bound of what `writeUrl` writes. Asks for the query first: to redact it may run code of the user's. HOT */
+function urlBound (span) {
+  return PATH.length + QUERY.length + (span.query.length + span.url.length) * 3
 }
 
-function encodePeer (peer) {
-  return (peer.encoded = new Uint8Array(encodeAttributes(TAG_ATTRIBUTE, peer.attributeList)))
+/** Writes the path and the query of a request whose route's template has neither; returns where they end. HOT */
+function writeUrl (bytes, view, at, { url, query }) {
+  const mark = url.indexOf('?')
+  bytes.set(PATH, at)
+  const end = writeRestOfUrl(bytes, view, at + 1, at + PATH.length, mark === -1 ? url : url.slice(0, mark))
+  if (query === '') return end
+  bytes.set(QUERY, end)
+  return writeRestOfUrl(bytes, view, end + 1, end + QUERY.length, query)
+}
+
+// The attributes of a connection and of the caller on it, written straight into the span: behind a proxy each request has another
+// caller. What comes a second time is kept as bytes and copied from then on: of a place, and of a caller. The bytes of a place end
+// with the most usual caller, its own address, and any other is written over that. An address or a port is so short that its
+// lengths take one byte; those of a host, which may have 255, and of a user agent take two.
+//
+//   4A len | 0A len key | 12 len | 0A len text   or   18 varint
+//
+//   network.peer.port | network.peer.address | server.address | server.port | client.address        user_agent.original
+
+const PEER_OVERHEAD = 6 * 12 + 110 // of each attribute but its key and text, and the keys
+const CLIENT_ADDRESS = keyOf('client.address')
+const PEER_ADDRESS = keyOf('network.peer.address')
+const PEER_PORT = keyOf('network.peer.port')
+const SERVER_ADDRESS = keyOf('server.address')
+const SERVER_PORT = keyOf('server.port')
+const USER_AGENT = keyOf('user_agent.original')
+const PORT_AT = 2 + PEER_PORT.length + 3 // of the number of the first attribute, if it is there
+const CLIENT_AT = 2 + CLIENT_ADDRESS.length // of the value of the last
+
+function keyOf (key) {
+  return new Uint8Array(text(0x0a, key))
+}
+
+/** Upper bound of what `writePeer` writes. HOT */
+function peerBound ({ encoded, place, clientAddress, userAgent }) {
+  return encoded !== null
+    ? encoded.length
+    : PEER_OVERHEAD + clientAddress.length + place.peerAddress.length * 2 + place.serverAddress.length + userAgent.length * 3
+}
+
+/** Writes what a connection adds to the spans of its requests; returns where it ends. HOT, once per sampled request. */
+function writePeer (bytes, at, peer) {
+  if (peer.encoded === null) return encodePeer(bytes, at, peer)
+  bytes.set(peer.encoded, at)
+  return at + peer.encoded.length
+}
+
+function encodePeer (bytes, at, peer) {
+  const { place, clientAddress, peerPort, userAgent } = peer
+  if (place.encoded === null) encodePlace(bytes, at, place)
+  else bytes.set(place.encoded, at)
+  if (peerPort !== -1 && place.peerAddress !== '') writePortNumber(bytes, at + PORT_AT, peerPort)
+  let end = at + place.clientAt
+  if (clientAddress !== '') end = writeShortValue(bytes, end, end + CLIENT_AT, clientAddress)
+  if (userAgent !== '') end = writeLong(bytes, end, USER_AGENT, userAgent)
+  if (peer.isKnown) peer.encoded = copyOf(bytes, at, end)
+  else peer.isKnown = true
+  return end
+}
+
+function encodePlace (bytes, at, place) {
+  const { peerAddress, hasPort, serverAddress, serverPort } = place
+  let end = at
+  if (peerAddress !== '') {
+    if (hasPort) end = writePort(bytes, end, PEER_PORT, 0)
+    end = writeShort(bytes, end, PEER_ADDRESS, peerAddress)
+  }
+  if (serverAddress !== '') {
+    end = writeLong(bytes, end, SERVER_ADDRESS, serverAddress)
+    if (serverPort !== -1) end = writePort(bytes, end, SERVER_PORT, serverPort)
+  }
+  place.clientAt = end - at
+  end = writeShort(bytes, end, CLIENT_ADDRESS, peerAddress)
+  if (place.isKnown) place.encoded = copyOf(bytes, at, end)
+  else place.isKnown = true
+}
+
+function copyOf (bytes, start, end) {
+  return new Uint8Array(bytes.subarray(start, end))
+}
+
+function writeShort (bytes, at, key, value) {
+  bytes[at] = TAG_ATTRIBUTE
+  bytes.set(key, at + 2)
+  bytes[at + 2 + key.length] = 0x12
+  bytes[at + 4 + key.length] = 0x0a
+  return writeShortValue(bytes, at, at + 2 + key.length, value)
+}
+
+function writeShortValue (bytes, at, valueAt, value) {
+  const end = writeText(bytes, valueAt + 4, value)
+  bytes[at + 1] = end - at - 2
+  bytes[valueAt + 1] = end - valueAt - 2
+  bytes[valueAt + 3] = end - valueAt - 4
+  return end
+}
+
+function writeLong (bytes, at, key, value) {
+  const valueAt = at + 3 + key.length
+  const end = writeText(bytes, valueAt + 6, value)
+  bytes[at] = TAG_ATTRIBUTE
+  writeLength2(bytes, at + 1, end - at - 3)
+  bytes.set(key, at + 3)
+  bytes[valueAt] = 0x12
+  writeLength2(bytes, valueAt + 1, end - valueAt - 3)
+  bytes[valueAt + 3] = 0x0a
+  writeLength2(bytes, valueAt + 4, end - valueAt - 6)
+  return end
+}
+
+function writeLength2 (bytes, at, length) {
+  bytes[at] = length & 0x7f | 0x80
+  bytes[at + 1] = length >> 7
+}
+
+function writePort (bytes, at, key, port) {
+  const valueAt = at + 2 + key.length
+  bytes[at] = TAG_ATTRIBUTE
+  bytes[at + 1] = key.length + 6
+  bytes.set(key, at + 2)
+  bytes[valueAt] = 0x12
+  bytes[valueAt + 1] = 4
+  bytes[valueAt + 2] = 0x18
+  return writePortNumber(bytes, valueAt + 3, port)
+}
+
+/** Writes a varint of exactly three bytes. */
+function writePortNumber (bytes, at, port) {
+  bytes[at] = port & 0x7f | 0x80
+  bytes[at + 1] = port >> 7 & 0x7f | 0x80
+  bytes[at + 2] = port >> 14
+  return at + 3
 }
 
 module.exports = {
@@ -210,8 +343,11 @@ module.exports = {
   TAG_TRACE_STATE,
   patchHead,
   RouteTemplates,
-  peerTemplate,
+  peerBound,
+  writePeer,
   nameTemplate,
   callTemplate,
-  writeRestOfUrl
+  writeRestOfUrl,
+  urlBound,
+  writeUrl
 }

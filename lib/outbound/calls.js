@@ -136,11 +136,13 @@ function start (name, call) {
   const tracer = tracerIn(context)
   if (tracer === null || tracer.outbound === null || isSuppressed(context)) return
   const callDescriptor = tracer.outbound.callDescriptorOf(name)
-  if (callDescriptor === undefined || callDescriptor.shouldTrace?.(call) === false || !mark(call)) return
+  if (callDescriptor === undefined) return
+  if (typeof callDescriptor.shouldTrace === 'function' && callDescriptor.shouldTrace(call) === false) return
+  if (!mark(call)) return
   const span = tracer.startCall(callDescriptor, call, context)
   if (span === null) return
-  if (callDescriptor.started !== undefined) callDescriptor.started(span, call, tracer, context)
-  if (span.isRecording() || callDescriptor.ended !== undefined) call[kCall] = new ActiveCall(span, callDescriptor)
+  if (typeof callDescriptor.started === 'function') callDescriptor.started(span, call, tracer, context)
+  if (span.isRecording() || typeof callDescriptor.ended === 'function') call[kCall] = new ActiveCall(span, callDescriptor)
 }
 
 /** Returns false where the object is frozen or refuses: there is nowhere to keep the span. */
@@ -163,17 +165,17 @@ function finish (call) {
   if (!(activeCall instanceof ActiveCall)) return
   call[kCall] = null
   const { span, callDescriptor } = activeCall
-  if (callDescriptor.ended !== undefined) callDescriptor.ended(span, call)
+  if (typeof callDescriptor.ended === 'function') callDescriptor.ended(span, call)
   if (span.isRecording()) {
     if ('error' in call) fail(span, callDescriptor, call.error)
-    else if (callDescriptor.result !== undefined) callDescriptor.result(span, call)
+    else if (typeof callDescriptor.result === 'function') callDescriptor.result(span, call)
   }
   span.end()
 }
 
 /** Records an error without its message: a database's repeats the values that were removed from the statement. */
 function fail (span, callDescriptor, error) {
-  const code = callDescriptor.errorCode === undefined ? '' : callDescriptor.errorCode(error)
+  const code = typeof callDescriptor.errorCode === 'function' ? callDescriptor.errorCode(error) : ''
   if (code !== '') {
     span.setAttribute('db.response.status_code', code)
     rememberErrorType(error, code)

@@ -20,6 +20,8 @@ const PEERS_MAX = 8 // of a connection
 const ORIGIN_LENGTH_MAX = 512
 const SLASH = 0x2f
 
+const ABORTS = new Set(['ABORT_ERR', 'UND_ERR_ABORTED', 'ERR_CANCELED']) // of Node, undici, and axios or got
+
 const kPeers = Symbol('light-trace.peers')
 const defaultMethods = knownMethods(null)
 
@@ -151,8 +153,7 @@ function endWithError (request, error) {
 
 /** Whether the caller itself gave the call up, which is no error of the called service. A timeout is one. */
 function isAbort (error) {
-  const code = read(error, 'code')
-  return code === 'ABORT_ERR' || code === 'UND_ERR_ABORTED' || read(error, 'name') === 'AbortError'
+  return ABORTS.has(read(error, 'code')) || read(error, 'name') === 'AbortError'
 }
 
 function withoutCredentials (url, authority) {

@@ -11,6 +11,7 @@ const { knownMethods } = require('../http/conventions')
 const { subscribe, guarded } = require('../runtime/subscriptions')
 const { setAttributes } = require('../span/attributes')
 const { setImmediate } = require('../runtime/timers')
+const { atOnce } = require('../runtime/user-code')
 const { reportUntraced } = require('./untraced')
 const { adapterOf, carrierOf, poolWaitOf } = require('./calls')
 const { httpSubscribers } = require('./http')
@@ -116,9 +117,9 @@ function userDescriptor (channel, { kind, name, attributes }, report) {
 
   function valueOf (given, call) {
     try {
-      return typeof given === 'function' ? given(call) : given
+      return typeof given === 'function' ? atOnce(given(call)) : given
     } catch (error) {
-      report.once('LT_WARN_CALLBACK', `a function of outbound.channels['${channel}'] failed; what it should have returned is missing on the span: ${error?.message}`)
+      report.failed('LT_WARN_CALLBACK', `a function of outbound.channels['${channel}'] failed; what it should have returned is missing on the span`, error)
       return undefined
     }
   }

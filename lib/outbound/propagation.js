@@ -4,9 +4,10 @@
 // that the user set stays. One that a proxy has copied from the request does not: beside our traceparent only our tracestate means
 // anything, and what an untrusted caller sent must not reach an inner service.
 
-const { TraceContext, SPAN_KEY, REQUEST_KEY, BAGGAGE_KEY } = require('../context/trace-context')
+const { traceOf, SPAN_KEY, REQUEST_KEY, BAGGAGE_KEY } = require('../context/trace-context')
 const { serializeBaggage } = require('../context/baggage')
 const { isCopied, isUntrusted } = require('../context/request-context')
+const { atOnce } = require('../runtime/user-code')
 const { injectForeign } = require('../otel/propagators')
 
 /**
@@ -25,17 +26,8 @@ function propagate (tracer, context, span, call, headers) {
     injectForeign(tracer, context.setValue(SPAN_KEY, span), call, headers, caller)
     return
   }
-  writeTrace(caller, span instanceof TraceContext ? span : foreignTrace(span.spanContext()), call, headers)
+  writeTrace(caller, traceOf(span), call, headers)
   writeBaggage(caller, context, call, headers)
-}
-
-/** What is written of an SDK's span. */
-function foreignTrace ({ traceId, spanId, traceFlags, traceState = undefined }) {
-  return {
-    valid: !/^0*$/.test(traceId),
-    traceparent: `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, '0')}`,
-    tracestate: traceState?.serialize() ?? ''
-  }
 }
 
 function writeTrace (caller, trace, call, headers) {
@@ -43,9 +35,9 @@ function writeTrace (caller, trace, call, headers) {
   if (there !== undefined && !isCopied(caller, 'traceparent', there)) return
   // Usual calls have copied nothing, and are not searched for more.
   const mayBeCopied = there !== undefined || isUntrusted(caller)
-  if (trace.valid) headers.write(call, 'traceparent', trace.traceparent)
+  if (trace !== undefined) headers.write(call, 'traceparent', trace.traceparent)
   else if (mayBeCopied) headers.remove(call, 'traceparent')
-  if (trace.valid && trace.tracestate !== '') headers.write(call, 'tracestate', trace.tracestate)
+  if (trace !== undefined && trace.tracestate !== '') headers.write(call, 'tracestate', trace.tracestate)
   else if (mayBeCopied) headers.remove(call, 'tracestate')
 }
 
@@ -66,9 +58,9 @@ function mayPropagate (tracer, call) {
   const { propagateTo } = tracer.outbound
   if (propagateTo === null) return true
   try {
-    return propagateTo(call.url) === true
+    return atOnce(propagateTo(call.url)) === true
   } catch (error) {
-    tracer.report.once('LT_WARN_CALLBACK', `the option outbound.propagateTo failed; calls go on without trace headers: ${error?.message}`)
+    tracer.report.failed('LT_WARN_CALLBACK', 'the option outbound.propagateTo failed; calls go on without trace headers', error)
     return false
   }
 }

@@ -13,7 +13,7 @@ const { optionInvalid, describeValue } = require('../config/checks')
 const { guarded } = require('../runtime/subscriptions')
 const { now } = require('../span/clock')
 const { activeContext, tracerIn, isSuppressed, fail, recordWait } = require('./calls')
-const { tracedKinds } = require('./untraced')
+const { settledKinds } = require('./untraced')
 const { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannelSpoke } = require('./libraries/databases')
 const { read, text, label } = require('./libraries/read')
 
@@ -35,7 +35,7 @@ function traceClient (client) {
   if (trace === null) {
     throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg, a MongoClient, a knex instance, a client of ioredis or a sql of postgres', describeValue(client))
   }
-  tracedKinds.add(trace.library)
+  settledKinds.add(trace.library)
   if (client[kTraced] === undefined) Object.defineProperty(client, kTraced, { value: trace(client) ?? true })
   return client[kTraced] === true ? client : client[kTraced]
 }
@@ -86,8 +86,10 @@ class EventSpans {
 function traceKnex (knex) {
   // A dialect of the user's own is a class, and says what it is in these.
   const names = [text(knex.client.config, 'client'), text(knex.client, 'driverName'), text(knex.client, 'dialect')]
+  const callDescriptor = KNEX[names.find((name) => Object.hasOwn(KNEX, name)) ?? 'other']
+  watchTarn(read(knex.client, 'pool'), callDescriptor.system)
   if (names.includes('mysql2')) return // it publishes channels, and has spans of its own below knex
-  const spans = new EventSpans(KNEX[names.find((name) => Object.hasOwn(KNEX, name)) ?? 'other'])
+  const spans = new EventSpans(callDescriptor)
   const idOf = (query) => text(query, '__knexQueryUid')
   knex.on('query', guarded((query) => {
     if (idOf(query) === '' || !('queryContext' in query)) return
@@ -101,6 +103,19 @@ function traceKnex (knex) {
   }))
   knex.on('query-response', guarded((response, query) => spans.end(idOf(query))))
   knex.on('query-error', guarded((error, query) => spans.end(idOf(query), error)))
+}
+
+/** Records the waits of knex's pool. Its events come in the context of the code that waits, with an id for each. */
+function watchTarn (pool, system) {
+  if (typeof pool?.on !== 'function') return
+  const waits = new Map() // id -> when it began
+  const end = guarded((id) => {
+    recordWait(activeContext(), waits.get(id) ?? Infinity, system)
+    waits.delete(id)
+  })
+  pool.on('acquireRequest', guarded((id) => { if (waits.size < PENDING_MAX) waits.set(id, now()) }))
+  pool.on('acquireSuccess', end)
+  pool.on('acquireFail', end)
 }
 
 // MongoDB, by the driver's command monitoring. `monitorCommands` must be set before the client connects.
@@ -117,7 +132,20 @@ function traceMongoClient (client) {
   // As mongoose's calls: operation, collection and database, and no document.
   const spans = new EventSpans(DATABASES['mongoose:query'])
   const idOf = (event) => read(event, 'requestId')
+  // The pool says which connection was waited for and how long, in anybody's context; the first command on it, for whom.
+  const waits = new Map() // connection -> when the wait began
+  const connectionOf = (event) => `${label(event, 'address')} ${label(event, 'connectionId')}`
+  client.on('connectionCheckedOut', guarded((event) => {
+    const waitedMs = read(event, 'durationMS')
+    if (waitedMs > 0) waits.set(connectionOf(event), now() - waitedMs)
+  }))
+  client.on('connectionCheckedIn', guarded((event) => { if (waits.size > 0) waits.delete(connectionOf(event)) }))
   client.on('commandStarted', guarded((event) => {
+    const waited = waits.size === 0 ? undefined : waits.get(connectionOf(event))
+    if (waited !== undefined) {
+      waits.delete(connectionOf(event))
+      recordWait(activeContext(), waited, 'mongodb')
+    }
     if (!NOT_TRACED.has(text(event, 'commandName'))) spans.start(idOf(event), () => mongoCallOf(event))
   }))
   client.on('commandSucceeded', guarded((event) => spans.end(idOf(event))))
@@ -184,6 +212,9 @@ function tracedConnect (connect) {
       return result.then((client) => {
         recordWait(context, startedAt, 'postgresql')
         return traced(client)
+      }, (error) => {
+        recordWait(context, startedAt, 'postgresql')
+        throw error
       })
     }
     const inContext = AsyncResource.bind(callback)

@@ -8,14 +8,15 @@ const PACKAGE = /[\\/]node_modules[\\/](pg|knex|mongodb|postgres|mysql2|mongoose
 // What loads it for itself, or traces it otherwise.
 const USED_BY = { pg: 'knex', knex: 'mysql2', mongodb: 'mongoose', postgres: '' }
 
-const tracedKinds = new Set()
+const settledKinds = new Set() // traced, or reported: another application of the process need not say it again
 
 function reportUntraced (report) {
   const loaded = new Set(Object.keys(require.cache ?? {}).map((file) => PACKAGE.exec(file)?.[1]))
-  const names = Object.keys(USED_BY).filter((name) => loaded.has(name) && !tracedKinds.has(name) && !loaded.has(USED_BY[name]))
+  const names = Object.keys(USED_BY).filter((name) => loaded.has(name) && !settledKinds.has(name) && !loaded.has(USED_BY[name]))
+  for (const name of names) settledKinds.add(name)
   if (names.length > 0) {
     report.info(`the calls of ${names.join(', ')} are not traced: pass the client or pool to lightTrace.traceClient() once, see docs/outbound.md`)
   }
 }
 
-module.exports = { tracedKinds, reportUntraced }
+module.exports = { settledKinds, reportUntraced }

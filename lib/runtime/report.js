@@ -29,6 +29,15 @@ function plainText (value) {
   return typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint' ? `${value}` : `[${typeof value}]`
 }
 
+/** The message of what was thrown, or what was thrown if it has none: any value, and its code may throw too. */
+function messageOf (error, key = 'message') {
+  try {
+    return printable(error[key] ?? error)
+  } catch {
+    return printable(error)
+  }
+}
+
 // A loss is logged once for each kind in this time: a collector that flaps must not fill the log.
 const LOSS_INTERVAL_MS = 30_000
 
@@ -86,12 +95,17 @@ class Report {
     return true
   }
 
+  /** The same of what was thrown: `what`, and its message. */
+  failed (code, what, error) {
+    return this.once(code, `${what}: ${messageOf(error)}`)
+  }
+
   /** Logs what does no harm: at `info` what is not as the options say, at `debug` what is. */
   info (message, level = 'info') {
     if (['none', 'error', 'warn'].includes(this.#level)) return
     const log = this.#log?.deref()
     try {
-      if (prints(log, level)) log[level](printable(message))
+      if (prints(log, level)) calmed(log[level](printable(message)))
     } catch {} // it was news, not a loss
   }
 
@@ -109,17 +123,22 @@ class Report {
     return true
   }
 
-  thrown (error, what) { this.once('LT_WARN_BUG', `Bug: ${what}: ${error?.stack}`) }
+  thrown (error, what) { this.once('LT_WARN_BUG', `Bug: ${what}: ${messageOf(error, 'stack')}`) }
 
   #warn (code, message) {
     if (this.#level === 'none' || this.#level === 'error') return
     const text = printable(message)
     const log = this.#log?.deref()
     try {
-      if (prints(log, 'warn')) return log.warn({ code }, text)
+      if (prints(log, 'warn')) return calmed(log.warn({ code }, text))
     } catch {} // a logger that throws has not printed it
     process.emitWarning(text, { type: 'LightTraceWarning', code })
   }
+}
+
+/** An async logger must not end the process when it fails. */
+function calmed (answer) {
+  Promise.resolve(answer).catch(() => {})
 }
 
 // Whether a line of this level would be seen. Fastify without a logger has one whose methods do nothing and which has no

@@ -10,6 +10,7 @@ const { SAMPLED } = require('../context/trace-context')
 const {
   ALWAYS, randomnessOf, thresholdOf, withThreshold, withoutThreshold, thresholdText, cleanTracestate
 } = require('../context/tracestate')
+const { atOnce } = require('../runtime/user-code')
 const { FairRate, RouteRate } = require('./per-second')
 
 // What a sampler answers, in the numbers of the OpenTelemetry SDK.
@@ -183,7 +184,7 @@ class SdkSampler {
    */
   ask (context, trace, name, kind, attributes, links) {
     try {
-      const result = this.#sampler.shouldSample(context, trace.traceId, name, kind, attributes, links)
+      const result = atOnce(this.#sampler.shouldSample(context, trace.traceId, name, kind, attributes, links))
       const { decision, attributes: added, traceState } = result
       if (decision === DROP || decision === RECORD || decision === RECORD_AND_SAMPLE) {
         return {
@@ -192,15 +193,12 @@ class SdkSampler {
           tracestate: traceState === undefined || traceState === null ? undefined : cleanTracestate(traceState.serialize())
         }
       }
-      this.#warn(`answered ${typeof decision === 'number' ? decision : typeof decision} as its decision`)
+      const answer = typeof decision === 'number' ? decision : typeof decision
+      this.#report.once('LT_WARN_SAMPLER', `the sampler answered ${answer} as its decision; such spans are not sampled`)
     } catch (error) {
-      this.#warn(`failed: ${error?.message}`)
+      this.#report.failed('LT_WARN_SAMPLER', 'the sampler failed; such spans are not sampled', error)
     }
     return { decision: DROP, attributes: undefined, tracestate: undefined }
-  }
-
-  #warn (what) {
-    this.#report.once('LT_WARN_SAMPLER', `the sampler ${what}; such spans are not sampled`)
   }
 }
 

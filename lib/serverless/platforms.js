@@ -66,9 +66,8 @@ function flushAfter (app, handler, options = {}) {
     try {
       return await tracer.invocations.run(attributes, () => inContextOf(tracer, () => call(handler, this, args)))
     } finally {
-      const flushed = tracer.drained().then(() => flush(tracer, context))
-      if (waitUntil === null) await flushed
-      else waitUntil(flushed)
+      const flushed = tracer.drained().then(() => flush(tracer, context)).catch(() => {})
+      if (!waitUntil?.(flushed)) await flushed
     }
   }
 
@@ -133,16 +132,25 @@ function call (handler, self, args) {
   })
 }
 
-/** The platform's `waitUntil(promise)` for the running request, or null. */
+/** The platform's `waitUntil(promise)` for the running request, or null. It says whether the platform waits. */
 function platformWaitUntil () {
   for (const key of CONTEXTS) {
     try {
       const holder = globalThis[key]
       const context = typeof holder?.get === 'function' ? holder.get() : undefined
-      if (typeof context?.waitUntil === 'function') return (promise) => context.waitUntil(promise)
+      if (typeof context?.waitUntil === 'function') return (promise) => isWaitedFor(context, promise)
     } catch {} // the platform's own code failed: there is nothing to wait by
   }
   return null
+}
+
+function isWaitedFor (context, promise) {
+  try {
+    context.waitUntil(promise)
+    return true
+  } catch { // it is too late for this request
+    return false
+  }
 }
 
 /** Holds the process until each request's spans are delivered. At 'close' they have ended: this hook follows light-trace's own. */

@@ -77,6 +77,31 @@ function read (object, key) {
   }
 }
 
+/** Whether the caller's value is an array. A revoked proxy, which throws when it is asked, may have been one. */
+function isArray (value) {
+  try {
+    return Array.isArray(value)
+  } catch {
+    return true
+  }
+}
+
+/** The elements of the caller's array, none where it is none or throws. */
+function elements (value) {
+  try {
+    return Array.isArray(value) ? [...value] : []
+  } catch {
+    return []
+  }
+}
+
+/** A copy of the caller's object, without what throws. */
+function copyOf (object) {
+  const copy = {}
+  for (const key of ownKeys(object)) setOwn(copy, key, read(object, key))
+  return copy
+}
+
 /** The list as an object for the SDK's processors and exporters: a plain one, on which they may call `hasOwnProperty`. */
 function toObject (list) {
   const object = {}
@@ -247,5 +272,20 @@ const EMPTY_SHAPE = new AttributeShape(null, '', 0)
 const NO_SHAPE = new AttributeShape(null, '', -1)
 
 module.exports = {
-  setAttribute, setAttributes, setClean, hasKey, ownKeys, read, toObject, setOwn, cleanValue, cut, EMPTY_SHAPE, NO_SHAPE, ownText
+  setAttribute,
+  setAttributes,
+  setClean,
+  hasKey,
+  ownKeys,
+  read,
+  isArray,
+  elements,
+  copyOf,
+  toObject,
+  setOwn,
+  cleanValue,
+  cut,
+  EMPTY_SHAPE,
+  NO_SHAPE,
+  ownText
 }

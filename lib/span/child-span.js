@@ -5,13 +5,15 @@
 const { newSpanId } = require('../context/ids')
 const { PARENT_NONE, SAMPLED } = require('../context/trace-context')
 const { RecordingSpan, STATUS_ERROR } = require('./recording-span')
-const { cleanValue } = require('./attributes')
+const { cleanValue, read } = require('./attributes')
 const { errorType, exceptionAttributes, exceptionOf } = require('./exception')
 
 // Shared attributes are within these limits: at most a dozen, of at most this length.
 const ROOMY_COUNT = 32
 const ROOMY_LENGTH = 1024
 const TARGET_LENGTH_MAX = 512 // which leaves as much for an origin
+
+const { then: promiseThen } = Promise.prototype
 
 class ChildSpan extends RecordingSpan {
   /**
@@ -88,6 +90,7 @@ class ChildSpan extends RecordingSpan {
     }
     if (list.length > attributes * 2) {
       this.detail().droppedAttributes += list.length / 2 - attributes
+      this.pipeline.overLimit('attributes')
       list.length = attributes * 2
     }
     return list
@@ -106,35 +109,56 @@ class ChildSpan extends RecordingSpan {
 
 /** Runs `fn(argument)` in a span, which ends with the function or its promise. What is thrown is recorded and passed on. */
 function runInSpan (span, contextManager, context, fn, argument) {
+  const failed = (error) => {
+    fail(span, error)
+    throw error
+  }
   let result
   try {
     result = contextManager.call(context, fn, argument)
+    if (isPromise(result)) {
+      return result.then((value) => {
+        end(span)
+        return value
+      }, failed)
+    }
   } catch (error) {
-    fail(span, error)
-    throw error
+    failed(error)
   }
-  if (result === null || typeof result !== 'object' || typeof result.then !== 'function') {
-    span.end()
-    return result
-  }
-  return result.then((value) => {
-    span.end()
-    return value
-  }, (error) => {
-    fail(span, error)
-    throw error
-  })
+  end(span)
+  return result
 }
 
-// An SDK's span reads the error in its own way: that must not throw in place of the user's.
+/** Runs `fn(span)` where nothing is recorded, so that there is no end to wait for. */
+function runUnrecorded (span, contextManager, context, fn) {
+  const result = contextManager.call(context, fn, span)
+  // A query of knex or Prisma is sent when its own `then` is called: that it is called must not depend on the sampler.
+  return isPromise(result) && result.then !== promiseThen ? result.then(same) : result
+}
+
+function same (value) {
+  return value
+}
+
+function isPromise (value) {
+  return value !== null && typeof value === 'object' && typeof read(value, 'then') === 'function'
+}
+
+// An SDK's span reads the error in its own way, and its processors see the end: neither may throw in place of the user's code.
 function fail (span, error) {
   try {
     const exception = exceptionOf(exceptionAttributes(error, span.pipeline?.limits.attributeValueLength))
     span.recordException(exception)
     span.setAttribute('error.type', errorType(error))
     span.setStatus({ code: STATUS_ERROR, message: exception.message })
+  } catch {}
+  end(span)
+}
+
+function end (span) {
+  try {
     span.end()
   } catch {}
 }
 
-module.exports = { ChildSpan, runInSpan }
+module.exports = { ChildSpan, runInSpan, runUnrecorded }

@@ -2,7 +2,7 @@
 
 // What is read off an error, or whatever else was thrown. Every read is guarded: it may be any object.
 
-const { cut, read, toObject } = require('./attributes')
+const { cut, isArray, read, toObject } = require('./attributes')
 
 const TYPE_LENGTH_MAX = 128
 const MESSAGE_LENGTH_MAX = 4096
@@ -44,7 +44,7 @@ function exceptionAttributes (error, lengthMax = STACK_LENGTH_MAX) {
   }
   const list = ['exception.type', cut(text(error, 'code'), TYPE_LENGTH_MAX) || errorName(error)]
   const problems = read(error, 'validation')
-  if (Array.isArray(problems)) return [...list, 'exception.message', cut(validationText(error, problems), Math.min(lengthMax, MESSAGE_LENGTH_MAX))]
+  if (isArray(problems)) return [...list, 'exception.message', cut(validationText(error, problems), Math.min(lengthMax, MESSAGE_LENGTH_MAX))]
   const message = text(error, 'message')
   if (message !== '') list.push('exception.message', cut(message, Math.min(lengthMax, MESSAGE_LENGTH_MAX)))
   const stack = text(error, 'stack')
@@ -57,12 +57,19 @@ const PROBLEMS_MAX = 4
 /** Part, path and rule of what Fastify's validation found, `body/age type`: what a validator writes itself may hold the value. */
 function validationText (error, problems) {
   const part = text(error, 'validationContext') || 'request'
-  return problems.slice(0, PROBLEMS_MAX).map((problem) => {
-    const path = read(problem, 'path') // of other validators than ajv, which has `instancePath`
-    const place = Array.isArray(path) ? `/${path.join('/')}` : text(problem, 'instancePath')
-    const missing = text(read(problem, 'params'), 'missingProperty')
-    return `${part}${place}${missing === '' ? '' : `/${missing}`} ${text(problem, 'keyword') || text(problem, 'code') || text(problem, 'type')}`.trim()
-  }).join(', ')
+  try {
+    return problems.slice(0, PROBLEMS_MAX).map((problem) => problemText(part, problem)).join(', ')
+  } catch { // a path with a symbol, a list that is a proxy
+    return part
+  }
+}
+
+function problemText (part, problem) {
+  const path = read(problem, 'path') // of other validators than ajv, which has `instancePath`
+  const place = Array.isArray(path) ? `/${path.join('/')}` : text(problem, 'instancePath')
+  const missing = text(read(problem, 'params'), 'missingProperty')
+  const rule = text(problem, 'keyword') || text(problem, 'code') || text(problem, 'type')
+  return `${part}${place}${missing === '' ? '' : `/${missing}`} ${rule}`.trim()
 }
 
 function text (object, key) {

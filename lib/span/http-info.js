@@ -40,32 +40,58 @@ class RouteInfo {
   }
 }
 
-/** A connection, under one Host and user agent. Empty strings and -1 stand for "unknown". */
-class PeerInfo {
-  constructor (scheme, protocolVersion, clientAddress, peerAddress, peerPort, serverAddress, serverPort, userAgent) {
+/** What the callers over all connections from one address to one host share. Empty strings and -1 stand for "unknown". */
+class Place {
+  constructor (address, hasPort, host, scheme, peerAddress, serverAddress, serverPort) {
+    this.address = address // as it came, like the host
+    this.hasPort = hasPort
+    this.host = host
     this.scheme = scheme
-    this.protocolVersion = protocolVersion
-    this.clientAddress = clientAddress
     this.peerAddress = peerAddress
-    this.peerPort = peerPort
     this.serverAddress = serverAddress
     this.serverPort = serverPort
+    this.isKnown = false // whether it was there before, and is worth keeping as bytes
+    this.clientAt = 0 // where in its bytes stands who calls, see lib/otlp/templates.js
+    this.encoded = null
+  }
+}
+
+/** A caller on a connection, under one Host and user agent. */
+class PeerInfo {
+  // HOT, once for each caller of a connection.
+  constructor (place, protocolVersion, clientAddress, peerPort, userAgent) {
+    this.place = place
+    this.protocolVersion = protocolVersion
+    this.clientAddress = clientAddress
+    this.peerPort = peerPort
     this.userAgent = userAgent
-    this.attributeCount = this.attributeList.length / 2 + (protocolVersion === '' ? 0 : 1)
-    this.encoded = null // see lib/otlp/templates.js
+    this.isKnown = false
+    this.encoded = null // all of its bytes
+    // What it was read from, where it stands on a connection: see lib/http/conventions.js.
+    this.ip = this.host = this.protocol = this.agent = undefined
+    this.versionMajor = this.versionMinor = 0
+  }
+
+  get scheme () {
+    return this.place.scheme
+  }
+
+  get attributeCount () {
+    return this.attributeList.length / 2 + (this.protocolVersion === '' ? 0 : 1)
   }
 
   /** What the template of the route does not have, as a flat list. */
   get attributeList () {
+    const { peerAddress, serverAddress, serverPort } = this.place
     const list = []
     if (this.clientAddress !== '') list.push('client.address', this.clientAddress)
-    if (this.peerAddress !== '') {
-      list.push('network.peer.address', this.peerAddress)
+    if (peerAddress !== '') {
+      list.push('network.peer.address', peerAddress)
       if (this.peerPort !== -1) list.push('network.peer.port', this.peerPort)
     }
-    if (this.serverAddress !== '') {
-      list.push('server.address', this.serverAddress)
-      if (this.serverPort !== -1) list.push('server.port', this.serverPort)
+    if (serverAddress !== '') {
+      list.push('server.address', serverAddress)
+      if (serverPort !== -1) list.push('server.port', serverPort)
     }
     if (this.userAgent !== '') list.push('user_agent.original', this.userAgent)
     return list
@@ -79,4 +105,4 @@ const SERVER_KEYS = new Set([
   'client.address', 'server.address', 'server.port', 'user_agent.original', 'error.type'
 ])
 
-module.exports = { RouteInfo, PeerInfo, SERVER_KEYS }
+module.exports = { RouteInfo, Place, PeerInfo, SERVER_KEYS }

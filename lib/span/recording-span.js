@@ -8,7 +8,7 @@ const { TraceContext, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-c
 const { cleanTracestate, TraceState } = require('../context/tracestate')
 const { hex } = require('../context/ids')
 const { now, toHrTime, fromTimeInput } = require('./clock')
-const { setAttributes, setClean, ownKeys, read, cleanValue, cut, toObject, EMPTY_SHAPE } = require('./attributes')
+const { setAttributes, setClean, ownKeys, read, isArray, elements, cleanValue, cut, toObject, EMPTY_SHAPE } = require('./attributes')
 const { exceptionAttributes } = require('./exception')
 
 // Which version of OpenTelemetry's semantic conventions our attributes follow, on the resource and on our own scope.
@@ -120,7 +120,7 @@ class RecordingSpan extends TraceContext {
   }
 
   addLinks (links) {
-    if (Array.isArray(links)) for (const link of links) this.addLink(link)
+    for (const link of elements(links)) this.addLink(link)
     return this
   }
 
@@ -149,7 +149,7 @@ class RecordingSpan extends TraceContext {
   }
 
   end (endTime) {
-    if (this.endedAt !== OPEN) return
+    if (this.endedAt !== OPEN || (this.pipeline.wantsEnding && this.pipeline.endsNow.has(this))) return
     this.finish(endTime === undefined ? now() : fromTimeInput(endTime, now()))
   }
 
@@ -298,6 +298,9 @@ class RecordingSpan extends TraceContext {
   }
 }
 
+// A server span has a route, a child an info, and each is asked for both: what others put on Object.prototype is neither.
+Object.assign(RecordingSpan.prototype, { route: undefined, info: undefined })
+
 /** A copy of a link's SpanContext, undefined where it is none: its owner may change it, and its code must not run at the end. */
 function linkedContext (link) {
   try {
@@ -319,6 +322,7 @@ function isHex (value, pattern) {
 
 /** A trace state that cannot be read loses itself, not the link. */
 function serialized (traceState) {
+  if (traceState === undefined || traceState === null) return ''
   try {
     return cleanTracestate(traceState.serialize())
   } catch {
@@ -328,7 +332,7 @@ function serialized (traceState) {
 
 /** The API tells attributes from a time by shape, as the SDK does. */
 function isAttributes (value) {
-  return value !== null && typeof value === 'object' && !Array.isArray(value) && !isDate(value)
+  return value !== null && typeof value === 'object' && !isArray(value) && !isDate(value)
 }
 
 module.exports = { Scope, SCHEMA_URL, RecordingSpan, SpanDetails, OWN_MAX, STATUS_OK, STATUS_ERROR, OPEN }

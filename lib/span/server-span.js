@@ -7,7 +7,7 @@ const { withoutThreshold } = require('../context/tracestate')
 const { SAMPLED } = require('../context/trace-context')
 const { RecordingSpan, OPEN, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span')
 const { SERVER_KEYS } = require('./http-info')
-const { NO_SHAPE, cut, setClean } = require('./attributes')
+const { NO_SHAPE, cut, setClean, hasKey } = require('./attributes')
 const { errorType } = require('./exception')
 const { now } = require('./clock')
 
@@ -117,18 +117,20 @@ class ServerSpan extends RecordingSpan {
   /** Says why a request was answered 4xx, where something was thrown. By the conventions it is no error: the status stays unset. */
   markRefused () {
     this.makeRoom()
-    if (this.attributeList === null || !this.attributeList.includes('error.type')) this.setAttribute('error.type', errorType(this.error))
+    if (this.attributeList === null || !hasKey(this.attributeList, 'error.type')) this.setAttribute('error.type', errorType(this.error))
     if (this.failed === CAUGHT) this.recordException(this.error)
   }
 
   /** Drops the last of the user's attributes where the limit leaves none for error.type, which few spans have. */
   makeRoom () {
     const { attributeList } = this
+    if (attributeList === null) return
     const countMax = Math.max(0, this.attributeCountMax - 1)
-    if (attributeList === null || attributeList.length <= countMax * 2 || attributeList.includes('error.type')) return
+    if (attributeList.length <= countMax * 2 || hasKey(attributeList, 'error.type')) return
     this.detail().droppedAttributes += attributeList.length / 2 - countMax
     attributeList.length = countMax * 2
     this.attributeShape = NO_SHAPE
+    this.pipeline.overLimit('attributes')
   }
 
   /** Its query as it may leave the process, '' for none. The user's redactQuery is called once, and may end spans itself. */
@@ -181,7 +183,7 @@ class ServerSpan extends RecordingSpan {
     const { attributeShape: shape } = this
     if (shape.length === users.length && !shape.hasServerKey && this.route.attributeList.length === 0) return true
     for (let i = 0; i < users.length; i += 2) {
-      if (SERVER_KEYS.has(users[i]) || this.route.attributeList.includes(users[i])) return false
+      if (SERVER_KEYS.has(users[i]) || hasKey(this.route.attributeList, users[i])) return false
     }
     return true
   }

@@ -30,7 +30,7 @@ inBrowser('an empty viewer says how to fill it, and fills by itself', async (t, 
 inBrowser('an app that is not traced says so where its requests would be', async (t, { viewer, open, url }) => {
   viewer.app = { command: 'app.js', pid: 7, running: true, exit: null }
   const report = (untraced) => fetch(`${url}/api/app`, { method: 'POST', body: JSON.stringify({ pid: 7, untraced }) })
-  await report('uses Fastify 4.28.1, and light-trace traces Fastify 5')
+  await report('uses Fastify 4.28.1, and light-trace needs Fastify 5 or later')
   const page = await open('/')
   await page.getByText('process 7 uses Fastify 4.28.1').waitFor()
   await report('says more')
@@ -91,7 +91,7 @@ inBrowser('the filter is the server\'s, and is kept in the address', async (t, {
   t.match((await rows(page))[0], /invoice/)
   await page.keyboard.press('/')
   await page.keyboard.type('nothing has this')
-  await page.getByText('None of 4 requests matches.').waitFor()
+  await page.getByText('No match in 4 requests.').waitFor()
   await page.getByRole('button', { name: 'Clear the filter' }).click()
   await page.waitForFunction(() => document.querySelectorAll('.row').length === 4)
 })
@@ -102,11 +102,11 @@ inBrowser('what comes while paused waits', async (t, { send, open }) => {
   await page.locator('.row').first().waitFor()
   await page.locator('.grid').focus()
   await page.keyboard.press('p')
-  await page.getByRole('button', { name: 'Go on' }).waitFor()
+  await page.getByRole('button', { name: 'Resume' }).waitFor()
   await send(request(USERS))
-  await page.getByRole('button', { name: 'Go on (1 new)' }).waitFor()
+  await page.getByRole('button', { name: 'Resume (1 new)' }).waitFor()
   t.equal((await rows(page)).length, 1)
-  await page.getByRole('button', { name: 'Go on (1 new)' }).click()
+  await page.getByRole('button', { name: 'Resume (1 new)' }).click()
   await page.waitForFunction(() => document.querySelectorAll('.row').length === 2)
 })
 

@@ -135,7 +135,7 @@ inBrowser('addresses that lead nowhere lead back', async (t, { open }) => {
   await page.getByRole('link', { name: 'All requests' }).click()
   await page.getByText('Waiting for the first request').waitFor()
   const route = await open('/routes?route=GET%20%2Fnone', { expectErrors: true })
-  await route.getByText('No request of this route has come.').waitFor()
+  await route.getByText('No request of this route has arrived.').waitFor()
   const flame = await open('/flame?route=GET%20%2Fnone', { expectErrors: true })
   await flame.getByText('No request of this route is held.').waitFor()
   t.equal(await flame.title(), 'GET /none · light-trace')

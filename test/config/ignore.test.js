@@ -74,7 +74,7 @@ test('a function is given the request; its answer counts as a boolean', (t) => {
 
 test('an async function ignores nothing and leaves no rejection behind', async (t) => {
   const { ignore } = resolveOptions({ ignore: async () => { throw new Error('late') } }, {})
-  t.throws(() => ignore({ raw: { url: '/' } }), /must answer at once/)
+  t.throws(() => ignore({ raw: { url: '/' } }), /must return its answer, not a promise/)
 })
 
 test('patterns that can never match are wrong options', (t) => {

@@ -206,7 +206,7 @@ test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
     [{ onEnd: 1n }, 'received 1'],
     [{ store: 5 }, '`store` must be an object or a function (request) => object, received 5'],
     [{ store: [] }, 'received an array'],
-    [{ spans: { hooks: ['onReady'] } }, "`spans.hooks[0]` must be 'onRequest' or"],
+    [{ spans: { hooks: ['onReady'] } }, "`spans.hooks[0]` must be 'onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse' or 'onError', received 'onReady'"],
     [{ outbound: 1 }, '`outbound` must be true, false or an object with http, undici, libraries'],
     [{ outbound: { channels: [] } }, '`outbound.channels` must be an object, received an array'],
     [{ outbound: { channels: { 'a:b': 'client' } } }, '`outbound.channels.a:b` must be an object'],

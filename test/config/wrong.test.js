@@ -70,7 +70,7 @@ for (const [variables, fix] of [
   [{ OTEL_EXPORTER_OTLP_HEADERS: 'k' }, 'name=value'],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4318/v1/traces' }, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'a:4318' }, 'with http: or https:'],
-  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4317' }, 'the port for HTTP is 4318'],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4317' }, 'use port 4318'],
   [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'http/protobuf is used'],
   [{ OTEL_TRACES_EXPORTER: 'jaeger' }, 'otlp'],
   [{ OTEL_SDK_DISABLED: '1' }, 'true or false'],

@@ -130,3 +130,18 @@ test('a connection keeps no store of a request, whatever Node calls its own fiel
   t.same(seen, ['a request', undefined])
   t.end()
 })
+
+test('another store that is entered inside withSpan stays entered behind it', async (t) => {
+  const users = new AsyncLocalStorage()
+  for (const sampler of ['always_on', 'always_off']) {
+    const { app } = await tracedApp(t, {
+      listen: false,
+      trace: { sampler },
+      routes: (app) => app.get('/', async ({ trace }) => {
+        trace.withSpan('authenticate', () => users.enterWith('alice'))
+        return { user: users.getStore(), isOwn: lightTrace.current() === trace }
+      })
+    })
+    t.same((await app.inject('/')).json(), { user: 'alice', isOwn: true }, sampler)
+  }
+})

@@ -6,7 +6,7 @@ const { hintOf } = require('../../lib/export/log')
 const hint = (outcome, url) => hintOf({ error: null, status: 200, format: 'protobuf', ...outcome }, new URL(url))
 
 test('a port that is known for something else is named', (t) => {
-  t.match(hint({ format: 'html' }, 'http://localhost:16686/v1/traces'), /usually is port 4318.*16686 is Jaeger's page/)
+  t.match(hint({ format: 'html' }, 'http://localhost:16686/v1/traces'), /usually has port 4318.*16686 is Jaeger's page/)
   t.match(hint({ format: 'html' }, 'http://localhost:3000/v1/traces'), /3000 is Grafana's page/)
   t.match(hint({ error: { code: 'EBADMSG' } }, 'http://localhost:4317/v1/traces'), /4318, 4317 is gRPC/)
   t.match(hint({ status: 404 }, 'http://localhost:9411/v1/traces'), /9411 is Zipkin's/)
@@ -21,8 +21,9 @@ for (const [what, outcome, url, expected] of [
   ["gRPC's port", { error: { code: 'EBADMSG' } }, 'http://localhost:4317/v1/traces', /4318, 4317 is gRPC/],
   ['no key', { status: 401 }, 'https://vendor.test/v1/traces', /exporter\.headers or OTEL_EXPORTER_OTLP_HEADERS/],
   ['a wrong key', { status: 403 }, 'https://vendor.test/v1/traces', /exporter\.headers/],
+  ['a redirect', { status: 301, format: 'html' }, 'http://vendor.test/v1/traces', /redirects are not followed/],
   ['the path twice', { status: 404 }, 'http://localhost:4318/v1/traces/v1/traces', /has \/v1\/traces twice/],
-  ["a vendor's own path", { status: 404 }, 'https://vendor.test/v1/traces', /such as \/otlp\/v1\/traces/]
+  ["a vendor's own path", { status: 404 }, 'https://vendor.test/v1/traces', /as in \/otlp\/v1\/traces/]
 ]) {
   test(`the hint names the fix: ${what}`, async (t) => t.match(hint(outcome, url), expected))
 }

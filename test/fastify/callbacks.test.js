@@ -4,18 +4,10 @@ const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 const { picture } = require('../support/picture')
 const { connect, signal } = require('../support/raw-client')
+const { tellingLogger } = require('../support/telling-logger')
 
 const ok = (app) => app.get('/users/:id', async (request, reply) => reply.header('x-cache', 'hit').header('x-count', 7).send('ok'))
 const hostile = () => { throw Object.defineProperty(new Error(), 'message', { get () { throw new Error('again') } }) }
-
-// A logger that keeps what is logged.
-function tellingLogger () {
-  const logged = []
-  const logger = { level: 'warn', child: () => logger, logged }
-  for (const level of ['trace', 'debug', 'info', 'error', 'fatal']) logger[level] = () => {}
-  logger.warn = (fields, message) => logged.push([fields?.code, message])
-  return logger
-}
 
 test('spanName, attributes, onStart and onEnd shape the span', async (t) => {
   const calls = []

@@ -13,6 +13,10 @@ function routes (app) {
     request.trace.fail(new Taken('said by the app'))
     return reply.code(409).send()
   })
+  app.get('/named', async (request) => {
+    request.trace.span.setAttribute('x', 'error.type')
+    throw new Taken('the name is taken')
+  })
   app.get('/plain', async (request, reply) => reply.code(404).send())
   app.get('/caught', async (request, reply) => {
     try { throw new Taken('nobody sees it') } catch { return 'ok' }
@@ -67,4 +71,11 @@ test('of a request that fails validation the part, the path and the rule are rec
   const other = await spanOf(t, { method: 'POST', url: '/other', payload: {} })
   t.equal(other.event['exception.message'], 'body/at/0 invalid_date')
   for (const { event } of [missing, wrong, other]) t.notMatch(JSON.stringify(event), /SECRET|stacktrace/)
+})
+
+test('an attribute whose value is error.type is not error.type', async (t) => {
+  for (const limits of [{}, { attributes: 12 }]) {
+    const { attributes } = await spanOf(t, '/named', { attributes: () => ({ a: 1, b: 2 }), limits })
+    t.equal(attributes['error.type'], 'Taken', JSON.stringify(limits))
+  }
 })

@@ -67,6 +67,25 @@ test('onResponse hooks see their own request, and code before the next one sees 
   t.same(before, Array(8).fill(undefined))
 })
 
+test('the hosts and clients of one session take turns', async (t) => {
+  for (const trustProxy of [false, true]) {
+    const { collector, origin } = await tracedApp(t, { fastify: { http2: true, trustProxy }, routes: (app) => app.get('/', async () => 'ok') })
+    const client = http2.connect(origin)
+    t.teardown(() => client.destroy())
+    const asked = []
+    for (let i = 0; i < 12; i++) {
+      asked.push({ host: `${'abc'[i % 3]}.test`, client: `10.0.0.${Math.floor(i / 3)}`, agent: `agent ${Math.floor(i / 4)}` })
+      const { host, client: ip, agent } = asked[i]
+      await whole(client.request({ ':path': '/', ':authority': host, 'x-forwarded-for': ip, 'user-agent': agent }))
+    }
+    await new Promise((resolve) => client.close(resolve))
+    const seen = (await collector.spans()).map(({ attributes }) => ({
+      host: attributes['server.address'], client: attributes['client.address'], agent: attributes['user_agent.original']
+    }))
+    t.same(seen, asked.map((caller) => trustProxy ? caller : { ...caller, client: '127.0.0.1' }))
+  }
+})
+
 test('a stream that is gone while a hook before ours is busy: its span ends all the same', async (t) => {
   const running = signal()
   const left = signal()

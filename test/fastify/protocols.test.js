@@ -59,6 +59,7 @@ for (const secure of [false, true]) {
       routes (app) {
         app.post('/users/:id', async (request, reply) => reply.code(201).send(request.body))
         app.get('/error', async () => { throw new TypeError('no') })
+        app.head('/head', async () => '')
         app.get('/slow', (request, reply) => { running.give(reply) })
       }
     })
@@ -69,13 +70,15 @@ for (const secure of [false, true]) {
     await finished(post)
     await finished(session.request({ ':path': '/nowhere' }))
     await finished(session.request({ ':path': '/error' }))
+    await finished(session.request({ ':method': 'HEAD', ':path': '/head' }))
     const cancelled = session.request({ ':path': '/slow' }).on('error', () => {})
     const { value: reply } = await running.promise
     cancelled.close(http2.constants.NGHTTP2_CANCEL)
     await once(reply.raw, 'close')
     reply.send('too late')
     t.same(await picture(collector), [
-      'POST /users/:id 201', 'GET 404', 'GET /error 500 ERROR error.type=TypeError exception=TypeError: no', `GET /slow - ${ABORTED}`
+      'POST /users/:id 201', 'GET 404', 'GET /error 500 ERROR error.type=TypeError exception=TypeError: no', 'HEAD /head 200',
+      `GET /slow - ${ABORTED}`
     ])
     const [{ attributes }] = await collector.spans()
     t.match(attributes, {
@@ -89,7 +92,7 @@ for (const secure of [false, true]) {
       'network.peer.address': '127.0.0.1',
       'user_agent.original': 'h2'
     })
-    t.match(app.lightTrace.stats().spans, { started: 4, ended: 4, handedOver: 4 })
+    t.match(app.lightTrace.stats().spans, { started: 5, ended: 5, handedOver: 5 })
   })
 
   // How a response over HTTP/2 may be broken off, and by whom.

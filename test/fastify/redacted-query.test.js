@@ -15,7 +15,7 @@ const NAMES = [
   'accessToken', 'ACCESS_TOKEN', 'resetToken', 'reset-password-token', 'api-key', 'x-api-key', 'apiKey', 'pwd', 'passphrase', 'clientSecret',
   'sessionid', 'session_id', 'PHPSESSID', 'jwt', 'auth', 'authorization', 'credential', 'private_key', 'code_verifier', 'client_assertion', 'SAMLResponse',
   'otp', 'password_confirmation', 'passwordConfirm', 'passcode', 'subscription-key', 'key', 'app_key', 'ticket', 'oobCode', 'oauth_verifier',
-  'access_code', 'tokens', 'secrets', 'pw', 'user[password]', 'a.token', 'to%6Ben', 'access%5Ftoken', '+token'
+  'access_code', 'tokens', 'secrets', 'pw', 'id_token_hint', 'apiKeys', 'user[password]', 'a.token', 'to%6Ben', 'access%5Ftoken', '+token'
 ]
 const HARMLESS = ['q', 'page', 'zipcode', 'postcode', 'country_code', 'keyword', 'sort_key', 'tokens_max', 'author', 'design', 'sessions', 'secretary', 'passenger', 'state', 'id']
 
@@ -66,6 +66,18 @@ test('the query of a URL in a value is redacted as well, however often it is enc
   const shown = encodeURIComponent(inner.replace('SECRET', 'REDACTED'))
   const recorded = seen.find(({ attributes }) => attributes['url.query'] !== undefined).attributes['url.query']
   t.ok(recorded.startsWith(`a=/b?token=REDACTED&plain=%3Fq%3Dfine&r=${shown}&s=${encodeURIComponent(nest(inner.replace('SECRET', 'REDACTED')))}&deep=`), recorded)
+})
+
+test('a URL in a value has no user and password, and hides nothing by a second encoding or by what is no question mark', async (t) => {
+  const url = 'https://u:SECRET@b.example/in?q=fine'
+  const twice = (text) => encodeURIComponent(encodeURIComponent(text))
+  const values = [encodeURIComponent(url), twice(url), twice('/in?token=SECRET'), twice('token=SECRET'), encodeURIComponent('b&token=SECRET')]
+  const query = [`raw=${url.split('?')[0]}`, ...values.map((value, i) => `v${i}=${value}`), 'mail=a%40b.example', 'twice=a%2540b', 'plain=a@b'].join('&')
+  const { bytes, seen } = await spansOf(t, `/path?${query}`)
+  t.notMatch(bytes, /SECRET/)
+  const shown = new URLSearchParams(queries(seen)[0])
+  t.equal(shown.get('v0'), 'https://REDACTED@b.example/in?q=fine')
+  t.same(queries(seen)[0].split('&').slice(-3), ['mail=a%40b.example', 'twice=a%2540b', 'plain=a@b'])
 })
 
 test('URLs in headers that are recorded have no credentials, nor user and password', async (t) => {

@@ -2,11 +2,19 @@
 
 const { test } = require('tap')
 const Fastify = require('fastify')
-const { contextOf } = require('../../lib/fastify/routes')
+const { routeContextOf } = require('../../lib/fastify/routes')
 
 test('where a version of Fastify keeps a route elsewhere, its public object stands for it', async (t) => {
   const routeOptions = { config: { url: '/' } }
-  t.equal(contextOf({ routeOptions }), routeOptions)
+  t.equal(routeContextOf({ routeOptions }), routeOptions)
+})
+
+test('a request without a config does not say under which symbol the others have theirs', async (t) => {
+  const [kOther, kContext] = [Symbol('other'), Symbol('context')]
+  const bare = { [kOther]: {}, routeOptions: {} }
+  t.equal(routeContextOf(bare), bare.routeOptions)
+  const context = { config: {} }
+  t.equal(routeContextOf({ [kOther]: {}, [kContext]: context, routeOptions: { config: context.config } }), context)
 })
 
 test('a route is found by what is public, whatever it was declared with', async (t) => {
@@ -19,6 +27,6 @@ test('a route is found by what is public, whatever it was declared with', async 
   for (const url of ['/7', '/in/nested', '/nowhere/at/all']) t.equal((await app.inject(url)).body, 'same', url)
 
   async function same (request) {
-    return contextOf(request).config === request.routeOptions.config ? 'same' : 'another'
+    return routeContextOf(request).config === request.routeOptions.config ? 'same' : 'another'
   }
 })

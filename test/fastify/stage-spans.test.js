@@ -38,11 +38,13 @@ test('a handler ends however it answers', async (t) => {
     app.get('/rejects', async () => { await wait(); throw new TypeError('no') })
     app.get('/client-error', async () => { throw Object.assign(new Error('no'), { statusCode: 400 }) })
     app.get('/hijacks', (request, reply) => { reply.hijack(); setImmediate(() => reply.raw.end('ok')) })
+    app.get('/hijacks-async', async (request, reply) => { reply.hijack(); await wait(); reply.raw.end('ok') })
   }
   const handler = (path, suffix = '') => `SERVER GET ${path}${suffix}\n  INTERNAL handler${suffix}`
   t.equal(await treeOf(t, { handler: true }, routes, '/sync'), `200\n${handler('/sync')}`)
   t.equal(await treeOf(t, { handler: true }, routes, '/callback'), `200\n${handler('/callback')}`)
   t.equal(await treeOf(t, { handler: true }, routes, '/hijacks'), `200\n${handler('/hijacks')}`)
+  t.equal(await treeOf(t, { handler: true }, routes, '/hijacks-async'), `200\n${handler('/hijacks-async')}`)
   t.equal(await treeOf(t, { handler: true }, routes, '/throws'), `500\n${handler('/throws', ' ERROR error.type=TypeError')}`)
   t.equal(await treeOf(t, { handler: true }, routes, '/rejects'), `500\n${handler('/rejects', ' ERROR error.type=TypeError')}`)
   t.equal(await treeOf(t, { handler: true }, routes, '/client-error'), `400\n${handler('/client-error')}`)
@@ -193,3 +195,52 @@ test('a stage ends with its last hook where the route was declared before the pl
   await app.inject('/go')
   t.equal(ended, 1, 'and not with the response')
 })
+
+// The handlers that answer by themselves: their promise, where they have one, settles when the response is over.
+const ANSWERING = {
+  'from a callback': (request, reply) => { setImmediate(() => reply.send({ a: 1 })) },
+  'and returns the reply': async (request, reply) => { await wait(); return reply.send({ a: 1 }) },
+  'and awaits the reply, as Nest does': async (request, reply) => { await wait(); await reply.send({ a: 1 }); await wait() },
+  'and works on': async (request, reply) => { reply.send({ a: 1 }); for (let i = 0; i < 50; i++) await wait() }
+}
+
+for (const [how, handler] of Object.entries(ANSWERING)) {
+  test(`a handler that answers ${how} has ended when the hooks of its answer begin, or before its request`, async (t) => {
+    const { app, collector, ended } = await endsOf(t, { handler: true }, (app) => {
+      app.get('/hooks', { preSerialization: async (request, reply, payload) => { payload.ended = [...ended]; return payload } }, handler)
+      app.get('/onSend', { onSend: async (request, reply, payload) => JSON.stringify([...ended]) }, handler)
+      app.get('/plain', handler)
+    })
+    t.same((await app.inject('/hooks')).json(), { a: 1, ended: ['handler'] })
+    await collector.spans()
+    ended.length = 0
+    t.same((await app.inject('/onSend')).json(), ['handler'])
+    await collector.spans()
+    ended.length = 0
+    t.same((await app.inject('/plain')).json(), { a: 1 })
+    await collector.spans()
+    t.same(ended, ['handler', 'GET /plain'])
+  })
+}
+
+test('a stage that answers from a callback, and a not-found handler, end before their request', async (t) => {
+  const { app, collector, ended } = await endsOf(t, { handler: true, hooks: ['preHandler'] }, (app) => {
+    app.get('/go', { preHandler: ANSWERING['from a callback'] }, async () => 'ok')
+    app.addHook('onSend', async (request, reply, payload) => request.is404 ? JSON.stringify([...ended]) : payload)
+    app.setNotFoundHandler(ANSWERING['from a callback'])
+  })
+  await app.inject('/go')
+  await collector.spans()
+  t.same(ended, ['preHandler', 'GET /go'])
+  ended.length = 0
+  t.same((await app.inject('/nothing-here')).json(), ['handler'])
+})
+
+/** An app, and the names of its spans in the order in which they end. */
+async function endsOf (t, spans, routes) {
+  const ended = []
+  const collector = createCollector()
+  const order = { onStart () {}, onEnd: ({ name }) => ended.push(name), async forceFlush () {}, async shutdown () {} }
+  const { app } = await tracedApp(t, { listen: false, trace: { spans, spanProcessors: [collector, order] }, routes })
+  return { app, collector, ended }
+}

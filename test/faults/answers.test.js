@@ -57,7 +57,7 @@ for (const status of [429, 502, 503, 504]) {
     t.equal(stats.retried, 6)
     t.strictSame({ ...stats.dropped }, {})
     t.equal(losses(logged)[0].includes('3 spans kept'), true)
-    t.match(logged.at(-1), { code: 'recovered', message: /0 were lost/ })
+    t.match(logged.at(-1), { code: 'recovered', message: /; 0 spans lost/ })
   })
 }
 
@@ -176,7 +176,7 @@ test('a web page is no success: its spans are rejected, it is logged at once, wi
     t.equal(stats.rejected, 3)
     t.equal(stats.exportsFailed, 1)
     t.equal(identity(), 0)
-    t.match(stats.lastError, /HTTP status 200; that is a web page: OTLP over HTTP usually is port 4318/)
+    t.match(stats.lastError, /HTTP status 200; that is a web page: OTLP over HTTP usually has port 4318/)
     t.match(losses(logged), [/is not an OTLP receiver: 3 spans lost .*web page/])
   }
 })
@@ -203,7 +203,7 @@ test('lastError says what a failure says of itself', async (t) => {
     [{ raw: 'HTTP/1.1 401 Unauthorized\r\ncontent-length: 9\r\n\r\nbad token' }, 'HTTP status 401: bad token'],
     [{ status: 403, body: Buffer.from([0x12, 0xff, 0xff]) }, 'HTTP status 403'],
     [{ status: 404, body: '<html>Grafana</html>', headers: { 'content-type': 'text/html' } }, /^HTTP status 404; that is a web page/],
-    [{ status: 415, headers: { 'content-type': 'application/grpc' } }, /^HTTP status 415; OTLP over HTTP usually is port 4318, 4317 is gRPC/]
+    [{ status: 415, headers: { 'content-type': 'application/grpc' } }, /^HTTP status 415; OTLP over HTTP usually has port 4318, 4317 is gRPC/]
   ]) {
     const { stats } = await sendThree(t, [how])
     t.match(stats.lastError, expected)
@@ -243,7 +243,7 @@ for (const [what, how] of [['an endless answer', { trickle: { bytes: 1024 * 1024
     const { collector, stats, logged, exporter } = await sendThree(t, [how])
     t.equal(stats.delivered, 0)
     t.equal(stats.dropped.non_retryable, 3)
-    t.match(losses(logged)[0], /refused 3 spans for good, which count as dropped \(HTTP status 200: its answer is longer than 4 MiB\)/)
+    t.match(losses(logged)[0], /refused 3 spans for good, counted as dropped \(HTTP status 200: its answer is longer than 4 MiB\)/)
     t.ok(socket.bytesRead > 4 * 1024 * 1024 && socket.bytesRead <= 5 * 1024 * 1024, `${socket.bytesRead} bytes`)
     await collector.until(() => collector.sockets.size === 0)
     await exporter.close()
@@ -262,6 +262,17 @@ test('a partial success with a message of a megabyte counts', async (t) => {
   t.equal(stats.rejected, 2)
   t.match(losses(logged)[0], /rejected 2 spans: too old/)
 })
+
+for (const [type, begun] of Object.entries({
+  'application/json': '{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too o',
+  'application/x-protobuf': '\x0a\x20\x08\x02\x12\x1ctoo o'
+})) {
+  test(`a partial success in ${type} counts although no more than the number has come`, async (t) => {
+    const raw = `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: 300\r\n\r\n${begun}`
+    const { stats } = await sendThree(t, [{ raw }], { exporter: { timeoutMs: 200 } })
+    t.match(stats, { delivered: 1, rejected: 2 })
+  })
+}
 
 test('an endless answer to a failure is a failure', async (t) => {
   const { stats } = await sendThree(t, [{ status: 400, trickle: { bytes: 1024 * 1024, everyMs: 1 } }])

@@ -94,7 +94,7 @@ test('gone for twice that time: what is missing is what was counted, and the new
   t.equal(collector.delivered.size, stats.delivered)
   t.ok(collector.delivered.has(idOf(stats.accepted)))
   t.notOk(collector.delivered.has(idOf(1)))
-  t.match(logged.at(-1), { code: 'recovered', message: new RegExp(`; ${dropped} were lost`) })
+  t.match(logged.at(-1), { code: 'recovered', message: new RegExp(`; ${dropped} spans? lost`) })
 })
 
 // T05; a minute of it is in scripts/soak.js

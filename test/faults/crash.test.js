@@ -21,7 +21,7 @@ const crash = async ({ Fastify, lightTrace }, url, how, options = {}) => {
   else setImmediate(() => { throw new Error('a crash') })
 }
 
-const LINE = /\[LT_WARN_LOSS\] the process crashes with 4 spans that were not delivered\n/g
+const LINE = /\[LT_WARN_LOSS\] the process crashes, with 4 spans not delivered\n/g
 
 async function crashing (t, how, env = {}) {
   const collector = await startFakeCollector(t)

@@ -158,6 +158,23 @@ test('what a proxy says before the tunnel is open is not taken for the collector
   t.equal(collector.requests.length, 0)
 })
 
+for (const echo of ['us3r:p4ss/word', 'p4ss\\/word', 'p4ss%2Fword', 'Basic dXMzcjpwNHNzL3dvcmQ=', 'dXMzcjpwNHNzL3dvcmQ']) {
+  test(`a proxy that says '${echo}' back in its status line is not quoted with it`, async (t) => {
+    const proxy = net.createServer((socket) => {
+      socket.on('error', () => {})
+      socket.on('data', () => socket.end(`HTTP/1.1 407 no ${'x'.repeat(40)}${echo}\r\n\r\n`))
+    }).listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    t.teardown(() => proxy.close())
+    const collector = await startFakeCollector(t, { tls: server })
+    const { exporter, stats, write, logged } = through(t, `http://us3r:p4ss%2fword@127.0.0.1:${proxy.address().port}`, collector, { closeTimeoutMs: 300 })
+    write(1)
+    await exporter.close()
+    t.match(stats.lastError, /'HTTP\/1.1 407 no x{40}\*+/)
+    t.notMatch(stats.lastError + JSON.stringify(logged), /p4|dXMz/)
+  })
+}
+
 function authorityFile (t) {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-'))
   t.teardown(() => fs.rmSync(dir, { recursive: true }))

@@ -122,14 +122,18 @@ test('the picture of the console shows what is printed: npm run docs:pictures dr
   t.same(shown.map(steady), (await printed()).map(steady))
 })
 
-test('the figures of the README and of docs/overhead.md are those of the last published runs: npm run docs', async (t) => {
+test('the figures of the README, of docs/overhead.md and of its picture are those of the last published runs: npm run docs', async (t) => {
   const { resultsByName } = require('../../bench/report/publish')
-  const { readmeTable, answer, summaryTable } = require('../../bench/report/cost-tables')
+  const drawChart = require('../../bench/report/chart')
+  const { readmeTable, realTable, othersTable, answer, summaryTable } = require('../../bench/report/cost-tables')
   const results = resultsByName()
   const page = read('docs/overhead.md')
-  t.equal(between(readme, 'bench'), readmeTable(results.paired).trim())
+  t.equal(between(readme, 'bench'), readmeTable(results).trim())
   t.equal(between(page, 'bench:answer'), answer(results))
+  t.equal(between(page, 'bench:real'), realTable(results.instructions))
+  t.equal(between(page, 'bench:others'), othersTable(results.instructions))
   t.equal(between(page, 'bench:summary'), summaryTable(results.paired, results.instructions))
+  t.equal(read('docs/overhead.svg'), drawChart(results.paired))
 })
 
 test('the table of options has every option with its default', async (t) => {

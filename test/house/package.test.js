@@ -22,14 +22,20 @@ test('the package holds every file that its entries need', async (t) => {
   t.ok(unpackedSize <= BYTES_MAX, `${unpackedSize} bytes`)
 })
 
-test('every link of the pages in the package leads into it, but for pictures and what is about the repository itself', async (t) => {
+test('the published size is that of the package, within a twentieth: node bench/run/installed-size.js && npm run docs', async (t) => {
+  const { unpackedSize } = await packed()
+  const { installedBytes } = require('../../bench/results/overhead.json')
+  t.ok(Math.abs(installedBytes.lighttrace / unpackedSize - 1) < 0.05, `${installedBytes.lighttrace} published, ${unpackedSize} packed and fastify-plugin`)
+})
+
+test('every link of the pages in the package leads into it; pictures alone are not packed', async (t) => {
   const { files } = await packed()
   const names = new Set(files.map(({ path }) => path))
   for (const page of [...names].filter((name) => name.endsWith('.md'))) {
     const links = readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\((?![a-z]+:|#)([^)#\s]+)[^)]*\)/g)
     for (const [, link] of links) {
       const target = posix.join(posix.dirname(page), link)
-      if (/\.(?:svg|png)$|^(?:bench|test|scripts|\.github)(?:\/|$)|^CONTRIBUTING\.md$|^viewer\/api\.md$|^docs\/decisions\.md$/.test(target)) continue
+      if (/\.(?:svg|png)$/.test(target)) continue
       t.ok(names.has(target) || [...names].some((name) => name.startsWith(`${target.replace(/\/$/, '')}/`)), `${page}: ${link}`)
     }
   }

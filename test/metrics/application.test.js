@@ -42,6 +42,21 @@ test('the path for Prometheus: both formats, neither traced nor counted, also fo
   t.match(await app.lightTrace.metrics({ openMetrics: true }), /# EOF\n$/)
 })
 
+test('an application that has used up all its metrics starts, and ours are there', async (t) => {
+  const all = { runtime: true, activeRequests: true, bodySizes: true, path: '/metrics' }
+  const app = await measuredApp(t, { metrics: { exporter: 'none', ...all } }, ({ lightTrace }) => {
+    const meter = lightTrace.meterProvider.getMeter('busy')
+    for (let i = 0; i < 2000; i++) meter.createCounter(`c${i}`).add(1)
+  })
+  t.equal((await app.inject('/users/1')).statusCode, 200)
+  const { body } = await app.inject('/metrics')
+  for (const name of ['http_server_request_duration_seconds_count', 'http_server_active_requests', 'otel_sdk_span_started_total', 'process_cpu_time']) {
+    t.match(body, new RegExp(`^${name}.* `, 'm'))
+  }
+  t.match(body, /^c999_total/m)
+  t.notMatch(body, /^c1000_total/m)
+})
+
 test('off: no metrics, no text, and instruments that record nothing', async (t) => {
   const app = await measuredApp(t, { metrics: false })
   await app.inject('/users/1')
@@ -127,6 +142,18 @@ test('a MeterProvider of an SDK is recorded through, and nothing is exported', a
   await provider.shutdown()
 })
 
+test('a MeterProvider that throws harms neither the start nor a request', async (t) => {
+  const broken = (fails) => ({ getMeter: () => new Proxy({}, { get: () => fails }) })
+  for (const fails of [() => { throw new Error('broken') }, () => ({ add () { throw new Error('broken') }, record () { throw new Error('broken') } })]) {
+    t.ok(api.metrics.setGlobalMeterProvider(broken(fails)))
+    t.teardown(() => { api.metrics.disable() })
+    const app = await measuredApp(t, { metrics: { activeRequests: true, bodySizes: true } })
+    t.equal((await app.inject('/users/1')).statusCode, 200)
+    await app.close()
+    api.metrics.disable()
+  }
+})
+
 test('calls of sampled and unsampled requests are measured', async (t) => {
   const upstream = http.createServer((request, response) => {
     response.statusCode = request.url === '/broken' ? 503 : 200
@@ -138,7 +165,9 @@ test('calls of sampled and unsampled requests are measured', async (t) => {
   const closed = await freePort()
   for (const sampler of [1, 0]) {
     const collector = createCollector()
-    const app = await measuredApp(t, { spanProcessors: [collector], sampler }, (app) => {
+    const redacted = []
+    const redactQuery = (query) => redacted.push(query) && ''
+    const app = await measuredApp(t, { spanProcessors: [collector], sampler, redactQuery }, (app) => {
       app.get('/call', async () => {
         await (await fetch(`http://127.0.0.1:${port}/a?secret=1`)).text()
         await (await fetch(`http://127.0.0.1:${port}/broken`)).text()
@@ -161,6 +190,7 @@ test('calls of sampled and unsampled requests are measured', async (t) => {
     t.equal(spans.started, spans.ended)
     t.equal(spans.unsampled, sampler === 0 ? 5 : 0)
     t.equal((await collector.spans()).length, sampler === 0 ? 0 : 5)
+    t.equal(redacted.length, sampler, 'what no span shows is not redacted')
     await app.close()
   }
 })

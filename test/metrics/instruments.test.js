@@ -79,6 +79,7 @@ test('what cannot be recorded is left out and logged', async (t) => {
     counter.add(value)
     histogram.record(value)
   }
+  for (const value of [1e21, Number.MAX_VALUE, 2 ** 53]) meter.createCounter('whole', { valueType: 0 }).add(value)
   counter.add(1, { get bad () { throw new Error('no') } })
   counter.add(1, 'text')
   counter.add(1, null)
@@ -88,6 +89,7 @@ test('what cannot be recorded is left out and logged', async (t) => {
   t.equal(points.reduce((sum, { value }) => sum + value, 0), 4)
   t.same(points.find(({ attributes }) => 'c' in attributes).attributes, { c: NaN })
   t.equal(encodeAll(registry).named('h').points[0].count, 1)
+  t.equal(encodeAll(registry).named('whole'), undefined, 'more than a whole number can be')
   t.ok(report.warnings.some((warning) => warning.startsWith('LT_WARN_METRIC_VALUE')))
 })
 
@@ -145,4 +147,42 @@ test('names made of data do not pile up', async (t) => {
   const meter = newMeter(registry)
   for (let i = 0; i < 1500; i++) meter.createCounter(`c${i}`).add(1)
   t.equal(encodeAll(registry).metrics.length, 1000)
+})
+
+test('nothing that is given to a meter throws into the application', async (t) => {
+  const fails = () => { throw new Error('mine') }
+  const trap = new Proxy({}, { get: fails, has: fails, ownKeys: fails, getPrototypeOf: fails, getOwnPropertyDescriptor: fails })
+  const list = new Proxy([1, 2], { get: fails })
+  const revoked = Proxy.revocable([], {})
+  revoked.revoke()
+  const symbol = { message: Symbol('no text') }
+  const hostile = [trap, list, new Proxy(() => {}, { get: fails, apply: fails }), { get description () { throw symbol } }, { unit: trap, valueType: trap, advice: list },
+    { advice: { explicitBucketBoundaries: list } },
+    { schemaUrl: trap }, revoked.proxy, Symbol('s'), 1n, NaN, null, Object.create(null), [], 'text', { toString: fails, valueOf: fails, [Symbol.toPrimitive]: fails }]
+  const report = newReport()
+  const registry = newRegistry({}, report)
+  const provider = new MeterProvider(() => registry)
+  registry.addProvider(provider)
+  const instruments = (meter) => Object.getOwnPropertyNames(Object.getPrototypeOf(meter)).filter((name) => name.startsWith('create'))
+  for (const odd of hostile) {
+    for (const meter of [provider.getMeter(odd, odd, odd), provider.getMeter('shop', '1', odd)]) {
+      for (const create of instruments(meter)) {
+        meter[create](odd)
+        const instrument = meter[create](`a_${create}`, odd)
+        for (const method of ['add', 'record', 'addCallback', 'removeCallback']) instrument[method]?.(odd, odd, odd)
+        for (const method of ['add', 'record']) instrument[method]?.(1, odd, odd)
+        for (const key of ['a', '__proto__']) for (const method of ['add', 'record']) instrument[method]?.(1, Object.defineProperty({}, key, { value: odd, enumerable: true }), odd)
+        instrument.addCallback?.((result) => { result.observe(odd, odd); result.observe(1, odd) })
+        instrument.addCallback?.(() => { throw odd })
+        instrument.addCallback?.(async () => { throw odd })
+        meter.addBatchObservableCallback(odd, odd)
+        meter.addBatchObservableCallback((result) => { result.observe(odd, odd, odd); result.observe(instrument, 1, odd) }, [odd, instrument])
+        meter.addBatchObservableCallback(() => {}, odd)
+        meter.removeBatchObservableCallback(odd, odd)
+      }
+    }
+  }
+  await registry.observe()
+  t.ok(encodeAll(registry).metrics.length > 0)
+  t.ok(report.warnings.every((warning) => warning.startsWith('LT_WARN_METRIC_')))
 })

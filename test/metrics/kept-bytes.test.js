@@ -6,6 +6,10 @@ const v8 = require('node:v8')
 const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
+const { DetailedServerMetrics } = require('../../lib/metrics/server-metrics')
+const { RouteInfo } = require('../../lib/span/http-info')
+const clock = require('../../lib/span/clock')
+const { newRegistry, encodeAll, scope } = require('./support')
 
 v8.setFlagsFromString('--expose-gc')
 const gc = require('node:vm').runInNewContext('gc')
@@ -43,4 +47,29 @@ test('parts of long values', async (t) => {
 test('many values of all the length that is allowed', async (t) => {
   const held = await heldBy(t, (counter, i) => counter.add(1, Object.fromEntries(Array.from({ length: 20 }, (_, j) => [`k${j}`, long(i, 990)]))))
   t.ok(held < 24 * MIB, `${held} bytes`)
+})
+
+test('with delta, series of twenty routes that have given way to others', async (t) => {
+  const registry = newRegistry({ temporality: 'delta', seriesMax: 200 })
+  const options = { buckets: null, attributes: (tenant) => ({ tenant }), streams: true, activeRequests: false, bodySizes: false }
+  const server = new DetailedServerMetrics(registry, scope, options, {})
+  const routes = Array.from({ length: 20 }, (_, i) => new RouteInfo('GET', '', `/${i}`))
+  const peer = { scheme: 'http', protocolVersion: '1.1' }
+  const during = (day) => {
+    for (let i = 0; i < 150; i++) {
+      const ended = { route: routes[i % 20], peer, httpStatus: 200, errorType: '', start: 0, endedAt: 1, exemplarFlags: 0 }
+      server.ended(ended, { request: `${day} ${i}` }, {})
+    }
+    encodeAll(registry).delivered()
+    registry.startInterval(clock.now())
+  }
+  during(0)
+  gc()
+  const before = process.memoryUsage().heapUsed
+  for (let day = 1; day < 100; day++) during(day)
+  gc()
+  const held = process.memoryUsage().heapUsed - before
+  t.ok(held < 4 * MIB, `${held} bytes`)
+  t.equal(server.duration.list.length, 150)
+  t.ok(routes.every(({ series }) => series !== null))
 })

@@ -4,6 +4,7 @@ const { test } = require('tap')
 const { TraceContext, SAMPLED } = require('../../lib/context/trace-context')
 const { keepExemplar } = require('../../lib/metrics/histograms')
 const { HTTP_DURATION } = require('../../lib/metrics/histograms')
+const { CallMetrics } = require('../../lib/metrics/call-metrics')
 const { ServerMetrics } = require('../../lib/metrics/server-metrics')
 const { RouteInfo } = require('../../lib/span/http-info')
 const clock = require('../../lib/span/clock')
@@ -218,8 +219,8 @@ test('with delta, a series that was delivered and stays quiet gives its place to
     t.same(collect(), { a: 1, b: 1, c: 1, overflow: 2 }, 'nothing is delivered yet, so nothing gives way')
     record('a')
     t.same(collect(), { a: 1 })
-    record('c', 'd', 'e')
-    t.same(collect(), { c: 1, d: 1, overflow: 1 }, 'b was quiet, and so was a; c has something that is not delivered')
+    record('c', 'd', 'e', 'f')
+    t.same(collect(), { c: 1, d: 1, e: 1, overflow: 1 }, 'b was quiet, and so was a; c has something that is not delivered')
     record('b', 'b', 'a')
     t.same(collect(), { b: 2, a: 1 }, 'what comes back is counted anew')
   }
@@ -300,4 +301,18 @@ test('a collection that fails half-way leaves nothing of it in the next one', as
   t.throws(() => encodeAll(registry, { encoder }), /allocation/)
   failing = false
   t.same(encodeAll(registry, { encoder }).metrics.map(({ name, points }) => [name, points.length]), [[duration.name, 2]])
+})
+
+test('a call that is ended twice, or before it began, is one call of no negative duration', async (t) => {
+  const registry = newRegistry()
+  const calls = new CallMetrics(registry, scope)
+  const ends = []
+  const inner = { spanContext: () => ({ traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 }), end: (time) => ends.push(time) }
+  const span = calls.measured(inner, clock.now(), ['db.system.name', 'redis'])
+  t.ok(span.isRecording())
+  span.end(1)
+  span.end()
+  t.notOk(span.isRecording())
+  t.same(ends, [1])
+  t.match(encodeAll(registry).named('db.client.operation.duration').points, [{ count: 1, sum: 0 }])
 })

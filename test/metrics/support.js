@@ -8,13 +8,18 @@ const { MeterProvider } = require('../../lib/metrics/instruments')
 const { MetricEncoder } = require('../../lib/metrics/encoder')
 const { ExportRequestPrefix } = require('../../lib/otlp/request')
 const clock = require('../../lib/span/clock')
+const { Report } = require('../../lib/runtime/report')
 const { decodeMetrics } = require('../support/metric-decode')
 
 const scope = new Scope('light-trace', '1.2.3')
 
 function newReport () {
   const warnings = []
-  return { warnings, once: (code, message) => warnings.push(`${code} ${message}`) }
+  return {
+    warnings,
+    once: (code, message) => warnings.push(`${code} ${message}`),
+    failed: Report.prototype.failed
+  }
 }
 
 function newRegistry (settings, report = newReport(), context = () => undefined) {

@@ -2,7 +2,7 @@
 
 const { test } = require('tap')
 const { RouteTemplates } = require('../../lib/otlp/templates')
-const { RouteInfo, PeerInfo } = require('../../lib/span/http-info')
+const { RouteInfo, Place, PeerInfo } = require('../../lib/span/http-info')
 const { ServerSpan } = require('../../lib/span/server-span')
 
 const PIPELINE = { rootTracestate: 'ot=th:8', templateUrlLengthMax: 100 }
@@ -29,7 +29,7 @@ test('a route that answers in very many ways has eight templates', async (t) => 
 })
 
 function span (route, { port = 1, scheme = 'http', version = '1.1', status = 200, url = '/users', tracestate = '' } = {}) {
-  const peer = new PeerInfo(scheme, version, '127.0.0.1', '127.0.0.1', port, '', -1, '')
+  const peer = new PeerInfo(new Place('127.0.0.1', true, '', scheme, '127.0.0.1', '', -1), version, '127.0.0.1', port, '')
   const made = new ServerSpan(PIPELINE, 0, route, peer, url)
   made.httpStatus = status
   made.tracestate = tracestate

@@ -145,6 +145,21 @@ test('a call that its caller gives up is no error', async (t) => {
   t.notOk('error.type' in spans[0].attributes)
 })
 
+test('nor is one that a library over node:http cancels for its caller', async (t) => {
+  const { origin } = await upstream(t, () => {})
+  const { go } = await serving(t, async () => {
+    await t.rejects(call(origin, {}, (request) => { // as axios and got do
+      request.end()
+      const canceled = Object.assign(new Error('canceled'), { name: 'CanceledError', code: 'ERR_CANCELED' })
+      request.once('socket', (socket) => socket.once('connect', () => setImmediate(() => request.destroy(canceled))))
+    }))
+  })
+  const spans = await go()
+  t.equal(spans.length, 1)
+  t.match(spans[0], { status: { code: 'UNSET' } })
+  t.notOk('error.type' in spans[0].attributes)
+})
+
 test('array headers, Expect and flushed headers are sent as they are', async (t) => {
   const { origin, port, seen } = await upstream(t, (req, res, next) => { req.resume(); next() })
   const { go } = await serving(t, async () => {

@@ -7,6 +7,7 @@ let now = performance.now()
 performance.now = () => now
 
 const diagnosticsChannel = require('node:diagnostics_channel')
+const { EventEmitter } = require('node:events')
 const { test } = require('tap')
 const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
@@ -25,7 +26,44 @@ const POOLS = {
   'pg\'s, with a promise': ['postgresql', (pool) => {
     const traced = lightTrace.traceClient({ totalCount: 1, query () {}, connect: () => new Promise((resolve) => pool.connect((error, client) => resolve(error ?? client))) })
     return (callback) => { traced.connect().then((client) => callback(null, client)) }
+  }],
+  'pg\'s, which is given up': ['postgresql', (pool) => {
+    const traced = lightTrace.traceClient({ totalCount: 1, query () {}, connect: () => new Promise((resolve, reject) => pool.connect(() => reject(new Error('timeout')))) })
+    return (callback) => { traced.connect().catch(callback) }
+  }],
+  'knex\'s': ['postgresql', tarn('acquireSuccess')],
+  'knex\'s, which is given up': ['postgresql', tarn('acquireFail')],
+  'MongoDB\'s': ['mongodb', (pool) => {
+    const client = lightTrace.traceClient(Object.assign(new EventEmitter(), { db () {}, startSession () {} }))
+    return (callback) => {
+      const startedAt = now
+      const connection = { address: '127.0.0.1:27017', connectionId: 1 }
+      new Promise((resolve) => pool.connect(() => {
+        client.emit('connectionCheckedOut', { ...connection, durationMS: now - startedAt })
+        resolve()
+      })).then(() => {
+        for (const requestId of [1, 2]) {
+          client.emit('commandStarted', { ...connection, requestId, commandName: 'find', command: { find: 'users' } })
+          client.emit('commandSucceeded', { requestId })
+        }
+        callback()
+      })
+    }
   }]
+}
+
+/** knex, with the events of its pool: each in the context of the code that waits, since tarn emits them behind its promise. */
+function tarn (event) {
+  return (pool) => {
+    let id = 0
+    const events = new EventEmitter()
+    lightTrace.traceClient(Object.assign(() => {}, { on () {}, raw () {}, client: { config: { client: 'pg' }, pool: events } }))
+    return (callback) => {
+      const acquire = ++id
+      events.emit('acquireRequest', acquire)
+      new Promise((resolve) => pool.connect(resolve)).then(() => { events.emit(event, acquire); callback() })
+    }
+  }
 }
 
 /** A pool of one connection. */
@@ -70,3 +108,21 @@ for (const [what, [system, connectTo]] of Object.entries(POOLS)) {
     t.equal(server.attributes['url.path'], '/b')
   })
 }
+
+test('a connection of MongoDB that goes back to its pool without a command leaves nothing behind', async (t) => {
+  const client = lightTrace.traceClient(Object.assign(new EventEmitter(), { db () {}, startSession () {} }))
+  const connection = { address: '127.0.0.1:27017', connectionId: 1 }
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => app.get('/', async () => {
+      client.emit('connectionCheckedOut', { ...connection, durationMS: 7 })
+      client.emit('connectionCheckedIn', connection)
+      client.emit('connectionCheckedOut', { ...connection, durationMS: 0 })
+      client.emit('commandStarted', { ...connection, requestId: 1, commandName: 'find', command: { find: 'users' } })
+      client.emit('commandSucceeded', { requestId: 1 })
+      return 'ok'
+    })
+  })
+  await app.inject('/')
+  t.equal(await collector.tree(), 'SERVER GET /\n  CLIENT find users')
+})

@@ -30,6 +30,7 @@ const pool = { totalCount: 0, connect () {}, query () {} }
 
 test('a library that is loaded and not traced is named once, at info', async (t) => {
   t.same(await logOf(t, ['pg', 'postgres', 'fastify']), ['30 the calls of pg, postgres'])
+  t.same(await logOf(t, ['pg']), [], 'and not by another application again')
 })
 
 test('nothing is said of what publishes channels, of what another library uses, or where libraries are switched off', async (t) => {

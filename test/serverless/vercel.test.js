@@ -3,6 +3,8 @@
 const { test, setTimeout: setTestTimeout } = require('tap')
 const { startFakeCollector } = require('../support/fake-collector')
 const { unusedUrl } = require('../support/scenarios')
+const Fastify = require('fastify')
+const lightTrace = require('../..')
 const { startFrozen } = require('../support/frozen-server')
 
 const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
@@ -67,4 +69,24 @@ test('a platform without a context harms nobody', async (t) => {
   const server = await startFrozen(t, 'vercel', { ...VERCEL, hasContext: false, traceOptions: { exporter: { url: collector.url } } })
   t.equal((await server.request('/orders/1')).status, 200)
   t.equal(server.stderr, '')
+})
+
+test('a platform that refuses to wait harms no answer, and flushAfter waits by itself', async (t) => {
+  const context = Symbol.for('@vercel/request-context')
+  let asked = 0
+  globalThis[context] = { get: () => ({ waitUntil () { asked++; throw new Error('too late') } }) }
+  process.env.VERCEL = '1'
+  t.teardown(() => {
+    delete globalThis[context]
+    delete process.env.VERCEL
+  })
+  const collector = await startFakeCollector(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { exporter: { url: collector.url } })
+  app.get('/', async () => 'ok')
+  t.equal((await app.inject('/')).body, 'ok')
+  t.equal((await lightTrace.flushAfter(app, () => app.inject('/'))()).body, 'ok')
+  t.equal(asked, 3)
+  t.equal(collector.delivered.size, 2)
 })

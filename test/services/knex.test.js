@@ -1,8 +1,10 @@
 'use strict'
 
+const { setTimeout } = require('node:timers/promises')
 const { test } = require('tap')
 const lightTrace = require('../..')
 const { serving } = require('../support/serving')
+const { tracedApp } = require('../support/traced-app')
 
 const port = Number(process.env.SERVICES_POSTGRESQL_PORT)
 
@@ -33,4 +35,20 @@ test('knex over pg: each query of that instance, with its error and its parent',
   })
   t.match(spans[2], { status: { code: 'ERROR' }, attributes: { 'error.type': '23505', 'db.response.status_code': '23505' } })
   t.notMatch(JSON.stringify(spans), /secret/)
+})
+
+test('knex: who waits for a connection of its pool has a span of that', async (t) => {
+  const knex = lightTrace.traceClient(require('knex')({ client: 'pg', connection: { host: '127.0.0.1', port, user: 'postgres', database: 'postgres' }, pool: { min: 0, max: 1 } }))
+  t.teardown(() => knex.destroy())
+  const held = await knex.transaction() // has the only connection
+  const { origin, collector } = await tracedApp(t, { routes: (app) => app.get('/go/:id', async () => { await knex.raw('select 1'); return 'ok' }) })
+  const answers = Promise.all(['a', 'b', 'c'].map((id) => fetch(`${origin}/go/${id}`).then((response) => response.text())))
+  while (knex.client.pool.numPendingAcquires() < 3) await setTimeout(1)
+  await setTimeout(2) // a wait of less than a millisecond has no span
+  await held.commit()
+  await answers
+  const spans = await collector.spans()
+  const waits = spans.filter(({ name }) => name === 'wait for connection')
+  t.equal(new Set(waits.map(({ parentSpanId }) => parentSpanId)).size, 3)
+  t.ok(waits.every(({ attributes }) => attributes['db.system.name'] === 'postgresql'))
 })

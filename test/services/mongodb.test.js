@@ -12,6 +12,7 @@ const SECRET = 's3cret'
 
 function answer (command) {
   const { Long } = require('mongodb')
+  if (/^c\d+$/.test(command.find)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3) // long enough for others to wait
   if (command.find === 'broken') throw Object.assign(new Error(`near ${SECRET}`), { code: 11000 })
   if (command.find !== undefined) return { cursor: { id: Long.ZERO, ns: `shop.${command.find}`, firstBatch: [{ name: SECRET }] } }
   if (command.aggregate !== undefined) return { cursor: { id: Long.ZERO, ns: 'shop.users', firstBatch: [] } }
@@ -68,4 +69,8 @@ test('mongodb: commands of requests at the same time, on one connection, have th
     const server = spans.find(({ spanId }) => spanId === call.parentSpanId)
     t.equal(call.attributes['db.collection.name'], `c${server.attributes['url.path'].split('/')[2]}`)
   }
+  const waits = spans.filter(({ name }) => name === 'wait for connection')
+  t.equal(new Set(waits.map(({ parentSpanId }) => parentSpanId)).size, waits.length, 'one for each request at most')
+  t.ok(waits.length >= 10, 'and most have waited')
+  t.ok(waits.every(({ parentSpanId, endTime }) => calls.find((call) => call.parentSpanId === parentSpanId).startTime >= endTime))
 })

@@ -63,6 +63,19 @@ test('an event whose attributes throw at whatever they are asked is an event wit
   t.same(span.events.map(({ name, attributes }) => [name, { ...attributes }]), [['refused', {}]])
 })
 
+test('an exception whose validation resists says only which part was wrong', async (t) => {
+  const refuses = () => { throw new Error('no') }
+  const hostile = [
+    [{ path: ['at', Symbol('s')], keyword: 'type' }],
+    [{ path: [{ toString: refuses }], keyword: 'type' }],
+    new Proxy([], { get: refuses })
+  ]
+  const span = await recorded(t, (span) => {
+    for (const validation of hostile) span.recordException(Object.assign(new Error('SECRET'), { validation, validationContext: 'body' }))
+  })
+  t.same(span.events.map(({ attributes }) => attributes['exception.message']), ['body', 'body', 'body'])
+})
+
 test('a map with methods, a cycle and a value of any depth run none of their code and are bounded', async (t) => {
   const ran = []
   const cycle = []
@@ -120,6 +133,32 @@ test('numbers arrive as they are', async (t) => {
   const numbers = { zero: 0, minus: -0, int: 42, big: 2 ** 53 - 1, bigger: 2 ** 60, small: -(2 ** 53) + 1, half: 0.5, nan: NaN, infinite: Infinity, tiny: 5e-324 }
   const span = await recorded(t, (span) => { span.setAttributes(numbers) })
   for (const [key, value] of Object.entries(numbers)) t.ok(Object.is(own(span)[key], value) || own(span)[key] === value, key)
+})
+
+test('a processor that ends a span before it ends, ends it once', async (t) => {
+  const seen = []
+  const processor = {
+    onStart () {},
+    onEnding (span) {
+      seen.push(`${span.name} ends`)
+      span.end()
+      if (seen.length < 20) span.setAttribute('late', 1).end()
+    },
+    onEnd (span) { seen.push(`${span.name} ${span.attributes.late}`) },
+    forceFlush: async () => {},
+    shutdown: async () => {}
+  }
+  for (const trace of [{}, { sampler: 0, keep: { errors: true } }]) {
+    const { app } = await tracedApp(t, {
+      listen: false,
+      trace: { spanProcessors: [processor], ...trace },
+      routes: (app) => app.get('/', async (request, reply) => { request.trace.withSpan('child', () => {}); return reply.code(500).send() })
+    })
+    await app.inject('/')
+    t.same(seen.splice(0).sort(), ['GET / 1', 'GET / ends', 'child 1', 'child ends'])
+    const { started, ended, unsampled, handedOver } = app.lightTrace.stats().spans
+    t.same([started, ended, unsampled, handedOver], [2, 2, 0, 2])
+  }
 })
 
 test('every loss beyond a limit is counted on the span', async (t) => {

@@ -5,6 +5,7 @@ const Fastify = require('fastify')
 const net = require('node:net')
 const { once } = require('node:events')
 const lightTrace = require('../..')
+const { createCollector } = require('../../lib/testing')
 const { startSink } = require('../support/otlp-sink')
 
 async function exported (t, options, drive, fastifyOptions) {
@@ -44,6 +45,38 @@ test('what a limit leaves out is said once, whatever it was', async (t) => {
     await app.close()
     t.match(lines.filter(({ code }) => code === 'LT_WARN_LIMIT').map(({ msg }) => msg), [new RegExp(`^a span had more than 2 ${what}: `)], what)
     t.equal(lines.length, 1)
+  }
+})
+
+test('a call that says more than a limit leaves is logged as well', async (t) => {
+  const lines = []
+  const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
+  await app.register(lightTrace, { exporter: 'none', limits: { attributes: 2 } })
+  app.get('/', async () => (await fetch(`${app.listeningOrigin}/plain`)).text())
+  app.get('/plain', async () => 'ok')
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  await (await fetch(app.listeningOrigin)).text()
+  await app.close()
+  t.match(lines, [{ code: 'LT_WARN_LIMIT', msg: /^a span had more than 2 attributes: / }])
+})
+
+test('an attribute that goes for error.type counts as left out, and is logged', async (t) => {
+  for (const statusCode of [409, 500]) {
+    const lines = []
+    const collector = createCollector()
+    const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
+    await app.register(lightTrace, { spanProcessors: [collector], limits: { attributes: 14 } })
+    app.get('/', async ({ trace }) => {
+      const { attributeCountMax } = trace.span
+      for (let i = 0; i < attributeCountMax; i++) trace.span.setAttribute(`key.${i}`, i)
+      throw Object.assign(new RangeError('no'), { statusCode })
+    })
+    await app.inject('/')
+    await app.close()
+    const [span] = await collector.spans()
+    t.equal(span.attributes['error.type'], 'RangeError')
+    t.equal(span.droppedAttributesCount, 1)
+    t.match(lines.filter(({ code }) => code?.startsWith('LT_')), [{ code: 'LT_WARN_LIMIT', msg: /^a span had more than 14 attributes: / }])
   }
 })
 

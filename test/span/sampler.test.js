@@ -97,6 +97,45 @@ test('unsampled requests still have ids, a store, children without effect and ou
   t.match(app.lightTrace.stats().spans, { started: 2, ended: 2, unsampled: 2, accepted: 0 })
 })
 
+test('a step of an unsampled request runs under the request\'s own span, and what it returns or throws is as it was', async (t) => {
+  const boom = new Error('boom')
+  const seen = {}
+  const { app } = await tracedApp(t, {
+    listen: false,
+    trace: { sampler: 'always_off', spanProcessors: undefined, exporter: 'none' },
+    routes: (app) => app.get('/', async ({ trace }) => {
+      const span = trace.withSpan('step', (span) => span)
+      const promise = Promise.resolve(7)
+      let sent = 0
+      const query = { then (resolve) { sent++; resolve?.('rows') } }
+      trace.withSpan('lazy', () => query)
+      seen.sent = sent
+      seen.sync = thrownBy(() => trace.withSpan('sync', () => { throw boom }))
+      seen.async = await trace.withSpan('async', async () => { throw boom }).catch((error) => error)
+      seen.value = await trace.withSpan('promise', { attributes: { a: 1 } }, () => promise)
+      seen.isActive = await trace.withSpan('active', async (given) => {
+        await promise
+        return trace.inject().traceparent.includes(given.spanContext().spanId)
+      })
+      seen.isOwn = span === trace.span
+      seen.root = trace.withSpan('root', { root: true }, (span) => span.spanContext().traceId) !== trace.traceId
+      seen.api = app.lightTrace.tracer.startSpan('own id').spanContext().spanId !== trace.spanId
+      return {}
+    })
+  })
+  await app.inject('/')
+  t.same(seen, { sent: 1, sync: boom, async: boom, value: 7, isActive: true, isOwn: true, root: true, api: true })
+  t.match(app.lightTrace.stats().spans, { started: 9, ended: 9, unsampled: 9, accepted: 0 })
+})
+
+function thrownBy (fn) {
+  try {
+    return fn()
+  } catch (error) {
+    return error
+  }
+}
+
 function contextOf (traceId, flags = 0) {
   const word = (i) => parseInt(traceId.slice(i * 8, i * 8 + 8), 16) | 0
   return { t0: word(0), t1: word(1), t2: word(2), t3: word(3), flags }

@@ -77,6 +77,19 @@ test('a threshold that the caller\'s own decision contradicts is taken out, and 
   t.notMatch((await collector.spans()).map(({ traceState }) => traceState).join(), 'ffff8')
 })
 
+// Others take capital letters for digits, and of two the last.
+test('a caller\'s threshold that readers may take differently is taken out, and nothing else', async (t) => {
+  const { app, collector } = await tracedApp(t, { listen: false, routes: echo })
+  for (const [tracestate, written] of [
+    ['ot=th:0;th:fffffffffffff8', undefined], ['ot=th:0;x:y;th:fffffffffffff8,a=1', 'ot=x:y,a=1'],
+    ['ot=th:FFFFFFFFFFFFF8', undefined], ['ot=th:fffffffffffffff8', undefined], ['a=1,ot=th:;x:y', 'ot=x:y,a=1']
+  ]) {
+    const { headers } = (await app.inject({ url: '/', headers: { traceparent: caller(TAKEN, '01'), tracestate } })).json()
+    t.equal(headers.tracestate, written, tracestate)
+  }
+  t.notMatch((await collector.spans()).map(({ traceState }) => traceState).join(), /th:/)
+})
+
 test('a ratio that decides anew writes its own over the caller\'s, and decides by the caller\'s randomness', async (t) => {
   process.env.OTEL_TRACES_SAMPLER = 'traceidratio'
   process.env.OTEL_TRACES_SAMPLER_ARG = '0.5'

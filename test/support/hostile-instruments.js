@@ -2,7 +2,8 @@
 
 // What one library can do to the metrics of all others: instruments whose names, attributes and values Prometheus cannot take.
 
-const ODD = ['', ' ', '\n', '\r', '\\', '"', '{x}', '}', '1', '5x', 'é', '𝒳', '\ud800', '\0', ':', '/', 's/s', '_', '__', 'a\nb', '# EOF', 'NaN']
+const ODD = ['', ' ', '\n', '\r', '\\', '"', '{x}', '}', '1', '5x', 'é', '𝒳', '\ud800', '\0', ':', '/', 's/s', '_', '__', 'a\nb', '# EOF', 'NaN',
+  'constructor', 'By/constructor', '__proto__', 'toString/valueOf']
 const EXTREMES = [5e-324, 1e-323, 1e-322, 0, 1, 1.7e308, Number.MAX_VALUE]
 const RESERVED = { le: '1', __name__: 'x', otel_scope_name: 'y', 'otel.scope.version': 'z', __other: 1, plan: 'pro' }
 const ONE_TO_PROMETHEUS = [{ code: 200 }, { code: '200' }, { 'a.b': 1, c: 2 }, { c: 2, a_b: 1 }, {}, { a: '' }, { 'a.b': 'x', a_b: 'y' }]

@@ -86,7 +86,7 @@ class Sink {
   }
 
   #read (request, body) {
-    if (request.method !== 'POST' || request.url !== '/v1/traces') return { status: 404 }
+    if (request.method !== 'POST' || request.url.split('?')[0] !== '/v1/traces') return { status: 404 }
     if (request.headers['content-type'] !== 'application/x-protobuf') return { status: 415 }
     const encoding = request.headers['content-encoding'] ?? 'identity'
     if (encoding !== 'identity' && encoding !== 'gzip') return { status: 415 }

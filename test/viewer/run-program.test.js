@@ -2,11 +2,11 @@
 
 // npx light-trace app.js
 
-const { writeFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { test } = require('tap')
 const { runApp, runCommand, eventually, APP } = require('./command')
-const { startViewer } = require('./support')
+
+const ROOT = join(__dirname, '../..')
 
 const MODULE = APP.replace("const app = require('fastify')()", "import Fastify from 'fastify'\nconst app = Fastify()")
 const TYPESCRIPT = `${MODULE}\ninterface Nothing { of: string }\nconst nothing: Nothing = { of: 'it' }\nconsole.log(nothing.of)`
@@ -27,6 +27,17 @@ test('an app is traced without a line in its code', async (t) => {
   t.equal(text().split('\n').filter((line) => line.startsWith('light-trace:')).length, 1, 'one line of ours')
   kill('SIGTERM')
   t.match(await exit, { code: null, signal: 'SIGTERM' }, 'ended as the app did')
+})
+
+test('an app that registers light-trace itself has the spans of its handlers too, also of routes with options of their own', async (t) => {
+  const own = `app.register(require(${JSON.stringify(ROOT)}), { serviceName: 'own' })
+    app.get('/own', { config: { trace: { spans: { hooks: ['preHandler'] } } } }, async () => 'ok')\n`
+  const { json, app } = await runApp(t, { files: { 'app.js': APP.replace(/^(const app = .*\n)/m, `$1${own}`) } })
+  await fetch(`${app}/own`)
+  const { traces: [trace] } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+  const { rows } = await json(`/api/traces/${trace.id}/rows`)
+  t.same(rows.map(({ kind, name }) => `${kind} ${name}`), ['SERVER GET /own', 'INTERNAL handler'])
+  t.match(JSON.stringify(trace), /"own"/)
 })
 
 test('an ES module is traced', async (t) => {
@@ -79,7 +90,7 @@ test('an app that is not traced, or whose spans go elsewhere, has a word said', 
   const own = (options) => APP.replace("require('fastify')()", `require('fastify')()\napp.register(require('light-trace'), ${options})`)
   const apps = [
     [PLAIN, /process \d+ answers requests without Fastify/],
-    [OLD + PLAIN, /process \d+ uses Fastify 4\.28\.1, and light-trace traces Fastify 5/],
+    [OLD + PLAIN, /process \d+ uses Fastify 4\.28\.1, and light-trace needs Fastify 5 or later/],
     [own('{ spanProcessors: [{ onStart () {}, onEnd () {}, async forceFlush () {}, async shutdown () {} }] }'), /process \d+ sends its spans elsewhere/],
     [own('{ sampler: 0 }'), /process \d+ left out \d+ spans/]
   ]
@@ -91,99 +102,9 @@ test('an app that is not traced, or whose spans go elsewhere, has a word said', 
   }
 })
 
-test('a signal to all processes of a group comes to the app once', async (t) => {
-  const counting = `${APP}
-let count = 0
-process.on('SIGINT', () => { if (count++ === 0) setTimeout(() => { console.log('SIGINT came', count); process.exit(0) }, 400) })`
-  const { kill, exit } = await runApp(t, { files: { 'app.js': counting }, isGroup: true })
-  kill('SIGINT')
-  t.match(await exit, { code: 0, stdout: /SIGINT came 1\n/ })
-})
-
-test('an app in a second terminal joins the viewer that runs', async (t) => {
-  const viewer = await startViewer(t)
-  const { app, text, json } = await runApp(t, { options: ['--port', String(viewer.port)] })
-  t.match(text(), new RegExp(`light-trace: http://localhost:${viewer.port}, the viewer of process ${process.pid}, shows the requests of app\\.js\n`))
-  await fetch(`${app}/users/7`)
-  const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
-  t.equal(traces[0].route, 'GET /users/:id')
-})
-
 test('a Node without TypeScript says so', { skip: process.allowedNodeEnvironmentFlags.has('--experimental-strip-types') }, async (t) => {
   const cwd = t.testdir({ 'app.ts': TYPESCRIPT })
   const { code, stderr } = await runCommand(t, ['--port', '0', 'app.ts'], { cwd }).exit
   t.equal(code, 2)
   t.match(stderr, /Node 20\.[\d.]+ does not run TypeScript/)
-})
-
-test('a command is traced with every Node process in it', async (t) => {
-  const { json, app } = await runApp(t, { program: 'sh', args: ['-c', 'exec node app.js'] })
-  await fetch(`${app}/users/7`)
-  const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
-  t.equal(traces[0].route, 'GET /users/:id')
-})
-
-test('`node app.js` is app.js, and options of Node are handed on', async (t) => {
-  const { app } = await runApp(t, { program: 'node', args: ['--max-old-space-size=300', 'app.js', 'one'] })
-  t.match(await (await fetch(`${app}/given`)).json(), { args: ['one'], execArgv: 3 })
-})
-
-test('the exit code is the app\'s', async (t) => {
-  const { app, exit } = await runApp(t)
-  await fetch(`${app}/exit`)
-  t.match(await exit, { code: 7, signal: null })
-})
-
-test('an app that cannot be started ends the command with its own words', async (t) => {
-  const { code, stderr } = await runCommand(t, ['--port', '0', 'app.js'], { cwd: t.testdir({ 'app.js': "require('nowhere')" }) }).exit
-  t.equal(code, 1)
-  t.match(stderr, /Cannot find module 'nowhere'/)
-})
-
-test('standard input is the app\'s', async (t) => {
-  const files = { 'echo.js': "process.stdin.on('data', (text) => process.stdout.write('read ' + text))" }
-  const command = runCommand(t, ['--port', '0', 'echo.js'], { cwd: t.testdir(files), input: 'a line\n' })
-  const { code, stdout } = await command.exit
-  t.match([code, stdout], [0, 'read a line\n'], 'and nothing of ours is in its output')
-})
-
-test('--stay goes on showing when the app has ended', async (t) => {
-  const { app, json, output, kill, exit } = await runApp(t, { options: ['--stay'] })
-  await fetch(`${app}/users/7`)
-  await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
-  await fetch(`${app}/exit`)
-  await output(/app\.js has ended with 7/)
-  t.match((await json('/api/stats')).app, { running: false, exit: 7 })
-  kill('SIGINT')
-  t.match(await exit, { code: 7 }, 'and then ends as the app did')
-})
-
-test('--watch restarts the app, and it goes on being traced', async (t) => {
-  const { app, json, output, cwd } = await runApp(t, { options: ['--watch'] })
-  await fetch(`${app}/users/7`)
-  await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
-  writeFileSync(join(cwd, 'app.js'), APP.replace('/users/', '/people/').replace('app at', 'again at'))
-  const [, again] = await output(/again at (http:\/\/\S+)/)
-  await fetch(`${again}/people/7`)
-  const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 2)
-  t.equal(traces[0].route, 'GET /people/:id')
-})
-
-test('an app that registers light-trace itself is traced as it says', async (t) => {
-  const own = APP.replace("require('fastify')()", "require('fastify')()\napp.register(require('light-trace'), { serviceName: 'mine', attributes: () => ({ tier: 'gold' }) })")
-  const { app, json } = await runApp(t, { files: { 'app.js': own } })
-  await fetch(`${app}/users/7`)
-  const { traces } = await eventually(() => json('/api/traces?attr=tier:gold'), ({ traces }) => traces.length === 1)
-  t.match(traces[0], { service: 'mine', spans: 2 })
-})
-
-test('what the app\'s tracer lost is in the viewer\'s figures', async (t) => {
-  const lossy = APP
-    .replace("require('fastify')()", "require('fastify')()\napp.register(require('light-trace'), { exporter: { url: 'http://127.0.0.1:9/v1/traces' } })")
-    .replace('setImmediate(() => process.exit(7))', 'setImmediate(() => app.close())')
-  const { app, json } = await runApp(t, { files: { 'app.js': lossy }, options: ['--stay'] })
-  await fetch(`${app}/users/7`)
-  await fetch(`${app}/exit`, { headers: { connection: 'close' } })
-  const { apps } = await eventually(() => json('/api/stats'), ({ apps }) => Object.keys(apps[0]?.dropped ?? {}).length > 0)
-  t.match(apps, [{ pid: Number, dropped: { shutdown_deadline: 4 }, lastError: /ECONNREFUSED/ }])
 })

@@ -289,7 +289,7 @@ test('a trace can be named by what it is', async (t) => {
   t.equal(await named('slowest'), traceId(0x1234567890n))
   t.equal(await named('failed'), traceId(2))
   t.equal(await named(traceId(0x1234567890n).slice(0, 26)), traceId(0x1234567890n))
-  t.match(await viewer.json('/api/traces/00000000/rows'), { error: 'more than one trace begins so' })
+  t.match(await viewer.json('/api/traces/00000000/rows'), { error: 'more than one trace begins with this' })
 })
 
 test('a trace as text is a tree with what went wrong', async (t) => {
@@ -302,4 +302,13 @@ test('a trace as text is a tree with what went wrong', async (t) => {
     '  CLIENT GET              5.0 ms  200',
     ''
   ].join('\n'))
+})
+
+test('a trace as text says why a request was answered with a 4xx, which is no error', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([{ ...failure, status: 0, message: '', attributes: { ...request.attributes, 'http.response.status_code': 409, 'error.type': 'Error' }, events: [{ at: 3, name: 'a note', attributes: {} }, ...failure.events] }])
+  await viewer.send([{ ...request, trace: 2, events: [{ at: 3, name: 'a note', attributes: {} }] }])
+  const lineOf = async (id) => (await (await viewer.get(`/api/traces/${traceId(id)}/text`)).text()).split('\n')[2]
+  t.equal(await lineOf(1), 'SERVER GET /users/:id    12.5 ms  409  TypeError: x is undefined')
+  t.equal(await lineOf(2), 'SERVER GET /users/:id    12.5 ms  200')
 })

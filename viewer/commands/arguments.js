@@ -166,14 +166,14 @@ function isCommand (name) {
 }
 
 function port (value, name) {
-  if (!/^\d{1,5}$/.test(value) || Number(value) > 65_535) throw new UsageError(`${name} is a number from 0 to 65535, not "${value}"`)
+  if (!/^\d{1,5}$/.test(value) || Number(value) > 65_535) throw new UsageError(`${name} must be a number from 0 to 65535, not "${value}"`)
   return Number(value)
 }
 
 function bytes (value, name) {
   const match = /^(\d+(?:\.\d+)?)([kmg]?)i?b?$/i.exec(value)
   const count = match === null ? 0 : Math.floor(Number(match[1]) * UNITS[match[2].toLowerCase()])
-  if (count < MIN_BYTES || !Number.isSafeInteger(count)) throw new UsageError(`${name} is a size of at least 1mb, as 64mb, not "${value}"`)
+  if (count < MIN_BYTES || !Number.isSafeInteger(count)) throw new UsageError(`${name} must be a size of at least 1mb, such as 64mb, not "${value}"`)
   return count
 }
 
@@ -182,7 +182,7 @@ function address (value, name) {
   try {
     url = new URL(value)
   } catch {}
-  if (url?.protocol !== 'http:') throw new UsageError(`${name} is an address as http://127.0.0.1:4318, not "${value}"`)
+  if (url?.protocol !== 'http:') throw new UsageError(`${name} must be an address such as http://127.0.0.1:4318, not "${value}"`)
   return url
 }
 

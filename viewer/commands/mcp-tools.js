@@ -17,7 +17,7 @@ const TOOLS = [
     status: { type: 'string', description: 'error, ok, an HTTP status such as 404, or a class such as 5xx' },
     route,
     service: { type: 'string' },
-    minMs: { type: 'number', description: 'At least so many milliseconds' },
+    minMs: { type: 'number', description: 'At least this many milliseconds' },
     q: { type: 'string', description: 'Text in names, attributes or messages' },
     attr: { type: 'string', description: 'An attribute as key:value' },
     limit
@@ -52,7 +52,7 @@ function callTool (client, name, given) {
 
 function check (given, { properties, required }) {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) throw new WrongArguments('arguments must be an object')
-  for (const name of required) if (given[name] === undefined) throw new WrongArguments(`${name} is needed`)
+  for (const name of required) if (given[name] === undefined) throw new WrongArguments(`${name} is required`)
   for (const [name, value] of Object.entries(given)) {
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined
     if (property === undefined) throw new WrongArguments(`there is no argument ${name.slice(0, 100)}`)
@@ -63,7 +63,7 @@ function check (given, { properties, required }) {
 
 async function listTraces (client, { limit: count = LIMIT_DEFAULT, ...filters }) {
   const { traces, total, more } = await client.json(`/api/traces?${new URLSearchParams({ ...filters, limit: String(count) })}`)
-  if (traces.length === 0) return total === 0 ? 'No trace was received yet.' : `None of ${total} traces matches.`
+  if (traces.length === 0) return total === 0 ? 'No trace has been received yet.' : `No match in ${plural(total, 'trace')}.`
   return [...traces.map(line), ...(more ? ['… and older ones'] : [])].join('\n')
 }
 

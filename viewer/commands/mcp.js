@@ -45,7 +45,7 @@ async function handleLine (client, line) {
 
 async function handle (client, message) {
   const { id, method, params } = message ?? {}
-  if (message?.jsonrpc !== '2.0' || typeof method !== 'string') return id === undefined && method === undefined ? problem(null, INVALID_REQUEST, 'this is no request') : undefined
+  if (message?.jsonrpc !== '2.0' || typeof method !== 'string') return id === undefined && method === undefined ? problem(null, INVALID_REQUEST, 'this is not a request') : undefined
   if (id === undefined) return undefined // a notification
   switch (method) {
     case 'initialize': return result(id, initialized(params))

@@ -30,10 +30,10 @@ async function listenFrom (make, { port: wanted = DEFAULT_PORT, host }, say, may
 
 function explained (error, port, host) {
   const reasons = {
-    EADDRINUSE: `ports up to ${port} are taken: choose another with --port`,
-    EACCES: `port ${port} may not be listened on: choose one above 1023 with --port`,
-    EADDRNOTAVAIL: `${host} is no address of this machine`,
-    ENOTFOUND: `${host} is no address of this machine`
+    EADDRINUSE: `all ports up to ${port} are taken: choose another with --port`,
+    EACCES: `no permission to listen on port ${port}: choose one above 1023 with --port`,
+    EADDRNOTAVAIL: `${host} is not an address of this machine`,
+    ENOTFOUND: `${host} is not an address of this machine`
   }
   return Object.assign(new Error(reasons[error.code] ?? error.message), { expected: reasons[error.code] !== undefined })
 }
@@ -42,7 +42,7 @@ async function holderOf (client) {
   const pid = await client.holder()
   if (pid !== undefined) return `another light-trace (process ${pid})`
   const isReceiver = await client.isAnswered('/v1/traces', { method: 'POST', headers: { 'content-type': 'application/x-protobuf' } })
-  return isReceiver ? 'an OTLP receiver, such as a collector' : 'something that is no OTLP receiver'
+  return isReceiver ? 'an OTLP receiver, such as a collector' : 'something that is not an OTLP receiver'
 }
 
 module.exports = { listenFrom }

@@ -23,7 +23,7 @@ async function attend (viewer, parsed) {
     throw error
   })
   if (parsed.options.stay === true) {
-    SAY(`${parsed.program[0]} has ended ${end.signal ?? `with ${end.code}`}; Ctrl-C ends the viewer`)
+    SAY(`${parsed.program[0]} has ended ${end.signal === null ? `with exit code ${end.code}` : `by ${end.signal}`}; Ctrl-C ends the viewer`)
     await new Promise((resolve) => { for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, resolve) })
   }
   await viewer.close()

@@ -102,7 +102,7 @@ class Api {
     if (/^[0-9a-f]{32}$/.test(name)) return { found: this.#store.get(name) }
     if (!/^[0-9a-f]{8,31}$/.test(name)) return { problem: 'a trace is named by 8 to 32 hex digits, or last, slowest, failed' }
     const [found, another] = this.#store.startingWith(name, 2)
-    return another === undefined ? { found } : { problem: 'more than one trace begins so' }
+    return another === undefined ? { found } : { problem: 'more than one trace begins with this' }
   }
 
   // In slices, so that receiving goes on.
@@ -192,14 +192,14 @@ function slowestOf (store) {
 
 function required (query, name) {
   const value = query.get(name)
-  if (!value) throw new BadParameter(`${name}: is needed`)
+  if (!value) throw new BadParameter(`${name}: is required`)
   return value
 }
 
 function integer (query, name, min, max) {
   if (!query.get(name)) return undefined
   const value = Number(query.get(name))
-  if (!Number.isInteger(value) || value < min || value > max) throw new BadParameter(`${name}: a whole number from ${min} to ${max}`)
+  if (!Number.isInteger(value) || value < min || value > max) throw new BadParameter(`${name}: must be a whole number from ${min} to ${max}`)
   return value
 }
 

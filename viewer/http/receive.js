@@ -37,7 +37,7 @@ class Receiver {
       if (type !== PROTOBUF && type !== JSON_TYPE) throw new Refused(415, 'media_type', `content-type must be ${PROTOBUF} or ${JSON_TYPE}`)
       const body = await this.#bodies.read(request)
       const dropped = signal === 'traces' ? this.#take(body, type) : this.#count(signal, body)
-      answer(response, 200, type, dropped === 0 ? null : { rejectedSpans: dropped, errorMessage: 'the viewer keeps spans with ids, and of one trace at most half of what it may hold' })
+      answer(response, 200, type, dropped === 0 ? null : { rejectedSpans: dropped, errorMessage: 'the viewer drops spans without valid ids, and what one trace has beyond half of --max-bytes' })
     } catch (error) {
       this.#refuse(request, response, type, error)
     }

@@ -123,7 +123,7 @@ class Viewer {
 
   async #route (request, response) {
     const url = parsed(request.url)
-    if (url === null) return sendError(response, 400, 'this is no address')
+    if (url === null) return sendError(response, 400, 'this is not an address')
     const path = url.pathname
     // Telemetry comes by any name of this machine (host.docker.internal) and reads nothing.
     if (SIGNALS[path] !== undefined) return this.receiver.handle(request, response, SIGNALS[path])
@@ -133,7 +133,7 @@ class Viewer {
     if (path.startsWith('/api/')) {
       const refused = originRefusal(request)
       if (refused !== null) return sendError(response, 403, refused)
-      if (!hasToken(request, url, this)) return sendError(response, 401, 'a token is needed: the address that was printed holds it')
+      if (!hasToken(request, url, this)) return sendError(response, 401, 'a token is needed: it is in the address that was printed')
       if (path === '/api/app') return this.#appReport(request, response)
       return this.api.handle(request, response, url)
     }
@@ -158,7 +158,7 @@ class Viewer {
   async #appReport (request, response) {
     if (request.method !== 'POST' || this.app === null) return sendError(response, 404, 'there is nothing at this address')
     const body = await this.bodies.read(request)
-    if (body.length > REPORT_BYTES_MAX) throw new Refused(413, 'too_large', 'a report is small')
+    if (body.length > REPORT_BYTES_MAX) throw new Refused(413, 'too_large', 'the report is too large')
     const report = appReport(body)
     const before = new Set(this.#advice())
     if (this.apps.size < APPS_MAX || this.apps.has(report.pid)) this.apps.set(report.pid, report)
@@ -173,7 +173,7 @@ class Viewer {
     if (error instanceof BadParameter || error instanceof Malformed) return sendError(response, 400, error.message)
     if (error instanceof Refused) return sendError(response, error.status, error.message)
     process.stderr.write(`light-trace: the viewer could not answer: ${error.stack}\n`)
-    sendError(response, 500, 'the viewer has failed: its terminal has the reason')
+    sendError(response, 500, 'the viewer failed: its terminal shows why')
   }
 }
 

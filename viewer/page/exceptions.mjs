@@ -9,7 +9,7 @@ export function exceptionsView ({ app, host }) {
   const opened = new Set()
   let loading = false
   app.title('Exceptions')
-  host.append(viewHead('Exceptions', 'One row for each service, type, place and message; numbers and ids in the message do not count.'), body)
+  host.append(viewHead('Exceptions', 'One row for each service, type, place and message without its numbers and ids.'), body)
   load()
   return { follow: {}, live: (event) => ['routes', 'hello', 'greeting', 'reset'].includes(event) && load(), key }
 
@@ -35,7 +35,7 @@ export function exceptionsView ({ app, host }) {
         h('span.where.quiet', null, h('bdi', null, line(each.route ?? each.service, 80))),
         h('time.quiet.num', null, clock(each.lastMs))),
       h('div.inside', null,
-        h('p.sub', null, `First at ${clock(each.firstMs)}, last at ${clock(each.lastMs)}, in `, h('bdi', null, line(each.service || 'no service name', 60)), each.recorded ? '' : '. No exception was recorded: a span has failed with this.'),
+        h('p.sub', null, `First at ${clock(each.firstMs)}, last at ${clock(each.lastMs)}, in `, h('bdi', null, line(each.service || 'no service name', 60)), each.recorded ? '' : '. No exception was recorded: a span failed with this.'),
         each.stack !== null && h('pre', { tabindex: '0', 'aria-label': 'Stack' }, block(each.stack).text),
         h('div.actions', null,
           h('a', { class: 'button', href: '/' + query({ exception: each.key }) }, `Show ${each.count === 1 ? 'the request' : 'its requests'}`),

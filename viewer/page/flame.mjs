@@ -50,7 +50,7 @@ export function flame ({ requests, root }) {
       `${duration(node.totalMs / requests)} a request`,
       `own time ${duration(node.selfMs / requests)}`,
       `${percent(node.width / root.width)} of all`,
-      node.count !== requests && `${(node.count / requests).toFixed(node.count % requests === 0 ? 0 : 2)} times a request`,
+      node.count !== requests && `${(node.count / requests).toFixed(node.count % requests === 0 ? 0 : 2)} per request`,
       node.errors > 0 && `${count(node.errors)} failed`
     ].filter(Boolean).join(', ')
   }

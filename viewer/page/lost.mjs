@@ -10,11 +10,11 @@ const REASONS = {
   ids: 'it came without valid ids',
   malformed: 'the message could not be read',
   too_large: 'the message was over 64 MiB',
-  media_type: 'neither protobuf nor JSON',
-  encoding: 'an unknown compression, or broken',
-  busy: 'too many messages at once',
+  media_type: 'it was neither protobuf nor JSON',
+  encoding: 'its compression is unknown or broken',
+  busy: 'too many messages came at once',
   aborted: 'the sender broke off',
-  origin: 'a foreign web page has sent it',
+  origin: 'a web page of another origin sent it',
   buffer_full: 'the app made spans faster than they could be sent'
 }
 
@@ -36,8 +36,8 @@ export function lostView ({ app, host }) {
         ['Spans received', count(stats.received.spans), 'in ' + count(stats.received.requests) + ' messages, ' + bytes(stats.received.bytes)],
         ['Spans held', count(stats.spans), `${count(stats.traces)} traces, ${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`],
         ...reasons('Spans dropped', stats.dropped.spans, stats.dropped.reasons),
-        ['Traces that made room', count(stats.evicted.traces), 'oldest first, whole traces'],
-        ['Spans of such traces that came later', count(stats.evicted.after), 'they start the trace again']
+        ['Traces that made room for newer ones', count(stats.evicted.traces), 'the oldest first, and whole'],
+        ['Spans that came after their trace had gone', count(stats.evicted.after), 'they start the trace again']
       ]),
       h('h2', null, 'On the way'),
       figures('On the way', [

@@ -175,7 +175,7 @@ export function requestsView ({ app, host, params }) {
       h('span.quiet', null, plural(traces.size, 'request'), failed > 0 ? [', ', h('b.bad', null, `${count(failed)} failed`)] : ''),
       h('span.gap', null),
       h('a', { class: 'button', href: '/api/export' + query(filterParams(filter)), download: 'traces.jsonl' }, 'Export'),
-      button([icon(paused ? 'play' : 'pause'), paused ? `Go on${held.size > 0 ? ` (${count(held.size)} new)` : ''}` : 'Pause'], pause, { 'aria-pressed': String(paused), class: 'with-icon' }))
+      button([icon(paused ? 'play' : 'pause'), paused ? `Resume${held.size > 0 ? ` (${count(held.size)} new)` : ''}` : 'Pause'], pause, { 'aria-pressed': String(paused), class: 'with-icon' }))
     tools.querySelectorAll('button, a')[focused]?.focus()
   }
 
@@ -188,7 +188,7 @@ export function requestsView ({ app, host, params }) {
   }
 
   function nothingFound () {
-    return h('div.nothing', null, h('p', null, `None of ${plural(total, 'request')} matches.`), button('Clear the filter', clearFilter))
+    return h('div.nothing', null, h('p', null, `No match in ${plural(total, 'request')}.`), button('Clear the filter', clearFilter))
   }
 
   function render (index) {

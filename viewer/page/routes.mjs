@@ -15,7 +15,7 @@ export function routesView ({ app, host }) {
   let down = true
   const body = scrolling('Routes')
   app.title('Routes')
-  host.append(viewHead('Routes', 'Requests and failures since the viewer started, times of the last 1 000 requests of each route.'), body)
+  host.append(viewHead('Routes', 'Requests and failures since the viewer started; times of the last 1,000 requests of each route.'), body)
   load()
   return { follow: {}, live: onFigures(load), focus: () => body.focus() }
 
@@ -27,7 +27,7 @@ export function routesView ({ app, host }) {
 
   function draw () {
     const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('data-key') : null
-    body.replaceChildren(data.routes.length === 0 ? h('p.nothing', null, 'No request has come yet.') : tableOf(), more())
+    body.replaceChildren(data.routes.length === 0 ? h('p.nothing', null, 'No request has arrived yet.') : tableOf(), more())
     if (focused !== null) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus()
   }
 
@@ -42,7 +42,7 @@ export function routesView ({ app, host }) {
   }
 
   function more () {
-    return data.more > 0 ? h('p.remark', null, `${plural(data.more, 'more route was', 'more routes were')} not counted alone.`) : ''
+    return data.more > 0 ? h('p.remark', null, `${plural(data.more, 'request')} of further routes not counted.`) : ''
   }
 }
 
@@ -116,7 +116,7 @@ export function routeView ({ app, host, params }) {
     const data = await get('/api/routes')
     const route = data.routes.find((each) => each.route === name && (service === '' || each.service === service))
     data.slots = slotsOf({ ...data, routes: [route].filter(Boolean) })
-    facts.replaceChildren(...(route === undefined ? [h('p.nothing', null, 'No request of this route has come.')] : routeFacts(route, data)))
+    facts.replaceChildren(...(route === undefined ? [h('p.nothing', null, 'No request of this route has arrived.')] : routeFacts(route, data)))
   }
 
   async function loadFlame () {

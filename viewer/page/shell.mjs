@@ -13,7 +13,7 @@ const KEYS = [
   ['e  E', 'Next, previous error'],
   ['z', 'Zoom to the span'],
   ['c', 'Copy the trace as text'],
-  ['p', 'Pause, go on'],
+  ['p', 'Pause, resume'],
   ['Esc', 'Close the panel, zoom out, go back'],
   ['1 2 3', 'Requests, routes, exceptions'],
   ['?', 'This list']
@@ -86,7 +86,7 @@ function figures (stats) {
     h('span', null, plural(stats.traces, 'trace')),
     h('span', null, plural(stats.spans, 'span')),
     h('span.wide', null, `${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`),
-    stats.app && h('span.wide.u', null, `${line(stats.app.command, 60)} ${stats.app.running ? `runs as ${stats.app.pid}` : 'has ended'}`),
+    stats.app && h('span.wide.u', null, `${line(stats.app.command, 60)} ${stats.app.running ? `runs as process ${stats.app.pid}` : 'has ended'}`),
     h('a', { href: '/lost', class: lost > 0 ? 'warn' : undefined }, lost > 0 ? `${count(lost)} lost` : 'nothing lost')
   ].filter(Boolean)
 }

@@ -46,7 +46,7 @@ function title (heading, closer) {
 function missing (row) {
   return h('div', null,
     h('p', null, 'The spans beneath name this span as their parent, and it has not been received. Its row fills when it arrives.'),
-    h('p', null, 'It may be under way, not sampled, or lost, or its service sends to somewhere else.'),
+    h('p', null, 'It may be under way, not sampled, or lost, or its service sends its spans elsewhere.'),
     h('dl.facts', null, fact('Span', line(row.id)), fact('Beneath it', plural(row.below, 'span'))))
 }
 

@@ -168,7 +168,7 @@ export function traceView ({ app, host, id, params }) {
   function notHeld (error) {
     return h('div.nothing', null,
       h('h1', null, error.status === 404 ? 'This trace is not here' : 'The trace cannot be shown'),
-      h('p', null, error.status === 404 ? 'It has not been received, or it has made room for newer ones. It appears here as soon as a span of it arrives.' : error.message),
+      h('p', null, error.status === 404 ? 'It has not been received, or has made room for newer ones. It appears here as soon as a span of it arrives.' : error.message),
       h('a', { href: '/' }, 'All requests'))
   }
 }

@@ -307,7 +307,7 @@ function notesOf (row) {
   return [
     row.late && note('late', 'Came over two seconds after the root'),
     row.cycle && note('circle', 'Its parent is one of its own descendants'),
-    shift && note(`clock ${shift > 0 ? '+' : ''}${duration(shift)}`, 'Its times are moved by this much, so that it lies in its parent: clocks differ')
+    shift && note(`clock ${shift > 0 ? '+' : ''}${duration(shift)}`, 'Moved by this much to fit into its parent: the clocks differ')
   ].filter(Boolean)
 }
 

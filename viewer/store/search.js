@@ -29,7 +29,7 @@ function filterOf (query) {
   add('exception', (key) => ({ faults }) => faults !== null && faults.some((fault) => fault.key === key))
   const fast = tests.length
   const attributes = query.getAll('attr').filter((each) => each !== '')
-  if (attributes.length > ATTRIBUTES_MAX) throw new BadParameter(`attr: at most ${ATTRIBUTES_MAX}`)
+  if (attributes.length > ATTRIBUTES_MAX) throw new BadParameter(`attr: can be given ${ATTRIBUTES_MAX} times at most`)
   for (const each of attributes) tests.push(attributeTest(each))
   add('q', textTest)
   return { matches: (trace) => tests.every((test) => test(trace)), reads: tests.length > fast }
@@ -38,7 +38,7 @@ function filterOf (query) {
 function statusTest (status) {
   if (status === 'error' || status === 'ok') return (trace) => trace.failed === (status === 'error')
   const match = /^([1-5])(\d\d|xx)$/i.exec(status)
-  if (match === null) throw new BadParameter('status: error, ok, a number as 404 or a class as 4xx')
+  if (match === null) throw new BadParameter('status: must be error, ok, a number such as 404 or a class such as 4xx')
   const isClass = match[2].toLowerCase() === 'xx'
   return (trace) => {
     const code = summaryOf(trace).status
@@ -48,12 +48,12 @@ function statusTest (status) {
 
 function durationTest (value, name, compare) {
   const bound = Number(value)
-  if (!(bound >= 0)) throw new BadParameter(`${name}: milliseconds`)
+  if (!(bound >= 0)) throw new BadParameter(`${name}: must be a number of milliseconds`)
   return (trace) => compare(summaryOf(trace).durationMs, bound)
 }
 
 function attributeTest (given) {
-  if (given.length > TEXT_MAX) throw new BadParameter(`attr: at most ${TEXT_MAX} characters`)
+  if (given.length > TEXT_MAX) throw new BadParameter(`attr: must have at most ${TEXT_MAX} characters`)
   const colon = given.indexOf(':')
   const key = colon === -1 ? given : given.slice(0, colon)
   const value = colon === -1 ? undefined : given.slice(colon + 1)
@@ -73,7 +73,7 @@ function includes ({ bytes, from, to }, needle) {
 }
 
 function textTest (text) {
-  if (text.length > TEXT_MAX) throw new BadParameter(`q: at most ${TEXT_MAX} characters`)
+  if (text.length > TEXT_MAX) throw new BadParameter(`q: must have at most ${TEXT_MAX} characters`)
   const needle = text.toLowerCase()
   const isId = /^[0-9a-f]{8,32}$/.test(needle)
   const [, key, start] = /^([^\s=]+)=(.*)$/.exec(needle) ?? []

@@ -73,15 +73,17 @@ function labelOf ({ span, cycle }) {
 function factsOf (span, service, paint) {
   const facts = [duration(span.durationMs).padStart(9)]
   if (span.code !== 0) facts.push(span.code)
-  if (span.status === STATUS_ERROR) facts.push(paint('error', `ERROR ${errorOf(span)}`.trimEnd()))
+  const exception = exceptionOf(span)
+  if (span.status === STATUS_ERROR) facts.push(paint('error', `ERROR ${exception || safeText(readMessage(span.bytes, span.from, span.to))}`.trimEnd()))
+  else if (exception !== '') facts.push(exception) // a 4xx: its status is unset
   if (span.late) facts.push('late')
   if (span.origin.service !== service) facts.push(paint('dim', safeText(span.origin.service)))
   return facts.join('  ')
 }
 
-function errorOf ({ bytes, from, to, events }) {
+function exceptionOf ({ bytes, from, to, events }) {
   const exception = events === 0 ? undefined : readEvents(bytes, from, to).find(({ name }) => name === EXCEPTION)
-  if (exception === undefined) return safeText(readMessage(bytes, from, to))
+  if (exception === undefined) return ''
   const value = (key) => exception.attributes.find((attribute) => attribute.key === key)?.value ?? ''
   return safeText(`${value('exception.type')}: ${value('exception.message')}`)
 }

@@ -29,6 +29,8 @@ module.exports = ({ logger, way, plugin = {} }) => {
       }
       request.trace.withSpan('load user', noop)
     },
+    annotate: ({ trace }, key, value) => trace.span.setAttribute(key, value),
+    inSpan: ({ trace }, name, fn) => trace.withSpan(name, fn),
     listen (state) {
       listen ??= callChannels(root)
       listen(state)

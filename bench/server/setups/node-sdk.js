@@ -3,13 +3,14 @@
 // NodeSDK as its documentation starts it, with instrumentation-http or all auto-instrumentations, and
 // the framework's own. Metrics and logs are switched off by the case's OTEL_* variables.
 
-module.exports = async ({ auto, fastify = true, express = false }) => {
+module.exports = async ({ auto, fastify = true, express = false, real = false }) => {
   const { NodeSDK } = require('@opentelemetry/sdk-node')
   const { pipeline } = require('../sdk2')
   const versionsOf = require('../versions')
   const spans = pipeline()
   const instrumentations = auto ? autoInstrumentations() : [httpInstrumentation()]
   if (fastify) instrumentations.push(fastifyInstrumentation())
+  if (real) instrumentations.push(...realInstrumentations())
   if (express) instrumentations.push(expressInstrumentation())
   const sdk = new NodeSDK({
     serviceName: 'bench',
@@ -17,11 +18,23 @@ module.exports = async ({ auto, fastify = true, express = false }) => {
     instrumentations
   })
   sdk.start()
+  const { trace } = require('@opentelemetry/api')
+  const tracer = trace.getTracer('bench')
   return {
+    fastify: real ? { logger: { level: 'info', file: '/dev/null' } } : {},
+    annotate: (request, key, value) => trace.getActiveSpan()?.setAttribute(key, value),
+    inSpan: (request, name, fn) => tracer.startActiveSpan(name, async (span) => {
+      try {
+        return await fn()
+      } finally {
+        span.end()
+      }
+    }),
     versions: () => versionsOf(__filename, [
       '@opentelemetry/sdk-node',
       auto ? '@opentelemetry/auto-instrumentations-node' : '@opentelemetry/instrumentation-http',
       ...(fastify ? ['@fastify/otel'] : []),
+      ...(real ? ['@opentelemetry/instrumentation-redis', '@opentelemetry/instrumentation-pino'] : []),
       ...(express ? ['@opentelemetry/instrumentation-express'] : [])
     ]),
     flush: spans.flush,
@@ -36,6 +49,12 @@ function autoInstrumentations () {
 function httpInstrumentation () {
   const { HttpInstrumentation } = require('@opentelemetry/instrumentation-http')
   return new HttpInstrumentation()
+}
+
+function realInstrumentations () {
+  const { RedisInstrumentation } = require('@opentelemetry/instrumentation-redis')
+  const { PinoInstrumentation } = require('@opentelemetry/instrumentation-pino')
+  return [new RedisInstrumentation(), new PinoInstrumentation({ disableLogSending: true })]
 }
 
 function fastifyInstrumentation () {

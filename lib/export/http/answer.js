@@ -6,6 +6,7 @@
 
 const { printable } = require('../../runtime/report')
 const { dispositionOf, retryAfterMs } = require('./retry')
+const { hide } = require('./secrets')
 
 const PROTOBUF_TYPE = /^application\/(x-protobuf|protobuf|vnd\.google\.protobuf)\b/
 const JSON_TYPE = /^(application\/json|application\/[\w.-]+\+json\b|text\/json)/
@@ -30,10 +31,10 @@ const FIXED_BYTES = { 1: 8, 5: 4 }
 /**
  * Reads an HttpResponse into the fields of an Outcome. The format is 'empty', 'protobuf', 'json', 'html', 'grpc' or 'other'.
  * A success that is a web page or gRPC is something else's, which has no use for spans. One that is longer than the specification
- * allows is a failure, and no attempt is made again. `secrets` are what was sent and is not to be quoted from an answer, as bytes.
+ * allows is a failure, and no attempt is made again. `secrets`, see secrets.js, are not quoted.
  */
 function readAnswer ({ status, fields, body, isCut, isOversized }, wallNow, secrets = []) {
-  for (const secret of secrets) blank(body, secret)
+  hide(body, secrets)
   const isTooLong = isOversized && dispositionOf(status) === 'delivered'
   const disposition = isTooLong ? 'refused' : dispositionOf(status)
   const isSuccess = disposition === 'delivered'
@@ -51,11 +52,6 @@ function readAnswer ({ status, fields, body, isCut, isOversized }, wallNow, secr
     partialSuccess: isSuccess ? partialSuccessOf(format, body, json, isCut) : null,
     message: isSuccess ? '' : isTooLong ? 'its answer is longer than 4 MiB' : messageOf(format, body, text, type)
   }
-}
-
-// As many asterisks: the lengths in the answer still hold.
-function blank (body, secret) {
-  for (let at = body.indexOf(secret); at !== -1; at = body.indexOf(secret, at)) body.fill('*', at, at += secret.length)
 }
 
 // Undefined if it is no JSON. Of one that was cut off only its beginning is known, where the number comes before the message.

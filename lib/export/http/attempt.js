@@ -43,7 +43,8 @@ class Attempt {
   #isHeld = false
   #outcome = new Outcome()
 
-  // `message`: the head as text, then parts of the body. `secrets`: see answer.js. withConnection(use) calls use(connection) once, in this turn or later.
+  // `message`: the head as text, then parts of the body. `secrets`: see secrets.js. withConnection(use) calls use(connection)
+  // once, in this turn or later.
   constructor (message, timeoutMs, secrets, withConnection, done) {
     this.#message = message
     this.#secrets = secrets

@@ -7,6 +7,7 @@
 const net = require('node:net')
 const tls = require('node:tls')
 const { printable } = require('../../runtime/report')
+const { hide } = require('./secrets')
 
 const KEEP_ALIVE_DELAY_MS = 1000
 const HEAD_LENGTH_MAX = 16_384 // of a proxy's answer to CONNECT
@@ -160,7 +161,7 @@ function connect ({ host, port, secureContext }, session = undefined, socket = u
 
 // Opens a tunnel through an HTTP proxy (RFC 9110, 9.3.6): CONNECT, and when the proxy says 2xx everything that follows is the
 // collector's. done(error) is called at most once; not if the socket is closed before.
-function openTunnel (socket, { host, port, proxy: { authorization } }, done) {
+function openTunnel (socket, { host, port, proxy: { authorization, secrets } }, done) {
   const target = `${net.isIPv6(host) ? `[${host}]` : host}:${port}`
   const credentials = authorization === '' ? '' : `proxy-authorization: ${authorization}\r\n`
   let head = ''
@@ -169,7 +170,7 @@ function openTunnel (socket, { host, port, proxy: { authorization } }, done) {
     const end = head.indexOf(HEAD_END)
     if (end === -1 && head.length <= HEAD_LENGTH_MAX) return
     socket.off('data', onData)
-    const why = refusal(head, end, target)
+    const why = refusal(head, end, target, secrets)
     done(why === '' ? null : Object.assign(new Error(`the proxy ${why}`), { code: 'ERR_PROXY_TUNNEL' }))
   }
   socket.on('data', onData)
@@ -177,12 +178,13 @@ function openTunnel (socket, { host, port, proxy: { authorization } }, done) {
 }
 
 // Says why there is no tunnel, or ''. In TLS the client speaks first: bytes behind the head are none of the collector's.
-function refusal (head, end, target) {
+function refusal (head, end, target, secrets) {
   const [line, status] = STATUS_LINE.exec(head) ?? []
   if (line === undefined || end === -1) return 'does not answer CONNECT with HTTP/1.1'
-  const hint = status === '407' ? '; user and password belong into its URL' : ''
-  if (!status.startsWith('2')) return `answers '${printable(line, 64)}' to CONNECT ${target}${hint}`
-  return head.length > end + HEAD_END.length ? 'sends more than an answer to CONNECT' : ''
+  const hint = status === '407' ? "; put user and password into the proxy's URL" : ''
+  if (status.startsWith('2')) return head.length > end + HEAD_END.length ? 'sends more than an answer to CONNECT' : ''
+  const said = hide(Buffer.from(line, 'latin1'), secrets).toString('latin1')
+  return `answers '${printable(said, 64)}' to CONNECT ${target}${hint}`
 }
 
 module.exports = { Connection }

@@ -9,6 +9,7 @@ const { hostAndPort } = require('../../config/endpoint')
 const { processState } = require('../../runtime/process-state')
 const { Attempt, Outcome } = require('./attempt')
 const { Connection } = require('./connection')
+const { secretsOf } = require('./secrets')
 
 // Sent with each POST. Not sampled: a collector that is itself traced makes no span of our spans. If its app does not go by
 // that (it trusts no caller, or keeps failed requests), it knows what comes from its own process: nobody can guess these ids.
@@ -74,7 +75,7 @@ class Line {
     this.#address = {
       ...hostAndPort(target),
       secureContext: target.protocol === 'https:' ? tls.createSecureContext({ ca, cert, key }) : undefined,
-      proxy: proxy === null ? null : proxyAddress(proxy)
+      proxy: proxy === null ? null : proxyAddress(proxy, secretsOf({ url, headers: {} }, proxy))
     }
   }
 
@@ -131,8 +132,8 @@ class Line {
 }
 
 // A proxy is verified with the authorities that Node trusts: `ca` is the collector's.
-function proxyAddress ({ host, port, authorization, isSecure }) {
-  return { host, port, authorization, secureContext: isSecure ? tls.createSecureContext({}) : undefined }
+function proxyAddress ({ host, port, authorization, isSecure }, secrets) {
+  return { host, port, authorization, secrets, secureContext: isSecure ? tls.createSecureContext({}) : undefined }
 }
 
 function headOf ({ url, headers }, proxy) {
@@ -152,21 +153,6 @@ function headOf ({ url, headers }, proxy) {
   let head = `POST ${isForwarded ? `http://${host}` : ''}${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\n`
   for (const [name, value] of Object.entries(fields)) head += `${name}: ${value}\r\n`
   return head
-}
-
-// Shorter ones are in any text by chance.
-const SECRET_LENGTH_MIN = 4
-const PART_LENGTH_MIN = 6
-
-/** What a collector may say back and nobody is to read in a log: the values of headers and of the query, and their parts. */
-function secretsOf ({ url, headers }, proxy) {
-  const values = [...Object.values(headers), proxy?.authorization ?? '', ...new URL(url).searchParams.values()]
-  const texts = values.flatMap((value) => {
-    const basic = /^basic /i.test(value) ? Buffer.from(value.slice(6), 'base64').toString() : ''
-    const parts = `${value} ${basic} ${basic.slice(basic.indexOf(':') + 1)}`.split(/[\s,;=]+/).filter(({ length }) => length >= PART_LENGTH_MIN)
-    return [value, ...parts].filter(({ length }) => length >= SECRET_LENGTH_MIN)
-  })
-  return [...new Set(texts)].sort((a, b) => b.length - a.length).map((text) => Buffer.from(text))
 }
 
 module.exports = { OtlpHttp }

@@ -14,6 +14,7 @@ const KEPT_BYTES_MAX = 64 * 1024
 
 const NONE = Buffer.alloc(0)
 const LF = 10
+const CR = 13
 const CRLF = '\r\n'
 const PROTOCOL = 'HTTP/1.'
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
@@ -37,7 +38,7 @@ class HttpResponse {
   isOversized = false // the body is longer than what is read, and was not read to its end
   isKeptAlive = false // another request may be sent on its connection
 
-  get isCut () { return this.#bodyBytes > KEPT_BYTES_MAX }
+  get isCut () { return this.#bodyBytes > KEPT_BYTES_MAX || !this.isComplete }
   get body () { return Buffer.concat(this.#pieces) }
 
   // Throws an Error with a code if these bytes cannot be part of a response.
@@ -60,7 +61,7 @@ class HttpResponse {
     let status = 0
     while (status < 200) { // interim responses come first
       ({ minor, status } = yield * this.#readStatusLine())
-      if (status === 101) throw failure('ECONNRESET', 'the protocol was switched, and nobody had asked for it')
+      if (status === 101) throw failure('ECONNRESET', 'it switches the protocol without being asked')
       this.fields = yield * this.#readFields()
     }
     const length = this.#bodyLength()
@@ -78,19 +79,19 @@ class HttpResponse {
     let line = ''
     while (line === '') line = yield * this.#readLine(mayBeStatusLine) // some servers leave an empty one over
     const found = STATUS_LINE.exec(line)
-    if (found === null) throw unreadable('its status line is not one')
+    if (found === null) throw unreadable('its status line is malformed')
     return { minor: found[1], status: Number(found[2]) }
   }
 
   * #readFields () {
     const fields = new Map()
     for (;;) {
-      const line = yield * this.#readLine()
+      const line = this.#lineAtHand() ?? (yield * this.#readLine())
       if (line === '') return fields
       const colon = line.indexOf(':')
       const name = line.slice(0, Math.max(colon, 0)).toLowerCase()
       const value = line.slice(colon + 1)
-      if (!FIELD_NAME.test(name) || !FIELD_VALUE.test(value)) throw unreadable('a header field is not one')
+      if (!FIELD_NAME.test(name) || !FIELD_VALUE.test(value)) throw unreadable('a header field is malformed')
       // A repeated field is a list, except where that makes no sense: there the first one holds.
       if (!fields.has(name)) fields.set(name, value.trim())
       else if (name !== 'content-type' && name !== 'retry-after') fields.set(name, `${fields.get(name)},${value.trim()}`)
@@ -101,19 +102,20 @@ class HttpResponse {
   #bodyLength () {
     const length = this.fields.get('content-length')
     if (length === undefined) return Infinity
-    if (!LENGTH.test(length) || this.fields.has('transfer-encoding')) throw unreadable('its length is not one')
+    if (!LENGTH.test(length) || this.fields.has('transfer-encoding')) throw unreadable('its content-length is malformed')
     return Number(length)
   }
 
   #list (name) {
-    return (this.fields.get(name) ?? '').toLowerCase().split(',').map((item) => item.trim())
+    const value = this.fields.get(name)
+    return value === undefined ? [] : value.toLowerCase().split(',').map((item) => item.trim())
   }
 
   * #readChunks () {
     while (!this.isOversized) {
       const line = yield * this.#readLine()
       const found = CHUNK_SIZE.exec(line)
-      if (found === null || !FIELD_VALUE.test(line)) throw unreadable('the length of a chunk is not one')
+      if (found === null || !FIELD_VALUE.test(line)) throw unreadable('the length of a chunk is malformed')
       const length = parseInt(found[0], 16)
       if (length === 0) return yield * this.#readFields() // trailers, which nothing here goes by
       yield * this.#readBody(length)
@@ -134,6 +136,17 @@ class HttpResponse {
       this.isOversized = this.#bodyBytes > BODY_BYTES_MAX
     }
     if (this.isOversized) this.isKeptAlive = false
+  }
+
+  // The next line, if all of it has come: a generator for each would take most of the time of an answer. Undefined if it has not,
+  // or is not well-formed.
+  #lineAtHand () {
+    const end = this.#bytes.indexOf(LF, this.#at)
+    const start = this.#at
+    if (end <= start || this.#bytes[end - 1] !== CR || this.#headBytes + end + 1 - start > HEAD_BYTES_MAX) return undefined
+    this.#headBytes += end + 1 - start
+    this.#at = end + 1
+    return this.#bytes.latin1Slice(start, end - 1)
   }
 
   // Reads a line, returns it without its CR LF. `mayBe` refuses one early, by its beginning.

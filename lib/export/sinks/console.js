@@ -5,6 +5,7 @@
 
 const { PARENT_LOCAL } = require('../../context/trace-context')
 const { setImmediate } = require('../../runtime/timers')
+const { cut } = require('../../span/attributes')
 const { requestJson } = require('../../otlp/json')
 
 const KINDS = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER']
@@ -13,6 +14,7 @@ const STATUS_CODES = ['UNSET', 'OK', 'ERROR']
 const HELD_MAX = 1000
 // Log collectors cut a line that is much longer in pieces: containerd at 16 KiB, Cloud Logging at 256 KiB.
 const SPANS_PER_LINE_MAX = 16
+const REASON_LENGTH_MAX = 100
 
 /**
  * Draws spans as a readable picture, a line for each, children two spaces under their parent:
@@ -44,8 +46,11 @@ function drawTree (spans, line) {
 
 /** 'SERVER GET /slow ERROR error.type=aborted' */
 function spanLabel ({ kind, name, status, errorType }) {
-  const type = status === 'ERROR' && errorType !== undefined ? ` error.type=${oneLine(String(errorType))}` : ''
-  return `${kind} ${oneLine(name)}${status === 'UNSET' ? '' : ` ${status}`}${type}`
+  return `${kind} ${oneLine(name)}${status === 'UNSET' ? '' : ` ${status}`}${status === 'ERROR' ? typeText(errorType) : ''}`
+}
+
+function typeText (errorType) {
+  return errorType === undefined ? '' : ` error.type=${oneLine(String(errorType))}`
 }
 
 // A name is the user's, or a caller's: it must not draw lines of its own, nor control a terminal.
@@ -131,10 +136,19 @@ class Line {
     this.parentSpanId = parentSpanId
     this.start = start
     const status = statusName(span.status.code)
-    const label = spanLabel({ kind: kindName(span.kind), name, status, errorType: span.attributes['error.type'] })
-    const text = `${label} ${(span.endedAt - start).toFixed(2)} ms`
-    this.text = span.parentKind === PARENT_LOCAL ? text : `${text} trace_id=${traceId}`
+    const errorType = span.attributes['error.type']
+    const label = spanLabel({ kind: kindName(span.kind), name, status, errorType })
+    const duration = `${(span.endedAt - start).toFixed(2)} ms`
+    if (span.parentKind === PARENT_LOCAL) this.text = `${label} ${duration}`
+    else this.text = `${label}${status === 'UNSET' ? typeText(errorType) : ''}${reasonOf(span)} ${duration} trace_id=${traceId}`
   }
+}
+
+/** The message of a request's exception, in short. A 4xx has one too, although its status is unset. */
+function reasonOf ({ events }) {
+  const message = events.findLast(({ name }) => name === 'exception')?.attributes['exception.message']
+  if (typeof message !== 'string' || message === '') return ''
+  return ` (${oneLine(message.length > REASON_LENGTH_MAX ? `${cut(message, REASON_LENGTH_MAX - 3)}...` : message)})`
 }
 
 // When the reader of a pipe has gone, stdout emits an error, which without a listener ends the process. Ours is there only while

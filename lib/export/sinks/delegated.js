@@ -84,7 +84,7 @@ class ProcessorSink {
   }
 
   #failed (method, error) {
-    this.#options.report.once('LT_WARN_PROCESSOR', `a span processor failed in ${method}: ${error?.message}`)
+    this.#options.report.failed('LT_WARN_PROCESSOR', `a span processor failed in ${method}`, error)
   }
 }
 

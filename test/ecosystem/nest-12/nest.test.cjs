@@ -35,6 +35,15 @@ test('an unknown path is one span without a route', async (t) => {
   assert.equal(span.attributes['http.response.status_code'], 404)
 })
 
+test('handlers have spans, which end before the hooks of the answer: Nest’s handlers go on until it is sent', async (t) => {
+  const { app, collector } = await start(t, { spans: { handler: true, hooks: ['onSend'] } })
+  let ended
+  app.getHttpAdapter().getInstance().addHook('onSend', async () => { ended = app.getHttpAdapter().getInstance().lightTrace.stats().spans.ended })
+  await app.inject('/cats/7')
+  assert.equal(await collector.tree(), 'SERVER GET /cats/:id\n  INTERNAL handler\n    INTERNAL load cat\n  INTERNAL onSend')
+  assert.equal(ended, 2)
+})
+
 test('registered after NestFactory.create(), as docs/context.md says, middleware has no context and the rest has', async (t) => {
   const { app, collector } = await start(t, { isLate: true })
   const { body } = await app.inject('/cats/7')
@@ -42,10 +51,10 @@ test('registered after NestFactory.create(), as docs/context.md says, middleware
   assert.equal(await collector.tree(), 'SERVER GET /cats/:id\n  INTERNAL load cat')
 })
 
-async function start (t, { isLate = false } = {}) {
+async function start (t, { isLate = false, ...options } = {}) {
   const collector = createCollector()
   const adapter = new FastifyAdapter()
-  if (!isLate) await adapter.getInstance().register(lightTrace, { spanProcessors: [collector] }) // before Nest adds its own hooks
+  if (!isLate) await adapter.getInstance().register(lightTrace, { spanProcessors: [collector], ...options }) // before Nest adds its own hooks
   const app = await NestFactory.create(appModule(), adapter, { logger: false })
   if (isLate) await app.register(lightTrace, { spanProcessors: [collector] })
   app.use((request, response, next) => {

@@ -7,10 +7,25 @@ const { tracedApp } = require('../../support/traced-app')
 const { startSink } = require('../../support/otlp-sink')
 
 const KEY = 'k3y-5ecret-0123456789'
+const ODD = '\\k3y/"5ecret"+%41\u00e9\\' // which JSON and URLs escape
+const inJson = JSON.stringify(ODD).slice(1, -1)
+const text = (body) => ({ status: 400, headers: { 'content-type': 'text/plain' }, body })
+const escapedAll = (escape) => [...ODD].map((char) => escape(char.charCodeAt(0).toString(16))).join('')
 const ANSWERS = {
   'a 401 in plain text': { status: 401, headers: { 'content-type': 'text/plain' }, body: `invalid key ${KEY}` },
   'a 400 in JSON': { status: 400, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ message: `unknown Bearer ${KEY}` }) },
   'a 403 with the password of the URL': { status: 403, headers: { 'content-type': 'text/plain' }, body: 'wrong: p4ssword-of-url' },
+  'a value in JSON': text(`{"message":"bad header ${inJson}"}`),
+  'a value in JSON, as PHP writes it': text(`{"message":"bad header ${inJson.replaceAll('/', '\\/').replace('\u00e9', '\\u00e9')}"}`),
+  'a value in JSON, as Go writes it': text(`{"message":"bad header ${escapedAll((hex) => `\\u${hex.padStart(4, '0')}`)}"}`),
+  'a value in JSON in JSON': text(JSON.stringify({ message: JSON.stringify({ header: ODD }) })),
+  'a value as URLs have it': text(`at /v1/traces?key=${encodeURIComponent(ODD)}`),
+  'a value as URLs have it, in JSON': text(JSON.stringify({ message: `at /v1/traces?key=${encodeURIComponent(ODD)}` })),
+  'a value in JSON, in a URL': text(encodeURIComponent(JSON.stringify({ key: ODD }))),
+  'a value in latin1': text(Buffer.from(`bad header ${ODD}`, 'latin1')),
+  'the query as it was sent': text('at /v1/traces?q=k3y%2D5+ecret'),
+  'the query as it is read': text('wrong key k3y-5 ecret'),
+  'a short password of the URL': text('wrong user user2, wrong password: p4 s;=s:ab,c'),
   'a partial success': {
     status: 200,
     headers: { 'content-type': 'application/json' },
@@ -19,20 +34,26 @@ const ANSWERS = {
 }
 
 for (const [name, answer] of Object.entries(ANSWERS)) {
+  const password = name.includes('short') ? 'p4%20s%3B%3Ds%3Aab%2Cc' : 'p4ssword-of-url'
   test(`${name} is quoted without the values that were sent`, async (t) => {
     const sink = await startSink(t)
     sink.respond = () => answer
     const lines = []
     const stream = { write: (line) => lines.push(line) }
-    const url = sink.url.replace('http://', 'http://user:p4ssword-of-url@')
+    const url = `${sink.url.replace('http://', `http://user2:${password}@`)}?q=k3y%2D5+ecret`
     const { app } = await tracedApp(t, {
       fastify: { logger: { level: 'warn', stream } },
-      trace: { spanProcessors: undefined, exporter: { url, headers: { 'x-api-key': `Bearer ${KEY}` } } }
+      trace: { spanProcessors: undefined, exporter: { url, headers: { 'x-api-key': `Bearer ${KEY}`, 'x-odd': ODD } } }
     })
     await app.inject('/')
     await app.lightTrace.flush()
     const said = lines.join('') + JSON.stringify(app.lightTrace.stats())
     t.match(said, /\*{10}/)
-    t.notMatch(said, /k3y|5ecret|p4ss/)
+    t.notMatch(said, /k3y|5.?ecret|p4ss|p4 s/)
+    t.notMatch(unescaped(unescaped(said)), /k3y|5.?ecret|p4ss|p4 s/)
   })
+}
+
+function unescaped (text) {
+  return text.replaceAll(/\\+u([0-9a-f]{4})|%([0-9a-f]{2})/gi, (escape, unit, byte) => String.fromCharCode(parseInt(unit ?? byte, 16)))
 }

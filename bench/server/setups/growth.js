@@ -1,0 +1,72 @@
+'use strict'
+
+// A server whose /growth does as much as a number says, which `listen` sets; traced or not. Of npm run bench:growth.
+
+const http = require('node:http')
+const net = require('node:net')
+const bareKeptTick = require('./bare-kept-tick')
+
+const KEYS = Array.from({ length: 128 }, (_, i) => `app.key.${i}`)
+const ANSWER = { hello: 'world' }
+
+// work: of WORK; routes: how many there are; poster: what is sent where nothing is traced
+module.exports = ({ work, isTraced, routes = 0, poster, plugin }) => {
+  const setup = isTraced ? require('./light-trace')({ plugin }) : bareKeptTick({})
+  const state = { n: 1, requests: 0, post: POSTERS[poster] }
+  const turns = {} // by how many routes take them
+  const next = () => `/route${(turns[state.n] = (turns[state.n] ?? -1) + 1) % state.n}`
+  return {
+    ...setup,
+    fastify: { rewriteUrl: ({ url }) => work === 'routes' && url === '/growth' ? next() : url },
+    async register (app) {
+      await setup.register?.(app)
+      if (isTraced) state.post = () => app.lightTrace.flush()
+      for (let i = 0; i < routes; i++) app.get(`/route${i}`, async () => ANSWER)
+      app.get('/growth', WORK[work](state))
+    },
+    listen (n) { state.n = n }
+  }
+}
+
+const WORK = {
+  routes: () => async () => ANSWER,
+  spans: (state) => async ({ trace }) => {
+    for (let i = 0; i < state.n; i++) trace.withSpan('a step', nothing)
+    return ANSWER
+  },
+  attributes: (state) => async ({ trace }) => {
+    for (let i = 0; i < state.n; i++) trace.span.setAttribute(KEYS[i], i)
+    return ANSWER
+  },
+  posts: (state) => async () => {
+    if (++state.requests % state.n === 0) setImmediate(state.post)
+    return ANSWER
+  },
+  // Never answered; what the client is sent says that it is here.
+  held: () => (request, reply) => { reply.raw.writeProcessing() }
+}
+
+const POSTERS = {
+  // What no client goes without: head and body written to a socket at once, and the answer's bytes taken.
+  socket () {
+    socket ??= net.connect(collector()).on('data', nothing)
+    socket.cork()
+    socket.write(`POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${BODY.length}\r\n\r\n`, 'latin1')
+    socket.write(BODY)
+    socket.uncork()
+  },
+  http () {
+    http.request(collector(), { method: 'POST', path: '/v1/traces', agent, headers: { 'content-length': 0 } }, (response) => response.resume()).end()
+  }
+}
+
+const BODY = Buffer.alloc(5000)
+const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+let socket
+
+function collector () {
+  const { hostname: host, port } = new URL(process.env.OTEL_EXPORTER_OTLP_ENDPOINT)
+  return { host, port: Number(port) }
+}
+
+function nothing () {}

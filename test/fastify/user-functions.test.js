@@ -1,0 +1,67 @@
+'use strict'
+
+// Each function that an application gives to light-trace, and what it can do wrong: it throws, it throws what throws when it is
+// read, it is async by mistake, and then it rejects. tap fails a test at an unhandled rejection, which ends a process.
+
+const { tracingChannel } = require('node:diagnostics_channel')
+const { test } = require('tap')
+const { tracedApp } = require('../support/traced-app')
+const { tellingLogger } = require('../support/telling-logger')
+
+const HOSTILE = Object.defineProperty(new Error(), 'message', { get () { throw new Error('again') } })
+const WRONG = [
+  () => { throw new Error('broken') },
+  () => { throw HOSTILE },
+  () => { throw { message: Symbol('no text') } }, // eslint-disable-line no-throw-literal
+  () => { throw null }, // eslint-disable-line no-throw-literal
+  async () => ({ a: 1 }),
+  async () => { throw new Error('late') },
+  async () => { throw HOSTILE }
+]
+const channel = tracingChannel('wrong:op')
+
+const PLACES = {
+  spanName: (spanName) => ({ spanName }),
+  attributes: (attributes) => ({ attributes }),
+  store: (store) => ({ store }),
+  ignore: (ignore) => ({ ignore }),
+  trustIncoming: (trustIncoming) => ({ trustIncoming }),
+  redactQuery: (redactQuery) => ({ redactQuery }),
+  sampler: (shouldSample) => ({ sampler: { shouldSample, toString: () => 'wrong' } }),
+  'metrics.attributes': (attributes) => ({ metrics: { exporter: 'none', attributes } }),
+  'outbound.propagateTo': (propagateTo) => ({ outbound: { propagateTo } }),
+  'channel name': (name) => ({ outbound: { channels: { 'wrong:op': { name } } } }),
+  'channel attributes': (attributes) => ({ outbound: { channels: { 'wrong:op': { attributes } } } })
+}
+
+for (const [place, traceWith] of Object.entries(PLACES)) {
+  test(`${place} that throws or is async: the request is served, and it is logged once`, async (t) => {
+    for (const wrong of WRONG) {
+      const loggerInstance = tellingLogger()
+      const { app, origin } = await tracedApp(t, { fastify: { loggerInstance }, trace: traceWith(wrong), routes })
+      for (let i = 0; i < 2; i++) {
+        const response = await fetch(`${origin}/users/7?a=b`, { headers: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' } })
+        t.equal(await response.text(), 'ok')
+      }
+      await app.close()
+      t.same(loggerInstance.logged.map(([code]) => code), [place === 'sampler' ? 'LT_WARN_SAMPLER' : 'LT_WARN_CALLBACK'], `${wrong}`)
+    }
+  })
+}
+
+test('a logger that is async and rejects harms nobody', async (t) => {
+  const loggerInstance = tellingLogger()
+  loggerInstance.warn = async () => { throw new Error('no disk') }
+  const { app, origin } = await tracedApp(t, { fastify: { loggerInstance }, trace: { attributes: WRONG[0] }, routes })
+  t.equal(await (await fetch(`${origin}/users/7`)).text(), 'ok')
+  await app.close()
+})
+
+function routes (app) {
+  app.get('/called', async () => 'called')
+  app.get('/users/:id', async (request) => {
+    const { port } = app.server.address()
+    if (request.query.a !== undefined) await (await fetch(`http://127.0.0.1:${port}/called`)).text()
+    return channel.traceSync(() => 'ok', {})
+  })
+}

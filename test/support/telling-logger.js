@@ -1,0 +1,12 @@
+'use strict'
+
+/** A logger that keeps what is logged as `logged`, a list of code and message. */
+function tellingLogger () {
+  const logged = []
+  const logger = { level: 'warn', child: () => logger, logged }
+  for (const level of ['trace', 'debug', 'info', 'error', 'fatal']) logger[level] = () => {}
+  logger.warn = (fields, message) => logged.push([fields?.code, message])
+  return logger
+}
+
+module.exports = { tellingLogger }
