@@ -7,7 +7,7 @@
 const { subscribe, unsubscribe } = require('node:diagnostics_channel')
 const { createRequire } = require('node:module')
 const { join } = require('node:path')
-const { reportLosses, reportUntraced } = require('./report-losses')
+const { reportLosses, reportUntraced, reportLibraries } = require('./report-losses')
 const { tracePg } = require('./trace-pg')
 
 const OLDEST_MAJOR = 5
@@ -34,12 +34,12 @@ guarded(() => {
   }
 })
 
-/** Says in the terminal which libraries have no spans, before light-trace says it in the app's log, which may be off. */
+/** Says in the terminal and the viewer which libraries have no spans, before light-trace says it in the app's log, which may be off. */
 function sayUntracedLibraries (within, hasPg) {
   try {
     const { settledKinds, reportUntraced } = within('./lib/outbound/untraced.js')
     if (hasPg) settledKinds.add('pg') // it is traced when it connects, which may be later
-    reportUntraced({ info: (message) => process.stderr.write(`light-trace: ${message}\n`) })
+    reportLibraries(reportUntraced({ info: (message) => process.stderr.write(`light-trace: ${message}\n`) }))
   } catch {
     // The app's own light-trace is of another version, which says it in the log.
   }

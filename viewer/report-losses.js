@@ -1,6 +1,6 @@
 'use strict'
 
-// From the app to the viewer: what its tracer dropped, or that nothing traces it, once a second where that has changed, and at its
+// From the app to the viewer: what its tracer dropped, or does not trace, once a second where that has changed, and at its
 // close.
 
 // Not node:http: our own requests must not be traced.
@@ -15,12 +15,17 @@ const TIMEOUT_MS = 1000
 const viewer = viewerOf(process.env)
 const apps = new Set()
 let untraced = null
+let untracedLibraries = []
 let timer = null
 let last = ''
 
 function reportUntraced (what) {
   untraced ??= what
   if (viewer !== null) timer ??= setInterval(report, EVERY_MS).unref()
+}
+
+function reportLibraries (names) {
+  untracedLibraries = names
 }
 
 function reportLosses (app) {
@@ -58,7 +63,16 @@ function report (isLast = false) {
 /** Over all Fastify apps of the process. */
 function sum () {
   const total = {
-    pid: process.pid, service: process.env.OTEL_SERVICE_NAME ?? '', untraced: apps.size > 0 ? null : untraced, dropped: {}, sent: 0, rejected: 0, unsampled: 0, queued: 0, lastError: null
+    pid: process.pid,
+    service: process.env.OTEL_SERVICE_NAME ?? '',
+    untraced: apps.size > 0 ? null : untraced,
+    untracedLibraries,
+    dropped: {},
+    sent: 0,
+    rejected: 0,
+    unsampled: 0,
+    queued: 0,
+    lastError: null
   }
   for (const { lightTrace } of apps) {
     if (lightTrace === undefined || lightTrace === null) continue // it has not loaded its plugins yet
@@ -83,4 +97,4 @@ function post (body, isLast) {
   socket.end(`POST /api/app HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${authorization}connection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
 }
 
-module.exports = { reportLosses, reportUntraced }
+module.exports = { reportLosses, reportUntraced, reportLibraries }

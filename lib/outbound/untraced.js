@@ -10,6 +10,7 @@ const USED_BY = { pg: 'knex', knex: 'mysql2', mongodb: 'mongoose', postgres: '' 
 
 const settledKinds = new Set() // traced, or reported: another application of the process need not say it again
 
+/** @returns {string[]} the names of those that it has logged now */
 function reportUntraced (report) {
   const loaded = new Set(Object.keys(require.cache ?? {}).map((file) => PACKAGE.exec(file)?.[1]))
   const names = Object.keys(USED_BY).filter((name) => loaded.has(name) && !settledKinds.has(name) && !loaded.has(USED_BY[name]))
@@ -17,6 +18,7 @@ function reportUntraced (report) {
   if (names.length > 0) {
     report.info(`the calls of ${names.join(', ')} are not traced: pass the client or pool to lightTrace.traceClient() once, see docs/outbound.md`)
   }
+  return names
 }
 
 module.exports = { settledKinds, reportUntraced }

@@ -129,6 +129,17 @@ inBrowser('what was lost is counted, by whom and why', async (t, { send, open, u
   t.equal(await figure('Orphans'), 2)
 }, { maxBytes: 400_000 })
 
+inBrowser('a library whose calls are not traced is named below every view, and with what to do where it leads', async (t, { viewer, open, url }) => {
+  viewer.app = { command: 'app.js', pid: 7, running: true, exit: null }
+  const page = await open('/')
+  await page.getByText('nothing lost').waitFor()
+  await fetch(`${url}/api/app`, { method: 'POST', body: JSON.stringify({ pid: 7, service: 'shop', untracedLibraries: ['mongodb', 'postgres', 7] }) })
+  await page.locator('#foot').getByRole('link', { name: 'mongodb, postgres not traced' }).click()
+  await page.waitForURL(/\/lost$/)
+  const row = page.locator('tr', { hasText: 'Libraries that are not traced' })
+  t.match(await row.textContent(), /mongodb, postgres.*traceClient/)
+})
+
 inBrowser('addresses that lead nowhere lead back', async (t, { open }) => {
   const page = await open('/traces/nothing%2Fat%20all', { expectErrors: true })
   await page.getByText('The trace cannot be shown').or(page.getByText('This trace is not here')).waitFor()

@@ -39,14 +39,16 @@ app.listen(`
   }
 })
 
-test('a library whose calls have no spans is named in the terminal, once, and pg is not', async (t) => {
+test('a library whose calls have no spans is named in the terminal, once, and in the viewer, and pg is not', async (t) => {
   const files = {
     'app.js': `require('pg'); require('mongodb')${APP.replace("require('fastify')()", "require('fastify')({ logger: true })")}`,
     node_modules: { pg: { 'index.js': PG }, mongodb: { 'index.js': '' } }
   }
-  const { app, text, output } = await runApp(t, { files })
+  const { app, json, text, output } = await runApp(t, { files })
   for (let i = 0; i < 3; i++) await (await fetch(`${app}/users/7`)).text()
   await output(/req-3.*request completed/)
   t.match(text(), /^light-trace: the calls of mongodb are not traced: /m)
   t.equal(text().match(/are not traced/g).length, 1)
+  const { apps: [{ untracedLibraries }] } = await eventually(() => json('/api/stats'), ({ apps }) => apps.length === 1)
+  t.same(untracedLibraries, ['mongodb'])
 })

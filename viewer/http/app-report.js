@@ -6,6 +6,7 @@ const { Malformed } = require('../otlp/proto-reader')
 const { plural, safeText } = require('../views/safe-text')
 
 const REASONS_MAX = 32
+const LIBRARIES_MAX = 32
 const TEXT_MAX = 500
 
 /** @throws Malformed */
@@ -22,6 +23,7 @@ function appReport (body) {
     service: text(json?.service) ?? '',
     dropped: Object.fromEntries(dropped),
     untraced: text(json?.untraced),
+    untracedLibraries: Array.isArray(json?.untracedLibraries) ? json.untracedLibraries.slice(0, LIBRARIES_MAX).map(text).filter((name) => name !== null) : [],
     sent: count(json?.sent),
     rejected: count(json?.rejected),
     unsampled: count(json?.unsampled),

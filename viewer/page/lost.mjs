@@ -49,6 +49,7 @@ export function lostView ({ app, host }) {
       ...stats.apps.flatMap((each) => [
         h('h2', null, 'In the app ', h('bdi', null, line(each.service, 60)), h('span.quiet', null, ` ${each.pid}`)),
         figures('In the app', [
+          ...(each.untracedLibraries.length === 0 ? [] : [['Libraries that are not traced', line(each.untracedLibraries.join(', '), 200), 'pass the client or pool to lightTrace.traceClient() once']]),
           ...reasons('Spans dropped', Object.values(each.dropped).reduce((sum, number) => sum + number, 0), each.dropped),
           ['Spans rejected by the receiver', count(each.rejected), ''],
           ['Spans not sampled', count(each.unsampled), 'left out on purpose, by the sampler'],

@@ -82,12 +82,14 @@ function help () {
 
 function figures (stats) {
   const lost = lossOf(stats)
+  const libraries = line([...new Set(stats.apps.flatMap((each) => each.untracedLibraries))].join(', '), 60)
+  const missing = [lost > 0 && `${count(lost)} lost`, libraries && `${libraries} not traced`].filter(Boolean).join(', ')
   return [
     h('span', null, plural(stats.traces, 'trace')),
     h('span', null, plural(stats.spans, 'span')),
     h('span.wide', null, `${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`),
     stats.app && h('span.wide.u', null, `${line(stats.app.command, 60)} ${stats.app.running ? `runs as process ${stats.app.pid}` : 'has ended'}`),
-    h('a', { href: '/lost', class: lost > 0 ? 'warn' : undefined }, lost > 0 ? `${count(lost)} lost` : 'nothing lost')
+    h('a', { href: '/lost', class: missing === '' ? undefined : 'warn' }, missing || 'nothing lost')
   ].filter(Boolean)
 }
 
