@@ -103,7 +103,10 @@ function carrierOf (name) {
 function poolWaitOf (name, system) {
   return [
     [`tracing:${name}:start`, guarded((call) => { call[kWait] = { startedAt: now(), context: activeContext() } })],
-    [`tracing:${name}:asyncStart`, guarded(({ [kWait]: wait }) => { if (wait !== undefined) recordWait(wait.context, wait.startedAt, system) })]
+    [`tracing:${name}:asyncStart`, guarded((call) => {
+      const wait = call[kWait]
+      if (wait !== undefined) recordWait(wait.context, wait.startedAt, system, call.error)
+    })]
   ]
 }
 
@@ -114,11 +117,16 @@ const POOL_WAIT = {
   startedAt: (call) => call.startedAt
 }
 
-/** Makes a span of a wait for a pool's connection that is over, where there was one. */
-function recordWait (context, startedAt, system) {
+/**
+ * Makes a span of a wait for a pool's connection that is over, where there was one.
+ * @param {unknown} [error] of one that was given up
+ */
+function recordWait (context, startedAt, system, error) {
   const tracer = tracerIn(context)
   if (!tracer?.outbound?.libraries || isSuppressed(context) || now() - startedAt < WAIT_MIN_MS) return
-  tracer.startCall(POOL_WAIT, { system, startedAt }, context)?.end()
+  const span = tracer.startCall(POOL_WAIT, { system, startedAt }, context)
+  if (error !== undefined && error !== null && span?.isRecording()) fail(span, POOL_WAIT, error)
+  span?.end()
 }
 
 /** What hangs on a library's call while it runs. */

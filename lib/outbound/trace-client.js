@@ -109,12 +109,12 @@ function traceKnex (knex) {
 function watchTarn (pool, system) {
   if (typeof pool?.on !== 'function') return
   const waits = new Map() // id -> when it began
-  const end = guarded((id) => {
-    recordWait(activeContext(), waits.get(id) ?? Infinity, system)
+  const end = guarded((id, error) => {
+    recordWait(activeContext(), waits.get(id) ?? Infinity, system, error)
     waits.delete(id)
   })
   pool.on('acquireRequest', guarded((id) => { if (waits.size < PENDING_MAX) waits.set(id, now()) }))
-  pool.on('acquireSuccess', end)
+  pool.on('acquireSuccess', (id) => end(id))
   pool.on('acquireFail', end)
 }
 
@@ -127,6 +127,8 @@ const NOT_TRACED = new Set(['hello', 'ismaster', 'isMaster', 'saslStart', 'saslC
 // Where the statements of one command stand. Several of them are a batch; many documents of one insert are not.
 const STATEMENTS = { update: 'updates', delete: 'deletes', bulkWrite: 'ops' }
 
+const GIVEN_UP = { name: 'MongoWaitQueueTimeoutError' } // the driver's event comes before its error
+
 function traceMongoClient (client) {
   client.monitorCommands = true
   // As mongoose's calls: operation, collection and database, and no document.
@@ -138,6 +140,10 @@ function traceMongoClient (client) {
   client.on('connectionCheckedOut', guarded((event) => {
     const waitedMs = read(event, 'durationMS')
     if (waitedMs > 0) waits.set(connectionOf(event), now() - waitedMs)
+  }))
+  // This alone comes in the context of the code that has waited. Other reasons come in anybody's.
+  client.on('connectionCheckOutFailed', guarded((event) => {
+    if (read(event, 'reason') === 'timeout') recordWait(activeContext(), now() - read(event, 'durationMS'), 'mongodb', GIVEN_UP)
   }))
   client.on('connectionCheckedIn', guarded((event) => { if (waits.size > 0) waits.delete(connectionOf(event)) }))
   client.on('commandStarted', guarded((event) => {
@@ -213,13 +219,13 @@ function tracedConnect (connect) {
         recordWait(context, startedAt, 'postgresql')
         return traced(client)
       }, (error) => {
-        recordWait(context, startedAt, 'postgresql')
+        recordWait(context, startedAt, 'postgresql', error)
         throw error
       })
     }
     const inContext = AsyncResource.bind(callback)
     return Reflect.apply(connect, this, [function (error, client, ...rest) {
-      recordWait(context, startedAt, 'postgresql')
+      recordWait(context, startedAt, 'postgresql', error)
       return Reflect.apply(inContext, this, [error, traced(client), ...rest])
     }])
   }

@@ -16,23 +16,26 @@ const callbackPool = (name) => {
   const channel = diagnosticsChannel.tracingChannel(name)
   return (pool) => (callback) => channel.traceCallback((done) => pool.connect(done), 0, {}, null, callback)
 }
+const pgWithCallback = (pool) => {
+  const traced = lightTrace.traceClient({ totalCount: 1, query () {}, connect: (callback) => pool.connect(callback) })
+  return (callback) => traced.connect(callback)
+}
 const POOLS = {
   'mysql2\'s': ['mysql', callbackPool('mysql2:pool:connect')],
   'mssql\'s': ['microsoft.sql_server', callbackPool('mssql:pool:acquire')],
-  'pg\'s, with a callback': ['postgresql', (pool) => {
-    const traced = lightTrace.traceClient({ totalCount: 1, query () {}, connect: (callback) => pool.connect(callback) })
-    return (callback) => traced.connect(callback)
-  }],
+  'pg\'s, with a callback': ['postgresql', pgWithCallback],
   'pg\'s, with a promise': ['postgresql', (pool) => {
     const traced = lightTrace.traceClient({ totalCount: 1, query () {}, connect: () => new Promise((resolve) => pool.connect((error, client) => resolve(error ?? client))) })
     return (callback) => { traced.connect().then((client) => callback(null, client)) }
   }],
+  'mysql2\'s, which is given up': ['mysql', givenUp(callbackPool('mysql2:pool:connect'))],
+  'pg\'s, which is given up, with a callback': ['postgresql', givenUp(pgWithCallback)],
   'pg\'s, which is given up': ['postgresql', (pool) => {
     const traced = lightTrace.traceClient({ totalCount: 1, query () {}, connect: () => new Promise((resolve, reject) => pool.connect(() => reject(new Error('timeout')))) })
     return (callback) => { traced.connect().catch(callback) }
   }],
-  'knex\'s': ['postgresql', tarn('acquireSuccess')],
-  'knex\'s, which is given up': ['postgresql', tarn('acquireFail')],
+  'knex\'s': ['postgresql', tarn('acquireSuccess', {})],
+  'knex\'s, which is given up': ['postgresql', tarn('acquireFail', new Error('timeout'))],
   'MongoDB\'s': ['mongodb', (pool) => {
     const client = lightTrace.traceClient(Object.assign(new EventEmitter(), { db () {}, startSession () {} }))
     return (callback) => {
@@ -52,8 +55,13 @@ const POOLS = {
   }]
 }
 
+/** A pool whose second connection is given up. */
+function givenUp (connectTo) {
+  return (pool) => connectTo({ connect: (callback) => pool.connect((error, client) => callback(pool.served++ > 0 ? new Error('timeout') : error, client)) })
+}
+
 /** knex, with the events of its pool: each in the context of the code that waits, since tarn emits them behind its promise. */
-function tarn (event) {
+function tarn (event, given) {
   return (pool) => {
     let id = 0
     const events = new EventEmitter()
@@ -61,7 +69,7 @@ function tarn (event) {
     return (callback) => {
       const acquire = ++id
       events.emit('acquireRequest', acquire)
-      new Promise((resolve) => pool.connect(resolve)).then(() => { events.emit(event, acquire); callback() })
+      new Promise((resolve) => pool.connect(resolve)).then(() => { events.emit(event, acquire, given); callback() })
     }
   }
 }
@@ -71,6 +79,7 @@ function poolOfOne () {
   const waiting = []
   let isBusy = false
   return {
+    served: 0,
     connect (callback) {
       if (isBusy) waiting.push(callback)
       else callback(null, {})
@@ -102,12 +111,29 @@ for (const [what, [system, connectTo]] of Object.entries(POOLS)) {
     await Promise.all(['a', 'b'].map((user) => app.inject(`/${user}`)))
     const spans = await collector.spans()
     const waits = spans.filter(({ name }) => name === 'wait for connection')
-    t.match(waits, [{ kind: 'INTERNAL', attributes: { 'db.system.name': system } }])
+    const failure = what.includes('given up') ? { 'error.type': 'Error' } : {}
+    t.same(waits.map(({ attributes }) => attributes), [{ 'db.system.name': system, ...failure }])
+    t.match(waits, [{ kind: 'INTERNAL', status: { code: what.includes('given up') ? 'ERROR' : 'UNSET' } }])
     t.equal(waits.length, 1, 'a connection that is free is no wait')
     const server = spans.find(({ spanId }) => spanId === waits[0].parentSpanId)
     t.equal(server.attributes['url.path'], '/b')
   })
 }
+
+test('a wait for a connection of MongoDB that is given up', async (t) => {
+  const client = lightTrace.traceClient(Object.assign(new EventEmitter(), { db () {}, startSession () {} }))
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => app.get('/', async () => {
+      await null
+      client.emit('connectionCheckOutFailed', { reason: 'timeout', durationMS: 7 })
+      client.emit('connectionCheckOutFailed', { reason: 'connectionError', durationMS: 7 }) // in anybody's context
+      return 'ok'
+    })
+  })
+  await app.inject('/')
+  t.equal(await collector.tree(), 'SERVER GET /\n  INTERNAL wait for connection ERROR error.type=MongoWaitQueueTimeoutError')
+})
 
 test('a connection of MongoDB that goes back to its pool without a command leaves nothing behind', async (t) => {
   const client = lightTrace.traceClient(Object.assign(new EventEmitter(), { db () {}, startSession () {} }))

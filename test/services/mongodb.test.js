@@ -13,6 +13,7 @@ const SECRET = 's3cret'
 function answer (command) {
   const { Long } = require('mongodb')
   if (/^c\d+$/.test(command.find)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3) // long enough for others to wait
+  if (command.find === 'held') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20) // longer than the others may wait
   if (command.find === 'broken') throw Object.assign(new Error(`near ${SECRET}`), { code: 11000 })
   if (command.find !== undefined) return { cursor: { id: Long.ZERO, ns: `shop.${command.find}`, firstBatch: [{ name: SECRET }] } }
   if (command.aggregate !== undefined) return { cursor: { id: Long.ZERO, ns: 'shop.users', firstBatch: [] } }
@@ -54,6 +55,19 @@ test('mongodb: each command of a traced client, and no value of it', async (t) =
   t.equal(spans[2].attributes['db.operation.batch.size'], 2)
   t.match(spans[4], { status: { code: 'ERROR' }, attributes: { 'error.type': '11000', 'db.response.status_code': '11000' } })
   t.notMatch(JSON.stringify(spans), SECRET)
+})
+
+test('mongodb: a wait for a connection that is given up has failed', async (t) => {
+  const { client } = await connect(t, { maxPoolSize: 1, waitQueueTimeoutMS: 5 })
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => app.get('/:user', async () => {
+      const [first, second] = await Promise.allSettled(['held', 'users'].map((name) => client.db('shop').collection(name).findOne({})))
+      return [first.status, second.reason?.name]
+    })
+  })
+  t.same((await app.inject('/a')).json(), ['fulfilled', 'MongoWaitQueueTimeoutError'])
+  t.match(await collector.tree(), /INTERNAL wait for connection ERROR error\.type=MongoWaitQueueTimeoutError/)
 })
 
 test('mongodb: commands of requests at the same time, on one connection, have the right parent', async (t) => {
