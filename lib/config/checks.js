@@ -167,9 +167,23 @@ function wrongValue (path, expected, value) {
   return optionInvalid(path, expected, describeValue(value))
 }
 
-/** Describes a value in a few words, without running any of its code. */
+// Words in one case or in camel case, and numbers. Keys and tokens are written otherwise.
+const WORD = /^(?:[A-Za-z]?[a-z]{0,20}(?:[A-Z][a-z]{1,20}){0,3}|[A-Z]{2,20}|\d{1,15}|[A-Za-z]{0,8}\d{1,3}[A-Za-z]{0,8})$/
+// Of `user:password@host`, queries and credentials with a name.
+const NOT_QUOTED = /[@?]|basic /
+const QUOTED_MAX = 64
+
+/**
+ * Describes a value in a few words, without running any of its code. It may be a whole secret in the wrong option or variable: of a
+ * text that is not made of plain words and numbers only the length is shown. All that quotes the configuration quotes it by this.
+ */
 function describeValue (value) {
-  if (typeof value === 'string') return `'${printable(value, 64)}'`
+  if (typeof value === 'string') {
+    const shown = printable(value, QUOTED_MAX)
+    const lower = shown.toLowerCase()
+    const isPlain = !NOT_QUOTED.test(lower) && !CREDENTIAL.test(lower) && shown.split(/[^A-Za-z0-9]+/).every((word) => WORD.test(word))
+    return isPlain ? `'${shown}'` : `a string of ${value.length} characters, which is not shown`
+  }
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'symbol') return 'a symbol'
   if (typeof value !== 'object' || value === null) return `${value}`

@@ -35,7 +35,7 @@ function usable (env, name) {
   if (value === undefined) return undefined
   const url = parseHttpUrl(value)
   if (url !== null) return url
-  env.warn('LT_WARN_ENV', `${name} is ignored: it must be ${EXPECTED_URL}, received ${describeUrl(value)}`)
+  env.warn('LT_WARN_ENV', `${name} is ignored: it must be ${EXPECTED_URL}, received ${describeValue(value)}`)
 }
 
 function withPath (url, path) {
@@ -65,12 +65,6 @@ function isLinkLocal ({ hostname }) {
 // Not '127.0.0.1.example.com'.
 function isIPv4In (hostname, prefix) {
   return hostname.startsWith(prefix) && isIPv4(hostname)
-}
-
-// A query, or what stands before an '@', may be a secret, also in what is no URL.
-function describeUrl (value) {
-  if (typeof value !== 'string') return describeValue(value)
-  return value.includes('@') ? "a string with an '@'" : describeValue(value.split('?')[0])
 }
 
 /** @returns {string | null} an Authorization header; '' for a URL without a user, null if it is not percent-encoded */
@@ -121,7 +115,7 @@ function resolveProxy (url, env) {
   }
   const proxy = parseHttpUrl(value)
   if (proxy === null) {
-    env.warn('LT_WARN_ENV', `${name} is ignored by the exporter: it must be a URL such as 'http://proxy:3128', received ${describeUrl(value)}`)
+    env.warn('LT_WARN_ENV', `${name} is ignored by the exporter: it must be a URL such as 'http://proxy:3128', received ${describeValue(value)}`)
     return null
   }
   const authorization = basicAuthorization(proxy)
@@ -159,6 +153,6 @@ function hostAndPort ({ protocol, hostname, port }) {
   return { host: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname, port: port === '' ? PORTS[protocol] : Number(port) }
 }
 
-const endpoint = { EXPECTED_URL, describeUrl, endpointFromCode, endpointFromEnvironment, hostAndPort, parseHttpUrl }
+const endpoint = { EXPECTED_URL, endpointFromCode, endpointFromEnvironment, hostAndPort, parseHttpUrl }
 
 module.exports = { ...endpoint, basicAuthorization, isLinkLocal, isLoopback, resolveProxy }

@@ -3,8 +3,7 @@
 // The only reader of process.env, by the rules of OpenTelemetry's "Environment Variable Specification": empty is unset, enums
 // know no case, and what cannot be used is logged and ignored.
 
-const { printable } = require('../runtime/report')
-const { editDistance, inWords } = require('./checks')
+const { describeValue, editDistance, inWords } = require('./checks')
 
 const PREFIX = 'OTEL_'
 const OTHERS = new Set([
@@ -104,7 +103,7 @@ class Environment {
   }
 
   ignored (name, value, expected) {
-    this.warn('LT_WARN_ENV', `${name} is ignored: it must be ${expected}, received '${printable(value, 64)}'`)
+    this.warn('LT_WARN_ENV', `${name} is ignored: it must be ${expected}, received ${describeValue(value)}`)
   }
 
   /** A letter of difference to one that is read: the names of the specification differ by more. */

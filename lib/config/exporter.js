@@ -12,7 +12,7 @@ const {
 } = require('./checks')
 const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env')
 const {
-  EXPECTED_URL, basicAuthorization, describeUrl, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, parseHttpUrl, resolveProxy
+  EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, parseHttpUrl, resolveProxy
 } = require('./endpoint')
 
 module.exports = { checkExporter, resolveExporter, otlpSettings }
@@ -78,7 +78,7 @@ function checkUrl (path, value) {
   // A URL object cannot say whether its '/' was written.
   const isBare = value instanceof URL && value.pathname === '/' && value.href.endsWith('/')
   const text = value instanceof URL ? value.href.slice(0, isBare ? -1 : undefined) : value
-  if (typeof text !== 'string' || parseHttpUrl(text) === null) throw optionInvalid(path, EXPECTED_URL, describeUrl(text))
+  if (typeof text !== 'string' || parseHttpUrl(text) === null) throw wrongValue(path, EXPECTED_URL, text)
   return text
 }
 
