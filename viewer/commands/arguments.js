@@ -66,7 +66,7 @@ class UsageError extends Error {
 function parseArguments (args) {
   const parsed = { command: 'serve', operand: undefined, options: {}, nodeOptions: [], program: null }
   let at = 0
-  if (COMMANDS.has(args[0])) parsed.command = args[at++]
+  let isNamed = false
   for (; at < args.length; at++) {
     const argument = args[at]
     if (argument === '--') {
@@ -76,7 +76,10 @@ function parseArguments (args) {
     if (argument === '-h') parsed.options.help = true
     else if (argument === '-v') parsed.options.version = true
     else if (argument.startsWith('-') && argument !== '-') at += takeOption(parsed, argument, args[at + 1])
-    else if (takesOperand(parsed)) parsed.operand = argument
+    else if (!isNamed && COMMANDS.has(argument)) {
+      parsed.command = argument
+      isNamed = true
+    } else if (takesOperand(parsed)) parsed.operand = argument
     else break
   }
   return finish(parsed, args.slice(at))
