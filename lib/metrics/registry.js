@@ -220,6 +220,7 @@ class MetricRegistry {
   #round = 0
   #roundMs = clock.now() // when the last one was over
   #running = null
+  #unanswered = new Set() // callbacks whose promise has not settled
   #report
   #limits
   #activeContext
@@ -346,9 +347,10 @@ class MetricRegistry {
     const round = { number: ++this.#round, isOpen: true }
     const waiting = []
     for (const callback of callbacks) {
+      if (this.#unanswered.has(callback)) continue // each round would wait for it anew
       try {
         const answer = callback(round)
-        if (typeof answer?.then === 'function') waiting.push(Promise.resolve(answer).catch((error) => this.failed(error)))
+        if (typeof answer?.then === 'function') waiting.push(this.#answered(callback, answer))
       } catch (error) {
         this.failed(error)
       }
@@ -357,6 +359,12 @@ class MetricRegistry {
     round.isOpen = false
     for (const metric of this.#observables) metric.endRound(round.number)
     this.#roundMs = clock.now()
+  }
+
+  async #answered (callback, answer) {
+    this.#unanswered.add(callback)
+    await Promise.resolve(answer).catch((error) => this.failed(error))
+    this.#unanswered.delete(callback)
   }
 
   #atMost (promise) {

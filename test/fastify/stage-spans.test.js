@@ -201,6 +201,7 @@ const ANSWERING = {
   'from a callback': (request, reply) => { setImmediate(() => reply.send({ a: 1 })) },
   'and returns the reply': async (request, reply) => { await wait(); return reply.send({ a: 1 }) },
   'and awaits the reply, as Nest does': async (request, reply) => { await wait(); await reply.send({ a: 1 }); await wait() },
+  'and never settles': async (request, reply) => { reply.send({ a: 1 }); await new Promise(() => {}) },
   'and works on': async (request, reply) => { reply.send({ a: 1 }); for (let i = 0; i < 50; i++) await wait() }
 }
 

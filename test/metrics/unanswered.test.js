@@ -1,0 +1,30 @@
+'use strict'
+
+// Callbacks whose promise does not settle. The clock is ours: what a round waits at most is over at once.
+
+const { setTimeout } = globalThis
+globalThis.setTimeout = (fn, ms, ...args) => {
+  const timer = setTimeout(fn, ms === 5000 ? 1 : ms, ...args)
+  return ms === 5000 ? { unref () {} } : timer // nothing else holds the process
+}
+
+const { test } = require('tap')
+const { newRegistry, newMeter, encodeAll } = require('./support')
+
+test('a callback that does not answer is asked again when it has answered, and not before', async (t) => {
+  const registry = newRegistry()
+  const meter = newMeter(registry)
+  let asked = 0
+  let settle
+  meter.createObservableGauge('stuck').addCallback(() => { asked++; return new Promise((resolve) => { settle = resolve }) })
+  meter.createObservableGauge('well').addCallback(async (result) => { result.observe(1) })
+  for (let round = 0; round < 3; round++) {
+    await registry.observe()
+    t.equal(encodeAll(registry).named('well').points.length, 1, 'others are asked')
+  }
+  t.equal(asked, 1)
+  settle()
+  await new Promise(setImmediate)
+  await registry.observe()
+  t.equal(asked, 2)
+})
