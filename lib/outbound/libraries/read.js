@@ -3,14 +3,7 @@
 // Reading what a library publishes. It may lack a field, hold another type, or throw when read: then there is nothing.
 
 const { isIP } = require('node:net')
-
-function read (object, key) {
-  try {
-    return object?.[key]
-  } catch {
-    return undefined
-  }
-}
+const { read } = require('../../span/attributes')
 
 /** A text that is not empty, or ''. */
 function text (object, key) {
