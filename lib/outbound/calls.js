@@ -11,6 +11,7 @@ const { processState } = require('../runtime/process-state')
 const { guarded } = require('../runtime/subscriptions')
 const { now } = require('../span/clock')
 const { errorType, rememberErrorType } = require('../span/exception')
+const { STATUS_ERROR } = require('../span/recording-span')
 
 // On a library's object for one call. With two copies of this package the first to see a call marks it, and it gets one span.
 const kCall = Symbol.for('light-trace.call')
@@ -28,7 +29,6 @@ const KIND_INTERNAL = 0
 const KIND_SERVER = 1
 const KIND_CLIENT = 2
 const KIND_PRODUCER = 3
-const STATUS_ERROR = 2
 
 /** The context that is active for the code that makes the call, or undefined. HOT */
 function activeContext () {
@@ -198,7 +198,6 @@ module.exports = {
   KIND_SERVER,
   KIND_CLIENT,
   KIND_PRODUCER,
-  STATUS_ERROR,
   activeContext,
   tracerIn,
   isSuppressed,

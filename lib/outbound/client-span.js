@@ -10,7 +10,8 @@ const { CallInfo } = require('../http/call-info')
 const { knownMethods } = require('../http/conventions')
 const { cut, read, toObject } = require('../span/attributes')
 const { errorType } = require('../span/exception')
-const { kCall, KIND_CLIENT, STATUS_ERROR, isSuppressed, takeSpan } = require('./calls')
+const { STATUS_ERROR } = require('../span/recording-span')
+const { kCall, KIND_CLIENT, isSuppressed, takeSpan } = require('./calls')
 const { propagate, mayPropagate } = require('./propagation')
 
 const METHOD_LENGTH_MAX = 64

@@ -3,8 +3,9 @@
 // graphql 17: one span for the execution of an operation; those of stages and resolvers for apps that name their channels.
 // https://opentelemetry.io/docs/specs/semconv/graphql/graphql-spans/
 
-const { KIND_INTERNAL, KIND_SERVER, STATUS_ERROR } = require('../calls')
+const { KIND_INTERNAL, KIND_SERVER } = require('../calls')
 const { cut } = require('../../span/attributes')
+const { STATUS_ERROR } = require('../../span/recording-span')
 const { sanitise, DIALECTS } = require('./statement')
 const { read, text, pushText, lengthOf } = require('./read')
 
