@@ -49,11 +49,7 @@ class ExportLog {
 
   // Returns one line of text for `stats().lastError`.
   failure (outcome) {
-    const { error, status, message } = outcome
-    const what = error === null
-      ? `HTTP status ${status}${message === '' ? '' : `: ${message}`}`
-      : error.message.includes(error.code) ? error.message : `${error.code}: ${error.message}`
-    return what + hintOf(outcome, this.#url) + this.#through
+    return failureOf(outcome) + hintOf(outcome, this.#url) + this.#through
   }
 
   // An attempt failed and its spans wait for the next one.
@@ -138,6 +134,12 @@ function sharedOf (target) {
   return collectorLogs.get(target)
 }
 
+/** What came of an attempt that has failed. */
+function failureOf ({ error, status, message }) {
+  if (error === null) return `HTTP status ${status}${message === '' ? '' : `: ${message}`}`
+  return error.message.includes(error.code) ? error.message : `${error.code}: ${error.message}`
+}
+
 /**
  * Says what was probably meant if the exporter's URL leads to something else than an OTLP receiver: '' or a clause that begins
  * with a semicolon.
@@ -163,4 +165,4 @@ function hintOf ({ error, status, format, message = '' }, { port, pathname }) {
   return '; does the path need a prefix, as in /otlp/v1/traces?'
 }
 
-module.exports = { hintOf, ExportLog }
+module.exports = { hintOf, failureOf, ExportLog }

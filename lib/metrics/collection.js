@@ -9,6 +9,8 @@ const { takeDelta } = require('./series')
 const TEMPORALITY_DELTA = 1
 const TEMPORALITY_CUMULATIVE = 2
 
+const NO_RETRY = Object.freeze({ retryMs: -1, isAsked: false }) // what a target answers the reader: the next one at its interval
+
 /** One message's worth of points, by scope and metric, and the deltas among them. */
 class Batch {
   #scope = null
@@ -110,4 +112,4 @@ function nanosOf (ms) {
   return BigInt(seconds) * 1000000000n + BigInt(nanos)
 }
 
-module.exports = { collect, nanosOf, startOf, TEMPORALITY_DELTA, TEMPORALITY_CUMULATIVE }
+module.exports = { collect, nanosOf, startOf, NO_RETRY, TEMPORALITY_DELTA, TEMPORALITY_CUMULATIVE }

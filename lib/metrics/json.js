@@ -6,7 +6,7 @@ const clock = require('../span/clock')
 const { SCHEMA_URL } = require('../span/recording-span')
 const { resourceOf, scopeOf, attributesOf, double, clean } = require('../otlp/json')
 const { setImmediate } = require('../runtime/timers')
-const { collect, nanosOf, TEMPORALITY_DELTA, TEMPORALITY_CUMULATIVE } = require('./collection')
+const { collect, nanosOf, NO_RETRY, TEMPORALITY_DELTA, TEMPORALITY_CUMULATIVE } = require('./collection')
 
 // Some 0.5 ms of the event loop.
 const POINTS_PER_STEP = 64
@@ -109,8 +109,6 @@ function exemplarsOf ({ exemplars }, sinceMs, metric) {
 // `metrics: { exporter: 'otlp/stdout' }`: each collection as a line of OTLP JSON on standard output, for platforms that
 // collect nothing else. What is written counts as delivered.
 // https://opentelemetry.io/docs/specs/otel/protocol/file-exporter/
-
-const NO_RETRY = Object.freeze({ retryMs: -1, isAsked: false })
 
 class MetricLines {
   #options

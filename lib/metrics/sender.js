@@ -9,6 +9,8 @@ const { setImmediate } = require('../runtime/timers')
 const { counted } = require('../runtime/report')
 const { backoffMs } = require('../export/http/retry')
 const { gzip } = require('../export/compressor')
+const { failureOf } = require('../export/log')
+const { NO_RETRY } = require('./collection')
 const { MetricEncoder } = require('./encoder')
 
 // A server that answers 404 has no metrics, as Jaeger, or an ingress is not ready: it is asked with each tenth collection.
@@ -16,8 +18,6 @@ const SKIPS_AFTER_404 = 9
 
 // A server that takes less than this in one request takes no metrics.
 const BATCH_BYTES_MIN = 16 * 1024
-
-const NO_RETRY = Object.freeze({ retryMs: -1, isAsked: false })
 
 class MetricSender {
   #options
@@ -154,11 +154,9 @@ class MetricSender {
   }
 
   /** Counts a failure. Returns it as one line of text. */
-  #failed ({ error, status, message }) {
+  #failed (outcome) {
     this.#stats.exportsFailed++
-    if (error === null) this.#stats.lastError = `HTTP status ${status}${message === '' ? '' : `: ${message}`}`
-    else this.#stats.lastError = error.message.includes(error.code) ? error.message : `${error.code}: ${error.message}`
-    return this.#stats.lastError
+    return (this.#stats.lastError = failureOf(outcome))
   }
 
   #loss (kind, what) {
