@@ -6,7 +6,7 @@ const { median, medianInterval, quantile } = require('../run/statistics')
 
 const LIMIT_MS = 1
 
-module.exports = { compare, verdict, LIMIT_MS }
+module.exports = { compare, verdict }
 
 // bare[i] and bare[i + 1] are the slices before and after slices[i]; each is a list of latencies in ms.
 function compare (bare, slices) {

@@ -82,7 +82,7 @@ const table = [
   { name: 'nodesdk-http', of: 'nodesdk-http', warmUp: LONG_WARM_UP }
 ].map(withCase)
 
-module.exports = { table, chooseCases, guarded, examined, BASE, HEADLINE_NODE }
+module.exports = { table, chooseCases, guarded, examined, HEADLINE_NODE }
 
 // The others are ways of these.
 function guardOf (name) {

@@ -37,7 +37,7 @@ const ROOT = path.join(__dirname, '../..')
 const FULL = { warmUp: 120_000, requests: 10_000, windows: 2, processesMin: 3, processesMax: 8, halfWidthMax: 100 }
 const QUICK = { ...FULL, processesMin: 1, processesMax: 1 }
 
-module.exports = { countCases, publish, overInTurns, FULL, QUICK }
+module.exports = { countCases, publish, overInTurns, QUICK }
 
 if (require.main === module) {
   main().catch((error) => {

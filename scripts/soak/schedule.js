@@ -41,4 +41,4 @@ function makeSchedule (seconds, seed, healthy) {
   return schedule
 }
 
-module.exports = { makeSchedule, FAULTS }
+module.exports = { makeSchedule }

@@ -7,7 +7,7 @@ const TWO_56 = 2n ** 56n
 const MEMBER = /^\s*ot=(.*)$/
 const THRESHOLD = /^th:([0-9a-f]{1,14})$/
 
-module.exports = { probabilityOf, adjustedCount, extrapolate }
+module.exports = { probabilityOf, extrapolate }
 
 /** The probability with which a span was taken, by its tracestate; 1 where it says nothing. */
 function probabilityOf (tracestate) {
@@ -17,11 +17,6 @@ function probabilityOf (tracestate) {
     if (digits !== undefined) return Number(TWO_56 - BigInt('0x' + digits.padEnd(14, '0'))) / Number(TWO_56)
   }
   return 1
-}
-
-/** How many spans this one stands for. */
-function adjustedCount ({ traceState }) {
-  return 1 / probabilityOf(traceState)
 }
 
 /** What the spans say of all that happened, and the standard deviation of that estimate (Horvitz and Thompson). */

@@ -117,4 +117,4 @@ function allow (response, origin) {
   response.setHeader('vary', 'origin')
 }
 
-module.exports = { Receiver, fromJson }
+module.exports = { Receiver }

@@ -146,4 +146,4 @@ class ProtoReader {
   }
 }
 
-module.exports = { ProtoReader, Malformed, VARINT, FIXED64, BYTES }
+module.exports = { ProtoReader, Malformed, VARINT, BYTES }

@@ -203,4 +203,4 @@ function sum (counts) {
   return total
 }
 
-module.exports = { RouteStatistics, BUCKETS_MS }
+module.exports = { RouteStatistics }

@@ -100,4 +100,4 @@ function rounded (ms) {
   return Math.round(ms * 1e3) / 1e3
 }
 
-module.exports = { OF_REQUEST, summaryOf, routeOf, isUnrouted, rounded }
+module.exports = { OF_REQUEST, summaryOf, routeOf, rounded }

@@ -227,4 +227,4 @@ function isSame (known, body, from, to) {
   return known.to - known.from === to - from && known.bytes.compare(body, from, to, known.from, known.to) === 0
 }
 
-module.exports = { TraceStore, DEFAULT_MAX_BYTES }
+module.exports = { TraceStore }
