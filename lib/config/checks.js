@@ -174,8 +174,8 @@ const NOT_QUOTED = /[@?]|basic /
 const QUOTED_MAX = 64
 
 /**
- * Describes a value in a few words, without running any of its code. It may be a whole secret in the wrong option or variable: of a
- * text that is not made of plain words and numbers only the length is shown. All that quotes the configuration quotes it by this.
+ * Describes a value in a few words, without running any of its code. All of the configuration is quoted by this: a text that is not
+ * made of plain words and numbers may be a secret in the wrong place.
  */
 function describeValue (value) {
   if (typeof value === 'string') {
