@@ -18,7 +18,7 @@ class Client {
   }
 
   get address () {
-    return `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`
+    return addressOf(this.host, this.port)
   }
 
   /** @returns {Promise<number | undefined>} the process of the viewer that listens there */
@@ -76,6 +76,14 @@ class Client {
   }
 }
 
+const EVERY = ['0.0.0.0', '::'] // as `host`: all addresses of this machine
+
+/** Where this machine reaches what listens on `host`. */
+function addressOf (host, port) {
+  const isOwn = host === undefined || EVERY.includes(host)
+  return `http://${isOwn ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
 function problem (message) {
   return Object.assign(new Error(message), { expected: true })
 }
@@ -90,4 +98,4 @@ async function problemOf (response) {
   }
 }
 
-module.exports = { Client, DEFAULT_PORT }
+module.exports = { Client, DEFAULT_PORT, EVERY, addressOf }

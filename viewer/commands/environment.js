@@ -2,6 +2,8 @@
 
 // The app's environment: every OpenTelemetry exporter in it sends to the viewer, soon.
 
+const { addressOf } = require('./client')
+
 // The user waits for what they have just clicked.
 const DELAY_MS = '100'
 
@@ -9,8 +11,7 @@ const DELAY_MS = '100'
 function appEnvironment (from, { port, host, token }) {
   const env = { ...from }
   const notes = []
-  const reachable = host === undefined || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
-  const endpoint = `http://${reachable}:${port}`
+  const endpoint = addressOf(host, port)
   const replace = (name, value, isRight) => {
     if (env[name] !== undefined && env[name] !== '' && !isRight(env[name])) notes.push(`${name} is set; for this app it is ${value === undefined ? 'ignored' : value}`)
     if (value === undefined) delete env[name]

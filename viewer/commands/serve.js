@@ -3,6 +3,7 @@
 // npx light-trace [app.js]: the viewer, and the app in a process of its own.
 
 const { Viewer } = require('../http/server')
+const { EVERY, addressOf } = require('./client')
 
 const SAY = (text) => process.stderr.write(`light-trace: ${text}\n`)
 
@@ -43,11 +44,11 @@ async function openViewer (options, mayJoin = false) {
   const make = () => new Viewer({ maxBytes: options['max-bytes'], token })
   const { viewer, port, joined } = await listenFrom(make, options, SAY, mayJoin && !OWN.some((name) => name in options))
   if (joined !== undefined) {
-    return { joined, port, url: addressOf(undefined, port), token: null, app: null, events: { touch () {} }, async close () {} }
+    return { joined, port, url: urlOf(undefined, port), token: null, app: null, events: { touch () {} }, async close () {} }
   }
   viewer.port = port
   viewer.say = SAY
-  viewer.url = addressOf(options.host, port, token)
+  viewer.url = urlOf(options.host, port, token)
   // A mistake of the viewer's must not end the app with it.
   process.on('uncaughtException', (error) => SAY(`the viewer has a bug, and goes on: ${error.stack}`))
   if (options.save !== undefined) require('./save').saveTo(viewer, options.save, SAY)
@@ -58,11 +59,10 @@ function newToken () {
   return require('node:crypto').randomBytes(24).toString('base64url')
 }
 
-function addressOf (host, port, token) {
+/** What the user opens. */
+function urlOf (host, port, token) {
   if (host === undefined) return `http://localhost:${port}`
-  const isEvery = host === '0.0.0.0' || host === '::'
-  const name = isEvery ? require('node:os').hostname() : host.includes(':') ? `[${host}]` : host
-  return `http://${name}:${port}/?token=${token}`
+  return `${addressOf(EVERY.includes(host) ? require('node:os').hostname() : host, port)}/?token=${token}`
 }
 
 function untilSignal (viewer) {

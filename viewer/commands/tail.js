@@ -3,7 +3,7 @@
 // npx light-trace tail: traces as trees in the terminal, each when it has become quiet. Where no viewer runs, or an app is named, it
 // starts one.
 
-const { Client } = require('./client')
+const { Client, addressOf } = require('./client')
 const { readEvents } = require('./event-stream')
 const { printTrace } = require('./terminal')
 const { plural } = require('../views/safe-text')
@@ -20,11 +20,7 @@ async function tail (parsed) {
   const { openViewer, attend, SAY } = require('./serve')
   const viewer = await openViewer(parsed.options)
   SAY(`${viewer.url} shows them as a page`)
-  const host = parsed.options.host
-  const own = new Client({
-    url: new URL(`http://${host === undefined || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${viewer.port}`),
-    token: viewer.token ?? undefined
-  })
+  const own = new Client({ url: new URL(addressOf(parsed.options.host, viewer.port)), token: viewer.token ?? undefined })
   const tailing = follow(own, (text) => process.stdout.write(text))
   tailing.catch(() => {}) // it ends with the viewer
   await attend(viewer, parsed)
