@@ -212,20 +212,15 @@ function tracedConnect (connect) {
   return function (callback) {
     const context = activeContext()
     const startedAt = now()
+    const over = (error = undefined) => recordWait(context, startedAt, 'postgresql', error)
     if (typeof callback !== 'function') {
       const result = Reflect.apply(connect, this, arguments)
       if (typeof result?.then !== 'function') return result
-      return result.then((client) => {
-        recordWait(context, startedAt, 'postgresql')
-        return traced(client)
-      }, (error) => {
-        recordWait(context, startedAt, 'postgresql', error)
-        throw error
-      })
+      return result.then((client) => { over(); return traced(client) }, (error) => { over(error); throw error })
     }
     const inContext = AsyncResource.bind(callback)
     return Reflect.apply(connect, this, [function (error, client, ...rest) {
-      recordWait(context, startedAt, 'postgresql', error)
+      over(error)
       return Reflect.apply(inContext, this, [error, traced(client), ...rest])
     }])
   }
