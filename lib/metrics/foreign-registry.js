@@ -4,6 +4,7 @@
 // light-trace exports nothing, or every request would be counted twice.
 
 const { toObject } = require('../span/attributes')
+const { INT } = require('./instruments')
 
 // How an instrument is made, and what it records with.
 const METHODS = {
@@ -11,8 +12,6 @@ const METHODS = {
   counter: ['createCounter', 'add'],
   upDownCounter: ['createUpDownCounter', 'add']
 }
-// The API's ValueType.
-const INT = 0
 const DOUBLE = 1
 
 class ForeignRegistry {

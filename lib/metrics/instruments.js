@@ -213,4 +213,4 @@ function scopeTextOf (value) {
   return typeof value === 'string' ? value.slice(0, TEXT_LENGTH_MAX) : undefined
 }
 
-module.exports = { MeterProvider }
+module.exports = { MeterProvider, INT }

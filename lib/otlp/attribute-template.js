@@ -12,8 +12,8 @@
 const { ownText } = require('../span/attributes')
 const { ProtoWriter, writeLength4, writeText } = require('./proto-writer')
 const { attributesBound, valueBound, writeAttributes, writeValue, text } = require('./attribute-encoder')
+const { TAG_ATTRIBUTE } = require('./templates')
 
-const TAG_ATTRIBUTE = 0x4a // Span.attributes
 const TAG_VALUE = 0x12
 const TAG_TEXT = 0x0a
 const TAG_INT = 0x18

@@ -27,7 +27,7 @@ const OFFSET_FLAGS = 53
 
 const TAG_PARENT = 0x22
 const PARENT_BYTES = 10
-const TAG_ATTRIBUTE = 0x4a
+const TAG_ATTRIBUTE = 0x4a // Span.attributes
 const TAG_TRACE_STATE = 0x1a
 const NOTHING = Buffer.alloc(0)
 
