@@ -23,6 +23,7 @@ const TAG_STATUS = 0x7a
 
 // What a span takes at most beside its texts, attributes and details: the head and every tag, length and count.
 const SPAN_OVERHEAD = 160
+const BEHIND_PEER = PARENT_BYTES + 5 // the parent, and the tag and the length of a trace state
 
 class SpanEncoder {
   /** @param {Exporter} exporter whose chunks are written */
@@ -70,15 +71,25 @@ class SpanEncoder {
     const ofRoute = template.bytes
     const { staticPath } = template
     const { peer } = span
-    const chunk = this.open(span, ofRoute.length + peerBound(peer) + (staticPath ? 0 : urlBound(span)) + PARENT_BYTES + rest)
+    const tracestate = template.hasTracestate ? '' : span.exportedTracestate
+    const chunk = this.open(span, ofRoute.length + peerBound(peer) + (staticPath ? 0 : urlBound(span)) + tracestate.length + BEHIND_PEER + rest)
     if (chunk === null) return
     const { bytes, view, length: start } = chunk
     bytes.set(ofRoute, start)
-    let end = writePeer(bytes, start + ofRoute.length, peer)
+    let end = start + ofRoute.length
     if (!staticPath) end = writeUrl(bytes, view, end, span)
+    if (end === -1) return this.encodeRedacted(span, template, rest)
+    end = writePeer(bytes, end, peer)
+    if (tracestate !== '') end = writeTracestate(bytes, view, end, tracestate)
     end = patchHead(view, start, end, span)
-    if (rest !== 0) end = this.writeServerRest(span, template, chunk, end)
+    if (rest !== 0) end = this.writeServerRest(span, chunk, end)
     this.close(chunk, start, end)
+  }
+
+  /** Begins anew once the query is redacted. */
+  encodeRedacted (span, template, rest) {
+    span.redact()
+    this.encodeServer(span, template, rest)
   }
 
   /** Does the same for a child span or a call. HOT, once per call. Budget: 0 objects, 0 strings. */
@@ -174,11 +185,10 @@ class SpanEncoder {
   }
 
   /** Writes what the route's template does not say of a request; returns where it ends. */
-  writeServerRest (span, template, chunk, at) {
+  writeServerRest (span, chunk, at) {
     const { writer } = this
     const { errorType } = span
     writer.open(chunk.bytes, chunk.view, at)
-    if (!template.hasTracestate) this.writeTracestate(span)
     if (errorType !== '') writeAttribute(writer, TAG_ATTRIBUTE, 'error.type', errorType)
     return this.writeRest(span)
   }
@@ -199,10 +209,17 @@ class SpanEncoder {
   }
 }
 
-/** Whether a template and the connection's block say all of a span but its ids, times, URL and parent. HOT */
-function isUsual (span, { isWhole, staticPath, hasTracestate }) {
-  return (staticPath ? isWhole : span.url.length <= span.pipeline.templateUrlLengthMax) && span.attributeList === null && span.details === null && span.errorType === '' &&
-    (hasTracestate || span.tracestate === '')
+/** Whether a template and the connection's block say all of a span but its ids, times, URL, trace state and parent. HOT */
+function isUsual (span, { isWhole, staticPath }) {
+  return (staticPath ? isWhole : span.url.length <= span.pipeline.templateUrlLengthMax) && span.attributeList === null && span.details === null && span.errorType === ''
+}
+
+/** Writes a trace state, which is ASCII; returns where it ends. HOT */
+function writeTracestate (bytes, view, at, tracestate) {
+  bytes[at] = TAG_TRACE_STATE
+  const end = at + 5 + bytes.latin1Write(tracestate, at + 5)
+  writeLength4(view, at + 1, end - at - 5)
+  return end
 }
 
 /** Whether a template says all of a child span but its ids, its times and its target. HOT */

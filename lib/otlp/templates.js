@@ -121,7 +121,8 @@ function encodeTemplate ({ route, peer, url, httpStatus, pipeline }, staticPath,
   return new Uint8Array(Buffer.concat([
     headOf(SPAN_KIND_SERVER, route.name),
     encodeAttributes(TAG_ATTRIBUTE, list),
-    hasTracestate ? text(TAG_TRACE_STATE, pipeline.rootTracestate) : NOTHING
+    hasTracestate ? text(TAG_TRACE_STATE, pipeline.rootTracestate) : NOTHING,
+    staticPath ? NOTHING : PATH
   ]))
 }
 
@@ -185,30 +186,67 @@ function openAttribute (key, origin) {
  */
 function writeRestOfUrl (bytes, view, at, position, target) {
   const end = writeText(bytes, position, target)
-  const valueAt = at + 4 + 2 + bytes[at + 5] + 1 // behind the key and its length
-  const textAt = valueAt + 5
-  writeLength4(view, textAt, end - textAt - 4)
-  writeLength4(view, valueAt, end - valueAt - 4)
-  writeLength4(view, at, end - at - 4)
+  closeAttribute(view, at, at + 4 + 2 + bytes[at + 5] + 1, end) // behind the key and its length
   return end
 }
 
-const PATH = new Uint8Array(openAttribute('url.path', ''))
-const QUERY = new Uint8Array(openAttribute('url.query', ''))
-
-/** Upper bound of what `writeUrl` writes. Asks for the query first: to redact it may run code of the user's. HOT */
-function urlBound (span) {
-  return PATH.length + QUERY.length + (span.query.length + span.url.length) * 3
+/** Writes the lengths of an open attribute: its own `at`, and those of its value, `valueAt` and behind it. */
+function closeAttribute (view, at, valueAt, end) {
+  writeLength4(view, valueAt + 5, end - valueAt - 9)
+  writeLength4(view, valueAt, end - valueAt - 4)
+  writeLength4(view, at, end - at - 4)
 }
 
-/** Writes the path and the query of a request whose route's template has neither; returns where they end. HOT */
-function writeUrl (bytes, view, at, { url, query }) {
+// The path stands behind the template of a route whose requests have other paths, which ends with its open attribute.
+const PATH = openAttribute('url.path', '')
+const QUERY = new Uint8Array(openAttribute('url.query', ''))
+const VALUE_BEFORE = 9 // bytes from the length of an open attribute's value to its text
+const QUESTION_MARK = 0x3f
+const GROWTH = 64 // of a query whose values become longer when they are redacted
+
+/** Upper bound of what `writeUrl` writes. Asks the user about the query first, whose code may end spans. HOT */
+function urlBound (span) {
+  const { url, redacted, pipeline } = span
+  const bound = QUERY.length + url.length * 3 + GROWTH
+  return redacted === null && !pipeline.redactor.asksUser ? bound : bound + span.query.length * 3
+}
+
+/**
+ * Writes the path and the query of a request behind its route's template, which has neither. The URL is written once, with its query
+ * where it belongs, and its path is moved to the template:
+ *
+ *   template |                               /path?query
+ *   template | /path | 4A .... "url.query" .... | query
+ *
+ * Returns where they end, or -1 where span.query has to be asked first. HOT
+ */
+function writeUrl (bytes, view, at, span) {
+  if (span.redacted !== null) return writeRedacted(bytes, view, at, span)
+  let read = at + QUERY.length - 1
+  const urlEnd = writeText(bytes, read, span.url)
+  let pathEnd = at
+  for (; read < urlEnd; read++) {
+    const byte = bytes[read]
+    if (byte === QUESTION_MARK) break
+    bytes[pathEnd++] = byte
+  }
+  closeAttribute(view, at - PATH.length + 1, at - VALUE_BEFORE, pathEnd)
+  if (read + 1 >= urlEnd) return pathEnd // nothing behind the question mark
+  const start = read + 1
+  const { redactor, templateUrlLengthMax } = span.pipeline
+  const end = redactor.redactBytes(bytes, start, urlEnd, GROWTH)
+  if (end === -1 || end - start > templateUrlLengthMax) return -1
+  bytes.set(QUERY, pathEnd)
+  closeAttribute(view, pathEnd + 1, start - VALUE_BEFORE, end)
+  return end
+}
+
+function writeRedacted (bytes, view, at, { url, redacted }) {
   const mark = url.indexOf('?')
-  bytes.set(PATH, at)
-  const end = writeRestOfUrl(bytes, view, at + 1, at + PATH.length, mark === -1 ? url : url.slice(0, mark))
-  if (query === '') return end
-  bytes.set(QUERY, end)
-  return writeRestOfUrl(bytes, view, end + 1, end + QUERY.length, query)
+  const pathEnd = writeRestOfUrl(bytes, view, at - PATH.length + 1, at, mark === -1 ? url : url.slice(0, mark))
+  if (redacted === '') return pathEnd
+  bytes.set(QUERY, pathEnd)
+  return writeRestOfUrl(bytes, view, pathEnd + 1, pathEnd + QUERY.length, redacted)
 }
 
 // The attributes of a connection and of the caller on it, written straight into the span: behind a proxy each request has another

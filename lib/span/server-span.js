@@ -135,13 +135,15 @@ class ServerSpan extends RecordingSpan {
 
   /** Its query as it may leave the process, '' for none. The user's redactQuery is called once, and may end spans itself. */
   get query () {
-    if (this.redacted === null) {
-      const { url, pipeline } = this
-      const query = hasQuery(url) ? pipeline.redactor.redact(url.slice(url.indexOf('?') + 1)) : ''
-      const { attributeValueLength } = pipeline.limits // what was redacted may have become longer
-      this.redacted = query.length > attributeValueLength ? cut(query, attributeValueLength) : query
-    }
+    if (this.redacted === null) this.redact()
     return this.redacted
+  }
+
+  redact () {
+    const { url, pipeline } = this
+    const query = hasQuery(url) ? pipeline.redactor.redact(url.slice(url.indexOf('?') + 1)) : ''
+    const { attributeValueLength } = pipeline.limits // what was redacted may have become longer
+    this.redacted = query.length > attributeValueLength ? cut(query, attributeValueLength) : query
   }
 
   /** @returns {Array<unknown>} what the conventions ask for at the start of a span, flat */

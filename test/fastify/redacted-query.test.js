@@ -7,6 +7,8 @@ const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 const { upstream: startUpstream } = require('../support/upstream')
+const { randomFrom } = require('../support/random')
+const { QueryRedactor } = require('../../lib/http/redact')
 
 const NAMES = [
   'token', 'access_token', 'id_token', 'refresh_token', 'code', 'api_key', 'apikey', 'password', 'passwd', 'secret', 'client_secret', 'session',
@@ -127,4 +129,38 @@ test('a redacted query keeps to the limit of a value', async (t) => {
       for (const { attributes } of spans) t.ok((attributes['url.query'] ?? attributes['url.full']).length <= attributeValueLength)
     }
   }
+})
+
+test('a query that is redacted in the bytes of its span is what redacting its text gives', async (t) => {
+  const random = randomFrom(3)
+  const one = (list) => list[Math.floor(random() * list.length)]
+  const bytes = Buffer.alloc(4096)
+  const names = ['page', 'token', 'session', 'to%6Ben', 'x%20y', 'b+c', 'ä', '', 'password', 'n'.repeat(70)]
+  const values = ['', '1', 'x'.repeat(20), '%20', '%2', '%', '%3D', '%3d', '%40', 'a?b', 'a#b', 'a@b', 'ä', '=', 'http%3A%2F%2Fx%3Ftoken%3D1']
+  const counts = { redacted: 0, asked: 0 }
+  let redactor
+  for (let n = 0; n < 20000; n++) {
+    if (n % 500 === 0) redactor = new QueryRedactor(null, null)
+    const query = Array.from({ length: 1 + random() * 6 }, () => one(names) + (random() < 0.2 ? '' : `=${one(values)}`)).join('&')
+    const growth = 1 + Math.floor(random() * 40)
+    bytes.fill(0)
+    const end = redactor.redactBytes(bytes, 10, 10 + bytes.utf8Write(query, 10), growth)
+    const expected = redactor.redact(query)
+    counts[end === -1 ? 'asked' : 'redacted']++
+    if (bytes[10 + Buffer.byteLength(query) + growth] !== 0) t.fail(`${query} takes more than its room`)
+    if (end !== -1 && bytes.utf8Slice(10, end) !== expected) t.equal(bytes.utf8Slice(10, end), expected, query)
+  }
+  t.ok(counts.redacted > 5000 && counts.asked > 5000, JSON.stringify(counts))
+})
+
+test('the query of each request is redacted, whether its names came before or not', async (t) => {
+  const sink = await startSink(t)
+  const { app, port } = await tracedApp(t, { routes: (app) => app.get('/*', async () => 'ok'), trace: { spanProcessors: undefined, exporter: { url: sink.url } } })
+  const tokens = Array.from({ length: 20 }, (_, i) => `t${i}_token=1`).join('&') // which become longer than there is room for
+  const targets = ['/a?page=2&token=abc', '/a?page=2&token=abcdefghijkl', '/a?', '/?', '/a?page=%20', `/long/${'x'.repeat(300)}?token=1`, `/a?${tokens}`, '/a?next=%2Fb%3Ftoken%3D1']
+  for (const target of [...targets, ...targets]) await get(port, target)
+  await app.lightTrace.flush()
+  const expected = ['page=2&token=REDACTED', 'page=2&token=REDACTED', undefined, undefined, 'page=%20', 'token=REDACTED', tokens.replaceAll('=1', '=REDACTED'), 'next=%2Fb%3Ftoken%3DREDACTED']
+  t.same(sink.spans.map(({ attributes }) => attributes['url.query']), [...expected, ...expected])
+  t.same(sink.spans.map(({ attributes }) => attributes['url.path']), [...targets, ...targets].map((target) => target.split('?')[0]))
 })
