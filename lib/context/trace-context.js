@@ -7,7 +7,7 @@
 
 const { hex } = require('./ids')
 const { formatTraceparent, parseTraceparent } = require('./traceparent')
-const { TraceState, cleanTracestate, thresholdOf, randomnessOf, withoutThreshold } = require('./tracestate')
+const { TraceState, cleanTracestate, hadOt, thresholdOf, randomnessOf, withoutThreshold } = require('./tracestate')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
@@ -99,6 +99,7 @@ function copyTrace (from, to) {
  */
 function callerTracestate (header, { t2, t3, flags }) {
   const tracestate = cleanTracestate(header)
+  if (!hadOt()) return tracestate
   const threshold = thresholdOf(tracestate)
   if (threshold === '') return withoutThreshold(tracestate)
   const randomness = randomnessOf(tracestate) || hex(t2).slice(2) + hex(t3)

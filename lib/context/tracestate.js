@@ -6,6 +6,8 @@
 // A valid header travels on as the string that came. One wrong member discards all of it, as the official test suite
 // expects.
 
+const { Buffer } = require('node:buffer')
+
 const MEMBERS_MAX = 32
 const KEY_CHARS_MAX = 256
 const VALUE_CHARS_MAX = 256
@@ -21,14 +23,18 @@ const SPACE = 0x20
 const COMMA = 0x2c
 const EQUALS = 0x3d
 
-// What a char may be. Chars beyond ASCII have no entry and are nothing.
+// What a byte may be. Those beyond ASCII are nothing.
 const KEY_START = 1
 const KEY = 2
 const VALUE = 4
-const CLASS = new Uint8Array(128).fill(VALUE, SPACE, 0x7f)
+const CLASS = new Uint8Array(256).fill(VALUE, SPACE, 0x7f)
 CLASS[COMMA] = CLASS[EQUALS] = 0
 for (const char of 'abcdefghijklmnopqrstuvwxyz0123456789') CLASS[char.charCodeAt(0)] |= KEY_START | KEY
 for (const char of '_-*/@') CLASS[char.charCodeAt(0)] |= KEY
+
+// The text that is read: for each char of a string V8 asks anew how it is stored, as in traceparent.js.
+const list = Buffer.alloc(RAW_CHARS_MAX * 3)
+let isOtSeen = false
 
 /**
  * What to propagate of a header: the header itself as a rule, '' when it is absent, invalid or too long.
@@ -36,39 +42,49 @@ for (const char of '_-*/@') CLASS[char.charCodeAt(0)] |= KEY
  */
 function cleanTracestate (value) {
   if (typeof value !== 'string' || value.length > RAW_CHARS_MAX) return ''
-  const list = trimSpace(value)
+  let end = list.utf8Write(value, 0)
+  while (end > 0 && isSpace(list[end - 1])) end--
+  const start = skipSpace(0, end)
+  isOtSeen = false
   let members = 0
-  for (let at = 0; at < list.length; at = skipSpace(list, at + 1)) {
-    if (list.charCodeAt(at) === COMMA) continue // empty members are allowed, and are none
-    at = memberEnd(list, at)
+  for (let at = start; at < end; at = skipSpace(at + 1, end)) {
+    if (list[at] === COMMA) continue // empty members are allowed, and are none
+    at = memberEnd(at, end)
     if (at === -1 || ++members > MEMBERS_MAX) return ''
   }
   if (members === 0) return ''
-  return list.length > PROPAGATED_CHARS_MAX ? shorten(list) : list
+  const kept = value.slice(start, end) // itself, where there is no space around it; all is ASCII
+  return kept.length > PROPAGATED_CHARS_MAX ? shorten(kept) : kept
+}
+
+/** Whether there was a member of OpenTelemetry's in the list that was cleaned last. Most have none, and need no look at it. */
+function hadOt () {
+  return isOtSeen
 }
 
 /** Where the member that begins at `at` ends, at a comma or the end; -1 where it is not valid. */
-function memberEnd (list, at) {
-  const equals = keyEnd(list, at)
-  return equals === -1 || list.charCodeAt(equals) !== EQUALS ? -1 : valueEnd(list, equals + 1)
+function memberEnd (at, end) {
+  const equals = keyEnd(at, end)
+  if (equals - at === 2 && list[at] === 0x6f && list[at + 1] === 0x74) isOtSeen = true
+  return equals === -1 || equals === end || list[equals] !== EQUALS ? -1 : valueEnd(equals + 1, end)
 }
 
-function keyEnd (list, at) {
-  if ((classOf(list.charCodeAt(at)) & KEY_START) === 0) return -1
+function keyEnd (at, end) {
+  if (at === end || (CLASS[list[at]] & KEY_START) === 0) return -1
   let i = at + 1
-  while (i < list.length && (classOf(list.charCodeAt(i)) & KEY) !== 0) i++
+  while (i < end && (CLASS[list[i]] & KEY) !== 0) i++
   return i - at > KEY_CHARS_MAX ? -1 : i
 }
 
 // A value may begin with blanks and hold them. Those at its end, and tabs, belong to the list.
-function valueEnd (list, at) {
+function valueEnd (at, end) {
   let i = at
-  while (i < list.length && (classOf(list.charCodeAt(i)) & VALUE) !== 0) i++
+  while (i < end && (CLASS[list[i]] & VALUE) !== 0) i++
   let stop = i
-  while (stop > at && list.charCodeAt(stop - 1) === SPACE) stop--
+  while (stop > at && list[stop - 1] === SPACE) stop--
   if (stop === at || stop - at > VALUE_CHARS_MAX) return -1
-  const next = skipSpace(list, i)
-  return next === list.length || list.charCodeAt(next) === COMMA ? next : -1
+  const next = skipSpace(i, end)
+  return next === end || list[next] === COMMA ? next : -1
 }
 
 /** Leaves out members of a valid list until it fits: large ones from the end first, then any from the end. */
@@ -88,23 +104,20 @@ function shorten (list) {
 
 // `String#trim` takes more than these two, `/[ \t]+$/` may take quadratic time.
 function trimSpace (text) {
-  const start = skipSpace(text, 0)
+  let start = 0
   let end = text.length
+  while (start < end && isSpace(text.charCodeAt(start))) start++
   while (end > start && isSpace(text.charCodeAt(end - 1))) end--
   return text.slice(start, end)
 }
 
-function skipSpace (value, at) {
-  while (at < value.length && isSpace(value.charCodeAt(at))) at++
+function skipSpace (at, end) {
+  while (at < end && isSpace(list[at])) at++
   return at
 }
 
 function isSpace (char) {
   return char === SPACE || char === TAB
-}
-
-function classOf (char) {
-  return char < 128 ? CLASS[char] : 0
 }
 
 /**
@@ -159,12 +172,15 @@ class TraceState {
 }
 
 function isKey (key) {
-  return typeof key === 'string' && key !== '' && keyEnd(key, 0) === key.length
+  if (typeof key !== 'string') return false
+  const end = list.utf8Write(key, 0)
+  return keyEnd(0, end) === end
 }
 
 function isValue (value) {
-  if (typeof value !== 'string' || value === '' || isSpace(value.charCodeAt(value.length - 1))) return false
-  return valueEnd(value, 0) === value.length
+  if (typeof value !== 'string') return false
+  const end = list.utf8Write(value, 0)
+  return valueEnd(0, end) === end && !isSpace(list[end - 1])
 }
 
 function textOf (members) {
@@ -251,4 +267,4 @@ function partsOf (state) {
   return (state.get('ot') ?? '').split(';').filter((part) => part !== '')
 }
 
-module.exports = { cleanTracestate, TraceState, thresholdOf, randomnessOf, withThreshold, withoutThreshold, thresholdText, trimSpace, ALWAYS }
+module.exports = { cleanTracestate, hadOt, TraceState, thresholdOf, randomnessOf, withThreshold, withoutThreshold, thresholdText, trimSpace, ALWAYS }
