@@ -28,12 +28,9 @@ const PAIR = /[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^",; \t]*
 
 const kPeer = Symbol('light-trace.peer')
 
-let lastHost = splitHost('', 'http') // most services have one
-
-// The last places of callers: a service has one or two hosts, and few proxies before it. The usual one is the first.
+// The last places of callers, the newest first: a service has one or two hosts, and few proxies before it.
 const PLACES_MAX = 8
-const places = new Array(PLACES_MAX).fill(new Place('', false, '', 'http', '', '', -1))
-let oldestPlace = 1
+const places = []
 
 /** RouteInfo of a method on a route; unknown methods share one. */
 function routeInfo (method, route, knownMethods) {
@@ -91,61 +88,44 @@ function peerOf (raw, headers, valueLengthMax, ip, host, protocol) {
   const { socket } = raw
   const before = socket?.[kPeer]
   const agent = headers['user-agent']
-  const isThere = before !== undefined && before.host === host && before.protocol === protocol
-  // Not `httpVersion`: a string that Node makes anew for each request.
-  if (isThere && before.ip === ip && before.agent === agent &&
-    before.versionMajor === raw.httpVersionMajor && before.versionMinor === raw.httpVersionMinor) return before
-  const place = isThere ? before.place : readPlace(socket, before, host, protocol)
-  const peer = readPeer(raw, place, before, valueLengthMax, ip, agent)
-  peer.ip = ip
-  peer.host = host
-  peer.protocol = protocol
-  peer.agent = agent
-  peer.versionMajor = raw.httpVersionMajor
-  peer.versionMinor = raw.httpVersionMinor
+  const version = raw.httpVersionMajor * 10 + raw.httpVersionMinor // `httpVersion` is a string that Node makes anew for each request
+  const isThere = before !== undefined && before.place.host === host && before.place.protocol === protocol
+  if (isThere && before.ip === ip && before.agent === agent && before.version === version) return before
+  const peer = isThere
+    ? readPeer(raw, before.place, before.peerPort, version, ip, agent, valueLengthMax)
+    : readConnection(raw, host, protocol, version, ip, agent, valueLengthMax)
   if (socket) socket[kPeer] = peer
   return peer
 }
 
 /** HOT, once for each other caller on a connection: behind a proxy with most requests. */
-function readPeer ({ socket, httpVersion }, place, before, valueLengthMax, ip, agent) {
-  return new PeerInfo(
-    place,
-    protocolVersion(httpVersion),
-    typeof ip === 'string' ? withoutPort(ip) || place.peerAddress : place.peerAddress,
-    !place.hasPort ? -1 : before === undefined ? socket.remotePort : before.peerPort,
-    typeof agent === 'string' ? cut(agent, Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX)) : ''
-  )
+function readPeer (raw, place, peerPort, version, ip, agent, valueLengthMax) {
+  const clientAddress = typeof ip === 'string' ? withoutPort(ip) || place.peerAddress : place.peerAddress
+  const userAgent = typeof agent === 'string' ? cut(agent, Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX)) : ''
+  return new PeerInfo(place, peerPort, version, protocolVersion(raw, version), ip, clientAddress, agent, userAgent)
 }
 
-function readPlace (socket, before, host, protocol) {
-  const scheme = schemeOf(protocol, socket)
-  return before === undefined
-    ? placeOf(socket?.remoteAddress, Number.isInteger(socket?.remotePort), host, scheme)
-    : placeOf(before.place.address, before.place.hasPort, host, scheme)
+/** HOT, once for each connection, and for each other host on it. */
+function readConnection (raw, host, protocol, version, ip, agent, valueLengthMax) {
+  const { socket } = raw
+  const peerPort = socket?.remotePort
+  const hasPort = Number.isInteger(peerPort)
+  const place = placeOf(socket, hasPort, host, protocol)
+  return readPeer(raw, place, hasPort ? peerPort : -1, version, ip, agent, valueLengthMax)
 }
 
-/** One of the last places, or a new one. HOT, once for each connection, and for each other host on it. */
-function placeOf (address, hasPort, host, scheme) {
-  for (let i = 0; i < PLACES_MAX; i++) {
+/** One of the last places, or a new one. */
+function placeOf (socket, hasPort, host, protocol) {
+  const address = socket?.remoteAddress
+  for (let i = 0; i < places.length; i++) {
     const place = places[i]
-    if (place.host !== host || place.address !== address || place.scheme !== scheme || place.hasPort !== hasPort) continue
-    if (i !== 0) {
-      places[i] = places[0]
-      places[0] = place
-    }
-    return place
+    if (place.address === address && place.host === host && place.protocol === protocol && place.hasPort === hasPort) return place
   }
-  return addPlace(address, hasPort, host, scheme)
-}
-
-function addPlace (address, hasPort, host, scheme) {
-  if (host !== lastHost.text || scheme !== lastHost.scheme) lastHost = splitHost(host, scheme)
-  const place = new Place(address, hasPort, host, scheme, addressOf(address), lastHost.name, lastHost.port)
-  places[oldestPlace] = places[0]
-  places[0] = place
-  oldestPlace = oldestPlace === PLACES_MAX - 1 ? 1 : oldestPlace + 1
-  return place
+  const scheme = schemeOf(protocol, socket)
+  const { name, port } = splitHost(host, scheme)
+  if (places.length === PLACES_MAX) places.pop()
+  places.unshift(new Place(address, hasPort, host, protocol, scheme, addressOf(address), name, port))
+  return places[0]
 }
 
 function schemeOf (protocol, socket) {
@@ -157,8 +137,9 @@ function schemeOf (protocol, socket) {
 }
 
 /** '2.0' is written '2'; '1.0' and '1.1' as they are. */
-function protocolVersion (httpVersion) {
-  if (httpVersion === '1.1') return '1.1' // one string for all connections: it is compared with each request's
+function protocolVersion (raw, version) {
+  if (version === 11) return '1.1' // one string for all connections: it is compared with each request's
+  const { httpVersion } = raw
   if (httpVersion === '2.0') return '2'
   return typeof httpVersion === 'string' ? httpVersion : ''
 }
@@ -173,16 +154,14 @@ function withoutZone (address) {
   return mark === -1 ? address : address.slice(0, mark)
 }
 
-/** Host and port of a Host header, and what they were read from. What cannot be one is left out rather than passed on. */
+/** Host and port of a Host header. What cannot be one is left out rather than passed on. */
 function splitHost (text, scheme) {
-  if (typeof text !== 'string' || text.length > HOST_LENGTH_MAX || !HOST.test(text)) return { text, scheme, name: '', port: -1 }
+  if (typeof text !== 'string' || text.length > HOST_LENGTH_MAX || !HOST.test(text)) return { name: '', port: -1 }
   const colon = text.lastIndexOf(':')
   const bracket = text.lastIndexOf(']')
   const hasPort = colon > bracket && (bracket !== -1 || text.indexOf(':') === colon)
   const name = hasPort ? text.slice(0, colon) : text
   return {
-    text,
-    scheme,
     name: name.startsWith('[') && name.endsWith(']') ? name.slice(1, -1) : name,
     port: hasPort ? portOf(text.slice(colon + 1)) : DEFAULT_PORTS[scheme] ?? -1
   }

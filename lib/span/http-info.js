@@ -42,10 +42,11 @@ class RouteInfo {
 
 /** What the callers over all connections from one address to one host share. Empty strings and -1 stand for "unknown". */
 class Place {
-  constructor (address, hasPort, host, scheme, peerAddress, serverAddress, serverPort) {
-    this.address = address // as it came, like the host
+  constructor (address, hasPort, host, protocol, scheme, peerAddress, serverAddress, serverPort) {
+    this.address = address // as it came, like host and protocol
     this.hasPort = hasPort
     this.host = host
+    this.protocol = protocol
     this.scheme = scheme
     this.peerAddress = peerAddress
     this.serverAddress = serverAddress
@@ -59,17 +60,17 @@ class Place {
 /** A caller on a connection, under one Host and user agent. */
 class PeerInfo {
   // HOT, once for each caller of a connection.
-  constructor (place, protocolVersion, clientAddress, peerPort, userAgent) {
+  constructor (place, peerPort, version, protocolVersion, ip, clientAddress, agent, userAgent) {
     this.place = place
-    this.protocolVersion = protocolVersion
-    this.clientAddress = clientAddress
     this.peerPort = peerPort
+    this.version = version // as ten times the major one and the minor one
+    this.protocolVersion = protocolVersion
+    this.ip = ip // as it came, like the agent
+    this.clientAddress = clientAddress
+    this.agent = agent
     this.userAgent = userAgent
     this.isKnown = false
     this.encoded = null // all of its bytes
-    // What it was read from, where it stands on a connection: see lib/http/conventions.js.
-    this.ip = this.host = this.protocol = this.agent = undefined
-    this.versionMajor = this.versionMinor = 0
   }
 
   get scheme () {
