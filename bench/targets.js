@@ -27,7 +27,7 @@ const targets = [
     ['a query, over bare', 8000, of('query'), 'each name and value is looked at before it leaves the process, and path and query are attributes'],
     ['traceparent, tracestate and baggage, over bare', 7000, of('propagated'), 'each header is checked character by character, and the trace state goes into the span'],
     ['404, over bare', 5000, of('missing'), 'its path is no route, so that it is written anew'],
-    ['a thrown 500, over bare', 20000, of('throws'), 'V8 makes the text of the stack when it is asked for, which Fastify without a logger never does'],
+    ['a thrown 500, over bare', 20000, of('throws'), 'V8 makes the text of the stack when somebody reads it, which Fastify without a logger never does: a hook that does nothing else takes 95,700'],
     ['every request sampled and delivered, over bare', 2800, of('delivered'), `the floor, which no tracer of requests can do without; the span; its bytes; and ${STREAMS}`],
     ['no request sampled, over bare', 1900, of('unsampled'), 'the hook, the record and the context of the floor; then a look at the route and at the caller, the sampler, and an id for what the request calls'],
     ['off (`OTEL_SDK_DISABLED`), over bare', 1000, of('disabled'), 'a request still has its `request.trace` and its context, with which a caller\'s trace is handed on: the hook, the record and the context of the floor'],
