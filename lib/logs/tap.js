@@ -1,0 +1,77 @@
+'use strict'
+
+// The way in: a destination that stands before the logger's own, under the symbol that pino exports for integrations
+// (`pino.symbols.streamSym`), and hands each line on to it first, byte by byte. So it sees what is printed and nothing else, and
+// nothing of pino is replaced. It asks for what pino gives to such destinations beside the line (`Symbol.for('pino.metadata')`).
+
+const { symbolOf } = require('../fastify/keys')
+
+const kMetadata = Symbol.for('pino.metadata')
+const kTap = Symbol.for('light-trace.logTap') // so that two applications with one logger do not export its lines twice
+
+/**
+ * @typedef {object} LoggedLine
+ * @property {string} line as it was printed, with its line end
+ * @property {number} time milliseconds on the monotonic clock
+ * @property {number} severityNumber OpenTelemetry's, 1 to 24
+ * @property {string} severityText the level's name; '' where it has none
+ * @property {TraceContext | undefined} context the active span at the call
+ */
+
+/**
+ * Puts a tap on the destination of a logger, and of all its parents and children that share it.
+ * @param {object} log Fastify's `app.log`
+ * @param {(line: string, level: number, logger: object) => void} onLine must not throw
+ * @returns {(() => void) | null} takes the tap away; null if the logger is not pino's or has a tap already
+ */
+function tapLogger (log, onLine) {
+  const key = log === null || typeof log !== 'object' ? undefined : symbolOf(log, 'pino.stream')
+  if (key === undefined) return null
+  let owner = log
+  while (!Object.hasOwn(owner, key)) owner = Object.getPrototypeOf(owner)
+  const stream = owner[key]
+  if (typeof stream?.write !== 'function' || stream[kTap] === true) return null
+  const tap = tapOn(stream, onLine)
+  owner[key] = tap
+  return () => {
+    tap.release()
+    if (owner[key] === tap) owner[key] = stream
+  }
+}
+
+function tapOn (stream, onLine) {
+  const wantsMetadata = stream[kMetadata] === true
+  // All but `write` is the destination's own: flush, end, what a test looks at.
+  const rest = new Proxy(stream, {
+    get (target, name) {
+      const value = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    }
+  })
+  return Object.assign(Object.create(rest), {
+    [kMetadata]: true,
+    [kTap]: true,
+    lastLevel: 0,
+    lastMsg: undefined,
+    lastObj: undefined,
+    lastTime: undefined,
+    lastLogger: undefined,
+    write (line) {
+      const { lastLevel, lastLogger } = this
+      if (wantsMetadata) {
+        stream.lastLevel = lastLevel
+        stream.lastMsg = this.lastMsg
+        stream.lastObj = this.lastObj
+        stream.lastTime = this.lastTime
+        stream.lastLogger = lastLogger
+      }
+      this.lastMsg = this.lastObj = this.lastLogger = undefined // not kept in memory
+      const answer = stream.write(line)
+      onLine(line, lastLevel, lastLogger)
+      return answer
+    },
+    release () { onLine = () => {} }
+  })
+}
+
+module.exports = { tapLogger }
