@@ -79,7 +79,7 @@ class Tracer {
     }
     this.ownStarter = new SpanStarter(this)
     this.metrics?.open()
-    this.logs?.open()
+    if (this.logs !== null) this.pipeline.exceptionLog = this.logs.open()
     this.chooseStarter()
     this.useGlobals()
     // Disabled by a variable, or left to a registered SDK: the options do not say so.

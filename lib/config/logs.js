@@ -6,6 +6,7 @@ const { COUNT_MAX, DURATION_MAX_MS, EMPTY, anyOf, notNegative, object } = requir
 const { checkExporter, exporterOfSignal } = require('./exporter')
 
 const KINDS = ['otlp', 'otlp/stdout', 'none']
+const EXCEPTION_SIGNALS = ['logs', 'logs/dup']
 const DEFAULT_FLUSH_DELAY_MS = 1000
 const DEFAULT_MAX_PER_SECOND = 10_000 // of one level: more than a person or a bill can take
 const DEFAULT_TIMEOUT_MS = 30_000
@@ -32,17 +33,21 @@ function checkLogExporter (path, value) {
   return checkExporter(path, value)
 }
 
-/** @returns {object | null} null where neither code nor environment asks for lines to be exported */
-function resolveLogs (options, env, exporterVariable) {
+/** @returns {object | null} null where neither code nor environment asks for lines or exceptions to be exported */
+function resolveLogs (options, env, exporterVariable, exceptionVariable) {
   const given = typeof options.logs === 'object' ? options.logs : EMPTY
-  const kind = kindOf(given, options, env, exporterVariable)
-  if (kind === 'none') return null
+  const named = kindOf(given, options, env, exporterVariable)
+  const [exceptions = null] = env.namesOf(exceptionVariable, EXCEPTION_SIGNALS) ?? []
+  if (named === 'none' && exceptions === null) return null
+  const kind = named === 'none' ? 'otlp' : named
   if (env.text('OTEL_BLRP_MAX_QUEUE_SIZE') !== undefined) {
     env.inform('OTEL_BLRP_MAX_QUEUE_SIZE is ignored: log records and spans share a buffer that is limited in bytes, by buffer.maxBytes')
   }
   const limit = (...names) => env.integer(names, { max: COUNT_MAX })
   return Object.freeze({
     exporter: kind === 'otlp' ? exporterOfSignal('LOGS', given.exporter, options, env, 'OTEL_BLRP_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS) : null,
+    lines: named !== 'none',
+    exceptions, // 'logs': records in place of the spans' events; 'logs/dup': both
     level: given.level ?? null, // null: whatever the logger writes
     unsampledLevel: given.unsampledLevel ?? 'warn',
     maxPerSecond: given.maxPerSecond ?? DEFAULT_MAX_PER_SECOND,

@@ -21,6 +21,7 @@ const REGISTER_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
 
 const METRICS_VARIABLE = 'OTEL_METRICS_EXPORTER'
 const LOGS_VARIABLE = 'OTEL_LOGS_EXPORTER'
+const EXCEPTIONS_VARIABLE = 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN'
 const DEFAULT_CLOSE_TIMEOUT_MS = 5000
 const DEFAULT_BUFFER_BYTES = 32 * 1024 * 1024
 const DEFAULT_FLUSH_DELAY_MS = 1000
@@ -207,8 +208,8 @@ function checkLogs (path, value) {
 }
 
 function resolveLogs (given, env) {
-  if (typeof given.logs !== 'object' && env.text(LOGS_VARIABLE) === undefined) return null
-  return require('./logs').resolveLogs(given, env, LOGS_VARIABLE)
+  if (typeof given.logs !== 'object' && env.text(LOGS_VARIABLE) === undefined && env.text(EXCEPTIONS_VARIABLE) === undefined) return null
+  return require('./logs').resolveLogs(given, env, LOGS_VARIABLE, EXCEPTIONS_VARIABLE)
 }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.

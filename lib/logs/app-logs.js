@@ -1,11 +1,11 @@
 'use strict'
 
-// The exported log lines of one application: which ones, and where they go. This file is the door to lib/logs: lib/tracer.js loads
-// it where lines are exported.
+// The log records of one application: its logger's lines, exceptions where the environment asks for that, and where they go. This file is the door to lib/logs: lib/tracer.js loads
+// it where there are any.
 //
 //   pino -- tap --> its destination, as before
 //            +---> level, trace, rate --> RecordEncoder --> Exporter --> /v1/logs
-//                                   +---> light-trace/testing, standard output
+//   exceptions of spans ----------> +---> light-trace/testing, standard output
 
 const clock = require('../span/clock')
 const { SAMPLED, SUPPRESS_KEY, parentIn } = require('../context/trace-context')
@@ -18,6 +18,7 @@ const { RecordEncoder } = require('./record-encoder')
 const { plainRecord, recordJson } = require('./plain')
 const { tapLogger } = require('./tap')
 
+const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready
 const ASK_AGAIN_MS = 60_000 // a collector that takes no logs
 const LEVELS = { trace: 10, debug: 20, info: 30, warn: 40, error: 50, fatal: 60 }
@@ -45,17 +46,31 @@ class AppLogs {
     this.#minimum = this.#settings.level === null ? -Infinity : levelOf(this.#settings.level, log, -Infinity)
     this.#unsampledMinimum = levelOf(this.#settings.unsampledLevel, log, LEVELS.warn)
     this.#names = { messageKey: inheritedOf(log, 'pino.messageKey') ?? 'msg', errorKey: inheritedOf(log, 'pino.errorKey') ?? 'err' }
-    this.#release = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger))
-    if (this.#release === null) {
+    this.#release = this.#settings.lines ? tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger)) : null
+    if (this.#settings.lines && this.#release === null) {
       tracer.report.once('LT_WARN_LOGGER', 'logs.export has no effect: the logger is not pino, is switched off, or is exported by another application')
     }
   }
 
-  /** Decides where lines go, once. */
+  /** Decides where records go, once. Returns this where exceptions are records, else null. */
   open () {
-    if (this.#sink !== null) return
     this.#sink = this.#chooseSink()
     for (const logged of this.#waiting.splice(0)) this.#accept(logged)
+    return this.#settings.exceptions === null ? null : this
+  }
+
+  /** Whether spans have events of their exceptions too. */
+  get keepsEvents () { return this.#settings.exceptions === 'logs/dup' }
+
+  /**
+   * Records an exception of a span.
+   * https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/
+   * @param {ServerSpan | ChildSpan} span
+   * @param {Array} list its attributes
+   */
+  exception (span, list, time) {
+    this.#stats.accepted++
+    this.#accept({ line: '', list, eventName: 'exception', scope: span.scope, time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
   }
 
   // HOT, once per line where lines are exported. Budget: 1 object.
@@ -70,7 +85,7 @@ class AppLogs {
       this.#stats.accepted++
       if (this.#isTooMuch(level, time)) return this.#stats.drop('rate', 1)
       const severityText = logger?.levels?.labels?.[level] ?? ''
-      this.#accept({ line, time, severityNumber: severityOf(level), severityText, context })
+      this.#accept({ line, list: null, eventName: '', scope: PINO, time, severityNumber: severityOf(level), severityText, context })
     } catch (error) { // a logger that is not what it looks like: its line is printed
       this.#tracer.report.thrown(error, 'a log line was not exported')
     }
@@ -120,13 +135,13 @@ class AppLogs {
       return {
         accept: (logged) => {
           stats.delivered++
-          write(recordJson(settings.resource, PINO, logged, this.#names))
+          write(recordJson(settings.resource, logged, this.#names))
         }
       }
     }
     this.#exporter = this.#toCollector(exporter)
     const { attributes, attributeValueLength } = this.#settings
-    return new RecordEncoder(this.#exporter, PINO, {
+    return new RecordEncoder(this.#exporter, {
       attributes: attributes ?? settings.limits.attributes,
       attributeValueLength: attributeValueLength ?? settings.limits.attributeValueLength
     }, this.#names)

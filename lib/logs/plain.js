@@ -3,6 +3,7 @@
 // Lines as plain objects, for light-trace/testing, and as OTLP JSON for standard output.
 
 const clock = require('../span/clock')
+const { toObject } = require('../span/attributes')
 const { SCHEMA_URL } = require('../span/recording-span')
 const { resourceOf, scopeOf, attributesOf, nanos } = require('../otlp/json')
 
@@ -10,10 +11,10 @@ const KNOWN = new Set(['level', 'time', 'pid', 'hostname', 'trace_id', 'span_id'
 
 /** @param {import('./tap').LoggedLine} logged @param {{ messageKey: string, errorKey: string }} names */
 function plainRecord (logged, { messageKey, errorKey }) {
-  const { line, severityNumber, severityText, context } = logged
+  const { line, list, eventName, severityNumber, severityText, context } = logged
   const [seconds, nanoseconds] = clock.toHrTime(logged.time)
-  const members = membersOf(line)
-  const attributes = {}
+  const members = list === null ? membersOf(line) : []
+  const attributes = list === null ? {} : toObject(list)
   let body
   for (const [key, value] of members ?? [[messageKey, line.trimEnd()]]) {
     if (key === messageKey) body = value
@@ -25,6 +26,7 @@ function plainRecord (logged, { messageKey, errorKey }) {
     time: seconds * 1000 + nanoseconds / 1e6,
     severityNumber,
     severityText,
+    eventName,
     body,
     attributes,
     traceId: ids.traceId ?? '',
@@ -49,19 +51,20 @@ function exceptionOf (key, error) {
 }
 
 /** An OTLP request of one record as a line of JSON. */
-function recordJson (resource, scope, logged, names) {
-  const { severityNumber, severityText, body, attributes, traceId, spanId, traceFlags } = plainRecord(logged, names)
+function recordJson (resource, logged, names) {
+  const { severityNumber, severityText, eventName, body, attributes, traceId, spanId, traceFlags } = plainRecord(logged, names)
   const [{ value } = { value: undefined }] = body === undefined ? [] : attributesOf(['body', body])
   const record = {
     timeUnixNano: nanos(logged.time),
     observedTimeUnixNano: nanos(logged.time),
     severityNumber,
     severityText: severityText === '' ? undefined : severityText,
+    eventName: eventName === '' ? undefined : eventName,
     body: value,
     attributes: attributesOf(Object.entries(attributes).flat()),
     ...traceId !== '' && { traceId, spanId, flags: traceFlags }
   }
-  return JSON.stringify({ resourceLogs: [{ resource: resourceOf(resource), schemaUrl: SCHEMA_URL, scopeLogs: [{ scope: scopeOf(scope), logRecords: [record] }] }] })
+  return JSON.stringify({ resourceLogs: [{ resource: resourceOf(resource), schemaUrl: SCHEMA_URL, scopeLogs: [{ scope: scopeOf(logged.scope), logRecords: [record] }] }] })
 }
 
 module.exports = { plainRecord, recordJson }

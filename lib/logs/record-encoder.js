@@ -1,6 +1,7 @@
 'use strict'
 
-// Lines of pino to OTLP bytes (opentelemetry/proto/logs/v1/logs.proto, message LogRecord), straight into the exporter's open chunk.
+// Lines of pino, and events, to OTLP bytes (opentelemetry/proto/logs/v1/logs.proto, message LogRecord), straight into the exporter's
+// open chunk.
 //
 // What is read is the line itself, not the objects that were logged: what redaction, serializers and formatters have left out of it
 // must not leave by this way either. Its UTF-8 is copied text by text, as it is read; nothing is parsed into objects.
@@ -9,6 +10,7 @@ const { Buffer } = require('node:buffer')
 const { cut } = require('../span/attributes')
 const { keepAnchored, writeNanos } = require('../span/clock')
 const { ProtoWriter, writeLength4 } = require('../otlp/proto-writer')
+const { attributesBound, writeAttributes } = require('../otlp/attribute-encoder')
 const { openRun, RUN_BYTES } = require('../otlp/span-encoder')
 const { encodeScope } = require('../otlp/request')
 
@@ -16,6 +18,7 @@ const TAG_RECORD = 0x12 // ScopeLogs.log_records
 const TAG_SEVERITY_TEXT = 0x1a
 const TAG_BODY = 0x2a
 const TAG_ATTRIBUTE = 0x32
+const TAG_EVENT_NAME = 0x62
 const TAG_STRING = 0x0a // KeyValue.key, AnyValue.string_value, and what arrays and maps are made of
 const TAG_VALUE = 0x12 // KeyValue.value
 const TAG_ARRAY = 0x2a
@@ -62,7 +65,6 @@ const NOWHERE = -1
 class RecordEncoder {
   #exporter
   #limits
-  #scope
   #messageKey
   #errorKey
   #writer = new ProtoWriter()
@@ -81,13 +83,11 @@ class RecordEncoder {
 
   /**
    * @param {Exporter} exporter
-   * @param {Scope} scope
    * @param {{ attributes: number, attributeValueLength: number }} limits
    * @param {{ messageKey: string, errorKey: string }} names of the members that are the message and the error
    */
-  constructor (exporter, scope, limits, { messageKey, errorKey }) {
+  constructor (exporter, limits, { messageKey, errorKey }) {
     this.#exporter = exporter
-    this.#scope = encodeScope(scope)
     this.#limits = limits
     this.#messageKey = Buffer.from(messageKey)
     this.#errorKey = Buffer.from(errorKey.length <= ERROR_KEY_LENGTH_MAX ? errorKey : '')
@@ -108,13 +108,14 @@ class RecordEncoder {
 
   #encode (logged) {
     const exporter = this.#exporter
-    const { line } = logged
+    const { line, list } = logged
     if (line.length > exporter.spanBytesMax) return exporter.dropTooLarge(line.length)
     this.#read(line)
-    const runBytes = this.#scope.length + RUN_BYTES
-    const bound = RECORD_OVERHEAD + this.#end * BYTES_PER_BYTE
-    if (exporter.isLong(bound + runBytes)) return this.#encodeLong(logged, bound, runBytes)
-    const chunk = this.#inRun(exporter.reserve(bound + runBytes))
+    const scope = encodeScope(logged.scope)
+    const runBytes = scope.length + RUN_BYTES
+    const bound = RECORD_OVERHEAD + this.#end * BYTES_PER_BYTE + (list === null ? 0 : attributesBound(list))
+    if (exporter.isLong(bound + runBytes)) return this.#encodeLong(logged, bound, scope)
+    const chunk = this.#inRun(exporter.reserve(bound + runBytes), scope)
     if (chunk === null) return
     this.#writer.open(chunk.bytes, chunk.view, chunk.length)
     this.#write(logged)
@@ -129,8 +130,9 @@ class RecordEncoder {
   }
 
   /** A line of which it cannot be said before how many bytes it takes: into memory of its own first. */
-  #encodeLong (logged, bound, runBytes) {
+  #encodeLong (logged, bound, scope) {
     const exporter = this.#exporter
+    const runBytes = scope.length + RUN_BYTES
     const writer = this.#writer
     const memory = Buffer.allocUnsafeSlow(bound)
     writer.open(memory, new DataView(memory.buffer), 0)
@@ -138,15 +140,15 @@ class RecordEncoder {
     const record = memory.subarray(0, writer.position)
     this.#json = this.#scratch // lets go of it
     if (record.length + runBytes > exporter.spanBytesMax) return exporter.dropTooLarge(record.length)
-    const chunk = this.#inRun(exporter.reserve(record.length + runBytes, true))
+    const chunk = this.#inRun(exporter.reserve(record.length + runBytes, true), scope)
     if (chunk === null) return
     writer.open(chunk.bytes, chunk.view, chunk.length)
     writer.copy(record)
     this.#close(chunk)
   }
 
-  #inRun (chunk) {
-    if (chunk !== null && chunk.scope !== this.#scope) openRun(this.#writer, chunk, this.#scope)
+  #inRun (chunk, scope) {
+    if (chunk !== null && chunk.scope !== scope) openRun(this.#writer, chunk, scope)
     return chunk
   }
 
@@ -162,7 +164,8 @@ class RecordEncoder {
     this.#writeHead(logged)
     const membersStart = writer.position
     try {
-      this.#writeMembers()
+      if (logged.list === null) this.#writeMembers()
+      else this.#writeEvent(logged)
     } catch (error) {
       writer.position = membersStart
       if (error === REPEATED) this.#writeLastMembers(logged.line)
@@ -187,6 +190,12 @@ class RecordEncoder {
     writer.byte(0x10)
     writer.byte(severityNumber)
     if (severityText !== '') writer.string(TAG_SEVERITY_TEXT, severityText)
+  }
+
+  #writeEvent ({ list, eventName }) {
+    this.#traceIdAt = NOWHERE
+    this.#writer.string(TAG_EVENT_NAME, eventName)
+    writeAttributes(this.#writer, TAG_ATTRIBUTE, list)
   }
 
   /** The line as it is, where it is no JSON: of `hooks.streamWrite`, or of a logger's own stringifier. */

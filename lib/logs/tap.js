@@ -11,7 +11,10 @@ const kTap = Symbol.for('light-trace.logTap') // so that two applications with o
 
 /**
  * @typedef {object} LoggedLine
- * @property {string} line as it was printed, with its line end
+ * @property {string} line as it was printed, with its line end; '' for an event
+ * @property {Array | null} list the attributes of an event
+ * @property {string} eventName '' for a line
+ * @property {Scope} scope what wrote it
  * @property {number} time milliseconds on the monotonic clock
  * @property {number} severityNumber OpenTelemetry's, 1 to 24
  * @property {string} severityText the level's name; '' where it has none

@@ -288,3 +288,34 @@ test('wrong options', async (t) => {
     await t.rejects(app.register(lightTrace, { logs }).ready(), message)
   }
 })
+
+for (const [value, records, events] of [[undefined, 0, 1], ['logs', 1, 0], ['logs/dup', 1, 1]]) {
+  test(`exceptions of spans, OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN=${value}`, async (t) => {
+    const sink = await startMetricSink(t)
+    const { code } = await runInChild(t, async ({ Fastify, lightTrace }) => {
+      const app = Fastify({ logger: { stream: { write () {} } } })
+      await app.register(lightTrace)
+      app.get('/', async () => { throw Object.assign(new RangeError('too far'), { code: 'E_FAR' }) })
+      await app.inject('/')
+      await app.lightTrace.flush()
+      await app.close()
+    }, { env: { OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin, ...value !== undefined && { OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN: value } } }).exit
+    t.equal(code, 0)
+    const [span] = sink.requests.flatMap(({ spans = [] }) => spans)
+    t.equal(span.events.length, events)
+    t.equal(span.attributes['error.type'], 'E_FAR')
+    t.equal(sink.records.length, records, 'and no lines')
+    for (const record of sink.records) {
+      t.match(record, {
+        eventName: 'exception',
+        scope: 'light-trace',
+        severityNumber: 17,
+        severityText: 'ERROR',
+        body: undefined,
+        traceId: span.traceId,
+        spanId: span.spanId,
+        attributes: { 'exception.type': 'E_FAR', 'exception.message': 'too far', 'exception.stacktrace': /^RangeError: too far\n/ }
+      })
+    }
+  })
+}

@@ -21,6 +21,7 @@ function decodeLogs (body) {
     observedTime: bigint(record.observedTimeUnixNano),
     severityNumber: record.severityNumber,
     severityText: record.severityText ?? '',
+    eventName: record.eventName ?? '',
     body: record.body === null ? undefined : valueOf(record.body),
     attributes: attributesOf(record.attributes),
     droppedAttributesCount: record.droppedAttributesCount ?? 0,
