@@ -59,7 +59,7 @@ class Registration {
     this.isAutomatic = options[kAutomatic] === true
     this.decoratesRequest = false // whether `request.trace` is ours
     if (!this.isAutomatic) report.startup(settings)
-    tracer.exportLogs(app.log)
+    tracer.exportLogs(app)
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
     tracer.metrics?.registry.addProvider(apiGlobals.meterFacade())
     tracer.useGlobals()

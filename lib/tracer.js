@@ -87,11 +87,11 @@ class Tracer {
     report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`, isByOptions ? 'debug' : 'info')
   }
 
-  /** Exports the lines of the application's logger, where the options ask for it. */
-  exportLogs (log) {
+  /** Exports the lines of the application's logger, or holds some of them, where the options ask for it. */
+  exportLogs (app) {
     if (this.settings.exportedLogs === null || this.settings.disabled) return
     const { AppLogs } = require('./logs/app-logs')
-    this.logs = new AppLogs(this, log)
+    this.logs = new AppLogs(this, app)
   }
 
   /** Finds out what else is registered with the API. Requests are entered by its context manager, if there is one. */

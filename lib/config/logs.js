@@ -17,6 +17,7 @@ const checkMembers = object({
   export: anyOf('true, false or an exporter', (value) => typeof value === 'boolean', (value) => typeof value === 'string', (value) => typeof value === 'object' && value !== null),
   level: checkLevel,
   unsampledLevel: checkLevel,
+  buffer: checkLevel,
   maxPerSecond: notNegative('lines a second')
 })
 
@@ -38,7 +39,7 @@ function resolveLogs (options, env, exporterVariable, exceptionVariable) {
   const given = typeof options.logs === 'object' ? options.logs : EMPTY
   const named = kindOf(given, options, env, exporterVariable)
   const [exceptions = null] = env.namesOf(exceptionVariable, EXCEPTION_SIGNALS) ?? []
-  if (named === 'none' && exceptions === null) return null
+  if (named === 'none' && exceptions === null && given.buffer === undefined) return null
   const kind = named === 'none' ? 'otlp' : named
   if (env.text('OTEL_BLRP_MAX_QUEUE_SIZE') !== undefined) {
     env.inform('OTEL_BLRP_MAX_QUEUE_SIZE is ignored: log records and spans share a buffer that is limited in bytes, by buffer.maxBytes')
@@ -50,6 +51,7 @@ function resolveLogs (options, env, exporterVariable, exceptionVariable) {
     exceptions, // 'logs': records in place of the spans' events; 'logs/dup': both
     level: given.level ?? null, // null: whatever the logger writes
     unsampledLevel: given.unsampledLevel ?? 'warn',
+    buffer: given.buffer ?? null, // the least level of lines that are held with their request
     maxPerSecond: given.maxPerSecond ?? DEFAULT_MAX_PER_SECOND,
     flushDelayMs: env.integer(['OTEL_BLRP_SCHEDULE_DELAY'], { max: DURATION_MAX_MS }) ?? options.buffer?.flushDelayMs ?? DEFAULT_FLUSH_DELAY_MS,
     maxRecords: env.integer(['OTEL_BLRP_MAX_EXPORT_BATCH_SIZE'], { min: 1 }) ?? Infinity,

@@ -203,7 +203,7 @@ function resolveMetrics (given, env) {
 
 function checkLogs (path, value) {
   if (typeof value === 'boolean') return value
-  if (!isObject(value)) throw wrongValue(path, 'true, false or an object with export, level, unsampledLevel, maxPerSecond', value)
+  if (!isObject(value)) throw wrongValue(path, 'true, false or an object with export, level, unsampledLevel, buffer, maxPerSecond', value)
   return require('./logs').checkLogs(path, value)
 }
 

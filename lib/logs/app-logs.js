@@ -14,6 +14,7 @@ const { Stats } = require('../export/pipeline')
 const { ExportRequestPrefix } = require('../otlp/request')
 const { Scope } = require('../span/recording-span')
 const { symbolOf } = require('../fastify/keys')
+const { HeldLines } = require('./held-lines')
 const { RecordEncoder } = require('./record-encoder')
 const { plainRecord, recordJson } = require('./plain')
 const { tapLogger } = require('./tap')
@@ -28,7 +29,8 @@ class AppLogs {
   #tracer
   #settings
   #stats = new Stats()
-  #release
+  #tap = null
+  #held = null // the lines that are held back, if any are
   #minimum // the least level of lines that are exported
   #unsampledMinimum // and of those of a trace that is not sampled
   #names
@@ -39,16 +41,21 @@ class AppLogs {
   #second = 0
   #lines = new Map() // of this second, by level
 
-  /** @param {Tracer} tracer @param {object} log Fastify's `app.log` */
-  constructor (tracer, log) {
+  /** @param {Tracer} tracer @param {object} app whose logger it is */
+  constructor (tracer, app) {
+    const { log } = app
     this.#tracer = tracer
     this.#settings = tracer.settings.exportedLogs
     this.#minimum = this.#settings.level === null ? -Infinity : levelOf(this.#settings.level, log, -Infinity)
     this.#unsampledMinimum = levelOf(this.#settings.unsampledLevel, log, LEVELS.warn)
     this.#names = { messageKey: inheritedOf(log, 'pino.messageKey') ?? 'msg', errorKey: inheritedOf(log, 'pino.errorKey') ?? 'err' }
-    this.#release = this.#settings.lines ? tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger)) : null
-    if (this.#settings.lines && this.#release === null) {
-      tracer.report.once('LT_WARN_LOGGER', 'logs.export has no effect: the logger is not pino, is switched off, or is exported by another application')
+    const { lines, buffer } = this.#settings
+    if (!lines && buffer === null) return
+    this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
+    if (this.#tap === null) {
+      tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
+    } else if (buffer !== null) {
+      this.#held = new HeldLines(app, buffer, tracer.settings.keep, (logged) => this.#printHeld(logged))
     }
   }
 
@@ -70,25 +77,54 @@ class AppLogs {
    */
   exception (span, list, time) {
     this.#stats.accepted++
-    this.#accept({ line: '', list, eventName: 'exception', scope: span.scope, time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
+    this.#accept({ line: '', list, eventName: 'exception', scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
+  }
+
+  #isHeld (line, level, logger) {
+    if (this.#held === null) return false
+    try {
+      if (!this.#held.isBelow(level, logger)) return false
+      this.#held.take({ level, ...this.#logged(line, level, logger, parentIn(this.#tracer.contextManager.active())) }, logger)
+      return true
+    } catch (error) { // it is printed
+      this.#tracer.report.thrown(error, 'a log line was not held')
+      return false
+    }
+  }
+
+  /** Prints a line that was held, with a member that says so. */
+  #printHeld ({ level, ...logged }) {
+    const end = logged.line.lastIndexOf('}')
+    if (end !== -1) logged.line = `${logged.line.slice(0, end)},"buffered":true${logged.line.slice(end)}`
+    logged.observedTime = clock.now()
+    this.#tap.print(logged.line, level)
+    if (!this.#settings.lines) return
+    this.#stats.accepted++
+    this.#accept(logged)
   }
 
   // HOT, once per line where lines are exported. Budget: 1 object.
   #onLine (line, level, logger) {
+    if (!this.#settings.lines) return
     try {
       if (level < this.#minimum) return
       const active = this.#tracer.contextManager.active()
       if (active !== undefined && active.getValue(SUPPRESS_KEY) === true) return
       const context = parentIn(active)
       if (level < this.#unsampledMinimum && isUnsampled(context, line)) return
-      const time = clock.now()
+      const logged = this.#logged(line, level, logger, context)
       this.#stats.accepted++
-      if (this.#isTooMuch(level, time)) return this.#stats.drop('rate', 1)
-      const severityText = logger?.levels?.labels?.[level] ?? ''
-      this.#accept({ line, list: null, eventName: '', scope: PINO, time, severityNumber: severityOf(level), severityText, context })
+      if (this.#isTooMuch(level, logged.time)) return this.#stats.drop('rate', 1)
+      this.#accept(logged)
     } catch (error) { // a logger that is not what it looks like: its line is printed
       this.#tracer.report.thrown(error, 'a log line was not exported')
     }
+  }
+
+  #logged (line, level, logger, context) {
+    const time = clock.now()
+    const severityText = logger?.levels?.labels?.[level] ?? ''
+    return { line, list: null, eventName: '', scope: PINO, time, observedTime: time, severityNumber: severityOf(level), severityText, context }
   }
 
   #accept (logged) {
@@ -188,15 +224,15 @@ class AppLogs {
         retried
       },
       exports: { ok: exportsOk, failed: exportsFailed },
-      lastError
+      lastError,
+      ...this.#held !== null && { forgotten: this.#held.forgotten }
     }
   }
 
   async flush (options) { await this.#exporter?.flush(options) }
 
   async close () {
-    this.#release?.()
-    this.#release = null
+    this.#tap?.release()
     if (this.#sink === null) this.#stats.drop('after_shutdown', this.#waiting.splice(0).length)
     await this.#exporter?.close()
   }

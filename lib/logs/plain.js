@@ -56,7 +56,7 @@ function recordJson (resource, logged, names) {
   const [{ value } = { value: undefined }] = body === undefined ? [] : attributesOf(['body', body])
   const record = {
     timeUnixNano: nanos(logged.time),
-    observedTimeUnixNano: nanos(logged.time),
+    observedTimeUnixNano: nanos(logged.observedTime),
     severityNumber,
     severityText: severityText === '' ? undefined : severityText,
     eventName: eventName === '' ? undefined : eventName,

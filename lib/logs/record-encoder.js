@@ -176,7 +176,7 @@ class RecordEncoder {
     writeLength4(writer.view, start + 1, writer.position - start - 5)
   }
 
-  #writeHead ({ time, severityNumber, severityText }) {
+  #writeHead ({ time, observedTime, severityNumber, severityText }) {
     const writer = this.#writer
     const { view } = writer
     writer.byte(TAG_RECORD)
@@ -185,7 +185,7 @@ class RecordEncoder {
     writeNanos(view, writer.position, time)
     writer.position += 8
     writer.byte(0x59) // observed_time_unix_nano
-    writeNanos(view, writer.position, time)
+    writeNanos(view, writer.position, observedTime)
     writer.position += 8
     writer.byte(0x10)
     writer.byte(severityNumber)
