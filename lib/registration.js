@@ -39,6 +39,7 @@ function registrationFor (app, options) {
   const registration = new Registration(app, options)
   registrations.set(app.server, registration)
   earlier?.replaceWith(registration)
+  registration.tracer.exportLogs(app)
   return registration
 }
 
@@ -59,7 +60,6 @@ class Registration {
     this.isAutomatic = options[kAutomatic] === true
     this.decoratesRequest = false // whether `request.trace` is ours
     if (!this.isAutomatic) report.startup(settings)
-    tracer.exportLogs(app)
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
     tracer.metrics?.registry.addProvider(apiGlobals.meterFacade())
     tracer.useGlobals()

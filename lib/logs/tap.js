@@ -59,7 +59,8 @@ function tapOn (stream, onLine, isHeld) {
       return typeof value === 'function' ? value.bind(target) : value
     }
   })
-  return Object.assign(Object.create(rest), {
+  return {
+    __proto__: rest,
     [kMetadata]: true,
     [kTap]: true,
     lastLevel: 0,
@@ -76,7 +77,7 @@ function tapOn (stream, onLine, isHeld) {
       onLine(line, lastLevel, lastLogger)
       return answer
     }
-  })
+  }
 }
 
 module.exports = { tapLogger }

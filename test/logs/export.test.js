@@ -319,3 +319,20 @@ for (const [value, records, events] of [[undefined, 0, 1], ['logs', 1, 0], ['log
     }
   })
 }
+
+test('by light-trace/register, which gives way to a registration in code', async (t) => {
+  for (const isInCode of [false, true]) {
+    const sink = await startMetricSink(t)
+    const { code, stderr } = await runInChild(t, async ({ Fastify, lightTrace }, isInCode) => {
+      const app = Fastify({ logger: { stream: { write () {} } } })
+      if (isInCode) await app.register(lightTrace, { logs: { export: true, level: 'warn' } })
+      await app.ready()
+      app.log.info('info')
+      app.log.warn('warn')
+      await app.close()
+    }, { args: [isInCode], nodeArgs: ['--require', require.resolve('../../register')], env: { OTEL_LOGS_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin } }).exit
+    t.equal(code, 0)
+    t.notMatch(stderr, 'LT_WARN')
+    t.same(bodies(sink.records).filter((body) => ['info', 'warn'].includes(body)), isInCode ? ['warn'] : ['info', 'warn'])
+  }
+})
