@@ -3,8 +3,9 @@
 // Reads an OTLP ExportLogsServiceRequest with the decoder that protobufjs generated from OpenTelemetry's own .proto files, as
 // strictly as otlp-decode.js reads spans.
 
+const { gunzipSync } = require('node:zlib')
 const { opentelemetry: { proto } } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
-const { strictReader, boundMessages, attributesOf, valueOf, bigint, id } = require('./otlp-decode')
+const { strictReader, boundMessages, attributesOf, valueOf, bigint, id, GZIP_MAGIC } = require('./otlp-decode')
 
 const Request = proto.collector.logs.v1.ExportLogsServiceRequest
 const { ResourceLogs, ScopeLogs, LogRecord } = proto.logs.v1
@@ -13,7 +14,7 @@ boundMessages([ResourceLogs, ScopeLogs, LogRecord, Request])
 
 /** @returns {object[]} the records in order, flat. Times are BigInt nanoseconds, ids are '' where there is no trace */
 function decodeLogs (body) {
-  const request = Request.decode(strictReader(body))
+  const request = Request.decode(strictReader(body[0] === GZIP_MAGIC ? gunzipSync(body) : body))
   return request.resourceLogs.flatMap(({ resource, scopeLogs }) => scopeLogs.flatMap(({ scope, logRecords }) => logRecords.map((record) => ({
     resource: attributesOf(resource?.attributes),
     scope: scope?.name ?? '',
