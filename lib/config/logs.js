@@ -49,6 +49,7 @@ function resolveLogs (options, env, exporterVariable, exceptionVariable) {
     exporter: kind === 'otlp' ? exporterOfSignal('LOGS', given.exporter, options, env, 'OTEL_BLRP_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS) : null,
     lines: named !== 'none',
     exceptions, // 'logs': records in place of the spans' events; 'logs/dup': both
+    byCommand: env.text('LIGHT_TRACE_VIEWER') !== undefined, // `npx light-trace` asks for lines, whatever the logger is
     level: given.level ?? null, // null: whatever the logger writes
     unsampledLevel: given.unsampledLevel ?? 'warn',
     buffer: given.buffer ?? null, // the least level of lines that are held with their request

@@ -49,9 +49,10 @@ class AppLogs {
     this.#minimum = this.#settings.level === null ? -Infinity : levelOf(this.#settings.level, log, -Infinity)
     this.#unsampledMinimum = levelOf(this.#settings.unsampledLevel, log, LEVELS.warn)
     this.#names = { messageKey: inheritedOf(log, 'pino.messageKey') ?? 'msg', errorKey: inheritedOf(log, 'pino.errorKey') ?? 'err' }
-    const { lines, buffer } = this.#settings
+    const { lines, buffer, byCommand } = this.#settings
     if (!lines && buffer === null) return
     this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
+    if (this.#tap === null && byCommand && buffer === null) return
     if (this.#tap === null) {
       tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     } else if (buffer !== null) {
