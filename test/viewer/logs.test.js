@@ -170,14 +170,14 @@ test('lines without end stay within the bound', { timeout: 120_000 }, async (t) 
     const { logsFromJson } = require(`${root}/viewer/otlp/json-request`)
     const { spansOf } = require(`${root}/test/viewer/support`)
     const { encodeRequest } = require(`${root}/test/support/otlp-encode`)
-    const MAX = 32 * 1024 * 1024
+    const MAX = 16 * 1024 * 1024
     const store = new TraceStore({ maxBytes: MAX })
     const id = (i) => i.toString(16).padStart(32, '0')
     const record = (i, traceId) => ({ timeUnixNano: `${i}000000`, severityNumber: 9, body: { stringValue: `line ${i}` }, traceId, spanId: '1'.padStart(16, '0') })
     global.gc()
     const before = process.memoryUsage()
     let most = 0
-    for (let i = 1; i < 2000; i++) {
+    for (let i = 1; i < 600; i++) {
       store.receive(encodeRequest(spansOf([{ trace: i, id: 1 }])))
       const records = Array.from({ length: 100 }, (_, k) => record(i * 100 + k, k < 60 ? id(i) : k < 80 ? id(1e6 + i * 100 + k) : undefined))
       store.receiveLines(logsFromJson({ resourceLogs: [{ scopeLogs: [{ logRecords: records }] }] }))
@@ -190,6 +190,7 @@ test('lines without end stay within the bound', { timeout: 120_000 }, async (t) 
   const { said: [said], stderr } = await child.exit
   t.ok(said, stderr)
   t.ok(said.most <= said.max)
+  t.comment(`${said.grew} bytes for ${said.bytes} of ${said.lines} lines`)
   t.ok(said.grew < said.bytes * 1.25, `${said.grew} bytes for ${said.bytes} of ${said.lines} lines`)
 })
 
@@ -221,7 +222,7 @@ test('every cut and every changed byte of records is refused or read, and what w
     JSON.parse(otlpText(trace.spans, trace.lines))
   }
   for (const bad of [{ resourceLogs: 5 }, { resourceLogs: [{ scopeLogs: [{ logRecords: ['x'] }] }] }, { resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: 'x' }] }] }] }]) {
-    t.throws(() => logsFromJson(bad), Malformed)
+    t.throws(() => logsFromJson(bad), /is not/)
   }
   t.end()
 })

@@ -9,7 +9,7 @@ const SHARE_OF_LOOSE = 1 / 8
 const SPARE = 0.9 // what is left of them when they have become too many, so that not every new line makes room
 
 // What a line costs beside its bytes; calibrated against the heap (test/viewer/logs.test.js).
-const LINE_OVERHEAD_BYTES = 450
+const LINE_OVERHEAD_BYTES = 380
 
 class StoredLine {
   constructor (facts, origin, order, raw) {
