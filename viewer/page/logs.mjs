@@ -75,17 +75,18 @@ export function logsView ({ app, host, params }) {
     pauser.setAttribute('aria-pressed', String(paused))
   }
 
-  // What changes while the answer is under way is asked for again.
+  // What changes while the answer is under way is asked for again, after as long as that took: a search may be slow.
   async function load () {
     again = loading
     if (loading) return
     loading = true
+    const startedAt = performance.now()
     try {
       draw(await get('/api/logs', { ...filter, limit: LOAD }))
     } finally {
       loading = false
     }
-    if (again) load()
+    if (again) setTimeout(load, performance.now() - startedAt)
   }
 
   function draw ({ lines, more, total, incomplete }) {

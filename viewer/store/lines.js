@@ -10,6 +10,7 @@ const SPARE = 0.9 // what is left of them when they have become too many, so tha
 
 // What a line costs beside its bytes; calibrated against the heap (test/viewer/logs.test.js).
 const LINE_OVERHEAD_BYTES = 380
+const WAITING_OVERHEAD_BYTES = 180 // of a trace whose spans have not come
 
 class StoredLine {
   constructor (facts, origin, order, raw) {
@@ -21,6 +22,7 @@ class StoredLine {
     this.origin = origin
     this.raw = raw // its bytes as Latin-1 text: a buffer of its own would cost 200 more
     this.trace = null // the one that is held
+    this.index = 0 // in its lines
   }
 
   get size () { return this.raw.length + LINE_OVERHEAD_BYTES }
@@ -68,15 +70,16 @@ class Lines {
     this.looseBytes += line.size
     if (line.traceId === '') return
     const waiting = this.#waiting.get(line.traceId)
-    if (waiting === undefined) this.#waiting.set(line.traceId, new Set([line]))
-    else waiting.add(line)
+    if (waiting !== undefined) return waiting.add(line)
+    this.#waiting.set(line.traceId, new Set([line]))
+    this.looseBytes += WAITING_OVERHEAD_BYTES
   }
 
   /** Gives a new trace the lines that came before its spans. */
   join (trace) {
     const lines = this.#waiting.get(trace.id)
     if (lines === undefined) return
-    this.#waiting.delete(trace.id)
+    this.#forget(trace.id)
     for (const line of lines) {
       this.#loose.delete(line)
       this.looseBytes -= line.size
@@ -92,7 +95,7 @@ class Lines {
       this.looseBytes -= line.size
       const waiting = this.#waiting.get(line.traceId)
       waiting?.delete(line)
-      if (waiting?.size === 0) this.#waiting.delete(line.traceId)
+      if (waiting?.size === 0) this.#forget(line.traceId)
       this.#drop(line)
     }
   }
@@ -100,6 +103,11 @@ class Lines {
   /** Those of a trace that was evicted. */
   leave ({ lines }) {
     for (const line of lines) this.#drop(line)
+  }
+
+  #forget (traceId) {
+    this.#waiting.delete(traceId)
+    this.looseBytes -= WAITING_OVERHEAD_BYTES
   }
 
   #drop (line) {

@@ -85,7 +85,7 @@ function textTest (text) {
   const found = key === undefined ? has : (value, of) => has(value) || (of?.toLowerCase() === key && String(value).toLowerCase().startsWith(start))
   return (trace) => (isId && trace.id.startsWith(needle)) ||
     trace.origins.some(({ resource, scope }) => readResource(resource).some((attribute) => attributeHas(attribute, found)) || found(readScope(scope).name)) ||
-    trace.lines.some((line) => lineHas(line, found)) ||
+    trace.lines.some((line) => lineHas(line, raw, found)) ||
     trace.spans.some((span) => (isId && span.id.startsWith(needle)) || found(span.name) || spanHas(span, raw, found))
 }
 
@@ -113,11 +113,13 @@ function lineFilterOf (query) {
   if (least === undefined) throw new BadParameter(`level: must be one of ${LEVELS.join(', ')}`)
   const needle = (query.get('q') ?? '').toLowerCase()
   if (needle.length > TEXT_MAX) throw new BadParameter(`q: must have at most ${TEXT_MAX} characters`)
+  const raw = isTextInBytes(needle) ? needle : null
   const found = (value) => String(value).toLowerCase().includes(needle)
-  return (line) => (line.severity || leastSeverity('info')) >= least && (needle === '' || lineHas(line, found))
+  return (line) => (line.severity || leastSeverity('info')) >= least && (needle === '' || lineHas(line, raw, found))
 }
 
-function lineHas (line, found) {
+function lineHas (line, raw, found) {
+  if (raw !== null && !line.raw.toLowerCase().includes(raw)) return false
   const { body, attributes, eventName } = line.read()
   return found(eventName) || [{ key: '', ...body }, ...attributes].some((attribute) => attributeHas(attribute, found))
 }

@@ -129,7 +129,7 @@ class Trace {
 
   addLine (line) {
     line.trace = this
-    this.lines.push(line)
+    line.index = this.lines.push(line) - 1
     this.bytes += line.size
   }
 

@@ -80,7 +80,7 @@ function lineJson (line) {
     ...lineText(line),
     service: line.origin.service,
     trace: line.traceId || null,
-    row: trace === null ? null : `l${trace.lines.indexOf(line)}`
+    row: trace === null ? null : `l${line.index}`
   }
 }
 
