@@ -150,6 +150,15 @@ declare namespace lightTrace {
     }
     /** The last failure of an export, without secrets. */
     lastError: string | null
+    /** Only where log lines are exported or held, or exceptions are log records. */
+    logs?: {
+      /** `accepted = delivered + rejected + sum(dropped) + queued + inFlight` */
+      records: Pick<LightTraceStats['spans'], 'accepted' | 'delivered' | 'rejected' | 'dropped' | 'queued' | 'inFlight' | 'retried'>
+      exports: { ok: number, failed: number }
+      lastError: string | null
+      /** Held lines that made room for later ones. Only with `logs.buffer`. */
+      forgotten?: number
+    }
     /** Only where metrics are on. */
     metrics?: {
       /** In memory now, of all metrics. */
@@ -287,6 +296,20 @@ declare namespace lightTrace {
     flushDelayMs?: number
   }
 
+  /** See docs/logs.md. Levels are names of the logger's. */
+  export interface LogsOptions {
+    /** Where lines go, as OTLP log records; `true`: where spans go. @default OTEL_LOGS_EXPORTER, off */
+    export?: boolean | 'otlp' | 'otlp/stdout' | 'none' | ExporterOptions
+    /** The least level that is exported. @default all that the logger writes */
+    level?: string
+    /** The least level that is exported of requests that are not sampled. @default 'warn' */
+    unsampledLevel?: string
+    /** How many lines of a level are exported in a second. @default 10000 */
+    maxPerSecond?: number
+    /** Lines of `request.log` from this level up are held, and printed if the request fails. @default none */
+    buffer?: string
+  }
+
   /** See docs/metrics.md. The names and units of metrics are those of OpenTelemetry's semantic conventions. */
   export interface MetricsOptions {
     /** Where metrics go. @default OTEL_METRICS_EXPORTER, the `exporter` of spans, 'otlp' */
@@ -399,8 +422,8 @@ declare namespace lightTrace {
      * @default true
      */
     clientErrors?: boolean
-    /** trace_id, span_id and trace_flags on the lines of `request.log`. @default true */
-    logs?: boolean
+    /** trace_id, span_id and trace_flags on the lines of `request.log`. An object: the lines are exported too. @default true */
+    logs?: boolean | LogsOptions
     /**
      * Send the trace id to the caller in this response header, appended to the application's own metrics: `trace;desc=…`
      * (W3C Trace Context level 3) and `traceparent;desc="…"`. @default off

@@ -132,6 +132,17 @@ const realRequest = [
 // Of what a thrown error costs: the text of its stack, which Fastify alone does not read.
 const readsStack = { ...bare, name: 'bare-throws-stack', against: 'bare-throws', label: "Fastify, a thrown 500, and a hook that reads the error's stack", setup: 'server/setups/bare-kept-tick', route: 'throws', options: { readsStack: true }, sets: [] }
 
+// Ten lines of a request, and ten that nobody asked for until it fails.
+const logLines = [
+  { ...bare, name: 'bare-lines', label: 'Fastify, ten log lines', route: 'lines', setup: 'server/setups/bare-kept-tick', options: { logger: true }, against: 'bare-lines' },
+  { ...lightTrace, name: 'lighttrace-lines', label: 'light-trace, ten log lines with its ids', route: 'lines', options: { logger: true }, against: 'bare-lines' },
+  { ...lightTrace, name: 'lighttrace-lines-exported', label: 'light-trace, ten log lines exported', route: 'lines', options: { logger: true, plugin: { logs: { export: true, maxPerSecond: 1e9 } } }, against: 'bare-lines' },
+  { ...rival, name: 'stock-lines-exported', label: 'NodeSDK with http, @fastify/otel and pino, ten log lines exported', route: 'lines', setup: 'server/setups/node-sdk', options: { lines: true }, env: { ...rival.env, OTEL_LOGS_EXPORTER: 'otlp' }, spans: { least: 2 }, against: 'bare-lines' },
+  { ...lightTrace, name: 'lighttrace-debug', label: 'light-trace, ten debug lines that nobody writes', route: 'debug', options: { logger: true }, against: 'lighttrace-debug' },
+  { ...lightTrace, name: 'lighttrace-debug-held', label: 'light-trace, ten debug lines held', route: 'debug', options: { logger: true, plugin: { logs: { buffer: 'debug' } } }, against: 'lighttrace-debug' },
+  { ...lightTrace, name: 'lighttrace-debug-printed', label: 'light-trace, ten debug lines printed', route: 'debug', options: { logger: 'debug' }, against: 'lighttrace-debug' }
+].map((testCase) => ({ ...testCase, sets: [] }))
+
 const routes = ['json', 'post', 'params20'].flatMap((route) => [
   { ...bare, name: `bare-${route}`, against: `bare-${route}`, label: `Fastify, ${route}`, route },
   { ...lightTrace, name: `lighttrace-${route}`, label: `light-trace, ${route}`, against: `bare-${route}`, route }
@@ -157,7 +168,7 @@ const otherNodes = [20, 22, 26].flatMap((node) => [
   { ...lightTrace, name: `lighttrace-100@${node}`, label: 'light-trace, every request' }
 ].map((testCase) => ({ ...testCase, against: `bare@${node}`, node, sets: ['publish', 'paired'] })))
 
-const cases = [...hello, ...withBaselineOfTheirOwn, ...others, readsStack, ...realRequest, ...routes, ...pipelined, ...fixedRate, ...otherNodes]
+const cases = [...hello, ...withBaselineOfTheirOwn, ...others, readsStack, ...realRequest, ...logLines, ...routes, ...pipelined, ...fixedRate, ...otherNodes]
 
 // A baseline's name → that of the same with a record of process.nextTick kept.
 function keptTickOf (name) {

@@ -89,6 +89,16 @@ const routes = {
     requests: [{ method: 'GET', path: '/attributes' }],
     answer: { hello: 'world' }
   },
+  lines: { // ten log lines
+    route: '/lines',
+    requests: [{ method: 'GET', path: '/lines' }],
+    answer: { hello: 'world' }
+  },
+  debug: { // ten more, at debug
+    route: '/debug',
+    requests: [{ method: 'GET', path: '/debug' }],
+    answer: { hello: 'world' }
+  },
   text: {
     route: '/text',
     requests: [{ method: 'GET', path: '/text' }],

@@ -80,6 +80,9 @@ class ExportMode {
   get inFlight () { return this.#exporter?.inFlight ?? 0 }
   get bufferBytes () { return this.#exporter?.bufferBytes ?? 0 }
 
+  /** What may be waiting in memory, shared with log records; undefined where nothing waits here. */
+  get budget () { return this.#exporter?.budget }
+
   /** The connection for another path of the collector's server; null if there is none or it is another server. */
   shareConnection (exporter) { return this.#exporter?.shareConnection(exporter) ?? null }
   flush (options) { return (this.#exporter ?? this.sink).flush(options) }

@@ -39,6 +39,7 @@ function registrationFor (app, options) {
   const registration = new Registration(app, options)
   registrations.set(app.server, registration)
   earlier?.replaceWith(registration)
+  registration.tracer.exportLogs(app)
   return registration
 }
 

@@ -27,6 +27,23 @@ export interface CollectedSpan {
   droppedLinksCount: number
 }
 
+/** A log record as a plain object. */
+export interface CollectedLog {
+  /** Milliseconds since the Unix epoch. */
+  time: number
+  /** OpenTelemetry's: 9 is info, 13 warn, 17 error. */
+  severityNumber: number
+  severityText: string
+  /** '' for a line, 'exception' for an exception. */
+  eventName: string
+  body: unknown
+  attributes: Record<string, unknown>
+  /** '' outside of requests. */
+  traceId: string
+  spanId: string
+  traceFlags: number
+}
+
 /** A data point: one series of a metric, with what was recorded to it since the application is ready. */
 export interface CollectedPoint {
   attributes: Attributes
@@ -77,6 +94,8 @@ export interface Collector extends SpanProcessor {
    * still running after `timeoutMs` ends with `(running)`.
    */
   tree (): Promise<string>
+  /** The log records of an application with `logs.export`, once no span is running. They are sent nowhere else. */
+  logs (): Promise<CollectedLog[]>
   /** The metrics of an application with `metrics` on, once no span is running. They are sent nowhere else. */
   metrics (): Promise<CollectedMetric[]>
   /** Called by an application with `metrics` on. */

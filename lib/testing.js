@@ -25,6 +25,7 @@ class Collector {
   #open = new Map() // span -> its record
   #waiting = []
   #metrics = null // asks the application for its metrics
+  #logs = []
 
   constructor (waitMs) {
     this.#waitMs = waitMs
@@ -64,6 +65,16 @@ class Collector {
     return this.#metrics()
   }
 
+  // An application that exports its log lines gives them here, and sends them nowhere else.
+  onLog (record) {
+    this.#logs.push(record)
+  }
+
+  async logs () {
+    await this.#settled()
+    return [...this.#logs]
+  }
+
   async spans () {
     await this.#settled()
     return this.#records.filter(({ ended }) => ended !== null).map(({ ended }) => ended)
@@ -79,6 +90,7 @@ class Collector {
 
   reset () {
     this.#records = []
+    this.#logs = []
     this.#open.clear()
     this.#wake()
   }

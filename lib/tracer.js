@@ -51,6 +51,7 @@ class Tracer {
     this.environmentParent = settings.environmentTrace === null ? null : remoteSpanOf(settings.environmentTrace)
     this.invocations = null // an AsyncLocalStorage of attributes in a function, see serverless/platforms.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
+    this.logs = null // what exports log lines, see `exportLogs`
     this.metrics = settings.metrics === null || settings.disabled ? null : loadMetrics(this)
   }
 
@@ -78,11 +79,19 @@ class Tracer {
     }
     this.ownStarter = new SpanStarter(this)
     this.metrics?.open()
+    if (this.logs !== null) this.pipeline.exceptionLog = this.logs.open()
     this.chooseStarter()
     this.useGlobals()
     // Disabled by a variable, or left to a registered SDK: the options do not say so.
     const isByOptions = this.mode !== 'disabled' && (this.mode !== 'sdk' || Boolean(settings.tracerProvider))
     report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`, isByOptions ? 'debug' : 'info')
+  }
+
+  /** Exports the lines of the application's logger, or holds some of them, where the options ask for it. */
+  exportLogs (app) {
+    if (this.settings.exportedLogs === null || this.settings.disabled) return
+    const { AppLogs } = require('./logs/app-logs')
+    this.logs = new AppLogs(this, app)
   }
 
   /** Finds out what else is registered with the API. Requests are entered by its context manager, if there is one. */
@@ -229,7 +238,7 @@ class Tracer {
 
   /** Sends what there is. Never rejects. */
   async flush (options) {
-    await Promise.all([this.output?.flush(options), this.metrics?.flush(options)])
+    await Promise.all([this.output?.flush(options), this.metrics?.flush(options), this.logs?.flush(options)])
   }
 
   /** Whether all requests have ended. One that is not sampled counts as ended at once, but is measured when it is over. */
@@ -247,16 +256,16 @@ class Tracer {
   async close () {
     this.isClosed = true
     if (this.pipeline !== null) this.pipeline.closed = true
-    await Promise.all([this.output?.close(), this.metrics?.close()])
+    await Promise.all([this.output?.close(), this.metrics?.close(), this.logs?.close()])
   }
 
   snapshot () {
-    const { output, stats, settings, metrics } = this
+    const { output, stats, settings, metrics, logs } = this
     const spans = stats.snapshot(this.mode, output === null ? 0 : output.queued, output === null ? 0 : output.inFlight, {
       bytes: output === null ? 0 : output.bufferBytes,
       maxBytes: settings.buffer.maxBytes
     })
-    return metrics === null ? spans : { ...spans, metrics: metrics.stats() }
+    return { ...spans, ...metrics !== null && { metrics: metrics.stats() }, ...logs !== null && { logs: logs.stats() } }
   }
 }
 

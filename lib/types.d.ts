@@ -52,5 +52,6 @@ type Outcome = import('./export/http/attempt').Outcome
 interface Buffer<TArrayBuffer extends ArrayBufferLike = ArrayBufferLike> {
   latin1Slice (start?: number, end?: number): string
   latin1Write (text: string, at?: number, length?: number): number
+  hexWrite (text: string, at?: number, length?: number): number
   utf8Write (text: string, at?: number, length?: number): number
 }

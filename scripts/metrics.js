@@ -2,11 +2,12 @@
 
 // npm run test:metrics [-- test files]
 //
-// Metrics against what others have built: a Prometheus server that scrapes the path and answers queries, a current one that
-// takes OTLP, promtool, rotel as an OTLP collector, and the SDK's instrumentation of HTTP, which counts the same requests.
+// Metrics and log records against what others have built: a Prometheus server that scrapes the path and answers queries, a current one that
+// takes OTLP, promtool, rotel as an OTLP collector, and the SDK's
+// instrumentations of HTTP, which counts the same requests, and of pino, which reads the same lines.
 // Installs what is missing.
 
-const { installRotel, installPrometheus, installPrometheusOtlp, installHttpInstrumentation } = require('./collectors/install')
+const { installRotel, installPrometheus, installPrometheusOtlp, installPeers } = require('./collectors/install')
 const { withServers, runTests } = require('./with-servers')
 
 withServers(async () => {
@@ -18,7 +19,7 @@ withServers(async () => {
       METRICS_PROMTOOL: prometheus.replace(/prometheus$/, 'promtool'),
       METRICS_PROMETHEUS_OTLP: await installPrometheusOtlp(),
       METRICS_ROTEL: await installRotel(),
-      METRICS_PEERS: await installHttpInstrumentation()
+      METRICS_PEERS: await installPeers()
     },
     timeoutS: 120
   })

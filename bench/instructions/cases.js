@@ -69,6 +69,13 @@ const table = [
     { name: `bare-${name}`, of: `bare-${name}`, against: null, guard: guardOf(name), ...other },
     { name, of: `lighttrace-${name}`, against: `bare-${name}`, guard: guardOf(name), ...other }
   ]),
+  { name: 'bare-lines', of: 'bare-lines', against: null, ...other },
+  { name: 'lines', of: 'lighttrace-lines', against: 'bare-lines', ...other },
+  { name: 'lines-exported', of: 'lighttrace-lines-exported', against: 'lines', ...other },
+  { name: 'stock-lines-exported', of: 'stock-lines-exported', against: 'bare-lines', ...other },
+  { name: 'debug', of: 'lighttrace-debug', against: null, ...other },
+  { name: 'debug-held', of: 'lighttrace-debug-held', against: 'debug', ...other },
+  { name: 'debug-printed', of: 'lighttrace-debug-printed', against: 'debug', ...other },
   ...asksCaller.map((name) => ({ name: `asks-${name}`, of: `asks-${name}`, against: `bare-${name}`, ...other })),
   { name: 'throws-stack', of: 'bare-throws-stack', against: 'bare-throws', ...other },
   { name: 'redis', of: 'lighttrace-redis', label: 'light-trace, one Redis GET: its span', ...callSpan },

@@ -4,9 +4,9 @@
 
 const assert = require('node:assert')
 const bench = require('./harness')
-const { ChunkBuffer } = require('../../lib/export/chunk-buffer')
+const { Budget, ChunkBuffer } = require('../../lib/export/chunk-buffer')
 
-const buffer = new ChunkBuffer(32 * 2 ** 20, undefined, () => assert.fail('nothing is evicted here'))
+const buffer = new ChunkBuffer(new Budget(32 * 2 ** 20), undefined, () => assert.fail('nothing is evicted here'))
 
 function life () {
   const chunk = buffer.renew(400)

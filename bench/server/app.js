@@ -34,6 +34,13 @@ function addRoutes (app, { upstream, redis, manyAttributes, annotate = () => {},
 
   app.post('/echo', async (request) => request.body)
 
+  for (const [path, level] of [['/lines', 'info'], ['/debug', 'debug']]) {
+    app.get(path, async ({ log }) => {
+      for (let i = 0; i < 10; i++) log[level]({ order: 'order-7', step: i, took: 1.25, stock: { sku: 'a-1', left: 3 } }, 'the stock was reserved')
+      return { hello: 'world' }
+    })
+  }
+
   app.get('/awaits', async () => {
     let sum = 0
     for (let i = 0; i < 200; i++) sum += await i

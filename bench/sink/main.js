@@ -46,7 +46,8 @@ function receive (request, response, body) {
     })
   }
   if (/^\/v0\.\d\/traces$/.test(request.url)) return receiveDatadog(request, response, body)
-  response.end('{}')
+  if (request.url.endsWith('/v1/logs')) response.setHeader('content-type', 'application/x-protobuf')
+  response.end(request.url.endsWith('/v1/logs') ? '' : '{}')
 }
 
 function receiveOtlp (response, body) {

@@ -15,7 +15,7 @@ const {
   EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, parseHttpUrl, resolveProxy
 } = require('./endpoint')
 
-module.exports = { checkExporter, resolveExporter, otlpSettings }
+module.exports = { checkExporter, resolveExporter, exporterOfSignal }
 
 const KINDS = ['otlp', 'otlp/stdout', 'console', 'none']
 const EXPECTED_KIND = `'${KINDS.join("', '")}' or an object with a url`
@@ -88,6 +88,31 @@ function resolveExporter (given = EMPTY, idle, environment) {
   const env = idle || kind !== 'otlp' ? environment.muted() : environment
   const url = given.url === undefined ? endpointFromEnvironment(env) : endpointFromCode(given.url)
   return otlpSettings(kind, given, url, env, 'OTEL_BSP_EXPORT_TIMEOUT')
+}
+
+const TRACES_END = /\/v1\/traces$/
+
+/**
+ * The exporter of metrics or logs: its own, else that of spans in the code, else what the environment says.
+ * @param {'METRICS' | 'LOGS'} signal
+ */
+function exporterOfSignal (signal, own = EMPTY, options, environment, timeoutVariable, aroundMs) {
+  const env = environment.forSignal(signal)
+  const path = `v1/${signal.toLowerCase()}`
+  // An exporter in the code is for this signal too, with its headers, unless another place is named for it.
+  const isElsewhere = own.url !== undefined || env.text('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') !== undefined
+  const shared = !isElsewhere && options.exporter?.kind === 'otlp' ? options.exporter : EMPTY
+  return otlpSettings('otlp', { ...shared, ...own, kind: 'otlp' }, endpointOfSignal(path, own, shared, env), env, timeoutVariable, aroundMs)
+}
+
+function endpointOfSignal (path, own, shared, env) {
+  if (own.url !== undefined) return endpointFromCode(own.url, path)
+  if (shared.url === undefined) return endpointFromEnvironment(env, path)
+  const url = endpointFromCode(shared.url, path)
+  if (url.pathname.endsWith(path)) return url
+  // A path of its own says nothing about another signal, but for the usual one.
+  url.pathname = TRACES_END.test(url.pathname) ? url.pathname.replace(TRACES_END, `/${path}`) : `/${path}`
+  return url
 }
 
 // `timeoutVariable` and its default `aroundMs` are those of what stands around the exporter, a processor or a reader.

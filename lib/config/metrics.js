@@ -3,11 +3,7 @@
 // The options of metrics: what is measured, how it is aggregated, and where it goes. Loaded only where metrics are on.
 
 const { DURATION_MAX_MS, EMPTY, anyOf, boolean, callback, duration, literal, object, wrongValue } = require('./checks')
-const { endpointFromCode, endpointFromEnvironment } = require('./endpoint')
-const { checkExporter, otlpSettings } = require('./exporter')
-
-const METRICS_PATH = 'v1/metrics'
-const TRACES_END = /\/v1\/traces$/
+const { checkExporter, exporterOfSignal } = require('./exporter')
 
 const KINDS = ['otlp', 'otlp/stdout', 'prometheus', 'none']
 const TEMPORALITIES = ['cumulative', 'delta', 'lowmemory']
@@ -59,7 +55,7 @@ function resolveMetrics (options, env, exporterVariable) {
   const kinds = kindsOf(given, options, env, exporterVariable)
   if (options.metrics === undefined && kinds.length === 0) return null
   return Object.freeze({
-    exporter: kinds.includes('otlp') ? exporterOf(given, options, env.forSignal('METRICS')) : null,
+    exporter: kinds.includes('otlp') ? exporterOfSignal('METRICS', given.exporter, options, env, 'OTEL_METRIC_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS) : null,
     lines: kinds.includes('otlp/stdout'),
     prometheus: kinds.includes('prometheus') ? prometheusOf(env) : null,
     path: given.path ?? null,
@@ -84,25 +80,6 @@ function kindsOf (given, options, env, name) {
   if (named?.length > 0) return named.filter((kind) => kind !== 'none')
   if (options.metrics === undefined) return []
   return [options.exporter?.kind ?? 'otlp'].filter((kind) => kind === 'otlp' || kind === 'otlp/stdout')
-}
-
-function exporterOf (given, options, env) {
-  const own = given.exporter ?? EMPTY
-  // An exporter in the code is for metrics too, with its headers, unless another place is named for them.
-  const isElsewhere = own.url !== undefined || env.text('OTEL_EXPORTER_OTLP_METRICS_ENDPOINT') !== undefined
-  const shared = !isElsewhere && options.exporter?.kind === 'otlp' ? options.exporter : EMPTY
-  const settings = { ...shared, ...own, kind: 'otlp' }
-  return otlpSettings('otlp', settings, endpointOf(own, shared, env), env, 'OTEL_METRIC_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS)
-}
-
-function endpointOf (own, shared, env) {
-  if (own.url !== undefined) return endpointFromCode(own.url, METRICS_PATH)
-  if (shared.url === undefined) return endpointFromEnvironment(env, METRICS_PATH)
-  const url = endpointFromCode(shared.url, METRICS_PATH)
-  if (url.pathname.endsWith(METRICS_PATH)) return url
-  // A path of its own says nothing about metrics, but for the usual one.
-  url.pathname = TRACES_END.test(url.pathname) ? url.pathname.replace(TRACES_END, `/${METRICS_PATH}`) : `/${METRICS_PATH}`
-  return url
 }
 
 function prometheusOf (env) {

@@ -20,6 +20,8 @@ module.exports = { resolveOptions, resolveRouteOptions }
 const REGISTER_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
 
 const METRICS_VARIABLE = 'OTEL_METRICS_EXPORTER'
+const LOGS_VARIABLE = 'OTEL_LOGS_EXPORTER'
+const EXCEPTIONS_VARIABLE = 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN'
 const DEFAULT_CLOSE_TIMEOUT_MS = 5000
 const DEFAULT_BUFFER_BYTES = 32 * 1024 * 1024
 const DEFAULT_FLUSH_DELAY_MS = 1000
@@ -97,7 +99,7 @@ const checkOptions = object({
   outbound: checkOutbound,
   unrouted: boolean,
   clientErrors: boolean,
-  logs: boolean,
+  logs: checkLogs,
   replyHeader: literal('server-timing', false),
   buffer: object({ maxBytes: bytes, flushDelayMs: duration }),
   closeTimeoutMs: duration,
@@ -158,7 +160,8 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
     propagators: propagatorsFromEnvironment(env),
     unrouted: given.unrouted ?? false,
     clientErrors: given.clientErrors ?? true,
-    logs: given.logs ?? true,
+    logs: given.logs !== false, // the ids on the application's own lines
+    exportedLogs: resolveLogs(given, env),
     replyHeader: given.replyHeader || null,
     metrics: resolveMetrics(given, env),
     platform: serverlessPlatform(env),
@@ -196,6 +199,17 @@ function checkMetrics (path, value) {
 function resolveMetrics (given, env) {
   if (!(given.metrics ?? env.text(METRICS_VARIABLE))) return null
   return require('./metrics').resolveMetrics(given, env, METRICS_VARIABLE)
+}
+
+function checkLogs (path, value) {
+  if (typeof value === 'boolean') return value
+  if (!isObject(value)) throw wrongValue(path, 'true, false or an object with export, level, unsampledLevel, buffer, maxPerSecond', value)
+  return require('./logs').checkLogs(path, value)
+}
+
+function resolveLogs (given, env) {
+  if (typeof given.logs !== 'object' && env.text(LOGS_VARIABLE) === undefined && env.text(EXCEPTIONS_VARIABLE) === undefined) return null
+  return require('./logs').resolveLogs(given, env, LOGS_VARIABLE, EXCEPTIONS_VARIABLE)
 }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.

@@ -6,7 +6,8 @@
 //    encoder --> open --seal--> [ sealed | sealed | compressed (gzip) ] --take--> in flight --release--> spare
 //                                  ^ evicted from here, oldest first    <--putBack--'
 //
-// `bytes` counts what is allocated in all of these places, spare included, and never passes `bytesMax`.
+// `bytes` counts what is allocated in all of these places, spare included. The sum over the buffers of an application never
+// passes their budget.
 
 const { halvesOf } = require('../otlp/request')
 
@@ -48,13 +49,39 @@ class Chunk {
 const NO_CHUNK = new Chunk(Buffer.allocUnsafeSlow(0))
 NO_CHUNK.capacity = -1
 
+/** What all buffers of an application may take together. Where it is short, the ones before a buffer give way, then the buffer itself. */
+class Budget {
+  /** @type {ChunkBuffer[]} */
+  #buffers = []
+
+  constructor (bytesMax) {
+    this.bytesMax = bytesMax
+  }
+
+  /** Adds a buffer, before all others: what it holds is worth less. */
+  add (buffer) { this.#buffers.unshift(buffer) }
+
+  get bytes () { return this.#buffers.reduce((sum, { bytes }) => sum + bytes, 0) }
+
+  hasRoomFor (byteCount) { return this.bytes + byteCount <= this.bytesMax }
+
+  /** Frees some memory for `buffer`; false if there is none. */
+  evictFor (buffer) {
+    return this.#buffers.slice(0, this.#buffers.indexOf(buffer) + 1).some((one) => one.evict())
+  }
+}
+
 class ChunkBuffer {
   #queue = []
   #spare = []
   #spareMax
   #onEvict
+  #budget
 
-  constructor (bytesMax, spansMax = Infinity, onEvict) {
+  constructor (budget, spansMax = Infinity, onEvict) {
+    const { bytesMax } = budget
+    this.#budget = budget
+    budget.add(this)
     this.bytesMax = bytesMax
     this.spansMax = spansMax
     const chunkBytes = Math.max(CHUNK_BYTES_MIN, Math.min(CHUNK_BYTES, Math.floor(bytesMax / CHUNKS_PER_BUFFER)))
@@ -174,9 +201,9 @@ class ChunkBuffer {
     const isStandard = byteCount === this.chunkBytes
     for (;;) {
       if (isStandard && this.#spare.length > 0) return this.#spare.pop()
-      if (this.bytes + byteCount <= this.bytesMax) break
+      if (this.#budget.hasRoomFor(byteCount)) break
       if (this.#spare.length > 0) this.#forget(this.#spare.pop())
-      else if (!this.#evict()) return null
+      else if (!this.#budget.evictFor(this)) return null
     }
     const bytes = allocate(byteCount)
     if (bytes === null) return NO_CHUNK
@@ -184,7 +211,12 @@ class ChunkBuffer {
     return new Chunk(bytes)
   }
 
-  #evict () {
+  /** Gives up what is kept for reuse, then the oldest chunk. Returns whether there was any. */
+  evict () {
+    if (this.#spare.length > 0) {
+      this.#forget(this.#spare.pop())
+      return true
+    }
     const index = this.#queue.findIndex((chunk) => !chunk.pinned)
     if (index === -1) return false
     const chunk = this.#dequeue(index)
@@ -222,7 +254,7 @@ class ChunkBuffer {
     if (bytes === null) return chunk
     chunk.bytes.copy(bytes, 0, 0, chunk.length)
     const fitted = new Chunk(bytes, chunk.length, chunk.spans)
-    if (this.bytes + fitted.capacity <= this.bytesMax) this.#recycle(chunk)
+    if (this.#budget.hasRoomFor(fitted.capacity)) this.#recycle(chunk)
     else this.#forget(chunk)
     this.bytes += fitted.capacity
     return fitted
@@ -238,4 +270,4 @@ function allocate (byteCount) {
   }
 }
 
-module.exports = { Chunk, NO_CHUNK, ChunkBuffer }
+module.exports = { Chunk, NO_CHUNK, Budget, ChunkBuffer }

@@ -54,14 +54,15 @@ function onBeforeExit () {
   }
 }
 
-// Says how many spans a crash loses. Synchronous, to the standard error: a logger or a process warning would come too late.
+// Says what a crash loses. Synchronous, to the standard error: a logger or a process warning would come too late.
 function onCrash () {
   if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return // the process goes on
-  let spans = 0
-  for (const exporter of waiting) spans += exporter.lostInCrash ?? 0
-  if (spans === 0) return
+  const lost = new Map()
+  for (const { noun = 'span', lostInCrash = 0 } of waiting) if (lostInCrash > 0) lost.set(noun, (lost.get(noun) ?? 0) + lostInCrash)
+  if (lost.size === 0) return
   try {
-    writeSync(2, `(light-trace) [LT_WARN_LOSS] the process crashes, with ${counted(spans, 'span')} not delivered\n`)
+    const what = [...lost].map(([noun, count]) => counted(count, noun)).join(' and ')
+    writeSync(2, `(light-trace) [LT_WARN_LOSS] the process crashes, with ${what} not delivered\n`)
   } catch {} // the standard error is closed
 }
 

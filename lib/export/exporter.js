@@ -1,8 +1,9 @@
 'use strict'
 
-// The way from the span encoder to the collector: a buffer that the encoder fills, a sender that empties it, and the flush timer.
+// The way from an encoder, of spans or of log records, to the collector: a buffer that the encoder fills, a sender that empties it,
+// and the flush timer.
 
-const { NO_CHUNK, ChunkBuffer } = require('./chunk-buffer')
+const { NO_CHUNK, Budget, ChunkBuffer } = require('./chunk-buffer')
 const { Sender } = require('./sender')
 const { OtlpHttp } = require('./http/otlp-http')
 const { flushAtExit, forgetAtExit } = require('./deadline')
@@ -32,13 +33,16 @@ class Exporter {
   #closing = null // the promise of `close`
   #finish = null
 
-  constructor ({ settings, prefix, stats, report, suppress = (fn) => fn() }) {
+  // `noun`: what is sent. onNotFound(target) is called in place of a line in the log where that answers 404. `http` and `budget` are shared with another exporter of the application, where there is one.
+  constructor ({ settings, prefix, stats, report, suppress = (fn) => fn(), noun = 'span', onNotFound = null, http = null, budget = new Budget(settings.buffer.maxBytes) }) {
     this.#settings = settings
     this.#stats = stats
     this.#suppress = suppress
-    this.#log = new ExportLog(report, stats, settings.exporter.url, settings.exporter.proxy)
-    this.#http = new OtlpHttp(settings.exporter, suppress)
-    this.#buffer = new ChunkBuffer(settings.buffer.maxBytes, settings.batch?.maxSpans, (spans) => this.#onEvicted(spans))
+    this.#log = new ExportLog(report, stats, settings.exporter, noun, onNotFound)
+    this.#http = http ?? new OtlpHttp(settings.exporter, suppress)
+    this.noun = noun
+    this.budget = budget
+    this.#buffer = new ChunkBuffer(budget, settings.batch?.maxSpans, (spans) => this.#onEvicted(spans))
     this.#compressor = new ChunkCompressor(this.#buffer, prefix, () => this.#sender.pump())
     this.#sender = new Sender({
       buffer: this.#buffer,
@@ -92,7 +96,7 @@ class Exporter {
   // The number of spans that wait: in the open chunk, sealed, and compressed.
   get queued () { return this.#buffer.open.spans + this.#buffer.sealedSpans }
   get inFlight () { return this.#sender.inFlight }
-  get bufferBytes () { return this.#buffer.bytes }
+  get bufferBytes () { return this.budget.bytes }
 
   // Returns what OtlpHttp.share makes, or null if `exporter` names another server or other certificates.
   shareConnection (exporter) {
@@ -128,7 +132,7 @@ class Exporter {
     this.flush().then(() => this.queued > 0 && this.#log.undeliveredAtExit(this.queued))
   }
 
-  // The number of spans for the line that a crash leaves; 0 if warnings are silenced.
+  // How many are lost, for the line that a crash leaves; 0 if warnings are silenced.
   get lostInCrash () {
     return ['none', 'error'].includes(this.#settings.logLevel) ? 0 : this.queued + this.inFlight
   }

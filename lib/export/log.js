@@ -1,6 +1,6 @@
 'use strict'
 
-// Puts what happened to spans into words for the operator. What the collector says went through `printable` before.
+// Puts what happened to spans, or log records, into words for the operator. What the collector says went through `printable` before.
 
 const { processState } = require('../runtime/process-state')
 const { Losses, counted } = require('../runtime/report')
@@ -32,15 +32,19 @@ class CollectorLog {
 class ExportLog {
   #report
   #stats
+  #noun
+  #onNotFound
   #url
   #through
   #target
   #shared
 
   // `url` may hold credentials or an API key in its query: neither is ever logged.
-  constructor (report, stats, url, proxy = null) {
+  constructor (report, stats, { url, proxy = null }, noun = 'span', onNotFound = null) {
     this.#report = report
     this.#stats = stats
+    this.#noun = noun
+    this.#onNotFound = onNotFound // of what many collectors do not take
     this.#url = new URL(url)
     this.#through = proxy === null ? '' : `; through the proxy ${proxy.printableUrl}`
     this.#target = this.#url.origin + this.#url.pathname
@@ -58,26 +62,27 @@ class ExportLog {
       this.#once('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`)
     }
     this.#shared.isOutage = true
-    const message = `${this.#target} does not accept spans (${this.failure(outcome)}); ${counted(queued, 'span')} kept, to be sent later`
+    const message = `${this.#target} does not accept ${this.#noun}s (${this.failure(outcome)}); ${counted(queued, this.#noun)} kept, to be sent later`
     this.#report.loss('collector', message, this.#shared.losses)
   }
 
   // One kind for each class of status: a collector that always answers another one is logged no oftener.
   refused (outcome, spans) {
+    if (outcome.status === 404 && this.#onNotFound !== null) return this.#onNotFound(this.#target)
     const why = this.failure(outcome)
     if (outcome.disposition === 'misdirected') {
-      return this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${counted(sum, 'span')} lost (${why})`)
+      return this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${counted(sum, this.#noun)} lost (${why})`)
     }
     const kind = outcome.error === null ? `status ${Math.floor(outcome.status / 100)}xx` : 'connection'
-    this.#loss(kind, spans, (sum) => `${this.#target} refused ${counted(sum, 'span')} for good, counted as dropped (${why})`)
+    this.#loss(kind, spans, (sum) => `${this.#target} refused ${counted(sum, this.#noun)} for good, counted as dropped (${why})`)
   }
 
   delivered (outcome, rejected) {
     const message = outcome.partialSuccess?.message ?? ''
-    if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${counted(sum, 'span')}: ${message}`)
-    else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} accepted the spans and says: ${message}`)
+    if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${counted(sum, this.#noun)}: ${message}`)
+    else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} accepted the ${this.#noun}s and says: ${message}`)
     if (outcome.format === 'other') {
-      this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} answers with something that is not OTLP: is it a collector? The spans count as delivered`)
+      this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} answers with something that is not OTLP: is it a collector? The ${this.#noun}s count as delivered`)
     }
     if (this.#shared.isOutage) this.#recovered()
   }
@@ -85,7 +90,7 @@ class ExportLog {
   evicted (spans) {
     this.#shared.lostInOutage += spans
     this.#shared.isOutage = true
-    this.#loss('queue_full', spans, (sum) => `the buffer is full: ${counted(sum, 'span')} dropped, the oldest first`)
+    this.#loss('queue_full', spans, (sum) => `the buffer is full: ${counted(sum, this.#noun)} dropped, the oldest first`)
   }
 
   cut (bytes, bytesMax) {
@@ -93,24 +98,24 @@ class ExportLog {
   }
 
   tooLarge (bytes, bytesMax) {
-    this.#loss('too_large', 1, (sum) => `${counted(sum, 'span')} dropped, because name and status alone are longer than ${bytesMax} bytes (the last one has ${bytes})`)
+    this.#loss('too_large', 1, (sum) => `${counted(sum, this.#noun)} dropped, because ${this.#noun === 'span' ? 'name and status alone are longer' : 'it is longer'} than ${bytesMax} bytes (the last one has ${bytes})`)
   }
 
-  notEncoded (error) { this.#report.thrown(error, 'a span could not be written') }
+  notEncoded (error) { this.#report.thrown(error, `a ${this.#noun} could not be written`) }
 
   undelivered (spans) {
-    this.#loss('shutdown', spans, (sum) => `${counted(sum, 'span')} not delivered to ${this.#target} before the app closed, which waits for closeTimeoutMs at most (${this.#lastError})`)
+    this.#loss('shutdown', spans, (sum) => `${counted(sum, this.#noun)} not delivered to ${this.#target} before the app closed, which waits for closeTimeoutMs at most (${this.#lastError})`)
   }
 
   undeliveredAtExit (spans) {
-    this.#loss('exit', spans, (sum) => `the process exits with ${counted(sum, 'span')} that ${this.#target} did not accept (${this.#lastError})`)
+    this.#loss('exit', spans, (sum) => `the process exits with ${counted(sum, this.#noun)} that ${this.#target} did not accept (${this.#lastError})`)
   }
 
   get #lastError () { return this.#stats.lastError ?? 'no answer in time' }
 
   #recovered () {
     const { losses, lostInOutage } = this.#shared
-    const message = `${this.#target} accepts spans again; ${counted(lostInOutage, 'span')} lost`
+    const message = `${this.#target} accepts ${this.#noun}s again; ${counted(lostInOutage, this.#noun)} lost`
     this.#report.recovered('collector', message, losses) || this.#report.recovered('queue_full', message, losses)
     this.#shared.lostInOutage = 0
     this.#shared.isOutage = false
@@ -160,7 +165,7 @@ function hintOf ({ error, status, format, message = '' }, { port, pathname }) {
   if (format === 'html') return `; that is a web page: OTLP over HTTP usually has port 4318 and path /v1/traces${at}`
   if (status < 404 || status > 405) return ''
   if (at !== '') return `; OTLP over HTTP usually has port 4318${at}`
-  if (!pathname.endsWith('/v1/traces')) return '; the path of OTLP for traces usually is /v1/traces'
+  if (!/\/v1\/(?:traces|logs)$/.test(pathname)) return '; the path of OTLP for traces usually is /v1/traces'
   if (pathname.endsWith('/v1/traces/v1/traces')) return '; the path has /v1/traces twice: OTEL_EXPORTER_OTLP_ENDPOINT is written without it'
   return '; does the path need a prefix, as in /otlp/v1/traces?'
 }

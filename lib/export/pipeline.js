@@ -73,6 +73,7 @@ class Pipeline {
     this.scope = scope
     this.stats = stats
     this.report = report
+    this.exceptionLog = null // AppLogs, where exceptions are log records
     this.sink = sink
     this.closed = false
     this.wantsStart = sink.started !== undefined

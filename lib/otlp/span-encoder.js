@@ -161,19 +161,8 @@ class SpanEncoder {
   }
 
   inRun (chunk, { scope }) {
-    if (chunk !== null && chunk.scope !== scope.encoded) this.openRun(chunk, scope.encoded)
+    if (chunk !== null && chunk.scope !== scope.encoded) openRun(this.writer, chunk, scope.encoded)
     return chunk
-  }
-
-  openRun (chunk, scope) {
-    const { writer } = this
-    writer.open(chunk.bytes, chunk.view, chunk.length)
-    writer.byte(TAG_RUN)
-    chunk.scope = scope
-    chunk.scopeSpansStart = writer.reserve4()
-    writer.copy(scope)
-    writer.length4(chunk.scopeSpansStart) // whole also if no span follows
-    chunk.length = writer.position
   }
 
   /** Patches the lengths of the span and of its scope_spans, so that the chunk is whole after every span. */
@@ -207,6 +196,17 @@ class SpanEncoder {
   writeTracestate ({ exportedTracestate }) {
     if (exportedTracestate !== '') this.writer.string(TAG_TRACE_STATE, exportedTracestate)
   }
+}
+
+/** Begins the scope_spans, or scope_logs, of a scope. */
+function openRun (writer, chunk, scope) {
+  writer.open(chunk.bytes, chunk.view, chunk.length)
+  writer.byte(TAG_RUN)
+  chunk.scope = scope
+  chunk.scopeSpansStart = writer.reserve4()
+  writer.copy(scope)
+  writer.length4(chunk.scopeSpansStart) // whole also if nothing follows
+  chunk.length = writer.position
 }
 
 /** Whether a template and the connection's block say all of a span but its ids, times, URL, trace state and parent. HOT */
@@ -337,4 +337,4 @@ function writeCount (writer, tag, count) {
   writer.varint(count)
 }
 
-module.exports = { SpanEncoder }
+module.exports = { SpanEncoder, openRun, RUN_BYTES }

@@ -144,8 +144,11 @@ class RecordingSpan extends TraceContext {
 
   recordException (exception, time) {
     if (this.endedAt !== OPEN) return
-    const { attributeValueLength } = this.pipeline.limits
-    this.pushEvent('exception', exceptionAttributes(exception, attributeValueLength), 0, fromTimeInput(time, now()))
+    const { limits, exceptionLog } = this.pipeline
+    const list = exceptionAttributes(exception, limits.attributeValueLength)
+    const at = fromTimeInput(time, now())
+    if (exceptionLog !== null) exceptionLog.exception(this, list, at)
+    if (exceptionLog === null || exceptionLog.keepsEvents) this.pushEvent('exception', list, 0, at)
   }
 
   end (endTime) {

@@ -3,7 +3,7 @@
 // Collectors and other programs that share no code with us, each from the registry of its language. What is
 // installed stays in .cache/; it is put there by a rename, so that half an installation is never taken for one.
 
-module.exports = { installJaeger, installRotel, installPrometheus, installPrometheusOtlp, installHttpInstrumentation }
+module.exports = { installJaeger, installRotel, installPrometheus, installPrometheusOtlp, installPeers }
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -13,7 +13,10 @@ const CACHE = path.join(__dirname, '..', '..', '.cache')
 const JAEGER = 'github.com/jaegertracing/jaeger/cmd/all-in-one@v1.42.0' // holds the OpenTelemetry Collector's own OTLP receiver
 const ROTEL = 'rotel==0.0.1a15'
 const PROMETHEUS_OTLP = 'v0.313.5' // of 3.13.5; v0.316.0 needs modules that the Go proxy does not have
-const HTTP_INSTRUMENTATION = ['@opentelemetry/instrumentation-http@0.203.0', '@opentelemetry/sdk-metrics@2.0.1', '@opentelemetry/api@1.9.0']
+const PEERS = [
+  '@opentelemetry/instrumentation-http@0.203.0', '@opentelemetry/sdk-metrics@2.0.1', '@opentelemetry/api@1.9.0',
+  '@opentelemetry/instrumentation-pino@0.50.0', '@opentelemetry/sdk-logs@0.203.0', 'pino@9.9.0'
+]
 const ATTEMPTS = 2 // a registry may refuse one of a thousand downloads
 const DEADLINE_MS = 15 * 60_000 // Jaeger is compiled: minutes on a small machine
 
@@ -61,11 +64,11 @@ function installPrometheusOtlp () {
   })
 }
 
-/** @returns {Promise<string>} a folder with the SDK and its instrumentation of HTTP */
-async function installHttpInstrumentation () {
-  const installedPackage = await installed('http-instrumentation-0.203.0', 'node_modules/@opentelemetry/instrumentation-http/package.json', 'npm', async (directory) => {
+/** @returns {Promise<string>} a folder with the SDK and its instrumentations of HTTP and pino */
+async function installPeers () {
+  const installedPackage = await installed('peers-0.203.0', 'node_modules/@opentelemetry/instrumentation-http/package.json', 'npm', async (directory) => {
     fs.writeFileSync(path.join(directory, 'package.json'), '{ "private": true }')
-    await must('npm', ['install', '--no-audit', '--no-fund', ...HTTP_INSTRUMENTATION], { cwd: directory })
+    await must('npm', ['install', '--no-audit', '--no-fund', ...PEERS], { cwd: directory })
     return path.join(directory, 'node_modules')
   }, 'node_modules')
   return path.join(installedPackage, '..', '..', '..', '..')

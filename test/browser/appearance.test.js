@@ -4,6 +4,7 @@
 
 const { readFileSync } = require('node:fs')
 const { inBrowser } = require('./support/browser')
+const { sendLogs } = require('./support/otlp-logs')
 const traces = require('./support/otlp-traces')
 
 const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
@@ -17,6 +18,8 @@ async function allViews (send, url) {
   const list = async (query) => (await (await fetch(`${url}/api/traces?${query}`)).json()).traces
   const [failed] = await list('status=error&route=POST%20/orders')
   const [good] = await list('status=ok&route=POST%20/orders')
+  const [traceId, at] = [failed.id, failed.startMs + 1]
+  await sendLogs(url, ...[5, 9, 13, 17].map((severity) => ({ traceId, at, severity, text: 'a line that is long enough to be cut '.repeat(5) })), { at, text: `${'x'.repeat(500)} of no request` })
   return {
     requests: '/',
     trace: `/traces/${good.id}`,
@@ -26,11 +29,13 @@ async function allViews (send, url) {
     route: `/routes?route=${encodeURIComponent(good.route)}&service=shop`,
     exceptions: '/exceptions',
     compare: `/compare?a=${good.id}`,
+    logs: '/logs',
+    line: `/traces/${failed.id}?span=l1`,
     lost: '/lost'
   }
 }
 
-const READY = { requests: '.row', trace: '.fall .row', span: '.fall .row', gap: '.row.missing', routes: 'tbody tr', route: '.box', exceptions: 'summary', compare: '.compare .row', lost: 'tbody tr' }
+const READY = { requests: '.row', trace: '.fall .row', span: '.fall .row', gap: '.row.missing', routes: 'tbody tr', route: '.box', exceptions: 'summary', compare: '.compare .row', lost: 'tbody tr', logs: '.log', line: '.panel .message' }
 
 async function show (page, url, name, path) {
   await page.goto(url + path)

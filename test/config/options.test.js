@@ -37,6 +37,7 @@ test('without options and variables everything has its documented default', (t) 
     outbound: { http: true, undici: true, libraries: true, channels: {}, propagateTo: null, graphqlDocuments: false },
     unrouted: false,
     logs: true,
+    exportedLogs: null,
     replyHeader: null,
     metrics: null,
     platform: null,

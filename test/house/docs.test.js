@@ -213,7 +213,7 @@ function isEmpty (value) {
 /** Every OTEL_* that is asked for: of two environments that make all of them count. */
 function variablesRead () {
   const asked = new Set()
-  const values = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_METRICS_EXPORTER: 'otlp,prometheus', OTEL_EXPORTER_OTLP_HEADERS: 'authorization=x' }
+  const values = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_METRICS_EXPORTER: 'otlp,prometheus', OTEL_LOGS_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_HEADERS: 'authorization=x' }
   for (const endpoint of ['https://127.0.0.1:4318', 'http://192.0.2.1:4318']) {
     resolveOptions({}, new Proxy({ ...values, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, {
       getOwnPropertyDescriptor (target, name) {

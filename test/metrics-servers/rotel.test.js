@@ -20,7 +20,7 @@ async function startRotel (t, exportTo) {
   const rotel = start(METRICS_ROTEL, [
     'start', '--otlp-http-endpoint', `127.0.0.1:${port}`, '--otlp-grpc-endpoint', ANY,
     '--exporter', 'otlp', '--otlp-exporter-protocol', 'http', '--otlp-exporter-endpoint', exportTo,
-    '--otlp-exporter-compression', 'none', '--batch-timeout', '20ms', '--otlp-receiver-logs-disabled'
+    '--otlp-exporter-compression', 'none', '--batch-timeout', '20ms'
   ])
   t.teardown(() => rotel.stop())
   const url = `http://127.0.0.1:${port}`
@@ -60,3 +60,28 @@ for (const [histograms, temporality] of [['explicit', 'cumulative'], ['exponenti
     t.match(await sink.metric('process.memory.usage'), { unit: 'By' })
   })
 }
+
+test('rotel passes on log records as they were written', async (t) => {
+  const sink = await startMetricSink(t)
+  const rotel = await startRotel(t, sink.origin)
+  const direct = await startMetricSink(t)
+  const apps = await Promise.all([rotel, direct.origin].map(async (url) => {
+    const app = Fastify({ logger: { stream: { write () {} }, customLevels: { notice: 35 } } })
+    t.teardown(() => app.close())
+    await app.register(lightTrace, { serviceName: 'shop', registerGlobals: false, exporter: { url }, logs: { export: true } })
+    app.get('/orders/:id', async ({ log }) => {
+      log.notice({ n: 7, x: 1.5, big: 2n ** 60n, yes: true, none: null, list: [1, 'a', { b: [] }], text: 'umlaut \u00e4 \ud83d\ude00' }, 'placed')
+      throw Object.assign(new Error('no stock'), { code: 'E_STOCK' })
+    })
+    await app.inject({ url: '/orders/7', headers: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' } })
+    await app.lightTrace.flush()
+    t.match(app.lightTrace.stats().logs, { exports: { failed: 0 }, records: { rejected: 0, dropped: {} } })
+    return app
+  }))
+  t.equal(apps.length, 2)
+  await sink.until(() => sink.records.length === direct.records.length)
+  const same = ({ time, observedTime, spanId, attributes: { responseTime, 'exception.stacktrace': stack, ...attributes }, resource: { 'service.instance.id': _, ...resource }, ...record }) => ({ ...record, attributes, resource })
+  t.same(sink.records.map(same), direct.records.map(same))
+  t.ok(sink.records.every(({ time, observedTime }) => time > 0n && time === observedTime))
+  t.match(sink.records.find(({ body }) => body === 'placed'), { severityNumber: 11, severityText: 'notice', traceId: '0af7651916cd43dd8448eb211c80319c', attributes: { big: '1152921504606846976' } })
+})

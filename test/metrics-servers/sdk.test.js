@@ -1,7 +1,7 @@
 'use strict'
 
-// The same requests, counted by light-trace and by @opentelemetry/instrumentation-http into the SDK's
-// InMemoryMetricExporter: series by series they agree.
+// The same requests, counted by light-trace and by @opentelemetry/instrumentation-http into the SDK's InMemoryMetricExporter, and
+// the same log lines, read by light-trace and by @opentelemetry/instrumentation-pino: series by series and record by record they agree.
 
 const { test } = require('tap')
 const { join } = require('node:path')
@@ -14,5 +14,13 @@ test('light-trace and the SDK agree about the same requests', async (t) => {
   t.equal(code, 0, stderr)
   const { ours, theirs } = JSON.parse(stdout)
   t.ok(ours.length >= 5)
+  t.same(ours, theirs)
+})
+
+test('light-trace and instrumentation-pino agree about the same lines', async (t) => {
+  const { code, stdout, stderr } = await runProgram([join(__dirname, 'pino-app.js')], { METRICS_PEERS })
+  t.equal(code, 0, stderr)
+  const { ours, theirs } = JSON.parse(stdout)
+  t.ok(ours.length >= 10)
   t.same(ours, theirs)
 })

@@ -1,6 +1,6 @@
 'use strict'
 
-// A collector on loopback that takes spans and metrics, and answers as it is told.
+// A collector on loopback that takes spans, metrics and log records, and answers as it is told.
 //
 //   const sink = await startMetricSink(t)
 //   sink.answer = (path, number) => ({ status: 503 })      for each request; 200 by default
@@ -12,6 +12,7 @@ const http = require('node:http')
 const { once } = require('node:events')
 const { decodeMetrics } = require('./metric-decode')
 const { decodeSpans } = require('./otlp-decode')
+const { decodeLogs } = require('./log-decode')
 
 async function startMetricSink (t) {
   const sink = new MetricSink()
@@ -22,7 +23,7 @@ async function startMetricSink (t) {
 
 class MetricSink {
   answer = () => ({ status: 200 })
-  requests = [] // { path, headers, socket, metrics | spans, status }
+  requests = [] // { path, headers, socket, metrics | spans | records, status }
   connections = 0
   #server = null
   #port = 0
@@ -30,6 +31,9 @@ class MetricSink {
 
   get origin () { return `http://127.0.0.1:${this.#port}` }
   get url () { return `${this.origin}/v1/traces` }
+
+  /** The log records that were taken. */
+  get records () { return this.requests.filter(({ status }) => status === 200).flatMap(({ records = [] }) => records) }
 
   get exports () { return this.requests.filter(({ path, status }) => path === '/v1/metrics' && status === 200) }
 
@@ -75,7 +79,9 @@ class MetricSink {
     const { status, headers = {}, body = '', hang = false } = this.answer(request.url, this.requests.length)
     const bytes = Buffer.concat(chunks)
     if (hang) return this.requests.push({ path: request.url, headers: request.headers, status: 0 })
-    const decoded = request.url.endsWith('/v1/traces') ? { spans: decodeSpans(bytes) } : { metrics: decodeMetrics(bytes) }
+    const decoded = request.url.endsWith('/v1/traces')
+      ? { spans: decodeSpans(bytes) }
+      : request.url.endsWith('/v1/logs') ? { records: decodeLogs(bytes) } : { metrics: decodeMetrics(bytes) }
     this.requests.push({ path: request.url, headers: request.headers, bytes: bytes.length, status, ...decoded })
     response.writeHead(status, headers).end(body)
     for (const look of this.#waiting) look()

@@ -154,4 +154,4 @@ function boundMessages (messages) {
   }
 }
 
-module.exports = { decodeSpans, strictReader, boundMessages, attributesOf, bigint, id, GZIP_MAGIC }
+module.exports = { decodeSpans, strictReader, boundMessages, attributesOf, valueOf, bigint, id, GZIP_MAGIC }

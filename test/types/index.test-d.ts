@@ -57,7 +57,7 @@ expectAssignable<LightTraceOptions>({
     propagateTo: (url: string) => true
   },
   unrouted: true,
-  logs: true,
+  logs: { export: { url: 'http://localhost:4318' }, level: 'info', unsampledLevel: 'error', maxPerSecond: 100, buffer: 'debug' },
   replyHeader: 'server-timing',
   buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000 },
   closeTimeoutMs: 5000,

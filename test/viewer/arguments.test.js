@@ -74,6 +74,8 @@ test('every exporter of the app is pointed at the viewer, and the user is told w
     OTEL_EXPORTER_OTLP_HEADERS: 'api-key=secret',
     OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
     OTEL_TRACES_EXPORTER: 'none',
+    OTEL_LOGS_EXPORTER: 'console',
+    OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'https://vendor.example/v1/logs',
     OTEL_SERVICE_NAME: 'shop'
   }, { port: 4319, token: null })
   t.same(env, {
@@ -81,15 +83,18 @@ test('every exporter of the app is pointed at the viewer, and the user is told w
     OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4319',
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
     OTEL_TRACES_EXPORTER: 'otlp',
+    OTEL_LOGS_EXPORTER: 'otlp',
     OTEL_SERVICE_NAME: 'shop',
     OTEL_BSP_SCHEDULE_DELAY: '100',
+    OTEL_BLRP_SCHEDULE_DELAY: '100',
     LIGHT_TRACE_VIEWER: 'http://127.0.0.1:4319'
   })
-  t.equal(notes.length, 5)
+  t.equal(notes.length, 7)
   t.notMatch(notes.join(), /secret/)
   const own = appEnvironment({ OTEL_BSP_SCHEDULE_DELAY: '5000', OTEL_SDK_DISABLED: 'true' }, { port: 4318, host: '::', token: 'token' })
   t.match(own.env, { OTEL_BSP_SCHEDULE_DELAY: '5000', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', LIGHT_TRACE_VIEWER_TOKEN: 'token' })
   t.match(own.notes, [/OTEL_SDK_DISABLED/])
+  t.equal(appEnvironment({ OTEL_LOGS_EXPORTER: 'none' }, { port: 1, token: null }).env.OTEL_LOGS_EXPORTER, 'none', 'the way to see no lines')
   t.same(appEnvironment({}, { port: 1, token: null }).notes, [])
   t.end()
 })

@@ -13,7 +13,7 @@ const HELP = `light-trace: see what your Fastify app does
 
   npx light-trace tail [app.js]      print requests as trees, as they come
   npx light-trace trace <id>         print one: an id, the start of one, last, slowest or failed
-  npx light-trace mcp                for assistants: list, get, slowest, errors over stdio, read-only
+  npx light-trace mcp                for assistants: list, get, logs, slowest, errors over stdio, read-only
   npx light-trace import <file>      OTLP JSON into the viewer
   npx light-trace export [file]      all that is held, as OTLP JSON, one trace per line
 
@@ -21,7 +21,7 @@ Options, before the app's name:
   --port <n>         4318; the next one where it is taken
   --watch            restart the app when its files change
   --stay             go on showing when the app has ended
-  --max-bytes <n>    of traces in memory: 64mb; the oldest go first
+  --max-bytes <n>    of traces and log lines in memory: 64mb; the oldest go first
   --save <file>      append all that is received, as OTLP JSON, one request per line
   --host <address>   let other machines in; they need the token of the address that is printed
   --json             trace: OTLP JSON.  --attributes  trace: every attribute

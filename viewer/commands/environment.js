@@ -19,16 +19,18 @@ function appEnvironment (from, { port, host, token }) {
   }
   const same = (wanted) => (given) => given === wanted
   replace('OTEL_EXPORTER_OTLP_ENDPOINT', endpoint, same(endpoint))
-  replace('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', undefined, () => false)
+  for (const signal of ['TRACES', 'LOGS']) replace(`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`, undefined, () => false)
   // A vendor's key is for the vendor.
   replace('OTEL_EXPORTER_OTLP_HEADERS', undefined, () => false)
-  replace('OTEL_EXPORTER_OTLP_TRACES_HEADERS', undefined, () => false)
+  for (const signal of ['TRACES', 'LOGS']) replace(`OTEL_EXPORTER_OTLP_${signal}_HEADERS`, undefined, () => false)
   if (env.OTEL_TRACES_EXPORTER !== undefined) replace('OTEL_TRACES_EXPORTER', 'otlp', same('otlp'))
-  for (const name of ['OTEL_EXPORTER_OTLP_PROTOCOL', 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL']) {
+  for (const name of ['OTEL_EXPORTER_OTLP_PROTOCOL', 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_LOGS_PROTOCOL']) {
     if (env[name] !== undefined) replace(name, 'http/protobuf', (given) => given.startsWith('http/'))
   }
   if (/^true$/i.test(env.OTEL_SDK_DISABLED ?? '')) notes.push('OTEL_SDK_DISABLED is set: the app sends nothing')
+  if (env.OTEL_LOGS_EXPORTER !== 'none') replace('OTEL_LOGS_EXPORTER', 'otlp', same('otlp')) // `none` is the way to have no lines
   env.OTEL_BSP_SCHEDULE_DELAY ||= DELAY_MS
+  env.OTEL_BLRP_SCHEDULE_DELAY ||= DELAY_MS
   env.LIGHT_TRACE_VIEWER = endpoint
   if (token !== null) env.LIGHT_TRACE_VIEWER_TOKEN = token
   return { env, notes }

@@ -22,15 +22,20 @@ const TOOLS = [
     attr: { type: 'string', description: 'An attribute as key:value' },
     limit
   }),
-  tool('get_trace', 'One request as a tree of spans with durations, errors and, unless attributes is false, every attribute.', {
+  tool('get_trace', 'One request as a tree of spans and log lines with durations, errors and, unless attributes is false, every attribute.', {
     id: { type: 'string', description: '32 hex digits, the first 8 or more of them, or last, slowest, failed' },
     attributes: { type: 'boolean' }
   }, ['id']),
+  tool('search_logs', 'Log lines, newest first: time, level, text, attributes, and the trace that each belongs to. Filters are optional.', {
+    level: { type: 'string', description: 'At least trace, debug, info, warn, error or fatal' },
+    q: { type: 'string', description: 'Text in the message or an attribute' },
+    limit
+  }),
   tool('slowest_requests', 'The slowest of the recent requests, and each route with its count, errors, p50 and p99.', { route, limit }),
   tool('recent_errors', 'Exceptions, each once with its count and an example, and the failed requests.', { limit })
 ]
 
-const CALLS = { list_traces: listTraces, get_trace: getTrace, slowest_requests: slowest, recent_errors: errors }
+const CALLS = { list_traces: listTraces, get_trace: getTrace, search_logs: logs, slowest_requests: slowest, recent_errors: errors }
 
 class WrongArguments extends Error {}
 
@@ -69,6 +74,19 @@ async function listTraces (client, { limit: count = LIMIT_DEFAULT, ...filters })
 
 function getTrace (client, { id, attributes = true }) {
   return client.text(`/api/traces/${encodeURIComponent(id)}/text${attributes ? '?attributes' : ''}`)
+}
+
+async function logs (client, { limit: count = LIMIT_DEFAULT, ...filters }) {
+  const { lines, total, more, incomplete } = await client.json(`/api/logs?${new URLSearchParams({ ...filters, limit: String(count) })}`)
+  if (lines.length === 0) return total === 0 ? 'No log line has been received yet.' : `No match in ${plural(total, 'line')}.`
+  const shown = lines.map(({ timeMs, level, text, rest, service, trace }) =>
+    `${isoTime(timeMs)}  ${(level || 'log').toUpperCase()}  ${safeText(text)}  ${safeText(rest)}  ${safeText(service)}  ${trace ?? '(no trace)'}`)
+  return [...shown, ...(more || incomplete ? ['… and older ones'] : [])].join('\n')
+}
+
+// A sender's time may be beyond what a Date holds.
+function isoTime (ms) {
+  return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms)
 }
 
 async function slowest (client, { route: of, limit: count = LIMIT_DEFAULT }) {

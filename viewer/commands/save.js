@@ -19,14 +19,14 @@ function saveTo (viewer, file, say) {
     if (!broken) say(`${file} cannot be written: ${error.message}`)
     broken = true
   })
-  viewer.receiver.save = (spans) => {
-    if (spans.length === 0) return
+  viewer.receiver.save = (spans, lines) => {
+    if (spans.length === 0 && lines.length === 0) return
     if (broken || stream.writableLength > BEHIND_BYTES_MAX) {
       saved.failed++
       return
     }
     saved.requests++
-    stream.write(`${otlpText(spans)}\n`)
+    stream.write(`${otlpText(spans, lines)}\n`)
   }
   const close = viewer.close.bind(viewer)
   viewer.close = async () => {

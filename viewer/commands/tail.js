@@ -44,7 +44,7 @@ class Printer {
   #client
   #print
   #waiting = new Map() // id → { timer, summary }
-  #printed = new Map() // id → how many spans it had
+  #printed = new Map() // id → how many spans and lines it had
   #line = Promise.resolve()
 
   constructor (client, print) {
@@ -65,13 +65,13 @@ class Printer {
     this.#line = this.#line.then(() => this.#show(summary)).catch(() => {}) // it has been evicted, or the viewer has ended
   }
 
-  async #show ({ id, spans }) {
+  async #show ({ id, spans, lines }) {
     const before = this.#printed.get(id)
-    if (before === spans) return
+    if (before?.spans === spans && before.lines === lines) return
     const text = printTrace(await this.#client.text(`/api/traces/${id}`))
-    this.#print(`${text}${before === undefined ? '' : `(again: it had ${plural(before, 'span')} before)\n`}\n`)
+    this.#print(`${text}${before === undefined ? '' : `(again: it had ${plural(before.spans, 'span')}${before.lines === lines ? '' : ` and ${plural(before.lines, 'log line')}`} before)\n`}\n`)
     if (this.#printed.size >= PRINTED_MAX) this.#printed.clear()
-    this.#printed.set(id, spans)
+    this.#printed.set(id, { spans, lines })
   }
 
   async finish () {

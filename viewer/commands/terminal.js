@@ -6,7 +6,7 @@ const { TraceStore } = require('../store/trace-store')
 const { importText } = require('../store/import')
 const { textOf } = require('../views/text')
 
-const STYLES = { error: [31, 39], dim: [2, 22], bold: [1, 22] }
+const STYLES = { error: [31, 39], warn: [33, 39], dim: [2, 22], bold: [1, 22] }
 
 /** @param {string} json OTLP JSON of one trace */
 function printTrace (json, { attributes = false } = {}) {

@@ -27,8 +27,8 @@ async function send (client, file) {
   } catch (error) {
     throw Object.assign(new Error(`${file}: ${error.message}`), { expected: true })
   }
-  const { spans, traces, dropped } = answer
-  process.stderr.write(`light-trace: ${plural(spans, 'span')} of ${plural(traces, 'trace')} from ${file}${dropped > 0 ? `, ${dropped} of them not kept` : ''}\n`)
+  const { spans, lines, traces, dropped } = answer
+  process.stderr.write(`light-trace: ${plural(spans, 'span')} of ${plural(traces, 'trace')}${lines > 0 ? ` and ${plural(lines, 'log line')}` : ''} from ${file}${dropped > 0 ? `, ${dropped} of them not kept` : ''}\n`)
 }
 
 async function exportFile ({ operand, options }) {

@@ -2,7 +2,7 @@
 
 // Everything under /api/, as ../api.md has it.
 
-const { filterOf, BadParameter } = require('../store/search')
+const { filterOf, lineFilterOf, BadParameter } = require('../store/search')
 const { summaryOf } = require('../store/summary')
 
 const LIST_DEFAULT = 100
@@ -11,13 +11,14 @@ const SEARCH_SLICE_MS = 20
 const SEARCH_MAX_MS = 2000
 const FLAME_REQUESTS = 200
 const IMPORT_IDS_MAX = 100
+const LINES_SLICE = 500
 // More than a screen has, as viewer/page/trace.mjs asks for. A large trace is seen before all of it has been read.
 const FIRST_ROWS = 150
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 const NDJSON = 'application/x-ndjson'
 
-const TRACE_PATH = /^\/api\/traces\/([^/]+)(?:\/(rows|text|perfetto|spans)(?:\/([^/]+))?)?$/
+const TRACE_PATH = /^\/api\/traces\/([^/]+)(?:\/(rows|text|perfetto|spans|lines)(?:\/([^/]+))?)?$/
 
 class NotFound extends Error {}
 
@@ -44,6 +45,7 @@ class Api {
       case '/api/traces': return sendJson(response, await this.#list(query))
       case '/api/routes': return sendJson(response, this.#routes.list())
       case '/api/routes/flame': return sendJson(response, this.#flame(query))
+      case '/api/logs': return sendJson(response, await this.#logs(query))
       case '/api/compare': return sendJson(response, this.#compare(query))
       case '/api/exceptions': return sendJson(response, this.#exceptions.list())
       case '/api/stats': return sendJson(response, this.#viewer.stats())
@@ -59,11 +61,11 @@ class Api {
 
   #trace (response, query, /** @type {string[]} */ [, name, view, spanName]) {
     const trace = this.find(decoded(name))
-    if (spanName !== undefined && view !== 'spans') throw new NotFound('there is nothing at this address')
+    if (spanName !== undefined && view !== 'spans' && view !== 'lines') throw new NotFound('there is nothing at this address')
     switch (view) {
       case undefined: {
         const { otlpText } = require('../views/otlp-json')
-        return send(response, 200, JSON_TYPE, otlpText(trace.spans), query.has('download') ? asFile(`trace-${trace.id}.json`) : {})
+        return send(response, 200, JSON_TYPE, otlpText(trace.spans, trace.lines), query.has('download') ? asFile(`trace-${trace.id}.json`) : {})
       }
       case 'rows': return sendJson(response, require('../views/rows').rowsOf(trace, integer(query, 'limit', 1, Number.MAX_SAFE_INTEGER)))
       case 'perfetto': return sendJson(response, require('../views/perfetto').perfettoOf(trace), asFile(`trace-${trace.id}.perfetto.json`))
@@ -72,6 +74,11 @@ class Api {
         const span = query.get('span') ?? undefined
         if (span !== undefined && trace.find(span) === undefined) throw new NotFound('this trace has no such span')
         return send(response, 200, 'text/plain; charset=utf-8', textOf(trace, { span, attributes: query.has('attributes') }))
+      }
+      case 'lines': {
+        const line = trace.lines[/^l\d+$/.test(spanName ?? '') ? Number(spanName.slice(1)) : -1]
+        if (line === undefined) throw new NotFound('this trace has no such line')
+        return sendJson(response, require('../views/span-panel').linePanelOf(line, { full: query.has('full') }))
       }
       case 'spans': {
         const span = trace.find(decoded(spanName ?? '').toLowerCase())
@@ -131,6 +138,31 @@ class Api {
     return result
   }
 
+  // Newest first, in slices.
+  async #logs (query) {
+    const { lineJson } = require('../views/log-lines')
+    const matches = lineFilterOf(query)
+    const limit = integer(query, 'limit', 1, LIST_MAX) ?? LIST_DEFAULT
+    const found = []
+    const result = { lines: [], more: false, total: this.#store.lines.size }
+    const startedAt = performance.now()
+    for (const [index, line] of this.#store.lines.newestFirst().entries()) {
+      if (index % LINES_SLICE === LINES_SLICE - 1) {
+        await new Promise(setImmediate)
+        if (performance.now() - startedAt > SEARCH_MAX_MS) {
+          result.incomplete = true
+          break
+        }
+      }
+      if (!matches(line)) continue
+      result.more = found.length === limit
+      if (result.more) break
+      found.push(line)
+    }
+    result.lines = found.map(lineJson)
+    return result
+  }
+
   #flame (query) {
     const { flameOf } = require('../views/merge')
     const requests = this.#routes.held(required(query, 'route'), query.get('service') ?? undefined, FLAME_REQUESTS)
@@ -162,7 +194,7 @@ class Api {
       if (response.destroyed || left === 0) break
       if (!filter.matches(trace)) continue
       left--
-      if (!response.write(`${otlpText(trace.spans)}\n`)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve))
+      if (!response.write(`${otlpText(trace.spans, trace.lines)}\n`)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve))
     }
     response.end()
   }

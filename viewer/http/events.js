@@ -9,6 +9,7 @@ const { summaryOf } = require('../store/summary')
 const TRACES_EVERY_MS = 50
 const TRACES_LOADED_EVERY_MS = 250
 const LOADED_FROM = 200
+const LINES_EVERY_MS = 200
 const SLOW_EVERY_MS = 1000
 const ALIVE_EVERY_MS = 15_000
 const BATCH_MAX = 200
@@ -25,6 +26,7 @@ class Events {
   #clients = new Set()
   #changed = new Set()
   #overflow = 0
+  #linesTimer = null
   #tracesTimer = null
   #slowTimer = null
   #aliveTimer = null
@@ -37,6 +39,7 @@ class Events {
     this.#statistics = statistics
     this.#stats = stats
     store.on('change', (trace) => this.#change(trace))
+    store.on('lines', () => this.#lines())
     store.on('evict', (trace) => this.#changed.delete(trace))
   }
 
@@ -70,6 +73,7 @@ class Events {
   close () {
     for (const { response } of this.#clients) response.end()
     clearTimeout(this.#tracesTimer)
+    clearTimeout(this.#linesTimer)
     clearInterval(this.#slowTimer)
     clearInterval(this.#aliveTimer)
   }
@@ -94,6 +98,16 @@ class Events {
     }
     const delay = this.#changed.size > LOADED_FROM ? TRACES_LOADED_EVERY_MS : TRACES_EVERY_MS
     this.#tracesTimer ??= setTimeout(() => this.#sendTraces(), delay).unref()
+  }
+
+  // Who shows lines asks for them.
+  #lines () {
+    this.#dirty = true
+    if (this.#clients.size === 0) return
+    this.#linesTimer ??= setTimeout(() => {
+      this.#linesTimer = null
+      for (const client of this.#clients) this.#send(client, 'logs', {})
+    }, LINES_EVERY_MS).unref()
   }
 
   #sendTraces () {

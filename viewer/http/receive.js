@@ -17,7 +17,7 @@ class Receiver {
   received = { requests: 0, spans: 0, bytes: 0, metrics: 0, logs: 0, imported: 0 }
   refused = { requests: 0, reasons: {} }
 
-  /** What is done with the spans that were kept of each request: (spans: StoredSpan[]) => void. */
+  /** What is done with what was kept of each request: (spans: StoredSpan[], lines: StoredLine[]) => void. */
   save = null
 
   constructor (store, bodies) {
@@ -36,8 +36,9 @@ class Receiver {
       if (request.method !== 'POST') throw new Refused(405, 'method', 'telemetry is sent by POST')
       if (type !== PROTOBUF && type !== JSON_TYPE) throw new Refused(415, 'media_type', `content-type must be ${PROTOBUF} or ${JSON_TYPE}`)
       const body = await this.#bodies.read(request)
-      const dropped = signal === 'traces' ? this.#take(body, type) : this.#count(signal, body)
-      answer(response, 200, type, dropped === 0 ? null : { rejectedSpans: dropped, errorMessage: 'the viewer drops spans without valid ids, and what one trace has beyond half of --max-bytes' })
+      const dropped = signal === 'traces' ? this.#take(body, type) : this.#count(signal, body, type)
+      const message = 'the viewer drops spans without valid ids, and what one trace has beyond half of --max-bytes'
+      answer(response, 200, type, dropped === 0 ? null : { [signal === 'logs' ? 'rejectedLogRecords' : 'rejectedSpans']: String(dropped), errorMessage: message })
     } catch (error) {
       this.#refuse(request, response, type, error)
     }
@@ -49,14 +50,16 @@ class Receiver {
     this.received.requests++
     this.received.bytes += body.length
     this.received.spans += spans
-    if (this.save !== null) this.save([...touched.values()].flat())
+    if (this.save !== null) this.save([...touched.values()].flat(), [])
     return dropped
   }
 
-  #count (signal, body) {
+  #count (signal, body, type) {
+    const { kept, dropped } = signal === 'logs' ? this.#store.receiveLines(type === JSON_TYPE ? fromJson(body, signal) : body) : { kept: [], dropped: 0 }
     this.received[signal]++
     this.received.bytes += body.length
-    return 0
+    if (this.save !== null) this.save([], kept)
+    return dropped
   }
 
   #refuse (request, response, type, error) {
@@ -78,26 +81,26 @@ class Receiver {
   }
 }
 
-function fromJson (body) {
-  const { requestFromJson } = require('../otlp/json-request')
+function fromJson (body, signal = 'traces') {
+  const { requestFromJson, logsFromJson } = require('../otlp/json-request')
   let json
   try {
     json = JSON.parse(body.toString())
   } catch (error) {
     throw new Malformed(`the body is not JSON: ${error.message.slice(0, 200)}`)
   }
-  return requestFromJson(json)
+  return signal === 'logs' ? logsFromJson(json) : requestFromJson(json)
 }
 
-// ExportTraceServiceResponse { partial_success = 1 { rejected_spans = 1; error_message = 2 } }
+// ExportTraceServiceResponse { partial_success = 1 { rejected_spans = 1; error_message = 2 } }, and the same of log records
 function answer (response, status, type, partial) {
   if (type === JSON_TYPE) {
-    return send(response, status, type, JSON.stringify(partial === null ? {} : { partialSuccess: { ...partial, rejectedSpans: String(partial.rejectedSpans) } }))
+    return send(response, status, type, JSON.stringify(partial === null ? {} : { partialSuccess: partial }))
   }
   const message = new Message()
   if (partial !== null) {
     const inner = new Message()
-    inner.varint(1, partial.rejectedSpans)
+    inner.varint(1, Number(partial.rejectedSpans ?? partial.rejectedLogRecords))
     inner.text(2, partial.errorMessage)
     message.message(1, inner)
   }

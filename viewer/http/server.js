@@ -93,6 +93,7 @@ class Viewer {
       received: receiver.received,
       refused: receiver.refused,
       dropped: { spans: Object.values(store.dropped).reduce((sum, count) => sum + count, 0), reasons: store.dropped },
+      lines: { held: store.lines.size, received: store.lines.received, dropped: store.lines.dropped },
       duplicates: store.duplicates,
       evicted: store.evicted,
       orphans: store.orphans,

@@ -120,4 +120,4 @@ function readSomeAttributes ({ bytes, from, to }, keys) {
   return found
 }
 
-module.exports = { readSomeAttributes, readKeyValue, checkKeyValue, readAttributes, plain }
+module.exports = { readSomeAttributes, readKeyValue, readAnyValue, checkKeyValue, checkAnyValue, readAttributes, plain }

@@ -18,21 +18,30 @@ const HEX = /^(?:[0-9a-f]{2})*$/i
 
 /** @param {any} json the parsed body. @returns {Buffer} an ExportTraceServiceRequest. @throws Malformed */
 function requestFromJson (json) {
+  return requestOf(json, json?.resourceSpans, 'resourceSpans', (from) => [from.scopeSpans ?? from.instrumentationLibrarySpans, 'scopeSpans', (scoped) => [scoped.spans, 'spans', span]])
+}
+
+/** The same of log records: an ExportLogsServiceRequest. */
+function logsFromJson (json) {
+  return requestOf(json, json?.resourceLogs, 'resourceLogs', (from) => [from.scopeLogs, 'scopeLogs', (scoped) => [scoped.logRecords, 'logRecords', logRecord]])
+}
+
+function requestOf (json, list, name, scopesIn) {
   const request = new Message()
   if (!isObject(json)) throw new Malformed('the body is not an object')
-  for (const item of listOf(json.resourceSpans, 'resourceSpans')) request.message(1, resourceSpans(item))
+  for (const item of listOf(list, name)) request.message(1, ofResource(item, scopesIn(item)))
   return request.finish()
 }
 
-function resourceSpans (from) {
+function ofResource (from, [list, name, itemsIn]) {
   const message = new Message()
   if (present(from.resource)) message.message(1, attributed(object(from.resource, 'resource'), 1))
-  for (const item of listOf(from.scopeSpans ?? from.instrumentationLibrarySpans, 'scopeSpans')) message.message(2, scopeSpans(item))
+  for (const item of listOf(list, name)) message.message(2, ofScope(item, itemsIn(item)))
   text(message, 3, from.schemaUrl, 'schemaUrl')
   return message
 }
 
-function scopeSpans (from) {
+function ofScope (from, [list, name, write]) {
   const message = new Message()
   const scope = from.scope ?? from.instrumentationLibrary
   if (present(scope)) {
@@ -42,7 +51,7 @@ function scopeSpans (from) {
     attributes(inner, 3, scope.attributes)
     message.message(1, inner)
   }
-  for (const item of listOf(from.spans, 'spans')) message.message(2, span(item))
+  for (const item of listOf(list, name)) message.message(2, write(item))
   text(message, 3, from.schemaUrl, 'schemaUrl')
   return message
 }
@@ -65,6 +74,23 @@ function span (from) {
   count(message, 14, from.droppedLinksCount)
   if (present(from.status)) message.message(15, status(object(from.status, 'status')))
   if (present(from.flags)) message.fixed32(16, natural(from.flags, 'flags'))
+  return message
+}
+
+function logRecord (from) {
+  const message = new Message()
+  time(message, 1, from.timeUnixNano, 'timeUnixNano')
+  const levels = ['UNSPECIFIED', ...['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL'].flatMap((level) => [level, `${level}2`, `${level}3`, `${level}4`])]
+  enumeration(message, 2, from.severityNumber, 'severityNumber', 'SEVERITY_NUMBER_', levels)
+  text(message, 3, from.severityText, 'severityText')
+  if (present(from.body)) message.message(5, anyValue(object(from.body, 'body'), 0))
+  attributes(message, 6, from.attributes)
+  count(message, 7, from.droppedAttributesCount)
+  if (present(from.flags)) message.fixed32(8, natural(from.flags, 'flags'))
+  id(message, 9, from.traceId, 'traceId')
+  id(message, 10, from.spanId, 'spanId')
+  time(message, 11, from.observedTimeUnixNano, 'observedTimeUnixNano')
+  text(message, 12, from.eventName, 'eventName')
   return message
 }
 
@@ -191,4 +217,4 @@ function enumeration (message, field, value, name, prefix, names) {
   message.varint(field, number)
 }
 
-module.exports = { requestFromJson }
+module.exports = { requestFromJson, logsFromJson }

@@ -1,6 +1,7 @@
 'use strict'
 
-// The body of POST /v1/traces, down to where each span's bytes begin and end. A span is not copied here.
+// The body of POST /v1/traces, down to where each span's bytes begin and end. A span is not copied here. That of /v1/logs has the
+// same shape, with log records for spans.
 //
 // ExportTraceServiceRequest { ResourceSpans resource_spans = 1 }
 // ResourceSpans { Resource resource = 1; ScopeSpans scope_spans = 2; string schema_url = 3 }

@@ -128,4 +128,4 @@ function statusName (code) {
   return STATUSES[code] ?? STATUSES[0]
 }
 
-module.exports = { readSpan, readEvents, readMessage, readScope, readResource, kindName, statusName }
+module.exports = { readSpan, readEvents, readMessage, readScope, readResource, nanoOf, kindName, statusName }

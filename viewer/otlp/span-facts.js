@@ -202,4 +202,4 @@ function checkLink (reader) {
   }
 }
 
-module.exports = { SpanFacts, Malformed, EXCEPTION, ownBytes }
+module.exports = { SpanFacts, Malformed, EXCEPTION, idOf, millisecondsOf, ownBytes }

@@ -34,7 +34,7 @@ export function query (params = {}) {
   return text === '' ? '' : `?${text}`
 }
 
-const EVENTS = ['hello', 'traces', 'routes', 'stats', 'reset']
+const EVENTS = ['hello', 'traces', 'routes', 'stats', 'logs', 'reset']
 
 /**
  * One connection that the server writes to. The browser connects again by itself where it broke; it gives up where the

@@ -21,7 +21,7 @@ const REASONS = {
 export function lostView ({ app, host }) {
   const body = scrolling('Lost', true)
   app.title('Lost')
-  host.append(viewHead('What was lost', 'Spans that were made and are not here, and spans that came late, twice or without their parent.'), body)
+  host.append(viewHead('What was lost', 'Spans and log lines that were made and are not here, and spans that came late, twice or without their parent.'), body)
   load()
   return { follow: {}, live: (event, data) => ['stats', 'hello', 'greeting'].includes(event) && draw(data.stats ?? data) }
 
@@ -36,6 +36,8 @@ export function lostView ({ app, host }) {
         ['Spans received', count(stats.received.spans), 'in ' + count(stats.received.requests) + ' messages, ' + bytes(stats.received.bytes)],
         ['Spans held', count(stats.spans), `${count(stats.traces)} traces, ${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`],
         ...reasons('Spans dropped', stats.dropped.spans, stats.dropped.reasons),
+        ['Log lines held', count(stats.lines.held), `of ${count(stats.lines.received)} received`],
+        ...reasons('Log lines dropped', Object.values(stats.lines.dropped).reduce((sum, number) => sum + number, 0), stats.lines.dropped),
         ['Traces that made room for newer ones', count(stats.evicted.traces), 'the oldest first, and whole'],
         ['Spans that came after their trace had gone', count(stats.evicted.after), 'they start the trace again']
       ]),

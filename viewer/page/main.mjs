@@ -9,6 +9,7 @@ import { traceView } from './trace.mjs'
 import { routesView, routeView } from './routes.mjs'
 import { exceptionsView } from './exceptions.mjs'
 import { compareView } from './compare.mjs'
+import { logsView } from './logs.mjs'
 import { lostView } from './lost.mjs'
 
 // Addresses are permanent: each can be reloaded and sent to somebody.
@@ -19,6 +20,7 @@ const VIEWS = [
   [/^\/exceptions$/, exceptionsView],
   [/^\/compare$/, compareView],
   [/^\/lost$/, lostView],
+  [/^\/logs$/, logsView],
   [/^\//, requestsView]
 ]
 
@@ -104,7 +106,7 @@ document.addEventListener('keydown', (event) => {
     return
   }
   if (typing) return
-  const act = { '?': chrome.help, '/': view?.search, 1: () => app.go('/'), 2: () => app.go('/routes'), 3: () => app.go('/exceptions') }[event.key]
+  const act = { '?': chrome.help, '/': view?.search, 1: () => app.go('/'), 2: () => app.go('/routes'), 3: () => app.go('/exceptions'), 4: () => app.go('/logs') }[event.key]
   if (act !== undefined) {
     event.preventDefault()
     return act()

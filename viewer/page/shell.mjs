@@ -15,7 +15,7 @@ const KEYS = [
   ['c', 'Copy the trace as text'],
   ['p', 'Pause, resume'],
   ['Esc', 'Close the panel, zoom out, go back'],
-  ['1 2 3', 'Requests, routes, exceptions'],
+  ['1 2 3 4', 'Requests, routes, exceptions, logs'],
   ['?', 'This list']
 ]
 
@@ -87,16 +87,17 @@ function figures (stats) {
   return [
     h('span', null, plural(stats.traces, 'trace')),
     h('span', null, plural(stats.spans, 'span')),
+    stats.lines.held > 0 && h('span.wide', null, plural(stats.lines.held, 'log line')),
     h('span.wide', null, `${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`),
     stats.app && h('span.wide.u', null, `${line(stats.app.command, 60)} ${stats.app.running ? `runs as process ${stats.app.pid}` : 'has ended'}`),
     h('a', { href: '/lost', class: missing === '' ? undefined : 'warn' }, missing || 'nothing lost')
   ].filter(Boolean)
 }
 
-/** Spans that are not here although they were made, whoever lost them. */
+/** Spans and log lines that are not here although they were made, whoever lost them. */
 export function lossOf (stats) {
   const sum = (reasons) => Object.values(reasons ?? {}).reduce((total, each) => total + each, 0)
-  return stats.dropped.spans + stats.apps.reduce((total, each) => total + sum(each.dropped) + each.rejected, 0)
+  return stats.dropped.spans + sum(stats.lines.dropped) + stats.apps.reduce((total, each) => total + sum(each.dropped) + each.rejected, 0)
 }
 
 const THEME = 'light-trace theme'

@@ -2,6 +2,7 @@
 
 import { get, getText, query } from './api.mjs'
 import { button, copy, fact, h, iconButton } from './dom.mjs'
+import { levelMark } from './logs.mjs'
 import { LINE_MAX, block, clock, count, duration, line, plural, textOf } from './text.mjs'
 
 const VALUE_SHOWN = 2000
@@ -14,7 +15,7 @@ const STACK = /stacktrace$|\bstack\b/
 export async function spanPanel ({ summary, row, show, close }) {
   const closer = iconButton('close', 'Close the panel', close)
   if (row.missing) return [title(h('h2', null, 'Parent not received'), closer), missing(row)]
-  const path = `/api/traces/${summary.id}/spans/${row.id}`
+  const path = `/api/traces/${summary.id}/${row.line === undefined ? 'spans' : 'lines'}/${row.id}`
   let span
   try {
     span = await get(path)
@@ -22,6 +23,7 @@ export async function spanPanel ({ summary, row, show, close }) {
     return [title(h('h2', null, line(row.name)), closer), h('p', { class: 'problem', role: 'alert' }, error.message)]
   }
   const whole = (pick) => async () => textOf(pick(await get(path, { full: '1' })))
+  if (row.line !== undefined) return logLine(span, row, closer, whole, show)
   const exceptions = span.events.filter(({ name }) => name === 'exception')
   return [
     title(h('h2', null, h('bdi', null, line(span.name) || 'no name')), closer),
@@ -37,6 +39,16 @@ export async function spanPanel ({ summary, row, show, close }) {
     section('Ids', undefined, ids(span, summary), 0, false),
     h('div.actions', null, button('Copy subtree as text', async () => copy(await getText(`/api/traces/${summary.id}/text`, { span: span.id }), 'Subtree')))
   ].filter(Boolean)
+}
+
+function logLine (record, row, closer, whole, show) {
+  return [
+    title(h('h2', null, levelMark(record.level), ' Log line'), closer),
+    h('p.sub', null, h('bdi', null, line(record.service || 'no service name', 80)), ' · ', h('bdi', null, line(`${record.scope.name} ${record.scope.version} ${record.event}`.trim(), 120))),
+    h('dl.facts', null, fact('At', `+${duration(row.start)}`), fact('Clock', clock(record.timeMs)), row.above && fact('Span', button(line(row.above.name, 60) || 'not received', () => show(row.above.id), { class: 'link' }))),
+    h('div.message', null, value(record.body, whole((full) => full.body.value))),
+    section('Attributes', record.attributes.length, attributes(record.attributes, 'Attributes', (index) => whole((full) => full.attributes[index].value)), record.dropped)
+  ]
 }
 
 function title (heading, closer) {

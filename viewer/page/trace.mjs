@@ -2,12 +2,15 @@
 
 import { get, getText, query } from './api.mjs'
 import { afterPaint, button, copy, fact, h, icon, iconButton, say } from './dom.mjs'
+import { levelSelect } from './logs.mjs'
+import { remember, remembered } from './memory.mjs'
 import { flagsOf, requestName, statusBadge } from './request-line.mjs'
 import { spanPanel } from './span.mjs'
 import { waterfall } from './waterfall.mjs'
 import { bytes, clock, duration, line, plural } from './text.mjs'
 
 const RELOAD_MS = 150
+const LINES = 'light-trace lines'
 const GREETED_MS = 1000 // not while the first answer is drawn
 
 /** More than a screen has. A large trace is seen before all of it has been read. */
@@ -19,8 +22,9 @@ export function traceView ({ app, host, id, params }) {
   const body = h('div.trace-body', null)
   const panel = h('aside', { class: 'panel', 'aria-label': 'Span', tabindex: '-1', hidden: true })
   const fall = waterfall({ opened: openSpan, moved: (row) => !panel.hidden && openSpan(row, { keepFocus: true }) })
-  const find = h('input', { type: 'search', placeholder: 'Find a span', 'aria-label': 'Find a span in this trace', autocomplete: 'off', spellcheck: 'false', oninput: () => found.replaceChildren(fall.find(find.value)), onkeydown: findKey })
+  const find = h('input', { type: 'search', placeholder: 'Find a span or line', 'aria-label': 'Find a span or a line in this trace', autocomplete: 'off', spellcheck: 'false', oninput: () => found.replaceChildren(fall.find(find.value)), onkeydown: findKey })
   const found = h('span', { class: 'quiet', 'aria-live': 'polite' })
+  const level = levelSelect(remembered(LINES) ?? '', (value) => { remember(LINES, value); fall.leastLevel(value) }, ['none', 'No lines'])
   let summary
   let more // rows that the answer shown has left out
   let shown
@@ -28,8 +32,10 @@ export function traceView ({ app, host, id, params }) {
   let later
   let generation = 0
   app.title('Trace')
-  tools.append(h('label.search', null, icon('search'), find, h('kbd', { 'aria-hidden': 'true' }, '/')), found, h('span.gap', null),
+  tools.append(h('label.search', null, icon('search'), find, h('kbd', { 'aria-hidden': 'true' }, '/')), level, found, h('span.gap', null),
     legend(), actions())
+  level.hidden = true
+  fall.leastLevel(level.value)
   body.append(fall.element, panel)
   host.append(head, tools, body)
   load(params.get('span'))
@@ -66,9 +72,10 @@ export function traceView ({ app, host, id, params }) {
       if (mine !== generation) return
       const first = summary === undefined || more
       // Rows that are drawn again for nothing would lose the reader's place.
-      if (!more && summary?.updatedMs === answer.trace.updatedMs && summary.spans === answer.trace.spans) return
+      if (!more && summary?.updatedMs === answer.trace.updatedMs && summary.spans === answer.trace.spans && summary.lines === answer.trace.lines) return
       summary = answer.trace
       more = answer.more
+      level.hidden = summary.lines === 0
       app.title(line(summary.name, 60))
       head.replaceChildren(...heading(summary, answer))
       fall.show(answer)

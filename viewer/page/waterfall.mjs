@@ -1,7 +1,8 @@
-// The waterfall: one row a span, of which only those in sight exist. Its rows come from the server in display order;
+// The waterfall: one row a span or log line, of which only those in sight exist. Its rows come from the server in display order;
 // what is collapsed, selected, found and zoomed to is kept here, by span id, so that a trace can grow beneath it.
 
 import { h, say } from './dom.mjs'
+import { levelMark } from './logs.mjs'
 import { remember, remembered } from './memory.mjs'
 import { count, duration, line, plural, short } from './text.mjs'
 import { cssNumber, virtualRows } from './virtual.mjs'
@@ -11,6 +12,7 @@ const INDENT_MAX = 24
 const NAME_WIDTH = 'light-trace name width'
 const TICKS = 5 // at most twice as many
 const CLOCK_MS = 10 // less is said in the panel only: processes of one host differ by a millisecond or two
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] // a line without a level counts as info
 const SIGNS = { SERVER: '⇥', CLIENT: '↗', PRODUCER: '⇢', CONSUMER: '⇠', INTERNAL: '·' }
 
 /** @param {{ opened: (row) => void, moved: (row) => void }} on */
@@ -30,6 +32,7 @@ export function waterfall (on) {
   let to = 1
   let zoomed = false
   let needle = ''
+  let least = 0 // level of the lines that are shown
   const list = virtualRows(element, { rowHeight: () => cssNumber(element, '--row'), render })
   ruler.addEventListener('pointerdown', dragZoom)
   nameWidth(wrapper, splitter)
@@ -44,6 +47,10 @@ export function waterfall (on) {
       if (!zoomed) setRange(...rangeOf(all, answer.durationMs))
       refresh()
     },
+    leastLevel (name) {
+      least = name === 'none' ? LEVELS.length : Math.max(0, LEVELS.indexOf(name))
+      if (data !== undefined) refresh()
+    },
     selected: () => all.find(({ id }) => id === chosen),
     select,
     focus: () => element.focus({ preventScroll: true }),
@@ -52,7 +59,7 @@ export function waterfall (on) {
       needle = text.trim().toLowerCase()
       refresh()
       if (needle === '') return ''
-      const matches = all.filter(isFound).length
+      const matches = all.filter((row) => !row.hidden && isFound(row)).length
       if (matches > 0 && !isFound(all.find(({ id }) => id === chosen) ?? {})) nextFound(1)
       return plural(matches, 'match', 'matches')
     },
@@ -69,7 +76,13 @@ export function waterfall (on) {
 
   function refresh () {
     rows = []
+    for (const row of all) row.inside = 0
+    for (const row of all.toReversed()) {
+      row.hidden = row.line !== undefined && (levelOf(row) < least || (needle !== '' && !isFound(row)))
+      if (row.above !== undefined && !row.hidden) row.above.inside += row.inside + 1
+    }
     for (let index = 0; index < all.length; index++) {
+      if (all[index].hidden) continue
       rows.push(all[index])
       if (collapsed.has(all[index].id)) index += all[index].below
     }
@@ -121,8 +134,8 @@ export function waterfall (on) {
     if (event.key === 'e') return step(1, failed, 'No span has failed')
     if (event.key === 'E') return step(-1, failed, 'No span has failed')
     if (row === undefined) return false
-    if (event.key === 'ArrowRight') return row.below === 0 ? true : collapsed.has(row.id) ? toggle(row) : go(index + 1)
-    if (event.key === 'ArrowLeft') return row.below > 0 && !collapsed.has(row.id) ? toggle(row) : goUp(row)
+    if (event.key === 'ArrowRight') return row.inside === 0 ? true : collapsed.has(row.id) ? toggle(row) : go(index + 1)
+    if (event.key === 'ArrowLeft') return row.inside > 0 && !collapsed.has(row.id) ? toggle(row) : goUp(row)
     if (event.key === 'Enter' && document.activeElement === element) return open(row)
     if (event.key === 'z') return zoomTo(row.start, row.start + row.duration)
     return false
@@ -156,7 +169,7 @@ export function waterfall (on) {
     const index = all.findIndex(({ id }) => id === chosen)
     for (let tried = 1; tried <= all.length; tried++) {
       const row = all[(index + direction * tried + all.length * 2) % all.length]
-      if (!fits(row)) continue
+      if (row.hidden || !fits(row)) continue
       select(row.id)
       on.moved(row)
       return true
@@ -166,7 +179,7 @@ export function waterfall (on) {
   }
 
   function isFound (row) {
-    return needle !== '' && row.missing !== true && `${row.name}\n${data.services[row.service] ?? ''}\n${row.message ?? ''}\n${row.id}`.toLowerCase().includes(needle)
+    return needle !== '' && row.missing !== true && `${row.name}\n${row.rest ?? ''}\n${data.services[row.service] ?? ''}\n${row.message ?? ''}\n${row.id}`.toLowerCase().includes(needle)
   }
 
   function nextFound (direction) {
@@ -194,8 +207,8 @@ export function waterfall (on) {
 
   function render (index) {
     const row = rows[index]
-    const isOpen = row.below > 0 ? !collapsed.has(row.id) : undefined
-    const classes = ['row', row.status === 'ERROR' && 'failed', row.missing && 'missing', isFound(row) && 'found', row.depth === 0 && 'top'].filter(Boolean).join(' ')
+    const isOpen = row.inside > 0 ? !collapsed.has(row.id) : undefined
+    const classes = ['row', row.status === 'ERROR' && 'failed', row.missing && 'missing', row.line !== undefined && 'line', isFound(row) && 'found', row.depth === 0 && 'top'].filter(Boolean).join(' ')
     return h('div', {
       class: classes,
       role: 'row',
@@ -206,7 +219,17 @@ export function waterfall (on) {
       'aria-selected': String(row.id === chosen),
       style: { '--hue': row.status === 'ERROR' ? 'var(--bad)' : `var(--hue-${row.service < 0 ? 'none' : row.service % HUES})` },
       onclick: ({ target }) => { select(row.id); target.closest('.twist') ? toggle(row) : open(row); element.focus({ preventScroll: true }) }
-    }, nameCell(row, isOpen), h('div', { role: 'gridcell', class: 'took' }, row.missing ? '' : duration(row.duration)), barCell(row))
+    }, ...(row.line !== undefined ? lineCells(row) : [nameCell(row, isOpen), h('div', { role: 'gridcell', class: 'took' }, row.missing ? '' : duration(row.duration)), barCell(row)]))
+  }
+
+  function lineCells (row) {
+    const at = (row.start - from) / (to - from) * 100
+    return [
+      at >= 0 && at <= 100 && h('div', { class: 'track', 'aria-hidden': 'true' }, h('div', { class: 'moment', style: { left: `${at}%` } })),
+      h('div', { style: { '--depth': Math.min(row.depth, INDENT_MAX) }, role: 'gridcell', class: 'name', 'aria-colspan': '3', title: line(`${row.name} ${row.rest}`) },
+        h('span.twist', null), levelMark(row.line), h('span.quiet.num', null, `${row.start < 0 ? '' : '+'}${duration(row.start)}`),
+        h('bdi.label', null, line(row.name)), h('bdi.quiet.rest', null, line(row.rest)))
+    ]
   }
 
   function nameCell (row, isOpen) {
@@ -221,7 +244,7 @@ export function waterfall (on) {
       h('bdi.label', null, line(row.name) || 'no name'),
       row.code !== undefined && row.depth > 0 && h('span.quiet', null, String(row.code)),
       ...notesOf(row),
-      isOpen === false && h('span.pill', null, `+${count(row.below)}`))
+      isOpen === false && h('span.pill', null, `+${count(row.inside)}`))
   }
 
   function barCell (row) {
@@ -295,6 +318,10 @@ function connect (rows) {
     row.above = row.depth > 0 ? open[row.depth - 1] : undefined
     open[row.depth] = row
   }
+}
+
+function levelOf ({ line }) {
+  return LEVELS.indexOf(line || 'info')
 }
 
 function failed ({ status }) {

@@ -3,18 +3,22 @@
 // OTLP JSON that was written to a file: one object, or one per line.
 
 const { Malformed } = require('../otlp/proto-reader')
-const { requestFromJson } = require('../otlp/json-request')
+const { requestFromJson, logsFromJson } = require('../otlp/json-request')
 
-/** @returns {{ spans: number, traces: number, dropped: number, ids: string[] }} @throws Malformed: then nothing was taken */
+/** @returns {{ spans: number, lines: number, traces: number, dropped: number, ids: string[] }} @throws Malformed: then nothing was taken */
 function importText (store, text) {
-  const requests = documentsOf(text).map(requestFromJson)
-  const result = { spans: 0, dropped: 0 }
+  const requests = documentsOf(text).map((json) => [requestFromJson(json), logsFromJson(json)])
+  const result = { spans: 0, lines: 0, dropped: 0 }
   const ids = new Set()
-  for (const request of requests) {
+  for (const [request, logs] of requests) {
     const { spans, dropped, touched } = store.receive(request)
     result.spans += spans
     result.dropped += dropped
     for (const { id } of touched.keys()) ids.add(id)
+    if (logs.length === 0) continue
+    const lines = store.receiveLines(logs)
+    result.lines += lines.kept.length
+    result.dropped += lines.dropped
   }
   return { ...result, traces: ids.size, ids: [...ids] }
 }

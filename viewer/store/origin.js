@@ -2,7 +2,7 @@
 
 // Who sent a span: its resource and scope. Thousands of spans share one; it goes when the last trace that has it goes.
 
-const { readResource } = require('../otlp/span-detail')
+const { readResource, readScope } = require('../otlp/span-detail')
 
 const SERVICE = 'service.name'
 const NAME_MAX = 200
@@ -18,6 +18,7 @@ class Origin {
     this.scope = Buffer.from(scope)
     this.resourceSchemaUrl = resourceSchemaUrl
     this.scopeSchemaUrl = scopeSchemaUrl
+    readScope(this.scope) // what is kept can be read later
     this.service = cut(serviceOf(this.resource))
     this.traces = 0
     this.bytes = OVERHEAD_BYTES + 3 * (resource.length + scope.length)

@@ -1,9 +1,10 @@
 'use strict'
 
-// The filters of GET /api/traces. What the summary says is compared at once; `q` and `attr` read the spans' bytes.
+// The filters of GET /api/traces and GET /api/logs. What the summary says is compared at once; `q` and `attr` read the spans' bytes.
 
 const { readSpan, readResource, readScope } = require('../otlp/span-detail')
 const { plain } = require('../otlp/attributes')
+const { LEVELS, leastSeverity } = require('../otlp/log-record')
 const { summaryOf, routeOf } = require('./summary')
 
 const TEXT_MAX = 500
@@ -84,6 +85,7 @@ function textTest (text) {
   const found = key === undefined ? has : (value, of) => has(value) || (of?.toLowerCase() === key && String(value).toLowerCase().startsWith(start))
   return (trace) => (isId && trace.id.startsWith(needle)) ||
     trace.origins.some(({ resource, scope }) => readResource(resource).some((attribute) => attributeHas(attribute, found)) || found(readScope(scope).name)) ||
+    trace.lines.some((line) => lineHas(line, raw, found)) ||
     trace.spans.some((span) => (isId && span.id.startsWith(needle)) || found(span.name) || spanHas(span, raw, found))
 }
 
@@ -101,9 +103,30 @@ function spanHas (span, raw, found) {
     events.some((event) => found(event.name) || event.attributes.some((attribute) => attributeHas(attribute, found)))
 }
 
+/**
+ * The filter of GET /api/logs. A line without a level counts as info.
+ * @returns {(line: import('./lines').StoredLine) => boolean} @throws BadParameter
+ */
+function lineFilterOf (query) {
+  const level = query.get('level') || LEVELS[0]
+  const least = leastSeverity(level)
+  if (least === undefined) throw new BadParameter(`level: must be one of ${LEVELS.join(', ')}`)
+  const needle = (query.get('q') ?? '').toLowerCase()
+  if (needle.length > TEXT_MAX) throw new BadParameter(`q: must have at most ${TEXT_MAX} characters`)
+  const raw = isTextInBytes(needle) ? needle : null
+  const found = (value) => String(value).toLowerCase().includes(needle)
+  return (line) => (line.severity || leastSeverity('info')) >= least && (needle === '' || lineHas(line, raw, found))
+}
+
+function lineHas (line, raw, found) {
+  if (raw !== null && !line.raw.toLowerCase().includes(raw)) return false
+  const { body, attributes, eventName } = line.read()
+  return found(eventName) || [{ key: '', ...body }, ...attributes].some((attribute) => attributeHas(attribute, found))
+}
+
 function attributeHas (attribute, found) {
   const value = plain(attribute)
   return found(attribute.key) || found(typeof value === 'object' && value !== null ? JSON.stringify(value) : value, attribute.key)
 }
 
-module.exports = { filterOf, BadParameter }
+module.exports = { filterOf, lineFilterOf, BadParameter }

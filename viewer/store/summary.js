@@ -31,6 +31,7 @@ function summarize (trace) {
     durationMs: rounded(trace.root !== null ? trace.root.durationMs : extent(trace.spans)),
     spans: trace.spans.length,
     errors: trace.errors,
+    lines: trace.lines.length,
     root: trace.root !== null,
     orphans: trace.orphans,
     late: trace.late,

@@ -1,10 +1,11 @@
 'use strict'
 
-// The traces that are held: whole ones, oldest first out, bounded by bytes.
+// The traces that are held, and log lines: whole traces with their lines, oldest first out, bounded by bytes.
 
 const { EventEmitter } = require('node:events')
 const { readRequest } = require('../otlp/request')
 const { SpanFacts } = require('../otlp/span-facts')
+const { Lines, LINE_OVERHEAD_BYTES } = require('./lines')
 const { Origins } = require('./origin')
 const { Trace, StoredSpan, SPAN_OVERHEAD_BYTES } = require('./trace')
 
@@ -17,7 +18,7 @@ const SHARE_OF_ONE_TRACE = 0.5
 const EVICTED_IDS_MAX = 10_000
 
 /**
- * Emits `span` (trace, span, facts, bytes), `change` (trace) and `evict` (trace). Listeners are called synchronously; they
+ * Emits `span` (trace, span, facts, bytes), `change` (trace), `evict` (trace) and `lines`. Listeners are called synchronously; they
  * must not keep `facts` or `bytes`.
  */
 class TraceStore extends EventEmitter {
@@ -34,6 +35,7 @@ class TraceStore extends EventEmitter {
   constructor ({ maxBytes = DEFAULT_MAX_BYTES, now = Date.now } = {}) {
     super()
     this.maxBytes = maxBytes
+    this.lines = new Lines(this.#origins, maxBytes)
     this.#now = now
     this.spans = 0
     this.receivedSpans = 0
@@ -44,7 +46,7 @@ class TraceStore extends EventEmitter {
     this.evicted = { traces: 0, spans: 0, after: 0 }
   }
 
-  get bytes () { return this.#traceBytes + this.#origins.bytes }
+  get bytes () { return this.#traceBytes + this.#origins.bytes + this.lines.looseBytes }
   get size () { return this.#list.length - this.#head }
   /** The `order` of the oldest trace held, or of the next one. */
   get oldest () { return this.#nextOrder - this.size }
@@ -92,6 +94,32 @@ class TraceStore extends EventEmitter {
     }
   }
 
+  /**
+   * Takes the records of an ExportLogsServiceRequest.
+   * @returns {{ kept: import('./lines').StoredLine[], dropped: number }} @throws Malformed; the records before what is malformed are kept
+   */
+  receiveLines (body) {
+    const batch = { now: this.#now(), touched: new Map(), described: null, origin: null }
+    const result = { kept: [], dropped: 0 }
+    try {
+      readRequest(body, (described, from, to) => {
+        const facts = this.lines.read(body, from, to, batch.now)
+        const trace = this.#byId.get(facts.traceId)
+        if (trace !== undefined && !this.#hasRoom(trace, to - from + LINE_OVERHEAD_BYTES)) {
+          this.lines.dropped.trace_too_large++
+          result.dropped++
+          return
+        }
+        if (trace !== undefined) this.#mark(batch, trace)
+        result.kept.push(this.lines.add(facts, this.#originOf(batch, described), body, from, to, trace))
+      })
+    } finally {
+      this.#settle(batch, body)
+      this.emit('lines')
+    }
+    return result
+  }
+
   #take (batch, described, body, from, to) {
     const facts = this.#facts
     const valid = facts.read(body, from, to)
@@ -100,10 +128,7 @@ class TraceStore extends EventEmitter {
       this.dropped.ids++
       return false
     }
-    if (batch.described !== described) {
-      batch.described = described
-      batch.origin = this.#origins.of(described)
-    }
+    this.#originOf(batch, described)
     const trace = this.#byId.get(facts.traceId) ?? this.#open(facts.traceId, batch.now)
     const known = trace.find(facts.id)
     if (known !== undefined && isSame(known, body, from, to)) {
@@ -113,7 +138,7 @@ class TraceStore extends EventEmitter {
       return false
     }
     const size = to - from
-    if (trace.bytes + size + SPAN_OVERHEAD_BYTES > this.maxBytes * SHARE_OF_ONE_TRACE) {
+    if (!this.#hasRoom(trace, size + SPAN_OVERHEAD_BYTES)) {
       trace.dropped++
       this.dropped.trace_too_large++
       this.#mark(batch, trace)
@@ -139,11 +164,24 @@ class TraceStore extends EventEmitter {
     this.emit('span', trace, span, facts, body)
   }
 
+  #hasRoom (trace, bytes) {
+    return trace.bytes + bytes <= this.maxBytes * SHARE_OF_ONE_TRACE
+  }
+
+  #originOf (batch, described) {
+    if (batch.described !== described) {
+      batch.described = described
+      batch.origin = this.#origins.of(described)
+    }
+    return batch.origin
+  }
+
   #open (id, now) {
     const trace = new Trace(id, this.#nextOrder++, now)
     this.#byId.set(id, trace)
     this.#list.push(trace)
     trace.wasEvicted = this.#evicted.has(id)
+    this.lines.join(trace)
     return trace
   }
 
@@ -165,6 +203,7 @@ class TraceStore extends EventEmitter {
       this.#traceBytes += trace.bytes - trace.bytesCounted // listeners add what they hold of it
       trace.bytesCounted = trace.bytes
     }
+    this.lines.makeRoom()
     while (this.bytes > this.maxBytes && this.size > 0) this.#evictOldest()
   }
 
@@ -192,6 +231,7 @@ class TraceStore extends EventEmitter {
     this.#byId.delete(trace.id)
     this.#traceBytes -= trace.bytesCounted
     for (const origin of trace.origins) this.#origins.release(origin)
+    this.lines.leave(trace)
     this.spans -= trace.spans.length
     this.orphans -= trace.orphans
     this.late -= trace.late

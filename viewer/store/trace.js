@@ -54,6 +54,7 @@ class Trace {
     this.id = id
     this.order = order
     this.spans = []
+    this.lines = [] // of its log, in order of arrival
     this.origins = [] // in order of arrival
     this.bytes = TRACE_OVERHEAD_BYTES
     this.bytesCounted = 0 // of them in the store's sum
@@ -124,6 +125,12 @@ class Trace {
     if (span.late) this.late++
     this.bytes += SPAN_OVERHEAD_BYTES + byteCount + textBytesOf(span)
     this.touch(now)
+  }
+
+  addLine (line) {
+    line.trace = this
+    line.index = this.lines.push(line) - 1
+    this.bytes += line.size
   }
 
   touch (now) {

@@ -1,42 +1,49 @@
 'use strict'
 
-// Spans as OTLP JSON. https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+// Spans and log lines as OTLP JSON. https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 
 const { readSpan, readScope, readResource } = require('../otlp/span-detail')
 const { escaped } = require('./safe-text')
 
-/** An ExportTraceServiceRequest on one line. It may be read in a terminal: what could drive one is escaped, in C1 as in C0. */
-function otlpText (spans) {
-  return escaped(JSON.stringify(otlpJson(spans)))
+/** An ExportTraceServiceRequest on one line, and with lines an ExportLogsServiceRequest in the same object. It may be read in a terminal: what could drive one is escaped, in C1 as in C0. */
+function otlpText (spans, lines) {
+  return escaped(JSON.stringify(otlpJson(spans, lines)))
 }
 
-function otlpJson (spans) {
+function otlpJson (spans, lines = []) {
+  return {
+    ...((spans.length !== 0 || lines.length === 0) && { resourceSpans: byResource(spans, 'scopeSpans', 'spans', (span) => spanJson(readSpan(span.bytes, span.from, span.to))) }),
+    ...(lines.length !== 0 && { resourceLogs: byResource(lines, 'scopeLogs', 'logRecords', (line) => recordJson(line.read())) })
+  }
+}
+
+function byResource (items, scopes, name, jsonOf) {
   const byResource = new Map()
-  for (const span of spans) {
-    const { origin } = span
+  for (const item of items) {
+    const { origin } = item
     const byScope = byResource.get(origin.resourceKey) ?? byResource.set(origin.resourceKey, new Map()).get(origin.resourceKey)
     const of = byScope.get(origin.key) ?? byScope.set(origin.key, []).get(origin.key)
-    of.push(span)
+    of.push(item)
   }
-  return { resourceSpans: [...byResource.values()].map(resourceSpans) }
+  return [...byResource.values()].map((byScope) => ofResource(byScope, scopes, (items) => ofScope(items, name, jsonOf)))
 }
 
-function resourceSpans (byScope) {
+function ofResource (byScope, scopes, scopeJson) {
   const [[first]] = byScope.values()
   const { resource, resourceSchemaUrl } = first.origin
   return {
     resource: { attributes: readResource(resource).map(keyValue) },
-    scopeSpans: [...byScope.values()].map(scopeSpans),
+    [scopes]: [...byScope.values()].map(scopeJson),
     ...(resourceSchemaUrl !== '' && { schemaUrl: resourceSchemaUrl })
   }
 }
 
-function scopeSpans (spans) {
-  const { scope, scopeSchemaUrl } = spans[0].origin
+function ofScope (items, list, jsonOf) {
+  const { scope, scopeSchemaUrl } = items[0].origin
   const { name, version, attributes } = readScope(scope)
   return {
     scope: { name, ...(version !== '' && { version }), ...(attributes.length !== 0 && { attributes: attributes.map(keyValue) }) },
-    spans: spans.map((span) => spanJson(readSpan(span.bytes, span.from, span.to))),
+    [list]: items.map(jsonOf),
     ...(scopeSchemaUrl !== '' && { schemaUrl: scopeSchemaUrl })
   }
 }
@@ -59,6 +66,22 @@ function spanJson (span) {
     ...(span.links.length !== 0 && { links: span.links.map(linkJson) }),
     ...(span.dropped.links !== 0 && { droppedLinksCount: span.dropped.links }),
     status: { ...(span.status.message !== '' && { message: span.status.message }), code: span.status.code }
+  }
+}
+
+function recordJson (record) {
+  return {
+    timeUnixNano: String(record.timeNano),
+    ...(record.observedNano !== 0n && { observedTimeUnixNano: String(record.observedNano) }),
+    ...(record.severity !== 0 && { severityNumber: record.severity }),
+    ...(record.severityText !== '' && { severityText: record.severityText }),
+    body: anyValue(record.body),
+    attributes: record.attributes.map(keyValue),
+    ...(record.dropped !== 0 && { droppedAttributesCount: record.dropped }),
+    ...(record.flags !== 0 && { flags: record.flags }),
+    ...(record.traceId !== '' && { traceId: record.traceId }),
+    ...(record.spanId !== '' && { spanId: record.spanId }),
+    ...(record.eventName !== '' && { eventName: record.eventName })
   }
 }
 

@@ -8,6 +8,7 @@ const { EXCEPTION } = require('../otlp/span-facts')
 const { summaryOf, rounded } = require('../store/summary')
 const { callName } = require('./call-name')
 const { layOut } = require('./layout')
+const { lineText, withLines } = require('./log-lines')
 const { selfTime, criticalPath } = require('./times')
 
 const EVENTS_MAX = 20
@@ -22,8 +23,9 @@ function rowsOf (trace, limit = Infinity) {
   const startMs = nodes.length === 0 ? trace.receivedMs : earliest(nodes)
   let endMs = startMs
   for (const { end } of nodes) endMs = Math.max(endMs, end)
-  const rows = nodes.slice(0, limit).map((node) => rowOf(node, startMs, critical.get(node), services))
-  const more = nodes.length - rows.length
+  const all = withLines(trace, nodes)
+  const rows = all.slice(0, limit).map((node) => node.line === undefined ? rowOf(node, startMs, critical.get(node), services) : lineRow(node, startMs))
+  const more = all.length - rows.length
   return { trace: summaryOf(trace), services: [...services.keys()], startMs, durationMs: rounded(endMs - startMs), rows, ...(more > 0 && { more }) }
 }
 
@@ -54,6 +56,11 @@ function rowOf (node, traceStart, critical, services) {
   if (span === null) row.missing = true
   else addRare(row, node)
   return row
+}
+
+function lineRow ({ line, id, depth, start }, traceStart) {
+  const { level, text, rest } = lineText(line)
+  return { id, line: level, parent: line.spanId, depth, below: 0, name: cut(text), rest: cut(rest), kind: null, service: -1, start: rounded(start - traceStart), duration: 0, self: 0, status: 'UNSET' }
 }
 
 function addRare (row, { span, shift, cycle }) {

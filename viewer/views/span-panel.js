@@ -4,6 +4,7 @@
 
 const { readSpan, readScope, readResource, kindName, statusName } = require('../otlp/span-detail')
 const { plain } = require('../otlp/attributes')
+const { levelName } = require('../otlp/log-record')
 const { rounded } = require('../store/summary')
 
 const TEXT_MAX = 16_384
@@ -46,6 +47,24 @@ function panelOf (trace, stored, { full = false, isHeld }) {
   }
 }
 
+/** GET /api/traces/<id>/lines/<row>: everything of one log line. */
+function linePanelOf (line, { full = false } = {}) {
+  const record = line.read()
+  const scope = readScope(line.origin.scope)
+  const text = (whole) => full ? whole : whole.slice(0, TEXT_MAX)
+  return {
+    level: levelName(line.severity),
+    severity: { number: record.severity, text: text(record.severityText) },
+    service: line.origin.service,
+    scope: { name: text(scope.name), version: text(scope.version) },
+    event: text(record.eventName),
+    timeMs: line.timeMs,
+    body: shownAttribute({ key: '', ...record.body }, full),
+    attributes: record.attributes.map((attribute) => shownAttribute(attribute, full)),
+    dropped: record.dropped
+  }
+}
+
 function shownAttribute (attribute, full) {
   const { type } = attribute
   const key = full ? attribute.key : attribute.key.slice(0, TEXT_MAX)
@@ -59,4 +78,4 @@ function shownAttribute (attribute, full) {
   return { key, value, type }
 }
 
-module.exports = { panelOf }
+module.exports = { panelOf, linePanelOf }

@@ -5,6 +5,7 @@
 //   GET /users/:id  500  12.5 ms  shop  4bf92f3577b34da6a3ce929d0e0e4736
 //
 //   SERVER GET /users/:id           12.5 ms  500 ERROR TypeError: x is undefined
+//     WARN  +1.2 ms  no such user  user=7
 //     CLIENT GET                     8.2 ms  200  stock
 
 const { readEvents, readMessage, readSpan, kindName } = require('../otlp/span-detail')
@@ -14,33 +15,40 @@ const { STATUS_ERROR } = require('../otlp/names')
 const { summaryOf } = require('../store/summary')
 const { callName } = require('./call-name')
 const { layOut } = require('./layout')
+const { lineText, withLines } = require('./log-lines')
 const { plural, safeText } = require('./safe-text')
 
 const ROWS_MAX = 2000
 const INDENT_MAX = 60
 const NAME_WIDTH_MAX = 72
 const VALUE_MAX = 300
+const REST_MAX = 160 // of a line's attributes
 
 const noPaint = (style, text) => text
 
 /**
  * @param {import('../store/trace').Trace} trace
- * @param {{ span?: string, attributes?: boolean, paint?: (style: 'error' | 'dim' | 'bold', text: string) => string }} [options]
+ * @param {{ span?: string, attributes?: boolean, paint?: (style: 'error' | 'warn' | 'dim' | 'bold', text: string) => string }} [options]
  *   only this span and what is beneath; a line for each attribute; colours for a terminal
  */
 function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
-  const nodes = part(layOut(trace).nodes, span)
+  const nodes = part(withLines(trace, layOut(trace).nodes), span)
   const shown = nodes.slice(0, ROWS_MAX)
   const base = shown[0]?.depth ?? 0
   const service = trace.entry?.origin.service
-  const labels = shown.map((node) => `${'  '.repeat(Math.min(node.depth - base, INDENT_MAX))}${labelOf(node)}`)
+  const labels = shown.map((node) => '  '.repeat(Math.min(node.depth - base, INDENT_MAX)) + (node.line === undefined ? labelOf(node) : ''))
   const width = Math.min(NAME_WIDTH_MAX, labels.reduce((widest, { length }) => Math.max(widest, length), 0))
   const lines = [headOf(trace, paint), '']
   for (const [i, node] of shown.entries()) {
+    if (node.line !== undefined) {
+      lines.push(labels[i] + lineOf(node, shown[0], paint))
+      if (attributes) lines.push(...valueLines(node.line.read().attributes, labels[i].length + 2, paint))
+      continue
+    }
     lines.push(`${labels[i].padEnd(width)}  ${node.span === null ? '' : factsOf(node.span, service, paint)}`.trimEnd())
     if (attributes && node.span !== null) lines.push(...attributeLines(node.span, labels[i].search(/\S/) + 2, paint))
   }
-  if (nodes.length > shown.length) lines.push(`… ${plural(nodes.length - shown.length, 'more span')}`)
+  if (nodes.length > shown.length) lines.push(`… ${plural(nodes.length - shown.length, trace.lines.length > 0 ? 'more row' : 'more span')}`)
   lines.push(...lossesOf(trace))
   return lines.join('\n') + '\n'
 }
@@ -81,6 +89,16 @@ function factsOf (span, service, paint) {
   return facts.join('  ')
 }
 
+const PAINTS = { fatal: 'error', error: 'error', warn: 'warn', debug: 'dim', trace: 'dim' }
+
+function lineOf ({ line, start }, first, paint) {
+  const { level, text, rest } = lineText(line)
+  const name = (level || 'log').toUpperCase()
+  const after = start - first.start
+  const attributes = rest === '' ? '' : `  ${paint('dim', safeText(rest, REST_MAX))}`
+  return `${PAINTS[level] === undefined ? name : paint(PAINTS[level], name)}  ${after < 0 ? `-${duration(-after)}` : `+${duration(after)}`}  ${safeText(text, VALUE_MAX)}${attributes}`
+}
+
 function exceptionOf ({ bytes, from, to, events }) {
   const exception = events === 0 ? undefined : readEvents(bytes, from, to).find(({ name }) => name === EXCEPTION)
   if (exception === undefined) return ''
@@ -90,15 +108,18 @@ function exceptionOf ({ bytes, from, to, events }) {
 
 function attributeLines ({ bytes, from, to }, indent, paint) {
   const { attributes, events } = readSpan(bytes, from, to)
-  const line = (prefix, attribute) => {
+  return [
+    ...valueLines(attributes, indent, paint),
+    ...events.flatMap((event) => valueLines(event.attributes, indent, paint, `[${safeText(event.name)}] `))
+  ]
+}
+
+function valueLines (attributes, indent, paint, prefix = '') {
+  return attributes.map((attribute) => {
     const value = plain(attribute)
     const text = safeText(typeof value === 'string' ? value : JSON.stringify(value), VALUE_MAX)
     return paint('dim', `${' '.repeat(indent)}${prefix}${safeText(attribute.key)}: ${text}`)
-  }
-  return [
-    ...attributes.map((attribute) => line('', attribute)),
-    ...events.flatMap((event) => event.attributes.map((attribute) => line(`[${safeText(event.name)}] `, attribute)))
-  ]
+  })
 }
 
 function lossesOf ({ orphans, duplicates, dropped }) {

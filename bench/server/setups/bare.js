@@ -4,7 +4,7 @@
 // which V8 makes a text of when it is first read. What the text costs depends on the ten functions in it, so there is a hook before
 // the handler too, as there is where an application is traced.
 module.exports = ({ logger, readsStack = false }) => ({
-  fastify: logger ? { logger: { level: 'info', file: '/dev/null' } } : {},
+  fastify: logger ? { logger: { level: logger === true ? 'info' : logger, file: '/dev/null' } } : {},
   async register (app) {
     if (!readsStack) return
     app.addHook('onRequest', (request, reply, done) => done())

@@ -16,7 +16,7 @@ module.exports = ({ logger, way, plugin = {} }) => {
   const options = way ? { ...plugin, [way]: way === 'spanProcessors' ? [stock.processor] : stock.provider } : plugin
   let listen
   return {
-    fastify: logger ? { logger: { level: 'info', file: '/dev/null' } } : {},
+    fastify: logger ? { logger: { level: logger === true ? 'info' : logger, file: '/dev/null' } } : {},
     versions: () => ({ 'light-trace': require(path.join(root, 'package.json')).version }),
     async register (app) {
       await app.register(lightTrace, options)

@@ -3,7 +3,7 @@
 // NodeSDK as its documentation starts it, with instrumentation-http or all auto-instrumentations, and
 // the framework's own. Metrics and logs are switched off by the case's OTEL_* variables.
 
-module.exports = async ({ auto, fastify = true, express = false, real = false }) => {
+module.exports = async ({ auto, fastify = true, express = false, real = false, lines = false }) => {
   const { NodeSDK } = require('@opentelemetry/sdk-node')
   const { pipeline } = require('../sdk2')
   const versionsOf = require('../versions')
@@ -11,6 +11,7 @@ module.exports = async ({ auto, fastify = true, express = false, real = false })
   const instrumentations = auto ? autoInstrumentations() : [httpInstrumentation()]
   if (fastify) instrumentations.push(fastifyInstrumentation())
   if (real) instrumentations.push(...realInstrumentations())
+  if (lines) instrumentations.push(pinoInstrumentation({}))
   if (express) instrumentations.push(expressInstrumentation())
   const sdk = new NodeSDK({
     serviceName: 'bench',
@@ -21,7 +22,7 @@ module.exports = async ({ auto, fastify = true, express = false, real = false })
   const { trace } = require('@opentelemetry/api')
   const tracer = trace.getTracer('bench')
   return {
-    fastify: real ? { logger: { level: 'info', file: '/dev/null' } } : {},
+    fastify: real || lines ? { logger: { level: 'info', file: '/dev/null' } } : {},
     annotate: (request, key, value) => trace.getActiveSpan()?.setAttribute(key, value),
     inSpan: (request, name, fn) => tracer.startActiveSpan(name, async (span) => {
       try {
@@ -53,8 +54,12 @@ function httpInstrumentation () {
 
 function realInstrumentations () {
   const { RedisInstrumentation } = require('@opentelemetry/instrumentation-redis')
+  return [new RedisInstrumentation(), pinoInstrumentation({ disableLogSending: true })]
+}
+
+function pinoInstrumentation (options) {
   const { PinoInstrumentation } = require('@opentelemetry/instrumentation-pino')
-  return [new RedisInstrumentation(), new PinoInstrumentation({ disableLogSending: true })]
+  return new PinoInstrumentation(options)
 }
 
 function fastifyInstrumentation () {

@@ -1,0 +1,71 @@
+'use strict'
+
+// The options of exported log lines: which, and where they go. Loaded only where they are exported.
+
+const { COUNT_MAX, DURATION_MAX_MS, EMPTY, anyOf, notNegative, object } = require('./checks')
+const { checkExporter, exporterOfSignal } = require('./exporter')
+
+const KINDS = ['otlp', 'otlp/stdout', 'none']
+const EXCEPTION_SIGNALS = ['logs', 'logs/dup']
+const DEFAULT_FLUSH_DELAY_MS = 1000
+const DEFAULT_MAX_PER_SECOND = 10_000 // of one level: more than a person or a bill can take
+const DEFAULT_TIMEOUT_MS = 30_000
+
+const checkLevel = anyOf("the name of one of the logger's levels", (value) => typeof value === 'string' && value.trim() !== '')
+
+const checkMembers = object({
+  export: anyOf('true, false or an exporter', (value) => typeof value === 'boolean', (value) => typeof value === 'string', (value) => typeof value === 'object' && value !== null),
+  level: checkLevel,
+  unsampledLevel: checkLevel,
+  buffer: checkLevel,
+  maxPerSecond: notNegative('lines a second')
+})
+
+module.exports = { checkLogs, resolveLogs }
+
+function checkLogs (path, value) {
+  const given = checkMembers(path, value)
+  if (typeof given.export === 'object' || typeof given.export === 'string') given.exporter = checkLogExporter(`${path}.export`, given.export)
+  return given
+}
+
+function checkLogExporter (path, value) {
+  anyOf("true, false, 'otlp', 'otlp/stdout', 'none' or an object with a url", (kind) => typeof kind === 'object' || KINDS.includes(kind))(path, value)
+  return checkExporter(path, value)
+}
+
+/** @returns {object | null} null where neither code nor environment asks for lines or exceptions to be exported */
+function resolveLogs (options, env, exporterVariable, exceptionVariable) {
+  const given = typeof options.logs === 'object' ? options.logs : EMPTY
+  const named = kindOf(given, options, env, exporterVariable)
+  const [exceptions = null] = env.namesOf(exceptionVariable, EXCEPTION_SIGNALS) ?? []
+  if (named === 'none' && exceptions === null && given.buffer === undefined) return null
+  const kind = named === 'none' ? 'otlp' : named
+  if (env.text('OTEL_BLRP_MAX_QUEUE_SIZE') !== undefined) {
+    env.inform('OTEL_BLRP_MAX_QUEUE_SIZE is ignored: log records and spans share a buffer that is limited in bytes, by buffer.maxBytes')
+  }
+  const limit = (...names) => env.integer(names, { max: COUNT_MAX })
+  return Object.freeze({
+    exporter: kind === 'otlp' ? exporterOfSignal('LOGS', given.exporter, options, env, 'OTEL_BLRP_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS) : null,
+    lines: named !== 'none',
+    exceptions, // 'logs': records in place of the spans' events; 'logs/dup': both
+    byCommand: env.text('LIGHT_TRACE_VIEWER') !== undefined, // `npx light-trace` asks for lines, whatever the logger is
+    level: given.level ?? null, // null: whatever the logger writes
+    unsampledLevel: given.unsampledLevel ?? 'warn',
+    buffer: given.buffer ?? null, // the least level of lines that are held with their request
+    maxPerSecond: given.maxPerSecond ?? DEFAULT_MAX_PER_SECOND,
+    flushDelayMs: env.integer(['OTEL_BLRP_SCHEDULE_DELAY'], { max: DURATION_MAX_MS }) ?? options.buffer?.flushDelayMs ?? DEFAULT_FLUSH_DELAY_MS,
+    maxRecords: env.integer(['OTEL_BLRP_MAX_EXPORT_BATCH_SIZE'], { min: 1 }) ?? Infinity,
+    attributes: limit('OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT') ?? null, // null: as spans
+    attributeValueLength: limit('OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT') ?? null
+  })
+}
+
+/** The option, else the variable. `true` means the exporter of spans, where that is one of ours. */
+function kindOf (given, options, env, name) {
+  if (given.export === false) return 'none'
+  if (given.exporter !== undefined) return given.exporter.kind
+  const [named] = env.namesOf(name, KINDS) ?? []
+  if (given.export === undefined || named !== undefined) return named ?? 'none'
+  return options.exporter?.kind === 'otlp/stdout' ? 'otlp/stdout' : 'otlp'
+}

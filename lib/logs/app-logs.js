@@ -1,0 +1,270 @@
+'use strict'
+
+// The log records of one application: its logger's lines, exceptions where the environment asks for that, and where they go. This file is the door to lib/logs: lib/tracer.js loads
+// it where there are any.
+//
+//   pino -- tap --> its destination, as before
+//            +---> level, trace, rate --> RecordEncoder --> Exporter --> /v1/logs
+//   exceptions of spans ----------> +---> light-trace/testing, standard output
+
+const clock = require('../span/clock')
+const { SAMPLED, SUPPRESS_KEY, parentIn } = require('../context/trace-context')
+const { Exporter } = require('../export/exporter')
+const { Stats } = require('../export/pipeline')
+const { ExportRequestPrefix } = require('../otlp/request')
+const { Scope } = require('../span/recording-span')
+const { symbolOf } = require('../fastify/keys')
+const { HeldLines } = require('./held-lines')
+const { RecordEncoder } = require('./record-encoder')
+const { plainRecord, recordJson } = require('./plain')
+const { tapLogger } = require('./tap')
+
+const SEVERITY_ERROR = 17
+const WAITING_MAX = 1000 // lines from before the application is ready
+const ASK_AGAIN_MS = 60_000 // a collector that takes no logs
+const LEVELS = { trace: 10, debug: 20, info: 30, warn: 40, error: 50, fatal: 60 }
+const FLAGS = '"trace_flags":"' // as lib/fastify/log-correlation.js writes them, two digits
+
+class AppLogs {
+  #tracer
+  #settings
+  #stats = new Stats()
+  #tap = null
+  #held = null // the lines that are held back, if any are
+  #minimum // the least level of lines that are exported
+  #unsampledMinimum // and of those of a trace that is not sampled
+  #names
+  #sink = null // once the application is open
+  #exporter = null
+  #waiting = []
+  #askAgainAt = -Infinity
+  #second = 0
+  #lines = new Map() // of this second, by level
+
+  /** @param {Tracer} tracer @param {object} app whose logger it is */
+  constructor (tracer, app) {
+    const { log } = app
+    this.#tracer = tracer
+    this.#settings = tracer.settings.exportedLogs
+    this.#minimum = this.#settings.level === null ? -Infinity : levelOf(this.#settings.level, log, -Infinity)
+    this.#unsampledMinimum = levelOf(this.#settings.unsampledLevel, log, LEVELS.warn)
+    this.#names = { messageKey: inheritedOf(log, 'pino.messageKey') ?? 'msg', errorKey: inheritedOf(log, 'pino.errorKey') ?? 'err' }
+    const { lines, buffer, byCommand } = this.#settings
+    if (!lines && buffer === null) return
+    this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
+    if (this.#tap === null && byCommand && buffer === null) return
+    if (this.#tap === null) {
+      tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
+    } else if (buffer !== null) {
+      this.#held = new HeldLines(app, buffer, tracer.settings.keep, (logged) => this.#printHeld(logged))
+    }
+  }
+
+  /** Decides where records go, once. Returns this where exceptions are records, else null. */
+  open () {
+    this.#sink = this.#chooseSink()
+    for (const logged of this.#waiting.splice(0)) this.#accept(logged)
+    return this.#settings.exceptions === null ? null : this
+  }
+
+  /** Whether spans have events of their exceptions too. */
+  get keepsEvents () { return this.#settings.exceptions === 'logs/dup' }
+
+  /**
+   * Records an exception of a span.
+   * https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/
+   * @param {ServerSpan | ChildSpan} span
+   * @param {Array} list its attributes
+   */
+  exception (span, list, time) {
+    this.#stats.accepted++
+    this.#accept({ line: '', list, eventName: 'exception', scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
+  }
+
+  #isHeld (line, level, logger) {
+    if (this.#held === null) return false
+    try {
+      if (!this.#held.isBelow(level, logger)) return false
+      this.#held.take({ level, ...this.#logged(line, level, logger, parentIn(this.#tracer.contextManager.active())) }, logger)
+      return true
+    } catch (error) { // it is printed
+      this.#tracer.report.thrown(error, 'a log line was not held')
+      return false
+    }
+  }
+
+  /** Prints a line that was held, with a member that says so. */
+  #printHeld ({ level, ...logged }) {
+    const end = logged.line.lastIndexOf('}')
+    if (end !== -1) logged.line = `${logged.line.slice(0, end)},"buffered":true${logged.line.slice(end)}`
+    logged.observedTime = clock.now()
+    this.#tap.print(logged.line, level)
+    if (!this.#settings.lines) return
+    this.#stats.accepted++
+    this.#accept(logged)
+  }
+
+  // HOT, once per line where lines are exported. Budget: 1 object.
+  #onLine (line, level, logger) {
+    if (!this.#settings.lines) return
+    try {
+      if (level < this.#minimum) return
+      const active = this.#tracer.contextManager.active()
+      if (active !== undefined && active.getValue(SUPPRESS_KEY) === true) return
+      const context = parentIn(active)
+      if (level < this.#unsampledMinimum && isUnsampled(context, line)) return
+      const logged = this.#logged(line, level, logger, context)
+      this.#stats.accepted++
+      if (this.#isTooMuch(level, logged.time)) return this.#stats.drop('rate', 1)
+      this.#accept(logged)
+    } catch (error) { // a logger that is not what it looks like: its line is printed
+      this.#tracer.report.thrown(error, 'a log line was not exported')
+    }
+  }
+
+  #logged (line, level, logger, context) {
+    const time = clock.now()
+    const severityText = logger?.levels?.labels?.[level] ?? ''
+    return { line, list: null, eventName: '', scope: PINO, time, observedTime: time, severityNumber: severityOf(level), severityText, context }
+  }
+
+  #accept (logged) {
+    if (this.#sink === null) {
+      if (this.#waiting.length < WAITING_MAX) this.#waiting.push(logged)
+      else this.#stats.drop('queue_full', 1)
+    } else if (logged.time < this.#askAgainAt) this.#stats.drop('non_retryable', 1)
+    else this.#sink.accept(logged)
+  }
+
+  /** Whether the lines of this second and level are more than may be. */
+  #isTooMuch (level, now) {
+    const second = Math.floor(now / 1000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#lines.clear()
+    }
+    const lines = (this.#lines.get(level) ?? 0) + 1
+    this.#lines.set(level, lines)
+    if (lines <= this.#settings.maxPerSecond) return false
+    this.#tracer.report.loss('log rate', `more than ${this.#settings.maxPerSecond} lines of level ${level} in a second: the others are printed but not exported (\`logs.maxPerSecond\`)`)
+    return true
+  }
+
+  // ---- where lines go
+
+  #chooseSink () {
+    const stats = this.#stats
+    const { settings } = this.#tracer
+    const collectors = (settings.spanProcessors ?? []).filter((processor) => typeof processor.onLog === 'function')
+    if (collectors.length > 0) {
+      return {
+        accept: (logged) => {
+          stats.delivered++
+          for (const collector of collectors) collector.onLog(plainRecord(logged, this.#names))
+        }
+      }
+    }
+    if (settings.disabled) return { accept: () => stats.drop('exporter_none', 1) }
+    const { exporter } = this.#settings
+    if (exporter === null) {
+      const { toStdout } = require('../export/sinks/console')
+      const write = toStdout()
+      return {
+        accept: (logged) => {
+          stats.delivered++
+          write(recordJson(settings.resource, logged, this.#names))
+        }
+      }
+    }
+    this.#exporter = this.#toCollector(exporter)
+    const { attributes, attributeValueLength } = this.#settings
+    return new RecordEncoder(this.#exporter, {
+      attributes: attributes ?? settings.limits.attributes,
+      attributeValueLength: attributeValueLength ?? settings.limits.attributeValueLength
+    }, this.#names)
+  }
+
+  #toCollector (exporter) {
+    const { output, settings, report } = this.#tracer
+    const { flushDelayMs, maxRecords } = this.#settings
+    return new Exporter({
+      settings: {
+        exporter,
+        buffer: { maxBytes: settings.buffer.maxBytes, flushDelayMs },
+        batch: { maxSpans: maxRecords },
+        closeTimeoutMs: settings.closeTimeoutMs,
+        logLevel: settings.logLevel
+      },
+      prefix: new ExportRequestPrefix(settings.resource),
+      stats: this.#stats,
+      report,
+      suppress: output.suppress,
+      noun: 'log record',
+      onNotFound: (target) => this.#onNotFound(target),
+      http: output.shareConnection(exporter),
+      budget: output.budget
+    })
+  }
+
+  #onNotFound (target) {
+    this.#askAgainAt = clock.now() + ASK_AGAIN_MS
+    this.#tracer.report.once('LT_WARN_LOGS_ENDPOINT', `${target} answers 404: it may not take logs. It is asked again once a minute; logs: { export: false } stops that`)
+  }
+
+  /** What became of the lines, for `app.lightTrace.stats()`. */
+  stats () {
+    const { accepted, delivered, rejected, dropped, retried, exportsOk, exportsFailed, lastError } = this.#stats
+    return {
+      records: {
+        accepted,
+        delivered,
+        rejected,
+        dropped: { ...dropped },
+        queued: this.#waiting.length + (this.#exporter?.queued ?? 0),
+        inFlight: this.#exporter?.inFlight ?? 0,
+        retried
+      },
+      exports: { ok: exportsOk, failed: exportsFailed },
+      lastError,
+      ...this.#held !== null && { forgotten: this.#held.forgotten }
+    }
+  }
+
+  async flush (options) { await this.#exporter?.flush(options) }
+
+  async close () {
+    this.#tap?.release()
+    if (this.#sink === null) this.#stats.drop('after_shutdown', this.#waiting.splice(0).length)
+    await this.#exporter?.close()
+  }
+}
+
+const PINO = new Scope('pino')
+
+/** Whether a line is of a trace that is not sampled: by the running code, else by the ids that it has. */
+function isUnsampled (context, line) {
+  if (context !== undefined) return (context.flags & SAMPLED) === 0
+  const at = line.indexOf(FLAGS)
+  return at !== -1 && (line.charCodeAt(at + FLAGS.length + 1) & SAMPLED) === 0
+}
+
+/** What a logger has under a symbol of that description. */
+function inheritedOf (log, description) {
+  const key = log === null || typeof log !== 'object' ? undefined : symbolOf(log, description)
+  return key === undefined ? undefined : log[key]
+}
+
+/** A level's number. The application may have its own. */
+function levelOf (name, log, fallback) {
+  return log?.levels?.values?.[name] ?? LEVELS[name] ?? fallback
+}
+
+/**
+ * OpenTelemetry's severity number: four for each of the six levels, so that a level in between stands in between.
+ * https://opentelemetry.io/docs/specs/otel/logs/data-model/#field-severitynumber
+ */
+function severityOf (level) {
+  return Math.min(Math.max(Math.floor((level - 10) * 0.4) + 1, 1), 24)
+}
+
+module.exports = { AppLogs }

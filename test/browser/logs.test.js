@@ -1,0 +1,122 @@
+'use strict'
+
+// Log lines: beneath their spans, and as a live list.
+
+const { inBrowser, texts } = require('./support/browser')
+const { sendLogs } = require('./support/otlp-logs')
+const traces = require('./support/otlp-traces')
+
+const { HOSTILE } = traces
+const ORDERS = { method: 'POST', route: '/orders', path: () => '/orders', base: 40 }
+
+/** A request with three lines: of its own, of its handler, and again of its own. */
+async function orderWithLines ({ url, send }) {
+  const made = traces.ids(31)
+  const traceId = made.trace()
+  await send(traces.request({ made, traceId, route: ORDERS, fail: true, slow: 1 }))
+  const { rows, startMs } = await (await fetch(`${url}/api/traces/${traceId}/rows`)).json()
+  const handler = rows.find(({ name }) => name === 'handler')
+  await sendLogs(url,
+    { traceId, spanId: rows[0].id, at: startMs + 0.5, severity: 5, text: 'incoming', attributes: { user: 'ann' } },
+    { traceId, spanId: handler.id, at: startMs + handler.start + handler.duration - 0.5, severity: 17, text: 'no stock', attributes: { 'exception.stacktrace': 'Error: x\n    at load (/app/x.js:1:1)' } },
+    { traceId, spanId: rows[0].id, at: startMs + rows[0].duration - 0.5, severity: 13, text: 'answered late' })
+  return { traceId, handler, startMs }
+}
+
+const lineRows = (page) => texts(page, '.fall .row.line .label')
+
+inBrowser('lines stand beneath their span, by time and in the colour of their level, and are filtered by level and text', async (t, viewer) => {
+  const { traceId } = await orderWithLines(viewer)
+  const page = await viewer.open(`/traces/${traceId}`)
+  await page.locator('.fall .row.line').nth(2).waitFor()
+  t.same(await texts(page, '.fall .row .label'), ['POST /orders', 'incoming', 'preHandler authenticate', 'redis GET session', 'handler', 'postgresql SELECT items', (await texts(page, '.fall .row .label'))[6], 'render', 'no stock', 'answered late'])
+  t.match(await page.locator('.row.line').first().textContent(), /^debug\+500 µsincominguser=ann$/)
+  const colour = (level) => page.locator(`.l-${level}`).first().evaluate((element) => element.computedStyleMap().get('color').toString())
+  t.equal(new Set([await colour('debug'), await colour('warn'), await colour('error')]).size, 3)
+  await page.getByLabel('Level').selectOption('warn')
+  t.same(await lineRows(page), ['no stock', 'answered late'])
+  await page.getByPlaceholder('Find a span or line').fill('LATE')
+  t.same(await lineRows(page), ['answered late'])
+  await page.getByText('1 match').waitFor()
+  await page.getByPlaceholder('Find a span or line').fill('')
+  await page.reload()
+  await page.locator('.fall .row.line').nth(1).waitFor()
+  t.same(await lineRows(page), ['no stock', 'answered late'], 'the level is remembered')
+  await page.getByLabel('Level').selectOption('none')
+  t.same(await lineRows(page), [])
+  t.equal(await page.locator('.fall .row', { hasText: 'POST /orders' }).first().getAttribute('aria-expanded'), 'true')
+})
+
+inBrowser('a line has a panel with all that it carries, by address and by keyboard too', async (t, viewer) => {
+  const { traceId } = await orderWithLines(viewer)
+  const page = await viewer.open(`/traces/${traceId}`)
+  await page.locator('.row.line', { hasText: 'no stock' }).click()
+  await page.locator('.panel').getByText('Log line').waitFor()
+  t.match(await page.locator('.panel').textContent(), /error Log line.*shop · pino.*Spanhandler.*no stock.*exception\.stacktraceError: x\n {4}at load/s)
+  t.match(page.url(), /span=l1/)
+  await page.reload()
+  await page.locator('.panel').getByText('no stock').waitFor()
+  t.equal(await page.locator('.row[aria-selected=true] .label').textContent(), 'no stock')
+  await page.locator('.panel').getByRole('button', { name: 'handler' }).click()
+  await page.locator('.panel h2', { hasText: 'handler' }).waitFor()
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Home')
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Enter')
+  await page.locator('.panel').getByText('incoming').waitFor()
+  t.pass()
+})
+
+inBrowser('the list of lines is live, filtered, and leads to the request', async (t, viewer) => {
+  const page = await viewer.open('/logs')
+  await page.getByText('No line has been received yet').waitFor()
+  const { traceId } = await orderWithLines(viewer)
+  await page.locator('a.log').nth(2).waitFor()
+  const said = () => texts(page, '.log .what bdi:first-child')
+  t.same(await said(), ['answered late', 'no stock', 'incoming'])
+  await sendLogs(viewer.url, { at: Date.now(), text: 'of no request' })
+  await page.locator('div.log').waitFor()
+  t.same(await said(), ['of no request', 'answered late', 'no stock', 'incoming'])
+  await page.locator('a.log').nth(1).focus()
+  await sendLogs(viewer.url, { at: Date.now(), text: 'another' })
+  await page.getByText('another').waitFor()
+  t.match(await page.evaluate(() => document.activeElement.textContent), /no stock/, 'what is focused stays')
+  await page.getByLabel('Level').selectOption('warn')
+  await page.getByText('2 of 5 lines').waitFor()
+  await page.getByPlaceholder('Search lines').fill('stock')
+  await page.getByText('1 of 5 lines').waitFor()
+  t.match(page.url(), /\/logs\?level=warn&q=stock$/)
+  await page.locator('a.log').click()
+  await page.locator('.panel').getByText('no stock').waitFor()
+  t.match(page.url(), new RegExp(`/traces/${traceId}\\?span=l1`))
+  await page.keyboard.press('4')
+  await page.locator('.log').nth(4).waitFor()
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await sendLogs(viewer.url, { at: Date.now(), text: 'while paused' })
+  await page.getByRole('button', { name: 'Resume' }).click()
+  await page.getByText('while paused').waitFor()
+  t.equal(await page.locator('.log').count(), 6)
+})
+
+inBrowser('hostile lines are shown as text', async (t, viewer) => {
+  const { traceId, startMs } = await orderWithLines(viewer)
+  await sendLogs(viewer.url, ...Object.entries(HOSTILE).flatMap(([name, text]) => [
+    { traceId, spanId: '', at: startMs, text: `${name}: ${text}`, attributes: { [text]: text } }, { at: startMs, text, attributes: { [text]: text } }
+  ]))
+  const unhurt = async (page) => {
+    t.equal(await page.evaluate(() => window.hacked), undefined)
+    t.equal(await page.locator('main script, main img, main iframe, main [onerror]').count(), 0)
+    t.same(await page.locator('main a').evaluateAll((links) => links.map((link) => link.protocol).filter((protocol) => protocol !== 'http:')), [])
+    t.notMatch((await page.locator('main').innerText()).replace(/[\n\t]/g, ''), /[\u202a-\u202e\p{Cc}]/u)
+  }
+  const page = await viewer.open('/logs')
+  await page.locator('.log').nth(16).waitFor()
+  await unhurt(page)
+  await page.goto(`${viewer.url}/traces/${traceId}`)
+  await page.locator('.row.line').nth(9).waitFor()
+  for (const row of await page.locator('.row.line').all()) {
+    await row.click()
+    await page.locator('.panel').getByText('Log line').waitFor()
+    await unhurt(page)
+  }
+})

@@ -1,0 +1,339 @@
+'use strict'
+
+// Which lines are exported, with which trace, and what becomes of them.
+
+const { execFileSync } = require('node:child_process')
+const { test } = require('tap')
+const Fastify = require('fastify')
+const pino = require('pino')
+const lightTrace = require('../..')
+const { createCollector } = require('../../lib/testing')
+const { loggingApp, isAccounted } = require('../support/logging-app')
+const { startMetricSink } = require('../support/metric-sink')
+const { runInChild } = require('../support/child')
+
+const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0'
+const bodies = (records) => records.map(({ body }) => body)
+
+test('off, nothing is loaded and the logger keeps its destination', async (t) => {
+  const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }) => {
+    const stream = { write () {} }
+    const app = Fastify({ logger: { stream } })
+    await app.register(lightTrace, { exporter: 'none' })
+    await app.ready()
+    const symbol = Object.getOwnPropertySymbols(app.log).find(({ description }) => description === 'pino.stream')
+    const destination = app.log[symbol] === stream
+    say({ destination, loaded: Object.keys(require.cache).filter((file) => /\/(?:lib\/logs\/|config\/logs\.js)/.test(file)) })
+    await app.close()
+  }).exit
+  t.equal(code, 0)
+  t.same(said, [{ destination: true, loaded: [] }])
+})
+
+test('the span that is active at the call, the request\'s ids outside of its context, none outside of requests', async (t) => {
+  let request
+  const { app, exported } = await loggingApp(t, {
+    routes: (app) => app.get('/', async (req) => {
+      request = req
+      req.log.info('in the request')
+      await req.trace.withSpan('step', async (span) => {
+        req.child = span.spanContext().spanId
+        req.log.info('in a step')
+        app.log.info('by another logger')
+      })
+      return 'ok'
+    })
+  })
+  app.log.info('before')
+  await app.inject('/')
+  request.log.info('after, outside of its context')
+  const records = await exported()
+  const { traceId, spanId } = request.trace
+  const found = Object.fromEntries(records.map((record) => [record.body, [record.traceId, record.spanId, record.flags & 1]]))
+  t.same(found.before, ['', '', 0])
+  t.same(found['in the request'], [traceId, spanId, 1])
+  t.same(found['in a step'], [traceId, request.child, 1])
+  t.same(found['by another logger'], [traceId, request.child, 1])
+  t.same(found['after, outside of its context'], [traceId, spanId, 1])
+  t.same(found['request completed'], [traceId, spanId, 1])
+  for (const { attributes } of records) for (const key of ['trace_id', 'span_id', 'trace_flags', 'pid', 'hostname', 'time', 'level']) t.notOk(key in attributes)
+})
+
+test('from warn up always, below it only of sampled traces', async (t) => {
+  const { app, exported } = await loggingApp(t, {
+    routes: (app) => app.get('/', async ({ log, query: { name } }) => {
+      for (const level of ['debug', 'info', 'warn']) log[level](`${name} ${level}`)
+      setTimeout(() => log.info(`${name} later`), 5)
+      return 'ok'
+    })
+  })
+  await app.inject({ url: '/?name=sampled', headers: { traceparent: `${PARENT}1` } })
+  for (const flags of [0, 2]) await app.inject({ url: '/?name=not', headers: { traceparent: `${PARENT}${flags}` } })
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  const said = bodies(await exported()).filter((body) => /^(?:sampled|not)/.test(body))
+  t.same(said, ['sampled info', 'sampled warn', 'not warn', 'not warn', 'sampled later'])
+})
+
+test('level and unsampledLevel, also of the logger\'s own levels', async (t) => {
+  const { app, lines, exported } = await loggingApp(t, {
+    logger: { customLevels: { notice: 35 } },
+    logs: { export: true, level: 'notice', unsampledLevel: 'info' },
+    routes: (app) => app.get('/', async ({ log }) => {
+      for (const level of ['info', 'notice', 'warn']) log[level](level)
+      return 'ok'
+    })
+  })
+  await app.inject({ url: '/', headers: { traceparent: `${PARENT}0` } })
+  t.same(bodies(await exported()), ['notice', 'warn'])
+  t.equal(lines.length, 5)
+})
+
+test('a flood of one level is bounded and counted; other levels are not', async (t) => {
+  const { app, exported } = await loggingApp(t, { logs: { export: true, maxPerSecond: 10 } })
+  for (let i = 0; i < 1000; i++) app.log.info(`line ${i}`)
+  app.log.error('an error')
+  const records = await exported()
+  const { records: counts } = app.lightTrace.stats().logs
+  const lines = records.filter(({ body }) => body.startsWith('line'))
+  t.ok(lines.length >= 10 && lines.length <= 20, `${lines.length} lines`) // a second may end in between
+  t.equal(counts.dropped.rate, 1000 - lines.length)
+  t.ok(isAccounted(counts))
+  t.ok(records.some(({ body }) => body === 'an error'))
+  t.ok(records.some(({ attributes }) => attributes.code === 'LT_WARN_LOSS'), 'and it is logged')
+})
+
+test('lines go where they went before, byte by byte, with metadata where it is asked for', async (t) => {
+  const printed = { plain: [], wanting: [] }
+  const wanting = { [Symbol.for('pino.metadata')]: true, write (line) { printed.wanting.push([line, this.lastLevel, this.lastMsg, this.lastLogger.bindings().part]) } }
+  const stream = pino.multistream([{ level: 'trace', stream: { write: (line) => printed.plain.push(line) } }, { level: 'warn', stream: wanting }])
+  const { app, exported } = await loggingApp(t, { logger: { stream, timestamp: () => ',"time":"now"' } })
+  printed.plain.length = 0
+  const child = app.log.child({ part: 'cart' })
+  child.info({ a: 1 }, 'one')
+  child.warn('two')
+  t.match(printed.plain, [/^\{"level":30,"time":"now",.*"part":"cart","a":1,"msg":"one"\}\n$/, /"msg":"two"\}\n$/])
+  t.same(printed.wanting, [[printed.plain[1], 40, 'two', 'cart']])
+  t.match(bodies(await exported()), ['one', 'two'])
+})
+
+test('what else is asked of the destination is its own, and it comes back when the application closes', async (t) => {
+  const destination = pino.destination({ dest: '/dev/null', sync: false })
+  const logger = pino(destination)
+  const { app, exported } = await loggingApp(t, { fastify: { loggerInstance: logger, logger: undefined } })
+  await new Promise((resolve, reject) => app.log.flush((error) => error ? reject(error) : resolve()))
+  t.equal(app.log[pino.symbols.streamSym].fd, destination.fd)
+  logger.info('by the logger that was given')
+  app.log.info('by the application')
+  t.match(bodies(await exported()), ['by the logger that was given', 'by the application'])
+  await app.close()
+  t.equal(logger[pino.symbols.streamSym], destination)
+  logger.info('the application is gone')
+})
+
+test('two applications with one logger export a line once', async (t) => {
+  const sink = await startMetricSink(t)
+  const logger = pino({ write () {} })
+  const { app } = await loggingApp(t, { sink, fastify: { loggerInstance: logger, logger: undefined } })
+  const second = Fastify({ loggerInstance: logger })
+  t.teardown(() => second.close())
+  await second.register(lightTrace, { exporter: { url: sink.url }, registerGlobals: false, logs: { export: true } })
+  await second.ready()
+  logger.info('once')
+  await Promise.all([app.lightTrace.flush(), second.lightTrace.flush()])
+  t.equal(sink.records.filter(({ body }) => body === 'once').length, 1)
+})
+
+test('no logger, and one that is not pino: said once, and nothing else happens', async (t) => {
+  const said = []
+  const own = Object.fromEntries(['fatal', 'error', 'warn', 'info', 'debug', 'trace'].map((level) => [level, (...args) => { if (level === 'warn') said.push(args[0].code) }]))
+  own.child = () => own
+  own.level = 'info'
+  const { app } = await loggingApp(t, { fastify: { loggerInstance: own, logger: undefined } })
+  app.log.info('x')
+  t.same(said, ['LT_WARN_LOGGER'])
+  t.equal(app.lightTrace.stats().logs.records.accepted, 0)
+})
+
+test('a collector without /v1/logs is said once, asked seldom, and spans go on', async (t) => {
+  const sink = await startMetricSink(t)
+  sink.answer = (path) => ({ status: path.endsWith('/logs') ? 404 : 200 })
+  const { app, lines, exported } = await loggingApp(t, { sink, routes: (app) => app.get('/', async () => 'ok') })
+  for (let i = 0; i < 5; i++) {
+    await app.inject('/')
+    await exported()
+  }
+  t.equal(sink.requests.filter(({ path }) => path.endsWith('/logs')).length, 1)
+  t.equal(sink.requests.flatMap(({ spans = [] }) => spans).length, 5)
+  t.equal(lines.filter((line) => line.includes('LT_WARN_LOGS_ENDPOINT')).length, 1)
+  const { records } = app.lightTrace.stats().logs
+  t.equal(records.dropped.non_retryable, records.accepted)
+  t.ok(isAccounted(records))
+})
+
+test('an outage: lines wait and arrive, and where memory is short they go before spans', async (t) => {
+  const sink = await startMetricSink(t)
+  sink.answer = () => ({ status: 503 })
+  const { app, exported } = await loggingApp(t, {
+    sink, logs: { export: true, maxPerSecond: 1e6 }, trace: { buffer: { maxBytes: 1024 * 1024 } }, routes: (app) => app.get('/', async () => 'ok')
+  })
+  for (let i = 0; i < 100; i++) await app.inject('/')
+  for (let i = 0; i < 20_000; i++) {
+    app.log.info({ i }, 'x'.repeat(200))
+    if (i % 1000 === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+  for (let i = 0; i < 100; i++) await app.inject('/')
+  const during = app.lightTrace.stats()
+  t.ok(during.buffer.bytes <= 1024 * 1024, `${during.buffer.bytes} bytes`)
+  t.ok(during.logs.records.dropped.queue_full > 0)
+  t.ok(isAccounted(during.logs.records))
+  t.same(during.spans.dropped, {})
+  sink.answer = () => ({ status: 200 })
+  await exported()
+  await exported()
+  await app.close()
+  const { spans, logs: { records } } = app.lightTrace.stats()
+  t.equal(spans.delivered, 200)
+  t.equal(records.delivered, sink.records.length)
+  t.ok(isAccounted(records))
+  const numbers = sink.records.map(({ attributes }) => attributes.i).filter((i) => i !== undefined)
+  t.equal(numbers.at(-1), 19_999, 'the newest are there')
+  t.same(numbers, numbers.toSorted((a, b) => a - b))
+})
+
+test('close delivers the last lines, on the connection of the spans', async (t) => {
+  const { app, sink } = await loggingApp(t, { routes: (app) => app.get('/', async () => 'ok') })
+  await app.inject('/')
+  app.log.warn('the last one')
+  await app.close()
+  t.ok(bodies(sink.records).includes('the last one'))
+  t.equal(sink.connections, 1)
+})
+
+test('lines from before the application is ready', async (t) => {
+  const sink = await startMetricSink(t)
+  const app = Fastify({ logger: { stream: { write () {} } } })
+  t.teardown(() => app.close())
+  app.register(lightTrace, { exporter: { url: sink.url }, registerGlobals: false, logs: { export: true } })
+  await app.after()
+  app.log.info('early')
+  await app.ready()
+  await app.lightTrace.flush()
+  t.match(bodies(sink.records), ['early'])
+})
+
+test('the environment asks for it, and names another place', async (t) => {
+  const sink = await startMetricSink(t)
+  const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }) => {
+    const app = Fastify({ logger: { stream: { write () {} } } })
+    await app.register(lightTrace)
+    await app.ready()
+    app.log.info({ long: 'x'.repeat(50), second: 1 }, 'said')
+    await app.lightTrace.flush()
+    say(app.lightTrace.stats().logs.records)
+    await app.close()
+  }, {
+    env: {
+      OTEL_LOGS_EXPORTER: 'otlp',
+      OTEL_TRACES_EXPORTER: 'none',
+      OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: `${sink.origin}/own/v1/logs`,
+      OTEL_EXPORTER_OTLP_LOGS_HEADERS: 'x-key=7',
+      OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT: '1',
+      OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT: '20'
+    }
+  }).exit
+  t.equal(code, 0)
+  t.match(said, [{ accepted: 1, delivered: 1 }])
+  t.match(sink.requests, [{ path: '/own/v1/logs', headers: { 'x-key': '7' } }])
+  t.match(sink.records, [{ body: 'said', attributes: { long: 'x'.repeat(20) }, droppedAttributesCount: 1 }])
+})
+
+test('otlp/stdout writes OTLP JSON beside the lines', async (t) => {
+  const source = `
+    const app = require('fastify')({ logger: { stream: { write () {} } } })
+    app.register(require(${JSON.stringify(require.resolve('../..'))}))
+    app.ready().then(() => { app.log.info({ nested: { a: [1, 'b'] } }, 'said'); return app.close() })`
+  const output = execFileSync(process.execPath, ['-e', source], { env: { PATH: process.env.PATH, OTEL_LOGS_EXPORTER: 'otlp/stdout', OTEL_TRACES_EXPORTER: 'none' }, cwd: __dirname, encoding: 'utf8' })
+  const [{ resourceLogs: [{ scopeLogs: [{ scope, logRecords: [record] }] }] }] = output.trim().split('\n').map((line) => JSON.parse(line))
+  t.equal(scope.name, 'pino')
+  t.match(record, { severityNumber: 9, severityText: 'info', body: { stringValue: 'said' }, timeUnixNano: /^\d{19}$/ })
+  t.same(record.attributes, [{ key: 'nested', value: { kvlistValue: { values: [{ key: 'a', value: { arrayValue: { values: [{ intValue: '1' }, { stringValue: 'b' }] } } }] } } }])
+})
+
+test('light-trace/testing collects records', async (t) => {
+  const collector = createCollector()
+  const app = Fastify({ logger: { stream: { write () {} } } })
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, logs: { export: true } })
+  app.get('/', async ({ log }) => {
+    log.warn({ order: 7, err: new Error('no') }, 'not placed')
+    return 'ok'
+  })
+  await app.inject('/')
+  const [span] = await collector.spans()
+  const record = (await collector.logs()).find(({ body }) => body === 'not placed')
+  t.match(record, { severityNumber: 13, severityText: 'warn', attributes: { order: 7, 'exception.type': 'Error', 'exception.message': 'no' }, traceId: span.traceId, spanId: span.spanId })
+  t.ok(Math.abs(record.time - Date.now()) < 60_000)
+  collector.reset()
+  t.same(await collector.logs(), [])
+})
+
+test('wrong options', async (t) => {
+  for (const [logs, message] of [
+    [{ export: 'console' }, /`logs.export` must be true, false, 'otlp', 'otlp\/stdout', 'none' or an object with a url/],
+    [{ export: true, level: 5 }, /`logs.level` must be the name of one of the logger's levels/],
+    [{ exports: true }, /did you mean `logs.export`/],
+    [{ export: true, maxPerSecond: -1 }, /`logs.maxPerSecond` must be/],
+    ['on', /`logs` must be true, false or an object/]
+  ]) {
+    const app = Fastify()
+    await t.rejects(app.register(lightTrace, { logs }).ready(), message)
+  }
+})
+
+for (const [value, records, events] of [[undefined, 0, 1], ['logs', 1, 0], ['logs/dup', 1, 1]]) {
+  test(`exceptions of spans, OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN=${value}`, async (t) => {
+    const sink = await startMetricSink(t)
+    const { code } = await runInChild(t, async ({ Fastify, lightTrace }) => {
+      const app = Fastify({ logger: { stream: { write () {} } } })
+      await app.register(lightTrace)
+      app.get('/', async () => { throw Object.assign(new RangeError('too far'), { code: 'E_FAR' }) })
+      await app.inject('/')
+      await app.lightTrace.flush()
+      await app.close()
+    }, { env: { OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin, ...value !== undefined && { OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN: value } } }).exit
+    t.equal(code, 0)
+    const [span] = sink.requests.flatMap(({ spans = [] }) => spans)
+    t.equal(span.events.length, events)
+    t.equal(span.attributes['error.type'], 'E_FAR')
+    t.equal(sink.records.length, records, 'and no lines')
+    for (const record of sink.records) {
+      t.match(record, {
+        eventName: 'exception',
+        scope: 'light-trace',
+        severityNumber: 17,
+        severityText: 'ERROR',
+        body: undefined,
+        traceId: span.traceId,
+        spanId: span.spanId,
+        attributes: { 'exception.type': 'E_FAR', 'exception.message': 'too far', 'exception.stacktrace': /^RangeError: too far\n/ }
+      })
+    }
+  })
+}
+
+test('by light-trace/register, which gives way to a registration in code', async (t) => {
+  for (const isInCode of [false, true]) {
+    const sink = await startMetricSink(t)
+    const { code, stderr } = await runInChild(t, async ({ Fastify, lightTrace }, isInCode) => {
+      const app = Fastify({ logger: { stream: { write () {} } } })
+      if (isInCode) await app.register(lightTrace, { logs: { export: true, level: 'warn' } })
+      await app.ready()
+      app.log.info('info')
+      app.log.warn('warn')
+      await app.close()
+    }, { args: [isInCode], nodeArgs: ['--require', require.resolve('../../register')], env: { OTEL_LOGS_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin } }).exit
+    t.equal(code, 0)
+    t.notMatch(stderr, 'LT_WARN')
+    t.same(bodies(sink.records).filter((body) => ['info', 'warn'].includes(body)), isInCode ? ['warn'] : ['info', 'warn'])
+  }
+})

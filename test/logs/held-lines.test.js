@@ -1,0 +1,138 @@
+'use strict'
+
+// `logs: { buffer: 'debug' }`: the debug lines of requests that fail, and of no others.
+
+const { test } = require('tap')
+const { loggingApp, isAccounted } = require('../support/logging-app')
+
+const said = (lines) => lines.map((line) => JSON.parse(line)).filter(({ msg }) => /^(?:ok|bad|slow|late|own|out)/.test(msg)).map(({ msg, buffered = false }) => [msg, buffered])
+
+function routes (app) {
+  app.get('/ok', async ({ log }) => {
+    log.debug('ok 1')
+    log.info('ok 2')
+    return 'ok'
+  })
+  app.get('/bad', async ({ log, trace }) => {
+    log.debug({ step: 1 }, 'bad 1')
+    await trace.withSpan('step', async () => log.child({ part: 'cart' }).trace('bad unseen'))
+    log.info('bad 2')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    log.child({ part: 'cart' }).debug('bad 3')
+    throw new Error('no')
+  })
+  app.get('/slow', async ({ log }) => {
+    log.debug('slow 1')
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    setTimeout(() => log.debug('late'), 30)
+    return 'ok'
+  })
+  app.get('/own', { logLevel: 'debug' }, async ({ log }) => {
+    log.debug('own 1')
+    return 'ok'
+  })
+}
+
+for (const isExported of [true, false]) {
+  test(`lines of failed requests alone, ${isExported ? 'also over OTLP' : 'printed only'}`, async (t) => {
+    const { app, lines, exported } = await loggingApp(t, { logs: { export: isExported, buffer: 'debug' }, routes })
+    app.log.debug('out of requests')
+    for (const url of ['/ok', '/bad', '/slow', '/own']) await app.inject(url)
+    t.same(said(lines), [['ok 2', false], ['bad 2', false], ['bad 1', true], ['bad 3', true], ['own 1', false]])
+    const records = (await exported()).filter(({ body }) => /^bad [13]/.test(body))
+    t.equal(records.length, isExported ? 2 : 0)
+    if (!isExported) return t.equal(app.lightTrace.stats().logs.records.accepted, 0)
+    for (const { attributes, severityText, time, observedTime, traceId } of records) {
+      t.equal(attributes.buffered, true)
+      t.equal(severityText, 'debug')
+      t.equal(traceId.length, 32)
+      t.ok(observedTime >= time)
+    }
+    t.ok(records[0].observedTime - records[0].time > 10_000_000n, 'and when it was written by the code')
+    t.ok(isAccounted(app.lightTrace.stats().logs.records))
+  })
+}
+
+test('of slow requests, where `keep` says what is slow; and what comes later of them', async (t) => {
+  const { app, lines } = await loggingApp(t, { logs: { buffer: 'debug' }, trace: { keep: { slowerThanMs: 20 } }, routes })
+  for (const url of ['/ok', '/slow']) await app.inject(url)
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  t.same(said(lines), [['ok 2', false], ['slow 1', true], ['late', true]])
+})
+
+test('also of requests that are not sampled', async (t) => {
+  const { app, exported } = await loggingApp(t, { logs: { export: true, buffer: 'debug' }, trace: { sampler: 0 }, routes })
+  for (const url of ['/ok', '/bad']) await app.inject(url)
+  t.same((await exported()).map(({ body }) => body).filter((body) => /^(?:ok|bad)/.test(body)), ['bad 1', 'bad 3'])
+})
+
+test('sixty-four lines of a request, the last ones, and no more than 64 KiB', async (t) => {
+  const { app, lines } = await loggingApp(t, {
+    logs: { buffer: 'debug' },
+    routes: (app) => app.get('/', async ({ log, query: { length } }) => {
+      for (let i = 0; i < 100; i++) log.debug(`bad ${i} ${'x'.repeat(length)}`)
+      throw new Error('no')
+    })
+  })
+  await app.inject('/?length=1')
+  const short = said(lines).map(([msg]) => Number(msg.split(' ')[1]))
+  t.same(short, Array.from({ length: 64 }, (_, i) => 36 + i))
+  lines.length = 0
+  await app.inject('/?length=10000')
+  const long = said(lines).map(([msg]) => Number(msg.split(' ')[1]))
+  t.same(long, [94, 95, 96, 97, 98, 99])
+  t.equal(app.lightTrace.stats().logs.forgotten, 36 + 94)
+})
+
+test('the logger\'s level is the application\'s, which may change it', async (t) => {
+  const { app, lines } = await loggingApp(t, { logs: { buffer: 'debug' }, routes })
+  app.log.level = 'warn'
+  await app.inject('/bad')
+  t.same(said(lines), [['bad 1', true], ['bad 2', true], ['bad 3', true]])
+  t.equal(app.log.level, 'warn')
+  lines.length = 0
+  app.log.level = 'trace'
+  await app.inject('/ok')
+  t.same(said(lines), [['ok 1', false], ['ok 2', false]])
+})
+
+test('on a connection that the client leaves nothing is printed, and nothing is kept', async (t) => {
+  const { app, lines } = await loggingApp(t, {
+    logs: { buffer: 'debug' },
+    routes: (app) => app.get('/', async ({ log, raw }) => {
+      log.debug('bad 1')
+      raw.destroy()
+      await new Promise((resolve) => setTimeout(resolve, 10))
+      log.debug('bad 2')
+      return 'ok'
+    })
+  })
+  const address = await app.listen({ port: 0, host: '127.0.0.1' })
+  await t.rejects(fetch(address))
+  await new Promise((resolve) => setTimeout(resolve, 30))
+  t.same(said(lines), [])
+})
+
+test('children with a level of their own, loggers that requests share, and a logger that is silent', async (t) => {
+  const { app, lines } = await loggingApp(t, {
+    logs: { buffer: 'trace' },
+    routes (app) {
+      app.get('/', async ({ log }) => {
+        log.child({}, { level: 'debug' }).debug('own 1')
+        app.log.child({}, { level: 'debug' }).debug('own 2')
+        app.log.debug('out of the request\'s logger')
+        throw new Error('no')
+      })
+      app.get('/silent', { logLevel: 'silent' }, async ({ log }) => {
+        log.debug('bad silent')
+        throw new Error('no')
+      })
+    }
+  })
+  for (const url of ['/', '/silent']) await app.inject(url)
+  t.same(said(lines), [['own 1', false], ['own 2', false]])
+
+  const shared = await loggingApp(t, { fastify: { childLoggerFactory: (logger) => logger }, logs: { buffer: 'debug' }, routes })
+  await shared.app.inject('/bad')
+  t.same(said(shared.lines), [['bad 2', false]])
+})

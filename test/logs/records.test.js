@@ -1,0 +1,169 @@
+'use strict'
+
+// A record says what the line says that pino printed: what redaction, serializers and formatters left out is not in it either.
+
+const { inspect } = require('node:util')
+const { test } = require('tap')
+const { loggingApp } = require('../support/logging-app')
+const { randomFrom } = require('../support/random')
+
+const KNOWN = ['level', 'time', 'pid', 'hostname', 'msg', 'trace_id', 'span_id', 'trace_flags']
+
+/** What a record's attributes are to be by the line, for one without an error. */
+function attributesIn (line) {
+  return Object.fromEntries(Object.entries(JSON.parse(line)).filter(([key]) => !KNOWN.includes(key)))
+}
+
+test('values of all kinds, made by chance', async (t) => {
+  const { app, lines, exported } = await loggingApp(t)
+  const random = randomFrom(11)
+  const one = (...list) => list[Math.floor(random() * list.length)]
+  const texts = ['', 'plain', 'quo"te', 'back\\slash', 'line\nbreak', '\0', 'umlaut \xe4', 'euro \u20ac', 'pile \ud83d\ude00', 'half \ud83d', '\ud83d', '\\"', '"\\', 'x'.repeat(47), 'y'.repeat(100), 'z\u2028', '{"a":1}', '\x7f', 'w'.repeat(48) + '\\', '\u{10ffff}'.repeat(30)]
+  const numbers = [0, -0, 1, -1, 127, 128, 1.5, -2.25, 1e21, 1e-7, 2 ** 53, 2 ** 53 - 1, -(2 ** 53), 999999999999999, 1e15, NaN, Infinity, 123456.789e300]
+  const value = (depth) => {
+    const kind = depth > 3 ? Math.floor(random() * 4) : Math.floor(random() * 6)
+    if (kind === 0) return one(...texts)
+    if (kind === 1) return one(...numbers)
+    if (kind === 2) return one(true, false, null)
+    if (kind === 3) return one(undefined, new Date(0), () => {}, Symbol('s'), Buffer.from('ab'), new Map([[1, 2]]))
+    if (kind === 4) return Array.from({ length: random() * 4 }, () => value(depth + 1))
+    return Object.fromEntries(Array.from({ length: random() * 5 }, (_, i) => [`${one('k', 'key ', '\u20ac', 'a"b', 'a\\')}${i}`, value(depth + 1)]))
+  }
+  for (let n = 0; n < 2000; n++) {
+    const fields = Object.fromEntries(Array.from({ length: random() * 8 }, (_, i) => [`${one('f', 'field', 'level', 'pid', 'time', 'hostname', 'trace_id', 'err', 'ms')}${i}`, value(0)]))
+    const message = one(...texts)
+    if (n % 7 === 0) app.log.info(fields)
+    else if (n % 2 === 0) app.log.info(fields, message)
+    else app.log.info({ ...fields, n }, '%s %d %j', message, n, fields.f1)
+  }
+  const records = await exported()
+  t.equal(records.length, 2000)
+  records.forEach(({ body, attributes, droppedAttributesCount }, i) => {
+    const { msg } = JSON.parse(lines[i])
+    const expected = attributesIn(lines[i])
+    // What has no number that is exact is the text of its digits; text is well-formed.
+    const readable = JSON.parse(JSON.stringify(expected), (_, value) => typeof value === 'string' ? value.toWellFormed() : typeof value === 'number' && Number.isInteger(value) && Math.abs(value) >= 1e15 ? `${value}` : value)
+    const found = JSON.parse(JSON.stringify(attributes, (_, value) => typeof value === 'number' && Number.isInteger(value) && Math.abs(value) >= 1e15 ? `${value}` : value))
+    if (JSON.stringify(found) !== JSON.stringify(readable)) t.same(found, readable, lines[i])
+    if (body !== msg?.toWellFormed()) t.equal(body, msg, lines[i])
+    if (droppedAttributesCount !== 0) t.equal(droppedAttributesCount, 0)
+  })
+})
+
+test('time, severity, scope and resource', async (t) => {
+  const { app, exported } = await loggingApp(t, { logger: { customLevels: { notice: 35, loud: 90, quiet: 5 }, level: 'quiet' }, trace: { serviceName: 'shop' } })
+  const before = BigInt(Date.now() - 1) * 1_000_000n
+  for (const level of ['trace', 'debug', 'info', 'notice', 'warn', 'error', 'fatal', 'loud', 'quiet']) app.log[level](level)
+  const after = BigInt(Date.now() + 1) * 1_000_000n
+  const records = (await exported()).filter(({ body }) => !body.startsWith('light-trace'))
+  t.same(records.map(({ severityText, severityNumber }) => [severityText, severityNumber]), [
+    ['trace', 1], ['debug', 5], ['info', 9], ['notice', 11], ['warn', 13], ['error', 17], ['fatal', 21], ['loud', 24], ['quiet', 1]
+  ])
+  for (const { time, observedTime, scope, resource } of records) {
+    t.ok(time >= before && time <= after)
+    t.equal(observedTime, time)
+    t.equal(scope, 'pino')
+    t.equal(resource['service.name'], 'shop')
+  }
+})
+
+test('an error is an exception by the conventions', async (t) => {
+  const { app, exported } = await loggingApp(t)
+  const error = Object.assign(new TypeError('no', { cause: new Error('why') }), { code: 'E_NO', statusCode: 409 })
+  app.log.error(error)
+  app.log.error({ err: error, order: 7 }, 'not placed')
+  app.log.warn({ err: 'only a text' }, 'x')
+  app.log.warn({ err: { stack: 5 } }, 'x')
+  const [own, beside, text, object] = await exported()
+  t.match(own.attributes, { 'exception.type': 'TypeError', 'exception.message': 'no: why', 'exception.stacktrace': /^TypeError: no\n {4}at /, 'err.code': 'E_NO', 'err.statusCode': 409 })
+  t.equal(own.body, 'no')
+  t.match(beside, { body: 'not placed', attributes: { 'exception.type': 'TypeError', order: 7 } })
+  t.same(text.attributes, { err: 'only a text' })
+  t.same(object.attributes, { 'err.stack': 5 })
+})
+
+test('what redaction, serializers, formatters, mixins and hooks make of a line', async (t) => {
+  const SECRET = 'hunter2'
+  const { app, lines, exported } = await loggingApp(t, {
+    logger: {
+      redact: { paths: ['password', 'user.password', 'list[*].token', '*.deep.secret', 'err.secret', 'req.headers.authorization', 'gone'], remove: false },
+      serializers: { card: (card) => card.slice(-4), whole: () => undefined },
+      formatters: { level: (label, number) => ({ severity: label, level: number }), log: ({ dropped, ...rest }) => rest, bindings: ({ hostname }) => ({ host: hostname }) },
+      mixin: () => ({ mixed: 1 }),
+      messageKey: 'message',
+      errorKey: 'error',
+      nestedKey: undefined,
+      base: { pid: 1, hostname: 'h', tenant: 'a' }
+    }
+  })
+  const child = app.log.child({ part: 'cart', password: SECRET }, { redact: ['part2', 'password'], msgPrefix: '[cart] ' })
+  const shapes = [
+    { password: SECRET }, { user: { password: SECRET, name: 'bob' } }, { list: [{ token: SECRET }, { token: SECRET }] }, { a: { deep: { secret: SECRET } } },
+    { error: Object.assign(new Error('x'), { secret: 'shown' }) }, { req: { headers: { authorization: SECRET } } }, { card: `4111 ${SECRET} 1111` },
+    { whole: SECRET }, { dropped: SECRET }, { toJSON: () => ({ never: SECRET }) }, { nested: { toJSON: () => 'short' } }
+  ]
+  for (const shape of shapes) app.log.info(shape, 'said')
+  child.info({ part2: SECRET }, 'said')
+  const records = await exported()
+  t.equal(records.length, shapes.length + 1)
+  for (const [i, { body, attributes }] of records.entries()) {
+    const { message, ...printed } = JSON.parse(lines[i])
+    t.equal(body, message)
+    t.equal(attributes.mixed, 1)
+    t.equal(attributes.severity, 'info')
+    t.equal('error' in printed || JSON.stringify(attributes) === JSON.stringify(Object.fromEntries(Object.entries(printed).filter(([key]) => !KNOWN.includes(key)))), true, lines[i])
+  }
+  t.notMatch(lines.join(), SECRET)
+  t.notMatch(inspect(records, { depth: 9 }), SECRET)
+  t.match(records.at(-1).body, '[cart] said')
+})
+
+test('a key that comes twice has its last value', async (t) => {
+  const { app, exported } = await loggingApp(t)
+  app.log.child({ id: 1, msg: 'of the child', other: 'x' }).info({ id: 2, more: 'y' }, 'said')
+  const [{ body, attributes }] = await exported()
+  t.equal(body, 'said')
+  t.same(attributes, { id: 2, other: 'x', more: 'y' })
+})
+
+test('a line that is no JSON is the body', async (t) => {
+  const { app, lines, exported } = await loggingApp(t, { logger: { hooks: { streamWrite: (line) => line.replace('{"level":30', 'INFO {') } } })
+  app.log.info({ a: 1 }, 'said')
+  app.log.warn({ a: 1 }, 'said')
+  const [first, second] = await exported()
+  t.equal(first.body, lines[0].trimEnd())
+  t.same(first.attributes, {})
+  t.same(second.attributes, { a: 1 })
+})
+
+test('limits: attributes, their length, depth, and the length of a record', async (t) => {
+  const { app, exported } = await loggingApp(t, { trace: { limits: { attributes: 3, attributeValueLength: 10 } }, logger: { depthLimit: 100 } })
+  app.log.info({ a: 1, b: 2, c: 3, d: 4, e: { f: 5 } }, 'm'.repeat(100))
+  app.log.info({ text: `${'x'.repeat(9)}\ud83d\ude00`, list: ['y'.repeat(20)] })
+  let deep = 'end'
+  for (let i = 0; i < 90; i++) deep = { d: deep }
+  app.log.info({ deep })
+  const [first, second, third] = await exported()
+  t.same(first.attributes, { a: 1, b: 2, c: 3 })
+  t.equal(first.droppedAttributesCount, 2)
+  t.equal(first.body.length, 100)
+  t.same(second.attributes, { text: 'x'.repeat(9), list: ['y'.repeat(10)] })
+  let at = third.attributes.deep
+  let depth = 0
+  while (typeof at === 'object') {
+    at = at.d
+    depth++
+  }
+  t.equal(depth, 32)
+  t.equal(at, '{"d":{"d":')
+})
+
+test('a line of a megabyte, and one that is too long', async (t) => {
+  const { app, exported } = await loggingApp(t)
+  app.log.info({ list: Array.from({ length: 50_000 }, () => -1) }, 'a'.repeat(1024 * 1024))
+  app.log.info('b'.repeat(5 * 1024 * 1024))
+  app.log.info('after')
+  const records = await exported()
+  t.same(records.map(({ body, attributes }) => attributes.code ?? body.length), [1024 * 1024, 'LT_WARN_LOSS', 5])
+  t.same(app.lightTrace.stats().logs.records.dropped, { too_large: 1 })
+})

@@ -1,0 +1,118 @@
+// Log lines as they come, the newest first. The server filters.
+
+import { get, query } from './api.mjs'
+import { button, h, icon, say, scrolling } from './dom.mjs'
+import { clock, line, plural } from './text.mjs'
+
+const LOAD = 300
+const TEXT_MAX = 2000
+const TYPING_MS = 200
+const LEVELS = ['debug', 'info', 'warn', 'error']
+
+/** The level of a line, in its colour. */
+export function levelMark (level) {
+  return h('span', { class: `level l-${level}` }, level || 'log')
+}
+
+/** A choice of the least level. @param {string[]} [last] one more value and its name */
+export function levelSelect (value, changed, last) {
+  const options = [['', 'All lines'], ...LEVELS.map((level) => [level, `Lines ≥ ${level}`]), ...(last ? [last] : [])]
+  const select = h('select', { 'aria-label': 'Level', onchange: () => changed(select.value) }, options.map(([each, label]) => h('option', { value: each, selected: each === value }, label)))
+  return select
+}
+
+export function logsView ({ app, host, params }) {
+  const filter = { level: params.get('level') ?? '', q: params.get('q') ?? '' }
+  const elements = new Map() // by line: one that stays keeps its focus
+  const found = h('span.quiet', null)
+  const body = scrolling('Logs')
+  const input = h('input', { type: 'search', placeholder: 'Search lines', 'aria-label': 'Search lines', autocomplete: 'off', spellcheck: 'false', oninput: typed })
+  const pauser = button('', pause, { class: 'with-icon' })
+  let paused = false
+  let loading = false
+  let again = false
+  let typing
+  input.value = filter.q
+  app.title('Logs')
+  host.append(h('h1.sr', null, 'Logs'),
+    h('div.tools', null, h('label.search', null, icon('search'), input, h('kbd', { 'aria-hidden': 'true' }, '/')),
+      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, h('span.gap', null), pauser), body)
+  drawPauser()
+  load()
+
+  return {
+    follow: {},
+    search: () => { input.focus(); input.select() },
+    focus: () => body.focus(),
+    close: () => clearTimeout(typing),
+    live: (event) => !paused && ['logs', 'hello', 'greeting', 'reset'].includes(event) && load(),
+    key: (event) => event.key === 'p' && pause()
+  }
+
+  function typed () {
+    clearTimeout(typing)
+    typing = setTimeout(() => {
+      filter.q = input.value.trim()
+      changed()
+    }, TYPING_MS)
+  }
+
+  function changed () {
+    app.rename('/logs' + query(filter))
+    load()
+  }
+
+  function pause () {
+    paused = !paused
+    say(paused ? 'Paused' : 'Live')
+    drawPauser()
+    if (!paused) load()
+    return true
+  }
+
+  function drawPauser () {
+    pauser.replaceChildren(icon(paused ? 'play' : 'pause'), paused ? 'Resume' : 'Pause')
+    pauser.setAttribute('aria-pressed', String(paused))
+  }
+
+  // What changes while the answer is under way is asked for again, after as long as that took: a search may be slow.
+  async function load () {
+    again = loading
+    if (loading) return
+    loading = true
+    const startedAt = performance.now()
+    try {
+      draw(await get('/api/logs', { ...filter, limit: LOAD }))
+    } finally {
+      loading = false
+    }
+    if (again) setTimeout(load, performance.now() - startedAt)
+  }
+
+  function draw ({ lines, more, total, incomplete }) {
+    found.textContent = `${more || incomplete ? `the newest ${lines.length}` : lines.length} of ${plural(total, 'line')}`
+    const shown = new Map(lines.map((each) => [`${each.order} ${each.row}`, each]))
+    body.querySelector('.nothing')?.remove()
+    for (const [key, element] of elements) {
+      if (shown.has(key)) continue
+      element.remove()
+      elements.delete(key)
+    }
+    let next = body.firstChild
+    for (const [key, each] of shown) {
+      if (!elements.has(key)) elements.set(key, row(each))
+      if (elements.get(key) === next) next = next.nextSibling
+      else body.insertBefore(elements.get(key), next)
+    }
+    if (lines.length === 0) body.append(h('p.nothing', null, total === 0 ? 'No line has been received yet.' : 'No match.'))
+  }
+}
+
+// One whose trace is held leads there; of another nothing is cut.
+function row ({ timeMs, level, text, rest, service, trace, row }) {
+  const href = row === null ? undefined : `/traces/${trace}${query({ span: row })}`
+  return h(href ? 'a.log' : 'div.log.whole', { href },
+    h('time.quiet', null, clock(timeMs)), levelMark(level),
+    h('span.what', null, h('bdi', null, line(text, TEXT_MAX)), ' ', h('bdi.quiet', null, line(rest, TEXT_MAX))),
+    h('bdi.whose.quiet', null, line(service, 60)))
+}

@@ -1,0 +1,120 @@
+'use strict'
+
+// The log lines that are held. Those of a trace that is held go with it; the others (of no trace, of one that is not sampled, of one
+// whose spans have not come) may take an eighth of the memory, and the oldest of them go first.
+
+const { recordFacts, readRecord } = require('../otlp/log-record')
+
+const SHARE_OF_LOOSE = 1 / 8
+const SPARE = 0.9 // what is left of them when they have become too many, so that not every new line makes room
+
+// What a line costs beside its bytes; calibrated against the heap (test/viewer/logs.test.js).
+const LINE_OVERHEAD_BYTES = 380
+const WAITING_OVERHEAD_BYTES = 180 // of a trace whose spans have not come
+
+class StoredLine {
+  constructor (facts, origin, order, raw) {
+    this.order = order
+    this.traceId = facts.traceId
+    this.spanId = facts.spanId
+    this.timeMs = facts.timeMs
+    this.severity = facts.severity
+    this.origin = origin
+    this.raw = raw // its bytes as Latin-1 text: a buffer of its own would cost 200 more
+    this.trace = null // the one that is held
+    this.index = 0 // in its lines
+  }
+
+  get size () { return this.raw.length + LINE_OVERHEAD_BYTES }
+  read () { return readRecord(Buffer.from(this.raw, 'latin1')) }
+}
+
+class Lines {
+  #all = new Set() // in order of arrival
+  #loose = new Set()
+  #waiting = new Map() // trace id → its loose lines
+  #origins
+  #looseMax
+  looseBytes = 0
+  received = 0
+  dropped = { evicted: 0, trace_too_large: 0 }
+
+  constructor (origins, maxBytes) {
+    this.#origins = origins
+    this.#looseMax = maxBytes * SHARE_OF_LOOSE
+  }
+
+  get size () { return this.#all.size }
+  newestFirst () { return [...this.#all].reverse() }
+
+  /** @throws Malformed */
+  read (bytes, from, to, now) {
+    const facts = recordFacts(bytes, from, to)
+    if (facts.timeMs === 0) facts.timeMs = now
+    this.received++
+    return facts
+  }
+
+  /** @param {import('./trace').Trace | undefined} trace where it is held: it has room */
+  add (facts, origin, bytes, from, to, trace) {
+    const line = new StoredLine(facts, origin, this.received, bytes.latin1Slice(from, to))
+    this.#origins.hold(origin)
+    this.#all.add(line)
+    if (trace === undefined) this.#addLoose(line)
+    else trace.addLine(line)
+    return line
+  }
+
+  #addLoose (line) {
+    this.#loose.add(line)
+    this.looseBytes += line.size
+    if (line.traceId === '') return
+    const waiting = this.#waiting.get(line.traceId)
+    if (waiting !== undefined) return waiting.add(line)
+    this.#waiting.set(line.traceId, new Set([line]))
+    this.looseBytes += WAITING_OVERHEAD_BYTES
+  }
+
+  /** Gives a new trace the lines that came before its spans. */
+  join (trace) {
+    const lines = this.#waiting.get(trace.id)
+    if (lines === undefined) return
+    this.#forget(trace.id)
+    for (const line of lines) {
+      this.#loose.delete(line)
+      this.looseBytes -= line.size
+      trace.addLine(line)
+    }
+  }
+
+  makeRoom () {
+    if (this.looseBytes <= this.#looseMax) return
+    for (const line of this.#loose) {
+      if (this.looseBytes <= this.#looseMax * SPARE) break
+      this.#loose.delete(line)
+      this.looseBytes -= line.size
+      const waiting = this.#waiting.get(line.traceId)
+      waiting?.delete(line)
+      if (waiting?.size === 0) this.#forget(line.traceId)
+      this.#drop(line)
+    }
+  }
+
+  /** Those of a trace that was evicted. */
+  leave ({ lines }) {
+    for (const line of lines) this.#drop(line)
+  }
+
+  #forget (traceId) {
+    this.#waiting.delete(traceId)
+    this.looseBytes -= WAITING_OVERHEAD_BYTES
+  }
+
+  #drop (line) {
+    this.#all.delete(line)
+    this.#origins.release(line.origin)
+    this.dropped.evicted++
+  }
+}
+
+module.exports = { Lines, StoredLine, LINE_OVERHEAD_BYTES }
