@@ -132,7 +132,13 @@ test('children with a level of their own, loggers that requests share, and a log
   for (const url of ['/', '/silent']) await app.inject(url)
   t.same(said(lines), [['own 1', false], ['own 2', false]])
 
-  const shared = await loggingApp(t, { fastify: { childLoggerFactory: (logger) => logger }, logs: { buffer: 'debug' }, routes })
+  const shared = await loggingApp(t, {
+    logs: { buffer: 'debug' },
+    routes (app) {
+      app.setChildLoggerFactory((logger) => logger)
+      routes(app)
+    }
+  })
   await shared.app.inject('/bad')
   t.same(said(shared.lines), [['bad 2', false]])
 })
