@@ -122,10 +122,10 @@ const others = [
 // A request that does what requests do: the headline of npm run bench:instructions.
 const real = { route: 'checkout', service: 'redis', needs: 'rivals', headers: traceparent, sets: [] }
 const realRequest = [
-  { ...bare, ...real, name: 'bare-real', label: 'Fastify, a real request', setup: 'server/setups/bare-kept-tick', options: { logger: true } },
+  { ...bare, ...real, name: 'bare-real', label: 'Fastify, a real request', setup: 'server/setups/bare-kept-tick', options: { logger: 'sync' } },
   { ...floor, ...real, name: 'floor-real', label: 'The floor of a real request', setup: 'server/setups/real-floor' },
-  { ...lightTrace, ...real, name: 'lighttrace-real', label: 'light-trace, a real request', options: { logger: true, plugin: { metrics: true } }, spans: 3 },
-  { ...lightTrace, ...real, name: 'lighttrace-real-unsampled', label: 'light-trace, a real request that its caller did not sample', headers: { traceparent: traceparent.traceparent.replace(/01$/, '00') }, options: { logger: true, plugin: { metrics: true, sampler: 0.01 } }, spans: 0 },
+  { ...lightTrace, ...real, name: 'lighttrace-real', label: 'light-trace, a real request', options: { logger: 'sync', plugin: { metrics: true } }, spans: 3 },
+  { ...lightTrace, ...real, name: 'lighttrace-real-unsampled', label: 'light-trace, a real request that its caller did not sample', headers: { traceparent: traceparent.traceparent.replace(/01$/, '00') }, options: { logger: 'sync', plugin: { metrics: true, sampler: 0.01 } }, spans: 0 },
   { ...rival, ...real, name: 'stock-real', label: 'NodeSDK with http, @fastify/otel, redis and pino, a real request', setup: 'server/setups/node-sdk', options: { real: true }, spans: { least: 3 } }
 ].map((testCase) => ({ ...testCase, against: 'bare-real' }))
 

@@ -5,6 +5,7 @@
 
 const path = require('node:path')
 const callChannels = require('../call-channels')
+const loggerOptions = require('./logger')
 
 // bench:paired -- --against measures another commit's light-trace with this commit's bench.
 const root = process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..')
@@ -16,7 +17,7 @@ module.exports = ({ logger, way, plugin = {} }) => {
   const options = way ? { ...plugin, [way]: way === 'spanProcessors' ? [stock.processor] : stock.provider } : plugin
   let listen
   return {
-    fastify: logger ? { logger: { level: 'info', file: '/dev/null' } } : {},
+    fastify: logger ? { logger: loggerOptions(logger === 'sync') } : {},
     versions: () => ({ 'light-trace': require(path.join(root, 'package.json')).version }),
     async register (app) {
       await app.register(lightTrace, options)

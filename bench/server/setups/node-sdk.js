@@ -21,7 +21,7 @@ module.exports = async ({ auto, fastify = true, express = false, real = false })
   const { trace } = require('@opentelemetry/api')
   const tracer = trace.getTracer('bench')
   return {
-    fastify: real ? { logger: { level: 'info', file: '/dev/null' } } : {},
+    fastify: real ? { logger: require('./logger')(true) } : {},
     annotate: (request, key, value) => trace.getActiveSpan()?.setAttribute(key, value),
     inSpan: (request, name, fn) => tracer.startActiveSpan(name, async (span) => {
       try {

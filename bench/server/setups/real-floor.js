@@ -5,9 +5,11 @@
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { AsyncLocalStorage } = require('node:async_hooks')
+const loggerOptions = require('./logger')
 const { retainTickRecord } = require('../../../lib/runtime/next-tick')
 
 const kRecord = Symbol('bench.record')
+const IDS = { trace_id: '0af7651916cd43dd8448eb211c80319c', span_id: 'b7ad6b7169203331', trace_flags: '01' }
 const CALLS = 'tracing:node-redis:command:start'
 
 module.exports = () => {
@@ -15,12 +17,13 @@ module.exports = () => {
   const storage = new AsyncLocalStorage()
   diagnosticsChannel.subscribe(CALLS, () => {})
   return {
-    fastify: { logger: { level: 'info', file: '/dev/null', mixin: () => storage.getStore()?.ids ?? {} } },
+    fastify: { logger: loggerOptions(true) },
     async register (app) {
       app.addHook('onRequest', (request, reply, done) => {
-        const record = { isOpen: true, ids: { trace_id: '0af7651916cd43dd8448eb211c80319c', span_id: 'b7ad6b7169203331', trace_flags: '01' } }
+        const record = { isOpen: true }
         request[kRecord] = reply.raw[kRecord] = record
         reply.raw.on('close', onClose)
+        request.log.setBindings(IDS)
         storage.enterWith(record)
         done()
       })
