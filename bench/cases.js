@@ -19,7 +19,7 @@
 // countedAtSink  it says itself neither what it made nor what it lost
 // node      the Node major; none: the headline's
 // needs     one or more folders of install.js
-// service   'redis': a server that the case's route asks
+// service   'redis' or 'postgresql': a server that the case's route asks
 // minNode   the lowest Node it runs on
 // sets      quick, headline (README), publish (docs), ci, paired (bench/paired.js)
 
@@ -127,7 +127,13 @@ const realRequest = [
   { ...lightTrace, ...real, name: 'lighttrace-real', label: 'light-trace, a real request', options: { logger: 'sync', plugin: { metrics: true } }, spans: 3 },
   { ...lightTrace, ...real, name: 'lighttrace-real-unsampled', label: 'light-trace, a real request that its caller did not sample', headers: { traceparent: traceparent.traceparent.replace(/01$/, '00') }, options: { logger: 'sync', plugin: { metrics: true, sampler: 0.01 } }, spans: 0 },
   { ...rival, ...real, name: 'stock-real', label: 'NodeSDK with http, @fastify/otel, redis and pino, a real request', setup: 'server/setups/node-sdk', options: { real: true }, spans: { least: 3 } }
-].map((testCase) => ({ ...testCase, against: 'bare-real' }))
+].map((testCase) => ({ ...testCase, against: 'bare-real' })).concat([
+  { name: 'pg', label: 'a query of PostgreSQL in place of it', service: 'postgresql' },
+  { name: 'fetch', label: 'a fetch in place of it', service: undefined, route: 'checkoutFetch', options: { fetches: true } }
+].flatMap(({ name, label, options, ...request }) => [
+  { ...bare, ...real, ...request, name: `bare-real-${name}`, against: `bare-real-${name}`, label: `Fastify, a real request, ${label}`, setup: 'server/setups/bare-kept-tick', options: { logger: 'sync', ...options } },
+  { ...lightTrace, ...real, ...request, name: `lighttrace-real-${name}`, against: `bare-real-${name}`, label: `light-trace, a real request, ${label}`, options: { logger: 'sync', plugin: { metrics: true }, ...options }, spans: 3 }
+]))
 
 // Of what a thrown error costs: the text of its stack, which Fastify alone does not read.
 const readsStack = { ...bare, name: 'bare-throws-stack', against: 'bare-throws', label: "Fastify, a thrown 500, and a hook that reads the error's stack", setup: 'server/setups/bare-kept-tick', route: 'throws', options: { readsStack: true }, sets: [] }

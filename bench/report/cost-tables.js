@@ -20,37 +20,42 @@ function readmeTable ({ instructions, paired }) {
   return [
     `A request that does what requests do (a JSON body with a schema, a logger, a caller's \`traceparent\`, two attributes, a step, a Redis GET, metrics) takes **${percent(real, bare)} more instructions with light-trace, its three spans delivered**. With OpenTelemetry's instrumentations of http, Fastify, Redis and pino it takes ${percent(stock, bare)} more.`,
     '',
-    realTable(instructions),
+    realTable(instructions, true),
     '',
     `A hello world, which nobody serves, takes ${over('lighttrace-100')} of CPU time more, ${share(row(paired, 'lighttrace-100').overKept, row(paired, 'bare-kept-tick'))}; with the SDK by hand ${over('sdk2-by-hand')}, with @fastify/otel ${over('fastify-otel')}. [What to expect in practice](docs/overhead.md).`
   ].join('\n')
 }
 
-// [label, row]; of each Node
+// [label, row, its baseline]; of each Node
 const REAL_ROWS = [
-  ['**Fastify without a tracer**', 'bare-real'],
-  ['The floor: a context, a `close` listener, ids in the log, a listener of the calls', 'floor-real'],
-  ['**light-trace**', 'real'],
-  ['light-trace, not sampled by its caller', 'real-unsampled'],
-  ['NodeSDK with http, @fastify/otel, redis and pino, without metrics', 'stock-real']
+  ['**Fastify without a tracer**', 'bare-real', ''],
+  ['The floor: a context, a `close` listener, ids in the log, a listener of the calls', 'floor-real', 'bare-real'],
+  ['**light-trace**', 'real', 'bare-real'],
+  ['light-trace, not sampled by its caller', 'real-unsampled', 'bare-real'],
+  ['NodeSDK with http, @fastify/otel, redis and pino, without metrics', 'stock-real', 'bare-real'],
+  ['Fastify, a query of PostgreSQL in place of the GET', 'bare-real-pg', ''],
+  ['light-trace, with `traceClient`', 'real-pg', 'bare-real-pg'],
+  ['Fastify, a fetch in place of the GET', 'bare-real-fetch', ''],
+  ['light-trace', 'real-fetch', 'bare-real-fetch']
 ]
 
-/** The real request, on each Node that was counted. */
-function realTable (instructions) {
+/** The real request, on each Node that was counted; `shortly`: on the headline's in full, of the others light-trace alone. */
+function realTable (instructions, shortly = false) {
   const nodes = [24, 26, 22, 20].filter((major) => row({ rows: instructions.nodes[major]?.rows ?? [] }, 'bare-real') !== undefined)
   const counted = nodes.flatMap((major) => {
     const rows = rowsOf(instructions, major)
-    const bare = row({ rows }, 'bare-real')
-    return REAL_ROWS.map(([label, name]) => ({ ...row({ rows }, name), label: `${label}, Node ${major}`, major, bare })).filter(({ total }) => total !== undefined)
+    const known = REAL_ROWS.filter(([, name]) => !shortly || (major === HEADLINE_NODE ? !/-(pg|fetch)$/.test(name) : name === 'real'))
+    return known.map(([label, name, base]) => ({ ...row({ rows }, name), label: `${label}, Node ${major}`, major, bare: row({ rows }, base) })).filter(({ total }) => total !== undefined)
   })
+  const processes = counted.find(({ name }) => name === 'real').processes
   return [
     table([
       ['', ({ label }) => label],
-      ['instructions of a request', ({ total }) => thousands(total.median), 'right'],
-      ['over Fastify', ({ name, over, bare, total }) => name === 'bare-real' ? '' : `${signedCount(over.median)} (${percent({ total }, bare)})`, 'right']
+      ['instructions of a request', ({ total: { median, halfWidth } }) => halfWidth === null ? thousands(median) : `${thousands(median)} ± ${thousands(halfWidth)}`, 'right'],
+      ['more', ({ over, bare, total }) => bare === undefined ? '' : `${signedCount(over.median)} (${percent({ total }, bare)})`, 'right']
     ], counted),
     '',
-    `Of a request that does this little: the share is smaller where it does more. Counted, not timed, so a machine's load does not matter. Node ${nodes.map((major) => instructions.nodes[major].node.slice(1)).join(', ')}, ${commitsOf(counted)}.`
+    `Of a request that does this little: the share is smaller where it does more. Counted, not timed, so a machine's load does not matter. ${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${nodes.map((major) => instructions.nodes[major].node.slice(1)).join(', ')}, ${commitsOf(counted)}.`
   ].join('\n')
 }
 

@@ -30,6 +30,7 @@ module.exports = ({ logger, way, plugin = {} }) => {
       }
       request.trace.withSpan('load user', noop)
     },
+    traceClient: lightTrace.traceClient,
     annotate: ({ trace }, key, value) => trace.span.setAttribute(key, value),
     inSpan: ({ trace }, name, fn) => trace.withSpan(name, fn),
     listen (state) {
