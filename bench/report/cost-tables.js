@@ -45,7 +45,7 @@ function realTable (instructions, shortly = false) {
   const counted = nodes.flatMap((major) => {
     const rows = rowsOf(instructions, major)
     const known = REAL_ROWS.filter(([, name]) => !shortly || (major === HEADLINE_NODE ? !/-(pg|fetch)$/.test(name) : name === 'real'))
-    return known.map(([label, name]) => ({ ...row({ rows }, name), label: `${label}, Node ${major}` })).filter(({ total }) => total !== undefined)
+    return known.map(([label, name]) => ({ ...row({ rows }, name), label: nodes.length === 1 ? label : `${label}, Node ${major}` })).filter(({ total }) => total !== undefined)
   })
   const processes = counted.find(({ name }) => name === 'real').processes
   return [
@@ -55,7 +55,7 @@ function realTable (instructions, shortly = false) {
       ['more', ({ over, total }) => over === null ? '' : `${signedCount(over.median)} (${percent({ total, over })})`, 'right']
     ], counted),
     '',
-    `Of a request that does this little: the share is smaller where it does more. Counted, not timed, so a machine's load does not matter. ${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${nodes.map((major) => instructions.nodes[major].node.slice(1)).join(', ')}, ${commitsOf(counted)}.`
+    `Of a request that does this little: the share is smaller where it does more. ${shortly ? "Counted, not timed, so a machine's load does not matter. " : ''}${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${nodes.map((major) => instructions.nodes[major].node.slice(1)).join(', ')}, ${commitsOf(counted)}.`
   ].join('\n')
 }
 

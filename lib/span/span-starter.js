@@ -170,8 +170,8 @@ class SpanStarter {
   }
 }
 
-// V8 forgets the hidden class of which no object is alive at a major collection, and gives up all code that it has compiled for
-// it: some fifty functions of ours each time that it collects between two requests. So one of each is kept, as it is at its end.
+// V8 forgets a hidden class of which no object is alive at a major collection, and gives up all code that it has compiled for it:
+// some fifty functions of ours. So one of each is kept, as it is at its end.
 function closed (span) {
   span.endedAt = 0.5
   return span
