@@ -19,7 +19,7 @@
 // countedAtSink  it says itself neither what it made nor what it lost
 // node      the Node major; none: the headline's
 // needs     one or more folders of install.js
-// service   'redis': a server that the case's route asks
+// service   'redis' or 'postgresql': a server that the case's route asks
 // minNode   the lowest Node it runs on
 // sets      quick, headline (README), publish (docs), ci, paired (bench/paired.js)
 
@@ -122,25 +122,31 @@ const others = [
 // A request that does what requests do: the headline of npm run bench:instructions.
 const real = { route: 'checkout', service: 'redis', needs: 'rivals', headers: traceparent, sets: [] }
 const realRequest = [
-  { ...bare, ...real, name: 'bare-real', label: 'Fastify, a real request', setup: 'server/setups/bare-kept-tick', options: { logger: true } },
+  { ...bare, ...real, name: 'bare-real', label: 'Fastify, a real request', setup: 'server/setups/bare-kept-tick', options: { logger: { isSync: true } } },
   { ...floor, ...real, name: 'floor-real', label: 'The floor of a real request', setup: 'server/setups/real-floor' },
-  { ...lightTrace, ...real, name: 'lighttrace-real', label: 'light-trace, a real request', options: { logger: true, plugin: { metrics: true } }, spans: 3 },
-  { ...lightTrace, ...real, name: 'lighttrace-real-unsampled', label: 'light-trace, a real request that its caller did not sample', headers: { traceparent: traceparent.traceparent.replace(/01$/, '00') }, options: { logger: true, plugin: { metrics: true, sampler: 0.01 } }, spans: 0 },
+  { ...lightTrace, ...real, name: 'lighttrace-real', label: 'light-trace, a real request', options: { logger: { isSync: true }, plugin: { metrics: true } }, spans: 3 },
+  { ...lightTrace, ...real, name: 'lighttrace-real-unsampled', label: 'light-trace, a real request that its caller did not sample', headers: { traceparent: traceparent.traceparent.replace(/01$/, '00') }, options: { logger: { isSync: true }, plugin: { metrics: true, sampler: 0.01 } }, spans: 0 },
   { ...rival, ...real, name: 'stock-real', label: 'NodeSDK with http, @fastify/otel, redis and pino, a real request', setup: 'server/setups/node-sdk', options: { real: true }, spans: { least: 3 } }
-].map((testCase) => ({ ...testCase, against: 'bare-real' }))
+].map((testCase) => ({ ...testCase, against: 'bare-real' })).concat([
+  { name: 'pg', label: 'a query of PostgreSQL in place of it', service: 'postgresql' },
+  { name: 'fetch', label: 'a fetch in place of it', service: undefined, route: 'checkoutFetch', options: { fetches: true } }
+].flatMap(({ name, label, options, ...request }) => [
+  { ...bare, ...real, ...request, name: `bare-real-${name}`, against: `bare-real-${name}`, label: `Fastify, a real request, ${label}`, setup: 'server/setups/bare-kept-tick', options: { logger: { isSync: true }, ...options } },
+  { ...lightTrace, ...real, ...request, name: `lighttrace-real-${name}`, against: `bare-real-${name}`, label: `light-trace, a real request, ${label}`, options: { logger: { isSync: true }, plugin: { metrics: true }, ...options }, spans: 3 }
+]))
 
 // Of what a thrown error costs: the text of its stack, which Fastify alone does not read.
 const readsStack = { ...bare, name: 'bare-throws-stack', against: 'bare-throws', label: "Fastify, a thrown 500, and a hook that reads the error's stack", setup: 'server/setups/bare-kept-tick', route: 'throws', options: { readsStack: true }, sets: [] }
 
 // Ten lines of a request, and ten that nobody asked for until it fails.
 const logLines = [
-  { ...bare, name: 'bare-lines', label: 'Fastify, ten log lines', route: 'lines', setup: 'server/setups/bare-kept-tick', options: { logger: true }, against: 'bare-lines' },
-  { ...lightTrace, name: 'lighttrace-lines', label: 'light-trace, ten log lines with its ids', route: 'lines', options: { logger: true }, against: 'bare-lines' },
-  { ...lightTrace, name: 'lighttrace-lines-exported', label: 'light-trace, ten log lines exported', route: 'lines', options: { logger: true, plugin: { logs: { export: true, maxPerSecond: 1e9 } } }, against: 'bare-lines' },
+  { ...bare, name: 'bare-lines', label: 'Fastify, ten log lines', route: 'lines', setup: 'server/setups/bare-kept-tick', options: { logger: { isSync: true } }, against: 'bare-lines' },
+  { ...lightTrace, name: 'lighttrace-lines', label: 'light-trace, ten log lines with its ids', route: 'lines', options: { logger: { isSync: true } }, against: 'bare-lines' },
+  { ...lightTrace, name: 'lighttrace-lines-exported', label: 'light-trace, ten log lines exported', route: 'lines', options: { logger: { isSync: true }, plugin: { logs: { export: true, maxPerSecond: 1e9 } } }, against: 'bare-lines' },
   { ...rival, name: 'stock-lines-exported', label: 'NodeSDK with http, @fastify/otel and pino, ten log lines exported', route: 'lines', setup: 'server/setups/node-sdk', options: { lines: true }, env: { ...rival.env, OTEL_LOGS_EXPORTER: 'otlp' }, spans: { least: 2 }, against: 'bare-lines' },
-  { ...lightTrace, name: 'lighttrace-debug', label: 'light-trace, ten debug lines that nobody writes', route: 'debug', options: { logger: true }, against: 'lighttrace-debug' },
-  { ...lightTrace, name: 'lighttrace-debug-held', label: 'light-trace, ten debug lines held', route: 'debug', options: { logger: true, plugin: { logs: { buffer: 'debug' } } }, against: 'lighttrace-debug' },
-  { ...lightTrace, name: 'lighttrace-debug-printed', label: 'light-trace, ten debug lines printed', route: 'debug', options: { logger: 'debug' }, against: 'lighttrace-debug' }
+  { ...lightTrace, name: 'lighttrace-debug', label: 'light-trace, ten debug lines that nobody writes', route: 'debug', options: { logger: { isSync: true } }, against: 'lighttrace-debug' },
+  { ...lightTrace, name: 'lighttrace-debug-held', label: 'light-trace, ten debug lines held', route: 'debug', options: { logger: { isSync: true }, plugin: { logs: { buffer: 'debug' } } }, against: 'lighttrace-debug' },
+  { ...lightTrace, name: 'lighttrace-debug-printed', label: 'light-trace, ten debug lines printed', route: 'debug', options: { logger: { level: 'debug', isSync: true } }, against: 'lighttrace-debug' }
 ].map((testCase) => ({ ...testCase, sets: [] }))
 
 const routes = ['json', 'post', 'params20'].flatMap((route) => [

@@ -5,6 +5,13 @@
 
 const order = { id: 7, items: [{ sku: 'a-1', count: 2 }, { sku: 'b-2', count: 1 }] }
 
+const checkout = { // a real request: a body, an order that never comes again, a caller's trace
+  method: 'POST',
+  path: '/checkout',
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({ order: 'order-{n}', plan: 'gold', items: order.items })
+}
+
 const routes = {
   hello: {
     route: '/',
@@ -69,15 +76,15 @@ const routes = {
     requests: [{ method: 'GET', path: '/fetch' }],
     answer: { upstream: 200 }
   },
-  checkout: { // a real request: a body, an order that never comes again, a caller's trace
+  checkout: {
     route: '/checkout',
-    requests: [{
-      method: 'POST',
-      path: '/checkout',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ order: 'order-{n}', plan: 'gold', items: order.items })
-    }],
+    requests: [checkout],
     answer: { plan: 'gold', user: 'a value of twenty ch', count: 3 }
+  },
+  checkoutFetch: {
+    route: '/checkout',
+    requests: [checkout],
+    answer: { plan: 'gold', user: 'ok', count: 3 }
   },
   redis: {
     route: '/redis',

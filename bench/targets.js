@@ -19,8 +19,8 @@ const YOUNG = "most of it is V8's young generation, which V8 doubles when what w
 const targets = [
   ...byInstructions([
     ['a real request, over bare', 18000, of('real'), 'three spans, each with its ids, its clock and its bytes; what node-redis, pino and Node do as soon as anybody listens, writes ids or enters a context, which is the floor; and the metrics'],
-    ['a real request, over its floor', 9000, of('real', 'floor-real'), 'as above, without the floor'],
-    ['a real request that its caller did not sample, over bare', 9000, of('real-unsampled'), 'nearly all of it is the floor: ids in the log, a listener of the calls, the context of the step; and the metrics, which follow each request to its end'],
+    ['a real request, over its floor', 9000, of('real', 'floor-real'), 'as above: the floor is a fifth of it'],
+    ['a real request that its caller did not sample, over bare', 9000, of('real-unsampled'), 'the floor; the hook, the caller and the ids; the metrics, which follow each request and its call to their ends, with all that node-redis does as soon as anybody listens; and the connection to the collector beside it'],
     ['another user agent with each request, over bare', 8000, of('agents'), 'the attributes of the caller are written anew'],
     ['`trustProxy` and another client with each request, over bare', 8000, of('proxied'), "Fastify's getters of ip, host and protocol read the forwarded headers each time"],
     ['a connection for each request, over bare', 8000, of('fresh'), 'the address and the port are asked of the kernel, and all attributes of the connection are written anew'],

@@ -64,6 +64,10 @@ const table = [
   { name: 'real', of: 'lighttrace-real', against: 'bare-real', guard: COUNTED, ...real },
   { name: 'real-unsampled', of: 'lighttrace-real-unsampled', against: 'bare-real', ...real },
   { name: 'stock-real', of: 'stock-real', against: 'bare-real', ...real },
+  ...['pg', 'fetch'].flatMap((name) => [
+    { name: `bare-real-${name}`, of: `bare-real-${name}`, against: null, ...real },
+    { name: `real-${name}`, of: `lighttrace-real-${name}`, against: `bare-real-${name}`, ...real }
+  ]),
   // What a cache of the hot path makes dear where its values do not come again.
   ...others.flatMap((name) => [
     { name: `bare-${name}`, of: `bare-${name}`, against: null, guard: guardOf(name), ...other },

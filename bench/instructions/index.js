@@ -7,7 +7,8 @@
 //   --case delivered          only this case and its baseline; may be given more than once; none: all
 //   --quick                   one process a case: a comparison of two cases takes below three minutes
 //   --tree /path/to/checkout  each light-trace case with that checkout's light-trace too: before and after in one command
-//   --node 22                 another Node than the headline's
+//   --node 22                 another Node than the headline's; may be given more than once
+//   --processes 3             so many of each case on the headline's Node, one on the others
 //   --warm-up 1000            another number of requests: whether a case works is seen soon, what it counts is no figure then
 //   --requests 40000          how many are counted at a time: what is sent at the end of each window, metrics above all, is shared by them
 //   --windows 1               how many times these requests are counted in a process
@@ -52,7 +53,8 @@ async function main () {
       case: { type: 'string', multiple: true },
       quick: { type: 'boolean', default: false },
       tree: { type: 'string' },
-      node: { type: 'string', default: String(HEADLINE_NODE) },
+      node: { type: 'string', multiple: true, default: [String(HEADLINE_NODE)] },
+      processes: { type: 'string' },
       'warm-up': { type: 'string' },
       requests: { type: 'string' },
       windows: { type: 'string' },
@@ -62,13 +64,17 @@ async function main () {
       counted: { type: 'boolean', default: false }
     }
   })
-  const known = values.counted ? publishedRows(values.node) : []
+  for (const node of values.node) await countOn(Number(node), values)
+}
+
+async function countOn (node, values) {
+  const known = values.counted ? publishedRows(node) : []
   const cases = chooseCases(values.case)
     .filter(({ name }) => values.case?.includes(name) || !known.some((row) => row.name === name))
     .flatMap((testCase) => withTree(testCase, values.tree))
   const result = await countCases(cases, {
-    node: Number(values.node),
-    profile: { ...values.quick ? QUICK : FULL, ...values['warm-up'] && { warmUp: Number(values['warm-up']) }, ...values.requests && { requests: Number(values.requests) }, ...values.windows && { windows: Number(values.windows) } },
+    node,
+    profile: profileOf(node, values),
     functions: values.functions,
     known,
     parallel: Number(values.parallel),
@@ -83,6 +89,13 @@ async function main () {
   })
   console.table(consoleRows(result.rows))
   if (values.functions) for (const { name, rows } of functionRows(result.rows)) { console.log(name); console.table(rows) }
+}
+
+function profileOf (node, { quick, processes, 'warm-up': warmUp, requests, windows }) {
+  const profile = { ...quick ? QUICK : FULL, ...warmUp && { warmUp: Number(warmUp) }, ...requests && { requests: Number(requests) }, ...windows && { windows: Number(windows) } }
+  if (processes === undefined) return profile
+  const count = node === HEADLINE_NODE ? Number(processes) : 1
+  return { ...profile, processesMin: count, processesMax: count }
 }
 
 // The other checkout's figure stands before this one's, and is what this one's is compared with.

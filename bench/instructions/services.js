@@ -1,12 +1,17 @@
 'use strict'
 
-// The servers that some cases' routes ask. Redis is a real redis-server; where there is none, those cases are left out.
+// The servers that some cases' routes ask. Redis and PostgreSQL are real; where one is not there, its cases are left out.
 
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { directoryOf, aptInstall } = require('../../scripts/services/install')
-const { startRedis } = require('../../scripts/services/start')
+const { directoryOf, postgresqlDirectory, aptInstall } = require('../../scripts/services/install')
+const { startRedis, startPostgresql } = require('../../scripts/services/start')
+
+const SERVICES = {
+  redis: { debian: 'redis-server', find: () => directoryOf('redis-server'), start: startRedis },
+  postgresql: { debian: 'postgresql', find: () => postgresqlDirectory() ?? directoryOf('initdb'), start: startPostgresql }
+}
 
 module.exports = { withServices }
 
@@ -17,26 +22,29 @@ module.exports = { withServices }
  * @returns {Promise<T>}
  */
 async function withServices (cases, fn) {
-  if (!cases.some(({ service }) => service === 'redis')) return fn(cases)
-  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-redis-'))
-  const redis = await redisIn(directory)
+  const names = new Set(cases.map(({ service }) => service).filter((service) => service !== undefined))
+  if (names.size === 0) return fn(cases)
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-services-'))
+  const running = {}
   try {
-    return await fn(cases.flatMap((testCase) => served(testCase, redis)))
+    for (const name of names) running[name] = await startIn(directory, SERVICES[name])
+    return await fn(cases.flatMap((testCase) => served(testCase, running)))
   } finally {
-    await redis?.stop()
+    for (const service of Object.values(running)) await service?.stop()
     fs.rmSync(directory, { recursive: true, force: true })
   }
 }
 
-async function redisIn (directory) {
-  if (directoryOf('redis-server') === undefined) await aptInstall(['redis-server'])
-  const programs = directoryOf('redis-server')
-  return programs === undefined ? null : startRedis(programs, directory)
+async function startIn (directory, { debian, find, start }) {
+  if (find() === undefined) await aptInstall([debian])
+  const programs = find()
+  return programs === undefined ? null : start(programs, directory)
 }
 
-function served (testCase, redis) {
-  if (testCase.service === undefined) return [testCase]
-  if (redis !== null) return [{ ...testCase, redisPort: redis.port }]
-  console.error(`skipped ${testCase.name}: there is no redis-server`)
+function served (testCase, running) {
+  const { service } = testCase
+  if (service === undefined) return [testCase]
+  if (running[service] !== null) return [{ ...testCase, [`${service}Port`]: running[service].port }]
+  console.error(`skipped ${testCase.name}: ${service} is not there`)
   return []
 }

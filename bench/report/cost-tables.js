@@ -15,12 +15,12 @@ module.exports = { readmeTable, realTable, othersTable, answer, summaryTable, in
  */
 function readmeTable ({ instructions, paired }) {
   const rows = rowsOf(instructions, HEADLINE_NODE)
-  const [bare, real, stock] = ['bare-real', 'real', 'stock-real'].map((name) => row({ rows }, name))
+  const [real, stock] = ['real', 'stock-real'].map((name) => row({ rows }, name))
   const over = (name) => micros(row(paired, name).overKept)
   return [
-    `A request that does what requests do (a JSON body with a schema, a logger, a caller's \`traceparent\`, two attributes, a step, a Redis GET, metrics) takes **${percent(real, bare)} more instructions with light-trace, its three spans delivered**. With OpenTelemetry's instrumentations of http, Fastify, Redis and pino it takes ${percent(stock, bare)} more.`,
+    `A request that does what requests do (a JSON body with a schema, a logger, a caller's \`traceparent\`, two attributes, a step, a Redis GET, metrics) takes **${percent(real)} more instructions with light-trace, its three spans delivered**. With OpenTelemetry's instrumentations of http, Fastify, Redis and pino it takes ${percent(stock)} more.`,
     '',
-    realTable(instructions),
+    realTable(instructions, true),
     '',
     `A hello world, which nobody serves, takes ${over('lighttrace-100')} of CPU time more, ${share(row(paired, 'lighttrace-100').overKept, row(paired, 'bare-kept-tick'))}; with the SDK by hand ${over('sdk2-by-hand')}, with @fastify/otel ${over('fastify-otel')}. [What to expect in practice](docs/overhead.md).`
   ].join('\n')
@@ -32,25 +32,30 @@ const REAL_ROWS = [
   ['The floor: a context, a `close` listener, ids in the log, a listener of the calls', 'floor-real'],
   ['**light-trace**', 'real'],
   ['light-trace, not sampled by its caller', 'real-unsampled'],
-  ['NodeSDK with http, @fastify/otel, redis and pino, without metrics', 'stock-real']
+  ['NodeSDK with http, @fastify/otel, redis and pino, without metrics', 'stock-real'],
+  ['Fastify, a query of PostgreSQL in place of the GET', 'bare-real-pg'],
+  ['light-trace, with `traceClient`', 'real-pg'],
+  ['Fastify, a fetch in place of the GET', 'bare-real-fetch'],
+  ['light-trace', 'real-fetch']
 ]
 
-/** The real request, on each Node that was counted. */
-function realTable (instructions) {
+/** The real request, on each Node that was counted; `shortly`: on the headline's in full, of the others light-trace alone. */
+function realTable (instructions, shortly = false) {
   const nodes = [24, 26, 22, 20].filter((major) => row({ rows: instructions.nodes[major]?.rows ?? [] }, 'bare-real') !== undefined)
   const counted = nodes.flatMap((major) => {
     const rows = rowsOf(instructions, major)
-    const bare = row({ rows }, 'bare-real')
-    return REAL_ROWS.map(([label, name]) => ({ ...row({ rows }, name), label: `${label}, Node ${major}`, major, bare })).filter(({ total }) => total !== undefined)
+    const known = REAL_ROWS.filter(([, name]) => !shortly || (major === HEADLINE_NODE ? !/-(pg|fetch)$/.test(name) : name === 'real'))
+    return known.map(([label, name]) => ({ ...row({ rows }, name), label: nodes.length === 1 ? label : `${label}, Node ${major}` })).filter(({ total }) => total !== undefined)
   })
+  const processes = counted.find(({ name }) => name === 'real').processes
   return [
     table([
       ['', ({ label }) => label],
-      ['instructions of a request', ({ total }) => thousands(total.median), 'right'],
-      ['over Fastify', ({ name, over, bare, total }) => name === 'bare-real' ? '' : `${signedCount(over.median)} (${percent({ total }, bare)})`, 'right']
+      ['instructions of a request', ({ total: { median, halfWidth } }) => halfWidth === null ? thousands(median) : `${thousands(median)} ± ${thousands(halfWidth)}`, 'right'],
+      ['more', ({ over, total }) => over === null ? '' : `${signedCount(over.median)} (${percent({ total, over })})`, 'right']
     ], counted),
     '',
-    `Of a request that does this little: the share is smaller where it does more. Counted, not timed, so a machine's load does not matter. Node ${nodes.map((major) => instructions.nodes[major].node.slice(1)).join(', ')}, ${commitsOf(counted)}.`
+    `Of a request that does this little: the share is smaller where it does more. ${shortly ? "Counted, not timed, so a machine's load does not matter. " : ''}${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${nodes.map((major) => instructions.nodes[major].node.slice(1)).join(', ')}, ${commitsOf(counted)}.`
   ].join('\n')
 }
 
@@ -77,8 +82,9 @@ function rowsOf ({ nodes }, major) {
   return nodes[major].rows
 }
 
-function percent ({ total }, bare) {
-  return `${(100 * (total.median / bare.total.median - 1)).toFixed(0)} %`
+/** Of its baseline, as both were counted in one run. */
+function percent ({ total, over }) {
+  return `${(100 * over.median / (total.median - over.median)).toFixed(0)} %`
 }
 
 function costTable (rows, more) {
@@ -108,9 +114,9 @@ function answer ({ settled, instructions, paired, semiSpace, startupInstructions
   const more = (name) => `${thousands(row({ rows }, name).over.median)} instructions`
   const over = (name) => micros(row(paired, name).overKept)
   const { halfWidth, median } = row(semiSpace, 'delivered').over.rssMB
-  const [bare, floor, real, unsampled, stock] = ['bare-real', 'floor-real', 'real', 'real-unsampled', 'stock-real'].map((name) => row({ rows }, name))
+  const [floor, real, unsampled, stock] = ['floor-real', 'real', 'real-unsampled', 'stock-real'].map((name) => row({ rows }, name))
   return [
-    `- **A real request**, all of it traced, takes ${percent(real, bare)} more instructions than without a tracer; ${percent(floor, bare)} are what no tracer can do without. Not sampled it takes ${percent(unsampled, bare)} more, with OpenTelemetry's own instrumentations ${percent(stock, bare)}.`,
+    `- **A real request**, all of it traced, takes ${percent(real)} more instructions than without a tracer; ${percent(floor)} are what no tracer can do without. Not sampled it takes ${percent(unsampled)} more, with OpenTelemetry's own instrumentations ${percent(stock)}.`,
     `- **A hello world**, its span delivered, takes ${settledShare(settled)}. It is ${more('delivered')}; behind a proxy, with another client each time, ${more('proxied')}. Not sampled it takes ${more('unsampled')} more, with \`OTEL_SDK_DISABLED\` ${more('disabled')}.`,
     `- **Other tracers**, for a hello world: the SDK by hand takes ${over('sdk2-by-hand')} more for the same request, @fastify/otel ${over('fastify-otel')}, NodeSDK with both instrumentations ${over('nodesdk-http')}.`,
     `- **Memory and start**: ${median.toFixed(0)} MB (± ${halfWidth.toFixed(0)}) at full load; ${(100 * startupInstructions.rows['lighttrace-100'].ready.share).toFixed(1)} % of the instructions that Fastify itself takes to start; ${(overhead.installedBytes.lighttrace / 1e6).toFixed(2)} MB on the disk.`

@@ -26,4 +26,35 @@ function growthTables ({ tables, ...result }) {
   return [...parts, provenance(result)].join('\n\n')
 }
 
-module.exports = { growthTables }
+// [what there is more of, table, key, its unit]
+const SHORT = [
+  ['a child span more in a request', 'spans', 'instructions', 'instructions'],
+  ['an attribute more', 'attributes', 'instructions', 'instructions'],
+  ['a route more that takes its turn', 'routes', 'over', 'instructions'],
+  ['a route that was asked once', 'asked', 'over', 'bytes'],
+  ['an idle connection', 'connections', 'over', 'bytes'],
+  ['a request in flight', 'open', 'over', 'bytes']
+]
+
+/** For docs/overhead.md: what one more costs, from the first point to the last and between the last two; or weighs, at the last two. */
+function growthShort ({ tables, ...result }) {
+  const rows = SHORT.flatMap(([label, name, key, unit]) => {
+    const points = tables.find((table) => table.name === name)?.rows
+    return points === undefined ? [] : [{ label, unit, points, key }]
+  })
+  const cost = ({ points, key, unit }, i) => {
+    const [before, at] = points.slice(points.length - 2 + i - 1, points.length + i - 1)
+    return unit === 'bytes' ? `${whole(at[key])} bytes` : `${whole((at[key] - before[key]) / (at.n - before.n))} instructions`
+  }
+  return [
+    table([
+      ['', ({ label }) => label],
+      ['few', (row) => `${cost(row, 0)} (${whole(row.points.at(-2).n)})`, 'right'],
+      ['many', (row) => `${cost(row, 1)} (${whole(row.points.at(-1).n)})`, 'right']
+    ], rows),
+    '',
+    `What one costs or weighs over Fastify alone, where there are so many (in brackets). Node ${result.node.slice(1)}, commit ${result.commit.slice(0, 7)}.`
+  ].join('\n')
+}
+
+module.exports = { growthTables, growthShort }

@@ -107,7 +107,7 @@ function ownEnvironment () {
 
 function serverEnv (testCase, sink, down) {
   const base = `http://127.0.0.1:${sink.ready.port}`
-  const env = { LIGHT_TRACE_BENCH: JSON.stringify({ setup: testCase.setup, options: testCase.options, down: testCase.down, upstream: `${base}/upstream`, redis: testCase.redisPort }) }
+  const env = { LIGHT_TRACE_BENCH: JSON.stringify({ setup: testCase.setup, options: testCase.options, down: testCase.down, upstream: `${base}/upstream`, redis: testCase.redisPort, postgresql: testCase.postgresqlPort }) }
   for (const [name, value] of Object.entries(testCase.env ?? {})) {
     env[name] = value.replace('{sink}', `${base}/${encodeURIComponent(testCase.name)}`).replace('{down}', `http://127.0.0.1:${down}`).replace('{base}', base)
   }

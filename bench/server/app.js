@@ -6,7 +6,7 @@ const http = require('node:http')
 
 module.exports = addRoutes
 
-function addRoutes (app, { upstream, redis, manyAttributes, annotate = () => {}, inSpan = (request, name, fn) => fn() }) {
+function addRoutes (app, { upstream, redis, postgresql, fetches = false, manyAttributes, annotate = () => {}, inSpan = (request, name, fn) => fn(), traceClient = (client) => client }) {
   app.get('/', async () => ({ hello: 'world' }))
 
   app.get('/json', { schema: { response: { 200: userSchema } } }, async () => {
@@ -56,7 +56,20 @@ function addRoutes (app, { upstream, redis, manyAttributes, annotate = () => {},
     return { upstream: response.status }
   })
 
-  if (redis !== undefined) addRedis(app, redis, { annotate, inSpan })
+  // What a service does: a validated body, a log line of its own, what it knows about the request, a step, a look-up, an answer
+  // with a schema.
+  const addCheckout = (lookUp) => app.post('/checkout', { schema: { body: checkoutSchema, response: { 200: checkoutAnswerSchema } } }, async (request) => {
+    const { order, plan, items } = request.body
+    annotate(request, 'app.order.id', order)
+    annotate(request, 'app.user.plan', plan)
+    request.log.info({ order }, 'checkout')
+    const user = await inSpan(request, 'load user', lookUp)
+    return { plan, user, count: items.reduce((sum, { count }) => sum + count, 0) }
+  })
+
+  if (redis !== undefined) addCheckout(addRedis(app, redis))
+  else if (postgresql !== undefined) addCheckout(addPostgresql(app, postgresql, traceClient))
+  else if (fetches) addCheckout(async () => (await fetch(upstream)).text())
 
   app.get('/attributes', async (request) => {
     if (manyAttributes) manyAttributes(request)
@@ -64,7 +77,9 @@ function addRoutes (app, { upstream, redis, manyAttributes, annotate = () => {},
   })
 }
 
-function addRedis (app, port, { annotate, inSpan }) {
+// Each answers how a user is looked up.
+
+function addRedis (app, port) {
   const { createClient } = require('redis')
   // The client's own timeout is an AbortSignal for each command, whose timer ends when the wall's clock says so: under valgrind
   // that is after so many fewer requests.
@@ -74,17 +89,18 @@ function addRedis (app, port, { annotate, inSpan }) {
     await client.set('user:1', 'a value of twenty ch')
   })
   app.get('/redis', async () => ({ value: await client.get('user:1') }))
+  return () => client.get('user:1')
+}
 
-  // What a service does: a validated body, a log line of its own, what it knows about the request, a step, a look-up, an answer
-  // with a schema.
-  app.post('/checkout', { schema: { body: checkoutSchema, response: { 200: checkoutAnswerSchema } } }, async (request) => {
-    const { order, plan, items } = request.body
-    annotate(request, 'app.order.id', order)
-    annotate(request, 'app.user.plan', plan)
-    request.log.info({ order }, 'checkout')
-    const user = await inSpan(request, 'load user', () => client.get('user:1'))
-    return { plan, user, count: items.reduce((sum, { count }) => sum + count, 0) }
+function addPostgresql (app, port, traceClient) {
+  const { Client } = require('pg') // no pool: under valgrind each of its connections is waited for, which has a span
+  const client = traceClient(new Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' }))
+  app.addHook('onReady', async () => {
+    await client.connect()
+    await client.query('CREATE TABLE IF NOT EXISTS users (id INT PRIMARY KEY, name TEXT)')
+    await client.query("INSERT INTO users VALUES (1, 'a value of twenty ch') ON CONFLICT DO NOTHING")
   })
+  return async () => (await client.query('SELECT name FROM users WHERE id = $1', [1])).rows[0].name
 }
 
 function statusOf (url, agent) {

@@ -8,6 +8,7 @@ const { attributeList, SeriesIndex } = require('./series')
 const { hasKey } = require('../span/attributes')
 const { ServerSpan } = require('../span/server-span')
 const { errorType } = require('../span/exception')
+const { INVALID_SPAN } = require('../span/non-recording-span')
 const { OPEN } = require('../span/recording-span')
 const { now } = require('../span/clock')
 const { atOnce } = require('../runtime/user-code')
@@ -134,6 +135,8 @@ class ServerMetrics {
     this.duration = registry.metric(scope, 'histogram', { ...DURATION, bounds: buckets ?? HTTP_DURATION })
     this.exemplarMask = registry.exemplarFlags.mask
     this.exemplarSet = registry.exemplarFlags.set
+    this.kept = new RequestRecord(INVALID_SPAN, 0.5, null, null) // see lib/span/span-starter.js
+    this.kept.endedAt = 0.5
   }
 
   /** What is to end with the response: the span itself where it is ours. HOT, once per request where metrics are on. */

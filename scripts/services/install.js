@@ -3,7 +3,7 @@
 // The servers are Debian's own packages, installed where we are root and apt is there; the client libraries are a
 // package of their own, so that `npm install` of light-trace stays small.
 
-module.exports = { aptInstall, directoryOf, installClients, installServers }
+module.exports = { aptInstall, directoryOf, postgresqlDirectory, installClients, installServers }
 
 const fs = require('node:fs')
 const path = require('node:path')

@@ -5,6 +5,7 @@
 
 const path = require('node:path')
 const callChannels = require('../call-channels')
+const loggerOptions = require('./logger')
 
 // bench:paired -- --against measures another commit's light-trace with this commit's bench.
 const root = process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..')
@@ -16,7 +17,7 @@ module.exports = ({ logger, way, plugin = {} }) => {
   const options = way ? { ...plugin, [way]: way === 'spanProcessors' ? [stock.processor] : stock.provider } : plugin
   let listen
   return {
-    fastify: logger ? { logger: { level: logger === true ? 'info' : logger, file: '/dev/null' } } : {},
+    fastify: logger ? { logger: loggerOptions(logger) } : {},
     versions: () => ({ 'light-trace': require(path.join(root, 'package.json')).version }),
     async register (app) {
       await app.register(lightTrace, options)
@@ -29,6 +30,7 @@ module.exports = ({ logger, way, plugin = {} }) => {
       }
       request.trace.withSpan('load user', noop)
     },
+    traceClient: lightTrace.traceClient,
     annotate: ({ trace }, key, value) => trace.span.setAttribute(key, value),
     inSpan: ({ trace }, name, fn) => trace.withSpan(name, fn),
     listen (state) {

@@ -22,7 +22,7 @@ module.exports = async ({ auto, fastify = true, express = false, real = false, l
   const { trace } = require('@opentelemetry/api')
   const tracer = trace.getTracer('bench')
   return {
-    fastify: real || lines ? { logger: { level: 'info', file: '/dev/null' } } : {},
+    fastify: real || lines ? { logger: require('./logger')({ isSync: true }) } : {},
     annotate: (request, key, value) => trace.getActiveSpan()?.setAttribute(key, value),
     inSpan: (request, name, fn) => tracer.startActiveSpan(name, async (span) => {
       try {

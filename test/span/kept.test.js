@@ -1,0 +1,33 @@
+'use strict'
+
+// V8 forgets the hidden class of which no object is alive, and with it what it has compiled. Only V8 itself can tell hidden classes.
+
+const v8 = require('node:v8')
+const { test } = require('tap')
+const { tracedApp } = require('../support/traced-app')
+const { RequestContext } = require('../../lib/context/request-context')
+
+v8.setFlagsFromString('--allow-natives-syntax')
+// eslint-disable-next-line no-new-func -- not JavaScript but for V8
+const haveSameMap = new Function('a', 'b', 'return %HaveSameMap(a, b)')
+
+test('of what a request makes one of each is kept, with the hidden class that those of requests have at their end', async (t) => {
+  const seen = {}
+  const { origin, collector } = await tracedApp(t, {
+    routes: (app) => {
+      app.get('/', async ({ trace }) => {
+        seen.context = trace
+        seen.server = trace.span
+        trace.span.setAttribute('app.order.id', 'a-1')
+        await trace.withSpan('step', (span) => { seen.child = span })
+        return 'ok'
+      })
+    }
+  })
+  for (let i = 0; i < 20; i++) await (await fetch(origin)).text() // until V8 has seen how large they are
+  await collector.spans()
+  const [server, child] = seen.context.tracer.ownStarter.kept
+  t.ok(haveSameMap(seen.server, server), 'ServerSpan')
+  t.ok(haveSameMap(seen.child, child), 'ChildSpan')
+  t.ok(haveSameMap(seen.context, RequestContext.kept), 'RequestContext')
+})
