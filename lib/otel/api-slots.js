@@ -6,7 +6,6 @@
 // nor, when newer, read. light-trace does not load the API, which costs 20 ms: it fills the slots as the API does.
 
 const { existsSync, readFileSync } = require('node:fs')
-const { createRequire } = require('node:module')
 const { dirname, join } = require('node:path')
 const { pathToFileURL } = require('node:url')
 const { EMPTY_CONTEXT } = require('../context/request-context')
@@ -19,6 +18,8 @@ const IN_BUNDLE = 'bundled' // a version that the API itself knows: it fills its
 
 // In a bundle our file has another name, or none, and no path leads to the API, which is in the bundle too.
 const isBundled = typeof __filename !== 'string' || !__filename.endsWith('api-slots.js')
+// Also on the class of modules, which is there: node:module is a file of Node's that nobody else loads. In Jest, modules have another class.
+const { createRequire } = /** @type {typeof import('node:module')} */ (isBundled || module.constructor.createRequire === undefined ? require('node:module') : module.constructor)
 // Not `require`: bundlers would put in the file what is looked for.
 const ownRequire = isBundled ? undefined : createRequire(__filename)
 
@@ -86,6 +87,12 @@ function loadEsm (path) {
   return existsSync(esm) ? import(/* webpackIgnore: true */ pathToFileURL(esm).href).catch(() => undefined) : null
 }
 
+/** Loads such a package; throws where there is none. */
+function loadFromApp (name) {
+  const path = resolveFromApp(name)
+  return createRequire(path)(path)
+}
+
 /** The main file of the package that the application's code gets: from where it starts, where it is run, else from here. */
 function resolveFromApp (name) {
   return resolveFrom(ownRequire?.main?.filename, name) ?? resolveFrom(process.argv[1], name) ??
@@ -129,4 +136,4 @@ function hasRoot (copy) {
   return typeof copy?.ROOT_CONTEXT?.getValue === 'function'
 }
 
-module.exports = { slots, fillSlot, clearSlots, findApi, loadEsm, resolveFromApp, rootContext, useRootOf }
+module.exports = { slots, fillSlot, clearSlots, findApi, loadEsm, loadFromApp, rootContext, useRootOf }
