@@ -2,11 +2,10 @@
 
 // The way from the span encoder to the collector: a buffer that the encoder fills, a sender that empties it, and the flush timer.
 
-const { NO_CHUNK, ChunkBuffer } = require('./chunk-buffer')
+const { NO_CHUNK, ChunkBuffer, ChunkCompressor } = require('./chunk-buffer')
 const { Sender } = require('./sender')
 const { OtlpHttp } = require('./http/otlp-http')
 const { flushAtExit, forgetAtExit } = require('./deadline')
-const { ChunkCompressor } = require('./compressor')
 const { ExportLog } = require('./log')
 const { DURATION_MAX_MS } = require('../config/checks')
 const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers')

@@ -6,7 +6,7 @@
 // https://opentelemetry.io/docs/specs/semconv/db/database-metrics/
 
 const { copyTrace, readSpanContext } = require('../context/trace-context')
-const { NonRecordingSpan } = require('../span/non-recording-span')
+const { NonRecordingSpan } = require('../span/child-span')
 const { hasKey, setAttribute, setAttributes } = require('../span/attributes')
 const { now, fromTimeInput } = require('../span/clock')
 const { OPEN } = require('../span/recording-span')

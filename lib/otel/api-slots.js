@@ -18,8 +18,10 @@ const IN_BUNDLE = 'bundled' // a version that the API itself knows: it fills its
 
 // In a bundle our file has another name, or none, and no path leads to the API, which is in the bundle too.
 const isBundled = typeof __filename !== 'string' || !__filename.endsWith('api-slots.js')
-// Also on the class of modules, which is there: node:module is a file of Node's that nobody else loads. In Jest, modules have another class.
-const { createRequire } = /** @type {typeof import('node:module')} */ (isBundled || module.constructor.createRequire === undefined ? require('node:module') : module.constructor)
+// On the class of modules, which is there: node:module is a file of Node's that nobody else loads. In Jest, modules have another class.
+/** @type {any} */
+const moduleClass = isBundled ? undefined : module.constructor
+const { createRequire } = /** @type {typeof import('node:module')} */ (typeof moduleClass?.createRequire === 'function' ? moduleClass : require('node:module'))
 // Not `require`: bundlers would put in the file what is looked for.
 const ownRequire = isBundled ? undefined : createRequire(__filename)
 

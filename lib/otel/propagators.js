@@ -5,7 +5,7 @@
 
 const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('../context/trace-context')
 const { parseBaggage, serializeBaggage } = require('../context/baggage')
-const { remoteSpanOf } = require('../span/non-recording-span')
+const { remoteSpanOf } = require('../span/child-span')
 const { CallerHeaders, isCopied, isUntrusted } = require('../context/request-context')
 const { slots, loadFromApp } = require('./api-slots')
 
@@ -121,7 +121,7 @@ const headersGetter = {
   keys: (headers) => Object.keys(headers)
 }
 
-/** Reads and changes what a user gives: Headers, or an object of headers. See outbound/propagation.js. */
+/** Reads and changes what a user gives: Headers, or an object of headers. See outbound/client-span.js. */
 const GIVEN = {
   overwrites: true, // what is asked for is written, whatever stands there
   read (headers, name) {

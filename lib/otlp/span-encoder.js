@@ -4,8 +4,7 @@
 // server and child spans are copies of a template, behind which stands what few have; others are written attribute by attribute.
 
 const { writeNanos, keepAnchored } = require('../span/clock')
-const { ProtoWriter, writeLength4, textBound, HAS_IS_REMOTE, IS_REMOTE } = require('./proto-writer')
-const { attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./attribute-encoder')
+const { ProtoWriter, writeLength4, textBound, HAS_IS_REMOTE, IS_REMOTE, attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./proto-writer')
 const { sharedBound, writeShared } = require('./attribute-template')
 const { encodeScope } = require('./request')
 const {

@@ -10,7 +10,7 @@
 const { AsyncResource } = require('node:async_hooks')
 const { errorMonitor } = require('node:events')
 const { optionInvalid, describeValue } = require('../config/checks')
-const { guarded } = require('../runtime/subscriptions')
+const { guarded } = require('../runtime/process-state')
 const { now } = require('../span/clock')
 const { activeContext, tracerIn, isSuppressed, fail, recordWait } = require('./calls')
 const { settledKinds } = require('./untraced')

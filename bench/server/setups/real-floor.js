@@ -5,7 +5,7 @@
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { AsyncLocalStorage } = require('node:async_hooks')
-const { retainTickRecord } = require('../../../lib/runtime/next-tick')
+const { retainTickRecord } = require('../../../lib/runtime/timers')
 
 const kRecord = Symbol('bench.record')
 const CALLS = 'tracing:node-redis:command:start'

@@ -19,7 +19,7 @@ class ProcessorSink {
   /**
    * @param {SpanProcessor[]} processors
    * @param {{ stats: object, report: Report, closeTimeoutMs: number, suppress: (fn: () => unknown) => unknown }} options
-   *   suppress: see export-mode.js; an exporter's own calls are no children of the request whose span it sends
+   *   suppress: see tracer.js; an exporter's own calls are no children of the request whose span it sends
    */
   constructor (processors, options) {
     this.#processors = processors

@@ -4,9 +4,8 @@
 // of pg and knex are from trace-client.js.
 // https://opentelemetry.io/docs/specs/semconv/database/database-spans/
 
-const { CallInfo } = require('../../http/call-info')
-const { cut } = require('../../span/attributes')
-const { sqlStateOf } = require('../../span/exception')
+const { CallInfo } = require('../../http/conventions')
+const { cut, sqlStateOf } = require('../../span/attributes')
 const clock = require('../../span/clock')
 const { KIND_CLIENT, kCall, activeContext, tracerIn, isSuppressed } = require('../calls')
 const { sanitise, DIALECTS } = require('./statement')
