@@ -4,7 +4,7 @@
 
 const { setImmediate } = require('../runtime/timers')
 const { subscribe, guarded } = require('../runtime/process-state')
-const clock = require('../span/clock')
+const clock = require('../runtime/timers')
 
 // Node closes a response that it has made and is writing. Two kinds may never get 'close':
 //

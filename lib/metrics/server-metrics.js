@@ -8,7 +8,7 @@ const { attributeList, SeriesIndex } = require('./series')
 const { hasKey, errorType } = require('../span/attributes')
 const { ServerSpan } = require('../span/server-span')
 const { OPEN } = require('../span/recording-span')
-const { now } = require('../span/clock')
+const { now } = require('../runtime/timers')
 const { atOnce } = require('../runtime/report')
 
 /** What is measured of a request that has no ServerSpan: it is not sampled, suppressed, or traced by an SDK. */

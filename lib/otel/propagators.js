@@ -7,7 +7,7 @@ const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('
 const { parseBaggage, serializeBaggage } = require('../context/baggage')
 const { remoteSpanOf } = require('../span/child-span')
 const { CallerHeaders, isCopied, isUntrusted } = require('../context/request-context')
-const { slots, loadFromApp } = require('./api-slots')
+const { slots, loadFromApp } = require('./api-facade')
 
 const B3_PACKAGE = '@opentelemetry/propagator-b3'
 const B3_MULTI_HEADER = 1 // B3InjectEncoding.MULTI_HEADER

@@ -3,7 +3,7 @@
 // Spans to OTLP bytes (opentelemetry/proto/trace/v1/trace.proto, message Span), straight into the exporter's open chunk. Most
 // server and child spans are copies of a template, behind which stands what few have; others are written attribute by attribute.
 
-const { writeNanos, keepAnchored } = require('../span/clock')
+const { writeNanos, keepAnchored } = require('../runtime/timers')
 const { ProtoWriter, writeLength4, textBound, HAS_IS_REMOTE, IS_REMOTE, attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./proto-writer')
 const { sharedBound, writeShared } = require('./attribute-template')
 const { encodeScope } = require('./request')

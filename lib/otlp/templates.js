@@ -12,7 +12,7 @@
 
 const { Buffer } = require('node:buffer')
 const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
-const { writeNanos } = require('../span/clock')
+const { writeNanos } = require('../runtime/timers')
 const { ownText } = require('../span/attributes')
 const { SPAN_KIND_SERVER } = require('../span/server-span')
 const { writeLength4, writeText, HAS_IS_REMOTE, IS_REMOTE, encodeAttributes, text } = require('./proto-writer')

@@ -8,7 +8,7 @@
 const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/trace-context')
 const asyncStorage = require('../context/async-storage')
 const { processState, guarded } = require('../runtime/process-state')
-const { now } = require('../span/clock')
+const { now } = require('../runtime/timers')
 const { errorType, rememberErrorType } = require('../span/attributes')
 const { STATUS_ERROR } = require('../span/recording-span')
 

@@ -14,7 +14,7 @@ const { RecordingSpan } = require('./recording-span')
 const { ChildSpan, RemoteSpan, unsampledIn, wrapSpanContext } = require('./child-span')
 const { applyDecision, DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler')
 const { toObject, copyOf, elements, cut } = require('./attributes')
-const clock = require('./clock')
+const clock = require('../runtime/timers')
 
 const NAME_LENGTH_MAX = 16384 // a span whose name has megabytes fits no chunk
 const NO_LINKS = Object.freeze([])

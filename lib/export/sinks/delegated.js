@@ -3,7 +3,7 @@
 // The sinks that hand spans to the SDK: to its processors, or to a provider.
 
 const { SAMPLED } = require('../../context/trace-context')
-const { settleWithin } = require('../deadline')
+const { settleWithin } = require('../exporter')
 
 // How many applications use a processor: the last one to close shuts it down.
 const users = new WeakMap()

@@ -6,7 +6,7 @@
 
 const { CallInfo } = require('../../http/conventions')
 const { cut, sqlStateOf } = require('../../span/attributes')
-const clock = require('../../span/clock')
+const clock = require('../../runtime/timers')
 const { KIND_CLIENT, kCall, activeContext, tracerIn, isSuppressed } = require('../calls')
 const { sanitise, DIALECTS } = require('./statement')
 const { recordedArguments, ruleOf } = require('./redis-keys')
