@@ -111,7 +111,7 @@ async function check (measured, sink) {
 }
 
 // Of a case's processes: the spread of their tenth percentiles. `over`: each process over its baseline's median; `overKept`:
-// over that of the baseline that has what lib/runtime/next-tick.js does for a process.
+// over that of the baseline that has what lib/runtime/timers.js does for a process.
 function rowsOf (measured) {
   const levels = new Map(measured.map(({ testCase, micros }) => [testCase.name, micros.map((slices) => quantile(slices, 0.1))]))
   const over = (name, baseline) => {

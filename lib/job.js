@@ -7,8 +7,7 @@ const { anyOf, attributes, boolean, describeValue, object, optionInvalid, text }
 const { EMPTY_CONTEXT, RequestContext, ownContextManager } = require('./context/request-context')
 const { SPAN_KEY } = require('./context/trace-context')
 const { processState } = require('./runtime/process-state')
-const { runInSpan } = require('./span/child-span')
-const { INVALID_SPAN, remoteSpanOf } = require('./span/non-recording-span')
+const { runInSpan, INVALID_SPAN, remoteSpanOf } = require('./span/child-span')
 
 const SPAN_KIND_CONSUMER = 4
 const DEFAULT_NAME = 'process'

@@ -5,17 +5,17 @@
 const { name, version } = require('../package.json')
 const { resolveOptions } = require('./config/options')
 const { Report } = require('./runtime/report')
-const { retainTickRecord } = require('./runtime/next-tick')
+const { retainTickRecord } = require('./runtime/timers')
 const { NoRequestContext } = require('./context/request-context')
 const { processState } = require('./runtime/process-state')
-const { INVALID_SPAN } = require('./span/non-recording-span')
+const { INVALID_SPAN } = require('./span/child-span')
 const { Scope, SCHEMA_URL } = require('./span/recording-span')
 const { Tracer } = require('./tracer')
 const apiGlobals = require('./otel/api-globals')
 const { fastifyHooks, traceGetter } = require('./fastify/hooks')
 const { openOutbound } = require('./outbound')
 const { StageHooks } = require('./fastify/stages')
-const { watchUnrouted } = require('./fastify/unrouted')
+const { watchUnrouted } = require('./fastify/response-end')
 
 const OLDEST_FASTIFY = 5 // its major version
 

@@ -24,7 +24,7 @@ type ServerSpan = import('./span/server-span').ServerSpan
 type SpanStarter = import('./span/span-starter').SpanStarter
 type AttributeShape = import('./span/attributes').AttributeShape
 type Scope = import('./span/recording-span').Scope
-type CallInfo = import('./http/call-info').CallInfo
+type CallInfo = import('./http/conventions').CallInfo
 type ExportRequestPrefix = import('./otlp/request').ExportRequestPrefix
 type Chunk = import('./export/chunk-buffer').Chunk
 type Pipeline = import('./export/pipeline').Pipeline
@@ -46,7 +46,7 @@ type Metric = import('./metrics/registry').Metric
 type MeterProvider = import('./metrics/instruments').MeterProvider
 type CallMetrics = import('./metrics/call-metrics').CallMetrics
 type Environment = import('./config/env').Environment
-type Outcome = import('./export/http/attempt').Outcome
+type Outcome = import('./export/http/otlp-http').Outcome
 
 // Methods of Buffer that @types/node does not know.
 interface Buffer<TArrayBuffer extends ArrayBufferLike = ArrayBufferLike> {

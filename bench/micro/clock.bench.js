@@ -2,7 +2,7 @@
 
 const assert = require('node:assert')
 const bench = require('./harness')
-const clock = require('../../lib/span/clock')
+const clock = require('../../lib/runtime/timers')
 
 const view = new DataView(new ArrayBuffer(8))
 clock.anchor()

@@ -13,7 +13,7 @@ const { exposition } = require('../../lib/metrics/prometheus')
 const { MetricEncoder } = require('../../lib/metrics/encoder')
 const { TraceContext, SAMPLED } = require('../../lib/context/trace-context')
 const { Scope } = require('../../lib/span/recording-span')
-const clock = require('../../lib/span/clock')
+const clock = require('../../lib/runtime/timers')
 
 const scope = new Scope('light-trace', '0')
 const settings = { temporality: 'cumulative', histograms: 'explicit', exemplars: 'trace_based', attributeLengthMax: 1024 }

@@ -6,7 +6,7 @@
 const { resolveOptions } = require('../../lib/config/options')
 const { Report } = require('../../lib/runtime/report')
 const { Stats } = require('../../lib/export/pipeline')
-const { exportMode } = require('../../lib/export-mode')
+const { exportMode } = require('../../lib/tracer')
 
 function sender () {
   const stats = new Stats()

@@ -10,9 +10,8 @@ const {
 } = require('./checks')
 const { Environment, readEnvironment } = require('./env')
 const { checkExporter, resolveExporter } = require('./exporter')
-const { checkIgnore, compileIgnore, ignoreFromEnvironment } = require('./ignore')
+const { checkIgnore, compileIgnore, ignoreFromEnvironment, checkSampler, samplerFromEnvironment } = require('./sampling')
 const { serverlessPlatform, resolveResource } = require('./resource')
-const { checkSampler, samplerFromEnvironment } = require('./sampler')
 
 module.exports = { resolveOptions, resolveRouteOptions }
 

@@ -6,9 +6,9 @@
 //                     '--retry--> waiting --timer, retryNow--> idle
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
-const { gzip } = require('./compressor')
+const { gzip } = require('./chunk-buffer')
 const { RetrySchedule } = require('./http/retry')
-const { Outcome } = require('./http/attempt')
+const { Outcome } = require('./http/otlp-http')
 
 // A request costs 100 to 200 microseconds whatever its size: over a megabyte, some 2,000 spans, that is less than a tenth of one
 // for each.

@@ -4,9 +4,9 @@
 // failure is logged.
 
 const { SERVER_KEYS } = require('../span/http-info')
-const { remoteSpanOf } = require('../span/non-recording-span')
+const { remoteSpanOf } = require('../span/child-span')
 const { hasKey, setOwn } = require('../span/attributes')
-const { atOnce } = require('../runtime/user-code')
+const { atOnce } = require('../runtime/report')
 
 const BAGGAGE_VALUE_LENGTH_MAX = 256 // the caller writes it
 

@@ -8,9 +8,8 @@
 
 const { usesAsyncHooks } = require('../context/async-storage')
 const { Routes } = require('./routes')
-const { IncomingReader } = require('./caller')
+const { IncomingReader, RequestStart, NO_CALLBACKS } = require('./request-start')
 const { Callbacks, appendServerTiming } = require('./callbacks')
-const { RequestStart, NO_CALLBACKS } = require('./request-start')
 const { sentStatus, unfinished, endWithoutClose } = require('./response-end')
 const { kSpan, kTrace, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys')
 

@@ -5,7 +5,7 @@
 // credentials in queries have other names.
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/ , note on `url.query`
 
-const { atOnce } = require('../runtime/user-code')
+const { atOnce } = require('../runtime/report')
 
 const REDACTED = 'REDACTED'
 

@@ -7,7 +7,7 @@
 //            +---> level, trace, rate --> RecordEncoder --> Exporter --> /v1/logs
 //   exceptions of spans ----------> +---> light-trace/testing, standard output
 
-const clock = require('../span/clock')
+const clock = require('../runtime/timers')
 const { SAMPLED, SUPPRESS_KEY, parentIn } = require('../context/trace-context')
 const { Exporter } = require('../export/exporter')
 const { Stats } = require('../export/pipeline')

@@ -2,7 +2,7 @@
 
 // Lines as plain objects, for light-trace/testing, and as OTLP JSON for standard output.
 
-const clock = require('../span/clock')
+const clock = require('../runtime/timers')
 const { toObject } = require('../span/attributes')
 const { SCHEMA_URL } = require('../span/recording-span')
 const { resourceOf, scopeOf, attributesOf, nanos } = require('../otlp/json')

@@ -8,9 +8,8 @@
 
 const { Buffer } = require('node:buffer')
 const { cut } = require('../span/attributes')
-const { keepAnchored, writeNanos } = require('../span/clock')
-const { ProtoWriter, writeLength4 } = require('../otlp/proto-writer')
-const { attributesBound, writeAttributes } = require('../otlp/attribute-encoder')
+const { keepAnchored, writeNanos } = require('../runtime/timers')
+const { ProtoWriter, writeLength4, attributesBound, writeAttributes } = require('../otlp/proto-writer')
 const { openRun, RUN_BYTES } = require('../otlp/span-encoder')
 const { encodeScope } = require('../otlp/request')
 

@@ -21,7 +21,7 @@ const { CallMetrics } = require('./call-metrics')
 const { ForeignRegistry } = require('./foreign-registry')
 const { MeterProvider } = require('./instruments')
 const { MetricLines } = require('./json')
-const { exposition, negotiate, OPEN_METRICS } = require('./prometheus')
+const { exposition, negotiate, OPEN_METRICS, startPrometheusServer } = require('./prometheus')
 const { MetricReader } = require('./reader')
 const { MetricRegistry } = require('./registry')
 const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
@@ -136,7 +136,6 @@ class AppMetrics {
   }
 
   #servePrometheus () {
-    const { startPrometheusServer } = require('./prometheus-server')
     const { output, report } = this.#tracer
     this.#releases.push(output.suppress(() => startPrometheusServer(this.settings.prometheus, this, report)))
   }

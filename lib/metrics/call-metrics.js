@@ -6,9 +6,9 @@
 // https://opentelemetry.io/docs/specs/semconv/db/database-metrics/
 
 const { copyTrace, readSpanContext } = require('../context/trace-context')
-const { NonRecordingSpan } = require('../span/non-recording-span')
+const { NonRecordingSpan } = require('../span/child-span')
 const { hasKey, setAttribute, setAttributes } = require('../span/attributes')
-const { now, fromTimeInput } = require('../span/clock')
+const { now, fromTimeInput } = require('../runtime/timers')
 const { OPEN } = require('../span/recording-span')
 const { HTTP_DURATION, DB_DURATION, keepExemplar } = require('./histograms')
 const { SeriesIndex, ownText } = require('./series')

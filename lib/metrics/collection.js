@@ -3,7 +3,7 @@
 // One collection of all metrics, as OTLP's bytes (encoder.js) or JSON (json.js). It is written in steps, so that two thousand
 // series do not hold the event loop, and comes out in batches, each a message of its own. It is cold code: once a minute.
 
-const { toHrTime } = require('../span/clock')
+const { toHrTime } = require('../runtime/timers')
 const { takeDelta } = require('./series')
 
 const TEMPORALITY_DELTA = 1

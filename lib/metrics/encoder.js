@@ -8,8 +8,7 @@
 //         point         0A <len, 4 bytes> attributes, which are encoded once, start, time, numbers
 
 const { Buffer } = require('node:buffer')
-const { ProtoWriter } = require('../otlp/proto-writer')
-const { encodeAttributes, text } = require('../otlp/attribute-encoder')
+const { ProtoWriter, encodeAttributes, text } = require('../otlp/proto-writer')
 const { encodeScope } = require('../otlp/request')
 const { collect, nanosOf, TEMPORALITY_DELTA, TEMPORALITY_CUMULATIVE } = require('./collection')
 

@@ -5,7 +5,7 @@
 // https://opentelemetry.io/docs/specs/otel/metrics/api/
 
 const { read } = require('../span/attributes')
-const clock = require('../span/clock')
+const clock = require('../runtime/timers')
 const { Scope } = require('../span/recording-span')
 const { keepExemplar, areBounds } = require('./histograms')
 

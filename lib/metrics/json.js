@@ -2,7 +2,7 @@
 
 // Metrics as lines of OTLP JSON. A collection is one line, unless that would be longer than collectors of logs take.
 
-const clock = require('../span/clock')
+const clock = require('../runtime/timers')
 const { SCHEMA_URL } = require('../span/recording-span')
 const { resourceOf, scopeOf, attributesOf, double, clean } = require('../otlp/json')
 const { setImmediate } = require('../runtime/timers')

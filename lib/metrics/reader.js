@@ -4,7 +4,7 @@
 // There is never more than one collection at a time. What a collection becomes is its target's affair.
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
-const { flushAtExit, forgetAtExit } = require('../export/deadline')
+const { flushAtExit, forgetAtExit } = require('../export/exporter')
 
 class MetricReader {
   #options

@@ -2,7 +2,7 @@
 
 // All metrics of one application, by their scope, and what runs before each collection: the callbacks of observable instruments.
 
-const clock = require('../span/clock')
+const clock = require('../runtime/timers')
 const { setTimeout, clearTimeout } = require('../runtime/timers')
 const { describeValue } = require('../config/checks')
 const { parentIn, SAMPLED } = require('../context/trace-context')

@@ -4,11 +4,11 @@
 // copy, so a retry collects anew. Deltas are sent again as they were, byte for byte, before what came since: if it was only the
 // answer that was lost, a backend can tell by their interval that it has them.
 
-const clock = require('../span/clock')
+const clock = require('../runtime/timers')
 const { setImmediate } = require('../runtime/timers')
 const { counted } = require('../runtime/report')
 const { backoffMs } = require('../export/http/retry')
-const { gzip } = require('../export/compressor')
+const { gzip } = require('../export/chunk-buffer')
 const { failureOf } = require('../export/log')
 const { NO_RETRY } = require('./collection')
 const { MetricEncoder } = require('./encoder')

@@ -5,18 +5,17 @@
 
 const { HTTP_DURATION, keepExemplar, BODY_SIZE } = require('./histograms')
 const { attributeList, SeriesIndex } = require('./series')
-const { hasKey } = require('../span/attributes')
+const { hasKey, errorType } = require('../span/attributes')
 const { ServerSpan } = require('../span/server-span')
-const { errorType } = require('../span/exception')
-const { INVALID_SPAN } = require('../span/non-recording-span')
+const { INVALID_SPAN } = require('../span/child-span')
 const { OPEN } = require('../span/recording-span')
-const { now } = require('../span/clock')
-const { atOnce } = require('../runtime/user-code')
+const { now } = require('../runtime/timers')
+const { atOnce } = require('../runtime/report')
 
 /** What is measured of a request that has no ServerSpan: it is not sampled, suppressed, or traced by an SDK. */
 class RequestRecord {
   /**
-   * @param {import('../span/non-recording-span').NonRecordingSpan | ServerSpan} span the request's, which records nothing,
+   * @param {import('../span/child-span').NonRecordingSpan | ServerSpan} span the request's, which records nothing,
    *   belongs to an SDK, or has ended
    * @param {number} start monotonic milliseconds
    * @param {RouteInfo} route

@@ -8,8 +8,7 @@
 
 const { REQUEST_KEY } = require('../context/trace-context')
 const { processState } = require('../runtime/process-state')
-const { ApiTracerProvider, ContextManager, SlotContextManager, foreignManager } = require('./api-facade')
-const { slots, fillSlot, clearSlots, findApi, loadEsm, useRootOf } = require('./api-slots')
+const { ApiTracerProvider, ContextManager, SlotContextManager, foreignManager, slots, fillSlot, clearSlots, findApi, loadEsm, useRootOf } = require('./api-facade')
 const propagators = require('./propagators')
 
 const SETTERS = {

@@ -3,12 +3,11 @@
 // The API's TextMapPropagators: W3C's for users of the API, and those of OTEL_PROPAGATORS or of an SDK, which requests and calls
 // use instead of our own W3C code.
 
-const { createRequire } = require('node:module')
 const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('../context/trace-context')
 const { parseBaggage, serializeBaggage } = require('../context/baggage')
-const { remoteSpanOf } = require('../span/non-recording-span')
+const { remoteSpanOf } = require('../span/child-span')
 const { CallerHeaders, isCopied, isUntrusted } = require('../context/request-context')
-const { slots, resolveFromApp } = require('./api-slots')
+const { slots, loadFromApp } = require('./api-facade')
 
 const B3_PACKAGE = '@opentelemetry/propagator-b3'
 const B3_MULTI_HEADER = 1 // B3InjectEncoding.MULTI_HEADER
@@ -111,15 +110,9 @@ function speaksMore (propagator) {
 function make (name, report) {
   if (name === 'tracecontext') return new TraceContextPropagator()
   if (name === 'baggage') return new BaggagePropagator()
-  const B3Propagator = attempt(loadB3)
+  const B3Propagator = attempt(() => loadFromApp(B3_PACKAGE).B3Propagator)
   if (B3Propagator !== undefined) return new B3Propagator(name === 'b3multi' ? { injectEncoding: B3_MULTI_HEADER } : {})
   report.once('LT_WARN_PROPAGATOR', `OTEL_PROPAGATORS names ${name}: install ${B3_PACKAGE}`)
-}
-
-/** Loads the package that the application has installed; throws where it has not. */
-function loadB3 () {
-  const path = resolveFromApp(B3_PACKAGE)
-  return createRequire(path)(path).B3Propagator
 }
 
 /** Reads a request's headers for a propagator. */
@@ -128,7 +121,7 @@ const headersGetter = {
   keys: (headers) => Object.keys(headers)
 }
 
-/** Reads and changes what a user gives: Headers, or an object of headers. See outbound/propagation.js. */
+/** Reads and changes what a user gives: Headers, or an object of headers. See outbound/client-span.js. */
 const GIVEN = {
   overwrites: true, // what is asked for is written, whatever stands there
   read (headers, name) {

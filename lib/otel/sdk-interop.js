@@ -5,10 +5,9 @@
 
 const { ServerSpan, SPAN_KIND_SERVER } = require('../span/server-span')
 const { STATUS_ERROR, RecordingSpan } = require('../span/recording-span')
-const { NonRecordingSpan, wrapSpanContext } = require('../span/non-recording-span')
-const { exceptionAttributes, exceptionOf } = require('../span/exception')
-const { toObject } = require('../span/attributes')
-const { now, toHrTime } = require('../span/clock')
+const { NonRecordingSpan, wrapSpanContext } = require('../span/child-span')
+const { exceptionAttributes, exceptionOf, toObject } = require('../span/attributes')
+const { now, toHrTime } = require('../runtime/timers')
 const { copyTrace, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../context/trace-context')
 const { EMPTY_CONTEXT } = require('../context/request-context')
 const { parentContext, UNDECIDED } = require('../span/span-starter')

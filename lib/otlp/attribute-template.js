@@ -7,11 +7,10 @@
 //   bytes   4A len key 12 len value | 4A len key 12 len value | 4A len key 12 len value
 //                             ^ starts[0]  ends[0]
 //
-// The bytes are those that attribute-encoder.js writes, whatever was there before.
+// The bytes are those that proto-writer.js writes, whatever was there before.
 
 const { ownText } = require('../span/attributes')
-const { ProtoWriter, writeLength4, writeText } = require('./proto-writer')
-const { attributesBound, valueBound, writeAttributes, writeValue, text } = require('./attribute-encoder')
+const { ProtoWriter, writeLength4, writeText, attributesBound, valueBound, writeAttributes, writeValue, text } = require('./proto-writer')
 const { TAG_ATTRIBUTE } = require('./templates')
 
 const TAG_VALUE = 0x12

@@ -4,7 +4,7 @@
 // in hex, 64-bit numbers as decimal strings, enums as numbers.
 // https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 
-const { toHrTime } = require('../span/clock')
+const { toHrTime } = require('../runtime/timers')
 const { PARENT_REMOTE } = require('../context/trace-context')
 const { SCHEMA_URL } = require('../span/recording-span')
 const { HAS_IS_REMOTE, IS_REMOTE } = require('./proto-writer')

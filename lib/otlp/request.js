@@ -10,8 +10,7 @@
 
 const { Buffer } = require('node:buffer')
 const { SCHEMA_URL } = require('../span/recording-span')
-const { writeLength4 } = require('./proto-writer')
-const { encodeAttributes, field, text } = require('./attribute-encoder')
+const { writeLength4, encodeAttributes, field, text } = require('./proto-writer')
 
 const SCOPES_MAX = 256
 

@@ -3,9 +3,8 @@
 // Spans to OTLP bytes (opentelemetry/proto/trace/v1/trace.proto, message Span), straight into the exporter's open chunk. Most
 // server and child spans are copies of a template, behind which stands what few have; others are written attribute by attribute.
 
-const { writeNanos, keepAnchored } = require('../span/clock')
-const { ProtoWriter, writeLength4, textBound, HAS_IS_REMOTE, IS_REMOTE } = require('./proto-writer')
-const { attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./attribute-encoder')
+const { writeNanos, keepAnchored } = require('../runtime/timers')
+const { ProtoWriter, writeLength4, textBound, HAS_IS_REMOTE, IS_REMOTE, attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./proto-writer')
 const { sharedBound, writeShared } = require('./attribute-template')
 const { encodeScope } = require('./request')
 const {

@@ -12,11 +12,10 @@
 
 const { Buffer } = require('node:buffer')
 const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
-const { writeNanos } = require('../span/clock')
+const { writeNanos } = require('../runtime/timers')
 const { ownText } = require('../span/attributes')
 const { SPAN_KIND_SERVER } = require('../span/server-span')
-const { writeLength4, writeText, HAS_IS_REMOTE, IS_REMOTE } = require('./proto-writer')
-const { encodeAttributes, text } = require('./attribute-encoder')
+const { writeLength4, writeText, HAS_IS_REMOTE, IS_REMOTE, encodeAttributes, text } = require('./proto-writer')
 
 const OFFSET_LENGTH = 1
 const OFFSET_TRACE_ID = 7

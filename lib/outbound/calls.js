@@ -7,10 +7,9 @@
 
 const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/trace-context')
 const asyncStorage = require('../context/async-storage')
-const { processState } = require('../runtime/process-state')
-const { guarded } = require('../runtime/subscriptions')
-const { now } = require('../span/clock')
-const { errorType, rememberErrorType } = require('../span/exception')
+const { processState, guarded } = require('../runtime/process-state')
+const { now } = require('../runtime/timers')
+const { errorType, rememberErrorType } = require('../span/attributes')
 const { STATUS_ERROR } = require('../span/recording-span')
 
 // On a library's object for one call. With two copies of this package the first to see a call marks it, and it gets one span.

@@ -10,7 +10,7 @@
 //
 // An accepted upgrade and a CONNECT publish neither response nor error; those requests are asked for 'close'.
 
-const { guarded } = require('../runtime/subscriptions')
+const { guarded } = require('../runtime/process-state')
 const { kCall, activeContext, tracerIn } = require('./calls')
 const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
 const { splitHost } = require('../http/conventions')

@@ -8,10 +8,10 @@
 //     errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
 
 const { knownMethods } = require('../http/conventions')
-const { subscribe, guarded } = require('../runtime/subscriptions')
+const { subscribe, guarded } = require('../runtime/process-state')
 const { setAttributes } = require('../span/attributes')
 const { setImmediate } = require('../runtime/timers')
-const { atOnce } = require('../runtime/user-code')
+const { atOnce } = require('../runtime/report')
 const { reportUntraced } = require('./untraced')
 const { adapterOf, carrierOf, poolWaitOf } = require('./calls')
 const { httpSubscribers } = require('./http')

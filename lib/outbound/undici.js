@@ -10,7 +10,7 @@
 // Only `create` may ask for the active context: the others run in that of whichever request opened the connection.
 
 const { AsyncResource } = require('node:async_hooks')
-const { guarded } = require('../runtime/subscriptions')
+const { guarded } = require('../runtime/process-state')
 const { kCall, activeContext, tracerIn, takeSpan } = require('./calls')
 const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
 const { splitHost } = require('../http/conventions')

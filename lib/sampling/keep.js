@@ -7,7 +7,7 @@
 
 const { ALWAYS, randomnessOf, thresholdOf, withThreshold } = require('../context/tracestate')
 const { SAMPLED } = require('../context/trace-context')
-const { FairRate, RouteRate } = require('./per-second')
+const { FairRate, RouteRate } = require('./sampler')
 
 const STATUS_ERROR = 2 // the API's
 const ABORTED = 'aborted' // error.type where the client has left

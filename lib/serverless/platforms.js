@@ -17,7 +17,7 @@ const { IncomingContext, SAMPLED, SPAN_KEY } = require('../context/trace-context
 const { parseTraceparent } = require('../context/traceparent')
 const { processState } = require('../runtime/process-state')
 const { monotonicNow } = require('../runtime/timers')
-const { RemoteSpan } = require('../span/non-recording-span')
+const { RemoteSpan } = require('../span/child-span')
 
 const CONTEXTS = [Symbol.for('@vercel/request-context'), Symbol.for('@next/request-context')]
 

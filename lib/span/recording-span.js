@@ -7,9 +7,8 @@ const { isDate } = require('node:util').types
 const { TraceContext, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
 const { cleanTracestate, TraceState } = require('../context/tracestate')
 const { hex } = require('../context/ids')
-const { now, toHrTime, fromTimeInput } = require('./clock')
-const { setAttributes, setClean, ownKeys, read, isArray, elements, cleanValue, cut, toObject, EMPTY_SHAPE } = require('./attributes')
-const { exceptionAttributes } = require('./exception')
+const { now, toHrTime, fromTimeInput } = require('../runtime/timers')
+const { setAttributes, setClean, ownKeys, read, isArray, elements, cleanValue, cut, toObject, EMPTY_SHAPE, exceptionAttributes } = require('./attributes')
 
 // Which version of OpenTelemetry's semantic conventions our attributes follow, on the resource and on our own scope.
 // https://opentelemetry.io/docs/specs/otel/schemas/

@@ -7,9 +7,8 @@ const { withoutThreshold } = require('../context/tracestate')
 const { SAMPLED } = require('../context/trace-context')
 const { RecordingSpan, OPEN, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span')
 const { SERVER_KEYS } = require('./http-info')
-const { NO_SHAPE, cut, setClean, hasKey } = require('./attributes')
-const { errorType } = require('./exception')
-const { now } = require('./clock')
+const { NO_SHAPE, cut, setClean, hasKey, errorType } = require('./attributes')
+const { now } = require('../runtime/timers')
 
 const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
 

@@ -11,11 +11,10 @@ const { newTraceId, newSpanId } = require('../context/ids')
 const { EMPTY_CONTEXT } = require('../context/request-context')
 const { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER } = require('./server-span')
 const { RecordingSpan } = require('./recording-span')
-const { ChildSpan } = require('./child-span')
-const { RemoteSpan, unsampledIn, wrapSpanContext } = require('./non-recording-span')
+const { ChildSpan, RemoteSpan, unsampledIn, wrapSpanContext } = require('./child-span')
 const { applyDecision, DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler')
 const { toObject, copyOf, elements, cut } = require('./attributes')
-const clock = require('./clock')
+const clock = require('../runtime/timers')
 
 const NAME_LENGTH_MAX = 16384 // a span whose name has megabytes fits no chunk
 const NO_LINKS = Object.freeze([])

@@ -4,9 +4,9 @@
 
 const { test } = require('tap')
 const { IncomingContext, TraceContext, copyTrace } = require('../../lib/context/trace-context')
+const { newTraceId, newSpanId } = require('../../lib/context/ids')
 const { parseTraceparent } = require('../../lib/context/traceparent')
 const { cleanTracestate } = require('../../lib/context/tracestate')
-const { newTraceId, newSpanId } = require('../../lib/context/ids')
 const { cases } = require('../support/w3c-cases')
 const { checkStep } = require('../support/w3c-check')
 

@@ -9,7 +9,7 @@ const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { DetailedServerMetrics } = require('../../lib/metrics/server-metrics')
 const { RouteInfo } = require('../../lib/span/http-info')
-const clock = require('../../lib/span/clock')
+const clock = require('../../lib/runtime/timers')
 const { newRegistry, encodeAll, scope } = require('./support')
 
 v8.setFlagsFromString('--expose-gc')

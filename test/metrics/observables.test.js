@@ -4,7 +4,7 @@
 // https://opentelemetry.io/docs/specs/otel/metrics/sdk/#asynchronous-instrument-cardinality-limits
 
 const { test } = require('tap')
-const clock = require('../../lib/span/clock')
+const clock = require('../../lib/runtime/timers')
 const { newRegistry, newMeter, encodeAll } = require('./support')
 
 /** Collects `rounds` of values by key one after the other, and answers what was exported of each: value by key. */

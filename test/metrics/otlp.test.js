@@ -7,7 +7,7 @@ const { HTTP_DURATION } = require('../../lib/metrics/histograms')
 const { CallMetrics } = require('../../lib/metrics/call-metrics')
 const { ServerMetrics } = require('../../lib/metrics/server-metrics')
 const { RouteInfo } = require('../../lib/span/http-info')
-const clock = require('../../lib/span/clock')
+const clock = require('../../lib/runtime/timers')
 const { newRegistry, newMeter, encodeAll, scope } = require('./support')
 
 const duration = { name: 'http.server.request.duration', unit: 's', description: 'Duration of HTTP server requests.', bounds: HTTP_DURATION }

@@ -7,7 +7,7 @@ const { MetricRegistry } = require('../../lib/metrics/registry')
 const { MeterProvider } = require('../../lib/metrics/instruments')
 const { MetricEncoder } = require('../../lib/metrics/encoder')
 const { ExportRequestPrefix } = require('../../lib/otlp/request')
-const clock = require('../../lib/span/clock')
+const clock = require('../../lib/runtime/timers')
 const { Report } = require('../../lib/runtime/report')
 const { decodeMetrics } = require('../support/metric-decode')
 

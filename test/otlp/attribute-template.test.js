@@ -7,8 +7,7 @@ const { test } = require('tap')
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js')
 const { EMPTY_SHAPE } = require('../../lib/span/attributes')
 const { sharedBound, writeShared } = require('../../lib/otlp/attribute-template')
-const { writeAttributes, attributesBound } = require('../../lib/otlp/attribute-encoder')
-const { ProtoWriter } = require('../../lib/otlp/proto-writer')
+const { writeAttributes, attributesBound, ProtoWriter } = require('../../lib/otlp/proto-writer')
 const { randomFrom } = require('../support/random')
 
 const { Span } = opentelemetry.proto.trace.v1

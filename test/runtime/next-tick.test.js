@@ -20,7 +20,7 @@ function load (t) {
     return resource
   }
   t.teardown(() => { asyncHooks.executionAsyncResource = executionAsyncResource })
-  const path = require.resolve('../../lib/runtime/next-tick')
+  const path = require.resolve('../../lib/runtime/timers')
   delete require.cache[path]
   return { ...require(path), seen }
 }

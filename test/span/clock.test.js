@@ -6,7 +6,7 @@ const path = require('node:path')
 const { execFileSync } = require('node:child_process')
 const { test } = require('tap')
 
-const CLOCK = path.join(__dirname, '../../lib/span/clock')
+const CLOCK = path.join(__dirname, '../../lib/runtime/timers')
 
 test('now() is performance.now(), also when a test puts another in its place later', async (t) => {
   const script = `

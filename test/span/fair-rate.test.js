@@ -3,7 +3,7 @@
 // The rate alone, with time and randomness from a seed: hours pass in milliseconds and nothing is left to chance.
 
 const { test } = require('tap')
-const { FairRate, RouteRate } = require('../../lib/sampling/per-second')
+const { FairRate, RouteRate } = require('../../lib/sampling/sampler')
 const { probabilityOf } = require('../support/extrapolation')
 
 const TWO_24 = 2 ** 24

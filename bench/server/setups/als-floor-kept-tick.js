@@ -1,9 +1,9 @@
 'use strict'
 
-// The floor in a process with what lib/runtime/next-tick.js does for it.
+// The floor in a process with what lib/runtime/timers.js does for it.
 
 const floor = require('./als-floor')
-const { retainTickRecord } = require('../../../lib/runtime/next-tick')
+const { retainTickRecord } = require('../../../lib/runtime/timers')
 
 module.exports = () => {
   retainTickRecord()

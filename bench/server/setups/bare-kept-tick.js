@@ -1,10 +1,10 @@
 'use strict'
 
-// Fastify alone, and what lib/runtime/next-tick.js does for the process: without it, what a request costs depends on when
+// Fastify alone, and what lib/runtime/timers.js does for the process: without it, what a request costs depends on when
 // V8 last collected its garbage.
 
 const bare = require('./bare')
-const { retainTickRecord } = require('../../../lib/runtime/next-tick')
+const { retainTickRecord } = require('../../../lib/runtime/timers')
 
 module.exports = (options) => {
   retainTickRecord()

@@ -4,7 +4,6 @@
 // to a user: through OTEL_* variables.
 
 const path = require('node:path')
-const callChannels = require('../call-channels')
 const loggerOptions = require('./logger')
 
 // bench:paired -- --against measures another commit's light-trace with this commit's bench.
@@ -34,7 +33,7 @@ module.exports = ({ logger, way, plugin = {} }) => {
     annotate: ({ trace }, key, value) => trace.span.setAttribute(key, value),
     inSpan: ({ trace }, name, fn) => trace.withSpan(name, fn),
     listen (state) {
-      listen ??= callChannels(root)
+      listen ??= require('../call-channels')(root) // here: it is no part of a start
       listen(state)
     },
     async flush (app, timeoutMs) {

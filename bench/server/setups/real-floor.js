@@ -7,7 +7,7 @@ const diagnosticsChannel = require('node:diagnostics_channel')
 const { AsyncLocalStorage } = require('node:async_hooks')
 const { chindingsSym } = require('pino').symbols
 const loggerOptions = require('./logger')
-const { retainTickRecord } = require('../../../lib/runtime/next-tick')
+const { retainTickRecord } = require('../../../lib/runtime/timers')
 
 const kRecord = Symbol('bench.record')
 const IDS = ',"trace_id":"0af7651916cd43dd8448eb211c80319c","span_id":"b7ad6b7169203331","trace_flags":"01"'

@@ -3,7 +3,7 @@
 // The sinks that hand spans to the SDK: to its processors, or to a provider.
 
 const { SAMPLED } = require('../../context/trace-context')
-const { settleWithin } = require('../deadline')
+const { settleWithin } = require('../exporter')
 
 // How many applications use a processor: the last one to close shuts it down.
 const users = new WeakMap()
@@ -19,7 +19,7 @@ class ProcessorSink {
   /**
    * @param {SpanProcessor[]} processors
    * @param {{ stats: object, report: Report, closeTimeoutMs: number, suppress: (fn: () => unknown) => unknown }} options
-   *   suppress: see export-mode.js; an exporter's own calls are no children of the request whose span it sends
+   *   suppress: see tracer.js; an exporter's own calls are no children of the request whose span it sends
    */
   constructor (processors, options) {
     this.#processors = processors

@@ -4,10 +4,9 @@
 // of pg and knex are from trace-client.js.
 // https://opentelemetry.io/docs/specs/semconv/database/database-spans/
 
-const { CallInfo } = require('../../http/call-info')
-const { cut } = require('../../span/attributes')
-const { sqlStateOf } = require('../../span/exception')
-const clock = require('../../span/clock')
+const { CallInfo } = require('../../http/conventions')
+const { cut, sqlStateOf } = require('../../span/attributes')
+const clock = require('../../runtime/timers')
 const { KIND_CLIENT, kCall, activeContext, tracerIn, isSuppressed } = require('../calls')
 const { sanitise, DIALECTS } = require('./statement')
 const { recordedArguments, ruleOf } = require('./redis-keys')

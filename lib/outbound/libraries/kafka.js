@@ -6,9 +6,9 @@
 const { EMPTY_CONTEXT } = require('../../context/request-context')
 const { SPAN_KEY } = require('../../context/trace-context')
 const { processState } = require('../../runtime/process-state')
-const { remoteSpanOf } = require('../../span/non-recording-span')
+const { remoteSpanOf } = require('../../span/child-span')
 const { kCall, KIND_PRODUCER, KIND_CLIENT, activeContext, tracerIn, isSuppressed } = require('../calls')
-const { propagate } = require('../propagation')
+const { propagate } = require('../client-span')
 const { read, text, label, numberOf, pushServer, pushText, lengthOf } = require('./read')
 
 const HEADERS_MAX = 64

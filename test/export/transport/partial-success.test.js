@@ -1,7 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
-const { readPartialSuccess } = require('../../../lib/export/http/answer')
+const { readPartialSuccess } = require('../../../lib/export/http/response')
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
 const { randomFrom } = require('../../support/random')
 
