@@ -167,3 +167,40 @@ test('a line of a megabyte, and one that is too long', async (t) => {
   t.same(records.map(({ body, attributes }) => attributes.code ?? body.length), [1024 * 1024, 'LT_WARN_LOSS', 5])
   t.same(app.lightTrace.stats().logs.records.dropped, { too_large: 1 })
 })
+
+test('a marked secret in forty-eight shapes under redact: not in a line, so not in a record', async (t) => {
+  const SECRET = 'hunter2-\u00e4"\\'
+  const places = [
+    ['token', (value) => ({ token: value })], ['user.token', (value) => ({ user: { token: value } })], ['list[*].token', (value) => ({ list: [{ token: value }, { token: value }] })],
+    ['["a.b"].token', (value) => ({ 'a.b': { token: value } })], ['*.key', (value) => ({ any: { key: value } })], ['req.headers["x-key"]', (value) => ({ req: { headers: { 'x-key': value } } })],
+    ['err.token', (value) => ({ err: Object.assign(new Error('no'), { token: value }) })], ['deep.a.b.c', (value) => ({ deep: { a: { b: { c: value } } } })]
+  ]
+  const values = [SECRET, [SECRET], { in: SECRET }, `${SECRET.repeat(50)}`, `${SECRET}\n${SECRET}`, { toJSON: () => SECRET }]
+  for (const remove of [true, false]) {
+    const { app, lines, exported } = await loggingApp(t, { logger: { redact: { paths: places.map(([path]) => path), remove } } })
+    for (const [, make] of places) for (const value of values) app.log.warn(make(value), 'said')
+    const records = await exported()
+    t.equal(records.length, places.length * values.length)
+    t.notMatch(lines.join(), 'hunter2')
+    t.notMatch(inspect(records, { depth: 12 }), 'hunter2')
+  }
+})
+
+test('what a logger meets: circles, BigInt, getters that throw, binary, a null prototype, an array with holes', async (t) => {
+  const { app, lines, exported } = await loggingApp(t)
+  const circle = { name: 'c' }
+  circle.self = circle
+  const throwing = { get bad () { throw new Error('never') }, good: 1 }
+  for (const value of [circle, { n: 2n ** 70n }, { throwing }, { bytes: Buffer.from([0, 255]) }, { plain: Object.assign(Object.create(null), { a: 1 }) }, { holes: [1, , 3] }, { date: new Date(NaN) }, { map: new Map([[1, 2]]) }]) { // eslint-disable-line no-sparse-arrays
+    try {
+      app.log.info({ value }, 'said')
+    } catch {} // pino's own
+  }
+  const records = await exported()
+  t.equal(records.length, lines.length)
+  for (const [i, { attributes }] of records.entries()) {
+    const { value } = JSON.parse(lines[i])
+    if (typeof value?.n !== 'number') t.same(JSON.parse(JSON.stringify(attributes.value ?? null)), value ?? null)
+    else t.equal(attributes.value.n, `${2n ** 70n}`)
+  }
+})
