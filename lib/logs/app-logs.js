@@ -1,7 +1,7 @@
 'use strict'
 
-// The log records of one application: its logger's lines, exceptions where the environment asks for that, and where they go. This file is the door to lib/logs: lib/tracer.js loads
-// it where there are any.
+// The log records of one application: its logger's lines, exceptions where the environment asks for that, and where they go. This
+// file is the door to lib/logs: lib/tracer.js loads it where there are any.
 //
 //   pino -- tap --> its destination, as before
 //            +---> level, trace, rate --> RecordEncoder --> Exporter --> /v1/logs
@@ -98,7 +98,11 @@ class AppLogs {
     const end = logged.line.lastIndexOf('}')
     if (end !== -1) logged.line = `${logged.line.slice(0, end)},"buffered":true${logged.line.slice(end)}`
     logged.observedTime = clock.now()
-    this.#tap.print(logged.line, level)
+    try {
+      this.#tap.print(logged.line, level)
+    } catch (error) { // of the destination: the request is over, and no code waits for it
+      this.#tracer.report.thrown(error, 'a log line that was held was not printed')
+    }
     if (!this.#settings.lines) return
     this.#stats.accepted++
     this.#accept(logged)

@@ -142,3 +142,21 @@ test('children with a level of their own, loggers that requests share, and a log
   await shared.app.inject('/bad')
   t.same(said(shared.lines), [['bad 2', false]])
 })
+
+test('a destination that throws when held lines are printed harms nothing', async (t) => {
+  let isBroken = false
+  const stream = { write () { if (isBroken) throw new Error('disk full') } }
+  const { app } = await loggingApp(t, {
+    logger: { stream },
+    logs: { buffer: 'debug' },
+    routes: (app) => app.get('/', async ({ log }, reply) => {
+      log.debug('bad 1')
+      reply.raw.once('finish', () => { isBroken = true })
+      return reply.code(500).send('no')
+    }),
+    fastify: { disableRequestLogging: true }
+  })
+  t.equal((await app.inject('/')).statusCode, 500)
+  await new Promise((resolve) => setImmediate(resolve))
+  isBroken = false
+})
