@@ -101,7 +101,7 @@ class AppLogs {
     try {
       this.#tap.print(logged.line, level)
     } catch (error) { // of the destination: the request is over, and no code waits for it
-      this.#tracer.report.thrown(error, 'a log line that was held was not printed')
+      this.#tracer.report.failed('LT_WARN_CALLBACK', "the logger's destination threw where a held line was printed", error)
     }
     if (!this.#settings.lines) return
     this.#stats.accepted++
