@@ -1,11 +1,12 @@
 'use strict'
 
 // npm run test:unit [files or folders]
-// node scripts/tests.js [--all] [--long] [--jobs N] [files or folders]
+// node scripts/tests.js [--all] [--long] [--beside script]… [--jobs N] [files or folders]
 //
-// Each test file in a process of its own, as many at a time as there are cores. One line per file; of a file that fails
-// also what it printed, without what passed. Then `N passed, N failed`: tests, not assertions.
+// Each test file in a process of its own, one more at a time than there are cores, since some wait. One line per file; of a
+// file that fails also what it printed, without what passed. Then `N passed, N failed`: tests, not assertions.
 //
+// --beside: an npm script that is run among the files and counts as one test.
 // --all: those too that take long by nature, which `npm test` leaves to the matrix (and test:faults), without those of the
 // repository itself (test/house), which say the same on each Node.
 // --long: each file has ten minutes instead of one. LIGHT_TRACE_LONG=1 makes the tests long.
@@ -44,11 +45,11 @@ module.exports = { testFiles, testsIn, runFiles, NEEDS_MORE, LEFT_TO_THE_MATRIX,
 if (require.main === module) main().then((code) => { process.exitCode = code })
 
 async function main () {
-  const { values, positionals } = parseArgs({ options: { all: { type: 'boolean' }, long: { type: 'boolean' }, jobs: { type: 'string' } }, allowPositionals: true })
+  const { values, positionals } = parseArgs({ options: { all: { type: 'boolean' }, long: { type: 'boolean' }, beside: { type: 'string', multiple: true, default: [] }, jobs: { type: 'string' } }, allowPositionals: true })
   const started = performance.now()
   const files = positionals.length > 0 ? positionals.flatMap(testsIn) : testFiles(values)
   const limits = values.long ? { timeoutS: LONG_TIMEOUT_S, deadlineMs: LONG_DEADLINE_MS } : {}
-  const { passed, failed } = await runFiles(files, { jobs: Number(values.jobs ?? availableParallelism()), ...limits })
+  const { passed, failed } = await runFiles(files, { scripts: values.beside, jobs: Number(values.jobs ?? availableParallelism() + 1), ...limits })
   console.log(`${files.length} files, ${Math.round((performance.now() - started) / 1000)} s`)
   console.log(`${passed} passed, ${failed} failed`)
   return failed === 0 ? 0 : 1
@@ -62,22 +63,27 @@ function testFiles ({ all = false } = {}) {
 
 /**
  * @param {string[]} files
- * @param {{ node?: string, env?: object, jobs?: number, timeoutS?: number, deadlineMs?: number }} [options] env: besides
- *   that of this process; timeoutS: tap's, for a file; deadlineMs: its process is ended then
+ * @param {{ scripts?: string[], node?: string, env?: object, jobs?: number, timeoutS?: number, deadlineMs?: number }} [options]
+ *   scripts: of npm, run first; env: besides that of this process; timeoutS: tap's, for a file; deadlineMs: its process is ended then
  * @returns {Promise<{ passed: number, failed: number }>} the sum; a file that counts nothing or does not end is a failure
  */
-async function runFiles (files, { node = process.execPath, env = {}, jobs = 1, timeoutS = TIMEOUT_S, deadlineMs = DEADLINE_MS } = {}) {
+async function runFiles (files, { scripts = [], node = process.execPath, env = {}, jobs = 1, timeoutS = TIMEOUT_S, deadlineMs = DEADLINE_MS } = {}) {
   const sum = { passed: 0, failed: 0 }
-  const waiting = [...files]
+  const options = { cwd: ROOT, env: { ...process.env, ...env, TAP_TIMEOUT: String(timeoutS) }, deadlineMs }
+  const waiting = [
+    ...scripts.map((name) => ({ name: `npm run ${name}`, command: ['npm', ['run', name]], countedBy: (output, code) => code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 } })),
+    ...files.map((name) => ({ name, command: [node, [name]], countedBy: testsOf }))
+  ]
   const work = async () => {
-    for (let file; (file = waiting.shift()) !== undefined;) {
+    for (let next; (next = waiting.shift()) !== undefined;) {
+      const { name, command, countedBy } = next
       const started = performance.now()
-      const { code, output } = await run(node, [file], { cwd: ROOT, env: { ...process.env, ...env, TAP_TIMEOUT: String(timeoutS) }, deadlineMs })
-      const { passed, failed } = code === 0 && ALL_SKIPPED.test(output) ? { passed: 0, failed: 0 } : testsOf(output, code)
+      const { code, output } = await run(...command, options)
+      const { passed, failed } = countedBy(output, code)
       sum.passed += passed
       sum.failed += failed
-      const notes = failed === 0 ? output.match(COMMENT) ?? [] : [output.replace(PASSED, ''), `${file} ended with ${code}`]
-      console.log([`${failed === 0 ? 'ok    ' : 'FAILED'} ${file}  ${passed} passed, ${((performance.now() - started) / 1000).toFixed(1)} s`, ...notes].join('\n'))
+      const notes = failed === 0 ? output.match(COMMENT) ?? [] : [output.replace(PASSED, ''), `${name} ended with ${code}`]
+      console.log([`${failed === 0 ? 'ok    ' : 'FAILED'} ${name}  ${passed} passed, ${((performance.now() - started) / 1000).toFixed(1)} s`, ...notes].join('\n'))
     }
   }
   await Promise.all(Array.from({ length: jobs }, work))
@@ -86,6 +92,7 @@ async function runFiles (files, { node = process.execPath, env = {}, jobs = 1, t
 
 /** The tests of a file, which has failed where it asserts nothing or does not end well, too. */
 function testsOf (output, code) {
+  if (code === 0 && ALL_SKIPPED.test(output)) return { passed: 0, failed: 0 }
   const results = [...output.matchAll(TEST)].filter(([, , comment]) => !/# (?:SKIP|TODO)/i.test(comment)).map(([, not]) => not === undefined)
   const failed = results.filter((isOk) => !isOk).length
   return { passed: results.length - failed, failed: countsOf(output, code).failed === 0 ? 0 : Math.max(1, failed) }

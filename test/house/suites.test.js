@@ -28,7 +28,7 @@ test('npm test and the matrix run every file that needs nothing but Node', async
 })
 
 test('npm test runs lint, types and the files; the matrix all of them', async (t) => {
-  t.equal(scripts.test, 'npm run lint && npm run test:types && npm run test:unit')
+  t.equal(scripts.test, 'node scripts/tests.js --beside lint --beside test:types')
   t.equal(scripts['test:unit'], 'node scripts/tests.js')
   t.match(readFileSync(join(ROOT, 'scripts', 'matrix-cell.js'), 'utf8'), "'tests.js'), '--all'")
 })
@@ -57,6 +57,14 @@ test('a file passes that has passed something and failed nothing; the sum of all
   for (const shown of [/^ +# a note$/m, /not ok 2 - this one/, /Error: no tests here/, /asserts-nothing\.test\.js ended with 0$/m]) t.match(output, shown)
   t.notMatch(output, /^ *ok \d/m, 'what passed is not printed')
   t.match(output, /^6 files, \d+ s\n[12] passed, [4-9] failed\n$/m)
+})
+
+test('a script that runs among the files counts as a test', async (t) => {
+  const file = relative(ROOT, join(t.testdir(FILES), 'passes.test.js'))
+  const { code, output } = await node(RUNNER, '--beside', 'test:no-such-script', file)
+  t.equal(code, 1)
+  t.match(output, /^npm run test:no-such-script ended with 1$/m)
+  t.match(output, /\n1 passed, 1 failed\n$/)
 })
 
 test('where nothing fails the exit code is 0', async (t) => {
