@@ -64,8 +64,10 @@ function sample () {
  *   Node was not asked, and then part of `busy`; error: by how much each may be wrong
  */
 function account (first, start, end, done) {
-  if (first === NONE || count - first >= SIZE) return false
+  if (first === NONE) return false
+  watchGc(end)
   if (end - sampledAt > state.spacingMs) sample()
+  if (count - first > SIZE) return false
   const from = ring[at(first)]
   const error = Math.max(Math.abs(start - from), Math.abs(end - sampledAt))
   // A hook before ours that took its time, an end that the application has set.
@@ -73,7 +75,6 @@ function account (first, start, end, done) {
   // A loop that has never waited, or an embedder that does not let Node count it.
   if (ring[at(count - 1) + 1] === 0) return false
   const window = { first, last: count - 1, error, isWatched: observer !== null && from >= watchedSince, done }
-  watchGc(end)
   if (!window.isWatched) settle(window)
   else if (waiting.push(window) === 1) setImmediate(settleAll) // Node's own come before it
   return true
@@ -115,7 +116,7 @@ function settle ({ first, last, error, isWatched, done }) {
 
 /**
  * Divides a time into parts, whose sum it is, `gc` left out where it is NaN. What the thread neither waited nor computed it was not
- * run, or stood in a call of the system: idle + cpu < wall. A pause of the collector is that, whoever has the CPU meanwhile.
+ * run, or stood in a call of the system. A pause of the collector is one, whoever has the CPU meanwhile.
  */
 function partsOf (wall, idleTime, cpu, gcTime) {
   const idle = Math.min(Math.max(idleTime, 0), wall)
@@ -136,7 +137,8 @@ function watchGc (at) {
   if (observer !== null) return
   observer = new PerformanceObserver((list) => list.getEntries().forEach(credit))
   observer.observe({ entryTypes: ['gc'] })
-  watchedSince = now()
+  sample()
+  watchedSince = sampledAt
 }
 
 function unwatchGc () {
