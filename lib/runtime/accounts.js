@@ -46,8 +46,11 @@ function sample () {
   let cpu = process.cpuUsage()
   if (threadCpuUsage !== undefined) cpu = threadCpuUsage.call(process)
   sampledAt = now()
-  ring.set([sampledAt, nodeTiming.idleTime, (cpu.user + cpu.system) / 1000, gcTotal], at(count))
-  count++
+  const place = at(count++)
+  ring[place] = sampledAt
+  ring[place + 1] = nodeTiming.idleTime
+  ring[place + 2] = (cpu.user + cpu.system) / 1000
+  ring[place + 3] = gcTotal
   if (observer !== null && sampledAt - wantedAt > GC_WATCHED_MS) unwatchGc()
 }
 
@@ -71,7 +74,7 @@ function account (first, start, end, done) {
   const from = ring[at(first)]
   const error = Math.max(Math.abs(start - from), Math.abs(end - sampledAt))
   // A hook before ours that took its time, an end that the application has set.
-  if (error > Math.max(2 * state.spacingMs, (end - start) * ERROR_SHARE_MAX)) return false
+  if (error > Math.max(2 * SPACING_MS, (end - start) * ERROR_SHARE_MAX)) return false
   // A loop that has never waited, or an embedder that does not let Node count it.
   if (ring[at(count - 1) + 1] === 0) return false
   const window = { first, last: count - 1, error, isWatched: observer !== null && from >= watchedSince, done }

@@ -55,6 +55,9 @@ test('what is out of the ring, had no sample or is mostly error says nothing', a
 })
 
 test('whoever wants all that has ended gets it at once, without the collections of the turn', async (t) => {
+  const { spacingMs } = accounts.state
+  t.teardown(() => { accounts.state.spacingMs = spacingMs })
+  accounts.state.spacingMs = -1
   while (performance.nodeTiming.idleTime === 0) await new Promise((resolve) => setTimeout(resolve, 1)) // until the loop has waited
   const said = []
   const ask = () => {
@@ -62,6 +65,7 @@ test('whoever wants all that has ended gets it at once, without the collections 
     t.equal(account(mark(start), start, now(), (parts) => said.push(parts)), true)
   }
   ask() // Node is asked for collections from here on
+  await new Promise((resolve) => setImmediate(resolve))
   const before = said.length
   ask()
   t.equal(said.length, before, 'the next turn says what was collected in this one')
