@@ -3,7 +3,7 @@
 // What the thread did while a request was open: waited for events, ran code, collected garbage, or did not run.
 //
 // A ring holds samples of the clock, the loop's idle time, the CPU time and the pauses of the collector. One is taken where a
-// recorded request starts or a slow one ends and the last is older than SPACING_MS: no timer, and nothing while the process is
+// recorded request starts or one that is explained ends and the last is older than SPACING_MS: no timer, and nothing while the process is
 // idle. A request remembers the index of a sample. Two samples are subtracted where somebody asks, see lib/span/server-span.js.
 
 const { performance, PerformanceObserver } = require('node:perf_hooks')

@@ -41,6 +41,7 @@ test('a wrong route option throws a coded error that names it', (t) => {
     [{ spanName: 5 }, 'LT_ERR_OPTION_INVALID', '`config.trace.spanName` must be a non-empty string, received 5'],
     [{ attributes: { a: {} } }, 'LT_ERR_OPTION_INVALID', "`config.trace.attributes['a']`"],
     [{ sampler: 'foo' }, 'LT_ERR_OPTION_INVALID', '`config.trace.sampler`'],
+    [{ slow: { afterMs: '1s' } }, 'LT_ERR_OPTION_INVALID', '`config.trace.slow.afterMs`'],
     [{ ignore: 5 }, 'LT_ERR_OPTION_INVALID', '`config.trace.ignore`'],
     [{ spans: { hooks: ['onClose'] } }, 'LT_ERR_OPTION_INVALID', '`config.trace.spans.hooks[0]`']
   ]
