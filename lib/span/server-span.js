@@ -19,8 +19,11 @@ const OWN_ALWAYS = 4
 // On every span of a request that was kept, so that a reader can tell that services downstream left theirs out.
 const KEPT = 'light_trace.kept'
 
-// What a request that was slow waited for, in seconds: see docs/slow.md.
-const TIME = 'light_trace.time.'
+// What the thread did while a slow request was open, in seconds: see docs/slow.md.
+const TIMES = [
+  ['idle', 'light_trace.time.idle'], ['busy', 'light_trace.time.busy'], ['gc', 'light_trace.time.gc'],
+  ['unscheduled', 'light_trace.time.unscheduled'], ['error', 'light_trace.time.error']
+]
 
 // What is known of an error until the end: nothing, that Fastify caught one, or that it is recorded already.
 const NOT_FAILED = 0
@@ -133,8 +136,8 @@ class ServerSpan extends RecordingSpan {
   /** Also past the limit of attributes: they are not the user's. */
   setTimes (parts) {
     this.attributeList ??= []
-    for (const [name, ms] of Object.entries(parts)) {
-      if (!Number.isNaN(ms)) setClean(this.attributeList, TIME + name, Math.round(ms * 1000) / 1e6, Infinity, this)
+    for (const [name, key] of TIMES) {
+      if (!Number.isNaN(parts[name])) setClean(this.attributeList, key, Math.round(parts[name] * 1000) / 1e6, Infinity, this)
     }
   }
 
