@@ -251,6 +251,12 @@ declare namespace lightTrace {
     maxPerSecond?: number
   }
 
+  /** What is slow, see docs/slow.md. */
+  export interface SlowOptions {
+    /** In milliseconds; 0: each request. Requests that failed or are kept say it from 20 ms on. @default 250 */
+    afterMs?: number
+  }
+
   /** Child spans of Fastify's own stages. */
   export type SpansOptions = {
     /** One around the handler. @default false */
@@ -382,6 +388,8 @@ declare namespace lightTrace {
     keep?: KeepOptions | boolean
     /** Upper bound for sampled requests per second, including those whose callers set the flag. @default Infinity */
     maxSampledPerSecond?: number
+    /** Which requests' spans say what they waited for, `light_trace.time.*`. `false`: none. @default { afterMs: keep.slowerThanMs, LIGHT_TRACE_SLOW_AFTER_MS, 250 } */
+    slow?: SlowOptions | boolean
     /** Requests that get no spans. @default OTEL_FASTIFY_IGNORE_PATHS, none */
     ignore?: IgnoreOption
     /** `false`: start a new trace and link to the caller's span. @default true */
@@ -445,6 +453,7 @@ declare namespace lightTrace {
     attributes?: Attributes | ((request: FastifyRequest) => Attributes)
     spans?: SpansOptions | boolean
     sampler?: SamplerOption
+    slow?: SlowOptions | boolean
     /** `false`: metrics do not count this route. @default true */
     metrics?: boolean
     /** `true` is the same as `trace: false`. */

@@ -7,6 +7,7 @@ const { processState } = require('./runtime/process-state')
 const { EMPTY_CONTEXT, ownContextManager, SUPPRESSED } = require('./context/request-context')
 const asyncStorage = require('./context/async-storage')
 const clock = require('./runtime/timers')
+const { settleNow } = require('./runtime/accounts')
 const { SPAN_KIND_SERVER } = require('./span/server-span')
 const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan, runInSpan, runUnrecorded } = require('./span/child-span')
 const { SpanStarter, readOptions } = require('./span/span-starter')
@@ -240,6 +241,7 @@ class Tracer {
 
   /** Sends what there is. Never rejects. */
   async flush (options) {
+    settleNow()
     await Promise.all([this.output?.flush(options), this.metrics?.flush(options), this.logs?.flush(options)])
   }
 
@@ -257,6 +259,7 @@ class Tracer {
 
   async close () {
     this.isClosed = true
+    settleNow()
     if (this.pipeline !== null) this.pipeline.closed = true
     await Promise.all([this.output?.close(), this.metrics?.close(), this.logs?.close()])
   }

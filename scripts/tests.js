@@ -22,8 +22,8 @@ const { countsOf } = require('./counts')
 const { run } = require('./run')
 
 const ROOT = path.join(__dirname, '..')
-// Folders whose tests need servers, a browser or other packages: scripts of their own run them.
-const NEEDS_MORE = ['browser', 'collector', 'metrics-servers', 'senders', 'services']
+// Folders whose tests need servers, a browser, other packages, or that nothing runs beside them: scripts of their own run them.
+const NEEDS_MORE = ['browser', 'collector', 'metrics-servers', 'senders', 'services', 'slow']
 // Outages and freezes that take their time, thousands of inputs, a process for each case.
 const LEFT_TO_THE_MATRIX = [
   'examples', 'span/extrapolation', 'span/fair-rate', 'viewer/bad-input', 'serverless/cloud-run', 'serverless/lambda', 'serverless/vercel',

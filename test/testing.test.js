@@ -103,6 +103,18 @@ test('exporter: console writes to standard output', async (t) => {
   t.match(stdout, /^SERVER GET \/hello [\d.]+ ms trace_id=[0-9a-f]{32}\n {2}INTERNAL greet [\d.]+ ms\n$/)
 })
 
+test('exporter: console says in a line what a slow request waited for', async (t) => {
+  const program = `
+    const app = require('fastify')()
+    app.register(require('./'), { exporter: 'console', registerGlobals: false, slow: { afterMs: 30 } })
+    app.get('/', (request) => request.trace.withSpan('wait', () => new Promise((resolve) => setTimeout(resolve, 50))))
+    const ask = async () => { for (let i = 0; i < 5; i++) await app.inject('/') }
+    ask().then(() => app.close())`
+  const { stdout } = await execFile(process.execPath, ['-e', program], { cwd: join(__dirname, '..') })
+  // On a busy machine some may say nothing.
+  t.match(stdout, /^SERVER GET \/ [\d.]+ ms trace_id=[0-9a-f]{32}\n {2}slow: \d+ ms waiting(?:, \d+ ms [a-z ]+)*\n {2}INTERNAL wait [\d.]+ ms$/m)
+})
+
 test('exporter: console into a pipe that nobody reads any more does not take the app down', async (t) => {
   const program = `
     const app = require('fastify')()

@@ -13,6 +13,7 @@ const OTHERS = new Set([
   'npm_package_name', 'npm_package_version', // of the package whose script npm runs
   'NODE_OTEL', 'NODE_OTEL_ENDPOINT', // Node's own tracer
   'LIGHT_TRACE_VIEWER', // set by `npx light-trace`
+  'LIGHT_TRACE_SLOW_AFTER_MS', // see `slow`
   'TRACEPARENT', 'TRACESTATE', // of the process that started this one
   // Where the process runs, see resource.js
   'KUBERNETES_SERVICE_HOST', 'HOSTNAME',

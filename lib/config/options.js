@@ -32,6 +32,9 @@ const DEFAULT_KEPT_CHILDREN = 64
 // A service that keeps more than this has an outage, of which a hundred traces a second show as much as all.
 const DEFAULT_KEPT_PER_SECOND = 100
 
+const SLOW_VARIABLE = 'LIGHT_TRACE_SLOW_AFTER_MS'
+const DEFAULT_SLOW_AFTER_MS = 250
+
 const LOG_LEVELS = ['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']
 const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi', 'none']
 const STAGES = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse', 'onError']
@@ -41,6 +44,7 @@ const KINDS = Object.freeze({ __proto__: null, internal: 0, server: 1, client: 2
 const checkKeep = orBoolean(object({
   errors: boolean, aborted: boolean, slowerThanMs: notNegative('milliseconds'), maxPerSecond: notNegative('requests a second')
 }), { errors: true }, EMPTY)
+const checkSlow = orBoolean(object({ afterMs: notNegative('milliseconds') }), EMPTY, { afterMs: Infinity })
 // true: the handler, which is what most want to see.
 const checkSpans = orBoolean(object({ handler: boolean, hooks: listOf(literal(...STAGES)) }), { handler: true }, EMPTY)
 const checkOutbound = orBoolean(object({
@@ -83,6 +87,7 @@ const checkOptions = object({
   registerGlobals: boolean,
   sampler: checkSampler,
   keep: checkKeep,
+  slow: checkSlow,
   maxSampledPerSecond: notNegative('spans'),
   ignore: checkIgnore,
   trustIncoming: anyOf('true, false or a function (request) => boolean', (value) => typeof value === 'boolean', (value) => typeof value === 'function'),
@@ -112,11 +117,12 @@ const checkRoute = object({
   attributes: orCallback(attributes),
   spans: checkSpans,
   sampler: checkSampler,
+  slow: checkSlow,
   metrics: boolean,
   ignore: orBoolean(checkIgnore, true, false)
 })
 
-const UNSET = Object.freeze({ off: false, spanName: null, attributes: null, spans: null, sampler: null, metrics: true, ignore: null })
+const UNSET = Object.freeze({ off: false, spanName: null, attributes: null, spans: null, sampler: null, slow: null, metrics: true, ignore: null })
 const OFF = Object.freeze({ ...UNSET, off: true })
 
 function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
@@ -141,6 +147,7 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
     closeTimeoutMs: given.closeTimeoutMs ?? DEFAULT_CLOSE_TIMEOUT_MS,
     sampler: given.sampler ?? samplerFromEnvironment(env),
     keep: resolveKeep(given.keep),
+    slow: resolveSlow(given, env),
     maxSampledPerSecond: given.maxSampledPerSecond ?? Infinity,
     ignore: compileIgnore(given.ignore ?? ignoreFromEnvironment(env)),
     trustIncoming: given.trustIncoming ?? true,
@@ -185,6 +192,7 @@ function resolveRouteOptions (value) {
     attributes: given.attributes ?? null,
     spans: given.spans === undefined ? null : resolveSpans(given.spans),
     sampler: given.sampler ?? null,
+    slow: given.slow ?? null,
     metrics: given.metrics ?? true,
     ignore: typeof given.ignore === 'boolean' ? null : compileIgnore(given.ignore)
   })
@@ -215,6 +223,12 @@ function resolveLogs (given, env) {
 function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity, maxPerSecond = DEFAULT_KEPT_PER_SECOND } = EMPTY) {
   const isAsked = (errors || aborted || slowerThanMs !== Infinity) && maxPerSecond > 0
   return isAsked ? Object.freeze({ errors, aborted, slowerThanMs, maxPerSecond }) : null
+}
+
+// What `keep` calls slow is slow, unless `slow` says otherwise.
+function resolveSlow ({ slow, keep }, env) {
+  const fromEnvironment = env.integer([SLOW_VARIABLE])
+  return Object.freeze({ afterMs: slow?.afterMs ?? keep?.slowerThanMs ?? fromEnvironment ?? DEFAULT_SLOW_AFTER_MS })
 }
 
 // The names with PER are those of SDK 2.x.

@@ -10,6 +10,8 @@ const { routeInfo, knownMethods } = require('../http/conventions')
 
 const kRoute = Symbol('light-trace.route')
 const ATTRIBUTES_MAX = 128
+// The accounts of a shorter request would be mostly their error, which is up to 5 ms: see lib/runtime/accounts.js.
+const EXPLAINED_AFTER_MS = 20
 
 let kContext // the symbol under which Fastify keeps the route's own object on each request; undefined until it is found
 
@@ -33,6 +35,7 @@ class Routes {
   #limits
   #atFirstRequest
   #noConfig = {}
+  #slowAfterMs
   #unrouted = new Map()
 
   /** @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest what readies a route */
@@ -40,6 +43,7 @@ class Routes {
     this.#atFirstRequest = atFirstRequest
     this.#knownMethods = knownMethods(settings.knownMethods)
     this.#limits = settings.limits
+    this.#slowAfterMs = settings.slow.afterMs
     this.#report = report
   }
 
@@ -62,6 +66,8 @@ class Routes {
   #add (request, config, url, method) {
     const info = routeInfo(method, url, this.#knownMethods)
     this.#configure(info, config.trace)
+    info.slowAfterMs = info.options?.slow?.afterMs ?? this.#slowAfterMs
+    if (info.slowAfterMs !== Infinity) info.accountedAfterMs = Math.min(info.slowAfterMs, EXPLAINED_AFTER_MS)
     const hooks = config[kRoute] === undefined ? request[kContext] : undefined // it has them by stage
     if (hooks !== undefined) for (const ready of this.#atFirstRequest) ready(hooks, request, info.options)
     info.requestMethod = method

@@ -24,6 +24,8 @@ class RouteInfo {
     this.next = undefined // the info of another method on the same route
     this.encoded = null // route templates, see lib/otlp/templates.js
     this.isMeasured = true // whether metrics count its requests
+    this.slowAfterMs = Infinity // see `slow`
+    this.accountedAfterMs = Infinity // the same, and for requests that failed or are kept
     this.series = null // of its metrics, see Entry in lib/metrics/server-metrics.js
     this.loggingServer = null // the route's Fastify instance, where it is known to give each request a logger of its own
   }

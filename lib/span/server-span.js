@@ -9,6 +9,7 @@ const { RecordingSpan, OPEN, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./rec
 const { SERVER_KEYS } = require('./http-info')
 const { NO_SHAPE, cut, setClean, hasKey, errorType } = require('./attributes')
 const { now } = require('../runtime/timers')
+const accounts = require('../runtime/accounts')
 
 const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
 
@@ -17,6 +18,12 @@ const OWN_ALWAYS = 4
 
 // On every span of a request that was kept, so that a reader can tell that services downstream left theirs out.
 const KEPT = 'light_trace.kept'
+
+// What the thread did while a slow request was open, in seconds: see docs/slow.md.
+const TIMES = [
+  ['idle', 'light_trace.time.idle'], ['busy', 'light_trace.time.busy'], ['gc', 'light_trace.time.gc'],
+  ['unscheduled', 'light_trace.time.unscheduled'], ['error', 'light_trace.time.error']
+]
 
 // What is known of an error until the end: nothing, that Fastify caught one, or that it is recorded already.
 const NOT_FAILED = 0
@@ -43,6 +50,7 @@ class ServerSpan extends RecordingSpan {
     this.failed = NOT_FAILED
     this.reply = null // Fastify's, until the end
     this.redacted = null // its query, once it was asked for
+    this.sample = accounts.NONE // at its start
   }
 
   get kind () { return SPAN_KIND_SERVER }
@@ -97,6 +105,40 @@ class ServerSpan extends RecordingSpan {
     if (unfinished !== '' || httpStatus >= 400) this.markFailed(httpStatus, unfinished)
     this.error = undefined
     this.finish(now())
+  }
+
+  /** Whether it is exported though it is not sampled. */
+  get isKept () { return false }
+
+  // HOT, once per recorded request.
+  finish (endedAt) {
+    if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
+    else super.finish(endedAt)
+  }
+
+  /** Whether it says what it waited for. */
+  isExplained (endedAt) {
+    return endedAt - this.start >= this.route.slowAfterMs || this.isKept || (this.details !== null && this.details.statusCode === STATUS_ERROR)
+  }
+
+  /** Hands it on once it is known what it waited for: when the event loop has turned, or at once. */
+  finishExplained (endedAt) {
+    const { pipeline } = this
+    if (pipeline.wantsEnding) pipeline.ending(this)
+    this.endedAt = endedAt
+    const isComing = accounts.account(this.sample, this.start, endedAt, (parts) => {
+      if (parts !== null) this.setTimes(parts)
+      pipeline.ended(this)
+    })
+    if (!isComing) pipeline.ended(this)
+  }
+
+  /** Also past the limit of attributes: they are not the user's. */
+  setTimes (parts) {
+    this.attributeList ??= []
+    for (const [name, key] of TIMES) {
+      if (!Number.isNaN(parts[name])) setClean(this.attributeList, key, Math.round(parts[name] * 1000) / 1e6, Infinity, this)
+    }
   }
 
   markFailed (httpStatus, unfinished) {
@@ -223,6 +265,7 @@ class KeepServerSpan extends ServerSpan {
     super.finish(endedAt)
   }
 
+  get isKept () { return this.kept !== '' }
   get exemplarFlags () { return this.kept === '' ? this.flags : this.flags | SAMPLED }
 
   /** Whether one more child may be held, or kept after the end. */

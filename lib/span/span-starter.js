@@ -15,6 +15,7 @@ const { ChildSpan, RemoteSpan, unsampledIn, wrapSpanContext } = require('./child
 const { applyDecision, DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler')
 const { toObject, copyOf, elements, cut } = require('./attributes')
 const clock = require('../runtime/timers')
+const { mark } = require('../runtime/accounts')
 
 const NAME_LENGTH_MAX = 16384 // a span whose name has megabytes fits no chunk
 const NO_LINKS = Object.freeze([])
@@ -74,6 +75,7 @@ class SpanStarter {
     span.p0 = incoming.p0
     span.p1 = incoming.p1
     span.parentKind = incoming.parentKind
+    span.sample = mark(incoming.start)
     newSpanId(span)
     return span
   }
@@ -89,6 +91,7 @@ class SpanStarter {
     span.p0 = incoming.p0
     span.p1 = incoming.p1
     span.parentKind = parentKind
+    span.sample = mark(start)
     newSpanId(span)
     const context = parentContext(base ?? EMPTY_CONTEXT, incoming)
     const sampler = route.sampler ?? this.sampler

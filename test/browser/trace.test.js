@@ -38,6 +38,35 @@ inBrowser('the waterfall shows times, own time, the critical path, events and fa
   t.ok(handler.x > root.x && handler.x + handler.width < root.x + root.width, 'a child lies in its parent')
 })
 
+inBrowser('a slow request shows what it waited for, in its bar, its panel and its route', async (t, { send, open }) => {
+  const made = traces.ids(77)
+  const traceId = made.trace()
+  const attributes = { 'http.request.method': 'GET', 'http.route': '/report', 'http.response.status_code': 200, 'light_trace.time.idle': 0.31, 'light_trace.time.busy': 0.79, 'light_trace.time.gc': 0.105, 'light_trace.time.unscheduled': 0.035 }
+  const start = Date.now() - 5000
+  const [root, child] = [made.span(), made.span()]
+  await send(traces.otlp({
+    shop: [
+      traces.span({ traceId, id: root, name: 'GET /report', kind: 'SERVER', start, ms: 1240, attributes }),
+      traces.span({ traceId, id: child, parent: root, name: 'load', start: start + 10, ms: 300 })
+    ]
+  }))
+  const page = await open(`/traces/${traceId}`)
+  await page.locator('.fall .row').nth(1).waitFor()
+  t.match(await spoken(page, 'GET /report'), /waiting 310 ms, busy event loop 790 ms, garbage collection 105 ms, not running 35\.0 ms/)
+  const [bar, ...parts] = await Promise.all(['.bar', '.waits', '.waits .w0', '.waits .w1'].map((name) => row(page, 'GET /report').locator(name).boundingBox()))
+  t.ok(Math.abs(parts[0].width - bar.width) < 1, 'as long as the bar')
+  t.ok(Math.abs(parts[2].width / parts[1].width - 790 / 310) < 0.1, 'parts as long as they took')
+  t.equal(await row(page, 'load').locator('.waits').count(), 0)
+  await row(page, 'GET /report').locator('.label').click()
+  await page.locator('.panel .dot').nth(3).waitFor()
+  t.match(await page.locator('.panel .facts').textContent(), /Waiting310 ms.*Busy event loop790 ms/)
+  if (process.env.LIGHT_TRACE_LOOK) await page.screenshot({ path: `${process.env.LIGHT_TRACE_LOOK}/trace.png` })
+  const routes = await open('/routes')
+  await routes.locator('.reasons').waitFor()
+  t.match(await routes.locator('.reasons').textContent(), /^1 busy event loop$/)
+  if (process.env.LIGHT_TRACE_LOOK) await routes.screenshot({ path: `${process.env.LIGHT_TRACE_LOOK}/routes.png` })
+})
+
 inBrowser('by keyboard: collapse, expand, next error, zoom, find, close', async (t, { send, open }) => {
   const { traceId, body } = order({ fail: true })
   await send(body)

@@ -22,6 +22,7 @@ test('the environment is read when the plugin is registered', (t) => {
 
 // [variables, what comes of them]
 const honoured = [
+  [{ LIGHT_TRACE_SLOW_AFTER_MS: '500' }, { slow: { afterMs: 500 } }],
   [{ OTEL_SDK_DISABLED: 'true' }, { disabled: true }],
   [{ OTEL_SDK_DISABLED: 'TRUE ' }, { disabled: true }],
   [{ OTEL_SDK_DISABLED: 'false' }, { disabled: false }],
@@ -91,7 +92,8 @@ const bad = [
   [{ OTEL_PROPAGATORS: 'jaeger,b3' }, 'OTEL_PROPAGATORS', { propagators: ['b3'] }],
   [{ OTEL_LOG_LEVEL: 'loud' }, 'OTEL_LOG_LEVEL', { logLevel: 'info' }],
   [{ OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS: 'GET,B AD' }, 'OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS', { knownMethods: ['GET'] }],
-  [{ OTEL_FASTIFY_IGNORE_PATHS: 'health' }, 'OTEL_FASTIFY_IGNORE_PATHS', { ignore: null }]
+  [{ OTEL_FASTIFY_IGNORE_PATHS: 'health' }, 'OTEL_FASTIFY_IGNORE_PATHS', { ignore: null }],
+  [{ LIGHT_TRACE_SLOW_AFTER_MS: '1s' }, 'LIGHT_TRACE_SLOW_AFTER_MS', { slow: { afterMs: 250 } }]
 ]
 
 for (const [variables, named, expected] of bad) {

@@ -3,7 +3,7 @@
 const { test } = require('tap')
 const { resolveRouteOptions } = require('../../lib/config/options')
 
-const UNSET = { off: false, spanName: null, attributes: null, spans: null, sampler: null, metrics: true, ignore: null }
+const UNSET = { off: false, spanName: null, attributes: null, spans: null, sampler: null, slow: null, metrics: true, ignore: null }
 
 test('a route says nothing, no, or what differs from the plugin\'s options', (t) => {
   const name = () => 'x'
@@ -21,7 +21,9 @@ test('a route says nothing, no, or what differs from the plugin\'s options', (t)
     [{ attributes: name }, { attributes: name }],
     [{ spans: { handler: true } }, { spans: { handler: true, hooks: [] } }],
     [{ sampler: 0.5 }, { sampler: { kind: 'ratio', ratio: 0.5, parentBased: true } }],
-    [{ sampler }, { sampler }]
+    [{ sampler }, { sampler }],
+    [{ slow: { afterMs: 0 } }, { slow: { afterMs: 0 } }],
+    [{ slow: false }, { slow: { afterMs: Infinity } }]
   ]
   for (const [trace, expected] of given) {
     const resolved = resolveRouteOptions(trace)
@@ -41,6 +43,7 @@ test('a wrong route option throws a coded error that names it', (t) => {
     [{ spanName: 5 }, 'LT_ERR_OPTION_INVALID', '`config.trace.spanName` must be a non-empty string, received 5'],
     [{ attributes: { a: {} } }, 'LT_ERR_OPTION_INVALID', "`config.trace.attributes['a']`"],
     [{ sampler: 'foo' }, 'LT_ERR_OPTION_INVALID', '`config.trace.sampler`'],
+    [{ slow: { afterMs: '1s' } }, 'LT_ERR_OPTION_INVALID', '`config.trace.slow.afterMs`'],
     [{ ignore: 5 }, 'LT_ERR_OPTION_INVALID', '`config.trace.ignore`'],
     [{ spans: { hooks: ['onClose'] } }, 'LT_ERR_OPTION_INVALID', '`config.trace.spans.hooks[0]`']
   ]

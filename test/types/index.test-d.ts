@@ -39,6 +39,7 @@ expectAssignable<LightTraceOptions>({
   sampler: 0.1,
   keep: { errors: true, slowerThanMs: 500 },
   maxSampledPerSecond: 200,
+  slow: { afterMs: 500 },
   ignore: ['/health', '/assets/*', /^\/internal/, (request: FastifyRequest) => request.method === 'OPTIONS'],
   trustIncoming: (request: FastifyRequest) => request.ip === '10.0.0.1',
   requestHeaders: ['x-tenant'],

@@ -312,3 +312,22 @@ test('a trace as text says why a request was answered with a 4xx, which is no er
   t.equal(await lineOf(1), 'SERVER GET /users/:id    12.5 ms  409  TypeError: x is undefined')
   t.equal(await lineOf(2), 'SERVER GET /users/:id    12.5 ms  200')
 })
+
+const SLOW = { ...request, ms: 1240, attributes: { ...request.attributes, 'light_trace.time.idle': 0.31, 'light_trace.time.busy': 0.79, 'light_trace.time.gc': 0.105, 'light_trace.time.unscheduled': 0.0354, 'light_trace.time.error': 0.001 } }
+
+test('a slow request says what it waited for: in its text, its row and the figures of its route', async (t) => {
+  const viewer = await startViewer(t)
+  const { attributes, ...rest } = SLOW
+  const waiting = { ...rest, attributes: { ...attributes, 'light_trace.time.idle': 1 } }
+  // Anybody may have sent it.
+  const wrong = { ...rest, attributes: { ...request.attributes, 'light_trace.time.idle': 'long', 'light_trace.time.busy': -1, 'light_trace.time.gc': Infinity } }
+  for (const [i, span] of [SLOW, waiting, waiting, wrong, request].entries()) await viewer.send([{ ...span, trace: i + 1 }])
+  const rowOf = async (id) => (await viewer.json(`/api/traces/${traceId(id)}/rows`)).rows[0]
+  t.same((await rowOf(1)).waits, [310, 790, 105, 35.4])
+  for (const id of [4, 5]) t.equal((await rowOf(id)).waits, undefined)
+  const text = await (await viewer.get(`/api/traces/${traceId(1)}/text`)).text()
+  t.match(text, /^SERVER GET \/users\/:id .*\n {2}slow: 790 ms busy event loop, 310 ms waiting, 105 ms garbage collection, 35\.4 ms not running\n$/m)
+  t.notMatch(await (await viewer.get(`/api/traces/${traceId(5)}/text`)).text(), /slow/)
+  const [{ slow }] = (await viewer.json('/api/routes')).routes
+  t.same(slow, [2, 1, 0, 0])
+})

@@ -4,7 +4,7 @@ import { get, query } from './api.mjs'
 import { flame } from './flame.mjs'
 import { button, fact, h, scrolling, viewHead } from './dom.mjs'
 import { heat, slotsOf } from './heat.mjs'
-import { count, duration, line, percent, plural, short } from './text.mjs'
+import { count, duration, line, percent, plural, reasons, short } from './text.mjs'
 
 const COLUMNS = [['Route', 'route'], ['Service', 'service'], ['Requests', 'count'], ['Per second', 'perSecond'], ['Failed', 'errors'], ['p50', 'p50Ms'], ['p99', 'p99Ms'], ['Slowest', 'maxMs']]
 const TEXTS = new Set(['route', 'service'])
@@ -56,7 +56,7 @@ function cellsOf (route, data) {
     num('errors', route.errors === 0 ? '–' : h('a', { href: requestsOf(route, { status: 'error' }), 'data-key': `errors ${route.service} ${route.route}` }, `${count(route.errors)} · ${percent(route.errors / route.count)}`), route.errors > 0),
     num('p50Ms', duration(route.p50Ms)),
     num('p99Ms', duration(route.p99Ms)),
-    num('maxMs', duration(route.maxMs)),
+    num('maxMs', [duration(route.maxMs), route.slow && h('div.reasons.quiet', { title: 'Slow requests by what they waited for longest' }, reasons(route.slow))]),
     h('td.k-heat', null, heat(route, data)),
     h('td.k-to', null, ways(route))
   ]
@@ -129,7 +129,7 @@ function routeFacts (route, data) {
   return [
     h('dl.facts.big', null,
       fact('Requests', count(route.count)), fact('Per second', route.perSecond.toFixed(1)), fact('Failed', route.errors === 0 ? 'none' : `${count(route.errors)} · ${percent(route.errors / route.count)}`, route.errors > 0),
-      fact('p50', duration(route.p50Ms)), fact('p99', duration(route.p99Ms)), fact('Slowest', duration(route.maxMs))),
+      fact('p50', duration(route.p50Ms)), fact('p99', duration(route.p99Ms)), fact('Slowest', duration(route.maxMs)), route.slow && fact('Slow by', reasons(route.slow))),
     h('div.actions', null, [
       to('Slowest request', route.slowest), to('Last failed', route.failed), to('Median request', route.median), to('Latest', route.latest),
       route.slowest !== null && route.median !== null && h('a', { class: 'button', href: '/compare' + query({ a: route.slowest, b: route.median }) }, 'Slowest beside median'),

@@ -3,7 +3,7 @@
 import { get, getText, query } from './api.mjs'
 import { button, copy, fact, h, iconButton } from './dom.mjs'
 import { levelMark } from './logs.mjs'
-import { LINE_MAX, block, clock, count, duration, line, plural, textOf } from './text.mjs'
+import { LINE_MAX, WAITS, block, clock, count, duration, line, plural, textOf } from './text.mjs'
 
 const VALUE_SHOWN = 2000
 const STACK = /stacktrace$|\bstack\b/
@@ -68,6 +68,7 @@ function facts (span, row) {
     fact('Duration', duration(span.durationMs)),
     fact('Own time', duration(row.self)),
     critical > 0 && fact('Critical', duration(critical)),
+    ...(row.waits ?? []).map((ms, i) => ms > 0 && fact([h('i', { class: `dot w${i}` }), WAITS[i]], duration(ms))),
     fact('Starts at', `+${duration(row.start)}`),
     fact('Clock', clock(span.startMs))
   ].filter(Boolean)

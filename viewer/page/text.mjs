@@ -91,3 +91,15 @@ export function bytes (number) {
 export function percent (part) {
   return part === 0 ? '0 %' : part < 0.001 ? '< 0.1 %' : part < 0.0995 ? `${(part * 100).toFixed(1)} %` : `${Math.round(part * 100)} %`
 }
+
+/** What a slow request waits for, in the order of a row's `waits`. */
+export const WAITS = ['Waiting', 'Busy event loop', 'Garbage collection', 'Not running']
+
+export function waitText (waits) {
+  return waits.map((ms, i) => ms > 0 && `${WAITS[i].toLowerCase()} ${duration(ms)}`).filter(Boolean).join(', ')
+}
+
+/** @param {number[]} counts of slow requests by what they waited for longest */
+export function reasons (counts) {
+  return counts.map((times, i) => times > 0 && `${count(times)} ${WAITS[i].toLowerCase()}`).filter(Boolean).join(' · ')
+}

@@ -4,7 +4,7 @@
 import { h, say } from './dom.mjs'
 import { levelMark } from './logs.mjs'
 import { remember, remembered } from './memory.mjs'
-import { count, duration, line, plural, short } from './text.mjs'
+import { count, duration, line, plural, short, waitText } from './text.mjs'
 import { cssNumber, virtualRows } from './virtual.mjs'
 
 const HUES = 7
@@ -255,6 +255,7 @@ export function waterfall (on) {
     const cell = h('div', { role: 'gridcell', class: 'track', 'aria-label': spoken(row) }, bar)
     if (row.missing) return cell
     bar.style.background = ownTime(row, left, right, place)
+    if (row.waits !== undefined) cell.append(waits(row, bar))
     for (const [start, end] of row.critical ?? []) {
       if (place(end) < 0 || place(start) > 100) continue
       cell.append(h('div', { class: 'path', style: { left: `${Math.max(0, place(start))}%`, width: `${Math.min(100, place(end)) - Math.max(0, place(start))}%` } }))
@@ -266,6 +267,11 @@ export function waterfall (on) {
       cell.append(h('div', { class: `event ${bad ? 'bad' : ''}`, style: { left: `${at}%` }, title: line(`${event.name} ${event.type ?? ''} ${event.message ?? ''}`.trim()) }))
     }
     return cell
+  }
+
+  // What a slow request waited for, as parts of its length. They do not say when.
+  function waits ({ waits }, { style: { left, width } }) {
+    return h('div', { class: 'waits', style: { left, width }, title: waitText(waits) }, waits.map((ms, i) => h('i', { class: `w${i}`, style: { 'flex-grow': ms } })))
   }
 
   // Solid where the span itself worked, pale where it waited for children.
@@ -344,6 +350,7 @@ function spoken (row) {
   return [
     `starts at ${duration(row.start)}`,
     `own time ${duration(row.self)}`,
+    row.waits !== undefined && waitText(row.waits),
     critical > 0 && `on the critical path for ${duration(critical)}`,
     row.status === 'ERROR' && `failed ${line(row.message ?? '')}`,
     row.events !== undefined && plural(row.events.length + (row.moreEvents ?? 0), 'event'),

@@ -5,6 +5,7 @@
 
 const { KIND_SERVER, STATUS_ERROR } = require('../otlp/names')
 const { routeOf, rounded } = require('../store/summary')
+const { waitsOf, longestWait, WAITS } = require('../views/waits')
 
 const BUCKETS_MS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
 const SLOT_MS = 10_000
@@ -81,6 +82,7 @@ class Route {
     this.orders = new Float64Array(RING_MIN)
     this.places = new Uint32Array(RING_MIN) // of the span in its trace
     this.failed = new Uint8Array(RING_MIN)
+    this.slow = null // how many by what they waited for longest
     this.slots = new Map() // number of the slot → counts, the last of which are errors
   }
 
@@ -96,6 +98,8 @@ class Route {
     this.total++
     this.errors += failed
     this.lastMs = now
+    const waits = waitsOf(span)
+    if (waits !== undefined) (this.slow ??= WAITS.map(() => 0))[longestWait(waits)]++
     this.#slot(now, span.durationMs, failed)
   }
 
@@ -135,6 +139,7 @@ class Route {
       p99Ms: rounded(percentile(sorted, 0.99)),
       maxMs: rounded(sorted[size - 1]),
       lastMs: this.lastMs,
+      ...this.slow !== null && { slow: this.slow },
       histogram: this.#histogram(now),
       ...this.#examples(store, size, p50Ms)
     }

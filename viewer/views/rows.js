@@ -10,6 +10,7 @@ const { callName } = require('./call-name')
 const { layOut } = require('./layout')
 const { lineText, withLines } = require('./log-lines')
 const { selfTime, criticalPath } = require('./times')
+const { waitsOf } = require('./waits')
 
 const EVENTS_MAX = 20
 const TEXT_MAX = 200
@@ -71,6 +72,8 @@ function addRare (row, { span, shift, cycle }) {
   if (span.code !== 0) row.code = span.code
   if (span.events > 0) addEvents(row, span)
   if (span.links > 0) row.links = span.links
+  const waits = waitsOf(span)
+  if (waits !== undefined) row.waits = waits.map(rounded)
   if (span.late) row.late = true
   if (shift !== 0) row.shift = rounded(shift)
   if (cycle) row.cycle = true

@@ -5,6 +5,7 @@
 //   GET /users/:id  500  12.5 ms  shop  4bf92f3577b34da6a3ce929d0e0e4736
 //
 //   SERVER GET /users/:id           12.5 ms  500 ERROR TypeError: x is undefined
+//     slow: 9.8 ms waiting, 2.6 ms busy event loop
 //     WARN  +1.2 ms  no such user  user=7
 //     CLIENT GET                     8.2 ms  200  stock
 
@@ -17,6 +18,7 @@ const { callName } = require('./call-name')
 const { layOut } = require('./layout')
 const { lineText, withLines } = require('./log-lines')
 const { plural, safeText } = require('./safe-text')
+const { waitsOf, waitText } = require('./waits')
 
 const ROWS_MAX = 2000
 const INDENT_MAX = 60
@@ -46,6 +48,8 @@ function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
       continue
     }
     lines.push(`${labels[i].padEnd(width)}  ${node.span === null ? '' : factsOf(node.span, service, paint)}`.trimEnd())
+    const waits = node.span === null ? undefined : waitsOf(node.span)
+    if (waits !== undefined) lines.push(`${' '.repeat(labels[i].search(/\S/) + 2)}slow: ${waitText(waits, duration)}`)
     if (attributes && node.span !== null) lines.push(...attributeLines(node.span, labels[i].search(/\S/) + 2, paint))
   }
   if (nodes.length > shown.length) lines.push(`… ${plural(nodes.length - shown.length, trace.lines.length > 0 ? 'more row' : 'more span')}`)

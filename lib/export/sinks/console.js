@@ -38,7 +38,8 @@ function drawTree (spans, line) {
   const todo = roots.reverse().map((span) => ({ span, depth: 0 }))
   while (todo.length > 0) {
     const { span, depth } = todo.pop()
-    lines.push('  '.repeat(depth) + line(span))
+    const indent = '  '.repeat(depth)
+    lines.push(indent + line(span).replace('\n', `\n${indent}`))
     for (const child of children.get(span.traceId + span.spanId).toReversed()) todo.push({ span: child, depth: depth + 1 })
   }
   return lines.join('\n')
@@ -140,7 +141,7 @@ class Line {
     const label = spanLabel({ kind: kindName(span.kind), name, status, errorType })
     const duration = `${(span.endedAt - start).toFixed(2)} ms`
     if (span.parentKind === PARENT_LOCAL) this.text = `${label} ${duration}`
-    else this.text = `${label}${status === 'UNSET' ? typeText(errorType) : ''}${reasonOf(span)} ${duration} trace_id=${traceId}`
+    else this.text = `${label}${status === 'UNSET' ? typeText(errorType) : ''}${reasonOf(span)} ${duration} trace_id=${traceId}${waitsOf(span.attributes)}`
   }
 }
 
@@ -149,6 +150,16 @@ function reasonOf ({ events }) {
   const message = events.findLast(({ name }) => name === 'exception')?.attributes['exception.message']
   if (typeof message !== 'string' || message === '') return ''
   return ` (${oneLine(message.length > REASON_LENGTH_MAX ? `${cut(message, REASON_LENGTH_MAX - 3)}...` : message)})`
+}
+
+const WAITS = [
+  ['light_trace.time.idle', 'waiting'], ['light_trace.time.busy', 'busy event loop'], ['light_trace.time.gc', 'garbage collection'], ['light_trace.time.unscheduled', 'not running']
+]
+
+/** What a slow request waited for, as a line beneath it: see docs/slow.md. */
+function waitsOf (attributes) {
+  const parts = WAITS.map(([key, name]) => ({ name, ms: attributes[key] * 1000 })).filter(({ ms }) => ms >= 1).sort((a, b) => b.ms - a.ms)
+  return parts.length === 0 ? '' : `\n  slow: ${parts.map(({ name, ms }) => `${ms.toFixed(0)} ms ${name}`).join(', ')}`
 }
 
 // When the reader of a pipe has gone, stdout emits an error, which without a listener ends the process. Ours is there only while

@@ -1,0 +1,166 @@
+'use strict'
+
+// Which requests say what they waited for. What they say is measured by test/slow, where nothing else runs.
+
+const http2 = require('node:http2')
+const { once } = require('node:events')
+const { setTimeout: sleep } = require('node:timers/promises')
+const { test } = require('tap')
+const { tracedApp } = require('../support/traced-app')
+const { startSink } = require('../support/otlp-sink')
+const { connect, signal } = require('../support/raw-client')
+
+const ALL = { config: { trace: { slow: { afterMs: 0 } } } }
+const KEYS = ['busy', 'error', 'gc', 'idle', 'unscheduled'].map((name) => `light_trace.time.${name}`)
+const TIMES = 8 // a busy machine may take the CPU away between two clocks, and then a request says nothing
+const saidBy = ({ attributes }) => Object.keys(attributes).filter((key) => key.startsWith('light_trace.time.')).sort()
+
+/** Of several requests of a kind: some say all, none says less. */
+function saysAll (t, spans, what) {
+  const said = spans.map(saidBy).filter((keys) => keys.length > 0)
+  t.ok(said.length > 0, what)
+  for (const keys of said) t.same(keys, KEYS, what)
+}
+
+async function ask (origin, ...paths) {
+  for (const path of paths) await (await fetch(origin + path)).text()
+}
+
+const times = (path) => Array(TIMES).fill(path)
+
+// The first request of a process may have none: its event loop has never waited. And Node is asked for collections from the first on.
+async function warm ({ collector, origin }) {
+  while (performance.nodeTiming.idleTime === 0) await sleep(5)
+  await ask(origin, '/all', '/all')
+  await collector.spans()
+  collector.reset()
+}
+
+function routes (app) {
+  app.get('/all', ALL, async () => 'ok')
+  app.get('/many', ALL, async ({ trace }) => {
+    for (let i = 0; i < 50; i++) trace.span.setAttribute(`planted.${i}`, i)
+    return 'ok'
+  })
+  app.get('/fast', async () => 'ok')
+  app.get('/never', { config: { trace: { slow: false } } }, async () => {
+    await sleep(30)
+    throw new Error('planted')
+  })
+  app.get('/fails', async () => {
+    await sleep(30)
+    throw new Error('planted')
+  })
+  app.get('/hijacked', ALL, async (request, reply) => {
+    reply.hijack()
+    reply.raw.end('ok')
+  })
+  let came = signal()
+  app.get('/aborted', ALL, (request, reply) => { came.give() })
+  app.decorate('arrived', async () => {
+    await came.promise
+    came = signal()
+  })
+}
+
+test('a fast request says nothing, however it is answered; a slow one all, whose route sets the limit', async (t) => {
+  const traced = await tracedApp(t, { routes, trace: { slow: { afterMs: 1e6 } } })
+  await warm(traced)
+  const { collector, origin } = traced
+  await ask(origin, '/fast', '/nothing-here', ...times('/all'), ...times('/hijacked'))
+  const spans = await collector.spans()
+  const of = (path) => spans.filter(({ attributes }) => attributes['url.path'] === path)
+  for (const path of ['/fast', '/nothing-here']) t.same(of(path).map(saidBy), [[]], path)
+  for (const path of ['/all', '/hijacked']) saysAll(t, of(path), path)
+})
+
+test('the parts are the request, as far as they say', async (t) => {
+  const traced = await tracedApp(t, { routes })
+  await warm(traced)
+  await ask(traced.origin, ...times('/all'))
+  const spans = await traced.collector.spans()
+  saysAll(t, spans)
+  for (const { attributes, duration } of spans.filter((span) => saidBy(span).length > 0)) {
+    const sum = ['idle', 'busy', 'gc', 'unscheduled'].reduce((total, name) => total + attributes[`light_trace.time.${name}`], 0) * 1000
+    t.ok(Math.abs(sum - duration) <= 2 * attributes['light_trace.time.error'] * 1000 + 0.01, `${sum} ms of ${duration}`)
+  }
+})
+
+test('one that failed says it too, unless its route says no', async (t) => {
+  const traced = await tracedApp(t, { routes, trace: { slow: { afterMs: 1e6 } } })
+  await warm(traced)
+  await ask(traced.origin, ...times('/fails'))
+  saysAll(t, await traced.collector.spans())
+  traced.collector.reset()
+  await ask(traced.origin, '/never')
+  t.same((await traced.collector.spans()).map(saidBy), [[]])
+})
+
+test('`slow: false` switches it off for all, but for routes that ask', async (t) => {
+  const traced = await tracedApp(t, { routes, trace: { slow: false } })
+  await warm(traced)
+  await ask(traced.origin, '/fails')
+  t.same((await traced.collector.spans()).map(saidBy), [[]])
+  traced.collector.reset()
+  await ask(traced.origin, ...times('/all'))
+  saysAll(t, await traced.collector.spans())
+})
+
+test('a request that is not sampled says it where it is kept', async (t) => {
+  const traced = await tracedApp(t, { routes, trace: { sampler: 'always_off', keep: { errors: true, slowerThanMs: 1e6 } } })
+  await ask(traced.origin, '/fast', ...times('/fails'))
+  const spans = await traced.collector.spans()
+  t.same(new Set(spans.map(({ attributes }) => attributes['light_trace.kept'])), new Set(['error']))
+  saysAll(t, spans.slice(1)) // Node is asked for collections from the first on
+})
+
+test('what `keep` calls slow is slow', async (t) => {
+  const traced = await tracedApp(t, { routes, trace: { keep: { slowerThanMs: 0 } } })
+  await warm(traced)
+  await ask(traced.origin, ...times('/fast'))
+  saysAll(t, await traced.collector.spans())
+})
+
+test('HTTP/2 and a client that leaves', async (t) => {
+  const traced = await tracedApp(t, { routes, fastify: { http2: true, forceCloseConnections: undefined } })
+  const session = http2.connect(traced.origin)
+  t.teardown(() => session.destroy())
+  for (let i = 0; i < TIMES; i++) {
+    const stream = session.request({ ':path': '/all' })
+    stream.resume()
+    await once(stream, 'close')
+  }
+  saysAll(t, (await traced.collector.spans()).slice(1))
+
+  const plain = await tracedApp(t, { routes })
+  await warm(plain)
+  for (let i = 0; i < TIMES; i++) {
+    const client = await connect(plain.port)
+    client.request('GET', '/aborted')
+    await plain.app.arrived()
+    await client.leave()
+  }
+  const spans = await plain.collector.spans()
+  t.same(spans.map(({ attributes }) => attributes['error.type']), times('aborted'))
+  saysAll(t, spans)
+})
+
+test('an attribute limit does not take it away, and the collector reads it', async (t) => {
+  const sink = await startSink(t)
+  const traced = await tracedApp(t, { routes, trace: { spanProcessors: undefined, exporter: { url: sink.url }, limits: { attributes: 40 } } })
+  await ask(traced.origin, ...times('/many'))
+  await traced.app.lightTrace.flush()
+  const spans = await sink.waitFor(TIMES)
+  saysAll(t, spans.slice(1))
+  t.notOk('planted.49' in spans.at(-1).attributes)
+})
+
+test('flush and close hand on what has ended in this turn', async (t) => {
+  const traced = await tracedApp(t, { routes })
+  await warm(traced)
+  const { app } = traced
+  const { ended } = app.lightTrace.stats().spans
+  await app.inject('/all')
+  await app.lightTrace.flush()
+  t.equal(app.lightTrace.stats().spans.ended, ended + 1)
+})

@@ -1,0 +1,80 @@
+'use strict'
+
+// The arithmetic of what a request waited for, and the ring that it is read from. Against real causes: test/slow.
+
+const { test } = require('tap')
+const accounts = require('../../lib/runtime/accounts')
+const { now } = require('../../lib/runtime/timers')
+
+const { NONE, mark, account, settleNow, partsOf } = accounts
+
+test('the parts are the whole, whatever the clocks say', async (t) => {
+  for (const [wall, idle, cpu, gc, parts] of [
+    [200, 200, 0, 0, { idle: 200, busy: 0, gc: 0, unscheduled: 0 }],
+    [200, 50, 150, 0, { idle: 50, busy: 150, gc: 0, unscheduled: 0 }],
+    [200, 50, 150, 100, { idle: 50, busy: 50, gc: 100, unscheduled: 0 }],
+    [200, 50, 30, 0, { idle: 50, busy: 30, gc: 0, unscheduled: 120 }],
+    // The CPU was away during a pause: the pause it is, and not both.
+    [200, 0, 50, 200, { idle: 0, busy: 0, gc: 200, unscheduled: 0 }],
+    [200, 0, 50, 100, { idle: 0, busy: 0, gc: 100, unscheduled: 100 }],
+    // Of the process: other threads compute too, and hide what was not run.
+    [200, 0, 700, 0, { idle: 0, busy: 200, gc: 0, unscheduled: 0 }],
+    [200, 201, 3, 1, { idle: 200, busy: 0, gc: 0, unscheduled: 0 }],
+    [200, -1, 3, 250, { idle: 0, busy: 0, gc: 200, unscheduled: 0 }],
+    [0, 0, 0, 0, { idle: 0, busy: 0, gc: 0, unscheduled: 0 }]
+  ]) {
+    const found = partsOf(wall, idle, cpu, gc)
+    t.same(found, parts)
+    t.equal(found.idle + found.busy + found.gc + found.unscheduled, wall)
+  }
+  const { gc, ...others } = partsOf(200, 50, 100, NaN)
+  t.same(others, { idle: 50, busy: 100, unscheduled: 50 }, 'without collections these are part of busy')
+  t.ok(Number.isNaN(gc))
+})
+
+test('a sample is taken where the last one is older than the spacing, and no sooner', async (t) => {
+  const { spacingMs } = accounts.state
+  t.teardown(() => { accounts.state.spacingMs = spacingMs })
+  accounts.state.spacingMs = 1e9
+  const first = mark(now())
+  t.equal(mark(now()), first)
+  t.equal(mark(now() + 1e9 + 60_000), first + 1)
+})
+
+test('what is out of the ring, had no sample or is mostly error says nothing', async (t) => {
+  const { spacingMs } = accounts.state
+  t.teardown(() => { accounts.state.spacingMs = spacingMs })
+  const refuse = () => t.fail('it is called')
+  accounts.state.spacingMs = -1 // a sample each time
+  t.equal(account(NONE, now(), now(), refuse), false, 'of an SDK, or answered past Fastify')
+  const start = now()
+  const first = mark(start)
+  t.equal(account(first, start - 10_000, now(), refuse), false, 'its sample came too late')
+  for (let i = 0; i < 8192; i++) mark(now())
+  t.equal(account(first, start, now(), refuse), false, 'overwritten')
+})
+
+test('whoever wants all that has ended gets it at once, without the collections of the turn', async (t) => {
+  const { spacingMs } = accounts.state
+  t.teardown(() => { accounts.state.spacingMs = spacingMs })
+  accounts.state.spacingMs = -1
+  while (performance.nodeTiming.idleTime === 0) await new Promise((resolve) => setTimeout(resolve, 1)) // until the loop has waited
+  const said = []
+  const ask = () => {
+    const start = now()
+    t.equal(account(mark(start), start, now(), (parts) => said.push(parts)), true)
+  }
+  ask() // Node is asked for collections from here on
+  await new Promise((resolve) => setImmediate(resolve))
+  const before = said.length
+  ask()
+  t.equal(said.length, before, 'the next turn says what was collected in this one')
+  settleNow()
+  t.equal(said.length, before + 1)
+  t.ok(Number.isNaN(said.at(-1).gc))
+  ask()
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(said.length, before + 2)
+  t.type(said.at(-1).gc, 'number')
+  t.notOk(Number.isNaN(said.at(-1).gc))
+})

@@ -1,0 +1,206 @@
+'use strict'
+
+// What slow requests say that they waited for, against causes that are planted: right to 10 % or 10 ms. The service measures what
+// it plants where it does it, so that a busy machine changes both alike. npm run test:slow.
+
+const { spawn, fork } = require('node:child_process')
+const { once } = require('node:events')
+const http = require('node:http')
+const os = require('node:os')
+const path = require('node:path')
+const { test, setTimeout: setTapTimeout } = require('tap')
+const { setTimeout: sleep } = require('node:timers/promises')
+
+setTapTimeout(60_000)
+
+const PREFIX = 'light_trace.time.'
+const hasThreadCpu = process.threadCpuUsage !== undefined
+let service
+
+test('the service starts', async (t) => {
+  service = await start(t)
+  t.same(await service.timesOf('/fast'), [{}], 'a fast request says nothing')
+})
+
+test('a timer is idle', async (t) => {
+  const { waited } = await service.ask('/timer')
+  const [times] = await service.times()
+  near(t, times.idle, waited, 'idle')
+  near(t, times.idle + times.busy + times.unscheduled, times.took, 'the parts are the whole')
+  t.equal(times.gc, undefined, 'Node was not asked for collections yet')
+})
+
+test('from the second slow request on collections are counted', async (t) => {
+  const [times] = await service.timesOf('/timer')
+  t.type(times.gc, 'number')
+  near(t, times.idle + times.busy + times.gc + times.unscheduled, times.took, 'the parts are the whole')
+})
+
+test('JSON and a regular expression are busy', async (t) => {
+  const { took, ran } = await service.ask('/busy')
+  const [times] = await service.times()
+  near(t, times.busy + times.gc, Math.min(took, ran), 'busy, with the collections of its garbage')
+  near(t, times.unscheduled, Math.max(0, took - ran), 'unscheduled')
+  near(t, times.idle, 0, 'idle')
+})
+
+test('a request that waits while another one blocks the loop is told so', async (t) => {
+  const [victim, culprit] = await Promise.all([service.ask('/timer?ms=300'), sleep(50).then(() => service.ask('/busy'))])
+  const times = (await service.times()).find(({ path }) => path === '/timer')
+  near(t, times.busy + times.gc + times.unscheduled, culprit.took, 'busy, though its own code waits')
+  near(t, times.idle, victim.waited - culprit.took, 'idle')
+})
+
+for (const path of ['/gc', '/gc-between']) {
+  test(`forced collections are gc, also in the turn of the response: ${path}`, async (t) => {
+    const { took } = await service.ask(path)
+    const [times] = await service.times()
+    near(t, times.gc, took, 'gc')
+    near(t, times.busy, 0, 'busy')
+  })
+}
+
+test('a slow upstream is idle', async (t) => {
+  const { waited } = await service.ask('/upstream')
+  const [times] = await service.times()
+  near(t, times.idle + times.busy + times.gc + times.unscheduled, times.took, 'the parts are the whole')
+  near(t, times.idle, waited, 'idle')
+})
+
+test('HTTP/2, streamed, hijacked and aborted responses say it too', async (t) => {
+  await service.send('http2')
+  for (const path of ['/hijacked', '/streamed']) await service.ask(path)
+  await service.abort('/aborted', 300)
+  const all = await service.times()
+  t.same(all.map(({ path }) => path).sort(), ['/aborted', '/hijacked', '/streamed', '/timer'])
+  for (const { path, idle, busy, gc, unscheduled, took } of all) {
+    near(t, idle + busy + gc + unscheduled, took, `${path}: the parts are the whole`)
+    t.ok(idle > 190, `${path}: ${idle} ms idle`)
+  }
+})
+
+test('one that failed says it before it is slow', async (t) => {
+  const { waited } = await service.ask('/fails')
+  const [times] = await service.times()
+  near(t, times.idle, waited, 'idle')
+})
+
+test('a step of the wall clock is not seen', async (t) => {
+  const { waited } = await service.ask('/clock')
+  const [times] = await service.times()
+  near(t, times.idle, waited, 'idle')
+})
+
+test('a request that outlives the ring says nothing', async (t) => {
+  t.same(await service.timesOf('/outlives'), [{}])
+  t.ok((await service.timesOf('/timer'))[0].idle > 0, 'and the next one does')
+})
+
+test('a process that is stopped and goes on does not blame its code', async (t) => {
+  const asked = service.ask('/stopped')
+  await service.running()
+  await service.stopFor(300)
+  const { took, ran } = await asked
+  const [times] = await service.times()
+  t.ok(took - ran > 250, `${took - ran} ms away`)
+  near(t, times.unscheduled, took - ran, 'unscheduled')
+})
+
+test('stopped while it waits it has waited: nobody can tell the two apart', async (t) => {
+  const asked = service.ask('/stopped-idle')
+  await service.running()
+  await service.stopFor(300)
+  const { waited } = await asked
+  const [times] = await service.times()
+  near(t, times.idle, waited, 'idle')
+  t.ok(times.busy < 20, `${times.busy} ms busy`)
+})
+
+// Last: it gives the service the lowest priority.
+test('a CPU that others have is unscheduled', async (t) => {
+  const burners = Array.from({ length: os.availableParallelism() * 2 }, () => spawn(process.execPath, ['-e', 'const end = Date.now() + 20000; while (Date.now() < end);'], { stdio: 'ignore' }))
+  t.teardown(() => burners.forEach((burner) => burner.kill('SIGKILL')))
+  try {
+    os.setPriority(service.pid, 10)
+  } catch (error) {
+    t.skip(`the priority cannot be set here: ${error.code}`)
+    return
+  }
+  const { took, ran } = await service.ask('/starved')
+  const [times] = await service.times()
+  if (took - ran < 50) {
+    t.skip(`the machine has CPUs enough: it got ${Math.round(ran)} ms of ${Math.round(took)}`)
+    return
+  }
+  near(t, times.unscheduled, took - ran, 'unscheduled')
+  near(t, times.busy + times.gc, ran, 'busy')
+})
+
+/** Right to 10 % or 10 ms, and the request's own bound of error. */
+function near (t, found, planted, what) {
+  t.ok(Math.abs(found - planted) <= Math.max(10, planted * 0.1), `${what}: ${round(found)} ms of ${round(planted)}`)
+}
+
+function round (ms) {
+  return Math.round(ms * 100) / 100
+}
+
+async function start (t) {
+  const child = fork(path.join(__dirname, 'service.js'), { execArgv: ['--expose-gc'], stdio: ['ignore', 'pipe', 'inherit', 'ipc'], env: { PATH: process.env.PATH } })
+  const kill = () => child.kill('SIGKILL')
+  process.once('exit', kill)
+  require('tap').teardown(kill)
+  const [{ http: origin }] = await once(child, 'message')
+  const agent = new http.Agent({ keepAlive: true })
+
+  async function ask (path) {
+    const request = http.get(origin + path, { agent })
+    const [response] = await once(request, 'response')
+    let body = ''
+    for await (const part of response.setEncoding('utf8')) body += part
+    return body.startsWith('{') ? JSON.parse(body) : {}
+  }
+
+  async function send (asked) {
+    child.send(asked)
+    return (await once(child, 'message'))[0]
+  }
+
+  /** What the spans since the last call say, in milliseconds. */
+  async function times () {
+    const spans = await send('spans')
+    return spans.map(({ attributes, duration }) => {
+      const said = Object.entries(attributes).filter(([key]) => key.startsWith(PREFIX)).map(([key, seconds]) => [key.slice(PREFIX.length), seconds * 1000])
+      return { path: attributes['url.path'], took: duration, ...Object.fromEntries(said) }
+    })
+  }
+
+  return {
+    pid: child.pid,
+    ask,
+    send,
+    times,
+    async timesOf (path) {
+      await ask(path)
+      return (await times()).map(({ path, took, ...said }) => Object.keys(said).length === 0 ? {} : { took, ...said })
+    },
+    async abort (path, afterMs) {
+      const request = http.get(origin + path, { agent })
+      request.on('error', () => {})
+      await sleep(afterMs)
+      request.destroy()
+    },
+    running: () => once(child.stdout, 'data'),
+    async stopFor (ms) {
+      await sleep(30)
+      child.kill('SIGSTOP')
+      await sleep(ms)
+      child.kill('SIGCONT')
+    }
+  }
+}
+
+test('with a thread\'s own CPU time, or the process\'s on Node 20', async (t) => {
+  t.comment(hasThreadCpu ? 'of the thread' : 'of the process')
+  t.equal(hasThreadCpu, Number(process.versions.node.split('.')[0]) > 20)
+})

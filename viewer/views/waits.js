@@ -1,0 +1,45 @@
+'use strict'
+
+// What a request waited for, as light-trace writes it on slow ones: see docs/slow.md. Anybody may have sent the span.
+
+const { readSomeAttributes } = require('../otlp/attributes')
+const { KIND_SERVER } = require('../otlp/names')
+
+// In the order in which they are drawn.
+const WAITS = [['idle', 'waiting'], ['busy', 'busy event loop'], ['gc', 'garbage collection'], ['unscheduled', 'not running']]
+const KEYS = WAITS.map(([name]) => `light_trace.time.${name}`)
+const WANTED = new Set(KEYS)
+const SHORTEST_MS = 10 // no shorter request says it, unless its route asks: most spans need not be read
+const SHARE_MIN = 0.01
+
+/** @returns {number[] | undefined} milliseconds of each of WAITS */
+function waitsOf (span) {
+  if (span.kind !== KIND_SERVER || span.durationMs < SHORTEST_MS) return undefined
+  const found = readSomeAttributes(span, WANTED)
+  if (found.size === 0) return undefined
+  const waits = KEYS.map((key) => {
+    const seconds = found.get(key)
+    return typeof seconds === 'number' && seconds > 0 && seconds < 1e9 ? seconds * 1000 : 0
+  })
+  return waits.some((ms) => ms > 0) ? waits : undefined
+}
+
+/** The index of the longest. */
+function longestWait (waits) {
+  return waits.indexOf(Math.max(...waits))
+}
+
+/** '1.2 s waiting, 300 ms busy event loop': the longest first, without what hardly counts. */
+function waitText (waits, duration) {
+  const least = waits.reduce((sum, ms) => sum + ms, 0) * SHARE_MIN
+  return waits.map((ms, i) => ({ ms, name: WAITS[i][1] })).filter(({ ms }) => ms >= least).sort((a, b) => b.ms - a.ms)
+    .map(({ ms, name }) => `${duration(ms)} ${name}`).join(', ')
+}
+
+/** '12 waiting, 3 busy event loop', '' for none. @param {number[]} counts of requests by what they waited for longest */
+function reasonText (counts) {
+  return counts.map((count, i) => ({ count, name: WAITS[i][1] })).filter(({ count }) => count > 0).sort((a, b) => b.count - a.count)
+    .map(({ count, name }) => `${count} ${name}`).join(', ')
+}
+
+module.exports = { waitsOf, longestWait, waitText, reasonText, WAITS }
