@@ -5,7 +5,7 @@
 
 const { relative } = require('node:path')
 const { boolean, count, inWords, isObject, LightTraceError, nearestName, object } = require('./config/checks')
-const { drawTree, spanLabel } = require('./export/sinks/console')
+const { drawTree, oneLine, spanLabel } = require('./export/sinks/console')
 
 // Kinds of calls that a budget may name although no span has them: what light-trace and OpenTelemetry's conventions know.
 const KNOWN_KINDS = [
@@ -224,7 +224,7 @@ function openFindings ({ root, route, spans, isCut }, { open }) {
 }
 
 function finding (rule, route, message, { allowed, found }, marked) {
-  return { rule, route, message: `${route}: ${message}`, allowed, found, marked: new Map(marked) }
+  return { rule, route, message: oneLine(`${route}: ${message}`), allowed, found, marked: new Map(marked) }
 }
 
 function times (number, noun) {
@@ -246,7 +246,7 @@ function treeOf (spans, findings) {
     const { kind, name, status, attributes } = span
     const label = spanLabel({ kind, name: callOf(span)?.name ?? name, status: status.code, errorType: attributes['error.type'] })
     const folded = callsIn(span) > 1 ? ` (${callsIn(span)} calls)` : ''
-    return `${label}${folded}${declaredAt(attributes)}${marks.size === 0 ? '' : `  <-- ${[...marks].join(', ')}`}`
+    return `${label}${folded}${oneLine(declaredAt(attributes))}${marks.size === 0 ? '' : `  <-- ${[...marks].join(', ')}`}`
   }).split('\n')
   if (lines.length > LINES_MAX) lines.splice(LINES_MAX, lines.length, `... and ${lines.length - LINES_MAX} more lines`)
   return lines.map((line) => `  ${line}`).join('\n')

@@ -16,6 +16,7 @@ const HELP = `light-trace: see what your Fastify app does
   npx light-trace mcp                for assistants: list, get, logs, slowest, errors over stdio, read-only
   npx light-trace import <file>      OTLP JSON into the viewer
   npx light-trace export [file]      all that is held, as OTLP JSON, one trace per line
+  npx light-trace check <file>       what a file of --save has that another has not, or a budget forbids
 
 Options, before the app's name:
   --port <n>         4318; the next one where it is taken
@@ -25,11 +26,13 @@ Options, before the app's name:
   --save <file>      append all that is received, as OTLP JSON, one request per line
   --host <address>   let other machines in; they need the token of the address that is printed
   --json             trace: OTLP JSON.  --attributes  trace: every attribute
+  --against <file>   check: what it was before, by --save too
+  --budget <file>    check: JSON; exit code 1 for a request that does more.  --markdown  check: for a pull request
   --url <address>    tail, trace, mcp, import, export: of the viewer; --port by default
 Options of Node (--inspect, --env-file=.env, --import tsx …) are handed on to it.
 `
 
-const COMMANDS = new Set(['tail', 'trace', 'mcp', 'import', 'export', 'help', 'version'])
+const COMMANDS = new Set(['tail', 'trace', 'mcp', 'import', 'export', 'check', 'help', 'version'])
 
 // name → what its value is; true: it has none.
 const OPTIONS = {
@@ -39,6 +42,9 @@ const OPTIONS = {
   save: text,
   url: address,
   token,
+  against: text,
+  budget: text,
+  markdown: true,
   watch: true,
   stay: true,
   json: true,
@@ -86,7 +92,7 @@ function parseArguments (args) {
 }
 
 function takesOperand ({ command, operand }) {
-  return (command === 'trace' || command === 'import' || command === 'export') && operand === undefined
+  return ['trace', 'import', 'export', 'check'].includes(command) && operand === undefined
 }
 
 /** @returns {number} how many arguments more it took */
@@ -132,6 +138,8 @@ function finish (parsed, rest) {
   } else if (rest.length > 0) throw new UsageError(`${command} does not take "${rest[0]}"`)
   if (command === 'trace' && operand === undefined) throw new UsageError('trace needs an id, or last, slowest, failed')
   if (command === 'import' && operand === undefined) throw new UsageError('import needs a file, or - for what is piped in')
+  if (command === 'check' && operand === undefined) throw new UsageError('check needs a file that --save has written')
+  if (command === 'check' && parsed.options.against === undefined && parsed.options.budget === undefined) throw new UsageError('check needs --against <file>, --budget <file> or both')
   return parsed
 }
 
