@@ -28,6 +28,8 @@ class Collector {
   #metrics = null // asks the application for its metrics
   #logs = []
 
+  wantsCodeLocation = true // of the application that it is given to
+
   constructor (waitMs) {
     this.#waitMs = waitMs
   }

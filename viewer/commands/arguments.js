@@ -25,6 +25,7 @@ Options, before the app's name:
   --max-bytes <n>    of traces and log lines in memory: 64mb; the oldest go first
   --save <file>      append all that is received, as OTLP JSON, one request per line
   --host <address>   let other machines in; they need the token of the address that is printed
+  --editor <name>    opens a handler's file from the page: vscode; cursor, zed, …, none
   --json             trace: OTLP JSON.  --attributes  trace: every attribute
   --against <file>   check: what it was before, by --save too
   --budget <file>    check: JSON; exit code 1 for a request that does more.  --markdown  check: for a pull request
@@ -42,6 +43,7 @@ const OPTIONS = {
   save: text,
   url: address,
   token,
+  editor,
   against: text,
   budget: text,
   markdown: true,
@@ -59,6 +61,8 @@ const NODE_FLAGS = /^--(?:env-file(?:-if-exists)?|watch-path|watch-preserve-outp
 const TAKES_NEXT = /^(?:--(?:env-file(?:-if-exists)?|watch-path|import|require|loader|experimental-loader|conditions)|-[rC])$/
 const UNITS = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 }
 const MIN_BYTES = 2 ** 20
+// Those that open editor://file/<path>:<line>; the page knows them too.
+const EDITORS = ['vscode', 'vscode-insiders', 'vscodium', 'cursor', 'windsurf', 'zed', 'none']
 
 class UsageError extends Error {
   expected = true
@@ -199,6 +203,11 @@ function address (value, name) {
 
 function token (value, name) {
   if (!/^[\w-]{16,128}$/.test(value)) throw new UsageError(`${name} is 16 to 128 letters, digits, _ or -`)
+  return value
+}
+
+function editor (value, name) {
+  if (!EDITORS.includes(value)) throw new UsageError(`${name} is one of ${EDITORS.join(', ')}, not "${value}"`)
   return value
 }
 
