@@ -425,6 +425,12 @@ declare namespace lightTrace {
      */
     unrouted?: boolean
     /**
+     * Whether a request's span says where its route is declared: `code.file.path` and `code.line.number`, of routes that are
+     * declared after light-trace is loaded. A stack is taken once per route, nothing per request. @default false, but true in `npx
+     * light-trace app.js` and with a collector of `light-trace/testing`
+     */
+    codeLocation?: boolean
+    /**
      * Whether an error that was thrown is recorded where the answer is 4xx: an `exception` event and `error.type`. The span's
      * status stays unset. `false` for services with floods of 4xx.
      * @default true

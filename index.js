@@ -7,6 +7,7 @@ const { resolveRouteOptions } = require('./lib/config/options')
 const { REQUEST_KEY } = require('./lib/context/trace-context')
 const { ownContextManager } = require('./lib/context/request-context')
 const { activeManager } = require('./lib/otel/api-globals')
+const { noteDeclaration } = require('./lib/fastify/routes')
 const { OLDEST_FASTIFY, registrationFor } = require('./lib/registration')
 
 function plugin (app, options, done) {
@@ -59,7 +60,11 @@ function decorate (app, registration) {
 // Each hook has a name that shows whose it is, as where the application does not start in time.
 function addHooks (app, registration) {
   const { onRequest, onError } = registration.hooksFor(app)
-  app.addHook('onRoute', function lightTraceOnRoute ({ config }) { resolveRouteOptions(config?.trace) }) // wrong ones throw where they stand
+  const { codeLocation } = registration.tracer.settings
+  app.addHook('onRoute', function lightTraceOnRoute (route) {
+    resolveRouteOptions(route.config?.trace) // wrong ones throw where they stand
+    if (codeLocation) noteDeclaration(route)
+  })
   app.addHook('onRequest', onRequest)
   app.addHook('onError', onError)
   registration.serveMetrics(app)

@@ -76,11 +76,37 @@ export interface CollectedMetric {
   points: CollectedPoint[]
 }
 
+/** What each request may do. What is not given is not checked; there is no bound on time. */
+export interface Budget {
+  /** The most calls of one shape (what is called, with which command, where) that one parent makes, one after the other. */
+  repeats?: number
+  /**
+   * The most calls of each kind: `{ redis: 5, http: 2 }`. A kind is `db.system.name`, `messaging.system` or `rpc.system` as the
+   * spans have it, `http`, or `other`.
+   */
+  calls?: Record<string, number>
+  /** false: no span ends after the response of its request. */
+  afterResponse?: boolean
+  /** false: every span that was started has ended. */
+  open?: boolean
+}
+
+/** What the error of `check` has in `findings`. */
+export interface Finding {
+  rule: 'repeats' | 'calls' | 'afterResponse' | 'open'
+  /** `GET /users/:id`, or the name of a span that is no request over HTTP. */
+  route: string
+  message: string
+  allowed: number | boolean
+  found: number
+}
+
 /**
  * An in-memory collector for tests: `app.register(lightTrace, { spanProcessors: [collector] })`. It can be given to
  * an OpenTelemetry SDK's provider too.
  *
- * A span ends when its response is closed, which may be after the client has it; `spans` and `tree` wait for that.
+ * A span ends when its response is closed, which may be after the client has it; `spans`, `tree` and `check`
+ * wait for that.
  */
 export interface Collector extends SpanProcessor {
   onStart (span: any, parentContext?: Context): void
@@ -94,6 +120,12 @@ export interface Collector extends SpanProcessor {
    * still running after `timeoutMs` ends with `(running)`.
    */
   tree (): Promise<string>
+  /**
+   * Rejects with an error, code `LT_ERR_CHECK`, where a request did more than it may: its message shows the tree with
+   * the lines marked, its `findings` say it as data. For any test runner: `await collector.check({ repeats: 3 })`. Rejects with
+   * a TypeError for a budget that is wrong or cannot fail.
+   */
+  check (budget: Budget): Promise<void>
   /** The log records of an application with `logs.export`, once no span is running. They are sent nowhere else. */
   logs (): Promise<CollectedLog[]>
   /** The metrics of an application with `metrics` on, once no span is running. They are sent nowhere else. */

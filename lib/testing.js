@@ -7,11 +7,12 @@
 //   ...
 //   t.equal(await collector.tree(), 'SERVER GET /users/:id')
 //
-// A span ends when its response is closed, which may be after the client has it: `spans` and `tree` wait until every span
-// that started has ended. testing.d.ts says what each method does.
+// A span ends when its response is closed, which may be after the client has it: `spans`, `tree` and `check`
+// wait until every span that started has ended. testing.d.ts says what each method does.
 
 const { SAMPLED } = require('./context/trace-context')
 const { runUntraced } = require('./job')
+const { checkSpans, readBudget } = require('./budget')
 const { drawTree, spanLabel, kindName, statusName } = require('./export/sinks/console')
 const { setTimeout, clearTimeout, setImmediate } = require('./runtime/timers')
 
@@ -26,6 +27,8 @@ class Collector {
   #waiting = []
   #metrics = null // asks the application for its metrics
   #logs = []
+
+  wantsCodeLocation = true // of the application that it is given to
 
   constructor (waitMs) {
     this.#waitMs = waitMs
@@ -81,11 +84,20 @@ class Collector {
   }
 
   async tree () {
-    await this.#settled()
-    const records = this.#records.map(({ span, ended }) => ended ?? { ...readable(span), running: true })
-    return drawTree(records, ({ kind, name, status, attributes, running }) => {
+    return drawTree(await this.#all(), ({ kind, name, status, attributes, running }) => {
       return spanLabel({ kind, name, status: status.code, errorType: attributes['error.type'] }) + (running === true ? ' (running)' : '')
     })
+  }
+
+  async check (budget) {
+    const wanted = readBudget(budget)
+    checkSpans(await this.#all(), wanted)
+  }
+
+  // With those that do not end.
+  async #all () {
+    await this.#settled()
+    return this.#records.map(({ span, ended }) => ended ?? { ...readable(span), running: true })
   }
 
   reset () {

@@ -11,6 +11,7 @@ const COMMANDS = {
   trace: () => require('./commands/trace').trace,
   import: () => require('./commands/transfer').importFile,
   export: () => require('./commands/transfer').exportFile,
+  check: () => require('./commands/check').check,
   mcp: () => require('./commands/mcp').mcp,
   help: () => () => { process.stdout.write(HELP) },
   version: () => () => { process.stdout.write(`${require('../package.json').version}\n`) }

@@ -17,11 +17,13 @@ const options = { [Symbol.for('light-trace.automatic')]: true, unrouted: true, s
 
 guarded(() => {
   const { lightTrace, within } = plugin()
+  const locate = locator(within)
   let hasPg = false
   guarded(() => { hasPg = tracePg(lightTrace) })
   subscribe('fastify.initialization', ({ fastify }) => guarded(() => {
     if (Number.parseInt(fastify.version, 10) < OLDEST_MAJOR) return reportUntraced(`uses Fastify ${fastify.version}, and light-trace needs Fastify ${OLDEST_MAJOR} or later`)
     fastify.register(lightTrace, options)
+    guarded(() => fastify.addHook('onRoute', locate)) // now: routes may be declared before a plugin is loaded
     reportLosses(fastify)
   }))
   subscribe('http.server.request.start', firstRequest)
@@ -33,6 +35,16 @@ guarded(() => {
     setImmediate(sayUntracedLibraries, within, hasPg)
   }
 })
+
+/** What notes where a route is declared; an app's own light-trace of an older version cannot. */
+function locator (within) {
+  try {
+    const { noteDeclaration } = within('./lib/fastify/routes.js')
+    return typeof noteDeclaration === 'function' ? noteDeclaration : () => {}
+  } catch {
+    return () => {}
+  }
+}
 
 /** Says in the terminal and the viewer which libraries have no spans, before light-trace says it in the app's log, which may be off. */
 function sayUntracedLibraries (within, hasPg) {

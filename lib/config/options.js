@@ -102,6 +102,7 @@ const checkOptions = object({
   spans: checkSpans,
   outbound: checkOutbound,
   unrouted: boolean,
+  codeLocation: boolean,
   clientErrors: boolean,
   logs: checkLogs,
   replyHeader: literal('server-timing', false),
@@ -165,6 +166,7 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
     outbound: resolveOutbound(given.outbound),
     propagators: propagatorsFromEnvironment(env),
     unrouted: given.unrouted ?? false,
+    codeLocation: given.codeLocation ?? isTest(given.spanProcessors),
     clientErrors: given.clientErrors ?? true,
     logs: given.logs !== false, // the ids on the application's own lines
     exportedLogs: resolveLogs(given, env),
@@ -299,6 +301,11 @@ function warnAboutUnread (env) {
   const node = env.find('NODE_OTEL', 'NODE_OTEL_ENDPOINT')
   if (node === undefined || (node.name === 'NODE_OTEL' && /^(?:0|false)$/i.test(node.value))) return
   env.warn('LT_WARN_NODE_OTEL', `${node.name} switches Node's own tracer on: each request gets a second SERVER span, and outgoing calls carry that tracer's traceparent. Unset it`)
+}
+
+// A collector of light-trace/testing says so.
+function isTest (spanProcessors = []) {
+  return spanProcessors.some(({ wantsCodeLocation }) => wantsCodeLocation === true)
 }
 
 // The parent of work outside of requests, see Tracer.startSpan.

@@ -2,6 +2,8 @@
 
 // What spans say of a request's route, made once for each method. It hangs on the route's `config`, which Fastify hands out.
 
+const { join, sep } = require('node:path')
+const { fileURLToPath } = require('node:url')
 const { resolveRouteOptions } = require('../config/options')
 const { cleanValue } = require('../span/attributes')
 const { SERVER_KEYS } = require('../span/http-info')
@@ -9,9 +11,16 @@ const { samplerOf } = require('../sampling/sampler')
 const { routeInfo, knownMethods } = require('../http/conventions')
 
 const kRoute = Symbol('light-trace.route')
+const kDeclared = Symbol('light-trace.declared')
 const ATTRIBUTES_MAX = 128
 // The accounts of a shorter request would be mostly their error, which is up to 5 ms: see lib/runtime/accounts.js.
 const EXPLAINED_AFTER_MS = 20
+
+const FRAMES_MAX = 50
+const PLACE = /^(.+):(\d+):\d+$/
+const ROOT = join(__dirname, '..', '..', sep)
+const FASTIFY = /[/\\]node_modules[/\\](?:fastify|avvio|fastify-plugin|light-trace)[/\\]/
+const PACKAGES = /[/\\]node_modules[/\\]/
 
 let kContext // the symbol under which Fastify keeps the route's own object on each request; undefined until it is found
 
@@ -27,6 +36,51 @@ function routeContextOf (request) {
   const { config } = routeOptions
   if (config !== undefined) kContext = Object.getOwnPropertySymbols(request).find((symbol) => request[symbol]?.config === config)
   return request[kContext] ?? routeOptions
+}
+
+/**
+ * Notes where a route is declared, for its request's span; called by an `onRoute` hook, once per route. In a config of the route's
+ * own, which Fastify copies.
+ */
+function noteDeclaration (route) {
+  const place = placeAbove(noteDeclaration)
+  if (place !== null) route.config = { ...route.config, [kDeclared]: place }
+}
+
+function placeAbove (fn) {
+  const { stackTraceLimit } = Error
+  const holder = { stack: '' }
+  try {
+    Error.stackTraceLimit = FRAMES_MAX
+    Error.captureStackTrace(holder, fn)
+    return placeOf(String(holder.stack)) // made here: a loader's source maps are applied to it
+  } catch {
+    return null // what formats stacks is the application's
+  } finally {
+    if (stackTraceLimit !== FRAMES_MAX) Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
+  }
+}
+
+/** The application's own code, where it is in the stack, else that of the package which declares the route. */
+function placeOf (stack) {
+  let ofPackage = null
+  for (const line of stack.split('\n')) {
+    const frame = line.trim()
+    if (!frame.startsWith('at ') || frame.startsWith('at async ')) continue // what waits for it has not declared it
+    const [, where, number] = PLACE.exec(frame.endsWith(')') ? frame.slice(frame.indexOf(' (') + 2, -1) : frame.slice(3)) ?? []
+    if (where === undefined || where.startsWith('node:') || where.startsWith('<') || where.startsWith('eval ')) continue
+    const file = where.startsWith('file:') ? fileURLToPath(where) : where
+    if (isOurs(file) || FASTIFY.test(file)) continue
+    const place = { file, line: Number(number) }
+    if (!PACKAGES.test(file)) return place
+    ofPackage ??= place
+  }
+  return ofPackage
+}
+
+// Not all below the root: tests and examples are there too.
+function isOurs (file) {
+  return file.startsWith(ROOT) && /^(?:index\.js$|lib[/\\]|viewer[/\\])/.test(file.slice(ROOT.length))
 }
 
 class Routes {
@@ -68,12 +122,20 @@ class Routes {
     this.#configure(info, config.trace)
     info.slowAfterMs = info.options?.slow?.afterMs ?? this.#slowAfterMs
     if (info.slowAfterMs !== Infinity) info.accountedAfterMs = Math.min(info.slowAfterMs, EXPLAINED_AFTER_MS)
+    this.#locate(info, config)
     const hooks = config[kRoute] === undefined ? request[kContext] : undefined // it has them by stage
     if (hooks !== undefined) for (const ready of this.#atFirstRequest) ready(hooks, request, info.options)
     info.requestMethod = method
     info.next = config[kRoute]
     Object.defineProperty(config, kRoute, { value: info, configurable: true, writable: true, enumerable: false })
     return info
+  }
+
+  #locate ({ attributeList }, config) {
+    const place = config[kDeclared]
+    if (place === undefined || attributeList.includes('code.file.path')) return
+    Object.defineProperty(config, kDeclared, { value: place, enumerable: false }) // the handler's config is as it was written
+    attributeList.push('code.file.path', place.file, 'code.line.number', place.line)
   }
 
   #configure (info, trace) {
@@ -100,4 +162,4 @@ class Routes {
   }
 }
 
-module.exports = { Routes, routeContextOf }
+module.exports = { Routes, routeContextOf, noteDeclaration }

@@ -134,6 +134,9 @@ app.register(lightTrace, { spanProcessors: [collector] })
 expectType<Promise<CollectedSpan[]>>(collector.spans())
 expectType<Promise<string>>(collector.tree())
 expectType<void>(collector.reset())
+expectType<Promise<void>>(collector.check({ repeats: 3, calls: { redis: 5 }, afterResponse: false, open: false }))
+expectError(collector.check({ milliseconds: 3 }))
+expectError(collector.check({ calls: { redis: 'few' } }))
 collector.metrics().then(([metric]) => expectType<Array<{ value: number, traceId: string, spanId: string }>>(metric.points[0].exemplars))
 
 // Metrics.

@@ -54,6 +54,7 @@ test('a mistake says what was meant', (t) => {
   t.match(says('--inspect'), /--inspect is for an app/)
   t.match(says('--max-bytes', '5'), /at least 1mb/)
   t.match(says('--url', 'https://x'), /--url must be an address/)
+  t.match(says('--editor', 'javascript'), /--editor is one of vscode, .*none, not "javascript"/)
   t.match(says('trace'), /trace needs an id/)
   t.match(says('import'), /import needs a file/)
   t.match(says('trace', 'last', 'more'), /trace does not take "more"/)

@@ -40,6 +40,28 @@ test('an app that registers light-trace itself has the spans of its handlers too
   t.match(JSON.stringify(trace), /"own"/)
 })
 
+test('the span of a request says where its route is declared, and the page opens it in an editor', async (t) => {
+  const own = `app.register(require(${JSON.stringify(ROOT)}), { serviceName: 'own' })\n`
+  const registered = APP.replace(/^(const app = .*\n)/m, `$1${own}`)
+  for (const [files, options, line, link] of [
+    [{ 'app.js': APP }, [], 3, (file) => `vscode://file${file}:3`],
+    [{ 'app.js': registered }, ['--editor', 'zed'], 4, (file) => `zed://file${file}:4`],
+    [{ 'app.js': APP }, ['--editor', 'none'], 3, () => undefined]
+  ]) {
+    const { json, app, cwd, kill, exit } = await runApp(t, { files, options })
+    await fetch(`${app}/users/7`)
+    const { traces: [trace] } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+    const { rows: [row] } = await json(`/api/traces/${trace.id}/rows`)
+    const { attributes } = await json(`/api/traces/${trace.id}/spans/${row.id}`)
+    const of = (name) => attributes.find(({ key }) => key === name)
+    t.equal(of('code.file.path').value, join(cwd, 'app.js'))
+    t.equal(of('code.line.number').value, line)
+    t.equal(of('code.file.path').open, link(join(cwd, 'app.js')))
+    kill('SIGTERM')
+    await exit
+  }
+})
+
 test('an ES module is traced', async (t) => {
   const { json, app } = await runApp(t, { files: { 'app.mjs': MODULE }, program: 'app.mjs' })
   await fetch(`${app}/users/7`)

@@ -4,6 +4,7 @@
 
 const http = require('node:http')
 const net = require('node:net')
+const { join } = require('node:path')
 const { test } = require('tap')
 const { startViewer, traceId } = require('./support')
 
@@ -145,4 +146,22 @@ test('what reads by another method is refused', async (t) => {
   t.equal((await post('/api/import', '{}', { 'content-type': 'text/plain' })).status, 415, 'as a form could send it')
   t.equal((await get('/v1/traces')).status, 405)
   t.equal((await post('/api/app', '{}')).status, 404, 'where no app was started nobody reports')
+})
+
+test('an editor is only asked for a file that is on this machine, and never where others read', async (t) => {
+  const folder = t.testdir({ 'a #?%.js': '' })
+  const opened = async (options, attributes) => {
+    const { send, json } = await startViewer(t, options)
+    await send([{ attributes }])
+    const path = `/api/traces/${traceId(1)}/spans/0000000000000001`
+    return (await json(path, { headers: { authorization: `Bearer ${TOKEN}` } })).attributes.map(({ open }) => open).filter((open) => open !== undefined)
+  }
+  const here = { 'code.file.path': join(folder, 'a #?%.js'), 'code.line.number': 7 }
+  t.same(await opened({}, here), [`vscode://file${folder}/a%20%23%3F%25.js:7`])
+  t.same(await opened({}, { ...here, 'code.line.number': '7&x' }), [`vscode://file${folder}/a%20%23%3F%25.js`])
+  t.same(await opened({ editor: 'none' }, here), [])
+  t.same(await opened({ token: TOKEN }, here), [])
+  for (const file of ['routes.js', folder, join(folder, 'missing.js'), `/${here['code.file.path']}`, '\\\\host\\share', 'javascript:alert(1)', 'file:///etc/passwd', '', 7, '/\0']) {
+    t.same(await opened({}, { 'code.file.path': file }), [], String(file))
+  }
 })

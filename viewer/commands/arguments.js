@@ -16,6 +16,7 @@ const HELP = `light-trace: see what your Fastify app does
   npx light-trace mcp                for assistants: list, get, logs, slowest, errors over stdio, read-only
   npx light-trace import <file>      OTLP JSON into the viewer
   npx light-trace export [file]      all that is held, as OTLP JSON, one trace per line
+  npx light-trace check <file>       what a file of --save has that another has not, or a budget forbids
 
 Options, before the app's name:
   --port <n>         4318; the next one where it is taken
@@ -24,12 +25,15 @@ Options, before the app's name:
   --max-bytes <n>    of traces and log lines in memory: 64mb; the oldest go first
   --save <file>      append all that is received, as OTLP JSON, one request per line
   --host <address>   let other machines in; they need the token of the address that is printed
+  --editor <name>    opens a handler's file from the page: vscode; cursor, zed, …, none
   --json             trace: OTLP JSON.  --attributes  trace: every attribute
+  --against <file>   check: what it was before, by --save too
+  --budget <file>    check: JSON; exit code 1 for a request that does more.  --markdown  check: for a pull request
   --url <address>    tail, trace, mcp, import, export: of the viewer; --port by default
 Options of Node (--inspect, --env-file=.env, --import tsx …) are handed on to it.
 `
 
-const COMMANDS = new Set(['tail', 'trace', 'mcp', 'import', 'export', 'help', 'version'])
+const COMMANDS = new Set(['tail', 'trace', 'mcp', 'import', 'export', 'check', 'help', 'version'])
 
 // name → what its value is; true: it has none.
 const OPTIONS = {
@@ -39,6 +43,10 @@ const OPTIONS = {
   save: text,
   url: address,
   token,
+  editor,
+  against: text,
+  budget: text,
+  markdown: true,
   watch: true,
   stay: true,
   json: true,
@@ -53,6 +61,8 @@ const NODE_FLAGS = /^--(?:env-file(?:-if-exists)?|watch-path|watch-preserve-outp
 const TAKES_NEXT = /^(?:--(?:env-file(?:-if-exists)?|watch-path|import|require|loader|experimental-loader|conditions)|-[rC])$/
 const UNITS = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 }
 const MIN_BYTES = 2 ** 20
+// Those that open editor://file/<path>:<line>; the page knows them too.
+const EDITORS = ['vscode', 'vscode-insiders', 'vscodium', 'cursor', 'windsurf', 'zed', 'none']
 
 class UsageError extends Error {
   expected = true
@@ -86,7 +96,7 @@ function parseArguments (args) {
 }
 
 function takesOperand ({ command, operand }) {
-  return (command === 'trace' || command === 'import' || command === 'export') && operand === undefined
+  return ['trace', 'import', 'export', 'check'].includes(command) && operand === undefined
 }
 
 /** @returns {number} how many arguments more it took */
@@ -132,6 +142,8 @@ function finish (parsed, rest) {
   } else if (rest.length > 0) throw new UsageError(`${command} does not take "${rest[0]}"`)
   if (command === 'trace' && operand === undefined) throw new UsageError('trace needs an id, or last, slowest, failed')
   if (command === 'import' && operand === undefined) throw new UsageError('import needs a file, or - for what is piped in')
+  if (command === 'check' && operand === undefined) throw new UsageError('check needs a file that --save has written')
+  if (command === 'check' && parsed.options.against === undefined && parsed.options.budget === undefined) throw new UsageError('check needs --against <file>, --budget <file> or both')
   return parsed
 }
 
@@ -191,6 +203,11 @@ function address (value, name) {
 
 function token (value, name) {
   if (!/^[\w-]{16,128}$/.test(value)) throw new UsageError(`${name} is 16 to 128 letters, digits, _ or -`)
+  return value
+}
+
+function editor (value, name) {
+  if (!EDITORS.includes(value)) throw new UsageError(`${name} is one of ${EDITORS.join(', ')}, not "${value}"`)
   return value
 }
 

@@ -32,7 +32,7 @@ async function attend (viewer, parsed) {
 }
 
 // Options of a viewer's own: who gives one wants another viewer.
-const OWN = ['host', 'max-bytes', 'save', 'stay']
+const OWN = ['host', 'max-bytes', 'save', 'stay', 'editor']
 
 /**
  * @param {boolean} [mayJoin] whether one that runs in another terminal will do
@@ -41,7 +41,7 @@ const OWN = ['host', 'max-bytes', 'save', 'stay']
 async function openViewer (options, mayJoin = false) {
   const { listenFrom } = require('./port')
   const token = options.host === undefined ? null : options.token ?? newToken()
-  const make = () => new Viewer({ maxBytes: options['max-bytes'], token })
+  const make = () => new Viewer({ maxBytes: options['max-bytes'], token, editor: options.editor })
   const { viewer, port, joined } = await listenFrom(make, options, SAY, mayJoin && !OWN.some((name) => name in options))
   if (joined !== undefined) {
     return { joined, port, url: urlOf(undefined, port), token: null, app: null, events: { touch () {} }, async close () {} }

@@ -84,7 +84,7 @@ class Api {
         const span = trace.find(decoded(spanName ?? '').toLowerCase())
         if (span === undefined) throw new NotFound('this trace has no such span')
         const { panelOf } = require('../views/span-panel')
-        return sendJson(response, panelOf(trace, span, { full: query.has('full'), isHeld: (id) => this.#store.get(id) !== undefined }))
+        return sendJson(response, panelOf(trace, span, { full: query.has('full'), editor: this.#viewer.editor, isHeld: (id) => this.#store.get(id) !== undefined }))
       }
     }
   }

@@ -30,11 +30,13 @@ class Viewer {
   #startedMs = Date.now()
 
   /**
-   * @param {{ maxBytes?: number, token?: string | null }} [options] of traces, 64 MiB by default; and what is needed to read
+   * @param {{ maxBytes?: number, token?: string | null, editor?: string }} [options] of traces, 64 MiB by default; what is needed to read; what
+   *   opens files, or none
    *   where it is not only for this machine
    */
-  constructor ({ maxBytes, token = null } = {}) {
+  constructor ({ maxBytes, token = null, editor = 'vscode' } = {}) {
     this.token = token
+    this.editor = token === null && editor !== 'none' ? editor : null // files are here, and a reader with a token may not be
     this.port = this.url = null // where it listens: of the command that has opened it
     this.store = new TraceStore({ maxBytes })
     this.routes = new RouteStatistics(this.store)

@@ -1,5 +1,5 @@
-// Elements are made here and nowhere else. Text goes in as text nodes only; an address is a part of this page or a
-// blob of ours, so that no value can become a script.
+// Elements are made here and nowhere else. Text goes in as text nodes only; an address is a part of this page, a
+// blob of ours or a file for an editor, so that no value can become a script.
 
 /**
  * @param {string} tag `name.class.class`
@@ -19,7 +19,7 @@ function set (element, name, value) {
   if (name.startsWith('on')) element.addEventListener(name.slice(2), value)
   else if (name === 'class') element.className = value
   else if (name === 'style') for (const [property, to] of Object.entries(value)) element.style.setProperty(property, to)
-  else if (name === 'href' && !/^(?:#|blob:|\/(?!\/))/.test(value)) throw new Error(`Bug: a link to ${value}`)
+  else if (name === 'href' && !/^(?:#|blob:|(?:vscod(?:e|e-insiders|ium)|cursor|windsurf|zed):\/\/file\/|\/(?!\/))/.test(value)) throw new Error(`Bug: a link to ${value}`)
   else element.setAttribute(name, value === true ? '' : value)
 }
 

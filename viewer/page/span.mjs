@@ -97,7 +97,7 @@ function attributes (list, caption, whole, filter = false) {
     const path = '/' + query({ attr: `${each.key}:${text}` })
     return h('tr', null,
       h('th', { scope: 'row' }, h('bdi', null, line(each.key, 120))),
-      h('td', { class: `v-${each.type}` }, value(each, whole(index)),
+      h('td', { class: `v-${each.type}` }, each.open ? h('a', { href: each.open, title: 'Open in the editor' }, value(each, whole(index))) : value(each, whole(index)),
         filter && text.length <= LINE_MAX && !each.key.includes(':') && h('a', { class: 'filter-by', href: path, 'aria-label': `Requests with ${line(each.key, 120)} = ${line(text, 60)}`, title: 'Requests with this value' }, '=')))
   })))
 }

@@ -7,7 +7,14 @@ const { requestFromJson, logsFromJson } = require('../otlp/json-request')
 
 /** @returns {{ spans: number, lines: number, traces: number, dropped: number, ids: string[] }} @throws Malformed: then nothing was taken */
 function importText (store, text) {
-  const requests = documentsOf(text).map((json) => [requestFromJson(json), logsFromJson(json)])
+  const requests = documentsOf(text).map(({ json, line }) => {
+    try {
+      return [requestFromJson(json), logsFromJson(json)]
+    } catch (error) {
+      if (error instanceof Malformed && line !== undefined) error.message = `line ${line}: ${error.message}`
+      throw error
+    }
+  })
   const result = { spans: 0, lines: 0, dropped: 0 }
   const ids = new Set()
   for (const [request, logs] of requests) {
@@ -24,13 +31,14 @@ function importText (store, text) {
 }
 
 function documentsOf (text) {
-  text = text.replace(/^\ufeff/, '').trim()
+  text = text.replace(/^\ufeff/, '').trimEnd()
   const whole = parsed(text)
-  if (whole !== undefined) return Array.isArray(whole) ? whole : [whole]
-  return text.split('\n').filter((line) => line.trim() !== '').map((line, i) => {
-    const document = parsed(line)
-    if (document === undefined) throw new Malformed(`line ${i + 1} is not JSON`)
-    return document
+  if (whole !== undefined) return (Array.isArray(whole) ? whole : [whole]).map((json) => ({ json }))
+  return text.split('\n').flatMap((line, i) => {
+    if (line.trim() === '') return []
+    const json = parsed(line)
+    if (json === undefined) throw new Malformed(`line ${i + 1} is not JSON`)
+    return [{ json, line: i + 1 }]
   })
 }
 

@@ -2,6 +2,8 @@
 
 // GET /api/traces/<id>/spans/<spanId>: everything of one span.
 
+const { statSync } = require('node:fs')
+const { isAbsolute } = require('node:path')
 const { readSpan, readScope, readResource, kindName, statusName } = require('../otlp/span-detail')
 const { plain } = require('../otlp/attributes')
 const { levelName } = require('../otlp/log-record')
@@ -13,9 +15,9 @@ const SAME_MAX = 20
 /**
  * @param {import('../store/trace').Trace} trace
  * @param {import('../store/trace').StoredSpan} stored one of its spans
- * @param {{ full?: boolean, isHeld (traceId): boolean }} options
+ * @param {{ full?: boolean, editor?: string | null, isHeld (traceId): boolean }} options
  */
-function panelOf (trace, stored, { full = false, isHeld }) {
+function panelOf (trace, stored, { full = false, editor = null, isHeld }) {
   const span = readSpan(stored.bytes, stored.from, stored.to)
   const scope = readScope(stored.origin.scope)
   const text = (whole) => full ? whole : whole.slice(0, TEXT_MAX)
@@ -34,7 +36,7 @@ function panelOf (trace, stored, { full = false, isHeld }) {
     startNano: String(span.startNano),
     endNano: String(span.endNano),
     status: { code: statusName(span.status.code), message: text(span.status.message) },
-    attributes: shown(span.attributes),
+    attributes: withLink(shown(span.attributes), editor),
     resource: shown(readResource(stored.origin.resource)),
     events: span.events.map(({ name, timeNano, attributes, dropped }) => ({
       name: text(name), at: rounded(Number(timeNano - span.startNano) / 1e6), timeNano: String(timeNano), attributes: shown(attributes), dropped
@@ -62,6 +64,26 @@ function linePanelOf (line, { full = false } = {}) {
     body: shownAttribute({ key: '', ...record.body }, full),
     attributes: record.attributes.map((attribute) => shownAttribute(attribute, full)),
     dropped: record.dropped
+  }
+}
+
+/** With the address at which an editor opens the handler's file, where that is on this machine. */
+function withLink (attributes, editor) {
+  const file = attributes.find(({ key }) => key === 'code.file.path')
+  const line = attributes.find(({ key }) => key === 'code.line.number')?.value
+  if (editor === null || !isFileHere(file?.value)) return attributes
+  const path = encodeURI(file.value.replaceAll('\\', '/')).replace(/[?#]/g, encodeURIComponent)
+  file.open = `${editor}://file${path.startsWith('/') ? '' : '/'}${path}${Number.isInteger(line) ? `:${line}` : ''}`
+  return attributes
+}
+
+// A sender names it. Two slashes would ask another machine.
+function isFileHere (file) {
+  if (typeof file !== 'string' || !isAbsolute(file) || /^[/\\]{2}/.test(file)) return false
+  try {
+    return statSync(file).isFile()
+  } catch {
+    return false
   }
 }
 

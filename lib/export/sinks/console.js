@@ -231,4 +231,4 @@ class OtlpStdoutSink {
   }
 }
 
-module.exports = { drawTree, spanLabel, kindName, statusName, ConsoleSink, toStdout, OtlpStdoutSink }
+module.exports = { drawTree, spanLabel, oneLine, kindName, statusName, ConsoleSink, toStdout, OtlpStdoutSink }

@@ -1,0 +1,271 @@
+'use strict'
+
+// What a request may do: how many calls of a kind it makes, how many of one shape one after the other, and nothing after its
+// response. It is read from finished spans alone: `light-trace/testing` has them from the tracer, `npx light-trace check` from a file.
+
+const { relative } = require('node:path')
+const { boolean, count, inWords, isObject, LightTraceError, nearestName, object } = require('./config/checks')
+const { drawTree, oneLine, spanLabel } = require('./export/sinks/console')
+
+// Kinds of calls that a budget may name although no span has them: what light-trace and OpenTelemetry's conventions know.
+const KNOWN_KINDS = [
+  'http', 'other', 'redis', 'postgresql', 'mysql', 'mariadb', 'mongodb', 'sqlite', 'microsoft.sql_server', 'oracle.db', 'cassandra', 'clickhouse', 'cockroachdb',
+  'couchbase', 'elasticsearch', 'opensearch', 'memcached', 'neo4j', 'aws.dynamodb', 'kafka', 'rabbitmq', 'aws_sqs', 'aws.sns', 'gcp_pubsub', 'nats', 'pulsar', 'grpc'
+]
+const TREES_MAX = 3
+const LINES_MAX = 200
+
+const checkShape = object({ repeats: count, calls: checkCalls, afterResponse: boolean, open: boolean })
+
+function checkCalls (path, value) {
+  return object(Object.fromEntries((isObject(value) ? Object.keys(value) : []).map((kind) => [kind, count])))(path, value)
+}
+
+/**
+ * @param {unknown} value `{ repeats, calls: { redis: 5 }, afterResponse: false, open: false }`: what is not given is not checked
+ * @throws TypeError
+ */
+function readBudget (value, path = '') {
+  const budget = asTypeError(() => checkShape(path, value))
+  const { repeats, calls = {}, afterResponse, open } = budget
+  if (repeats === undefined && Object.keys(calls).length === 0 && afterResponse !== false && open !== false) {
+    throw wrongBudget(`${path === '' ? 'the budget' : `\`${path}\``} allows everything: give repeats, calls, afterResponse: false or open: false`)
+  }
+  return { repeats: repeats ?? Infinity, calls, afterResponse: afterResponse ?? true, open: open ?? true }
+}
+
+function asTypeError (fn) {
+  try {
+    return fn()
+  } catch (error) {
+    throw wrongBudget(error.message, error.code)
+  }
+}
+
+function wrongBudget (message, code = 'LT_ERR_OPTION_INVALID') {
+  return Object.assign(new TypeError(message), { code })
+}
+
+/** A kind that nothing has would be a bound that cannot fail. @throws TypeError */
+function checkKinds (calls, requests, path = 'calls') {
+  const known = new Set(KNOWN_KINDS)
+  for (const { calls: own } of requests) for (const { kind } of own) known.add(kind)
+  for (const kind of Object.keys(calls)) {
+    if (known.has(kind)) continue
+    const nearest = nearestName(kind, [...known])
+    throw wrongBudget(`\`${path}.${kind}\`: there are no such calls, ${nearest === undefined ? `known are ${inWords([...known])}` : `did you mean \`${nearest}\`?`}`, 'LT_ERR_OPTION_UNKNOWN')
+  }
+}
+
+/**
+ * What a span calls, or null if it is no call.
+ * @returns {{ kind: string, name: string, shape: string } | null} name: without a port, which a test's server has by chance
+ */
+function callOf ({ kind, name, attributes }) {
+  if (kind !== 'CLIENT' && kind !== 'PRODUCER') return null
+  const text = (...keys) => String(keys.map((key) => attributes[key]).find((value) => value !== undefined) ?? '')
+  const host = text('server.address', 'net.peer.name')
+  const of = (kind, name) => ({ kind, name, shape: `${name} ${host}:${text('server.port', 'net.peer.port')}` })
+  const system = text('db.system.name', 'db.system', 'messaging.system', 'rpc.system.name', 'rpc.system')
+  if (system !== '') {
+    const what = text('db.query.summary') || name
+    return of(system, what.startsWith(system) ? what : `${system} ${what}`)
+  }
+  const method = text('http.request.method', 'http.method')
+  if (method === '') return of('other', name)
+  return of('http', `${method} ${host}${pathShape(text('url.template') || text('url.full', 'http.url'))}`)
+}
+
+// `/items/7` and `/items/8` are calls of one shape: what has a digit in it is taken for an id.
+function pathShape (url) {
+  const [, path = ''] = /^(?:[a-z]+:\/\/[^/?#]*)?([^?#]*)/i.exec(url)
+  return path.split('/').map((part) => /\d/.test(part) && !/^v\d{1,2}$/.test(part) ? '*' : part).join('/')
+}
+
+/** For how many calls a span stands. */
+function callsIn ({ attributes }) {
+  const folded = Number(attributes['light_trace.fold.count'])
+  return folded > 1 ? folded : 1
+}
+
+/**
+ * The requests among spans: each SERVER and CONSUMER span, and each without a parent among them, with what lies beneath it up to
+ * the next one.
+ * @param {object[]} spans as `collector.spans()` has them
+ * @returns {Array<{ root: object, route: string, spans: object[], calls: object[], isCut: boolean }>} spans: without the root; calls: without those
+ *   that lie within a call of their kind, as a driver's beneath a query builder's; isCut: its parent is missing
+ */
+function requestsOf (spans) {
+  const byId = new Map(spans.map((span) => [span.traceId + span.spanId, span]))
+  const parentOf = (span) => span.parentSpanId === span.spanId ? undefined : byId.get(span.traceId + span.parentSpanId)
+  const owners = new Map()
+  const requests = new Map()
+  for (const span of spans) {
+    const root = ownerOf(span, parentOf, owners)
+    if (!requests.has(root)) requests.set(root, { root, route: routeOf(root), spans: [], calls: [], isCut: false })
+    const request = requests.get(root)
+    if (span === root) {
+      request.isCut = Boolean(span.parentSpanId) && parentOf(span) === undefined && !isEntry(span)
+      continue
+    }
+    request.spans.push(span)
+  }
+  for (const request of requests.values()) {
+    for (const span of [request.root, ...request.spans]) {
+      const call = callOf(span)
+      const parent = parentOf(span)
+      if (call !== null && (parent === undefined || callOf(parent)?.kind !== call.kind)) request.calls.push({ ...call, span, parent })
+    }
+  }
+  return [...requests.values()]
+}
+
+function isEntry ({ kind }) {
+  return kind === 'SERVER' || kind === 'CONSUMER'
+}
+
+function ownerOf (span, parentOf, owners) {
+  const way = new Set()
+  let at = span
+  while (!owners.has(at) && !isEntry(at) && !way.has(at)) { // the last is for parents in a circle
+    const parent = parentOf(at)
+    if (parent === undefined) break
+    way.add(at)
+    at = parent
+  }
+  const owner = owners.get(at) ?? at
+  owners.set(at, owner)
+  for (const each of way) owners.set(each, owner)
+  return owner
+}
+
+/** 'GET /users/:id', or the name of what is no request over HTTP. */
+function routeOf ({ kind, name, attributes }) {
+  const route = attributes['http.route']
+  const method = attributes['http.request.method'] ?? attributes['http.method']
+  return kind !== 'SERVER' || route === undefined || method === undefined ? name : `${method} ${route}`
+}
+
+/**
+ * What of a request is over its budget.
+ * @returns {Array<{ rule: string, route: string, message: string, allowed: number | boolean, found: number, marked: Map<object, string> }>}
+ */
+function findingsOf (request, budget) {
+  return [...callFindings(request, budget), ...repeatFindings(request, budget), ...lateFindings(request, budget), ...openFindings(request, budget)]
+}
+
+function callFindings ({ route, calls }, budget) {
+  const findings = []
+  for (const [kind, allowed] of Object.entries(budget.calls)) {
+    const own = calls.filter((call) => call.kind === kind)
+    const found = own.reduce((sum, { span }) => sum + callsIn(span), 0)
+    if (found > allowed) findings.push(finding('calls', route, `${times(found, 'call')} of ${kind}, and ${allowed} allowed`, { allowed, found }, own.map(({ span }) => [span, kind])))
+  }
+  return findings
+}
+
+function repeatFindings ({ root, route, calls }, { repeats }) {
+  const findings = []
+  for (const [parent, own] of groups(calls, ({ parent }) => parent)) {
+    for (const alike of groups(own, ({ shape }) => shape).values()) {
+      const found = inSequence(alike.map(({ span }) => span))
+      if (found <= repeats) continue
+      const [{ name }] = alike
+      const under = parent === undefined || parent === root ? '' : ` under ${parent.kind} ${parent.name}`
+      findings.push(finding('repeats', route, `${name} ${found} times, one after the other${under}, and ${repeats} allowed`, { allowed: repeats, found }, alike.map(({ span }) => [span, 'repeated'])))
+    }
+  }
+  return findings
+}
+
+function groups (list, keyOf) {
+  const map = new Map()
+  for (const item of list) {
+    const key = keyOf(item)
+    if (!map.has(key)) map.set(key, [])
+    map.get(key).push(item)
+  }
+  return map
+}
+
+/** The most of these spans that did not run at the same time. */
+function inSequence (spans) {
+  let number = 0
+  let end = -Infinity
+  for (const span of spans.toSorted((a, b) => endOf(a) - endOf(b))) {
+    const calls = callsIn(span)
+    if (calls > 1) number += calls // its times are those of all of them, among which others may lie
+    else if (span.startTime >= end) {
+      number++
+      end = endOf(span)
+    }
+  }
+  return number
+}
+
+function endOf ({ running, endTime }) {
+  return running === true ? Infinity : endTime
+}
+
+function lateFindings ({ root, route, spans }, { afterResponse }) {
+  if (afterResponse || root.kind !== 'SERVER' || root.running === true) return []
+  const late = spans.filter((span) => span.running !== true && span.endTime > root.endTime)
+  if (late.length === 0) return []
+  return [finding('afterResponse', route, `${times(late.length, 'span')} ended after the response`, { allowed: false, found: late.length }, late.map((span) => [span, 'after the response']))]
+}
+
+// A span that never ends is in no file: what lies beneath it has no parent there.
+function openFindings ({ root, route, spans, isCut }, { open }) {
+  if (open) return []
+  const running = [root, ...spans].filter((span) => span.running === true)
+  if (running.length > 0) return [finding('open', route, `${times(running.length, 'span')} never ended`, { allowed: false, found: running.length }, running.map((span) => [span, 'never ended']))]
+  if (!isCut) return []
+  return [finding('open', route, 'its parent never ended, or was lost', { allowed: false, found: 1 }, [[root, 'its parent never ended, or was lost']])]
+}
+
+function finding (rule, route, message, { allowed, found }, marked) {
+  return { rule, route, message: oneLine(`${route}: ${message}`), allowed, found, marked: new Map(marked) }
+}
+
+function times (number, noun) {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
+}
+
+/** The findings as text, each with the tree in which it was found, its lines marked. */
+function report (findings, spans) {
+  const lines = [...groups(findings, ({ message }) => message)].map(([message, alike]) => alike.length === 1 ? message : `${message} (in ${alike.length} requests)`)
+  const traces = groups(findings, ({ marked }) => marked.keys().next().value.traceId)
+  const trees = [...traces].slice(0, TREES_MAX).map(([traceId, own]) => treeOf(spans.filter((span) => span.traceId === traceId), own))
+  if (traces.size > TREES_MAX) trees.push(`... and ${times(traces.size - TREES_MAX, 'more tree')}`)
+  return `${lines.join('\n')}\n\n${trees.join('\n\n')}`
+}
+
+function treeOf (spans, findings) {
+  const lines = drawTree(spans, (span) => {
+    const marks = new Set(findings.flatMap(({ marked }) => marked.get(span) ?? []))
+    const { kind, name, status, attributes } = span
+    const label = spanLabel({ kind, name: callOf(span)?.name ?? name, status: status.code, errorType: attributes['error.type'] })
+    const folded = callsIn(span) > 1 ? ` (${callsIn(span)} calls)` : ''
+    return `${label}${folded}${oneLine(declaredAt(attributes))}${marks.size === 0 ? '' : `  <-- ${[...marks].join(', ')}`}`
+  }).split('\n')
+  if (lines.length > LINES_MAX) lines.splice(LINES_MAX, lines.length, `... and ${lines.length - LINES_MAX} more lines`)
+  return lines.map((line) => `  ${line}`).join('\n')
+}
+
+function declaredAt ({ 'code.file.path': file, 'code.line.number': line }) {
+  return typeof file === 'string' ? `  (${relative(process.cwd(), file)}:${line})` : ''
+}
+
+/** @throws a LightTraceError that shows what is over the budget */
+function checkSpans (spans, budget) {
+  const requests = requestsOf(spans)
+  checkKinds(budget.calls, requests)
+  if (spans.length === 0) throw new LightTraceError('LT_ERR_CHECK', 'there is nothing to check: no span was collected. Is the collector among spanProcessors, and was a request made?')
+  const findings = requests.flatMap((request) => findingsOf(request, budget))
+  if (findings.length === 0) return
+  throw Object.assign(new LightTraceError('LT_ERR_CHECK', `over budget\n${report(findings, spans)}`), {
+    findings: findings.map(({ rule, route, message, allowed, found }) => ({ rule, route, message, allowed, found }))
+  })
+}
+
+module.exports = { readBudget, checkKinds, checkSpans, callOf, callsIn, requestsOf, findingsOf, report }
