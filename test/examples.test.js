@@ -1,8 +1,11 @@
 'use strict'
 
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
 const { readdirSync, readFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { test } = require('tap')
+const { parse } = require('yaml')
 const { runProgram, steady, ROOT } = require('./support/program')
 const { startSink } = require('./support/otlp-sink')
 
@@ -23,6 +26,51 @@ for (const name of examples) {
     else t.equal(steady(stdout).trimEnd(), promised)
   })
 }
+
+test('examples/ci: the steps of the workflow say what a change does, and fail where the budget says so', async (t) => {
+  const example = (name) => readFileSync(join(FOLDER, 'ci', name), 'utf8')
+  const project = (app) => ({
+    'package.json': '{ "scripts": { "test": "node --test app.test.js" } }',
+    'app.js': app,
+    'app.test.js': example('app.test.js'),
+    'light-trace.budget.json': example('light-trace.budget.json'),
+    node_modules: {
+      '.bin': { 'light-trace': t.fixture('symlink', join(ROOT, 'viewer/cli.js')) },
+      'light-trace': t.fixture('symlink', ROOT),
+      fastify: t.fixture('symlink', join(ROOT, 'node_modules/fastify'))
+    }
+  })
+  const more = example('app.js').replace('return items', 'await (await fetch(`${stock}/items/jug`)).text()\n    return items') // eslint-disable-line no-template-curly-in-string
+  const folder = t.testdir({ ...project(more), base: project(example('app.js')) })
+  const summary = join(folder, 'summary.md')
+  const { on, jobs: { check: { steps } } } = parse(example('light-trace.yml'))
+  t.equal(on, 'pull_request')
+  const codes = []
+  for (const { run, 'working-directory': at = '.' } of steps.filter(({ run }) => run !== undefined && !run.startsWith('npm ci'))) {
+    const child = spawn('sh', ['-c', `unset NODE_OPTIONS; ${run}`], { cwd: join(folder, at), env: { ...process.env, GITHUB_STEP_SUMMARY: summary }, stdio: 'ignore' })
+    codes.push((await once(child, 'exit'))[0])
+  }
+  t.same(codes, [0, 0, 1])
+  t.equal(readFileSync(summary, 'utf8'), `### light-trace
+
+Over budget: 1 route. Not as before: 1 route.
+
+\`\`\`
+GET /orders/:id: 4 calls of http, and 3 allowed
+
+  SERVER GET /orders/:id  (app.js:11)
+    INTERNAL handler
+${'      CLIENT GET 127.0.0.1/items/X  <-- http\n'.repeat(4)}\`\`\`
+
+#### \`GET /orders/:id\`
+
+\`\`\`diff
+! spans: 5 → 6
+! calls of http: 3 → 4
++ INTERNAL handler > CLIENT GET 127.0.0.1/items/jug
+\`\`\`
+`.replace('X', 'tea').replace('X', 'cup').replace('X', 'pot').replace('X', 'jug'))
+})
 
 test('--import light-trace/register traces an app that does not know of it, as the README says', async (t) => {
   const program = `

@@ -291,3 +291,15 @@ inBrowser('dragging over the ruler zooms', async (t, { send, open }) => {
   await page.waitForFunction((before) => Math.abs(document.querySelector('.row .bar').getBoundingClientRect().width - before) < 1, before)
   t.match(page.url(), traceId, 'still the trace')
 })
+
+inBrowser('where its route is declared is a link to the editor, if the file is here', async (t, { send, open }) => {
+  const { traceId, body } = order({ seed: 77 })
+  const [root] = body.resourceSpans[0].scopeSpans[0].spans.filter(({ parentSpanId }) => !parentSpanId)
+  root.attributes.push({ key: 'code.file.path', value: { stringValue: __filename } }, { key: 'code.line.number', value: { intValue: '3' } })
+  await send(body)
+  const page = await open(`/traces/${traceId}`)
+  await row(page, 'POST /orders').click()
+  const link = page.locator('.attributes a[href*="://file/"]')
+  await link.waitFor()
+  t.same([await link.count(), await link.textContent(), await link.getAttribute('href')], [1, __filename, `vscode://file${__filename}:3`])
+})

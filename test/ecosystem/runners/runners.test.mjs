@@ -17,7 +17,7 @@ const TIMEOUT_MS = 120_000
 
 test('Jest, with its open handles looked for', { timeout: TIMEOUT_MS }, async () => {
   const { stderr } = await run(process.execPath, ['node_modules/jest/bin/jest.js', '--detectOpenHandles', '--ci'], { cwd: here })
-  assert.match(stderr, /Tests: +2 passed, 2 total/)
+  assert.match(stderr, /Tests: +3 passed, 3 total/)
   assert.doesNotMatch(stderr, /open handle/)
 })
 
@@ -28,7 +28,18 @@ test('Jest, where one file leaves an application open and the next one sees it c
 
 test('Vitest', { timeout: TIMEOUT_MS }, async () => {
   const { stdout } = await run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--dir', 'vitest', '--no-color'], { cwd: here, env: { ...process.env, NO_COLOR: '1' } })
-  assert.match(stdout, /Tests +2 passed \(2\)/)
+  assert.match(stdout, /Tests +3 passed \(3\)/)
+})
+
+test('node:test: a budget says no with the tree, and yes', async (t) => {
+  const collector = createCollector()
+  const app = fastify()
+  t.after(() => app.close())
+  await app.register(lightTrace, { spanProcessors: [collector] })
+  app.get('/', async () => Promise.all([1, 2].map(() => fetch('http://127.0.0.1:4').catch(() => ''))))
+  await app.inject('/')
+  await collector.check({ repeats: 2, calls: { http: 2 }, afterResponse: false, open: false })
+  await assert.rejects(collector.check({ calls: { http: 1 } }), { code: 'LT_ERR_CHECK', message: /over budget\nGET \/: 2 calls of http, and 1 allowed[^]+<-- http/ })
 })
 
 test('fake timers of node:test and of sinon', async (t) => {

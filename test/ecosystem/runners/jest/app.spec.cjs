@@ -18,6 +18,20 @@ test('a request is traced, and the API knows its span', async () => {
   await app.close()
 })
 
+test('a budget says no with the tree, and yes', async () => {
+  const collector = createCollector()
+  const app = fastify()
+  await app.register(lightTrace, { spanProcessors: [collector] })
+  app.get('/', async (request) => request.trace.withSpan('look up', () => Promise.all([1, 2].map(() => fetch('http://127.0.0.1:4').catch(() => '')))))
+  await get(app)
+  await collector.check({ repeats: 2, calls: { http: 2 }, afterResponse: false, open: false })
+  await expect(collector.check({ calls: { http: 1 } })).rejects.toThrow(/over budget\nGET \/: 2 calls of http, and 1 allowed[^]+CLIENT GET 127\.0\.0\.1\/.* {2}<-- http/)
+  const [{ attributes }] = await collector.spans()
+  expect(attributes['code.file.path']).toBe(__filename)
+  expect(attributes['code.line.number']).toBe(25)
+  await app.close()
+})
+
 test('fake timers stop neither requests nor close', async () => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] })
   try {

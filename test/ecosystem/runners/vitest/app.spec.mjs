@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { trace } from '@opentelemetry/api'
 import fastify from 'fastify'
 import lightTrace from 'light-trace'
@@ -11,6 +12,20 @@ test('a request is traced, and the API knows its span', async () => {
   app.get('/', async (request) => trace.getActiveSpan().spanContext().traceId === request.trace.traceId)
   expect((await app.inject('/')).body).toBe('true')
   expect(await collector.tree()).toBe('SERVER GET /')
+  await app.close()
+})
+
+test('a budget says no with the tree, and yes', async () => {
+  const collector = createCollector()
+  const app = fastify()
+  await app.register(lightTrace, { spanProcessors: [collector] })
+  app.get('/', async () => Promise.all([1, 2].map(() => fetch('http://127.0.0.1:4').catch(() => ''))))
+  await app.inject('/')
+  await collector.check({ repeats: 2, calls: { http: 2 }, afterResponse: false, open: false })
+  await expect(collector.check({ calls: { http: 1 } })).rejects.toThrow(/over budget\nGET \/: 2 calls of http, and 1 allowed[^]+<-- http/)
+  const [{ attributes }] = await collector.spans()
+  expect(attributes['code.file.path']).toBe(fileURLToPath(import.meta.url))
+  expect(attributes['code.line.number']).toBe(22)
   await app.close()
 })
 
