@@ -39,15 +39,19 @@ test('from the second slow request on collections are counted', async (t) => {
 test('JSON and a regular expression are busy', async (t) => {
   const { took, ran } = await service.ask('/busy')
   const [times] = await service.times()
-  near(t, times.busy + times.gc, Math.min(took, ran), 'busy, with the collections of its garbage')
-  near(t, times.unscheduled, Math.max(0, took - ran), 'unscheduled')
+  near(t, times.busy + times.gc + times.unscheduled, took, 'the loop did not wait')
   near(t, times.idle, 0, 'idle')
+  t.ok(times.busy + times.gc > Math.min(took, ran) - 20, 'what ran was busy, with the collections of its garbage')
+  // A pause is longer where the CPU is away during it.
+  if (took - ran < 20) near(t, times.busy + times.gc, ran, 'no more than that')
+  else t.comment(`others have the CPU: it ran for ${round(ran)} ms of ${round(took)}`)
 })
 
 test('a request that waits while another one blocks the loop is told so', async (t) => {
   const [victim, culprit] = await Promise.all([service.ask('/timer?ms=300'), sleep(50).then(() => service.ask('/busy'))])
   const times = (await service.times()).find(({ path }) => path === '/timer')
-  near(t, times.busy + times.gc + times.unscheduled, culprit.took, 'busy, though its own code waits')
+  near(t, times.idle + times.busy + times.gc + times.unscheduled, victim.waited, 'the parts are the whole')
+  t.ok(times.busy + times.gc + times.unscheduled > culprit.took - 10, 'busy, though its own code waits')
   near(t, times.idle, victim.waited - culprit.took, 'idle')
 })
 
