@@ -34,6 +34,7 @@ const SLOW_TIMERS = {
   OTEL_BSP_SCHEDULE_DELAY: '600000',
   // No timer collects metrics: the flush at the end of a window does, once, as in a service that answers a window's requests a minute.
   OTEL_METRIC_EXPORT_INTERVAL: '3600000',
+  LIGHT_TRACE_SLOW_AFTER_MS: '3600000', // no request is slow by this clock
   LIGHT_TRACE_COUNTED: 'valgrind' // for server.js: a collector that is down is asked more rarely
 }
 

@@ -27,9 +27,17 @@ const isKnown = process.release?.name === 'node' && process.versions.bun === und
   typeof nodeTiming?.idleTime === 'number'
 
 const ring = new Float64Array(isKnown ? SIZE * FIELDS : 0) // of each sample: time, idle, CPU and GC, in milliseconds
-const state = { spacingMs: isKnown ? SPACING_MS : Infinity } // the bench's clock runs slower
+let spacingMs = SPACING_MS
 let count = 0 // of all samples
-let sampledAt = isKnown ? -Infinity : Infinity
+let sampledAt = NaN
+// Of the last sample: its index, and until when it is new enough. One object that stays, because it is read for each request.
+const last = { index: NONE, until: isKnown ? -Infinity : Infinity }
+
+/** Samples are taken at most so often from now on: the bench's clock runs slower. */
+function spaceBy (ms) {
+  spacingMs = ms
+  if (isKnown) last.until = -Infinity
+}
 
 /**
  * The index of the sample at a request's start.
@@ -37,8 +45,8 @@ let sampledAt = isKnown ? -Infinity : Infinity
  */
 // HOT, once per recorded request. Budget: 0 objects; where a sample is due, those of `process.cpuUsage`.
 function mark (start) {
-  if (start - sampledAt > state.spacingMs) sample()
-  return count - 1
+  if (start > last.until) sample()
+  return last.index
 }
 
 function sample () {
@@ -46,6 +54,8 @@ function sample () {
   let cpu = process.cpuUsage()
   if (threadCpuUsage !== undefined) cpu = threadCpuUsage.call(process)
   sampledAt = now()
+  last.index = count
+  last.until = sampledAt + spacingMs
   const place = at(count++)
   ring[place] = sampledAt
   ring[place + 1] = nodeTiming.idleTime
@@ -69,15 +79,15 @@ function sample () {
 function account (first, start, end, done) {
   if (first === NONE) return false
   watchGc(end)
-  if (end - sampledAt > state.spacingMs) sample()
+  if (end > last.until) sample()
   if (count - first > SIZE) return false
   const from = ring[at(first)]
   const error = Math.max(Math.abs(start - from), Math.abs(end - sampledAt))
   // A hook before ours that took its time, an end that the application has set.
   if (error > Math.max(2 * SPACING_MS, (end - start) * ERROR_SHARE_MAX)) return false
   // A loop that has never waited, or an embedder that does not let Node count it.
-  if (ring[at(count - 1) + 1] === 0) return false
-  const window = { first, last: count - 1, error, isWatched: observer !== null && from >= watchedSince, done }
+  if (ring[at(last.index) + 1] === 0) return false
+  const window = { first, final: last.index, error, isWatched: observer !== null && from >= watchedSince, done }
   if (!window.isWatched) settle(window)
   else if (waiting.push(window) === 1) setImmediate(settleAll) // Node's own come before it
   return true
@@ -106,10 +116,10 @@ function settleNow () {
   settleWaiting()
 }
 
-function settle ({ first, last, error, isWatched, done }) {
+function settle ({ first, final, error, isWatched, done }) {
   try {
     if (count - first > SIZE) return done(null)
-    const [from, to] = [at(first), at(last)]
+    const [from, to] = [at(first), at(final)]
     const [wall, idle, cpu, gc] = [0, 1, 2, 3].map((field) => ring[to + field] - ring[from + field])
     done({ ...partsOf(wall, idle, cpu, isWatched ? gc : NaN), error })
   } catch (thrown) { // here it would end the process
@@ -155,4 +165,4 @@ function credit ({ startTime, duration }) {
   for (let i = count - 1; i >= 0 && i > count - SIZE && ring[at(i)] > startTime; i--) ring[at(i) + 3] += duration
 }
 
-module.exports = { NONE, mark, account, settleNow, partsOf, state }
+module.exports = { NONE, SPACING_MS, mark, account, settleNow, partsOf, spaceBy }

@@ -104,20 +104,22 @@ class ServerSpan extends RecordingSpan {
     this.httpStatus = httpStatus
     if (unfinished !== '' || httpStatus >= 400) this.markFailed(httpStatus, unfinished)
     this.error = undefined
-    this.finish(now())
+    const endedAt = now()
+    if (endedAt - this.start >= this.route.accountedAfterMs) this.finishLong(endedAt)
+    else this.finish(endedAt)
   }
 
   /** Whether it is exported though it is not sampled. */
   get isKept () { return false }
 
-  // HOT, once per recorded request.
-  finish (endedAt) {
-    if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
-    else super.finish(endedAt)
+  /** Ends a request that took so long that it may say what it waited for. */
+  finishLong (endedAt) {
+    if (this.isExplained(endedAt)) this.finishExplained(endedAt)
+    else this.finish(endedAt)
   }
 
-  /** Whether it says what it waited for. */
   isExplained (endedAt) {
+    if (this.sample === accounts.NONE) return false // an SDK's
     return endedAt - this.start >= this.route.slowAfterMs || this.isKept || (this.details !== null && this.details.statusCode === STATUS_ERROR)
   }
 
@@ -262,8 +264,11 @@ class KeepServerSpan extends ServerSpan {
       if (tracestate !== this.tracestate) this.exportWithTracestate(tracestate)
       if (this.held !== null) this.mark(this, why)
     }
-    super.finish(endedAt)
+    if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
+    else super.finish(endedAt)
   }
+
+  finishLong (endedAt) { this.finish(endedAt) } // which finds out first whether it is kept
 
   get isKept () { return this.kept !== '' }
   get exemplarFlags () { return this.kept === '' ? this.flags : this.flags | SAMPLED }

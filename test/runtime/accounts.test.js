@@ -3,10 +3,9 @@
 // The arithmetic of what a request waited for, and the ring that it is read from. Against real causes: test/slow.
 
 const { test } = require('tap')
-const accounts = require('../../lib/runtime/accounts')
 const { now } = require('../../lib/runtime/timers')
 
-const { NONE, mark, account, settleNow, partsOf } = accounts
+const { NONE, SPACING_MS, mark, account, settleNow, partsOf, spaceBy } = require('../../lib/runtime/accounts')
 
 test('the parts are the whole, whatever the clocks say', async (t) => {
   for (const [wall, idle, cpu, gc, parts] of [
@@ -33,19 +32,17 @@ test('the parts are the whole, whatever the clocks say', async (t) => {
 })
 
 test('a sample is taken where the last one is older than the spacing, and no sooner', async (t) => {
-  const { spacingMs } = accounts.state
-  t.teardown(() => { accounts.state.spacingMs = spacingMs })
-  accounts.state.spacingMs = 1e9
+  t.teardown(() => spaceBy(SPACING_MS))
+  spaceBy(1e9)
   const first = mark(now())
   t.equal(mark(now()), first)
   t.equal(mark(now() + 1e9 + 60_000), first + 1)
 })
 
 test('what is out of the ring, had no sample or is mostly error says nothing', async (t) => {
-  const { spacingMs } = accounts.state
-  t.teardown(() => { accounts.state.spacingMs = spacingMs })
+  t.teardown(() => spaceBy(SPACING_MS))
   const refuse = () => t.fail('it is called')
-  accounts.state.spacingMs = -1 // a sample each time
+  spaceBy(-1) // a sample each time
   t.equal(account(NONE, now(), now(), refuse), false, 'of an SDK, or answered past Fastify')
   const start = now()
   const first = mark(start)
@@ -55,9 +52,8 @@ test('what is out of the ring, had no sample or is mostly error says nothing', a
 })
 
 test('whoever wants all that has ended gets it at once, without the collections of the turn', async (t) => {
-  const { spacingMs } = accounts.state
-  t.teardown(() => { accounts.state.spacingMs = spacingMs })
-  accounts.state.spacingMs = -1
+  t.teardown(() => spaceBy(SPACING_MS))
+  spaceBy(-1)
   while (performance.nodeTiming.idleTime === 0) await new Promise((resolve) => setTimeout(resolve, 1)) // until the loop has waited
   const said = []
   const ask = () => {

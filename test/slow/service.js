@@ -103,10 +103,9 @@ async function routes (app, { upstream }) {
   })
   // Samples without end: as many as there are marks, and more than the ring has.
   app.get('/outlives', async () => {
-    const { spacingMs } = accounts.state
-    accounts.state.spacingMs = -1
+    accounts.spaceBy(-1)
     for (let i = 0; i < 10_000; i++) accounts.mark(performance.now())
-    accounts.state.spacingMs = spacingMs
+    accounts.spaceBy(accounts.SPACING_MS)
     return wait(sleep(200))
   })
 }

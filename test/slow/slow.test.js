@@ -25,7 +25,7 @@ test('the service starts', async (t) => {
 test('a timer is idle', async (t) => {
   const { waited } = await service.ask('/timer')
   const [times] = await service.times()
-  near(t, times.idle, waited, 'idle')
+  isIdle(t, times, waited)
   near(t, times.idle + times.busy + times.unscheduled, times.took, 'the parts are the whole')
   t.equal(times.gc, undefined, 'Node was not asked for collections yet')
 })
@@ -39,16 +39,20 @@ test('from the second slow request on collections are counted', async (t) => {
 test('JSON and a regular expression are busy', async (t) => {
   const { took, ran } = await service.ask('/busy')
   const [times] = await service.times()
-  near(t, times.busy + times.gc, Math.min(took, ran), 'busy, with the collections of its garbage')
-  near(t, times.unscheduled, Math.max(0, took - ran), 'unscheduled')
+  near(t, times.busy + times.gc + times.unscheduled, took, 'the loop did not wait')
   near(t, times.idle, 0, 'idle')
+  t.ok(times.busy + times.gc > Math.min(took, ran) - 20, 'what ran was busy, with the collections of its garbage')
+  // A pause is longer where the CPU is away during it.
+  if (took - ran < 20) near(t, times.busy + times.gc, ran, 'no more than that')
+  else t.comment(`others have the CPU: it ran for ${round(ran)} ms of ${round(took)}`)
 })
 
 test('a request that waits while another one blocks the loop is told so', async (t) => {
   const [victim, culprit] = await Promise.all([service.ask('/timer?ms=300'), sleep(50).then(() => service.ask('/busy'))])
   const times = (await service.times()).find(({ path }) => path === '/timer')
-  near(t, times.busy + times.gc + times.unscheduled, culprit.took, 'busy, though its own code waits')
-  near(t, times.idle, victim.waited - culprit.took, 'idle')
+  near(t, times.idle + times.busy + times.gc + times.unscheduled, victim.waited, 'the parts are the whole')
+  t.ok(times.busy + times.gc + times.unscheduled > culprit.took - 10, 'busy, though its own code waits')
+  isIdle(t, times, victim.waited - culprit.took)
 })
 
 for (const path of ['/gc', '/gc-between']) {
@@ -64,7 +68,7 @@ test('a slow upstream is idle', async (t) => {
   const { waited } = await service.ask('/upstream')
   const [times] = await service.times()
   near(t, times.idle + times.busy + times.gc + times.unscheduled, times.took, 'the parts are the whole')
-  near(t, times.idle, waited, 'idle')
+  isIdle(t, times, waited)
 })
 
 test('HTTP/2, streamed, hijacked and aborted responses say it too', async (t) => {
@@ -75,20 +79,20 @@ test('HTTP/2, streamed, hijacked and aborted responses say it too', async (t) =>
   t.same(all.map(({ path }) => path).sort(), ['/aborted', '/hijacked', '/streamed', '/timer'])
   for (const { path, idle, busy, gc, unscheduled, took } of all) {
     near(t, idle + busy + gc + unscheduled, took, `${path}: the parts are the whole`)
-    t.ok(idle > 190, `${path}: ${idle} ms idle`)
+    t.ok(idle + unscheduled > 190, `${path}: ${round(idle)} ms idle, ${round(unscheduled)} ms not running`)
   }
 })
 
 test('one that failed says it before it is slow', async (t) => {
   const { waited } = await service.ask('/fails')
   const [times] = await service.times()
-  near(t, times.idle, waited, 'idle')
+  isIdle(t, times, waited)
 })
 
 test('a step of the wall clock is not seen', async (t) => {
   const { waited } = await service.ask('/clock')
   const [times] = await service.times()
-  near(t, times.idle, waited, 'idle')
+  isIdle(t, times, waited)
 })
 
 test('a request that outlives the ring says nothing', async (t) => {
@@ -112,8 +116,8 @@ test('stopped while it waits it has waited: nobody can tell the two apart', asyn
   await service.stopFor(300)
   const { waited } = await asked
   const [times] = await service.times()
-  near(t, times.idle, waited, 'idle')
-  t.ok(times.busy < 20, `${times.busy} ms busy`)
+  isIdle(t, times, waited)
+  t.ok(times.busy < 30, `${times.busy} ms busy`)
 })
 
 // Last: it gives the service the lowest priority.
@@ -139,6 +143,13 @@ test('a CPU that others have is unscheduled', async (t) => {
 /** Right to 10 % or 10 ms, and the request's own bound of error. */
 function near (t, found, planted, what) {
   t.ok(Math.abs(found - planted) <= Math.max(10, planted * 0.1), `${what}: ${round(found)} ms of ${round(planted)}`)
+}
+
+/** What waited was idle, but for what others took of the CPU meanwhile: on a quiet machine nothing. */
+function isIdle (t, times, planted) {
+  const away = Math.min(times.unscheduled, planted)
+  const tolerance = Math.max(10, planted * 0.1)
+  t.ok(times.idle <= planted + tolerance && times.idle >= planted - away - tolerance, `idle: ${round(times.idle)} ms of ${round(planted)}, ${round(away)} ms away`)
 }
 
 function round (ms) {
