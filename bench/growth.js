@@ -30,7 +30,7 @@ const POSTS = { warmUp: 30_000 }
 
 const TABLES = {
   spans: (options) => counted('spans', [1, 10, 100, 1000], options, { warmUp: 2000, requests: 100, spansAt: (n) => n + 1 }),
-  attributes: (options) => counted('attributes', [0, 16, 32, 64, 128], options),
+  attributes: (options) => counted('attributes', [0, 16, 32, 64, 96, 128, 256], options),
   routes: (options) => countedOverBare('routes', [10, 100, 1000, ROUTES], options, { routes: ROUTES, warmUp: 4 * ROUTES }),
   // V8 is done with what a POST runs only after some thousand of them.
   posts: async (options) => {

@@ -10,7 +10,7 @@ const clock = require('./runtime/timers')
 const { settleNow } = require('./runtime/accounts')
 const { SPAN_KIND_SERVER } = require('./span/server-span')
 const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan, runInSpan, runUnrecorded } = require('./span/child-span')
-const { SpanStarter, readOptions } = require('./span/span-starter')
+const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-starter')
 const { toObject, read } = require('./span/attributes')
 const { QueryRedactor } = require('./http/redact')
 const { samplerOf, RateLimit } = require('./sampling/sampler')
@@ -214,24 +214,24 @@ class Tracer {
   /** See RequestContext.withSpan. */
   withSpan (requestContext, name, options, fn) {
     const context = requestContext.here()
-    const unsampled = this.unsampledIn(context)
-    if (unsampled !== null && read(options, 'root') !== true) {
+    const parent = this.plainParentIn(context)
+    if (parent !== null && (parent.flags & SAMPLED) === 0 && parent instanceof NonRecordingSpan && read(options, 'root') !== true) {
+      // No step under it is sampled either: it stands in for them. A span of their own would be seen by nobody, and take a context,
+      // which is most of what `withSpan` costs.
       this.stats.started++
       this.stats.unsampled++
-      return runUnrecorded(unsampled, this.contextManager, context, fn)
+      return runUnrecorded(parent, this.contextManager, context, fn)
     }
-    const span = this.startSpan(name, options, context)
+    const isPlain = parent !== null && (parent.flags & SAMPLED) !== 0 && options === undefined && typeof name === 'string' && name.length <= NAME_LENGTH_MAX
+    const span = isPlain ? this.ownStarter.startUnder(parent, name, this.scope) : this.startSpan(name, options, context)
     return runInSpan(span, this.contextManager, context.setValue(SPAN_KEY, span), fn, span)
   }
 
-  /**
-   * The active span of `context` where it is not sampled, so that no step under it is either: it stands in for them. A span of their
-   * own would be seen by nobody, and take a context, which is most of what `withSpan` costs. Null where there is none.
-   */
-  unsampledIn (context) {
-    const span = parentIn(context)
-    if (span === undefined || (span.flags & SAMPLED) !== 0 || span.remote || !(span instanceof NonRecordingSpan)) return null
-    return this.sdkInterop === null && this.decidesByIds && context.getValue(SUPPRESS_KEY) !== true ? span : null
+  /** The active span of `context` where it alone decides about its children; else null. */
+  plainParentIn (context) {
+    if (this.sdkInterop !== null || this.settings.disabled || !this.decidesByIds || context.getValue(SUPPRESS_KEY) === true) return null
+    const parent = parentIn(context)
+    return parent === undefined || parent.remote ? null : parent
   }
 
   /** See RequestContext.inject. */

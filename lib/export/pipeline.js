@@ -76,6 +76,7 @@ class Pipeline {
     this.exceptionLog = null // AppLogs, where exceptions are log records
     this.sink = sink
     this.closed = false
+    this.isOverLimit = false // and was said to be
     this.wantsStart = sink.started !== undefined
     this.wantsEnding = sink.ending !== undefined
     this.endsNow = new Set() // spans that processors see before they end, and might end themselves
@@ -92,6 +93,8 @@ class Pipeline {
 
   /** Says once that a limit leaves something out, as the specification asks. @param {'attributes' | 'events' | 'links'} what */
   overLimit (what) {
+    if (this.isOverLimit) return
+    this.isOverLimit = true
     const max = `${this.limits[what]} ${what}`
     this.report.once('LT_WARN_LIMIT', `a span had more than ${max}: the others are left out, and the span counts them (\`limits.${what}\`)`)
   }

@@ -39,8 +39,8 @@ const REDACTED_BYTES = new Uint8Array(Buffer.from(REDACTED))
 const AND = 0x26
 const EQUALS = 0x3d
 const PERCENT = 0x25
-const NESTS = new Uint8Array(256)
-for (const char of '%?#@') NESTS[char.charCodeAt(0)] = 1
+const IS_PLAIN = new Uint8Array(256).fill(1) // neither ends a value nor makes it nest
+for (const char of '&%?#@') IS_PLAIN[char.charCodeAt(0)] = 0
 const USER_INFO = /(?<=\/\/)[^/?#\s]*@/g
 
 class QueryRedactor {
@@ -63,40 +63,49 @@ class QueryRedactor {
   }
 
   /**
-   * Redacts a query where it stands in the bytes of its span, with room for `growth` bytes behind it. The names must have come
+   * Redacts a query where it stands in the bytes of its span, with room for `growth` bytes behind it, three at least. The names must have come
    * before, and no value may hold a query: of all else `redact` knows.
    * HOT, once per recorded request that has a query. Budget: 0 objects, 0 strings.
    * @returns {number} where it ends then, or -1 where `redact` has to be asked
    */
-  redactBytes (bytes, start, end, growth) {
+  redactBytes (bytes, view, start, end, growth) {
     const known = this.#knownBytes
     const endMax = end + growth - 1
     bytes[end] = AND // so that each parameter ends with one
+    let before = known.start
     for (let at = start; at < end; at++) {
-      const name = at
-      let hash = 0
-      let byte = bytes[at]
-      while (byte !== EQUALS && byte !== AND) {
-        hash = Math.imul(hash, 31) + byte | 0
-        byte = bytes[++at]
-      }
-      if (byte === AND) continue
-      const kind = known.kindOf(bytes, name, at, hash)
-      const value = at + 1
-      byte = bytes[++at]
-      if (kind === HARMLESS) {
-        while (byte !== AND) {
-          if (NESTS[byte] !== 0 && (byte !== PERCENT || isNesting(bytes[at + 1], bytes[at + 2]))) return -1
+      let name = before.next
+      const length = lengthOfName(name, view, at)
+      if (length !== -1) at += length
+      else {
+        const from = at
+        let hash = 0
+        let byte = bytes[at]
+        while (byte !== EQUALS && byte !== AND) {
+          hash = Math.imul(hash, 31) + byte | 0
           byte = bytes[++at]
         }
-      } else {
+        if (byte === AND) continue
+        name = before.next = known.find(view, from, hash)
+        if (name === null) return -1
+      }
+      before = name
+      const value = ++at
+      let byte = bytes[at]
+      if (name.isCredential) {
         while (byte !== AND) byte = bytes[++at]
         const grown = value + REDACTED_BYTES.length - at
-        if (kind === UNKNOWN || end + grown > endMax) return -1
+        if (end + grown > endMax) return -1
         if (grown !== 0) bytes.copyWithin(at + grown, at, end + 1)
         bytes.set(REDACTED_BYTES, value)
         end += grown
         at += grown
+      } else {
+        for (; byte !== AND; byte = bytes[++at]) {
+          while (IS_PLAIN[byte] === 1) byte = bytes[++at]
+          if (byte === AND) break
+          if (byte !== PERCENT || isNesting(bytes[at + 1], bytes[at + 2])) return -1
+        }
       }
     }
     return end
@@ -166,7 +175,7 @@ class QueryRedactor {
     }
     if (name.length > KNOWN_LENGTH_MAX) return is
     this.#known.set(name, is)
-    this.#knownBytes.add(name, is ? CREDENTIAL : HARMLESS)
+    this.#knownBytes.add(name, is)
     return is
   }
 
@@ -193,39 +202,50 @@ function isNesting (high, low) {
   return (high === 0x33 && ((low | 0x20) === 0x64 || (low | 0x20) === 0x66)) || (high === 0x34 && low === 0x30) // %3D %3F %40
 }
 
-const UNKNOWN = 0
-const HARMLESS = 1
-const CREDENTIAL = 2
+/** The name of a parameter that came before. */
+class KnownName {
+  /** @type {KnownName | null} */
+  next = null // the one that came behind it: an app's own links and forms have theirs in the same order
+
+  /** @param {Uint8Array} bytes with the equals sign */
+  constructor (bytes, isCredential) {
+    this.length = bytes.length - 1
+    this.last = bytes.length - 1 >> 2
+    this.words = new Int32Array(this.last + 1) // four bytes each, the first in the lowest
+    for (const [i, byte] of bytes.entries()) this.words[i >> 2] |= byte << (i & 3) * 8
+    this.mask = -1 >>> (3 - (this.length & 3)) * 8 | 0 // of the last word
+    this.isCredential = isCredential
+  }
+}
 
 /** Names of parameters as bytes, to be found without making strings of what came: a table with open addresses. */
 class KnownBytes {
   #names = new Array(SLOTS).fill(null)
-  #kinds = new Uint8Array(SLOTS)
+  start = new KnownName(new Uint8Array(1), false) // before the first one
 
-  kindOf (bytes, start, end, hash) {
+  find (view, from, hash) {
     const names = this.#names
-    for (let at = hash & SLOTS - 1; names[at] !== null; at = at + 1 & SLOTS - 1) {
-      if (isSame(names[at], bytes, start, end)) return this.#kinds[at]
-    }
-    return UNKNOWN
+    let at = hash & SLOTS - 1
+    while (names[at] !== null && lengthOfName(names[at], view, from) === -1) at = at + 1 & SLOTS - 1
+    return names[at]
   }
 
-  add (text, kind) {
-    const name = new Uint8Array(Buffer.from(text))
+  add (text, isCredential) {
+    const name = new Uint8Array(Buffer.from(`${text}=`))
     let at = 0
-    for (const byte of name) at = Math.imul(at, 31) + byte | 0
+    for (let i = 0; i < name.length - 1; i++) at = Math.imul(at, 31) + name[i] | 0
     at &= SLOTS - 1
     while (this.#names[at] !== null) at = at + 1 & SLOTS - 1
-    this.#names[at] = name
-    this.#kinds[at] = kind
+    this.#names[at] = new KnownName(name, isCredential)
   }
 }
 
-function isSame (name, bytes, start, end) {
-  const { length } = name
-  if (length !== end - start) return false
-  for (let i = 0; i < length; i++) if (name[i] !== bytes[start + i]) return false
-  return true
+/** The length of the name that stands there, if it is this one; else -1. Reads up to three bytes more. HOT */
+function lengthOfName (name, view, at) {
+  if (name === null) return -1
+  const { words, last, length } = name
+  for (let i = 0; i < last; i++, at += 4) if (view.getInt32(at, true) !== words[i]) return -1
+  return (view.getInt32(at, true) & name.mask) === words[last] ? length : -1
 }
 
 let separators = null

@@ -18,7 +18,7 @@ const TAG_TEXT = 0x0a
 const TAG_INT = 0x18
 
 // Bounds the memory: of one, and of all together. What does not fit is written attribute by attribute.
-const TEMPLATE_BYTES_MAX = 4096
+const TEMPLATE_BYTES_MAX = 16384
 const ALL_BYTES_MAX = 512 * 1024
 // Longer texts are seldom the same, and are not kept to be compared.
 const KEPT_LENGTH_MAX = 64

@@ -233,7 +233,7 @@ function writeUrl (bytes, view, at, span) {
   if (read + 1 >= urlEnd) return pathEnd // nothing behind the question mark
   const start = read + 1
   const { redactor, templateUrlLengthMax } = span.pipeline
-  const end = redactor.redactBytes(bytes, start, urlEnd, GROWTH)
+  const end = redactor.redactBytes(bytes, view, start, urlEnd, GROWTH)
   if (end === -1 || end - start > templateUrlLengthMax) return -1
   bytes.set(QUERY, pathEnd)
   closeAttribute(view, pathEnd + 1, start - VALUE_BEFORE, end)

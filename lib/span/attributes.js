@@ -40,23 +40,27 @@ function setAttributes (list, attributes, countMax, lengthMax, owner) {
 
 /** Sets an attribute whose value is clean. */
 function setClean (list, key, clean, countMax, owner) {
-  if (key.length > KEY_LENGTH_MAX) owner?.attributeCut()
-  const name = cut(key, KEY_LENGTH_MAX)
-  for (let i = 0; i < list.length; i += 2) {
-    if (list[i] === name) {
-      list[i + 1] = clean
-      return true
-    }
-  }
-  if (list.length >= countMax * 2) return false
-  list.push(name, clean)
+  const name = cutKey(key, owner)
+  const place = placeOf(list, name)
+  if (place !== -1) list[place + 1] = clean
+  else if (list.length >= countMax * 2) return false
+  else list.push(name, clean)
   return true
 }
 
-/** Whether a flat list has the key; `includes` would find values too. */
+function cutKey (key, owner) {
+  if (key.length > KEY_LENGTH_MAX) owner?.attributeCut()
+  return cut(key, KEY_LENGTH_MAX)
+}
+
+/** Where a flat list has the key, or -1; `indexOf` would find values too. */
+function placeOf (list, key) {
+  for (let i = 0; i < list.length; i += 2) if (list[i] === key) return i
+  return -1
+}
+
 function hasKey (list, key) {
-  for (let i = 0; i < list.length; i += 2) if (list[i] === key) return true
-  return false
+  return placeOf(list, key) !== -1
 }
 
 /** The own keys of the caller's object, none where it has none or throws. */
@@ -218,7 +222,12 @@ function isMap (value) {
   return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null
 }
 
+// The places of the keys of longer lists are kept, of so many in all.
+const SEARCHED_MAX = 32
+const PLACES_MAX = 32768
+
 let shapeCount = 0
+let placesLeft = PLACES_MAX
 
 /**
  * The keys of a list in the order in which they were set, shared by all spans that set the same ones, like V8's hidden classes.
@@ -240,6 +249,7 @@ class AttributeShape {
     this.usual = null // the first shape that came after it
     this.others = null // a Map of the others, by key
     this.template = null // the encoder's
+    this.places = undefined // key -> its place, once it was asked for twice; null: asked for once, as while it was new
   }
 
   /** The shape with one more key, or null where that key never came here. HOT */
@@ -260,11 +270,45 @@ class AttributeShape {
     else (this.others ??= new Map()).set(shape.key, shape)
     return shape
   }
+
+  /** The shape of a list that has got one more. Where there is none, what is known of its places stays right. */
+  grown (key, length) {
+    if (this.length === length) return this.add(key)
+    if (this.isOwn) this.places.set(key, length)
+    return this
+  }
+
+  /** Where a list of this shape, or of none, has the key, or -1. A long list is not searched each time. */
+  placeIn (list, key) {
+    if (list.length <= SEARCHED_MAX) return placeOf(list, key)
+    if (this.places === undefined) this.places = null
+    else if (this.places === null && placesLeft >= list.length) {
+      placesLeft -= list.length
+      this.places = placesOf(list)
+    }
+    return this.places === null ? placeOf(list, key) : this.places.get(key) ?? -1
+  }
+
+  get isOwn () { return this.length === -1 && this.places }
+
+  /** This one, or one of the list's own: its keys are not known by a shape. */
+  ownOf (list) {
+    if (this.isOwn) return this
+    const own = new AttributeShape(null, '', -1)
+    own.places = placesOf(list)
+    return own
+  }
 }
 
 /** The text as V8 keeps names of properties: equal ones are the same, and none keeps a longer text alive. */
 function ownText (text) {
   return Object.keys({ [text]: 0 })[0]
+}
+
+function placesOf (list) {
+  const places = new Map()
+  for (let i = 0; i < list.length; i += 2) places.set(list[i], i)
+  return places
 }
 
 const EMPTY_SHAPE = new AttributeShape(null, '', 0)
@@ -356,6 +400,7 @@ module.exports = {
   setAttribute,
   setAttributes,
   setClean,
+  placeOf,
   hasKey,
   ownKeys,
   read,
@@ -366,8 +411,10 @@ module.exports = {
   setOwn,
   cleanValue,
   cut,
+  cutKey,
   EMPTY_SHAPE,
   NO_SHAPE,
+  SEARCHED_MAX,
   ownText,
   errorType,
   sqlStateOf,

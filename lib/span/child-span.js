@@ -6,7 +6,7 @@ const { newSpanId } = require('../context/ids')
 const { parseTraceparent } = require('../context/traceparent')
 const { PARENT_NONE, SAMPLED, TraceContext, callerTracestate, copyTrace, IncomingContext } = require('../context/trace-context')
 const { RecordingSpan, STATUS_ERROR } = require('./recording-span')
-const { cleanValue, read, errorType, exceptionAttributes, exceptionOf } = require('./attributes')
+const { cleanValue, errorType, exceptionAttributes, exceptionOf } = require('./attributes')
 
 // Spans that are not recorded: the methods of a recording span, with ids and without work.
 
@@ -177,6 +177,8 @@ class ChildSpan extends RecordingSpan {
     return this.info === null ? attributes : attributes - this.info.attributeCount
   }
 
+  get mayGrow () { return this.info !== null } // a call's by its answer
+
   allAttributes () {
     const own = super.allAttributes()
     return this.info === null ? own : this.info.allAttributes(this.target, own)
@@ -216,8 +218,13 @@ function same (value) {
   return value
 }
 
+// By itself, not by `read`: V8 finds `then` at once where it is all that a place reads.
 function isPromise (value) {
-  return value !== null && typeof value === 'object' && typeof read(value, 'then') === 'function'
+  try {
+    return value !== null && typeof value === 'object' && typeof value.then === 'function'
+  } catch {
+    return false
+  }
 }
 
 // An SDK's span reads the error in its own way, and its processors see the end: neither may throw in place of the user's code.

@@ -8,7 +8,7 @@ const { TraceContext, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-c
 const { cleanTracestate, TraceState } = require('../context/tracestate')
 const { hex } = require('../context/ids')
 const { now, toHrTime, fromTimeInput } = require('../runtime/timers')
-const { setAttributes, setClean, ownKeys, read, isArray, elements, cleanValue, cut, toObject, EMPTY_SHAPE, exceptionAttributes } = require('./attributes')
+const { setAttributes, ownKeys, read, isArray, elements, cleanValue, cut, cutKey, toObject, EMPTY_SHAPE, SEARCHED_MAX, exceptionAttributes } = require('./attributes')
 
 // Which version of OpenTelemetry's semantic conventions our attributes follow, on the resource and on our own scope.
 // https://opentelemetry.io/docs/specs/otel/schemas/
@@ -50,6 +50,7 @@ class SpanDetails {
   events = []
   links = []
   droppedAttributes = 0
+  lengthMax = -1 // of the attributes' list, once it is full
   droppedEvents = 0
   droppedLinks = 0
 }
@@ -216,19 +217,45 @@ class RecordingSpan extends TraceContext {
     }
     const { attributeList: list, attributeShape: shape } = this
     const { length } = list
-    const isShaped = shape.length === length
     // A key that came behind the same keys before is sound and new to the span.
-    const next = isShaped && length < this.roomyLength ? shape.after(key) : null
-    if (next !== null) {
+    const next = shape.length === length && length < this.roomyLength ? shape.after(key) : null
+    if (next === null) this.assignOther(list, shape, key, clean)
+    else {
       list.push(key, clean)
       this.attributeShape = next
-    } else if (!setClean(list, key, clean, this.attributeCountMax, this)) {
-      this.detail().droppedAttributes++
-      this.pipeline.overLimit('attributes')
-    } else if (isShaped && list.length > length) {
-      this.attributeShape = shape.add(list[length])
     }
   }
+
+  /** The same of a key that is there already, comes for the first time behind these, or is one too many. */
+  assignOther (list, shape, key, clean) {
+    const { length } = list
+    const name = cutKey(key, this)
+    if (shape.length !== length && length > SEARCHED_MAX) shape = this.attributeShape = shape.ownOf(list)
+    const place = shape.placeIn(list, name)
+    if (place !== -1) {
+      list[place + 1] = clean
+      return
+    }
+    if (length >= this.roomyLength && this.isFull(length)) {
+      this.detail().droppedAttributes++
+      this.pipeline.overLimit('attributes')
+      return
+    }
+    list.push(name, clean)
+    this.attributeShape = shape.grown(name, length)
+  }
+
+  /** Whether its list may not become longer. */
+  isFull (length) {
+    if (this.details !== null && this.details.lengthMax === length) return true
+    const lengthMax = this.attributeCountMax * 2
+    if (length >= lengthMax) this.detail().lengthMax = length // asked for once
+    else if (!this.mayGrow) this.roomyLength = lengthMax
+    return length >= lengthMax
+  }
+
+  /** Whether its own attributes may still become more. */
+  get mayGrow () { return false }
 
   /** How many attributes may be set on it. */
   get attributeCountMax () { return this.pipeline.limits.attributes }

@@ -7,7 +7,7 @@ const { withoutThreshold } = require('../context/tracestate')
 const { SAMPLED } = require('../context/trace-context')
 const { RecordingSpan, OPEN, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span')
 const { SERVER_KEYS } = require('./http-info')
-const { NO_SHAPE, cut, setClean, hasKey, errorType } = require('./attributes')
+const { NO_SHAPE, cut, setClean, placeOf, hasKey, errorType } = require('./attributes')
 const { now } = require('../runtime/timers')
 const accounts = require('../runtime/accounts')
 
@@ -208,8 +208,13 @@ class ServerSpan extends RecordingSpan {
     const list = this.ownAttributes()
     if (this.httpStatus !== 0) list.push('http.response.status_code', this.httpStatus)
     if (this.errorType !== '') list.push('error.type', this.errorType)
+    const own = list.slice()
     const users = this.attributeList ?? []
-    for (let i = 0; i < users.length; i += 2) setClean(list, users[i], users[i + 1], Infinity)
+    for (let i = 0; i < users.length; i += 2) {
+      const place = placeOf(own, users[i])
+      if (place === -1) list.push(users[i], users[i + 1])
+      else list[place + 1] = users[i + 1]
+    }
     return list
   }
 

@@ -216,4 +216,4 @@ function isObject (value) {
   return value !== null && typeof value === 'object'
 }
 
-module.exports = { SpanStarter, readOptions, parentContext, UNDECIDED }
+module.exports = { SpanStarter, readOptions, parentContext, NAME_LENGTH_MAX, UNDECIDED }

@@ -3,10 +3,14 @@
 // The request's store, and the equivalent of everything that @fastify/request-context has (docs/migration.md).
 
 const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
+const { execFileSync } = require('node:child_process')
+const path = require('node:path')
 const { test } = require('tap')
 const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 const { withRequest } = require('../../lib/testing')
+const asyncStorage = require('../../lib/context/async-storage')
+const { randomFrom } = require('../support/random')
 
 test('get and set, with and without the request in hand', async (t) => {
   const { app } = await tracedApp(t, {
@@ -144,4 +148,56 @@ test('another store that is entered inside withSpan stays entered behind it', as
     })
     t.same((await app.inject('/')).json(), { user: 'alice', isOwn: true }, sampler)
   }
+})
+
+test('a step leaves all stores as AsyncLocalStorage.run leaves them, whatever is entered inside of it', async (t) => {
+  const others = [new AsyncLocalStorage(), new AsyncLocalStorage()]
+  const reference = new AsyncLocalStorage()
+  const ours = { call: asyncStorage.call, read: asyncStorage.active, enter: (value) => asyncStorage.storage.enterWith(value) }
+  const nodes = { call: (value, fn, argument) => reference.run(value, fn, argument), read: () => reference.getStore(), enter: (value) => reference.enterWith(value) }
+  for (let seed = 1; seed <= 200; seed++) {
+    t.same(await seen(ours, seed), await seen(nodes, seed), `seed ${seed}`)
+  }
+
+  // Runs the same random program by either; returns what each of its places saw.
+  async function seen ({ call, read, enter }, seed) {
+    const random = randomFrom(seed)
+    const places = []
+    const look = () => places.push([read(), ...others.map((other) => other.getStore())])
+    const pending = []
+    const block = (depth) => {
+      for (let n = 0; n < 4; n++) {
+        const value = Math.floor(random() * 3)
+        const other = others[Math.floor(random() * 2)]
+        const kind = Math.floor(random() * (depth === 3 ? 2 : 6))
+        if (kind === 1) other.enterWith(value)
+        else if (kind === 2 || kind === 3) call(value, block, depth + 1)
+        else if (kind === 4) other.run(value, block, depth + 1)
+        else if (kind === 5) {
+          try {
+            call(value, () => { block(depth + 1); throw new Error('no') })
+          } catch {}
+          pending.push(Promise.resolve().then(look))
+        }
+        look()
+      }
+    }
+    await new AsyncResource('a program').runInAsyncScope(async () => {
+      if (random() < 0.5) others[0].enterWith('a tenant')
+      if (random() < 0.5) enter('the request')
+      block(0)
+      await null
+      look()
+      await Promise.all(pending)
+    })
+    return places
+  }
+})
+
+test('where Node has frames they are found, so that a step need not copy them, and loading leaves nothing in one', async (t) => {
+  t.equal(asyncStorage.hasFrames, !asyncStorage.usesAsyncHooks)
+  const script = `require(${JSON.stringify(path.join(__dirname, '../..'))})
+    const resource = new (require('node:async_hooks').AsyncResource)('of the main module')
+    console.log(Object.getOwnPropertySymbols(resource).filter((symbol) => typeof resource[symbol] === 'object').length)`
+  t.equal(execFileSync(process.execPath, ['-e', script], { encoding: 'utf8' }), '0\n')
 })

@@ -159,3 +159,63 @@ test('options and a status that throw when they are read cost themselves, not th
   t.equal(span.name, 'named')
   t.equal(stats.spans.started, stats.spans.ended)
 })
+
+// A Map with a limit: what a span with any number of attributes has to be like.
+function modelOf (sets, countMax) {
+  const kept = new Map()
+  let dropped = 0
+  for (const [key, value] of sets) {
+    if (kept.has(key) || kept.size < countMax) kept.set(key, value)
+    else dropped++
+  }
+  return { attributes: Object.fromEntries(kept), dropped }
+}
+
+for (const [title, keyOf] of [
+  ['the same keys with each span', (i) => `key.${i}`],
+  ['keys that never come again', (i, span) => `key.${span}.${i}`],
+  ['keys that are too long to be remembered', (i) => `key.${i}.${'k'.repeat(200)}`]
+]) {
+  test(`far beyond the limit the last value of a key wins, and each other one counts as dropped: ${title}`, async (t) => {
+    const spans = 20
+    const sets = Array.from({ length: spans }, (_, span) => {
+      const list = []
+      for (let i = 0; i < 200; i++) {
+        list.push([keyOf(i, span), `value ${i}`])
+        if (i % 3 === 0) list.push([keyOf(i >> 1, span), `again ${i}`]) // there, or dropped before
+      }
+      return list
+    })
+    const made = await exported(t, {}, async (app) => {
+      for (const [span, list] of sets.entries()) {
+        const made = app.lightTrace.tracer.startSpan(`span ${span}`)
+        for (const [key, value] of list) made.setAttribute(key, value)
+        made.end()
+      }
+    })
+    t.equal(made.length, spans)
+    for (const [span, list] of sets.entries()) {
+      const { attributes, dropped } = modelOf(list, 128)
+      const found = made.find(({ name }) => name === `span ${span}`)
+      t.same(found.attributes, attributes)
+      t.equal(found.droppedAttributesCount, dropped)
+    }
+  })
+}
+
+test('a server span whose user sets one of its own attributes anew has it once, with its last value, among a hundred others', async (t) => {
+  const sink = await startSink(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { exporter: { url: sink.url } })
+  app.get('/', async ({ trace }) => {
+    for (let i = 0; i < 100; i++) trace.span.setAttribute(`key.${i}`, i)
+    trace.span.setAttribute('url.path', '/mine').setAttribute('key.99', 'last')
+  })
+  await app.inject('/')
+  await app.lightTrace.flush()
+  const [{ attributes }] = sink.spans
+  t.equal(attributes['url.path'], '/mine')
+  t.equal(attributes['key.99'], 'last')
+  t.equal(Object.keys(attributes).filter((key) => key.startsWith('key.')).length, 100)
+})

@@ -6,7 +6,7 @@ const http = require('node:http')
 const net = require('node:net')
 const bareKeptTick = require('./bare-kept-tick')
 
-const KEYS = Array.from({ length: 128 }, (_, i) => `app.key.${i}`)
+const KEYS = Array.from({ length: 256 }, (_, i) => `app.key.${i}`)
 const ANSWER = { hello: 'world' }
 
 // work: of WORK; routes: how many there are; poster: what is sent where nothing is traced
