@@ -240,7 +240,7 @@ function attributesInSource (...rooms) {
   for (const room of rooms) {
     for (const file of readdirSync(join(ROOT, 'lib', room), { recursive: true }).filter((file) => file.endsWith('.js'))) {
       const code = read(join('lib', room, file)).replace(/^\s*(?:\/\/|\*).*$|\s\/\/ .*$/gm, '')
-      for (const [, name] of code.matchAll(/'((?:http|url|network|client|server|user_agent|error|exception|db|messaging|graphql|fastify|light_trace|faas|aws|cloud)\.[a-z_.]*[a-z_])'/g)) {
+      for (const [, name] of code.matchAll(/'((?:http|url|network|client|server|user_agent|error|exception|db|messaging|graphql|fastify|light_trace|faas|aws|cloud|code)\.[a-z_.]*[a-z_])'/g)) {
         if (!CHANNELS.test(name)) found.add(name)
       }
       for (const [, name] of code.matchAll(/'(http\.(?:request|response)\.header)\.'/g)) found.add(`${name}.<key>`)
