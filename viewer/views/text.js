@@ -5,6 +5,7 @@
 //   GET /users/:id  500  12.5 ms  shop  4bf92f3577b34da6a3ce929d0e0e4736
 //
 //   SERVER GET /users/:id           12.5 ms  500 ERROR TypeError: x is undefined
+//     waited 612 ms while another request blocked the event loop at search (/app/search.js:14), trace 0af7651916cd43dd8448eb211c80319c
 //     WARN  +1.2 ms  no such user  user=7
 //     CLIENT GET                     8.2 ms  200  stock
 
@@ -13,6 +14,7 @@ const { plain } = require('../otlp/attributes')
 const { EXCEPTION } = require('../otlp/span-facts')
 const { STATUS_ERROR } = require('../otlp/names')
 const { summaryOf } = require('../store/summary')
+const { blockedOf } = require('./blocked')
 const { callName } = require('./call-name')
 const { layOut } = require('./layout')
 const { lineText, withLines } = require('./log-lines')
@@ -46,6 +48,8 @@ function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
       continue
     }
     lines.push(`${labels[i].padEnd(width)}  ${node.span === null ? '' : factsOf(node.span, service, paint)}`.trimEnd())
+    const blocked = node.span === null || node.span.events === 0 ? null : blockedOf(readEvents(node.span.bytes, node.span.from, node.span.to), duration)
+    if (blocked !== null) lines.push(`${' '.repeat(labels[i].search(/\S/) + 2)}${blocked.text}`)
     if (attributes && node.span !== null) lines.push(...attributeLines(node.span, labels[i].search(/\S/) + 2, paint))
   }
   if (nodes.length > shown.length) lines.push(`… ${plural(nodes.length - shown.length, trace.lines.length > 0 ? 'more row' : 'more span')}`)
