@@ -10,7 +10,6 @@
 // No profiler: to start V8's takes the main thread 75 to 160 ms, and where native code blocks the loop (JSON.parse, pbkdf2Sync)
 // it starts when all is over. A command that waited for native code runs at the first call after it.
 
-const inspector = require('node:inspector')
 const { randomBytes } = require('node:crypto')
 const { findSourceMap } = require('node:module')
 const { performance } = require('node:perf_hooks')
@@ -21,6 +20,8 @@ const { processState } = require('../runtime/process-state')
 const { clearTimeout, now, setTimeout } = require('../runtime/timers')
 
 const EVENT = 'light_trace.blocked_loop'
+
+const inspector = process.features.inspector === true ? require('node:inspector') : null // Node can be built without
 
 // One for the process, whatever copies of this package it has: the worker's command finds it by this name.
 const NAME = 'light-trace.blocked-loop.1'
@@ -100,7 +101,7 @@ class LoopWatch {
 
   #refusal () {
     if (!isMainThread) return 'the application runs in a worker'
-    if (process.features.inspector !== true) return 'this Node has no inspector'
+    if (inspector === null) return 'this Node has no inspector'
     // With --allow-worker alone `connectToMainThread` would end the process. Node 20 and 22 know no right to the inspector.
     const { permission } = process
     if (permission !== undefined && !(permission.has('worker') && permission.has('inspector'))) return 'Node\'s permission model forbids it'
@@ -111,8 +112,8 @@ class LoopWatch {
     const origin = Number(process.hrtime.bigint()) / 1e6 - now()
     this.#words = newWords() // another worker may just be ending
     try {
-      // Neither the application's preloads nor its variables. The names that bundlers give functions are made by `__name`.
-      this.#worker = new Worker(`const __name = (fn) => fn; (${watch})()`, {
+      // With neither the application's preloads nor its variables.
+      this.#worker = new Worker(`(${watch})()`, {
         eval: true,
         name: 'light-trace',
         execArgv: [],
@@ -181,7 +182,7 @@ class LoopWatch {
 
   /**
    * Sees what the main thread runs and for which request. Called by the worker's command, between any two lines of the
-   * application: it reads, and throws nothing.
+   * application or in the middle of its regular expression: it reads, throws nothing, and has no regular expression of its own.
    */
   sample () {
     try {
@@ -325,7 +326,11 @@ function isOfUser (site) {
  */
 function whereItCameBack (sites) {
   const first = sites.findIndex((site) => isOfUser(site) && !isAtEntry(site))
-  return first === -1 || /[\\/]node_modules[\\/]/.test(sites[first].getFileName()) ? -1 : first
+  return first !== -1 && isOfPackage(sites[first].getFileName()) ? -1 : first
+}
+
+function isOfPackage (file) {
+  return file.includes('/node_modules/') || file.includes('\\node_modules\\')
 }
 
 function isAtEntry (site) {
@@ -424,66 +429,72 @@ class BlockedLoop {
   }
 }
 
-/** The worker's program, handed over as text: it sees nothing of this file. */
+/**
+ * The worker's program, handed over as text, so that it is in bundles too: it sees nothing of this file. Its functions are methods,
+ * because bundlers that keep the names of others call a helper for that, which the worker does not have.
+ */
 function watch () {
   const { Session } = require('node:inspector')
   const { workerData: { origin, afterMs, command, ...shared } } = require('node:worker_threads')
   const words = /** @type {Int32Array} */ (shared.words)
   const [BEAT, AWAKE, BLOCKED, TAKEN, ASKED_AT, GOES_ON_AT, TICK, ENDING, CONNECTED] = words.keys()
-  let asked = 0 // commands that were sent
   const session = new Session()
   session.connectToMainThread() // what forbids it is known at the start
   session.disconnect()
-  look()
+  const worker = {
+    asked: 0, // commands that were sent
 
-  /** Waits for a loop that is blocked. The answers of the session are read between two of them. */
-  function look () {
-    while (Atomics.load(words, ENDING) === 0) {
-      Atomics.wait(words, AWAKE, 0)
-      const waitsMs = afterMs - sinceBeat()
-      if (waitsMs > 0) sleep(AWAKE, 1, waitsMs)
-      else if (Atomics.load(words, AWAKE) === 1) {
-        block()
-        return setImmediate(look)
+    /** Waits for a loop that is blocked. The answers of the session are read between two of them. */
+    look () {
+      while (Atomics.load(words, ENDING) === 0) {
+        Atomics.wait(words, AWAKE, 0)
+        const waitsMs = afterMs - this.sinceBeat()
+        if (waitsMs > 0) this.sleep(AWAKE, 1, waitsMs)
+        else if (Atomics.load(words, AWAKE) === 1) {
+          this.ask()
+          return setImmediate(() => this.look())
+        }
       }
+    },
+
+    sinceBeat () {
+      const beat = Atomics.load(words, BEAT)
+      const goesOnAt = Atomics.load(words, GOES_ON_AT)
+      return this.now() - ((goesOnAt - beat | 0) > 0 ? goesOnAt : beat) | 0
+    },
+
+    /** Asks the main thread for its stack until the loop is back. */
+    ask () {
+      Atomics.store(words, CONNECTED, 1)
+      Atomics.store(words, BLOCKED, 1)
+      session.connectToMainThread()
+      for (let count = 0; Atomics.load(words, BLOCKED) === 1 && Atomics.load(words, ENDING) === 0; count++) {
+        if (this.asked === Atomics.load(words, TAKEN)) {
+          this.asked++
+          Atomics.store(words, ASKED_AT, this.now())
+          session.post('Runtime.evaluate', { expression: command, silent: true })
+        }
+        this.sleep(BLOCKED, 1, count < 50 ? 10 : 100)
+      }
+      session.disconnect()
+      Atomics.store(words, CONNECTED, 0)
+      Atomics.notify(words, CONNECTED)
+    },
+
+    // Who sleeps for much too long was stopped, or had no CPU, and so had the main thread.
+    sleep (word, value, ms) {
+      const before = this.now()
+      Atomics.wait(words, word, value, ms)
+      const after = this.now()
+      Atomics.store(words, TICK, after)
+      if ((after - before | 0) - ms > afterMs / 2) Atomics.store(words, GOES_ON_AT, after)
+    },
+
+    now () {
+      return (Number(process.hrtime.bigint()) / 1e6 - origin) | 0
     }
   }
-
-  function sinceBeat () {
-    const beat = Atomics.load(words, BEAT)
-    const goesOnAt = Atomics.load(words, GOES_ON_AT)
-    return now() - ((goesOnAt - beat | 0) > 0 ? goesOnAt : beat) | 0
-  }
-
-  function block () {
-    Atomics.store(words, CONNECTED, 1)
-    Atomics.store(words, BLOCKED, 1)
-    session.connectToMainThread()
-    for (let count = 0; Atomics.load(words, BLOCKED) === 1 && Atomics.load(words, ENDING) === 0; count++) {
-      if (asked === Atomics.load(words, TAKEN)) {
-        asked++
-        Atomics.store(words, ASKED_AT, now())
-        session.post('Runtime.evaluate', { expression: command, silent: true })
-      }
-      sleep(BLOCKED, 1, count < 50 ? 10 : 100)
-    }
-    session.disconnect()
-    Atomics.store(words, CONNECTED, 0)
-    Atomics.notify(words, CONNECTED)
-  }
-
-  // Who sleeps for much too long was stopped, or had no CPU, and so had the main thread.
-  function sleep (word, value, ms) {
-    const before = now()
-    Atomics.wait(words, word, value, ms)
-    const after = now()
-    Atomics.store(words, TICK, after)
-    if ((after - before | 0) - ms > afterMs / 2) Atomics.store(words, GOES_ON_AT, after)
-  }
-
-  function now () {
-    return (Number(process.hrtime.bigint()) / 1e6 - origin) | 0
-  }
+  worker.look()
 }
 
 module.exports = { BlockedLoop }
