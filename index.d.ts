@@ -445,12 +445,19 @@ declare namespace lightTrace {
     replyHeader?: 'server-timing' | false
     /** Keys of a trusted caller's baggage that become attributes of the request's span, unless the span has that attribute already. @default [] */
     baggage?: string[]
+    /** Find the line that blocks the event loop, by a worker that watches it while requests are open. `true`: after 100 ms. @default false, unless LIGHT_TRACE_BLOCKED_LOOP says otherwise */
+    blockedLoop?: BlockedLoopOptions | boolean
     buffer?: BufferOptions
     /** Milliseconds that `app.close()` waits for a collector that does not answer. @default 5000 */
     closeTimeoutMs?: number
     /** Count every request, sampled or not. @default off, unless OTEL_METRICS_EXPORTER says otherwise */
     metrics?: MetricsOptions | boolean
     limits?: LimitsOptions
+  }
+
+  export interface BlockedLoopOptions {
+    /** For how many milliseconds the event loop has to be blocked, 20 or more. @default 100 */
+    afterMs?: number
   }
 
   /** A route's `config.trace`. For missing members the plugin's options hold. */

@@ -56,6 +56,7 @@ class Tracer {
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
     this.logs = null // what exports log lines, see `exportLogs`
     this.metrics = settings.metrics === null || settings.disabled ? null : loadMetrics(this)
+    this.blockedLoop = settings.blockedLoop === null || settings.disabled ? null : loadBlockedLoop(this)
   }
 
   /** Decides how spans leave, once: in onReady, or at the first span before it. */
@@ -85,6 +86,7 @@ class Tracer {
     if (this.logs !== null) this.pipeline.exceptionLog = this.logs.open()
     this.chooseStarter()
     this.useGlobals()
+    this.blockedLoop?.start()
     // Disabled by a variable, or left to a registered SDK: the options do not say so.
     const isByOptions = this.mode !== 'disabled' && (this.mode !== 'sdk' || Boolean(settings.tracerProvider))
     report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`, isByOptions ? 'debug' : 'info')
@@ -260,6 +262,7 @@ class Tracer {
   async close () {
     this.isClosed = true
     settleNow()
+    this.blockedLoop?.close()
     if (this.pipeline !== null) this.pipeline.closed = true
     await Promise.all([this.output?.close(), this.metrics?.close(), this.logs?.close()])
   }
@@ -292,6 +295,11 @@ function loadKeep ({ settings, stats, report }) {
 function loadMetrics (tracer) {
   const { AppMetrics } = require('./metrics/app-metrics')
   return new AppMetrics(tracer)
+}
+
+function loadBlockedLoop (tracer) {
+  const { BlockedLoop } = require('./fastify/blocked-loop')
+  return new BlockedLoop(tracer)
 }
 
 // How spans leave the process, decided once per tracer in the order of decision D6 (docs/decisions.md).

@@ -12,7 +12,7 @@ const OTHERS = new Set([
   'NODE_USE_ENV_PROXY', 'NODE_OPTIONS', 'http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY', 'no_proxy', 'NO_PROXY',
   'npm_package_name', 'npm_package_version', // of the package whose script npm runs
   'NODE_OTEL', 'NODE_OTEL_ENDPOINT', // Node's own tracer
-  'LIGHT_TRACE_VIEWER', // set by `npx light-trace`
+  'LIGHT_TRACE_VIEWER', 'LIGHT_TRACE_BLOCKED_LOOP', // set by `npx light-trace`
   'LIGHT_TRACE_SLOW_AFTER_MS', // see `slow`
   'TRACEPARENT', 'TRACESTATE', // of the process that started this one
   // Where the process runs, see resource.js

@@ -22,6 +22,9 @@ const METRICS_VARIABLE = 'OTEL_METRICS_EXPORTER'
 const LOGS_VARIABLE = 'OTEL_LOGS_EXPORTER'
 const EXCEPTIONS_VARIABLE = 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN'
 const DEFAULT_CLOSE_TIMEOUT_MS = 5000
+const BLOCKED_LOOP_VARIABLE = 'LIGHT_TRACE_BLOCKED_LOOP'
+const DEFAULT_BLOCKED_AFTER_MS = 100
+const BLOCKED_AFTER_MIN_MS = 20 // a timer of Node is late by some of them on any busy machine
 const DEFAULT_BUFFER_BYTES = 32 * 1024 * 1024
 const DEFAULT_FLUSH_DELAY_MS = 1000
 
@@ -47,6 +50,10 @@ const checkKeep = orBoolean(object({
 const checkSlow = orBoolean(object({ afterMs: notNegative('milliseconds') }), EMPTY, { afterMs: Infinity })
 // true: the handler, which is what most want to see.
 const checkSpans = orBoolean(object({ handler: boolean, hooks: listOf(literal(...STAGES)) }), { handler: true }, EMPTY)
+const BLOCKED_LOOP_OFF = Object.freeze({ afterMs: false })
+const checkBlockedLoop = orBoolean(object({
+  afterMs: anyOf(`a finite number of milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => Number.isFinite(value) && value >= BLOCKED_AFTER_MIN_MS)
+}), EMPTY, BLOCKED_LOOP_OFF)
 const checkOutbound = orBoolean(object({
   http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback, graphqlDocuments: boolean
 }), EMPTY, { http: false, undici: false, libraries: false })
@@ -109,6 +116,7 @@ const checkOptions = object({
   buffer: object({ maxBytes: bytes, flushDelayMs: duration }),
   closeTimeoutMs: duration,
   baggage: anyOf('an array of keys', isNames),
+  blockedLoop: checkBlockedLoop,
   metrics: checkMetrics,
   limits: object({ attributes: count, attributeValueLength: count, events: count, links: count, keptChildren: count })
 }, MEANT)
@@ -174,6 +182,7 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
     metrics: resolveMetrics(given, env),
     platform: serverlessPlatform(env),
     baggage: Object.freeze([...given.baggage ?? []]),
+    blockedLoop: resolveBlockedLoop(given.blockedLoop, env),
     environmentTrace: environmentTrace(env),
     logLevel: env.oneOf(['OTEL_LOG_LEVEL'], LOG_LEVELS) ?? 'info',
     // Last: a copy of all that was found above.
@@ -256,6 +265,20 @@ function resolveBuffer (given = EMPTY, env) {
     maxBytes: given.maxBytes ?? DEFAULT_BUFFER_BYTES,
     flushDelayMs: given.flushDelayMs ?? env.integer(['OTEL_BSP_SCHEDULE_DELAY'], { max: DURATION_MAX_MS }) ?? DEFAULT_FLUSH_DELAY_MS
   })
+}
+
+function resolveBlockedLoop (given, env) {
+  const { afterMs = DEFAULT_BLOCKED_AFTER_MS } = given ?? blockedLoopFromEnvironment(env)
+  return afterMs === false ? null : Object.freeze({ afterMs: Math.min(afterMs, DURATION_MAX_MS) })
+}
+
+function blockedLoopFromEnvironment (env) {
+  const value = env.text(BLOCKED_LOOP_VARIABLE)
+  if (value === undefined || /^false$/i.test(value)) return BLOCKED_LOOP_OFF
+  if (/^true$/i.test(value)) return EMPTY
+  if (/^[0-9]{1,9}$/.test(value) && Number(value) >= BLOCKED_AFTER_MIN_MS) return { afterMs: Number(value) }
+  env.ignored(BLOCKED_LOOP_VARIABLE, value, `true, false or milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`)
+  return BLOCKED_LOOP_OFF
 }
 
 function resolveSpans ({ handler = false, hooks = [] } = EMPTY) {

@@ -48,6 +48,9 @@ class RequestContext {
   get suppressed () { return this.#suppressed }
   get caller () { return this.#caller }
 
+  /** What ends with the response, as long as it has not. */
+  get record () { return this.#record }
+
   /** Takes what ends with the response, once. HOT */
   takeRecord () {
     const record = this.#record

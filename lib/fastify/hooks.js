@@ -65,7 +65,7 @@ function dispatchOf ({ routing }) {
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
 function fastifyHooks (app, tracer, noTrace, stageHooks) {
-  const { settings, report, metrics } = tracer
+  const { settings, report, metrics, blockedLoop } = tracer
   const atFirstRequest = [stageHooks.addTo.bind(stageHooks)]
   if (settings.replyHeader === 'server-timing') atFirstRequest.push(appendServerTiming)
   const routes = new Routes(settings, report, atFirstRequest)
@@ -73,7 +73,9 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
   const callbacks = any || settings.ignore !== null ? new Callbacks(tracer, any) : NO_CALLBACKS
   const incomingReader = new IncomingReader(tracer, callbacks)
   const logCorrelation = settings.logs ? logCorrelationOf(app) : null
+  const onClose = blockedLoop === null ? endRequest : endWatchedRequest
   const requests = new RequestStart(tracer, { routes, callbacks, incomingReader, logCorrelation, onClose })
+  if (blockedLoop !== null) blockedLoop.follow(requests)
   const isByParser = dispatchOf(app)
   giveTraceToFrameworkErrors(app, noTrace)
 
@@ -111,7 +113,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
   }
 
   // HOT, once per recorded or measured request; `this` is the raw response.
-  function onClose () {
+  function endRequest () {
     const span = this[kSpan].takeRecord()
     if (span === null) return
     const { reply } = span
@@ -126,6 +128,11 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
       report.thrown(error, 'a request was not traced to its end')
     }
     if (metrics !== null) metrics.server.left(this)
+  }
+
+  function endWatchedRequest () {
+    blockedLoop.ending(this[kSpan].record)
+    endRequest.call(this)
   }
 
   function lightTraceOnError (request, reply, error, done) {

@@ -303,3 +303,39 @@ inBrowser('where its route is declared is a link to the editor, if the file is h
   await link.waitFor()
   t.same([await link.count(), await link.textContent(), await link.getAttribute('href')], [1, __filename, `vscode://file${__filename}:3`])
 })
+
+inBrowser('a blocked event loop: its line, and the requests that it stopped, first the one that blocked it', async (t, { send, open }) => {
+  const made = traces.ids(77)
+  const [waits, blocks] = [made.trace(), made.trace()]
+  const requestOf = (traceId, path, role) => {
+    const body = traces.request({ made, traceId, route: { method: 'GET', route: path, path: () => path, base: 7 }, slow: 1 })
+    const span = body.resourceSpans[0].scopeSpans[0].spans.find(({ parentSpanId }) => !parentSpanId)
+    const values = { id: 'f00dbabe00000001', role, 'culprit.trace_id': blocks }
+    span.events = [{
+      name: 'light_trace.blocked_loop',
+      timeUnixNano: span.startTimeUnixNano,
+      attributes: [
+        ...Object.entries(values).map(([name, stringValue]) => ({ key: `light_trace.blocked_loop.${name}`, value: { stringValue } })),
+        { key: 'light_trace.blocked_loop.duration', value: { doubleValue: 0.612 } },
+        { key: 'code.function.name', value: { stringValue: 'search' } },
+        { key: 'code.file.path', value: { stringValue: '/app/search.js' } },
+        { key: 'code.line.number', value: { intValue: '14' } }
+      ]
+    }]
+    return body
+  }
+  await send(requestOf(blocks, '/search', 'culprit'))
+  await send(requestOf(waits, '/waits', 'victim'))
+  const page = await open(`/traces/${waits}`)
+  await row(page, 'GET /waits').click()
+  const section = page.locator('details', { has: page.locator('h3:text-is("Blocked event loop")') })
+  await section.waitFor()
+  t.match(await section.textContent(), /waited 612 ms while another request blocked the event loop at search \(\/app\/search\.js:14\)/)
+  const items = section.locator('li')
+  t.equal(await items.count(), 2)
+  t.match(await items.nth(0).textContent(), /\/search.* blocked it$/)
+  t.match(await items.nth(1).textContent(), /\/waits/)
+  await items.nth(0).locator('a').click()
+  await row(page, 'GET /search').click()
+  await page.locator('details p:has-text("blocked the event loop for 612 ms")').waitFor()
+})

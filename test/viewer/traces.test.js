@@ -331,3 +331,27 @@ test('a slow request says what it waited for: in its text, its row and the figur
   const [{ slow }] = (await viewer.json('/api/routes')).routes
   t.same(slow, [2, 1, 0, 0])
 })
+
+test('a blocked event loop is a sentence beneath its request, and its requests are found by what they have in common', async (t) => {
+  const viewer = await startViewer(t)
+  const event = (role, more) => ({
+    name: 'light_trace.blocked_loop',
+    attributes: { 'light_trace.blocked_loop.id': 'f00dbabe00000001', 'light_trace.blocked_loop.duration': 0.612, ...(role && { 'light_trace.blocked_loop.role': role, 'light_trace.blocked_loop.culprit.trace_id': traceId(2) }), ...more }
+  })
+  const code = { 'code.function.name': 'search', 'code.file.path': '/app/search.js', 'code.line.number': 14 }
+  await viewer.send([
+    { trace: 1, id: 1, name: 'GET /waits', kind: 2, ms: 700, events: [event('victim', code)] },
+    { trace: 2, id: 2, name: 'GET /search', kind: 2, ms: 650, events: [event('culprit', { ...code, 'light_trace.blocked_loop.is_before_line': true })] },
+    { trace: 3, id: 3, name: 'GET /late', kind: 2, ms: 650, events: [event(undefined, {})] },
+    { trace: 4, id: 4, name: 'GET /else', kind: 2 }
+  ])
+  const textOf = async (number) => (await (await viewer.get(`/api/traces/${traceId(number)}/text`)).text()).split('\n')[3]
+  t.equal(await textOf(1), `  waited 612 ms while another request blocked the event loop at search (/app/search.js:14), trace ${traceId(2)}`)
+  t.equal(await textOf(2), '  blocked the event loop for 612 ms at or just before search (/app/search.js:14)')
+  t.equal(await textOf(3), '  waited 612 ms while the event loop was blocked')
+  t.notMatch(await textOf(4), /blocked/)
+  const { blocked } = await viewer.json(`/api/traces/${traceId(1)}/spans/${spanId(1)}`)
+  t.match(blocked, { id: 'f00dbabe00000001', culprit: traceId(2), text: /^waited 612 ms/ })
+  const { traces } = await viewer.json(`/api/traces?q=${blocked.id}`)
+  t.same(traces.map(({ id }) => id).sort(), [1, 2, 3].map(traceId))
+})

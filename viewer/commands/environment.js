@@ -31,6 +31,7 @@ function appEnvironment (from, { port, host, token }) {
   if (env.OTEL_LOGS_EXPORTER !== 'none') replace('OTEL_LOGS_EXPORTER', 'otlp', same('otlp')) // `none` is the way to have no lines
   env.OTEL_BSP_SCHEDULE_DELAY ||= DELAY_MS
   env.OTEL_BLRP_SCHEDULE_DELAY ||= DELAY_MS
+  env.LIGHT_TRACE_BLOCKED_LOOP ||= 'true'
   env.LIGHT_TRACE_VIEWER = endpoint
   if (token !== null) env.LIGHT_TRACE_VIEWER_TOKEN = token
   return { env, notes }

@@ -3,6 +3,7 @@
 import { get, getText, query } from './api.mjs'
 import { button, copy, fact, h, iconButton } from './dom.mjs'
 import { levelMark } from './logs.mjs'
+import { requestName } from './request-line.mjs'
 import { LINE_MAX, WAITS, block, clock, count, duration, line, plural, textOf } from './text.mjs'
 
 const VALUE_SHOWN = 2000
@@ -31,6 +32,7 @@ export async function spanPanel ({ summary, row, show, close }) {
     h('dl.facts', null, facts(span, row)),
     span.status.code === 'ERROR' && (span.status.message !== '' || exceptions.length === 0) && h('p.error-line', null, h('b', null, 'Failed'), ' ', h('bdi', null, line(span.status.message, 1000))),
     ...notes(span, row, show),
+    span.blocked && section('Blocked event loop', undefined, await blockedLoop(span.blocked), 0),
     ...exceptions.map((event) => exception(event, whole((full) => attribute(full.events[span.events.indexOf(event)].attributes, 'exception.stacktrace')))),
     section('Attributes', span.attributes.length, attributes(span.attributes, 'Attributes', (index) => whole((full) => full.attributes[index].value), true), span.dropped.attributes),
     (span.events.length > exceptions.length || span.dropped.events > 0) && section('Events', span.events.length, events(span), span.dropped.events),
@@ -123,6 +125,16 @@ function value ({ value, cut }, whole) {
 
 function attribute (attributes, key) {
   return attributes.find((each) => each.key === key)?.value
+}
+
+// All requests that one blocked loop has stopped; first the one whose code it was.
+async function blockedLoop ({ id, culprit, text }) {
+  const { traces } = await get('/api/traces', { q: id, limit: 50 }).catch(() => ({ traces: [] }))
+  traces.sort((a, b) => (b.id === culprit) - (a.id === culprit))
+  return [
+    h('p', null, h('bdi', null, line(text, 600))),
+    h('ol.events', null, traces.map((trace) => h('li', null, h('a', { href: `/traces/${encodeURIComponent(trace.id)}` }, ...requestName(trace)), ' ', duration(trace.durationMs), trace.id === culprit && h('b', null, ' blocked it'))))
+  ]
 }
 
 function exception (event, whole) {

@@ -9,6 +9,9 @@ const { plain } = require('../otlp/attributes')
 const { levelName } = require('../otlp/log-record')
 const { rounded } = require('../store/summary')
 
+const { blockedOf } = require('./blocked')
+const { duration } = require('./text')
+
 const TEXT_MAX = 16_384
 const SAME_MAX = 20
 
@@ -41,6 +44,7 @@ function panelOf (trace, stored, { full = false, editor = null, isHeld }) {
     events: span.events.map(({ name, timeNano, attributes, dropped }) => ({
       name: text(name), at: rounded(Number(timeNano - span.startNano) / 1e6), timeNano: String(timeNano), attributes: shown(attributes), dropped
     })),
+    blocked: blockedOf(span.events, duration),
     links: span.links.map((link) => ({
       trace: link.trace, span: link.span, held: isHeld(link.trace), attributes: shown(link.attributes), dropped: link.dropped
     })),

@@ -6,6 +6,7 @@
 //
 //   SERVER GET /users/:id           12.5 ms  500 ERROR TypeError: x is undefined
 //     slow: 9.8 ms waiting, 2.6 ms busy event loop
+//     waited 612 ms while another request blocked the event loop at search (/app/search.js:14), trace 0af7651916cd43dd8448eb211c80319c
 //     WARN  +1.2 ms  no such user  user=7
 //     CLIENT GET                     8.2 ms  200  stock
 
@@ -14,6 +15,7 @@ const { plain } = require('../otlp/attributes')
 const { EXCEPTION } = require('../otlp/span-facts')
 const { STATUS_ERROR } = require('../otlp/names')
 const { summaryOf } = require('../store/summary')
+const { blockedOf } = require('./blocked')
 const { callName } = require('./call-name')
 const { layOut } = require('./layout')
 const { lineText, withLines } = require('./log-lines')
@@ -50,6 +52,8 @@ function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
     lines.push(`${labels[i].padEnd(width)}  ${node.span === null ? '' : factsOf(node.span, service, paint)}`.trimEnd())
     const waits = node.span === null ? undefined : waitsOf(node.span)
     if (waits !== undefined) lines.push(`${' '.repeat(labels[i].search(/\S/) + 2)}slow: ${waitText(waits, duration)}`)
+    const blocked = node.span === null || node.span.events === 0 ? null : blockedOf(readEvents(node.span.bytes, node.span.from, node.span.to), duration)
+    if (blocked !== null) lines.push(`${' '.repeat(labels[i].search(/\S/) + 2)}${blocked.text}`)
     if (attributes && node.span !== null) lines.push(...attributeLines(node.span, labels[i].search(/\S/) + 2, paint))
   }
   if (nodes.length > shown.length) lines.push(`… ${plural(nodes.length - shown.length, trace.lines.length > 0 ? 'more row' : 'more span')}`)

@@ -1,0 +1,186 @@
+'use strict'
+
+// What blocks the event loop, with real causes over real sockets: the line, who waited, and where nothing may be blamed.
+
+const { test } = require('tap')
+const { runInChild } = require('../support/child')
+
+const RUNS = 10
+
+// Each ends in the line that is marked with its name.
+for (const cause of ['a regular expression', 'JSON', 'sync crypto', 'a tight loop', 'a sync call that waits']) {
+  test(`the line of ${cause} is right in nine of ten runs, and so is the request`, async (t) => {
+    const child = runInChild(t, async ({ Fastify, lightTrace, say, root }, cause, runs) => {
+      const crypto = require('node:crypto')
+      const { EventEmitter, once } = require('node:events')
+      const { createCollector } = require(`${root}/lib/testing`)
+      const rows = JSON.stringify(Array.from({ length: 400_000 }, (_, i) => ({ i, name: `row ${i}`, tags: [1, 2, 3] })))
+      const sizeOf = (list) => list.length
+      const causes = {
+        'a regular expression': async () => {
+          await null
+          return { is: /^(?:a+)+$/.test(`${'a'.repeat(24)}!`) } // line of a regular expression
+        },
+        JSON: async () => {
+          await null
+          return { count: sizeOf(JSON.parse(rows)) } // line of JSON
+        },
+        'sync crypto': async () => {
+          await null
+          return { key: crypto.pbkdf2Sync('word', 'salt', 300_000, 64, 'sha512').toString('hex') } // line of sync crypto
+        },
+        'a tight loop': async () => {
+          await null
+          let sum = 0
+          for (let i = 0; i < 3e8; i++) sum = (sum + i) | 0 // line of a tight loop
+          return { sum }
+        },
+        'a sync call that waits': async () => {
+          await null
+          require('node:child_process').execFileSync(process.execPath, ['-e', 'setTimeout(() => {}, 200)']) // line of a sync call that waits
+          return {}
+        }
+      }
+      const collector = createCollector()
+      const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
+      const app = Fastify()
+      await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+      const steps = new EventEmitter()
+      app.get('/waits', () => new Promise((resolve) => {
+        steps.once('release', resolve)
+        steps.emit('open')
+      }))
+      app.get('/blocks', async () => {
+        const answer = await causes[cause]()
+        steps.emit('release', {})
+        return answer
+      })
+      const origin = await app.listen({ port: 0, host: '127.0.0.1' })
+      await isWatched
+      for (let run = 0; run < runs; run++) {
+        const isOpen = once(steps, 'open')
+        const waits = fetch(`${origin}/waits`)
+        await isOpen
+        await (await fetch(`${origin}/blocks`)).json()
+        await waits
+      }
+      const line = require('node:fs').readFileSync(__filename, 'utf8').split('\n').findIndex((text) => text.endsWith(`// line of ${cause}`)) + 1
+      const spans = await collector.spans()
+      await app.close()
+      say({ line, seen: spans.map(({ name, events }) => ({ name, events: events.map(({ attributes }) => attributes) })) })
+    }, { args: [cause, RUNS], killAfterMs: 50_000 })
+    const { said: [{ line, seen }] } = await child.exit
+    const rightOf = (name, role) => seen.filter((span) => span.name === name && span.events.some((event) =>
+      event['code.line.number'] === line && event['light_trace.blocked_loop.role'] === role)).length
+    const [culprits, victims] = [rightOf('GET /blocks', 'culprit'), rightOf('GET /waits', 'victim')]
+    t.ok(culprits >= 0.9 * RUNS, `${culprits} culprits`)
+    t.ok(victims >= 0.9 * RUNS, `${victims} victims`)
+    t.equal(rightOf('GET /waits', 'culprit') + rightOf('GET /blocks', 'victim'), 0, 'nobody is blamed for the other')
+  })
+}
+
+// The function of the child, and what its process is started with.
+async function blockOnce ({ Fastify, lightTrace, say, root }, { apps = 1, end = 'close', inspects = false, isWatched = false } = {}) {
+  const { once } = require('node:events')
+  const watched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
+  const { createCollector } = require(`${root}/lib/testing`)
+  const lines = []
+  const collector = createCollector()
+  const logger = () => ({ level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line).msg) } })
+  const opened = []
+  for (let i = 0; i < apps; i++) {
+    const app = Fastify({ logger: logger() })
+    await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+    app.get('/', async () => {
+      const until = performance.now() + 400
+      let count = 0
+      while (performance.now() < until) count++
+      if (end === 'exit') process.exit(7)
+      return { count }
+    })
+    opened.push({ app, origin: await app.listen({ port: 0, host: '127.0.0.1' }) })
+  }
+  if (isWatched) await watched
+  if (inspects) require('node:inspector').open(0)
+  for (const { origin } of opened) await (await fetch(origin)).json()
+  const spans = await collector.spans()
+  for (const { app } of opened) await app.close()
+  if (inspects) require('node:inspector').close()
+  say({ lines, events: spans.flatMap(({ events }) => events.map(({ attributes }) => attributes['light_trace.blocked_loop.role'])) })
+}
+
+for (const [where, { reason, ...options }] of Object.entries({
+  'with --inspect': { nodeArgs: ['--inspect=0'], reason: /debugger/ },
+  'where a debugger comes later': { args: [{ inspects: true, isWatched: true }], reason: /debugger/ },
+  'under --permission': { nodeArgs: [...permission('--allow-worker')], reason: /permission/ },
+  'under --permission without workers': { nodeArgs: [...permission()], reason: /permission/ }
+})) {
+  test(`${where} it says no in one line, and the app goes on`, async (t) => {
+    const { code, said: [{ lines, events }] } = await runInChild(t, blockOnce, options).exit
+    t.equal(code, 0)
+    t.match(lines, [reason])
+    t.equal(lines.length, 1)
+    t.same(events, [])
+  })
+}
+
+test('in a worker it says no, and the app goes on', async (t) => {
+  const { code, said: [{ lines }] } = await runInChild(t, async ({ root }, block) => {
+    const { Worker } = require('node:worker_threads')
+    const source = `const Fastify = require('fastify'); const { parentPort } = require('node:worker_threads');
+      (${block})({ Fastify, lightTrace: require(${JSON.stringify(root)}), say: (value) => parentPort.postMessage(value), root: ${JSON.stringify(root)} })`
+    new Worker(source, { eval: true }).on('message', (value) => console.log(JSON.stringify(value)))
+  }, { args: [String(blockOnce)] }).exit
+  t.equal(code, 0)
+  t.match(lines, [/runs in a worker/])
+})
+
+test('two apps in one process share one worker, and each has its event', async (t) => {
+  const { code, said: [{ lines, events }], lingeredMs } = await runInChild(t, blockOnce, { args: [{ apps: 2, isWatched: true }] }).exit
+  t.equal(code, 0)
+  t.same(events, ['culprit', 'culprit'])
+  t.equal(lines.length, 2)
+  t.ok(lingeredMs < 5000, 'nothing holds the process')
+})
+
+test('a process that exits while its loop is blocked leaves at once, without a word of a debugger', async (t) => {
+  const { code, stderr } = await runInChild(t, blockOnce, { args: [{ end: 'exit', isWatched: true }] }).exit
+  t.equal(code, 7)
+  t.equal(stderr, '')
+})
+
+test('a process that was stopped blames no code', { skip: process.platform === 'win32' }, async (t) => {
+  const child = runInChild(t, async ({ Fastify, lightTrace, say, root }) => {
+    const { createCollector } = require(`${root}/lib/testing`)
+    const lines = []
+    const collector = createCollector()
+    const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line).msg) } } })
+    await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+    app.get('/', async () => {
+      say('open')
+      await new Promise((resolve) => process.once('SIGUSR2', resolve))
+      await new Promise((resolve) => setTimeout(resolve, 300))
+      return {}
+    })
+    await fetch(await app.listen({ port: 0, host: '127.0.0.1' }))
+    const spans = await collector.spans()
+    await app.close()
+    say({ lines, events: spans.flatMap(({ events }) => events.map(({ attributes }) => attributes)) })
+  })
+  t.equal(await child.said(), 'open')
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  child.kill('SIGSTOP')
+  await new Promise((resolve) => setTimeout(resolve, 1000))
+  child.kill('SIGCONT')
+  child.kill('SIGUSR2')
+  const { said: [, { lines, events }] } = await child.exit
+  t.same(events, [])
+  t.same(lines, [])
+})
+
+/** What starts a process under Node's permission model on this Node. */
+function permission (...rights) {
+  const flags = process.allowedNodeEnvironmentFlags
+  const net = flags.has('--allow-net') ? ['--allow-net'] : []
+  return [flags.has('--permission') ? '--permission' : '--experimental-permission', '--allow-fs-read=*', ...net, ...rights]
+}
