@@ -92,7 +92,7 @@ async function blockOnce ({ Fastify, lightTrace, say, root }, { apps = 1, end = 
     const app = Fastify({ logger: logger() })
     await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
     app.get('/', async () => {
-      const until = performance.now() + 400
+      const until = performance.now() + 800
       let count = 0
       while (performance.now() < until) count++
       if (end === 'exit') process.exit(7)
