@@ -44,6 +44,7 @@ test('without options and variables everything has its documented default', (t) 
     metrics: null,
     platform: null,
     baggage: [],
+    blockedLoop: null,
     environmentTrace: null,
     buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000 },
     batch: { maxSpans: Infinity },
