@@ -34,6 +34,7 @@ class AppLogs {
   #minimum // the least level of lines that are exported
   #unsampledMinimum // and of those of a trace that is not sampled
   #names
+  #bindingsKey // pino's, of the text of a logger's bindings
   #sink = null // once the application is open
   #exporter = null
   #waiting = []
@@ -49,6 +50,7 @@ class AppLogs {
     this.#minimum = this.#settings.level === null ? -Infinity : levelOf(this.#settings.level, log, -Infinity)
     this.#unsampledMinimum = levelOf(this.#settings.unsampledLevel, log, LEVELS.warn)
     this.#names = { messageKey: inheritedOf(log, 'pino.messageKey') ?? 'msg', errorKey: inheritedOf(log, 'pino.errorKey') ?? 'err' }
+    this.#bindingsKey = log === null || typeof log !== 'object' ? undefined : symbolOf(log, 'pino.chindings')
     const { lines, buffer, byCommand } = this.#settings
     if (!lines && buffer === null) return
     this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
@@ -78,7 +80,7 @@ class AppLogs {
    */
   exception (span, list, time) {
     this.#stats.accepted++
-    this.#accept({ line: '', list, eventName: 'exception', scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
+    this.#accept({ line: '', bindings: '', list, eventName: 'exception', scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
   }
 
   #isHeld (line, level, logger) {
@@ -129,7 +131,8 @@ class AppLogs {
   #logged (line, level, logger, context) {
     const time = clock.now()
     const severityText = logger?.levels?.labels?.[level] ?? ''
-    return { line, list: null, eventName: '', scope: PINO, time, observedTime: time, severityNumber: severityOf(level), severityText, context }
+    const bindings = logger?.[this.#bindingsKey]
+    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: PINO, time, observedTime: time, severityNumber: severityOf(level), severityText, context }
   }
 
   #accept (logged) {
