@@ -16,7 +16,7 @@ const { Scope } = require('../span/recording-span')
 const { symbolOf } = require('../fastify/keys')
 const { HeldLines } = require('./held-lines')
 const { RecordEncoder } = require('./record-encoder')
-const { plainRecord, recordJson } = require('./plain')
+const { plainRecord, recordJson, recordText } = require('./plain')
 const { tapLogger } = require('./tap')
 
 const SEVERITY_ERROR = 17
@@ -172,14 +172,14 @@ class AppLogs {
       }
     }
     if (settings.disabled) return { accept: () => stats.drop('exporter_none', 1) }
-    const { exporter } = this.#settings
+    const { exporter, isText } = this.#settings
     if (exporter === null) {
-      const { toStdout } = require('../export/sinks/console')
+      const { toStdout, oneLine } = require('../export/sinks/console')
       const write = toStdout()
       return {
         accept: (logged) => {
           stats.delivered++
-          write(recordJson(settings.resource, logged, this.#names))
+          write(isText ? oneLine(recordText(logged, this.#names)) : recordJson(settings.resource, logged, this.#names))
         }
       }
     }

@@ -1,6 +1,6 @@
 'use strict'
 
-// Lines as plain objects, for light-trace/testing, and as OTLP JSON for standard output.
+// Lines as plain objects, for light-trace/testing, and as OTLP JSON or text for standard output.
 
 const clock = require('../runtime/timers')
 const { toObject } = require('../span/attributes')
@@ -94,4 +94,13 @@ function recordJson (resource, logged, names) {
   return JSON.stringify({ resourceLogs: [{ resource: resourceOf(resource), schemaUrl: SCHEMA_URL, scopeLogs: [{ scope: scopeOf(logged.scope), logRecords: [record] }] }] })
 }
 
-module.exports = { plainRecord, readLine, recordJson }
+/** A record for a person: 'LOG warn not placed order=7 exception.type="TypeError" trace_id=... span_id=...' */
+function recordText (logged, names) {
+  const { severityNumber, severityText, eventName, body, attributes, traceId, spanId } = plainRecord(logged, names)
+  const words = ['LOG', severityText === '' ? severityNumber : severityText, eventName, typeof body === 'object' ? JSON.stringify(body) : body]
+  for (const [key, value] of Object.entries(attributes)) if (key !== 'exception.stacktrace') words.push(`${key}=${JSON.stringify(value)}`)
+  if (traceId !== '') words.push(`trace_id=${traceId}`, `span_id=${spanId}`)
+  return words.filter((word) => word !== undefined && word !== '').join(' ')
+}
+
+module.exports = { plainRecord, readLine, recordJson, recordText }

@@ -259,6 +259,18 @@ test('otlp/stdout writes OTLP JSON beside the lines', async (t) => {
   t.same(record.attributes, [{ key: 'nested', value: { kvlistValue: { values: [{ key: 'a', value: { arrayValue: { values: [{ intValue: '1' }, { stringValue: 'b' }] } } }] } } }])
 })
 
+test('console writes a line of text for each record', async (t) => {
+  const source = `
+    const app = require('fastify')({ logger: { stream: { write () {} } } })
+    app.register(require(${JSON.stringify(require.resolve('../..'))}))
+    app.get('/', async ({ log }) => { log.warn({ order: 7, err: new TypeError('no'), text: 'a\\u2028b' }, 'not\\nplaced') })
+    app.inject('/').then(() => app.close())`
+  const output = execFileSync(process.execPath, ['-e', source], { env: { PATH: process.env.PATH, OTEL_LOGS_EXPORTER: 'console', OTEL_TRACES_EXPORTER: 'none' }, cwd: __dirname, encoding: 'utf8' })
+  const lines = output.trim().split('\n')
+  t.equal(lines.length, 3)
+  t.match(lines[1], /^LOG warn not placed reqId="req-1" order=7 exception\.type="TypeError" exception\.message="no" text="a b" trace_id=[0-9a-f]{32} span_id=[0-9a-f]{16}$/)
+})
+
 test('light-trace/testing collects records', async (t) => {
   const collector = createCollector()
   const app = Fastify({ logger: { stream: { write () {} } } })
@@ -279,7 +291,7 @@ test('light-trace/testing collects records', async (t) => {
 
 test('wrong options', async (t) => {
   for (const [logs, message] of [
-    [{ export: 'console' }, /`logs.export` must be true, false, 'otlp', 'otlp\/stdout', 'none' or an object with a url/],
+    [{ export: 'kafka' }, /`logs.export` must be true, false, 'otlp', 'otlp\/stdout', 'console', 'none' or an object with a url/],
     [{ export: true, level: 5 }, /`logs.level` must be the name of one of the logger's levels/],
     [{ exports: true }, /did you mean `logs.export`/],
     [{ export: true, maxPerSecond: -1 }, /`logs.maxPerSecond` must be/],

@@ -220,4 +220,4 @@ class OtlpStdoutSink {
   }
 }
 
-module.exports = { drawTree, spanLabel, kindName, statusName, ConsoleSink, toStdout, OtlpStdoutSink }
+module.exports = { drawTree, spanLabel, kindName, statusName, ConsoleSink, toStdout, oneLine, OtlpStdoutSink }
