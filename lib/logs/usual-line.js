@@ -15,6 +15,7 @@ const { writeLength4, putInt64 } = require('../otlp/proto-writer')
 const LINE_LENGTH_MAX = 2000 // a longer one is read sooner by JSON.parse
 const BYTES_PER_CHARACTER = 3 // of UTF-8 for a UTF-16 unit
 const BYTES_PER_BYTE = 6 // what becomes of an element `-1,`
+const HEAD_BYTES_MAX = 64
 const KEYS_MAX = 64
 const DEPTH_MAX = 32 // of maps and arrays
 const EXACT_DIGITS = 15 // an integer of more may lie where it becomes a number
@@ -58,6 +59,8 @@ for (const key of [PID, TIME, LEVEL, HOSTNAME, TRACE_ID, SPAN_ID, TRACE_FLAGS]) 
 const UNESCAPED = new Uint8Array(256) // what stands behind a backslash; 0: none, or a number
 for (const [escape, character] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) UNESCAPED[escape.charCodeAt(0)] = character.charCodeAt(0)
 
+const isDigit = new Uint8Array(256).fill(1, ZERO, NINE + 1)
+
 const POWERS = new Float64Array(EXACT_DIGITS + 1).map((_, i) => 10 ** i)
 
 const UNUSUAL = -1
@@ -70,6 +73,8 @@ const known = Buffer.allocUnsafeSlow(json.length) // the bindings of a logger
 const knownView = new DataView(known.buffer)
 const knownOut = Buffer.allocUnsafeSlow(out.length) // and what becomes of them
 const knownOutView = new DataView(knownOut.buffer)
+const head = Buffer.allocUnsafeSlow(HEAD_BYTES_MAX) // what stands before them, level and time
+const headView = new DataView(head.buffer)
 const knownHashes = new Int32Array(KEYS_MAX)
 const hashes = new Int32Array(KEYS_MAX) // of the line's keys
 const cursor = new Int32Array(new ArrayBuffer(4)) // where it is written in `out`: a variable would have no address that V8 knows
@@ -79,6 +84,7 @@ class UsualLine {
   #messageKey
   #messageHash
   #errorHash // of a key that has it, and is no error's, a parser finds it out
+  #timeAt = 0
   #traceIdAt = 0 // where the value begins; 0: there is none
   #spanIdAt = 0
   #flagsAt = 0
@@ -94,6 +100,9 @@ class UsualLine {
   #knownTraceIdAt = 0
   #knownSpanIdAt = 0
   #knownFlagsAt = 0
+  // Of the line before, if its bindings stand behind its time.
+  #headLength = 0 // up to the digits of its time; 0: there is none
+  #headEnd = 0
 
   /**
    * @param {{ attributes: number, attributeValueLength: number }} limits
@@ -121,8 +130,8 @@ class UsualLine {
     const end = this.#end = read(line)
     if (json[0] !== OPEN_BRACE) return 0
     this.#writeHead(logged)
-    this.#traceIdAt = this.#spanIdAt = this.#flagsAt = this.#attributes = this.#keys = 0
-    let at = this.#writeMembers(0)
+    this.#timeAt = this.#traceIdAt = this.#spanIdAt = this.#flagsAt = this.#attributes = this.#keys = 0
+    let at = this.#writeMembers(this.#isHead() ? this.#headEnd : 0)
     if (at === UNUSUAL || json[at++] !== CLOSE_BRACE) return 0
     while (at < end && json[at] <= 0x20) at++ // its line end
     if (at !== end) return 0
@@ -135,7 +144,7 @@ class UsualLine {
   /** Keeps what becomes of a logger's bindings: its lines have them all alike. */
   #learn (bindings) {
     this.#bindings = bindings
-    this.#known = 0
+    this.#known = this.#headLength = 0
     if (bindings.length > LINE_LENGTH_MAX) return
     const end = this.#end = read(bindings)
     this.#traceIdAt = this.#spanIdAt = this.#flagsAt = this.#attributes = this.#keys = 0
@@ -179,6 +188,7 @@ class UsualLine {
     const written = cursor
     do {
       if (this.#isNext(at)) {
+        if (this.#timeAt > 0) this.#learnHead(at)
         at = this.#writeKnown(at)
         if (source[at] !== COMMA) return at
       }
@@ -230,6 +240,27 @@ class UsualLine {
     return this.#known > 0 && this.#keys === 0 && at + this.#known <= this.#end && isKnown(at, this.#known)
   }
 
+  /** Whether the line begins as the one before, but for its time. What stands there is no part of the record. */
+  #isHead () {
+    const source = json
+    const length = this.#headLength
+    if (length === 0) return false
+    const words = length & ~3
+    for (let i = 0; i < words; i += 4) if (jsonView.getInt32(i) !== headView.getInt32(i)) return false
+    for (let i = words; i < length; i++) if (source[i] !== head[i]) return false
+    const end = this.#headEnd
+    for (let i = length; i < end; i++) if (isDigit[source[i]] === 0) return false
+    return source[end] === COMMA
+  }
+
+  #learnHead (end) {
+    this.#headLength = 0
+    if (end > HEAD_BYTES_MAX) return
+    for (let i = this.#timeAt; i < end; i++) if (isDigit[json[i]] === 0) return
+    this.#headLength = json.copy(head, 0, 0, this.#timeAt)
+    this.#headEnd = end
+  }
+
   #writeKnown (at) {
     const start = cursor[0]
     const end = start + this.#knownWritten
@@ -258,7 +289,10 @@ class UsualLine {
   #isOfRecord (keyStart, length, valueAt) {
     switch (length) {
       case 3: return isText(PID, keyStart, 3)
-      case 4: return isText(TIME, keyStart, 4)
+      case 4:
+        if (!isText(TIME, keyStart, 4)) return false
+        this.#timeAt = valueAt
+        return true
       case 5: return isText(LEVEL, keyStart, 5)
       case 7:
         if (!isText(SPAN_ID, keyStart, 7)) return false
