@@ -56,7 +56,31 @@ test('the span that is active at the call, the request\'s ids outside of its con
   t.same(found['by another logger'], [traceId, request.child, 1])
   t.same(found['after, outside of its context'], [traceId, spanId, 1])
   t.same(found['request completed'], [traceId, spanId, 1])
+  t.same(found['incoming request'], [traceId, spanId, 1])
   for (const { attributes } of records) for (const key of ['trace_id', 'span_id', 'trace_flags', 'pid', 'hostname', 'time', 'level']) t.notOk(key in attributes)
+})
+
+test('Fastify\'s `incoming request` has the trace of its own request or none, and goes with it where it is not sampled', async (t) => {
+  const sink = await startMetricSink(t)
+  const stream = { write () {} }
+  const app = Fastify({ logger: { stream } })
+  t.teardown(() => app.close())
+  const shared = app.log.child({ shared: true })
+  app.addHook('onRequest', async ({ query }) => { await new Promise((resolve) => setTimeout(resolve, Number(query.ms ?? 0))) })
+  await app.register(lightTrace, { exporter: { url: sink.url }, registerGlobals: false, logs: { export: true } })
+  const own = {}
+  const handler = async ({ id, trace }) => { own[id] = trace.traceId }
+  app.get('/', handler)
+  app.get('/shared', { childLoggerFactory: () => shared }, handler)
+  await Promise.all(['/', '/shared', '/?ms=9', '/shared?ms=5', '/'].map((url) => app.inject(url)))
+  await app.inject('/')
+  await app.inject({ url: '/', headers: { traceparent: `${PARENT}0` } })
+  await app.lightTrace.flush()
+  const records = sink.records.filter(({ body }) => body === 'incoming request')
+  t.equal(records.length, 6)
+  for (const { attributes: { reqId }, traceId } of records) if (traceId !== '') t.equal(traceId, own[reqId])
+  t.equal(records.find(({ attributes }) => attributes.reqId === 'req-6').traceId, own['req-6'])
+  t.ok(isAccounted(app.lightTrace.stats().logs.records))
 })
 
 test('from warn up always, below it only of sampled traces', async (t) => {
