@@ -305,7 +305,7 @@ declare namespace lightTrace {
   /** See docs/logs.md. Levels are names of the logger's. */
   export interface LogsOptions {
     /** Where lines go, as OTLP log records; `true`: where spans go. @default OTEL_LOGS_EXPORTER, off */
-    export?: boolean | 'otlp' | 'otlp/stdout' | 'none' | ExporterOptions
+    export?: boolean | 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions
     /** The least level that is exported. @default all that the logger writes */
     level?: string
     /** The least level that is exported of requests that are not sampled. @default 'warn' */

@@ -5,7 +5,7 @@
 const { COUNT_MAX, DURATION_MAX_MS, EMPTY, anyOf, notNegative, object } = require('./checks')
 const { checkExporter, exporterOfSignal } = require('./exporter')
 
-const KINDS = ['otlp', 'otlp/stdout', 'none']
+const KINDS = ['otlp', 'otlp/stdout', 'console', 'none']
 const EXCEPTION_SIGNALS = ['logs', 'logs/dup']
 const DEFAULT_FLUSH_DELAY_MS = 1000
 const DEFAULT_MAX_PER_SECOND = 10_000 // of one level: more than a person or a bill can take
@@ -30,7 +30,7 @@ function checkLogs (path, value) {
 }
 
 function checkLogExporter (path, value) {
-  anyOf("true, false, 'otlp', 'otlp/stdout', 'none' or an object with a url", (kind) => typeof kind === 'object' || KINDS.includes(kind))(path, value)
+  anyOf("true, false, 'otlp', 'otlp/stdout', 'console', 'none' or an object with a url", (kind) => typeof kind === 'object' || KINDS.includes(kind))(path, value)
   return checkExporter(path, value)
 }
 
@@ -47,6 +47,7 @@ function resolveLogs (options, env, exporterVariable, exceptionVariable) {
   const limit = (...names) => env.integer(names, { max: COUNT_MAX })
   return Object.freeze({
     exporter: kind === 'otlp' ? exporterOfSignal('LOGS', given.exporter, options, env, 'OTEL_BLRP_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS) : null,
+    isText: kind === 'console', // where there is no exporter: text in place of OTLP JSON
     lines: named !== 'none',
     exceptions, // 'logs': records in place of the spans' events; 'logs/dup': both
     byCommand: env.text('LIGHT_TRACE_VIEWER') !== undefined, // `npx light-trace` asks for lines, whatever the logger is
@@ -67,5 +68,6 @@ function kindOf (given, options, env, name) {
   if (given.exporter !== undefined) return given.exporter.kind
   const [named] = env.namesOf(name, KINDS) ?? []
   if (given.export === undefined || named !== undefined) return named ?? 'none'
-  return options.exporter?.kind === 'otlp/stdout' ? 'otlp/stdout' : 'otlp'
+  const spans = options.exporter?.kind
+  return spans === 'otlp/stdout' || spans === 'console' ? spans : 'otlp'
 }

@@ -72,7 +72,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
   const any = asksUser(settings)
   const callbacks = any || settings.ignore !== null ? new Callbacks(tracer, any) : NO_CALLBACKS
   const incomingReader = new IncomingReader(tracer, callbacks)
-  const logCorrelation = settings.logs ? logCorrelationOf(app) : null
+  const logCorrelation = settings.logs ? logCorrelationOf(app, tracer) : null
   const onClose = blockedLoop === null ? endRequest : endWatchedRequest
   const requests = new RequestStart(tracer, { routes, callbacks, incomingReader, logCorrelation, onClose })
   if (blockedLoop !== null) blockedLoop.follow(requests)
@@ -150,11 +150,11 @@ function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, 
     attributes !== null || store !== null || replyHeader !== null || trustIncoming !== true || platform === 'lambda' || baggage.length > 0
 }
 
-function logCorrelationOf (app) {
+function logCorrelationOf (app, { logs }) {
   const isPino = typeof app.log?.setBindings === 'function' && typeof app.log.child === 'function'
   if (!isPino) return null
   const { LogCorrelation } = require('./log-correlation') // Fastify's default is not to log
-  return new LogCorrelation(app)
+  return new LogCorrelation(app, logs)
 }
 
 /** `request.trace`, on the prototype: costs nothing until it is read. */

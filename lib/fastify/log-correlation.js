@@ -24,11 +24,13 @@ const textView = new DataView(text.buffer, text.byteOffset, text.length)
 
 class LogCorrelation {
   #instanceLog
+  #logs // AppLogs, where lines are exported, else null
   #isFactoryOnRoutes = false
   #plain = undefined // what pino's loggers have in common where text can be added to their bindings, else null; found with the first
 
-  constructor (app) {
+  constructor (app, logs) {
     this.#instanceLog = app.log
+    this.#logs = logs
     const correlation = this
     app.addHook('onRoute', function lightTraceOnRoute (route) {
       if (route.childLoggerFactory !== undefined) correlation.#isFactoryOnRoutes = true
@@ -40,6 +42,7 @@ class LogCorrelation {
     const { log } = request
     // Switched off: no line will be written.
     if (!span.valid || log === undefined || log === null || log.levelVal === Infinity) return
+    if (this.#logs !== null) this.#logs.begun(log, request.id, span)
     try {
       if (log !== this.#instanceLog && this.#isOwn(request, route) && typeof log.setBindings === 'function') {
         this.#bind(log, span)

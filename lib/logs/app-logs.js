@@ -16,13 +16,14 @@ const { Scope } = require('../span/recording-span')
 const { symbolOf } = require('../fastify/keys')
 const { HeldLines } = require('./held-lines')
 const { RecordEncoder } = require('./record-encoder')
-const { plainRecord, recordJson } = require('./plain')
+const { plainRecord, recordJson, recordText } = require('./plain')
 const { tapLogger } = require('./tap')
 
 const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready
 const ASK_AGAIN_MS = 60_000 // a collector that takes no logs
 const LEVELS = { trace: 10, debug: 20, info: 30, warn: 40, error: 50, fatal: 60 }
+const INCOMING = '"incoming request"' // Fastify's line of a request, which it writes before any hook runs
 const FLAGS = '"trace_flags":"' // as lib/fastify/log-correlation.js writes them, two digits
 
 class AppLogs {
@@ -34,9 +35,11 @@ class AppLogs {
   #minimum // the least level of lines that are exported
   #unsampledMinimum // and of those of a trace that is not sampled
   #names
+  #bindingsKey // pino's, of the text of a logger's bindings
   #sink = null // once the application is open
   #exporter = null
   #waiting = []
+  #first = null // such a line, { logger, level, logged }, until its trace begins
   #askAgainAt = -Infinity
   #second = 0
   #lines = new Map() // of this second, by level
@@ -49,6 +52,7 @@ class AppLogs {
     this.#minimum = this.#settings.level === null ? -Infinity : levelOf(this.#settings.level, log, -Infinity)
     this.#unsampledMinimum = levelOf(this.#settings.unsampledLevel, log, LEVELS.warn)
     this.#names = { messageKey: inheritedOf(log, 'pino.messageKey') ?? 'msg', errorKey: inheritedOf(log, 'pino.errorKey') ?? 'err' }
+    this.#bindingsKey = log === null || typeof log !== 'object' ? undefined : symbolOf(log, 'pino.chindings')
     const { lines, buffer, byCommand } = this.#settings
     if (!lines && buffer === null) return
     this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
@@ -78,7 +82,7 @@ class AppLogs {
    */
   exception (span, list, time) {
     this.#stats.accepted++
-    this.#accept({ line: '', list, eventName: 'exception', scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
+    this.#accept({ line: '', bindings: '', list, eventName: 'exception', scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
   }
 
   #isHeld (line, level, logger) {
@@ -111,6 +115,7 @@ class AppLogs {
   // HOT, once per line where lines are exported. Budget: 1 object.
   #onLine (line, level, logger) {
     if (!this.#settings.lines) return
+    if (this.#first !== null) this.#letGo(undefined)
     try {
       if (level < this.#minimum) return
       const active = this.#tracer.contextManager.active()
@@ -118,18 +123,41 @@ class AppLogs {
       const context = parentIn(active)
       if (level < this.#unsampledMinimum && isUnsampled(context, line)) return
       const logged = this.#logged(line, level, logger, context)
-      this.#stats.accepted++
-      if (this.#isTooMuch(level, logged.time)) return this.#stats.drop('rate', 1)
-      this.#accept(logged)
+      if (context === undefined && line.includes(INCOMING, line.length - INCOMING.length - 4)) this.#first = { logger, level, logged }
+      else this.#take(level, logged)
     } catch (error) { // a logger that is not what it looks like: its line is printed
       this.#tracer.report.thrown(error, 'a log line was not exported')
     }
   }
 
+  #take (level, logged) {
+    this.#stats.accepted++
+    if (this.#isTooMuch(level, logged.time)) this.#stats.drop('rate', 1)
+    else this.#accept(logged)
+  }
+
+  /**
+   * Fastify writes of each request that it came before there is a trace. Its record has the one that begins next, if that is of the
+   * same logger and the line has the request's id.
+   * @param {object} logger @param {string | number} id @param {TraceContext} span
+   */
+  begun (logger, id, span) {
+    if (this.#first === null) return
+    this.#letGo(this.#first.logger === logger && this.#first.logged.line.includes(`"${id}"`) ? span : undefined)
+  }
+
+  #letGo (span) {
+    const { level, logged } = this.#first
+    this.#first = null
+    logged.context = span
+    if (span === undefined || (span.flags & SAMPLED) !== 0 || level >= this.#unsampledMinimum) this.#take(level, logged)
+  }
+
   #logged (line, level, logger, context) {
     const time = clock.now()
     const severityText = logger?.levels?.labels?.[level] ?? ''
-    return { line, list: null, eventName: '', scope: PINO, time, observedTime: time, severityNumber: severityOf(level), severityText, context }
+    const bindings = logger?.[this.#bindingsKey]
+    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: PINO, time, observedTime: time, severityNumber: severityOf(level), severityText, context }
   }
 
   #accept (logged) {
@@ -169,14 +197,14 @@ class AppLogs {
       }
     }
     if (settings.disabled) return { accept: () => stats.drop('exporter_none', 1) }
-    const { exporter } = this.#settings
+    const { exporter, isText } = this.#settings
     if (exporter === null) {
-      const { toStdout } = require('../export/sinks/console')
+      const { toStdout, oneLine } = require('../export/sinks/console')
       const write = toStdout()
       return {
         accept: (logged) => {
           stats.delivered++
-          write(recordJson(settings.resource, logged, this.#names))
+          write(isText ? oneLine(recordText(logged, this.#names)) : recordJson(settings.resource, logged, this.#names))
         }
       }
     }
@@ -217,6 +245,7 @@ class AppLogs {
 
   /** What became of the lines, for `app.lightTrace.stats()`. */
   stats () {
+    if (this.#first !== null) this.#letGo(undefined)
     const { accepted, delivered, rejected, dropped, retried, exportsOk, exportsFailed, lastError } = this.#stats
     return {
       records: {
@@ -234,10 +263,14 @@ class AppLogs {
     }
   }
 
-  async flush (options) { await this.#exporter?.flush(options) }
+  async flush (options) {
+    if (this.#first !== null) this.#letGo(undefined)
+    await this.#exporter?.flush(options)
+  }
 
   async close () {
     this.#tap?.release()
+    if (this.#first !== null) this.#letGo(undefined)
     if (this.#sink === null) this.#stats.drop('after_shutdown', this.#waiting.splice(0).length)
     await this.#exporter?.close()
   }

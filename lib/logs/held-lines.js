@@ -5,6 +5,10 @@
 // The level of each request's own logger is lowered, so that pino writes these lines; the tap hands them over in place of the
 // destination. No other logger is touched.
 
+const { SPAN_KEY } = require('../context/trace-context')
+const { kSpan } = require('../fastify/keys')
+
+const STATUS_ERROR = 2 // the API's SpanStatusCode.ERROR
 const LINES_MAX = 64 // of a request: the last ones say how it failed
 const REQUEST_CHARACTERS_MAX = 64 * 1024
 const CHARACTERS_MAX = 8 * 1024 * 1024 // of all requests together
@@ -98,8 +102,17 @@ class HeldLines {
   }
 
   #isWorth (reply) {
-    if (reply.statusCode >= 500 || reply.elapsedTime >= (this.#keep?.slowerThanMs ?? Infinity)) return true
+    if (reply.statusCode >= 500 || hasFailed(reply.raw[kSpan]) || reply.elapsedTime >= (this.#keep?.slowerThanMs ?? Infinity)) return true
     return this.#keep?.aborted === true && !reply.raw.writableFinished
+  }
+}
+
+/** Whether the application says so of the request's span, whatever the answer's status is. */
+function hasFailed (context) {
+  try {
+    return context?.getValue(SPAN_KEY)?.status?.code === STATUS_ERROR
+  } catch { // a span of an SDK's, or what stands around it
+    return false
   }
 }
 

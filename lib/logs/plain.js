@@ -1,53 +1,80 @@
 'use strict'
 
-// Lines as plain objects, for light-trace/testing, and as OTLP JSON for standard output.
+// Lines as plain objects, for light-trace/testing, and as OTLP JSON or text for standard output.
 
 const clock = require('../runtime/timers')
 const { toObject } = require('../span/attributes')
 const { SCHEMA_URL } = require('../span/recording-span')
 const { resourceOf, scopeOf, attributesOf, nanos } = require('../otlp/json')
 
-const KNOWN = new Set(['level', 'time', 'pid', 'hostname', 'trace_id', 'span_id', 'trace_flags'])
+const IDS = { trace_id: 'traceId', span_id: 'spanId', trace_flags: 'flags' }
+const KNOWN = new Set(['level', 'time', 'pid', 'hostname', ...Object.keys(IDS)])
+const EXCEPTION_KEYS = new Map([['type', 'exception.type'], ['message', 'exception.message'], ['stack', 'exception.stacktrace']])
+
+const INT64_DIGITS = 16 // an integer of as many may lie where it becomes a number
 
 /** @param {import('./tap').LoggedLine} logged @param {{ messageKey: string, errorKey: string }} names */
-function plainRecord (logged, { messageKey, errorKey }) {
-  const { line, list, eventName, severityNumber, severityText, context } = logged
+function plainRecord (logged, names) {
+  const { line, eventName, severityNumber, severityText, context } = logged
   const [seconds, nanoseconds] = clock.toHrTime(logged.time)
-  const members = list === null ? membersOf(line) : []
-  const attributes = list === null ? {} : toObject(list)
-  let body
-  for (const [key, value] of members ?? [[messageKey, line.trimEnd()]]) {
-    if (key === messageKey) body = value
-    else if (key === errorKey && typeof value === 'object' && value !== null) Object.assign(attributes, exceptionOf(key, value))
-    else if (!KNOWN.has(key)) attributes[key] = value
-  }
-  const ids = context ?? Object.fromEntries((members ?? []).filter(([key]) => KNOWN.has(key)).map(([key, value]) => [IDS[key], value]))
+  const { body, list, ids } = logged.list === null ? readLine(line, names) : { body: undefined, list: logged.list, ids: undefined }
+  const { traceId = '', spanId = '', flags = 0 } = context ?? ids ?? {}
   return {
     time: seconds * 1000 + nanoseconds / 1e6,
     severityNumber,
     severityText,
     eventName,
     body,
-    attributes,
-    traceId: ids.traceId ?? '',
-    spanId: ids.spanId ?? '',
-    traceFlags: Number(ids.flags ?? 0)
+    attributes: toObject(list),
+    traceId,
+    spanId,
+    traceFlags: flags
   }
 }
 
-const IDS = { trace_id: 'traceId', span_id: 'spanId', trace_flags: 'flags' }
+/**
+ * What a line says, by a parser. One that is no JSON, as of `hooks.streamWrite` or of a logger's own stringifier, is the body.
+ * @param {string} line
+ * @param {{ messageKey: string, errorKey: string }} names
+ * @returns {{ body: unknown, list: Array, ids: { traceId: string, spanId: string, flags: number } | undefined }} list: its attributes
+ */
+function readLine (line, { messageKey, errorKey }) {
+  const members = membersOf(line)
+  if (members === null) return { body: line.trimEnd(), list: [], ids: undefined }
+  const attributes = new Map()
+  let body
+  const ids = { traceId: '', spanId: '', flags: '00' }
+  for (const [key, value] of members) {
+    if (Object.hasOwn(IDS, key)) ids[IDS[key]] = value
+    else if (key === messageKey) body = value
+    else if (key === errorKey && typeof value === 'object' && value !== null && !Array.isArray(value)) {
+      for (const [member, said] of Object.entries(value)) attributes.set(exceptionKey(key, member, said), said)
+    } else if (key !== '' && !KNOWN.has(key)) attributes.set(key, value)
+  }
+  return { body, list: [...attributes].flat(), ids: idsOf(ids) }
+}
 
 function membersOf (line) {
   try {
-    return Object.entries(JSON.parse(line))
+    // No digits of a BigInt are lost.
+    const text = /\d{16}/.test(line) ? line.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) => /^-?\d+$/.test(token) && token.length >= INT64_DIGITS ? `"${token}"` : token) : line
+    const read = JSON.parse(text)
+    return typeof read === 'object' && read !== null && !Array.isArray(read) ? Object.entries(read) : null
   } catch {
     return null
   }
 }
 
-function exceptionOf (key, error) {
-  const names = { type: 'exception.type', message: 'exception.message', stack: 'exception.stacktrace' }
-  return Object.fromEntries(Object.entries(error).map(([member, value]) => [typeof value === 'string' && names[member] ? names[member] : `${key}.${member}`, value]))
+/**
+ * What pino's serializer makes of an error, by the conventions of exceptions; what else it has is `<key>.<member>`.
+ * https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/
+ */
+function exceptionKey (errorKey, member, value) {
+  return (typeof value === 'string' ? EXCEPTION_KEYS.get(member) : undefined) ?? `${errorKey}.${member}`
+}
+
+function idsOf ({ traceId, spanId, flags }) {
+  return /^[0-9a-f]{32}$/.test(traceId) && /^[0-9a-f]{16}$/.test(spanId) ? { traceId, spanId, flags: parseInt(flags, 16) & 0xff } : undefined
 }
 
 /** An OTLP request of one record as a line of JSON. */
@@ -67,4 +94,13 @@ function recordJson (resource, logged, names) {
   return JSON.stringify({ resourceLogs: [{ resource: resourceOf(resource), schemaUrl: SCHEMA_URL, scopeLogs: [{ scope: scopeOf(logged.scope), logRecords: [record] }] }] })
 }
 
-module.exports = { plainRecord, recordJson }
+/** A record for a person: 'LOG warn not placed order=7 exception.type="TypeError" trace_id=... span_id=...' */
+function recordText (logged, names) {
+  const { severityNumber, severityText, eventName, body, attributes, traceId, spanId } = plainRecord(logged, names)
+  const words = ['LOG', severityText === '' ? severityNumber : severityText, eventName, typeof body === 'object' ? JSON.stringify(body) : body]
+  for (const [key, value] of Object.entries(attributes)) if (key !== 'exception.stacktrace') words.push(`${key}=${JSON.stringify(value)}`)
+  if (traceId !== '') words.push(`trace_id=${traceId}`, `span_id=${spanId}`)
+  return words.filter((word) => word !== undefined && word !== '').join(' ')
+}
+
+module.exports = { plainRecord, readLine, recordJson, recordText }

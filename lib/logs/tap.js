@@ -12,6 +12,7 @@ const kTap = Symbol.for('light-trace.logTap') // so that two applications with o
 /**
  * @typedef {object} LoggedLine
  * @property {string} line as it was printed, with its line end; '' for an event
+ * @property {string} bindings what the logger's own bindings are in it; '' if that is not known
  * @property {Array | null} list the attributes of an event
  * @property {string} eventName '' for a line
  * @property {Scope} scope what wrote it

@@ -91,16 +91,23 @@ class ProtoWriter {
     this.position += 4
   }
 
-  /** Writes an int64 field's value: negative numbers take ten bytes. */
+  /** Writes an int64 field's value. */
   int64 (value) {
-    if (value >= 0) return this.varint(value)
-    let rest = BigInt.asUintN(64, BigInt(value))
-    while (rest > 0x7fn) {
-      this.byte(Number(rest & 0x7fn) | 0x80)
-      rest >>= 7n
-    }
-    this.byte(Number(rest))
+    this.position = putInt64(this.bytes, this.position, value)
   }
+}
+
+/** Writes a safe integer as a varint, of ten bytes where it is negative; returns where it ends. */
+function putInt64 (bytes, at, value) {
+  let low = value >>> 0
+  let high = Math.floor(value / 0x100000000) >>> 0
+  while (high > 0 || low > 0x7f) {
+    bytes[at++] = (low & 0x7f) | 0x80
+    low = (low >>> 7 | high << 25) >>> 0
+    high >>>= 7
+  }
+  bytes[at++] = low
+  return at
 }
 
 /** Writes text as UTF-8, a lone surrogate as U+FFFD; returns where it ends. HOT */
@@ -261,6 +268,7 @@ module.exports = {
   ProtoWriter,
   writeLength4,
   writeText,
+  putInt64,
   textBound,
   HAS_IS_REMOTE,
   IS_REMOTE,

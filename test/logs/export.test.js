@@ -56,7 +56,31 @@ test('the span that is active at the call, the request\'s ids outside of its con
   t.same(found['by another logger'], [traceId, request.child, 1])
   t.same(found['after, outside of its context'], [traceId, spanId, 1])
   t.same(found['request completed'], [traceId, spanId, 1])
+  t.same(found['incoming request'], [traceId, spanId, 1])
   for (const { attributes } of records) for (const key of ['trace_id', 'span_id', 'trace_flags', 'pid', 'hostname', 'time', 'level']) t.notOk(key in attributes)
+})
+
+test('Fastify\'s `incoming request` has the trace of its own request or none, and goes with it where it is not sampled', async (t) => {
+  const sink = await startMetricSink(t)
+  const stream = { write () {} }
+  const app = Fastify({ logger: { stream } })
+  t.teardown(() => app.close())
+  const shared = app.log.child({ shared: true })
+  app.addHook('onRequest', async ({ query }) => { await new Promise((resolve) => setTimeout(resolve, Number(query.ms ?? 0))) })
+  await app.register(lightTrace, { exporter: { url: sink.url }, registerGlobals: false, logs: { export: true } })
+  const own = {}
+  const handler = async ({ id, trace }) => { own[id] = trace.traceId }
+  app.get('/', handler)
+  app.get('/shared', { childLoggerFactory: () => shared }, handler)
+  await Promise.all(['/', '/shared', '/?ms=9', '/shared?ms=5', '/'].map((url) => app.inject(url)))
+  await app.inject('/')
+  await app.inject({ url: '/', headers: { traceparent: `${PARENT}0` } })
+  await app.lightTrace.flush()
+  const records = sink.records.filter(({ body }) => body === 'incoming request')
+  t.equal(records.length, 6)
+  for (const { attributes: { reqId }, traceId } of records) if (traceId !== '') t.equal(traceId, own[reqId])
+  t.equal(records.find(({ attributes }) => attributes.reqId === 'req-6').traceId, own['req-6'])
+  t.ok(isAccounted(app.lightTrace.stats().logs.records))
 })
 
 test('from warn up always, below it only of sampled traces', async (t) => {
@@ -259,6 +283,18 @@ test('otlp/stdout writes OTLP JSON beside the lines', async (t) => {
   t.same(record.attributes, [{ key: 'nested', value: { kvlistValue: { values: [{ key: 'a', value: { arrayValue: { values: [{ intValue: '1' }, { stringValue: 'b' }] } } }] } } }])
 })
 
+test('console writes a line of text for each record', async (t) => {
+  const source = `
+    const app = require('fastify')({ logger: { stream: { write () {} } } })
+    app.register(require(${JSON.stringify(require.resolve('../..'))}))
+    app.get('/', async ({ log }) => { log.warn({ order: 7, err: new TypeError('no'), text: 'a\\u2028b' }, 'not\\nplaced') })
+    app.inject('/').then(() => app.close())`
+  const output = execFileSync(process.execPath, ['-e', source], { env: { PATH: process.env.PATH, OTEL_LOGS_EXPORTER: 'console', OTEL_TRACES_EXPORTER: 'none' }, cwd: __dirname, encoding: 'utf8' })
+  const lines = output.trim().split('\n')
+  t.equal(lines.length, 3)
+  t.match(lines[1], /^LOG warn not placed reqId="req-1" order=7 exception\.type="TypeError" exception\.message="no" text="a b" trace_id=[0-9a-f]{32} span_id=[0-9a-f]{16}$/)
+})
+
 test('light-trace/testing collects records', async (t) => {
   const collector = createCollector()
   const app = Fastify({ logger: { stream: { write () {} } } })
@@ -279,7 +315,7 @@ test('light-trace/testing collects records', async (t) => {
 
 test('wrong options', async (t) => {
   for (const [logs, message] of [
-    [{ export: 'console' }, /`logs.export` must be true, false, 'otlp', 'otlp\/stdout', 'none' or an object with a url/],
+    [{ export: 'kafka' }, /`logs.export` must be true, false, 'otlp', 'otlp\/stdout', 'console', 'none' or an object with a url/],
     [{ export: true, level: 5 }, /`logs.level` must be the name of one of the logger's levels/],
     [{ exports: true }, /did you mean `logs.export`/],
     [{ export: true, maxPerSecond: -1 }, /`logs.maxPerSecond` must be/],

@@ -60,6 +60,19 @@ test('of slow requests, where `keep` says what is slow; and what comes later of 
   t.same(said(lines), [['ok 2', false], ['slow 1', true], ['late', true]])
 })
 
+test('of a request whose span the application gave status ERROR', async (t) => {
+  const { app, lines } = await loggingApp(t, {
+    logs: { buffer: 'debug' },
+    routes: (app) => app.get('/:code', async ({ log, trace, params }) => {
+      log.debug(`own ${params.code}`)
+      trace.span.setStatus({ code: Number(params.code) })
+      return 'ok'
+    })
+  })
+  for (const code of [0, 1, 2]) await app.inject(`/${code}`)
+  t.same(said(lines), [['own 2', true]])
+})
+
 test('also of requests that are not sampled', async (t) => {
   const { app, exported } = await loggingApp(t, { logs: { export: true, buffer: 'debug' }, trace: { sampler: 0 }, routes })
   for (const url of ['/ok', '/bad']) await app.inject(url)

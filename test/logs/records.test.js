@@ -118,6 +118,40 @@ test('what redaction, serializers, formatters, mixins and hooks make of a line',
   t.match(records.at(-1).body, '[cart] said')
 })
 
+for (const [name, logger] of Object.entries({
+  "pino's defaults": {},
+  'no time': { timestamp: false },
+  'a time that is text': { timestamp: () => ',"time":"2026-01-02T03:04:05Z"' },
+  'a time that is no whole number': { timestamp: () => ',"time":1.5' },
+  'no base': { base: null },
+  'a level that is text': { formatters: { level: (label) => ({ level: label }) } }
+})) {
+  test(`loggers that take turns, whose bindings are alike, odd, or change: ${name}`, async (t) => {
+    const { app, lines, exported } = await loggingApp(t, { logger })
+    const random = randomFrom(12)
+    const loggers = [
+      app.log, app.log.child({ id: 1 }), app.log.child({ id: 2 }), app.log.child({ id: 1 }).child({ n: 'of the child' }), app.log.child({ text: 'quo"te \u20ac \u0001' }),
+      app.log.child({ msg: 'of the child' }), app.log.child({ list: [1, { a: 2 }], none: null }), app.log.child({ long: 'x'.repeat(3000) }), app.log.child({ err: { stack: 'of the child' } }),
+      app.log.child({ trace_id: 'a'.repeat(32), span_id: 'b'.repeat(16), trace_flags: '01' })
+    ]
+    for (let n = 0; n < 500; n++) {
+      const log = loggers[Math.floor(random() * loggers.length)]
+      if (n % 50 === 0) log.setBindings({ n })
+      else if (n % 3 === 0) log.info({ n }, 'said')
+      else log.warn('said')
+    }
+    const records = await exported()
+    t.equal(records.length, lines.length)
+    for (const [i, { body, attributes, traceId, spanId }] of records.entries()) {
+      const { err, trace_id: inLine = '', msg } = JSON.parse(lines[i])
+      const { err: _, ...expected } = attributesIn(lines[i])
+      if (err !== undefined) expected['exception.stacktrace'] = err.stack
+      if (JSON.stringify(Object.entries(attributes).sort()) !== JSON.stringify(Object.entries(expected).sort())) t.same(attributes, expected, lines[i])
+      if (body !== msg || traceId !== inLine || (spanId === '') !== (inLine === '')) t.same([body, traceId], [msg, inLine], lines[i])
+    }
+  })
+}
+
 test('a key that comes twice has its last value', async (t) => {
   const { app, exported } = await loggingApp(t)
   app.log.child({ id: 1, msg: 'of the child', other: 'x' }).info({ id: 2, more: 'y' }, 'said')

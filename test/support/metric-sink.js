@@ -3,7 +3,7 @@
 // A collector on loopback that takes spans, metrics and log records, and answers as it is told.
 //
 //   const sink = await startMetricSink(t)
-//   sink.answer = (path, number) => ({ status: 503 })      for each request; 200 by default
+//   sink.answer = (path, number, byteCount) => ({ status: 503 })      for each request; 200 by default
 //   await sink.metric('http.server.request.duration')       the newest of that name, once one has come
 
 module.exports = { startMetricSink }
@@ -76,8 +76,8 @@ class MetricSink {
     } catch {
       return // the exporter gave up
     }
-    const { status, headers = {}, body = '', hang = false } = this.answer(request.url, this.requests.length)
     const bytes = Buffer.concat(chunks)
+    const { status, headers = {}, body = '', hang = false } = this.answer(request.url, this.requests.length, bytes.length)
     if (hang) return this.requests.push({ path: request.url, headers: request.headers, status: 0 })
     const decoded = request.url.endsWith('/v1/traces')
       ? { spans: decodeSpans(bytes) }

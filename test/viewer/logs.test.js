@@ -270,6 +270,17 @@ test('export, import and --save keep lines', async (t) => {
   t.match(JSON.parse(readFileSync(file, 'utf8')), { resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: { stringValue: 'saved' } }] }] }] })
 })
 
+test('lines are instants of the trace that Perfetto opens, in the lane of their span', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([request, call])
+  await sendLogs(viewer, [{ trace: 1, span: 2, at: 6, text: HOSTILE, severity: 13, attributes: { user: '7' } }, { trace: 1, span: 9, at: 7 }])
+  const { traceEvents } = await viewer.json(`/api/traces/${traceId(1)}/perfetto`)
+  const [root, , first, second] = traceEvents.filter(({ ph }) => ph !== 'M')
+  t.match(first, { ph: 'i', s: 't', ts: 6000, pid: root.pid, tid: root.tid, args: { attributes: 'user=7' } })
+  t.ok(first.name.endsWith(HOSTILE))
+  t.match(second, { ts: 7000, name: /a line$/ }, 'of a span that was not received')
+})
+
 test('an app\'s lines are seen without a line in its code, also where it registers light-trace itself', async (t) => {
   const logging = APP.replace("require('fastify')()", "require('fastify')({ logger: { level: 'debug' } })").replace('async (request) => ({', 'async (request) => { request.log.debug({ a: 1 }, \'loading\'); return {').replace('request.params.id }))', 'request.params.id } })')
   const own = logging.replace(/^(const app = .*\n)/m, `$1app.register(require(${JSON.stringify(join(__dirname, '../..'))}))\n`)

@@ -7,6 +7,7 @@ const { readSpan, kindName } = require('../otlp/span-detail')
 const { plain } = require('../otlp/attributes')
 const { rounded } = require('../store/summary')
 const { layOut } = require('./layout')
+const { lineText } = require('./log-lines')
 
 const VALUE_MAX = 2000
 
@@ -18,6 +19,7 @@ function perfettoOf (trace) {
   const lanes = new Map()
   for (const process of processes.values()) numberLanes(process.heads, lanes)
   const names = [...processes].map(([service, { pid }]) => ({ name: 'process_name', ph: 'M', pid, tid: 0, args: { name: service || 'unknown service' } }))
+  const index = new Map([...heads.keys()].map((node, i) => [node, i]))
   const slices = [...heads].map(([node, head]) => ({
     name: node.span.name,
     cat: kindName(node.span.kind),
@@ -28,7 +30,21 @@ function perfettoOf (trace) {
     tid: lanes.get(head),
     args: argumentsOf(node.span)
   }))
-  return { displayTimeUnit: 'ms', traceEvents: [...names, ...slices], otherData: { traceId: trace.id } }
+  return { displayTimeUnit: 'ms', traceEvents: [...names, ...slices, ...instantsOf(trace, nodes, start, (node) => slices[index.get(node)])], otherData: { traceId: trace.id } }
+}
+
+/** Log lines, each in the lane of the span that wrote it, or of the first one where that was not received. */
+function instantsOf ({ lines = [] }, nodes, start, sliceOf) {
+  if (lines.length === 0) return []
+  const received = nodes.filter(({ span }) => span !== null)
+  const byId = new Map(received.toReversed().map((node) => [node.id, node]))
+  return lines.flatMap((line) => {
+    const node = byId.get(line.spanId) ?? received[0]
+    if (node === undefined) return []
+    const { level, text, rest } = lineText(line)
+    const { pid, tid } = sliceOf(node)
+    return [{ name: short(`${level} ${text}`), cat: 'log', ph: 'i', s: 't', ts: rounded((line.timeMs + node.shift - start) * 1000), pid, tid, args: { attributes: rest } }]
+  })
 }
 
 // A node lies in its parent's lane where it fits: in the parent, and after the sibling before it. Else it is the head of a lane.
