@@ -46,6 +46,7 @@ class ServerSpan extends RecordingSpan {
   }
 
   get kind () { return SPAN_KIND_SERVER }
+  get request () { return this }
   /** Whether there is a span: RequestRecord in lib/metrics/server-metrics.js may stand for a request without one. */
   get isTraced () { return true }
   /** What the application sees. */
