@@ -44,7 +44,7 @@ class CallMetrics {
 
   /**
    * @param {ChildSpan | MeasuredCall | FoldedCall} span of a call, that has ended
-   * @param {ChildSpan | MeasuredCall} [exported] the one that an exemplar names
+   * @param {ChildSpan | MeasuredCall | FoldedCall} [exported] the one that an exemplar names
    */
   // HOT, once per call where metrics are on.
   ended (span, exported = span) {

@@ -46,7 +46,6 @@ class ServerSpan extends RecordingSpan {
   }
 
   get kind () { return SPAN_KIND_SERVER }
-  get request () { return this }
   /** Whether there is a span: RequestRecord in lib/metrics/server-metrics.js may stand for a request without one. */
   get isTraced () { return true }
   /** What the application sees. */
@@ -190,6 +189,9 @@ class ServerSpan extends RecordingSpan {
     return true
   }
 }
+
+// Not a field: whoever prints a span would find it in itself.
+Object.defineProperty(/** @type {object} */ (ServerSpan.prototype), 'request', { get () { return this } })
 
 // The spans of requests where `keep` is set. Requests that fail or take too long are exported, sampled or not, with a threshold
 // that says so where spans are counted by their probability: see lib/sampling/keep.js.
