@@ -119,6 +119,8 @@ declare namespace lightTrace {
     spans: {
       started: number
       ended: number
+      /** Calls that `outbound.fold` has put into the span of others: neither started nor ended. */
+      folded: number
       /** Ended, and neither sampled nor kept. */
       unsampled: number
       /** Requests, of the unsampled, that `keep` asked for and `keep.maxPerSecond` left out. */
@@ -290,6 +292,8 @@ declare namespace lightTrace {
     propagateTo?: (url: string) => boolean
     /** Record the document of a GraphQL operation as `graphql.document`, with `?` for its values. @default false */
     graphqlDocuments?: boolean
+    /** Of the calls of one parent that do the same, have only the first `after` (10) as spans, and one span for the others. @default false */
+    fold?: boolean | { after?: number }
   }
 
   export interface BufferOptions {

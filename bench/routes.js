@@ -91,6 +91,11 @@ const routes = {
     requests: [{ method: 'GET', path: '/redis' }],
     answer: { value: 'a value of twenty ch' }
   },
+  redisOften: { // 21 of them
+    route: '/redis-often',
+    requests: [{ method: 'GET', path: '/redis-often' }],
+    answer: { value: 'a value of twenty ch' }
+  },
   attributes: {
     route: '/attributes',
     requests: [{ method: 'GET', path: '/attributes' }],

@@ -9,7 +9,9 @@ const asyncStorage = require('./context/async-storage')
 const clock = require('./runtime/timers')
 const { settleNow } = require('./runtime/accounts')
 const { SPAN_KIND_SERVER } = require('./span/server-span')
-const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan, runInSpan, runUnrecorded } = require('./span/child-span')
+const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan, STAGE, runInSpan, runUnrecorded } = require('./span/child-span')
+const { OPEN } = require('./span/recording-span')
+const { FoldedCall, follow, runToFold } = require('./span/repeated-calls')
 const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-starter')
 const { toObject, read } = require('./span/attributes')
 const { QueryRedactor } = require('./http/redact')
@@ -23,6 +25,7 @@ const { SpanEncoder } = require('./otlp/span-encoder')
 const { Exporter } = require('./export/exporter')
 const { counted } = require('./runtime/report')
 
+const SPAN_KIND_INTERNAL = 0
 const SPAN_KIND_CLIENT = 2
 
 // A TCP socket takes two turns, TLS over it two more.
@@ -51,6 +54,7 @@ class Tracer {
     this.ownStarter = null // of our own spans
     this.starter = null // `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
+    this.foldAfter = settings.outbound.foldAfter // Infinity: no call is folded
     this.environmentParent = settings.environmentTrace === null ? null : remoteSpanOf(settings.environmentTrace)
     this.invocations = null // an AsyncLocalStorage of attributes in a function, see serverless/platforms.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
@@ -174,37 +178,56 @@ class Tracer {
    * @param {Context} context
    */
   // HOT, once per outgoing call. Budget: 1 object.
-  startCall (callDescriptor, call, context) {
+  startCall (callDescriptor, call, context, folded = null, isFold = false) {
     const parent = parentIn(context)
     if (parent === undefined) return null
-    if (this.sdkInterop !== null && this.sdkInterop.hasClientSpan(context)) return null
-    const measures = this.metrics !== null && callDescriptor.kind === SPAN_KIND_CLIENT
+    if (folded === null && this.sdkInterop !== null && this.sdkInterop.hasClientSpan(context)) return null
+    const measures = !isFold && this.metrics !== null && callDescriptor.kind === SPAN_KIND_CLIENT
     if (!this.decidesByFlags || parent.remote === true) {
-      return this.startByOptions(callDescriptor, call, context, measures)
+      return this.startByOptions(callDescriptor, call, context, measures, parent, folded, isFold)
     }
     const isSampled = (parent.flags & SAMPLED) !== 0
     if (!isSampled && !measures) return this.ownStarter.startUnsampled(parent)
-    this.stats.started++
-    const start = typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : clock.now()
+    const start = folded !== null ? folded.start : typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : clock.now()
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
+    const shape = isSampled && folded === null ? shapeIn(parent, callDescriptor, call, info) : null
+    if (shape !== null && this.foldAfter !== Infinity) {
+      const run = runToFold(parent, shape, this.foldAfter)
+      if (run !== null) return new FoldedCall(this, callDescriptor, call, context, start, info, run)
+    }
+    this.stats.started++
     const span = new ChildSpan(this.pipeline, start, info === null ? callDescriptor.name(call) : info.name, callDescriptor.kind, this.scope)
     if (measures) span.metrics = this.metrics.calls
     span.inheritFrom(parent, PARENT_LOCAL)
     const hasTarget = isSampled && info !== null && info.origin !== '' // no metric has it
     span.setCallInfo(info, hasTarget ? callDescriptor.target(call, info) : '', callDescriptor.attributes(call))
+    if (shape !== null) follow(parent, span, shape)
+    else if (folded !== null) span.run = isFold ? null : folded.run
+    else if (callDescriptor.kind === SPAN_KIND_INTERNAL) span.callShape = STAGE
     if (isSampled) this.pipeline.started(span, context)
     return span
   }
 
   /** The same in the API's terms, where a Sampler, `keep` or a provider has a say. */
-  startByOptions (callDescriptor, call, context, measures) {
+  startByOptions (callDescriptor, call, context, measures, parent, folded, isFold) {
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
+    const shape = folded === null && this.output.sdkSpans === null ? shapeIn(parent, callDescriptor, call, info) : null
+    // A sampler of the user's own, or a provider, is asked for each.
+    if (shape !== null && this.foldAfter !== Infinity && !this.sampler.isCustom) {
+      const run = runToFold(parent, shape, this.foldAfter)
+      if (run !== null) return new FoldedCall(this, callDescriptor, call, context, startOf(callDescriptor, call) ?? clock.now(), info, run)
+    }
     const own = callDescriptor.attributes(call) ?? []
     const attributes = info === null ? own : info.allAttributes(info.origin === '' ? '' : callDescriptor.target(call, info), own)
-    const startTime = typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : undefined // else by the provider's own clock
+    const startTime = folded !== null ? folded.start : startOf(callDescriptor, call)
     const start = startTime ?? clock.now()
     const options = { kind: callDescriptor.kind, attributes: toObject(attributes), startTime }
     const span = this.startSpan(info === null ? callDescriptor.name(call) : info.name, options, context)
+    if (span instanceof ChildSpan) {
+      if (shape !== null) follow(parent, span, shape)
+      else if (folded !== null) span.run = isFold ? null : folded.run
+      else if (callDescriptor.kind === SPAN_KIND_INTERNAL) span.callShape = STAGE
+    }
     return measures ? this.metrics.calls.measured(span, start, info === null ? own : [...info.attributeList, ...own]) : span
   }
 
@@ -275,6 +298,20 @@ class Tracer {
     })
     return { ...spans, ...metrics !== null && { metrics: metrics.stats() }, ...logs !== null && { logs: logs.stats() } }
   }
+}
+
+/** When a call began that is reported later; undefined: now, by the provider's own clock. */
+function startOf (callDescriptor, call) {
+  return typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : undefined
+}
+
+/**
+ * What calls of one kind to one server have in common, as an object that is the same for all of them. Null where repeats do not
+ * count: an HTTP call's id has left with its headers, and below a span that has ended, or is not ours, nobody says it. HOT
+ */
+function shapeIn (parent, callDescriptor, call, info) {
+  if (callDescriptor.hasShape !== true || parent.endedAt !== OPEN) return null
+  return info === null ? callDescriptor.shape(call) : info
 }
 
 /** A span's name that is no string, as text: it may throw when it is asked for that. */

@@ -37,6 +37,7 @@ type SpanSink = {
 }
 type Exporter = import('./export/exporter').Exporter
 type OtlpHttp = import('./export/http/otlp-http').OtlpHttp
+type FoldedCall = import('./span/repeated-calls').FoldedCall
 type ChildSpan = import('./span/child-span').ChildSpan
 type RequestRecord = import('./metrics/server-metrics').RequestRecord
 type MeasuredCall = import('./metrics/call-metrics').MeasuredCall

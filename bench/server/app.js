@@ -89,6 +89,11 @@ function addRedis (app, port) {
     await client.set('user:1', 'a value of twenty ch')
   })
   app.get('/redis', async () => ({ value: await client.get('user:1') }))
+  app.get('/redis-often', async () => {
+    let value = null
+    for (let i = 0; i < 21; i++) value = await client.get('user:1')
+    return { value }
+  })
   return () => client.get('user:1')
 }
 

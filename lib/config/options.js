@@ -32,6 +32,7 @@ const DEFAULT_FLUSH_DELAY_MS = 1000
 const DEFAULT_COUNT = 128
 const DEFAULT_VALUE_LENGTH = 16384
 const DEFAULT_KEPT_CHILDREN = 64
+const DEFAULT_FOLD_AFTER = 10
 // A service that keeps more than this has an outage, of which a hundred traces a second show as much as all.
 const DEFAULT_KEPT_PER_SECOND = 100
 
@@ -54,8 +55,10 @@ const BLOCKED_LOOP_OFF = Object.freeze({ afterMs: false })
 const checkBlockedLoop = orBoolean(object({
   afterMs: anyOf(`a finite number of milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => Number.isFinite(value) && value >= BLOCKED_AFTER_MIN_MS)
 }), EMPTY, BLOCKED_LOOP_OFF)
+const NO_FOLD = Object.freeze({ after: Infinity })
+const checkFold = orBoolean(object({ after: anyOf('an integer from 1 on', (value) => Number.isSafeInteger(value) && value > 0) }), EMPTY, NO_FOLD)
 const checkOutbound = orBoolean(object({
-  http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback, graphqlDocuments: boolean
+  http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback, graphqlDocuments: boolean, fold: checkFold
 }), EMPTY, { http: false, undici: false, libraries: false })
 const checkChannel = object({
   kind: anyOf("'client', 'internal', 'producer', 'consumer', 'server' or a SpanKind",
@@ -291,12 +294,12 @@ function checkChannels (path, value) {
   return object(Object.fromEntries((isObject(value) ? Object.keys(value) : []).map((name) => [name, checkOne])))(path, value)
 }
 
-function resolveOutbound ({ http = true, undici = true, libraries = true, channels = EMPTY, propagateTo = null, graphqlDocuments = false } = EMPTY) {
+function resolveOutbound ({ http = true, undici = true, libraries = true, channels = EMPTY, propagateTo = null, graphqlDocuments = false, fold = NO_FOLD } = EMPTY) {
   const resolved = Object.create(null)
   for (const [name, { kind = 'client', name: spanName = name, attributes = null }] of Object.entries(channels)) {
     resolved[name] = Object.freeze({ kind: KINDS[kind] ?? kind, name: spanName, attributes })
   }
-  return Object.freeze({ http, undici, libraries, channels: Object.freeze(resolved), propagateTo, graphqlDocuments })
+  return Object.freeze({ http, undici, libraries, channels: Object.freeze(resolved), propagateTo, graphqlDocuments, foldAfter: fold.after ?? DEFAULT_FOLD_AFTER })
 }
 
 // Headers that become attributes: those that are named, and never those that carry credentials.

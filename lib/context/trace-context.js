@@ -59,6 +59,8 @@ class TraceContext {
 
 // Whether the span is another process's. On the prototype: of ours only those that came from there have a field of their own.
 TraceContext.prototype.remote = false
+// The span of the request that it is under, where that is one of ours.
+TraceContext.prototype.request = null
 
 /** A request before its span: the trace, the caller's span as p0, p1, and when it came. Reused, never kept. */
 class IncomingContext {

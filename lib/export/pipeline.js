@@ -14,6 +14,7 @@ class Stats {
   started = 0
   unsampled = 0
   notKept = 0 // requests, of the unsampled, that `keep` asked for and its rate left out
+  folded = 0 // calls that are in another span: neither started nor ended
   accepted = 0
   handedOver = 0
   delivered = 0
@@ -32,11 +33,11 @@ class Stats {
 
   // The public shape of `app.lightTrace.stats()`; `buffer` is { bytes, maxBytes }.
   snapshot (mode, queued, inFlight, buffer) {
-    const { started, ended, unsampled, notKept, accepted, handedOver, delivered, rejected, retried } = this
+    const { started, ended, folded, unsampled, notKept, accepted, handedOver, delivered, rejected, retried } = this
     const dropped = { ...this.dropped }
     return {
       mode,
-      spans: { started, ended, unsampled, notKept, accepted, handedOver, delivered, rejected, dropped, queued, inFlight, retried },
+      spans: { started, ended, folded, unsampled, notKept, accepted, handedOver, delivered, rejected, dropped, queued, inFlight, retried },
       buffer,
       exports: { ok: this.exportsOk, failed: this.exportsFailed },
       lastError: this.lastError

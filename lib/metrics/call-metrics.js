@@ -42,15 +42,18 @@ class CallMetrics {
     this.#exemplarFlags = registry.exemplarFlags
   }
 
-  /** @param {ChildSpan | MeasuredCall} span of a call, that has ended */
+  /**
+   * @param {ChildSpan | MeasuredCall | FoldedCall} span of a call, that has ended
+   * @param {ChildSpan | MeasuredCall | FoldedCall} [exported] the one that an exemplar names
+   */
   // HOT, once per call where metrics are on.
-  ended (span) {
+  ended (span, exported = span) {
     const series = span.info !== null && span.attributeList === null ? this.#ofInfo(span.info) : this.#ofList(span.allAttributes())
     if (series === null) return
     const seconds = (span.endedAt - span.start) / 1000
     const slot = series.record(seconds)
     const { mask, set } = this.#exemplarFlags
-    if (((span.flags | set) & mask) !== 0) keepExemplar(series, slot, seconds, span.endedAt, span)
+    if (((exported.flags | set) & mask) !== 0) keepExemplar(series, slot, seconds, span.endedAt, exported)
   }
 
   /** A span to use in place of `span`, which measures the call when it ends. */

@@ -5,7 +5,7 @@
 const { newSpanId } = require('../context/ids')
 const { parseTraceparent } = require('../context/traceparent')
 const { PARENT_NONE, SAMPLED, TraceContext, callerTracestate, copyTrace, IncomingContext } = require('../context/trace-context')
-const { RecordingSpan, STATUS_ERROR } = require('./recording-span')
+const { RecordingSpan, OPEN, STATUS_ERROR } = require('./recording-span')
 const { cleanValue, errorType, exceptionAttributes, exceptionOf } = require('./attributes')
 
 // Spans that are not recorded: the methods of a recording span, with ids and without work.
@@ -89,6 +89,9 @@ const ROOMY_COUNT = 32
 const ROOMY_LENGTH = 1024
 const TARGET_LENGTH_MAX = 512 // which leaves as much for an origin
 
+// As the shape of a span that is no call: the handler's, and those of hooks.
+const STAGE = Object.freeze({})
+
 const { then: promiseThen } = Promise.prototype
 
 class ChildSpan extends RecordingSpan {
@@ -107,6 +110,10 @@ class ChildSpan extends RecordingSpan {
     this.info = null // what it shares with other calls to the same place
     this.target = '' // what the info's open attribute has beyond its origin
     this.metrics = null // CallMetrics, where its end is measured; then it need not be sampled
+    this.request = null // the span of the request that it is under
+    this.callShape = null // of the first call of a shape
+    this.nextCall = null // the first of another shape
+    this.run = null // CallRun, of a call that is repeated
   }
 
   get name () { return this.details === null || this.details.name === '' ? this.title.toWellFormed() : this.details.name }
@@ -121,6 +128,7 @@ class ChildSpan extends RecordingSpan {
     this.t3 = parent.t3
     this.flags = parent.flags
     this.tracestate = parent.tracestate
+    this.request = parent.request
     if (parentKind !== PARENT_NONE) {
       this.p0 = parent.s0
       this.p1 = parent.s1
@@ -150,12 +158,19 @@ class ChildSpan extends RecordingSpan {
   }
 
   finish (endedAt) {
+    if (this.request !== null && this.request.endedAt !== OPEN) this.markLate(endedAt)
     if (this.metrics === null || (this.flags & SAMPLED) !== 0) super.finish(endedAt)
     else {
       this.endedAt = endedAt < this.start ? this.start : endedAt
       this.pipeline.stats.unsampled++
     }
     if (this.metrics !== null) this.metrics.ended(this)
+    if (this.run !== null) this.run.ended(this.endedAt - this.start)
+  }
+
+  /** Says that the work went on after the response. A stage of the request itself ends with it, or in the turn after. */
+  markLate (endedAt) {
+    if (this.callShape !== STAGE && endedAt > this.request.endedAt) this.setAttribute('light_trace.after_response', true)
   }
 
   checked (list) {
@@ -244,4 +259,4 @@ function end (span) {
   } catch {}
 }
 
-module.exports = { ChildSpan, runInSpan, runUnrecorded, NonRecordingSpan, RemoteSpan, INVALID_SPAN, unsampledIn, wrapSpanContext, remoteSpanOf }
+module.exports = { ChildSpan, STAGE, runInSpan, runUnrecorded, NonRecordingSpan, RemoteSpan, INVALID_SPAN, unsampledIn, wrapSpanContext, remoteSpanOf }

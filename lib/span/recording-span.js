@@ -7,6 +7,7 @@ const { isDate } = require('node:util').types
 const { TraceContext, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
 const { cleanTracestate, TraceState } = require('../context/tracestate')
 const { hex } = require('../context/ids')
+const { endCalls } = require('./repeated-calls')
 const { now, toHrTime, fromTimeInput } = require('../runtime/timers')
 const { setAttributes, ownKeys, read, isArray, elements, cleanValue, cut, cutKey, toObject, EMPTY_SHAPE, SEARCHED_MAX, exceptionAttributes } = require('./attributes')
 
@@ -75,6 +76,7 @@ class RecordingSpan extends TraceContext {
     this.roomyLength = 0 // of the list, up to which the limit need not be counted
     this.details = null
     this.localRoot = null // the request's span, while it holds children back (see `keep`)
+    this.calls = null // the latest of its calls that were the first of their shape: see repeated-calls.js
   }
 
   // The API's Span.
@@ -321,6 +323,7 @@ class RecordingSpan extends TraceContext {
 
   finish (endedAt) {
     const { pipeline } = this
+    if (this.calls !== null) endCalls(this)
     if (pipeline.wantsEnding) pipeline.ending(this)
     this.endedAt = endedAt < this.start ? this.start : endedAt
     pipeline.ended(this)

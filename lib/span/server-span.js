@@ -239,6 +239,9 @@ class ServerSpan extends RecordingSpan {
   }
 }
 
+// Not a field: whoever prints a span would find it in itself.
+Object.defineProperty(/** @type {object} */ (ServerSpan.prototype), 'request', { get () { return this } })
+
 // The spans of requests where `keep` is set. Requests that fail or take too long are exported, sampled or not, with a threshold
 // that says so where spans are counted by their probability: see lib/sampling/keep.js.
 //

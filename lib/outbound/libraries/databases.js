@@ -15,6 +15,7 @@ const { read, text, label, pushServer, pushPeer, pushText, lengthOf } = require(
 const CACHED_MAX = 256
 const CACHED_LENGTH_MAX = 1024
 const SHARED_LENGTH_MAX = 255
+const SHAPES_MAX = 64 // more queries than one request has
 const RECENT_MAX = 32 // more commands, or operations and collections, than most apps use; compared one by one
 const RECENT_FIELDS = ['command', 'operation', 'collection', 'database', 'serverAddress', 'serverPort']
 const DAY_NS = 86400e9
@@ -23,6 +24,7 @@ const COMMAND_NAME = /^[a-z][a-z0-9._-]{0,63}$/i
 
 /** Describes calls with SQL in a field of the payload. */
 class SqlDescriptor {
+  #shapes = []
   #cache
   #last = null
   #lastCall = null
@@ -30,6 +32,7 @@ class SqlDescriptor {
   /** @param {boolean} isParametrised its values are apart, so the same statement comes again and is worth remembering */
   constructor (system, dialect, field, errorCode, isParametrised, startedAt = undefined) {
     this.kind = KIND_CLIENT
+    this.hasShape = true
     this.system = system // db.system.name
     this.dialect = dialect
     this.field = field // that holds the statement
@@ -51,6 +54,23 @@ class SqlDescriptor {
     pushServer(list, call)
     this.#last = this.#lastCall = null
     return list
+  }
+
+  /** The same object for the same summary and server, as long as it is among the last that came. HOT */
+  shape (call) {
+    const name = this.name(call)
+    const database = read(call, 'database')
+    const serverAddress = read(call, 'serverAddress')
+    const serverPort = read(call, 'serverPort')
+    const shapes = this.#shapes
+    for (let i = 0; i < shapes.length; i++) {
+      const seen = shapes[i]
+      if (seen.label === name && seen.database === database && seen.serverAddress === serverAddress && seen.serverPort === serverPort) return seen
+    }
+    if (shapes.length === SHAPES_MAX) shapes.shift()
+    const shape = { label: name, database, serverAddress, serverPort }
+    shapes.push(shape)
+    return shape
   }
 
   /** The statement as it may be recorded. It is asked for by `name` first and `attributes` next, and read once. */
@@ -102,6 +122,7 @@ class StoreDescriptor {
   constructor (parts) {
     this.#parts = parts
     this.kind = KIND_CLIENT
+    this.hasShape = true
     this.errorCode = parts.errorCode
     this.shouldTrace = parts.shouldTrace
     this.operands = parts.operands
@@ -233,7 +254,9 @@ const pgChannel = {
   errorCode: sqlStateOf,
   shouldTrace: () => { hasPgChannelSpoken = true },
   name: (call) => pgQuery.name(pgCallOf(call)),
-  attributes: (call) => pgQuery.attributes(pgCallOf(call))
+  attributes: (call) => pgQuery.attributes(pgCallOf(call)),
+  hasShape: true,
+  shape: (call) => pgQuery.shape(pgCallOf(call))
 }
 
 /** What the descriptors read of a query, which may be a text, an object or a Cursor, and its client. */

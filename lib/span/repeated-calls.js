@@ -1,0 +1,248 @@
+'use strict'
+
+// The calls of one parent that have one shape: the same library, operation or query summary, and server. Five of them one after
+// the other are what is called an N+1, and the parent says so. With `outbound.fold` all but the first are one span.
+//
+// The first call of each shape is a link of a list that hangs on the parent, and nothing is made for it. A second one makes a
+// CallRun, which sees the ends of both and of all that come after.
+
+const { now } = require('../runtime/timers')
+const { NO_SHAPE } = require('./attributes')
+
+// Of one parent. Calls of further shapes are neither folded nor said to be repeated.
+const SHAPES_MAX = 16
+const REPEATED_MIN = 5
+const RECENT = 16 // durations, of which the median is known
+const SLOW_TIMES = 10
+// A job may run for days: a span that is an hour long says little, and a crash would lose it.
+const FOLD_MS_MAX = 60_000
+
+const OPEN = -1 // as `endedAt`
+
+class CallRun {
+  /** @param {ChildSpan} first the first call of the shape */
+  constructor (first) {
+    this.shape = first.callShape
+    this.count = 1
+    this.inTurn = 1 // those that began when none of the others ran
+    this.running = 0
+    this.durations = []
+    this.ends = 0
+    this.slowMs = -1 // not known
+    this.fold = null
+    this.isOver = false // the parent has ended
+    if (first.endedAt === OPEN) this.running = 1
+    else this.note(first.endedAt - first.start)
+  }
+
+  // HOT, once per repeated call.
+  began () {
+    this.count++
+    if (this.running++ === 0) this.inTurn++
+  }
+
+  // HOT, once per repeated call.
+  ended (ms) {
+    this.running--
+    this.note(ms)
+  }
+
+  note (ms) {
+    const at = this.ends++ % RECENT
+    this.durations[at] = ms
+    if (at === RECENT - 1) this.slowMs = -1
+  }
+
+  /** Whether a call is as fast as those before it. HOT */
+  isFast (ms) {
+    if (this.isOver || this.ends === 0) return false
+    if (this.slowMs < 0) this.slowMs = SLOW_TIMES * median(this.durations)
+    return ms <= this.slowMs
+  }
+
+  get isRepeated () { return this.inTurn >= REPEATED_MIN && this.inTurn * 2 > this.count }
+
+  /** Takes a folded call that has ended. HOT */
+  take (call, ms) {
+    const fold = this.fold ??= new Fold(call)
+    fold.add(ms, call.endedAt)
+    this.ended(ms)
+    if (fold.endedAt - fold.start >= FOLD_MS_MAX) this.endFold()
+    return fold.span
+  }
+
+  endFold () {
+    const { fold } = this
+    this.fold = null
+    if (fold !== null) fold.end()
+  }
+
+  /** The parent has ended. Calls that still run have spans of their own: one of them might never end. */
+  close () {
+    this.isOver = true
+    this.endFold()
+  }
+}
+
+/** The one span of calls that are folded. */
+class Fold {
+  constructor (call) {
+    this.span = call.makeSpan(true)
+    this.start = call.start
+    this.endedAt = call.start
+    this.count = 0
+    this.sumMs = 0
+    this.leastMs = Infinity
+    this.mostMs = 0
+  }
+
+  add (ms, endedAt) {
+    this.count++
+    this.sumMs += ms
+    if (ms < this.leastMs) this.leastMs = ms
+    if (ms > this.mostMs) this.mostMs = ms
+    if (endedAt > this.endedAt) this.endedAt = endedAt
+  }
+
+  end () {
+    const { span, count, sumMs, leastMs, mostMs } = this
+    span.setAttributes({
+      'light_trace.fold.count': count,
+      'light_trace.fold.duration.sum': sumMs / 1000,
+      'light_trace.fold.duration.min': leastMs / 1000,
+      'light_trace.fold.duration.max': mostMs / 1000
+    })
+    span.end(this.endedAt)
+  }
+}
+
+/** A call that has no span unless it fails or is slow. It is used as one. */
+class FoldedCall {
+  #span = null // once it has one of its own
+
+  constructor (tracer, callDescriptor, call, context, start, info, run) {
+    this.tracer = tracer
+    this.callDescriptor = callDescriptor
+    this.call = call
+    this.context = context
+    this.start = start
+    this.info = info
+    this.run = run
+    this.attributeList = null
+    this.endedAt = OPEN
+    this.flags = 0
+  }
+
+  isRecording () { return this.endedAt === OPEN }
+  /** For its metric, where the info does not have them. */
+  allAttributes () { return this.callDescriptor.attributes(this.call) ?? [] }
+
+  setAttribute (key, value) {
+    this.#own().setAttribute(key, value)
+    return this
+  }
+
+  setStatus (status) {
+    this.#own().setStatus(status)
+    return this
+  }
+
+  // HOT, once per folded call.
+  end (endTime = now()) {
+    if (this.endedAt !== OPEN) return
+    this.endedAt = endTime < this.start ? this.start : endTime
+    const { run, tracer } = this
+    const ms = this.endedAt - this.start
+    if (this.#span !== null || !run.isFast(ms)) return this.#own().end(endTime)
+    tracer.stats.folded++
+    const span = run.take(this, ms)
+    if (tracer.metrics !== null) tracer.metrics.calls.ended(this, span)
+  }
+
+  #own () {
+    return (this.#span ??= this.makeSpan(false))
+  }
+
+  /** @param {boolean} isFold whether it stands for others, too: then it is no call of its own, and has no query's text */
+  makeSpan (isFold) {
+    const span = this.tracer.startCall(this.callDescriptor, this.call, this.context, this, isFold)
+    if (isFold) leaveOutText(span)
+    return span
+  }
+}
+
+/** Of calls that differ in their values and conditions. */
+function leaveOutText (span) {
+  const { attributeList } = span
+  span.target = ''
+  const at = attributeList?.indexOf('db.query.text') ?? -1
+  if (at === -1) return
+  attributeList.splice(at, 2)
+  span.attributeShape = NO_SHAPE
+}
+
+/**
+ * The first call of the shape under the parent, or null. HOT, once per call.
+ * @param {RecordedSpan} parent
+ * @param {object} shape by identity
+ */
+function firstOf (parent, shape) {
+  let first = parent.calls
+  while (first !== null && first.callShape !== shape) first = first.nextCall
+  return first
+}
+
+/** Remembers a call that has a span. HOT, once per call. Budget: nothing, where no call is repeated. */
+function follow (parent, span, shape) {
+  let shapes = 0
+  let first = parent.calls
+  while (first !== null && first.callShape !== shape) {
+    first = first.nextCall
+    shapes++
+  }
+  if (first !== null) {
+    span.run = first.run ??= new CallRun(first)
+    span.run.began()
+  } else if (shapes < SHAPES_MAX) {
+    span.callShape = shape
+    span.nextCall = parent.calls
+    parent.calls = span
+  }
+}
+
+/** The run that a call is folded into, or null: it gets a span. HOT, once per call where `outbound.fold` is on. */
+function runToFold (parent, shape, after) {
+  const first = firstOf(parent, shape)
+  if (first === null) return null
+  const run = first.run ??= new CallRun(first)
+  if (run.count < after) return null
+  run.began()
+  return run
+}
+
+/** At a parent's end, before it is handed on: says what it has repeated, and ends the spans of what was folded. */
+function endCalls (parent) {
+  let most = null
+  for (let first = parent.calls; first !== null; first = first.nextCall) {
+    const { run } = first
+    if (run === null) continue
+    if (run.isRepeated && (most === null || run.inTurn > most.inTurn)) most = run
+    run.close()
+  }
+  parent.calls = null
+  if (most === null) return
+  parent.setAttribute('light_trace.repeated.shape', labelOf(most.shape))
+  parent.setAttribute('light_trace.repeated.count', most.inTurn)
+}
+
+/** 'redis GET', 'SELECT users' */
+function labelOf ({ label, name, attributeList }) {
+  return label ?? `${attributeList[1]} ${name}`
+}
+
+function median (durations) {
+  const sorted = Float64Array.from(durations).sort()
+  return sorted[sorted.length >> 1]
+}
+
+module.exports = { FoldedCall, follow, runToFold, endCalls }

@@ -1,0 +1,217 @@
+'use strict'
+
+// Calls that repeat themselves under one parent: that the parent says so, and that `outbound.fold` makes one span of most of them.
+// The calls are published as their libraries do; test/services has the libraries.
+
+const diagnosticsChannel = require('node:diagnostics_channel')
+const { test } = require('tap')
+const { setTimeout: sleep } = require('node:timers/promises')
+const { tracedApp } = require('../support/traced-app')
+
+const redis = { database: 2, serverAddress: 'redis.internal', serverPort: 6379 }
+const mysql = { database: 'shop', serverAddress: 'db.internal', serverPort: 3306 }
+const call = (name, payload, work = async () => 'done') => diagnosticsChannel.tracingChannel(name).tracePromise(work, payload)
+const get = (key, work, more) => call('node-redis:command', { command: 'GET', args: ['GET', key], ...redis, ...more }, work)
+const select = (id, more) => call('mysql2:execute', { query: 'SELECT * FROM users WHERE id = ?', values: [id], ...mysql, ...more })
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+const fails = async () => { throw new Error('WRONGTYPE no') }
+const fold = { outbound: { fold: { after: 3 } } }
+
+async function inTurn (count, one) {
+  for (let i = 0; i < count; i++) await one(i)
+}
+
+// Runs `work` inside a request: the spans, the request's, and the application.
+async function during (t, work, trace = {}) {
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    trace,
+    routes: (app) => app.get('/go', async (request) => { await work(request); return 'ok' })
+  })
+  const response = await app.inject('/go')
+  if (response.statusCode !== 200) throw new Error(response.body)
+  const spans = await collector.spans()
+  return { app, collector, spans, server: spans.find(({ kind }) => kind === 'SERVER'), calls: spans.filter(({ kind }) => kind === 'CLIENT') }
+}
+
+const repeated = ({ attributes }) => [attributes['light_trace.repeated.shape'], attributes['light_trace.repeated.count']]
+const countOf = ({ attributes }) => attributes['light_trace.fold.count']
+const isFold = (span) => countOf(span) !== undefined
+// However slow the machine is: a call that took longer than the others has a span of its own.
+const total = (calls) => calls.reduce((sum, span) => sum + (countOf(span) ?? 1), 0)
+
+test('five calls of one shape, one after the other, are named on their parent', async (t) => {
+  t.same(repeated((await during(t, () => inTurn(5, get))).server), ['redis GET', 5])
+  t.same(repeated((await during(t, () => inTurn(7, select))).server), ['SELECT users', 7])
+})
+
+test('four are not, nor calls at once, nor calls of different shapes or servers', async (t) => {
+  const none = [undefined, undefined]
+  t.same(repeated((await during(t, () => inTurn(4, get))).server), none)
+  t.same(repeated((await during(t, () => Promise.all(Array.from({ length: 20 }, (_, i) => get(`k${i}`, turn))))).server), none)
+  t.same(repeated((await during(t, () => inTurn(20, (i) => get('k', turn, { command: `C${'abcdefghijklmnopqrst'[i]}` })))).server), none)
+  t.same(repeated((await during(t, () => inTurn(8, (i) => select(i, { serverPort: 3306 + i % 2 })))).server), none)
+  // Five rounds of ten at once are what somebody has done against an N+1.
+  t.same(repeated((await during(t, () => inTurn(5, () => Promise.all(Array.from({ length: 10 }, () => get('k', turn)))))).server), none)
+})
+
+test('the most repeated shape is named, on the span that made the calls', async (t) => {
+  const { spans, server } = await during(t, ({ trace }) => trace.withSpan('load', async () => {
+    await inTurn(6, select)
+    await inTurn(9, get)
+  }))
+  t.same(repeated(spans.find(({ name }) => name === 'load')), ['redis GET', 9])
+  t.same(repeated(server), [undefined, undefined])
+})
+
+test('ten thousand shapes: those of the first sixteen are known, and nothing breaks', async (t) => {
+  const { calls, server } = await during(t, async () => {
+    await inTurn(10_000, (i) => call('mysql2:execute', { query: `SELECT * FROM t${i}`, values: [], ...mysql }))
+    await inTurn(9, get)
+  }, fold)
+  t.equal(calls.length, 10_009)
+  t.same(repeated(server), [undefined, undefined])
+})
+
+test('work that ends after its request says so', async (t) => {
+  let over
+  const late = new Promise((resolve) => { over = resolve })
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    trace: { spans: { handler: true, hooks: ['onSend', 'onResponse'] } },
+    routes: (app) => app.get('/go', async ({ trace }) => {
+      get('late', () => late)
+      trace.withSpan('outer', () => trace.withSpan('inner', () => late))
+      await get('in time')
+      return 'ok'
+    })
+  })
+  await app.inject('/go')
+  await sleep(5)
+  over()
+  const spans = await collector.spans()
+  const marked = spans.filter(({ attributes }) => attributes['light_trace.after_response'] === true).map(({ name, attributes }) => attributes['db.query.text'] ?? name)
+  t.same(marked.sort(), ['GET late', 'inner', 'outer'])
+})
+
+test('fold: after the first calls there is one span for the others', async (t) => {
+  const { app, calls, server } = await during(t, () => inTurn(100, (i) => get(`user:${i}`, turn)), fold)
+  t.equal(calls.filter(isFold).length, 1)
+  const one = calls.find(isFold)
+  t.match(one, { name: 'GET', kind: 'CLIENT', parentSpanId: server.spanId, traceId: server.traceId, status: { code: 'UNSET' } })
+  const { 'light_trace.fold.count': count, 'light_trace.fold.duration.sum': sum, 'light_trace.fold.duration.min': least, 'light_trace.fold.duration.max': most, ...others } = one.attributes
+  t.equal(total(calls), 100)
+  t.ok(calls.length < 60)
+  t.equal(app.lightTrace.stats().spans.folded, count)
+  t.ok(least > 0 && least <= sum / count && sum / count <= most, { least, sum, most })
+  t.ok(sum * 1000 <= one.duration + 0.001, 'they came one after the other')
+  t.same(others, { 'db.system.name': 'redis', 'db.namespace': '2', 'db.operation.name': 'GET', 'db.query.text': 'GET', 'server.address': 'redis.internal', 'server.port': 6379 })
+  t.ok(one.startTime >= calls[2].endTime && one.endTime <= server.endTime)
+  t.same(repeated(server), ['redis GET', 100], 'calls that are folded count')
+  const { started, ended, handedOver } = app.lightTrace.stats().spans
+  t.same([started, ended, handedOver], Array(3).fill(calls.length + 1))
+})
+
+test('fold: queries are told apart by their summary, and the span has the text of none', async (t) => {
+  const { calls } = await during(t, () => inTurn(20, async (i) => {
+    await select(i)
+    await call('mysql2:execute', { query: 'SELECT * FROM orders WHERE user = ?', values: [i], ...mysql })
+  }), fold)
+  const folds = calls.filter(isFold)
+  t.same(folds.map(({ name }) => name).sort(), ['SELECT orders', 'SELECT users'])
+  for (const span of folds) t.notOk('db.query.text' in span.attributes)
+  t.equal(total(calls), 40)
+})
+
+test('fold: a call that fails or is slow has a span of its own', async (t) => {
+  const { calls } = await during(t, () => inTurn(40, async (i) => {
+    if (i === 20) await t.rejects(get('broken', fails))
+    else await get(`k${i}`, () => i === 30 ? sleep(300) : turn())
+  }), fold)
+  const texts = calls.filter((span) => countOf(span) === undefined).map(({ attributes }) => attributes['db.query.text'])
+  t.ok(texts.includes('GET broken') && texts.includes('GET k30'), texts.join())
+  t.match(calls.find(({ attributes }) => attributes['db.query.text'] === 'GET broken'), { status: { code: 'ERROR' }, attributes: { 'error.type': 'WRONGTYPE' } })
+  t.ok(calls.find(({ attributes }) => attributes['db.query.text'] === 'GET k30').duration >= 290)
+  t.equal(total(calls), 40)
+})
+
+test('fold: calls at once, and calls that outlive their parent', async (t) => {
+  const atOnce = await during(t, () => Promise.all(Array.from({ length: 50 }, (_, i) => get(`k${i}`, turn))), fold)
+  t.equal(total(atOnce.calls), 50)
+  t.ok(atOnce.calls.length < 50)
+  let over
+  const late = new Promise((resolve) => { over = resolve })
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    trace: fold,
+    routes: (app) => app.get('/go', async () => {
+      await inTurn(10, get)
+      get('late', () => late)
+      return 'ok'
+    })
+  })
+  await app.inject('/go')
+  await sleep(5)
+  over()
+  await turn()
+  const spans = await collector.spans()
+  const one = spans.find(isFold)
+  t.ok(countOf(one) > 0)
+  t.match(spans.find(({ attributes }) => attributes['db.query.text'] === 'GET late'), { attributes: { 'light_trace.after_response': true } })
+})
+
+test('fold: off unless asked for; HTTP calls never; nothing under a parent that is not sampled', async (t) => {
+  const plain = await during(t, () => inTurn(30, get))
+  t.equal(plain.calls.length, 30)
+  t.equal(plain.app.lightTrace.stats().spans.folded, 0)
+  t.equal((await during(t, () => inTurn(30, get), { outbound: { fold: true } })).calls.filter((span) => !isFold(span)).length >= 10, true)
+  const unsampled = await during(t, () => inTurn(30, get), { ...fold, sampler: 'always_off' })
+  t.match(unsampled.app.lightTrace.stats().spans, { folded: 0, started: 31, ended: 31, unsampled: 31 })
+  const { origin } = await tracedApp(t, { routes: (app) => app.get('/', async () => 'ok') })
+  const { calls, server } = await during(t, () => inTurn(10, async () => (await fetch(origin)).text()), fold)
+  t.equal(calls.length, 10)
+  t.same(repeated(server), [undefined, undefined])
+})
+
+test('fold: has its parent\'s threshold', async (t) => {
+  let calls = []
+  while (calls.length === 0) calls = (await during(t, () => inTurn(30, get), { ...fold, sampler: 0.5 })).calls
+  t.ok(calls.some(isFold))
+  t.same([...new Set(calls.map(({ traceState }) => traceState))], ['ot=th:8'])
+})
+
+test('fold: under `keep` the folded calls wait with the others for the end of their request', async (t) => {
+  for (const [sampler, errors] of [['always_on', true], ['always_off', true], ['always_off', false]]) {
+    const { app, collector } = await tracedApp(t, {
+      listen: false,
+      trace: { ...fold, sampler, keep: { errors: true } },
+      routes: (app) => app.get('/go', async () => {
+        await inTurn(30, get)
+        if (errors) throw new Error('broken')
+        return 'ok'
+      })
+    })
+    await app.inject('/go')
+    const spans = await collector.spans()
+    const calls = spans.filter(({ kind }) => kind === 'CLIENT')
+    t.equal(total(calls), errors || sampler === 'always_on' ? 30 : 0, `${sampler} ${errors}`)
+    const { started, ended, unsampled, handedOver, folded } = app.lightTrace.stats().spans
+    t.same([started, started], [ended, unsampled + handedOver])
+    t.ok(folded > 0 && folded < 28 && started === 32 - folded, folded)
+  }
+})
+
+test('fold: metrics count each call', async (t) => {
+  for (const more of [{}, { keep: { errors: true } }]) {
+    const { collector } = await during(t, async () => { await inTurn(30, get); await inTurn(20, select) }, { ...fold, ...more, metrics: true })
+    const points = (await collector.metrics()).filter(({ name }) => name === 'db.client.operation.duration')
+      .flatMap((metric) => metric.dataPoints ?? metric.points).map(({ count, value, attributes }) => [attributes['db.operation.name'] ?? attributes['db.query.summary'], count ?? value.count])
+    t.same(points.sort(), [['GET', 30], ['SELECT users', 20]])
+  }
+})
+
+test('fold: a wrong value throws at register', async (t) => {
+  for (const fold of [{ after: 0 }, { after: 1.5 }, 10]) {
+    await t.rejects(tracedApp(t, { listen: false, trace: { outbound: { fold } }, routes () {} }), { code: 'LT_ERR_OPTION_INVALID' })
+  }
+})

@@ -1,0 +1,140 @@
+'use strict'
+
+// The N+1 of real libraries against real servers: each is found, and none in the same work with one query.
+
+const { test } = require('tap')
+const lightTrace = require('../..')
+const { tracedApp } = require('../support/traced-app')
+const { clients } = require('../support/serving')
+
+const IDS = Array.from({ length: 12 }, (_, i) => i + 1)
+const redisPort = Number(process.env.SERVICES_REDIS_PORT)
+const address = { host: '127.0.0.1', port: Number(process.env.SERVICES_POSTGRESQL_PORT), user: 'postgres', database: 'postgres' }
+const users = 'n1_users'
+
+// What the request's span says of its repeated calls, for the loop and for the work with one query.
+async function found (t, loop, one, trace = {}) {
+  const { origin, collector } = await tracedApp(t, {
+    trace,
+    routes (app) {
+      app.get('/loop', async () => { await loop(); return 'ok' })
+      app.get('/one', async () => { await one(); return 'ok' })
+    }
+  })
+  const said = []
+  for (const path of ['/loop', '/one']) {
+    const response = await fetch(origin + path)
+    if (response.status !== 200) throw new Error(await response.text())
+    await response.text()
+    const { attributes } = (await collector.spans()).find(({ kind, name }) => kind === 'SERVER' && name.endsWith(path))
+    said.push([attributes['light_trace.repeated.shape'], attributes['light_trace.repeated.count']])
+  }
+  return said
+}
+
+async function each (work) {
+  for (const id of IDS) await work(id)
+}
+
+async function pgPool (t) {
+  const { Pool } = require('pg')
+  const pool = new Pool({ ...address, max: 2 })
+  t.teardown(() => pool.end())
+  await pool.query(`CREATE TABLE IF NOT EXISTS ${users} (id int primary key, name text)`)
+  for (const id of IDS) await pool.query(`INSERT INTO ${users} VALUES ($1, $2) ON CONFLICT DO NOTHING`, [id, 'name'])
+  return lightTrace.traceClient(pool)
+}
+
+const nPlusOne = [[`SELECT ${users}`, IDS.length], [undefined, undefined]]
+
+test('pg, and in a transaction', async (t) => {
+  const pool = await pgPool(t)
+  const one = (id) => pool.query(`SELECT name FROM ${users} WHERE id = $1`, [id])
+  t.same(await found(t, () => each(one), () => pool.query(`SELECT name FROM ${users} WHERE id = ANY($1)`, [IDS])), nPlusOne)
+  t.same(await found(t, async () => {
+    const client = await pool.connect()
+    await client.query('BEGIN')
+    await each((id) => client.query(`SELECT name FROM ${users} WHERE id = $1`, [id]))
+    await client.query('COMMIT')
+    client.release()
+  }, () => pool.query('SELECT 1')), nPlusOne)
+})
+
+test('kysely', async (t) => {
+  const { Kysely, PostgresDialect } = await import('kysely')
+  const db = new Kysely({ dialect: new PostgresDialect({ pool: await pgPool(t) }) })
+  const query = () => db.selectFrom(users).select('name')
+  t.same(await found(t, () => each((id) => query().where('id', '=', id).execute()), () => query().where('id', 'in', IDS).execute()), nPlusOne)
+})
+
+test('drizzle', async (t) => {
+  const { drizzle } = require('drizzle-orm/node-postgres')
+  const { pgTable, integer, text } = require('drizzle-orm/pg-core')
+  const { eq, inArray } = require('drizzle-orm')
+  const table = pgTable(users, { id: integer('id'), name: text('name') })
+  const db = drizzle({ client: await pgPool(t) })
+  t.same(await found(t,
+    () => each((id) => db.select().from(table).where(eq(table.id, id))),
+    () => db.select().from(table).where(inArray(table.id, IDS))), nPlusOne)
+})
+
+test('knex', async (t) => {
+  await pgPool(t)
+  const knex = lightTrace.traceClient(require('knex')({ client: 'pg', connection: address }))
+  t.teardown(() => knex.destroy())
+  t.same(await found(t, () => each((id) => knex(users).where({ id })), () => knex(users).whereIn('id', IDS)), nPlusOne)
+})
+
+test('postgres', async (t) => {
+  await pgPool(t)
+  const sql = lightTrace.traceClient(require('postgres')({ ...address, onnotice () {} }))
+  t.teardown(() => sql.end())
+  t.same(await found(t,
+    () => each((id) => sql`SELECT name FROM ${sql(users)} WHERE id = ${id}`),
+    () => sql`SELECT name FROM ${sql(users)} WHERE id IN ${sql(IDS)}`), nPlusOne)
+})
+
+test('redis and ioredis: GET in a loop, and MGET, a pipeline and MULTI', async (t) => {
+  const client = require('redis').createClient({ url: `redis://127.0.0.1:${redisPort}` })
+  await client.connect()
+  t.teardown(() => client.close())
+  const named = [['redis GET', IDS.length], [undefined, undefined]]
+  t.same(await found(t, () => each((id) => client.get(`k${id}`)), () => client.mGet(IDS.map((id) => `k${id}`))), named)
+  const { Redis } = require('ioredis')
+  const io = new Redis({ port: redisPort, host: '127.0.0.1' })
+  t.teardown(() => io.disconnect())
+  await io.ping()
+  t.same(await found(t, () => each((id) => io.get(`k${id}`)), async () => {
+    const commands = IDS.map((id) => ['get', `k${id}`])
+    await io.pipeline(commands).exec()
+    await io.multi(commands).exec()
+  }), named)
+})
+
+test('a thousand GETs are a thousand for Redis and its metric, and a few spans', async (t) => {
+  const { createClient } = require('redis')
+  const url = `redis://127.0.0.1:${redisPort}`
+  const [client, watcher] = [createClient({ url }), createClient({ url })]
+  await Promise.all([client.connect(), watcher.connect()])
+  t.teardown(() => { client.destroy(); watcher.destroy() })
+  let seen = 0
+  const all = new Promise((resolve) => watcher.monitor((line) => { if (/"GET" "thousand/.test(line) && ++seen === 1000) resolve() }))
+  const { app, origin, collector } = await tracedApp(t, {
+    trace: { metrics: true, outbound: { fold: true } },
+    routes: (app) => app.get('/go', async () => {
+      for (let i = 0; i < 1000; i++) await client.get(`thousand${i}`)
+      return 'ok'
+    })
+  })
+  await (await fetch(`${origin}/go`)).text()
+  await all
+  const calls = clients(await collector.spans())
+  const { folded } = app.lightTrace.stats().spans
+  const folds = calls.filter(({ attributes }) => 'light_trace.fold.count' in attributes)
+  t.equal(folds.length, 1)
+  t.equal(folds[0].attributes['light_trace.fold.count'], folded)
+  t.equal(calls.length - 1 + folded, 1000)
+  t.ok(folded > 800, `${folded} folded`)
+  const [metric] = (await collector.metrics()).filter(({ name }) => name === 'db.client.operation.duration')
+  t.equal((metric.dataPoints ?? metric.points).reduce((sum, { count, value }) => sum + (count ?? value.count), 0), 1000)
+})
