@@ -150,7 +150,12 @@ class AppLogs {
     const { level, logged } = this.#first
     this.#first = null
     logged.context = span
-    if (span === undefined || (span.flags & SAMPLED) !== 0 || level >= this.#unsampledMinimum) this.#take(level, logged)
+    if (span !== undefined && (span.flags & SAMPLED) === 0 && level < this.#unsampledMinimum) return
+    try {
+      this.#take(level, logged)
+    } catch (error) { // of a collector in a test, where a request begins
+      this.#tracer.report.thrown(error, 'a log line was not exported')
+    }
   }
 
   #logged (line, level, logger, context) {

@@ -83,6 +83,18 @@ test('Fastify\'s `incoming request` has the trace of its own request or none, an
   t.ok(isAccounted(app.lightTrace.stats().logs.records))
 })
 
+test('a collector that throws at `incoming request` leaves the request its trace', async (t) => {
+  const collector = createCollector()
+  collector.onLog = () => { throw new Error('never') }
+  const app = Fastify({ logger: { stream: { write () {} } } })
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, logs: { export: true } })
+  app.get('/', async ({ trace }) => trace.traceId)
+  const { payload } = await app.inject('/')
+  const [span] = await collector.spans()
+  t.equal(span.traceId, payload)
+})
+
 test('from warn up always, below it only of sampled traces', async (t) => {
   const { app, exported } = await loggingApp(t, {
     routes: (app) => app.get('/', async ({ log, query: { name } }) => {
