@@ -9,7 +9,7 @@ const { test } = require('tap')
 const { requiredFiles } = require('../../scripts/required-files')
 
 const ROOT = join(__dirname, '..', '..')
-const BYTES_MAX = 1_400_000 // unpacked: what an installation takes on the disk, a sixth of it the docs, whose links lead nowhere else
+const BYTES_MAX = 1_410_000 // unpacked: what an installation takes on the disk, a sixth of it the docs, whose links lead nowhere else
 
 test('the package holds every file that its entries need', async (t) => {
   const { files, unpackedSize } = await packed()
