@@ -54,7 +54,7 @@ class Tracer {
     this.ownStarter = null // of our own spans
     this.starter = null // `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
-    this.foldAfter = settings.outbound.foldAfter // Infinity: no call is folded
+    this.foldAfter = settings.outbound.fold ? settings.outbound.fold.after : Infinity // no call is folded
     this.environmentParent = settings.environmentTrace === null ? null : remoteSpanOf(settings.environmentTrace)
     this.invocations = null // an AsyncLocalStorage of attributes in a function, see serverless/platforms.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)

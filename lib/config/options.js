@@ -55,7 +55,7 @@ const BLOCKED_LOOP_OFF = Object.freeze({ afterMs: false })
 const checkBlockedLoop = orBoolean(object({
   afterMs: anyOf(`a finite number of milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => Number.isFinite(value) && value >= BLOCKED_AFTER_MIN_MS)
 }), EMPTY, BLOCKED_LOOP_OFF)
-const NO_FOLD = Object.freeze({ after: Infinity })
+const NO_FOLD = Object.freeze({})
 const checkFold = orBoolean(object({ after: anyOf('an integer from 1 on', (value) => Number.isSafeInteger(value) && value > 0) }), EMPTY, NO_FOLD)
 const checkOutbound = orBoolean(object({
   http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback, graphqlDocuments: boolean, fold: checkFold
@@ -299,7 +299,7 @@ function resolveOutbound ({ http = true, undici = true, libraries = true, channe
   for (const [name, { kind = 'client', name: spanName = name, attributes = null }] of Object.entries(channels)) {
     resolved[name] = Object.freeze({ kind: KINDS[kind] ?? kind, name: spanName, attributes })
   }
-  return Object.freeze({ http, undici, libraries, channels: Object.freeze(resolved), propagateTo, graphqlDocuments, foldAfter: fold.after ?? DEFAULT_FOLD_AFTER })
+  return Object.freeze({ http, undici, libraries, channels: Object.freeze(resolved), propagateTo, graphqlDocuments, fold: fold !== NO_FOLD && Object.freeze({ after: fold.after ?? DEFAULT_FOLD_AFTER }) })
 }
 
 // Headers that become attributes: those that are named, and never those that carry credentials.

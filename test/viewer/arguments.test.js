@@ -88,7 +88,8 @@ test('every exporter of the app is pointed at the viewer, and the user is told w
     OTEL_SERVICE_NAME: 'shop',
     OTEL_BSP_SCHEDULE_DELAY: '100',
     OTEL_BLRP_SCHEDULE_DELAY: '100',
-    LIGHT_TRACE_VIEWER: 'http://127.0.0.1:4319'
+    LIGHT_TRACE_VIEWER: 'http://127.0.0.1:4319',
+    LIGHT_TRACE_BLOCKED_LOOP: 'true'
   })
   t.equal(notes.length, 7)
   t.notMatch(notes.join(), /secret/)
