@@ -125,14 +125,12 @@ class ServerSpan extends RecordingSpan {
 
   /** Hands it on once it is known what it waited for: when the event loop has turned, or at once. */
   finishExplained (endedAt) {
-    const { pipeline } = this
-    if (pipeline.wantsEnding) pipeline.ending(this)
-    this.endedAt = endedAt
+    this.stop(endedAt)
     const isComing = accounts.account(this.sample, this.start, endedAt, (parts) => {
       if (parts !== null) this.setTimes(parts)
-      pipeline.ended(this)
+      this.pipeline.ended(this)
     })
-    if (!isComing) pipeline.ended(this)
+    if (!isComing) this.pipeline.ended(this)
   }
 
   /** Also past the limit of attributes: they are not the user's. */
