@@ -19,8 +19,8 @@ function viewerTable (result, page) {
     ['Spans received per second of one core, while a page follows', `${thousands(ingest.perCpuSecond)}, none lost uncounted`, '20,000'],
     [`Memory held after ${thousands(memory.traces)} traces`, `${mib(memory.heldBytes)} of ${mib(memory.maxBytes)}; the process ${mib(memory.rssAfter)}`, '64 MiB of traces'],
     [`The rows of a trace of ${thousands(largeTrace.spans)} spans`, `${ms(largeTrace.rowsMs)}, ${(largeTrace.bytes / MIB).toFixed(1)} MiB`, ''],
-    ['The package, installed', `${mb(sizes.packageBytes)}, of which the viewer ${mb(sizes.viewerBytes)}; its dependency ${mb(sizes.dependencyBytes)}`, '1.3 MB'],
-    ['The page', sizes.pageBytes === null ? '' : `${(sizes.pageBytes / 1000).toFixed(0)} KB`, '80 KB']
+    ['The package, installed', `${mb(sizes.packageBytes)}, of which the viewer ${mb(sizes.viewerBytes)}; its dependency ${mb(sizes.dependencyBytes)}`, '1.55 MB'],
+    ['The page', sizes.pageBytes === null ? '' : `${(sizes.pageBytes / 1000).toFixed(0)} KB`, '90 KB']
   ]
   if (page !== null) rows.splice(2, 0, ...pageRows(page))
   return [
