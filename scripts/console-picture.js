@@ -14,7 +14,7 @@ const ALT = 'The spans of three requests on the console, as trees: a user is loa
 
 const PROGRAM = `
 const { buildShop } = require('./examples/demo/app')
-buildShop({ exporter: 'console' }).then(async (app) => {
+buildShop({ exporter: 'console', slow: false }).then(async (app) => {
   const origin = await app.listen({ port: 0, host: '127.0.0.1' })
   const order = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"item":"lamp"}' }
   for (const [url, init] of [['/users/7'], ['/orders', order], ['/nothing-here']]) await (await fetch(origin + url, init)).text()

@@ -27,6 +27,7 @@ class CallRun {
     this.inTurn = 1 // those that began when none of the others ran
     this.running = 0
     this.durations = []
+    this.sumMs = 0
     this.ends = 0
     this.slowMs = -1 // not known
     this.fold = null
@@ -49,6 +50,7 @@ class CallRun {
 
   note (ms) {
     const at = this.ends++ % RECENT
+    this.sumMs += ms
     this.durations[at] = ms
     if (at === RECENT - 1) this.slowMs = -1
   }
@@ -233,6 +235,7 @@ function endCalls (parent) {
   if (most === null) return
   parent.setAttribute('light_trace.repeated.shape', labelOf(most.shape))
   parent.setAttribute('light_trace.repeated.count', most.inTurn)
+  parent.setAttribute('light_trace.repeated.duration', most.sumMs / 1000)
 }
 
 /** 'redis GET', 'SELECT users' */

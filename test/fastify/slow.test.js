@@ -107,7 +107,7 @@ test('`slow: false` switches it off for all, but for routes that ask', async (t)
 })
 
 test('a request that is not sampled says it where it is kept', async (t) => {
-  const traced = await tracedApp(t, { routes, trace: { sampler: 'always_off', keep: { errors: true, slowerThanMs: 1e6 } } })
+  const traced = await tracedApp(t, { routes, trace: { slow: undefined, sampler: 'always_off', keep: { errors: true, slowerThanMs: 1e6 } } })
   await ask(traced.origin, '/fast', ...times('/fails'))
   const spans = await traced.collector.spans()
   t.same(new Set(spans.map(({ attributes }) => attributes['light_trace.kept'])), new Set(['error']))
@@ -115,7 +115,7 @@ test('a request that is not sampled says it where it is kept', async (t) => {
 })
 
 test('what `keep` calls slow is slow', async (t) => {
-  const traced = await tracedApp(t, { routes, trace: { keep: { slowerThanMs: 0 } } })
+  const traced = await tracedApp(t, { routes, trace: { slow: undefined, keep: { slowerThanMs: 0 } } })
   await warm(traced)
   await ask(traced.origin, ...times('/fast'))
   saysAll(t, await traced.collector.spans())

@@ -42,7 +42,10 @@ const total = (calls) => calls.reduce((sum, span) => sum + (countOf(span) ?? 1),
 
 test('five calls of one shape, one after the other, are named on their parent', async (t) => {
   t.same(repeated((await during(t, () => inTurn(5, get))).server), ['redis GET', 5])
-  t.same(repeated((await during(t, () => inTurn(7, select))).server), ['SELECT users', 7])
+  const { server } = await during(t, () => inTurn(7, select))
+  t.same(repeated(server), ['SELECT users', 7])
+  const { 'light_trace.repeated.duration': seconds } = server.attributes
+  t.ok(seconds > 0 && seconds * 1000 <= server.duration, `${seconds} s of ${server.duration} ms`)
 })
 
 test('four are not, nor calls at once, nor calls of different shapes or servers', async (t) => {

@@ -11,7 +11,8 @@ const { createCollector } = require('../../lib/testing')
  * @param {object} [options]
  * @param {(app: FastifyInstance) => void | Promise<void>} [options.before] what is registered before light-trace
  * @param {(app: FastifyInstance) => void | Promise<void>} [options.routes] what is registered after it
- * @param {object} [options.trace] light-trace's options; without the place of a route, which is another in each test
+ * @param {object} [options.trace] light-trace's options; without the place of a route, which is another in each test, and without what
+ *   slow requests say, since any is slow on a busy machine
  * @param {object} [options.fastify] Fastify's
  * @param {object | false} [options.listen] false: for inject() alone
  * @returns {Promise<{ app, collector, origin: string, port: number }>}
@@ -21,7 +22,7 @@ async function tracedApp (t, { before, routes, trace = {}, fastify = {}, listen 
   const app = Fastify({ forceCloseConnections: true, ...fastify })
   t.teardown(() => app.close())
   await before?.(app)
-  await app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, codeLocation: false, ...trace })
+  await app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, codeLocation: false, slow: false, ...trace })
   await routes?.(app)
   if (listen === false) {
     await app.ready()

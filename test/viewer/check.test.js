@@ -75,7 +75,7 @@ test('order, ids, times, ports, and how many requests there were do not count', 
   const http = (id, port) => span(id, { parent: 1, kind: 3, name: 'GET', attributes: { 'http.request.method': 'GET', 'url.full': `http://127.0.0.1:${port}/items/${id}`, 'server.address': '127.0.0.1', 'server.port': `${port}` } })
   const { code, stdout } = await check(t, {
     'main.jsonl': saved([request(1), redis(2, 1), http(3, 1000)]) + '\n' + saved([request(1, { trace: 2 }), { ...redis(2, 1), traceId: '2'.padStart(32, '0') }, { ...http(3, 1000), traceId: '2'.padStart(32, '0') }]),
-    'now.jsonl': saved([http(9, 2000), redis(8, 7, { at: 5 }), request(7, { at: 100, trace: 1 })]).replaceAll('"parentSpanId":"0000000000000001"', '"parentSpanId":"0000000000000007"')
+    'now.jsonl': saved([http(9, 2000), redis(8, 7, { at: 5 }), request(7, { at: 100, trace: 1, attributes: { 'light_trace.time.busy': '0.3' } })]).replaceAll('"parentSpanId":"0000000000000001"', '"parentSpanId":"0000000000000007"')
   }, ['now.jsonl', '--against', 'main.jsonl'])
   t.same([code, stdout], [0, 'No route does anything else than before.\n'])
 })

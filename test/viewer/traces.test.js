@@ -355,3 +355,27 @@ test('a blocked event loop is a sentence beneath its request, and its requests a
   const { traces } = await viewer.json(`/api/traces?q=${blocked.id}`)
   t.same(traces.map(({ id }) => id).sort(), [1, 2, 3].map(traceId))
 })
+
+test('calls one after the other: a sentence beneath their span, the figures of the route, and once in the terminal', async (t) => {
+  const viewer = await startViewer(t)
+  const said = []
+  viewer.viewer.say = (text) => said.push(text)
+  const attributes = { 'light_trace.repeated.shape': 'redis GET', 'light_trace.repeated.count': 12, 'light_trace.repeated.duration': 0.006 }
+  const call = { id: 3, parent: 2, name: 'GET', kind: 3 }
+  for (const trace of [1, 2]) {
+    await viewer.send([
+      { ...call, trace, attributes }, // of a call it says nothing
+      { trace, id: 2, parent: 1, name: 'handler', kind: 1, attributes },
+      { ...request, trace, id: 1 }
+    ])
+  }
+  const wrong = { 'light_trace.repeated.shape': 7, 'light_trace.repeated.count': 'many' }
+  await viewer.send([{ ...request, trace: 3, attributes: { ...request.attributes, ...wrong } }])
+  const lines = (await (await viewer.get(`/api/traces/${traceId(1)}/text`)).text()).split('\n')
+  t.equal(lines.filter((line) => line.includes('one after the other')).length, 1)
+  t.equal(lines[lines.findIndex((line) => line.includes('handler')) + 1].trim(), '12 calls one after the other: redis GET; one in their place would save 5.5 ms at most')
+  t.notMatch(await (await viewer.get(`/api/traces/${traceId(3)}/text`)).text(), /one after the other/)
+  const [{ repeats }] = (await viewer.json('/api/routes')).routes
+  t.same(repeats, [{ shape: 'redis GET', requests: 2, perRequest: 12, savedMs: 5.5 }])
+  t.same(said, ['GET /users/:id makes 12 calls one after the other: redis GET; one in their place would save 5.5 ms at most'])
+})

@@ -96,7 +96,7 @@ async function slowest (client, { route: of, limit: count = LIMIT_DEFAULT }) {
   const figures = routes.filter((each) => of === undefined || each.route === of).slice(0, LIMIT_MAX)
   return [
     'Routes:',
-    ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${plural(each.count, 'request')}  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}${each.slow === undefined ? '' : `  slow by ${reasonText(each.slow)}`}`),
+    ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${plural(each.count, 'request')}  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}${each.slow === undefined ? '' : `  slow by ${reasonText(each.slow)}`}${(each.repeats ?? []).map(({ shape, perRequest, savedMs }) => `  ${perRequest} × ${safeText(shape)} one after the other, of which one call would save ${duration(savedMs)} at most`).join('')}`),
     '',
     `The slowest of the last ${plural(traces.length, 'trace')}:`,
     ...traces.sort((a, b) => b.durationMs - a.durationMs).slice(0, count).map(line)

@@ -12,6 +12,9 @@ const { Bodies, Refused } = require('./body')
 const { Receiver } = require('./receive')
 const { Events } = require('./events')
 const { Api, NotFound, sendJson, sendError } = require('./api')
+const { safeText } = require('../views/safe-text')
+const { duration } = require('../views/text')
+const { repeatText } = require('../views/repeats')
 const { appReport, adviceOf } = require('./app-report')
 const { hostRefusal, originRefusal, hasToken, tokenRedirect } = require('./security')
 
@@ -19,6 +22,7 @@ const { version } = require('../../package.json')
 
 const SIGNALS = { '/v1/traces': 'traces', '/v1/metrics': 'metrics', '/v1/logs': 'logs' }
 const APPS_MAX = 64
+const NAME_MAX = 200
 
 // Longer than exporters wait between two batches: none shall find its connection closed.
 const KEEP_ALIVE_MS = 60_000
@@ -39,7 +43,7 @@ class Viewer {
     this.editor = token === null && editor !== 'none' ? editor : null // files are here, and a reader with a token may not be
     this.port = this.url = null // where it listens: of the command that has opened it
     this.store = new TraceStore({ maxBytes })
-    this.routes = new RouteStatistics(this.store)
+    this.routes = new RouteStatistics(this.store, { onRepeats: (route, repeats) => this.say?.(`${safeText(route, NAME_MAX)} makes ${repeatText(repeats, duration)}`) })
     this.exceptions = new Exceptions(this.store)
     this.bodies = new Bodies()
     this.receiver = new Receiver(this.store, this.bodies)

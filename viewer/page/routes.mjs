@@ -129,7 +129,8 @@ function routeFacts (route, data) {
   return [
     h('dl.facts.big', null,
       fact('Requests', count(route.count)), fact('Per second', route.perSecond.toFixed(1)), fact('Failed', route.errors === 0 ? 'none' : `${count(route.errors)} · ${percent(route.errors / route.count)}`, route.errors > 0),
-      fact('p50', duration(route.p50Ms)), fact('p99', duration(route.p99Ms)), fact('Slowest', duration(route.maxMs)), route.slow && fact('Slow by', reasons(route.slow))),
+      fact('p50', duration(route.p50Ms)), fact('p99', duration(route.p99Ms)), fact('Slowest', duration(route.maxMs)), route.slow && fact('Slow by', reasons(route.slow)),
+      route.repeats && fact('One after the other', route.repeats.map(({ shape, perRequest, savedMs }) => `${perRequest} × ${shape} (one call would save ${duration(savedMs)} at most)`).join(' · '))),
     h('div.actions', null, [
       to('Slowest request', route.slowest), to('Last failed', route.failed), to('Median request', route.median), to('Latest', route.latest),
       route.slowest !== null && route.median !== null && h('a', { class: 'button', href: '/compare' + query({ a: route.slowest, b: route.median }) }, 'Slowest beside median'),

@@ -5,6 +5,7 @@
 
 const { callOf, callsIn } = require('../../lib/budget')
 
+const OF_TIME = 'light_trace.time.' // what a slow request waited for: whether it is there is a matter of time
 const PATH_MAX = 4 // of the names above a span
 
 class Range {
@@ -92,7 +93,7 @@ class Route {
     const own = kind === 'SERVER' ? kind : label // its name is the route's
     if (status.code === 'ERROR') this.errors.add(`${own} ${attributes['error.type'] ?? 'ERROR'}`)
     if (!this.attributes.has(own)) this.attributes.set(own, new Set())
-    for (const key of Object.keys(attributes)) this.attributes.get(own).add(key)
+    for (const key of Object.keys(attributes)) if (!key.startsWith(OF_TIME)) this.attributes.get(own).add(key)
   }
 
   #countCalls (calls) {

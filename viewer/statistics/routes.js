@@ -5,6 +5,7 @@
 
 const { KIND_SERVER, STATUS_ERROR } = require('../otlp/names')
 const { routeOf, rounded } = require('../store/summary')
+const { repeatsOf } = require('../views/repeats')
 const { waitsOf, longestWait, WAITS } = require('../views/waits')
 
 const BUCKETS_MS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
@@ -14,16 +15,24 @@ const RATE_SLOTS = 6
 const RING_MAX = 1000
 const RING_MIN = 16
 const ROUTES_MAX = 500
+const REPEATS_MAX = 10 // shapes of a route's calls
+const READ_MAX = 100 // spans of a request that may have made calls
 
 class RouteStatistics {
   #routes = new Map()
   #store
   #now
+  #onRepeats
   uncounted = 0
   version = 0
 
-  constructor (store, { now = Date.now } = {}) {
+  /**
+   * @param {object} store
+   * @param {{ now?: () => number, onRepeats?: (route: string, repeats: object) => void }} [options] onRepeats: once for each route and shape
+   */
+  constructor (store, { now = Date.now, onRepeats = () => {} } = {}) {
     this.#store = store
+    this.#onRepeats = onRepeats
     this.#now = now
     store.on('span', (trace, span) => { if (span.kind === KIND_SERVER) this.#count(trace, span) })
   }
@@ -42,6 +51,7 @@ class RouteStatistics {
       this.#routes.set(key, entry = new Route(name, span.origin.service, route === null))
     }
     entry.count(trace.order, trace.spans.length - 1, span, this.#now())
+    for (const repeats of repeatsIn(trace, span)) if (entry.addRepeats(repeats)) this.#onRepeats(name, repeats)
   }
 
   /** What GET /api/routes answers. */
@@ -82,6 +92,7 @@ class Route {
     this.orders = new Float64Array(RING_MIN)
     this.places = new Uint32Array(RING_MIN) // of the span in its trace
     this.failed = new Uint8Array(RING_MIN)
+    this.repeats = new Map() // shape → { shape, requests, calls, savedMs }
     this.slow = null // how many by what they waited for longest
     this.slots = new Map() // number of the slot → counts, the last of which are errors
   }
@@ -101,6 +112,20 @@ class Route {
     const waits = waitsOf(span)
     if (waits !== undefined) (this.slow ??= WAITS.map(() => 0))[longestWait(waits)]++
     this.#slot(now, span.durationMs, failed)
+  }
+
+  /** @returns {boolean} whether they are the first of their shape */
+  addRepeats ({ shape, count, savedMs }) {
+    let found = this.repeats.get(shape)
+    const isFirst = found === undefined
+    if (isFirst) {
+      if (this.repeats.size >= REPEATS_MAX) return false
+      this.repeats.set(shape, found = { shape, requests: 0, calls: 0, savedMs: 0 })
+    }
+    found.requests++
+    found.calls += count
+    found.savedMs += savedMs
+    return isFirst
   }
 
   #grow () {
@@ -140,6 +165,10 @@ class Route {
       maxMs: rounded(sorted[size - 1]),
       lastMs: this.lastMs,
       ...this.slow !== null && { slow: this.slow },
+      ...this.repeats.size > 0 && {
+        repeats: [...this.repeats.values()].sort((a, b) => b.calls - a.calls)
+          .map(({ shape, requests, calls, savedMs }) => ({ shape, requests, perRequest: rounded(calls / requests), savedMs: rounded(savedMs / requests) }))
+      },
       histogram: this.#histogram(now),
       ...this.#examples(store, size, p50Ms)
     }
@@ -195,6 +224,11 @@ class Route {
     }
     return found
   }
+}
+
+// Of the request's span and of what it has called itself: those ended before it, and have come before it.
+function repeatsIn ({ spans }, server) {
+  return [server, ...spans.slice(-READ_MAX).filter((span) => span !== server && span.kind !== KIND_SERVER && span.origin === server.origin)].map(repeatsOf).filter(Boolean)
 }
 
 // The nearest rank: a duration that was measured, not one in between.

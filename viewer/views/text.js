@@ -20,6 +20,7 @@ const { callName } = require('./call-name')
 const { layOut } = require('./layout')
 const { lineText, withLines } = require('./log-lines')
 const { plural, safeText } = require('./safe-text')
+const { repeatsOf, repeatText } = require('./repeats')
 const { waitsOf, waitText } = require('./waits')
 
 const ROWS_MAX = 2000
@@ -52,6 +53,8 @@ function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
     lines.push(`${labels[i].padEnd(width)}  ${node.span === null ? '' : factsOf(node.span, service, paint)}`.trimEnd())
     const waits = node.span === null ? undefined : waitsOf(node.span)
     if (waits !== undefined) lines.push(`${' '.repeat(labels[i].search(/\S/) + 2)}slow: ${waitText(waits, duration)}`)
+    const repeats = node.span === null || node.below === 0 ? undefined : repeatsOf(node.span)
+    if (repeats !== undefined) lines.push(`${' '.repeat(labels[i].search(/\S/) + 2)}${repeatText(repeats, duration)}`)
     const blocked = node.span === null || node.span.events === 0 ? null : blockedOf(readEvents(node.span.bytes, node.span.from, node.span.to), duration)
     if (blocked !== null) lines.push(`${' '.repeat(labels[i].search(/\S/) + 2)}${blocked.text}`)
     if (attributes && node.span !== null) lines.push(...attributeLines(node.span, labels[i].search(/\S/) + 2, paint))

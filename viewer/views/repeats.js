@@ -1,0 +1,27 @@
+'use strict'
+
+// Calls that came one after the other under a span, as light-trace names them: see docs/outbound.md. Anybody may have sent the span.
+
+const { readSomeAttributes } = require('../otlp/attributes')
+const { KIND_CLIENT, KIND_PRODUCER } = require('../otlp/names')
+const { safeText, plural } = require('./safe-text')
+
+const [SHAPE, COUNT, DURATION] = ['shape', 'count', 'duration'].map((name) => `light_trace.repeated.${name}`)
+const WANTED = new Set([SHAPE, COUNT, DURATION])
+const SHAPE_MAX = 200
+
+/** @returns {{ shape: string, count: number, savedMs: number } | undefined} savedMs: what one call in their place would have saved at best */
+function repeatsOf (span) {
+  if (span.kind === KIND_CLIENT || span.kind === KIND_PRODUCER) return undefined // it makes no calls, and most spans are these
+  const found = readSomeAttributes(span, WANTED)
+  const [shape, count, seconds] = [found.get(SHAPE), found.get(COUNT), found.get(DURATION)]
+  if (typeof shape !== 'string' || !(count > 1)) return undefined
+  return { shape: safeText(shape, SHAPE_MAX), count, savedMs: seconds >= 0 && seconds < 1e9 ? seconds * 1000 * (1 - 1 / count) : 0 }
+}
+
+/** '12 calls one after the other: redis GET; one in their place would save 8.1 ms at most' */
+function repeatText ({ shape, count, savedMs }, duration) {
+  return `${plural(count, 'call')} one after the other: ${shape}${savedMs > 0 ? `; one in their place would save ${duration(savedMs)} at most` : ''}`
+}
+
+module.exports = { repeatsOf, repeatText }
