@@ -7,6 +7,7 @@ module.exports = { runCell, install, installNode, nodeBinary }
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { availableParallelism } = require('node:os')
 const { run } = require('./run')
 const { countsOf } = require('./counts')
 const { LEFT_TO_THE_MATRIX } = require('./tests')
@@ -55,10 +56,11 @@ function suite ({ node, replaced, isLong }, directory, testFiles, log) {
   // .ci/run has this Node's version from before, when `npm test` ran on it: that is not run a second time.
   const isTested = replaced === undefined && testFiles.length === 0 && process.env.TESTED_ON === `v${versionIn(path.join(binaries, '..', 'package.json'))}`
   const files = isTested ? [runtime, ...LEFT_TO_THE_MATRIX] : testFiles.length > 0 ? [runtime, ...testFiles] : []
+  const jobs = ['--jobs', String(availableParallelism())] // CI runs other suites beside it
   const length = isLong ? ['--long'] : []
   const env = { ...process.env, ...(isLong && { LIGHT_TRACE_LONG: '1' }), PATH: binaries + path.delimiter + process.env.PATH, MATRIX_EXPECTS: JSON.stringify({ node: `v${node}.`, ...replaced }) }
   for (const key of Object.keys(env)) if (/^(npm_|NODE$|TAP_|_TAPJS)/.test(key)) delete env[key] // they name the Node that runs this
-  return run(path.join(binaries, 'node'), [path.join('scripts', 'tests.js'), '--all', ...length, ...files], { cwd: directory, env, log, deadlineMs: DEADLINE_MS })
+  return run(path.join(binaries, 'node'), [path.join('scripts', 'tests.js'), '--all', ...jobs, ...length, ...files], { cwd: directory, env, log, deadlineMs: DEADLINE_MS })
 }
 
 function versionIn (manifest) {

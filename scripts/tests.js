@@ -27,7 +27,7 @@ const NEEDS_MORE = ['browser', 'collector', 'metrics-servers', 'senders', 'servi
 // Outages and freezes that take their time, thousands of inputs, a process for each case.
 const LEFT_TO_THE_MATRIX = [
   'examples', 'span/extrapolation', 'span/fair-rate', 'viewer/bad-input', 'viewer/bounds', 'viewer/check', 'viewer/run-program', 'serverless/cloud-run', 'serverless/lambda', 'serverless/vercel',
-  'faults/blocked-loop', 'faults/clock', 'faults/connections', 'faults/crash', 'faults/fuzz', 'faults/inherited-names', 'faults/leaks', 'faults/linear-work', 'faults/logs', 'faults/memory',
+  'faults/clock', 'faults/connections', 'faults/crash', 'faults/fuzz', 'faults/inherited-names', 'faults/leaks', 'faults/linear-work', 'faults/logs', 'faults/memory',
   'faults/outages', 'faults/process', 'faults/proxy', 'faults/surroundings'
 ].map((name) => path.join('test', `${name}.test.js`))
 const HOUSE = path.join('test', 'house', path.sep)

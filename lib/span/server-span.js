@@ -133,9 +133,10 @@ class ServerSpan extends RecordingSpan {
     if (!isComing) this.pipeline.ended(this)
   }
 
-  /** Also past the limit of attributes: they are not the user's. */
+  /** The last of the user's attributes make room for them where the limit leaves none. */
   setTimes (parts) {
     this.attributeList ??= []
+    this.makeRoom(TIMES.length + 1)
     for (const [name, key] of TIMES) {
       if (!Number.isNaN(parts[name])) setClean(this.attributeList, key, Math.round(parts[name] * 1000) / 1e6, Infinity, this)
     }
@@ -162,14 +163,17 @@ class ServerSpan extends RecordingSpan {
     if (this.failed === CAUGHT) this.recordException(this.error)
   }
 
-  /** Drops the last of the user's attributes where the limit leaves none for error.type, which few spans have. */
-  makeRoom () {
+  /** Drops the last of the user's attributes where the limit leaves none for `count` that few spans have: error.type, and more. */
+  makeRoom (count = 1) {
     const { attributeList } = this
     if (attributeList === null) return
-    const countMax = Math.max(0, this.attributeCountMax - 1)
-    if (attributeList.length <= countMax * 2 || hasKey(attributeList, 'error.type')) return
+    const countMax = Math.max(0, this.attributeCountMax - count)
+    const place = placeOf(attributeList, 'error.type')
+    if (attributeList.length <= countMax * 2 || (place !== -1 && count === 1)) return
+    const reason = attributeList[place + 1]
     this.detail().droppedAttributes += attributeList.length / 2 - countMax
     attributeList.length = countMax * 2
+    if (place >= countMax * 2) attributeList.splice(-2, 2, 'error.type', reason)
     this.attributeShape = NO_SHAPE
     this.pipeline.overLimit('attributes')
   }

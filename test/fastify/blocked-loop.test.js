@@ -1,6 +1,6 @@
 'use strict'
 
-// The line that blocked the event loop: the short half. test/faults/blocked-loop.test.js has ten runs of each cause.
+// The line that blocked the event loop: the short half. test/slow/blocked-loop.test.js has ten runs of each cause.
 
 const { test } = require('tap')
 const Fastify = require('fastify')

@@ -153,6 +153,7 @@ test('an attribute limit does not take it away, and the collector reads it', asy
   const spans = await sink.waitFor(TIMES)
   saysAll(t, spans.slice(1))
   t.notOk('planted.49' in spans.at(-1).attributes)
+  for (const { attributes } of spans) t.ok(Object.keys(attributes).length <= 40, `${Object.keys(attributes).length} attributes`)
 })
 
 test('flush and close hand on what has ended in this turn', async (t) => {
