@@ -34,7 +34,8 @@ class CollectorProcess {
       if (message.ids !== undefined) for (const id of message.ids) this.ids.add(id)
       if (message.noticedAfterMs !== undefined) this.noticedAfterMs.push(message.noticedAfterMs)
     })
-    await once(this.#child, 'message')
+    const [code] = await Promise.race([once(this.#child, 'message'), once(this.#child, 'exit')])
+    if (code === null || typeof code === 'number') throw new Error(`the collector ended with ${code}: another process may have its port`)
   }
 
   pause () { this.#child.kill('SIGSTOP') }
@@ -52,8 +53,10 @@ class CollectorProcess {
 
   /** Waits until all that it has said so far is known here: an answer of its server may be faster. */
   async heard () {
-    this.#child.send('echo')
-    for (let message; message?.echo === undefined;) [message] = await once(this.#child, 'message')
+    const child = this.#child
+    const echo = new Promise((resolve) => child.on('message', ({ echo }) => { if (echo) resolve() }))
+    child.send('echo')
+    await echo
   }
 }
 
