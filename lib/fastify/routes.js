@@ -18,7 +18,7 @@ const EXPLAINED_AFTER_MS = 20
 
 const FRAMES_MAX = 50
 const PLACE = /^(.+):(\d+):\d+$/
-const ROOT = join(__dirname, '..', '..', sep)
+const ROOT = typeof __dirname === 'string' ? join(__dirname, '..', '..', sep) : null // a bundle that is an ES module has none
 const FASTIFY = /[/\\]node_modules[/\\](?:fastify|avvio|fastify-plugin|light-trace)[/\\]/
 const PACKAGES = /[/\\]node_modules[/\\]/
 
@@ -80,7 +80,7 @@ function placeOf (stack) {
 
 // Not all below the root: tests and examples are there too.
 function isOurs (file) {
-  return file.startsWith(ROOT) && /^(?:index\.js$|lib[/\\]|viewer[/\\])/.test(file.slice(ROOT.length))
+  return ROOT !== null && file.startsWith(ROOT) && /^(?:index\.js$|lib[/\\]|viewer[/\\])/.test(file.slice(ROOT.length))
 }
 
 class Routes {
