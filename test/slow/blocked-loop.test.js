@@ -25,7 +25,7 @@ for (const cause of ['a regular expression', 'JSON', 'sync crypto', 'a tight loo
       const isA = /^(?:a+)+$/
       let [text, rows, turns, rounds] = ['', '', 0, 0]
       if (cause === 'a regular expression') text = `${'a'.repeat(lengthFor(20, (length) => length + 1, (length) => isA.test(`${'a'.repeat(length)}!`)))}!`
-      if (cause === 'a tight loop') turns = lengthFor(2e8, (length) => length * 1.5, (length) => { for (let i = 0, sum = 0; i < length; i++) sum = (sum + i) | 0 })
+      if (cause === 'a tight loop') turns = lengthFor(2e8, (length) => length + 1e8, (length) => { let sum = 0; for (let i = 0; i < length; i++) sum = (sum + i) | 0; return sum })
       if (cause === 'sync crypto') rounds = lengthFor(2e5, (length) => length * 1.5, (length) => crypto.pbkdf2Sync('word', 'salt', length, 64, 'sha512'))
       if (cause === 'JSON') {
         rows = rowsOf(200_000)
