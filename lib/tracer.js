@@ -2,7 +2,7 @@
 
 // The composition root: the only file that sees all stages. Options in, spans out.
 
-const { SAMPLED, PARENT_LOCAL, parentIn, SPAN_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./context/trace-context')
+const { OPEN, SAMPLED, PARENT_LOCAL, parentIn, SPAN_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./context/trace-context')
 const { processState } = require('./runtime/process-state')
 const { EMPTY_CONTEXT, ownContextManager, SUPPRESSED } = require('./context/request-context')
 const asyncStorage = require('./context/async-storage')
@@ -10,7 +10,6 @@ const clock = require('./runtime/timers')
 const { settleNow } = require('./runtime/accounts')
 const { SPAN_KIND_SERVER } = require('./span/server-span')
 const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan, STAGE, runInSpan, runUnrecorded } = require('./span/child-span')
-const { OPEN } = require('./span/recording-span')
 const { FoldedCall, follow, runToFold } = require('./span/repeated-calls')
 const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-starter')
 const { toObject, read } = require('./span/attributes')

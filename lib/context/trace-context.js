@@ -23,6 +23,8 @@ const REQUEST_KEY = Symbol.for('light-trace.request')
 const SAMPLED = 0x01
 const RANDOM = 0x02
 
+const OPEN = -1 // as a span's `endedAt`
+
 const PARENT_NONE = 0
 const PARENT_LOCAL = 1
 const PARENT_REMOTE = 2
@@ -148,4 +150,4 @@ function readSpanContext (span) {
   }
 }
 
-module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, callerTracestate, parentIn, traceOf, readSpanContext }
+module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, SAMPLED, RANDOM, OPEN, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, callerTracestate, parentIn, traceOf, readSpanContext }

@@ -7,8 +7,8 @@
 
 const { SPAN_KEY } = require('../context/trace-context')
 const { kSpan } = require('../fastify/keys')
+const { STATUS_ERROR } = require('../span/recording-span')
 
-const STATUS_ERROR = 2 // the API's SpanStatusCode.ERROR
 const LINES_MAX = 64 // of a request: the last ones say how it failed
 const REQUEST_CHARACTERS_MAX = 64 * 1024
 const CHARACTERS_MAX = 8 * 1024 * 1024 // of all requests together

@@ -10,18 +10,13 @@ const { keepAnchored, writeNanos } = require('../runtime/timers')
 const { ProtoWriter, writeLength4, attributesBound, valueBound, writeAttributes, writeValue } = require('../otlp/proto-writer')
 const { openRun, RUN_BYTES } = require('../otlp/span-encoder')
 const { encodeScope } = require('../otlp/request')
-const { UsualLine } = require('./usual-line')
+const { UsualLine, DEPTH_MAX, TAG_RECORD, TAG_SEVERITY_TEXT, TAG_BODY, TAG_ATTRIBUTE } = require('./usual-line')
 const { readLine } = require('./plain')
 
-const TAG_RECORD = 0x12 // ScopeLogs.log_records
-const TAG_SEVERITY_TEXT = 0x1a
-const TAG_BODY = 0x2a
-const TAG_ATTRIBUTE = 0x32
 const TAG_DROPPED_ATTRIBUTES = 0x38
 const TAG_EVENT_NAME = 0x62
 
 const RECORD_OVERHEAD = 200 // times, severity, ids
-const DEPTH_MAX = 32 // of maps and arrays; what lies deeper is its JSON text
 
 class RecordEncoder {
   #exporter

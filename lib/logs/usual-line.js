@@ -17,7 +17,7 @@ const BYTES_PER_CHARACTER = 3 // of UTF-8 for a UTF-16 unit
 const BYTES_PER_BYTE = 6 // what becomes of an element `-1,`
 const HEAD_BYTES_MAX = 64
 const KEYS_MAX = 64
-const DEPTH_MAX = 32 // of maps and arrays
+const DEPTH_MAX = 32 // of maps and arrays; what lies deeper is its JSON text
 const EXACT_DIGITS = 15 // an integer of more may lie where it becomes a number
 const LEVEL_LENGTH_MAX = 32
 const RECORD_OVERHEAD = 512
@@ -518,4 +518,4 @@ function writeIdHeads (flags) {
   return cursor[0]
 }
 
-module.exports = { UsualLine }
+module.exports = { UsualLine, DEPTH_MAX, TAG_RECORD, TAG_SEVERITY_TEXT, TAG_BODY, TAG_ATTRIBUTE }

@@ -5,11 +5,10 @@
 // https://opentelemetry.io/docs/specs/semconv/http/http-metrics/#http-client
 // https://opentelemetry.io/docs/specs/semconv/db/database-metrics/
 
-const { copyTrace, readSpanContext } = require('../context/trace-context')
+const { OPEN, copyTrace, readSpanContext } = require('../context/trace-context')
 const { NonRecordingSpan } = require('../span/child-span')
 const { hasKey, setAttribute, setAttributes } = require('../span/attributes')
 const { now, fromTimeInput } = require('../runtime/timers')
-const { OPEN } = require('../span/recording-span')
 const { HTTP_DURATION, DB_DURATION, keepExemplar } = require('./histograms')
 const { SeriesIndex, ownText } = require('./series')
 

@@ -8,7 +8,7 @@ const { attributeList, SeriesIndex } = require('./series')
 const { hasKey, errorType } = require('../span/attributes')
 const { ServerSpan } = require('../span/server-span')
 const { INVALID_SPAN } = require('../span/child-span')
-const { OPEN } = require('../span/recording-span')
+const { OPEN } = require('../context/trace-context')
 const { now } = require('../runtime/timers')
 const { atOnce } = require('../runtime/report')
 

@@ -4,8 +4,8 @@
 
 const { newSpanId } = require('../context/ids')
 const { parseTraceparent } = require('../context/traceparent')
-const { PARENT_NONE, SAMPLED, TraceContext, callerTracestate, copyTrace, IncomingContext } = require('../context/trace-context')
-const { RecordingSpan, OPEN, STATUS_ERROR } = require('./recording-span')
+const { OPEN, PARENT_NONE, SAMPLED, TraceContext, callerTracestate, copyTrace, IncomingContext } = require('../context/trace-context')
+const { RecordingSpan, STATUS_ERROR } = require('./recording-span')
 const { cleanValue, errorType, exceptionAttributes, exceptionOf } = require('./attributes')
 
 // Spans that are not recorded: the methods of a recording span, with ids and without work.

@@ -4,7 +4,7 @@
 // list until an object is asked for. What few spans have hangs under `details`: the usual span is one object.
 
 const { isDate } = require('node:util').types
-const { TraceContext, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
+const { TraceContext, OPEN, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
 const { cleanTracestate, TraceState } = require('../context/tracestate')
 const { hex } = require('../context/ids')
 const { endCalls } = require('./repeated-calls')
@@ -18,8 +18,6 @@ const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.44.0'
 const STATUS_UNSET = 0
 const STATUS_OK = 1
 const STATUS_ERROR = 2
-
-const OPEN = -1 // as `endedAt`
 
 const OWN_MAX = 32 // more than a span has of its own beside those that are set
 
@@ -371,4 +369,4 @@ function isAttributes (value) {
   return value !== null && typeof value === 'object' && !isArray(value) && !isDate(value)
 }
 
-module.exports = { Scope, SCHEMA_URL, RecordingSpan, SpanDetails, OWN_MAX, STATUS_OK, STATUS_ERROR, OPEN }
+module.exports = { Scope, SCHEMA_URL, RecordingSpan, SpanDetails, OWN_MAX, STATUS_OK, STATUS_ERROR }

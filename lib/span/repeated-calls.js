@@ -6,6 +6,7 @@
 // The first call of each shape is a link of a list that hangs on the parent, and nothing is made for it. A second one makes a
 // CallRun, which sees the ends of both and of all that come after.
 
+const { OPEN } = require('../context/trace-context')
 const { now } = require('../runtime/timers')
 const { NO_SHAPE } = require('./attributes')
 
@@ -16,8 +17,6 @@ const RECENT = 16 // durations, of which the median is known
 const SLOW_TIMES = 10
 // A job may run for days: a span that is an hour long says little, and a crash would lose it.
 const FOLD_MS_MAX = 60_000
-
-const OPEN = -1 // as `endedAt`
 
 class CallRun {
   /** @param {ChildSpan} first the first call of the shape */

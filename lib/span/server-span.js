@@ -4,8 +4,8 @@
 // built only for samplers, processors, and spans whose user set one of ours anew.
 
 const { withoutThreshold } = require('../context/tracestate')
-const { SAMPLED } = require('../context/trace-context')
-const { RecordingSpan, OPEN, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span')
+const { OPEN, SAMPLED } = require('../context/trace-context')
+const { RecordingSpan, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span')
 const { SERVER_KEYS } = require('./http-info')
 const { NO_SHAPE, cut, setClean, placeOf, hasKey, errorType } = require('./attributes')
 const { now } = require('../runtime/timers')

@@ -34,9 +34,8 @@ class Viewer {
   #startedMs = Date.now()
 
   /**
-   * @param {{ maxBytes?: number, token?: string | null, editor?: string }} [options] of traces, 64 MiB by default; what is needed to read; what
-   *   opens files, or none
-   *   where it is not only for this machine
+   * @param {{ maxBytes?: number, token?: string | null, editor?: string }} [options] maxBytes: of traces, 64 MiB by default; token: what
+   *   is needed to read, where it is not only for this machine; editor: what opens files from the page, or 'none'
    */
   constructor ({ maxBytes, token = null, editor = 'vscode' } = {}) {
     this.token = token

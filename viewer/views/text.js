@@ -51,17 +51,26 @@ function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
       continue
     }
     lines.push(`${labels[i].padEnd(width)}  ${node.span === null ? '' : factsOf(node.span, service, paint)}`.trimEnd())
-    const waits = node.span === null ? undefined : waitsOf(node.span)
-    if (waits !== undefined) lines.push(`${' '.repeat(labels[i].search(/\S/) + 2)}slow: ${waitText(waits, duration)}`)
-    const repeats = node.span === null || node.below === 0 ? undefined : repeatsOf(node.span)
-    if (repeats !== undefined) lines.push(`${' '.repeat(labels[i].search(/\S/) + 2)}${repeatText(repeats, duration)}`)
-    const blocked = node.span === null || node.span.events === 0 ? null : blockedOf(readEvents(node.span.bytes, node.span.from, node.span.to), duration)
-    if (blocked !== null) lines.push(`${' '.repeat(labels[i].search(/\S/) + 2)}${blocked.text}`)
-    if (attributes && node.span !== null) lines.push(...attributeLines(node.span, labels[i].search(/\S/) + 2, paint))
+    if (node.span === null) continue
+    const indent = labels[i].search(/\S/) + 2
+    for (const sentence of sentencesOf(node)) lines.push(' '.repeat(indent) + sentence)
+    if (attributes) lines.push(...attributeLines(node.span, indent, paint))
   }
   if (nodes.length > shown.length) lines.push(`… ${plural(nodes.length - shown.length, trace.lines.length > 0 ? 'more row' : 'more span')}`)
   lines.push(...lossesOf(trace))
   return lines.join('\n') + '\n'
+}
+
+/** What light-trace has found out about a span, beneath it. */
+function sentencesOf ({ span, below }) {
+  const waits = waitsOf(span)
+  const repeats = below === 0 ? undefined : repeatsOf(span)
+  const blocked = span.events === 0 ? null : blockedOf(readEvents(span.bytes, span.from, span.to), duration)
+  return [
+    ...waits === undefined ? [] : [`slow: ${waitText(waits, duration)}`],
+    ...repeats === undefined ? [] : [repeatText(repeats, duration)],
+    ...blocked === null ? [] : [blocked.text]
+  ]
 }
 
 function part (nodes, id) {

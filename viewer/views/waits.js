@@ -2,12 +2,11 @@
 
 // What a request waited for, as light-trace writes it on slow ones: see docs/slow.md. Anybody may have sent the span.
 
+const { WAITS } = require('../../lib/export/sinks/console')
 const { readSomeAttributes } = require('../otlp/attributes')
 const { KIND_SERVER } = require('../otlp/names')
 
-// In the order in which they are drawn.
-const WAITS = [['idle', 'waiting'], ['busy', 'busy event loop'], ['gc', 'garbage collection'], ['unscheduled', 'not running']]
-const KEYS = WAITS.map(([name]) => `light_trace.time.${name}`)
+const KEYS = WAITS.map(([key]) => key)
 const WANTED = new Set(KEYS)
 const SHORTEST_MS = 10 // no shorter request says it, unless its route asks: most spans need not be read
 const SHARE_MIN = 0.01

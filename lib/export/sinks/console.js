@@ -152,6 +152,7 @@ function reasonOf ({ events }) {
   return ` (${oneLine(message.length > REASON_LENGTH_MAX ? `${cut(message, REASON_LENGTH_MAX - 3)}...` : message)})`
 }
 
+// In the viewer's order, too.
 const WAITS = [
   ['light_trace.time.idle', 'waiting'], ['light_trace.time.busy', 'busy event loop'], ['light_trace.time.gc', 'garbage collection'], ['light_trace.time.unscheduled', 'not running']
 ]
@@ -231,4 +232,4 @@ class OtlpStdoutSink {
   }
 }
 
-module.exports = { drawTree, spanLabel, oneLine, kindName, statusName, ConsoleSink, toStdout, OtlpStdoutSink }
+module.exports = { drawTree, spanLabel, oneLine, kindName, statusName, WAITS, ConsoleSink, toStdout, OtlpStdoutSink }
