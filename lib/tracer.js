@@ -187,7 +187,7 @@ class Tracer {
     }
     const isSampled = (parent.flags & SAMPLED) !== 0
     if (!isSampled && !measures) return this.ownStarter.startUnsampled(parent)
-    const start = folded !== null ? folded.start : typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : clock.now()
+    const start = folded !== null ? folded.start : startOf(callDescriptor, call) ?? clock.now()
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
     const shape = isSampled && folded === null ? shapeIn(parent, callDescriptor, call, info) : null
     if (shape !== null && this.foldAfter !== Infinity) {
@@ -200,9 +200,7 @@ class Tracer {
     span.inheritFrom(parent, PARENT_LOCAL)
     const hasTarget = isSampled && info !== null && info.origin !== '' // no metric has it
     span.setCallInfo(info, hasTarget ? callDescriptor.target(call, info) : '', callDescriptor.attributes(call))
-    if (shape !== null) follow(parent, span, shape)
-    else if (folded !== null) span.run = isFold ? null : folded.run
-    else if (callDescriptor.kind === SPAN_KIND_INTERNAL) span.callShape = STAGE
+    relate(span, parent, callDescriptor, shape, folded, isFold)
     if (isSampled) this.pipeline.started(span, context)
     return span
   }
@@ -222,11 +220,7 @@ class Tracer {
     const start = startTime ?? clock.now()
     const options = { kind: callDescriptor.kind, attributes: toObject(attributes), startTime }
     const span = this.startSpan(info === null ? callDescriptor.name(call) : info.name, options, context)
-    if (span instanceof ChildSpan) {
-      if (shape !== null) follow(parent, span, shape)
-      else if (folded !== null) span.run = isFold ? null : folded.run
-      else if (callDescriptor.kind === SPAN_KIND_INTERNAL) span.callShape = STAGE
-    }
+    if (span instanceof ChildSpan) relate(span, parent, callDescriptor, shape, folded, isFold)
     return measures ? this.metrics.calls.measured(span, start, info === null ? own : [...info.attributeList, ...own]) : span
   }
 
@@ -297,6 +291,13 @@ class Tracer {
     })
     return { ...spans, ...metrics !== null && { metrics: metrics.stats() }, ...logs !== null && { logs: logs.stats() } }
   }
+}
+
+/** Says what a call's span is to its parent: one of a shape, one among those that are folded, or a stage, which is no call. HOT */
+function relate (span, parent, callDescriptor, shape, folded, isFold) {
+  if (shape !== null) follow(parent, span, shape)
+  else if (folded !== null) span.run = isFold ? null : folded.run
+  else if (callDescriptor.kind === SPAN_KIND_INTERNAL) span.callShape = STAGE
 }
 
 /** When a call began that is reported later; undefined: now, by the provider's own clock. */
