@@ -18,14 +18,14 @@ const { setImmediate } = require('../runtime/timers')
 const { toObject } = require('../span/attributes')
 const { RouteInfo } = require('../span/http-info')
 const { CallMetrics } = require('./call-metrics')
+const { MetricEncoder, MetricJson } = require('./encoder')
 const { ForeignRegistry } = require('./foreign-registry')
 const { MeterProvider } = require('./instruments')
-const { MetricLines } = require('./json')
 const { exposition, negotiate, OPEN_METRICS, startPrometheusServer } = require('./prometheus')
 const { MetricReader } = require('./reader')
 const { MetricRegistry } = require('./registry')
 const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
-const { MetricSender } = require('./sender')
+const { MetricSender, LineWriter } = require('./sender')
 const { ServerMetrics, DetailedServerMetrics } = require('./server-metrics')
 
 /** The route of requests that are measured elsewhere. */
@@ -110,29 +110,27 @@ class AppMetrics {
   }
 
   #otlp () {
-    const { output, settings, report } = this.#tracer
+    const { output, settings } = this.#tracer
     const { exporter } = this.settings
-    return new MetricSender({
-      registry: this.registry,
+    return this.#sender({
+      encoder: new MetricEncoder(),
       url: exporter.url,
       // A function's answer waits for spans and metrics: they go side by side.
       connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? new OtlpHttp(exporter, output.suppress),
       prefix: new ExportRequestPrefix(settings.resource),
-      isGzip: exporter.compression === 'gzip',
-      report,
-      stats: this.#stats
+      isGzip: exporter.compression === 'gzip'
     })
   }
 
   #lines () {
     const { toStdout } = require('../export/sinks/console')
-    return new MetricLines({
-      registry: this.registry,
-      resource: this.#tracer.settings.resource,
-      takesDeltas: this.settings.exporter === null, // they can be taken once
-      write: toStdout(),
-      stats: this.#stats
-    })
+    const writer = new LineWriter(toStdout())
+    const takesDeltas = this.settings.exporter === null // they can be taken once
+    return this.#sender({ encoder: new MetricJson(this.#tracer.settings.resource, takesDeltas), url: 'file:///dev/stdout', connect: () => writer, prefix: null })
+  }
+
+  #sender (options) {
+    return new MetricSender({ registry: this.registry, report: this.#tracer.report, stats: this.#stats, ...options })
   }
 
   #servePrometheus () {
