@@ -161,7 +161,6 @@ class Exporter {
   #scheduleNext = () => setImmediate(this.#onScheduled)
   #onScheduled = () => {
     this.#isScheduled = false
-    this.#sender.retryIfFilling()
     this.#sender.pump()
     this.#compressor.consider()
     if (this.#evictedSpans === 0) return
