@@ -43,7 +43,7 @@ class Exporter {
     this.noun = noun
     this.budget = budget
     this.#buffer = new ChunkBuffer(budget, settings.batch?.maxSpans, (spans) => this.#onEvicted(spans))
-    this.#compressor = new ChunkCompressor(this.#buffer, prefix, () => this.#sender.pump())
+    this.#compressor = new ChunkCompressor(this.#buffer, prefix)
     this.#sender = new Sender({
       buffer: this.#buffer,
       http: this.#http,

@@ -26,7 +26,7 @@ const { MetricReader } = require('./reader')
 const { MetricRegistry } = require('./registry')
 const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
 const { MetricSender, LineWriter } = require('./sender')
-const { ServerMetrics, DetailedServerMetrics } = require('./server-metrics')
+const { ServerMetrics } = require('./server-metrics')
 
 /** The route of requests that are measured elsewhere. */
 const NOT_MEASURED = new RouteInfo('GET', '', '')
@@ -70,7 +70,7 @@ class AppMetrics {
     const { report, scope } = this.#tracer
     this.#foreign = foreignMeterProvider()
     const registry = this.#foreign === null ? this.registry : new ForeignRegistry(this.#foreign, this.registry)
-    this.server = serverMetrics(registry, scope, this.settings, report)
+    this.server = new ServerMetrics(registry, scope, this.settings, report)
     this.calls = new CallMetrics(registry, scope)
     try {
       const meter = this.meterProvider.getMeter(scope.name, scope.version, { schemaUrl: scope.schemaUrl })
@@ -198,13 +198,6 @@ class AppMetrics {
     this.#isClosed = true
     for (const release of this.#releases) release()
   }
-}
-
-function serverMetrics (registry, scope, settings, report) {
-  const { attributes, streams, activeRequests, bodySizes } = settings
-  // More than a request's duration is known by Fastify's reply when the response closes.
-  const isDetailed = attributes !== null || !streams || activeRequests || bodySizes
-  return isDetailed ? new DetailedServerMetrics(registry, scope, settings, report) : new ServerMetrics(registry, scope, settings)
 }
 
 /** The metrics of all scopes that have points, as plain objects: what was recorded since the start. */
