@@ -10,48 +10,35 @@ const POINTS_PER_STEP = 64 // some 0.5 ms of the event loop
 
 /** One message's worth of points, by scope and metric, and the deltas among them. */
 class Batch {
-  #scope = null
-  #metric = null
+  #scopes = [] // { scope, metrics: [{ metric, isDelta, head, points }] }
 
-  constructor () {
-    this.scopes = [] // { scope, metrics: [{ metric, isDelta, head, points }] }
-    this.length = 0
-    this.points = 0
-    this.deltas = []
-    this.body = null // the message, once it is complete
-  }
+  length = 0
+  points = 0
+  deltas = []
+  body = null // the message, once it is complete
 
-  start (scope, metric, isDelta, head) {
-    if (this.#scope?.scope !== scope) this.scopes.push(this.#scope = { scope, metrics: [] })
-    this.#scope.metrics.push(this.#metric = { metric, isDelta, head, points: [] })
-    this.length += head.length
-  }
-
-  /** Whether the last point was one of `metric`. */
-  isAt (metric) {
-    return this.#metric?.metric === metric
-  }
-
-  add (point, delta) {
-    this.#metric.points.push(point)
+  add (scope, metric, isDelta, point, delta, encoder) {
+    if (this.#scopes.at(-1)?.scope !== scope) this.#scopes.push({ scope, metrics: [] })
+    const { metrics } = this.#scopes.at(-1)
+    if (metrics.at(-1)?.metric !== metric) {
+      const head = encoder.head(metric)
+      metrics.push({ metric, isDelta, head, points: [] })
+      this.length += head.length
+    }
+    metrics.at(-1).points.push(point)
     this.length += point.length
     this.points++
     if (delta !== null) this.deltas.push(delta)
   }
 
   complete (encoder) {
-    this.body = encoder.body(this.scopes)
-    this.scopes = []
+    this.body = encoder.body(this.#scopes)
+    this.#scopes = []
     return this
   }
 
-  delivered () {
-    for (const delta of this.deltas) delta.delivered()
-  }
-
-  failed () {
-    for (const delta of this.deltas) delta.failed()
-  }
+  delivered () { for (const delta of this.deltas) delta.delivered() }
+  failed () { for (const delta of this.deltas) delta.failed() }
 }
 
 /**
@@ -79,8 +66,7 @@ function * collect (scopes, nowMs, sinceMs, encoder) {
           yield batch.complete(encoder)
           batch = new Batch()
         }
-        if (!batch.isAt(metric)) batch.start(scope, metric, isDelta, encoder.head(metric))
-        batch.add(point, delta)
+        batch.add(scope, metric, isDelta, point, delta, encoder)
         if (--untilPause > 0) continue
         untilPause = POINTS_PER_STEP
         yield null
