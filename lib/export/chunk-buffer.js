@@ -42,7 +42,6 @@ class Chunk {
     this.attempts = attempts // how often it was sent
     this.body = null // the whole request body once it is gzipped
     this.isUncompressed = false // it must not be gzipped
-    this.pinned = false // another thread reads its memory
   }
 }
 
@@ -94,7 +93,6 @@ class ChunkBuffer {
     this.bytes = 0
     this.sealedSpans = 0
     this.sealedBytes = 0
-    this.bytesWritten = 0 // of all spans that were ever sealed: goes on growing when the buffer is full
     this.#onEvict = onEvict
   }
 
@@ -113,7 +111,6 @@ class ChunkBuffer {
     if (open === NO_CHUNK) return
     if (open.spans === 0) return this.#recycle(open)
     const chunk = this.#fitted(open)
-    this.bytesWritten += chunk.length
     this.#queue.push(chunk)
     this.#countSealed(chunk, 1)
   }
@@ -121,7 +118,7 @@ class ChunkBuffer {
   get sealedChunks () { return this.#queue.length }
 
   // Takes the chunks of the next request, oldest first: at most `bytesMax` and `spansMax`, but at least one. A compressed
-  // one goes alone, because it is a whole body. Empty while the oldest is being compressed.
+  // one goes alone, because it is a whole body.
   take (bytesMax) {
     const batch = []
     let bytes = 0
@@ -130,8 +127,8 @@ class ChunkBuffer {
       const chunk = this.#queue[0]
       bytes += chunk.length
       spans += chunk.spans
-      if (chunk.pinned || (batch.length > 0 && (chunk.body !== null || bytes > bytesMax || spans > this.spansMax))) break
-      batch.push(this.#dequeue(0))
+      if (batch.length > 0 && (chunk.body !== null || bytes > bytesMax || spans > this.spansMax)) break
+      batch.push(this.#dequeue())
       if (chunk.body !== null) break
     }
     return batch
@@ -156,15 +153,16 @@ class ChunkBuffer {
     for (const chunk of this.#queue.splice(0)) {
       this.#countSealed(chunk, -1)
       this.#forget(chunk)
-      chunk.pinned = false
     }
     return spans
   }
 
   // Finds the oldest chunk that is worth compressing, or null. The front is left alone: it may be sent any moment.
   oldestUncompressed () {
-    return this.#queue.find((chunk, i) => i > 0 && chunk.body === null && !chunk.isUncompressed && !chunk.pinned) ?? null
+    return this.#queue.find((chunk, i) => i > 0 && chunk.body === null && !chunk.isUncompressed) ?? null
   }
+
+  isWaiting (chunk) { return this.#queue.includes(chunk) }
 
   storeCompressed (chunk, body) {
     this.bytes += body.length - chunk.capacity
@@ -218,16 +216,15 @@ class ChunkBuffer {
       this.#forget(this.#spare.pop())
       return true
     }
-    const index = this.#queue.findIndex((chunk) => !chunk.pinned)
-    if (index === -1) return false
-    const chunk = this.#dequeue(index)
+    if (this.#queue.length === 0) return false
+    const chunk = this.#dequeue()
     this.#onEvict(chunk.spans)
     this.#recycle(chunk)
     return true
   }
 
-  #dequeue (index) {
-    const [chunk] = this.#queue.splice(index, 1)
+  #dequeue () {
+    const chunk = this.#queue.shift()
     this.#countSealed(chunk, -1)
     return chunk
   }
@@ -282,25 +279,17 @@ const PAUSE_PER_WORK = 9
 // A chunk that saves less than this stays as it is.
 const BYTES_SAVED_MIN = 1 / 4
 
-// Makes one gzip member of several buffers, which must not change before done(error, bytes) is called: once, never in this turn.
+// Makes one gzip member of several buffers. done(error, bytes) is called once, never in this turn.
 function gzip (parts, done) {
-  collect(() => require('node:zlib').createGzip({ level: LEVEL }), parts, done)
+  inBackground('gzip', Buffer.concat(parts), done)
 }
 
-function collect (create, parts, done) {
-  let stream
+function inBackground (method, bytes, done) {
   try {
-    stream = create()
+    require('node:zlib')[method](bytes, { level: LEVEL }, done)
   } catch (error) { // zlib allocates its window here, and may find no memory
-    process.nextTick(done, error, null)
-    return
+    process.nextTick(done, error)
   }
-  const out = []
-  stream.on('data', (bytes) => out.push(bytes))
-  stream.once('error', (error) => done(error, null))
-  stream.once('end', () => done(null, Buffer.concat(out)))
-  for (const bytes of parts) stream.write(bytes)
-  stream.end()
 }
 
 /**
@@ -310,15 +299,13 @@ function collect (create, parts, done) {
 class ChunkCompressor {
   #buffer
   #prefix
-  #onDone
   #timer = null
   #isBusy = false
   #isOff = false
 
-  constructor (buffer, prefix, onDone) {
+  constructor (buffer, prefix) {
     this.#buffer = buffer
     this.#prefix = prefix
-    this.#onDone = onDone
   }
 
   // Compresses one more chunk if it is time to.
@@ -327,7 +314,7 @@ class ChunkCompressor {
     if (this.#buffer.bytes <= this.#buffer.bytesMax * COMPRESS_ABOVE) return
     const chunk = this.#buffer.oldestUncompressed()
     if (chunk === null) return
-    this.#isBusy = chunk.pinned = true
+    this.#isBusy = true
     const startedAt = monotonicNow()
     const parts = [this.#prefix.head(chunk.length), chunk.bytes.subarray(0, chunk.length)]
     gzip(parts, (error, body) => this.#onCompressed(chunk, error, body, monotonicNow() - startedAt))
@@ -335,7 +322,7 @@ class ChunkCompressor {
 
   // Makes a compressed chunk plain again, for a collector that does not take it compressed. done(hasWorked)
   decompress (chunk, done) {
-    collect(() => require('node:zlib').createGunzip(), [chunk.body], (error, bytes) => {
+    inBackground('gunzip', chunk.body, (error, bytes) => {
       if (error === null) this.#buffer.storePlain(chunk, bytes.subarray(bytes.length - chunk.length))
       done(error === null)
     })
@@ -348,12 +335,10 @@ class ChunkCompressor {
 
   #onCompressed (chunk, error, body, workMs) {
     this.#isBusy = false
-    if (!chunk.pinned) return // dropped meanwhile, by a close whose deadline came
-    chunk.pinned = false
-    if (error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)) this.#buffer.storeCompressed(chunk, body)
-    else chunk.isUncompressed = true
+    const isSmaller = error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)
+    if (!isSmaller) chunk.isUncompressed = true
+    else if (this.#buffer.isWaiting(chunk)) this.#buffer.storeCompressed(chunk, body) // else it was sent or dropped meanwhile
     if (!this.#isOff) this.#timer = setTimeout(this.#onPaused, Math.max(1, workMs * PAUSE_PER_WORK)).unref()
-    this.#onDone()
   }
 
   #onPaused = () => {

@@ -43,7 +43,7 @@ class Exporter {
     this.noun = noun
     this.budget = budget
     this.#buffer = new ChunkBuffer(budget, settings.batch?.maxSpans, (spans) => this.#onEvicted(spans))
-    this.#compressor = new ChunkCompressor(this.#buffer, prefix, () => this.#sender.pump())
+    this.#compressor = new ChunkCompressor(this.#buffer, prefix)
     this.#sender = new Sender({
       buffer: this.#buffer,
       http: this.#http,
@@ -161,7 +161,6 @@ class Exporter {
   #scheduleNext = () => setImmediate(this.#onScheduled)
   #onScheduled = () => {
     this.#isScheduled = false
-    this.#sender.retryIfFilling()
     this.#sender.pump()
     this.#compressor.consider()
     if (this.#evictedSpans === 0) return

@@ -18,15 +18,15 @@ const { setImmediate } = require('../runtime/timers')
 const { toObject } = require('../span/attributes')
 const { RouteInfo } = require('../span/http-info')
 const { CallMetrics } = require('./call-metrics')
+const { MetricEncoder, MetricJson } = require('./encoder')
 const { ForeignRegistry } = require('./foreign-registry')
 const { MeterProvider } = require('./instruments')
-const { MetricLines } = require('./json')
 const { exposition, negotiate, OPEN_METRICS, startPrometheusServer } = require('./prometheus')
 const { MetricReader } = require('./reader')
 const { MetricRegistry } = require('./registry')
 const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
-const { MetricSender } = require('./sender')
-const { ServerMetrics, DetailedServerMetrics } = require('./server-metrics')
+const { MetricSender, LineWriter } = require('./sender')
+const { ServerMetrics } = require('./server-metrics')
 
 /** The route of requests that are measured elsewhere. */
 const NOT_MEASURED = new RouteInfo('GET', '', '')
@@ -70,7 +70,7 @@ class AppMetrics {
     const { report, scope } = this.#tracer
     this.#foreign = foreignMeterProvider()
     const registry = this.#foreign === null ? this.registry : new ForeignRegistry(this.#foreign, this.registry)
-    this.server = serverMetrics(registry, scope, this.settings, report)
+    this.server = new ServerMetrics(registry, scope, this.settings, report)
     this.calls = new CallMetrics(registry, scope)
     try {
       const meter = this.meterProvider.getMeter(scope.name, scope.version, { schemaUrl: scope.schemaUrl })
@@ -110,29 +110,27 @@ class AppMetrics {
   }
 
   #otlp () {
-    const { output, settings, report } = this.#tracer
+    const { output, settings } = this.#tracer
     const { exporter } = this.settings
-    return new MetricSender({
-      registry: this.registry,
+    return this.#sender({
+      encoder: new MetricEncoder(),
       url: exporter.url,
       // A function's answer waits for spans and metrics: they go side by side.
       connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? new OtlpHttp(exporter, output.suppress),
       prefix: new ExportRequestPrefix(settings.resource),
-      isGzip: exporter.compression === 'gzip',
-      report,
-      stats: this.#stats
+      isGzip: exporter.compression === 'gzip'
     })
   }
 
   #lines () {
     const { toStdout } = require('../export/sinks/console')
-    return new MetricLines({
-      registry: this.registry,
-      resource: this.#tracer.settings.resource,
-      takesDeltas: this.settings.exporter === null, // they can be taken once
-      write: toStdout(),
-      stats: this.#stats
-    })
+    const writer = new LineWriter(toStdout())
+    const takesDeltas = this.settings.exporter === null // they can be taken once
+    return this.#sender({ encoder: new MetricJson(this.#tracer.settings.resource, takesDeltas), url: 'file:///dev/stdout', connect: () => writer, prefix: null })
+  }
+
+  #sender (options) {
+    return new MetricSender({ registry: this.registry, report: this.#tracer.report, stats: this.#stats, ...options })
   }
 
   #servePrometheus () {
@@ -200,13 +198,6 @@ class AppMetrics {
     this.#isClosed = true
     for (const release of this.#releases) release()
   }
-}
-
-function serverMetrics (registry, scope, settings, report) {
-  const { attributes, streams, activeRequests, bodySizes } = settings
-  // More than a request's duration is known by Fastify's reply when the response closes.
-  const isDetailed = attributes !== null || !streams || activeRequests || bodySizes
-  return isDetailed ? new DetailedServerMetrics(registry, scope, settings, report) : new ServerMetrics(registry, scope, settings)
 }
 
 /** The metrics of all scopes that have points, as plain objects: what was recorded since the start. */

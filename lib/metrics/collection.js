@@ -1,103 +1,79 @@
 'use strict'
 
-// One collection of all metrics, as OTLP's bytes (encoder.js) or JSON (json.js). It is written in steps, so that two thousand
+// One collection of all metrics, as OTLP's bytes or JSON (encoder.js). It is written in steps, so that two thousand
 // series do not hold the event loop, and comes out in batches, each a message of its own. It is cold code: once a minute.
 
 const { toHrTime } = require('../runtime/timers')
 const { takeDelta } = require('./series')
 
-const TEMPORALITY_DELTA = 1
-const TEMPORALITY_CUMULATIVE = 2
-
-const NO_RETRY = Object.freeze({ retryMs: -1, isAsked: false }) // what a target answers the reader: the next one at its interval
+const POINTS_PER_STEP = 64 // some 0.5 ms of the event loop
 
 /** One message's worth of points, by scope and metric, and the deltas among them. */
 class Batch {
-  #scope = null
-  #metric = null
+  #scopes = [] // { scope, metrics: [{ metric, isDelta, head, points }] }
 
-  constructor () {
-    this.scopes = [] // { scope, metrics: [{ metric, isDelta, head, points }] }
-    this.length = 0
-    this.points = 0
-    this.deltas = []
-    this.body = null // the message, once it is complete
-  }
+  length = 0
+  points = 0
+  deltas = []
+  body = null // the message, once it is complete
 
-  start (scope, metric, isDelta, head) {
-    if (this.#scope?.scope !== scope) this.scopes.push(this.#scope = { scope, metrics: [] })
-    this.#scope.metrics.push(this.#metric = { metric, isDelta, head, points: [] })
-    this.length += head.length
-  }
-
-  /** Whether the last point was one of `metric`. */
-  isAt (metric) {
-    return this.#metric?.metric === metric
-  }
-
-  add (point, delta) {
-    this.#metric.points.push(point)
+  add (scope, metric, isDelta, point, delta, encoder) {
+    if (this.#scopes.at(-1)?.scope !== scope) this.#scopes.push({ scope, metrics: [] })
+    const { metrics } = this.#scopes.at(-1)
+    if (metrics.at(-1)?.metric !== metric) {
+      const head = encoder.head(metric)
+      metrics.push({ metric, isDelta, head, points: [] })
+      this.length += head.length
+    }
+    metrics.at(-1).points.push(point)
     this.length += point.length
     this.points++
     if (delta !== null) this.deltas.push(delta)
   }
 
-  complete (format) {
-    this.body = format.body(this.scopes)
-    this.scopes = []
+  complete (encoder) {
+    this.body = encoder.body(this.#scopes)
+    this.#scopes = []
     return this
   }
 
-  delivered () {
-    for (const delta of this.deltas) delta.delivered()
-  }
-
-  failed () {
-    for (const delta of this.deltas) delta.failed()
-  }
+  delivered () { for (const delta of this.deltas) delta.delivered() }
+  failed () { for (const delta of this.deltas) delta.failed() }
 }
 
 /**
  * Writes the metrics of all scopes that have points. Yields null where the caller should let others run, and batches.
  * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
- * @param {object} settings
- * @param {number} settings.nowMs monotonic, the time of all points
- * @param {number} settings.sinceMs exemplars that are not newer are left out: they were delivered
- * @param {boolean} [settings.takesDeltas] false where another exporter takes what came since the last delivery
- * @param {number} settings.pointsPerStep
- * @param {number} settings.lengthMax a batch gets no further point that would make it longer
- * @param {object} format what is written, as bytes or as text
- * @param {(metric: Metric) => Buffer | string} format.head what stands before the points of a metric
- * @param {(metric: Metric, series: any, point: any, times: object) => Buffer | string} format.point `point` is the series, or its
- *   difference; `times` are `start` and `now` in nanoseconds since the epoch, and `sinceMs`
- * @param {(scopes: object[]) => Buffer | string} format.body the whole message
+ * @param {number} nowMs monotonic, the time of all points
+ * @param {number} sinceMs exemplars that are not newer are left out: they were delivered
+ * @param {import('./encoder').MetricEncoder} encoder writes the head of a metric, a point (`point` is the series, or its difference;
+ *   `times` are in nanoseconds since the epoch) and, from both, the body of a batch
  * @returns {Generator<Batch | null>}
  */
-function * collect (scopes, { nowMs, sinceMs, takesDeltas = true, pointsPerStep, lengthMax }, format) {
+function * collect (scopes, nowMs, sinceMs, encoder) {
   const now = nanosOf(nowMs)
   let batch = new Batch()
-  let untilPause = pointsPerStep
+  let untilPause = POINTS_PER_STEP
   for (const { scope, metrics } of scopes) {
     for (const metric of metrics) {
-      const isDelta = metric.isDelta && takesDeltas
+      const isDelta = metric.isDelta && encoder.takesDeltas
       for (const series of metric.list.slice()) {
         const delta = isDelta ? takeDelta(series, nowMs) : null
         if (isDelta ? delta === null : series.count === 0) continue
         const start = isDelta ? nanosOf(metric.intervalStart(series)) : startOf(series, now)
-        const point = format.point(metric, series, isDelta ? delta.point : series, { start, now, sinceMs })
-        if (batch.points > 0 && batch.length + point.length > lengthMax) {
-          yield batch.complete(format)
+        const point = encoder.point(metric, series, isDelta ? delta.point : series, { start, now, sinceMs })
+        if (batch.points > 0 && batch.length + point.length > encoder.batchBytes) {
+          yield batch.complete(encoder)
           batch = new Batch()
         }
-        if (!batch.isAt(metric)) batch.start(scope, metric, isDelta, format.head(metric))
-        batch.add(point, delta)
+        batch.add(scope, metric, isDelta, point, delta, encoder)
         if (--untilPause > 0) continue
-        untilPause = pointsPerStep
+        untilPause = POINTS_PER_STEP
         yield null
       }
     }
   }
-  if (batch.points > 0) yield batch.complete(format)
+  if (batch.points > 0) yield batch.complete(encoder)
 }
 
 /** The start of a series, made once: a step of the wall clock is no restart, but for one that puts the start into the future. */
@@ -112,4 +88,4 @@ function nanosOf (ms) {
   return BigInt(seconds) * 1000000000n + BigInt(nanos)
 }
 
-module.exports = { collect, nanosOf, startOf, NO_RETRY, TEMPORALITY_DELTA, TEMPORALITY_CUMULATIVE }
+module.exports = { collect, nanosOf, startOf }

@@ -1,43 +1,113 @@
 'use strict'
 
-// Metrics as opentelemetry/proto/metrics/v1/metrics.proto has them.
+// Metrics as OTLP: the bytes of opentelemetry/proto/metrics/v1/metrics.proto, or a line of JSON. One table has the fields of both.
 //
 //   ScopeMetrics  12 <len> scope
 //     Metric        12 <len> 0A name 12 description 1A unit
 //       Histogram     4A <len> 10 temporality
-//         point         0A <len, 4 bytes> attributes, which are encoded once, start, time, numbers
+//         point         0A <len, 4 bytes> attributes, which are encoded once, and the other fields
 
 const { Buffer } = require('node:buffer')
+const { resourceOf, scopeOf, attributesOf, double, clean } = require('../otlp/json')
 const { ProtoWriter, encodeAttributes, text } = require('../otlp/proto-writer')
 const { encodeScope } = require('../otlp/request')
-const { collect, nanosOf, TEMPORALITY_DELTA, TEMPORALITY_CUMULATIVE } = require('./collection')
+const { SCHEMA_URL } = require('../span/recording-span')
+const { collect, nanosOf } = require('./collection')
 
-// Some 0.3 ms of the event loop.
-const POINTS_PER_STEP = 256
+const DELTA = 1
+const CUMULATIVE = 2
+
 // A request: collectors commonly take up to 4 MiB over gRPC and 20 MiB over HTTP.
 const BATCH_BYTES = 2 * 1024 * 1024
+// Cloud Logging takes 256 KiB.
+const LINE_LENGTH_MAX = 200_000
 
-const EXEMPLAR_BYTES = 46
 // Everything of a point that is neither attributes, buckets nor exemplars.
-const POINT_BOUND = 128
+const POINT_BOUND = 256
+const EXEMPLAR_BOUND = 64
 const VARINT_BOUND = 10
+
+// How a value is written. Those that are `long` have their length before them.
+
+const TIME = { json: String, write: (writer, nanos) => { writer.view.setBigUint64((writer.position += 8) - 8, nanos, true) } }
+const WHOLE = { json: String, write: writeFixed64 }
+const DOUBLE = { json: double, write: (writer, value) => writer.double(value) }
+const VARINT = { json: String, write: (writer, value) => writer.varint(value) }
+const ZIGZAG = { json: Number, write: (writer, value) => writer.varint(value < 0 ? -2 * value - 1 : 2 * value) }
+const ID = { isLong: true, json: String, write: (writer, id) => writer.copy(Buffer.from(id, 'hex')) }
+
+function list ({ json, write }) {
+  return {
+    isLong: true,
+    json: (values) => Array.from(values, (value) => json(value)),
+    write: (writer, values) => { for (const value of values) write(writer, value) }
+  }
+}
+
+function message (fields) {
+  return { isLong: true, json: (values) => jsonOf(fields, values), write: (writer, values) => writeFields(writer, fields, values) }
+}
+
+// Of each field: its name in JSON, its tag in protobuf, and how its value is written.
+
+const EXEMPLAR = message([['timeUnixNano', 0x11, TIME], ['asDouble', 0x19, DOUBLE], ['asInt', 0x31, WHOLE], ['spanId', 0x22, ID], ['traceId', 0x2a, ID]])
+const TIMES = [['startTimeUnixNano', 0x11, TIME], ['timeUnixNano', 0x19, TIME]]
+const NUMBER = [...TIMES, ['asDouble', 0x21, DOUBLE], ['asInt', 0x31, WHOLE]]
+const HISTOGRAM = [
+  ...TIMES, ['count', 0x21, WHOLE], ['sum', 0x29, DOUBLE], ['bucketCounts', 0x32, list(WHOLE)], ['explicitBounds', 0x3a, list(DOUBLE)],
+  ['min', 0x59, DOUBLE], ['max', 0x61, DOUBLE]
+]
+const EXPONENTIAL = [
+  ...TIMES, ['count', 0x21, WHOLE], ['sum', 0x29, DOUBLE], ['scale', 0x30, ZIGZAG], ['zeroCount', 0x39, WHOLE],
+  ['positive', 0x42, message([['offset', 0x08, ZIGZAG], ['bucketCounts', 0x12, list(VARINT)]])], ['min', 0x61, DOUBLE], ['max', 0x69, DOUBLE]
+]
 
 // data: the tag in Metric; attributes, exemplars: the tags in the point
 const KINDS = {
-  gauge: { data: 0x2a, attributes: 0x3a, exemplars: 0x2a, write: writeNumber },
-  sum: { data: 0x3a, attributes: 0x3a, exemplars: 0x2a, write: writeNumber },
-  histogram: { data: 0x4a, attributes: 0x4a, exemplars: 0x42, write: writeHistogram },
-  exponentialHistogram: { data: 0x52, attributes: 0x0a, exemplars: 0x5a, write: writeExponential }
+  gauge: { data: 0x2a, attributes: 0x3a, exemplars: 0x2a, fields: NUMBER, values: numberOf },
+  sum: { data: 0x3a, attributes: 0x3a, exemplars: 0x2a, fields: NUMBER, values: numberOf },
+  histogram: { data: 0x4a, attributes: 0x4a, exemplars: 0x42, fields: HISTOGRAM, values: histogramOf },
+  exponentialHistogram: { data: 0x52, attributes: 0x0a, exemplars: 0x5a, fields: EXPONENTIAL, values: histogramOf }
 }
 
-class MetricEncoder {
-  batchBytes = BATCH_BYTES
+/** The values of a point's fields by name; undefined for what it has not. */
+function valuesOf (metric, point, { start, now }) {
+  return { startTimeUnixNano: metric.kind === 'gauge' ? undefined : start, timeUnixNano: now, ...KINDS[metric.kind].values(point, metric) }
+}
 
-  /** The batches of one collection, see `collect`: the body of each is the scope_metrics of one request. */
+function numberOf ({ value }, { isInteger }) {
+  return isInteger ? { asInt: value } : { asDouble: value }
+}
+
+function histogramOf (point, { bounds }) {
+  const { count, sum, min, max } = point
+  const extremes = min <= max ? { min, max } : {} // a false zero would be believed
+  if (bounds !== null) return { count, sum, bucketCounts: point.counts, explicitBounds: bounds.subarray(0, -1), ...extremes }
+  const { offset, counts } = point.buckets()
+  return { count, sum, scale: point.scale, zeroCount: point.zeroCount, positive: counts.length > 0 ? { offset, bucketCounts: counts } : undefined, ...extremes }
+}
+
+function exemplarsOf ({ exemplars }, sinceMs, metric) {
+  const fresh = exemplars?.filter((exemplar) => exemplar !== null && exemplar.timeMs > sinceMs) ?? []
+  return fresh.map((exemplar) => {
+    const { timeMs, spanId, traceId } = exemplar
+    return { timeUnixNano: nanosOf(timeMs), ...numberOf(exemplar, metric), spanId, traceId }
+  })
+}
+
+/** The batches of one collection, see `collect`: the body of each is the scope_metrics of one request. */
+class MetricEncoder {
+  batchBytes = BATCH_BYTES // a batch gets no further point that would make it longer
+  takesDeltas = true
+  head = /** @type {(metric: any) => Buffer | string} */ (encodeHead)
+  point = /** @type {(metric: any, series: any, point: any, times: object) => Buffer | string} */ (encodePoint)
+
   encode (scopes, nowMs, sinceMs) {
-    const settings = { nowMs, sinceMs, pointsPerStep: POINTS_PER_STEP, lengthMax: this.batchBytes }
-    return collect(scopes, settings, { head: encodeHead, point: encodePoint, body: encodeBody })
+    return collect(scopes, nowMs, sinceMs, this)
   }
+
+  /** @returns {Buffer | string} */
+  body (scopes) { return Buffer.concat(scopes.flatMap(encodeScopeMetrics)) }
 }
 
 /** Name, description and unit. */
@@ -48,22 +118,18 @@ function encodeHead ({ name, description, unit }) {
   return Buffer.concat(fields)
 }
 
-function encodeBody (scopes) {
-  return Buffer.concat(scopes.flatMap(encodeScopeMetrics))
-}
-
 function encodeScopeMetrics ({ scope, metrics }) {
-  return message(0x12, [encodeScope(scope), ...metrics.flatMap(encodeMetric)])
+  return inParts(0x12, [encodeScope(scope), ...metrics.flatMap(encodeMetric)])
 }
 
 function encodeMetric ({ metric: { kind, isMonotonic }, isDelta, head, points }) {
-  const options = kind === 'gauge' ? [] : [0x10, isDelta ? TEMPORALITY_DELTA : TEMPORALITY_CUMULATIVE]
+  const options = kind === 'gauge' ? [] : [0x10, isDelta ? DELTA : CUMULATIVE]
   if (kind === 'sum' && isMonotonic) options.push(0x18, 1)
-  return message(0x12, [head, ...message(KINDS[kind].data, [Uint8Array.from(options), ...points])])
+  return inParts(0x12, [head, ...inParts(KINDS[kind].data, [Uint8Array.from(options), ...points])])
 }
 
 /** A length-delimited field in parts, so that points are copied once. */
-function message (tag, parts) {
+function inParts (tag, parts) {
   const writer = ProtoWriter.alone(1 + VARINT_BOUND)
   writer.byte(tag)
   writer.varint(parts.reduce((sum, { length }) => sum + length, 0))
@@ -73,127 +139,89 @@ function message (tag, parts) {
 // Where one point is written, before it is copied to memory of its length.
 let scratch = ProtoWriter.alone(4096)
 
-function encodePoint (metric, series, point, { start, now, sinceMs }) {
-  const { attributes, exemplars, write } = KINDS[metric.kind]
+function encodePoint (metric, series, point, times) {
+  const { attributes, exemplars, fields } = KINDS[metric.kind]
   // A copy: a slice would keep Node's pool.
   series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes))
-  const bound = series.encoded.length + boundOf(metric, series)
+  const buckets = metric.bounds === null ? series.bucketsMax ?? 0 : 2 * metric.bounds.length
+  const bound = POINT_BOUND + series.encoded.length + buckets * VARINT_BOUND + (point.exemplars?.length ?? 0) * EXEMPLAR_BOUND
   if (bound > scratch.bytes.length) scratch = ProtoWriter.alone(bound)
   const writer = scratch
   writer.position = 0
   writer.byte(0x0a)
   const at = writer.reserve4()
   writer.copy(series.encoded)
-  if (metric.kind !== 'gauge') writeTime(writer, 0x11, start)
-  writeTime(writer, 0x19, now)
-  write(writer, point, metric)
-  if (point.exemplars !== null) writeExemplars(writer, exemplars, point.exemplars, sinceMs, metric.isInteger)
+  writeFields(writer, fields, valuesOf(metric, point, times))
+  for (const exemplar of exemplarsOf(point, times.sinceMs, metric)) writeField(writer, exemplars, EXEMPLAR, exemplar)
   writer.length4(at)
   return Buffer.from(writer.written)
 }
 
-function boundOf ({ kind, bounds }, series) {
-  const exemplars = series.exemplars === null ? 0 : series.exemplars.length * (2 + EXEMPLAR_BYTES)
-  if (kind === 'histogram') return POINT_BOUND + exemplars + bounds.length * 16
-  return POINT_BOUND + exemplars + (kind === 'exponentialHistogram' ? series.bucketsMax * VARINT_BOUND : 0)
+function writeFields (writer, fields, values) {
+  for (const [name, tag, type] of fields) if (values[name] !== undefined) writeField(writer, tag, type, values[name])
 }
 
-function writeNumber (writer, { value }, { isInteger }, doubleTag = 0x21) {
-  if (isInteger) {
-    writer.byte(0x31)
-    writeFixed64(writer, value)
-  } else {
-    writer.byte(doubleTag)
-    writer.double(value)
-  }
-}
-
-function writeHistogram (writer, { counts, count, sum, min, max }, { bounds }) {
-  writer.byte(0x21)
-  writeFixed64(writer, count)
-  writer.byte(0x29)
-  writer.double(sum)
-  writer.byte(0x32)
-  writer.varint(counts.length * 8)
-  for (const bucket of counts) writeFixed64(writer, bucket)
-  writer.byte(0x3a)
-  writer.varint((bounds.length - 1) * 8)
-  for (let i = 0; i < bounds.length - 1; i++) writer.double(bounds[i])
-  writeExtremes(writer, 0x59, 0x61, min, max)
-}
-
-function writeExponential (writer, point) {
-  const { offset, counts } = point.buckets()
-  writer.byte(0x21)
-  writeFixed64(writer, point.count)
-  writer.byte(0x29)
-  writer.double(point.sum)
-  writer.byte(0x30)
-  writer.varint(zigzag(point.scale))
-  writer.byte(0x39)
-  writeFixed64(writer, point.zeroCount)
-  if (counts.length > 0) {
-    writer.byte(0x42)
-    const at = writer.reserve4()
-    writer.byte(0x08)
-    writer.varint(zigzag(offset))
-    writer.byte(0x12)
-    const countsAt = writer.reserve4()
-    for (const count of counts) writer.varint(count)
-    writer.length4(countsAt)
-    writer.length4(at)
-  }
-  writeExtremes(writer, 0x61, 0x69, point.min, point.max)
-}
-
-/** A false zero would be believed. */
-function writeExtremes (writer, minTag, maxTag, min, max) {
-  if (!(min <= max)) return
-  writer.byte(minTag)
-  writer.double(min)
-  writer.byte(maxTag)
-  writer.double(max)
-}
-
-function writeExemplars (writer, tag, exemplars, sinceMs, isInteger) {
-  for (const exemplar of exemplars) {
-    if (exemplar === null || exemplar.timeMs <= sinceMs) continue
-    writer.byte(tag)
-    writer.byte(EXEMPLAR_BYTES)
-    writeTime(writer, 0x11, nanosOf(exemplar.timeMs))
-    writeNumber(writer, exemplar, { isInteger }, 0x19)
-    writer.byte(0x22)
-    writer.byte(8)
-    writeWords(writer, exemplar.s0, exemplar.s1)
-    writer.byte(0x2a)
-    writer.byte(16)
-    writeWords(writer, exemplar.t0, exemplar.t1)
-    writeWords(writer, exemplar.t2, exemplar.t3)
-  }
-}
-
-function writeWords (writer, high, low) {
-  writer.view.setInt32(writer.position, high)
-  writer.view.setInt32(writer.position + 4, low)
-  writer.position += 8
-}
-
-function writeTime (writer, tag, nanos) {
+function writeField (writer, tag, { isLong = false, write }, value) {
   writer.byte(tag)
-  writer.view.setBigUint64(writer.position, nanos, true)
-  writer.position += 8
+  const at = isLong ? writer.reserve4() : 0
+  write(writer, value)
+  if (isLong) writer.length4(at)
 }
 
 /** A whole number of at most 2^53, also below zero, as eight bytes. */
 function writeFixed64 (writer, value) {
   const high = Math.floor(value / 4294967296)
-  writer.view.setInt32(writer.position, value - high * 4294967296, true)
-  writer.view.setInt32(writer.position + 4, high, true)
-  writer.position += 8
+  writer.fixed32(value - high * 4294967296)
+  writer.fixed32(high)
 }
 
-function zigzag (value) {
-  return value < 0 ? -2 * value - 1 : 2 * value
+/** The body of each is a line of JSON without its end: one for a collection, unless that were longer than collectors of logs take. */
+class MetricJson extends MetricEncoder {
+  head = headText
+  point = pointText
+  #begin
+
+  /**
+   * @param {{ attributes: object }} resource
+   * @param {boolean} takesDeltas false where another exporter takes what came since the last delivery
+   */
+  constructor (resource, takesDeltas) {
+    super()
+    this.takesDeltas = takesDeltas
+    this.#begin = `{"resourceMetrics":[{"resource":${JSON.stringify(resourceOf(resource))},"schemaUrl":${JSON.stringify(SCHEMA_URL)},"scopeMetrics":[`
+    this.batchBytes = LINE_LENGTH_MAX - this.#begin.length
+  }
+
+  body (scopes) { return `${this.#begin}${scopes.map(scopeText)}]}]}` }
 }
 
-module.exports = { MetricEncoder }
+function scopeText ({ scope, metrics }) {
+  const schemaUrl = scope.schemaUrl === undefined ? '' : `,"schemaUrl":${JSON.stringify(clean(scope.schemaUrl))}`
+  return `{"scope":${JSON.stringify(scopeOf(scope))}${schemaUrl},"metrics":[${metrics.map(metricText)}]}`
+}
+
+function metricText ({ metric: { kind, isMonotonic }, isDelta, head, points }) {
+  const temporality = kind === 'gauge' ? '' : `"aggregationTemporality":${isDelta ? DELTA : CUMULATIVE},`
+  const monotonic = kind === 'sum' ? `"isMonotonic":${isMonotonic},` : ''
+  return `${head},"${kind}":{${temporality}${monotonic}"dataPoints":[${points}]}}`
+}
+
+function headText ({ name, description, unit }) {
+  const head = { name: clean(name), description: clean(description) || undefined, unit: clean(unit) || undefined }
+  return JSON.stringify(head).slice(0, -1)
+}
+
+function pointText (metric, series, point, times) {
+  const exemplars = exemplarsOf(point, times.sinceMs, metric).map(EXEMPLAR.json)
+  return JSON.stringify({
+    attributes: attributesOf(series.attributes),
+    ...jsonOf(KINDS[metric.kind].fields, valuesOf(metric, point, times)),
+    exemplars: exemplars.length > 0 ? exemplars : undefined
+  })
+}
+
+function jsonOf (fields, values) {
+  return Object.fromEntries(fields.filter(([name]) => values[name] !== undefined).map(([name, , type]) => [name, type.json(values[name])]))
+}
+
+module.exports = { MetricEncoder, MetricJson }

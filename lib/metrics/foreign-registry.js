@@ -33,7 +33,16 @@ class ForeignRegistry {
     if (bounds !== undefined) options.advice = { explicitBucketBoundaries: bounds }
     const [create, method] = METHODS[instrument]
     const target = this.#guarded(() => this.#provider.getMeter(scope.name, scope.version)[create](name, options))
-    return new ForeignMetric((value, attributes) => this.#guarded(() => target?.[method](value, attributes)))
+    const of = (list) => {
+      const attributes = toObject(list)
+      const record = (value) => {
+        this.#guarded(() => target?.[method](value, attributes))
+        return 0
+      }
+      return { isForgotten: false, record }
+    }
+    // As many series as a metric of ours has, of which none is forgotten.
+    return { seriesMax: 2000, attributeLengthMax: 1024, sweeps: 0, isOverflow: () => false, of }
   }
 
   /** Some of it is called where nothing catches: when a response closes. */
@@ -43,38 +52,6 @@ class ForeignRegistry {
     } catch (error) {
       this.#own.failed(error)
     }
-  }
-}
-
-class ForeignMetric {
-  #record
-
-  constructor (record) {
-    this.#record = record
-    this.seriesMax = 2000 // as many as a metric of ours has
-    this.attributeLengthMax = 1024
-    this.sweeps = 0
-  }
-
-  of (list) {
-    return new ForeignSeries(this.#record, toObject(list))
-  }
-
-  isOverflow () {
-    return false
-  }
-}
-
-class ForeignSeries {
-  constructor (measure, attributes) {
-    this.measure = measure
-    this.attributes = attributes
-    this.isForgotten = false
-  }
-
-  record (value) {
-    this.measure(value, this.attributes)
-    return 0
   }
 }
 

@@ -11,8 +11,9 @@ class MetricReader {
   #timer = null
   #nextAt = 0
   #notBefore = 0 // a collector has asked for a pause until then
-  #running = null
-  #next = null // the collection after the running one, where a flush waits for it
+  #isRunning = false
+  #last = Promise.resolve(-1) // the collection that began last, or waits for the one before it
+  #next = null // one that has not begun, where a flush waits for it
   #isClosed = false
 
   /**
@@ -36,7 +37,7 @@ class MetricReader {
     const { timeoutMs, isFrozenNext = false } = options ?? {}
     if (isFrozenNext && monotonicNow() < this.#notBefore) return
     const ms = timeoutMs >= 0 ? timeoutMs : this.#options.closeTimeoutMs
-    await this.#atMost(ms, () => (this.#next ??= this.#collectAfterRunning(false)), isFrozenNext)
+    await this.#atMost(ms, () => (this.#next ??= this.#collectAfterLast(false)), isFrozenNext)
   }
 
   /** The last collection: one attempt, and then everything is given back. Idempotent; never rejects. */
@@ -45,7 +46,7 @@ class MetricReader {
     this.#isClosed = true
     clearTimeout(this.#timer)
     forgetAtExit(this)
-    await this.#atMost(this.#options.closeTimeoutMs, () => this.#collectAfterRunning(true))
+    await this.#atMost(this.#options.closeTimeoutMs, () => this.#collectAfterLast(true))
     this.#options.target.close()
   }
 
@@ -67,30 +68,29 @@ class MetricReader {
     const now = monotonicNow()
     // From start to start, and what a blocked loop has missed is not made up for. A timer may fire within 1 ms before its time.
     if (now + 1 > this.#nextAt) this.#nextAt += intervalMs * Math.ceil((now - this.#nextAt + 1) / intervalMs)
-    const retryMs = this.#running === null && now >= this.#notBefore ? await this.#collect(false) : -1
+    const retryMs = !this.#isRunning && now >= this.#notBefore ? await this.#collectAfterLast(false) : -1
     const untilNext = Math.max(1, this.#nextAt - monotonicNow())
     this.#arm(retryMs >= 0 ? Math.min(retryMs, untilNext) : untilNext)
   }
 
-  /** One collection for all flushes that come before it begins, or the last one. */
-  async #collectAfterRunning (isLast) {
-    do await this.#running
-    while (this.#running !== null) // nothing comes between this and the start
-    if (!isLast) this.#next = null
-    await this.#collect(isLast)
+  /** Returns when the next attempt is due. Never rejects. */
+  #collectAfterLast (isLast) {
+    this.#last = this.#last.then(() => this.#collect(isLast))
+    return this.#last
   }
 
   async #collect (isLast) {
-    this.#running = this.#collectNow(isLast).catch(() => ({ retryMs: -1, isAsked: false }))
-    const { retryMs, isAsked } = await this.#running
-    this.#running = null
-    this.#notBefore = isAsked ? monotonicNow() + retryMs : 0
-    return retryMs
-  }
-
-  async #collectNow (isLast) {
-    await this.#options.registry.observe()
-    return this.#options.target.send(isLast)
+    this.#isRunning = true
+    this.#next = null
+    const { registry, target } = this.#options
+    let answer = { retryMs: -1, isAsked: false }
+    try {
+      await registry.observe()
+      answer = await target.send(isLast)
+    } catch {}
+    this.#isRunning = false
+    this.#notBefore = answer.isAsked ? monotonicNow() + answer.retryMs : 0
+    return answer.retryMs
   }
 
   /** Holds the process while `work` lasts, at most `ms`. */

@@ -11,12 +11,11 @@ const { GC_DURATION } = require('./histograms')
 const DELAY_RESOLUTION_MS = 10
 const NANOS = 1e9
 
-const GC_TYPES = new Map([
-  [constants.NODE_PERFORMANCE_GC_MAJOR, 'major'],
-  [constants.NODE_PERFORMANCE_GC_MINOR, 'minor'],
-  [constants.NODE_PERFORMANCE_GC_INCREMENTAL, 'incremental'],
-  [constants.NODE_PERFORMANCE_GC_WEAKCB, 'weakcb']
-])
+const GC_TYPES = {
+  [constants.NODE_PERFORMANCE_GC_MINOR]: 'minor',
+  [constants.NODE_PERFORMANCE_GC_INCREMENTAL]: 'incremental',
+  [constants.NODE_PERFORMANCE_GC_WEAKCB]: 'weakcb'
+}
 
 // How each is read off the histogram that Node keeps.
 /** @type {Record<string, [string, (delay: ReturnType<typeof monitorEventLoopDelay>) => number]>} */
@@ -32,11 +31,11 @@ const DELAYS = {
 
 /** Makes the instruments, and returns what ends them. */
 function openRuntimeMetrics (meter) {
-  const releases = [delay(meter), garbageCollection(meter)]
+  const ends = [delay(meter), garbageCollection(meter)]
   eventLoop(meter)
   heap(meter)
   processUse(meter)
-  return () => { for (const release of releases) release() }
+  return () => ends.forEach((end) => end())
 }
 
 function delay (meter) {
@@ -74,7 +73,7 @@ function garbageCollection (meter) {
     unit: 's', description: 'Garbage collection duration.', advice: { explicitBucketBoundaries: GC_DURATION }
   })
   /** @param {import('node:perf_hooks').PerformanceEntry & { detail?: { kind?: number } }} entry */
-  const record = ({ detail, duration: ms }) => duration.record(ms / 1000, { 'v8js.gc.type': GC_TYPES.get(detail.kind) ?? 'major' })
+  const record = ({ detail, duration: ms }) => duration.record(ms / 1000, { 'v8js.gc.type': GC_TYPES[detail.kind] ?? 'major' })
   const observer = new PerformanceObserver((list) => list.getEntries().forEach(record))
   observer.observe({ entryTypes: ['gc'] })
   return () => {

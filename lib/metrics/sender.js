@@ -1,6 +1,6 @@
 'use strict'
 
-// Sends a collection of metrics by OTLP. Nothing is kept of a cumulative one that could not be sent: it is worth only its newest
+// Sends a collection of metrics by OTLP, or writes it to standard output. Nothing is kept of a cumulative one that could not be sent: it is worth only its newest
 // copy, so a retry collects anew. Deltas are sent again as they were, byte for byte, before what came since: if it was only the
 // answer that was lost, a backend can tell by their interval that it has them.
 
@@ -10,8 +10,8 @@ const { counted } = require('../runtime/report')
 const { backoffMs } = require('../export/http/retry')
 const { gzip } = require('../export/chunk-buffer')
 const { failureOf } = require('../export/log')
-const { NO_RETRY } = require('./collection')
-const { MetricEncoder } = require('./encoder')
+
+const NO_RETRY = Object.freeze({ retryMs: -1, isAsked: false }) // what the reader is answered: the next one at its interval
 
 // A server that answers 404 has no metrics, as Jaeger, or an ingress is not ready: it is asked with each tenth collection.
 const SKIPS_AFTER_404 = 9
@@ -24,7 +24,6 @@ class MetricSender {
   #stats
   #target // without what may hold credentials or an API key: they are never logged
   #http = null
-  #encoder = new MetricEncoder()
   #deliveredMs = -Infinity // when what the collector has was collected
   #failures = 0
   #isOutage = false // and logged
@@ -34,8 +33,9 @@ class MetricSender {
   #isHeld = false
 
   /**
-   * @param {{ registry: MetricRegistry, url: string, connect (): OtlpHttp, prefix: ExportRequestPrefix, isGzip: boolean,
-   *   report: Report, stats: object }} options connect: asked when there is something to send
+   * @param {{ registry: MetricRegistry, encoder: import('./encoder').MetricEncoder | import('./encoder').MetricJson, url: string, connect (): OtlpHttp | LineWriter,
+   *   prefix: ExportRequestPrefix | null, isGzip: boolean, report: Report, stats: object }} options connect: asked when there is
+   *   something to send; prefix: what stands before a body, if it is not whole
    */
   constructor (options) {
     const { origin, pathname } = new URL(options.url)
@@ -74,7 +74,7 @@ class MetricSender {
         return isLast ? this.#onLost(held === null ? rest : rest.concat((await this.#collect()).batches), outcome) : this.#onRetry(nowMs, rest, outcome)
       } else if (outcome.disposition === 'split' && batches[i].points > 1 && batches[i].length > BATCH_BYTES_MIN) {
         for (const batch of batches.slice(i)) batch.failed()
-        this.#encoder.batchBytes = Math.floor(batches[i].length / 2)
+        this.#options.encoder.batchBytes = Math.floor(batches[i].length / 2)
         return this.send(isLast)
       } else {
         this.#onRefused(batches[i], outcome)
@@ -82,7 +82,7 @@ class MetricSender {
     }
     this.#deliveredMs = nowMs
     this.#failures = 0
-    this.#options.registry.startInterval(nowMs)
+    if (this.#options.encoder.takesDeltas) this.#options.registry.startInterval(nowMs)
     if (batches.length > 0 && this.#isOutage) {
       this.#isOutage = false
       this.#options.report.recovered('metrics', `${this.#target} accepts metrics again`)
@@ -94,7 +94,8 @@ class MetricSender {
   async #collect () {
     const nowMs = clock.now()
     const batches = []
-    for (const step of this.#encoder.encode(this.#options.registry.scopes(), nowMs, this.#deliveredMs)) {
+    const { encoder, registry } = this.#options
+    for (const step of encoder.encode(registry.scopes(), nowMs, this.#deliveredMs)) {
       if (step !== null) batches.push(step)
       else await new Promise((resolve) => setImmediate(resolve))
     }
@@ -106,9 +107,10 @@ class MetricSender {
       this.#http = this.#options.connect()
       this.#http.hold(this.#isHeld)
     }
-    const parts = [this.#options.prefix.head(batch.body.length), batch.body]
+    const { prefix, isGzip } = this.#options
+    const parts = prefix === null ? [batch.body] : [prefix.head(batch.body.length), batch.body]
     return new Promise((resolve) => {
-      if (!this.#options.isGzip) return this.#http.post(parts, false, resolve)
+      if (!isGzip) return this.#http.post(parts, false, resolve)
       gzip(parts, (error, compressed) => {
         if (error === null) this.#http.post([compressed], true, resolve)
         else this.#http.post(parts, false, resolve)
@@ -164,4 +166,20 @@ class MetricSender {
   }
 }
 
-module.exports = { MetricSender }
+/** `metrics: { exporter: 'otlp/stdout' }`, in the place of a connection. What is written counts as delivered. */
+class LineWriter {
+  constructor (write) {
+    this.write = write
+  }
+
+  post ([line], isGzip, done) {
+    this.write(line)
+    done({ disposition: 'delivered', partialSuccess: null })
+  }
+
+  hold () {}
+  abort () {}
+  close () {}
+}
+
+module.exports = { MetricSender, LineWriter }

@@ -123,15 +123,36 @@ function attributesOf ({ route, peer, httpStatus, errorType }) {
 }
 
 const DURATION = { name: 'http.server.request.duration', unit: 's', description: 'Duration of HTTP server requests.' }
+const ACTIVE = { name: 'http.server.active_requests', unit: '{request}', description: 'Number of active HTTP server requests.', isInteger: true, bounds: undefined }
+const REQUEST_SIZE = { name: 'http.server.request.body.size', unit: 'By', description: 'Size of HTTP server request bodies.', isInteger: true, bounds: BODY_SIZE }
+const RESPONSE_SIZE = { name: 'http.server.response.body.size', unit: 'By', description: 'Size of HTTP server response bodies.', isInteger: true, bounds: BODY_SIZE }
+
+const ATTRIBUTES_MAX = 32
+
+// On the raw response: the series of active requests in which it is counted down.
+const kActive = Symbol('light-trace.active')
 
 class ServerMetrics {
+  #options
+  #report
+  #active
+  #activeSeries = new Map() // method -> scheme -> series
+  #requestSize
+  #responseSize
+
   /**
    * @param {MetricRegistry | ForeignRegistry} registry
    * @param {Scope} scope
-   * @param {{ buckets?: number[] }} options
+   * @param {{ buckets?: number[], attributes?: Function | null, streams?: boolean, activeRequests?: boolean, bodySizes?: boolean }} options
+   * @param {Report} [report]
    */
-  constructor (registry, scope, { buckets }) {
-    this.duration = registry.metric(scope, 'histogram', { ...DURATION, bounds: buckets ?? HTTP_DURATION })
+  constructor (registry, scope, options, report) {
+    this.#options = options
+    this.#report = report
+    this.duration = registry.metric(scope, 'histogram', { ...DURATION, bounds: options.buckets ?? HTTP_DURATION })
+    this.#active = options.activeRequests ? registry.metric(scope, 'upDownCounter', ACTIVE) : null
+    this.#requestSize = options.bodySizes ? registry.metric(scope, 'histogram', REQUEST_SIZE) : null
+    this.#responseSize = options.bodySizes ? registry.metric(scope, 'histogram', RESPONSE_SIZE) : null
     this.exemplarMask = registry.exemplarFlags.mask
     this.exemplarSet = registry.exemplarFlags.set
     this.kept = new RequestRecord(INVALID_SPAN, 0.5, null, null) // see lib/span/span-starter.js
@@ -144,10 +165,25 @@ class ServerMetrics {
   }
 
   /** A request has begun. */
-  started (record, response) {}
+  started ({ route, peer }, response) {
+    if (this.#active === null || !route.isMeasured) return
+    const series = this.#activeOf(route.method, peer.scheme)
+    series.record(1)
+    response[kActive] = series
+  }
 
   /** Its response is over, however it ended. */
-  left (response) {}
+  left (response) {
+    if (this.#active !== null && response[kActive] !== undefined) response[kActive].record(-1)
+  }
+
+  #activeOf (method, scheme) {
+    let bySchemes = this.#activeSeries.get(method)
+    if (bySchemes === undefined) this.#activeSeries.set(method, bySchemes = new Map())
+    let series = bySchemes.get(scheme)
+    if (series === undefined) bySchemes.set(scheme, series = this.#active.of(['http.request.method', method, 'url.scheme', scheme]))
+    return series
+  }
 
   /** Ends and measures it. Without Fastify's reply it had no route. HOT, once per request where metrics are on. */
   close (record, status, unfinished, reply, response) {
@@ -168,8 +204,13 @@ class ServerMetrics {
   /** @param {ServerSpan | RequestRecord} span that has ended */
   // HOT, once per request where metrics are on. Budget: 0 objects, 0 strings. Proof: bench/micro/metrics.bench.js
   ended (span, reply, response) {
-    const series = this.seriesOf(entryOf(span), span)
-    if (series !== null) this.record(series, span)
+    const { attributes, streams } = this.#options
+    if (streams === false && isStream(reply, response)) return
+    const entry = entryOf(span)
+    const series = attributes === null || reply === null ? this.seriesOf(entry, span) : this.#seriesAsked(entry, span, reply)
+    if (series === null) return
+    this.record(series, span)
+    if (this.#requestSize !== null && reply !== null) this.#recordSizes(entry, span, reply, response)
   }
 
   /** The series of an entry without attributes of the user's; null where such requests do not count. HOT, once per request. */
@@ -186,76 +227,11 @@ class ServerMetrics {
     const slot = series.record(seconds)
     if (((span.exemplarFlags | this.exemplarSet) & this.exemplarMask) !== 0) keepExemplar(series, slot, seconds, endedAt, span.traceContext)
   }
-}
 
-// The same with what an application asks for beyond the duration: attributes of its own, requests under way,
-// body sizes, and streams left out.
-
-const ACTIVE = { name: 'http.server.active_requests', unit: '{request}', description: 'Number of active HTTP server requests.', isInteger: true }
-const REQUEST_SIZE = { name: 'http.server.request.body.size', unit: 'By', description: 'Size of HTTP server request bodies.', isInteger: true, bounds: BODY_SIZE }
-const RESPONSE_SIZE = { name: 'http.server.response.body.size', unit: 'By', description: 'Size of HTTP server response bodies.', isInteger: true, bounds: BODY_SIZE }
-
-const ATTRIBUTES_MAX = 32
-
-// On the raw response: the series of active requests in which it is counted down.
-const kActive = Symbol('light-trace.active')
-
-class DetailedServerMetrics extends ServerMetrics {
-  #options
-  #report
-  #active
-  #activeSeries = new Map() // method -> scheme -> series
-  #requestSize
-  #responseSize
-
-  /** @param {{ buckets?, attributes: Function | null, streams: boolean, activeRequests: boolean, bodySizes: boolean }} options */
-  constructor (registry, scope, options, report) {
-    super(registry, scope, options)
-    this.#options = options
-    this.#report = report
-    this.#active = options.activeRequests ? registry.metric(scope, 'upDownCounter', ACTIVE) : null
-    this.#requestSize = options.bodySizes ? registry.metric(scope, 'histogram', REQUEST_SIZE) : null
-    this.#responseSize = options.bodySizes ? registry.metric(scope, 'histogram', RESPONSE_SIZE) : null
-  }
-
-  started ({ route, peer }, response) {
-    if (this.#active === null || !route.isMeasured) return
-    const series = this.#activeOf(route.method, peer.scheme)
-    series.record(1)
-    response[kActive] = series
-  }
-
-  left (response) {
-    if (this.#active !== null && response[kActive] !== undefined) response[kActive].record(-1)
-  }
-
-  #activeOf (method, scheme) {
-    let bySchemes = this.#activeSeries.get(method)
-    if (bySchemes === undefined) this.#activeSeries.set(method, bySchemes = new Map())
-    let series = bySchemes.get(scheme)
-    if (series === undefined) bySchemes.set(scheme, series = this.#active.of(['http.request.method', method, 'url.scheme', scheme]))
-    return series
-  }
-
-  ended (span, reply, response) {
-    if (!isCounted(span) || (!this.#options.streams && isStream(reply, response))) return
-    const entry = entryOf(span)
-    const extra = this.#options.attributes === null || reply === null ? null : this.#asked(reply)
-    this.record(extra === null ? this.seriesOf(entry, span) : this.#seriesWith(entry, span, extra), span)
-    if (this.#requestSize !== null && reply !== null) this.#recordSizes(entry, span, reply, response)
-  }
-
-  #asked (reply) {
-    try {
-      const answer = atOnce(this.#options.attributes(reply.request, reply))
-      return typeof answer === 'object' ? answer : null
-    } catch (error) {
-      this.#report.failed('LT_WARN_CALLBACK', 'the function `metrics.attributes` failed', error)
-      return null
-    }
-  }
-
-  #seriesWith (entry, span, extra) {
+  /** The same with the attributes that the application asks for. */
+  #seriesAsked (entry, span, reply) {
+    const extra = isCounted(span) ? this.#asked(reply) : null
+    if (extra === null) return this.seriesOf(entry, span)
     entry.byAttributes ??= new SeriesIndex(this.duration)
     try {
       const found = entry.byAttributes.find(extra)
@@ -265,6 +241,16 @@ class DetailedServerMetrics extends ServerMetrics {
       return series
     } catch { // a getter that throws
       return this.seriesOf(entry, span)
+    }
+  }
+
+  #asked (reply) {
+    try {
+      const answer = atOnce(this.#options.attributes(reply.request, reply))
+      return typeof answer === 'object' ? answer : null
+    } catch (error) {
+      this.#report.failed('LT_WARN_CALLBACK', 'the function `metrics.attributes` failed', error)
+      return null
     }
   }
 
@@ -324,4 +310,4 @@ function headerOf (name, reply, response) {
   return reply?.getHeader(name) ?? response.getHeader(name)
 }
 
-module.exports = { RequestRecord, ServerMetrics, DetailedServerMetrics }
+module.exports = { RequestRecord, ServerMetrics }

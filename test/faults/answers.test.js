@@ -359,7 +359,7 @@ test('a delivery that was answered early does not reuse the memory that is still
 
 // T33
 test('without memory to compress, spans are sent as they are', async (t) => {
-  replace(t, 'createGzip', () => { throw new RangeError('zlib: no memory') })
+  replace(t, 'gzip', () => { throw new RangeError('zlib: no memory') })
   const { collector, stats } = await sendThree(t, [{ status: 200 }], { exporter: { compression: 'gzip' } })
   t.equal(stats.delivered, 3)
   t.notOk(collector.requests[0].headers['content-encoding'])

@@ -7,7 +7,7 @@ const v8 = require('node:v8')
 const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
-const { DetailedServerMetrics } = require('../../lib/metrics/server-metrics')
+const { ServerMetrics } = require('../../lib/metrics/server-metrics')
 const { RouteInfo } = require('../../lib/span/http-info')
 const clock = require('../../lib/runtime/timers')
 const { newRegistry, encodeAll, scope } = require('./support')
@@ -62,7 +62,7 @@ test('many values of all the length that is allowed', async (t) => {
 test('with delta, series of twenty routes that have given way to others', async (t) => {
   const registry = newRegistry({ temporality: 'delta', seriesMax: 200 })
   const options = { buckets: null, attributes: (tenant) => ({ tenant }), streams: true, activeRequests: false, bodySizes: false }
-  const server = new DetailedServerMetrics(registry, scope, options, {})
+  const server = new ServerMetrics(registry, scope, options, {})
   const routes = Array.from({ length: 20 }, (_, i) => new RouteInfo('GET', '', `/${i}`))
   const peer = { scheme: 'http', protocolVersion: '1.1' }
   const during = (day) => {

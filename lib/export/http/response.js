@@ -26,13 +26,14 @@ const LENGTH = /^\d{1,15}$/
 const CHUNK_SIZE = /^[0-9a-f]{1,12}(?=[\t ]*(?:;|$))/i
 
 class HttpResponse {
-  #reading = this.#read()
-  #bytes = NONE // the piece that is being read, up to #at
-  #at = 0
+  #onLine = this.#readStatusLine // takes the next line, without its CR LF
+  #rest = NONE // the beginning of a line
+  #left = 0 // bytes of the body, or of a chunk, that are still to come
+  #isChunked = false
+  #head = { minor: '', status: 0 }
   #headBytes = 0
   #pieces = []
   #bodyBytes = 0
-  #endsWithConnection = false
 
   status = 0 // once the whole head was read, and could be
   fields = new Map() // by names in lower case
@@ -45,60 +46,76 @@ class HttpResponse {
   get body () { return Buffer.concat(this.#pieces) }
 
   // Throws an Error with a code if these bytes cannot be part of a response.
-  push (bytes) {
-    this.#bytes = bytes
-    this.#at = 0
-    if (!this.isOver) this.isOver = this.#reading.next().done === true
-    // We have asked for nothing that comes after it.
-    if (this.#at < bytes.length) this.isKeptAlive = false
+  push (piece) {
+    const bytes = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece])
+    let at = 0
+    while (!this.isOver) {
+      const taken = this.#left > 0 ? this.#takeBody(bytes, at) : this.#takeLine(bytes, at)
+      if (taken === 0) break
+      at += taken
+    }
+    this.#rest = bytes.subarray(at)
+    if (this.isOver && at < bytes.length) this.isKeptAlive = false // we have asked for nothing that comes after it
   }
 
   // The other side has closed: the end of a body without a length.
   end () {
-    if (this.#endsWithConnection && !this.isOver) this.isOver = this.isComplete = true
+    if (this.#left === Infinity) this.#finish()
   }
 
-  // The generators below yield whenever they need another piece.
-  * #read () {
-    let minor = ''
-    let status = 0
-    while (status < 200) { // interim responses come first
-      ({ minor, status } = yield * this.#readStatusLine())
-      if (status === 101) throw failure('ECONNRESET', 'it switches the protocol without being asked')
-      this.fields = yield * this.#readFields()
+  // Both return how many bytes they have used, 0 if they need more.
+
+  #takeLine (bytes, at) {
+    const end = bytes.indexOf(LF, at)
+    const taken = (end === -1 ? bytes.length : end + 1) - at
+    if (this.#headBytes + taken > HEAD_BYTES_MAX) throw unreadable(`its head is longer than ${HEAD_BYTES_MAX} bytes`)
+    if (this.#onLine === this.#readStatusLine && !mayBeStatusLine(bytes.latin1Slice(at, at + taken))) throw unreadable('it is not HTTP/1')
+    if (end === -1) return 0
+    if (taken === 1 || bytes[end - 1] !== CR) throw unreadable('a line does not end in CR LF')
+    this.#headBytes += taken
+    this.#onLine(bytes.latin1Slice(at, end - 1))
+    return taken
+  }
+
+  #takeBody (bytes, at) {
+    const part = bytes.subarray(at, at + this.#left)
+    if (this.#bodyBytes < KEPT_BYTES_MAX) this.#pieces.push(part.subarray(0, KEPT_BYTES_MAX - this.#bodyBytes))
+    this.#bodyBytes += part.length
+    this.#left -= part.length
+    this.isOversized = this.#bodyBytes > BODY_BYTES_MAX
+    if (this.isOversized || (this.#left === 0 && !this.#isChunked)) this.#finish()
+    return part.length
+  }
+
+  #readStatusLine (line) {
+    if (line === '') return // some servers leave an empty one over
+    const found = STATUS_LINE.exec(line)
+    if (found === null) throw unreadable('its status line is malformed')
+    this.#head = { minor: found[1], status: Number(found[2]) }
+    if (this.#head.status === 101) throw failure('ECONNRESET', 'it switches the protocol without being asked')
+    this.fields = new Map()
+    this.#onLine = this.#readField
+  }
+
+  #readField (line) {
+    if (line === '') this.#endHead()
+    else addField(this.fields, line)
+  }
+
+  #endHead () {
+    const { minor, status } = this.#head
+    if (status < 200) { // interim responses come first
+      this.#onLine = this.#readStatusLine
+      return
     }
     const length = this.#bodyLength()
     const options = this.#list('connection')
     this.status = status
     this.isKeptAlive = minor === '1' ? !options.includes('close') : options.includes('keep-alive')
-    if (status !== 204 && status !== 304) {
-      if (this.#list('transfer-encoding').at(-1) === 'chunked') yield * this.#readChunks()
-      else yield * this.#readBody(length)
-    }
-    this.isComplete = !this.isOversized
-  }
-
-  * #readStatusLine () {
-    let line = ''
-    while (line === '') line = yield * this.#readLine(mayBeStatusLine) // some servers leave an empty one over
-    const found = STATUS_LINE.exec(line)
-    if (found === null) throw unreadable('its status line is malformed')
-    return { minor: found[1], status: Number(found[2]) }
-  }
-
-  * #readFields () {
-    const fields = new Map()
-    for (;;) {
-      const line = this.#lineAtHand() ?? (yield * this.#readLine())
-      if (line === '') return fields
-      const colon = line.indexOf(':')
-      const name = line.slice(0, Math.max(colon, 0)).toLowerCase()
-      const value = line.slice(colon + 1)
-      if (!FIELD_NAME.test(name) || !FIELD_VALUE.test(value)) throw unreadable('a header field is malformed')
-      // A repeated field is a list, except where that makes no sense: there the first one holds.
-      if (!fields.has(name)) fields.set(name, value.trim())
-      else if (name !== 'content-type' && name !== 'retry-after') fields.set(name, `${fields.get(name)},${value.trim()}`)
-    }
+    this.#isChunked = this.#list('transfer-encoding').at(-1) === 'chunked'
+    if (status === 204 || status === 304 || length === 0) this.#finish()
+    else if (this.#isChunked) this.#onLine = this.#readChunkSize
+    else this.#left = length
   }
 
   // Infinity if the connection's end is the body's end. Two lengths are an error: the server may mean another one than we would.
@@ -114,59 +131,41 @@ class HttpResponse {
     return value === undefined ? [] : value.toLowerCase().split(',').map((item) => item.trim())
   }
 
-  * #readChunks () {
-    while (!this.isOversized) {
-      const line = yield * this.#readLine()
-      const found = CHUNK_SIZE.exec(line)
-      if (found === null || !FIELD_VALUE.test(line)) throw unreadable('the length of a chunk is malformed')
-      const length = parseInt(found[0], 16)
-      if (length === 0) return yield * this.#readFields() // trailers, which nothing here goes by
-      yield * this.#readBody(length)
-      if (!this.isOversized && (yield * this.#readLine()) !== '') throw unreadable('a chunk is longer than it says')
-      this.#headBytes -= found[0].length + 2 * CRLF.length
-    }
+  #readChunkSize (line) {
+    const found = CHUNK_SIZE.exec(line)
+    if (found === null || !FIELD_VALUE.test(line)) throw unreadable('the length of a chunk is malformed')
+    this.#headBytes -= found[0].length + CRLF.length
+    this.#left = parseInt(found[0], 16)
+    this.#onLine = this.#left === 0 ? this.#readTrailer : this.#endChunk
   }
 
-  * #readBody (length) {
-    this.#endsWithConnection = length === Infinity
-    for (let left = length; left > 0 && !this.isOversized;) {
-      if (this.#at === this.#bytes.length) yield
-      const part = this.#bytes.subarray(this.#at, this.#at + left)
-      if (this.#bodyBytes < KEPT_BYTES_MAX) this.#pieces.push(part.subarray(0, KEPT_BYTES_MAX - this.#bodyBytes))
-      this.#at += part.length
-      this.#bodyBytes += part.length
-      left -= part.length
-      this.isOversized = this.#bodyBytes > BODY_BYTES_MAX
-    }
+  #endChunk (line) {
+    if (line !== '') throw unreadable('a chunk is longer than it says')
+    this.#headBytes -= CRLF.length
+    this.#onLine = this.#readChunkSize
+  }
+
+  #readTrailer (line) { // which nothing here goes by
+    if (line === '') this.#finish()
+    else addField(new Map(), line)
+  }
+
+  #finish () {
+    this.#left = 0
+    this.isOver = true
+    this.isComplete = !this.isOversized
     if (this.isOversized) this.isKeptAlive = false
   }
+}
 
-  // The next line, if all of it has come: a generator for each would take most of the time of an answer. Undefined if it has not,
-  // or is not well-formed.
-  #lineAtHand () {
-    const end = this.#bytes.indexOf(LF, this.#at)
-    const start = this.#at
-    if (end <= start || this.#bytes[end - 1] !== CR || this.#headBytes + end + 1 - start > HEAD_BYTES_MAX) return undefined
-    this.#headBytes += end + 1 - start
-    this.#at = end + 1
-    return this.#bytes.latin1Slice(start, end - 1)
-  }
-
-  // Reads a line, returns it without its CR LF. `mayBe` refuses one early, by its beginning.
-  * #readLine (mayBe = (beginning) => true) {
-    for (let line = ''; ;) {
-      const end = this.#bytes.indexOf(LF, this.#at)
-      const to = end === -1 ? this.#bytes.length : end + 1
-      line += this.#bytes.toString('latin1', this.#at, to)
-      this.#headBytes += to - this.#at
-      this.#at = to
-      if (this.#headBytes > HEAD_BYTES_MAX) throw unreadable(`its head is longer than ${HEAD_BYTES_MAX} bytes`)
-      if (!mayBe(line)) throw unreadable('it is not HTTP/1')
-      if (line.endsWith(CRLF)) return line.slice(0, -CRLF.length)
-      if (end !== -1) throw unreadable('a line does not end in CR LF')
-      yield
-    }
-  }
+// A repeated field is a list, except where that makes no sense: there the first one holds.
+function addField (fields, line) {
+  const colon = line.indexOf(':')
+  const name = line.slice(0, Math.max(colon, 0)).toLowerCase()
+  const value = line.slice(colon + 1)
+  if (!FIELD_NAME.test(name) || !FIELD_VALUE.test(value)) throw unreadable('a header field is malformed')
+  if (!fields.has(name)) fields.set(name, value.trim())
+  else if (name !== 'content-type' && name !== 'retry-after') fields.set(name, `${fields.get(name)},${value.trim()}`)
 }
 
 function mayBeStatusLine (beginning) {
