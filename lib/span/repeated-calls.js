@@ -238,8 +238,8 @@ function endCalls (parent) {
 }
 
 /** 'redis GET', 'SELECT users' */
-function labelOf ({ label, name, attributeList }) {
-  return label ?? `${attributeList[1]} ${name}`
+function labelOf ({ name, attributeList }) {
+  return attributeList.includes('db.operation.name') ? `${attributeList[1]} ${name}` : name
 }
 
 function median (durations) {
