@@ -104,18 +104,11 @@ function requestsOf (spans) {
     const root = ownerOf(span, parentOf, owners)
     if (!requests.has(root)) requests.set(root, { root, route: routeOf(root), spans: [], calls: [], isCut: false })
     const request = requests.get(root)
-    if (span === root) {
-      request.isCut = Boolean(span.parentSpanId) && parentOf(span) === undefined && !isEntry(span)
-      continue
-    }
-    request.spans.push(span)
-  }
-  for (const request of requests.values()) {
-    for (const span of [request.root, ...request.spans]) {
-      const call = callOf(span)
-      const parent = parentOf(span)
-      if (call !== null && (parent === undefined || callOf(parent)?.kind !== call.kind)) request.calls.push({ ...call, span, parent })
-    }
+    const parent = parentOf(span)
+    if (span === root) request.isCut = Boolean(span.parentSpanId) && parent === undefined && !isEntry(span)
+    else request.spans.push(span)
+    const call = callOf(span)
+    if (call !== null && (parent === undefined || callOf(parent)?.kind !== call.kind)) request.calls.push({ ...call, span, parent })
   }
   return [...requests.values()]
 }

@@ -82,8 +82,7 @@ class DatabaseDescriptor {
 /** Describes calls with SQL in a field of the payload. */
 class SqlDescriptor extends DatabaseDescriptor {
   #cache
-  #last = null
-  #lastCall = null
+  #queryText = '' // of the call that `info` was asked for, until `attributes` is
 
   /** @param {boolean} isParametrised its values are apart, so the same statement comes again and is worth remembering */
   constructor (system, dialect, field, errorCode, isParametrised, startedAt = undefined) {
@@ -96,24 +95,15 @@ class SqlDescriptor extends DatabaseDescriptor {
 
   // HOT
   info (call) {
-    const { summary } = this.#statement(call)
+    const { summary, text: queryText } = this.#sanitised(text(call, this.field))
+    this.#queryText = queryText
     return this.find(summary, undefined, call) ??
       this.add(summary, undefined, call, summary || text(call, 'database'), summary === '' ? [] : ['db.query.summary', summary])
   }
 
-  attributes (call) {
-    const queryText = this.#statement(call).text
-    this.#last = this.#lastCall = null
+  attributes () {
+    const queryText = this.#queryText
     return queryText === '' ? null : ['db.query.text', queryText]
-  }
-
-  /** The statement as it may be recorded. It is asked for by `info` first and `attributes` next, and read once. */
-  #statement (call) {
-    if (this.#lastCall !== call) {
-      this.#last = this.#sanitised(text(call, this.field))
-      this.#lastCall = call
-    }
-    return this.#last
   }
 
   #sanitised (statement) {
@@ -242,7 +232,7 @@ const pgChannel = {
   shouldTrace: () => { hasPgChannelSpoken = true },
   hasShape: true,
   info: (call) => pgQuery.info(pgCallOf(call)),
-  attributes: (call) => pgQuery.attributes(pgCallOf(call))
+  attributes: () => pgQuery.attributes()
 }
 
 /** What the descriptors read of a query, which may be a text, an object or a Cursor, and its client. */
