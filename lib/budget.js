@@ -26,17 +26,16 @@ function checkCalls (path, value) {
  * @throws TypeError
  */
 function readBudget (value, path = '') {
-  const budget = asTypeError(() => checkShape(path, value))
-  const { repeats, calls = {}, afterResponse, open } = budget
+  const { repeats, calls = {}, afterResponse, open } = shapeOf(path, value)
   if (repeats === undefined && Object.keys(calls).length === 0 && afterResponse !== false && open !== false) {
     throw wrongBudget(`${path === '' ? 'the budget' : `\`${path}\``} allows everything: give repeats, calls, afterResponse: false or open: false`)
   }
   return { repeats: repeats ?? Infinity, calls, afterResponse: afterResponse ?? true, open: open ?? true }
 }
 
-function asTypeError (fn) {
+function shapeOf (path, value) {
   try {
-    return fn()
+    return checkShape(path, value)
   } catch (error) {
     throw wrongBudget(error.message, error.code)
   }
@@ -118,16 +117,14 @@ function isEntry ({ kind }) {
 }
 
 function ownerOf (span, parentOf, owners) {
-  const way = new Set()
+  const way = []
   let at = span
-  while (!owners.has(at) && !isEntry(at) && !way.has(at)) { // the last is for parents in a circle
-    const parent = parentOf(at)
-    if (parent === undefined) break
-    way.add(at)
-    at = parent
+  while (at !== undefined && !owners.has(at)) {
+    owners.set(at, at) // where parents stand in a circle
+    way.push(at)
+    at = isEntry(at) ? undefined : parentOf(at)
   }
-  const owner = owners.get(at) ?? at
-  owners.set(at, owner)
+  const owner = owners.get(at) ?? way.at(-1)
   for (const each of way) owners.set(each, owner)
   return owner
 }

@@ -126,7 +126,7 @@ function traceKnex (knex) {
     }))
   }))
   knex.on('query-response', guarded((response, query) => calls.end(idOf(query))))
-  knex.on('query-error', guarded((error, query) => calls.end(idOf(query), error)))
+  knex.on('query-error', guarded((error, query) => calls.end(idOf(query), error ?? {})))
 }
 
 /** Records the waits of knex's pool. Its events come in the context of the code that waits, with an id for each. */
@@ -179,7 +179,7 @@ function traceMongoClient (client) {
     if (!NOT_TRACED.has(text(event, 'commandName'))) calls.start(idOf(event), () => mongoCallOf(event))
   }))
   client.on('commandSucceeded', guarded((event) => calls.end(idOf(event))))
-  client.on('commandFailed', guarded((event) => calls.end(idOf(event), read(event, 'failure'))))
+  client.on('commandFailed', guarded((event) => calls.end(idOf(event), read(event, 'failure') ?? {})))
 }
 
 function mongoCallOf (event) {

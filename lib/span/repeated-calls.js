@@ -121,6 +121,7 @@ class FoldedCall {
   }
 
   isRecording () { return this.endedAt === OPEN }
+  allAttributes () { return this.info.attributeList }
 
   setAttribute (key, value) {
     this.#own().setAttribute(key, value)

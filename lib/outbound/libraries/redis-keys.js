@@ -63,7 +63,7 @@ const STREAM_OPTIONS = new Map([['COUNT', 2], ['BLOCK', 2], ['NOACK', 1], ['GROU
 const TEXT_MAX = 4096
 
 const commands = new Map() // name -> rule
-for (const [rule, names] of RULES) for (const name of names.match(/\S+/g)) commands.set(name, rule)
+for (const [rule, names] of RULES) for (const name of String(names).match(/\S+/g)) commands.set(name, rule)
 
 /**
  * A command's arguments as they may be recorded behind its name: its keys, and `?` for every other one. A command that is not
