@@ -178,7 +178,7 @@ test('outbound: false, and libraries: false, hold for a traced client too; its c
     const { go } = await serving(t, async (request) => {
       await client.query('SELECT 1')
       await new Promise((resolve) => client.query('SELECT 2', () => { t.equal(lightTrace.current(), request.trace); resolve() }))
-    }, { outbound })
+    }, { trace: { outbound } })
     t.same(await go(), [])
   }
 })
