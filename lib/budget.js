@@ -26,17 +26,16 @@ function checkCalls (path, value) {
  * @throws TypeError
  */
 function readBudget (value, path = '') {
-  const budget = asTypeError(() => checkShape(path, value))
-  const { repeats, calls = {}, afterResponse, open } = budget
+  const { repeats, calls = {}, afterResponse, open } = shapeOf(path, value)
   if (repeats === undefined && Object.keys(calls).length === 0 && afterResponse !== false && open !== false) {
     throw wrongBudget(`${path === '' ? 'the budget' : `\`${path}\``} allows everything: give repeats, calls, afterResponse: false or open: false`)
   }
   return { repeats: repeats ?? Infinity, calls, afterResponse: afterResponse ?? true, open: open ?? true }
 }
 
-function asTypeError (fn) {
+function shapeOf (path, value) {
   try {
-    return fn()
+    return checkShape(path, value)
   } catch (error) {
     throw wrongBudget(error.message, error.code)
   }
@@ -104,18 +103,11 @@ function requestsOf (spans) {
     const root = ownerOf(span, parentOf, owners)
     if (!requests.has(root)) requests.set(root, { root, route: routeOf(root), spans: [], calls: [], isCut: false })
     const request = requests.get(root)
-    if (span === root) {
-      request.isCut = Boolean(span.parentSpanId) && parentOf(span) === undefined && !isEntry(span)
-      continue
-    }
-    request.spans.push(span)
-  }
-  for (const request of requests.values()) {
-    for (const span of [request.root, ...request.spans]) {
-      const call = callOf(span)
-      const parent = parentOf(span)
-      if (call !== null && (parent === undefined || callOf(parent)?.kind !== call.kind)) request.calls.push({ ...call, span, parent })
-    }
+    const parent = parentOf(span)
+    if (span === root) request.isCut = Boolean(span.parentSpanId) && parent === undefined && !isEntry(span)
+    else request.spans.push(span)
+    const call = callOf(span)
+    if (call !== null && (parent === undefined || callOf(parent)?.kind !== call.kind)) request.calls.push({ ...call, span, parent })
   }
   return [...requests.values()]
 }
@@ -125,16 +117,14 @@ function isEntry ({ kind }) {
 }
 
 function ownerOf (span, parentOf, owners) {
-  const way = new Set()
+  const way = []
   let at = span
-  while (!owners.has(at) && !isEntry(at) && !way.has(at)) { // the last is for parents in a circle
-    const parent = parentOf(at)
-    if (parent === undefined) break
-    way.add(at)
-    at = parent
+  while (at !== undefined && !owners.has(at)) {
+    owners.set(at, at) // where parents stand in a circle
+    way.push(at)
+    at = isEntry(at) ? undefined : parentOf(at)
   }
-  const owner = owners.get(at) ?? at
-  owners.set(at, owner)
+  const owner = owners.get(at) ?? way.at(-1)
   for (const each of way) owners.set(each, owner)
   return owner
 }

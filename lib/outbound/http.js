@@ -28,7 +28,6 @@ const SERVERS_MAX = 256
 const HOST_HEADERS_MAX = 16 // of a host
 const CANCEL = 8 // the error code of an HTTP/2 stream that its own side gave up
 
-const kServer = Symbol('light-trace.server')
 const kUndici = Symbol('light-trace.undici')
 
 const HEADERS = {
@@ -98,10 +97,8 @@ function serverOf (host, sent, source) {
 function readServer (host, sent, source) {
   if (source.includes('://')) return new RemoteServer(host, -1, source, source)
   const isOwn = typeof sent === 'string' && sent.startsWith(host)
-  const { name, port: read } = splitHost(isOwn ? sent : host, source)
-  const port = isOwn || sent === undefined ? read : -1
-  const isStandard = port === -1 || port === (source === 'https' ? 443 : 80)
-  return new RemoteServer(name, port, isStandard ? `${source}://${host}` : `${source}://${host}:${port}`, source)
+  const { name, port } = splitHost(isOwn ? sent : host, source)
+  return new RemoteServer(name, isOwn || sent === undefined ? port : -1, `${source}://${isOwn && name !== '' ? sent : host}`, source)
 }
 
 // HOT, once per call.
@@ -131,23 +128,11 @@ function onStream ({ stream, headers }) {
   const context = activeContext()
   const tracer = tracerIn(context)
   if (tracer === null || !tracer.outbound?.http || isUndicis(stream.session)) return
-  readStream(stream.session, headers)
-  stream[kCall] = startHttpCall(tracer, context, call, stream, null)
-}
-
-function readStream (session, headers) {
-  const scheme = headers[':scheme'] === 'http' ? 'http' : 'https'
   const authority = headers[':authority'] ?? headers.host ?? ''
-  let server = session?.[kServer]
-  const origin = `${scheme}://${authority}`
-  if (server === undefined || server.source !== origin) {
-    const { name, port } = splitHost(authority, scheme)
-    server = new RemoteServer(name, port, origin, origin)
-    if (session) session[kServer] = server
-  }
   call.method = headers[':method'] ?? 'GET'
-  call.server = server
+  call.server = serverOf(authority, authority, headers[':scheme'] === 'http' ? 'http' : 'https')
   call.target = String(headers[':path'] ?? '/')
+  stream[kCall] = startHttpCall(tracer, context, call, stream, null)
 }
 
 /** Whether a session is of undici, whose HTTP/2 connections run on node:http2 too: its own channels speak for them. */

@@ -12,7 +12,6 @@ const { subscribe, guarded } = require('../runtime/process-state')
 const { setAttributes } = require('../span/attributes')
 const { setImmediate } = require('../runtime/timers')
 const { atOnce } = require('../runtime/report')
-const { reportUntraced } = require('./untraced')
 const { adapterOf, carrierOf, poolWaitOf } = require('./calls')
 const { httpSubscribers } = require('./http')
 const { undiciSubscribers } = require('./undici')
@@ -48,11 +47,16 @@ const OTHER_SUBSCRIBERS = [
   ...poolWaitOf('mssql:pool:acquire', 'microsoft.sql_server')
 ]
 
+// Libraries that publish no channels, and whose calls have spans only by `traceClient`; and what loads each of them for itself, or
+// traces it otherwise. What is loaded is read off Node's cache of modules; nothing is patched to find out.
+const PACKAGE = /[\\/]node_modules[\\/](pg|knex|mongodb|postgres|mysql2|mongoose)[\\/]/
+const USED_BY = { pg: 'knex', knex: 'mysql2', mongodb: 'mongoose', postgres: '' }
+const settledKinds = new Set() // traced, or reported: another application of the process need not say it again
+
 /** What the subscribers ask of the app whose request makes a call. */
 class Outbound {
   #callDescriptors = new Map() // channel -> call descriptor; null: that of the tables, until it is asked for
   #withDocuments
-  #report
 
   constructor ({ outbound, disabled, knownMethods: override }, report) {
     this.http = outbound.http
@@ -61,13 +65,9 @@ class Outbound {
     this.propagateTo = outbound.propagateTo
     this.knownMethods = knownMethods(override)
     this.#withDocuments = outbound.graphqlDocuments
-    this.#report = report
+    this.report = report
     if (this.libraries) for (const channel of LIBRARIES) this.#callDescriptors.set(channel, null)
-    if (!disabled) this.#addChannels(outbound.channels, report)
-  }
-
-  #addChannels (channels, report) {
-    for (const [name, options] of Object.entries(channels)) {
+    for (const [name, options] of Object.entries(disabled ? {} : outbound.channels)) {
       const isBare = options.attributes === null && options.name === name
       const isKnown = LIBRARIES.includes(name) || ON_REQUEST.includes(name)
       this.#callDescriptors.set(name, isKnown && isBare ? null : userDescriptor(name, options, report))
@@ -87,7 +87,7 @@ class Outbound {
 
   /** At the first request, when the application has loaded what it uses. */
   reportUntraced () {
-    if (this.libraries) setImmediate(() => reportUntraced(this.#report))
+    if (this.libraries) setImmediate(reportUntraced, this.report)
   }
 
   /** All that is listened to for this app. */
@@ -97,6 +97,15 @@ class Outbound {
     if (this.http) subscribers.push(...httpSubscribers)
     if (this.undici) subscribers.push(...undiciSubscribers)
     return subscribers
+  }
+}
+
+function reportUntraced (report) {
+  const loaded = new Set(Object.keys(require.cache ?? {}).map((file) => PACKAGE.exec(file)?.[1]))
+  const names = Object.keys(USED_BY).filter((name) => loaded.has(name) && !settledKinds.has(name) && !loaded.has(USED_BY[name]))
+  for (const name of names) settledKinds.add(name)
+  if (names.length > 0) {
+    report.info(`the calls of ${names.join(', ')} are not traced: pass the client or pool to lightTrace.traceClient() once, see docs/outbound.md`)
   }
 }
 
@@ -136,4 +145,4 @@ function openOutbound (tracer) {
   return unsubscribe
 }
 
-module.exports = { openOutbound, LIBRARIES, ON_REQUEST }
+module.exports = { openOutbound, settledKinds, LIBRARIES, ON_REQUEST }

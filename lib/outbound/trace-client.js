@@ -13,7 +13,7 @@ const { optionInvalid, describeValue } = require('../config/checks')
 const { guarded } = require('../runtime/process-state')
 const { now } = require('../runtime/timers')
 const { activeContext, tracerIn, isSuppressed, fail, recordWait } = require('./calls')
-const { settledKinds } = require('./untraced')
+const { settledKinds } = require('.')
 const { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannelSpoke } = require('./libraries/databases')
 const { read, text, label } = require('./libraries/read')
 
@@ -50,10 +50,39 @@ function tracingOf (client) {
   return has('query') ? tracePg : null
 }
 
-/** Spans of a client that has one event for the beginning of a call and another for its end, with the same id in both. */
-class EventSpans {
+/** Where the running code makes its calls; null where they have no spans. */
+function placeOfCalls () {
+  const context = activeContext()
+  const tracer = tracerIn(context)
+  return tracer?.outbound?.libraries && !isSuppressed(context) ? { tracer, context } : null
+}
+
+/** One call. It ends once, and may be over before it is reported. */
+class Call {
+  #span = null
+  isOver = false
+
+  constructor (callDescriptor, call) {
+    this.callDescriptor = callDescriptor
+    this.call = call // what the call descriptor reads
+  }
+
+  start ({ tracer, context }) {
+    if (!this.isOver) this.#span = tracer.startCall(this.callDescriptor, this.call, context)
+  }
+
+  end (error = null) {
+    if (this.isOver) return
+    this.isOver = true
+    if (error !== null && this.#span?.isRecording()) fail(this.#span, this.callDescriptor, error)
+    this.#span?.end()
+  }
+}
+
+/** Calls of a client that has one event for the beginning of each and another for its end, with the same id in both. */
+class EventCalls {
   #callDescriptor
-  #spans = new Map() // id -> span
+  #calls = new Map() // id -> Call
 
   constructor (callDescriptor) {
     this.#callDescriptor = callDescriptor
@@ -61,22 +90,17 @@ class EventSpans {
 
   /** @param {() => object} describe makes what the call descriptor reads */
   start (id, describe) {
-    const context = activeContext()
-    const tracer = tracerIn(context)
-    if (tracer === null || !tracer.outbound?.libraries || isSuppressed(context)) return
-    const span = tracer.startCall(this.#callDescriptor, describe(), context)
-    if (span === null) return
-    if (this.#spans.size >= PENDING_MAX) this.end(this.#spans.keys().next().value)
-    this.#spans.set(id, span)
+    const place = placeOfCalls()
+    if (place === null) return
+    if (this.#calls.size >= PENDING_MAX) this.end(this.#calls.keys().next().value)
+    const call = new Call(this.#callDescriptor, describe())
+    call.start(place)
+    this.#calls.set(id, call)
   }
 
-  /** @param {unknown[]} failure the error, where there is one */
-  end (id, ...failure) {
-    const span = this.#spans.get(id)
-    if (span === undefined) return
-    this.#spans.delete(id)
-    if (failure.length > 0 && span.isRecording()) fail(span, this.#callDescriptor, failure[0])
-    span.end()
+  end (id, error) {
+    this.#calls.get(id)?.end(error)
+    this.#calls.delete(id)
   }
 }
 
@@ -89,20 +113,20 @@ function traceKnex (knex) {
   const callDescriptor = KNEX[names.find((name) => Object.hasOwn(KNEX, name)) ?? 'other']
   watchTarn(read(knex.client, 'pool'), callDescriptor.system)
   if (names.includes('mysql2')) return // it publishes channels, and has spans of its own below knex
-  const spans = new EventSpans(callDescriptor)
+  const calls = new EventCalls(callDescriptor)
   const idOf = (query) => text(query, '__knexQueryUid')
   knex.on('query', guarded((query) => {
     if (idOf(query) === '' || !('queryContext' in query)) return
     const settings = read(knex.client, 'connectionSettings')
-    spans.start(idOf(query), () => ({
+    calls.start(idOf(query), () => ({
       sql: text(query, 'sql'),
       database: text(settings, 'database') || text(settings, 'filename'),
       serverAddress: text(settings, 'host') || text(settings, 'server'),
       serverPort: read(settings, 'port')
     }))
   }))
-  knex.on('query-response', guarded((response, query) => spans.end(idOf(query))))
-  knex.on('query-error', guarded((error, query) => spans.end(idOf(query), error)))
+  knex.on('query-response', guarded((response, query) => calls.end(idOf(query))))
+  knex.on('query-error', guarded((error, query) => calls.end(idOf(query), error ?? {})))
 }
 
 /** Records the waits of knex's pool. Its events come in the context of the code that waits, with an id for each. */
@@ -132,7 +156,7 @@ const GIVEN_UP = { name: 'MongoWaitQueueTimeoutError' } // the driver's event co
 function traceMongoClient (client) {
   client.monitorCommands = true
   // As mongoose's calls: operation, collection and database, and no document.
-  const spans = new EventSpans(DATABASES['mongoose:query'])
+  const calls = new EventCalls(DATABASES['mongoose:query'])
   const idOf = (event) => read(event, 'requestId')
   // The pool says which connection was waited for and how long, in anybody's context; the first command on it, for whom.
   const waits = new Map() // connection -> when the wait began
@@ -152,10 +176,10 @@ function traceMongoClient (client) {
       waits.delete(connectionOf(event))
       recordWait(activeContext(), waited, 'mongodb')
     }
-    if (!NOT_TRACED.has(text(event, 'commandName'))) spans.start(idOf(event), () => mongoCallOf(event))
+    if (!NOT_TRACED.has(text(event, 'commandName'))) calls.start(idOf(event), () => mongoCallOf(event))
   }))
-  client.on('commandSucceeded', guarded((event) => spans.end(idOf(event))))
-  client.on('commandFailed', guarded((event) => spans.end(idOf(event), read(event, 'failure'))))
+  client.on('commandSucceeded', guarded((event) => calls.end(idOf(event))))
+  client.on('commandFailed', guarded((event) => calls.end(idOf(event), read(event, 'failure') ?? {})))
 }
 
 function mongoCallOf (event) {
@@ -232,44 +256,20 @@ function traced (client) {
 
 function tracedQuery (query) {
   return function (config, values, callback) {
-    const context = activeContext()
-    const tracer = tracerIn(context)
     if (pgChannelSpoke()) return Reflect.apply(query, this, arguments)
-    if (tracer === null || isSuppressed(context)) {
+    const place = placeOfCalls()
+    if (place === null) {
       return Reflect.apply(query, this, Array.from(arguments, (argument) => typeof argument === 'function' ? AsyncResource.bind(argument) : argument))
     }
-    const activeCall = new Query(this, config, values)
+    const isPrepared = Array.isArray(values) || Array.isArray(read(config, 'values'))
+    const activeCall = new Call(isPrepared ? pgPreparedQuery : pgQuery, { startedAt: now(), ...pgCallOf({ query: config, client: this }) })
     const args = withEnd(activeCall, Array.from(arguments))
     const result = Reflect.apply(query, this, args)
     if (pgChannelSpoke()) return result
-    activeCall.start(tracer, context)
+    activeCall.start(place) // once pg has taken it, with the time at which it began
     if (typeof config?.submit === 'function' || typeof result?.then !== 'function') return result
     // Not a branch of its own: a rejection without a handler must stay one, and one that is handled too.
-    return result.then((value) => { activeCall.end(null); return value }, (error) => { activeCall.end(error); throw error })
-  }
-}
-
-/** One query. It is reported after pg has taken it, with the time at which it began. */
-class Query {
-  #span = null
-  #call
-  #callDescriptor
-  #isOver = false
-
-  constructor (client, config, values) {
-    this.#call = { startedAt: now(), ...pgCallOf({ query: config, client }) }
-    this.#callDescriptor = Array.isArray(values) || Array.isArray(read(config, 'values')) ? pgPreparedQuery : pgQuery
-  }
-
-  start (tracer, context) {
-    if (!this.#isOver) this.#span = tracer.startCall(this.#callDescriptor, this.#call, context)
-  }
-
-  end (error) {
-    if (this.#isOver) return
-    this.#isOver = true
-    if (error !== null && error !== undefined && this.#span?.isRecording()) fail(this.#span, this.#callDescriptor, error)
-    this.#span?.end()
+    return result.then((value) => { activeCall.end(); return value }, (error) => { activeCall.end(error); throw error })
   }
 }
 
@@ -281,8 +281,7 @@ function withEnd (activeCall, args) {
   if (typeof config?.submit === 'function') { // a Query, a Cursor or a QueryStream that the user has made
     if (at === -1 && typeof config.callback === 'function') config.callback = ending(activeCall, config.callback)
     if (typeof config.on !== 'function') return args
-    config.on('end', () => activeCall.end(null))
-    config.on('close', () => activeCall.end(null))
+    for (const event of ['end', 'close']) config.on(event, () => activeCall.end())
     config.on(errorMonitor, (error) => activeCall.end(error))
   } else if (typeof read(config, 'callback') === 'function') {
     args[0] = Object.create(config, { callback: { value: ending(activeCall, config.callback), enumerable: true, writable: true, configurable: true } })
@@ -327,26 +326,20 @@ function postgresClient (sql, server) {
 
 function postgresHandler (query, handler, server) {
   return function (...args) {
-    const context = activeContext()
-    const tracer = tracerIn(context)
-    if (tracer?.outbound?.libraries && !isSuppressed(context)) watchPostgres(query, { startedAt: now(), ...server }, tracer, context)
+    const place = placeOfCalls()
+    if (place !== null) watchPostgres(query, new Call(query.tagged ? pgPreparedQuery : pgQuery, { startedAt: now(), ...server }), place)
     return handler(...args)
   }
 }
 
 /** Makes the span when the query is over: its text is put together when it is sent. */
-function watchPostgres (query, call, tracer, context) {
-  const callDescriptor = query.tagged ? pgPreparedQuery : pgQuery
-  let isOver = false
+function watchPostgres (query, activeCall, place) {
   for (const name of ['resolve', 'reject']) {
     let settle = query[name]
     const settled = (value) => {
-      if (!isOver) {
-        isOver = true
-        const span = tracer.startCall(callDescriptor, { ...call, text: text(query, 'string') }, context)
-        if (name === 'reject' && span?.isRecording()) fail(span, callDescriptor, value)
-        span?.end()
-      }
+      activeCall.call.text = text(query, 'string')
+      activeCall.start(place)
+      activeCall.end(name === 'reject' ? value : null)
       return settle(value)
     }
     // A cursor writes a new one for each of its steps.

@@ -29,8 +29,13 @@ class CallRun {
     this.sumMs = 0
     this.ends = 0
     this.slowMs = -1 // not known
-    this.fold = null
     this.isOver = false // the parent has ended
+    this.fold = null // the span of calls that are folded, and what it is to say of them:
+    this.folded = 0
+    this.foldEndedAt = 0
+    this.foldSumMs = 0
+    this.leastMs = Infinity
+    this.mostMs = 0
     if (first.endedAt === OPEN) this.running = 1
     else this.note(first.endedAt - first.start)
   }
@@ -63,57 +68,38 @@ class CallRun {
 
   get isRepeated () { return this.inTurn >= REPEATED_MIN && this.inTurn * 2 > this.count }
 
-  /** Takes a folded call that has ended. HOT */
+  /** Takes a folded call that has ended; returns the span that stands for it. HOT */
   take (call, ms) {
-    const fold = this.fold ??= new Fold(call)
-    fold.add(ms, call.endedAt)
+    const fold = this.fold ??= call.makeSpan(true)
+    this.folded++
+    this.foldSumMs += ms
+    if (ms < this.leastMs) this.leastMs = ms
+    if (ms > this.mostMs) this.mostMs = ms
+    if (call.endedAt > this.foldEndedAt) this.foldEndedAt = call.endedAt
     this.ended(ms)
-    if (fold.endedAt - fold.start >= FOLD_MS_MAX) this.endFold()
-    return fold.span
+    if (this.foldEndedAt - fold.start >= FOLD_MS_MAX) this.endFold()
+    return fold
   }
 
   endFold () {
     const { fold } = this
+    if (fold === null) return
+    fold.setAttributes({
+      'light_trace.fold.count': this.folded,
+      'light_trace.fold.duration.sum': this.foldSumMs / 1000,
+      'light_trace.fold.duration.min': this.leastMs / 1000,
+      'light_trace.fold.duration.max': this.mostMs / 1000
+    })
+    fold.end(this.foldEndedAt)
     this.fold = null
-    if (fold !== null) fold.end()
+    this.folded = this.foldSumMs = this.mostMs = 0
+    this.leastMs = Infinity
   }
 
   /** The parent has ended. Calls that still run have spans of their own: one of them might never end. */
   close () {
     this.isOver = true
     this.endFold()
-  }
-}
-
-/** The one span of calls that are folded. */
-class Fold {
-  constructor (call) {
-    this.span = call.makeSpan(true)
-    this.start = call.start
-    this.endedAt = call.start
-    this.count = 0
-    this.sumMs = 0
-    this.leastMs = Infinity
-    this.mostMs = 0
-  }
-
-  add (ms, endedAt) {
-    this.count++
-    this.sumMs += ms
-    if (ms < this.leastMs) this.leastMs = ms
-    if (ms > this.mostMs) this.mostMs = ms
-    if (endedAt > this.endedAt) this.endedAt = endedAt
-  }
-
-  end () {
-    const { span, count, sumMs, leastMs, mostMs } = this
-    span.setAttributes({
-      'light_trace.fold.count': count,
-      'light_trace.fold.duration.sum': sumMs / 1000,
-      'light_trace.fold.duration.min': leastMs / 1000,
-      'light_trace.fold.duration.max': mostMs / 1000
-    })
-    span.end(this.endedAt)
   }
 }
 
@@ -135,8 +121,7 @@ class FoldedCall {
   }
 
   isRecording () { return this.endedAt === OPEN }
-  /** For its metric, where the info does not have them. */
-  allAttributes () { return this.callDescriptor.attributes(this.call) ?? [] }
+  allAttributes () { return this.info.attributeList }
 
   setAttribute (key, value) {
     this.#own().setAttribute(key, value)
@@ -238,8 +223,8 @@ function endCalls (parent) {
 }
 
 /** 'redis GET', 'SELECT users' */
-function labelOf ({ label, name, attributeList }) {
-  return label ?? `${attributeList[1]} ${name}`
+function labelOf ({ name, attributeList }) {
+  return attributeList.includes('db.operation.name') ? `${attributeList[1]} ${name}` : name
 }
 
 function median (durations) {

@@ -172,6 +172,17 @@ test('without a request nothing is traced', async (t) => {
   t.same(await collector.spans(), [])
 })
 
+test('outbound: false, and libraries: false, hold for a traced client too; its callbacks keep their context', async (t) => {
+  for (const outbound of [false, { libraries: false }]) {
+    const client = lightTrace.traceClient(new Client())
+    const { go } = await serving(t, async (request) => {
+      await client.query('SELECT 1')
+      await new Promise((resolve) => client.query('SELECT 2', () => { t.equal(lightTrace.current(), request.trace); resolve() }))
+    }, { trace: { outbound } })
+    t.same(await go(), [])
+  }
+})
+
 test('a pg that publishes channels itself is left to them', async (t) => {
   const channel = require('node:diagnostics_channel').tracingChannel('pg:query')
   class PublishingClient extends Client {

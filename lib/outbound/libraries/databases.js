@@ -15,71 +15,95 @@ const { read, text, label, pushServer, pushPeer, pushText, lengthOf } = require(
 const CACHED_MAX = 256
 const CACHED_LENGTH_MAX = 1024
 const SHARED_LENGTH_MAX = 255
-const SHAPES_MAX = 64 // more queries than one request has
-const RECENT_MAX = 32 // more commands, or operations and collections, than most apps use; compared one by one
-const RECENT_FIELDS = ['command', 'operation', 'collection', 'database', 'serverAddress', 'serverPort']
+const PLACES_MAX = 64 // servers, databases and collections of one operation; compared one by one
 const DAY_NS = 86400e9
 
 const COMMAND_NAME = /^[a-z][a-z0-9._-]{0,63}$/i
 
-/** Describes calls with SQL in a field of the payload. */
-class SqlDescriptor {
-  #shapes = []
-  #cache
-  #last = null
-  #lastCall = null
+/** What the descriptors of all databases have. */
+class DatabaseDescriptor {
+  #infos = new Map() // what is done -> where, and what its calls share
 
-  /** @param {boolean} isParametrised its values are apart, so the same statement comes again and is worth remembering */
-  constructor (system, dialect, field, errorCode, isParametrised, startedAt = undefined) {
+  constructor (system, errorCode) {
     this.kind = KIND_CLIENT
     this.hasShape = true
     this.system = system // db.system.name
+    this.errorCode = errorCode // of an error: db.response.status_code
+  }
+
+  /** What calls share that do the same to one server: the same object, as long as it is among the last that came. HOT */
+  find (what, target, call) {
+    const places = this.#infos.get(what)
+    if (places === undefined) return null
+    try {
+      const { database, serverAddress, serverPort } = call
+      for (let i = 0; i < places.length; i++) {
+        const seen = places[i]
+        if (seen.serverPort === serverPort && seen.serverAddress === serverAddress && seen.database === database && seen.target === target) {
+          return seen.info
+        }
+      }
+    } catch {
+      // A field throws when it is read: `add` reads each by itself.
+    }
+    return null
+  }
+
+  /**
+   * @param {unknown} what summary of a query, or raw name of a command
+   * @param {unknown} target collection or stored procedure, raw
+   * @param {object} call
+   * @param {string} name
+   * @param {string[]} own attributes behind system and namespace
+   * @param {{ hasPeer?: boolean, operandRule? (name): object }} [more] whether the server's address is the peer's; where the calls'
+   *   text is behind the name, which of the operands may be recorded
+   */
+  add (what, target, call, name, own, { hasPeer = false, operandRule } = {}) {
+    const list = ['db.system.name', this.system]
+    const database = label(call, 'database')
+    pushText(list, 'db.namespace', database)
+    list.push(...own)
+    pushServer(list, call)
+    if (hasPeer) pushPeer(list, call)
+    for (let i = 1; i < list.length; i += 2) if (typeof list[i] === 'string') list[i] = cut(list[i], SHARED_LENGTH_MAX)
+    const info = new CallInfo(this.kind, cut(name, SHARED_LENGTH_MAX) || this.system, list, operandRule === undefined ? '' : name, 'db.query.text')
+    if (operandRule !== undefined) info.operandRule = operandRule(name)
+    if (typeof what === 'string' && what.length > CACHED_LENGTH_MAX) return info
+    const infos = this.#infos
+    const places = infos.get(what) ?? []
+    if (places.length === PLACES_MAX) places.shift()
+    places.push({ target, database: read(call, 'database'), serverAddress: read(call, 'serverAddress'), serverPort: read(call, 'serverPort'), info })
+    if (places.length === 1 && infos.size === CACHED_MAX) infos.delete(infos.keys().next().value)
+    infos.set(what, places)
+    return info
+  }
+}
+
+/** Describes calls with SQL in a field of the payload. */
+class SqlDescriptor extends DatabaseDescriptor {
+  #cache
+  #queryText = '' // of the call that `info` was asked for, until `attributes` is
+
+  /** @param {boolean} isParametrised its values are apart, so the same statement comes again and is worth remembering */
+  constructor (system, dialect, field, errorCode, isParametrised, startedAt = undefined) {
+    super(system, errorCode)
     this.dialect = dialect
     this.field = field // that holds the statement
-    this.errorCode = errorCode // of an error: db.response.status_code
     this.startedAt = startedAt // of a call that is reported after it has begun
     this.#cache = isParametrised ? new Map() : null
   }
 
-  name (call) {
-    return this.#statement(call).summary || text(call, 'database') || this.system
+  // HOT
+  info (call) {
+    const { summary, text: queryText } = this.#sanitised(text(call, this.field))
+    this.#queryText = queryText
+    return this.find(summary, undefined, call) ??
+      this.add(summary, undefined, call, summary || text(call, 'database'), summary === '' ? [] : ['db.query.summary', summary])
   }
 
-  attributes (call) {
-    const { text: queryText, summary } = this.#statement(call)
-    const list = ['db.system.name', this.system]
-    pushText(list, 'db.namespace', text(call, 'database'))
-    pushText(list, 'db.query.summary', summary)
-    pushText(list, 'db.query.text', queryText)
-    pushServer(list, call)
-    this.#last = this.#lastCall = null
-    return list
-  }
-
-  /** The same object for the same summary and server, as long as it is among the last that came. HOT */
-  shape (call) {
-    const name = this.name(call)
-    const database = read(call, 'database')
-    const serverAddress = read(call, 'serverAddress')
-    const serverPort = read(call, 'serverPort')
-    const shapes = this.#shapes
-    for (let i = 0; i < shapes.length; i++) {
-      const seen = shapes[i]
-      if (seen.label === name && seen.database === database && seen.serverAddress === serverAddress && seen.serverPort === serverPort) return seen
-    }
-    if (shapes.length === SHAPES_MAX) shapes.shift()
-    const shape = { label: name, database, serverAddress, serverPort }
-    shapes.push(shape)
-    return shape
-  }
-
-  /** The statement as it may be recorded. It is asked for by `name` first and `attributes` next, and read once. */
-  #statement (call) {
-    if (this.#lastCall !== call) {
-      this.#last = this.#sanitised(text(call, this.field))
-      this.#lastCall = call
-    }
-    return this.#last
+  attributes () {
+    const queryText = this.#queryText
+    return queryText === '' ? null : ['db.query.text', queryText]
   }
 
   #sanitised (statement) {
@@ -95,17 +119,15 @@ class SqlDescriptor {
   }
 }
 
-const nothing = () => ''
-
 /**
  * Describes calls of a store whose payload names the operation.
  *
  * @typedef {object} StoreParts
  * @property {string} system db.system.name
- * @property {(call) => string} operation
- * @property {(call) => string} [target] the collection or stored procedure
+ * @property {string} [what] the field that names the operation
+ * @property {(what: unknown) => string} [operation] the operation's name, where that field may hold anything
+ * @property {string} [target] the field of the collection or stored procedure
  * @property {string} [targetKey] the target's attribute
- * @property {(call) => string} [namespace]
  * @property {(call) => number} [batchSize]
  * @property {(call, operation: string, rule) => string} [operands] what db.query.text has behind the operation
  * @property {(operation: string) => object} [operandRule] which of the operands may be recorded
@@ -113,78 +135,33 @@ const nothing = () => ''
  * @property {(call) => boolean} [shouldTrace]
  * @property {boolean} [hasPeer] whether the server's address is the peer's
  */
-class StoreDescriptor {
+class StoreDescriptor extends DatabaseDescriptor {
   #parts
-  #known = new Map() // what it says of itself -> CallInfo
-  #recent = []
 
   /** @param {StoreParts} parts */
   constructor (parts) {
+    super(parts.system, parts.errorCode)
     this.#parts = parts
-    this.kind = KIND_CLIENT
-    this.hasShape = true
-    this.errorCode = parts.errorCode
     this.shouldTrace = parts.shouldTrace
     this.operands = parts.operands
     this.batchSize = parts.batchSize
   }
 
-  /** What calls of one operation to one server share. HOT */
+  // HOT
   info (call) {
-    const found = this.#findRecent(call)
-    if (found !== null) return found
     const parts = this.#parts
-    const operation = parts.operation(call)
-    const target = parts.target?.(call) ?? ''
-    const namespace = parts.namespace?.(call) ?? ''
-    const key = `${operation}\n${target}\n${namespace}\n${text(call, 'serverAddress')}\n${label(call, 'serverPort')}`
-    const info = this.#known.get(key) ?? this.#add(key, call, operation, target, namespace)
-    this.#remember(call, info)
-    return info
+    const what = read(call, parts.what)
+    const target = parts.target === undefined ? undefined : read(call, parts.target)
+    return this.find(what, target, call) ?? this.#made(what, target, call)
   }
 
-  // By the fields as they are, without making a text of them.
-  #findRecent (call) {
-    try {
-      const { command, operation, collection, database, serverAddress, serverPort } = call
-      const recent = this.#recent
-      for (let i = 0; i < recent.length; i++) {
-        const seen = recent[i]
-        if (seen.command === command && seen.serverPort === serverPort && seen.serverAddress === serverAddress &&
-          seen.database === database && seen.operation === operation && seen.collection === collection) {
-          return seen.info
-        }
-      }
-    } catch {
-      // A field throws when it is read: `info` reads each by itself.
-    }
-    return null
-  }
-
-  #remember (call, info) {
-    if (['procedure', 'table', 'batchMode'].some((field) => read(call, field) !== undefined)) return
-    if (this.#recent.length === RECENT_MAX) this.#recent.shift()
-    const seen = { info }
-    for (const field of RECENT_FIELDS) seen[field] = read(call, field)
-    this.#recent.push(seen)
-  }
-
-  #add (key, call, operation, target, namespace) {
-    const { system, targetKey = 'db.collection.name', operandRule, hasPeer } = this.#parts
-    const list = ['db.system.name', system]
-    pushText(list, 'db.namespace', namespace)
-    pushText(list, 'db.operation.name', operation)
-    pushText(list, targetKey, target)
-    pushServer(list, call)
-    if (hasPeer) pushPeer(list, call)
-    for (let i = 1; i < list.length; i += 2) if (typeof list[i] === 'string') list[i] = cut(list[i], SHARED_LENGTH_MAX)
-    const name = [operation, target].filter((part) => part !== '').join(' ')
-    const origin = this.operands === undefined ? '' : operation
-    const info = new CallInfo(this.kind, cut(name, SHARED_LENGTH_MAX) || system, list, origin, 'db.query.text')
-    if (origin !== '') info.operandRule = operandRule(operation)
-    if (this.#known.size === CACHED_MAX) this.#known.clear()
-    if (key.length <= CACHED_LENGTH_MAX) this.#known.set(key, info)
-    return info
+  #made (what, target, call) {
+    const { operation = textOf, targetKey = 'db.collection.name' } = this.#parts
+    const [done, to] = [operation(what), textOf(target)]
+    const own = []
+    pushText(own, 'db.operation.name', done)
+    pushText(own, targetKey, to)
+    return this.add(what, target, call, done === '' || to === '' ? done + to : `${done} ${to}`, own, this.#parts)
   }
 
   /** What `db.query.text` has behind the operation, which its origin is. HOT */
@@ -193,15 +170,16 @@ class StoreDescriptor {
   }
 
   attributes (call) {
-    if (this.operands !== undefined) return null
-    const batchSize = this.batchSize === undefined ? 0 : this.batchSize(call)
-    return batchSize > 1 ? ['db.operation.batch.size', batchSize] : []
+    if (this.batchSize === undefined) return null
+    const batchSize = this.batchSize(call)
+    return batchSize > 1 ? ['db.operation.batch.size', batchSize] : null
   }
 }
 
-const database = (call) => label(call, 'database')
+const textOf = (value) => typeof value === 'string' ? value : ''
+const nothing = () => ''
 // A command that the user has put together may begin with anything.
-const command = (call) => COMMAND_NAME.exec(text(call, 'command'))?.[0].toUpperCase() ?? ''
+const commandName = (command) => COMMAND_NAME.exec(textOf(command))?.[0].toUpperCase() ?? ''
 /** @param {number} from where a command's arguments begin in `args` */
 const redisArguments = (from) => (call, name, rule) => {
   try {
@@ -221,10 +199,10 @@ const mongoError = (error) => {
   return typeof code === 'number' ? String(code) : ''
 }
 
-const redis = { system: 'redis', namespace: database, errorCode: redisError, hasPeer: true }
-const redisCommand = (from) => ({ ...redis, operation: command, operands: redisArguments(from), operandRule: ruleOf })
+const redis = { system: 'redis', errorCode: redisError, hasPeer: true }
+const redisCommand = (from) => ({ ...redis, what: 'command', operation: commandName, operands: redisArguments(from), operandRule: ruleOf })
 // A pipeline is one span, not one for each of its commands.
-const redisBatch = { ...redis, operation: (call) => text(call, 'batchMode'), batchSize: (call) => Number(label(call, 'batchSize')) || 0 }
+const redisBatch = { ...redis, what: 'batchMode', batchSize: (call) => Number(label(call, 'batchSize')) || 0 }
 
 const SQL_SERVER = 'microsoft.sql_server'
 const mssql = (field, isParametrised) => new SqlDescriptor(SQL_SERVER, DIALECTS.mssql, field, mssqlError, isParametrised)
@@ -234,9 +212,8 @@ const postgresql = (field, isParametrised, startedAt) =>
 
 const mongo = new StoreDescriptor({
   system: 'mongodb',
-  operation: (call) => text(call, 'operation'),
-  target: (call) => text(call, 'collection'),
-  namespace: database,
+  what: 'operation',
+  target: 'collection',
   batchSize: (call) => lengthOf(read(read(call, 'args'), 'ops')), // of bulkWrite: insertMany is one operation
   errorCode: mongoError
 })
@@ -253,10 +230,9 @@ const pgChannel = {
   kind: KIND_CLIENT,
   errorCode: sqlStateOf,
   shouldTrace: () => { hasPgChannelSpoken = true },
-  name: (call) => pgQuery.name(pgCallOf(call)),
-  attributes: (call) => pgQuery.attributes(pgCallOf(call)),
   hasShape: true,
-  shape: (call) => pgQuery.shape(pgCallOf(call))
+  info: (call) => pgQuery.info(pgCallOf(call)),
+  attributes: () => pgQuery.attributes()
 }
 
 /** What the descriptors read of a query, which may be a text, an object or a Cursor, and its client. */
@@ -315,11 +291,11 @@ const DATABASES = {
   'mssql:execute': new StoreDescriptor({
     system: SQL_SERVER,
     operation: () => 'EXECUTE',
-    target: (call) => text(call, 'procedure'),
+    target: 'procedure',
     targetKey: 'db.stored_procedure.name',
     errorCode: mssqlError
   }),
-  'mssql:bulk': new StoreDescriptor({ system: SQL_SERVER, operation: () => 'BULK INSERT', target: (call) => text(call, 'table'), errorCode: mssqlError }),
+  'mssql:bulk': new StoreDescriptor({ system: SQL_SERVER, operation: () => 'BULK INSERT', target: 'table', errorCode: mssqlError }),
   'pg:query': pgChannel
 }
 

@@ -53,19 +53,15 @@ function topicOf (call) {
 /** The type that a header of ours must have so that the producer's serialisers take it; null when none fits. */
 function headerType (client) {
   const serializers = read(underSymbol(client, (symbol, value) => read(value, 'serializers') !== undefined), 'serializers')
-  return [(value) => value, (value) => Buffer.from(value)].find((type) => accepts(serializers, type)) ?? null
-}
-
-function accepts (serializers, type) {
-  return ['headerKey', 'headerValue'].every((name) => {
+  const asText = (value) => value
+  return [asText, Buffer.from].find((type) => [serializers?.headerKey ?? asText, serializers?.headerValue ?? asText].every((serialize) => {
     try {
-      const serialize = serializers?.[name] ?? ((data) => data)
       const bytes = serialize(type('text'))
       return Buffer.isBuffer(bytes) && bytes.toString() === 'text'
     } catch {
       return false
     }
-  })
+  })) ?? null
 }
 
 /** Finds the first of a client's symbols whose value is wanted, and returns that value. */

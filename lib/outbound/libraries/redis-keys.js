@@ -14,7 +14,6 @@ const streams = { first: 0, last: 0, step: 1, counted: 0, isStream: true }
 
 const NO_KEYS = keys(0, 0)
 const FIRST = keys(1, 1)
-const SECOND = keys(2, 2) // behind a subcommand
 const BOTH = keys(1, 2)
 const ALL = keys(1, -1)
 
@@ -44,6 +43,7 @@ const RULES = [
   [keys(1, -1, 2), 'MSET MSETNX'],
   [keys(1, -1, 3), 'JSON.MSET TS.MADD'],
   [keys(2, -1), 'BITOP'],
+  [keys(2, 2), 'MEMORY OBJECT XGROUP XINFO'], // behind what is done
   [keys(3, 3), 'MIGRATE'],
   [countedAt(1), 'LMPOP SINTERCARD ZDIFF ZINTER ZINTERCARD ZMPOP ZUNION'],
   [countedAt(1, { step: 2 }), 'MSETEX'],
@@ -51,33 +51,11 @@ const RULES = [
   [countedAt(2, { first: 1 }), 'ZDIFFSTORE ZINTERSTORE ZUNIONSTORE'],
   [streams, 'XREAD XREADGROUP'],
   [NO_KEYS, `
-    ASKING AUTH BGREWRITEAOF BGSAVE DBSIZE DISCARD ECHO EXEC FAILOVER FLUSHALL FLUSHDB HELLO INFO KEYS LASTSAVE LOLWUT MONITOR
-    MULTI PING PSUBSCRIBE PSYNC PUBLISH PUNSUBSCRIBE QUIT RANDOMKEY READONLY READWRITE REPLICAOF RESET ROLE SAVE SCAN SELECT
-    SHUTDOWN SLAVEOF SPUBLISH SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE SWAPDB SYNC TIME UNSUBSCRIBE UNWATCH WAIT WAITAOF TS.MGET
-    TS.MRANGE TS.MREVRANGE TS.QUERYINDEX FT.AGGREGATE FT.ALTER FT.CREATE FT.DROPINDEX FT.EXPLAIN FT.INFO FT.PROFILE FT.SEARCH`]
+    ACL ASKING AUTH BGREWRITEAOF BGSAVE CLIENT CLUSTER COMMAND CONFIG DBSIZE DEBUG DISCARD ECHO EXEC FAILOVER FLUSHALL FLUSHDB
+    FUNCTION HELLO INFO KEYS LASTSAVE LATENCY LOLWUT MODULE MONITOR MULTI PING PSUBSCRIBE PSYNC PUBLISH PUBSUB PUNSUBSCRIBE
+    QUIT RANDOMKEY READONLY READWRITE REPLICAOF RESET ROLE SAVE SCAN SCRIPT SELECT SHUTDOWN SLAVEOF SLOWLOG SPUBLISH SSUBSCRIBE
+    SUBSCRIBE SUNSUBSCRIBE SWAPDB SYNC TIME UNSUBSCRIBE UNWATCH WAIT WAITAOF TS.MGET TS.MRANGE TS.MREVRANGE TS.QUERYINDEX FT.AGGREGATE FT.ALTER FT.CREATE FT.DROPINDEX FT.EXPLAIN FT.INFO FT.PROFILE FT.SEARCH`]
 ]
-
-// Commands whose first argument names what is done; behind ` / ` those whose second is a key.
-const SUBCOMMANDS = {
-  ACL: 'CAT DELUSER DRYRUN GENPASS GETUSER LIST LOAD LOG SAVE SETUSER USERS WHOAMI',
-  CLIENT: `CACHING GETNAME GETREDIR ID INFO KILL LIST NO-EVICT NO-TOUCH PAUSE REPLY SETINFO SETNAME TRACKING TRACKINGINFO UNBLOCK
-    UNPAUSE`,
-  CLUSTER: `ADDSLOTS ADDSLOTSRANGE BUMPEPOCH COUNTKEYSINSLOT DELSLOTS DELSLOTSRANGE FAILOVER FLUSHSLOTS FORGET GETKEYSINSLOT
-    INFO KEYSLOT LINKS MEET MYID MYSHARDID NODES REPLICAS REPLICATE RESET SAVECONFIG SETSLOT SHARDS SLAVES SLOTS`,
-  COMMAND: 'COUNT DOCS GETKEYS GETKEYSANDFLAGS INFO LIST',
-  CONFIG: 'GET RESETSTAT REWRITE SET',
-  DEBUG: '',
-  FUNCTION: 'DELETE DUMP FLUSH KILL LIST LOAD RESTORE STATS',
-  LATENCY: 'DOCTOR GRAPH HISTOGRAM HISTORY LATEST RESET',
-  MEMORY: 'DOCTOR MALLOC-STATS PURGE STATS / USAGE',
-  MODULE: 'LIST LOAD LOADEX UNLOAD',
-  OBJECT: ' / ENCODING FREQ IDLETIME REFCOUNT',
-  PUBSUB: 'CHANNELS NUMPAT NUMSUB SHARDCHANNELS SHARDNUMSUB',
-  SCRIPT: 'DEBUG EXISTS FLUSH KILL LOAD',
-  SLOWLOG: 'GET LEN RESET',
-  XGROUP: ' / CREATE CREATECONSUMER DELCONSUMER DESTROY SETID',
-  XINFO: ' / CONSUMERS GROUPS STREAM'
-}
 
 // XREAD's options before STREAMS, with how many words each has.
 const STREAM_OPTIONS = new Map([['COUNT', 2], ['BLOCK', 2], ['NOACK', 1], ['GROUP', 3], ['CLAIM', 2]])
@@ -85,12 +63,7 @@ const STREAM_OPTIONS = new Map([['COUNT', 2], ['BLOCK', 2], ['NOACK', 1], ['GROU
 const TEXT_MAX = 4096
 
 const commands = new Map() // name -> rule
-const subcommands = new Map() // name -> Map of its subcommands -> rule
-for (const [rule, names] of RULES) for (const name of words(names)) commands.set(name, rule)
-for (const [name, list] of Object.entries(SUBCOMMANDS)) {
-  const [keyless, keyed = ''] = list.split(' / ')
-  subcommands.set(name, new Map([...words(keyless).map((word) => [word, NO_KEYS]), ...words(keyed).map((word) => [word, SECOND])]))
-}
+for (const [rule, names] of RULES) for (const name of String(names).match(/\S+/g)) commands.set(name, rule)
 
 /**
  * A command's arguments as they may be recorded behind its name: its keys, and `?` for every other one. A command that is not
@@ -103,26 +76,16 @@ for (const [name, list] of Object.entries(SUBCOMMANDS)) {
  */
 // HOT, once per recorded command of Redis. Budget: the text.
 function recordedArguments (name, args, from, rule = ruleOf(name)) {
-  const line = rule === undefined ? recordedSubcommand(name, args, from) : recorded('', args, from, 1, rule)
+  const line = rule === undefined ? '' : recorded(args, from, rule)
   return line.length + name.length > TEXT_MAX ? line.slice(0, TEXT_MAX - name.length) : line
 }
 
-/** The rule that says where a command's keys are; undefined where that is not known, or its subcommand decides. */
+/** The rule that says where a command's keys are; undefined where that is not known. */
 function ruleOf (name) {
   return commands.get(name)
 }
 
-function recordedSubcommand (name, args, from) {
-  const rules = subcommands.get(name)
-  if (rules === undefined) return ''
-  const given = args[from]
-  const subcommand = typeof given === 'string' && given.length <= 16 ? given.toUpperCase() : ''
-  const rule = rules.get(subcommand)
-  return rule === undefined ? recorded('', args, from, 1, NO_KEYS) : recorded(` ${subcommand}`, args, from, 2, rule)
-}
-
-/** Appends the arguments from `position` on to `line`. */
-function recorded (line, args, from, position, { first, last, step, counted, isStream }) {
+function recorded (args, from, { first, last, step, counted, isStream }) {
   const count = args.length - from
   let start = first
   let end = last < 0 ? count + 1 + last : last
@@ -137,7 +100,8 @@ function recorded (line, args, from, position, { first, last, step, counted, isS
     end = start === 0 || (count - start) % 2 === 0 ? -1 : start + (count - start - 1) / 2
   }
   const other = counted === 0 ? 0 : first // a destination before the number
-  for (; position <= count && line.length < TEXT_MAX; position++) {
+  let line = ''
+  for (let position = 1; position <= count && line.length < TEXT_MAX; position++) {
     const isKey = position === other || (position >= start && position <= end && (position - start) % step === 0)
     line += isKey ? keyText(args[from + position - 1]) : ' ?'
   }
@@ -163,8 +127,4 @@ function keyText (key) {
   return typeof key === 'number' ? ` ${key}` : ' ?'
 }
 
-function words (text) {
-  return text.match(/\S+/g) ?? []
-}
-
-module.exports = { recordedArguments, ruleOf, commands, subcommands }
+module.exports = { recordedArguments, ruleOf, commands }

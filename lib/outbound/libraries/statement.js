@@ -120,12 +120,6 @@ const QUOTE = 0x27
 const DOUBLE = 0x22
 const BACKTICK = 0x60
 
-// How far a statement has come that sets something: its verb, SET, and TO or =.
-const NONE = 0
-const ALTER = 1
-const SET = 2
-const IS_SET = 3
-
 /** @returns {{ text: string, summary: string }} */
 function sanitise (statement, dialect) {
   const text = statement.length > READ_MAX ? statement.slice(0, READ_MAX) : statement
@@ -133,7 +127,7 @@ function sanitise (statement, dialect) {
   let written = ''
   let from = 0 // what lies between here and `i` is kept as it is
   let i = 0
-  let setting = NONE
+  let setting = '' // the statement's verb; of one that sets something, how far it has come: ALTER, SET, and TO or =
 
   while (i < text.length && written.length + i - from < WRITTEN_MAX) {
     const char = text.charCodeAt(i)
@@ -155,7 +149,7 @@ function sanitise (statement, dialect) {
       written += `${text.slice(from, i)} `
       from = i = commentEnd(char)
     } else {
-      if (char === 0x3d && setting === SET) setting = IS_SET // =
+      if (char === 0x3d && setting === 'SET') setting = '='
       summary.sign(char)
       i++
     }
@@ -182,10 +176,10 @@ function sanitise (statement, dialect) {
   // What a setting is set to may be a word without quotes.
   function word (start, text) {
     const name = text.length <= 16 ? text.toUpperCase() : ''
-    if (summary.isFirst) setting = name === 'SET' ? SET : name === 'ALTER' ? ALTER : NONE
-    else if (setting === ALTER && name === 'SET') setting = SET
-    else if (setting === SET && name === 'TO') setting = IS_SET
-    else if (setting === IS_SET) {
+    if (summary.isFirst) setting = name
+    else if (setting === 'ALTER' && name === 'SET') setting = 'SET'
+    else if (setting === 'SET' && name === 'TO') setting = '='
+    else if (setting === '=') {
       const end = i
       i = start
       value(end)
