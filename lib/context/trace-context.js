@@ -65,20 +65,15 @@ TraceContext.prototype.remote = false
 TraceContext.prototype.request = null
 
 /** A request before its span: the trace, the caller's span as p0, p1, and when it came. Reused, never kept. */
-class IncomingContext {
+class IncomingContext extends TraceContext {
   constructor () {
+    super()
+    this.p0 = 0
+    this.p1 = 0
     this.start = NaN // milliseconds on the monotonic clock, as spans keep it
     this.parentKind = PARENT_NONE
     this.isTrusted = false // whether the caller's trace and baggage may go on
     this.attributes = null // of the user's functions, where a sampler is asked with them: an object
-    this.t0 = 0
-    this.t1 = 0
-    this.t2 = 0
-    this.t3 = 0
-    this.p0 = 0
-    this.p1 = 0
-    this.flags = 0
-    this.tracestate = ''
   }
 }
 

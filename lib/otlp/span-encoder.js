@@ -78,7 +78,7 @@ class SpanEncoder {
     let end = start + ofRoute.length
     if (!staticPath) end = writeUrl(bytes, view, end, span)
     if (end === -1) return this.encodeRedacted(span, template, rest)
-    end = writePeer(bytes, end, peer)
+    end = writePeer(this.writer, chunk, end, peer)
     if (tracestate !== '') end = writeTracestate(bytes, view, end, tracestate)
     end = patchHead(view, start, end, span)
     if (rest !== 0) end = this.writeServerRest(span, chunk, end)
