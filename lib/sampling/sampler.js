@@ -319,7 +319,7 @@ class FairRate {
 
 /** The share up to which the arrivals of each route are met, so that all together are `budget`. Sorts the routes. */
 function waterLevel (routes, budget) {
-  routes.sort(byArrivals)
+  routes.sort((a, b) => a.arrivals - b.arrivals)
   let rest = budget
   for (let i = 0; i < routes.length; i++) {
     const share = rest / (routes.length - i)
@@ -328,10 +328,6 @@ function waterLevel (routes, budget) {
   }
   // All are met. Any one route may take the rest besides.
   return routes.length === 0 ? budget : routes[routes.length - 1].arrivals + rest
-}
-
-function byArrivals (a, b) {
-  return a.arrivals - b.arrivals
 }
 
 module.exports = { samplerOf, headSampler, applyDecision, RateLimit, DROP, RECORD_AND_SAMPLE, FairRate, RouteRate }
