@@ -7,7 +7,7 @@
 //   'close'    of the raw response: whole, broken off or never sent, it comes once
 
 const { Routes } = require('./routes')
-const { IncomingReader, RequestStart, NO_CALLBACKS } = require('./request-start')
+const { RequestStart } = require('./request-start')
 const { Callbacks, appendServerTiming } = require('./callbacks')
 const { sentStatus, unfinished, endWithoutClose } = require('./response-end')
 const { kSpan, kTrace, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys')
@@ -18,12 +18,10 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
   const atFirstRequest = [stageHooks.addTo.bind(stageHooks)]
   if (settings.replyHeader === 'server-timing') atFirstRequest.push(appendServerTiming)
   const routes = new Routes(settings, report, atFirstRequest)
-  const any = asksUser(settings)
-  const callbacks = any || settings.ignore !== null ? new Callbacks(tracer, any) : NO_CALLBACKS
-  const incomingReader = new IncomingReader(tracer, callbacks)
+  const callbacks = new Callbacks(tracer)
   const logCorrelation = settings.logs ? logCorrelationOf(app, tracer) : null
   const onClose = blockedLoop === null ? endRequest : endWatchedRequest
-  const requests = new RequestStart(tracer, { routes, callbacks, incomingReader, logCorrelation, onClose })
+  const requests = new RequestStart(tracer, { routes, callbacks, logCorrelation, onClose })
   if (blockedLoop !== null) blockedLoop.follow(requests)
   giveTraceToFrameworkErrors(app, noTrace)
 
@@ -89,12 +87,6 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
     if (stages === undefined) done()
     else stages.leave(request, reply, error, done)
   }
-}
-
-/** Whether the options have a say in each request. */
-function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, attributes, store, replyHeader, trustIncoming, platform, baggage }) {
-  return onEnd !== null || onStart !== null || responseHeaders.length > 0 || requestHeaders.length > 0 || spanName !== null ||
-    attributes !== null || store !== null || replyHeader !== null || trustIncoming !== true || platform === 'lambda' || baggage.length > 0
 }
 
 function logCorrelationOf (app, { logs }) {
