@@ -155,9 +155,7 @@ function watchUnrouted (server, trace) {
 
   // listen({ host: 'localhost' }) makes a second server, which shares only the request listener.
   function isOurs (other) {
-    if (other === server) return true
-    if (other[kOurs] === undefined) other[kOurs] = sharesListener(server, other)
-    return other[kOurs]
+    return other === server || (other[kOurs] ??= sharesListener(server, other))
   }
 }
 

@@ -71,11 +71,19 @@ class StageHooks {
     this.#release ??= subscribe(subscribers)
   }
 
-  /** What a hook does that begins a span of that name. */
+  /** What a hook does that ends the stage which runs, with the error if there is one, and begins a span of that name. */
   #entering (name) {
     return (request, reply, error, done) => {
-      if (isTraced(request)) enterStage(this.#tracer, name, request, reply, error, done)
-      else done()
+      if (request.trace === undefined || request.trace.suppressed) { // undefined: a bare request, see keys.js
+        done()
+        return
+      }
+      let stages = request[kStage]
+      if (stages === undefined) {
+        stages = request[kStage] = new RequestStages(this.#tracer)
+        whenOver(reply.raw, () => stages.onClose())
+      }
+      stages.enter(name, request, reply, error, done)
     }
   }
 }
@@ -107,20 +115,6 @@ function hookOf (stage, fn) {
 function surround (hooks, before, answers) {
   hooks.preHandler = [...hooks.preHandler ?? [], hookOf('preHandler', before)]
   for (const stage of ANSWER_STAGES) if (hooks[stage]?.length > 0) hooks[stage] = [hookOf(stage, answers), ...hooks[stage]]
-}
-
-function isTraced ({ trace }) {
-  return trace !== undefined && !trace.suppressed // undefined: a bare request, see keys.js
-}
-
-/** Ends the stage that runs, with the error if there is one, and begins another. */
-function enterStage (tracer, stage, request, reply, error, done) {
-  let stages = request[kStage]
-  if (stages === undefined) {
-    stages = request[kStage] = new RequestStages(tracer)
-    whenOver(reply.raw, () => stages.onClose())
-  }
-  stages.enter(stage, request, reply, error, done)
 }
 
 /** The spans of one request's stages, of which one may be open. Its fields are private: it hangs on the request, see keys.js. */
