@@ -60,19 +60,19 @@ function pathOf (target) {
 }
 
 /** PeerInfo of a request. HOT */
-function peerInfo (raw, headers, valueLengthMax) {
-  return peerOf(raw, headers, valueLengthMax, undefined, headers.host ?? headers[':authority'], undefined)
+function peerInfo (raw, response, headers, valueLengthMax) {
+  return peerOf(raw, response, headers, valueLengthMax, undefined, headers.host ?? headers[':authority'], undefined)
 }
 
 /** The same where Fastify's trustProxy is on: client, host and scheme come from the forwarded headers. */
-function forwardedPeerInfo (request, valueLengthMax) {
+function forwardedPeerInfo (request, response, valueLengthMax) {
   const { raw } = request
   const { headers } = raw
   const source = headers.forwarded !== undefined && headers['x-forwarded-for'] === undefined ? byForwarded(request) : request
   const ip = attempt(() => source.ip)
   const isOwnHost = source === request && headers['x-forwarded-host'] === undefined
   const host = (isOwnHost ? undefined : attempt(() => source.host)) ?? headers.host ?? headers[':authority']
-  return peerOf(raw, headers, valueLengthMax, ip, host, attempt(() => source.protocol))
+  return peerOf(raw, response, headers, valueLengthMax, ip, host, attempt(() => source.protocol))
 }
 
 function attempt (read) {
@@ -84,7 +84,7 @@ function attempt (read) {
 }
 
 /** The PeerInfo of the connection's previous request where nothing differs, as on nearly every one. HOT */
-function peerOf (raw, headers, valueLengthMax, ip, host, protocol) {
+function peerOf (raw, { shouldKeepAlive }, headers, valueLengthMax, ip, host, protocol) {
   const { socket } = raw
   const before = socket?.[kPeer]
   const agent = headers['user-agent']
@@ -94,7 +94,8 @@ function peerOf (raw, headers, valueLengthMax, ip, host, protocol) {
   const peer = isThere
     ? readPeer(raw, before.place, before.peerPort, version, ip, agent, valueLengthMax)
     : readConnection(raw, host, protocol, version, ip, agent, valueLengthMax)
-  if (socket) socket[kPeer] = peer
+  // A connection that ends with this response is not written to: V8 adds a field to a socket in 2,000 instructions.
+  if (socket && shouldKeepAlive !== false) socket[kPeer] = peer
   return peer
 }
 
