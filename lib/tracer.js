@@ -41,8 +41,7 @@ class Tracer {
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
     this.keep = isOn(settings.keep) ? new (require('./sampling/keep').Keep)(settings.keep, this.stats, report) : null
     this.contextManager = ownContextManager
-    this.enter = asyncStorage.enter
-    this.enterIsolated = asyncStorage.enterIsolated
+    this.enter = asyncStorage.call
     this.enterAtFinish = asyncStorage.enterAtFinish
     this.propagator = null // a foreign one; null for our own W3C code
     this.sdkInterop = null // null unless an SDK has a say in our requests
@@ -110,8 +109,7 @@ class Tracer {
       this.contextManager = activeManager
       processState.openApps.addForeignManager(activeManager)
       // And in our own storage: an instrumentation that runs the handler in a context of its own would hide the request.
-      this.enter = (context, done) => activeManager.with(context, () => asyncStorage.enterIsolated(context, done))
-      this.enterIsolated = this.enter
+      this.enter = (context, done) => activeManager.with(context, () => asyncStorage.call(context, done))
       this.enableInterop()
     }
     if (this.propagator !== null || (this.output !== null && this.output.sdkSpans !== null)) this.enableInterop()

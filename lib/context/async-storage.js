@@ -2,10 +2,9 @@
 
 // The one AsyncLocalStorage of the process, and the only place that asks which kind it is.
 //
-// On AsyncContextFrame (Node 24 and later, or behind a flag before) `enterWith` shows the same code the same value as
-// `run`, at half the price, and is gone when the request's own call stack is. On async_hooks (Node 20 and 22) it would
-// stay on the connection's resource, and whatever runs before our hook on the next request of the connection would read
-// this client's live store: there `run` is used.
+// A request is entered as a step is, by `call`: what dispatched it (Node's parser, `inject`, `app.routing()`) is in its own context
+// again as soon as that returns. `enterWith` would not do: on async_hooks (Node 20 and 22) it would stay on the connection's
+// resource, and whatever runs before our hook on the next request of the connection would read this client's live store.
 
 const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
 const { processState } = require('../runtime/process-state')
@@ -55,19 +54,6 @@ function findFrames () {
   }
 }
 
-/** Makes `context` the active one for what `done` starts. HOT, once per request. */
-const enter = usesAsyncHooks
-  ? enterIsolated
-  : function enter (context, done) { storage.enterWith(context); done() }
-
-/**
- * The same for code that goes on when `done` has returned: inject() and `app.routing()` dispatch in their caller's own
- * turn, and there `enterWith` would leave the caller in the request's context.
- */
-function enterIsolated (context, done) {
-  storage.run(context, done)
-}
-
 /**
  * Makes `context` active for what listens to the 'finish' of a response (so Fastify's onResponse hooks), where that would run in
  * another request's context, or in none: behind another response on a pipelined connection, and in HTTP/2.
@@ -90,7 +76,7 @@ function run (context, fn, thisArg, ...args) {
   return storage.run(context, () => Reflect.apply(fn, thisArg, args))
 }
 
-/** Runs `fn(argument)` with `context` active: `run` for the usual call, without a closure and an array for the arguments. HOT, once per step. */
+/** Runs `fn(argument)` with `context` active: `run` for the usual call, without a closure and an array for the arguments. HOT, once per request and step. */
 function call (context, fn, argument) {
   return frames === null ? storage.run(context, callPlainly, fn, argument) : callInFrame(context, fn, argument)
 }
@@ -119,4 +105,4 @@ function callInFrame (context, fn, argument) {
 
 const hasFrames = frames !== null
 
-module.exports = { storage, enter, enterIsolated, enterAtFinish, active, run, call, usesAsyncHooks, hasFrames }
+module.exports = { storage, enterAtFinish, active, run, call, usesAsyncHooks, hasFrames }

@@ -14,13 +14,12 @@ class Callbacks {
   #settings
   #tracer
 
-  /** @param {boolean} any whether the plugin's options have a say in each request */
-  constructor (tracer, any) {
+  constructor (tracer) {
     const { settings } = tracer
     this.#settings = settings
     this.#tracer = tracer
     this.anyAtEnd = settings.onEnd !== null || settings.responseHeaders.length > 0
-    this.any = any
+    this.any = asksUser(settings)
   }
 
   /** Whether `trustIncoming` lets this caller continue its trace. */
@@ -129,6 +128,12 @@ class Callbacks {
   #failed (name, error) {
     this.#tracer.report.failed('LT_WARN_CALLBACK', `the function of the option ${name} failed, and requests go on without it`, error)
   }
+}
+
+/** Whether the options have a say in each request. */
+function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, attributes, store, replyHeader, trustIncoming, platform, baggage }) {
+  return onEnd !== null || onStart !== null || responseHeaders.length > 0 || requestHeaders.length > 0 || spanName !== null ||
+    attributes !== null || store !== null || replyHeader !== null || trustIncoming !== true || platform === 'lambda' || baggage.length > 0
 }
 
 /** Sets each of the headers that has a value as an attribute. A reply's may be anything, with a toString of its own. */

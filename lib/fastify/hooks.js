@@ -6,62 +6,11 @@
 //   onError    remember what was thrown
 //   'close'    of the raw response: whole, broken off or never sent, it comes once
 
-const { usesAsyncHooks } = require('../context/async-storage')
 const { Routes } = require('./routes')
-const { IncomingReader, RequestStart, NO_CALLBACKS } = require('./request-start')
+const { RequestStart } = require('./request-start')
 const { Callbacks, appendServerTiming } = require('./callbacks')
 const { sentStatus, unfinished, endWithoutClose } = require('./response-end')
 const { kSpan, kTrace, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys')
-
-// On AsyncContextFrame what `enterWith` makes active ends with the callback of Node's HTTP/1 parser. But code that calls
-// `app.routing(req, res)` or `server.emit('request', ...)` would go on in the request's context, and start the next request
-// there: for it there is `run`, which takes one more copy of the frame.
-
-// On a server: the handler of the one app that listens to its requests, null where there are other listeners, undefined until it
-// is asked for, and again when a listener comes or goes: Node looks up listeners in a dictionary.
-const kOnlyHandler = Symbol('light-trace.only-handler')
-const kIsWatched = Symbol('light-trace.is-watched')
-
-/** Whether the parser has just read this request, and its server has no listener but Fastify's own handler. HOT */
-function isByParser (raw, handler) {
-  const { socket } = raw
-  if (socket === null || socket === undefined) return false
-  const { parser, server } = socket
-  if (parser === null || parser === undefined || parser.incoming !== raw || server === null || server === undefined) return false
-  const known = server[kOnlyHandler]
-  return (known === undefined ? onlyHandler(server) : known) === handler
-}
-
-function onlyHandler (server) {
-  if (typeof server.listeners !== 'function') return null
-  watchListeners(server)
-  const handlers = server.listeners('request')
-  // A request with `Expect: 100-continue` is handed to these in place of the handler.
-  const isOnly = handlers.length === 1 && server.listenerCount('checkContinue') === 0 && server.listenerCount('checkExpectation') === 0
-  return (server[kOnlyHandler] = isOnly ? handlers[0] : null)
-}
-
-function watchListeners (server) {
-  if (server[kIsWatched] === true) return
-  server[kIsWatched] = true
-  server.on('newListener', forget)
-  server.on('removeListener', onRemoved)
-}
-
-function forget () {
-  this[kOnlyHandler] = undefined
-}
-
-function onRemoved (event, listener) {
-  if (listener === forget || listener === onRemoved) this[kIsWatched] = false // by removeAllListeners()
-  this[kOnlyHandler] = undefined
-}
-
-/** Whether a request may be entered by `enter`, else by `enterIsolated`. */
-function dispatchOf ({ routing }) {
-  // On async_hooks both are `run`. HTTP/2 is asked nothing: its socket is a proxy that is made when it is read.
-  return usesAsyncHooks ? () => true : (raw) => raw.httpVersionMajor === 1 && isByParser(raw, routing)
-}
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
 function fastifyHooks (app, tracer, noTrace, stageHooks) {
@@ -69,14 +18,11 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
   const atFirstRequest = [stageHooks.addTo.bind(stageHooks)]
   if (settings.replyHeader === 'server-timing') atFirstRequest.push(appendServerTiming)
   const routes = new Routes(settings, report, atFirstRequest)
-  const any = asksUser(settings)
-  const callbacks = any || settings.ignore !== null ? new Callbacks(tracer, any) : NO_CALLBACKS
-  const incomingReader = new IncomingReader(tracer, callbacks)
+  const callbacks = new Callbacks(tracer)
   const logCorrelation = settings.logs ? logCorrelationOf(app, tracer) : null
   const onClose = blockedLoop === null ? endRequest : endWatchedRequest
-  const requests = new RequestStart(tracer, { routes, callbacks, incomingReader, logCorrelation, onClose })
+  const requests = new RequestStart(tracer, { routes, callbacks, logCorrelation, onClose })
   if (blockedLoop !== null) blockedLoop.follow(requests)
-  const isByParser = dispatchOf(app)
   giveTraceToFrameworkErrors(app, noTrace)
 
   return { onRequest: lightTraceOnRequest, onError: lightTraceOnError, unrouted: requests.unrouted.bind(requests) }
@@ -108,8 +54,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
       if (response.socket === null) tracer.enterAtFinish(context, response)
       endWithoutClose(response, raw.socket, onClose)
     }
-    if (isByParser(raw)) tracer.enter(context, done)
-    else tracer.enterIsolated(context, done)
+    tracer.enter(context, done)
   }
 
   // HOT, once per recorded or measured request; `this` is the raw response.
@@ -142,12 +87,6 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
     if (stages === undefined) done()
     else stages.leave(request, reply, error, done)
   }
-}
-
-/** Whether the options have a say in each request. */
-function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, attributes, store, replyHeader, trustIncoming, platform, baggage }) {
-  return onEnd !== null || onStart !== null || responseHeaders.length > 0 || requestHeaders.length > 0 || spanName !== null ||
-    attributes !== null || store !== null || replyHeader !== null || trustIncoming !== true || platform === 'lambda' || baggage.length > 0
 }
 
 function logCorrelationOf (app, { logs }) {

@@ -9,7 +9,6 @@ const { DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler')
 const { requestTarget, peerInfo, forwardedPeerInfo } = require('../http/conventions')
 const clock = require('../runtime/timers')
 const { kSpan, kTrace } = require('./keys')
-const { Callbacks } = require('./callbacks')
 const { isOver, sentStatus } = require('./response-end')
 const {
   IncomingContext, callerTracestate, copyTrace, parentIn, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM
@@ -17,47 +16,204 @@ const {
 const { newTraceId } = require('../context/ids')
 const { parseTraceparent } = require('../context/traceparent')
 
-// Who calls: which trace a request continues, and whether its caller is trusted with that.
-
-// Read again for every request and never kept.
+// What a request's headers say of its trace. Read again for every request and never kept.
 const incoming = new IncomingContext()
 
-class IncomingReader {
-  constructor (tracer, callbacks) {
+// Stands on a response whose request never was one of Fastify's: it has been seen to.
+const NO_REQUEST = Object.freeze({ caught () {}, takeRecord () { return null } })
+
+class RequestStart {
+  /**
+   * @param {Tracer} tracer
+   * @param {{ routes, callbacks, logCorrelation, onClose }} parts `onClose`: of the raw response
+   */
+  constructor (tracer, { routes, callbacks, logCorrelation, onClose }) {
+    const { ignore, limits, disabled, trustIncoming, propagators } = tracer.settings
     this.tracer = tracer
+    this.metrics = tracer.metrics
+    this.isDisabled = disabled
+    this.routes = routes
     this.callbacks = callbacks
-    this.trustsAll = tracer.settings.trustIncoming === true
-    this.extracted = undefined // of the request that is being read
-    this.readsBaggage = tracer.settings.propagators.includes('baggage')
+    this.logCorrelation = logCorrelation
+    this.onClose = onClose
+    this.ignore = ignore
+    this.valueLengthMax = limits.attributeValueLength
+    this.trustsAll = trustIncoming === true
+    this.readsBaggage = propagators.includes('baggage')
+    this.extracted = undefined // by a propagator that is not ours, of the request that is being read
+    this.isProxied = undefined // whether Fastify's trustProxy is on; its first request says so
   }
+
+  /** Starts the span and hangs its context on the request and on the raw response. HOT, once per request. */
+  begin (request, reply) {
+    const { raw } = request
+    const { headers } = raw // a getter of Node's: read once
+    const { sdkInterop } = this.tracer
+    let base = sdkInterop === null ? null : sdkInterop.base()
+    if (this.isDisabled) return this.beginSuppressed(raw, headers, request, reply, base)
+    const start = clock.now()
+    const route = this.routes.infoOf(request)
+    if (this.isLeftOut(headers, request, route, base)) return this.beginSuppressed(raw, headers, request, reply, base)
+
+    const { callbacks } = this
+    const hasCallbacks = callbacks.any || route.options !== null
+    // Before anything is read into `incoming`: the user's functions may serve another request.
+    const attributes = hasCallbacks && this.asksWithAttributes(route) ? callbacks.attributesAtStart(request, route) : null
+    const incoming = this.readCaller(raw, headers, request, start, base)
+    incoming.attributes = attributes
+    if (base !== null) base = this.contextUnder(base)
+    const { starter, ownStarter } = this.tracer
+    const decision = starter.decideServer(incoming, route)
+    const peer = decision === DROP && this.metrics === null ? null : this.peerOf(raw, reply.raw, headers, request)
+    const span = decision === RECORD_AND_SAMPLE
+      ? ownStarter.startTaken(incoming, route, peer, requestTarget(raw))
+      : decision === DROP ? ownStarter.startUnsampled(incoming) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
+    const record = this.metrics !== null ? this.metrics.recordOf(span, start, route, peer) : span.isRecording() ? span : null
+    return this.open(span, record, base, request, reply, headers, route, hasCallbacks ? incoming : null)
+  }
+
+  /**
+   * Makes the request's context. Apart from `begin`, because V8 inlines so much into one function. HOT, once per request.
+   * @param {ServerSpan | RequestRecord | null} record what ends with the response
+   * @param {IncomingContext | null} incoming null where the user has no functions
+   */
+  open (span, record, base, request, reply, headers, route, incoming) {
+    const { tracer, logCorrelation } = this
+    const response = reply.raw
+    const context = new RequestContext(tracer, span.apiSpan, base, false, this.callerOf(headers), this.baggageOf(headers), record)
+    response[kSpan] = context
+    request[kTrace] = context
+    if (record !== null) this.watchEnd(record, reply, response)
+    if (incoming !== null) this.callbacks.started(context.span, context, request, route, incoming, response)
+    if (logCorrelation !== null) logCorrelation.correlate(request, reply, span, route)
+    if (isOver(response)) this.onClose.call(response)
+    return context
+  }
+
+  /** Whether an SDK's Sampler decides about requests of this route. */
+  asksWithAttributes ({ sampler }) {
+    const { tracer } = this
+    return tracer.output.sdkSpans !== null || (sampler === null ? tracer.sampler : sampler).isCustom
+  }
+
+  /** Switched off for this request: by its route, by `ignore`, because tracing is suppressed, or because it carries our own spans. */
+  isLeftOut ({ traceparent }, request, route, base) {
+    const { options } = route
+    return (options !== null && (options.off || this.ignores(options.ignore, request))) || this.ignores(this.ignore, request) ||
+      (base !== null && this.tracer.sdkInterop.isSuppressed(base)) || (traceparent !== undefined && this.isExporterTraffic(traceparent, route, base))
+  }
+
+  ignores (ignore, request) {
+    return ignore !== null && this.callbacks.ignores(ignore, request)
+  }
+
+  /** Spans on their way to this server from its own process. Where ids and flags alone decide their flags say it already. */
+  isExporterTraffic (traceparent, { sampler }, base) {
+    return (!this.trustsAll || !this.tracer.decidesByIds || sampler !== null || base !== null) &&
+      processState.exporterTraceparents.has(traceparent)
+  }
+
+  /** What only a request tells of its application: asked of the first one that has a peer. */
+  learnFrom (request) {
+    this.isProxied = 'ips' in request
+    this.tracer.outbound.reportUntraced() // by now the application has loaded what it uses
+  }
+
+  peerOf (raw, response, headers, request) {
+    if (this.isProxied === undefined) this.learnFrom(request)
+    return this.isProxied ? forwardedPeerInfo(request, response, this.valueLengthMax) : peerInfo(raw, response, headers, this.valueLengthMax)
+  }
+
+  watchEnd (record, reply, response) {
+    record.reply = reply
+    if (this.metrics !== null) this.metrics.server.started(record, response)
+    response.on('close', this.onClose)
+  }
+
+  /** No span, but a context: an incoming traceparent is handed on as it came. */
+  beginSuppressed (raw, headers, request, reply, base) {
+    const { tracer } = this
+    const incoming = this.readPassedOn(raw, headers, request, base)
+    if (base !== null) base = this.contextUnder(base)
+    const span = incoming === null ? INVALID_SPAN : new RemoteSpan(incoming, false)
+    const context = new RequestContext(tracer, span, base, true, this.callerOf(headers), this.baggageOf(headers))
+    reply.raw[kSpan] = context
+    request[kTrace] = context
+    this.callbacks.fillStore(context, request)
+    if (this.metrics !== null) this.measureSuppressed(context, raw, headers, request, reply)
+    return context
+  }
+
+  /** Without a span it counts all the same, unless its route says otherwise. */
+  measureSuppressed (context, raw, headers, request, reply) {
+    const route = this.routes.infoOf(request)
+    if (!route.isMeasured) return
+    const record = this.metrics.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, reply.raw, headers, request))
+    context.keepRecord(record)
+    this.watchEnd(record, reply, reply.raw)
+    if (isOver(reply.raw)) this.onClose.call(reply.raw)
+  }
+
+  /**
+   * A request whose start failed by a mistake of ours, or a span of an SDK: it is served. Where it has its context already, that
+   * one ends what was started; else it gets one that does nothing.
+   */
+  beginFailed (request, response) {
+    if (response[kSpan] === undefined) response[kSpan] = request[kTrace] = new RequestContext(this.tracer, INVALID_SPAN, null, true)
+    else if (isOver(response)) this.onClose.call(response)
+    return response[kSpan]
+  }
+
+  /** Starts and ends the span of a response that went out without our hook, see response-end.js: there is no Fastify request, and no route. */
+  unrouted (raw, response, start) {
+    if (this.isDisabled || response[kSpan] !== undefined) return
+    response[kSpan] = NO_REQUEST
+    const { headers, method, url } = raw
+    const request = { raw, headers, method, url }
+    if (this.ignores(this.ignore, request)) return
+    const { sdkInterop, starter } = this.tracer
+    let base = sdkInterop === null ? null : sdkInterop.base()
+    const incoming = this.readCaller(raw, headers, request, Number.isNaN(start) ? clock.now() : start, base)
+    incoming.attributes = null // there is no request for the user's functions
+    if (base !== null) base = this.contextUnder(base)
+    const { start: startedAt } = incoming
+    const route = this.routes.unrouted(method)
+    const peer = peerInfo(raw, response, headers, this.valueLengthMax)
+    const span = starter.startServer(incoming, route, peer, requestTarget(raw), base)
+    if (this.metrics !== null) this.metrics.server.close(this.metrics.recordOf(span, startedAt, route, peer), sentStatus(response), '', null, response)
+    else if (span.isRecording()) span.close(sentStatus(response), '')
+  }
+
+  // Who calls: which trace a request continues, and whether its caller is trusted with that.
 
   /**
    * Fills `incoming` with the caller's ids, or with new ones. HOT, once per request.
    * @param {number} start when the request came, milliseconds on the monotonic clock
    * @param {Context | null} base what was active before
    */
-  read (raw, headers, request, start, base) {
+  readCaller (raw, headers, request, start, base) {
     incoming.start = start
-    incoming.isTrusted = this.trustsAll || this.isTrusted(headers, request)
+    incoming.isTrusted = this.isTrusted(headers, request)
     if (this.tracer.propagator !== null) this.readForeign(raw, headers, base)
     else if (incoming.isTrusted && headers.traceparent !== undefined && parseTraceparent(headers.traceparent, incoming)) {
       incoming.tracestate = headers.tracestate === undefined ? '' : callerTracestate(headers.tracestate, incoming)
       incoming.parentKind = PARENT_REMOTE
-    } else this.begin(raw, headers)
+    } else this.startTrace(raw, headers)
     return incoming
   }
 
   /** The trace that a request without a span hands on as it came, or null. No ids are made. */
   readPassedOn (raw, headers, request, base) {
     if (headers.traceparent === undefined && this.tracer.propagator === null) {
-      incoming.isTrusted = this.trustsAll || this.isTrusted(headers, request)
+      incoming.isTrusted = this.isTrusted(headers, request)
       return null
     }
-    return this.read(raw, headers, request, NaN, base).parentKind === PARENT_REMOTE ? incoming : null
+    return this.readCaller(raw, headers, request, NaN, base).parentKind === PARENT_REMOTE ? incoming : null
   }
 
   /** Whether trace and baggage of this caller, if there are any, may go on. */
   isTrusted (headers, request) {
+    if (this.trustsAll) return true
     return (headers.traceparent !== undefined || headers.baggage !== undefined || this.tracer.propagator !== null) && this.callbacks.trusts(request)
   }
 
@@ -65,7 +221,7 @@ class IncomingReader {
   readForeign (raw, headers, base) {
     this.extracted = incoming.isTrusted ? this.tracer.sdkInterop.extract(base, headers) : undefined
     const caller = parentIn(this.extracted)
-    if (caller === undefined) this.begin(raw, headers)
+    if (caller === undefined) this.startTrace(raw, headers)
     else this.adopt(caller, PARENT_REMOTE)
   }
 
@@ -77,7 +233,7 @@ class IncomingReader {
   }
 
   /** Fills `incoming` with a new trace, or with that of the request which calls `app.inject`. */
-  begin (raw, headers) {
+  startTrace (raw, headers) {
     incoming.tracestate = ''
     // Only app.inject() is called from inside a request on purpose; any other active context is a leftover.
     if (raw._lightMyRequest !== undefined && (headers.traceparent === undefined || this.tracer.propagator !== null) && this.adoptActive()) return
@@ -126,172 +282,4 @@ function fieldsOf (propagator) {
   }
 }
 
-// Where neither the plugin's options nor a route's ask for anything.
-const NO_CALLBACKS = Object.freeze({ any: false, anyAtEnd: false, fillStore () {} })
-
-// Stands on a response whose request never was one of Fastify's: it has been seen to.
-const NO_REQUEST = Object.freeze({ caught () {}, takeRecord () { return null } })
-
-class RequestStart {
-  /**
-   * @param {Tracer} tracer
-   * @param {{ routes, callbacks, incomingReader, logCorrelation, onClose }} parts `onClose`: of the raw response
-   */
-  constructor (tracer, { routes, callbacks, incomingReader, logCorrelation, onClose }) {
-    const { ignore, limits, disabled } = tracer.settings
-    this.tracer = tracer
-    this.metrics = tracer.metrics
-    this.isDisabled = disabled
-    this.routes = routes
-    this.callbacks = callbacks
-    this.incomingReader = incomingReader
-    this.logCorrelation = logCorrelation
-    this.onClose = onClose
-    this.ignore = ignore
-    this.valueLengthMax = limits.attributeValueLength
-    this.isProxied = undefined // whether Fastify's trustProxy is on; its first request says so
-  }
-
-  /** Starts the span and hangs its context on the request and on the raw response. HOT, once per request. */
-  begin (request, reply) {
-    const { raw } = request
-    const { headers } = raw // a getter of Node's: read once
-    const { sdkInterop } = this.tracer
-    let base = sdkInterop === null ? null : sdkInterop.base()
-    if (this.isDisabled) return this.beginSuppressed(raw, headers, request, reply, base)
-    const start = clock.now()
-    const route = this.routes.infoOf(request)
-    if (route.options !== null && this.callbacks === NO_CALLBACKS) this.callbacks = new Callbacks(this.tracer, false)
-    if (this.isLeftOut(headers, request, route, base)) return this.beginSuppressed(raw, headers, request, reply, base)
-
-    const { callbacks } = this
-    const hasCallbacks = callbacks.any || route.options !== null
-    // Before anything is read into `incoming`: the user's functions may serve another request.
-    const attributes = hasCallbacks && this.asksWithAttributes(route) ? callbacks.attributesAtStart(request, route) : null
-    const incoming = this.incomingReader.read(raw, headers, request, start, base)
-    incoming.attributes = attributes
-    if (base !== null) base = this.incomingReader.contextUnder(base)
-    const { starter, ownStarter } = this.tracer
-    const decision = starter.decideServer(incoming, route)
-    const peer = decision === DROP && this.metrics === null ? null : this.peerOf(raw, headers, request)
-    const span = decision === RECORD_AND_SAMPLE
-      ? ownStarter.startTaken(incoming, route, peer, requestTarget(raw))
-      : decision === DROP ? ownStarter.startUnsampled(incoming) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
-    const record = this.metrics !== null ? this.metrics.recordOf(span, start, route, peer) : span.isRecording() ? span : null
-    return this.open(span, record, base, request, reply, headers, route, hasCallbacks ? incoming : null)
-  }
-
-  /**
-   * Makes the request's context. Apart from `begin`, because V8 inlines so much into one function. HOT, once per request.
-   * @param {ServerSpan | RequestRecord | null} record what ends with the response
-   * @param {IncomingContext | null} incoming null where the user has no functions
-   */
-  open (span, record, base, request, reply, headers, route, incoming) {
-    const { tracer, incomingReader, logCorrelation } = this
-    const response = reply.raw
-    const context = new RequestContext(tracer, span.apiSpan, base, false, incomingReader.callerOf(headers), incomingReader.baggageOf(headers), record)
-    response[kSpan] = context
-    request[kTrace] = context
-    if (record !== null) this.watchEnd(record, reply, response)
-    if (incoming !== null) this.callbacks.started(context.span, context, request, route, incoming, response)
-    if (logCorrelation !== null) logCorrelation.correlate(request, reply, span, route)
-    if (isOver(response)) this.onClose.call(response)
-    return context
-  }
-
-  /** Whether an SDK's Sampler decides about requests of this route. */
-  asksWithAttributes ({ sampler }) {
-    const { tracer } = this
-    return tracer.output.sdkSpans !== null || (sampler === null ? tracer.sampler : sampler).isCustom
-  }
-
-  /** Switched off for this request: by its route, by `ignore`, because tracing is suppressed, or because it carries our own spans. */
-  isLeftOut ({ traceparent }, request, route, base) {
-    const { options } = route
-    return (options !== null && this.isOff(options, request)) || (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) ||
-      (base !== null && this.tracer.sdkInterop.isSuppressed(base)) || (traceparent !== undefined && this.isExporterTraffic(traceparent, route, base))
-  }
-
-  isOff (options, request) {
-    return options.off || (options.ignore !== null && this.callbacks.ignores(options.ignore, request))
-  }
-
-  /** Spans on their way to this server from its own process. Where ids and flags alone decide their flags say it already. */
-  isExporterTraffic (traceparent, { sampler }, base) {
-    return (!this.incomingReader.trustsAll || !this.tracer.decidesByIds || sampler !== null || base !== null) &&
-      processState.exporterTraceparents.has(traceparent)
-  }
-
-  /** What only a request tells of its application: asked of the first one that has a peer. */
-  learnFrom (request) {
-    this.isProxied = 'ips' in request
-    this.tracer.outbound.reportUntraced() // by now the application has loaded what it uses
-  }
-
-  peerOf (raw, headers, request) {
-    if (this.isProxied === undefined) this.learnFrom(request)
-    return this.isProxied ? forwardedPeerInfo(request, this.valueLengthMax) : peerInfo(raw, headers, this.valueLengthMax)
-  }
-
-  watchEnd (record, reply, response) {
-    record.reply = reply
-    if (this.metrics !== null) this.metrics.server.started(record, response)
-    response.on('close', this.onClose)
-  }
-
-  /** No span, but a context: an incoming traceparent is handed on as it came. */
-  beginSuppressed (raw, headers, request, reply, base) {
-    const { tracer, incomingReader } = this
-    const incoming = incomingReader.readPassedOn(raw, headers, request, base)
-    if (base !== null) base = incomingReader.contextUnder(base)
-    const span = incoming === null ? INVALID_SPAN : new RemoteSpan(incoming, false)
-    const context = new RequestContext(tracer, span, base, true, incomingReader.callerOf(headers), incomingReader.baggageOf(headers))
-    reply.raw[kSpan] = context
-    request[kTrace] = context
-    this.callbacks.fillStore(context, request)
-    if (this.metrics !== null) this.measureSuppressed(context, raw, headers, request, reply)
-    return context
-  }
-
-  /** Without a span it counts all the same, unless its route says otherwise. */
-  measureSuppressed (context, raw, headers, request, reply) {
-    const route = this.routes.infoOf(request)
-    if (!route.isMeasured) return
-    const record = this.metrics.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, headers, request))
-    context.keepRecord(record)
-    this.watchEnd(record, reply, reply.raw)
-    if (isOver(reply.raw)) this.onClose.call(reply.raw)
-  }
-
-  /**
-   * A request whose start failed by a mistake of ours, or a span of an SDK: it is served. Where it has its context already, that
-   * one ends what was started; else it gets one that does nothing.
-   */
-  beginFailed (request, response) {
-    if (response[kSpan] === undefined) response[kSpan] = request[kTrace] = new RequestContext(this.tracer, INVALID_SPAN, null, true)
-    else if (isOver(response)) this.onClose.call(response)
-    return response[kSpan]
-  }
-
-  /** Starts and ends the span of a response that went out without our hook, see response-end.js: there is no Fastify request, and no route. */
-  unrouted (raw, response, start) {
-    if (this.isDisabled || response[kSpan] !== undefined) return
-    response[kSpan] = NO_REQUEST
-    const { headers, method, url } = raw
-    const request = { raw, headers, method, url }
-    if (this.ignore !== null && this.callbacks.ignores(this.ignore, request)) return
-    const { sdkInterop, starter } = this.tracer
-    let base = sdkInterop === null ? null : sdkInterop.base()
-    const incoming = this.incomingReader.read(raw, headers, request, Number.isNaN(start) ? clock.now() : start, base)
-    incoming.attributes = null // there is no request for the user's functions
-    if (base !== null) base = this.incomingReader.contextUnder(base)
-    const { start: startedAt } = incoming
-    const route = this.routes.unrouted(method)
-    const peer = peerInfo(raw, headers, this.valueLengthMax)
-    const span = starter.startServer(incoming, route, peer, requestTarget(raw), base)
-    if (this.metrics !== null) this.metrics.server.close(this.metrics.recordOf(span, startedAt, route, peer), sentStatus(response), '', null, response)
-    else if (span.isRecording()) span.close(sentStatus(response), '')
-  }
-}
-
-module.exports = { RequestStart, NO_CALLBACKS, IncomingReader }
+module.exports = { RequestStart }

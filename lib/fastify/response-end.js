@@ -64,28 +64,18 @@ function sentStatus (response) {
 
 /** '' for a whole response, or one whose early end is the normal one; else the `error.type`. HOT */
 function unfinished (response, reply) {
-  return finishedMeansFlushed && response.writableFinished && response.stream === undefined ? '' : unusual(response, reply)
+  return (response.stream === undefined ? isWhole(response) : isWholeStream(response)) ? '' : brokenOff(response, reply)
 }
 
-function unusual (response, reply) {
-  if (response.stream !== undefined) return isWholeStream(response) ? '' : brokenOff(response, reply)
-  // `writableFinished` alone would be wrong for inject().
-  if (response.writableEnded && (response.writableFinished || !socketGone(response)) &&
-    (finishedMeansFlushed || !socketFailed(response))) return ''
-  return brokenOff(response, reply)
+function isWhole (response) {
+  const { writableEnded, writableFinished } = response // which alone would be wrong for inject()
+  const socket = socketOf(response)
+  return writableEnded && (writableFinished || socket?.destroyed !== true) && (finishedMeansFlushed || (socket?.errored ?? null) === null)
 }
 
 // A pipelined response that waits for its turn has no socket yet; its request has.
 function socketOf ({ socket, req }) {
   return socket ?? req?.socket ?? null
-}
-
-function socketGone (response) {
-  return socketOf(response)?.destroyed === true
-}
-
-function socketFailed (response) {
-  return (socketOf(response)?.errored ?? null) !== null
 }
 
 // HTTP/2. Its socket is the session's: a proxy that throws once the session is gone.
@@ -165,9 +155,7 @@ function watchUnrouted (server, trace) {
 
   // listen({ host: 'localhost' }) makes a second server, which shares only the request listener.
   function isOurs (other) {
-    if (other === server) return true
-    if (other[kOurs] === undefined) other[kOurs] = sharesListener(server, other)
-    return other[kOurs]
+    return other === server || (other[kOurs] ??= sharesListener(server, other))
   }
 }
 

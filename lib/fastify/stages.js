@@ -29,7 +29,7 @@ const STAGE = { kind: KIND_INTERNAL, name: (stage) => stage, attributes: () => [
 /** The hooks that make the spans of stages. */
 class StageHooks {
   #tracer
-  #handlers = handlerSpans()
+  #release = null // ends the subscription to Fastify's handlers, once there is one
 
   /** @param {boolean} wantsHandlers the handler of each route has a span, whatever the route says */
   constructor (tracer, wantsHandlers) {
@@ -47,11 +47,11 @@ class StageHooks {
     const { handler: isAsked, hooks: stages } = options?.spans ?? this.#tracer.settings.spans
     const handler = isAsked || this.wantsHandlers
     for (const stage of stages) if (hasHooks(hooks[stage])) this.#bracket(stage, hooks[stage])
-    if (handler && !request.is404) this.#handlers.want(hooks)
+    if (handler && !request.is404) this.#traceHandler(hooks)
     else if (handler && hooks.handler.name !== 'basic404') this.#traceNotFound(hooks)
   }
 
-  release () { this.#handlers.release() }
+  release () { this.#release?.() }
 
   #bracket (stage, list) {
     list.splice(list.findIndex(({ name }) => REQUEST_HOOK.test(name)) + 1, 0, hookOf(stage, this.#entering(stage)))
@@ -60,15 +60,30 @@ class StageHooks {
 
   /** Makes the span of a custom not-found handler, which no channel shows. It ends with its answer or an error. */
   #traceNotFound (hooks) {
-    for (const stage of ANSWER_STAGES) if (hooks[stage]?.length > 0) hooks[stage] = [hookOf(stage, leave), ...hooks[stage]]
-    hooks.preHandler = [...hooks.preHandler ?? [], hookOf('preHandler', this.#entering('handler'))]
+    surround(hooks, this.#entering('handler'), leave)
   }
 
-  /** What a hook does that begins a span of that name. */
+  /** Makes the span of a route's handler. The channel also speaks where a preHandler hook failed and the handler never ran. */
+  #traceHandler (hooks) {
+    if (hooks.config[kWanted] === true) return
+    Object.defineProperty(hooks.config, kWanted, { value: true })
+    surround(hooks, onReached, onAnswer)
+    this.#release ??= subscribe(subscribers)
+  }
+
+  /** What a hook does that ends the stage which runs, with the error if there is one, and begins a span of that name. */
   #entering (name) {
     return (request, reply, error, done) => {
-      if (isTraced(request)) enterStage(this.#tracer, name, request, reply, error, done)
-      else done()
+      if (request.trace === undefined || request.trace.suppressed) { // undefined: a bare request, see keys.js
+        done()
+        return
+      }
+      let stages = request[kStage]
+      if (stages === undefined) {
+        stages = request[kStage] = new RequestStages(this.#tracer)
+        whenOver(reply.raw, () => stages.onClose())
+      }
+      stages.enter(name, request, reply, error, done)
     }
   }
 }
@@ -93,18 +108,13 @@ function hookOf (stage, fn) {
   return function lightTraceStage (request, reply, done) { fn(request, reply, undefined, done) }
 }
 
-function isTraced ({ trace }) {
-  return trace !== undefined && !trace.suppressed // undefined: a bare request, see keys.js
-}
-
-/** Ends the stage that runs, with the error if there is one, and begins another. */
-function enterStage (tracer, stage, request, reply, error, done) {
-  let stages = request[kStage]
-  if (stages === undefined) {
-    stages = request[kStage] = new RequestStages(tracer)
-    whenOver(reply.raw, () => stages.onClose())
-  }
-  stages.enter(stage, request, reply, error, done)
+/**
+ * Adds `before` in front of a route's handler, and `answers` in front of the hooks of its answer. Only where there are such hooks:
+ * without any, what `reply.send` throws goes into the handler.
+ */
+function surround (hooks, before, answers) {
+  hooks.preHandler = [...hooks.preHandler ?? [], hookOf('preHandler', before)]
+  for (const stage of ANSWER_STAGES) if (hooks[stage]?.length > 0) hooks[stage] = [hookOf(stage, answers), ...hooks[stage]]
 }
 
 /** The spans of one request's stages, of which one may be open. Its fields are private: it hangs on the request, see keys.js. */
@@ -183,31 +193,14 @@ class HandlerCall {
   }
 }
 
-function handlerSpans () {
-  let release = null
-  return {
-    /** Asks for the span of a route's handler at its first request. `hooks`: the route's own object, see Routes. */
-    want (hooks) {
-      if (hooks.config[kWanted] === true) return
-      Object.defineProperty(hooks.config, kWanted, { value: true })
-      // The channel also speaks where a preHandler hook failed and the handler never ran.
-      hooks.preHandler = [...hooks.preHandler ?? [], lightTraceReached]
-      // Only where there are hooks: without any, what `reply.send` throws goes into the handler.
-      for (const stage of ANSWER_STAGES) if (hooks[stage]?.length > 0) hooks[stage] = [lightTraceAnswers, ...hooks[stage]]
-      release ??= subscribe(subscribers)
-    },
-    release () { release?.() }
-  }
-}
-
-function lightTraceReached (request, reply, done) {
+function onReached (request, reply, error, done) {
   request[kReached] = true
   done()
 }
 
-function lightTraceAnswers (request, reply, payload, done) {
+function onAnswer (request, reply, error, done) {
   take(request[kReached])?.end()
-  done(null, payload)
+  done()
 }
 
 /** Begins the span and returns the store in which Fastify runs the handler. */

@@ -24,13 +24,10 @@ const HIGH_BITS = 0xffffff
 // For so long after a drop by a limit the probability of being let through is unknown.
 const BIASED_MS = 1000
 
-/** The sampler of an option: the user's own object, or one of ours by name. */
+/** The sampler of what lib/config/sampling.js made of an option: the user's own object, or one of ours by its kind. */
 function samplerOf (option, report) {
-  return typeof option.shouldSample === 'function' ? new SdkSampler(option, report) : headSampler(option)
-}
-
-/** The sampler of what lib/config/sampling.js made of the option. */
-function headSampler ({ kind, ratio, perSecond, parentBased }) {
+  if (typeof option.shouldSample === 'function') return new SdkSampler(option, report)
+  const { kind, ratio, perSecond, parentBased } = option
   switch (kind) {
     case 'per_second': return new PerSecond(perSecond)
     case 'always_on': return new HeadSampler(parentBased, true)
@@ -319,7 +316,7 @@ class FairRate {
 
 /** The share up to which the arrivals of each route are met, so that all together are `budget`. Sorts the routes. */
 function waterLevel (routes, budget) {
-  routes.sort(byArrivals)
+  routes.sort((a, b) => a.arrivals - b.arrivals)
   let rest = budget
   for (let i = 0; i < routes.length; i++) {
     const share = rest / (routes.length - i)
@@ -330,8 +327,4 @@ function waterLevel (routes, budget) {
   return routes.length === 0 ? budget : routes[routes.length - 1].arrivals + rest
 }
 
-function byArrivals (a, b) {
-  return a.arrivals - b.arrivals
-}
-
-module.exports = { samplerOf, headSampler, applyDecision, RateLimit, DROP, RECORD_AND_SAMPLE, FairRate, RouteRate }
+module.exports = { samplerOf, applyDecision, RateLimit, DROP, RECORD_AND_SAMPLE, FairRate, RouteRate }

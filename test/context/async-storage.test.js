@@ -124,12 +124,12 @@ test('a connection keeps no store of a request, whatever Node calls its own fiel
     enterWith: (store) => kept.enterWith(store),
     getStore: () => kept.getStore()
   }
-  const { enter, active } = t.mockRequire('../../lib/context/async-storage', {
+  const { call, active } = t.mockRequire('../../lib/context/async-storage', {
     '../../lib/runtime/process-state': { processState: { storage: renamed } }
   })
   const connection = new AsyncResource('connection')
   const seen = []
-  connection.runInAsyncScope(() => enter('a request', () => seen.push(active())))
+  connection.runInAsyncScope(() => call('a request', () => seen.push(active())))
   connection.runInAsyncScope(() => seen.push(active()))
   t.same(seen, ['a request', undefined])
   t.end()

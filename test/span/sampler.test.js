@@ -1,7 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
-const { headSampler, RateLimit, DROP, RECORD_AND_SAMPLE } = require('../../lib/sampling/sampler')
+const { samplerOf, RateLimit, DROP, RECORD_AND_SAMPLE } = require('../../lib/sampling/sampler')
 const { tracedApp } = require('../support/traced-app')
 
 // The last 14 hex digits of a trace id, and whether a ratio takes it: it does from (1 − ratio)·2^56 upward.
@@ -21,7 +21,7 @@ for (const [ratio, low, taken] of VECTORS) {
     for (const high of ['00', 'ff']) { // the other 72 bits are not asked
       const traceId = '0af7651916cd43dd' + high + low
       for (const parentBased of [true, false]) {
-        const sampler = headSampler({ kind: 'ratio', ratio, parentBased })
+        const sampler = samplerOf({ kind: 'ratio', ratio, parentBased })
         t.equal(sampler.decide(contextOf(traceId), false) === RECORD_AND_SAMPLE, taken)
       }
     }
@@ -37,7 +37,7 @@ for (const [ratio, low, taken] of VECTORS) {
 
 test('a parent decides where the sampler is parent-based', (t) => {
   for (const kind of ['always_on', 'always_off', 'ratio']) {
-    const sampler = headSampler({ kind, ratio: 0.5, parentBased: true })
+    const sampler = samplerOf({ kind, ratio: 0.5, parentBased: true })
     t.equal(sampler.decide(contextOf('0'.repeat(31) + '1', 1), true), RECORD_AND_SAMPLE)
     t.equal(sampler.decide(contextOf('f'.repeat(32), 0), true), DROP)
   }
