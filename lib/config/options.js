@@ -8,7 +8,7 @@ const {
   COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, TOKEN, anyOf, attributes, boolean, bytes, callback, count, duration, headerNames,
   isObject, listOf, literal, notNegative, object, orBoolean, orCallback, text, wrongValue
 } = require('./checks')
-const { Environment, readEnvironment } = require('./env')
+const { Environment } = require('./env')
 const { checkExporter, resolveExporter } = require('./exporter')
 const { checkIgnore, compileIgnore, ignoreFromEnvironment, checkSampler, samplerFromEnvironment } = require('./sampling')
 const { serverlessPlatform, resolveResource } = require('./resource')
@@ -137,7 +137,7 @@ const checkRoute = object({
 const UNSET = Object.freeze({ off: false, spanName: null, attributes: null, spans: null, sampler: null, slow: null, metrics: true, ignore: null })
 const OFF = Object.freeze({ ...UNSET, off: true })
 
-function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
+function resolveOptions (userOptions = EMPTY, environment = undefined) {
   const env = new Environment(environment)
   const given = checkOptions('', userOptions, (name, hint) => {
     const what = hint === undefined ? 'it is ignored' : `it is ignored, and requests are traced as if it were not there. Use ${hint}`
