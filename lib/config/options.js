@@ -124,7 +124,7 @@ const checkOptions = object({
   limits: object({ attributes: count, attributeValueLength: count, events: count, links: count, keptChildren: count })
 }, MEANT)
 
-const checkRoute = object({
+const checkRoute = orBoolean(object({
   spanName: orCallback(text),
   attributes: orCallback(attributes),
   spans: checkSpans,
@@ -132,10 +132,7 @@ const checkRoute = object({
   slow: checkSlow,
   metrics: boolean,
   ignore: orBoolean(checkIgnore, true, false)
-})
-
-const UNSET = Object.freeze({ off: false, spanName: null, attributes: null, spans: null, sampler: null, slow: null, metrics: true, ignore: null })
-const OFF = Object.freeze({ ...UNSET, off: true })
+}), EMPTY, { ignore: true })
 
 function resolveOptions (userOptions = EMPTY, environment = undefined) {
   const env = new Environment(environment)
@@ -196,10 +193,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
 
 // Resolves a route's own `config.trace`; in each field null means: as the plugin's options say.
 function resolveRouteOptions (value) {
-  if (value === undefined || value === true) return UNSET
-  if (value === false) return OFF
-  if (typeof value !== 'object' || value === null) throw wrongValue('config.trace', 'true, false or an object', value)
-  const given = checkRoute('config.trace', value)
+  const given = value === undefined ? EMPTY : checkRoute('config.trace', value)
   return Object.freeze({
     off: given.ignore === true,
     spanName: given.spanName ?? null,
