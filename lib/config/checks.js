@@ -19,36 +19,32 @@ const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 // Names of headers that carry credentials, whatever their vendor. Tenant and routing headers (x-scope-orgid) do not match.
 const CREDENTIAL = /assertion|auth|bearer|cookie|credential|dpop|dsn|hmac|jw[st]|key|oidc|otp|pass[cpw]|principal|pwd|saml|secret|session|signature|team|ticket|token/
 
-const boolean = check('true or false', (value) => typeof value === 'boolean')
-const callback = check('a function', (value) => typeof value === 'function')
-const text = check('a non-empty string', (value) => typeof value === 'string' && value.trim() !== '')
-const count = check(`an integer from 0 to ${COUNT_MAX}`, (value) => Number.isInteger(value) && value >= 0 && value <= COUNT_MAX)
-const bytes = check('a positive integer number of bytes', (value) => Number.isSafeInteger(value) && value > 0)
+const boolean = anyOf('true or false', (value) => typeof value === 'boolean')
+const callback = anyOf('a function', (value) => typeof value === 'function')
+const text = anyOf('a non-empty string', (value) => typeof value === 'string' && value.trim() !== '')
+const count = anyOf(`an integer from 0 to ${COUNT_MAX}`, (value) => Number.isInteger(value) && value >= 0 && value <= COUNT_MAX)
+const bytes = anyOf('a positive integer number of bytes', (value) => Number.isSafeInteger(value) && value > 0)
 const isDuration = notNegative('milliseconds')
 const duration = (path, value) => Math.min(isDuration(path, value), DURATION_MAX_MS)
 
 function notNegative (unit) {
-  return check(`a number of ${unit}, 0 or more`, (value) => typeof value === 'number' && value >= 0)
+  return anyOf(`a number of ${unit}, 0 or more`, (value) => typeof value === 'number' && value >= 0)
 }
 
-function check (expected, accepts) {
+function anyOf (expected, ...accepts) {
   return (path, value) => {
-    if (!accepts(value)) throw wrongValue(path, expected, value)
+    if (!accepts.some((accept) => accept(value))) throw wrongValue(path, expected, value)
     return value
   }
 }
 
 function literal (...values) {
-  return check(inWords(values.map((value) => typeof value === 'string' ? `'${value}'` : value)), (value) => values.includes(value))
+  return anyOf(inWords(values.map((value) => typeof value === 'string' ? `'${value}'` : value)), (value) => values.includes(value))
 }
 
 /** 'a', 'a or b', 'a, b or c'. */
 function inWords (names) {
   return names.join(', ').replace(/, ([^,]*)$/, ' or $1')
-}
-
-function anyOf (expected, ...accepts) {
-  return check(expected, (value) => accepts.some((accept) => accept(value)))
 }
 
 function orCallback (otherwise) {

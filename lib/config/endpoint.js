@@ -77,6 +77,19 @@ function basicAuthorization ({ username, password }) {
   }
 }
 
+/**
+ * Adds what may hold a secret: util.inspect, JSON.stringify, a spread and a logger see `shown` only.
+ * @template Shown, Secrets
+ * @param {Shown} shown
+ * @param {Secrets} secrets
+ * @returns {Readonly<Shown & Secrets>}
+ */
+function withSecrets (shown, secrets) {
+  for (const [name, value] of Object.entries(secrets)) Object.defineProperty(shown, name, { get: () => value })
+  Object.defineProperty(shown, inspect.custom, { value: () => Object.assign({}, shown) }) // with `showHidden` inspect would run the getters
+  return /** @type {Shown & Secrets} */ (Object.freeze(shown))
+}
+
 // The proxy between the exporter and the collector, by Node's own rules, and only if Node itself uses proxies.
 // https://nodejs.org/api/http.html#built-in-proxy-support
 
@@ -84,27 +97,7 @@ const PORTS = { 'http:': 80, 'https:': 443 }
 const FLAG = '--use-env-proxy'
 const NO_FLAG = '--no-use-env-proxy'
 
-// The password is private, as in ExporterSettings.
-class ExporterProxy {
-  #authorization
-
-  constructor (url, authorization) {
-    const { host, port } = hostAndPort(url)
-    this.host = host
-    this.port = port
-    this.isSecure = url.protocol === 'https:'
-    this.printableUrl = `${url.protocol}//${url.hostname}:${port}`
-    this.#authorization = authorization
-    Object.freeze(this)
-  }
-
-  /** '' for a proxy without a user. */
-  get authorization () { return this.#authorization }
-
-  [inspect.custom] () { return { ...this } }
-}
-
-/** @returns {ExporterProxy | null} for the collector at this URL */
+/** @returns the proxy for the collector at this URL, or null. `authorization` is '' for one without a user. */
 function resolveProxy (url, env) {
   const variable = url.protocol === 'https:' ? env.find('https_proxy', 'HTTPS_PROXY') : env.find('http_proxy', 'HTTP_PROXY')
   if (variable === undefined || isExcluded(url, env.text('no_proxy', 'NO_PROXY') ?? '')) return null
@@ -120,7 +113,9 @@ function resolveProxy (url, env) {
   }
   const authorization = basicAuthorization(proxy)
   if (authorization === null) env.warn('LT_WARN_ENV', `user and password in ${name} are not percent-encoded, so they are not sent`)
-  return new ExporterProxy(proxy, authorization ?? '')
+  const { host, port } = hostAndPort(proxy)
+  const shown = { host, port, isSecure: proxy.protocol === 'https:', printableUrl: `${proxy.protocol}//${proxy.hostname}:${port}` }
+  return withSecrets(shown, { authorization: authorization ?? '' })
 }
 
 // As Node does: the last flag counts, the command line before NODE_OPTIONS, and the variable where there is no flag.
@@ -153,6 +148,6 @@ function hostAndPort ({ protocol, hostname, port }) {
   return { host: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname, port: port === '' ? PORTS[protocol] : Number(port) }
 }
 
-const endpoint = { EXPECTED_URL, endpointFromCode, endpointFromEnvironment, hostAndPort, parseHttpUrl }
-
-module.exports = { ...endpoint, basicAuthorization, isLinkLocal, isLoopback, resolveProxy }
+module.exports = {
+  EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, hostAndPort, isLinkLocal, isLoopback, parseHttpUrl, resolveProxy, withSecrets
+}

@@ -6,34 +6,13 @@
 const { describeValue, editDistance, inWords } = require('./checks')
 
 const PREFIX = 'OTEL_'
-const OTHERS = new Set([
-  'NODE_TLS_REJECT_UNAUTHORIZED', // Node's own: read only to warn when it switches the verification off
-  // Node's own too, see resolveProxy
-  'NODE_USE_ENV_PROXY', 'NODE_OPTIONS', 'http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY', 'no_proxy', 'NO_PROXY',
-  'npm_package_name', 'npm_package_version', // of the package whose script npm runs
-  'NODE_OTEL', 'NODE_OTEL_ENDPOINT', // Node's own tracer
-  'LIGHT_TRACE_VIEWER', 'LIGHT_TRACE_BLOCKED_LOOP', // set by `npx light-trace`
-  'LIGHT_TRACE_SLOW_AFTER_MS', // see `slow`
-  'TRACEPARENT', 'TRACESTATE', // of the process that started this one
-  // Where the process runs, see resource.js
-  'KUBERNETES_SERVICE_HOST', 'HOSTNAME',
-  'K8S_NODE_NAME', 'K8S_POD_NAME', 'K8S_POD_UID', 'K8S_NAMESPACE_NAME', 'K8S_NAMESPACE', 'K8S_CONTAINER_NAME',
-  'NODE_NAME', 'POD_NAME', 'POD_UID', 'POD_NAMESPACE', 'CONTAINER_NAME',
-  'AWS_LAMBDA_FUNCTION_NAME', 'AWS_LAMBDA_FUNCTION_VERSION', 'AWS_LAMBDA_FUNCTION_MEMORY_SIZE',
-  'AWS_LAMBDA_LOG_GROUP_NAME', 'AWS_LAMBDA_LOG_STREAM_NAME', 'AWS_REGION', 'AWS_DEFAULT_REGION',
-  'ECS_CONTAINER_METADATA_URI_V4', 'ECS_CONTAINER_METADATA_URI',
-  'K_SERVICE', 'K_REVISION', 'FUNCTION_TARGET', 'CLOUD_RUN_JOB', 'CLOUD_RUN_EXECUTION', 'CLOUD_RUN_TASK_INDEX',
-  'GAE_SERVICE', 'GAE_VERSION', 'GAE_INSTANCE',
-  'WEBSITE_SITE_NAME', 'WEBSITE_INSTANCE_ID', 'FUNCTIONS_EXTENSION_VERSION', 'REGION_NAME',
-  'VERCEL', 'VERCEL_REGION'
-])
-
 const BOOLEANS = new Map([['true', true], ['false', false]])
 
 const NAME_LENGTH_MAX = 64 // of a variable; the distance is quadratic
 const VARIABLE_LENGTH_MAX = 65536 // of lists of pairs
 
-// A snapshot of the variables. Each getter takes names, the most specific first; `undefined` if none holds a usable value.
+// The variables as they are when the options are resolved. Each getter takes names, the most specific first; `undefined` if none
+// holds a usable value.
 class Environment {
   #values
   #signal
@@ -41,7 +20,7 @@ class Environment {
   warnings = []
   news = [] // worth a line at info
 
-  constructor (values, signal = 'TRACES', asked = new Set()) {
+  constructor (values = process.env, signal = 'TRACES', asked = new Set()) {
     this.#values = values
     this.#asked = asked
     this.#signal = signal
@@ -158,13 +137,4 @@ function invocationTraceHeader () {
   return process.env._X_AMZN_TRACE_ID
 }
 
-// A snapshot at call time, so that a variable set by the app before `register` counts.
-function readEnvironment () {
-  const read = Object.create(null)
-  for (const name of Object.keys(process.env)) {
-    if (name.startsWith(PREFIX) || OTHERS.has(name)) read[name] = process.env[name]
-  }
-  return read
-}
-
-module.exports = { VARIABLE_LENGTH_MAX, Environment, invocationTraceHeader, pairsIn, readEnvironment }
+module.exports = { VARIABLE_LENGTH_MAX, Environment, invocationTraceHeader, pairsIn }

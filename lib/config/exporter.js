@@ -5,14 +5,13 @@
 const fs = require('node:fs')
 const tls = require('node:tls')
 const { X509Certificate } = require('node:crypto')
-const { inspect } = require('node:util')
 const { printable } = require('../runtime/report')
 const {
   CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, boolean, duration, literal, object, optionInvalid, readOwn, wrongValue
 } = require('./checks')
 const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env')
 const {
-  EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, parseHttpUrl, resolveProxy
+  EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, parseHttpUrl, resolveProxy, withSecrets
 } = require('./endpoint')
 
 module.exports = { checkExporter, resolveExporter, exporterOfSignal }
@@ -36,34 +35,6 @@ const checkMembers = object({
   key: checkPem,
   insecureHeaders: boolean
 })
-
-// What may hold a secret is private: util.inspect, JSON.stringify, a spread and a logger see the own fields only.
-class ExporterSettings {
-  #url
-  #headers
-  #tls
-
-  constructor (kind, explicit, { url, headers, compression, timeoutMs, tls, proxy }) {
-    this.kind = kind
-    this.explicit = explicit
-    this.compression = compression
-    this.timeoutMs = timeoutMs
-    this.proxy = proxy // ExporterProxy or null
-    this.#url = url.href
-    this.#headers = Object.freeze(headers)
-    this.#tls = tls
-    this.printableUrl = `${url.origin}${url.pathname}` // without the query, in which some vendors take their key
-    Object.freeze(this)
-  }
-
-  get url () { return this.#url }
-  get headers () { return this.#headers }
-  get ca () { return this.#tls.ca }
-  get cert () { return this.#tls.cert }
-  get key () { return this.#tls.key }
-
-  [inspect.custom] () { return { ...this } } // with `showHidden` inspect would run the getters
-}
 
 function checkExporter (path, value) {
   if (KINDS.includes(value)) return { __proto__: null, kind: value }
@@ -119,14 +90,16 @@ function endpointOfSignal (path, own, shared, env) {
 function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
   warnAboutEndpoint(url, given, env)
   const proxy = resolveProxy(url, env)
-  return new ExporterSettings(kind, given.kind !== undefined, {
-    url,
-    proxy,
-    headers: resolveHeaders(url, given, env, proxy !== null),
+  const headers = resolveHeaders(url, given, env, proxy !== null)
+  const { ca, cert, key } = url.protocol === 'https:' ? resolveTls(given, env) : EMPTY
+  return withSecrets({
+    kind,
+    explicit: given.kind !== undefined,
     compression: given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none',
     timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env, timeoutVariable, aroundMs) : given.timeoutMs || DURATION_MAX_MS,
-    tls: url.protocol === 'https:' ? resolveTls(given, env) : {}
-  })
+    proxy,
+    printableUrl: `${url.origin}${url.pathname}` // without the query, in which some vendors take their key
+  }, { url: url.href, headers: Object.freeze(headers), ca, cert, key })
 }
 
 function names (suffix) {

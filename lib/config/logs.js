@@ -2,7 +2,7 @@
 
 // The options of exported log lines: which, and where they go. Loaded only where they are exported.
 
-const { COUNT_MAX, DURATION_MAX_MS, EMPTY, anyOf, notNegative, object } = require('./checks')
+const { COUNT_MAX, DURATION_MAX_MS, EMPTY, anyOf, isObject, notNegative, object, orBoolean } = require('./checks')
 const { checkExporter, exporterOfSignal } = require('./exporter')
 
 const KINDS = ['otlp', 'otlp/stdout', 'console', 'none']
@@ -13,8 +13,8 @@ const DEFAULT_TIMEOUT_MS = 30_000
 
 const checkLevel = anyOf("the name of one of the logger's levels", (value) => typeof value === 'string' && value.trim() !== '')
 
-const checkMembers = object({
-  export: anyOf('true, false or an exporter', (value) => typeof value === 'boolean', (value) => typeof value === 'string', (value) => typeof value === 'object' && value !== null),
+const checkLogs = object({
+  export: orBoolean(checkLogExporter, true, false),
   level: checkLevel,
   unsampledLevel: checkLevel,
   buffer: checkLevel,
@@ -23,14 +23,8 @@ const checkMembers = object({
 
 module.exports = { checkLogs, resolveLogs }
 
-function checkLogs (path, value) {
-  const given = checkMembers(path, value)
-  if (typeof given.export === 'object' || typeof given.export === 'string') given.exporter = checkLogExporter(`${path}.export`, given.export)
-  return given
-}
-
 function checkLogExporter (path, value) {
-  anyOf("true, false, 'otlp', 'otlp/stdout', 'console', 'none' or an object with a url", (kind) => typeof kind === 'object' || KINDS.includes(kind))(path, value)
+  anyOf("true, false, 'otlp', 'otlp/stdout', 'console', 'none' or an object with a url", (kind) => isObject(kind) || KINDS.includes(kind))(path, value)
   return checkExporter(path, value)
 }
 
@@ -46,7 +40,7 @@ function resolveLogs (options, env, exporterVariable, exceptionVariable) {
   }
   const limit = (...names) => env.integer(names, { max: COUNT_MAX })
   return Object.freeze({
-    exporter: kind === 'otlp' ? exporterOfSignal('LOGS', given.exporter, options, env, 'OTEL_BLRP_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS) : null,
+    exporter: kind === 'otlp' ? exporterOfSignal('LOGS', isObject(given.export) ? given.export : EMPTY, options, env, 'OTEL_BLRP_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS) : null,
     isText: kind === 'console', // where there is no exporter: text in place of OTLP JSON
     lines: named !== 'none',
     exceptions, // 'logs': records in place of the spans' events; 'logs/dup': both
@@ -65,7 +59,7 @@ function resolveLogs (options, env, exporterVariable, exceptionVariable) {
 /** The option, else the variable. `true` means the exporter of spans, where that is one of ours. */
 function kindOf (given, options, env, name) {
   if (given.export === false) return 'none'
-  if (given.exporter !== undefined) return given.exporter.kind
+  if (isObject(given.export)) return given.export.kind
   const [named] = env.namesOf(name, KINDS) ?? []
   if (given.export === undefined || named !== undefined) return named ?? 'none'
   const spans = options.exporter?.kind

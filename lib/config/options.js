@@ -8,7 +8,7 @@ const {
   COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, TOKEN, anyOf, attributes, boolean, bytes, callback, count, duration, headerNames,
   isObject, listOf, literal, notNegative, object, orBoolean, orCallback, text, wrongValue
 } = require('./checks')
-const { Environment, readEnvironment } = require('./env')
+const { Environment } = require('./env')
 const { checkExporter, resolveExporter } = require('./exporter')
 const { checkIgnore, compileIgnore, ignoreFromEnvironment, checkSampler, samplerFromEnvironment } = require('./sampling')
 const { serverlessPlatform, resolveResource } = require('./resource')
@@ -124,7 +124,7 @@ const checkOptions = object({
   limits: object({ attributes: count, attributeValueLength: count, events: count, links: count, keptChildren: count })
 }, MEANT)
 
-const checkRoute = object({
+const checkRoute = orBoolean(object({
   spanName: orCallback(text),
   attributes: orCallback(attributes),
   spans: checkSpans,
@@ -132,12 +132,9 @@ const checkRoute = object({
   slow: checkSlow,
   metrics: boolean,
   ignore: orBoolean(checkIgnore, true, false)
-})
+}), EMPTY, { ignore: true })
 
-const UNSET = Object.freeze({ off: false, spanName: null, attributes: null, spans: null, sampler: null, slow: null, metrics: true, ignore: null })
-const OFF = Object.freeze({ ...UNSET, off: true })
-
-function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
+function resolveOptions (userOptions = EMPTY, environment = undefined) {
   const env = new Environment(environment)
   const given = checkOptions('', userOptions, (name, hint) => {
     const what = hint === undefined ? 'it is ignored' : `it is ignored, and requests are traced as if it were not there. Use ${hint}`
@@ -196,10 +193,7 @@ function resolveOptions (userOptions = EMPTY, environment = readEnvironment()) {
 
 // Resolves a route's own `config.trace`; in each field null means: as the plugin's options say.
 function resolveRouteOptions (value) {
-  if (value === undefined || value === true) return UNSET
-  if (value === false) return OFF
-  if (typeof value !== 'object' || value === null) throw wrongValue('config.trace', 'true, false or an object', value)
-  const given = checkRoute('config.trace', value)
+  const given = value === undefined ? EMPTY : checkRoute('config.trace', value)
   return Object.freeze({
     off: given.ignore === true,
     spanName: given.spanName ?? null,

@@ -94,32 +94,29 @@ function ignoreFromEnvironment (env) {
 /** @returns {((request: FastifyRequest) => boolean) | null} which throws what a user's function throws; null: all are traced */
 function compileIgnore (patterns) {
   if (patterns === undefined || patterns.length === 0) return null
-  const texts = patterns.filter((pattern) => typeof pattern === 'string')
-  const paths = new Set(texts.filter((glob) => !glob.includes('*')))
-  const globs = texts.filter((glob) => glob.includes('*')).map(compileGlob)
-  const expressions = patterns.filter(isRegExp)
+  const matchers = patterns.filter((pattern) => typeof pattern !== 'function').map((pattern) => isRegExp(pattern) ? matcherOf(pattern) : compileGlob(pattern))
   const functions = patterns.filter((pattern) => typeof pattern === 'function')
-  const comparesPath = functions.length < patterns.length
 
   // HOT where `ignore` is set, once per request. Budget: 1 sliced string, 0 objects, 0 closures.
   return function ignore (request) {
-    if (comparesPath) {
-      const path = rawPath(request.raw)
-      if (paths.has(path)) return true
-      for (let i = 0; i < globs.length; i++) if (globs[i](path)) return true
-      for (let i = 0; i < expressions.length; i++) {
-        expressions[i].lastIndex = 0 // with the flag g or y it moves on with each match
-        if (expressions[i].test(path)) return true
-      }
-    }
+    const path = matchers.length > 0 ? rawPath(request.raw) : ''
+    for (let i = 0; i < matchers.length; i++) if (matchers[i](path)) return true
     for (let i = 0; i < functions.length; i++) if (atOnce(functions[i](request))) return true
     return false
+  }
+}
+
+function matcherOf (expression) {
+  return (path) => {
+    expression.lastIndex = 0 // with the flag g or y it moves on with each match
+    return expression.test(path)
   }
 }
 
 // Each part is searched once from where the last was found: the leftmost find is always good enough, so nothing is tried again.
 function compileGlob (glob) {
   const [head, ...between] = glob.split('*')
+  if (between.length === 0) return (path) => path === glob
   const tail = between.pop()
   return (path) => {
     const end = path.length - tail.length

@@ -6,7 +6,7 @@
 const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('../context/trace-context')
 const { parseBaggage, serializeBaggage } = require('../context/baggage')
 const { remoteSpanOf } = require('../span/child-span')
-const { CallerHeaders, isCopied, isUntrusted } = require('../context/request-context')
+const { CallerHeaders, isCopied } = require('../context/request-context')
 const { slots, loadFromApp } = require('./api-facade')
 
 const B3_PACKAGE = '@opentelemetry/propagator-b3'
@@ -129,6 +129,7 @@ const GIVEN = {
     return Array.isArray(value) ? value.join(', ') : value
   },
   write (headers, name, value) {
+    if (name === 'traceparent') this.remove(headers, 'tracestate') // of another trace; the propagator writes that of this one next
     if (typeof headers.set === 'function') headers.set(name, value)
     else headers[name] = value
   },
@@ -139,31 +140,9 @@ const GIVEN = {
 }
 
 /** `request.trace.inject(headers)`: writes the active span as the parent of what comes next, or hands on what came. */
-function inject (tracer, requestContext, headers) {
-  const context = requestContext.here()
-  const { caller } = requestContext
-  if (tracer.propagator !== null) {
-    injectForeign(tracer, context, headers, GIVEN, caller)
-    return headers
-  }
-  injectTrace(parentIn(context), headers, caller)
-  const text = serializeBaggage(context.getValue(BAGGAGE_KEY))
-  if (text !== '') GIVEN.write(headers, 'baggage', text)
-  else if (isUntrusted(caller) && isCopied(caller, 'baggage', GIVEN.read(headers, 'baggage'))) GIVEN.remove(headers, 'baggage')
+function inject ({ propagator, report }, requestContext, headers) {
+  injectForeign({ propagator: propagator ?? W3C, report }, requestContext.here(), headers, GIVEN, requestContext.caller)
   return headers
-}
-
-function injectTrace (outgoing, headers, caller) {
-  if (outgoing === undefined) {
-    const there = GIVEN.read(headers, 'traceparent')
-    if (there !== undefined && !isCopied(caller, 'traceparent', there)) return
-    GIVEN.remove(headers, 'traceparent')
-    GIVEN.remove(headers, 'tracestate')
-    return
-  }
-  GIVEN.write(headers, 'traceparent', outgoing.traceparent)
-  if (outgoing.tracestate !== '') GIVEN.write(headers, 'tracestate', outgoing.tracestate)
-  else GIVEN.remove(headers, 'tracestate')
 }
 
 /**

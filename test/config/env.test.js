@@ -1,7 +1,6 @@
 'use strict'
 
 const { test } = require('tap')
-const { readEnvironment } = require('../../lib/config/env')
 const { resolveOptions } = require('../../lib/config/options')
 const { randomFrom } = require('../support/random')
 
@@ -12,11 +11,10 @@ const PIECES = ['http://', 'https://', 'ftp:', 'localhost', ':4318', ':4317', ':
 const resolve = (environment, options) => resolveOptions(options, environment)
 
 test('the environment is read when the plugin is registered', (t) => {
-  t.teardown(() => { delete process.env.OTEL_LIGHT_TRACE_TEST })
-  t.equal(readEnvironment().OTEL_LIGHT_TRACE_TEST, undefined)
-  process.env.OTEL_LIGHT_TRACE_TEST = 'later'
-  t.equal(readEnvironment().OTEL_LIGHT_TRACE_TEST, 'later')
-  t.equal(readEnvironment().PATH, undefined)
+  t.teardown(() => { delete process.env.OTEL_SERVICE_NAME })
+  t.not(resolveOptions().serviceName, 'later')
+  process.env.OTEL_SERVICE_NAME = 'later'
+  t.equal(resolveOptions().serviceName, 'later')
   t.end()
 })
 

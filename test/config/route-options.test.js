@@ -36,7 +36,7 @@ test('a route says nothing, no, or what differs from the plugin\'s options', (t)
 
 test('a wrong route option throws a coded error that names it', (t) => {
   const wrong = [
-    [null, 'LT_ERR_OPTION_INVALID', '`config.trace` must be true, false or an object, received null'],
+    [null, 'LT_ERR_OPTION_INVALID', '`config.trace` must be true, false or an object with spanName, attributes, spans, sampler, slow, metrics, ignore, received null'],
     ['off', 'LT_ERR_OPTION_INVALID', "received 'off'"],
     [[], 'LT_ERR_OPTION_INVALID', 'received an array'],
     [{ attribute: {} }, 'LT_ERR_OPTION_UNKNOWN', 'unknown option `config.trace.attribute`: did you mean `config.trace.attributes`?'],
