@@ -115,7 +115,7 @@ class AppLogs {
   // HOT, once per line where lines are exported. Budget: 1 object.
   #onLine (line, level, logger) {
     if (!this.#settings.lines) return
-    if (this.#first !== null) this.#letGo(undefined)
+    this.#letGo(undefined)
     try {
       if (level < this.#minimum) return
       const active = this.#tracer.contextManager.active()
@@ -142,11 +142,11 @@ class AppLogs {
    * @param {object} logger @param {string | number} id @param {TraceContext} span
    */
   begun (logger, id, span) {
-    if (this.#first === null) return
-    this.#letGo(this.#first.logger === logger && this.#first.logged.line.includes(`"${id}"`) ? span : undefined)
+    this.#letGo(this.#first?.logger === logger && this.#first.logged.line.includes(`"${id}"`) ? span : undefined)
   }
 
   #letGo (span) {
+    if (this.#first === null) return
     const { level, logged } = this.#first
     this.#first = null
     logged.context = span
@@ -225,13 +225,7 @@ class AppLogs {
     const { output, settings, report } = this.#tracer
     const { flushDelayMs, maxRecords } = this.#settings
     return new Exporter({
-      settings: {
-        exporter,
-        buffer: { maxBytes: settings.buffer.maxBytes, flushDelayMs },
-        batch: { maxSpans: maxRecords },
-        closeTimeoutMs: settings.closeTimeoutMs,
-        logLevel: settings.logLevel
-      },
+      settings: { ...settings, exporter, buffer: { maxBytes: settings.buffer.maxBytes, flushDelayMs }, batch: { maxSpans: maxRecords } },
       prefix: new ExportRequestPrefix(settings.resource),
       stats: this.#stats,
       report,
@@ -250,32 +244,20 @@ class AppLogs {
 
   /** What became of the lines, for `app.lightTrace.stats()`. */
   stats () {
-    if (this.#first !== null) this.#letGo(undefined)
-    const { accepted, delivered, rejected, dropped, retried, exportsOk, exportsFailed, lastError } = this.#stats
-    return {
-      records: {
-        accepted,
-        delivered,
-        rejected,
-        dropped: { ...dropped },
-        queued: this.#waiting.length + (this.#exporter?.queued ?? 0),
-        inFlight: this.#exporter?.inFlight ?? 0,
-        retried
-      },
-      exports: { ok: exportsOk, failed: exportsFailed },
-      lastError,
-      ...this.#held !== null && { forgotten: this.#held.forgotten }
-    }
+    this.#letGo(undefined)
+    const { spans, exports, lastError } = this.#stats.snapshot('', this.#waiting.length + (this.#exporter?.queued ?? 0), this.#exporter?.inFlight ?? 0, null)
+    const { started, ended, folded, unsampled, notKept, handedOver, ...records } = spans
+    return { records, exports, lastError, ...this.#held !== null && { forgotten: this.#held.forgotten } }
   }
 
   async flush (options) {
-    if (this.#first !== null) this.#letGo(undefined)
+    this.#letGo(undefined)
     await this.#exporter?.flush(options)
   }
 
   async close () {
     this.#tap?.release()
-    if (this.#first !== null) this.#letGo(undefined)
+    this.#letGo(undefined)
     if (this.#sink === null) this.#stats.drop('after_shutdown', this.#waiting.splice(0).length)
     await this.#exporter?.close()
   }

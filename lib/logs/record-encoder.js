@@ -6,12 +6,12 @@
 // must not leave by this way either.
 
 const { cut } = require('../span/attributes')
-const { keepAnchored, writeNanos } = require('../runtime/timers')
+const { keepAnchored } = require('../runtime/timers')
 const { ProtoWriter, writeLength4, attributesBound, valueBound, writeAttributes, writeValue } = require('../otlp/proto-writer')
 const { openRun, RUN_BYTES } = require('../otlp/span-encoder')
 const { encodeScope } = require('../otlp/request')
-const { UsualLine, DEPTH_MAX, TAG_RECORD, TAG_SEVERITY_TEXT, TAG_BODY, TAG_ATTRIBUTE } = require('./usual-line')
-const { readLine } = require('./plain')
+const { UsualLine, writeHead, writeIds, DEPTH_MAX, HEAD_BYTES, TAG_SEVERITY_TEXT, TAG_BODY, TAG_ATTRIBUTE } = require('./usual-line')
+const { contentOf } = require('./plain')
 
 const TAG_DROPPED_ATTRIBUTES = 0x38
 const TAG_EVENT_NAME = 0x62
@@ -47,8 +47,8 @@ class RecordEncoder {
       const usual = logged.list === null ? this.#usual.write(logged) : 0
       if (usual > 0) return this.#add(this.#usual.bytes, usual, logged)
       if (logged.line.length > this.#exporter.spanBytesMax) return this.#exporter.dropTooLarge(logged.line.length)
-      const writer = logged.list === null ? this.#writeLine(logged) : this.#writeEvent(logged)
-      this.#add(writer.bytes, writer.position, logged)
+      const { bytes, position } = this.#write(logged)
+      this.#add(bytes, position, logged)
     } catch (error) {
       this.#exporter.dropFailed(error)
     }
@@ -67,17 +67,33 @@ class RecordEncoder {
     exporter.commit(chunk, end)
   }
 
-  #writeEvent (logged) {
-    return write(logged, { body: undefined, list: logged.list, dropped: 0, ids: logged.context })
-  }
-
-  /** A line that is not as pino writes nearly all of them. */
-  #writeLine (logged) {
+  /** Writes an event, or a line that is not as pino writes nearly all of them, into memory of its own. */
+  #write (logged) {
+    const { eventName, severityText } = logged
     const { attributes, attributeValueLength } = this.#limits
-    const { body, list, ids } = readLine(logged.line, this.#names)
+    const { body, list, ids } = contentOf(logged, this.#names)
     const kept = list.slice(0, attributes * 2)
     for (let i = 1; i < kept.length; i += 2) kept[i] = limited(kept[i], attributeValueLength)
-    return write(logged, { body: limited(body, Infinity), list: kept, dropped: (list.length - kept.length) / 2, ids: logged.context ?? ids })
+    const message = limited(body, Infinity)
+    const writer = ProtoWriter.alone(RECORD_OVERHEAD + (eventName.length + severityText.length) * 3 + valueBound(message ?? null) + attributesBound(kept))
+    writeHead(writer.bytes, writer.view, logged)
+    writer.position = HEAD_BYTES
+    if (severityText !== '') writer.string(TAG_SEVERITY_TEXT, severityText)
+    if (eventName !== '') writer.string(TAG_EVENT_NAME, eventName)
+    if (message !== undefined) {
+      writer.byte(TAG_BODY)
+      const at = writer.reserve4()
+      writeValue(writer, message)
+      writer.length4(at)
+    }
+    writeAttributes(writer, TAG_ATTRIBUTE, kept)
+    if (kept.length < list.length) {
+      writer.byte(TAG_DROPPED_ATTRIBUTES)
+      writer.varint((list.length - kept.length) / 2)
+    }
+    if (ids !== undefined) writer.position = writeIds(writer.bytes, writer.view, writer.position, ids)
+    writeLength4(writer.view, 1, writer.position - 5)
+    return writer
   }
 }
 
@@ -88,46 +104,6 @@ function limited (value, lengthMax, depth = 0) {
   if (depth === DEPTH_MAX) return cut(JSON.stringify(value), lengthMax)
   for (const key of Object.keys(value)) value[key] = limited(value[key], lengthMax, depth + 1)
   return value
-}
-
-/** Writes a record into memory of its own. */
-function write ({ eventName, severityNumber, severityText, time, observedTime }, { body, list, dropped, ids }) {
-  const writer = ProtoWriter.alone(RECORD_OVERHEAD + (eventName.length + severityText.length) * 3 + valueBound(body ?? null) + attributesBound(list))
-  writer.byte(TAG_RECORD)
-  const lengthAt = writer.reserve4()
-  writer.byte(0x09) // time_unix_nano
-  writeNanos(writer.view, writer.position, time)
-  writer.position += 8
-  writer.byte(0x59) // observed_time_unix_nano
-  writeNanos(writer.view, writer.position, observedTime)
-  writer.position += 8
-  writer.byte(0x10)
-  writer.byte(severityNumber)
-  if (severityText !== '') writer.string(TAG_SEVERITY_TEXT, severityText)
-  if (eventName !== '') writer.string(TAG_EVENT_NAME, eventName)
-  if (body !== undefined) {
-    writer.byte(TAG_BODY)
-    const at = writer.reserve4()
-    writeValue(writer, body)
-    writer.length4(at)
-  }
-  writeAttributes(writer, TAG_ATTRIBUTE, list)
-  if (dropped > 0) {
-    writer.byte(TAG_DROPPED_ATTRIBUTES)
-    writer.varint(dropped)
-  }
-  if (ids !== undefined) {
-    writer.byte(0x45)
-    writer.fixed32(ids.flags)
-    writer.byte(0x4a)
-    writer.byte(16)
-    writer.position += writer.bytes.hexWrite(ids.traceId, writer.position)
-    writer.byte(0x52)
-    writer.byte(8)
-    writer.position += writer.bytes.hexWrite(ids.spanId, writer.position)
-  }
-  writer.length4(lengthAt)
-  return writer
 }
 
 module.exports = { RecordEncoder }
