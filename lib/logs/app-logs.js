@@ -12,6 +12,7 @@ const { SAMPLED, SUPPRESS_KEY, parentIn } = require('../context/trace-context')
 const { Exporter } = require('../export/exporter')
 const { Stats } = require('../export/pipeline')
 const { ExportRequestPrefix } = require('../otlp/request')
+const { RateLimit } = require('../sampling/sampler')
 const { Scope } = require('../span/recording-span')
 const { symbolOf } = require('../fastify/keys')
 const { HeldLines } = require('./held-lines')
@@ -41,8 +42,7 @@ class AppLogs {
   #waiting = []
   #first = null // such a line, { logger, level, logged }, until its trace begins
   #askAgainAt = -Infinity
-  #second = 0
-  #lines = new Map() // of this second, by level
+  #rates = new Map() // by level
 
   /** @param {Tracer} tracer @param {object} app whose logger it is */
   constructor (tracer, app) {
@@ -173,17 +173,13 @@ class AppLogs {
     else this.#sink.accept(logged)
   }
 
-  /** Whether the lines of this second and level are more than may be. */
+  /** Whether there are more lines of that level than may be. */
   #isTooMuch (level, now) {
-    const second = Math.floor(now / 1000)
-    if (second !== this.#second) {
-      this.#second = second
-      this.#lines.clear()
-    }
-    const lines = (this.#lines.get(level) ?? 0) + 1
-    this.#lines.set(level, lines)
-    if (lines <= this.#settings.maxPerSecond) return false
-    this.#tracer.report.loss('log rate', `more than ${this.#settings.maxPerSecond} lines of level ${level} in a second: the others are printed but not exported (\`logs.maxPerSecond\`)`)
+    const { maxPerSecond } = this.#settings
+    let rate = this.#rates.get(level)
+    if (rate === undefined) this.#rates.set(level, rate = new RateLimit(maxPerSecond))
+    if (rate.take(now)) return false
+    this.#tracer.report.loss('log rate', `more than ${maxPerSecond} lines of level ${level} in a second: the others are printed but not exported (\`logs.maxPerSecond\`)`)
     return true
   }
 

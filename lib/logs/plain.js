@@ -3,6 +3,7 @@
 // Lines as plain objects, for light-trace/testing, and as OTLP JSON or text for standard output.
 
 const clock = require('../runtime/timers')
+const { traceOf } = require('../context/trace-context')
 const { toObject } = require('../span/attributes')
 const { SCHEMA_URL } = require('../span/recording-span')
 const { resourceOf, scopeOf, attributesOf, nanos } = require('../otlp/json')
@@ -17,8 +18,8 @@ const INT64_DIGITS = 16 // an integer of as many may lie where it becomes a numb
 function plainRecord (logged, names) {
   const { eventName, severityNumber, severityText } = logged
   const [seconds, nanoseconds] = clock.toHrTime(logged.time)
-  const { body, list, ids } = contentOf(logged, names)
-  const { traceId = '', spanId = '', flags = 0 } = ids ?? {}
+  const { body, list, context } = contentOf(logged, names)
+  const { traceId = '', spanId = '', flags = 0 } = context ?? {}
   return {
     time: seconds * 1000 + nanoseconds / 1e6,
     severityNumber,
@@ -36,12 +37,12 @@ function plainRecord (logged, names) {
  * What a line says, by a parser. One that is no JSON, as of `hooks.streamWrite` or of a logger's own stringifier, is the body.
  * @param {import('./tap').LoggedLine} logged
  * @param {{ messageKey: string, errorKey: string }} names
- * @returns {{ body: unknown, list: Array, ids: { traceId: string, spanId: string, flags: number } | undefined }} list: its attributes
+ * @returns {{ body: unknown, list: Array, context: TraceContext | undefined }} list: its attributes
  */
 function contentOf ({ line, list, context }, { messageKey, errorKey }) {
-  if (list !== null) return { body: undefined, list, ids: context }
+  if (list !== null) return { body: undefined, list, context }
   const members = membersOf(line)
-  if (members === null) return { body: line.trimEnd(), list: [], ids: context }
+  if (members === null) return { body: line.trimEnd(), list: [], context }
   const attributes = new Map()
   const said = new Map()
   for (const [key, value] of members) {
@@ -50,7 +51,7 @@ function contentOf ({ line, list, context }, { messageKey, errorKey }) {
       for (const [member, said] of Object.entries(value)) attributes.set(exceptionKey(key, member, said), said)
     } else if (key !== '') attributes.set(key, value)
   }
-  return { body: said.get(messageKey), list: [...attributes].flat(), ids: context ?? idsOf(said.get('trace_id'), said.get('span_id'), said.get('trace_flags')) }
+  return { body: said.get(messageKey), list: [...attributes].flat(), context: context ?? contextOf(said.get('trace_id'), said.get('span_id'), said.get('trace_flags')) }
 }
 
 function membersOf (line) {
@@ -72,9 +73,9 @@ function exceptionKey (errorKey, member, value) {
   return (typeof value === 'string' ? EXCEPTION_KEYS.get(member) : undefined) ?? `${errorKey}.${member}`
 }
 
-/** The ids that a line has of its request. */
-function idsOf (traceId, spanId, flags = '00') {
-  return /^[0-9a-f]{32}$/.test(traceId) && /^[0-9a-f]{16}$/.test(spanId) ? { traceId: `${traceId}`, spanId: `${spanId}`, flags: parseInt(flags, 16) & 0xff } : undefined
+/** The ids that a line has of its request, as a context, if they are valid. */
+function contextOf (traceId, spanId, flags) {
+  return traceOf({ spanContext: () => ({ traceId, spanId, traceFlags: parseInt(flags, 16) }) })
 }
 
 /** An OTLP request of one record as a line of JSON. */
@@ -103,4 +104,4 @@ function recordText (logged, names) {
   return words.filter((word) => word !== undefined && word !== '').join(' ')
 }
 
-module.exports = { RECORD_KEYS, plainRecord, contentOf, idsOf, recordJson, recordText }
+module.exports = { RECORD_KEYS, plainRecord, contentOf, contextOf, recordJson, recordText }
