@@ -12,6 +12,7 @@ const { SAMPLED, SUPPRESS_KEY, parentIn } = require('../context/trace-context')
 const { Exporter } = require('../export/exporter')
 const { Stats } = require('../export/pipeline')
 const { ExportRequestPrefix } = require('../otlp/request')
+const { RateLimit } = require('../sampling/sampler')
 const { Scope } = require('../span/recording-span')
 const { symbolOf } = require('../fastify/keys')
 const { HeldLines } = require('./held-lines')
@@ -41,8 +42,7 @@ class AppLogs {
   #waiting = []
   #first = null // such a line, { logger, level, logged }, until its trace begins
   #askAgainAt = -Infinity
-  #second = 0
-  #lines = new Map() // of this second, by level
+  #rates = new Map() // by level
 
   /** @param {Tracer} tracer @param {object} app whose logger it is */
   constructor (tracer, app) {
@@ -115,7 +115,7 @@ class AppLogs {
   // HOT, once per line where lines are exported. Budget: 1 object.
   #onLine (line, level, logger) {
     if (!this.#settings.lines) return
-    if (this.#first !== null) this.#letGo(undefined)
+    this.#letGo(undefined)
     try {
       if (level < this.#minimum) return
       const active = this.#tracer.contextManager.active()
@@ -142,11 +142,11 @@ class AppLogs {
    * @param {object} logger @param {string | number} id @param {TraceContext} span
    */
   begun (logger, id, span) {
-    if (this.#first === null) return
-    this.#letGo(this.#first.logger === logger && this.#first.logged.line.includes(`"${id}"`) ? span : undefined)
+    this.#letGo(this.#first?.logger === logger && this.#first.logged.line.includes(`"${id}"`) ? span : undefined)
   }
 
   #letGo (span) {
+    if (this.#first === null) return
     const { level, logged } = this.#first
     this.#first = null
     logged.context = span
@@ -173,17 +173,13 @@ class AppLogs {
     else this.#sink.accept(logged)
   }
 
-  /** Whether the lines of this second and level are more than may be. */
+  /** Whether there are more lines of that level than may be. */
   #isTooMuch (level, now) {
-    const second = Math.floor(now / 1000)
-    if (second !== this.#second) {
-      this.#second = second
-      this.#lines.clear()
-    }
-    const lines = (this.#lines.get(level) ?? 0) + 1
-    this.#lines.set(level, lines)
-    if (lines <= this.#settings.maxPerSecond) return false
-    this.#tracer.report.loss('log rate', `more than ${this.#settings.maxPerSecond} lines of level ${level} in a second: the others are printed but not exported (\`logs.maxPerSecond\`)`)
+    const { maxPerSecond } = this.#settings
+    let rate = this.#rates.get(level)
+    if (rate === undefined) this.#rates.set(level, rate = new RateLimit(maxPerSecond))
+    if (rate.take(now)) return false
+    this.#tracer.report.loss('log rate', `more than ${maxPerSecond} lines of level ${level} in a second: the others are printed but not exported (\`logs.maxPerSecond\`)`)
     return true
   }
 
@@ -225,13 +221,7 @@ class AppLogs {
     const { output, settings, report } = this.#tracer
     const { flushDelayMs, maxRecords } = this.#settings
     return new Exporter({
-      settings: {
-        exporter,
-        buffer: { maxBytes: settings.buffer.maxBytes, flushDelayMs },
-        batch: { maxSpans: maxRecords },
-        closeTimeoutMs: settings.closeTimeoutMs,
-        logLevel: settings.logLevel
-      },
+      settings: { ...settings, exporter, buffer: { maxBytes: settings.buffer.maxBytes, flushDelayMs }, batch: { maxSpans: maxRecords } },
       prefix: new ExportRequestPrefix(settings.resource),
       stats: this.#stats,
       report,
@@ -250,32 +240,20 @@ class AppLogs {
 
   /** What became of the lines, for `app.lightTrace.stats()`. */
   stats () {
-    if (this.#first !== null) this.#letGo(undefined)
-    const { accepted, delivered, rejected, dropped, retried, exportsOk, exportsFailed, lastError } = this.#stats
-    return {
-      records: {
-        accepted,
-        delivered,
-        rejected,
-        dropped: { ...dropped },
-        queued: this.#waiting.length + (this.#exporter?.queued ?? 0),
-        inFlight: this.#exporter?.inFlight ?? 0,
-        retried
-      },
-      exports: { ok: exportsOk, failed: exportsFailed },
-      lastError,
-      ...this.#held !== null && { forgotten: this.#held.forgotten }
-    }
+    this.#letGo(undefined)
+    const { spans, exports, lastError } = this.#stats.snapshot('', this.#waiting.length + (this.#exporter?.queued ?? 0), this.#exporter?.inFlight ?? 0, null)
+    const { started, ended, folded, unsampled, notKept, handedOver, ...records } = spans
+    return { records, exports, lastError, ...this.#held !== null && { forgotten: this.#held.forgotten } }
   }
 
   async flush (options) {
-    if (this.#first !== null) this.#letGo(undefined)
+    this.#letGo(undefined)
     await this.#exporter?.flush(options)
   }
 
   async close () {
     this.#tap?.release()
-    if (this.#first !== null) this.#letGo(undefined)
+    this.#letGo(undefined)
     if (this.#sink === null) this.#stats.drop('after_shutdown', this.#waiting.splice(0).length)
     await this.#exporter?.close()
   }

@@ -13,24 +13,7 @@ const LINES_MAX = 64 // of a request: the last ones say how it failed
 const REQUEST_CHARACTERS_MAX = 64 * 1024
 const CHARACTERS_MAX = 8 * 1024 * 1024 // of all requests together
 
-const HOLDS = 0
-const PRINTS = 1 // its request has failed: what comes later is printed at once
-const FORGETS = 2
-
 const kHeld = Symbol('light-trace.heldLines') // on a request's logger, from which its children inherit it
-
-/** What one request has said so far. */
-class Held {
-  state = HOLDS
-  characters = 0
-  /** @type {{ line: string }[]} */
-  lines = []
-
-  constructor (log, ownLevel) {
-    this.log = log
-    this.ownLevel = ownLevel // pino's number
-  }
-}
 
 class HeldLines {
   #level
@@ -61,7 +44,8 @@ class HeldLines {
   #begin ({ log, server }, reply) {
     const isOwn = log !== server.log && !this.#hasFactories && server.childLoggerFactory.name === 'defaultChildLoggerFactory'
     if (!isOwn || !(log.levels?.values[this.#level] < log.levelVal) || log.levelVal === Infinity) return
-    const held = log[kHeld] = new Held(log, log.levelVal)
+    // What its request has said so far. isWorth: once that is over; what comes later is printed at once, or not at all.
+    const held = log[kHeld] = { log, ownLevel: log.levelVal, characters: 0, lines: [], isWorth: undefined }
     log.level = this.#level
     reply.raw.once('close', () => this.#onEnd(held, reply))
   }
@@ -79,8 +63,8 @@ class HeldLines {
    */
   take (said, logger) {
     const held = logger[kHeld]
-    if (held.state === PRINTS) return this.#print(said)
-    if (held.state === FORGETS) return
+    if (held.isWorth === true) return this.#print(said)
+    if (held.isWorth === false) return
     this.#add(held, said.line.length)
     held.lines.push(said)
     while (held.lines.length > LINES_MAX || held.characters > REQUEST_CHARACTERS_MAX || this.#characters > CHARACTERS_MAX) {
@@ -96,9 +80,9 @@ class HeldLines {
   }
 
   #onEnd (held, reply) {
-    held.state = this.#isWorth(reply) ? PRINTS : FORGETS
+    held.isWorth = this.#isWorth(reply)
     this.#add(held, -held.characters)
-    for (const said of held.lines.splice(0)) if (held.state === PRINTS) this.#print(said)
+    for (const said of held.lines.splice(0)) if (held.isWorth) this.#print(said)
   }
 
   #isWorth (reply) {

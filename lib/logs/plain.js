@@ -3,22 +3,23 @@
 // Lines as plain objects, for light-trace/testing, and as OTLP JSON or text for standard output.
 
 const clock = require('../runtime/timers')
+const { traceOf } = require('../context/trace-context')
 const { toObject } = require('../span/attributes')
 const { SCHEMA_URL } = require('../span/recording-span')
 const { resourceOf, scopeOf, attributesOf, nanos } = require('../otlp/json')
 
-const IDS = { trace_id: 'traceId', span_id: 'spanId', trace_flags: 'flags' }
-const KNOWN = new Set(['level', 'time', 'pid', 'hostname', ...Object.keys(IDS)])
+// Members of a line that the record says in fields of its own, or the resource.
+const RECORD_KEYS = ['time', 'trace_id', 'span_id', 'trace_flags', 'level', 'pid', 'hostname']
 const EXCEPTION_KEYS = new Map([['type', 'exception.type'], ['message', 'exception.message'], ['stack', 'exception.stacktrace']])
 
 const INT64_DIGITS = 16 // an integer of as many may lie where it becomes a number
 
 /** @param {import('./tap').LoggedLine} logged @param {{ messageKey: string, errorKey: string }} names */
 function plainRecord (logged, names) {
-  const { line, eventName, severityNumber, severityText, context } = logged
+  const { eventName, severityNumber, severityText } = logged
   const [seconds, nanoseconds] = clock.toHrTime(logged.time)
-  const { body, list, ids } = logged.list === null ? readLine(line, names) : { body: undefined, list: logged.list, ids: undefined }
-  const { traceId = '', spanId = '', flags = 0 } = context ?? ids ?? {}
+  const { body, list, context } = contentOf(logged, names)
+  const { traceId = '', spanId = '', flags = 0 } = context ?? {}
   return {
     time: seconds * 1000 + nanoseconds / 1e6,
     severityNumber,
@@ -34,24 +35,23 @@ function plainRecord (logged, names) {
 
 /**
  * What a line says, by a parser. One that is no JSON, as of `hooks.streamWrite` or of a logger's own stringifier, is the body.
- * @param {string} line
+ * @param {import('./tap').LoggedLine} logged
  * @param {{ messageKey: string, errorKey: string }} names
- * @returns {{ body: unknown, list: Array, ids: { traceId: string, spanId: string, flags: number } | undefined }} list: its attributes
+ * @returns {{ body: unknown, list: Array, context: TraceContext | undefined }} list: its attributes
  */
-function readLine (line, { messageKey, errorKey }) {
+function contentOf ({ line, list, context }, { messageKey, errorKey }) {
+  if (list !== null) return { body: undefined, list, context }
   const members = membersOf(line)
-  if (members === null) return { body: line.trimEnd(), list: [], ids: undefined }
+  if (members === null) return { body: line.trimEnd(), list: [], context }
   const attributes = new Map()
-  let body
-  const ids = { traceId: '', spanId: '', flags: '00' }
+  const said = new Map()
   for (const [key, value] of members) {
-    if (Object.hasOwn(IDS, key)) ids[IDS[key]] = value
-    else if (key === messageKey) body = value
+    if (key === messageKey || RECORD_KEYS.includes(key)) said.set(key, value)
     else if (key === errorKey && typeof value === 'object' && value !== null && !Array.isArray(value)) {
       for (const [member, said] of Object.entries(value)) attributes.set(exceptionKey(key, member, said), said)
-    } else if (key !== '' && !KNOWN.has(key)) attributes.set(key, value)
+    } else if (key !== '') attributes.set(key, value)
   }
-  return { body, list: [...attributes].flat(), ids: idsOf(ids) }
+  return { body: said.get(messageKey), list: [...attributes].flat(), context: context ?? contextOf(said.get('trace_id'), said.get('span_id'), said.get('trace_flags')) }
 }
 
 function membersOf (line) {
@@ -73,8 +73,9 @@ function exceptionKey (errorKey, member, value) {
   return (typeof value === 'string' ? EXCEPTION_KEYS.get(member) : undefined) ?? `${errorKey}.${member}`
 }
 
-function idsOf ({ traceId, spanId, flags }) {
-  return /^[0-9a-f]{32}$/.test(traceId) && /^[0-9a-f]{16}$/.test(spanId) ? { traceId, spanId, flags: parseInt(flags, 16) & 0xff } : undefined
+/** The ids that a line has of its request, as a context, if they are valid. */
+function contextOf (traceId, spanId, flags) {
+  return traceOf({ spanContext: () => ({ traceId, spanId, traceFlags: parseInt(flags, 16) }) })
 }
 
 /** An OTLP request of one record as a line of JSON. */
@@ -103,4 +104,4 @@ function recordText (logged, names) {
   return words.filter((word) => word !== undefined && word !== '').join(' ')
 }
 
-module.exports = { plainRecord, readLine, recordJson, recordText }
+module.exports = { RECORD_KEYS, plainRecord, contentOf, contextOf, recordJson, recordText }

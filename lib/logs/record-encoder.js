@@ -10,9 +10,11 @@ const { keepAnchored, writeNanos } = require('../runtime/timers')
 const { ProtoWriter, writeLength4, attributesBound, valueBound, writeAttributes, writeValue } = require('../otlp/proto-writer')
 const { openRun, RUN_BYTES } = require('../otlp/span-encoder')
 const { encodeScope } = require('../otlp/request')
-const { UsualLine, DEPTH_MAX, TAG_RECORD, TAG_SEVERITY_TEXT, TAG_BODY, TAG_ATTRIBUTE } = require('./usual-line')
-const { readLine } = require('./plain')
+const { DEPTH_MAX } = require('./json-values')
+const { UsualLine, HEAD_BYTES, TAG_RECORD, TAG_BODY, TAG_ATTRIBUTE } = require('./usual-line')
+const { contentOf } = require('./plain')
 
+const TAG_SEVERITY_TEXT = 0x1a
 const TAG_DROPPED_ATTRIBUTES = 0x38
 const TAG_EVENT_NAME = 0x62
 
@@ -23,6 +25,7 @@ class RecordEncoder {
   #limits
   #names
   #usual
+  #usualWriter = new ProtoWriter() // into its memory
   #writer = new ProtoWriter()
 
   /**
@@ -35,6 +38,7 @@ class RecordEncoder {
     this.#limits = limits
     this.#names = names
     this.#usual = new UsualLine(limits, names)
+    this.#usualWriter.open(this.#usual.bytes, this.#usual.view, 0)
   }
 
   /**
@@ -44,41 +48,86 @@ class RecordEncoder {
   accept (logged) {
     keepAnchored(logged.time)
     try {
-      const usual = logged.list === null ? this.#usual.write(logged) : 0
-      if (usual > 0) return this.#add(this.#usual.bytes, usual, logged)
-      if (logged.line.length > this.#exporter.spanBytesMax) return this.#exporter.dropTooLarge(logged.line.length)
-      const writer = logged.list === null ? this.#writeLine(logged) : this.#writeEvent(logged)
-      this.#add(writer.bytes, writer.position, logged)
+      const writer = this.#usualWriter
+      writer.position = logged.list === null ? this.#usual.write(logged.line, logged.bindings) : 0
+      if (writer.position > 0) this.#add(writer, logged, logged.context ?? this.#usual.contextOfLine())
+      else if (logged.line.length > this.#exporter.spanBytesMax) this.#exporter.dropTooLarge(logged.line.length)
+      else this.#addParsed(logged)
     } catch (error) {
       this.#exporter.dropFailed(error)
     }
   }
 
-  #add (bytes, length, { scope }) {
+  /** Adds what all records have to one that is written but for that, and the record to the chunk. */
+  #add (writer, logged, context) {
+    writeHead(writer, logged)
+    if (logged.severityText !== '') writer.string(TAG_SEVERITY_TEXT, logged.severityText)
+    if (context !== undefined) writeContext(writer, context)
+    const { bytes, position } = writer
+    writeLength4(writer.view, 1, position - 5)
     const exporter = this.#exporter
-    const encoded = encodeScope(scope)
-    const byteCount = length + encoded.length + RUN_BYTES
-    if (byteCount > exporter.spanBytesMax) return exporter.dropTooLarge(length)
+    const scope = encodeScope(logged.scope)
+    const byteCount = position + scope.length + RUN_BYTES
+    if (byteCount > exporter.spanBytesMax) return exporter.dropTooLarge(position)
     const chunk = exporter.reserve(byteCount, true)
     if (chunk === null) return
-    if (chunk.scope !== encoded) openRun(this.#writer, chunk, encoded)
-    const end = chunk.length + bytes.copy(chunk.bytes, chunk.length, 0, length)
+    if (chunk.scope !== scope) openRun(this.#writer, chunk, scope)
+    const end = chunk.length + bytes.copy(chunk.bytes, chunk.length, 0, position)
     writeLength4(chunk.view, chunk.scopeSpansStart, end - chunk.scopeSpansStart - 4)
     exporter.commit(chunk, end)
   }
 
-  #writeEvent (logged) {
-    return write(logged, { body: undefined, list: logged.list, dropped: 0, ids: logged.context })
-  }
-
-  /** A line that is not as pino writes nearly all of them. */
-  #writeLine (logged) {
+  /** Adds an event, or a line that is not as pino writes nearly all of them. */
+  #addParsed (logged) {
+    const { eventName, severityText } = logged
     const { attributes, attributeValueLength } = this.#limits
-    const { body, list, ids } = readLine(logged.line, this.#names)
+    const { body, list, context } = contentOf(logged, this.#names)
     const kept = list.slice(0, attributes * 2)
     for (let i = 1; i < kept.length; i += 2) kept[i] = limited(kept[i], attributeValueLength)
-    return write(logged, { body: limited(body, Infinity), list: kept, dropped: (list.length - kept.length) / 2, ids: logged.context ?? ids })
+    const message = limited(body, Infinity)
+    const writer = ProtoWriter.alone(RECORD_OVERHEAD + (eventName.length + severityText.length) * 3 + valueBound(message ?? null) + attributesBound(kept))
+    writer.position = HEAD_BYTES
+    if (eventName !== '') writer.string(TAG_EVENT_NAME, eventName)
+    if (message !== undefined) {
+      writer.byte(TAG_BODY)
+      const at = writer.reserve4()
+      writeValue(writer, message)
+      writer.length4(at)
+    }
+    writeAttributes(writer, TAG_ATTRIBUTE, kept)
+    if (kept.length < list.length) {
+      writer.byte(TAG_DROPPED_ATTRIBUTES)
+      writer.varint((list.length - kept.length) / 2)
+    }
+    this.#add(writer, logged, context)
   }
+}
+
+function writeHead ({ bytes, view }, { time, observedTime, severityNumber }) {
+  bytes[0] = TAG_RECORD
+  bytes[5] = 0x09 // time_unix_nano
+  writeNanos(view, 6, time)
+  bytes[14] = 0x59 // observed_time_unix_nano
+  writeNanos(view, 15, observedTime)
+  bytes[23] = 0x10
+  bytes[24] = severityNumber
+}
+
+function writeContext (writer, context) {
+  const { bytes, view, position } = writer
+  bytes[position] = 0x45
+  view.setInt32(position + 1, context.flags, true)
+  bytes[position + 5] = 0x4a
+  bytes[position + 6] = 16
+  view.setInt32(position + 7, context.t0)
+  view.setInt32(position + 11, context.t1)
+  view.setInt32(position + 15, context.t2)
+  view.setInt32(position + 19, context.t3)
+  bytes[position + 23] = 0x52
+  bytes[position + 24] = 8
+  view.setInt32(position + 25, context.s0)
+  view.setInt32(position + 29, context.s1)
+  writer.position += 33
 }
 
 /** Cuts texts, and writes what lies too deep as text. */
@@ -88,46 +137,6 @@ function limited (value, lengthMax, depth = 0) {
   if (depth === DEPTH_MAX) return cut(JSON.stringify(value), lengthMax)
   for (const key of Object.keys(value)) value[key] = limited(value[key], lengthMax, depth + 1)
   return value
-}
-
-/** Writes a record into memory of its own. */
-function write ({ eventName, severityNumber, severityText, time, observedTime }, { body, list, dropped, ids }) {
-  const writer = ProtoWriter.alone(RECORD_OVERHEAD + (eventName.length + severityText.length) * 3 + valueBound(body ?? null) + attributesBound(list))
-  writer.byte(TAG_RECORD)
-  const lengthAt = writer.reserve4()
-  writer.byte(0x09) // time_unix_nano
-  writeNanos(writer.view, writer.position, time)
-  writer.position += 8
-  writer.byte(0x59) // observed_time_unix_nano
-  writeNanos(writer.view, writer.position, observedTime)
-  writer.position += 8
-  writer.byte(0x10)
-  writer.byte(severityNumber)
-  if (severityText !== '') writer.string(TAG_SEVERITY_TEXT, severityText)
-  if (eventName !== '') writer.string(TAG_EVENT_NAME, eventName)
-  if (body !== undefined) {
-    writer.byte(TAG_BODY)
-    const at = writer.reserve4()
-    writeValue(writer, body)
-    writer.length4(at)
-  }
-  writeAttributes(writer, TAG_ATTRIBUTE, list)
-  if (dropped > 0) {
-    writer.byte(TAG_DROPPED_ATTRIBUTES)
-    writer.varint(dropped)
-  }
-  if (ids !== undefined) {
-    writer.byte(0x45)
-    writer.fixed32(ids.flags)
-    writer.byte(0x4a)
-    writer.byte(16)
-    writer.position += writer.bytes.hexWrite(ids.traceId, writer.position)
-    writer.byte(0x52)
-    writer.byte(8)
-    writer.position += writer.bytes.hexWrite(ids.spanId, writer.position)
-  }
-  writer.length4(lengthAt)
-  return writer
 }
 
 module.exports = { RecordEncoder }

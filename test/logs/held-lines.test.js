@@ -23,7 +23,7 @@ function routes (app) {
   })
   app.get('/slow', async ({ log }) => {
     log.debug('slow 1')
-    await new Promise((resolve) => setTimeout(resolve, 30))
+    await new Promise((resolve) => setTimeout(resolve, 310))
     setTimeout(() => log.debug('late'), 30)
     return 'ok'
   })
@@ -54,7 +54,7 @@ for (const isExported of [true, false]) {
 }
 
 test('of slow requests, where `keep` says what is slow; and what comes later of them', async (t) => {
-  const { app, lines } = await loggingApp(t, { logs: { buffer: 'debug' }, trace: { keep: { slowerThanMs: 20 } }, routes })
+  const { app, lines } = await loggingApp(t, { logs: { buffer: 'debug' }, trace: { keep: { slowerThanMs: 300 } }, routes })
   for (const url of ['/ok', '/slow']) await app.inject(url)
   await new Promise((resolve) => setTimeout(resolve, 60))
   t.same(said(lines), [['ok 2', false], ['slow 1', true], ['late', true]])
