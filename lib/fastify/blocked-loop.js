@@ -11,12 +11,9 @@
 // it starts when all is over. A command that waited for native code runs at the first call after it.
 
 const { randomBytes } = require('node:crypto')
-const { findSourceMap } = require('node:module')
-const { performance } = require('node:perf_hooks')
-const { fileURLToPath } = require('node:url')
 const { Worker, isMainThread } = require('node:worker_threads')
-const { REQUEST_KEY } = require('../context/trace-context')
-const { processState } = require('../runtime/process-state')
+const { Stacks } = require('./blocked-line')
+const { takeSample } = require('../runtime/accounts')
 const { clearTimeout, now, setTimeout } = require('../runtime/timers')
 
 const EVENT = 'light_trace.blocked_loop'
@@ -24,12 +21,10 @@ const EVENT = 'light_trace.blocked_loop'
 const inspector = process.features.inspector === true ? require('node:inspector') : null // Node can be built without
 
 // One for the process, whatever copies of this package it has: the worker's command finds it by this name.
-const NAME = 'light-trace.blocked-loop.1'
+const NAME = 'light-trace.blocked-loop.2'
 const KEY = Symbol.for(NAME)
 
 const OPEN_MAX = 1000 // requests of an application; of more, the oldest are forgotten
-const FRAMES_MAX = 20
-const STACKS_MAX = 64 // different lines of one block
 const LOGGED_PER_MINUTE = 6
 const MINUTE_MS = 60_000
 
@@ -40,25 +35,20 @@ const STREAM_MS = 60_000
 // Of afterMs. Sooner takes more CPU; later, more short blocks are looked into, only to find that they are short.
 const BEAT_PART = 2 / 3
 
-// A command of the worker that waited longer than this waited for native code.
-const LATE_MS = 40
 // The worker looks up every 100 ms at least while it samples; if it has not for longer, the whole process stood still.
 const TICK_MAX_MS = 150
 
 // The worker needs 4 to 5 MB for Node's own start.
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1, codeRangeSizeMb: 4, stackSizeMb: 1 }
 
-// The words of the shared memory. Times are milliseconds of the main thread's clock.
-const BEAT = 0 // the last sign of life
-const AWAKE = 1 // whether there is a timer
+// The words of the shared memory. Times are milliseconds of the main thread's clock, of which 32 bits are kept.
+const BEAT = 0 // the last sign of life, or when the process went on after it had been stopped
+const AWAKE = 1 // 1: there is a timer, 0: there is none, -1: the worker is to end
 const BLOCKED = 2 // set by the worker, taken back by the main thread
-const TAKEN = 3 // commands that were run
-const ASKED_AT = 4 // when the last command was sent
-const GOES_ON_AT = 5 // when the process went on after it had been stopped
-const TICK = 6 // when the worker last looked up
-const ENDING = 7
-const CONNECTED = 8 // whether the worker has a session
-const WORDS = 9
+const ASKED_AT = 3 // when the command was sent that has not run yet, or 0
+const TICK = 4 // when the worker last looked up
+const CONNECTED = 5 // whether the worker has a session
+const WORDS = 6
 
 /** What the process has in common: one worker, however many applications ask. */
 class LoopWatch {
@@ -67,30 +57,19 @@ class LoopWatch {
   #worker = null
   #timer = null
   #afterMs = Infinity
-  #sign = 0 // as BEAT, with its fraction
-  #beatAt = 0 // when the loop's idle time was last read
-  #idle = 0
-  #cpuMs = 0
+  #beat = null // the sample of the timer's last beat
   #startedAt = -Infinity // the last request
-  #stacks = null // what was seen while the loop is blocked, by request and line
-  #sampledAt = 0
-  #block = null // the block's id, once a span has its event
-  #logged = []
-  #unlogged = 0
+  #stacks = new Stacks()
+  #logged = [] // times, of the last minute
   #onExit = () => this.#stop()
 
   add (app) {
     this.#apps.add(app)
-    const why = this.#refusal()
-    if (why === null) this.#follow()
-    else app.refuse(why)
+    this.#follow()
   }
 
   delete (app) {
-    if (!this.#apps.delete(app)) return
-    if (this.#apps.size > 0) return this.#follow()
-    this.#stop()
-    if (globalThis[KEY] === this) delete globalThis[KEY]
+    if (this.#apps.delete(app)) this.#follow()
   }
 
   /** Watches by the lowest threshold of all applications. */
@@ -99,24 +78,17 @@ class LoopWatch {
     if (this.#worker !== null && afterMs === this.#afterMs) return
     this.#afterMs = afterMs
     this.#stop()
-    this.#start()
-  }
-
-  #refusal () {
-    if (!isMainThread) return 'the application runs in a worker'
-    if (inspector === null) return 'this Node has no inspector'
-    // With --allow-worker alone `connectToMainThread` would end the process. Node 20 and 22 know no right to the inspector.
-    const { permission } = process
-    if (permission !== undefined && !(permission.has('worker') && permission.has('inspector'))) return 'Node\'s permission model forbids it'
-    return inspector.url() === undefined ? null : 'a debugger may be attached (--inspect)'
+    if (this.#apps.size > 0) this.#start()
   }
 
   #start () {
+    const why = refusal()
+    if (why !== null) return this.#refuse(why)
     const origin = Number(process.hrtime.bigint()) / 1e6 - now()
     this.#words = newWords() // another worker may just be ending
     try {
       // With neither the application's preloads nor its variables.
-      this.#worker = new Worker(`(${watch})()`, {
+      const worker = new Worker(`(${watch})()`, {
         eval: true,
         name: 'light-trace',
         execArgv: [],
@@ -124,63 +96,67 @@ class LoopWatch {
         resourceLimits: RESOURCE_LIMITS,
         workerData: { words: this.#words, origin, afterMs: this.#afterMs, command: `globalThis[Symbol.for('${NAME}')]?.sample()` }
       })
+      worker.on('error', (/** @type {any} */ error) => {
+        if (worker === this.#worker) this.#refuse(error?.message)
+      })
+      worker.unref()
+      this.#worker = worker
     } catch (error) {
       return this.#refuse(error?.message)
     }
-    this.#worker.unref()
-    this.#worker.on('error', (error) => {
-      this.#stop()
-      this.#refuse(error?.message)
-    })
-    this.#timer = setTimeout(() => this.#beat(), Math.ceil(this.#afterMs * BEAT_PART)).unref()
-    this.#beat()
     process.on('exit', this.#onExit)
+    this.#timer = setTimeout(() => this.#onTimer(), Math.ceil(this.#afterMs * BEAT_PART)).unref()
+    this.#onTimer()
   }
 
   #stop () {
     if (this.#worker === null) return
     process.removeListener('exit', this.#onExit)
     clearTimeout(this.#timer)
-    Atomics.store(this.#words, ENDING, 1)
-    for (const word of [AWAKE, BLOCKED]) Atomics.notify(this.#words, word)
+    this.#tell(AWAKE, -1)
+    this.#tell(BLOCKED, 0)
     // Else Node would say at the exit that it waits for a debugger.
     Atomics.wait(this.#words, CONNECTED, 1, TICK_MAX_MS)
-    this.#worker.removeAllListeners()
-    this.#worker.on('error', () => {})
     this.#worker.terminate()
     this.#worker = null
   }
 
   #refuse (why) {
-    for (const app of this.#apps) app.refuse(why)
+    this.#stop()
+    for (const { tracer } of this.#apps) tracer.report.once('LT_WARN_BLOCKED_LOOP', `blockedLoop has no effect: ${why}`)
   }
 
-  /** A request starts: the loop is alive. HOT, once per request where the option is on. */
+  #tell (word, value) {
+    Atomics.store(this.#words, word, value)
+    Atomics.notify(this.#words, word)
+  }
+
+  /** A request starts. HOT, once per request where the option is on. */
   started (start) {
     if (this.#worker === null) return
-    if (this.#words[BLOCKED] === 1) this.#back(start)
-    this.#startedAt = this.#sign = start
-    Atomics.store(this.#words, BEAT, start | 0)
-    if (this.#words[AWAKE] === 0) this.#beat()
+    this.#lives(start)
+    this.#startedAt = start
+    if (this.#words[AWAKE] === 0) this.#onTimer()
   }
 
-  #beat () {
-    const at = now()
+  /** A request ends, maybe in the turn that was blocked: later its span could take no event. */
+  ended () {
+    if (this.#words[BLOCKED] === 1) this.#lives(now())
+  }
+
+  #lives (at) {
     if (this.#words[BLOCKED] === 1) this.#back(at)
-    this.#sign = this.#beatAt = at
-    this.#idle = performance.nodeTiming.idleTime
-    this.#cpuMs = cpuMs()
-    Atomics.store(this.#words, BEAT, at | 0)
-    if (inspector.url() !== undefined) {
-      this.#stop()
-      return this.#refuse('a debugger may be attached')
-    }
+    else Atomics.store(this.#words, BEAT, at | 0)
+  }
+
+  #onTimer () {
+    this.#lives(now())
+    this.#beat = takeSample()
+    if (inspector.url() !== undefined) return this.#refuse('a debugger may be attached')
     const isOpen = [...this.#apps].some((app) => app.open.size > 0)
-    const isAwake = at - this.#startedAt < (isOpen ? STREAM_MS : IDLE_MS)
+    const isAwake = this.#beat.at - this.#startedAt < (isOpen ? STREAM_MS : IDLE_MS)
     if (isAwake) this.#timer.refresh()
-    if (isAwake === (this.#words[AWAKE] === 1)) return
-    Atomics.store(this.#words, AWAKE, isAwake ? 1 : 0)
-    Atomics.notify(this.#words, AWAKE)
+    if (isAwake !== (this.#words[AWAKE] === 1)) this.#tell(AWAKE, isAwake ? 1 : 0)
   }
 
   /**
@@ -189,112 +165,60 @@ class LoopWatch {
    */
   sample () {
     try {
-      if (this.#words[BLOCKED] === 1) this.#take(callSites(this.sample), now())
+      const at = now()
+      if (this.#words[BLOCKED] === 1) this.#stacks.take(this.sample, at, this.#since(ASKED_AT, at))
     } catch {
       // Such as a frozen Error: the line stays unknown.
     } finally {
-      Atomics.add(this.#words, TAKEN, 1)
+      Atomics.store(this.#words, ASKED_AT, 0)
     }
   }
 
-  /** A stack stands for the time since the one before: of native code there is one, however long it took. */
-  #take (sites, at) {
-    const askedMs = (at | 0) - this.#words[ASKED_AT] | 0
-    const isLate = askedMs > LATE_MS
-    const request = processState.storage.getStore()?.getValue(REQUEST_KEY)
-    const top = isLate ? whereItCameBack(sites) : sites.findIndex(isOfUser)
-    const key = `${request?.spanId} ${top === -1 ? '' : `${sites[top].getFileName()}:${sites[top].getLineNumber()}`}`
-    const ms = this.#sampledAt === 0 ? askedMs : at - this.#sampledAt
-    this.#sampledAt = at
-    this.#stacks ??= new Map()
-    const stack = this.#stacks.get(key)
-    if (stack !== undefined) {
-      stack.ms += ms
-      stack.isLate &&= isLate
-    } else if (this.#stacks.size < STACKS_MAX) this.#stacks.set(key, { sites, top, request, ms, isLate })
-  }
-
-  /** A request ends while the loop is blocked, or in the turn that was: later its span could take no event. */
-  ending (app, record) {
-    if (this.#words[BLOCKED] === 0) return
-    const extent = this.#extent(now())
-    if (extent.duration < app.afterMs) return
-    const found = this.#found(extent)
-    if (found !== null) this.#mark(record, extent, found)
+  #since (word, at) {
+    return (at | 0) - this.#words[word] | 0
   }
 
   /** The loop is back. */
   #back (at) {
-    const extent = this.#extent(at)
-    Atomics.store(this.#words, BLOCKED, 0)
-    Atomics.notify(this.#words, BLOCKED)
-    const found = extent.duration < this.#afterMs ? null : this.#found(extent)
-    if (found !== null) {
-      for (const app of this.#apps) {
-        if (extent.duration >= app.afterMs) for (const record of app.open) this.#mark(record, extent, found)
-      }
-      this.#log(extent, found)
+    const block = this.#blockUntil(at)
+    Atomics.store(this.#words, BEAT, at | 0)
+    this.#tell(BLOCKED, 0)
+    this.#stacks = new Stacks()
+    if (block === null) return
+    for (const app of this.#apps) {
+      if (block.duration >= app.afterMs) for (const record of app.open) mark(record, block)
     }
-    this.#stacks = this.#block = null
-    this.#sampledAt = 0
+    this.#log(block)
   }
 
   /**
-   * How long the loop has been blocked, and since when: since the last sign of life, without the time that it was idle in, and
-   * without that in which the whole process was stopped or had no CPU.
+   * How long the loop has been blocked, by what was seen most often, and for whom: since the last sign of life, without the time
+   * that it was idle in, and without that in which the whole process was stopped or had no CPU. Null where that is short, or where
+   * no code was seen and little CPU was used: the process had none, which is nobody's fault in it.
    */
-  #extent (at) {
-    const wentOnAt = this.#words[GOES_ON_AT]
-    const wasStopped = at - this.#words[TICK] > TICK_MAX_MS
-    const end = wasStopped ? this.#words[TICK] : at
-    const active = at - this.#beatAt - (performance.nodeTiming.idleTime - this.#idle)
-    const duration = Math.max(0, Math.min(end - Math.max(this.#sign, wentOnAt), active))
-    return { duration, start: end - duration, cpu: Math.min(cpuMs() - this.#cpuMs, duration) }
+  #blockUntil (at) {
+    const { idle, cpu } = takeSample()
+    const untickedMs = this.#since(TICK, at)
+    const end = untickedMs > TICK_MAX_MS ? at - untickedMs : at
+    const active = at - this.#beat.at - (idle - this.#beat.idle)
+    const duration = Math.min(end - at + this.#since(BEAT, at), active)
+    const cpuTime = Math.min(cpu - this.#beat.cpu, duration)
+    const { request, code } = this.#stacks.longest()
+    if (duration < this.#afterMs || (code === null && cpuTime < duration / 2)) return null
+    return { id: randomBytes(8).toString('hex'), start: end - duration, duration, cpuTime, request, code }
   }
 
-  /**
-   * What was seen most often: a stack, and the request whose code it was. Null where no code was seen and little CPU was used: the
-   * process had none, which is nobody's fault in it.
-   */
-  #found ({ duration, cpu }) {
-    const stack = [...this.#stacks?.values() ?? []].reduce((most, other) => most === null || other.ms > most.ms ? other : most, null)
-    const hasCode = stack !== null && stack.top !== -1
-    if (!hasCode && cpu < duration / 2) return null
-    this.#block ??= randomBytes(8).toString('hex')
-    return { block: this.#block, request: stack?.request, code: hasCode ? codeOf(stack) : null }
-  }
-
-  #mark (record, { duration, start, cpu }, { block, request, code }) {
-    const attributes = {
-      'light_trace.blocked_loop.id': block,
-      'light_trace.blocked_loop.duration': duration / 1000,
-      'light_trace.blocked_loop.cpu_time': cpu / 1000
-    }
-    if (request !== undefined) {
-      attributes['light_trace.blocked_loop.role'] = request.span === record.apiSpan ? 'culprit' : 'victim'
-      attributes['light_trace.blocked_loop.culprit.trace_id'] = request.traceId
-      attributes['light_trace.blocked_loop.culprit.span_id'] = request.spanId
-    }
-    record.apiSpan.addEvent(EVENT, { ...attributes, ...code?.attributes }, start)
-  }
-
-  #log ({ duration, cpu }, { request, code }) {
+  #log ({ duration, cpuTime, request, code }) {
     const at = now()
     this.#logged = this.#logged.filter((loggedAt) => at - loggedAt < MINUTE_MS)
-    if (this.#logged.length >= LOGGED_PER_MINUTE) {
-      this.#unlogged++
-      return
-    }
+    if (this.#logged.length >= LOGGED_PER_MINUTE) return
     this.#logged.push(at)
-    const others = this.#unlogged > 0 ? `; ${this.#unlogged} more were not logged` : ''
-    this.#unlogged = 0
+    const used = cpuTime < duration / 2 ? ` (${Math.round(cpuTime)} ms of CPU)` : ''
     const name = request?.span.name
-    const where = code === null ? '' : code.text
-    const used = cpu < duration / 2 ? ` (${Math.round(cpu)} ms of CPU)` : ''
     const whose = typeof name === 'string' && name !== '' ? `, in ${name}` : ''
-    const [first] = this.#apps
-    const app = [...this.#apps].find(({ tracer }) => tracer === request?.tracer) ?? first
-    app.log(`the event loop was blocked for ${Math.round(duration)} ms${used}${where}${whose}${others}`)
+    const [{ tracer }] = this.#apps
+    const message = `the event loop was blocked for ${Math.round(duration)} ms${used}${code?.text ?? ''}${whose}`
+    tracer.report.once('LT_WARN_LOOP_BLOCKED', message, new Set())
   }
 }
 
@@ -302,125 +226,56 @@ function newWords () {
   return new Int32Array(new SharedArrayBuffer(4 * WORDS))
 }
 
-/** The frames of the code that was interrupted, without ours and that of the command itself. */
-function callSites (ours) {
-  const { prepareStackTrace, stackTraceLimit } = Error
-  const holder = { stack: null }
-  try {
-    Error.stackTraceLimit = FRAMES_MAX
-    Error.prepareStackTrace = (_, sites) => sites
-    Error.captureStackTrace(holder, ours)
-    return holder.stack.slice(1)
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit
-    Error.prepareStackTrace = prepareStackTrace
-  }
+/** Why the loop cannot be watched, or null. */
+function refusal () {
+  if (!isMainThread) return 'the application runs in a worker'
+  if (inspector === null) return 'this Node has no inspector'
+  // With --allow-worker alone `connectToMainThread` would end the process. Node 20 and 22 know no right to the inspector.
+  const { permission } = process
+  if (permission !== undefined && !(permission.has('worker') && permission.has('inspector'))) return 'Node\'s permission model forbids it'
+  return inspector.url() === undefined ? null : 'a debugger may be attached (--inspect)'
 }
 
-/** Not Node's own, and no function that is built into V8. */
-function isOfUser (site) {
-  const file = site.getFileName()
-  return typeof file === 'string' && file !== '' && !file.startsWith('node:')
-}
-
-/**
- * The frame that called the native code, as far as it can be told: what is on top has just been entered and is not to blame. A
- * package under which no code of the application is left, such as Fastify, has only gone on.
- */
-function whereItCameBack (sites) {
-  const first = sites.findIndex((site) => isOfUser(site) && !isAtEntry(site))
-  return first !== -1 && isOfPackage(sites[first].getFileName()) ? -1 : first
-}
-
-function isOfPackage (file) {
-  return file.includes('/node_modules/') || file.includes('\\node_modules\\')
-}
-
-function isAtEntry (site) {
-  return site.getLineNumber() === site.getEnclosingLineNumber() && site.getColumnNumber() === site.getEnclosingColumnNumber()
-}
-
-/** @returns {{ attributes: object, text: string }} https://opentelemetry.io/docs/specs/semconv/registry/attributes/code/ */
-function codeOf ({ sites, top, isLate }) {
-  const frames = sites.map(frameOf)
-  const { name, file, line, column } = frames[top]
+function mark (record, { id, start, duration, cpuTime, request, code }) {
   const attributes = {
-    'code.function.name': name,
-    'code.file.path': file,
-    'code.line.number': line,
-    'code.column.number': column,
-    'code.stacktrace': frames.slice(isLate ? top : 0).map(({ text }) => `    at ${text}`).join('\n')
+    'light_trace.blocked_loop.id': id,
+    'light_trace.blocked_loop.duration': duration / 1000,
+    'light_trace.blocked_loop.cpu_time': cpuTime / 1000
   }
-  if (isLate) attributes['light_trace.blocked_loop.is_before_line'] = true
-  return { attributes, text: ` ${isLate ? 'at or just before' : 'at'} ${name} (${file}:${line})` }
-}
-
-/** A frame, by its source where Node knows a source map: it does with --enable-source-maps. */
-function frameOf (site) {
-  const own = { file: pathOf(site.getFileName() ?? ''), line: site.getLineNumber() ?? 0, column: site.getColumnNumber() ?? 0 }
-  const name = site.getFunctionName() || '<anonymous>'
-  const { file, line, column } = inSource(site.getFileName(), own) ?? own
-  return { name, file, line, column, text: `${name} (${file === '' ? 'native' : `${file}:${line}:${column}`})` }
-}
-
-function inSource (file, { line, column }) {
-  try {
-    const entry = findSourceMap(file)?.findEntry(line - 1, column - 1)
-    if (entry === undefined || !('originalSource' in entry)) return null
-    return { file: pathOf(entry.originalSource), line: entry.originalLine + 1, column: entry.originalColumn + 1 }
-  } catch {
-    return null
+  if (request !== undefined) {
+    attributes['light_trace.blocked_loop.role'] = request.span === record.apiSpan ? 'culprit' : 'victim'
+    attributes['light_trace.blocked_loop.culprit.trace_id'] = request.traceId
+    attributes['light_trace.blocked_loop.culprit.span_id'] = request.spanId
   }
-}
-
-function pathOf (file) {
-  try {
-    return file.startsWith('file:') ? fileURLToPath(file) : file
-  } catch {
-    return file
-  }
-}
-
-/** Of the process, all its threads. */
-function cpuMs () {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000
+  record.apiSpan.addEvent(EVENT, { ...attributes, ...code?.attributes }, start)
 }
 
 /** One application's part of it. */
 class BlockedLoop {
-  #watch = null
+  #watch
 
   constructor (tracer) {
     this.tracer = tracer
     this.afterMs = tracer.settings.blockedLoop.afterMs
     this.open = new Set() // the records of its open requests
+    if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: new LoopWatch(), configurable: true })
+    this.#watch = globalThis[KEY]
   }
 
   start () {
-    if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: new LoopWatch(), configurable: true })
-    this.#watch = globalThis[KEY]
     this.#watch.add(this)
   }
 
   close () {
-    this.#watch?.delete(this)
+    this.#watch.delete(this)
     this.open.clear()
-  }
-
-  refuse (why) {
-    this.tracer.report.once('LT_WARN_BLOCKED_LOOP', `blockedLoop has no effect: ${why}`)
-  }
-
-  log (message) {
-    this.tracer.report.once('LT_WARN_LOOP_BLOCKED', message, new Set())
   }
 
   /** Follows requests from here to `ending`. */
   follow (requests) {
     const { watchEnd } = requests
     requests.watchEnd = (record, reply, response) => {
-      this.#watch?.started(record.start)
+      this.#watch.started(record.start)
       if (this.open.size >= OPEN_MAX) this.open.delete(this.open.values().next().value)
       this.open.add(record)
       watchEnd.call(requests, record, reply, response)
@@ -428,7 +283,8 @@ class BlockedLoop {
   }
 
   ending (record) {
-    if (this.open.delete(record)) this.#watch.ending(this, record)
+    this.#watch.ended()
+    this.open.delete(record)
   }
 }
 
@@ -440,18 +296,16 @@ function watch () {
   const { Session } = require('node:inspector')
   const { workerData: { origin, afterMs, command, ...shared } } = require('node:worker_threads')
   const words = /** @type {Int32Array} */ (shared.words)
-  const [BEAT, AWAKE, BLOCKED, TAKEN, ASKED_AT, GOES_ON_AT, TICK, ENDING, CONNECTED] = words.keys()
+  const [BEAT, AWAKE, BLOCKED, ASKED_AT, TICK, CONNECTED] = words.keys()
   const session = new Session()
   session.connectToMainThread() // what forbids it is known at the start
   session.disconnect()
   const worker = {
-    asked: 0, // commands that were sent
-
     /** Waits for a loop that is blocked. The answers of the session are read between two of them. */
     look () {
-      while (Atomics.load(words, ENDING) === 0) {
+      while (Atomics.load(words, AWAKE) !== -1) {
         Atomics.wait(words, AWAKE, 0)
-        const waitsMs = afterMs - this.sinceBeat()
+        const waitsMs = afterMs - (this.now() - Atomics.load(words, BEAT) | 0)
         if (waitsMs > 0) this.sleep(AWAKE, 1, waitsMs)
         else if (Atomics.load(words, AWAKE) === 1) {
           this.ask()
@@ -460,21 +314,14 @@ function watch () {
       }
     },
 
-    sinceBeat () {
-      const beat = Atomics.load(words, BEAT)
-      const goesOnAt = Atomics.load(words, GOES_ON_AT)
-      return this.now() - ((goesOnAt - beat | 0) > 0 ? goesOnAt : beat) | 0
-    },
-
     /** Asks the main thread for its stack until the loop is back. */
     ask () {
       Atomics.store(words, CONNECTED, 1)
       Atomics.store(words, BLOCKED, 1)
+      Atomics.store(words, ASKED_AT, 0)
       session.connectToMainThread()
-      for (let count = 0; Atomics.load(words, BLOCKED) === 1 && Atomics.load(words, ENDING) === 0; count++) {
-        if (this.asked === Atomics.load(words, TAKEN)) {
-          this.asked++
-          Atomics.store(words, ASKED_AT, this.now())
+      for (let count = 0; Atomics.load(words, BLOCKED) === 1 && Atomics.load(words, AWAKE) === 1; count++) {
+        if (Atomics.compareExchange(words, ASKED_AT, 0, this.now()) === 0) {
           session.post('Runtime.evaluate', { expression: command, silent: true })
         }
         this.sleep(BLOCKED, 1, count < 50 ? 10 : 100)
@@ -490,7 +337,7 @@ function watch () {
       Atomics.wait(words, word, value, ms)
       const after = this.now()
       Atomics.store(words, TICK, after)
-      if ((after - before | 0) - ms > afterMs / 2) Atomics.store(words, GOES_ON_AT, after)
+      if ((after - before | 0) - ms > afterMs / 2) Atomics.store(words, BEAT, after)
     },
 
     now () {

@@ -217,6 +217,14 @@ test('in a worker it says no, and the app goes on', async (t) => {
   t.match(lines, [/runs in a worker/])
 })
 
+test('after 25 days, when its clock no longer fits 32 bits, it sees a blocked loop as before', async (t) => {
+  const later = 'const now = performance.now.bind(performance); performance.now = () => now() + 2 ** 31'
+  const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(later)}`]
+  const { code, said: [{ events }] } = await runInChild(t, blockOnce, { nodeArgs, args: [{ isWatched: true }] }).exit
+  t.equal(code, 0)
+  t.match(events, ['culprit'])
+})
+
 test('two apps in one process share one worker, and each has its event', async (t) => {
   const { code, said: [{ lines, events }], lingeredMs } = await runInChild(t, blockOnce, { args: [{ apps: 2, isWatched: true }] }).exit
   t.equal(code, 0)
