@@ -176,7 +176,7 @@ function decoratorOf (tracer) {
     metrics: async (options) => tracer.metrics === null ? '' : tracer.metrics.text(options),
     get meterProvider () {
       if (tracer.metrics !== null) return tracer.metrics.meterProvider
-      const { MeterProvider } = require('./metrics/instruments')
+      const { MeterProvider } = require('./metrics/app-metrics')
       return new MeterProvider(() => null) // its instruments record nothing
     }
   }

@@ -1,6 +1,6 @@
 'use strict'
 
-// Where spans and metrics go: the collector's URL and the proxy before it, settled at boot, never by a request.
+// Where spans and metrics go: the collector's URL, settled at boot, never by a request.
 
 const { inspect } = require('node:util')
 const { isIPv4 } = require('node:net')
@@ -90,64 +90,18 @@ function withSecrets (shown, secrets) {
   return /** @type {Shown & Secrets} */ (Object.freeze(shown))
 }
 
-// The proxy between the exporter and the collector, by Node's own rules, and only if Node itself uses proxies.
-// https://nodejs.org/api/http.html#built-in-proxy-support
-
 const PORTS = { 'http:': 80, 'https:': 443 }
-const FLAG = '--use-env-proxy'
-const NO_FLAG = '--no-use-env-proxy'
-
-/** @returns the proxy for the collector at this URL, or null. `authorization` is '' for one without a user. */
-function resolveProxy (url, env) {
-  const variable = url.protocol === 'https:' ? env.find('https_proxy', 'HTTPS_PROXY') : env.find('http_proxy', 'HTTP_PROXY')
-  if (variable === undefined || isExcluded(url, env.text('no_proxy', 'NO_PROXY') ?? '')) return null
-  const { name, value } = variable
-  if (!nodeUsesProxies(env)) {
-    env.inform(`${name} is not used by the exporter: to use it, start node with NODE_USE_ENV_PROXY=1`)
-    return null
-  }
-  const proxy = parseHttpUrl(value)
-  if (proxy === null) {
-    env.warn('LT_WARN_ENV', `${name} is ignored by the exporter: it must be a URL such as 'http://proxy:3128', received ${describeValue(value)}`)
-    return null
-  }
-  const authorization = basicAuthorization(proxy)
-  if (authorization === null) env.warn('LT_WARN_ENV', `user and password in ${name} are not percent-encoded, so they are not sent`)
-  const { host, port } = hostAndPort(proxy)
-  const shown = { host, port, isSecure: proxy.protocol === 'https:', printableUrl: `${proxy.protocol}//${proxy.hostname}:${port}` }
-  return withSecrets(shown, { authorization: authorization ?? '' })
-}
-
-// As Node does: the last flag counts, the command line before NODE_OPTIONS, and the variable where there is no flag.
-function nodeUsesProxies (env) {
-  const flags = [...(env.text('NODE_OPTIONS') ?? '').split(/\s+/), ...process.execArgv].filter((flag) => flag === FLAG || flag === NO_FLAG)
-  return flags.length > 0 ? flags.at(-1) === FLAG : env.text('NODE_USE_ENV_PROXY') === '1'
-}
-
-// NO_PROXY: names, '.suffix', '*.suffix', '*', 'name:port' and ranges of IPv4 addresses, with commas between them.
-function isExcluded (url, list) {
-  const { host, port } = hostAndPort(url)
-  return list.split(',').some((item) => excludes(item.trim().toLowerCase(), host.toLowerCase(), port))
-}
-
-function excludes (item, host, port) {
-  if (item === '') return false
-  if (item === '*' || item === host || item === `${host}:${port}`) return true
-  if (item.startsWith('.')) return host === item.slice(1) || host.endsWith(item)
-  if (item.startsWith('*.')) return host.endsWith(item.slice(1))
-  const [from, to = ''] = item.split('-').map((address) => address.trim())
-  return isIPv4(host) && isIPv4(from) && isIPv4(to) && number(from) <= number(host) && number(host) <= number(to)
-}
-
-function number (address) {
-  return address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)
-}
 
 /** What a socket connects to: an IPv6 address without its brackets, and the scheme's own port where none is named. */
 function hostAndPort ({ protocol, hostname, port }) {
   return { host: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname, port: port === '' ? PORTS[protocol] : Number(port) }
 }
 
+/** The names of a variable, the signal's own first; Environment puts another signal's in place of TRACES. */
+function names (suffix) {
+  return [`OTEL_EXPORTER_OTLP_TRACES_${suffix}`, `OTEL_EXPORTER_OTLP_${suffix}`]
+}
+
 module.exports = {
-  EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, hostAndPort, isLinkLocal, isLoopback, parseHttpUrl, resolveProxy, withSecrets
+  EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, hostAndPort, isLinkLocal, isLoopback, names, parseHttpUrl, withSecrets
 }

@@ -2,16 +2,13 @@
 
 // How spans and metrics leave the process: to which exporter, and for OTLP by which request.
 
-const fs = require('node:fs')
-const tls = require('node:tls')
-const { X509Certificate } = require('node:crypto')
 const { printable } = require('../runtime/report')
 const {
   CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, boolean, duration, literal, object, optionInvalid, readOwn, wrongValue
 } = require('./checks')
 const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env')
 const {
-  EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, parseHttpUrl, resolveProxy, withSecrets
+  EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, names, parseHttpUrl, withSecrets
 } = require('./endpoint')
 
 module.exports = { checkExporter, resolveExporter, exporterOfSignal }
@@ -91,7 +88,7 @@ function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
   warnAboutEndpoint(url, given, env)
   const proxy = resolveProxy(url, env)
   const headers = resolveHeaders(url, given, env, proxy !== null)
-  const { ca, cert, key } = url.protocol === 'https:' ? resolveTls(given, env) : EMPTY
+  const { ca, cert, key } = url.protocol === 'https:' ? require('./tls-and-proxy').resolveTls(given, env) : EMPTY
   return withSecrets({
     kind,
     explicit: given.kind !== undefined,
@@ -102,8 +99,13 @@ function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
   }, { url: url.href, headers: Object.freeze(headers), ca, cert, key })
 }
 
-function names (suffix) {
-  return [`OTEL_EXPORTER_OTLP_TRACES_${suffix}`, `OTEL_EXPORTER_OTLP_${suffix}`]
+function checkPem (path, value) {
+  return require('./tls-and-proxy').checkPem(path, value)
+}
+
+function resolveProxy (url, env) {
+  const variable = url.protocol === 'https:' ? env.find('https_proxy', 'HTTPS_PROXY') : env.find('http_proxy', 'HTTP_PROXY')
+  return variable === undefined ? null : require('./tls-and-proxy').proxyFor(url, variable, env)
 }
 
 // The variable may name several. We have one exporter; the first that is known is taken.
@@ -220,67 +222,4 @@ function refused (name, value) {
   if (typeof value !== 'string') return 'its value is not a string or cannot be decoded'
   if (value.length > VALUE_LENGTH_MAX) return `its value is longer than ${VALUE_LENGTH_MAX} characters`
   return FIELD_VALUE.test(value) ? null : 'its value holds control characters'
-}
-
-// Certificates and keys are read once at boot. A bundle of every public authority is a quarter of this.
-const FILE_BYTES_MAX = 1024 * 1024
-
-// PEM as text or bytes, or the path of a file that holds it. No error shows what came: it may be the key.
-function checkPem (path, value) {
-  const kind = Buffer.isBuffer(value) ? 'a Buffer' : `a value of type ${typeof value}`
-  const isText = typeof value === 'string' && value.includes('-----BEGIN')
-  const pem = isText ? Buffer.from(value) : Buffer.isBuffer(value) ? value : readBounded(value)
-  if (pem === null) throw optionInvalid(path, `PEM, or the path of a readable PEM file of at most ${FILE_BYTES_MAX} bytes`, kind)
-  const reason = unusable({ [path.slice(path.lastIndexOf('.') + 1)]: pem })
-  if (reason !== null) throw optionInvalid(path, 'PEM that Node can read', `${kind} (${reason})`)
-  return pem
-}
-
-function resolveTls (given, env) {
-  const ca = given.ca ?? pemFromEnvironment('ca', 'CERTIFICATE', env)
-  const cert = given.cert ?? pemFromEnvironment('cert', 'CLIENT_CERTIFICATE', env)
-  const key = given.key ?? pemFromEnvironment('key', 'CLIENT_KEY', env)
-  const reason = unusable({ ca, cert, key })
-  if (reason === null) return { ca, cert, key }
-  // Certificate and key do not belong together. The authority alone still protects what is sent.
-  env.warn('LT_WARN_TLS', `the client's certificate and key are not used: ${reason}`)
-  return { ca, cert: undefined, key: undefined }
-}
-
-function pemFromEnvironment (member, suffix, env) {
-  const variable = env.find(...names(suffix))
-  if (variable === undefined) return undefined
-  const pem = readBounded(variable.value)
-  const reason = pem === null ? 'it must be the path of a readable file' : unusable({ [member]: pem })
-  if (reason === null) return pem
-  env.warn('LT_WARN_TLS', `${variable.name} is ignored: ${reason}`)
-}
-
-function readBounded (path) {
-  if (typeof path !== 'string') return null
-  try {
-    const { size } = fs.statSync(path)
-    return size > 0 && size <= FILE_BYTES_MAX ? fs.readFileSync(path) : null
-  } catch {
-    return null
-  }
-}
-
-/**
- * Why Node cannot use these, or null, as OpenSSL's code, which names nothing of the content.
- * @param {{ [member: string]: Buffer | undefined }} pems ca, cert and key
- */
-function unusable ({ ca, cert, key }) {
-  try {
-    tls.createSecureContext({ ca, cert, key })
-    if (ca !== undefined) parseAuthority(ca)
-    return null
-  } catch (error) {
-    return typeof error.code === 'string' ? error.code : 'it cannot be read'
-  }
-}
-
-// createSecureContext passes over an authority that is none in silence.
-function parseAuthority (ca) {
-  return new X509Certificate(ca)
 }

@@ -14,6 +14,7 @@ const { OtlpHttp } = require('../export/http/otlp-http')
 const { AdoptedServerSpan } = require('../otel/sdk-interop')
 const { foreignMeterProvider } = require('../otel/api-globals')
 const { ExportRequestPrefix } = require('../otlp/request')
+const { processState } = require('../runtime/process-state')
 const { setImmediate } = require('../runtime/timers')
 const { toObject } = require('../span/attributes')
 const { RouteInfo } = require('../span/http-info')
@@ -59,6 +60,11 @@ class AppMetrics {
   }
 
   /** The provider of `app.lightTrace`: the registered one, else ours. */
+  /** For the slot of the API, which has no proxy for meters: instruments ask which application is open when they record. */
+  makeMeterFacade () {
+    return new MeterProvider(() => processState.openApps.all().find(({ metrics }) => metrics)?.metrics.registry ?? null)
+  }
+
   get meterProvider () {
     return foreignMeterProvider() ?? this.#ownProvider
   }
@@ -228,4 +234,4 @@ function pointOf (metric, series) {
   return { ...point, scale: series.scale, zeroCount: series.zeroCount, ...series.buckets() }
 }
 
-module.exports = { AppMetrics, snapshot }
+module.exports = { AppMetrics, MeterProvider, snapshot }

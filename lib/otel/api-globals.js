@@ -38,7 +38,7 @@ const forgotten = new FinalizationRegistry(releaseIfLast)
 function openApp (tracer, register) {
   processState.openApps.add(tracer)
   forgotten.register(tracer)
-  if (tracer.metrics !== null && facade.metrics === undefined) facade.metrics = makeMeterFacade()
+  if (tracer.metrics !== null) facade.metrics ??= tracer.metrics.makeMeterFacade()
   return register ? fill(tracer) : null
 }
 
@@ -160,12 +160,6 @@ function tracerIn (context) {
 
 function current () {
   return processState.openApps.first()?.propagator ?? propagators.W3C
-}
-
-/** The API has no proxy for meters: instruments ask which application is open when they record. */
-function makeMeterFacade () {
-  const { MeterProvider } = require('../metrics/instruments') // metrics are loaded only where they are on
-  return new MeterProvider(() => processState.openApps.all().find(({ metrics }) => metrics)?.metrics.registry ?? null)
 }
 
 module.exports = {

@@ -42,7 +42,7 @@ class OtlpHttp {
   post (parts, isGzip, done) {
     const byteLength = parts.reduce((sum, { length }) => sum + length, 0)
     const head = `${this.#head}${isGzip ? 'content-encoding: gzip\r\n' : ''}content-length: ${byteLength}\r\n\r\n`
-    this.#line.post({ owner: this, message: [head, ...parts], timeoutMs: this.#timeoutMs, secrets: this.#secrets, done })
+    this.#line.post(new Attempt(this.#line, { owner: this, message: [head, ...parts], timeoutMs: this.#timeoutMs, secrets: this.#secrets, done }))
   }
 
   // While held, what is in flight keeps the process alive: only during flush and close, which have a deadline. `wasFrozen`: the
@@ -57,14 +57,14 @@ class OtlpHttp {
   }
 }
 
-/** The connection to a server, and the requests that wait for it. */
+/** The connection to a server, and the attempts that wait for it. */
 class Line {
   #address
   #suppress
   #connection = null
   #session = null // of TLS
-  #onFree = null // takes the next connection
-  #current = null // { attempt, owner }
+  #isWaitedFor = false // the current attempt takes the next connection
+  #current = null
   #queue = []
   #holders = new Set()
 
@@ -82,55 +82,57 @@ class Line {
     }
   }
 
-  post (request) {
-    if (this.#current === null) this.#send(request)
-    else this.#queue.push(request)
+  post (attempt) {
+    if (this.#current !== null) {
+      this.#queue.push(attempt)
+      return
+    }
+    this.#current = attempt
+    attempt.hold(this.#holders.size > 0)
+    attempt.start()
   }
 
   hold (owner, isHeld, wasFrozen) {
     if (isHeld) this.#holders.add(owner)
     else this.#holders.delete(owner)
-    this.#current?.attempt.hold(this.#holders.size > 0)
-    if (wasFrozen) this.#current?.attempt.resendIfStale()
+    this.#current?.hold(this.#holders.size > 0)
+    if (wasFrozen) this.#current?.resendIfStale()
   }
 
   abort (owner) {
-    const aborted = this.#queue.filter((request) => request.owner === owner)
-    this.#queue = this.#queue.filter((request) => request.owner !== owner)
+    const aborted = this.#queue.filter((attempt) => attempt.owner === owner)
+    this.#queue = this.#queue.filter((attempt) => attempt.owner !== owner)
     for (const { done } of aborted) process.nextTick(done, new Outcome())
-    if (this.#current?.owner === owner) this.#current.attempt.abort('ABORTED')
+    if (this.#current?.owner === owner) this.#current.abort('ABORTED')
   }
 
   close () {
     this.#connection?.destroy()
   }
 
-  #send ({ owner, message, timeoutMs, secrets, done }) {
-    const attempt = new Attempt(message, timeoutMs, secrets, (use) => this.#withConnection(use), (outcome) => {
-      this.#current = this.#onFree = null
-      // Not the collector's: a tunnel that the proxy does not open for the same reason is no answer of it either.
-      if (outcome.status === 407 && this.proxy !== null) outcome.disposition = 'retry'
-      // Before `done`, which may post the owner's next request: the one that waits comes first.
-      if (this.#queue.length > 0) this.#send(this.#queue.shift())
-      done(outcome)
-    })
-    this.#current = { attempt, owner }
-    attempt.hold(this.#holders.size > 0)
-    this.#suppress(() => attempt.start())
+  // Gives the current attempt a connection: in this turn, or when the last one is gone. There is one at a time.
+  serve (attempt) {
+    this.#connection ??= this.#suppress(() => new Connection(this.#address, this.#session, (session) => { this.#session = session }, () => this.#onGone()))
+    if (this.#connection.isFree) attempt.useConnection(this.#connection)
+    else this.#isWaitedFor = true
   }
 
-  // use(connection): in this turn, or when the last one is gone. There is one at a time.
-  #withConnection (use) {
-    this.#connection ??= new Connection(this.#address, this.#session, (session) => { this.#session = session }, () => this.#onGone())
-    if (this.#connection.isFree) use(this.#connection)
-    else this.#onFree = use
+  // The current attempt is over.
+  end ({ done }, outcome) {
+    this.#current = null
+    this.#isWaitedFor = false
+    // Not the collector's: a tunnel that the proxy does not open for the same reason is no answer of it either.
+    if (outcome.status === 407 && this.proxy !== null) outcome.disposition = 'retry'
+    // Before `done`, which may post the owner's next request: the one that waits comes first.
+    if (this.#queue.length > 0) this.post(this.#queue.shift())
+    done(outcome)
   }
 
   #onGone () {
     this.#connection = null
-    const use = this.#onFree
-    this.#onFree = null
-    if (use !== null) this.#withConnection(use)
+    if (!this.#isWaitedFor) return
+    this.#isWaitedFor = false
+    this.serve(this.#current)
   }
 }
 
@@ -183,44 +185,48 @@ class Outcome {
 
 /** One request and its answer. A Connection calls the methods onReady, onData, onEnd and onClosed. */
 class Attempt {
+  #line
   #message
   #secrets
-  #done
-  #timer
-  #withConnection
+  #timeoutMs
+  #timer = null
   #ticks = 0
-  #startedAt = monotonicNow()
+  #startedAt = 0
   #connection = null
   #response = new HttpResponse()
   #isHeld = false
   #outcome = new Outcome()
 
-  // `message`: the head as text, then parts of the body. `secrets`: see secrets.js. withConnection(use) calls use(connection)
-  // once, in this turn or later.
-  constructor (message, timeoutMs, secrets, withConnection, done) {
+  // `message`: the head as text, then parts of the body. `secrets`: see secrets.js. `done` is the line's to call.
+  constructor (line, { owner, message, timeoutMs, secrets, done }) {
+    this.owner = owner
+    this.done = done
+    this.#line = line
     this.#message = message
     this.#secrets = secrets
-    this.#withConnection = withConnection
-    this.#done = done
-    this.#timer = setInterval(() => {
-      if (++this.#ticks === TICKS_PER_TIMEOUT) this.abort('ETIMEDOUT')
-    }, Math.max(1, timeoutMs / TICKS_PER_TIMEOUT))
-    this.#timer.unref()
+    this.#timeoutMs = timeoutMs
   }
 
   start () {
-    this.#withConnection((connection) => {
-      this.#connection = connection
-      connection.hold(this.#isHeld)
-      connection.serve(this)
-    })
+    this.#startedAt = monotonicNow()
+    this.#timer = setInterval(() => {
+      if (++this.#ticks === TICKS_PER_TIMEOUT) this.abort('ETIMEDOUT')
+    }, Math.max(1, this.#timeoutMs / TICKS_PER_TIMEOUT))
+    this.hold(this.#isHeld)
+    this.#line.serve(this)
+  }
+
+  useConnection (connection) {
+    this.#connection = connection
+    connection.hold(this.#isHeld)
+    connection.serve(this)
   }
 
   hold (isHeld) {
     this.#isHeld = isHeld
     this.#connection?.hold(isHeld)
-    if (isHeld) this.#timer.ref()
-    else this.#timer.unref()
+    if (isHeld) this.#timer?.ref()
+    else this.#timer?.unref()
   }
 
   // Sends anew, over a new connection, what has no answer over one that was kept.
@@ -273,7 +279,7 @@ class Attempt {
     this.#response = new HttpResponse()
     this.#outcome.isUploaded = false
     this.#outcome.wasResent = true
-    this.start()
+    this.#line.serve(this)
   }
 
   // Once the status is known, no later failure of the connection changes what it means.
@@ -287,8 +293,8 @@ class Attempt {
     else this.#connection?.destroy()
     if (response.status !== 0) Object.assign(outcome, readAnswer(response, wallNow(), this.#secrets))
     else readError(error, outcome)
-    this.#connection = this.#response = this.#message = this.#withConnection = null
-    this.#done(outcome)
+    this.#connection = this.#response = this.#message = null
+    this.#line.end(this, outcome)
   }
 }
 
