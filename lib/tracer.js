@@ -78,7 +78,8 @@ class Tracer {
       stats: this.stats,
       rootTracestate: this.sampler.tracestate,
       report,
-      sink: this.output.sink
+      sink: this.output.sink,
+      namesOpen: settings.namesOpen
     })
     if (this.output.sdkSpans !== null && this.keep !== null) {
       this.keep = null
@@ -279,7 +280,10 @@ class Tracer {
     this.isClosed = true
     settleNow()
     this.blockedLoop?.close()
-    if (this.pipeline !== null) this.pipeline.closed = true
+    if (this.pipeline !== null) {
+      this.pipeline.endOpen()
+      this.pipeline.closed = true
+    }
     await Promise.all([this.output?.close(), this.metrics?.close(), this.logs?.close()])
   }
 
