@@ -10,7 +10,7 @@ const clock = require('./runtime/timers')
 const { settleNow } = require('./runtime/accounts')
 const { SPAN_KIND_SERVER } = require('./span/server-span')
 const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan, STAGE, runInSpan, runUnrecorded } = require('./span/child-span')
-const { FoldedCall, follow, runToFold } = require('./span/repeated-calls')
+const { FoldedCall, follow, runToFold, endOpen } = require('./span/repeated-calls')
 const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-starter')
 const { toObject, read } = require('./span/attributes')
 const { QueryRedactor } = require('./http/redact')
@@ -281,7 +281,7 @@ class Tracer {
     settleNow()
     this.blockedLoop?.close()
     if (this.pipeline !== null) {
-      this.pipeline.endOpen()
+      endOpen(this.pipeline.open ?? [])
       this.pipeline.closed = true
     }
     await Promise.all([this.output?.close(), this.metrics?.close(), this.logs?.close()])

@@ -4,7 +4,6 @@
 
 const { SCHEMA_URL, OWN_MAX } = require('../span/recording-span')
 const { SAMPLED } = require('../context/trace-context')
-const { SPAN_KIND_SERVER } = require('../span/server-span')
 
 const OPEN_MAX = 10_000 // of the spans that are looked after until they end
 
@@ -91,11 +90,6 @@ class Pipeline {
     if (!this.wantsStart) return
     if (this.open !== null && this.open.size < OPEN_MAX) this.open.add(span)
     this.sink.started?.(span, context)
-  }
-
-  /** Ends the children that nobody has ended, at the application's end: each says so. */
-  endOpen () {
-    for (const span of this.open ?? []) if (span.kind !== SPAN_KIND_SERVER) span.setAttribute('light_trace.never_ended', true).end()
   }
 
   attributeCut () {

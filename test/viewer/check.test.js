@@ -187,7 +187,7 @@ Over budget: 1 route. Not as before: 1 route.
 \`\`\`
 GET /orders: redis GET 2 times, one after the other, and 1 allowed
 
-  SERVER GET /orders  (app.js:5)
+  SERVER GET /orders
     INTERNAL ''' # hostile\\u202e [31m
     CLIENT redis GET  <-- repeated
     CLIENT redis GET  <-- repeated
