@@ -193,21 +193,28 @@ function inSequence (spans) {
   return number
 }
 
-function endOf ({ running, endTime }) {
-  return running === true ? Infinity : endTime
+/** Whether nobody has ended a span: it runs, or was ended with its application. */
+function isOpen ({ running, attributes }) {
+  return running === true || attributes['light_trace.never_ended'] === true
 }
 
+function endOf (span) {
+  return isOpen(span) ? Infinity : span.endTime
+}
+
+// light-trace marks them; other tracers' spans tell by their times.
 function lateFindings ({ root, route, spans }, { afterResponse }) {
-  if (afterResponse || root.kind !== 'SERVER' || root.running === true) return []
-  const late = spans.filter((span) => span.running !== true && span.endTime > root.endTime)
+  if (afterResponse) return []
+  const end = root.kind === 'SERVER' ? endOf(root) : Infinity
+  const late = [root, ...spans].filter((span) => !isOpen(span) && (span.attributes['light_trace.after_response'] === true || span.endTime > end))
   if (late.length === 0) return []
   return [finding('afterResponse', route, `${times(late.length, 'span')} ended after the response`, { allowed: false, found: late.length }, late.map((span) => [span, 'after the response']))]
 }
 
-// A span that never ends is in no file: what lies beneath it has no parent there.
+// A span that never ends is in a file where light-trace ended it with its application. Else what lies beneath it has no parent there.
 function openFindings ({ root, route, spans, isCut }, { open }) {
   if (open) return []
-  const running = [root, ...spans].filter((span) => span.running === true)
+  const running = [root, ...spans].filter(isOpen)
   if (running.length > 0) return [finding('open', route, `${times(running.length, 'span')} never ended`, { allowed: false, found: running.length }, running.map((span) => [span, 'never ended']))]
   if (!isCut) return []
   return [finding('open', route, 'its parent never ended, or was lost', { allowed: false, found: 1 }, [[root, 'its parent never ended, or was lost']])]

@@ -10,7 +10,7 @@ const clock = require('./runtime/timers')
 const { settleNow } = require('./runtime/accounts')
 const { SPAN_KIND_SERVER } = require('./span/server-span')
 const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan, STAGE, runInSpan, runUnrecorded } = require('./span/child-span')
-const { FoldedCall, follow, runToFold } = require('./span/repeated-calls')
+const { FoldedCall, follow, runToFold, endOpen } = require('./span/repeated-calls')
 const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-starter')
 const { toObject, read } = require('./span/attributes')
 const { QueryRedactor } = require('./http/redact')
@@ -78,7 +78,8 @@ class Tracer {
       stats: this.stats,
       rootTracestate: this.sampler.tracestate,
       report,
-      sink: this.output.sink
+      sink: this.output.sink,
+      namesOpen: settings.namesOpen
     })
     if (this.output.sdkSpans !== null && this.keep !== null) {
       this.keep = null
@@ -272,7 +273,10 @@ class Tracer {
     this.isClosed = true
     settleNow()
     this.blockedLoop?.close()
-    if (this.pipeline !== null) this.pipeline.closed = true
+    if (this.pipeline !== null) {
+      endOpen(this.pipeline.open ?? [])
+      this.pipeline.closed = true
+    }
     await Promise.all([this.output?.close(), this.metrics?.close(), this.logs?.close()])
   }
 

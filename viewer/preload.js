@@ -49,7 +49,7 @@ function locator (within) {
 /** Says in the terminal and the viewer which libraries have no spans, before light-trace says it in the app's log, which may be off. */
 function sayUntracedLibraries (within, hasPg) {
   try {
-    const { settledKinds, reportUntraced } = within('./lib/outbound/untraced.js')
+    const { settledKinds, reportUntraced } = within('./lib/outbound/index.js')
     if (hasPg) settledKinds.add('pg') // it is traced when it connects, which may be later
     reportLibraries(reportUntraced({ info: (message) => process.stderr.write(`light-trace: ${message}\n`) }))
   } catch {

@@ -175,6 +175,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     propagators: propagatorsFromEnvironment(env),
     unrouted: given.unrouted ?? false,
     codeLocation: given.codeLocation ?? isTest(given.spanProcessors),
+    namesOpen: env.text('LIGHT_TRACE_VIEWER') !== undefined, // under `npx light-trace`: those that never end, at the application's end
     clientErrors: given.clientErrors ?? true,
     logs: given.logs !== false, // the ids on the application's own lines
     exportedLogs: resolveLogs(given, env),

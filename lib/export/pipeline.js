@@ -5,6 +5,8 @@
 const { SCHEMA_URL, OWN_MAX } = require('../span/recording-span')
 const { SAMPLED } = require('../context/trace-context')
 
+const OPEN_MAX = 10_000 // of the spans that are looked after until they end
+
 /**
  * What happened to every span, as plain counters. At every moment
  *   ended = accepted + unsampled
@@ -62,8 +64,8 @@ class Resource {
 }
 
 class Pipeline {
-  /** @param {{ limits, clientErrors: boolean, redactor, resource, scope, stats, report, rootTracestate: string, sink: SpanSink }} options */
-  constructor ({ limits, clientErrors, redactor, resource, scope, stats, report, rootTracestate, sink }) {
+  /** @param {{ limits, clientErrors: boolean, redactor, resource, scope, stats, report, rootTracestate: string, sink: SpanSink, namesOpen?: boolean }} options */
+  constructor ({ limits, clientErrors, redactor, resource, scope, stats, report, rootTracestate, sink, namesOpen = false }) {
     this.limits = limits
     this.clientErrors = clientErrors // whether what is thrown is recorded where the answer is 4xx
     // No template fits a span whose own attributes may be too many, or a longer url.
@@ -78,13 +80,16 @@ class Pipeline {
     this.sink = sink
     this.closed = false
     this.isOverLimit = false // and was said to be
-    this.wantsStart = sink.started !== undefined
+    this.open = namesOpen ? new Set() : null // spans that have not ended
+    this.wantsStart = sink.started !== undefined || namesOpen
     this.wantsEnding = sink.ending !== undefined
     this.endsNow = new Set() // spans that processors see before they end, and might end themselves
   }
 
   started (span, context) {
-    if (this.wantsStart) this.sink.started(span, context)
+    if (!this.wantsStart) return
+    if (this.open !== null && this.open.size < OPEN_MAX) this.open.add(span)
+    this.sink.started?.(span, context)
   }
 
   attributeCut () {
@@ -108,6 +113,7 @@ class Pipeline {
 
   // HOT, once per recorded span.
   ended (span) {
+    if (this.open !== null) this.open.delete(span)
     if ((span.flags & SAMPLED) === 0) this.endedUnsampled(span)
     else this.accept(span)
   }

@@ -38,6 +38,7 @@ test('without options and variables everything has its documented default', (t) 
     outbound: { http: true, undici: true, libraries: true, channels: {}, propagateTo: null, graphqlDocuments: false, fold: false },
     unrouted: false,
     codeLocation: false,
+    namesOpen: false,
     logs: true,
     exportedLogs: null,
     replyHeader: null,

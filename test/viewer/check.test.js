@@ -71,6 +71,44 @@ GET /orders/:id
   t.equal(over.stdout.match(/CLIENT postgresql SELECT items {2}<-- repeated/g).length, 6)
 })
 
+test('what goes on after the response, and what never ends, is named in the file that the app leaves', async (t) => {
+  const cwd = t.testdir({
+    node_modules: { fastify: t.fixture('symlink', join(ROOT, 'node_modules/fastify')), '@opentelemetry': t.fixture('symlink', join(ROOT, 'node_modules/@opentelemetry')) },
+    'app.js': `
+      const app = require('fastify')()
+      const answered = Promise.withResolvers?.() ?? (() => { let resolve; const promise = new Promise((r) => { resolve = r }); return { promise, resolve } })()
+      const over = answered.promise.then(() => new Promise((resolve) => setTimeout(resolve, 5)))
+      app.get('/orders', async ({ trace }) => {
+        trace.withSpan('mail', () => over)
+        trace.withSpan('report', () => new Promise(() => {}))
+        return 'ok'
+      })
+      app.inject('/orders').then(async () => { answered.resolve(); await over; await app.close() })`,
+    'late.json': '{ "afterResponse": false }',
+    'open.json': '{ "open": false }'
+  })
+  t.match(await runCommand(t, ['--port', '0', '--save', 'now.jsonl', 'app.js'], { cwd }).exit, { code: 0 })
+  const tree = (late, open) => `
+  SERVER GET /orders  (app.js:5)
+    INTERNAL handler
+      INTERNAL mail${late}
+      INTERNAL report${open}
+`
+  const over = async (budget) => (await runCommand(t, ['check', 'now.jsonl', '--budget', budget], { cwd }).exit).stdout.split('\n\n').slice(1).join('\n')
+  t.equal(await over('late.json'), 'GET /orders: 1 span ended after the response' + tree('  <-- after the response', ''))
+  t.equal(await over('open.json'), 'GET /orders: 1 span never ended' + tree('', '  <-- never ended'))
+})
+
+test('the mark of a late span counts where its request is in another file, or ended in the same millisecond', async (t) => {
+  const marked = JSON.stringify({ key: 'light_trace.after_response', value: { boolValue: true } })
+  const withMark = (text) => text.replaceAll('"attributes":[]', `"attributes":[${marked}]`)
+  const budget = '{ "afterResponse": false }'
+  const alone = await check(t, { 'now.jsonl': withMark(saved([span(2, { parent: 1, name: 'mail' })])), 'budget.json': budget }, ['now.jsonl', '--budget', 'budget.json'])
+  t.match(alone, { code: 1, stdout: 'mail: 1 span ended after the response' })
+  const same = await check(t, { 'now.jsonl': withMark(saved([request(1), span(2, { parent: 1, name: 'mail' })])), 'budget.json': budget }, ['now.jsonl', '--budget', 'budget.json'])
+  t.match(same, { code: 1, stdout: 'GET /orders: 1 span ended after the response' })
+})
+
 test('order, ids, times, ports, and how many requests there were do not count', async (t) => {
   const http = (id, port) => span(id, { parent: 1, kind: 3, name: 'GET', attributes: { 'http.request.method': 'GET', 'url.full': `http://127.0.0.1:${port}/items/${id}`, 'server.address': '127.0.0.1', 'server.port': `${port}` } })
   const { code, stdout } = await check(t, {

@@ -356,6 +356,19 @@ test('a blocked event loop is a sentence beneath its request, and its requests a
   t.same(traces.map(({ id }) => id).sort(), [1, 2, 3].map(traceId))
 })
 
+test('what went on after the response, and what never ended, says so in its line', async (t) => {
+  const viewer = await startViewer(t)
+  const child = (id, attributes) => ({ trace: 1, id, parent: 1, name: `step ${id}`, kind: 1, attributes })
+  await viewer.send([
+    { ...request, trace: 1, id: 1 },
+    child(2, { 'light_trace.after_response': true }),
+    child(3, { 'light_trace.after_response': true, 'light_trace.never_ended': true }),
+    child(4, { 'light_trace.never_ended': 'yes' })
+  ])
+  const text = await (await viewer.get(`/api/traces/${traceId(1)}/text`)).text()
+  t.same([2, 3, 4].map((id) => /( {2}after the response| {2}never ended)?$/.exec(text.split('\n').find((line) => line.includes(`step ${id}`)))[0].trim()), ['after the response', 'never ended', ''])
+})
+
 test('calls one after the other: a sentence beneath their span, the figures of the route, and once in the terminal', async (t) => {
   const viewer = await startViewer(t)
   const said = []

@@ -1,6 +1,7 @@
 'use strict'
 
-// Calls that came one after the other under a span, as light-trace names them: see docs/outbound.md. Anybody may have sent the span.
+// Calls that came one after the other under a span, and work that nobody waited for, as light-trace names them: see
+// docs/outbound.md. Anybody may have sent the span.
 
 const { readSomeAttributes } = require('../otlp/attributes')
 const { KIND_CLIENT, KIND_PRODUCER } = require('../otlp/names')
@@ -24,4 +25,13 @@ function repeatText ({ shape, count, savedMs }, duration) {
   return `${plural(count, 'call')} one after the other: ${shape}${savedMs > 0 ? `; one in their place would save ${duration(savedMs)} at most` : ''}`
 }
 
-module.exports = { repeatsOf, repeatText }
+const LATE_KEYS = new Set(['light_trace.after_response', 'light_trace.never_ended'])
+
+/** What a span says of its end: 'never ended', 'after the response', or ''. */
+function lateText (span) {
+  const found = readSomeAttributes(span, LATE_KEYS)
+  if (found.get('light_trace.never_ended') === true) return 'never ended'
+  return found.get('light_trace.after_response') === true ? 'after the response' : ''
+}
+
+module.exports = { repeatsOf, repeatText, lateText }

@@ -20,7 +20,7 @@ const { callName } = require('./call-name')
 const { layOut } = require('./layout')
 const { lineText, withLines } = require('./log-lines')
 const { plural, safeText } = require('./safe-text')
-const { repeatsOf, repeatText } = require('./repeats')
+const { repeatsOf, repeatText, lateText } = require('./repeats')
 const { waitsOf, waitText } = require('./waits')
 
 const ROWS_MAX = 2000
@@ -104,6 +104,8 @@ function factsOf (span, service, paint) {
   const exception = exceptionOf(span)
   if (span.status === STATUS_ERROR) facts.push(paint('error', `ERROR ${exception || safeText(readMessage(span.bytes, span.from, span.to))}`.trimEnd()))
   else if (exception !== '') facts.push(exception) // a 4xx: its status is unset
+  const late = lateText(span)
+  if (late !== '') facts.push(paint('warn', late))
   if (span.late) facts.push('late')
   if (span.origin.service !== service) facts.push(paint('dim', safeText(span.origin.service)))
   return facts.join('  ')
