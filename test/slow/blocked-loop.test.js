@@ -2,6 +2,10 @@
 
 // What blocks the event loop, with real causes over real sockets: the line, who waited, and where nothing may be blamed.
 
+const { mkdtempSync, rmSync, writeFileSync } = require('node:fs')
+const { tmpdir } = require('node:os')
+const path = require('node:path')
+const esbuild = require('esbuild')
 const tap = require('tap')
 const { runInChild } = require('../support/child')
 
@@ -160,6 +164,50 @@ test('the line that blocked the loop is on the request that ran it and on the on
   t.match(lines, [{ code: 'LT_WARN_LOOP_BLOCKED', msg: /^the event loop was blocked for \d+ ms.* at spins \(/ }])
   t.equal(lines.length, 1)
 })
+
+for (const [how, nodeArgs] of [['with --enable-source-maps the line is that of the source', ['--enable-source-maps']], ['without source maps it is that of the file that ran', []]]) {
+  test(how, async (t) => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'light-trace-maps-'))
+    t.teardown(() => rmSync(folder, { recursive: true }))
+    const [source, compiled] = ['search.ts', 'search.js'].map((name) => path.join(folder, name))
+    // Types are gone when it is compiled, so its lines move.
+    const text = `
+      interface Query { text: string, until: number }
+      type Found = { count: number }
+
+      export async function search (query: Query): Promise<Found> {
+        await null
+        let count: number = 0
+        while (performance.now() < query.until) count += query.text.indexOf('x') // the line
+        return { count }
+      }`
+    const { code: output } = esbuild.transformSync(text, { loader: 'ts', format: 'cjs', sourcemap: 'inline', sourcefile: source })
+    writeFileSync(source, text)
+    writeFileSync(compiled, output)
+    const child = runInChild(t, async ({ Fastify, lightTrace, say, root }, compiled) => {
+      const { once } = require('node:events')
+      const { createCollector } = require(`${root}/lib/testing`)
+      const { search } = require(compiled)
+      const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
+      const collector = createCollector()
+      const app = Fastify()
+      await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+      app.get('/', () => search({ text: 'a', until: performance.now() + 800 }))
+      const origin = await app.listen({ port: 0, host: '127.0.0.1' })
+      await isWatched
+      await (await fetch(origin)).json()
+      const [{ events }] = await collector.spans()
+      await app.close()
+      say(events.map(({ attributes }) => attributes))
+    }, { args: [compiled], nodeArgs })
+    const { said: [[attributes]] } = await child.exit
+    const [file, lines] = nodeArgs.length > 0 ? [source, text] : [compiled, output]
+    const line = lines.split('\n').findIndex((each) => each.includes('while (')) + 1
+    t.not(text.split('\n').findIndex((each) => each.includes('while (')), output.split('\n').findIndex((each) => each.includes('while (')), 'the lines have moved')
+    t.match(attributes, { 'code.function.name': 'search', 'code.file.path': file, 'code.line.number': line })
+    t.ok(attributes['code.stacktrace'].includes(`at search (${file}:${line}:`), attributes['code.stacktrace'])
+  })
+}
 
 // The function of the child, and what its process is started with.
 async function blockOnce ({ Fastify, lightTrace, say, root }, { apps = 1, end = 'close', inspects = false, isWatched = false } = {}) {
