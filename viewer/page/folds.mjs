@@ -58,6 +58,7 @@ function fold (calls) {
     duration: end - start,
     self: calls.reduce((sum, { duration }) => sum + duration, 0),
     longest: calls.reduce((most, { duration }) => Math.max(most, duration), 0),
+    critical: calls.flatMap(({ critical }) => critical ?? []),
     status: 'UNSET'
   }
   return [head, ...calls.map((call) => ({ ...call, depth: depth + 1 }))]
