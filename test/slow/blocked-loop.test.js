@@ -209,6 +209,70 @@ for (const [how, nodeArgs] of [['with --enable-source-maps the line is that of t
   })
 }
 
+test('streamed, hijacked, aborted and HTTP/2 requests say that they waited, each once', async (t) => {
+  const child = runInChild(t, async ({ Fastify, lightTrace, say, root }) => {
+    const { EventEmitter, once } = require('node:events')
+    const http = require('node:http')
+    const http2 = require('node:http2')
+    const { Readable } = require('node:stream')
+    const { createCollector } = require(`${root}/lib/testing`)
+    const collector = createCollector()
+    const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
+    const steps = new EventEmitter()
+    const [open, over] = [[], once(steps, 'release')]
+    const opened = (name) => { open.push(name); steps.emit('open') }
+    const origins = []
+    const apps = []
+    for (const options of [{}, { http2: true }]) {
+      const app = Fastify({ ...options, forceCloseConnections: !options.http2 })
+      apps.push(app)
+      await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+      app.get('/waits', async () => { opened('waits'); await over; return {} })
+      app.get('/aborted', async () => { opened('aborted'); await over; return {} })
+      app.get('/streamed', (request, reply) => reply.send(Readable.from((async function * () {
+        yield 'first'
+        opened('streamed')
+        await over
+        yield 'last'
+      })())))
+      app.get('/hijacked', async (request, reply) => {
+        reply.hijack()
+        opened('hijacked')
+        await over
+        reply.raw.end('{}')
+      })
+      app.get('/blocks', async () => {
+        await null
+        const until = performance.now() + 800
+        while (performance.now() < until) ;
+        steps.emit('release')
+        return {}
+      })
+      origins.push(await app.listen({ port: 0, host: '127.0.0.1' }))
+    }
+    await isWatched
+    const answers = ['/waits', '/streamed', '/hijacked'].map((path) => fetch(origins[0] + path).then((answer) => answer.text()))
+    const session = http2.connect(origins[1])
+    const stream = session.request({ ':path': '/waits' }).resume()
+    const left = http.get(`${origins[0]}/aborted`).on('error', () => {})
+    while (open.length < 5) await once(steps, 'open')
+    const blocks = fetch(`${origins[0]}/blocks`)
+    left.destroy()
+    await Promise.all([blocks, once(stream, 'close'), ...answers])
+    session.close()
+    const spans = await collector.spans()
+    for (const app of apps) await app.close()
+    const of = (attributes, key) => attributes[`light_trace.blocked_loop.${key}`]
+    const culprit = spans.find(({ name }) => name === 'GET /blocks').events.find(({ attributes }) => of(attributes, 'role') === 'culprit')
+    // A busy machine may block it once more.
+    const ofBlock = ({ events }) => events.map(({ attributes }) => attributes).filter((attributes) => of(attributes, 'id') === of(culprit.attributes, 'id'))
+    say(spans.map((span) => [span.name, ...ofBlock(span).map((attributes) => of(attributes, 'role'))].join(' ')).sort())
+  })
+  const { said: [spans] } = await child.exit
+  t.same(spans.filter((text) => !text.startsWith('GET /aborted')), ['GET /blocks culprit', 'GET /hijacked victim', 'GET /streamed victim', 'GET /waits victim', 'GET /waits victim'])
+  t.match(spans.filter((text) => text.startsWith('GET /aborted')), [/^GET \/aborted( victim)?$/], 'it may have been over by then')
+})
+
 // The function of the child, and what its process is started with.
 async function blockOnce ({ Fastify, lightTrace, say, root }, { apps = 1, end = 'close', inspects = false, isWatched = false } = {}) {
   const { once } = require('node:events')
