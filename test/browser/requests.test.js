@@ -54,6 +54,42 @@ inBrowser('many failures do not hide what is new, and a call that failed inside 
   t.equal(shown.length, 15)
 })
 
+inBrowser('requests that one blocked loop made slow stand together, below its line, the one whose code ran first', async (t, { send, open }) => {
+  const culprit = made.trace()
+  const stopped = (route, traceId, role, id = 'f00dbabe00000001') => {
+    const body = traces.request({ made, traceId, route: { method: 'GET', route, path: () => route, base: 7 }, fail: false, slow: 1 })
+    const root = body.resourceSpans[0].scopeSpans[0].spans.find(({ parentSpanId }) => !parentSpanId)
+    const blocked = { id, role, duration: 0.612, 'culprit.trace_id': culprit }
+    const attributes = { 'code.function.name': 'search', 'code.file.path': '/app/search.js', 'code.line.number': 14, ...Object.fromEntries(Object.entries(blocked).map(([name, value]) => [`light_trace.blocked_loop.${name}`, value])) }
+    const { events } = traces.span({ traceId, id: root.spanId, name: '', start: 0, ms: 0, events: [{ name: 'light_trace.blocked_loop', at: Date.now(), attributes }] })
+    root.events = events
+    return body
+  }
+  await send(stopped('/search', culprit, 'culprit'), request(PRODUCTS), stopped('/waits', made.trace(), 'victim'), stopped('/alone', made.trace(), 'victim', 'f00dbabe00000002'), stopped('/last', made.trace(), 'victim'))
+  const page = await open('/?order=newest')
+  await page.locator('.row').nth(5).waitFor()
+  t.match(await rows(page), [
+    /^Blocked event loop, 612 ms at search \(\/app\/search\.js:14\) 3$/,
+    /\/search.* blocked the loop$/,
+    /\/last.* loop blocked$/,
+    /\/waits.* loop blocked$/,
+    /\/alone.* loop blocked$/,
+    /\/products/
+  ])
+  if (process.env.LIGHT_TRACE_LOOK) await page.screenshot({ path: `${process.env.LIGHT_TRACE_LOOK}/stopped.png` })
+  const selected = () => page.locator('.row[aria-selected=true] .route').textContent()
+  await page.keyboard.press('ArrowDown')
+  t.equal(await selected(), '/search', 'the line itself is passed over')
+  await page.keyboard.press('ArrowUp')
+  t.equal(await selected(), '/search')
+  await page.keyboard.press('End')
+  t.equal(await selected(), '/products')
+  await page.keyboard.press('Home')
+  t.equal(await selected(), '/search')
+  await page.keyboard.press('Enter')
+  await page.locator('.trace-head .flag').getByText('blocked the loop').waitFor()
+})
+
 inBrowser('the filter is the server\'s, and is kept in the address', async (t, { send, open }) => {
   await send(request(PRODUCTS, false, 0), request(USERS, false, 1), request(INVOICE, false, 2), request(USERS, true, 1))
   const page = await open('/')

@@ -67,6 +67,65 @@ inBrowser('a slow request shows what it waited for, in its bar, its panel and it
   if (process.env.LIGHT_TRACE_LOOK) await routes.screenshot({ path: `${process.env.LIGHT_TRACE_LOOK}/routes.png` })
 })
 
+function manyCalls () {
+  const made = traces.ids(91)
+  const traceId = made.trace()
+  const start = Date.now() - 5000
+  const [root, work] = [made.span(), made.span()]
+  const call = (index, more = {}) => traces.span({
+    traceId,
+    id: made.span(),
+    parent: root,
+    name: 'GET',
+    kind: 'CLIENT',
+    start: start + 5 + index * 3,
+    ms: 2,
+    attributes: { 'db.system.name': 'redis' },
+    ...more
+  })
+  const spans = [
+    traces.span({ traceId, id: root, name: 'GET /cart', kind: 'SERVER', start, ms: 200, attributes: { 'http.request.method': 'GET', 'http.route': '/cart', 'http.response.status_code': 200 } }),
+    ...Array.from({ length: 12 }, (_, index) => call(index)),
+    call(12, { error: 'ERR wrong type' }),
+    ...Array.from({ length: 8 }, (_, index) => call(13 + index, index === 6 ? { ms: 50 } : {})),
+    call(40, { name: 'SET', attributes: { 'db.system.name': 'redis', 'light_trace.fold.count': 990 } }),
+    traces.span({ traceId, id: work, parent: root, name: 'audit', start: start + 150, ms: 400, attributes: { 'light_trace.after_response': true } }),
+    traces.span({ traceId, id: made.span(), parent: work, name: 'listen', start: start + 160, ms: 300, attributes: { 'light_trace.after_response': true, 'light_trace.never_ended': true } })
+  ]
+  return { traceId, body: traces.otlp({ shop: spans }) }
+}
+
+inBrowser('calls that are alike and follow each other are one row that can be opened; what failed or was slow stands by itself', async (t, { send, open }) => {
+  const { traceId, body } = manyCalls()
+  await send(body)
+  const page = await open(`/traces/${traceId}`)
+  await row(page, 'audit').waitFor()
+  const shown = async () => (await rows(page)).map((text) => text.replace(/\s+/g, ' ').replace(/ [\d.]+ m?s$/, ''))
+  const folded = ['⇥GET /cart', '≡12 ×redis GET', '≡redis GET', '≡6 ×redis GET', '≡redis GET', '≡redis GET', '≡redis SET990 calls', '·auditafter the response', '·listenafter the responsenever ended']
+  t.same(await shown(), folded)
+  const fold = page.locator('.fall .row', { hasText: '12 ×' })
+  t.equal(await fold.getAttribute('aria-expanded'), 'false')
+  t.equal(await fold.locator('.track').getAttribute('aria-label'), '12 calls that are alike, together 24.0 ms, the longest 2.00 ms')
+  if (process.env.LIGHT_TRACE_LOOK) await page.screenshot({ path: `${process.env.LIGHT_TRACE_LOOK}/folds.png` })
+  for (const key of ['ArrowDown', 'ArrowRight', 'ArrowRight']) await page.keyboard.press(key)
+  t.equal(await fold.getAttribute('aria-expanded'), 'true')
+  t.equal(await page.locator('.row[aria-selected=true]').getAttribute('aria-level'), '3', 'the first of its calls')
+  t.equal((await shown()).length, folded.length + 12)
+  await send(traces.otlp({ shop: [traces.span({ traceId, id: 'abcdefabcdefabcd', name: 'late', start: Date.now(), ms: 1 })] }))
+  await row(page, 'late').waitFor()
+  t.equal(await fold.getAttribute('aria-expanded'), 'true', 'what somebody opened stays open while the trace grows')
+  for (const key of ['ArrowLeft', 'ArrowLeft']) await page.keyboard.press(key)
+  t.equal(await fold.getAttribute('aria-expanded'), 'false')
+  await fold.locator('.twist').click()
+  t.equal(await fold.getAttribute('aria-expanded'), 'true')
+  await fold.locator('.twist').click()
+  await fold.locator('.label').click()
+  await page.locator('.panel .remark').getByText('12 calls that are alike').waitFor()
+  await page.keyboard.press('/')
+  await page.keyboard.type('redis GET')
+  await page.locator('.tools').getByText('21 matches').waitFor()
+})
+
 inBrowser('by keyboard: collapse, expand, next error, zoom, find, close', async (t, { send, open }) => {
   const { traceId, body } = order({ fail: true })
   await send(body)

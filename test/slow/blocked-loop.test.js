@@ -2,6 +2,10 @@
 
 // What blocks the event loop, with real causes over real sockets: the line, who waited, and where nothing may be blamed.
 
+const { mkdtempSync, rmSync, writeFileSync } = require('node:fs')
+const { tmpdir } = require('node:os')
+const path = require('node:path')
+const esbuild = require('esbuild')
 const tap = require('tap')
 const { runInChild } = require('../support/child')
 
@@ -159,6 +163,114 @@ test('the line that blocked the loop is on the request that ran it and on the on
   }
   t.match(lines, [{ code: 'LT_WARN_LOOP_BLOCKED', msg: /^the event loop was blocked for \d+ ms.* at spins \(/ }])
   t.equal(lines.length, 1)
+})
+
+for (const [how, nodeArgs] of [['with --enable-source-maps the line is that of the source', ['--enable-source-maps']], ['without source maps it is that of the file that ran', []]]) {
+  test(how, async (t) => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'light-trace-maps-'))
+    t.teardown(() => rmSync(folder, { recursive: true }))
+    const [source, compiled] = ['search.ts', 'search.js'].map((name) => path.join(folder, name))
+    // Types are gone when it is compiled, so its lines move.
+    const text = `
+      interface Query { text: string, until: number }
+      type Found = { count: number }
+
+      export async function search (query: Query): Promise<Found> {
+        await null
+        let count: number = 0
+        while (performance.now() < query.until) count += query.text.indexOf('x') // the line
+        return { count }
+      }`
+    const { code: output } = esbuild.transformSync(text, { loader: 'ts', format: 'cjs', sourcemap: 'inline', sourcefile: source })
+    writeFileSync(source, text)
+    writeFileSync(compiled, output)
+    const child = runInChild(t, async ({ Fastify, lightTrace, say, root }, compiled) => {
+      const { once } = require('node:events')
+      const { createCollector } = require(`${root}/lib/testing`)
+      const { search } = require(compiled)
+      const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
+      const collector = createCollector()
+      const app = Fastify()
+      await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+      app.get('/', () => search({ text: 'a', until: performance.now() + 800 }))
+      const origin = await app.listen({ port: 0, host: '127.0.0.1' })
+      await isWatched
+      await (await fetch(origin)).json()
+      const [{ events }] = await collector.spans()
+      await app.close()
+      say(events.map(({ attributes }) => attributes))
+    }, { args: [compiled], nodeArgs })
+    const { said: [[attributes]] } = await child.exit
+    const [file, lines] = nodeArgs.length > 0 ? [source, text] : [compiled, output]
+    const line = lines.split('\n').findIndex((each) => each.includes('while (')) + 1
+    t.not(text.split('\n').findIndex((each) => each.includes('while (')), output.split('\n').findIndex((each) => each.includes('while (')), 'the lines have moved')
+    t.match(attributes, { 'code.function.name': 'search', 'code.file.path': file, 'code.line.number': line })
+    t.ok(attributes['code.stacktrace'].includes(`at search (${file}:${line}:`), attributes['code.stacktrace'])
+  })
+}
+
+test('streamed, hijacked, aborted and HTTP/2 requests say that they waited, each once', async (t) => {
+  const child = runInChild(t, async ({ Fastify, lightTrace, say, root }) => {
+    const { EventEmitter, once } = require('node:events')
+    const http = require('node:http')
+    const http2 = require('node:http2')
+    const { Readable } = require('node:stream')
+    const { createCollector } = require(`${root}/lib/testing`)
+    const collector = createCollector()
+    const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
+    const steps = new EventEmitter()
+    const [open, over] = [[], once(steps, 'release')]
+    const opened = (name) => { open.push(name); steps.emit('open') }
+    const origins = []
+    const apps = []
+    for (const options of [{}, { http2: true }]) {
+      const app = Fastify({ ...options, forceCloseConnections: !options.http2 })
+      apps.push(app)
+      await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+      app.get('/waits', async () => { opened('waits'); await over; return {} })
+      app.get('/aborted', async () => { opened('aborted'); await over; return {} })
+      app.get('/streamed', (request, reply) => reply.send(Readable.from((async function * () {
+        yield 'first'
+        opened('streamed')
+        await over
+        yield 'last'
+      })())))
+      app.get('/hijacked', async (request, reply) => {
+        reply.hijack()
+        opened('hijacked')
+        await over
+        reply.raw.end('{}')
+      })
+      app.get('/blocks', async () => {
+        await null
+        const until = performance.now() + 800
+        while (performance.now() < until) ;
+        steps.emit('release')
+        return {}
+      })
+      origins.push(await app.listen({ port: 0, host: '127.0.0.1' }))
+    }
+    await isWatched
+    const answers = ['/waits', '/streamed', '/hijacked'].map((path) => fetch(origins[0] + path).then((answer) => answer.text()))
+    const session = http2.connect(origins[1])
+    const stream = session.request({ ':path': '/waits' }).resume()
+    const left = http.get(`${origins[0]}/aborted`).on('error', () => {})
+    while (open.length < 5) await once(steps, 'open')
+    const blocks = fetch(`${origins[0]}/blocks`)
+    left.destroy()
+    await Promise.all([blocks, once(stream, 'close'), ...answers])
+    session.close()
+    const spans = await collector.spans()
+    for (const app of apps) await app.close()
+    const of = (attributes, key) => attributes[`light_trace.blocked_loop.${key}`]
+    const culprit = spans.find(({ name }) => name === 'GET /blocks').events.find(({ attributes }) => of(attributes, 'role') === 'culprit')
+    // A busy machine may block it once more.
+    const ofBlock = ({ events }) => events.map(({ attributes }) => attributes).filter((attributes) => of(attributes, 'id') === of(culprit.attributes, 'id'))
+    say(spans.map((span) => [span.name, ...ofBlock(span).map((attributes) => of(attributes, 'role'))].join(' ')).sort())
+  })
+  const { said: [spans] } = await child.exit
+  t.same(spans.filter((text) => !text.startsWith('GET /aborted')), ['GET /blocks culprit', 'GET /hijacked victim', 'GET /streamed victim', 'GET /waits victim', 'GET /waits victim'])
+  t.match(spans.filter((text) => text.startsWith('GET /aborted')), [/^GET \/aborted( victim)?$/], 'it may have been over by then')
 })
 
 // The function of the child, and what its process is started with.

@@ -5,6 +5,7 @@
 
 const { spawn, fork } = require('node:child_process')
 const { once } = require('node:events')
+const { existsSync, mkdirSync, rmdirSync, writeFileSync } = require('node:fs')
 const http = require('node:http')
 const os = require('node:os')
 const path = require('node:path')
@@ -122,6 +123,21 @@ test('stopped while it waits it has waited: nobody can tell the two apart', asyn
   t.ok(times.busy < 30, `${times.busy} ms busy`)
 })
 
+test('a CPU that a container\'s limit holds back is unscheduled', async (t) => {
+  const limited = await start(t)
+  try {
+    limitCpu(t, limited.pid)
+  } catch (error) {
+    t.skip(`the CPU of a process cannot be limited here: ${error.message}`)
+    return
+  }
+  const { took, ran } = await limited.ask('/starved')
+  const [times] = await limited.times()
+  t.ok(took - ran > 100, `${took - ran} ms away`)
+  near(t, times.unscheduled, took - ran, 'unscheduled')
+  near(t, times.busy, ran, 'busy')
+})
+
 // Last: it gives the service the lowest priority.
 test('a CPU that others have is unscheduled', async (t) => {
   const burners = Array.from({ length: os.availableParallelism() * 2 }, () => spawn(process.execPath, ['-e', 'const end = Date.now() + 20000; while (Date.now() < end);'], { stdio: 'ignore' }))
@@ -141,6 +157,21 @@ test('a CPU that others have is unscheduled', async (t) => {
   near(t, times.unscheduled, took - ran, 'unscheduled')
   near(t, times.busy + times.gc, ran, 'busy')
 })
+
+/** Lets a process have a fifth of a CPU, as a container does. Throws where that is not allowed. */
+function limitCpu (t, pid) {
+  const isUnified = existsSync('/sys/fs/cgroup/cgroup.controllers')
+  const root = isUnified ? '/sys/fs/cgroup' : '/sys/fs/cgroup/cpu'
+  const group = path.join(root, `light-trace-${pid}`)
+  mkdirSync(group)
+  t.teardown(() => {
+    writeFileSync(path.join(root, 'cgroup.procs'), String(pid))
+    rmdirSync(group)
+  })
+  const [file, limit] = isUnified ? ['cpu.max', '20000 100000'] : ['cpu.cfs_quota_us', '20000']
+  writeFileSync(path.join(group, file), limit)
+  writeFileSync(path.join(group, 'cgroup.procs'), String(pid))
+}
 
 /** Right to 10 % or 10 ms, and the request's own bound of error. */
 function near (t, found, planted, what) {

@@ -354,6 +354,13 @@ test('a blocked event loop is a sentence beneath its request, and its requests a
   t.match(blocked, { id: 'f00dbabe00000001', culprit: traceId(2), text: /^waited 612 ms/ })
   const { traces } = await viewer.json(`/api/traces?q=${blocked.id}`)
   t.same(traces.map(({ id }) => id).sort(), [1, 2, 3].map(traceId))
+  const listed = await viewer.json('/api/traces')
+  t.same(listed.traces.map(({ blocked }) => blocked && [blocked.id, blocked.ms, blocked.role, blocked.culprit, blocked.place]), [
+    null,
+    ['f00dbabe00000001', 612, '', '', ''],
+    ['f00dbabe00000001', 612, 'culprit', traceId(2), 'at or just before search (/app/search.js:14)'],
+    ['f00dbabe00000001', 612, 'victim', traceId(2), 'at search (/app/search.js:14)']
+  ])
 })
 
 test('what went on after the response, and what never ended, says so in its line', async (t) => {

@@ -2,6 +2,7 @@
 
 // The tools of `light-trace mcp`. They answer text that reads like the terminal's.
 
+const { blockedTogether } = require('../views/blocked')
 const { plural, safeText } = require('../views/safe-text')
 const { duration } = require('../views/text')
 const { reasonText } = require('../views/waits')
@@ -70,7 +71,7 @@ function check (given, { properties, required }) {
 async function listTraces (client, { limit: count = LIMIT_DEFAULT, ...filters }) {
   const { traces, total, more } = await client.json(`/api/traces?${new URLSearchParams({ ...filters, limit: String(count) })}`)
   if (traces.length === 0) return total === 0 ? 'No trace has been received yet.' : `No match in ${plural(total, 'trace')}.`
-  return [...traces.map(line), ...(more ? ['… and older ones'] : [])].join('\n')
+  return [...linesOf(traces), ...(more ? ['… and older ones'] : [])].join('\n')
 }
 
 function getTrace (client, { id, attributes = true }) {
@@ -99,7 +100,7 @@ async function slowest (client, { route: of, limit: count = LIMIT_DEFAULT }) {
     ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${plural(each.count, 'request')}  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}${each.slow === undefined ? '' : `  slow by ${reasonText(each.slow)}`}${(each.repeats ?? []).map(({ shape, perRequest, savedMs }) => `  ${perRequest} × ${safeText(shape)} one after the other, of which one call would save ${duration(savedMs)} at most`).join('')}`),
     '',
     `The slowest of the last ${plural(traces.length, 'trace')}:`,
-    ...traces.sort((a, b) => b.durationMs - a.durationMs).slice(0, count).map(line)
+    ...linesOf(traces.sort((a, b) => b.durationMs - a.durationMs).slice(0, count))
   ].join('\n')
 }
 
@@ -113,8 +114,12 @@ async function errors (client, { limit: count = LIMIT_DEFAULT }) {
       `${times} × ${safeText(type)}: ${safeText(message ?? '')}  ${safeText(frame ?? '')}  in ${safeText(where ?? '?')}  ${example ?? '(no longer held)'}`),
     '',
     'Failed requests, newest first:',
-    ...traces.map(line)
+    ...linesOf(traces)
   ].join('\n')
+}
+
+function linesOf (traces) {
+  return blockedTogether(traces, line, duration)
 }
 
 function line ({ id, name, status, state, error, durationMs, service, spans, receivedMs }) {

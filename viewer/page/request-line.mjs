@@ -47,7 +47,9 @@ export function requestName (trace) {
 
 /** What is missing from a trace, in two words and in a sentence. */
 export function flagsOf (trace) {
+  const { blocked } = trace
   return [
+    blocked !== null && [blocked.role === 'culprit' ? 'blocked the loop' : 'loop blocked', `For ${duration(blocked.ms)} ${line(blocked.place)}`],
     !trace.root && ['no root', 'The root span has not been received'],
     trace.errors > 0 && trace.state === 'ok' && [`${count(trace.errors)} failed inside`, 'The request did not fail'],
     trace.orphans > 0 && [`${count(trace.orphans)} ${trace.orphans === 1 ? 'orphan' : 'orphans'}`, `${plural(trace.orphans, 'span')} whose parent was not received`],

@@ -5,7 +5,7 @@ import { button, h, icon, say } from './dom.mjs'
 import { filterBar, filterOf, filterParams } from './filter.mjs'
 import { whenReleased } from './pointer.mjs'
 import { requestCells } from './request-line.mjs'
-import { count, line, plural } from './text.mjs'
+import { count, duration, line, plural } from './text.mjs'
 import { cssNumber, virtualRows } from './virtual.mjs'
 
 const LOAD = 500
@@ -192,13 +192,13 @@ export function requestsView ({ app, host, params }) {
   }
 
   function render (index) {
-    const { trace, group, size } = rows[index]
+    const { trace, group, size, stopped } = rows[index]
     const position = { role: 'row', 'aria-rowindex': index + 2, id: `r${index}` }
     if (group !== undefined) {
       return h('div', { ...position, class: `row group ${group === 'Last failed' ? 'bad' : ''}` },
-        h('div', { role: 'gridcell', 'aria-colspan': '7' }, group, h('span.quiet', null, ` ${count(size)}`)))
+        h('div', { role: 'gridcell', 'aria-colspan': '7' }, h('bdi', null, group), h('span.quiet', null, ` ${count(size)}`)))
     }
-    return h('div', { ...position, class: `row ${trace.state === 'error' ? 'failed' : ''}`, 'aria-selected': String(index === selected), onclick: () => openTrace(index) }, requestCells(trace))
+    return h('div', { ...position, class: `row ${trace.state === 'error' ? 'failed' : ''} ${stopped ? 'stopped' : ''}`, 'aria-selected': String(index === selected), onclick: () => openTrace(index) }, requestCells(trace))
   }
 
   function onKey (event) {
@@ -214,13 +214,15 @@ export function requestsView ({ app, host, params }) {
   }
 
   function select (wanted, direction) {
+    const first = rows.findIndex(({ trace }) => trace !== undefined)
     let index = Math.max(0, Math.min(rows.length - 1, wanted))
-    if (rows[index]?.group !== undefined) index += index === 0 ? 1 : direction
-    if (rows[index]?.trace === undefined) return true
+    while (rows[index]?.group !== undefined) index += direction
+    if (index < 0) index = first
+    if (rows[index] === undefined) return true
     const before = selected
     selected = index
     list.redraw(before)
-    list.show(index === 1 ? 0 : index)
+    if (index === first) list.show(0)
     list.show(index)
     list.redraw(index)
     pointAt()
@@ -254,16 +256,28 @@ function forget (kept, oldest) {
 }
 
 function rowsOf (traces, order) {
-  if (order === 'slowest') return traces.sort((a, b) => b.durationMs - a.durationMs).map((trace) => ({ trace }))
+  if (order === 'slowest') return together(traces.sort((a, b) => b.durationMs - a.durationMs))
   traces.sort((a, b) => b.order - a.order)
-  if (order === 'newest') return traces.map((trace) => ({ trace }))
-  const failed = traces.filter(({ state }) => state === 'error').slice(0, FAILED_FIRST)
-  if (failed.length === 0) return traces.map((trace) => ({ trace }))
+  const failed = order === 'newest' ? [] : traces.filter(({ state }) => state === 'error').slice(0, FAILED_FIRST)
+  if (failed.length === 0) return together(traces)
   return [group('Last failed', failed), group('All others', traces.filter((trace) => !failed.includes(trace)))].flat()
 }
 
 function group (name, traces) {
-  return traces.length === 0 ? [] : [{ group: name, size: traces.length }, ...traces.map((trace) => ({ trace }))]
+  return traces.length === 0 ? [] : [{ group: name, size: traces.length }, ...together(traces)]
+}
+
+// Those that one blocked loop made slow stand where the first of them would: below its line, the one whose code ran first.
+function together (traces) {
+  const blocks = Map.groupBy(traces, ({ blocked }) => blocked?.id)
+  return traces.flatMap((trace) => {
+    const stopped = trace.blocked === null ? [] : blocks.get(trace.blocked.id)
+    if (stopped.length < 2) return { trace }
+    if (stopped[0] !== trace) return []
+    const { ms, culprit, place } = trace.blocked
+    const sorted = stopped.toSorted((a, b) => (b.id === culprit) - (a.id === culprit))
+    return [{ group: `Blocked event loop, ${duration(ms)} ${line(place)}`, size: sorted.length }, ...sorted.map((trace) => ({ trace, stopped: true }))]
+  })
 }
 
 function heading () {

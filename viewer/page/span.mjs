@@ -4,6 +4,7 @@ import { get, getText, query } from './api.mjs'
 import { button, copy, fact, h, iconButton } from './dom.mjs'
 import { levelMark } from './logs.mjs'
 import { requestName } from './request-line.mjs'
+import { foldText } from './waterfall.mjs'
 import { LINE_MAX, WAITS, block, clock, count, duration, line, plural, textOf } from './text.mjs'
 
 const VALUE_SHOWN = 2000
@@ -16,6 +17,7 @@ const STACK = /stacktrace$|\bstack\b/
 export async function spanPanel ({ summary, row, show, close }) {
   const closer = iconButton('close', 'Close the panel', close)
   if (row.missing) return [title(h('h2', null, 'Parent not received'), closer), missing(row)]
+  if (row.fold !== undefined) return [title(h('h2', null, h('bdi', null, line(row.name))), closer), h('p.remark', null, `${foldText(row)}. The arrow keys open and shut them.`)]
   const path = `/api/traces/${summary.id}/${row.line === undefined ? 'spans' : 'lines'}/${row.id}`
   let span
   try {
@@ -81,6 +83,8 @@ function notes (span, row, show) {
   return [
     row.shift !== undefined && note(`Its times are moved by ${duration(row.shift)}: the clock of this service differs from that of its caller.`),
     row.cycle && note('Its parent is one of its own descendants. It is shown as a root.'),
+    row.afterResponse && note('It ended later than its request: a promise that nobody awaited, or work that was meant to go on.'),
+    row.neverEnded && note('Nobody ended it: it ran until its application ended.'),
     row.late && note('It came over two seconds after the root.'),
     span.same?.length > 0 && note(`Its id is used ${span.same.length + 1} times in this trace, also by `, ...span.same.map((each) => button(line(each.name, 60), () => show(each.id), { class: 'link' })))
   ].filter(Boolean)

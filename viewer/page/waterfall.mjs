@@ -2,6 +2,7 @@
 // what is collapsed, selected, found and zoomed to is kept here, by span id, so that a trace can grow beneath it.
 
 import { h, say } from './dom.mjs'
+import { folded } from './folds.mjs'
 import { levelMark } from './logs.mjs'
 import { remember, remembered } from './memory.mjs'
 import { count, duration, line, plural, short, waitText } from './text.mjs'
@@ -24,6 +25,7 @@ export function waterfall (on) {
       h('div', { role: 'columnheader', class: 'name' }, 'Span'), h('div', { role: 'columnheader', class: 'took' }, 'Duration'), ruler))
   const wrapper = h('div.fall-box', null, element, splitter)
   const collapsed = new Set()
+  const folds = new Set() // that were seen: who has opened one finds it open
   let all = []
   let rows = []
   let data
@@ -42,8 +44,13 @@ export function waterfall (on) {
     show (answer) {
       data = answer
       chosen ??= answer.rows[0]?.id
-      all = answer.rows
+      all = folded(answer.rows)
       connect(all)
+      for (const { id, fold } of all) {
+        if (fold === undefined || folds.has(id)) continue
+        folds.add(id)
+        collapsed.add(id)
+      }
       if (!zoomed) setRange(...rangeOf(all, answer.durationMs))
       refresh()
     },
@@ -179,7 +186,7 @@ export function waterfall (on) {
   }
 
   function isFound (row) {
-    return needle !== '' && row.missing !== true && `${row.name}\n${row.rest ?? ''}\n${data.services[row.service] ?? ''}\n${row.message ?? ''}\n${row.id}`.toLowerCase().includes(needle)
+    return needle !== '' && row.missing !== true && row.fold === undefined && `${row.name}\n${row.rest ?? ''}\n${data.services[row.service] ?? ''}\n${row.message ?? ''}\n${row.id}`.toLowerCase().includes(needle)
   }
 
   function nextFound (direction) {
@@ -241,10 +248,11 @@ export function waterfall (on) {
       data.services.length > 1 && h('span', { class: 'service', style: { '--hue': `var(--hue-${row.service % HUES})` }, title: line(data.services[row.service]) },
         row.above?.service !== row.service && h('bdi', null, line(data.services[row.service] || 'no name', 24))),
       h('span', { class: 'sign quiet', title: row.system ?? row.kind.toLowerCase(), 'aria-hidden': 'true' }, row.system ? '≡' : SIGNS[row.kind]),
+      row.fold !== undefined && h('b.num', null, `${count(row.fold)} ×`),
       h('bdi.label', null, line(row.name) || 'no name'),
       row.code !== undefined && row.depth > 0 && h('span.quiet', null, String(row.code)),
       ...notesOf(row),
-      isOpen === false && h('span.pill', null, `+${count(row.inside)}`))
+      isOpen === false && row.fold === undefined && h('span.pill', null, `+${count(row.inside)}`))
   }
 
   function barCell (row) {
@@ -276,7 +284,7 @@ export function waterfall (on) {
 
   // Solid where the span itself worked, pale where it waited for children.
   function ownTime (row, left, right, place) {
-    if (row.below === 0 || row.self >= row.duration) return 'var(--hue)'
+    if (row.below === 0 || row.fold !== undefined || row.self >= row.duration) return 'var(--hue)'
     const width = right - left || 1
     const stops = []
     let cursor = left
@@ -297,8 +305,10 @@ export function waterfall (on) {
   // The times of the children as one list without overlaps; at most so many that a screen can show.
   function covered (row) {
     const spans = []
-    for (let below = row.index + 1; below <= row.index + row.below && below < all.length; below += 1 + all[below].below) {
+    for (let below = row.index + 1; below <= row.index + row.below && below < all.length; below++) {
       const child = all[below]
+      if (child.fold !== undefined) continue // what is in it covers, not what is between
+      below += child.below
       const start = Math.max(row.start, child.start)
       const end = Math.min(row.start + row.duration, child.start + child.duration)
       const last = spans.at(-1)
@@ -322,7 +332,12 @@ function connect (rows) {
   for (const [index, row] of rows.entries()) {
     row.index = index
     row.above = row.depth > 0 ? open[row.depth - 1] : undefined
+    row.folds = 0
     open[row.depth] = row
+  }
+  for (const row of rows.toReversed()) {
+    row.below += row.folds
+    if (row.above !== undefined) row.above.folds += row.folds + (row.fold === undefined ? 0 : 1)
   }
 }
 
@@ -339,13 +354,22 @@ function notesOf (row) {
   const shift = Math.abs(row.shift) >= CLOCK_MS && row.shift !== row.above?.shift && row.shift
   return [
     row.late && note('late', 'Came over two seconds after the root'),
+    row.calls !== undefined && note(`${count(row.calls)} calls`, 'It stands for so many calls that were alike'),
+    row.afterResponse && note('after the response', 'It ended later than its request'),
+    row.neverEnded && note('never ended', 'It ran until its application ended'),
     row.cycle && note('circle', 'Its parent is one of its own descendants'),
     shift && note(`clock ${shift > 0 ? '+' : ''}${duration(shift)}`, 'Moved by this much to fit into its parent: the clocks differ')
   ].filter(Boolean)
 }
 
+/** What a row of folded calls says. */
+export function foldText ({ fold, self, longest }) {
+  return `${plural(fold, 'call')} that are alike, together ${duration(self)}, the longest ${duration(longest)}`
+}
+
 function spoken (row) {
   if (row.missing) return 'The parent of the spans beneath was not received'
+  if (row.fold !== undefined) return foldText(row)
   const critical = (row.critical ?? []).reduce((sum, [start, end]) => sum + end - start, 0)
   return [
     `starts at ${duration(row.start)}`,

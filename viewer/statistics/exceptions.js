@@ -2,6 +2,7 @@
 
 // The same exception of many traces as one row.
 
+const { createHash } = require('node:crypto')
 const { STATUS_ERROR } = require('../otlp/names')
 const { isRequest } = require('../store/trace')
 const { OF_REQUEST, summaryOf } = require('../store/summary')
@@ -143,16 +144,9 @@ function frameOf (stack) {
   return frame === undefined ? null : Buffer.from(frame).toString() // a copy: a part of the stack would keep all of it
 }
 
-// FNV-1a of 32 bits, twice over: a name for an address, no secret. Whoever makes two collide has hidden one of their own.
+// A name for an address, no secret.
 function hash (text) {
-  let a = 0x811c9dc5
-  let b = 0x01000193
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    a = Math.imul(a ^ code, 0x01000193)
-    b = Math.imul(b ^ code, 0x85ebca6b)
-  }
-  return (a >>> 0).toString(36) + (b >>> 0).toString(36)
+  return createHash('sha256').update(text).digest('hex').slice(0, 16)
 }
 
 module.exports = { Exceptions }

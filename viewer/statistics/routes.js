@@ -13,7 +13,6 @@ const SLOT_MS = 10_000
 const SLOTS_MAX = 60
 const RATE_SLOTS = 6
 const RING_MAX = 1000
-const RING_MIN = 16
 const ROUTES_MAX = 500
 const REPEATS_MAX = 10 // shapes of a route's calls
 const READ_MAX = 100 // spans of a request that may have made calls
@@ -87,11 +86,7 @@ class Route {
     this.errors = 0
     this.firstMs = 0
     this.lastMs = 0
-    // A ring of requests. Not the traces themselves: those may have been evicted.
-    this.durations = new Float64Array(RING_MIN)
-    this.orders = new Float64Array(RING_MIN)
-    this.places = new Uint32Array(RING_MIN) // of the span in its trace
-    this.failed = new Uint8Array(RING_MIN)
+    this.ring = [] // of requests: { durationMs, order, place, failed }. Not the traces themselves: those may have been evicted.
     this.repeats = new Map() // shape → { shape, requests, calls, savedMs }
     this.slow = null // how many by what they waited for longest
     this.slots = new Map() // number of the slot → counts, the last of which are errors
@@ -100,13 +95,7 @@ class Route {
   count (order, place, span, now) {
     if (this.total === 0) this.firstMs = now
     const failed = span.status === STATUS_ERROR ? 1 : 0
-    if (this.total === this.durations.length && this.total < RING_MAX) this.#grow()
-    const at = this.total % this.durations.length
-    this.durations[at] = span.durationMs
-    this.orders[at] = order
-    this.places[at] = place
-    this.failed[at] = failed
-    this.total++
+    this.ring[this.total++ % RING_MAX] = { durationMs: span.durationMs, order, place, failed }
     this.errors += failed
     this.lastMs = now
     const waits = waitsOf(span)
@@ -128,14 +117,6 @@ class Route {
     return isFirst
   }
 
-  #grow () {
-    for (const name of ['durations', 'orders', 'places', 'failed']) {
-      const larger = new this[name].constructor(Math.min(RING_MAX, this[name].length * 4))
-      larger.set(this[name])
-      this[name] = larger
-    }
-  }
-
   #slot (now, durationMs, failed) {
     const number = Math.floor(now / SLOT_MS)
     let counts = this.slots.get(number)
@@ -150,8 +131,7 @@ class Route {
   }
 
   figures (now, store) {
-    const size = Math.min(this.total, this.durations.length)
-    const sorted = this.durations.slice(0, size).sort()
+    const sorted = Float64Array.from(this.ring, ({ durationMs }) => durationMs).sort()
     const p50Ms = percentile(sorted, 0.5)
     return {
       route: this.name,
@@ -162,7 +142,7 @@ class Route {
       perSecond: this.#perSecond(now),
       p50Ms: rounded(p50Ms),
       p99Ms: rounded(percentile(sorted, 0.99)),
-      maxMs: rounded(sorted[size - 1]),
+      maxMs: rounded(sorted.at(-1)),
       lastMs: this.lastMs,
       ...this.slow !== null && { slow: this.slow },
       ...this.repeats.size > 0 && {
@@ -170,7 +150,7 @@ class Route {
           .map(({ shape, requests, calls, savedMs }) => ({ shape, requests, perRequest: rounded(calls / requests), savedMs: rounded(savedMs / requests) }))
       },
       histogram: this.#histogram(now),
-      ...this.#examples(store, size, p50Ms)
+      ...this.#examples(store, p50Ms)
     }
   }
 
@@ -191,38 +171,28 @@ class Route {
     }))
   }
 
-  // Of the requests whose traces are still held.
-  #examples (store, size, p50Ms) {
-    const best = { slowest: null, failed: null, median: null, latest: null }
-    let slowestMs = -1
-    let offMs = Infinity
-    for (let back = 1; back <= size; back++) {
-      const at = (this.total - back) % this.durations.length
-      const trace = store.at(this.orders[at])
-      if (trace === undefined) continue
-      best.latest ??= trace.id
-      if (this.failed[at] === 1) best.failed ??= trace.id
-      if (this.durations[at] > slowestMs) {
-        slowestMs = this.durations[at]
-        best.slowest = trace.id
-      }
-      if (Math.abs(this.durations[at] - p50Ms) < offMs) {
-        offMs = Math.abs(this.durations[at] - p50Ms)
-        best.median = trace.id
-      }
+  #examples (store, p50Ms) {
+    const held = [...this.#newestFirst(store)]
+    const least = (cost) => held.reduce((best, each) => best === undefined || cost(each) < cost(best) ? each : best, undefined)?.trace.id ?? null
+    return {
+      slowest: least(({ durationMs }) => -durationMs),
+      failed: held.find(({ failed }) => failed === 1)?.trace.id ?? null,
+      median: least(({ durationMs }) => Math.abs(durationMs - p50Ms)),
+      latest: held[0]?.trace.id ?? null
     }
-    return best
   }
 
   held (store, max) {
-    const found = []
-    const size = Math.min(this.total, this.durations.length)
-    for (let back = 1; back <= size && found.length < max; back++) {
-      const at = (this.total - back) % this.durations.length
-      const trace = store.at(this.orders[at])
-      if (trace !== undefined) found.push({ trace, span: trace.spans[this.places[at]] })
+    return [...this.#newestFirst(store)].slice(0, max).map(({ trace, place }) => ({ trace, span: trace.spans[place] }))
+  }
+
+  // The requests whose traces are still held.
+  * #newestFirst (store) {
+    for (let back = 1; back <= this.ring.length; back++) {
+      const request = this.ring[(this.total - back) % RING_MAX]
+      const trace = store.at(request.order)
+      if (trace !== undefined) yield { ...request, trace }
     }
-    return found
   }
 }
 

@@ -3,6 +3,7 @@
 // A trace as one line of the list: what GET /api/traces answers for it.
 
 const { kindName } = require('../otlp/span-detail')
+const { blockedOf } = require('../views/blocked')
 const { KIND_SERVER } = require('../otlp/names')
 
 const SERVICES_MAX = 20
@@ -38,6 +39,7 @@ function summarize (trace) {
     duplicates: trace.duplicates,
     dropped: trace.dropped,
     unrouted: trace.spans.some(isUnrouted),
+    blocked: blockedIn(trace),
     receivedMs: trace.receivedMs,
     updatedMs: trace.updatedMs,
     bytes: trace.bytes
@@ -83,6 +85,11 @@ function servicesOf ({ spans, origins }) {
   const counts = new Map()
   for (const { origin } of spans) counts.set(origin.service, (counts.get(origin.service) ?? 0) + 1)
   return [...counts].sort(([, a], [, b]) => b - a).slice(0, SERVICES_MAX).map(([name, count]) => ({ name, spans: count }))
+}
+
+/** The longest that one of its requests says. */
+function blockedIn ({ spans }) {
+  return spans.map(blockedOf).reduce((longest, each) => each !== null && !(longest?.ms >= each.ms) ? each : longest, null)
 }
 
 function extent (spans) {

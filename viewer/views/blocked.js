@@ -1,31 +1,63 @@
 'use strict'
 
-// What a span says of a blocked event loop, as one sentence: lib/fastify/blocked-loop.js records it.
+// What a request says of a blocked event loop: lib/fastify/blocked-loop.js records it. Anybody may have sent the span.
 
 const { plain } = require('../otlp/attributes')
-const { safeText } = require('./safe-text')
+const { readEvents } = require('../otlp/span-detail')
+const { KIND_SERVER } = require('../otlp/names')
+const { plural, safeText } = require('./safe-text')
 
 const EVENT = 'light_trace.blocked_loop'
 
 /**
- * @param {{ name: string, attributes: object[] }[]} events of a span
- * @param {(ms: number) => string} duration in words
- * @returns {{ id: string, culprit: string, text: string } | null} of the longest: what its requests have in common, and the trace of the one that ran
+ * @returns {{ id: string, ms: number, role: string, culprit: string, place: string } | null} of the longest: what its requests have
+ *   in common, whether it is the one that ran or another (else ''), the trace of that one, and the line, as `at search (/app/search.js:14)`
  */
-function blockedOf (events, duration) {
-  const all = events.filter(({ name }) => name === EVENT).map(({ attributes }) => Object.fromEntries(attributes.map((attribute) => [attribute.key, plain(attribute)])))
-  const of = (values, name) => values[`${EVENT}.${name}`]
-  const [longest] = all.sort((a, b) => Number(of(b, 'duration')) - Number(of(a, 'duration')))
-  if (typeof of(longest ?? {}, 'id') !== 'string' || of(longest, 'id') === '') return null
-  const text = (value) => typeof value === 'string' ? safeText(value, 200) : ''
-  const [role, file, culprit] = [of(longest, 'role'), text(longest['code.file.path']), text(of(longest, 'culprit.trace_id'))]
-  const ms = duration(Number(of(longest, 'duration')) * 1000)
-  const place = `${of(longest, 'is_before_line') === true ? 'at or just before' : 'at'} ${text(longest['code.function.name'])} (${file}:${Number(longest['code.line.number'])})`
-  const where = file === '' ? '' : ` ${place}`
-  const sentence = role === 'culprit'
-    ? `blocked the event loop for ${ms}${where}`
-    : `waited ${ms} while ${role === 'victim' ? 'another request blocked the event loop' : 'the event loop was blocked'}${where}${culprit === '' ? '' : `, trace ${culprit}`}`
-  return { id: text(of(longest, 'id')), culprit, text: sentence }
+function blockedOf ({ kind, events, bytes, from, to }) {
+  if (kind !== KIND_SERVER || events === 0) return null
+  const all = readEvents(bytes, from, to).filter(({ name }) => name === EVENT).map(readBlocked).filter(({ id }) => id !== '')
+  return all.sort((a, b) => b.ms - a.ms)[0] ?? null
 }
 
-module.exports = { blockedOf }
+function readBlocked ({ attributes }) {
+  const values = Object.fromEntries(attributes.map((attribute) => [attribute.key, plain(attribute)]))
+  const text = (key) => typeof values[key] === 'string' ? safeText(values[key]) : ''
+  const file = text('code.file.path')
+  const before = values[`${EVENT}.is_before_line`] === true ? 'or just before ' : ''
+  return {
+    id: text(`${EVENT}.id`),
+    ms: Number(values[`${EVENT}.duration`]) * 1000,
+    role: text(`${EVENT}.role`),
+    culprit: text(`${EVENT}.culprit.trace_id`),
+    place: file === '' ? '' : `at ${before}${text('code.function.name')} (${file}:${Number(values['code.line.number'])})`
+  }
+}
+
+/** 'waited 612 ms while another request blocked the event loop at search (/app/search.js:14), trace 0af7…' */
+function blockedText ({ ms, role, culprit, place }, duration) {
+  const where = place === '' ? '' : ` ${place}`
+  if (role === 'culprit') return `blocked the event loop for ${duration(ms)}${where}`
+  return `waited ${duration(ms)} while ${role === 'victim' ? 'another request blocked the event loop' : 'the event loop was blocked'}${where}${culprit === '' ? '' : `, trace ${culprit}`}`
+}
+
+/**
+ * The lines of a list of requests. Those that one blocked loop made slow stand together, where the first of them would: below a
+ * line that says so, and the one whose code ran first.
+ */
+function blockedTogether (summaries, line, duration) {
+  return summaries.flatMap((summary) => {
+    if (summary.blocked === null) return line(summary)
+    const { id, ms, culprit, place } = summary.blocked
+    const stopped = summaries.filter(({ blocked }) => blocked?.id === id)
+    if (stopped.length === 1) return line(summary)
+    if (stopped[0] !== summary) return []
+    const first = stopped.filter((each) => each.id === culprit)
+    return [
+      `${plural(stopped.length, 'request')} in a blocked event loop, ${duration(ms)}${place === '' ? '' : ` ${place}`}:`,
+      ...first.map((each) => `  ${line(each)}  blocked it`),
+      ...stopped.filter((each) => !first.includes(each)).map((each) => `  ${line(each)}`)
+    ]
+  })
+}
+
+module.exports = { blockedOf, blockedText, blockedTogether }

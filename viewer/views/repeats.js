@@ -25,13 +25,17 @@ function repeatText ({ shape, count, savedMs }, duration) {
   return `${plural(count, 'call')} one after the other: ${shape}${savedMs > 0 ? `; one in their place would save ${duration(savedMs)} at most` : ''}`
 }
 
-const LATE_KEYS = new Set(['light_trace.after_response', 'light_trace.never_ended'])
+<<<<<<< HEAD
+// What light-trace writes on a span that ended after its request, that nobody ended, and that stands for many calls.
+const MARKS = { 'light_trace.after_response': 'afterResponse', 'light_trace.never_ended': 'neverEnded', 'light_trace.fold.count': 'calls' }
+const MARK_KEYS = new Set(Object.keys(MARKS))
 
-/** What a span says of its end: 'never ended', 'after the response', or ''. */
-function lateText (span) {
-  const found = readSomeAttributes(span, LATE_KEYS)
-  if (found.get('light_trace.never_ended') === true) return 'never ended'
-  return found.get('light_trace.after_response') === true ? 'after the response' : ''
+/** @returns {{ afterResponse?: true, neverEnded?: true, calls?: number }} */
+function marksOf (span) {
+  if (!span.bytes.subarray(span.from, span.to).includes('light_trace.')) return {} // most spans: nothing is read
+  const found = [...readSomeAttributes(span, MARK_KEYS)].filter(([key, value]) => key === 'light_trace.fold.count' ? value > 1 : value === true)
+  return Object.fromEntries(found.map(([key, value]) => [MARKS[key], value]))
 }
 
-module.exports = { repeatsOf, repeatText, lateText }
+module.exports = { repeatsOf, repeatText, marksOf }
+>>>>>>> h-slow

@@ -10,6 +10,7 @@ const { callName } = require('./call-name')
 const { layOut } = require('./layout')
 const { lineText, withLines } = require('./log-lines')
 const { selfTime, criticalPath } = require('./times')
+const { marksOf } = require('./repeats')
 const { waitsOf } = require('./waits')
 
 const EVENTS_MAX = 20
@@ -38,7 +39,7 @@ function earliest (nodes) {
 
 function rowOf (node, traceStart, critical, services) {
   const { span } = node
-  const { name, system } = span === null ? { name: '' } : callName(span)
+  const { name, group, system } = span === null ? { name: '', group: '' } : callName(span)
   const row = {
     id: node.id,
     parent: span === null ? null : span.parent,
@@ -53,6 +54,7 @@ function rowOf (node, traceStart, critical, services) {
     status: span === null ? 'UNSET' : statusName(span.status)
   }
   if (critical !== undefined && span !== null) row.critical = critical.map((stretch) => stretch.map((ms) => rounded(ms - traceStart)))
+  if (group !== name) row.group = cut(group)
   if (system !== undefined) row.system = cut(system)
   if (span === null) row.missing = true
   else addRare(row, node)
@@ -75,6 +77,7 @@ function addRare (row, { span, shift, cycle }) {
   const waits = waitsOf(span)
   if (waits !== undefined) row.waits = waits.map(rounded)
   if (span.late) row.late = true
+  Object.assign(row, marksOf(span))
   if (shift !== 0) row.shift = rounded(shift)
   if (cycle) row.cycle = true
 }

@@ -8,8 +8,7 @@ const { readSpan, readScope, readResource, kindName, statusName } = require('../
 const { plain } = require('../otlp/attributes')
 const { levelName } = require('../otlp/log-record')
 const { rounded } = require('../store/summary')
-
-const { blockedOf } = require('./blocked')
+const { blockedOf, blockedText } = require('./blocked')
 const { duration } = require('./text')
 
 const TEXT_MAX = 16_384
@@ -24,6 +23,7 @@ function panelOf (trace, stored, { full = false, editor = null, isHeld }) {
   const span = readSpan(stored.bytes, stored.from, stored.to)
   const scope = readScope(stored.origin.scope)
   const text = (whole) => full ? whole : whole.slice(0, TEXT_MAX)
+  const blocked = blockedOf(stored)
   const shown = (attributes) => attributes.map((attribute) => shownAttribute(attribute, full))
   return {
     id: span.id,
@@ -44,7 +44,7 @@ function panelOf (trace, stored, { full = false, editor = null, isHeld }) {
     events: span.events.map(({ name, timeNano, attributes, dropped }) => ({
       name: text(name), at: rounded(Number(timeNano - span.startNano) / 1e6), timeNano: String(timeNano), attributes: shown(attributes), dropped
     })),
-    blocked: blockedOf(span.events, duration),
+    blocked: blocked && { id: blocked.id, culprit: blocked.culprit, text: blockedText(blocked, duration) },
     links: span.links.map((link) => ({
       trace: link.trace, span: link.span, held: isHeld(link.trace), attributes: shown(link.attributes), dropped: link.dropped
     })),

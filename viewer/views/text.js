@@ -15,12 +15,12 @@ const { plain } = require('../otlp/attributes')
 const { EXCEPTION } = require('../otlp/span-facts')
 const { STATUS_ERROR } = require('../otlp/names')
 const { summaryOf } = require('../store/summary')
-const { blockedOf } = require('./blocked')
+const { blockedOf, blockedText } = require('./blocked')
 const { callName } = require('./call-name')
 const { layOut } = require('./layout')
 const { lineText, withLines } = require('./log-lines')
 const { plural, safeText } = require('./safe-text')
-const { repeatsOf, repeatText, lateText } = require('./repeats')
+const { repeatsOf, repeatText, marksOf } = require('./repeats')
 const { waitsOf, waitText } = require('./waits')
 
 const ROWS_MAX = 2000
@@ -65,11 +65,11 @@ function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
 function sentencesOf ({ span, below }) {
   const waits = waitsOf(span)
   const repeats = below === 0 ? undefined : repeatsOf(span)
-  const blocked = span.events === 0 ? null : blockedOf(readEvents(span.bytes, span.from, span.to), duration)
+  const blocked = blockedOf(span)
   return [
     ...waits === undefined ? [] : [`slow: ${waitText(waits, duration)}`],
     ...repeats === undefined ? [] : [repeatText(repeats, duration)],
-    ...blocked === null ? [] : [blocked.text]
+    ...blocked === null ? [] : [blockedText(blocked, duration)]
   ]
 }
 
@@ -104,9 +104,10 @@ function factsOf (span, service, paint) {
   const exception = exceptionOf(span)
   if (span.status === STATUS_ERROR) facts.push(paint('error', `ERROR ${exception || safeText(readMessage(span.bytes, span.from, span.to))}`.trimEnd()))
   else if (exception !== '') facts.push(exception) // a 4xx: its status is unset
-  const late = lateText(span)
-  if (late !== '') facts.push(paint('warn', late))
   if (span.late) facts.push('late')
+  const { afterResponse, neverEnded, calls } = marksOf(span)
+  if (neverEnded || afterResponse) facts.push(paint('warn', neverEnded ? 'never ended' : 'after the response'))
+  if (calls !== undefined) facts.push(plural(calls, 'call'))
   if (span.origin.service !== service) facts.push(paint('dim', safeText(span.origin.service)))
   return facts.join('  ')
 }
