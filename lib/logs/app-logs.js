@@ -37,6 +37,7 @@ class AppLogs {
   #unsampledMinimum // and of those of a trace that is not sampled
   #names
   #bindingsKey // pino's, of the text of a logger's bindings
+  #scope // of lines
   #sink = null // once the application is open
   #exporter = null
   #waiting = []
@@ -52,6 +53,7 @@ class AppLogs {
     this.#minimum = this.#settings.level === null ? -Infinity : levelOf(this.#settings.level, log, -Infinity)
     this.#unsampledMinimum = levelOf(this.#settings.unsampledLevel, log, LEVELS.warn)
     this.#names = { messageKey: inheritedOf(log, 'pino.messageKey') ?? 'msg', errorKey: inheritedOf(log, 'pino.errorKey') ?? 'err' }
+    this.#scope = new Scope('pino', typeof log?.version === 'string' ? log.version : undefined)
     this.#bindingsKey = log === null || typeof log !== 'object' ? undefined : symbolOf(log, 'pino.chindings')
     const { lines, buffer, byCommand } = this.#settings
     if (!lines && buffer === null) return
@@ -162,7 +164,7 @@ class AppLogs {
     const time = clock.now()
     const severityText = logger?.levels?.labels?.[level] ?? ''
     const bindings = logger?.[this.#bindingsKey]
-    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: PINO, time, observedTime: time, severityNumber: severityOf(level), severityText, context }
+    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: this.#scope, time, observedTime: time, severityNumber: severityOf(level), severityText, context }
   }
 
   #accept (logged) {
@@ -258,8 +260,6 @@ class AppLogs {
     await this.#exporter?.close()
   }
 }
-
-const PINO = new Scope('pino')
 
 /** Whether a line is of a trace that is not sampled: by the running code, else by the ids that it has. */
 function isUnsampled (context, line) {

@@ -195,4 +195,4 @@ function writeDouble (number) {
   cursor[0] += 9
 }
 
-module.exports = { json, jsonView, out, outView, cursor, read, isDigits, writeKey, writeField, writeValue, TAG_VALUE, QUOTE, COMMA, OPEN_BRACE, CLOSE_BRACE, NOWHERE, TEXT_LENGTH_MAX, DEPTH_MAX }
+module.exports = { json, jsonView, out, outView, cursor, read, isDigits, writeKey, writeField, writeValue, TAG_STRING, TAG_VALUE, QUOTE, COMMA, OPEN_BRACE, CLOSE_BRACE, NOWHERE, TEXT_LENGTH_MAX, DEPTH_MAX }

@@ -104,4 +104,4 @@ function recordText (logged, names) {
   return words.filter((word) => word !== undefined && word !== '').join(' ')
 }
 
-module.exports = { RECORD_KEYS, plainRecord, contentOf, contextOf, recordJson, recordText }
+module.exports = { EXCEPTION_KEYS, RECORD_KEYS, plainRecord, contentOf, contextOf, recordJson, recordText }

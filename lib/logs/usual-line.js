@@ -2,14 +2,15 @@
 
 // A line as pino writes nearly all of them, to OTLP bytes (opentelemetry/proto/logs/v1/logs.proto, message LogRecord), in one pass.
 //
-// What is unusual is left to record-encoder.js, which parses the line: errors, escapes by number, a key that comes twice, blanks,
+// What is unusual is left to record-encoder.js, which parses the line: escapes by number, a key that comes twice, blanks,
 // what is long or passes a limit, and what is no JSON. Nothing is thrown on the way: in V8 that takes as long as ten lines.
 
 const { Buffer } = require('node:buffer')
 const { writeLength4 } = require('../otlp/proto-writer')
-const { json, jsonView, out, outView, cursor, read, isDigits, writeKey, writeField, writeValue, TAG_VALUE, QUOTE, COMMA, OPEN_BRACE, CLOSE_BRACE, NOWHERE, TEXT_LENGTH_MAX } = require('./json-values')
-const { RECORD_KEYS, contextOf } = require('./plain')
+const { json, jsonView, out, outView, cursor, read, isDigits, writeKey, writeField, writeValue, TAG_STRING, TAG_VALUE, QUOTE, COMMA, OPEN_BRACE, CLOSE_BRACE, NOWHERE, TEXT_LENGTH_MAX } = require('./json-values')
+const { EXCEPTION_KEYS, RECORD_KEYS, contextOf } = require('./plain')
 
+const EXCEPTION_TEXTS = [...EXCEPTION_KEYS].map((keys) => keys.map((key) => Buffer.from(key)))
 const KEYS_MAX = 64
 const PREFIX_BYTES_MAX = 64
 const HEAD_BYTES = 25 // of what stands before the attributes; those of a logger's bindings come first, and are kept there
@@ -48,6 +49,7 @@ class UsualLine {
   #limits
   #messageKey
   #errorKey
+  #errorPrefix
   // Of the logger that wrote the line before.
   #bindings = ''
   #length = 0 // how many bytes its bindings have; 0: they, or where they stand, are unusual
@@ -64,6 +66,7 @@ class UsualLine {
     this.#limits = limits
     this.#messageKey = Buffer.from(messageKey)
     this.#errorKey = Buffer.from(errorKey)
+    this.#errorPrefix = Buffer.from(`${errorKey}.`)
   }
 
   /**
@@ -160,17 +163,46 @@ class UsualLine {
       cursor[0] = start
       return at
     }
-    if (at === NOWHERE || this.#isRepeated(keyStart, length)) return NOWHERE
-    if (isText(this.#messageKey, keyStart, length)) {
-      out[start] = TAG_BODY
-      cursor[0] = start + 5
-      at = writeValue(at, Infinity, 0)
-    } else {
-      if (length === 0 || ++said[ATTRIBUTES] > this.#limits.attributes) return NOWHERE
-      if (json[at] === OPEN_BRACE && isText(this.#errorKey, keyStart, length)) return NOWHERE
-      out[start] = TAG_ATTRIBUTE
-      at = writeField(TAG_VALUE, at, this.#limits.attributeValueLength, 0)
+    if (at === NOWHERE) return NOWHERE
+    if (json[at] === OPEN_BRACE && isText(this.#errorKey, keyStart, length)) {
+      cursor[0] = start
+      return this.#writeError(at)
     }
+    if (!isText(this.#messageKey, keyStart, length)) return length === 0 ? NOWHERE : this.#writeAttribute(start, at)
+    if (this.#isRepeated(keyStart, length)) return NOWHERE
+    out[start] = TAG_BODY
+    cursor[0] = start + 5
+    at = writeValue(at, Infinity, 0)
+    writeLength4(outView, start + 1, cursor[0] - start - 5)
+    return at
+  }
+
+  /** What pino's serializer makes of an error: each of its members is an attribute, see plain.js. */
+  #writeError (at) {
+    if (json[at + 1] === CLOSE_BRACE) return at + 2
+    do {
+      const start = cursor[0]
+      const keyStart = start + 10
+      const memberStart = keyStart + this.#errorPrefix.length
+      cursor[0] = memberStart - 5
+      at = writeKey(at)
+      const length = cursor[0] - memberStart
+      const [, key] = EXCEPTION_TEXTS.find(([member]) => json[at] === QUOTE && isText(member, memberStart, length)) ?? []
+      if (key === undefined) this.#errorPrefix.copy(out, keyStart)
+      else cursor[0] = keyStart + key.copy(out, keyStart)
+      out[start + 5] = TAG_STRING
+      writeLength4(outView, start + 6, cursor[0] - keyStart)
+      at = this.#writeAttribute(start, at)
+    } while (json[at] === COMMA)
+    return json[at] === CLOSE_BRACE ? at + 1 : NOWHERE
+  }
+
+  /** Writes the value of an attribute whose key is written, and what stands around both. */
+  #writeAttribute (start, at) {
+    const keyStart = start + 10
+    if (this.#isRepeated(keyStart, cursor[0] - keyStart) || ++said[ATTRIBUTES] > this.#limits.attributes) return NOWHERE
+    out[start] = TAG_ATTRIBUTE
+    at = writeField(TAG_VALUE, at, this.#limits.attributeValueLength, 0)
     writeLength4(outView, start + 1, cursor[0] - start - 5)
     return at
   }

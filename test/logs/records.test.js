@@ -4,6 +4,7 @@
 
 const { inspect } = require('node:util')
 const { test } = require('tap')
+const pino = require('pino')
 const { loggingApp } = require('../support/logging-app')
 const { randomFrom } = require('../support/random')
 
@@ -59,10 +60,11 @@ test('time, severity, scope and resource', async (t) => {
   t.same(records.map(({ severityText, severityNumber }) => [severityText, severityNumber]), [
     ['trace', 1], ['debug', 5], ['info', 9], ['notice', 11], ['warn', 13], ['error', 17], ['fatal', 21], ['loud', 24], ['quiet', 1]
   ])
-  for (const { time, observedTime, scope, resource } of records) {
+  for (const { time, observedTime, scope, scopeVersion, resource } of records) {
     t.ok(time >= before && time <= after)
     t.equal(observedTime, time)
     t.equal(scope, 'pino')
+    t.equal(scopeVersion, pino.version)
     t.equal(resource['service.name'], 'shop')
   }
 })
@@ -151,6 +153,15 @@ for (const [name, logger] of Object.entries({
     }
   })
 }
+
+test('two applications whose loggers have the same bindings, and another name for the message', async (t) => {
+  const apps = await Promise.all(['msg', 'text'].map((messageKey) => loggingApp(t, { logger: { messageKey } })))
+  const loggers = apps.map(({ app }) => app.log.child({ text: 'of the child' }))
+  for (let n = 0; n < 3; n++) for (const log of loggers) log.info({ n })
+  const [first, second] = await Promise.all(apps.map(({ exported }) => exported()))
+  t.same(first.map(({ body, attributes }) => [body, attributes]), [0, 1, 2].map((n) => [undefined, { text: 'of the child', n }]))
+  t.same(second.map(({ body, attributes }) => [body, attributes]), [0, 1, 2].map((n) => ['of the child', { n }]))
+})
 
 test('a key that comes twice has its last value', async (t) => {
   const { app, exported } = await loggingApp(t)

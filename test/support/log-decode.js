@@ -18,6 +18,7 @@ function decodeLogs (body) {
   return request.resourceLogs.flatMap(({ resource, scopeLogs }) => scopeLogs.flatMap(({ scope, logRecords }) => logRecords.map((record) => ({
     resource: attributesOf(resource?.attributes),
     scope: scope?.name ?? '',
+    scopeVersion: scope?.version ?? '',
     time: bigint(record.timeUnixNano),
     observedTime: bigint(record.observedTimeUnixNano),
     severityNumber: record.severityNumber,
