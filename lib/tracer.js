@@ -32,13 +32,14 @@ const CLOSE_TURNS_MAX = 8
 
 class Tracer {
   constructor (settings, report, scope) {
+    const isOn = (option) => option !== null && !settings.disabled
     this.settings = settings
     this.report = report
     this.scope = scope
     this.stats = new Stats()
     this.sampler = samplerOf(settings.sampler, report)
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
-    this.keep = settings.disabled || settings.keep === null ? null : loadKeep(this)
+    this.keep = isOn(settings.keep) ? new (require('./sampling/keep').Keep)(settings.keep, this.stats, report) : null
     this.contextManager = ownContextManager
     this.enter = asyncStorage.call
     this.enterAtFinish = asyncStorage.enterAtFinish
@@ -57,8 +58,8 @@ class Tracer {
     this.invocations = null // an AsyncLocalStorage of attributes in a function, see serverless/platforms.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
     this.logs = null // what exports log lines, see `exportLogs`
-    this.metrics = settings.metrics === null || settings.disabled ? null : loadMetrics(this)
-    this.blockedLoop = settings.blockedLoop === null || settings.disabled ? null : loadBlockedLoop(this)
+    this.metrics = isOn(settings.metrics) ? new (require('./metrics/app-metrics').AppMetrics)(this) : null // all of lib/metrics
+    this.blockedLoop = isOn(settings.blockedLoop) ? new (require('./fastify/blocked-loop').BlockedLoop)(this) : null
   }
 
   /** Decides how spans leave, once: in onReady, or at the first span before it. */
@@ -180,17 +181,21 @@ class Tracer {
     if (parent === undefined) return null
     if (folded === null && this.sdkInterop !== null && this.sdkInterop.hasClientSpan(context)) return null
     const measures = !isFold && this.metrics !== null && callDescriptor.kind === SPAN_KIND_CLIENT
-    if (!this.decidesByFlags || parent.remote === true) {
-      return this.startByOptions(callDescriptor, call, context, measures, parent, folded, isFold)
-    }
     const isSampled = (parent.flags & SAMPLED) !== 0
-    if (!isSampled && !measures) return this.ownStarter.startUnsampled(parent)
-    const start = folded !== null ? folded.start : startOf(callDescriptor, call) ?? clock.now()
+    const isByFlags = this.decidesByFlags && parent.remote !== true
+    if (isByFlags && !isSampled && !measures) return this.ownStarter.startUnsampled(parent)
+    const given = folded !== null ? folded.start : startOf(callDescriptor, call)
+    const start = given ?? clock.now()
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
-    const shape = isSampled && folded === null ? shapeIn(parent, callDescriptor, call, info) : null
-    if (shape !== null && this.foldAfter !== Infinity) {
+    const shape = folded === null && (isByFlags ? isSampled : this.output.sdkSpans === null) ? shapeIn(parent, callDescriptor, call, info) : null
+    if (shape !== null && this.foldAfter !== Infinity && !this.sampler.isCustom) { // which is asked for each
       const run = runToFold(parent, shape, this.foldAfter)
       if (run !== null) return new FoldedCall(this, callDescriptor, call, context, start, info, run)
+    }
+    if (!isByFlags) {
+      const { span, list } = this.startByOptions(callDescriptor, call, context, info, given)
+      if (span instanceof ChildSpan) relate(span, parent, callDescriptor, shape, folded, isFold)
+      return measures ? this.metrics.calls.measured(span, start, list) : span
     }
     this.stats.started++
     const span = new ChildSpan(this.pipeline, start, info === null ? callDescriptor.name(call) : info.name, callDescriptor.kind, this.scope)
@@ -203,23 +208,13 @@ class Tracer {
     return span
   }
 
-  /** The same in the API's terms, where a Sampler, `keep` or a provider has a say. */
-  startByOptions (callDescriptor, call, context, measures, parent, folded, isFold) {
-    const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
-    const shape = folded === null && this.output.sdkSpans === null ? shapeIn(parent, callDescriptor, call, info) : null
-    // A sampler of the user's own, or a provider, is asked for each.
-    if (shape !== null && this.foldAfter !== Infinity && !this.sampler.isCustom) {
-      const run = runToFold(parent, shape, this.foldAfter)
-      if (run !== null) return new FoldedCall(this, callDescriptor, call, context, startOf(callDescriptor, call) ?? clock.now(), info, run)
-    }
+  /** The same in the API's terms, where a Sampler, `keep` or a provider has a say; and what a metric needs of its attributes. */
+  startByOptions (callDescriptor, call, context, info, startTime) {
     const own = callDescriptor.attributes(call) ?? []
     const attributes = info === null ? own : info.allAttributes(info.origin === '' ? '' : callDescriptor.target(call, info), own)
-    const startTime = folded !== null ? folded.start : startOf(callDescriptor, call)
-    const start = startTime ?? clock.now()
     const options = { kind: callDescriptor.kind, attributes: toObject(attributes), startTime }
     const span = this.startSpan(info === null ? callDescriptor.name(call) : info.name, options, context)
-    if (span instanceof ChildSpan) relate(span, parent, callDescriptor, shape, folded, isFold)
-    return measures ? this.metrics.calls.measured(span, start, info === null ? own : [...info.attributeList, ...own]) : span
+    return { span, list: info === null ? own : [...info.attributeList, ...own] }
   }
 
   /** Whether a child is recorded if its parent is, which is so unless a Sampler, `keep` or a provider has a say. */
@@ -283,10 +278,8 @@ class Tracer {
 
   snapshot () {
     const { output, stats, settings, metrics, logs } = this
-    const spans = stats.snapshot(this.mode, output === null ? 0 : output.queued, output === null ? 0 : output.inFlight, {
-      bytes: output === null ? 0 : output.bufferBytes,
-      maxBytes: settings.buffer.maxBytes
-    })
+    const { queued = 0, inFlight = 0, bufferBytes: bytes = 0 } = output?.exporter ?? {}
+    const spans = stats.snapshot(this.mode, queued, inFlight, { bytes, maxBytes: settings.buffer.maxBytes })
     return { ...spans, ...metrics !== null && { metrics: metrics.stats() }, ...logs !== null && { logs: logs.stats() } }
   }
 }
@@ -319,22 +312,6 @@ function textOf (name) {
   } catch {
     return typeof name
   }
-}
-
-function loadKeep ({ settings, stats, report }) {
-  const { Keep } = require('./sampling/keep')
-  return new Keep(settings.keep, stats, report)
-}
-
-/** Loads all of lib/metrics, where the options ask for it. */
-function loadMetrics (tracer) {
-  const { AppMetrics } = require('./metrics/app-metrics')
-  return new AppMetrics(tracer)
-}
-
-function loadBlockedLoop (tracer) {
-  const { BlockedLoop } = require('./fastify/blocked-loop')
-  return new BlockedLoop(tracer)
 }
 
 // How spans leave the process, decided once per tracer in the order of decision D6 (docs/decisions.md).
@@ -394,28 +371,22 @@ function suppressThere (fn) {
 
 /** The chosen way: a sink that takes ended spans, and behind it an exporter if they go to a collector. */
 class ExportMode {
-  #exporter
-
   constructor (mode, reason, sink, exporter = null, sdkSpans = null) {
     this.mode = mode
     this.reason = reason
     this.sink = sink
-    this.#exporter = exporter
+    this.exporter = exporter
     this.sdkSpans = sdkSpans // what makes the spans if an SDK's provider does
     this.suppress = suppress
   }
 
-  get queued () { return this.#exporter?.queued ?? 0 }
-  get inFlight () { return this.#exporter?.inFlight ?? 0 }
-  get bufferBytes () { return this.#exporter?.bufferBytes ?? 0 }
-
   /** What may be waiting in memory, shared with log records; undefined where nothing waits here. */
-  get budget () { return this.#exporter?.budget }
+  get budget () { return this.exporter?.budget }
 
   /** The connection for another path of the collector's server; null if there is none or it is another server. */
-  shareConnection (exporter) { return this.#exporter?.shareConnection(exporter) ?? null }
-  flush (options) { return (this.#exporter ?? this.sink).flush(options) }
-  close () { return (this.#exporter ?? this.sink).close() }
+  shareConnection (exporter) { return this.exporter?.shareConnection(exporter) ?? null }
+  flush (options) { return (this.exporter ?? this.sink).flush(options) }
+  close () { return (this.exporter ?? this.sink).close() }
 }
 
-module.exports = { Tracer, exportMode }
+module.exports = { Tracer }

@@ -55,6 +55,7 @@ class TraceContext {
   spanContext () {
     const context = { traceId: this.traceId, spanId: this.spanId, traceFlags: this.flags }
     if (this.tracestate !== '') context.traceState = new TraceState(this.tracestate)
+    if (this.remote) context.isRemote = true
     return context
   }
 }
@@ -65,20 +66,15 @@ TraceContext.prototype.remote = false
 TraceContext.prototype.request = null
 
 /** A request before its span: the trace, the caller's span as p0, p1, and when it came. Reused, never kept. */
-class IncomingContext {
+class IncomingContext extends TraceContext {
   constructor () {
+    super()
+    this.p0 = 0
+    this.p1 = 0
     this.start = NaN // milliseconds on the monotonic clock, as spans keep it
     this.parentKind = PARENT_NONE
     this.isTrusted = false // whether the caller's trace and baggage may go on
     this.attributes = null // of the user's functions, where a sampler is asked with them: an object
-    this.t0 = 0
-    this.t1 = 0
-    this.t2 = 0
-    this.t3 = 0
-    this.p0 = 0
-    this.p1 = 0
-    this.flags = 0
-    this.tracestate = ''
   }
 }
 
@@ -134,20 +130,24 @@ function traceOf (span) {
 /** Reads another library's span, which may throw: what cannot be read is no parent. */
 function readSpanContext (span) {
   try {
-    const { traceId, spanId, traceFlags, traceState, isRemote } = span.spanContext()
-    const ids = new IncomingContext()
-    if (!parseTraceparent(`00-${traceId}-${spanId}-00`, ids)) return undefined
-    const read = new TraceContext()
-    copyTrace(ids, read)
-    read.s0 = ids.p0
-    read.s1 = ids.p1
-    read.flags = traceFlags & (SAMPLED | RANDOM)
-    read.tracestate = cleanTracestate(traceState?.serialize())
-    read.remote = isRemote === true
-    return read
+    return readContext(span.spanContext())
   } catch {
     return undefined
   }
 }
 
-module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, SAMPLED, RANDOM, OPEN, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, callerTracestate, parentIn, traceOf, readSpanContext }
+/** Reads a SpanContext. A trace state that cannot be read loses itself alone. */
+function readContext ({ traceId, spanId, traceFlags, traceState, isRemote }) {
+  const read = new IncomingContext()
+  if (!parseTraceparent(`00-${traceId}-${spanId}-00`, read)) return undefined
+  read.s0 = read.p0
+  read.s1 = read.p1
+  read.flags = typeof traceFlags === 'number' ? traceFlags & (SAMPLED | RANDOM) : 0
+  read.remote = isRemote === true
+  try {
+    read.tracestate = cleanTracestate(traceState?.serialize())
+  } catch {}
+  return read
+}
+
+module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, SAMPLED, RANDOM, OPEN, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, callerTracestate, parentIn, traceOf, readSpanContext, readContext }

@@ -99,10 +99,10 @@ function linkOf ({ context, list, droppedAttributesCount }) {
   return {
     traceId: context.traceId,
     spanId: context.spanId,
-    traceState: context.traceState?.serialize(),
+    traceState: context.tracestate === '' ? undefined : context.tracestate,
     attributes: attributesOf(list),
     droppedAttributesCount: droppedAttributesCount || undefined,
-    flags: context.traceFlags | HAS_IS_REMOTE | (context.isRemote === true ? IS_REMOTE : 0)
+    flags: context.flags | HAS_IS_REMOTE | (context.remote ? IS_REMOTE : 0)
   }
 }
 

@@ -24,11 +24,7 @@ class ExportRequestPrefix {
 
   /** Returns the bytes that stand before `chunkBytes` bytes of scope_spans. */
   head (chunkBytes) {
-    const head = Buffer.allocUnsafe(5 + this.resource.length)
-    head[0] = 0x0a
-    putLength(head, 1, this.resource.length + chunkBytes)
-    head.set(this.resource, 5)
-    return head
+    return Buffer.concat([headerOf(0x0a, this.resource.length + chunkBytes), this.resource])
   }
 }
 
@@ -62,7 +58,6 @@ function remember (scope) {
 
 const TAG_SCOPE_SPANS = 0x12
 const TAG_SPAN = 0x12
-const SCOPE_SPANS_HEADER_BYTES = 5
 
 /**
  * Cuts the bytes of a chunk in two between spans, for a collector that found them too large.
@@ -70,44 +65,38 @@ const SCOPE_SPANS_HEADER_BYTES = 5
  */
 function halvesOf (bytes, length, spans) {
   const keep = spans >> 1
-  if (keep === 0) return null
-  const cut = findCut(bytes, length, keep)
-  if (cut === null) return null
-  const { scopeSpans, bodyStart, firstSpan, at, scopeSpansEnd } = cut
-  const isBetweenScopes = at === firstSpan
-  const first = Buffer.from(bytes.subarray(0, isBetweenScopes ? scopeSpans : at))
-  if (!isBetweenScopes) putLength(first, scopeSpans + 1, at - bodyStart)
-  const second = isBetweenScopes
-    ? Buffer.from(bytes.subarray(scopeSpans, length))
-    : Buffer.concat([bytes.subarray(scopeSpans, firstSpan), bytes.subarray(at, length)]) // its header, its scope, its other spans
-  if (!isBetweenScopes) putLength(second, 1, firstSpan - bodyStart + scopeSpansEnd - at)
-  return [{ bytes: first, spans: keep }, { bytes: second, spans: spans - keep }]
+  const found = spansIn(bytes, length)
+  if (keep === 0 || found === null || found.length <= keep) return null
+  return [{ bytes: chunkOf(found.slice(0, keep)), spans: keep }, { bytes: chunkOf(found.slice(keep)), spans: spans - keep }]
 }
 
-/** Finds where the span after the first `keep` begins, and the scope_spans that it is in. */
-function findCut (bytes, length, keep) {
-  let seen = 0
-  let scopeSpans = 0
-  while (scopeSpans < length) {
-    const body = fieldAt(bytes, scopeSpans, length)
-    if (body === null || bytes[scopeSpans] !== TAG_SCOPE_SPANS) return null
-    let firstSpan = -1
-    for (let at = body.start; at < body.end;) {
+/** Finds the spans, each with what its scope_spans begin with; null where the bytes are something else. */
+function spansIn (bytes, length) {
+  const found = []
+  for (let at = 0; at < length;) {
+    const body = fieldAt(bytes, at, length)
+    if (body === null || bytes[at] !== TAG_SCOPE_SPANS) return null
+    let scope = null
+    for (at = body.start; at < body.end;) {
       const field = fieldAt(bytes, at, body.end)
       if (field === null) return null
       if (bytes[at] === TAG_SPAN) {
-        if (firstSpan === -1) firstSpan = at
-        if (seen === keep) {
-          // The scope_spans before the cut get their length anew, in the four bytes that the encoder always takes.
-          return body.start - scopeSpans === SCOPE_SPANS_HEADER_BYTES ? { scopeSpans, bodyStart: body.start, firstSpan, at, scopeSpansEnd: body.end } : null
-        }
-        seen++
+        scope ??= bytes.subarray(body.start, at)
+        found.push({ scope, span: bytes.subarray(at, field.end) })
       }
       at = field.end
     }
-    scopeSpans = body.end
   }
-  return null
+  return found
+}
+
+function chunkOf (spans) {
+  const runs = new Map() // of one scope_spans each: what they begin with, and the spans
+  for (const { scope, span } of spans) {
+    if (!runs.has(scope)) runs.set(scope, [scope])
+    runs.get(scope).push(span)
+  }
+  return Buffer.concat(Array.from(runs.values(), (run) => Buffer.concat(run)).flatMap((body) => [headerOf(TAG_SCOPE_SPANS, body.length), body]))
 }
 
 /** Returns the bounds of the length-delimited field at `at`, or null if it is none or reaches over `end`. */
@@ -122,8 +111,11 @@ function fieldAt (bytes, at, end) {
   return null
 }
 
-function putLength (bytes, at, length) {
-  writeLength4(new DataView(bytes.buffer, bytes.byteOffset), at, length)
+/** Returns a tag and a length in the four bytes that the encoder always takes. */
+function headerOf (tag, length) {
+  const header = Buffer.alloc(5, tag)
+  writeLength4(new DataView(header.buffer, header.byteOffset), 1, length)
+  return header
 }
 
 module.exports = { ExportRequestPrefix, encodeScope, halvesOf }

@@ -78,7 +78,7 @@ class SpanEncoder {
     let end = start + ofRoute.length
     if (!staticPath) end = writeUrl(bytes, view, end, span)
     if (end === -1) return this.encodeRedacted(span, template, rest)
-    end = writePeer(bytes, end, peer)
+    end = writePeer(this.writer, chunk, end, peer)
     if (tracestate !== '') end = writeTracestate(bytes, view, end, tracestate)
     end = patchHead(view, start, end, span)
     if (rest !== 0) end = this.writeServerRest(span, chunk, end)
@@ -252,7 +252,7 @@ function eventBound ({ name, list }, isExact) {
 }
 
 function linkBound ({ context, list }, isExact) {
-  return 64 + textBound(context.traceState?.serialize() ?? '', isExact) + attributesBound(list, isExact)
+  return 64 + context.tracestate.length + attributesBound(list, isExact)
 }
 
 /**
@@ -322,11 +322,11 @@ function writeLink (writer, { context, list, droppedAttributesCount }) {
   writer.byte(0x12)
   writer.byte(8)
   writer.position += writer.bytes.hexWrite(context.spanId, writer.position)
-  if (context.traceState !== undefined) writer.string(0x1a, context.traceState.serialize())
+  if (context.tracestate !== '') writer.string(0x1a, context.tracestate)
   writeAttributes(writer, 0x22, list)
   writeCount(writer, 0x28, droppedAttributesCount)
   writer.byte(0x35)
-  writer.fixed32(context.traceFlags | HAS_IS_REMOTE | (context.isRemote === true ? IS_REMOTE : 0))
+  writer.fixed32(context.flags | HAS_IS_REMOTE | (context.remote ? IS_REMOTE : 0))
   writer.length4(at)
 }
 

@@ -15,7 +15,7 @@ const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
 const { writeNanos } = require('../runtime/timers')
 const { ownText } = require('../span/attributes')
 const { SPAN_KIND_SERVER } = require('../span/server-span')
-const { writeLength4, writeText, HAS_IS_REMOTE, IS_REMOTE, encodeAttributes, text } = require('./proto-writer')
+const { writeLength4, writeText, HAS_IS_REMOTE, IS_REMOTE, writeAttributes, encodeAttributes, text } = require('./proto-writer')
 
 const OFFSET_LENGTH = 1
 const OFFSET_TRACE_ID = 7
@@ -180,8 +180,8 @@ function openAttribute (key, origin) {
 }
 
 /**
- * Writes the rest of the URL, or of the command, behind the template, which ends at `position`, and the attribute's length `at`.
- * Returns where it ends. HOT
+ * Writes the rest of the URL, or of the command, behind the template, which ends at `position`, and the attribute's length `at`;
+ * and any other text of an open attribute. Returns where it ends. HOT
  */
 function writeRestOfUrl (bytes, view, at, position, target) {
   const end = writeText(bytes, position, target)
@@ -249,127 +249,73 @@ function writeRedacted (bytes, view, at, { url, redacted }) {
 }
 
 // The attributes of a connection and of the caller on it, written straight into the span: behind a proxy each request has another
-// caller. What comes a second time is kept as bytes and copied from then on: of a place, and of a caller. The bytes of a place end
-// with the most usual caller, its own address, and any other is written over that. An address or a port is so short that its
-// lengths take one byte; those of a host, which may have 255, and of a user agent take two.
-//
-//   4A len | 0A len key | 12 len | 0A len text   or   18 varint
+// caller. What comes a second time is kept as bytes and copied from then on: of a place, which ends with an open attribute for who
+// calls, and of a caller.
 //
 //   network.peer.port | network.peer.address | server.address | server.port | client.address        user_agent.original
 
-const PEER_OVERHEAD = 6 * 12 + 110 // of each attribute but its key and text, and the keys
-const CLIENT_ADDRESS = keyOf('client.address')
-const PEER_ADDRESS = keyOf('network.peer.address')
-const PEER_PORT = keyOf('network.peer.port')
-const SERVER_ADDRESS = keyOf('server.address')
-const SERVER_PORT = keyOf('server.port')
-const USER_AGENT = keyOf('user_agent.original')
-const PORT_AT = 2 + PEER_PORT.length + 3 // of the number of the first attribute, if it is there
-const CLIENT_AT = 2 + CLIENT_ADDRESS.length // of the value of the last
-
-function keyOf (key) {
-  return new Uint8Array(text(0x0a, key))
-}
+const PORT = 'network.peer.port'
+const PORT_AT = text(0x0a, PORT).length + 5 // of the number of the first attribute, if it is there
+const WIDE_PORT = 0xffff // of three bytes, as all ports are written
+const CLIENT_ADDRESS = openAttribute('client.address', '')
+const USER_AGENT = new Uint8Array(openAttribute('user_agent.original', ''))
+const PEER_OVERHEAD = 350 // of all but what a caller or its connection may make long
 
 /** Upper bound of what `writePeer` writes. HOT */
 function peerBound ({ encoded, place, clientAddress, userAgent }) {
   return encoded !== null
     ? encoded.length
-    : PEER_OVERHEAD + clientAddress.length + place.peerAddress.length * 2 + place.serverAddress.length + userAgent.length * 3
+    : PEER_OVERHEAD + (clientAddress.length + place.peerAddress.length + place.serverAddress.length + userAgent.length) * 3
 }
 
 /** Writes what a connection adds to the spans of its requests; returns where it ends. HOT, once per sampled request. */
-function writePeer (bytes, at, peer) {
-  if (peer.encoded === null) return encodePeer(bytes, at, peer)
+function writePeer (writer, { bytes, view }, at, peer) {
+  if (peer.encoded === null) return encodePeer(writer, bytes, view, at, peer)
   bytes.set(peer.encoded, at)
   return at + peer.encoded.length
 }
 
-function encodePeer (bytes, at, peer) {
+function encodePeer (writer, bytes, view, at, peer) {
   const { place, clientAddress, peerPort, userAgent } = peer
-  if (place.encoded === null) encodePlace(bytes, at, place)
-  else bytes.set(place.encoded, at)
-  if (peerPort !== -1 && place.peerAddress !== '') writePortNumber(bytes, at + PORT_AT, peerPort)
-  let end = at + place.clientAt
-  if (clientAddress !== '') end = writeShortValue(bytes, end, end + CLIENT_AT, clientAddress)
-  if (userAgent !== '') end = writeLong(bytes, end, USER_AGENT, userAgent)
-  if (peer.isKnown) peer.encoded = copyOf(bytes, at, end)
+  if (!place.isKnown) {
+    place.isKnown = true
+    writer.open(bytes, view, at)
+    writeAttributes(writer, TAG_ATTRIBUTE, peer.attributeList)
+    return writer.position
+  }
+  place.encoded ??= encodePlace(place)
+  bytes.set(place.encoded, at)
+  if (peerPort !== -1 && place.peerAddress !== '') writePort(bytes, at + PORT_AT, peerPort)
+  let end = at + place.encoded.length
+  if (clientAddress === '') end -= CLIENT_ADDRESS.length
+  else end = writeRestOfUrl(bytes, view, end - CLIENT_ADDRESS.length + 1, end, clientAddress)
+  if (userAgent !== '') {
+    bytes.set(USER_AGENT, end)
+    end = writeRestOfUrl(bytes, view, end + 1, end + USER_AGENT.length, userAgent)
+  }
+  if (peer.isKnown) peer.encoded = new Uint8Array(bytes.subarray(at, end))
   else peer.isKnown = true
   return end
 }
 
-function encodePlace (bytes, at, place) {
-  const { peerAddress, hasPort, serverAddress, serverPort } = place
-  let end = at
+function encodePlace ({ peerAddress, hasPort, serverAddress, serverPort }) {
+  const list = []
   if (peerAddress !== '') {
-    if (hasPort) end = writePort(bytes, end, PEER_PORT, 0)
-    end = writeShort(bytes, end, PEER_ADDRESS, peerAddress)
+    if (hasPort) list.push(PORT, WIDE_PORT)
+    list.push('network.peer.address', peerAddress)
   }
   if (serverAddress !== '') {
-    end = writeLong(bytes, end, SERVER_ADDRESS, serverAddress)
-    if (serverPort !== -1) end = writePort(bytes, end, SERVER_PORT, serverPort)
+    list.push('server.address', serverAddress)
+    if (serverPort !== -1) list.push('server.port', serverPort)
   }
-  place.clientAt = end - at
-  end = writeShort(bytes, end, CLIENT_ADDRESS, peerAddress)
-  if (place.isKnown) place.encoded = copyOf(bytes, at, end)
-  else place.isKnown = true
-}
-
-function copyOf (bytes, start, end) {
-  return new Uint8Array(bytes.subarray(start, end))
-}
-
-function writeShort (bytes, at, key, value) {
-  bytes[at] = TAG_ATTRIBUTE
-  bytes.set(key, at + 2)
-  bytes[at + 2 + key.length] = 0x12
-  bytes[at + 4 + key.length] = 0x0a
-  return writeShortValue(bytes, at, at + 2 + key.length, value)
-}
-
-function writeShortValue (bytes, at, valueAt, value) {
-  const end = writeText(bytes, valueAt + 4, value)
-  bytes[at + 1] = end - at - 2
-  bytes[valueAt + 1] = end - valueAt - 2
-  bytes[valueAt + 3] = end - valueAt - 4
-  return end
-}
-
-function writeLong (bytes, at, key, value) {
-  const valueAt = at + 3 + key.length
-  const end = writeText(bytes, valueAt + 6, value)
-  bytes[at] = TAG_ATTRIBUTE
-  writeLength2(bytes, at + 1, end - at - 3)
-  bytes.set(key, at + 3)
-  bytes[valueAt] = 0x12
-  writeLength2(bytes, valueAt + 1, end - valueAt - 3)
-  bytes[valueAt + 3] = 0x0a
-  writeLength2(bytes, valueAt + 4, end - valueAt - 6)
-  return end
-}
-
-function writeLength2 (bytes, at, length) {
-  bytes[at] = length & 0x7f | 0x80
-  bytes[at + 1] = length >> 7
-}
-
-function writePort (bytes, at, key, port) {
-  const valueAt = at + 2 + key.length
-  bytes[at] = TAG_ATTRIBUTE
-  bytes[at + 1] = key.length + 6
-  bytes.set(key, at + 2)
-  bytes[valueAt] = 0x12
-  bytes[valueAt + 1] = 4
-  bytes[valueAt + 2] = 0x18
-  return writePortNumber(bytes, valueAt + 3, port)
+  return new Uint8Array(Buffer.concat([encodeAttributes(TAG_ATTRIBUTE, list), CLIENT_ADDRESS]))
 }
 
 /** Writes a varint of exactly three bytes. */
-function writePortNumber (bytes, at, port) {
+function writePort (bytes, at, port) {
   bytes[at] = port & 0x7f | 0x80
   bytes[at + 1] = port >> 7 & 0x7f | 0x80
   bytes[at + 2] = port >> 14
-  return at + 3
 }
 
 module.exports = {

@@ -43,12 +43,6 @@ class RemoteSpan extends NonRecordingSpan {
     this.s1 = incoming.p1
     this.remote = remote
   }
-
-  spanContext () {
-    const context = super.spanContext()
-    if (this.remote) context.isRemote = true
-    return context
-  }
 }
 
 /** The span of requests without a trace: switched off, ignored, or before our hook. Its ids are all zero. */

@@ -53,8 +53,7 @@ class Place {
     this.peerAddress = peerAddress
     this.serverAddress = serverAddress
     this.serverPort = serverPort
-    this.isKnown = false // whether it was there before, and is worth keeping as bytes
-    this.clientAt = 0 // where in its bytes stands who calls, see lib/otlp/templates.js
+    this.isKnown = false // whether a span had it before, so that it is worth keeping as bytes
     this.encoded = null
   }
 }

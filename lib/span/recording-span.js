@@ -4,8 +4,8 @@
 // list until an object is asked for. What few spans have hangs under `details`: the usual span is one object.
 
 const { isDate } = require('node:util').types
-const { TraceContext, OPEN, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
-const { cleanTracestate, TraceState } = require('../context/tracestate')
+const { TraceContext, readContext, OPEN, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
+const { TraceState } = require('../context/tracestate')
 const { hex } = require('../context/ids')
 const { endCalls } = require('./repeated-calls')
 const { now, toHrTime, fromTimeInput } = require('../runtime/timers')
@@ -189,7 +189,7 @@ class RecordingSpan extends TraceContext {
 
   get links () {
     return (this.details ?? NO_DETAILS).links.map(({ context, list, droppedAttributesCount }) =>
-      ({ context, attributes: toObject(list), droppedAttributesCount }))
+      ({ context: context.spanContext(), attributes: toObject(list), droppedAttributesCount }))
   }
 
   get resource () { return this.pipeline.resource }
@@ -338,29 +338,9 @@ Object.assign(RecordingSpan.prototype, { route: undefined, info: undefined })
 /** A copy of a link's SpanContext, undefined where it is none: its owner may change it, and its code must not run at the end. */
 function linkedContext (link) {
   try {
-    const { traceId, spanId, traceFlags, traceState, isRemote } = link.context
-    if (!isHex(traceId, /^[0-9a-f]{32}$/) || !isHex(spanId, /^[0-9a-f]{16}$/)) return undefined
-    const context = { traceId, spanId, traceFlags: typeof traceFlags === 'number' ? traceFlags & 0xff : 0 }
-    const tracestate = serialized(traceState)
-    if (tracestate !== '') context.traceState = new TraceState(tracestate)
-    if (typeof isRemote === 'boolean') context.isRemote = isRemote
-    return context
+    return readContext(link.context)
   } catch {
     return undefined
-  }
-}
-
-function isHex (value, pattern) {
-  return typeof value === 'string' && pattern.test(value)
-}
-
-/** A trace state that cannot be read loses itself, not the link. */
-function serialized (traceState) {
-  if (traceState === undefined || traceState === null) return ''
-  try {
-    return cleanTracestate(traceState.serialize())
-  } catch {
-    return ''
   }
 }
 
