@@ -14,7 +14,7 @@
 // down      true: the collector is not there
 // route     a name in routes.js; none: hello
 // headers   sent with each request
-// isFresh   true: each request has a connection of its own
+// isFresh   true: each request has a connection of its own; 'elsewhere': and each connection comes from another address
 // load      { connections, pipelining, rate } over the run's own; rate 'half' is half of what its baseline served
 // countedAtSink  it says itself neither what it made nor what it lost
 // node      the Node major; none: the headline's
@@ -107,6 +107,8 @@ const others = [
   { name: 'few-agents', label: 'four user agents that take turns', headers: fewUserAgents },
   { name: 'proxied', label: '`trustProxy`, another client with each request', headers: forwarded, options: { fastify: { trustProxy: true } } },
   { name: 'fresh', label: 'a connection for each request', isFresh: true },
+  { name: 'addresses', label: 'a connection for each request, each from another address', isFresh: 'elsewhere' },
+  { name: 'hosts', label: 'another host with each request', headers: { Host: 'tenant-{n}.example:3000' } },
   { name: 'query', label: 'a query', route: 'query' },
   { name: 'parametric', label: 'a parametric route', route: 'parametric' },
   { name: 'propagated', label: 'traceparent, tracestate and baggage', headers: propagated },

@@ -102,10 +102,11 @@ function sender (socket, { batch, status, answer }) {
 }
 
 /** Sends each request over a connection that the server closes behind its answer. */
-function freshSender (port, { batch, status, answer }) {
+function freshSender (port, { batch, status, answer, isFresh }) {
   return async (batches) => {
     for (let i = 0; i < batches; i++) {
-      const socket = net.connect(port, '127.0.0.1').setNoDelay(true)
+      const localAddress = isFresh === 'elsewhere' ? elsewhere(batch.sent) : undefined
+      const socket = net.connect({ port, host: '127.0.0.1', localAddress }).setNoDelay(true)
       const chunks = []
       socket.write(nextOf(batch))
       for await (const chunk of socket) chunks.push(chunk)
@@ -113,6 +114,11 @@ function freshSender (port, { batch, status, answer }) {
       if (lengthOf(whole, answer, status) !== whole.length) throw new Error(`unexpected answer: ${whole.subarray(-200)}`)
     }
   }
+}
+
+/** A loopback address that comes again after a million connections. */
+function elsewhere (n) {
+  return `127.1${twoDigits(n / 10000)}.1${twoDigits(n / 100)}.1${twoDigits(n)}`
 }
 
 function lengthOf (chunk, answer, status = 200) {

@@ -176,8 +176,6 @@ const kReached = Symbol('light-trace.reached')
 
 const ANSWER_STAGES = ['preSerialization', 'onSend'] // those of an answer that the handler sends
 
-const HANDLER = { kind: KIND_INTERNAL, name: () => 'handler', attributes: () => [] }
-
 /** Hides the span on the record of the call, which Fastify keeps on its reply, from walks over the reply. */
 class HandlerCall {
   #span
@@ -220,7 +218,7 @@ function begin (call, active) {
   const context = request.trace
   const tracer = tracerIn(context)
   if (tracer === null || context.suppressed) return active
-  const span = tracer.startCall(HANDLER, call, context)
+  const span = tracer.startCall(STAGE, 'handler', context)
   if (span === null || !span.isRecording()) return active
   call[kCall] = request[kReached] = new HandlerCall(span)
   // If another storage than ours holds the context, there is nothing of ours to enter.
