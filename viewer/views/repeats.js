@@ -25,7 +25,6 @@ function repeatText ({ shape, count, savedMs }, duration) {
   return `${plural(count, 'call')} one after the other: ${shape}${savedMs > 0 ? `; one in their place would save ${duration(savedMs)} at most` : ''}`
 }
 
-<<<<<<< HEAD
 // What light-trace writes on a span that ended after its request, that nobody ended, and that stands for many calls.
 const MARKS = { 'light_trace.after_response': 'afterResponse', 'light_trace.never_ended': 'neverEnded', 'light_trace.fold.count': 'calls' }
 const MARK_KEYS = new Set(Object.keys(MARKS))
@@ -38,4 +37,3 @@ function marksOf (span) {
 }
 
 module.exports = { repeatsOf, repeatText, marksOf }
->>>>>>> h-slow
