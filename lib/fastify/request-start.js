@@ -64,7 +64,7 @@ class RequestStart {
     if (base !== null) base = this.contextUnder(base)
     const { starter, ownStarter } = this.tracer
     const decision = starter.decideServer(incoming, route)
-    const peer = decision === DROP && this.metrics === null ? null : this.peerOf(raw, headers, request)
+    const peer = decision === DROP && this.metrics === null ? null : this.peerOf(raw, reply.raw, headers, request)
     const span = decision === RECORD_AND_SAMPLE
       ? ownStarter.startTaken(incoming, route, peer, requestTarget(raw))
       : decision === DROP ? ownStarter.startUnsampled(incoming) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
@@ -119,9 +119,9 @@ class RequestStart {
     this.tracer.outbound.reportUntraced() // by now the application has loaded what it uses
   }
 
-  peerOf (raw, headers, request) {
+  peerOf (raw, response, headers, request) {
     if (this.isProxied === undefined) this.learnFrom(request)
-    return this.isProxied ? forwardedPeerInfo(request, this.valueLengthMax) : peerInfo(raw, headers, this.valueLengthMax)
+    return this.isProxied ? forwardedPeerInfo(request, response, this.valueLengthMax) : peerInfo(raw, response, headers, this.valueLengthMax)
   }
 
   watchEnd (record, reply, response) {
@@ -148,7 +148,7 @@ class RequestStart {
   measureSuppressed (context, raw, headers, request, reply) {
     const route = this.routes.infoOf(request)
     if (!route.isMeasured) return
-    const record = this.metrics.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, headers, request))
+    const record = this.metrics.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, reply.raw, headers, request))
     context.keepRecord(record)
     this.watchEnd(record, reply, reply.raw)
     if (isOver(reply.raw)) this.onClose.call(reply.raw)
@@ -178,7 +178,7 @@ class RequestStart {
     if (base !== null) base = this.contextUnder(base)
     const { start: startedAt } = incoming
     const route = this.routes.unrouted(method)
-    const peer = peerInfo(raw, headers, this.valueLengthMax)
+    const peer = peerInfo(raw, response, headers, this.valueLengthMax)
     const span = starter.startServer(incoming, route, peer, requestTarget(raw), base)
     if (this.metrics !== null) this.metrics.server.close(this.metrics.recordOf(span, startedAt, route, peer), sentStatus(response), '', null, response)
     else if (span.isRecording()) span.close(sentStatus(response), '')

@@ -47,7 +47,7 @@ const targets = {
     run (text) {
       splitHost(text)
       const headers = { host: text, 'user-agent': text }
-      assert.ok(peerInfo({ socket: {}, headers, httpVersion: text }, headers, 16384))
+      assert.ok(peerInfo({ socket: {}, headers, httpVersion: text }, {}, headers, 16384))
     }
   },
   Forwarded: {
@@ -55,7 +55,7 @@ const targets = {
     seeds: ['for=192.0.2.60;proto=http;by=203.0.113.43', 'for="[2001:db8::1]:4711", for=unknown;host="a\\"b"', 'for=1.1.1.1; \t ;', 'for="\\'],
     run (text) {
       const raw = { socket: {}, headers: { forwarded: text, host: 'a' }, httpVersion: '1.1' }
-      const peer = forwardedPeerInfo(new ProxiedRequest(raw), 16384)
+      const peer = forwardedPeerInfo(new ProxiedRequest(raw), {}, 16384)
       assert.ok(peer.clientAddress.length <= 64)
     }
   },
@@ -63,7 +63,7 @@ const targets = {
     seeds: ['192.0.2.60, [::1]:80', 'https, http', 'shop.example:8080', 'fe80::1%eth0'],
     run (text) {
       const raw = { socket: {}, headers: { 'x-forwarded-for': text, 'x-forwarded-host': text, 'x-forwarded-proto': text }, httpVersion: '1.1' }
-      assert.ok(forwardedPeerInfo(new ProxiedRequest(raw), 16384))
+      assert.ok(forwardedPeerInfo(new ProxiedRequest(raw), {}, 16384))
     }
   },
   'the member ot': {
