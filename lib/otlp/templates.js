@@ -249,23 +249,22 @@ function writeRedacted (bytes, view, at, { url, redacted }) {
 }
 
 // The attributes of a connection and of the caller on it, written straight into the span: behind a proxy each request has another
-// caller. What comes a second time is kept as bytes and copied from then on: of a place, which ends with an open attribute for who
-// calls, and of a caller.
+// caller, before a browser each connection another address. What comes a second time is kept as bytes and copied from then on: of a
+// place, which ends with an open attribute for the connection's address, and of a caller on a connection.
 //
-//   network.peer.port | network.peer.address | server.address | server.port | client.address        user_agent.original
+//   server.address | server.port | network.peer.port | network.peer.address        client.address        user_agent.original
 
-const PORT = 'network.peer.port'
-const PORT_AT = text(0x0a, PORT).length + 5 // of the number of the first attribute, if it is there
-const WIDE_PORT = 0xffff // of three bytes, as all ports are written
-const CLIENT_ADDRESS = openAttribute('client.address', '')
+const PEER_PORT = encodeAttributes(TAG_ATTRIBUTE, ['network.peer.port', 0xffff]) // of three bytes, as all ports are written
+const PEER = Buffer.concat([PEER_PORT, openAttribute('network.peer.address', '')])
+const CLIENT_ADDRESS = new Uint8Array(openAttribute('client.address', ''))
 const USER_AGENT = new Uint8Array(openAttribute('user_agent.original', ''))
 const PEER_OVERHEAD = 350 // of all but what a caller or its connection may make long
 
 /** Upper bound of what `writePeer` writes. HOT */
-function peerBound ({ encoded, place, clientAddress, userAgent }) {
+function peerBound ({ encoded, place, peerAddress, clientAddress, userAgent }) {
   return encoded !== null
     ? encoded.length
-    : PEER_OVERHEAD + (clientAddress.length + place.peerAddress.length + place.serverAddress.length + userAgent.length) * 3
+    : PEER_OVERHEAD + (clientAddress.length + peerAddress.length + place.serverAddress.length + userAgent.length) * 3
 }
 
 /** Writes what a connection adds to the spans of its requests; returns where it ends. HOT, once per sampled request. */
@@ -276,39 +275,38 @@ function writePeer (writer, { bytes, view }, at, peer) {
 }
 
 function encodePeer (writer, bytes, view, at, peer) {
-  const { place, clientAddress, peerPort, userAgent } = peer
-  if (!place.isKnown) {
+  const { place, peerAddress, peerPort, clientAddress, userAgent } = peer
+  if (!place.isKnown || (peerPort === -1 && peerAddress !== '')) { // the latter of an injected request
     place.isKnown = true
     writer.open(bytes, view, at)
     writeAttributes(writer, TAG_ATTRIBUTE, peer.attributeList)
     return writer.position
   }
-  place.encoded ??= encodePlace(place)
+  if (place.encoded === null) encodePlace(place)
   bytes.set(place.encoded, at)
-  if (peerPort !== -1 && place.peerAddress !== '') writePort(bytes, at + PORT_AT, peerPort)
-  let end = at + place.encoded.length
-  if (clientAddress === '') end -= CLIENT_ADDRESS.length
-  else end = writeRestOfUrl(bytes, view, end - CLIENT_ADDRESS.length + 1, end, clientAddress)
-  if (userAgent !== '') {
-    bytes.set(USER_AGENT, end)
-    end = writeRestOfUrl(bytes, view, end + 1, end + USER_AGENT.length, userAgent)
+  let end = at + place.peerAt
+  if (peerAddress !== '') {
+    writePort(bytes, end + PEER_PORT.length - 3, peerPort)
+    end = writeRestOfUrl(bytes, view, end + PEER_PORT.length + 1, end + PEER.length, peerAddress)
   }
+  if (clientAddress !== '') end = writeOpen(bytes, view, end, CLIENT_ADDRESS, clientAddress)
+  if (userAgent !== '') end = writeOpen(bytes, view, end, USER_AGENT, userAgent)
   if (peer.isKnown) peer.encoded = new Uint8Array(bytes.subarray(at, end))
   else peer.isKnown = true
   return end
 }
 
-function encodePlace ({ peerAddress, hasPort, serverAddress, serverPort }) {
-  const list = []
-  if (peerAddress !== '') {
-    if (hasPort) list.push(PORT, WIDE_PORT)
-    list.push('network.peer.address', peerAddress)
-  }
-  if (serverAddress !== '') {
-    list.push('server.address', serverAddress)
-    if (serverPort !== -1) list.push('server.port', serverPort)
-  }
-  return new Uint8Array(Buffer.concat([encodeAttributes(TAG_ATTRIBUTE, list), CLIENT_ADDRESS]))
+function encodePlace (place) {
+  const { serverAddress, serverPort } = place
+  const list = serverAddress === '' ? [] : serverPort === -1 ? ['server.address', serverAddress] : ['server.address', serverAddress, 'server.port', serverPort]
+  const server = encodeAttributes(TAG_ATTRIBUTE, list)
+  place.peerAt = server.length
+  place.encoded = new Uint8Array(Buffer.concat([server, PEER]))
+}
+
+function writeOpen (bytes, view, at, open, value) {
+  bytes.set(open, at)
+  return writeRestOfUrl(bytes, view, at + 1, at + open.length, value)
 }
 
 /** Writes a varint of exactly three bytes. */

@@ -49,6 +49,20 @@ test('HTTPS', async (t) => {
   t.same(await picture(collector), ['GET /users/:id 200', `GET /slow - ${ABORTED}`, `GET /torn - ${TERMINATED}`])
 })
 
+test('HTTP and HTTPS in one process, for one host', async (t) => {
+  const routes = (app) => app.get('/', async () => 'ok')
+  const plain = await tracedApp(t, { routes })
+  const secure = await tracedApp(t, { routes, fastify: { https: tls } })
+  const headers = { host: 'shop.example' }
+  for (const [{ get }, { port, collector }, scheme, serverPort] of [[http, plain, 'http', 80], [https, secure, 'https', 443], [http, plain, 'http', 80]]) {
+    const [response] = await once(get({ port, host: '127.0.0.1', headers, rejectUnauthorized: false, agent: false }), 'response')
+    await once(response.resume(), 'end')
+    const { attributes } = (await collector.spans()).at(-1)
+    t.equal(attributes['url.scheme'], scheme)
+    t.equal(attributes['server.port'], serverPort)
+  }
+})
+
 for (const secure of [false, true]) {
   const name = secure ? 'HTTP/2 over TLS' : 'HTTP/2 without TLS'
 

@@ -29,7 +29,7 @@ test('a route that answers in very many ways has eight templates', async (t) => 
 })
 
 function span (route, { port = 1, scheme = 'http', version = '1.1', status = 200, url = '/users', tracestate = '' } = {}) {
-  const peer = new PeerInfo(new Place('127.0.0.1', true, '', undefined, scheme, '127.0.0.1', '', -1), port, 0, version, undefined, '127.0.0.1', undefined, '')
+  const peer = new PeerInfo(new Place('', undefined, false, scheme, '', -1), '127.0.0.1', port, 0, version, undefined, '127.0.0.1', undefined, '')
   const made = new ServerSpan(PIPELINE, 0, route, peer, url)
   made.httpStatus = status
   made.tracestate = tracestate
