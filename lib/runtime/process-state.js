@@ -78,31 +78,26 @@ const wanted = new Map() // subscriber -> number of apps that want it
  * @returns {() => void} takes back what this app wanted; a second call does nothing
  */
 function subscribe (subscribers) {
-  for (const [name, subscriber, storage] of subscribers) want(name, subscriber, storage)
+  for (const subscriber of subscribers) want(subscriber, 1)
   let isOpen = true
   return function release () {
-    if (!isOpen) return
+    if (isOpen) for (const subscriber of subscribers) want(subscriber, -1)
     isOpen = false
-    for (const [name, subscriber, storage] of subscribers) unwant(name, subscriber, storage)
   }
 }
 
-function want (name, subscriber, storage) {
-  const count = wanted.get(subscriber) ?? 0
-  wanted.set(subscriber, count + 1)
-  if (count > 0) return
+/** @param {1 | -1} change one app more or less */
+function want ([name, subscriber, storage], change) {
+  const before = wanted.get(subscriber) ?? 0
+  const isWanted = before + change > 0
+  if (isWanted) wanted.set(subscriber, before + change)
+  else wanted.delete(subscriber)
+  if (isWanted === (before > 0)) return // by another app too
   if (!channels.has(name)) channels.set(name, diagnosticsChannel.channel(name))
-  if (storage === undefined) channels.get(name).subscribe(subscriber)
-  else channels.get(name).bindStore(storage, subscriber)
-}
-
-function unwant (name, subscriber, storage) {
-  const count = wanted.get(subscriber) - 1
-  wanted.set(subscriber, count)
-  if (count > 0) return
-  wanted.delete(subscriber)
-  if (storage === undefined) channels.get(name).unsubscribe(subscriber)
-  else channels.get(name).unbindStore(storage)
+  const channel = channels.get(name)
+  if (storage === undefined) channel[isWanted ? 'subscribe' : 'unsubscribe'](subscriber)
+  else if (isWanted) channel.bindStore(storage, subscriber)
+  else channel.unbindStore(storage)
 }
 
 /** Logs our own mistake once: the library and the app go on. */

@@ -126,9 +126,9 @@ module.exports = {
   clearInterval,
   setImmediate,
   // For every deadline: the wall clock may be stepped by an hour while we wait.
-  monotonicNow: performance.now.bind(performance),
+  monotonicNow: now,
   // Only where the wall clock is what is asked for: the date in a Retry-After.
-  wallNow: Date.now,
+  wallNow,
   retainTickRecord,
   now,
   anchor,
