@@ -159,7 +159,7 @@ class ChildSpan extends RecordingSpan {
       this.pipeline.stats.unsampled++
     }
     if (this.metrics !== null) this.metrics.ended(this)
-    if (this.run !== null) this.run.ended(this.endedAt - this.start)
+    if (this.run !== null) this.run.ended(this.endedAt - this.start, this.endedAt)
   }
 
   /** Says that the work went on after the response. A stage of the request itself ends with it, or in the turn after. */

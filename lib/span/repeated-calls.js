@@ -18,13 +18,16 @@ const SLOW_TIMES = 10
 // A job may run for days: a span that is an hour long says little, and a crash would lose it.
 const FOLD_MS_MAX = 60_000
 
+const OF_ONE_CALL = new Set(['db.query.text', 'db.operation.batch.size'])
+
 class CallRun {
   /** @param {ChildSpan} first the first call of the shape */
   constructor (first) {
     this.shape = first.callShape
     this.count = 1
-    this.inTurn = 1 // those that began when none of the others ran
+    this.inTurn = 1 // those that began when all before them had ended
     this.running = 0
+    this.endedAt = 0 // of the last to end
     this.durations = []
     this.sumMs = 0
     this.ends = 0
@@ -37,22 +40,23 @@ class CallRun {
     this.leastMs = Infinity
     this.mostMs = 0
     if (first.endedAt === OPEN) this.running = 1
-    else this.note(first.endedAt - first.start)
+    else this.note(first.endedAt - first.start, first.endedAt)
   }
 
-  // HOT, once per repeated call.
-  began () {
+  /** @param {number} start which is long ago where a call is reported when it is over. HOT, once per repeated call. */
+  began (start) {
     this.count++
-    if (this.running++ === 0) this.inTurn++
+    if (this.running++ === 0 && start >= this.endedAt) this.inTurn++
   }
 
   // HOT, once per repeated call.
-  ended (ms) {
+  ended (ms, endedAt) {
     this.running--
-    this.note(ms)
+    this.note(ms, endedAt)
   }
 
-  note (ms) {
+  note (ms, endedAt) {
+    if (endedAt > this.endedAt) this.endedAt = endedAt
     const at = this.ends++ % RECENT
     this.sumMs += ms
     this.durations[at] = ms
@@ -76,7 +80,7 @@ class CallRun {
     if (ms < this.leastMs) this.leastMs = ms
     if (ms > this.mostMs) this.mostMs = ms
     if (call.endedAt > this.foldEndedAt) this.foldEndedAt = call.endedAt
-    this.ended(ms)
+    this.ended(ms, call.endedAt)
     if (this.foldEndedAt - fold.start >= FOLD_MS_MAX) this.endFold()
     return fold
   }
@@ -118,6 +122,7 @@ class FoldedCall {
     this.attributeList = null
     this.endedAt = OPEN
     this.flags = 0
+    run.began(start)
   }
 
   isRecording () { return this.endedAt === OPEN }
@@ -149,22 +154,15 @@ class FoldedCall {
     return (this.#span ??= this.makeSpan(false))
   }
 
-  /** @param {boolean} isFold whether it stands for others, too: then it is no call of its own, and has no query's text */
+  /** @param {boolean} isFold whether it stands for others, too: then it is no call of its own, and has nothing that is one call's */
   makeSpan (isFold) {
     const span = this.tracer.startCall(this.callDescriptor, this.call, this.context, this, isFold)
-    if (isFold) leaveOutText(span)
+    if (!isFold) return span
+    span.target = ''
+    if (span.attributeList !== null) span.attributeList = span.attributeList.filter((_, i, list) => !OF_ONE_CALL.has(list[i & ~1]))
+    span.attributeShape = NO_SHAPE
     return span
   }
-}
-
-/** Of calls that differ in their values and conditions. */
-function leaveOutText (span) {
-  const { attributeList } = span
-  span.target = ''
-  const at = attributeList?.indexOf('db.query.text') ?? -1
-  if (at === -1) return
-  attributeList.splice(at, 2)
-  span.attributeShape = NO_SHAPE
 }
 
 /**
@@ -188,7 +186,7 @@ function follow (parent, span, shape) {
   }
   if (first !== null) {
     span.run = first.run ??= new CallRun(first)
-    span.run.began()
+    span.run.began(span.start)
   } else if (shapes < SHAPES_MAX) {
     span.callShape = shape
     span.nextCall = parent.calls
@@ -201,9 +199,7 @@ function runToFold (parent, shape, after) {
   const first = firstOf(parent, shape)
   if (first === null) return null
   const run = first.run ??= new CallRun(first)
-  if (run.count < after) return null
-  run.began()
-  return run
+  return run.count < after ? null : run
 }
 
 /** At a parent's end, before it is handed on: says what it has repeated, and ends the spans of what was folded. */

@@ -4,8 +4,10 @@
 // The calls are published as their libraries do; test/services has the libraries.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
+const { EventEmitter, once } = require('node:events')
 const { test } = require('tap')
 const { setTimeout: sleep } = require('node:timers/promises')
+const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 
 const redis = { database: 2, serverAddress: 'redis.internal', serverPort: 6379 }
@@ -16,6 +18,12 @@ const select = (id, more) => call('mysql2:execute', { query: 'SELECT * FROM user
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 const fails = async () => { throw new Error('WRONGTYPE no') }
 const fold = { outbound: { fold: { after: 3 } } }
+
+function deferred () {
+  let resolve
+  const promise = new Promise((_resolve) => { resolve = _resolve })
+  return { promise, resolve }
+}
 
 async function inTurn (count, one) {
   for (let i = 0; i < count; i++) await one(i)
@@ -56,6 +64,12 @@ test('four are not, nor calls at once, nor calls of different shapes or servers'
   t.same(repeated((await during(t, () => inTurn(8, (i) => select(i, { serverPort: 3306 + i % 2 })))).server), none)
   // Five rounds of ten at once are what somebody has done against an N+1.
   t.same(repeated((await during(t, () => inTurn(5, () => Promise.all(Array.from({ length: 10 }, () => get('k', turn)))))).server), none)
+})
+
+test('calls that are reported when they are over: those at once are not one after the other', async (t) => {
+  const publish = (ms) => diagnosticsChannel.channel('sqlite.db.query').publish({ sql: 'SELECT 1', database: 'shop.db', duration: ms * 1e6 })
+  t.same(repeated((await during(t, () => inTurn(6, () => publish(3_600_000)))).server), [undefined, undefined])
+  t.same(repeated((await during(t, () => inTurn(6, async () => { publish(1e-6); await turn() }))).server), ['SELECT', 6])
 })
 
 test('the most repeated shape is named, on the span that made the calls', async (t) => {
@@ -161,6 +175,88 @@ test('fold: calls at once, and calls that outlive their parent', async (t) => {
   const one = spans.find(isFold)
   t.ok(countOf(one) > 0)
   t.match(spans.find(({ attributes }) => attributes['db.query.text'] === 'GET late'), { attributes: { 'light_trace.after_response': true } })
+})
+
+test('fold: each span folds the calls that were made in it', async (t) => {
+  const { spans, server } = await during(t, async ({ trace }) => {
+    await inTurn(30, get)
+    await trace.withSpan('outer', async () => {
+      await inTurn(20, get)
+      await Promise.all(['a', 'b'].map((name) => trace.withSpan(name, () => inTurn(10, (i) => get(`${name}${i}`, turn)))))
+    })
+  }, fold)
+  const idOf = (name) => spans.find((span) => span.name === name).spanId
+  for (const [parent, count] of [[server.spanId, 30], [idOf('outer'), 20], [idOf('a'), 10], [idOf('b'), 10]]) {
+    const own = spans.filter(({ kind, parentSpanId }) => kind === 'CLIENT' && parentSpanId === parent)
+    t.equal(total(own), count)
+    t.equal(own.filter(isFold).length, 1)
+  }
+})
+
+test('fold: in a transaction its own statements stay, and a pipeline or a MULTI is one call', async (t) => {
+  const statement = (query) => call('mysql2:query', { query, ...mysql })
+  const transaction = await during(t, async () => {
+    await statement('BEGIN')
+    await inTurn(30, select)
+    await statement('COMMIT')
+  }, fold)
+  t.equal(total(transaction.calls), 32)
+  t.same(['BEGIN', 'COMMIT'].map((name) => transaction.calls.filter((span) => span.name === name && !isFold(span)).length), [1, 1])
+  for (const more of [{}, { keep: { errors: true } }]) {
+    const { calls } = await during(t, () => inTurn(30, (i) => call('node-redis:batch', { batchMode: 'MULTI', batchSize: i + 2, ...redis })), { ...fold, ...more })
+    t.equal(total(calls), 30)
+    t.same(calls.find(isFold).attributes['db.operation.batch.size'], undefined, 'theirs differ')
+  }
+})
+
+test('fold: cursors and streams, as they are asked for more', async (t) => {
+  const next = (i) => call('mongoose:cursor:next', { operation: 'next', collection: 'users', database: 'shop', serverAddress: 'db.internal', serverPort: 27017 }, turn)
+  const { calls } = await during(t, () => inTurn(40, next), { outbound: { fold: { after: 3 }, channels: { 'mongoose:cursor:next': true } } })
+  t.equal(total(calls), 40)
+  t.equal(calls.filter(isFold).length, 1)
+  class Client {
+    host = 'db.internal'
+    port = 5432
+    query (cursor) {
+      setImmediate(() => cursor.emit('end'))
+      return cursor
+    }
+  }
+  const client = lightTrace.traceClient(new Client())
+  const cursor = () => Object.assign(new EventEmitter(), { submit () {}, text: 'SELECT * FROM users' })
+  const streamed = await during(t, () => inTurn(40, () => once(client.query(cursor()), 'end')), fold)
+  t.equal(total(streamed.calls), 40)
+  t.equal(streamed.calls.filter(isFold).length, 1)
+})
+
+test('fold: where the client leaves, the span of the calls before ends with its request, and later ones have their own', async (t) => {
+  const handled = deferred()
+  const { origin, app, collector } = await tracedApp(t, {
+    trace: fold,
+    routes: (app) => app.get('/go', async (request, reply) => {
+      await inTurn(30, (i) => get(`before${i}`))
+      reply.raw.write('begun')
+      await once(reply.raw, 'close')
+      await turn()
+      await inTurn(30, (i) => get(`after${i}`))
+      reply.hijack()
+      handled.resolve()
+    })
+  })
+  const leave = new AbortController()
+  await fetch(`${origin}/go`, { signal: leave.signal })
+  leave.abort()
+  await handled.promise
+  const spans = await collector.spans()
+  const server = spans.find(({ kind }) => kind === 'SERVER')
+  t.match(server, { attributes: { 'error.type': 'aborted' } })
+  const calls = spans.filter(({ kind }) => kind === 'CLIENT')
+  t.equal(total(calls), 60)
+  t.ok(calls.find(isFold).endTime <= server.endTime)
+  const late = calls.filter(({ attributes }) => attributes['light_trace.after_response'] === true)
+  t.same(late.map(({ attributes }) => attributes['db.query.text']), Array.from({ length: 30 }, (_, i) => `GET after${i}`))
+  const { started, ended, handedOver } = app.lightTrace.stats().spans
+  t.same([started, ended, handedOver], Array(3).fill(spans.length))
 })
 
 test('fold: off unless asked for; HTTP calls never; nothing under a parent that is not sampled', async (t) => {

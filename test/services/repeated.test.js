@@ -2,15 +2,22 @@
 
 // The N+1 of real libraries against real servers: each is found, and none in the same work with one query.
 
-const { test } = require('tap')
+const { execFileSync } = require('node:child_process')
+const { mkdtempSync, rmSync, writeFileSync } = require('node:fs')
+const path = require('node:path')
+const tap = require('tap')
 const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 const { clients } = require('../support/serving')
+
+const { test } = tap
+tap.setTimeout(120_000) // Prisma generates its client
 
 const IDS = Array.from({ length: 12 }, (_, i) => i + 1)
 const redisPort = Number(process.env.SERVICES_REDIS_PORT)
 const address = { host: '127.0.0.1', port: Number(process.env.SERVICES_POSTGRESQL_PORT), user: 'postgres', database: 'postgres' }
 const users = 'n1_users'
+const nodeMajor = Number(process.versions.node.split('.')[0])
 
 // What the request's span says of its repeated calls, for the loop and for the work with one query.
 async function found (t, loop, one, trace = {}) {
@@ -92,6 +99,79 @@ test('postgres', async (t) => {
   t.same(await found(t,
     () => each((id) => sql`SELECT name FROM ${sql(users)} WHERE id = ${id}`),
     () => sql`SELECT name FROM ${sql(users)} WHERE id IN ${sql(IDS)}`), nPlusOne)
+})
+
+test('TypeORM: the pool that it has made', async (t) => {
+  await pgPool(t)
+  const { DataSource, EntitySchema, In } = require('typeorm')
+  const entity = new EntitySchema({ name: users, tableName: users, columns: { id: { type: 'int', primary: true }, name: { type: 'text', nullable: true } } })
+  const { host, port, user: username, database } = address
+  const source = await new DataSource({ type: 'postgres', host, port, username, database, entities: [entity] }).initialize()
+  t.teardown(() => source.destroy())
+  lightTrace.traceClient(source.driver.master)
+  const repository = source.getRepository(users)
+  t.same(await found(t, () => each((id) => repository.findOneBy({ id })), () => repository.findBy({ id: In(IDS) })), nPlusOne)
+})
+
+test('Sequelize: each of its connections, by its hook', async (t) => {
+  await pgPool(t)
+  const { Sequelize, DataTypes } = require('sequelize')
+  const sequelize = new Sequelize({ dialect: 'postgres', host: address.host, port: address.port, username: address.user, database: address.database, logging: false })
+  t.teardown(() => sequelize.close())
+  sequelize.addHook('afterConnect', (connection) => { lightTrace.traceClient(connection) })
+  const User = sequelize.define(users, { id: { type: DataTypes.INTEGER, primaryKey: true }, name: DataTypes.TEXT }, { tableName: users, timestamps: false })
+  await User.findByPk(1) // opens a connection, which asks for the server's version
+  t.same(await found(t, () => each((id) => User.findByPk(id)), () => User.findAll({ where: { id: IDS } })), nPlusOne)
+})
+
+test('MikroORM: a pool of yours', { skip: nodeMajor < 22 && 'MikroORM 7 needs Node 22' }, async (t) => {
+  const pool = await pgPool(t)
+  const { MikroORM, EntitySchema, PostgreSqlDriver } = await import('@mikro-orm/postgresql')
+  const { PostgresDialect } = await import('kysely')
+  const schema = new EntitySchema({ name: 'User', tableName: users, properties: { id: { type: 'integer', primary: true }, name: { type: 'text', nullable: true } } })
+  const orm = await MikroORM.init({ driver: PostgreSqlDriver, dbName: address.database, entities: [schema], driverOptions: new PostgresDialect({ pool }), ensureDatabase: false }) // its `close` would end the pool
+  t.same(await found(t, () => { const em = orm.em.fork(); return each((id) => em.findOne('User', { id })) }, () => orm.em.fork().find('User', { id: { $in: IDS } })), nPlusOne)
+})
+
+test('Prisma: the pool of its driver adapter', async (t) => {
+  const pool = await pgPool(t)
+  const { PrismaPg } = require('@prisma/adapter-pg')
+  const directory = mkdtempSync(path.join(path.dirname(require.resolve('prisma/package.json')), '../.prisma-')) // which finds Prisma's packages
+  t.teardown(() => rmSync(directory, { recursive: true }))
+  writeFileSync(path.join(directory, 'schema.prisma'), `
+    generator client {
+      provider = "prisma-client-js"
+      output   = "./generated"
+    }
+    datasource db {
+      provider = "postgresql"
+    }
+    model User {
+      id   Int @id
+      name String?
+      @@map("${users}")
+    }`)
+  // The schema engine is for migrations: it is named so that it is not downloaded.
+  const env = { ...process.env, NODE_OPTIONS: '', PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true', CHECKPOINT_DISABLE: '1' }
+  execFileSync(process.execPath, [path.join(path.dirname(require.resolve('prisma/package.json')), 'build/index.js'), 'generate', '--schema', 'schema.prisma'], { cwd: directory, env, stdio: 'pipe' })
+  const { PrismaClient } = require(path.join(directory, 'generated'))
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool) })
+  t.teardown(() => prisma.$disconnect())
+  t.same(await found(t, () => each((id) => prisma.user.findUnique({ where: { id } })), () => prisma.user.findMany({ where: { id: { in: IDS } } })), [[`SELECT public.${users}`, IDS.length], [undefined, undefined]])
+})
+
+test('mysql2: queries and prepared statements', async (t) => {
+  const pool = require('mysql2/promise').createPool({ host: '127.0.0.1', port: Number(process.env.SERVICES_MARIADB_PORT), user: 'root' })
+  t.teardown(() => pool.end())
+  await pool.query('CREATE DATABASE IF NOT EXISTS n1')
+  await pool.query(`CREATE TABLE IF NOT EXISTS n1.${users} (id INT PRIMARY KEY, name VARCHAR(99))`)
+  for (const id of IDS) await pool.query(`REPLACE INTO n1.${users} VALUES (?, ?)`, [id, 'name'])
+  const named = [[`SELECT n1.${users}`, IDS.length], [undefined, undefined]]
+  for (const method of ['query', 'execute']) {
+    t.same(await found(t,
+      () => each((id) => pool[method](`SELECT name FROM n1.${users} WHERE id = ?`, [id])),
+      () => pool.query(`SELECT name FROM n1.${users} WHERE id IN (?)`, [IDS])), named)
+  }
 })
 
 test('redis and ioredis: GET in a loop, and MGET, a pipeline and MULTI', async (t) => {
