@@ -10,7 +10,7 @@
 
 const { Buffer } = require('node:buffer')
 const { SCHEMA_URL } = require('../span/recording-span')
-const { writeLength4, encodeAttributes, field, text } = require('./proto-writer')
+const { encodeAttributes, field, text } = require('./proto-writer')
 
 const SCOPES_MAX = 256
 
@@ -123,7 +123,8 @@ function fieldAt (bytes, at, end) {
 }
 
 function putLength (bytes, at, length) {
-  writeLength4(new DataView(bytes.buffer, bytes.byteOffset), at, length)
+  for (let i = 0; i < 3; i++) bytes[at + i] = (length >> 7 * i & 0x7f) | 0x80
+  bytes[at + 3] = length >> 21 & 0x7f
 }
 
 module.exports = { ExportRequestPrefix, encodeScope, halvesOf }
