@@ -26,7 +26,7 @@ const SOCKETS_AT_ONCE = 250 // below the backlog of a server that listens
 const ROUTES = 5000
 const MEMORY_WARM_UP = 20_000
 const STEADY_BYTES = 2048
-const POSTS = { warmUp: 30_000 }
+const POSTS = { warmUp: 30_000, requests: 5000 } // of a window: at least one POST of the longest
 
 const TABLES = {
   spans: (options) => counted('spans', [1, 10, 100, 1000], options, { warmUp: 2000, requests: 100, spansAt: (n) => n + 1 }),
@@ -34,7 +34,7 @@ const TABLES = {
   routes: (options) => countedOverBare('routes', [10, 100, 1000, ROUTES], options, { routes: ROUTES, warmUp: 4 * ROUTES }),
   // V8 is done with what a POST runs only after some thousand of them.
   posts: async (options) => {
-    const points = [10, 50, 500]
+    const points = [1, 10, 50, 500, 5000]
     const [traced, socket, http] = [await counted('posts', points, options, POSTS), await counted('posts', points, options, { ...POSTS, poster: 'socket' }), await counted('posts', points, options, { ...POSTS, poster: 'http' })]
     return traced.map((row, i) => ({ ...row, socket: socket[i].instructions, http: http[i].instructions }))
   },

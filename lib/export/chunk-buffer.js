@@ -29,9 +29,9 @@ const SPAN_BYTES_MAX = 4 * 1024 * 1024
  *          0             ^ scopeSpansStart        ^ length          ^ capacity
  */
 class Chunk {
-  constructor (bytes, length = 0, spans = 0, attempts = 0) {
+  constructor (bytes, view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length), length = 0, spans = 0, attempts = 0) {
     this.bytes = bytes
-    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    this.view = view // null where nothing more is written
     this.capacity = bytes.length
     this.length = length
     this.spans = spans
@@ -46,7 +46,7 @@ class Chunk {
 }
 
 // There is no open chunk: nothing fits into it, so the hot path needs no check for null.
-const NO_CHUNK = new Chunk(Buffer.allocUnsafeSlow(0))
+const NO_CHUNK = new Chunk(Buffer.allocUnsafeSlow(0), null)
 NO_CHUNK.capacity = -1
 
 /** What all buffers of an application may take together. Where it is short, the ones before a buffer give way, then the buffer itself. */
@@ -187,7 +187,7 @@ class ChunkBuffer {
     this.#forget(chunk)
     return halves.map(({ bytes, spans }) => {
       this.bytes += bytes.length
-      return new Chunk(bytes, bytes.length, spans, chunk.attempts)
+      return new Chunk(bytes, null, bytes.length, spans, chunk.attempts)
     })
   }
 
@@ -235,8 +235,8 @@ class ChunkBuffer {
   }
 
   #recycle (chunk) {
-    const isSpare = chunk.capacity === this.chunkBytes && chunk.body === null && this.#spare.length < this.#spareMax
-    if (isSpare) this.#spare.push(new Chunk(chunk.bytes))
+    const isSpare = chunk.view !== null && chunk.capacity === this.chunkBytes && this.#spare.length < this.#spareMax
+    if (isSpare) this.#spare.push(new Chunk(chunk.bytes, chunk.view))
     else this.#forget(chunk)
   }
 
@@ -251,7 +251,7 @@ class ChunkBuffer {
     const bytes = allocate(chunk.length)
     if (bytes === null) return chunk
     chunk.bytes.copy(bytes, 0, 0, chunk.length)
-    const fitted = new Chunk(bytes, chunk.length, chunk.spans)
+    const fitted = new Chunk(bytes, null, chunk.length, chunk.spans)
     if (this.#budget.hasRoomFor(fitted.capacity)) this.#recycle(chunk)
     else this.#forget(chunk)
     this.bytes += fitted.capacity

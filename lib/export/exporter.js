@@ -203,7 +203,7 @@ class Exporter {
 
   // Runs after every attempt, before the next one begins.
   #onCompleted (isUnreachable) {
-    for (const waiter of [...this.#waiters]) {
+    for (const waiter of this.#waiters.slice()) {
       const hasFailed = isUnreachable || (waiter.isOnce && this.#sender.isWaiting)
       if (hasFailed || this.#sender.completed >= waiter.target) this.#endWaiter(waiter)
     }
@@ -215,7 +215,7 @@ class Exporter {
 
   // While the flush timer runs, spans may come that need the flush at exit.
   #forgetIfEmpty () {
-    if (this.#flushTimer === null && this.#isEmpty()) forgetAtExit(this)
+    if (this.#flushTimer === null && this.#isEmpty()) forgetAtExit(this, false)
   }
 
   #endWaiter (waiter) {
@@ -275,17 +275,20 @@ if (process[kWaiting] === undefined) Object.defineProperty(process, kWaiting, { 
 // Flushes an exporter before the process exits: nothing of ours keeps alive a process whose work is done. One `beforeExit`
 // listener serves all exporters, and calls `exporter.flushBeforeExit()` at most once for each call of this.
 function flushAtExit (exporter) {
-  if (waiting.size === 0) {
-    process.on('beforeExit', waiting.listener = onBeforeExit)
-    process.on('uncaughtExceptionMonitor', waiting.crashListener = onCrash)
-  }
   waiting.add(exporter)
+  if (waiting.listener !== undefined) return
+  process.on('beforeExit', waiting.listener = onBeforeExit)
+  process.on('uncaughtExceptionMonitor', waiting.crashListener = onCrash)
 }
 
-function forgetAtExit (exporter) {
-  if (!waiting.delete(exporter) || waiting.size > 0) return
+// An exporter that is closed takes the listeners with it, if it is the last: to do so after each POST would cost more than the rest
+// of what is done here.
+function forgetAtExit (exporter, isClosed = true) {
+  waiting.delete(exporter)
+  if (!isClosed || waiting.size > 0 || waiting.listener === undefined) return
   process.off('beforeExit', waiting.listener)
   process.off('uncaughtExceptionMonitor', waiting.crashListener)
+  waiting.listener = undefined
 }
 
 // The flush holds the process, and when it is over Node emits `beforeExit` again: by then only exporters with new spans wait.

@@ -10,7 +10,7 @@
 
 const { Buffer } = require('node:buffer')
 const { SCHEMA_URL } = require('../span/recording-span')
-const { writeLength4, encodeAttributes, field, text } = require('./proto-writer')
+const { encodeAttributes, field, text } = require('./proto-writer')
 
 const SCOPES_MAX = 256
 
@@ -113,9 +113,7 @@ function fieldAt (bytes, at, end) {
 
 /** Returns a tag and a length in the four bytes that the encoder always takes. */
 function headerOf (tag, length) {
-  const header = Buffer.alloc(5, tag)
-  writeLength4(new DataView(header.buffer, header.byteOffset), 1, length)
-  return header
+  return Buffer.of(tag, (length & 0x7f) | 0x80, ((length >> 7) & 0x7f) | 0x80, ((length >> 14) & 0x7f) | 0x80, (length >> 21) & 0x7f)
 }
 
 module.exports = { ExportRequestPrefix, encodeScope, halvesOf }

@@ -48,6 +48,7 @@ class SpanEncoder {
     } catch (error) {
       this.exporter.dropFailed(error)
     }
+    if (span.route !== undefined) span.empty() // a call's are still measured
   }
 
   encodeOther (span, routeTemplate) {

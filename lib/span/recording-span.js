@@ -324,6 +324,13 @@ class RecordingSpan extends TraceContext {
     this.pipeline.ended(this)
   }
 
+  /** Lets go of what is in its bytes by now: an idle connection keeps the span of its last request. */
+  empty () {
+    this.attributeList = null
+    this.attributeShape = EMPTY_SHAPE
+    if (this.details !== null) this.details.events = this.details.links = []
+  }
+
   /** Ends it, and does not hand it on yet. HOT, as `finish`. */
   stop (endedAt) {
     if (this.calls !== null) endCalls(this)

@@ -49,7 +49,7 @@ class Connection {
       if (error !== null) return outer.destroy(error)
       this.#listen(address, connect(address, session, outer))
       outer.on('close', () => this.#socket.destroy())
-      this.hold(this.#isHeld)
+      this.#applyHold()
     }))
   }
 
@@ -68,7 +68,7 @@ class Connection {
     socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS)
     socket.unref()
     // Each address that happy eyeballs tries gets a handle of its own, which starts out referenced.
-    socket.on('connectionAttempt', () => this.hold(this.#isHeld))
+    socket.on('connectionAttempt', () => this.#applyHold())
     socket.on('error', (error) => {
       this.#error = error
       this.#onSession(null)
@@ -86,25 +86,29 @@ class Connection {
     if (this.#isReady) exchange.onReady()
   }
 
-  // Writes `parts`: the first is text, the others Buffers, which must not change before onWritten() is called.
-  write ([head, ...parts], onWritten) {
+  // Writes Buffers, which must not change before onWritten() is called.
+  write (parts, onWritten) {
     const socket = this.#socket
-    socket.cork()
-    socket.write(head, 'latin1')
-    const last = parts.pop()
-    for (const bytes of parts) socket.write(bytes)
-    socket.write(last, (error) => {
+    const last = parts.length - 1
+    if (last > 0) socket.cork()
+    for (let i = 0; i < last; i++) socket.write(parts[i])
+    socket.write(parts[last], (error) => {
       // On Node 20 a write that `destroy` has cut off is no error.
       if (!error && !socket.destroyed) onWritten()
     })
-    socket.uncork()
+    if (last > 0) socket.uncork()
   }
 
   // While held it keeps the process alive.
   hold (isHeld) {
+    if (isHeld === this.#isHeld) return
     this.#isHeld = isHeld
+    this.#applyHold()
+  }
+
+  #applyHold () {
     if (this.#socket === null || this.#socket.destroyed) return
-    if (isHeld) this.#socket.ref()
+    if (this.#isHeld) this.#socket.ref()
     else this.#socket.unref()
   }
 

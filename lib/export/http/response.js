@@ -21,7 +21,9 @@ const CR = 13
 const CRLF = '\r\n'
 const PROTOCOL = 'HTTP/1.'
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
-const FIELD_NAME = /^[\w!#$%&'*+.^`|~-]+$/
+const FIELD = /^[\w!#$%&'*+.^`|~-]+:[\t\x20-\x7e\x80-\xff]*$/
+const FIELDS = new Set(['content-type', 'content-length', 'transfer-encoding', 'connection', 'retry-after']) // that are read here
+const NO_FIELDS = new Map()
 const LENGTH = /^\d{1,15}$/
 const CHUNK_SIZE = /^[0-9a-f]{1,12}(?=[\t ]*(?:;|$))/i
 
@@ -36,14 +38,14 @@ class HttpResponse {
   #bodyBytes = 0
 
   status = 0 // once the whole head was read, and could be
-  fields = new Map() // by names in lower case
+  fields = NO_FIELDS // by names in lower case, those of FIELDS
   isOver = false
   isComplete = false // to the last byte of its body
   isOversized = false // the body is longer than what is read, and was not read to its end
   isKeptAlive = false // another request may be sent on its connection
 
   get isCut () { return this.#bodyBytes > KEPT_BYTES_MAX || !this.isComplete }
-  get body () { return Buffer.concat(this.#pieces) }
+  get body () { return this.#pieces.length === 0 ? NONE : Buffer.concat(this.#pieces) }
 
   // Throws an Error with a code if these bytes cannot be part of a response.
   push (piece) {
@@ -160,12 +162,13 @@ class HttpResponse {
 
 // A repeated field is a list, except where that makes no sense: there the first one holds.
 function addField (fields, line) {
+  if (!FIELD.test(line)) throw unreadable('a header field is malformed')
   const colon = line.indexOf(':')
-  const name = line.slice(0, Math.max(colon, 0)).toLowerCase()
-  const value = line.slice(colon + 1)
-  if (!FIELD_NAME.test(name) || !FIELD_VALUE.test(value)) throw unreadable('a header field is malformed')
-  if (!fields.has(name)) fields.set(name, value.trim())
-  else if (name !== 'content-type' && name !== 'retry-after') fields.set(name, `${fields.get(name)},${value.trim()}`)
+  const name = line.slice(0, colon).toLowerCase()
+  if (!FIELDS.has(name)) return
+  const value = line.slice(colon + 1).trim()
+  if (!fields.has(name)) fields.set(name, value)
+  else if (name !== 'content-type' && name !== 'retry-after') fields.set(name, `${fields.get(name)},${value}`)
 }
 
 function mayBeStatusLine (beginning) {
@@ -210,13 +213,14 @@ const FIXED_BYTES = { 1: 8, 5: 4 }
  * allows is a failure, and no attempt is made again. `secrets`, see secrets.js, are not quoted.
  */
 function readAnswer ({ status, fields, body, isCut, isOversized }, wallNow, secrets = []) {
-  hide(body, secrets)
+  const isEmpty = body.length === 0 // as that of most collectors is
+  if (!isEmpty) hide(body, secrets)
   const isTooLong = isOversized && dispositionOf(status) === 'delivered'
   const disposition = isTooLong ? 'refused' : dispositionOf(status)
   const isSuccess = disposition === 'delivered'
   const type = (fields.get('content-type') ?? '').toLowerCase()
-  const text = body.toString('utf8', 0, TEXT_BYTES_MAX)
-  const isJson = JSON_TYPE.test(type) || (type === '' && JSON_BEGINS.test(text))
+  const text = isEmpty ? '' : body.toString('utf8', 0, TEXT_BYTES_MAX)
+  const isJson = !isEmpty && (JSON_TYPE.test(type) || (type === '' && JSON_BEGINS.test(text)))
   const json = isJson ? parse(body, text, isCut) : undefined
   const format = formatOf(type, body, text, json)
   return {

@@ -1,0 +1,62 @@
+'use strict'
+
+// What an idle connection keeps of its last request: Node's timer that closes it was made in that request's context.
+
+const { once } = require('node:events')
+const net = require('node:net')
+const { setImmediate } = require('node:timers/promises')
+const v8 = require('node:v8')
+const { test } = require('tap')
+const Fastify = require('fastify')
+const lightTrace = require('../..')
+const { startFakeCollector } = require('../support/fake-collector')
+
+v8.setFlagsFromString('--expose-gc')
+const gc = require('node:vm').runInNewContext('gc')
+
+const MIB = 1024 * 1024
+const CONNECTIONS = 100
+
+test('of a delivered request an idle connection keeps neither attributes nor exceptions nor links', async (t) => {
+  const collector = await startFakeCollector(t)
+  const app = Fastify({ keepAliveTimeout: 60_000 })
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { exporter: { url: collector.url }, registerGlobals: false })
+  app.get('/', async ({ trace: { span } }) => {
+    span.setAttribute('long', text())
+    span.addEvent('happened', { long: text() })
+    span.addLink({ context: { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 }, attributes: { long: text() } })
+    return 'ok'
+  })
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const sockets = []
+  t.teardown(() => sockets.forEach((socket) => socket.destroy()))
+  const ask = async () => {
+    const socket = net.connect(app.server.address().port, '127.0.0.1')
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+    await once(socket, 'data')
+    sockets.push(socket)
+  }
+  await ask()
+  const before = await heapBytes(app)
+  for (let i = 0; i < CONNECTIONS; i++) await ask()
+  const held = await heapBytes(app) - before
+  t.equal(app.lightTrace.stats().spans.delivered, 1 + CONNECTIONS)
+  t.ok(held < 4 * MIB, `${held} bytes`)
+})
+
+let number = 0
+function text () {
+  return Buffer.alloc(60_000, `${number++}_`).toString('latin1')
+}
+
+async function heapBytes (app) {
+  await app.lightTrace.flush()
+  let least = Infinity
+  for (let i = 0; i < 10; i++) {
+    gc()
+    least = Math.min(least, process.memoryUsage().heapUsed)
+    await setImmediate()
+  }
+  return least
+}
