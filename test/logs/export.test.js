@@ -3,6 +3,9 @@
 // Which lines are exported, with which trace, and what becomes of them.
 
 const { execFileSync } = require('node:child_process')
+const { once } = require('node:events')
+const { readFileSync } = require('node:fs')
+const { join } = require('node:path')
 const { test } = require('tap')
 const Fastify = require('fastify')
 const pino = require('pino')
@@ -188,6 +191,49 @@ test('no logger, and one that is not pino: said once, and nothing else happens',
   app.log.info('x')
   t.same(said, ['LT_WARN_LOGGER'])
   t.equal(app.lightTrace.stats().logs.records.accepted, 0)
+})
+
+test('a logger that is switched off is left alone', async (t) => {
+  const sink = await startMetricSink(t)
+  const app = Fastify({ logger: false })
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { exporter: { url: sink.url }, registerGlobals: false, logs: { export: true, buffer: 'debug' } })
+  app.get('/', async ({ log }) => {
+    log.error('nobody prints it')
+    return 'ok'
+  })
+  t.equal((await app.inject('/')).body, 'ok')
+  await app.lightTrace.flush()
+  t.same(sink.records, [])
+  t.match(app.lightTrace.stats(), { spans: { delivered: 1 }, logs: { records: { accepted: 0 } } })
+})
+
+test('a childLoggerFactory of the application: its bindings are attributes, its level holds, each line has its request', async (t) => {
+  const { app, lines, exported } = await loggingApp(t, {
+    fastify: { childLoggerFactory: (logger, bindings, options, raw) => logger.child({ ...bindings, tenant: raw.headers.tenant }, { ...options, level: raw.headers.tenant === 'quiet' ? 'error' : 'info' }) },
+    routes: (app) => app.get('/', async ({ log, trace }) => {
+      log.warn(trace.traceId)
+      return 'ok'
+    })
+  })
+  for (const tenant of ['a', 'b', 'quiet']) await app.inject({ url: '/', headers: { tenant } })
+  const records = (await exported()).filter(({ severityText }) => severityText === 'warn')
+  t.same(records.map(({ attributes }) => attributes.tenant), ['a', 'b'])
+  for (const { body, traceId } of records) t.equal(traceId, body)
+  t.notMatch(lines.join(), 'quiet')
+})
+
+test('beside the targets of pino.transport, whose thread gets the lines as before', async (t) => {
+  const file = join(t.testdir(), 'lines')
+  const transport = pino.transport({ targets: [{ target: 'pino/file', options: { destination: file } }] })
+  const { app, exported } = await loggingApp(t, { fastify: { loggerInstance: pino(transport), logger: undefined } })
+  for (let i = 0; i < 100; i++) app.log.info({ i }, 'said')
+  const records = await exported()
+  t.same(records.map(({ attributes }) => attributes.i), Array.from({ length: 100 }, (_, i) => i))
+  await app.close()
+  transport.end()
+  await once(transport, 'close')
+  t.same(readFileSync(file, 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line).i), records.map(({ attributes }) => attributes.i))
 })
 
 test('a collector without /v1/logs is said once, asked seldom, and spans go on', async (t) => {

@@ -236,7 +236,7 @@ test('what a logger meets: circles, BigInt, getters that throw, binary, a null p
   const circle = { name: 'c' }
   circle.self = circle
   const throwing = { get bad () { throw new Error('never') }, good: 1 }
-  for (const value of [circle, { n: 2n ** 70n }, { throwing }, { bytes: Buffer.from([0, 255]) }, { plain: Object.assign(Object.create(null), { a: 1 }) }, { holes: [1, , 3] }, { date: new Date(NaN) }, { map: new Map([[1, 2]]) }]) { // eslint-disable-line no-sparse-arrays
+  for (const value of [circle, { n: 2n ** 70n }, { throwing }, { bytes: Buffer.from([0, 255]) }, { plain: Object.assign(Object.create(null), { a: 1 }) }, { holes: [1, , 3] }, { date: new Date(NaN) }, { map: new Map([[1, 2]]) }, { half: '\ud83d', '\udc00': 1 }, { json: { toJSON () { throw new Error('never') } } }]) { // eslint-disable-line no-sparse-arrays
     try {
       app.log.info({ value }, 'said')
     } catch {} // pino's own
@@ -245,7 +245,7 @@ test('what a logger meets: circles, BigInt, getters that throw, binary, a null p
   t.equal(records.length, lines.length)
   for (const [i, { attributes }] of records.entries()) {
     const { value } = JSON.parse(lines[i])
-    if (typeof value?.n !== 'number') t.same(JSON.parse(JSON.stringify(attributes.value ?? null)), value ?? null)
+    if (typeof value?.n !== 'number') t.same(JSON.parse(JSON.stringify(attributes.value ?? null)), JSON.parse(JSON.stringify(value ?? null).replace(/\\ud[0-9a-f]{3}/g, '\ufffd')))
     else t.equal(attributes.value.n, `${2n ** 70n}`)
   }
 })
