@@ -3,10 +3,12 @@
 // What ran while the event loop was blocked, and the line that is to blame: see blocked-loop.js.
 
 const { findSourceMap } = require('node:module')
+const { basename, join, sep } = require('node:path')
 const { fileURLToPath } = require('node:url')
 const { REQUEST_KEY } = require('../context/trace-context')
 const { processState } = require('../runtime/process-state')
 
+const OURS = typeof __filename === 'string' && basename(__filename) === 'blocked-line.js' ? join(__dirname, '..', sep) : '\0' // in a bundle: none
 const FRAMES_MAX = 20
 const STACKS_MAX = 64 // different lines of one block
 
@@ -62,11 +64,12 @@ function callSites (ours) {
 /**
  * The index of the frame that is to blame, or -1. Where the answer was late, that is the frame which called the native code, as far
  * as it can be told: what is on top has just been entered. A package under which no code of the application is left, such as
- * Fastify, has only gone on.
+ * Fastify, has only gone on then; so have we at any time.
  */
 function topOf (sites, isLate) {
   const top = sites.findIndex((site) => isOfUser(site) && !(isLate && isAtEntry(site)))
-  return isLate && top !== -1 && isOfPackage(sites[top].getFileName()) ? -1 : top
+  const file = sites[top]?.getFileName() ?? ''
+  return file.startsWith(OURS) || (isLate && isOfPackage(file)) ? -1 : top
 }
 
 function isOfPackage (file) {

@@ -180,9 +180,10 @@ class LoopWatch {
 
   /** The loop is back. */
   #back (at) {
-    const block = this.#blockUntil(at)
+    const [unbeatenMs, untickedMs] = [this.#since(BEAT, at), this.#since(TICK, at)]
     Atomics.store(this.#words, BEAT, at | 0)
-    this.#tell(BLOCKED, 0)
+    this.#tell(BLOCKED, 0) // what follows is not to be seen
+    const block = this.#blockUntil(at, unbeatenMs, untickedMs)
     this.#stacks = new Stacks()
     if (block === null) return
     for (const app of this.#apps) {
@@ -196,12 +197,11 @@ class LoopWatch {
    * that it was idle in, and without that in which the whole process was stopped or had no CPU. Null where that is short, or where
    * no code was seen and little CPU was used: the process had none, which is nobody's fault in it.
    */
-  #blockUntil (at) {
+  #blockUntil (at, unbeatenMs, untickedMs) {
     const { idle, cpu } = takeSample()
-    const untickedMs = this.#since(TICK, at)
     const end = untickedMs > TICK_MAX_MS ? at - untickedMs : at
     const active = at - this.#beat.at - (idle - this.#beat.idle)
-    const duration = Math.min(end - at + this.#since(BEAT, at), active)
+    const duration = Math.min(end - at + unbeatenMs, active)
     const cpuTime = Math.min(cpu - this.#beat.cpu, duration)
     const { request, code } = this.#stacks.longest()
     if (duration < this.#afterMs || (code === null && cpuTime < duration / 2)) return null

@@ -2,6 +2,7 @@
 
 // The viewer: a store, what is counted from it, and one HTTP server that receives, answers and shows.
 
+const { once } = require('node:events')
 const http = require('node:http')
 const { TraceStore } = require('../store/trace-store')
 const { RouteStatistics } = require('../statistics/routes')
@@ -192,13 +193,8 @@ function parsed (url) {
 }
 
 function listen (server, port, host) {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, () => {
-      server.removeListener('error', reject)
-      resolve()
-    })
-  })
+  server.listen(port, host)
+  return once(server, 'listening')
 }
 
 function closed (server) {

@@ -35,28 +35,25 @@ class Message {
 
   /** @param {bigint} value */
   fixed64 (field, value) {
-    this.#varint(field * 8 + 1)
-    const bytes = Buffer.allocUnsafe(8)
-    bytes.writeBigUInt64LE(BigInt.asUintN(64, value))
-    this.#add(bytes)
+    this.#fixed(field * 8 + 1, Buffer.allocUnsafe(8), (bytes) => bytes.writeBigUInt64LE(BigInt.asUintN(64, value)))
   }
 
   fixed32 (field, value) {
-    this.#varint(field * 8 + 5)
-    const bytes = Buffer.allocUnsafe(4)
-    bytes.writeUInt32LE(value >>> 0)
-    this.#add(bytes)
+    this.#fixed(field * 8 + 5, Buffer.allocUnsafe(4), (bytes) => bytes.writeUInt32LE(value >>> 0))
   }
 
   double (field, value) {
-    this.#varint(field * 8 + 1)
-    const bytes = Buffer.allocUnsafe(8)
-    bytes.writeDoubleLE(value)
-    this.#add(bytes)
+    this.#fixed(field * 8 + 1, Buffer.allocUnsafe(8), (bytes) => bytes.writeDoubleLE(value))
   }
 
   finish () {
     return Buffer.concat(this.parts, this.length)
+  }
+
+  #fixed (tag, bytes, write) {
+    this.#varint(tag)
+    write(bytes)
+    this.#add(bytes)
   }
 
   #varint (value) {

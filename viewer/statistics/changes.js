@@ -100,13 +100,8 @@ class Route {
     const counts = new Map()
     for (const { kind, span } of calls) counts.set(kind, (counts.get(kind) ?? 0) + callsIn(span))
     for (const kind of new Set([...this.calls.keys(), ...counts.keys()])) {
-      const range = this.calls.get(kind)
-      const number = counts.get(kind) ?? 0
-      if (range !== undefined) range.add(number)
-      else {
-        this.calls.set(kind, new Range(number))
-        if (this.requests > 0) this.calls.get(kind).add(0)
-      }
+      const range = this.calls.get(kind) ?? (this.requests > 0 ? new Range(0) : null)
+      this.calls.set(kind, ranged(range, counts.get(kind) ?? 0))
     }
   }
 }
