@@ -26,7 +26,7 @@ const { exposition, negotiate, OPEN_METRICS, startPrometheusServer } = require('
 const { MetricReader } = require('./reader')
 const { MetricRegistry } = require('./registry')
 const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
-const { MetricSender, LineWriter } = require('./sender')
+const { MetricSender } = require('./sender')
 const { ServerMetrics } = require('./server-metrics')
 
 /** The route of requests that are measured elsewhere. */
@@ -59,12 +59,12 @@ class AppMetrics {
     this.registry.addProvider(this.#ownProvider)
   }
 
-  /** The provider of `app.lightTrace`: the registered one, else ours. */
   /** For the slot of the API, which has no proxy for meters: instruments ask which application is open when they record. */
   makeMeterFacade () {
     return new MeterProvider(() => processState.openApps.all().find(({ metrics }) => metrics)?.metrics.registry ?? null)
   }
 
+  /** The provider of `app.lightTrace`: the registered one, else ours. */
   get meterProvider () {
     return foreignMeterProvider() ?? this.#ownProvider
   }
@@ -99,49 +99,46 @@ class AppMetrics {
   // ---- where measurements go
 
   #openReaders () {
-    const { settings } = this.#tracer
+    const { settings, output, report } = this.#tracer
+    const { exporter, lines, prometheus } = this.settings
     const collectors = (settings.spanProcessors ?? []).filter((processor) => typeof processor.useMetrics === 'function')
     for (const collector of collectors) collector.useMetrics(() => this.snapshot())
-    if (this.settings.exporter !== null && collectors.length === 0) this.#read(this.#otlp())
-    if (this.settings.lines && collectors.length === 0) this.#read(this.#lines())
-    if (this.settings.prometheus !== null) this.#servePrometheus()
+    if (exporter !== null && collectors.length === 0) this.#export(this.#otlp(exporter))
+    if (lines && collectors.length === 0) this.#export(this.#lines())
+    if (prometheus !== null) this.#releases.push(output.suppress(() => startPrometheusServer(prometheus, this, report)))
   }
 
-  #read (target) {
-    const { output: { suppress }, settings: { closeTimeoutMs } } = this.#tracer
-    const { intervalMs } = this.settings
-    const reader = new MetricReader({ registry: this.registry, target, intervalMs, closeTimeoutMs, suppress })
+  #export (options) {
+    const { output: { suppress }, settings: { closeTimeoutMs }, report } = this.#tracer
+    const { registry, settings: { intervalMs } } = this
+    const target = new MetricSender({ registry, report, stats: this.#stats, ...options })
+    const reader = new MetricReader({ registry, target, intervalMs, closeTimeoutMs, suppress })
     this.#readers.push(reader)
     reader.start()
   }
 
-  #otlp () {
+  #otlp (exporter) {
     const { output, settings } = this.#tracer
-    const { exporter } = this.settings
-    return this.#sender({
+    return {
       encoder: new MetricEncoder(),
       url: exporter.url,
       // A function's answer waits for spans and metrics: they go side by side.
       connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? new OtlpHttp(exporter, output.suppress),
       prefix: new ExportRequestPrefix(settings.resource),
       isGzip: exporter.compression === 'gzip'
-    })
+    }
   }
 
+  /** `metrics: { exporter: 'otlp/stdout' }`. What is written counts as delivered. */
   #lines () {
-    const { toStdout } = require('../export/sinks/console')
-    const writer = new LineWriter(toStdout())
+    const write = require('../export/sinks/console').toStdout()
+    const post = ([line], isGzip, done) => {
+      write(line)
+      done({ disposition: 'delivered', partialSuccess: null })
+    }
     const takesDeltas = this.settings.exporter === null // they can be taken once
-    return this.#sender({ encoder: new MetricJson(this.#tracer.settings.resource, takesDeltas), url: 'file:///dev/stdout', connect: () => writer, prefix: null })
-  }
-
-  #sender (options) {
-    return new MetricSender({ registry: this.registry, report: this.#tracer.report, stats: this.#stats, ...options })
-  }
-
-  #servePrometheus () {
-    const { output, report } = this.#tracer
-    this.#releases.push(output.suppress(() => startPrometheusServer(this.settings.prometheus, this, report)))
+    const encoder = new MetricJson(this.#tracer.settings.resource, takesDeltas)
+    return { encoder, url: 'file:///dev/stdout', connect: () => ({ post, hold () {}, abort () {}, close () {} }), prefix: null }
   }
 
   // ---- reading them

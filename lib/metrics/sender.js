@@ -1,7 +1,7 @@
 'use strict'
 
-// Sends a collection of metrics by OTLP, or writes it to standard output. Nothing is kept of a cumulative one that could not be sent: it is worth only its newest
-// copy, so a retry collects anew. Deltas are sent again as they were, byte for byte, before what came since: if it was only the
+// Sends a collection of metrics by OTLP, or writes it to standard output. Nothing is kept of a cumulative one that could not be
+// sent: it is worth only its newest copy, so a retry collects anew. Deltas are sent again as they were, byte for byte, before what came since: if it was only the
 // answer that was lost, a backend can tell by their interval that it has them.
 
 const clock = require('../runtime/timers')
@@ -33,8 +33,8 @@ class MetricSender {
   #isHeld = false
 
   /**
-   * @param {{ registry: MetricRegistry, encoder: import('./encoder').MetricEncoder | import('./encoder').MetricJson, url: string, connect (): OtlpHttp | LineWriter,
-   *   prefix: ExportRequestPrefix | null, isGzip: boolean, report: Report, stats: object }} options connect: asked when there is
+   * @param {{ registry: MetricRegistry, encoder: import('./encoder').MetricEncoder | import('./encoder').MetricJson, url: string,
+   *   connect (): Pick<OtlpHttp, 'post' | 'hold' | 'abort' | 'close'>, prefix: ExportRequestPrefix | null, isGzip: boolean, report: Report, stats: object }} options connect: asked when there is
    *   something to send; prefix: what stands before a body, if it is not whole
    */
   constructor (options) {
@@ -166,20 +166,4 @@ class MetricSender {
   }
 }
 
-/** `metrics: { exporter: 'otlp/stdout' }`, in the place of a connection. What is written counts as delivered. */
-class LineWriter {
-  constructor (write) {
-    this.write = write
-  }
-
-  post ([line], isGzip, done) {
-    this.write(line)
-    done({ disposition: 'delivered', partialSuccess: null })
-  }
-
-  hold () {}
-  abort () {}
-  close () {}
-}
-
-module.exports = { MetricSender, LineWriter }
+module.exports = { MetricSender }
