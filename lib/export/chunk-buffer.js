@@ -93,6 +93,7 @@ class ChunkBuffer {
     this.bytes = 0
     this.sealedSpans = 0
     this.sealedBytes = 0
+    this.bytesWritten = 0 // of all spans that were ever sealed: goes on growing when the buffer is full
     this.#onEvict = onEvict
   }
 
@@ -111,6 +112,7 @@ class ChunkBuffer {
     if (open === NO_CHUNK) return
     if (open.spans === 0) return this.#recycle(open)
     const chunk = this.#fitted(open)
+    this.bytesWritten += chunk.length
     this.#queue.push(chunk)
     this.#countSealed(chunk, 1)
   }

@@ -161,6 +161,7 @@ class Exporter {
   #scheduleNext = () => setImmediate(this.#onScheduled)
   #onScheduled = () => {
     this.#isScheduled = false
+    this.#sender.retryIfFilling()
     this.#sender.pump()
     this.#compressor.consider()
     if (this.#evictedSpans === 0) return

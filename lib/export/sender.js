@@ -29,12 +29,13 @@ class Sender {
   #compressor
   #onCompleted
   #isGzip
-  #schedule = new RetrySchedule()
+  #schedule
   #sendBytes
   #requestBytesMax
   #state = IDLE
   #batch = []
   #timer = null
+  #dueAt = 0
   #isDue = false // something is old enough to be sent, however little it is
   #isClosing = false
   #startedClosing = false // the request under way is an attempt of the close
@@ -51,6 +52,7 @@ class Sender {
     this.#compressor = compressor
     this.#onCompleted = onCompleted
     this.#isGzip = isGzip
+    this.#schedule = new RetrySchedule(buffer.bytesMax)
     this.#sendBytes = Math.min(SEND_BYTES, buffer.bytesMax / 4)
     this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
   }
@@ -74,6 +76,13 @@ class Sender {
   // Ends a wait early, unless the collector asked for it.
   retryNow () {
     if (this.#state === WAITING && !this.#schedule.isAsked) this.#endWait()
+  }
+
+  // Brings an attempt forward if the buffer fills up, or turns over.
+  retryIfFilling () {
+    if (this.#state !== WAITING) return
+    const dueAt = this.#schedule.dueAt(this.#buffer.bytesWritten)
+    if (dueAt < this.#dueAt) this.#waitUntil(dueAt)
   }
 
   // From here each chunk gets one more attempt and nothing waits.
@@ -106,6 +115,7 @@ class Sender {
     this.#state = BUSY
     this.#batch = batch
     this.#startedClosing = this.#isClosing
+    this.#schedule.attempted(this.#buffer.bytesWritten)
     for (const chunk of batch) {
       this.inFlight += chunk.spans
       if (chunk.attempts++ > 0) this.#stats.retried += chunk.spans
@@ -224,7 +234,9 @@ class Sender {
   }
 
   #waitUntil (dueAt) {
+    clearTimeout(this.#timer)
     this.#state = WAITING
+    this.#dueAt = dueAt
     this.#timer = setTimeout(() => this.#endWait(), Math.max(1, dueAt - monotonicNow())).unref()
   }
 

@@ -55,7 +55,7 @@ test('a collector that comes late gets every span once, the oldest first', async
 
 // T03
 test('gone for 0.8 of the time that the buffer lasts, under load: no span is lost, none comes twice', async (t) => {
-  Math.random = () => 0.999 // the longest waits
+  Math.random = () => 0.999 // the longest waits: what ends them early is that the buffer fills
   t.teardown(() => { Math.random = realRandom })
   const collector = await startFakeCollector(t)
   const maxBytes = 2 * 1024 * 1024 // which lasts four seconds: a return is noticed within one

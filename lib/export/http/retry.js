@@ -9,6 +9,10 @@ const RETRY_AFTER_MAX_MS = 300_000
 const RETRY_AFTER_LENGTH_MAX = 64
 // A collector's return is noticed within a second. Asking a machine that refuses costs some 150 microseconds, 0.03 % of one core.
 const WAIT_MAX_MS = 750
+const WAIT_MIN_ANSWERED_MS = 250 // after an answer or silence: the collector may be overloaded
+// An attempt is brought forward each time this part of the buffer has been written anew. What the buffer holds does not count:
+// a full one does not grow any more.
+const PART_OF_BUFFER = 1 / 16
 
 // RFC 9110 has three date formats; only the first may be sent. `Date.parse` alone would accept almost anything.
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
@@ -41,24 +45,46 @@ function retryAfterMs (header, wallNow) {
 }
 
 /**
- * When the next attempt is due: after 100 to 200 ms, then twice that, never more than WAIT_MAX_MS, or when a Retry-After says. So a
- * collector's return is noticed within a second, however long it was away, and one that is in trouble gets a few requests a second.
+ * When the next attempt is due. A collector's return is noticed within a second, however long it was away and however full the
+ * buffer is, and a collector that is in trouble gets a few requests a second at most.
+ *
+ *   failure --wait--> attempt         100 to 200 ms, then twice that, never more than WAIT_MAX_MS
+ *   failure --fills--> attempt        sooner if spans come so fast that the buffer would turn over meanwhile
+ *   failure --Retry-After--> attempt  neither sooner nor later
  */
 class RetrySchedule {
+  #bytesPerAttempt
   #failures = 0
+  #failedAt = 0
+  #bytesWritten = 0
+  #floorMs = WAIT_MIN_MS
 
   isAsked = false // the collector has said when
 
+  constructor (bufferBytes) {
+    this.#bytesPerAttempt = bufferBytes * PART_OF_BUFFER
+  }
+
   get hasFailed () { return this.#failures > 0 }
+  // bytesWritten: since the app began, by the end of the last chunk.
+  attempted (bytesWritten) { this.#bytesWritten = bytesWritten }
 
   delivered () { this.#failures = 0 }
 
   // Returns when the next attempt is due. `now` is in milliseconds on the monotonic clock, `random` in [0, 1): half of each
   // wait, so that a fleet which lost its collector does not come back in step.
-  failed ({ retryAfterMs }, now, random) {
+  failed ({ error, retryAfterMs }, now, random) {
     this.#failures++
+    this.#failedAt = now
     this.isAsked = retryAfterMs >= 0
+    this.#floorMs = error?.code === 'ECONNREFUSED' ? WAIT_MIN_MS : WAIT_MIN_ANSWERED_MS
     return now + (this.isAsked ? retryAfterMs : backoffMs(this.#failures, random))
+  }
+
+  // When the next attempt is due at the latest, now that so much has been written; Infinity: as it was.
+  dueAt (bytesWritten) {
+    if (this.isAsked || bytesWritten - this.#bytesWritten < this.#bytesPerAttempt) return Infinity
+    return this.#failedAt + this.#floorMs
   }
 }
 
@@ -68,4 +94,6 @@ function backoffMs (failures, random) {
   return ceiling / 2 + random * ceiling / 2
 }
 
-module.exports = { dispositionOf, isUnreachable, retryAfterMs, RetrySchedule, backoffMs, WAIT_MIN_MS, RETRY_AFTER_MAX_MS, WAIT_MAX_MS }
+const bounds = { WAIT_MIN_MS, RETRY_AFTER_MAX_MS, WAIT_MAX_MS, WAIT_MIN_ANSWERED_MS }
+
+module.exports = { dispositionOf, isUnreachable, retryAfterMs, RetrySchedule, backoffMs, ...bounds }
