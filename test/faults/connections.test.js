@@ -58,7 +58,7 @@ test('gone for 0.8 of the time that the buffer lasts, under load: no span is los
   Math.random = () => 0.999 // the longest waits: what ends them early is that the buffer fills
   t.teardown(() => { Math.random = realRandom })
   const collector = await startFakeCollector(t)
-  const maxBytes = 2 * 1024 * 1024 // which lasts four seconds: a return is noticed within one
+  const maxBytes = 1024 * 1024
   const perSecond = 1500
   const bytesPerSpan = 360
   const lastsMs = maxBytes / (perSecond * bytesPerSpan) * 1000
