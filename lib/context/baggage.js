@@ -93,19 +93,6 @@ function copyOf (entry) {
   }
 }
 
-/** Properties are passed on as they came; the API has no meaning for them either. */
-class Metadata {
-  #text
-
-  constructor (text) {
-    this.#text = text
-  }
-
-  toString () {
-    return this.#text
-  }
-}
-
 function entriesOf (text) {
   const entries = new Map()
   let members = 0
@@ -132,7 +119,9 @@ function readMember (member, entries) {
   const key = decoded(pair.slice(0, equals))
   const value = decoded(pair.slice(equals + 1))
   if (key === undefined || key === '' || value === undefined) return
-  entries.set(key, semicolon === -1 ? { value } : { value, metadata: new Metadata(member.slice(semicolon + 1).trim()) })
+  // Properties are passed on as they came; the API has no meaning for them either.
+  const properties = member.slice(semicolon + 1).trim()
+  entries.set(key, semicolon === -1 ? { value } : { value, metadata: { toString: () => properties } })
 }
 
 // Keys too, although W3C has them as plain tokens: the SDKs write what is no token this way.

@@ -204,8 +204,9 @@ class DerivedContext {
   #parent
   #key
   #value
-  #span // these two at hand, without a walk: a call asks for them
+  #span // these three at hand, without a walk: a call asks for them
   #request
+  #suppressed
 
   constructor (parent, key, value) {
     this.#parent = parent
@@ -213,12 +214,14 @@ class DerivedContext {
     this.#value = value
     this.#span = key === SPAN_KEY ? value : parent.getValue(SPAN_KEY)
     this.#request = key === REQUEST_KEY ? value : parent.getValue(REQUEST_KEY)
+    this.#suppressed = key === SUPPRESS_KEY ? value : parent.getValue(SUPPRESS_KEY)
   }
 
   // HOT, some times per outgoing call.
   getValue (key) {
     if (key === SPAN_KEY) return this.#span
     if (key === REQUEST_KEY) return this.#request
+    if (key === SUPPRESS_KEY) return this.#suppressed
     /** @type {Context} */
     let context = this
     while (context instanceof DerivedContext) {

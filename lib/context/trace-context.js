@@ -129,25 +129,26 @@ function traceOf (span) {
 
 /** Reads another library's span, which may throw: what cannot be read is no parent. */
 function readSpanContext (span) {
+  return readContext(() => span.spanContext())
+}
+
+/** Reads the SpanContext that `get` returns, or undefined. A trace state that cannot be read loses itself alone. */
+function readContext (get) {
+  const read = new IncomingContext()
   try {
-    return readContext(span.spanContext())
+    const { traceId, spanId, traceFlags, traceState, isRemote } = get()
+    if (!parseTraceparent(`00-${traceId}-${spanId}-00`, read)) return undefined
+    read.s0 = read.p0
+    read.s1 = read.p1
+    read.flags = typeof traceFlags === 'number' ? traceFlags & (SAMPLED | RANDOM) : 0
+    read.remote = isRemote === true
+    try {
+      read.tracestate = cleanTracestate(traceState?.serialize())
+    } catch {}
+    return read
   } catch {
     return undefined
   }
-}
-
-/** Reads a SpanContext. A trace state that cannot be read loses itself alone. */
-function readContext ({ traceId, spanId, traceFlags, traceState, isRemote }) {
-  const read = new IncomingContext()
-  if (!parseTraceparent(`00-${traceId}-${spanId}-00`, read)) return undefined
-  read.s0 = read.p0
-  read.s1 = read.p1
-  read.flags = typeof traceFlags === 'number' ? traceFlags & (SAMPLED | RANDOM) : 0
-  read.remote = isRemote === true
-  try {
-    read.tracestate = cleanTracestate(traceState?.serialize())
-  } catch {}
-  return read
 }
 
 module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, SAMPLED, RANDOM, OPEN, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, callerTracestate, parentIn, traceOf, readSpanContext, readContext }

@@ -29,8 +29,7 @@ const defaultMethods = knownMethods(null)
 
 /** A server that is called, and what the calls of one method to it have in common. */
 class RemoteServer {
-  #calls = new Map() // method -> CallInfo, whose URLs begin with `origin`
-  #others = new Map() // the same of calls through a proxy and the like, whose URLs do not
+  #calls = [new Map(), new Map()] // method -> CallInfo: through a proxy and the like, and where URLs begin with `origin`
   #methods = defaultMethods
 
   constructor (address, port, origin, source = '') {
@@ -44,10 +43,9 @@ class RemoteServer {
   infoOf (method, methods, isOnOrigin) {
     if (methods !== this.#methods) { // of an app with methods of its own
       this.#methods = methods
-      this.#calls.clear()
-      this.#others.clear()
+      for (const calls of this.#calls) calls.clear()
     }
-    const calls = isOnOrigin ? this.#calls : this.#others
+    const calls = this.#calls[isOnOrigin ? 1 : 0]
     return calls.get(method) ?? this.#add(calls, method, methods, isOnOrigin ? this.origin : '')
   }
 

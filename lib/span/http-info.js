@@ -78,10 +78,6 @@ class PeerInfo {
     return this.place.scheme
   }
 
-  get attributeCount () {
-    return this.attributeList.length / 2 + (this.protocolVersion === '' ? 0 : 1)
-  }
-
   /** What the template of the route does not have, as a flat list. */
   get attributeList () {
     const { peerAddress, serverAddress, serverPort } = this.place

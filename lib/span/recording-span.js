@@ -109,7 +109,7 @@ class RecordingSpan extends TraceContext {
     const { links, attributesPerLink } = this.pipeline.limits
     const isFull = details.links.length >= links
     if (isFull) this.pipeline.overLimit('links')
-    const context = isFull ? undefined : linkedContext(link)
+    const context = isFull ? undefined : readContext(() => link.context) // a copy: its owner may change it, and its code must not run at the end
     if (context === undefined) {
       details.droppedLinks++
       return this
@@ -334,15 +334,6 @@ class RecordingSpan extends TraceContext {
 
 // A server span has a route, a child an info, and each is asked for both: what others put on Object.prototype is neither.
 Object.assign(RecordingSpan.prototype, { route: undefined, info: undefined })
-
-/** A copy of a link's SpanContext, undefined where it is none: its owner may change it, and its code must not run at the end. */
-function linkedContext (link) {
-  try {
-    return readContext(link.context)
-  } catch {
-    return undefined
-  }
-}
 
 /** The API tells attributes from a time by shape, as the SDK does. */
 function isAttributes (value) {

@@ -13,9 +13,6 @@ const accounts = require('../runtime/accounts')
 
 const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
 
-// http.request.method, url.path, url.scheme, http.response.status_code; for error.type see makeRoom.
-const OWN_ALWAYS = 4
-
 // On every span of a request that was kept, so that a reader can tell that services downstream left theirs out.
 const KEPT = 'light_trace.kept'
 
@@ -65,12 +62,11 @@ class ServerSpan extends RecordingSpan {
   get instrumentationScope () { return this.scope }
   get name () { return this.details === null || this.details.name === '' ? this.route.name : this.details.name }
 
-  /** What its own attributes, which come first, leave of the limit. */
+  /** What its own attributes, which come first, leave of the limit. For error.type see makeRoom. */
   get attributeCountMax () {
     const { route, peer, url } = this
-    const own = OWN_ALWAYS + peer.attributeCount + route.attributeList.length / 2 +
-      (route.route === '' ? 0 : 1) + (route.methodOriginal === '' ? 0 : 1) + (hasQuery(url) ? 1 : 0)
-    return Math.max(0, this.pipeline.limits.attributes - own)
+    const own = route.requestAttributes(peer, url).length + peer.attributeList.length + route.attributeList.length
+    return Math.max(0, this.pipeline.limits.attributes - own / 2 - (hasQuery(url) ? 1 : 0) - 1) // the status
   }
 
   get ownCountMax () { return OWN_MAX + this.route.attributeList.length / 2 }
