@@ -28,7 +28,7 @@ const PAIR = /[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^",; \t]*
 
 const kPeer = Symbol('light-trace.peer')
 
-// The last places of callers: a service has one or two hosts.
+// The last places of callers: a service has one or two hosts, and few proxies before it.
 const PLACES_MAX = 8
 const places = []
 let placesMade = 0
@@ -93,7 +93,7 @@ function peerOf (raw, { shouldKeepAlive }, headers, valueLengthMax, ip, host, pr
   const isThere = before !== undefined && before.place.host === host && before.place.protocol === protocol
   if (isThere && before.ip === ip && before.agent === agent && before.version === version) return before
   const peer = isThere
-    ? readPeer(raw, before.place, before.peerAddress, before.peerPort, version, ip, agent, valueLengthMax)
+    ? readPeer(raw, before.place, before.peerPort, version, ip, agent, valueLengthMax)
     : readConnection(raw, host, protocol, version, ip, agent, valueLengthMax)
   // A connection that ends with this response is not written to: V8 adds a field to a socket in 2,000 instructions.
   if (socket && shouldKeepAlive !== false) socket[kPeer] = peer
@@ -101,34 +101,40 @@ function peerOf (raw, { shouldKeepAlive }, headers, valueLengthMax, ip, host, pr
 }
 
 /** HOT, once for each other caller on a connection: behind a proxy with most requests. */
-function readPeer (raw, place, peerAddress, peerPort, version, ip, agent, valueLengthMax) {
-  const clientAddress = typeof ip === 'string' ? withoutPort(ip) || peerAddress : peerAddress
+function readPeer (raw, place, peerPort, version, ip, agent, valueLengthMax) {
+  const clientAddress = typeof ip === 'string' ? withoutPort(ip) || place.peerAddress : place.peerAddress
   const userAgent = typeof agent === 'string' ? cut(agent, Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX)) : ''
-  return new PeerInfo(place, peerAddress, peerPort, version, protocolVersion(raw, version), ip, clientAddress, agent, userAgent)
+  return new PeerInfo(place, peerPort, version, protocolVersion(raw, version), ip, clientAddress, agent, userAgent)
 }
 
 /** HOT, once for each connection, and for each other host on it. */
 function readConnection (raw, host, protocol, version, ip, agent, valueLengthMax) {
   const { socket } = raw
   const peerPort = socket?.remotePort
-  const isEncrypted = socket?.encrypted === true
-  const place = places.find((known) => known.host === host && known.protocol === protocol && known.isEncrypted === isEncrypted) ??
-    placeOf(host, protocol, isEncrypted)
-  return readPeer(raw, place, addressOf(socket?.remoteAddress), Number.isInteger(peerPort) ? peerPort : -1, version, ip, agent, valueLengthMax)
+  const hasPort = Number.isInteger(peerPort)
+  const place = placeOf(socket?.remoteAddress, hasPort, host, protocol, schemeOf(protocol, socket))
+  return readPeer(raw, place, hasPort ? peerPort : -1, version, ip, agent, valueLengthMax)
 }
 
-function placeOf (host, protocol, isEncrypted) {
-  const scheme = schemeOf(protocol, isEncrypted)
-  const { name, port } = splitHost(host, scheme)
-  const place = new Place(host, protocol, isEncrypted, scheme, name, port)
+/** One of the last places, or a new one: before browsers each connection comes from another address, to a host that is known. */
+function placeOf (address, hasPort, host, protocol, scheme) {
+  let sameHost
+  for (let i = 0; i < places.length; i++) {
+    const place = places[i]
+    if (place.host !== host || place.protocol !== protocol || place.scheme !== scheme) continue
+    if (place.address === address && place.hasPort === hasPort) return place
+    sameHost = place
+  }
+  const { name, port } = sameHost === undefined ? splitHost(host, scheme) : { name: sameHost.serverAddress, port: sameHost.serverPort }
+  const place = new Place(address, hasPort, host, protocol, scheme, addressOf(address), name, port)
   places[placesMade++ % PLACES_MAX] = place
   return place
 }
 
-function schemeOf (protocol, isEncrypted) {
+function schemeOf (protocol, socket) {
   const given = typeof protocol === 'string' ? protocol.toLowerCase() : ''
   // Not the caller's string: it is compared with each template's.
-  return SCHEMES.find((scheme) => scheme === given) ?? (isEncrypted ? 'https' : 'http')
+  return SCHEMES.find((scheme) => scheme === given) ?? (socket?.encrypted === true ? 'https' : 'http')
 }
 
 /** '2.0' is written '2'; '1.0' and '1.1' as they are. */

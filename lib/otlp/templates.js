@@ -39,7 +39,7 @@ HEAD[OFFSET_START - 1] = 0x39
 HEAD[OFFSET_END - 1] = 0x41
 HEAD.set([0x85, 0x01], OFFSET_FLAGS - 2)
 
-const TEMPLATES_PER_ROUTE_MAX = 8 // the rarer kinds of status are encoded anew each time
+const TEMPLATES_PER_ROUTE_MAX = 32 // a route may answer with a dozen statuses, by two schemes; what is rarer is encoded anew each time
 const TEMPLATES_MAX = 10000 // of about 250 bytes each
 
 /** Writes ids, times and, at `end`, the parent; returns where the span ends then. HOT */
@@ -249,22 +249,23 @@ function writeRedacted (bytes, view, at, { url, redacted }) {
 }
 
 // The attributes of a connection and of the caller on it, written straight into the span: behind a proxy each request has another
-// caller, before a browser each connection another address. What comes a second time is kept as bytes and copied from then on: of a
-// place, which ends with an open attribute for the connection's address, and of a caller on a connection.
+// caller. What comes a second time is kept as bytes and copied from then on: of a place, which ends with an open attribute for who
+// calls, and of a caller.
 //
-//   server.address | server.port | network.peer.port | network.peer.address        client.address        user_agent.original
+//   network.peer.port | network.peer.address | server.address | server.port | client.address        user_agent.original
 
-const PEER_PORT = encodeAttributes(TAG_ATTRIBUTE, ['network.peer.port', 0xffff]) // of three bytes, as all ports are written
-const PEER = Buffer.concat([PEER_PORT, openAttribute('network.peer.address', '')])
-const CLIENT_ADDRESS = new Uint8Array(openAttribute('client.address', ''))
+const PORT = 'network.peer.port'
+const PORT_AT = text(0x0a, PORT).length + 5 // of the number of the first attribute, if it is there
+const WIDE_PORT = 0xffff // of three bytes, as all ports are written
+const CLIENT_ADDRESS = openAttribute('client.address', '')
 const USER_AGENT = new Uint8Array(openAttribute('user_agent.original', ''))
 const PEER_OVERHEAD = 350 // of all but what a caller or its connection may make long
 
 /** Upper bound of what `writePeer` writes. HOT */
-function peerBound ({ encoded, place, peerAddress, clientAddress, userAgent }) {
+function peerBound ({ encoded, place, clientAddress, userAgent }) {
   return encoded !== null
     ? encoded.length
-    : PEER_OVERHEAD + (clientAddress.length + peerAddress.length + place.serverAddress.length + userAgent.length) * 3
+    : PEER_OVERHEAD + (clientAddress.length + place.peerAddress.length + place.serverAddress.length + userAgent.length) * 3
 }
 
 /** Writes what a connection adds to the spans of its requests; returns where it ends. HOT, once per sampled request. */
@@ -275,38 +276,39 @@ function writePeer (writer, { bytes, view }, at, peer) {
 }
 
 function encodePeer (writer, bytes, view, at, peer) {
-  const { place, peerAddress, peerPort, clientAddress, userAgent } = peer
-  if (!place.isKnown || (peerPort === -1 && peerAddress !== '')) { // the latter of an injected request
+  const { place, clientAddress, peerPort, userAgent } = peer
+  if (!place.isKnown) {
     place.isKnown = true
     writer.open(bytes, view, at)
     writeAttributes(writer, TAG_ATTRIBUTE, peer.attributeList)
     return writer.position
   }
-  if (place.encoded === null) encodePlace(place)
+  place.encoded ??= encodePlace(place)
   bytes.set(place.encoded, at)
-  let end = at + place.peerAt
-  if (peerAddress !== '') {
-    writePort(bytes, end + PEER_PORT.length - 3, peerPort)
-    end = writeRestOfUrl(bytes, view, end + PEER_PORT.length + 1, end + PEER.length, peerAddress)
+  if (peerPort !== -1 && place.peerAddress !== '') writePort(bytes, at + PORT_AT, peerPort)
+  let end = at + place.encoded.length
+  if (clientAddress === '') end -= CLIENT_ADDRESS.length
+  else end = writeRestOfUrl(bytes, view, end - CLIENT_ADDRESS.length + 1, end, clientAddress)
+  if (userAgent !== '') {
+    bytes.set(USER_AGENT, end)
+    end = writeRestOfUrl(bytes, view, end + 1, end + USER_AGENT.length, userAgent)
   }
-  if (clientAddress !== '') end = writeOpen(bytes, view, end, CLIENT_ADDRESS, clientAddress)
-  if (userAgent !== '') end = writeOpen(bytes, view, end, USER_AGENT, userAgent)
   if (peer.isKnown) peer.encoded = new Uint8Array(bytes.subarray(at, end))
   else peer.isKnown = true
   return end
 }
 
-function encodePlace (place) {
-  const { serverAddress, serverPort } = place
-  const list = serverAddress === '' ? [] : serverPort === -1 ? ['server.address', serverAddress] : ['server.address', serverAddress, 'server.port', serverPort]
-  const server = encodeAttributes(TAG_ATTRIBUTE, list)
-  place.peerAt = server.length
-  place.encoded = new Uint8Array(Buffer.concat([server, PEER]))
-}
-
-function writeOpen (bytes, view, at, open, value) {
-  bytes.set(open, at)
-  return writeRestOfUrl(bytes, view, at + 1, at + open.length, value)
+function encodePlace ({ peerAddress, hasPort, serverAddress, serverPort }) {
+  const list = []
+  if (peerAddress !== '') {
+    if (hasPort) list.push(PORT, WIDE_PORT)
+    list.push('network.peer.address', peerAddress)
+  }
+  if (serverAddress !== '') {
+    list.push('server.address', serverAddress)
+    if (serverPort !== -1) list.push('server.port', serverPort)
+  }
+  return new Uint8Array(Buffer.concat([encodeAttributes(TAG_ATTRIBUTE, list), CLIENT_ADDRESS]))
 }
 
 /** Writes a varint of exactly three bytes. */

@@ -42,27 +42,27 @@ class RouteInfo {
   }
 }
 
-/** What the callers of one host share. Empty strings and -1 stand for "unknown", as below. */
+/** What the callers over all connections from one address to one host share. Empty strings and -1 stand for "unknown". */
 class Place {
-  constructor (host, protocol, isEncrypted, scheme, serverAddress, serverPort) {
-    this.host = host // as it came, like the protocol
+  constructor (address, hasPort, host, protocol, scheme, peerAddress, serverAddress, serverPort) {
+    this.address = address // as it came, like host and protocol
+    this.hasPort = hasPort
+    this.host = host
     this.protocol = protocol
-    this.isEncrypted = isEncrypted // the connection
     this.scheme = scheme
+    this.peerAddress = peerAddress
     this.serverAddress = serverAddress
     this.serverPort = serverPort
     this.isKnown = false // whether a span had it before, so that it is worth keeping as bytes
     this.encoded = null
-    this.peerAt = 0 // where in them the connection's own begin, see lib/otlp/templates.js
   }
 }
 
 /** A caller on a connection, under one Host and user agent. */
 class PeerInfo {
   // HOT, once for each caller of a connection.
-  constructor (place, peerAddress, peerPort, version, protocolVersion, ip, clientAddress, agent, userAgent) {
+  constructor (place, peerPort, version, protocolVersion, ip, clientAddress, agent, userAgent) {
     this.place = place
-    this.peerAddress = peerAddress
     this.peerPort = peerPort
     this.version = version // as ten times the major one and the minor one
     this.protocolVersion = protocolVersion
@@ -80,11 +80,11 @@ class PeerInfo {
 
   /** What the template of the route does not have, as a flat list. */
   get attributeList () {
-    const { serverAddress, serverPort } = this.place
+    const { peerAddress, serverAddress, serverPort } = this.place
     const list = []
     if (this.clientAddress !== '') list.push('client.address', this.clientAddress)
-    if (this.peerAddress !== '') {
-      list.push('network.peer.address', this.peerAddress)
+    if (peerAddress !== '') {
+      list.push('network.peer.address', peerAddress)
       if (this.peerPort !== -1) list.push('network.peer.port', this.peerPort)
     }
     if (serverAddress !== '') {
