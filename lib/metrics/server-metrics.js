@@ -81,6 +81,7 @@ class Entry {
     this.requestSize = null // the same attributes in the metrics of body sizes
     this.responseSize = null
     this.next = null
+    this.others = 0 // how many were to stand behind it, if it is the first
   }
 }
 
@@ -94,18 +95,15 @@ function entryOf (span) {
   return entry === null ? addEntry(span) : entry
 }
 
+// Behind the first, which most requests find at once.
 function addEntry (span) {
   const entry = new Entry(span)
   const { route } = span
-  let last = route.series
-  let count = 1
-  while (last !== null && last.next !== null) {
-    last = last.next
-    count++
-  }
-  if (last === null) route.series = entry
-  else if (count < ENTRIES_PER_ROUTE_MAX) last.next = entry
-  return entry
+  const first = route.series
+  if (first === null) return (route.series = entry)
+  if (++first.others >= ENTRIES_PER_ROUTE_MAX) return entry
+  entry.next = first.next
+  return (first.next = entry)
 }
 
 function isCounted ({ httpStatus, route }) {
