@@ -86,7 +86,10 @@ function subscribe (subscribers) {
   }
 }
 
-/** @param {1 | -1} change one app more or less */
+/**
+ * @param {[string, Function, AsyncLocalStorage<Context>?]} subscription
+ * @param {number} change one app more or less
+ */
 function want ([name, subscriber, storage], change) {
   const before = wanted.get(subscriber) ?? 0
   const isWanted = before + change > 0
