@@ -74,8 +74,8 @@ const headerNames = listOf((path, value) => {
 
 // Checks an object with these members and no others, and copies it to one without a prototype. A name that is not known throws,
 // or, if it resembles none of ours and there is an `onStranger`, is given to that, with a hint if
-// `meant`, which has the names that others have for ours, says what it should be.
-function object (shape, meant = EMPTY) {
+// `meant` says what it should be: lists of a hint and the names that others have for it.
+function object (shape, meant = []) {
   const known = Object.keys(shape)
   const expected = known.length > 0 ? `an object with ${known.join(', ')}` : 'an object'
   const check = (path, value, onStranger = null) => {
@@ -86,7 +86,7 @@ function object (shape, meant = EMPTY) {
         if (member !== undefined) read[name] = shape[name](prefix + name, member)
         continue
       }
-      const hint = Object.hasOwn(meant, name) ? meant[name] : undefined
+      const [hint] = meant.find(([, ...names]) => names.includes(name)) ?? []
       const nearest = hint === undefined ? nearestName(name, known) : undefined
       if (onStranger === null || nearest !== undefined) {
         throw optionUnknown(prefix, name, nearest === undefined ? `known are ${known.join(', ')}` : `did you mean \`${prefix}${nearest}\`?`)

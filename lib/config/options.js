@@ -67,26 +67,22 @@ const checkChannel = object({
   attributes: orCallback(attributes)
 })
 
-// What ours are called elsewhere.
-const MEANT = {
-  ...named("exporter: { url: 'http://localhost:4318' }", 'endpoint', 'url', 'collector', 'collectorUrl', 'otlpEndpoint', 'exporterUrl'),
-  ...named('exporter: { headers, compression, timeoutMs }', 'headers', 'compression', 'timeout', 'timeoutMs'),
-  ...named('sampler: 0.1', 'sampling', 'sampleRate', 'samplingRate', 'sampleRatio', 'samplingRatio', 'ratio', 'tracesSampleRate'),
-  ...named('sampler: { perSecond: 10 }', 'perSecond', 'rateLimit', 'tracesPerSecond'),
-  ...named('keep: { errors: true, slowerThanMs: 1000 }', 'keepErrors', 'keepSlow', 'slowerThanMs', 'errors'),
-  ...named("ignore: ['/health']", 'exclude', 'excludePaths', 'excludeUrls'),
-  ...named('serviceName', 'name', 'appName'),
-  ...named("resource: { 'service.version': '1.2.3' }", 'serviceVersion', 'version', 'resourceAttributes'),
-  ...named("resource: { 'deployment.environment.name': 'production' }", 'environment', 'env'),
-  ...named('outbound', 'instrumentations'),
-  ...named('onStart or attributes', 'requestHook'),
-  ...named('onEnd', 'responseHook'),
-  ...named('OTEL_SDK_DISABLED=true, or do not register it', 'enabled', 'enable', 'disabled', 'disable')
-}
-
-function named (hint, ...names) {
-  return Object.fromEntries(names.map((name) => [name, hint]))
-}
+// What to use, and what it is called elsewhere.
+const MEANT = [
+  ["exporter: { url: 'http://localhost:4318' }", 'endpoint', 'url', 'collector', 'collectorUrl', 'otlpEndpoint', 'exporterUrl'],
+  ['exporter: { headers, compression, timeoutMs }', 'headers', 'compression', 'timeout', 'timeoutMs'],
+  ['sampler: 0.1', 'sampling', 'sampleRate', 'samplingRate', 'sampleRatio', 'samplingRatio', 'ratio', 'tracesSampleRate'],
+  ['sampler: { perSecond: 10 }', 'perSecond', 'rateLimit', 'tracesPerSecond'],
+  ['keep: { errors: true, slowerThanMs: 1000 }', 'keepErrors', 'keepSlow', 'slowerThanMs', 'errors'],
+  ["ignore: ['/health']", 'exclude', 'excludePaths', 'excludeUrls'],
+  ['serviceName', 'name', 'appName'],
+  ["resource: { 'service.version': '1.2.3' }", 'serviceVersion', 'version', 'resourceAttributes'],
+  ["resource: { 'deployment.environment.name': 'production' }", 'environment', 'env'],
+  ['outbound', 'instrumentations'],
+  ['onStart or attributes', 'requestHook'],
+  ['onEnd', 'responseHook'],
+  ['OTEL_SDK_DISABLED=true, or do not register it', 'enabled', 'enable', 'disabled', 'disable']
+]
 
 const checkOptions = object({
   serviceName: text,

@@ -68,8 +68,9 @@ function findApi (sealedVersion) {
 // Every copy has tracers of its own waiting for a provider; several of one version are usual in a monorepo.
 function loadedCopies (first) {
   const { cache } = ownRequire
-  // Hundreds of files at every start: a search costs a tenth of the pattern.
-  const paths = Object.keys(cache).filter((path) => path !== first && path.includes('opentelemetry') && MAIN_FILE.test(path))
+  // Hundreds of files at every start, and few apps have loaded a copy by then: one search in all paths costs a tenth of one in each.
+  const loaded = Object.keys(cache)
+  const paths = loaded.join().includes('opentelemetry') ? loaded.filter((path) => path !== first && MAIN_FILE.test(path)) : []
   return [first, ...paths].map((path) => cache[path]?.exports).filter(isApi)
 }
 

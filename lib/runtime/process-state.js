@@ -87,8 +87,8 @@ function subscribe (subscribers) {
 }
 
 /**
- * @param {[string, Function, AsyncLocalStorage<Context>?]} subscriber
- * @param {1 | -1} change one app more or less
+ * @param {[string, Function, AsyncLocalStorage<Context>?]} subscription
+ * @param {number} change one app more or less
  */
 function want ([name, subscriber, storage], change) {
   const before = wanted.get(subscriber) ?? 0
