@@ -41,7 +41,7 @@ async function main () {
     options: { rounds: { type: 'string', default: '5' }, requests: { type: 'string', default: '400' }, publish: { type: 'boolean', default: false } }
   })
   installMissing(['rivals'])
-  const provenance = { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine() }
+  const provenance = { date: new Date().toISOString(), ...describeCommit(__dirname), machine: { ...describeMachine(), pinning: 'not pinned' } }
   const sink = await startSink()
   const micros = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, []]))
   let runtime

@@ -210,11 +210,13 @@ test('a logger that is switched off is left alone', async (t) => {
 
 test('a childLoggerFactory of the application: its bindings are attributes, its level holds, each line has its request', async (t) => {
   const { app, lines, exported } = await loggingApp(t, {
-    fastify: { childLoggerFactory: (logger, bindings, options, raw) => logger.child({ ...bindings, tenant: raw.headers.tenant }, { ...options, level: raw.headers.tenant === 'quiet' ? 'error' : 'info' }) },
-    routes: (app) => app.get('/', async ({ log, trace }) => {
-      log.warn(trace.traceId)
-      return 'ok'
-    })
+    routes (app) {
+      app.setChildLoggerFactory((logger, bindings, options, { headers: { tenant } }) => logger.child({ ...bindings, tenant }, { ...options, level: tenant === 'quiet' ? 'error' : 'info' }))
+      app.get('/', async ({ log, trace }) => {
+        log.warn(trace.traceId)
+        return 'ok'
+      })
+    }
   })
   for (const tenant of ['a', 'b', 'quiet']) await app.inject({ url: '/', headers: { tenant } })
   const records = (await exported()).filter(({ severityText }) => severityText === 'warn')

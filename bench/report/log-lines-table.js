@@ -1,0 +1,21 @@
+'use strict'
+
+// Of bench/log-lines.js.
+
+const { table } = require('./markdown')
+const { provenance } = require('./tables')
+
+module.exports = { logLinesTable }
+
+function logLinesTable (result) {
+  const { rows, rounds, lines } = result
+  return [
+    table([
+      ['a line printed by', ({ label }) => label],
+      ['CPU \u00b5s', ({ median, min, max }) => `${median.toFixed(1)} (${min.toFixed(1)}\u2026${max.toFixed(1)})`, 'right'],
+      ['over pino', ({ over }) => over === 0 ? '' : `**+${over.toFixed(1)}**`, 'right']
+    ], rows),
+    '',
+    `CPU time of all threads for each of ${lines.toLocaleString('en')} lines of requests, until a collector in another process has its record: median of ${rounds} processes, least and greatest. ${provenance(result)}`
+  ].join('\n')
+}
