@@ -3,14 +3,15 @@
 // What the thread did while a request was open: waited for events, ran code, collected garbage, or did not run.
 //
 // A sample has what the clock, the loop's idle time and the CPU time were. One is taken where a recorded request starts or one that is
-// explained ends and the last is older than SPACING_MS: no timer, and nothing while the process is idle. A request remembers its
-// first sample. Two samples are subtracted where somebody asks, see lib/span/server-span.js.
+// explained ends and the last is older than SPACING_MS: no timer, and nothing while the process is idle. A request remembers the
+// number of its first one: a reference would cost its span a write barrier, ten instructions. Two samples are subtracted where somebody asks, see lib/span/server-span.js.
 
 const { performance, PerformanceObserver } = require('node:perf_hooks')
 const { bug } = require('./process-state')
 const { now, setImmediate } = require('./timers')
 
 const SPACING_MS = 5 // so that at most 200 samples a second are taken, 4 us each
+const SAMPLES_MAX = 8192 // of which a busy process takes half in 20 s; what began before is not explained
 const ERROR_SHARE_MAX = 0.1 // of a request: where less is known nothing is said
 
 // Each collection costs 220,000 instructions more while Node tells of it, 300 for each request of a busy hello world. So Node is
@@ -27,7 +28,8 @@ const isKnown = process.release?.name === 'node' && process.versions.bun === und
 let spacingMs = SPACING_MS
 
 class Sample {
-  constructor (at, idle, cpu) {
+  constructor (number, at, idle, cpu) {
+    this.number = number
     this.at = at
     this.idle = idle
     this.cpu = cpu
@@ -35,30 +37,37 @@ class Sample {
   }
 }
 
-// That of a request that began at none. Where nothing is known it is never too old.
-const NONE = new Sample(isKnown ? -Infinity : Infinity, 0, 0)
-let last = NONE
+const NONE = -1 // the number of a request that began at no sample
+const samples = [] // the last ones, oldest first
+let dropped = 0 // of those before
+let last = nothing()
+
+// Where nothing is known it is never too old.
+function nothing () {
+  return new Sample(NONE, isKnown ? -Infinity : Infinity, 0, 0)
+}
 
 /** Samples are taken at most so often from now on: the bench's clock runs slower. */
 function spaceBy (ms) {
   spacingMs = ms
-  last = NONE
+  last = nothing()
 }
 
 /**
- * The sample at a request's start.
+ * The number of the sample at a request's start.
  * @param {number} start milliseconds on the monotonic clock, read just now
  */
 // HOT, once per recorded request. Budget: 0 objects; where a sample is due, it and those of `process.cpuUsage`.
 function mark (start) {
-  return start > last.until ? takeSample() : last
+  return start > last.until ? takeSample().number : last.number
 }
 
 function takeSample () {
   // Linux counts the thread's time at its ticks, each 1 to 10 ms, and when it is asked for the process's.
   let cpu = process.cpuUsage()
   if (threadCpuUsage !== undefined) cpu = threadCpuUsage.call(process)
-  last = new Sample(now(), nodeTiming.idleTime, (cpu.user + cpu.system) / 1000)
+  last = new Sample(dropped + samples.length, now(), nodeTiming.idleTime, (cpu.user + cpu.system) / 1000)
+  if (samples.push(last) > SAMPLES_MAX) dropped += samples.splice(0, SAMPLES_MAX / 2).length
   if (observer !== null && last.at - wantedAt > GC_WATCHED_MS) unwatchGc()
   return last
 }
@@ -66,7 +75,7 @@ function takeSample () {
 /**
  * Asks for the accounts of a request that ends now. They are there when the event loop has turned: Node tells of a turn's
  * collections in the next one.
- * @param {Sample} first that `mark` gave
+ * @param {number} number that `mark` gave
  * @param {number} start milliseconds on the monotonic clock
  * @param {number} end
  * @param {(accounts: Accounts) => void} done called once, at once where nothing is to come
@@ -75,10 +84,12 @@ function takeSample () {
  * @typedef {{ idle: number, busy: number, gc: number, unscheduled: number, error: number }} Accounts in milliseconds; gc: NaN where
  *   Node was not asked, and then part of `busy`; error: by how much each may be wrong
  */
-function account (first, start, end, done) {
-  if (first === NONE) return false
+function account (number, start, end, done) {
+  if (number === NONE) return false
   watchGc(end)
   if (end > last.until) takeSample()
+  const first = samples[number - dropped]
+  if (first === undefined) return false
   const error = Math.max(Math.abs(start - first.at), Math.abs(end - last.at))
   // A hook before ours that took its time, an end that the application has set.
   if (error > Math.max(2 * SPACING_MS, (end - start) * ERROR_SHARE_MAX)) return false

@@ -101,7 +101,7 @@ async function routes (app, { upstream }) {
     Date.now = now
     return planted
   })
-  // As many samples as there are marks.
+  // As many samples as there are marks, and more than are kept.
   app.get('/outlives', async () => {
     accounts.spaceBy(-1)
     for (let i = 0; i < 10_000; i++) accounts.mark(performance.now())
