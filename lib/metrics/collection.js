@@ -37,8 +37,12 @@ class Batch {
     return this
   }
 
-  delivered () { for (const delta of this.deltas) delta.delivered() }
-  failed () { for (const delta of this.deltas) delta.failed() }
+  delivered () { for (const { series, state } of this.deltas) series.delivered = state }
+
+  /** Gives minimum and maximum back to the intervals, which go on. */
+  failed () {
+    for (const { series, point } of this.deltas) series.resetExtremes(Math.min(series.min, point.min), Math.max(series.max, point.max))
+  }
 }
 
 /**
