@@ -14,7 +14,7 @@ class Series {
   constructor (attributes, startMs) {
     this.attributes = attributes
     this.startMs = startMs
-    this.startNanos = null // of a cumulative one, see lib/metrics/collection.js
+    this.startNanos = null // of a cumulative one, see lib/metrics/encoder.js
     this.exemplars = null // an array with a slot for each bucket, made when the first exemplar comes
     this.encoded = null // its attributes as bytes, see lib/metrics/encoder.js
     this.labels = '' // its attributes as Prometheus labels, see lib/metrics/prometheus.js
