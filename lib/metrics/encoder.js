@@ -1,6 +1,8 @@
 'use strict'
 
 // Metrics as OTLP: the bytes of opentelemetry/proto/metrics/v1/metrics.proto, or a line of JSON. One table has the fields of both.
+// A collection is written in steps, so that two thousand series do not hold the event loop, and comes out in batches, each a
+// message of its own. It is cold code: once a minute.
 //
 //   ScopeMetrics  12 <len> scope
 //     Metric        12 <len> 0A name 12 description 1A unit
@@ -11,8 +13,9 @@ const { Buffer } = require('node:buffer')
 const { resourceOf, scopeOf, attributesOf, double, clean } = require('../otlp/json')
 const { ProtoWriter, encodeAttributes, text } = require('../otlp/proto-writer')
 const { encodeScope } = require('../otlp/request')
+const { toHrTime } = require('../runtime/timers')
 const { SCHEMA_URL } = require('../span/recording-span')
-const { collect, nanosOf } = require('./collection')
+const { takeDelta } = require('./series')
 
 const DELTA = 1
 const CUMULATIVE = 2
@@ -95,19 +98,87 @@ function exemplarsOf ({ exemplars }, sinceMs, metric) {
   })
 }
 
-/** The batches of one collection, see `collect`: the body of each is the scope_metrics of one request. */
+const POINTS_PER_STEP = 64 // some 0.5 ms of the event loop
+
+/** One message's worth of points, by scope and metric, and the deltas among them. */
+class Batch {
+  #scopes = [] // { scope, metrics: [{ metric, isDelta, head, points }] }
+
+  length = 0
+  points = 0
+  deltas = []
+  body = null // the message, once it is complete
+
+  add (scope, metric, isDelta, point, delta, encoder) {
+    if (this.#scopes.at(-1)?.scope !== scope) this.#scopes.push({ scope, metrics: [] })
+    const { metrics } = this.#scopes.at(-1)
+    if (metrics.at(-1)?.metric !== metric) {
+      const head = encoder.head(metric)
+      metrics.push({ metric, isDelta, head, points: [] })
+      this.length += head.length
+    }
+    metrics.at(-1).points.push(point)
+    this.length += point.length
+    this.points++
+    if (delta !== null) this.deltas.push(delta)
+  }
+
+  complete (encoder) {
+    this.body = encoder.body(this.#scopes)
+    this.#scopes = []
+    return this
+  }
+
+  delivered () { for (const { series, state } of this.deltas) series.delivered = state }
+
+  /** Gives minimum and maximum back to the intervals, which go on. */
+  failed () {
+    for (const { series, point } of this.deltas) series.resetExtremes(Math.min(series.min, point.min), Math.max(series.max, point.max))
+  }
+}
+
+/** The body of each batch is the scope_metrics of one request. */
 class MetricEncoder {
   batchBytes = BATCH_BYTES // a batch gets no further point that would make it longer
   takesDeltas = true
   head = /** @type {(metric: any) => Buffer | string} */ (encodeHead)
   point = /** @type {(metric: any, series: any, point: any, times: object) => Buffer | string} */ (encodePoint)
 
-  encode (scopes, nowMs, sinceMs) {
-    return collect(scopes, nowMs, sinceMs, this)
-  }
-
   /** @returns {Buffer | string} */
   body (scopes) { return Buffer.concat(scopes.flatMap(encodeScopeMetrics)) }
+
+  /**
+   * Writes the metrics of all scopes that have points. Yields null where the caller should let others run, and batches.
+   * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
+   * @param {number} nowMs monotonic, the time of all points
+   * @param {number} sinceMs exemplars that are not newer are left out: they were delivered
+   * @returns {Generator<Batch | null>}
+   */
+  * encode (scopes, nowMs, sinceMs) {
+    const now = nanosOf(nowMs)
+    let batch = new Batch()
+    let untilPause = POINTS_PER_STEP
+    for (const { scope, metrics } of scopes) {
+      for (const metric of metrics) {
+        const isDelta = metric.isDelta && this.takesDeltas
+        for (const series of metric.list.slice()) {
+          const delta = isDelta ? takeDelta(series, nowMs) : null
+          if (isDelta ? delta === null : series.count === 0) continue
+          const start = isDelta ? nanosOf(metric.intervalStart(series)) : startOf(series, now)
+          const point = this.point(metric, series, isDelta ? delta.point : series, { start, now, sinceMs })
+          if (batch.points > 0 && batch.length + point.length > this.batchBytes) {
+            yield batch.complete(this)
+            batch = new Batch()
+          }
+          batch.add(scope, metric, isDelta, point, delta, this)
+          if (--untilPause > 0) continue
+          untilPause = POINTS_PER_STEP
+          yield null
+        }
+      }
+    }
+    if (batch.points > 0) yield batch.complete(this)
+  }
 }
 
 /** Name, description and unit. */
@@ -224,4 +295,16 @@ function jsonOf (fields, values) {
   return Object.fromEntries(fields.filter(([name]) => values[name] !== undefined).map(([name, , type]) => [name, type.json(values[name])]))
 }
 
-module.exports = { MetricEncoder, MetricJson }
+/** The start of a series, made once: a step of the wall clock is no restart, but for one that puts the start into the future. */
+function startOf (series, now) {
+  if (series.startNanos === null || series.startNanos > now) series.startNanos = nanosOf(series.startMs)
+  return series.startNanos
+}
+
+/** Monotonic milliseconds as nanoseconds since the epoch. */
+function nanosOf (ms) {
+  const [seconds, nanos] = toHrTime(ms)
+  return BigInt(seconds) * 1000000000n + BigInt(nanos)
+}
+
+module.exports = { MetricEncoder, MetricJson, nanosOf, startOf }

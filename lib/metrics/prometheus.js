@@ -6,7 +6,7 @@
 const { createServer } = require('node:http')
 const { pipeline } = require('node:stream')
 const clock = require('../runtime/timers')
-const { nanosOf, startOf } = require('./collection')
+const { nanosOf, startOf } = require('./encoder')
 const { mergeBuckets } = require('./histograms')
 
 // Names, labels and numbers as Prometheus has them.

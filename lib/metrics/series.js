@@ -14,7 +14,7 @@ class Series {
   constructor (attributes, startMs) {
     this.attributes = attributes
     this.startMs = startMs
-    this.startNanos = null // of a cumulative one, see lib/metrics/collection.js
+    this.startNanos = null // of a cumulative one, see lib/metrics/encoder.js
     this.exemplars = null // an array with a slot for each bucket, made when the first exemplar comes
     this.encoded = null // its attributes as bytes, see lib/metrics/encoder.js
     this.labels = '' // its attributes as Prometheus labels, see lib/metrics/prometheus.js
@@ -58,32 +58,16 @@ class NumberSeries extends Series {
   }
 }
 
-/** One difference on its way: the point that is written, and the state that the backend has when it is delivered. */
-class Delta {
-  constructor (series, point, state) {
-    this.series = series
-    this.point = point // has the members of a series that are written
-    this.state = state
-  }
-
-  delivered () {
-    this.series.delivered = this.state
-  }
-
-  /** Gives minimum and maximum back to the interval, which goes on. */
-  failed () {
-    const { series, point } = this
-    series.resetExtremes(Math.min(series.min, point.min), Math.max(series.max, point.max))
-  }
-}
-
-/** The difference of a series, or null where nothing was recorded since. `atMs` is the time of the collection. */
+/**
+ * The difference of a series, or null where nothing was recorded since. `atMs` is the time of the collection. `point` has the
+ * members of a series that are written, `state` is what the backend has when it is delivered.
+ */
 function takeDelta (series, atMs) {
   const before = series.delivered
   if (series.count === (before === null ? 0 : before.count)) return null
   const state = { ...series.state(), atMs }
   series.resetExtremes(Infinity, -Infinity)
-  return new Delta(series, before === null ? state : series.since(before, state), state)
+  return { series, point: before === null ? state : series.since(before, state), state }
 }
 
 // From an attributes object to its series without making a string: a tree of maps, one level for each key and one for each
