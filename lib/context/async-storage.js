@@ -38,17 +38,16 @@ function inResource (fn) {
 const frames = usesAsyncHooks ? null : inResource((outside) => outside.runInAsyncScope(findFrames)) // `run` would leave its key behind
 
 function findFrames () {
-  const probe = new AsyncLocalStorage()
-  probe.enterWith(true)
+  storage.enterWith(true)
   try {
-    const isFrame = (value) => value !== null && typeof value === 'object' && value.size > 0 && value.get(probe) === true
+    const isFrame = (value) => value !== null && typeof value === 'object' && value.size > 0 && value.get(storage) === true
     const frame = inResource((inside) => Object.getOwnPropertySymbols(inside).map((symbol) => inside[symbol]).find(isFrame))
     const Frame = frame.constructor
     if (Frame.current() !== frame) return null
     Frame.set(undefined)
-    const isLeft = Frame.current() === undefined && probe.getStore() === undefined
+    const isLeft = Frame.current() === undefined && storage.getStore() === undefined
     Frame.set(frame)
-    return isLeft && probe.getStore() === true ? Frame : null
+    return isLeft && storage.getStore() === true ? Frame : null
   } catch { // another Node keeps it elsewhere
     return null
   }
