@@ -9,11 +9,13 @@ const http = require('node:http')
 const { once } = require('node:events')
 const { hostname } = require('node:os')
 const { randomBytes } = require('node:crypto')
+const { tracingChannel } = require('node:diagnostics_channel')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { version } = require('../../package.json')
 const { collectors } = require('../support/collectors')
 
+const redisGet = tracingChannel('node-redis:command')
 const CALLER = 'b7ad6b7169203331'
 const LONG = 'grüße 🚀 '.repeat(1000)
 const CLOCKS_DIFFER_NS = 1_000_000_000n // our anchored clock against Date.now(): only another epoch or unit is an error
@@ -95,6 +97,38 @@ for (const collector of collectors) {
       })
     })
 
+    test(`calls that are folded, with what is said of them, get ${into}`, async (t) => {
+      const { app, get, spansOf } = await tracedApp(t, collector, compression, { outbound: { fold: { after: 2 } } })
+      const seen = {}
+      app.get('/users', async (request) => {
+        seen.traceId = request.trace.traceId
+        for (let i = 0; i < 50; i++) await redisGet.tracePromise(() => new Promise(setImmediate), { command: 'GET', args: ['GET', `user:${i}`], database: 2, serverAddress: 'redis.internal', serverPort: 6379 })
+        return ''
+      })
+      await get('/users')
+      const { folded } = app.lightTrace.stats().spans
+      const spans = await spansOf(seen.traceId, 50 - folded + 2) // with the fold's and the request's
+      const [server] = spans.filter(({ kind }) => kind === 'SERVER')
+      t.match(server.attributes, { 'light_trace.repeated.shape': 'redis GET', 'light_trace.repeated.count': 50 })
+      const calls = spans.filter(({ kind }) => kind === 'CLIENT')
+      const [fold, ...others] = calls.filter(({ attributes }) => 'light_trace.fold.count' in attributes)
+      t.same(others, [])
+      t.equal(calls.length - 1 + folded, 50)
+      const { 'light_trace.fold.duration.sum': sum, 'light_trace.fold.duration.min': least, 'light_trace.fold.duration.max': most, ...attributes } = fold.attributes
+      t.same(attributes, {
+        'db.system.name': 'redis',
+        'db.namespace': '2',
+        'db.operation.name': 'GET',
+        'db.query.text': 'GET',
+        'server.address': 'redis.internal',
+        'server.port': 6379,
+        'light_trace.fold.count': folded
+      })
+      t.ok(least > 0 && least <= most && most <= sum)
+      t.equal(fold.parentSpanId, server.spanId)
+      t.ok(server.start <= fold.start && fold.start < fold.end && fold.end <= server.end)
+    })
+
     test(`500 requests, pushed through one connection each once, get ${into}`, async (t) => {
       const { app, get, spansOf } = await tracedApp(t, collector, compression)
       const ids = []
@@ -115,7 +149,7 @@ for (const collector of collectors) {
   }
 }
 
-async function tracedApp (t, collector, compression) {
+async function tracedApp (t, collector, compression, options = {}) {
   const app = Fastify()
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
   t.teardown(() => {
@@ -125,7 +159,8 @@ async function tracedApp (t, collector, compression) {
   await app.register(lightTrace, {
     serviceName: 'shop',
     resource: { 'deployment.environment.name': 'test' },
-    exporter: { url: collector.tracesUrl, compression }
+    exporter: { url: collector.tracesUrl, compression },
+    ...options
   })
   return {
     app,
