@@ -40,8 +40,8 @@ function onTick () {
 // A span keeps milliseconds of `performance.now()`. They become wall-clock nanoseconds when it is written, by the same anchor
 // for start and end, so a step of the wall clock never bends a duration. Both are taken at load: fake timers must not reach us.
 
-/** Milliseconds on the monotonic clock. HOT, six times in a request with a step and a call. */
-const now = uncheckedNow() ?? performance.now.bind(performance)
+/** Milliseconds on the monotonic clock. */
+const now = performance.now.bind(performance)
 const wallNow = Date.now
 
 // Date.now() has whole milliseconds, and NTP slews; below this the finer origin of the process wins.
@@ -56,21 +56,6 @@ let anchoredAt = -Infinity // when the two clocks were last compared
 let anchorMs = NaN // wall clock at performance.now() === 0, in milliseconds since the epoch
 let anchorHigh = 0 // the same in nanoseconds, as two halves
 let anchorLow = 0 // from 2^32 up, so that V8 keeps it and its sums as doubles
-
-/**
- * The clock of performance.now() without its check of the receiver, which takes longer than to read the clock: the getter of
- * `nodeTiming.duration`, on Node 20 to 26. Undefined where it is another clock, or none.
- */
-function uncheckedNow () {
-  try {
-    const { get } = Object.getOwnPropertyDescriptor(performance.nodeTiming, 'duration')
-    const before = performance.now()
-    const between = get()
-    return before <= between && between <= performance.now() ? get : undefined
-  } catch {
-    return undefined
-  }
-}
 
 /** Compares anchor and wall clock, and corrects the anchor after a step. */
 function anchor () {
