@@ -188,7 +188,7 @@ class Tracer {
     const given = folded !== null ? folded.start : startOf(callDescriptor, call)
     const start = given ?? clock.now()
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
-    const shape = folded === null && (isByFlags ? isSampled : this.output.sdkSpans === null) ? shapeIn(parent, callDescriptor, call, info) : null
+    const shape = folded === null && (isByFlags ? isSampled : this.output.sdkSpans === null) ? shapeIn(parent, callDescriptor, info) : null
     if (shape !== null && this.foldAfter !== Infinity && !this.sampler.isCustom) { // which is asked for each
       const run = runToFold(parent, shape, this.foldAfter)
       if (run !== null) return new FoldedCall(this, callDescriptor, call, context, start, info, run)
@@ -304,9 +304,8 @@ function startOf (callDescriptor, call) {
  * What calls of one kind to one server have in common, as an object that is the same for all of them. Null where repeats do not
  * count: an HTTP call's id has left with its headers, and below a span that has ended, or is not ours, nobody says it. HOT
  */
-function shapeIn (parent, callDescriptor, call, info) {
-  if (callDescriptor.hasShape !== true || parent.endedAt !== OPEN) return null
-  return info === null ? callDescriptor.shape(call) : info
+function shapeIn (parent, callDescriptor, info) {
+  return callDescriptor.hasShape === true && parent.endedAt === OPEN ? info : null
 }
 
 /** A span's name that is no string, as text: it may throw when it is asked for that. */
