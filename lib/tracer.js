@@ -392,4 +392,4 @@ class ExportMode {
   close () { return (this.exporter ?? this.sink).close() }
 }
 
-module.exports = { Tracer }
+module.exports = { Tracer, exportMode }

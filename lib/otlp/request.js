@@ -58,6 +58,7 @@ function remember (scope) {
 
 const TAG_SCOPE_SPANS = 0x12
 const TAG_SPAN = 0x12
+const HEADER_BYTES = 5
 
 /**
  * Cuts the bytes of a chunk in two between spans, for a collector that found them too large.
@@ -70,22 +71,23 @@ function halvesOf (bytes, length, spans) {
   return [{ bytes: chunkOf(found.slice(0, keep)), spans: keep }, { bytes: chunkOf(found.slice(keep)), spans: spans - keep }]
 }
 
-/** Finds the spans, each with what its scope_spans begin with; null where the bytes are something else. */
+/** Finds the spans, each with what its scope_spans begin with; null where there is anything else, which would be lost. */
 function spansIn (bytes, length) {
   const found = []
   for (let at = 0; at < length;) {
     const body = fieldAt(bytes, at, length)
-    if (body === null || bytes[at] !== TAG_SCOPE_SPANS) return null
+    if (body === null || bytes[at] !== TAG_SCOPE_SPANS || body.start - at !== HEADER_BYTES) return null
     let scope = null
     for (at = body.start; at < body.end;) {
       const field = fieldAt(bytes, at, body.end)
-      if (field === null) return null
+      if (field === null || (scope !== null && bytes[at] !== TAG_SPAN)) return null
       if (bytes[at] === TAG_SPAN) {
         scope ??= bytes.subarray(body.start, at)
         found.push({ scope, span: bytes.subarray(at, field.end) })
       }
       at = field.end
     }
+    if (scope === null) return null
   }
   return found
 }
