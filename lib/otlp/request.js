@@ -71,7 +71,7 @@ function halvesOf (bytes, length, spans) {
   return [{ bytes: chunkOf(found.slice(0, keep)), spans: keep }, { bytes: chunkOf(found.slice(keep)), spans: spans - keep }]
 }
 
-/** Finds the spans, each with what its scope_spans begin with; null where there is anything else, which would be lost. */
+/** Finds the spans, each with what its scope_spans begin with; null where there is more behind them, which would be lost. */
 function spansIn (bytes, length) {
   const found = []
   for (let at = 0; at < length;) {
@@ -87,7 +87,6 @@ function spansIn (bytes, length) {
       }
       at = field.end
     }
-    if (scope === null) return null
   }
   return found
 }
@@ -101,9 +100,10 @@ function chunkOf (spans) {
   return Buffer.concat(Array.from(runs.values(), (run) => Buffer.concat(run)).flatMap((body) => [headerOf(TAG_SCOPE_SPANS, body.length), body]))
 }
 
-/** Returns the bounds of the length-delimited field at `at`, or null if it is none or reaches over `end`. */
+/** Returns the bounds of the length-delimited field at `at`, whose tag is one byte; null if it is none or reaches over `end`. */
 function fieldAt (bytes, at, end) {
-  if (bytes[at++] % 8 !== 2) return null
+  const tag = bytes[at++]
+  if (tag % 8 !== 2 || tag >= 0x80) return null
   let length = 0
   for (let i = 0; i < 5 && at < end; i++) {
     const byte = bytes[at++]
