@@ -27,6 +27,9 @@ const setUpPrisma = new Function('lightTrace', 'require', 'app', prismaSetUp) //
 
 const users = pgTable('users', { id: integer('id').primaryKey(), name: text('name') })
 
+// Without waits for a free connection of the pool: from a millisecond on they are spans, which a busy machine may need.
+const queriesIn = async (collector) => (await collector.tree()).split('\n').filter((line) => line !== '  INTERNAL wait for connection').join('\n')
+
 test('drizzle and kysely over a traced pool of pg: each query is a child of its request, without its values', async (t) => {
   const { pool, db, kysely } = makeBuilders(lightTrace, pg, await startPostgresql(t), drizzle, Kysely, PostgresDialect)
   t.after(() => pool.end())
@@ -52,14 +55,14 @@ test('drizzle and kysely over a traced pool of pg: each query is a child of its 
   ]) {
     collector.reset()
     assert.deepEqual((await app.inject(path)).json(), expected)
-    assert.equal((await collector.tree()).toLowerCase(), [`SERVER GET ${path}`, ...queries.map((query) => `  CLIENT ${query}`)].join('\n').toLowerCase())
+    assert.equal((await queriesIn(collector)).toLowerCase(), [`SERVER GET ${path}`, ...queries.map((query) => `  CLIENT ${query}`)].join('\n').toLowerCase())
     const [, ...calls] = await collector.spans()
     assert.deepEqual(new Set(calls.map(({ attributes }) => attributes['db.system.name'])), new Set(['postgresql']))
     assert.doesNotMatch(JSON.stringify(calls), /secret/)
   }
   collector.reset()
   assert.equal((await app.inject('/twice')).body, '23505')
-  assert.equal(await collector.tree(), 'SERVER GET /twice\n  CLIENT INSERT users ERROR error.type=23505')
+  assert.equal(await queriesIn(collector), 'SERVER GET /twice\n  CLIENT INSERT users ERROR error.type=23505')
 })
 
 test('Prisma by its own instrumentation: its spans are in the request’s trace', { timeout: 120_000 }, async (t) => {
