@@ -13,7 +13,7 @@ const SECRET = 's3cret'
 function answer (command) {
   const { Long } = require('mongodb')
   if (/^c\d+$/.test(command.find)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3) // long enough for others to wait
-  if (command.find === 'held') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20) // longer than the others may wait
+  if (command.find === 'held') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600) // longer than the others may wait
   if (command.find === 'broken') throw Object.assign(new Error(`near ${SECRET}`), { code: 11000 })
   if (command.find !== undefined) return { cursor: { id: Long.ZERO, ns: `shop.${command.find}`, firstBatch: [{ name: SECRET }] } }
   if (command.aggregate !== undefined) return { cursor: { id: Long.ZERO, ns: 'shop.users', firstBatch: [] } }
@@ -58,7 +58,7 @@ test('mongodb: each command of a traced client, and no value of it', async (t) =
 })
 
 test('mongodb: a wait for a connection that is given up has failed', async (t) => {
-  const { client } = await connect(t, { maxPoolSize: 1, waitQueueTimeoutMS: 5 })
+  const { client } = await connect(t, { maxPoolSize: 1, waitQueueTimeoutMS: 300 })
   const { app, collector } = await tracedApp(t, {
     listen: false,
     routes: (app) => app.get('/:user', async () => {
