@@ -129,8 +129,13 @@ test('a CPU that a container\'s limit holds back is unscheduled', async (t) => {
     t.skip(`the CPU of a process cannot be limited here: ${error.message}`)
     return
   }
-  const { took, ran } = await limited.ask('/starved')
-  const [times] = await limited.times()
+  // Held back just where a request ends, nothing is known of it and nothing is said: then the next one is asked.
+  let asked, times
+  for (let tries = 0; times?.busy === undefined && tries < 5; tries++) {
+    asked = await limited.ask('/starved')
+    times = (await limited.times())[0]
+  }
+  const { took, ran } = asked
   t.ok(took - ran > 100, `${took - ran} ms away`)
   near(t, times.unscheduled, took - ran, 'unscheduled')
   near(t, times.busy, ran, 'busy')

@@ -1,7 +1,8 @@
 'use strict'
 
 // A collector in a process of its own, which can be killed and started again on its port, as a restart of the machine's
-// collector is. What it took is said by each life of it: span ids, and how long the first request was in coming.
+// collector is. What it took is said by each life of it: span ids, how long the first request was in coming and how
+// long it was itself in answering.
 //
 //   const collector = new CollectorProcess(t); await collector.up(); await collector.kill()
 
@@ -15,6 +16,7 @@ class CollectorProcess {
   port = 0
   ids = new Set() // of all lives
   noticedAfterMs = [] // of each life that was asked: from listening to the first request, by its own clock
+  answeringMs = 0 // how long requests that carried spans waited for their answers, since the last `up`
   #child = null
 
   constructor (t) {
@@ -28,10 +30,12 @@ class CollectorProcess {
   /** @param {{ status?: number, hang?: boolean }} [how] what it does instead of taking spans */
   async up (how = {}) {
     if (this.port === 0) this.port = await freePort()
+    this.answeringMs = 0
     // tap slips a NODE_OPTIONS of its own into everything that is spawned.
     this.#child = fork(__filename, [String(this.port), JSON.stringify(how)], { env: { ...process.env, NODE_OPTIONS: '' } })
     this.#child.on('message', (message) => {
       if (message.ids !== undefined) for (const id of message.ids) this.ids.add(id)
+      if (message.answeringMs !== undefined) this.answeringMs += message.answeringMs
       if (message.noticedAfterMs !== undefined) this.noticedAfterMs.push(message.noticedAfterMs)
     })
     const [code] = await Promise.race([once(this.#child, 'message'), once(this.#child, 'exit')])
@@ -65,13 +69,14 @@ function main (port, how) {
   const server = http.createServer(async (req, res) => {
     if (listeningAt !== undefined) process.send({ noticedAfterMs: performance.now() - listeningAt })
     listeningAt = undefined
+    const askedAt = performance.now()
     const parts = []
     for await (const part of req) parts.push(part)
     if (how.hang) return
     if (how.status !== undefined) return res.writeHead(how.status).end()
     const ids = decodeSpans(Buffer.concat(parts), { gzip: req.headers['content-encoding'] === 'gzip' }).map(({ spanId }) => spanId)
     // Said before it is answered: what was answered is known to have been taken, also when it is killed just then.
-    process.send({ ids }, () => res.end())
+    process.send({ ids, answeringMs: performance.now() - askedAt }, () => res.end())
   })
   server.keepAliveTimeout = 60_000
   server.listen(port, '127.0.0.1', () => {
