@@ -13,13 +13,13 @@ const DEFAULT_TIMEOUT_MS = 30_000
 
 const checkLevel = anyOf("the name of one of the logger's levels", (value) => typeof value === 'string' && value.trim() !== '')
 
-const checkLogs = object({
+const checkLogs = orBoolean(object({
   export: orBoolean(checkLogExporter, true, false),
   level: checkLevel,
   unsampledLevel: checkLevel,
   buffer: checkLevel,
   maxPerSecond: notNegative('lines a second')
-})
+}), true, false)
 
 module.exports = { checkLogs, resolveLogs }
 

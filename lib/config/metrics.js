@@ -2,7 +2,7 @@
 
 // The options of metrics: what is measured, how it is aggregated, and where it goes. Loaded only where metrics are on.
 
-const { DURATION_MAX_MS, EMPTY, anyOf, boolean, callback, duration, literal, object, wrongValue } = require('./checks')
+const { DURATION_MAX_MS, EMPTY, anyOf, boolean, callback, duration, literal, object, orBoolean, wrongValue } = require('./checks')
 const { checkExporter, exporterOfSignal } = require('./exporter')
 
 const KINDS = ['otlp', 'otlp/stdout', 'prometheus', 'none']
@@ -16,7 +16,7 @@ const DEFAULT_INTERVAL_MS = 60_000
 const DEFAULT_TIMEOUT_MS = 30_000
 const DEFAULT_PROMETHEUS_PORT = 9464
 
-const checkMembers = object({
+const checkMetrics = orBoolean(object({
   exporter: checkMetricExporter,
   path: anyOf("a path that begins with '/'", (value) => typeof value === 'string' && value.startsWith('/')),
   runtime: boolean,
@@ -30,15 +30,9 @@ const checkMembers = object({
   activeRequests: boolean,
   bodySizes: boolean,
   intervalMs: duration
-})
+}), EMPTY, false)
 
 module.exports = { checkMetrics, resolveMetrics }
-
-function checkMetrics (path, value) {
-  if (value === true) return EMPTY
-  if (typeof value !== 'object' || value === null) throw wrongValue(path, 'true, false or an object', value)
-  return checkMembers(path, value)
-}
 
 function checkMetricExporter (path, value) {
   if (value === 'console') throw wrongValue(path, "'otlp', 'otlp/stdout', 'none' or an object with a url", value)

@@ -6,7 +6,7 @@
 const { printable } = require('../runtime/report')
 const {
   COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, TOKEN, anyOf, attributes, boolean, bytes, callback, count, duration, headerNames,
-  isObject, listOf, literal, notNegative, object, orBoolean, orCallback, text, wrongValue
+  isObject, listOf, literal, notNegative, object, orBoolean, orCallback, text
 } = require('./checks')
 const { Environment } = require('./env')
 const { checkExporter, resolveExporter } = require('./exporter')
@@ -51,12 +51,10 @@ const checkKeep = orBoolean(object({
 const checkSlow = orBoolean(object({ afterMs: notNegative('milliseconds') }), EMPTY, { afterMs: Infinity })
 // true: the handler, which is what most want to see.
 const checkSpans = orBoolean(object({ handler: boolean, hooks: listOf(literal(...STAGES)) }), { handler: true }, EMPTY)
-const BLOCKED_LOOP_OFF = Object.freeze({ afterMs: false })
 const checkBlockedLoop = orBoolean(object({
   afterMs: anyOf(`a finite number of milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => Number.isFinite(value) && value >= BLOCKED_AFTER_MIN_MS)
-}), EMPTY, BLOCKED_LOOP_OFF)
-const NO_FOLD = Object.freeze({})
-const checkFold = orBoolean(object({ after: anyOf('an integer from 1 on', (value) => Number.isSafeInteger(value) && value > 0) }), EMPTY, NO_FOLD)
+}), EMPTY, false)
+const checkFold = orBoolean(object({ after: anyOf('an integer from 1 on', (value) => Number.isSafeInteger(value) && value > 0) }), EMPTY, false)
 const checkOutbound = orBoolean(object({
   http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback, graphqlDocuments: boolean, fold: checkFold
 }), EMPTY, { http: false, undici: false, libraries: false })
@@ -170,7 +168,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     outbound: resolveOutbound(given.outbound),
     propagators: propagatorsFromEnvironment(env),
     unrouted: given.unrouted ?? false,
-    codeLocation: given.codeLocation ?? isTest(given.spanProcessors),
+    codeLocation: given.codeLocation ?? given.spanProcessors?.some((processor) => processor.wantsCodeLocation === true) ?? false,
     namesOpen: env.text('LIGHT_TRACE_VIEWER') !== undefined, // under `npx light-trace`: those that never end, at the application's end
     clientErrors: given.clientErrors ?? true,
     logs: given.logs !== false, // the ids on the application's own lines
@@ -214,9 +212,7 @@ function resolveMetrics (given, env) {
 }
 
 function checkLogs (path, value) {
-  if (typeof value === 'boolean') return value
-  if (!isObject(value)) throw wrongValue(path, 'true, false or an object with export, level, unsampledLevel, buffer, maxPerSecond', value)
-  return require('./logs').checkLogs(path, value)
+  return typeof value === 'boolean' ? value : require('./logs').checkLogs(path, value)
 }
 
 function resolveLogs (given, env) {
@@ -262,17 +258,17 @@ function resolveBuffer (given = EMPTY, env) {
 }
 
 function resolveBlockedLoop (given, env) {
-  const { afterMs = DEFAULT_BLOCKED_AFTER_MS } = given ?? blockedLoopFromEnvironment(env)
-  return afterMs === false ? null : Object.freeze({ afterMs: Math.min(afterMs, DURATION_MAX_MS) })
+  const asked = given ?? blockedLoopFromEnvironment(env)
+  return asked === false ? null : Object.freeze({ afterMs: Math.min(asked.afterMs ?? DEFAULT_BLOCKED_AFTER_MS, DURATION_MAX_MS) })
 }
 
 function blockedLoopFromEnvironment (env) {
   const value = env.text(BLOCKED_LOOP_VARIABLE)
-  if (value === undefined || /^false$/i.test(value)) return BLOCKED_LOOP_OFF
+  if (value === undefined || /^false$/i.test(value)) return false
   if (/^true$/i.test(value)) return EMPTY
   if (/^[0-9]{1,9}$/.test(value) && Number(value) >= BLOCKED_AFTER_MIN_MS) return { afterMs: Number(value) }
   env.ignored(BLOCKED_LOOP_VARIABLE, value, `true, false or milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`)
-  return BLOCKED_LOOP_OFF
+  return false
 }
 
 function resolveSpans ({ handler = false, hooks = [] } = EMPTY) {
@@ -285,12 +281,12 @@ function checkChannels (path, value) {
   return object(Object.fromEntries((isObject(value) ? Object.keys(value) : []).map((name) => [name, checkOne])))(path, value)
 }
 
-function resolveOutbound ({ http = true, undici = true, libraries = true, channels = EMPTY, propagateTo = null, graphqlDocuments = false, fold = NO_FOLD } = EMPTY) {
+function resolveOutbound ({ http = true, undici = true, libraries = true, channels = EMPTY, propagateTo = null, graphqlDocuments = false, fold = false } = EMPTY) {
   const resolved = Object.create(null)
   for (const [name, { kind = 'client', name: spanName = name, attributes = null }] of Object.entries(channels)) {
     resolved[name] = Object.freeze({ kind: KINDS[kind] ?? kind, name: spanName, attributes })
   }
-  return Object.freeze({ http, undici, libraries, channels: Object.freeze(resolved), propagateTo, graphqlDocuments, fold: fold !== NO_FOLD && Object.freeze({ after: fold.after ?? DEFAULT_FOLD_AFTER }) })
+  return Object.freeze({ http, undici, libraries, channels: Object.freeze(resolved), propagateTo, graphqlDocuments, fold: fold && Object.freeze({ after: fold.after ?? DEFAULT_FOLD_AFTER }) })
 }
 
 // Headers that become attributes: those that are named, and never those that carry credentials.
@@ -318,11 +314,6 @@ function warnAboutUnread (env) {
   const node = env.find('NODE_OTEL', 'NODE_OTEL_ENDPOINT')
   if (node === undefined || (node.name === 'NODE_OTEL' && /^(?:0|false)$/i.test(node.value))) return
   env.warn('LT_WARN_NODE_OTEL', `${node.name} switches Node's own tracer on: each request gets a second SERVER span, and outgoing calls carry that tracer's traceparent. Unset it`)
-}
-
-// A collector of light-trace/testing says so.
-function isTest (spanProcessors = []) {
-  return spanProcessors.some(({ wantsCodeLocation }) => wantsCodeLocation === true)
 }
 
 // The parent of work outside of requests, see Tracer.startSpan.
