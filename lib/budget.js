@@ -6,6 +6,7 @@
 const { relative } = require('node:path')
 const { boolean, count, inWords, isObject, LightTraceError, nearestName, object } = require('./config/checks')
 const { drawTree, oneLine, spanLabel } = require('./export/sinks/console')
+const { counted } = require('./runtime/report')
 
 // Kinds of calls that a budget may name although no span has them: what light-trace and OpenTelemetry's conventions know.
 const KNOWN_KINDS = [
@@ -149,7 +150,7 @@ function callFindings ({ route, calls }, budget) {
   for (const [kind, allowed] of Object.entries(budget.calls)) {
     const own = calls.filter((call) => call.kind === kind)
     const found = own.reduce((sum, { span }) => sum + callsIn(span), 0)
-    if (found > allowed) findings.push(finding('calls', route, `${times(found, 'call')} of ${kind}, and ${allowed} allowed`, { allowed, found }, own.map(({ span }) => [span, kind])))
+    if (found > allowed) findings.push(finding('calls', route, `${counted(found, 'call')} of ${kind}, and ${allowed} allowed`, { allowed, found }, own.map(({ span }) => [span, kind])))
   }
   return findings
 }
@@ -208,14 +209,14 @@ function lateFindings ({ root, route, spans }, { afterResponse }) {
   const end = root.kind === 'SERVER' ? endOf(root) : Infinity
   const late = [root, ...spans].filter((span) => !isOpen(span) && (span.attributes['light_trace.after_response'] === true || span.endTime > end))
   if (late.length === 0) return []
-  return [finding('afterResponse', route, `${times(late.length, 'span')} ended after the response`, { allowed: false, found: late.length }, late.map((span) => [span, 'after the response']))]
+  return [finding('afterResponse', route, `${counted(late.length, 'span')} ended after the response`, { allowed: false, found: late.length }, late.map((span) => [span, 'after the response']))]
 }
 
 // A span that never ends is in a file where light-trace ended it with its application. Else what lies beneath it has no parent there.
 function openFindings ({ root, route, spans, isCut }, { open }) {
   if (open) return []
   const running = [root, ...spans].filter(isOpen)
-  if (running.length > 0) return [finding('open', route, `${times(running.length, 'span')} never ended`, { allowed: false, found: running.length }, running.map((span) => [span, 'never ended']))]
+  if (running.length > 0) return [finding('open', route, `${counted(running.length, 'span')} never ended`, { allowed: false, found: running.length }, running.map((span) => [span, 'never ended']))]
   if (!isCut) return []
   return [finding('open', route, 'its parent never ended, or was lost', { allowed: false, found: 1 }, [[root, 'its parent never ended, or was lost']])]
 }
@@ -224,16 +225,12 @@ function finding (rule, route, message, { allowed, found }, marked) {
   return { rule, route, message: oneLine(`${route}: ${message}`), allowed, found, marked: new Map(marked) }
 }
 
-function times (number, noun) {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`
-}
-
 /** The findings as text, each with the tree in which it was found, its lines marked. */
 function report (findings, spans) {
   const lines = [...groups(findings, ({ message }) => message)].map(([message, alike]) => alike.length === 1 ? message : `${message} (in ${alike.length} requests)`)
   const traces = groups(findings, ({ marked }) => marked.keys().next().value.traceId)
   const trees = [...traces].slice(0, TREES_MAX).map(([traceId, own]) => treeOf(spans.filter((span) => span.traceId === traceId), own))
-  if (traces.size > TREES_MAX) trees.push(`... and ${times(traces.size - TREES_MAX, 'more tree')}`)
+  if (traces.size > TREES_MAX) trees.push(`... and ${counted(traces.size - TREES_MAX, 'more tree')}`)
   return `${lines.join('\n')}\n\n${trees.join('\n\n')}`
 }
 
