@@ -16,7 +16,6 @@ const { toObject, read } = require('./span/attributes')
 const { QueryRedactor } = require('./http/redact')
 const { samplerOf, RateLimit } = require('./sampling/sampler')
 const { Pipeline, Resource, Stats } = require('./export/pipeline')
-const { setImmediate } = require('./runtime/timers')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals')
 const { inject } = require('./otel/propagators')
 const { ExportRequestPrefix } = require('./otlp/request')
@@ -88,7 +87,7 @@ class Tracer {
     this.ownStarter = new SpanStarter(this)
     this.metrics?.open()
     if (this.logs !== null) this.pipeline.exceptionLog = this.logs.open()
-    this.chooseStarter()
+    this.starter = this.sdkInterop ?? this.ownStarter
     this.useGlobals()
     this.blockedLoop?.start()
     // Disabled by a variable, or left to a registered SDK: the options do not say so.
@@ -120,11 +119,7 @@ class Tracer {
     if (this.sdkInterop !== null) return
     const { SdkInterop } = require('./otel/sdk-interop')
     this.sdkInterop = new SdkInterop(this)
-    if (this.pipeline !== null) this.chooseStarter()
-  }
-
-  chooseStarter () {
-    this.starter = this.sdkInterop ?? this.ownStarter
+    if (this.pipeline !== null) this.starter = this.sdkInterop
   }
 
   /** Whether ids and flags alone decide about a request, and no processor sees it start. */
@@ -257,15 +252,12 @@ class Tracer {
     await Promise.all([this.output?.flush(options), this.metrics?.flush(options), this.logs?.flush(options)])
   }
 
-  /** Whether all requests have ended. One that is not sampled counts as ended at once, but is measured when it is over. */
-  get isDrained () {
-    return this.metrics === null && this.stats.ended >= this.stats.started
-  }
-
   /** Waits, some turns of the event loop, for the last responses: they close with their sockets, after the server. */
   async drained () {
-    for (let turn = 0; turn < CLOSE_TURNS_MAX && !this.isDrained; turn++) {
-      await new Promise((resolve) => setImmediate(resolve))
+    // An unsampled request counts as ended at once, but is measured when it is over.
+    const isDrained = () => this.metrics === null && this.stats.ended >= this.stats.started
+    for (let turn = 0; turn < CLOSE_TURNS_MAX && !isDrained(); turn++) {
+      await new Promise((resolve) => clock.setImmediate(resolve))
     }
   }
 
