@@ -25,7 +25,6 @@ const { exposition, negotiate, OPEN_METRICS, startPrometheusServer } = require('
 const { MetricReader } = require('./reader')
 const { MetricRegistry } = require('./registry')
 const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
-const { MetricSender } = require('./sender')
 const { ServerMetrics } = require('./server-metrics')
 
 /** The route of requests that are measured elsewhere. */
@@ -110,8 +109,7 @@ class AppMetrics {
   #export (options) {
     const { output: { suppress }, settings: { closeTimeoutMs }, report } = this.#tracer
     const { registry, settings: { intervalMs } } = this
-    const target = new MetricSender({ registry, report, stats: this.#stats, ...options })
-    const reader = new MetricReader({ registry, target, intervalMs, closeTimeoutMs, suppress })
+    const reader = new MetricReader({ registry, report, stats: this.#stats, intervalMs, closeTimeoutMs, suppress, ...options })
     this.#readers.push(reader)
     reader.start()
   }

@@ -1,28 +1,59 @@
 'use strict'
 
-// When metrics are collected: every interval, at a flush, once more at the end, and sooner where an attempt has failed.
-// There is never more than one collection at a time. What a collection becomes is its target's affair.
+// When metrics are collected: every interval, at a flush, once more at the end, and sooner where an attempt has failed. There is
+// never more than one collection at a time. And what becomes of one: it is sent by OTLP, or written to standard output.
+//
+// Nothing is kept of a cumulative one that could not be sent: it is worth only its newest copy, so a retry collects anew. Deltas
+// are sent again as they were, byte for byte, before what came since: if it was only the answer that was lost, a backend can tell
+// by their interval that it has them.
 
-const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
+const clock = require('../runtime/timers')
+const { setTimeout, clearTimeout, setImmediate, monotonicNow } = require('../runtime/timers')
+const { counted } = require('../runtime/report')
+const { gzip } = require('../export/chunk-buffer')
 const { flushAtExit, forgetAtExit } = require('../export/exporter')
+const { backoffMs } = require('../export/http/retry')
+const { failureOf } = require('../export/log')
+
+const NO_RETRY = -1 // the next one at its interval
+
+// A server that answers 404 has no metrics, as Jaeger, or an ingress is not ready: it is asked with each tenth collection.
+const SKIPS_AFTER_404 = 9
+
+// A server that takes less than this in one request takes no metrics.
+const BATCH_BYTES_MIN = 16 * 1024
 
 class MetricReader {
   #options
+  #stats
+  #target // without what may hold credentials or an API key: they are never logged
   #timer = null
   #nextAt = 0
   #notBefore = 0 // a collector has asked for a pause until then
   #isRunning = false
-  #last = Promise.resolve(-1) // the collection that began last, or waits for the one before it
+  #last = Promise.resolve(NO_RETRY) // the collection that began last, or waits for the one before it
   #next = null // one that has not begun, where a flush waits for it
   #isClosed = false
+  #http = null // once there is something to send
+  #isHeld = false
+  #deliveredMs = -Infinity // when what the collector has was collected
+  #failures = 0
+  #isOutage = false // and logged
+  #skips = 0 // collections that are not made
+  #held = null // one with deltas, or what is left of it, that the collector may have: { nowMs, batches }
+  #isOver = false
 
   /**
-   * @param {{ registry: MetricRegistry, intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T,
-   *   target: { send (isLast: boolean): Promise<{ retryMs: number, isAsked: boolean }>, hold (isHeld: boolean, wasFrozen?: boolean): void,
-   *     abort (): void, close (): void } }} options retryMs: the time until the next attempt, -1: the interval
+   * @param {{ registry: MetricRegistry, encoder: import('./encoder').MetricEncoder | import('./encoder').MetricJson, url: string,
+   *   connect (): Pick<OtlpHttp, 'post' | 'hold' | 'abort' | 'close'>, prefix: ExportRequestPrefix | null, isGzip: boolean,
+   *   report: Report, stats: object, intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T }} options
+   *   connect: asked when there is something to send; prefix: what stands before a body, if it is not whole
    */
   constructor (options) {
+    const { origin, pathname } = new URL(options.url)
     this.#options = options
+    this.#stats = options.stats
+    this.#target = origin + pathname
   }
 
   start () {
@@ -47,7 +78,8 @@ class MetricReader {
     clearTimeout(this.#timer)
     forgetAtExit(this)
     await this.#atMost(this.#options.closeTimeoutMs, () => this.#collectAfterLast(true))
-    this.#options.target.close()
+    this.#isOver = true
+    this.#http?.close()
   }
 
   /** Called by the one `beforeExit` listener of the process. */
@@ -73,42 +105,154 @@ class MetricReader {
     this.#arm(retryMs >= 0 ? Math.min(retryMs, untilNext) : untilNext)
   }
 
-  /** Returns when the next attempt is due. Never rejects. */
   #collectAfterLast (isLast) {
-    this.#last = this.#last.then(() => this.#collect(isLast))
-    return this.#last
+    return (this.#last = this.#last.then(() => this.#collect(isLast)))
   }
 
+  /** Returns when the next attempt is due. Never rejects. */
   async #collect (isLast) {
     this.#isRunning = true
     this.#next = null
-    const { registry, target } = this.#options
-    let answer = { retryMs: -1, isAsked: false }
+    this.#notBefore = 0
+    let retryMs = NO_RETRY
     try {
-      await registry.observe()
-      answer = await target.send(isLast)
+      await this.#options.registry.observe()
+      retryMs = await this.send(isLast)
     } catch {}
     this.#isRunning = false
-    this.#notBefore = answer.isAsked ? monotonicNow() + answer.retryMs : 0
-    return answer.retryMs
+    return retryMs
   }
 
   /** Holds the process while `work` lasts, at most `ms`. */
   #atMost (ms, work, wasFrozen = false) {
-    const { target, suppress } = this.#options
-    return suppress(() => new Promise((resolve) => {
-      target.hold(true, wasFrozen)
+    return this.#options.suppress(() => new Promise((resolve) => {
+      this.#hold(true, wasFrozen)
       const end = () => {
         clearTimeout(timer)
-        target.hold(false)
+        this.#hold(false)
         resolve()
       }
       const timer = setTimeout(() => {
-        if (this.#isClosed) target.abort()
+        if (this.#isClosed) this.#http?.abort()
         end()
       }, ms)
       work().then(end, end)
     }))
+  }
+
+  #hold (isHeld, wasFrozen = false) {
+    this.#isHeld = isHeld
+    this.#http?.hold(isHeld, wasFrozen)
+  }
+
+  // ---- what becomes of a collection
+
+  /** Returns when the next attempt is due. */
+  async send (isLast) {
+    if (this.#isOver || this.#skips-- > 0) return NO_RETRY
+    this.#skips = 0
+    const held = this.#held
+    this.#held = null
+    const { nowMs, batches } = held ?? await this.#encoded()
+    for (let i = 0; i < batches.length; i++) {
+      const outcome = await this.#post(batches[i])
+      if (outcome.disposition === 'delivered') {
+        this.#onDelivered(batches[i], outcome)
+      } else if (outcome.disposition === 'retry') {
+        const rest = batches.slice(i)
+        return isLast ? this.#onLost(held === null ? rest : rest.concat((await this.#encoded()).batches), outcome) : this.#onRetry(nowMs, rest, outcome)
+      } else if (outcome.disposition === 'split' && batches[i].points > 1 && batches[i].length > BATCH_BYTES_MIN) {
+        for (const batch of batches.slice(i)) batch.failed()
+        this.#options.encoder.batchBytes = Math.floor(batches[i].length / 2)
+        return this.send(isLast)
+      } else {
+        this.#onRefused(batches[i], outcome)
+      }
+    }
+    this.#deliveredMs = nowMs
+    this.#failures = 0
+    if (this.#options.encoder.takesDeltas) this.#options.registry.startInterval(nowMs)
+    if (batches.length > 0 && this.#isOutage) {
+      this.#isOutage = false
+      this.#options.report.recovered('metrics', `${this.#target} accepts metrics again`)
+    }
+    return held === null ? NO_RETRY : this.send(isLast) // what came since
+  }
+
+  /** All batches, made in steps between which others run. */
+  async #encoded () {
+    const nowMs = clock.now()
+    const batches = []
+    const { encoder, registry } = this.#options
+    for (const step of encoder.encode(registry.scopes(), nowMs, this.#deliveredMs)) {
+      if (step !== null) batches.push(step)
+      else await new Promise((resolve) => setImmediate(resolve))
+    }
+    return { nowMs, batches }
+  }
+
+  #post (batch) {
+    if (this.#http === null) {
+      this.#http = this.#options.connect()
+      this.#http.hold(this.#isHeld)
+    }
+    const { prefix, isGzip } = this.#options
+    const parts = prefix === null ? [batch.body] : [prefix.head(batch.body.length), batch.body]
+    return new Promise((resolve) => {
+      if (!isGzip) return this.#http.post(parts, false, resolve)
+      gzip(parts, (error, compressed) => {
+        if (error === null) this.#http.post([compressed], true, resolve)
+        else this.#http.post(parts, false, resolve)
+      })
+    })
+  }
+
+  #onDelivered (batch, { partialSuccess }) {
+    batch.delivered()
+    const rejected = Math.min(Math.max(partialSuccess?.rejected ?? 0, 0), batch.points)
+    this.#stats.exportsOk++
+    this.#stats.delivered += batch.points - rejected
+    this.#stats.rejected += rejected
+    const { message = '' } = partialSuccess ?? {}
+    if (rejected > 0) this.#loss('metrics rejected', `rejected ${counted(rejected, 'metric point')}: ${message}`)
+    else if (message !== '') this.#options.report.once('LT_WARN_COLLECTOR', `${this.#target} accepted the metrics and says: ${message}`)
+  }
+
+  #onRetry (nowMs, batches, outcome) {
+    if (batches.some(({ deltas }) => deltas.length > 0)) this.#held = { nowMs, batches }
+    this.#failures++
+    this.#isOutage = true
+    this.#loss('metrics', `does not accept metrics (${this.#failed(outcome)}); newer ones are sent later`)
+    if (outcome.retryAfterMs < 0) return backoffMs(this.#failures, Math.random())
+    this.#notBefore = monotonicNow() + outcome.retryAfterMs
+    return outcome.retryAfterMs
+  }
+
+  #onLost (batches, outcome) {
+    const points = batches.reduce((sum, batch) => sum + batch.points, 0)
+    this.#stats.dropped += points
+    this.#options.report.loss('metrics shutdown', `${counted(points, 'metric point')} not delivered to ${this.#target} before the app closed (${this.#failed(outcome)})`)
+    return NO_RETRY
+  }
+
+  /** For good: what a delta held is lost, and counted. */
+  #onRefused (batch, outcome) {
+    batch.delivered()
+    const why = this.#failed(outcome)
+    this.#stats.dropped += batch.points
+    if (outcome.status !== 404) return this.#loss('metrics refused', `refused ${counted(batch.points, 'metric point')} for good (${why})`)
+    this.#skips = SKIPS_AFTER_404
+    this.#options.report.once('LT_WARN_METRICS_ENDPOINT', `${this.#target} answers 404: it may not take metrics. It is asked again with each tenth collection; metrics: { exporter: 'none' } stops that`)
+  }
+
+  /** Counts a failure. Returns it as one line of text. */
+  #failed (outcome) {
+    this.#stats.exportsFailed++
+    return (this.#stats.lastError = failureOf(outcome))
+  }
+
+  #loss (kind, what) {
+    this.#options.report.loss(kind, `${this.#target} ${what}`)
   }
 }
 
