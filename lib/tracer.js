@@ -15,7 +15,7 @@ const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-start
 const { toObject, read } = require('./span/attributes')
 const { QueryRedactor } = require('./http/redact')
 const { samplerOf, RateLimit } = require('./sampling/sampler')
-const { Pipeline, Resource, Stats } = require('./export/pipeline')
+const { Pipeline, Stats } = require('./export/pipeline')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals')
 const { inject } = require('./otel/propagators')
 const { ExportRequestPrefix } = require('./otlp/request')
@@ -68,18 +68,7 @@ class Tracer {
     clock.anchor()
     this.output = exportMode(this)
     this.mode = this.output.mode
-    this.pipeline = new Pipeline({
-      limits: settings.limits,
-      clientErrors: settings.clientErrors,
-      redactor: this.redactor,
-      resource: new Resource(settings.resource.attributes),
-      scope: this.scope,
-      stats: this.stats,
-      rootTracestate: this.sampler.tracestate,
-      report,
-      sink: this.output.sink,
-      namesOpen: settings.namesOpen
-    })
+    this.pipeline = new Pipeline(this)
     if (this.output.sdkSpans !== null && this.keep !== null) {
       this.keep = null
       report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
@@ -129,10 +118,8 @@ class Tracer {
 
   /**
    * A span under the one that is active in `context`, else the root of a new trace.
-   * @param {string} name
    * @param {object | undefined} given the API's SpanOptions
    * @param {Context | undefined} context
-   * @param {Scope} [scope]
    */
   startSpan (name, given, context = EMPTY_CONTEXT, scope = this.scope) {
     if (this.pipeline === null) {
@@ -169,7 +156,6 @@ class Tracer {
    * @param {{ kind, name? (call): string, info? (call): CallInfo, target? (call, info): string, attributes (call): Array | null, startedAt? (call): number }} callDescriptor
    *   with `info` these have the name, `target` goes behind their origin, and `attributes` has what they have not
    * @param {object} call the library's own object
-   * @param {Context} context
    */
   // HOT, once per outgoing call. Budget: 1 object.
   startCall (callDescriptor, call, context, folded = null, isFold = false) {

@@ -35,15 +35,9 @@ class Stats {
 
   // The public shape of `app.lightTrace.stats()`; `buffer` is { bytes, maxBytes }.
   snapshot (mode, queued, inFlight, buffer) {
-    const { started, ended, folded, unsampled, notKept, accepted, handedOver, delivered, rejected, retried } = this
-    const dropped = { ...this.dropped }
-    return {
-      mode,
-      spans: { started, ended, folded, unsampled, notKept, accepted, handedOver, delivered, rejected, dropped, queued, inFlight, retried },
-      buffer,
-      exports: { ok: this.exportsOk, failed: this.exportsFailed },
-      lastError: this.lastError
-    }
+    const { exportsOk: ok, exportsFailed: failed, lastError, ...counts } = this
+    const spans = { ...counts, ended: this.ended, dropped: { ...this.dropped }, queued, inFlight }
+    return { mode, spans, buffer, exports: { ok, failed }, lastError }
   }
 }
 
@@ -64,15 +58,16 @@ class Resource {
 }
 
 class Pipeline {
-  /** @param {{ limits, clientErrors: boolean, redactor, resource, scope, stats, report, rootTracestate: string, sink: SpanSink, namesOpen?: boolean }} options */
-  constructor ({ limits, clientErrors, redactor, resource, scope, stats, report, rootTracestate, sink, namesOpen = false }) {
+  /** @param {Tracer} tracer once it is decided how its spans leave */
+  constructor ({ settings, redactor, scope, stats, report, sampler, output: { sink } }) {
+    const { limits, clientErrors, resource, namesOpen } = settings
     this.limits = limits
     this.clientErrors = clientErrors // whether what is thrown is recorded where the answer is 4xx
     // No template fits a span whose own attributes may be too many, or a longer url.
     this.templateUrlLengthMax = limits.attributes < OWN_MAX ? -1 : limits.attributeValueLength
     this.redactor = redactor
-    this.rootTracestate = rootTracestate // what the sampler says of each trace that starts here, if it is always the same
-    this.resource = resource
+    this.rootTracestate = sampler.tracestate // what the sampler says of each trace that starts here, if it is always the same
+    this.resource = new Resource(resource.attributes)
     this.scope = scope
     this.stats = stats
     this.report = report
@@ -155,4 +150,4 @@ class Pipeline {
   }
 }
 
-module.exports = { Stats, Resource, Pipeline }
+module.exports = { Stats, Pipeline }
