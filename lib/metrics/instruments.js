@@ -4,9 +4,9 @@
 // was open, or outlives one, records to the one that is open then.
 // https://opentelemetry.io/docs/specs/otel/metrics/api/
 
-const { read, toObject } = require('../span/attributes')
+const { perScope } = require('../otel/api-facade')
 const clock = require('../runtime/timers')
-const { Scope } = require('../span/recording-span')
+const { read, toObject } = require('../span/attributes')
 const { keepExemplar, areBounds } = require('./histograms')
 
 // The API's ValueType.
@@ -129,9 +129,6 @@ function textOf (value) {
 
 // The API's MeterProvider: what `metrics.getMeter()` comes from.
 
-// Meters are named after packages. Names made of user data must not pile up.
-const METERS_MAX = 256
-
 // The specification's syntax of instrument names.
 const NAME = /^[A-Za-z][-\w./]{0,254}$/
 
@@ -146,12 +143,7 @@ class MeterProvider {
   }
 
   getMeter (name, version, options) {
-    const scope = new Scope(scopeTextOf(name) ?? '', scopeTextOf(version), scopeTextOf(read(options, 'schemaUrl')))
-    const known = this.#meters.get(scope.key)
-    if (known !== undefined) return known
-    const meter = new Meter(scope, this.#registry, this.callbacks)
-    if (this.#meters.size < METERS_MAX) this.#meters.set(scope.key, meter)
-    return meter
+    return perScope(this.#meters, name, version, options, (scope) => new Meter(scope, this.#registry, this.callbacks))
   }
 
   /** Whether its instruments record to `registry` now. */
@@ -209,10 +201,6 @@ class Meter {
   }
 }
 
-function scopeTextOf (value) {
-  return typeof value === 'string' ? value.slice(0, TEXT_LENGTH_MAX) : undefined
-}
-
 // A registered MeterProvider of another package, as a registry: what light-trace measures is recorded through it, and
 // light-trace exports nothing, or every request would be counted twice.
 
@@ -228,10 +216,7 @@ class ForeignRegistry {
   #provider
   #own
 
-  /**
-   * @param {MeterProvider} provider of the API
-   * @param {MetricRegistry} own logs what fails
-   */
+  /** @param {MeterProvider} provider of the API @param {MetricRegistry} own logs what fails */
   constructor (provider, own) {
     this.#provider = provider
     this.#own = own

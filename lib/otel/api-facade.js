@@ -149,7 +149,7 @@ function hasRoot (copy) {
 }
 
 const NAME_CHARS_MAX = 1024
-const TRACERS_MAX = 256 // tracers are named after packages; names made of user data must not pile up
+const SCOPES_MAX = 256 // tracers and meters are named after packages; names made of user data must not pile up
 const kBound = Symbol.for('light-trace.bound')
 
 class ApiTracerProvider {
@@ -157,22 +157,14 @@ class ApiTracerProvider {
   #manager
   #tracers = new Map()
 
-  /**
-   * @param {(context: Context) => Tracer | undefined} resolve
-   * @param {{ active, with }} manager
-   */
+  /** @param {(context: Context) => Tracer | undefined} resolve @param {{ active, with }} manager */
   constructor (resolve, manager) {
     this.#resolve = resolve
     this.#manager = manager
   }
 
   getTracer (name, version, options) {
-    const scope = new Scope(shortened(name) ?? '', shortened(version), shortened(read(options, 'schemaUrl')))
-    const known = this.#tracers.get(scope.key)
-    if (known !== undefined) return known
-    const tracer = new ApiTracer(this.#resolve, this.#manager, scope)
-    if (this.#tracers.size < TRACERS_MAX) this.#tracers.set(scope.key, tracer)
-    return tracer
+    return perScope(this.#tracers, name, version, options, (scope) => new ApiTracer(this.#resolve, this.#manager, scope))
   }
 
   /** For code that expects the API's own proxy in its slot. */
@@ -211,6 +203,14 @@ class ApiTracer {
     const span = this.startSpan(name, options, parent)
     return this.#manager.with(parent.setValue(SPAN_KEY, span), fn, undefined, span)
   }
+}
+
+/** The tracer or meter of a scope, which is made once. */
+function perScope (known, name, version, options, make) {
+  const scope = new Scope(shortened(name) ?? '', shortened(version), shortened(read(options, 'schemaUrl')))
+  const found = known.get(scope.key) ?? make(scope)
+  if (known.size < SCOPES_MAX) known.set(scope.key, found)
+  return found
 }
 
 function shortened (value) {
@@ -301,17 +301,6 @@ class SlotContextManager {
   }
 }
 
-module.exports = {
-  ApiTracerProvider,
-  ContextManager,
-  SlotContextManager,
-  foreignManager,
-  slots,
-  fillSlot,
-  clearSlots,
-  findApi,
-  loadEsm,
-  loadFromApp,
-  rootContext,
-  useRootOf
-}
+const classes = { ApiTracerProvider, ContextManager, SlotContextManager }
+
+module.exports = { ...classes, perScope, foreignManager, slots, fillSlot, clearSlots, findApi, loadEsm, loadFromApp, useRootOf }
