@@ -207,25 +207,20 @@ function inParts (tag, parts) {
   return [writer.written, ...parts]
 }
 
-// Where one point is written, before it is copied to memory of its length.
-let scratch = ProtoWriter.alone(4096)
-
 function encodePoint (metric, series, point, times) {
   const { attributes, exemplars, fields } = KINDS[metric.kind]
   // A copy: a slice would keep Node's pool.
   series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes))
   const buckets = metric.bounds === null ? series.bucketsMax ?? 0 : 2 * metric.bounds.length
   const bound = POINT_BOUND + series.encoded.length + buckets * VARINT_BOUND + (point.exemplars?.length ?? 0) * EXEMPLAR_BOUND
-  if (bound > scratch.bytes.length) scratch = ProtoWriter.alone(bound)
-  const writer = scratch
-  writer.position = 0
+  const writer = ProtoWriter.alone(bound)
   writer.byte(0x0a)
   const at = writer.reserve4()
   writer.copy(series.encoded)
   writeFields(writer, fields, valuesOf(metric, point, times))
   for (const exemplar of exemplarsOf(point, times.sinceMs, metric)) writeField(writer, exemplars, EXEMPLAR, exemplar)
   writer.length4(at)
-  return Buffer.from(writer.written)
+  return Buffer.from(writer.written) // memory of its length
 }
 
 function writeFields (writer, fields, values) {
