@@ -17,17 +17,9 @@ const GC_TYPES = {
   [constants.NODE_PERFORMANCE_GC_WEAKCB]: 'weakcb'
 }
 
-// How each is read off the histogram that Node keeps.
-/** @type {Record<string, [string, (delay: ReturnType<typeof monitorEventLoopDelay>) => number]>} */
-const DELAYS = {
-  min: ['minimum', ({ min }) => min],
-  max: ['maximum', ({ max }) => max],
-  mean: ['mean', ({ mean }) => mean],
-  stddev: ['standard deviation', ({ stddev }) => stddev],
-  p50: ['50 percentile', (delay) => delay.percentile(50)],
-  p90: ['90 percentile', (delay) => delay.percentile(90)],
-  p99: ['99 percentile', (delay) => delay.percentile(99)]
-}
+// Of the histogram that Node keeps.
+const DELAYS = { min: 'minimum', max: 'maximum', mean: 'mean', stddev: 'standard deviation' }
+const PERCENTILES = [50, 90, 99]
 
 /** Makes the instruments, and returns what ends them. */
 function openRuntimeMetrics (meter) {
@@ -41,13 +33,17 @@ function openRuntimeMetrics (meter) {
 function delay (meter) {
   const histogram = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
   histogram.enable()
-  const gauges = Object.entries(DELAYS).map(([name, [text, read]]) => ({
-    read, gauge: meter.createObservableGauge(`nodejs.eventloop.delay.${name}`, { unit: 's', description: `Event loop ${text} delay.` })
-  }))
+  const gaugeOf = (name, text, read) => {
+    return { read, gauge: meter.createObservableGauge(`nodejs.eventloop.delay.${name}`, { unit: 's', description: `Event loop ${text} delay.` }) }
+  }
+  const gauges = [
+    ...Object.entries(DELAYS).map(([name, text]) => gaugeOf(name, text, () => histogram[name])),
+    ...PERCENTILES.map((percent) => gaugeOf(`p${percent}`, `${percent} percentile`, () => histogram.percentile(percent)))
+  ]
   meter.addBatchObservableCallback((result) => {
     if (histogram.count === 0) return
     for (const { read, gauge } of gauges) {
-      const value = read(histogram) / NANOS
+      const value = read() / NANOS
       if (Number.isFinite(value)) result.observe(gauge, value)
     }
     histogram.reset()
@@ -119,11 +115,7 @@ function processUse (meter) {
 // What light-trace says about itself. Spans are counted in plain numbers all the time, which are read here.
 // https://opentelemetry.io/docs/specs/semconv/otel/sdk-metrics/
 
-/**
- * Makes the instruments.
- * @param {Meter} meter of the API
- * @param {() => object} snapshot what `app.lightTrace.stats()` answers
- */
+/** @param {Meter} meter of the API @param {() => object} snapshot what `app.lightTrace.stats()` answers */
 function openSelfMetrics (meter, snapshot) {
   const counter = (name, description) => meter.createObservableCounter(name, { unit: '{span}', valueType: 0, description })
   const upDown = (name, description) => meter.createObservableUpDownCounter(name, { unit: '{span}', valueType: 0, description })
