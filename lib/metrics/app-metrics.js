@@ -222,9 +222,7 @@ function pointOf (metric, series) {
   const { count, sum } = series
   if (count === 0) return null
   const point = { attributes, count, sum, min: series.min, max: series.max, exemplars }
-  if (metric.kind === 'histogram') {
-    return { ...point, bounds: Array.from(metric.bounds.subarray(0, -1)), counts: series.counts.slice() }
-  }
+  if (metric.kind === 'histogram') return { ...point, bounds: Array.from(metric.bounds.subarray(0, -1)), counts: series.counts.slice() }
   return { ...point, scale: series.scale, zeroCount: series.zeroCount, ...series.buckets() }
 }
 

@@ -23,9 +23,6 @@ const DB_KEYS = new Set([
   'error.type', 'server.address', 'server.port'
 ])
 
-const HTTP_MARK = 'http.request.method'
-const DB_MARK = 'db.system.name'
-
 class CallMetrics {
   #http
   #db
@@ -71,8 +68,8 @@ class CallMetrics {
 
   /** Null for calls that have no metric. */
   #ofList (list) {
-    if (hasKey(list, HTTP_MARK)) return this.#http.at(list)
-    return hasKey(list, DB_MARK) ? this.#db.at(list) : null
+    if (hasKey(list, 'http.request.method')) return this.#http.at(list)
+    return hasKey(list, 'db.system.name') ? this.#db.at(list) : null
   }
 }
 

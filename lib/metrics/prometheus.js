@@ -253,10 +253,8 @@ function timeText (nanos) {
 }
 
 function targetInfo (resource, isOpenMetrics) {
-  const list = []
-  for (const key of Object.keys(resource)) list.push(key, resource[key])
   const [name, type] = isOpenMetrics ? ['target', 'info'] : ['target_info', 'gauge']
-  return `# HELP ${name} Target metadata\n# TYPE ${name} ${type}\ntarget_info{${labelsOf(list)}} 1\n`
+  return `# HELP ${name} Target metadata\n# TYPE ${name} ${type}\ntarget_info{${labelsOf(Object.entries(resource).flat())}} 1\n`
 }
 
 function scopeLabelsOf ({ name, version = '' }) {
@@ -265,8 +263,7 @@ function scopeLabelsOf ({ name, version = '' }) {
 }
 
 /** The content type that an Accept header asks for. */
-function negotiate (accept) {
-  if (typeof accept !== 'string') return TEXT
+function negotiate (accept = '') {
   const plain = quality(accept, /^text\/plain\b|^\*\/\*|^text\/\*/)
   return quality(accept, /^application\/openmetrics-text\b/) > plain ? OPEN_METRICS : TEXT
 }

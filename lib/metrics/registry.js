@@ -328,9 +328,7 @@ class MetricRegistry {
   }
 
   get seriesCount () {
-    let count = 0
-    for (const metric of this.#metrics.values()) count += metric.list.length
-    return count
+    return Array.from(this.#metrics.values(), ({ list }) => list.length).reduce((all, count) => all + count, 0)
   }
 
   /** Asks the observable instruments. Collections at once share one round: no callback runs beside itself. Never rejects. */
