@@ -23,7 +23,6 @@ const PROTOCOL = 'HTTP/1.'
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
 const FIELD = /^[\w!#$%&'*+.^`|~-]+:[\t\x20-\x7e\x80-\xff]*$/
 const FIELDS = new Set(['content-type', 'content-length', 'transfer-encoding', 'connection', 'retry-after']) // that are read here
-const NO_FIELDS = new Map()
 const LENGTH = /^\d{1,15}$/
 const CHUNK_SIZE = /^[0-9a-f]{1,12}(?=[\t ]*(?:;|$))/i
 
@@ -38,7 +37,7 @@ class HttpResponse {
   #bodyBytes = 0
 
   status = 0 // once the whole head was read, and could be
-  fields = NO_FIELDS // by names in lower case, those of FIELDS
+  fields = new Map() // by names in lower case, those of FIELDS
   isOver = false
   isComplete = false // to the last byte of its body
   isOversized = false // the body is longer than what is read, and was not read to its end
