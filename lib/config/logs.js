@@ -29,7 +29,7 @@ function checkLogExporter (path, value) {
 }
 
 /** @returns {object | null} null where neither code nor environment asks for lines or exceptions to be exported */
-function resolveLogs (options, env, exporterVariable, exceptionVariable) {
+function resolveLogs (options, env, limits, exporterVariable, exceptionVariable) {
   const given = typeof options.logs === 'object' ? options.logs : EMPTY
   const named = kindOf(given, options, env, exporterVariable)
   const [exceptions = null] = env.namesOf(exceptionVariable, EXCEPTION_SIGNALS) ?? []
@@ -51,8 +51,8 @@ function resolveLogs (options, env, exporterVariable, exceptionVariable) {
     maxPerSecond: given.maxPerSecond ?? DEFAULT_MAX_PER_SECOND,
     flushDelayMs: env.integer(['OTEL_BLRP_SCHEDULE_DELAY'], { max: DURATION_MAX_MS }) ?? options.buffer?.flushDelayMs ?? DEFAULT_FLUSH_DELAY_MS,
     maxRecords: env.integer(['OTEL_BLRP_MAX_EXPORT_BATCH_SIZE'], { min: 1 }) ?? Infinity,
-    attributes: limit('OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT') ?? null, // null: as spans
-    attributeValueLength: limit('OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT') ?? null
+    attributes: limit('OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT') ?? limits.attributes,
+    attributeValueLength: limit('OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT') ?? limits.attributeValueLength
   })
 }
 

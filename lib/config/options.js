@@ -135,6 +135,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `light-trace has no option '${printable(name, 64)}': ${what}`)
   })
   const resource = resolveResource(given.resource, given.serviceName, env)
+  const limits = resolveLimits(given.limits, env)
   warnAboutUnread(env)
   return Object.freeze({
     disabled: env.boolean('OTEL_SDK_DISABLED') ?? false,
@@ -163,7 +164,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     store: given.store ?? null,
     redactQuery: given.redactQuery ?? Object.freeze([]),
     spans: resolveSpans(given.spans),
-    limits: resolveLimits(given.limits, env),
+    limits,
     knownMethods: knownMethodsFromEnvironment(env),
     outbound: resolveOutbound(given.outbound),
     propagators: propagatorsFromEnvironment(env),
@@ -172,7 +173,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     namesOpen: env.text('LIGHT_TRACE_VIEWER') !== undefined, // under `npx light-trace`: those that never end, at the application's end
     clientErrors: given.clientErrors ?? true,
     logs: given.logs !== false, // the ids on the application's own lines
-    exportedLogs: resolveLogs(given, env),
+    exportedLogs: resolveLogs(given, env, limits),
     replyHeader: given.replyHeader || null,
     metrics: resolveMetrics(given, env),
     platform: serverlessPlatform(env),
@@ -215,9 +216,9 @@ function checkLogs (path, value) {
   return typeof value === 'boolean' ? value : require('./logs').checkLogs(path, value)
 }
 
-function resolveLogs (given, env) {
+function resolveLogs (given, env, limits) {
   if (typeof given.logs !== 'object' && env.text(LOGS_VARIABLE) === undefined && env.text(EXCEPTIONS_VARIABLE) === undefined) return null
-  return require('./logs').resolveLogs(given, env, LOGS_VARIABLE, EXCEPTIONS_VARIABLE)
+  return require('./logs').resolveLogs(given, env, limits, LOGS_VARIABLE, EXCEPTIONS_VARIABLE)
 }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.

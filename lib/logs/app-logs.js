@@ -52,9 +52,9 @@ class AppLogs {
     this.#settings = tracer.settings.exportedLogs
     this.#minimum = this.#settings.level === null ? -Infinity : levelOf(this.#settings.level, log, -Infinity)
     this.#unsampledMinimum = levelOf(this.#settings.unsampledLevel, log, LEVELS.warn)
-    this.#names = { messageKey: inheritedOf(log, 'pino.messageKey') ?? 'msg', errorKey: inheritedOf(log, 'pino.errorKey') ?? 'err' }
-    this.#scope = new Scope('pino', typeof log?.version === 'string' ? log.version : undefined)
-    this.#bindingsKey = log === null || typeof log !== 'object' ? undefined : symbolOf(log, 'pino.chindings')
+    this.#names = { messageKey: log[symbolOf(log, 'pino.messageKey')] ?? 'msg', errorKey: log[symbolOf(log, 'pino.errorKey')] ?? 'err' }
+    this.#scope = new Scope('pino', typeof log.version === 'string' ? log.version : undefined)
+    this.#bindingsKey = symbolOf(log, 'pino.chindings')
     const { lines, buffer, byCommand } = this.#settings
     if (!lines && buffer === null) return
     this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
@@ -76,12 +76,7 @@ class AppLogs {
   /** Whether spans have events of their exceptions too. */
   get keepsEvents () { return this.#settings.exceptions === 'logs/dup' }
 
-  /**
-   * Records an exception of a span.
-   * https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/
-   * @param {ServerSpan | ChildSpan} span
-   * @param {Array} list its attributes
-   */
+  /** Records an exception by its attributes. https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/ */
   exception (span, list, time) {
     this.#stats.accepted++
     this.#accept({ line: '', bindings: '', list, eventName: 'exception', scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
@@ -212,11 +207,7 @@ class AppLogs {
       }
     }
     this.#exporter = this.#toCollector(exporter)
-    const { attributes, attributeValueLength } = this.#settings
-    return new RecordEncoder(this.#exporter, {
-      attributes: attributes ?? settings.limits.attributes,
-      attributeValueLength: attributeValueLength ?? settings.limits.attributeValueLength
-    }, this.#names)
+    return new RecordEncoder(this.#exporter, this.#settings, this.#names)
   }
 
   #toCollector (exporter) {
@@ -268,15 +259,9 @@ function isUnsampled (context, line) {
   return at !== -1 && (line.charCodeAt(at + FLAGS.length + 1) & SAMPLED) === 0
 }
 
-/** What a logger has under a symbol of that description. */
-function inheritedOf (log, description) {
-  const key = log === null || typeof log !== 'object' ? undefined : symbolOf(log, description)
-  return key === undefined ? undefined : log[key]
-}
-
 /** A level's number. The application may have its own. */
 function levelOf (name, log, fallback) {
-  return log?.levels?.values?.[name] ?? LEVELS[name] ?? fallback
+  return log.levels?.values?.[name] ?? LEVELS[name] ?? fallback
 }
 
 /**

@@ -56,11 +56,7 @@ class HeldLines {
     return held !== undefined && level < held.ownLevel && logger.levelVal === held.log.levelVal
   }
 
-  /**
-   * Takes a line that is below.
-   * @param {{ line: string }} said
-   * @param {object} logger
-   */
+  /** Takes a line that is below. */
   take (said, logger) {
     const held = logger[kHeld]
     if (held.isWorth === true) return this.#print(said)

@@ -24,14 +24,14 @@ const kTap = Symbol.for('light-trace.logTap') // so that two applications with o
  */
 
 /**
- * Puts a tap on the destination of a logger, and of all its parents and children that share it.
+ * Puts a tap on the destination of a logger, and of all its parents and children that share it. What it calls must not throw.
  * @param {object} log Fastify's `app.log`
- * @param {(line: string, level: number, logger: object) => void} onLine must not throw
- * @param {(line: string, level: number, logger: object) => boolean} isHeld whether the line is not to be printed now; must not throw
+ * @param {(line: string, level: number, logger: object) => void} onLine
+ * @param {(line: string, level: number, logger: object) => boolean} isHeld whether the line is not to be printed now
  * @returns {{ print (line: string, level: number): void, release (): void } | null} null if the logger is not pino's or has a tap already
  */
 function tapLogger (log, onLine, isHeld) {
-  const key = log === null || typeof log !== 'object' ? undefined : symbolOf(log, 'pino.stream')
+  const key = symbolOf(log, 'pino.stream')
   if (key === undefined) return null
   let owner = log
   while (!Object.hasOwn(owner, key)) owner = Object.getPrototypeOf(owner)
