@@ -75,7 +75,9 @@ class Callbacks {
     const { invocations } = this.#tracer
     if (invocations !== null) span.setAttributes(invocations.getStore() ?? {})
     if (this.#settings.baggage.length > 0) this.#setBaggage(span, context.parsedBaggage(), route, incoming)
-    this.#setName(span, route.options?.spanName ?? this.#settings.spanName, request)
+    const spanName = route.options?.spanName ?? this.#settings.spanName
+    const name = typeof spanName === 'function' ? this.#call('spanName', () => spanName(request)) : spanName
+    if (typeof name === 'string' && name !== '') span.updateName(name)
     if (incoming.attributes === null) this.#setAttributes(span, request, route)
     const caller = incoming.isTrusted ? null : remoteSpanOf(request.raw.headers)
     if (caller !== null) span.addLink({ context: caller.spanContext() }) // there the caller's trace can be found
@@ -89,11 +91,6 @@ class Callbacks {
       const entry = baggage.getEntry(key)
       if (entry !== undefined) span.setAttribute(key, entry.value.slice(0, BAGGAGE_VALUE_LENGTH_MAX))
     }
-  }
-
-  #setName (span, spanName, request) {
-    const name = typeof spanName === 'function' ? this.#call('spanName', () => spanName(request)) : spanName
-    if (typeof name === 'string' && name !== '') span.updateName(name)
   }
 
   #setAttributes (span, request, route) {

@@ -2,9 +2,8 @@
 
 // What became of a response, asked once, when it closes. What counts as an error is decision D13 (docs/decisions.md).
 
-const { setImmediate } = require('../runtime/timers')
+const { now, setImmediate } = require('../runtime/timers')
 const { subscribe, guarded } = require('../runtime/process-state')
-const clock = require('../runtime/timers')
 
 // Node closes a response that it has made and is writing. Two kinds may never get 'close':
 //
@@ -100,11 +99,8 @@ function isUpgraded (response) {
 }
 
 function isEventStream (response) {
-  try {
-    return String(response.getHeader('content-type')).startsWith('text/event-stream')
-  } catch {
-    return false
-  }
+  const type = response.getHeader('content-type')
+  return typeof type === 'string' && type.startsWith('text/event-stream')
 }
 
 /** The client's end is seen on the socket: it sent FIN, or reset. Ours is one destroyed without either. */
@@ -146,7 +142,7 @@ function watchUnrouted (server, trace) {
   ])
 
   function onStart ({ request, server: other }) {
-    if (isOurs(other)) request[kStart] = clock.now()
+    if (isOurs(other)) request[kStart] = now()
   }
 
   function onFinish ({ request, response, server: other }) {

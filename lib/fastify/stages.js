@@ -40,7 +40,6 @@ class StageHooks {
   /**
    * Adds them to a route that asks for them, at its first request.
    * @param {object} hooks the route's own object, see Routes
-   * @param {object} request
    * @param {{ spans?: { handler: boolean, hooks: string[] } | null } | null} options the route's
    */
   addTo (hooks, request, options) {
@@ -48,7 +47,8 @@ class StageHooks {
     const handler = isAsked || this.wantsHandlers
     for (const stage of stages) if (hasHooks(hooks[stage])) this.#bracket(stage, hooks[stage])
     if (handler && !request.is404) this.#traceHandler(hooks)
-    else if (handler && hooks.handler.name !== 'basic404') this.#traceNotFound(hooks)
+    // A custom not-found handler, which no channel shows: its span ends with its answer or an error.
+    else if (handler && hooks.handler.name !== 'basic404') surround(hooks, this.#entering('handler'), leave)
   }
 
   release () { this.#release?.() }
@@ -56,11 +56,6 @@ class StageHooks {
   #bracket (stage, list) {
     list.splice(list.findIndex(({ name }) => REQUEST_HOOK.test(name)) + 1, 0, hookOf(stage, this.#entering(stage)))
     list.push(hookOf(stage, leave))
-  }
-
-  /** Makes the span of a custom not-found handler, which no channel shows. It ends with its answer or an error. */
-  #traceNotFound (hooks) {
-    surround(hooks, this.#entering('handler'), leave)
   }
 
   /** Makes the span of a route's handler. The channel also speaks where a preHandler hook failed and the handler never ran. */
