@@ -91,7 +91,7 @@ class ConsoleSink {
 
   accept (span) {
     this.#stats.handedOver++
-    const line = new Line(span)
+    const line = lineOf(span)
     const trace = this.#traces.get(line.traceId)
     if (trace === undefined) return this.#print([line])
     trace.held.push(line)
@@ -129,20 +129,16 @@ class ConsoleSink {
 }
 
 /** What is kept of a span: the line that is printed, and where. */
-class Line {
-  constructor (span) {
-    const { traceId, spanId, parentSpanId, start, name } = span
-    this.traceId = traceId
-    this.spanId = spanId
-    this.parentSpanId = parentSpanId
-    this.start = start
-    const status = statusName(span.status.code)
-    const errorType = span.attributes['error.type']
-    const label = spanLabel({ kind: kindName(span.kind), name, status, errorType })
-    const duration = `${(span.endedAt - start).toFixed(2)} ms`
-    if (span.parentKind === PARENT_LOCAL) this.text = `${label} ${duration}`
-    else this.text = `${label}${status === 'UNSET' ? typeText(errorType) : ''}${reasonOf(span)} ${duration} trace_id=${traceId}${waitsOf(span.attributes)}`
-  }
+function lineOf (span) {
+  const { traceId, spanId, parentSpanId, start, name, attributes } = span
+  const status = statusName(span.status.code)
+  const errorType = attributes['error.type']
+  const label = spanLabel({ kind: kindName(span.kind), name, status, errorType })
+  const duration = `${(span.endedAt - start).toFixed(2)} ms`
+  const text = span.parentKind === PARENT_LOCAL
+    ? `${label} ${duration}`
+    : `${label}${status === 'UNSET' ? typeText(errorType) : ''}${reasonOf(span)} ${duration} trace_id=${traceId}${waitsOf(attributes)}`
+  return { traceId, spanId, parentSpanId, start, text }
 }
 
 /** The message of a request's exception, in short. A 4xx has one too, although its status is unset. */
