@@ -126,10 +126,7 @@ class RequestContext {
 
   /**
    * Runs `fn(span)` in a new INTERNAL span under the running one, which ends with the function or the promise that it returns.
-   * What is thrown is recorded and passed on.
-   * @param {string} name
-   * @param {object} [options] the API's SpanOptions: kind, attributes, links, startTime, root
-   * @param {(span: Span) => unknown} [fn] the work
+   * What is thrown is recorded and passed on. `options` are the API's SpanOptions.
    */
   withSpan (name, options, fn) {
     const context = this === undefined ? detachedOwner('withSpan') : this
