@@ -24,17 +24,14 @@ const DB_KEYS = new Set([
 ])
 
 class CallMetrics {
-  #http
+  #http // finds a series by a call's attributes
   #db
   #exemplarFlags
 
-  /**
-   * @param {MetricRegistry | ForeignRegistry} registry
-   * @param {Scope} scope
-   */
+  /** @param {MetricRegistry | ForeignRegistry} registry @param {Scope} scope */
   constructor (registry, scope) {
-    this.#http = new Duration(registry.metric(scope, 'histogram', HTTP), HTTP_KEYS)
-    this.#db = new Duration(registry.metric(scope, 'histogram', DB), DB_KEYS)
+    this.#http = seriesFinder(registry.metric(scope, 'histogram', HTTP), HTTP_KEYS)
+    this.#db = seriesFinder(registry.metric(scope, 'histogram', DB), DB_KEYS)
     this.#exemplarFlags = registry.exemplarFlags
   }
 
@@ -68,8 +65,8 @@ class CallMetrics {
 
   /** Null for calls that have no metric. */
   #ofList (list) {
-    if (hasKey(list, 'http.request.method')) return this.#http.at(list)
-    return hasKey(list, 'db.system.name') ? this.#db.at(list) : null
+    if (hasKey(list, 'http.request.method')) return this.#http(list)
+    return hasKey(list, 'db.system.name') ? this.#db(list) : null
   }
 }
 
@@ -126,25 +123,16 @@ class MeasuredCall extends NonRecordingSpan {
   }
 }
 
-/** One of the metrics. Databases' calls differ in what they do, so their series are found by values. */
-class Duration {
-  #metric
-  #keys
-  #index
-
-  constructor (metric, keys) {
-    this.#metric = metric
-    this.#keys = keys
-    this.#index = new SeriesIndex(metric)
-  }
-
-  at (list) {
-    const found = this.#index.findList(list, this.#keys)
+/** Finds the series of a metric by values: databases' calls differ in what they do. */
+function seriesFinder (metric, keys) {
+  const index = new SeriesIndex(metric)
+  return (list) => {
+    const found = index.findList(list, keys)
     if (found !== null && !found.isForgotten) return found
     const own = []
-    for (let i = 0; i < list.length; i += 2) if (this.#keys.has(list[i])) own.push(list[i], ownText(list[i + 1]))
-    const series = this.#metric.of(own)
-    if (!this.#metric.isOverflow(series)) this.#index.addList(own, series)
+    for (let i = 0; i < list.length; i += 2) if (keys.has(list[i])) own.push(list[i], ownText(list[i + 1]))
+    const series = metric.of(own)
+    if (!metric.isOverflow(series)) index.addList(own, series)
     return series
   }
 }
