@@ -99,18 +99,15 @@ class Metric {
   }
 
   #add (attributes) {
-    if (this.isObservable) return this.#seriesOf(attributes, this.#roundMs) // it is in the list when its round is over
-    const series = this.#seriesOf(attributes, clock.now())
-    this.list.push(series)
+    const series = this.#newSeries(attributes, this.isObservable ? this.#roundMs : clock.now())
+    if (!this.isObservable) this.list.push(series) // else it is there when its round is over
     return series
   }
 
-  #seriesOf (attributes, startMs) {
-    switch (this.kind) {
-      case 'histogram': return new ExplicitHistogram(attributes, this.bounds, startMs)
-      case 'exponentialHistogram': return new ExponentialHistogram(attributes, EXPONENTIAL_BUCKETS_MAX, startMs)
-      default: return new NumberSeries(attributes, startMs, this.kind === 'sum' && !this.isObservable)
-    }
+  #newSeries (attributes, startMs) {
+    if (this.kind === 'histogram') return new ExplicitHistogram(attributes, this.bounds, startMs)
+    if (this.kind === 'exponentialHistogram') return new ExponentialHistogram(attributes, EXPONENTIAL_BUCKETS_MAX, startMs)
+    return new NumberSeries(attributes, startMs, this.kind === 'sum' && !this.isObservable)
   }
 
   // Makes room. Once for each delivery or round, so that a request does not look through thousands of series again and again.
@@ -187,6 +184,7 @@ const SERIES_MAX = 2000
 const METRICS_MAX = 1000
 // One that never answers must not stop all metrics.
 const CALLBACKS_MS = 5000
+const LATE = Symbol('late')
 
 // Which instruments report differences: OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE.
 const DELTA_INSTRUMENTS = {
@@ -365,18 +363,13 @@ class MetricRegistry {
     this.#unanswered.delete(callback)
   }
 
-  #atMost (promise) {
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => {
-        this.#report.once('LT_WARN_METRIC_CALLBACK', `the callback of a metric has not finished within ${CALLBACKS_MS} ms`)
-        resolve()
-      }, CALLBACKS_MS)
-      timer.unref()
-      promise.then(() => {
-        clearTimeout(timer)
-        resolve()
-      })
-    })
+  async #atMost (promise) {
+    let timer
+    const late = new Promise((resolve) => { timer = setTimeout(resolve, CALLBACKS_MS, LATE).unref() })
+    if (await Promise.race([promise, late]) === LATE) {
+      this.#report.once('LT_WARN_METRIC_CALLBACK', `the callback of a metric has not finished within ${CALLBACKS_MS} ms`)
+    }
+    clearTimeout(timer)
   }
 }
 
