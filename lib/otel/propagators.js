@@ -13,13 +13,13 @@ const B3_PACKAGE = '@opentelemetry/propagator-b3'
 const B3_MULTI_HEADER = 1 // B3InjectEncoding.MULTI_HEADER
 const W3C_FIELDS = ['traceparent', 'tracestate', 'baggage']
 
-class TraceContextPropagator {
+const traceContext = {
   inject (context, carrier, setter) {
     const parent = parentIn(context)
     if (parent === undefined || isSilenced(context)) return
     setter.set(carrier, 'traceparent', parent.traceparent)
     if (parent.tracestate !== '') setter.set(carrier, 'tracestate', parent.tracestate)
-  }
+  },
 
   extract (context, carrier, getter) {
     const traceparent = getter.get(carrier, 'traceparent')
@@ -28,43 +28,34 @@ class TraceContextPropagator {
       tracestate: joined(getter.get(carrier, 'tracestate'))
     })
     return caller === null ? context : context.setValue(SPAN_KEY, caller)
-  }
+  },
 
-  fields () { return ['traceparent', 'tracestate'] }
+  fields: () => ['traceparent', 'tracestate']
 }
 
-class BaggagePropagator {
+const baggage = {
   inject (context, carrier, setter) {
     const text = isSilenced(context) ? '' : serializeBaggage(context.getValue(BAGGAGE_KEY))
     if (text !== '') setter.set(carrier, 'baggage', text)
-  }
+  },
 
   extract (context, carrier, getter) {
     const header = joined(getter.get(carrier, 'baggage'))
     return typeof header === 'string' ? context.setValue(BAGGAGE_KEY, parseBaggage(header)) : context
-  }
+  },
 
-  fields () { return ['baggage'] }
+  fields: () => ['baggage']
 }
 
 /** Several propagators as one. What one of them throws stops none of the others. */
-class CompositePropagator {
-  #propagators
-
-  constructor (propagators) {
-    this.#propagators = propagators
-  }
-
-  inject (context, carrier, setter) {
-    for (const propagator of this.#propagators) attempt(() => propagator.inject(context, carrier, setter))
-  }
-
-  extract (context, carrier, getter) {
-    return this.#propagators.reduce((read, propagator) => attempt(() => propagator.extract(read, carrier, getter)) ?? read, context)
-  }
-
-  fields () {
-    return [...new Set(this.#propagators.flatMap((propagator) => attempt(() => propagator.fields()) ?? []))]
+function composite (propagators) {
+  return {
+    inject (context, carrier, setter) {
+      for (const propagator of propagators) attempt(() => propagator.inject(context, carrier, setter))
+    },
+    extract: (context, carrier, getter) =>
+      propagators.reduce((read, propagator) => attempt(() => propagator.extract(read, carrier, getter)) ?? read, context),
+    fields: () => [...new Set(propagators.flatMap((propagator) => attempt(() => propagator.fields()) ?? []))]
   }
 }
 
@@ -85,7 +76,7 @@ function attempt (fn) {
   }
 }
 
-const W3C = new CompositePropagator([new TraceContextPropagator(), new BaggagePropagator()])
+const W3C = composite([traceContext, baggage])
 
 /**
  * The propagator that reads and writes the headers of requests and calls; null for our own W3C code.
@@ -99,7 +90,7 @@ function propagatorFor ({ propagators }, report, own) {
   if (propagators.join() === 'tracecontext,baggage') return null
   const made = propagators.map((name) => make(name, report)).filter((propagator) => propagator !== undefined)
   // Names that all turned out to be no use are ignored like any wrong variable.
-  return made.length === 0 && propagators.length > 0 ? null : new CompositePropagator(made)
+  return made.length === 0 && propagators.length > 0 ? null : composite(made)
 }
 
 // An SDK's usual propagator is W3C too: ours reads the same headers, and more strictly.
@@ -108,8 +99,8 @@ function speaksMore (propagator) {
 }
 
 function make (name, report) {
-  if (name === 'tracecontext') return new TraceContextPropagator()
-  if (name === 'baggage') return new BaggagePropagator()
+  if (name === 'tracecontext') return traceContext
+  if (name === 'baggage') return baggage
   const B3Propagator = attempt(() => loadFromApp(B3_PACKAGE).B3Propagator)
   if (B3Propagator !== undefined) return new B3Propagator(name === 'b3multi' ? { injectEncoding: B3_MULTI_HEADER } : {})
   report.once('LT_WARN_PROPAGATOR', `OTEL_PROPAGATORS names ${name}: install ${B3_PACKAGE}`)
