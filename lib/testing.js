@@ -56,9 +56,7 @@ class Collector {
   async shutdown () {}
 
   // An application with `metrics` on calls it, and sends them nowhere else.
-  useMetrics (read) {
-    this.#metrics = read
-  }
+  useMetrics (read) { this.#metrics = read }
 
   async metrics () {
     if (this.#metrics === null) return []
@@ -69,9 +67,7 @@ class Collector {
   }
 
   // An application that exports its log lines gives them here, and sends them nowhere else.
-  onLog (record) {
-    this.#logs.push(record)
-  }
+  onLog (record) { this.#logs.push(record) }
 
   async logs () {
     await this.#settled()

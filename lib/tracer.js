@@ -228,9 +228,7 @@ class Tracer {
   }
 
   /** See RequestContext.inject. */
-  inject (requestContext, headers) {
-    return inject(this, requestContext, headers)
-  }
+  inject (requestContext, headers) { return inject(this, requestContext, headers) }
 
   /** Sends what there is. Never rejects. */
   async flush (options) {

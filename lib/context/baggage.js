@@ -60,9 +60,7 @@ class Baggage {
     return new Baggage('', new Map(this.#read()).set(key, copyOf(entry)))
   }
 
-  removeEntry (key) {
-    return this.removeEntries(key)
-  }
+  removeEntry (key) { return this.removeEntries(key) }
 
   removeEntries (...keys) {
     const entries = new Map(this.#read())
@@ -70,18 +68,11 @@ class Baggage {
     return new Baggage('', entries)
   }
 
-  clear () {
-    return new Baggage('', new Map())
-  }
-
-  serialize () {
-    return (this.#serialized ??= textOf(this.#read()))
-  }
+  clear () { return new Baggage('', new Map()) }
+  serialize () { return (this.#serialized ??= textOf(this.#read())) }
 
   // A Map, so that `__proto__` and `constructor` are keys like any other.
-  #read () {
-    return (this.#entries ??= entriesOf(this.#text))
-  }
+  #read () { return (this.#entries ??= entriesOf(this.#text)) }
 }
 
 /** A copy of the user's entry, an empty one if it throws: it is left out of the header. */

@@ -59,14 +59,10 @@ class RequestContext {
   }
 
   /** Gives it one where it had none: what metrics need of a request without a span. */
-  keepRecord (record) {
-    this.#record = record
-  }
+  keepRecord (record) { this.#record = record }
 
   /** Notes what Fastify caught. Whether it is the request's error depends on the response's status. */
-  caught (error) {
-    this.#record?.fail(error)
-  }
+  caught (error) { this.#record?.fail(error) }
 
   // The API's Context
 
@@ -78,13 +74,8 @@ class RequestContext {
     return this.#base === null ? undefined : this.#base.getValue(key)
   }
 
-  setValue (key, value) {
-    return new DerivedContext(this, key, value)
-  }
-
-  deleteValue (key) {
-    return new DerivedContext(this, key, undefined)
-  }
+  setValue (key, value) { return new DerivedContext(this, key, value) }
+  deleteValue (key) { return new DerivedContext(this, key, undefined) }
 
   // The request's store
 
@@ -104,25 +95,19 @@ class RequestContext {
   }
 
   /** The store itself, a plain object. */
-  get store () {
-    return (this.#values ??= {})
-  }
+  get store () { return (this.#values ??= {}) }
 
   get traceId () { return this.#span.spanContext().traceId }
   get spanId () { return this.#span.spanContext().spanId }
   get sampled () { return (this.#span.spanContext().traceFlags & SAMPLED) !== 0 }
   /** The W3C `traceparent` with the request's own span as the parent; '' without a trace. */
-  get traceparent () {
-    return traceOf(this.#span)?.traceparent ?? ''
-  }
+  get traceparent () { return traceOf(this.#span)?.traceparent ?? '' }
 
   toJSON () {
     return { traceId: this.traceId, spanId: this.spanId, sampled: this.sampled }
   }
 
-  [inspect] () {
-    return { ...this.toJSON(), store: this.store }
-  }
+  [inspect] () { return { ...this.toJSON(), store: this.store } }
 
   /**
    * Runs `fn(span)` in a new INTERNAL span under the running one, which ends with the function or the promise that it returns.
@@ -182,9 +167,7 @@ class RequestContext {
     return this.#baggage
   }
 
-  setStore (values) {
-    this.#values = values
-  }
+  setStore (values) { this.#values = values }
 }
 
 /** `request.trace` of a request that is not traced yet. All such requests share it, so it keeps nothing. */
@@ -228,13 +211,8 @@ class DerivedContext {
     return context.getValue(key)
   }
 
-  setValue (key, value) {
-    return new DerivedContext(this, key, value)
-  }
-
-  deleteValue (key) {
-    return new DerivedContext(this, key, undefined)
-  }
+  setValue (key, value) { return new DerivedContext(this, key, value) }
+  deleteValue (key) { return new DerivedContext(this, key, undefined) }
 }
 
 /** The owner of a method that was taken off its object (`const { withSpan } = request.trace`): the running request's. */
@@ -283,9 +261,7 @@ class CallerHeaders {
   }
 
   /** Whether the header came with the request as it stands in the call. */
-  has (name, value) {
-    return this.#values.get(name) === value
-  }
+  has (name, value) { return this.#values.get(name) === value }
 
   /** What must not leave unless it is written anew: of a trusted caller, what the propagator speaks for. */
   get names () {

@@ -46,10 +46,7 @@ class TraceContext {
   get valid () { return (this.s0 | this.s1) !== 0 && (this.t0 | this.t1 | this.t2 | this.t3) !== 0 }
   /** The W3C `traceparent` of this context, version 00. */
   get traceparent () { return formatTraceparent(this) }
-
-  [inspect] () {
-    return `${this.constructor.name} ${this.traceparent}`
-  }
+  [inspect] () { return `${this.constructor.name} ${this.traceparent}` }
 
   /** The API's SpanContext: a plain object, made on demand. */
   spanContext () {

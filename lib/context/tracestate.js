@@ -132,9 +132,7 @@ class TraceState {
     this.#text = text
   }
 
-  get (key) {
-    return this.#read().get(key)
-  }
+  get (key) { return this.#read().get(key) }
 
   /** The same state with `key` in front; as it is where key or value is not valid. */
   set (key, value) {
@@ -153,9 +151,7 @@ class TraceState {
     return new TraceState(textOf(members))
   }
 
-  serialize () {
-    return this.#text
-  }
+  serialize () { return this.#text }
 
   #read () {
     if (this.#members === null) {

@@ -135,9 +135,7 @@ class ChunkBuffer {
     return batch
   }
 
-  putBack (batch) {
-    this.#queue.unshift(...batch)
-  }
+  putBack (batch) { this.#queue.unshift(...batch) }
 
   // Gives up the memory of chunks that are done with. `reusable` is false while a socket may still read it.
   release (batch, reusable) {
@@ -226,9 +224,7 @@ class ChunkBuffer {
     else this.#forget(chunk)
   }
 
-  #forget (chunk) {
-    this.bytes -= chunk.capacity
-  }
+  #forget (chunk) { this.bytes -= chunk.capacity }
 
   // Copies a chunk that is less than half full into memory of its size: else requests of few spans each (a trickle, or
   // OTEL_BSP_MAX_EXPORT_BATCH_SIZE) would fill the buffer with air.

@@ -28,10 +28,7 @@ class Stats {
   lastError = null
 
   get ended () { return this.accepted + this.unsampled }
-
-  drop (reason, spans) {
-    this.dropped[reason] = (this.dropped[reason] ?? 0) + spans
-  }
+  drop (reason, spans) { this.dropped[reason] = (this.dropped[reason] ?? 0) + spans }
 
   // The public shape of `app.lightTrace.stats()`; `buffer` is { bytes, maxBytes }.
   snapshot (mode, queued, inFlight, buffer) {

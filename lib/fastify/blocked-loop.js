@@ -174,9 +174,7 @@ class LoopWatch {
     }
   }
 
-  #since (word, at) {
-    return (at | 0) - this.#words[word] | 0
-  }
+  #since (word, at) { return (at | 0) - this.#words[word] | 0 }
 
   /** The loop is back. */
   #back (at) {
@@ -262,9 +260,7 @@ class BlockedLoop {
     this.#watch = globalThis[KEY]
   }
 
-  start () {
-    this.#watch.add(this)
-  }
+  start () { this.#watch.add(this) }
 
   close () {
     this.#watch.delete(this)

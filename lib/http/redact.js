@@ -58,9 +58,7 @@ class QueryRedactor {
   }
 
   /** Whether the user's function decides, which is code of theirs. */
-  get asksUser () {
-    return this.#decide !== null
-  }
+  get asksUser () { return this.#decide !== null }
 
   /**
    * Redacts a query where it stands in the bytes of its span, with room for `growth` bytes behind it, three at least. The names must have come

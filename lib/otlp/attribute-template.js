@@ -85,9 +85,7 @@ class AttributeTemplate {
     return shift
   }
 
-  restBehind (i) {
-    return (this.rests[i] ??= this.bytes.subarray(this.ends[i]))
-  }
+  restBehind (i) { return (this.rests[i] ??= this.bytes.subarray(this.ends[i])) }
 }
 
 /** Writes AnyValue's content. Returns where it ends. */

@@ -40,13 +40,9 @@ class ProtoWriter {
   }
 
   /** What was written into memory of its own. */
-  get written () {
-    return this.bytes.subarray(0, this.position)
-  }
+  get written () { return this.bytes.subarray(0, this.position) }
 
-  byte (value) {
-    this.bytes[this.position++] = value
-  }
+  byte (value) { this.bytes[this.position++] = value }
 
   varint (value) {
     const { bytes } = this
@@ -69,9 +65,7 @@ class ProtoWriter {
     return at
   }
 
-  length4 (at) {
-    writeLength4(this.view, at, this.position - at - 4)
-  }
+  length4 (at) { writeLength4(this.view, at, this.position - at - 4) }
 
   /** Writes a length-delimited text field. */
   string (tag, value) {
@@ -92,9 +86,7 @@ class ProtoWriter {
   }
 
   /** Writes an int64 field's value. */
-  int64 (value) {
-    this.position = putInt64(this.bytes, this.position, value)
-  }
+  int64 (value) { this.position = putInt64(this.bytes, this.position, value) }
 }
 
 /** Writes a safe integer as a varint, of ten bytes where it is negative; returns where it ends. */

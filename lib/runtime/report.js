@@ -96,9 +96,7 @@ class Report {
   }
 
   /** The same of what was thrown: `what`, and its message. */
-  failed (code, what, error) {
-    return this.once(code, `${what}: ${messageOf(error)}`)
-  }
+  failed (code, what, error) { return this.once(code, `${what}: ${messageOf(error)}`) }
 
   /** Logs what does no harm: at `info` what is not as the options say, at `debug` what is. */
   info (message, level = 'info') {

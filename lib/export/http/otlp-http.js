@@ -120,9 +120,7 @@ class Line {
     if (this.#current?.owner === owner) this.#current.abort('ABORTED')
   }
 
-  close () {
-    this.#connection?.destroy()
-  }
+  close () { this.#connection?.destroy() }
 
   // Gives the current attempt a connection: in this turn, or when the last one is gone. There is one at a time.
   serve (attempt) {

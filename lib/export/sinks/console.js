@@ -206,10 +206,7 @@ class OtlpStdoutSink {
     }
   }
 
-  async flush () {
-    this.#writeAll()
-  }
-
+  async flush () { this.#writeAll() }
   close () { return this.flush() }
 
   #writeAll () {
