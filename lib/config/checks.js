@@ -24,8 +24,7 @@ const callback = anyOf('a function', (value) => typeof value === 'function')
 const text = anyOf('a non-empty string', (value) => typeof value === 'string' && value.trim() !== '')
 const count = anyOf(`an integer from 0 to ${COUNT_MAX}`, (value) => Number.isInteger(value) && value >= 0 && value <= COUNT_MAX)
 const bytes = anyOf('a positive integer number of bytes', (value) => Number.isSafeInteger(value) && value > 0)
-const isDuration = notNegative('milliseconds')
-const duration = (path, value) => Math.min(isDuration(path, value), DURATION_MAX_MS)
+const duration = (path, value) => Math.min(notNegative('milliseconds')(path, value), DURATION_MAX_MS)
 
 function notNegative (unit) {
   return anyOf(`a number of ${unit}, 0 or more`, (value) => typeof value === 'number' && value >= 0)
@@ -89,7 +88,8 @@ function object (shape, meant = []) {
       const [hint] = meant.find(([, ...names]) => names.includes(name)) ?? []
       const nearest = hint === undefined ? nearestName(name, known) : undefined
       if (onStranger === null || nearest !== undefined) {
-        throw optionUnknown(prefix, name, nearest === undefined ? `known are ${known.join(', ')}` : `did you mean \`${prefix}${nearest}\`?`)
+        const help = nearest === undefined ? `known are ${known.join(', ')}` : `did you mean \`${prefix}${nearest}\`?`
+        throw new LightTraceError('LT_ERR_OPTION_UNKNOWN', `unknown option \`${printable(prefix + name)}\`: ${help}`)
       }
       onStranger(name, hint)
     }
@@ -148,10 +148,6 @@ class LightTraceError extends Error {
   }
 
   get name () { return 'LightTraceError' } // no own property, as Node's own errors have it
-}
-
-function optionUnknown (prefix, name, hint) {
-  return new LightTraceError('LT_ERR_OPTION_UNKNOWN', `unknown option \`${printable(prefix + name)}\`: ${hint}`)
 }
 
 // `received` is a text: `describeValue(value)`, or only the type of a value that may be a secret.

@@ -4,23 +4,20 @@
 
 const { inspect } = require('node:util')
 const { isIPv4 } = require('node:net')
-const { describeValue } = require('./checks')
 
 const DEFAULT_ENDPOINT = 'http://localhost:4318'
-const TRACES_PATH = 'v1/traces'
 const URL_LENGTH_MAX = 8192
 
 const EXPECTED_URL = "a URL such as 'http://localhost:4318', with http: or https:"
 
 // A URL with a path is used as it is. One without any would post to '/', where no collector listens.
-function endpointFromCode (url, path = TRACES_PATH) {
-  const start = url.indexOf('://')
-  const hasNoPath = start !== -1 && !/[/?#]/.test(url.slice(start + 3))
+function endpointFromCode (url, path) {
+  const hasNoPath = /^[^/]*:\/\/[^/?#]*$/.test(url)
   return hasNoPath ? withPath(new URL(url), path) : new URL(url)
 }
 
 // "OTLP Exporter": the signal's own variable is used as it is, the general one gets v1/traces appended.
-function endpointFromEnvironment (env, path = TRACES_PATH) {
+function endpointFromEnvironment (env, path) {
   const own = usable(env, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')
   if (own !== undefined) return own
   const general = usable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') ?? new URL(DEFAULT_ENDPOINT)
@@ -31,11 +28,7 @@ function endpointFromEnvironment (env, path = TRACES_PATH) {
 }
 
 function usable (env, name) {
-  const value = env.text(name)
-  if (value === undefined) return undefined
-  const url = parseHttpUrl(value)
-  if (url !== null) return url
-  env.warn('LT_WARN_ENV', `${name} is ignored: it must be ${EXPECTED_URL}, received ${describeValue(value)}`)
+  return env.first([name], EXPECTED_URL, (value) => parseHttpUrl(value) ?? undefined)
 }
 
 function withPath (url, path) {

@@ -54,8 +54,7 @@ function checkUrl (path, value) {
 function resolveExporter (given = EMPTY, idle, environment) {
   const kind = given.kind ?? kindFromEnvironment(environment)
   const env = idle || kind !== 'otlp' ? environment.muted() : environment
-  const url = given.url === undefined ? endpointFromEnvironment(env) : endpointFromCode(given.url)
-  return otlpSettings(kind, given, url, env, 'OTEL_BSP_EXPORT_TIMEOUT')
+  return otlpSettings(kind, given, endpointOfSignal('v1/traces', given, EMPTY, env), env, 'OTEL_BSP_EXPORT_TIMEOUT')
 }
 
 const TRACES_END = /\/v1\/traces$/

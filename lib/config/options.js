@@ -264,12 +264,10 @@ function resolveBlockedLoop (given, env) {
 }
 
 function blockedLoopFromEnvironment (env) {
-  const value = env.text(BLOCKED_LOOP_VARIABLE)
-  if (value === undefined || /^false$/i.test(value)) return false
-  if (/^true$/i.test(value)) return EMPTY
-  if (/^[0-9]{1,9}$/.test(value) && Number(value) >= BLOCKED_AFTER_MIN_MS) return { afterMs: Number(value) }
-  env.ignored(BLOCKED_LOOP_VARIABLE, value, `true, false or milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`)
-  return false
+  return env.first([BLOCKED_LOOP_VARIABLE], `true, false or milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => {
+    if (/^(?:true|false)$/i.test(value)) return value.toLowerCase() === 'true' && EMPTY
+    if (/^[0-9]{1,9}$/.test(value) && Number(value) >= BLOCKED_AFTER_MIN_MS) return { afterMs: Number(value) }
+  }) ?? false
 }
 
 function resolveSpans ({ handler = false, hooks = [] } = EMPTY) {

@@ -39,12 +39,9 @@ function samplerFromEnvironment (env) {
 }
 
 function ratioFromEnvironment (env) {
-  const text = env.text(ARG) ?? '1'
   // Number('0x1') is 1: only what is written as a decimal number counts.
-  const ratio = /^[0-9.]{1,40}(?:[eE]-?[0-9]{1,3})?$/.test(text) ? Number(text) : NaN
-  if (isRatio(ratio)) return ratio
-  env.ignored(ARG, text, 'a ratio from 0 to 1')
-  return 1
+  const isDecimal = (text) => /^[0-9.]{1,40}(?:[eE]-?[0-9]{1,3})?$/.test(text)
+  return env.first([ARG], 'a ratio from 0 to 1', (text) => isDecimal(text) && isRatio(Number(text)) ? Number(text) : undefined) ?? 1
 }
 
 function isRatio (value) {
@@ -67,11 +64,9 @@ const EXPECTED_PATTERN = "a path such as '/health' or '/assets/*', a RegExp, a f
 
 const PATH_END = /[?#]/
 
-const checkPatterns = listOf(checkPattern)
-
 // The result is a list of patterns, also where a single one was given.
 function checkIgnore (path, value) {
-  return Array.isArray(value) ? checkPatterns(path, value) : [checkPattern(path, value)]
+  return Array.isArray(value) ? listOf(checkPattern)(path, value) : [checkPattern(path, value)]
 }
 
 function checkPattern (path, value) {
