@@ -56,8 +56,9 @@ function flushAfter (app, handler, options = {}) {
   let silentSince = -1 // how many exports had been taken when one was waited for in vain
   // Without named parameters: Lambda looks at their number, and one with three would wait for a callback.
   return async function flushingHandler (...args) {
-    const tracer = await tracerOf(app)
-    const context = args.slice(1).find(isLambdaContext) // the event is the caller's, and may have such a field too
+    await app.ready().catch(() => {}) // an application that cannot start fails in the handler
+    const tracer = processState.registrations.get(app.server)?.tracer
+    const context = args.slice(1).find((argument) => typeof argument?.awsRequestId === 'string') // not the event, which is the caller's
     const attributes = context === undefined ? null : invocationAttributes(context, isFirst)
     isFirst = false
     if (tracer === undefined) return call(handler, this, args)
@@ -84,11 +85,6 @@ function flushAfter (app, handler, options = {}) {
   }
 }
 
-/** @returns {argument is { awsRequestId: string, invokedFunctionArn?: string, getRemainingTimeInMillis? (): number }} */
-function isLambdaContext (argument) {
-  return typeof argument?.awsRequestId === 'string'
-}
-
 /** What the request's span says of the invocation. */
 function invocationAttributes ({ awsRequestId, invokedFunctionArn = undefined }, isFirst) {
   const attributes = { 'faas.trigger': 'http', 'faas.invocation_id': awsRequestId, 'faas.coldstart': isFirst }
@@ -105,14 +101,6 @@ function invocationAttributes ({ awsRequestId, invokedFunctionArn = undefined },
 function timeLeft (context, timeoutMs) {
   const left = context?.getRemainingTimeInMillis?.()
   return typeof left === 'number' ? Math.max(0, Math.min(timeoutMs, left - MARGIN_MS)) : timeoutMs
-}
-
-/** The application's tracer, once it is ready. An application that cannot start fails in the handler. */
-async function tracerOf (app) {
-  try {
-    await app.ready()
-  } catch {}
-  return processState.registrations.get(app.server)?.tracer
 }
 
 // A request that inject() makes without a traceparent takes what is active for its parent.
