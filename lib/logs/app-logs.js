@@ -58,11 +58,10 @@ class AppLogs {
     const { lines, buffer, byCommand } = this.#settings
     if (!lines && buffer === null) return
     this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
-    if (this.#tap === null && byCommand && buffer === null) return
-    if (this.#tap === null) {
-      tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
-    } else if (buffer !== null) {
+    if (this.#tap !== null && buffer !== null) {
       this.#held = new HeldLines(app, buffer, tracer.settings.keep, (logged) => this.#printHeld(logged))
+    } else if (this.#tap === null && (buffer !== null || !byCommand)) {
+      tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }
   }
 

@@ -48,7 +48,11 @@ function contentOf ({ line, list, context }, { messageKey, errorKey }) {
   for (const [key, value] of members) {
     if (key === messageKey || RECORD_KEYS.includes(key)) said.set(key, value)
     else if (key === errorKey && typeof value === 'object' && value !== null && !Array.isArray(value)) {
-      for (const [member, said] of Object.entries(value)) attributes.set(exceptionKey(key, member, said), said)
+      for (const [member, said] of Object.entries(value)) {
+        // By the conventions of exceptions: https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/
+        const name = typeof said === 'string' ? EXCEPTION_KEYS.get(member) : undefined
+        attributes.set(name ?? `${key}.${member}`, said)
+      }
     } else if (key !== '') attributes.set(key, value)
   }
   return { body: said.get(messageKey), list: [...attributes].flat(), context: context ?? contextOf(said.get('trace_id'), said.get('span_id'), said.get('trace_flags')) }
@@ -65,14 +69,6 @@ function membersOf (line) {
   }
 }
 
-/**
- * What pino's serializer makes of an error, by the conventions of exceptions; what else it has is `<key>.<member>`.
- * https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/
- */
-function exceptionKey (errorKey, member, value) {
-  return (typeof value === 'string' ? EXCEPTION_KEYS.get(member) : undefined) ?? `${errorKey}.${member}`
-}
-
 /** The ids that a line has of its request, as a context, if they are valid. */
 function contextOf (traceId, spanId, flags) {
   return traceOf({ spanContext: () => ({ traceId, spanId, traceFlags: parseInt(flags, 16) }) })
@@ -81,14 +77,13 @@ function contextOf (traceId, spanId, flags) {
 /** An OTLP request of one record as a line of JSON. */
 function recordJson (resource, logged, names) {
   const { severityNumber, severityText, eventName, body, attributes, traceId, spanId, traceFlags } = plainRecord(logged, names)
-  const [{ value } = { value: undefined }] = body === undefined ? [] : attributesOf(['body', body])
   const record = {
     timeUnixNano: nanos(logged.time),
     observedTimeUnixNano: nanos(logged.observedTime),
     severityNumber,
-    severityText: severityText === '' ? undefined : severityText,
-    eventName: eventName === '' ? undefined : eventName,
-    body: value,
+    severityText: severityText || undefined,
+    eventName: eventName || undefined,
+    body: body === undefined ? undefined : attributesOf(['body', body])[0].value,
     attributes: attributesOf(Object.entries(attributes).flat()),
     ...traceId !== '' && { traceId, spanId, flags: traceFlags }
   }
