@@ -183,10 +183,7 @@ class MetricEncoder {
 
 /** Name, description and unit. */
 function encodeHead ({ name, description, unit }) {
-  const fields = [text(0x0a, name)]
-  if (description !== '') fields.push(text(0x12, description))
-  if (unit !== '') fields.push(text(0x1a, unit))
-  return Buffer.concat(fields)
+  return Buffer.concat([text(0x0a, name), text(0x12, description), text(0x1a, unit)])
 }
 
 function encodeScopeMetrics ({ scope, metrics }) {
@@ -209,8 +206,7 @@ function inParts (tag, parts) {
 
 function encodePoint (metric, series, point, times) {
   const { attributes, exemplars, fields } = KINDS[metric.kind]
-  // A copy: a slice would keep Node's pool.
-  series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes))
+  series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes)) // a copy: a slice would keep Node's pool
   const buckets = metric.bounds === null ? series.bucketsMax ?? 0 : 2 * metric.bounds.length
   const bound = POINT_BOUND + series.encoded.length + buckets * VARINT_BOUND + (point.exemplars?.length ?? 0) * EXEMPLAR_BOUND
   const writer = ProtoWriter.alone(bound)

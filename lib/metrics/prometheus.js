@@ -108,10 +108,8 @@ const SCALE_SHOWN_MAX = 1
  * one stays.
  * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
  * @param {object} resource its attributes, which become target_info
- * @param {object} options
- * @param {boolean} options.isOpenMetrics
- * @param {string} options.ownScope its metrics have no scope labels, and come first
- * @param {(metric: Metric, count: number) => void} options.onDropped hears of series that are left out
+ * @param {{ isOpenMetrics: boolean, ownScope: string, onDropped (metric: Metric, count: number): void }} options ownScope: its
+ *   metrics have no scope labels, and come first; onDropped hears of series that are left out
  */
 function * exposition (scopes, resource, { isOpenMetrics, ownScope, onDropped }) {
   const now = nanosOf(clock.now())
@@ -155,8 +153,7 @@ function families (scopes, ownScope, onDropped) {
   for (const { scope, metrics } of ownFirst) {
     for (const metric of metrics) {
       if (metric.list.length === 0) continue
-      if (metric.prometheusName === '') metric.prometheusName = familyName(metric)
-      const name = metric.prometheusName
+      const name = familyName(metric)
       const type = typeOf(metric)
       const names = SUFFIXES[type].map((suffix) => name + suffix)
       let family = taken.get(name)
@@ -285,12 +282,7 @@ function quality (accept, type) {
 
 // OTEL_METRICS_EXPORTER=prometheus: a server of its own, for /metrics alone.
 
-/**
- * @param {{ host: string, port: number }} address
- * @param {{ scrape (accept: string): Promise<{ type: string, body: Readable }> }} metrics
- * @param {Report} report
- * @returns {() => void} what ends it
- */
+/** Returns what ends it. */
 function startPrometheusServer ({ host, port }, metrics, report) {
   const server = createServer((request, response) => {
     const [path] = request.url.split('?')

@@ -50,7 +50,6 @@ class Metric {
     this.seriesMax = limits.seriesMax
     this.attributeLengthMax = limits.attributeLengthMax
     this.sweeps = 0 // how often series were forgotten
-    this.prometheusName = '' // see lib/metrics/prometheus.js
     this.deltaStartMs = -1 // where the first interval of a new series begins
     this.openedMs = descriptor.openedMs
     this.#roundMs = descriptor.openedMs
@@ -244,9 +243,8 @@ class MetricRegistry {
   }
 
   /**
-   * The metric of an instrument: the same one for the same scope, kind, name, unit and description.
-   * @param {Scope} scope
-   * @param {string} instrument one of KINDS
+   * The metric of an instrument: the same one for the same scope, kind, name and unit.
+   * @param {Scope} scope @param {string} instrument one of KINDS
    * @param {{ name: string, description?: string, unit?: string, isInteger?: boolean, bounds?: number[] }} options
    * @returns {Metric | null} null where there are too many
    */

@@ -7,10 +7,7 @@
 const { setAttributes } = require('../span/attributes')
 
 class Series {
-  /**
-   * @param {readonly any[]} attributes flat list
-   * @param {number} startMs monotonic
-   */
+  /** @param {readonly any[]} attributes flat list @param {number} startMs monotonic */
   constructor (attributes, startMs) {
     this.attributes = attributes
     this.startMs = startMs

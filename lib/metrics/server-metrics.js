@@ -17,9 +17,7 @@ class RequestRecord {
   /**
    * @param {import('../span/child-span').NonRecordingSpan | ServerSpan} span the request's, which records nothing,
    *   belongs to an SDK, or has ended
-   * @param {number} start monotonic milliseconds
-   * @param {RouteInfo} route
-   * @param {PeerInfo} peer
+   * @param {number} start monotonic milliseconds @param {RouteInfo} route @param {PeerInfo} peer
    */
   // HOT, once per unsampled request where metrics are on. Budget: 1 object.
   constructor (span, start, route, peer) {
@@ -139,8 +137,7 @@ class ServerMetrics {
   #responseSize
 
   /**
-   * @param {MetricRegistry | ForeignRegistry} registry
-   * @param {Scope} scope
+   * @param {MetricRegistry | ForeignRegistry} registry @param {Scope} scope
    * @param {{ buckets?: number[], attributes?: Function | null, streams?: boolean, activeRequests?: boolean, bodySizes?: boolean }} options
    * @param {Report} [report]
    */
