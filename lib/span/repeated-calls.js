@@ -228,9 +228,17 @@ function labelOf ({ name, attributeList }) {
   return attributeList.includes('db.operation.name') ? `${attributeList[1]} ${name}` : name
 }
 
+const sorted = new Float64Array(RECENT)
+
+/** By insertion: V8 leaves JavaScript for its own sort. */
 function median (durations) {
-  const sorted = Float64Array.from(durations).sort()
-  return sorted[sorted.length >> 1]
+  for (let i = 0; i < durations.length; i++) {
+    const ms = durations[i]
+    let at = i
+    for (; at > 0 && sorted[at - 1] > ms; at--) sorted[at] = sorted[at - 1]
+    sorted[at] = ms
+  }
+  return sorted[durations.length >> 1]
 }
 
 module.exports = { FoldedCall, follow, runToFold, endCalls, endOpen }

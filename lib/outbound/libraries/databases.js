@@ -124,9 +124,9 @@ class SqlDescriptor extends DatabaseDescriptor {
  *
  * @typedef {object} StoreParts
  * @property {string} system db.system.name
- * @property {string} [what] the field that names the operation
+ * @property {(call) => unknown} [what] reads what names the operation; by a place of its own V8 finds a field at once
  * @property {(what: unknown) => string} [operation] the operation's name, where that field may hold anything
- * @property {string} [target] the field of the collection or stored procedure
+ * @property {(call) => unknown} [target] reads the collection or stored procedure
  * @property {string} [targetKey] the target's attribute
  * @property {(call) => number} [batchSize]
  * @property {(call, operation: string, rule) => string} [operands] what db.query.text has behind the operation
@@ -141,7 +141,7 @@ class StoreDescriptor extends DatabaseDescriptor {
   /** @param {StoreParts} parts */
   constructor (parts) {
     super(parts.system, parts.errorCode)
-    this.#parts = parts
+    this.#parts = { what: nothing, target: nothing, ...parts }
     this.shouldTrace = parts.shouldTrace
     this.operands = parts.operands
     this.batchSize = parts.batchSize
@@ -150,8 +150,12 @@ class StoreDescriptor extends DatabaseDescriptor {
   // HOT
   info (call) {
     const parts = this.#parts
-    const what = read(call, parts.what)
-    const target = parts.target === undefined ? undefined : read(call, parts.target)
+    let what
+    let target
+    try {
+      what = parts.what(call)
+      target = parts.target(call)
+    } catch {} // a field throws when it is read
     return this.find(what, target, call) ?? this.#made(what, target, call)
   }
 
@@ -189,7 +193,13 @@ const redisArguments = (from) => (call, name, rule) => {
     return ''
   }
 }
-const isAlone = (call) => text(call, 'batchMode') === ''
+const isAlone = (call) => {
+  try {
+    return typeof call.batchMode !== 'string' || call.batchMode === ''
+  } catch {
+    return true
+  }
+}
 // Redis says what kind of error it is in the first word: WRONGTYPE, NOAUTH, ERR.
 const redisError = (error) => /^[A-Z][A-Z0-9]{1,31}(?= )/.exec(text(error, 'message'))?.[0] ?? ''
 const mysqlError = (error) => label(error, 'errno').replace(/^-.*/, '') // a negative one is the socket's
@@ -200,9 +210,9 @@ const mongoError = (error) => {
 }
 
 const redis = { system: 'redis', errorCode: redisError, hasPeer: true }
-const redisCommand = (from) => ({ ...redis, what: 'command', operation: commandName, operands: redisArguments(from), operandRule: ruleOf })
+const redisCommand = (from) => ({ ...redis, what: (call) => call.command, operation: commandName, operands: redisArguments(from), operandRule: ruleOf })
 // A pipeline is one span, not one for each of its commands.
-const redisBatch = { ...redis, what: 'batchMode', batchSize: (call) => Number(label(call, 'batchSize')) || 0 }
+const redisBatch = { ...redis, what: (call) => call.batchMode, batchSize: (call) => Number(label(call, 'batchSize')) || 0 }
 
 const SQL_SERVER = 'microsoft.sql_server'
 const mssql = (field, isParametrised) => new SqlDescriptor(SQL_SERVER, DIALECTS.mssql, field, mssqlError, isParametrised)
@@ -212,8 +222,8 @@ const postgresql = (field, isParametrised, startedAt) =>
 
 const mongo = new StoreDescriptor({
   system: 'mongodb',
-  what: 'operation',
-  target: 'collection',
+  what: (call) => call.operation,
+  target: (call) => call.collection,
   batchSize: (call) => lengthOf(read(read(call, 'args'), 'ops')), // of bulkWrite: insertMany is one operation
   errorCode: mongoError
 })
@@ -291,11 +301,11 @@ const DATABASES = {
   'mssql:execute': new StoreDescriptor({
     system: SQL_SERVER,
     operation: () => 'EXECUTE',
-    target: 'procedure',
+    target: (call) => call.procedure,
     targetKey: 'db.stored_procedure.name',
     errorCode: mssqlError
   }),
-  'mssql:bulk': new StoreDescriptor({ system: SQL_SERVER, operation: () => 'BULK INSERT', target: 'table', errorCode: mssqlError }),
+  'mssql:bulk': new StoreDescriptor({ system: SQL_SERVER, operation: () => 'BULK INSERT', target: (call) => call.table, errorCode: mssqlError }),
   'pg:query': pgChannel
 }
 
