@@ -26,14 +26,13 @@ const ONE_PIECE_BYTES = 16 * 1024
 class OtlpHttp {
   #line
   #head
-  #timeoutMs
   #secrets
 
   // suppress(fn) calls fn outside of any request's context, with tracing off.
   constructor (exporter, suppress, line = new Line(exporter, suppress)) {
     this.#line = line
     this.#head = headOf(exporter, line.proxy)
-    this.#timeoutMs = exporter.timeoutMs
+    this.timeoutMs = exporter.timeoutMs
     this.#secrets = secretsOf(exporter, line.proxy)
     line.users++
   }
@@ -45,8 +44,10 @@ class OtlpHttp {
   post (parts, isGzip, done) {
     const byteLength = parts.reduce((sum, { length }) => sum + length, 0)
     const head = `${this.#head}${isGzip ? 'content-encoding: gzip\r\n' : ''}content-length: ${byteLength}\r\n\r\n`
-    this.#line.post(new Attempt(this.#line, { owner: this, message: messageOf(head, parts, byteLength), timeoutMs: this.#timeoutMs, secrets: this.#secrets, done }))
+    this.#line.post(new Attempt(this.#line, this, messageOf(head, parts, byteLength), done))
   }
+
+  answerOf (response) { return readAnswer(response, wallNow(), this.#secrets) }
 
   // While held, what is in flight keeps the process alive: only during flush and close, which have a deadline. `wasFrozen`: the
   // process may have been frozen since it was sent.
@@ -102,8 +103,7 @@ class Line {
       return
     }
     this.#current = attempt
-    attempt.hold(this.#holders.size > 0)
-    attempt.start()
+    attempt.start(this.#holders.size > 0)
   }
 
   hold (owner, isHeld, wasFrozen) {
@@ -199,8 +199,6 @@ class Outcome {
 class Attempt {
   #line
   #message
-  #secrets
-  #timeoutMs
   #timer = null
   #ticks = 0
   #startedAt = 0
@@ -209,22 +207,20 @@ class Attempt {
   #isHeld = false
   #outcome = new Outcome()
 
-  // `message`: in pieces. `secrets`: see secrets.js. `done` is the line's to call.
-  constructor (line, { owner, message, timeoutMs, secrets, done }) {
+  // `message`: in pieces. `done` is the line's to call.
+  constructor (line, owner, message, done) {
     this.owner = owner
     this.done = done
     this.#line = line
     this.#message = message
-    this.#secrets = secrets
-    this.#timeoutMs = timeoutMs
   }
 
-  start () {
+  start (isHeld) {
     this.#startedAt = monotonicNow()
     this.#timer = setInterval(() => {
       if (++this.#ticks === TICKS_PER_TIMEOUT) this.abort('ETIMEDOUT')
-    }, Math.max(1, this.#timeoutMs / TICKS_PER_TIMEOUT))
-    this.hold(this.#isHeld)
+    }, Math.max(1, this.owner.timeoutMs / TICKS_PER_TIMEOUT))
+    this.hold(isHeld)
     this.#line.serve(this)
   }
 
@@ -303,7 +299,7 @@ class Attempt {
     const response = this.#response
     if (outcome.isUploaded && response.isComplete && response.isKeptAlive) this.#connection.release()
     else this.#connection?.destroy()
-    if (response.status !== 0) Object.assign(outcome, readAnswer(response, wallNow(), this.#secrets))
+    if (response.status !== 0) Object.assign(outcome, this.owner.answerOf(response))
     else readError(error, outcome)
     this.#connection = this.#response = this.#message = null
     this.#line.end(this, outcome)
