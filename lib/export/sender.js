@@ -16,10 +16,6 @@ const SEND_BYTES = 1024 * 1024
 // Writing a megabyte to a socket takes the loop 0.2 to 0.3 ms; much more at once would be felt.
 const REQUEST_BYTES_MAX = 2 * 1024 * 1024
 
-const IDLE = 0
-const BUSY = 1
-const WAITING = 2
-
 class Sender {
   #buffer
   #http
@@ -32,7 +28,7 @@ class Sender {
   #schedule
   #sendBytes
   #requestBytesMax
-  #state = IDLE
+  #state = 'idle' // or 'busy' or 'waiting'
   #batch = []
   #timer = null
   #dueAt = 0
@@ -57,30 +53,27 @@ class Sender {
     this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
   }
 
-  get isWaiting () { return this.#state === WAITING }
+  get isWaiting () { return this.#state === 'waiting' }
 
   sendAll () {
     this.#isDue = true
     this.pump()
   }
 
-  // Counts spans that the buffer had to drop: no flush waits for them any more.
-  countEvicted (spans) { this.completed += spans }
-
   pump () {
-    if (this.#state !== IDLE || (!this.#isDue && this.#buffer.sealedBytes < this.#sendBytes)) return
+    if (this.#state !== 'idle' || (!this.#isDue && this.#buffer.sealedBytes < this.#sendBytes)) return
     const batch = this.#takeBatch()
     if (batch.length > 0) this.#send(batch)
   }
 
   // Ends a wait early, unless the collector asked for it.
   retryNow () {
-    if (this.#state === WAITING && !this.#schedule.isAsked) this.#endWait()
+    if (this.#state === 'waiting' && !this.#schedule.isAsked) this.#endWait()
   }
 
   // Brings an attempt forward if the buffer fills up, or turns over.
   retryIfFilling () {
-    if (this.#state !== WAITING) return
+    if (this.#state !== 'waiting') return
     const dueAt = this.#schedule.dueAt(this.#buffer.bytesWritten)
     if (dueAt < this.#dueAt) this.#waitUntil(dueAt)
   }
@@ -88,7 +81,7 @@ class Sender {
   // From here each chunk gets one more attempt and nothing waits.
   startClosing () {
     this.#isClosing = this.#isDue = true
-    if (this.#state === WAITING) this.#endWait()
+    if (this.#state === 'waiting') this.#endWait()
     else this.pump()
   }
 
@@ -97,7 +90,7 @@ class Sender {
     this.#isGivenUp = true
     this.#dropAll()
     this.#http.abort()
-    if (this.#state === IDLE) this.#onCompleted(false)
+    if (this.#state === 'idle') this.#onCompleted(false)
   }
 
   #takeBatch () {
@@ -112,7 +105,7 @@ class Sender {
   }
 
   #send (batch) {
-    this.#state = BUSY
+    this.#state = 'busy'
     this.#batch = batch
     this.#startedClosing = this.#isClosing
     this.#schedule.attempted(this.#buffer.bytesWritten)
@@ -155,7 +148,7 @@ class Sender {
     const batch = this.#batch
     const spans = this.inFlight
     this.#batch = []
-    this.#state = IDLE
+    this.#state = 'idle'
     this.inFlight = 0
     this.#complete(outcome, batch, spans)
     this.#onCompleted(outcome.isUnreachable)
@@ -235,14 +228,14 @@ class Sender {
 
   #waitUntil (dueAt) {
     clearTimeout(this.#timer)
-    this.#state = WAITING
+    this.#state = 'waiting'
     this.#dueAt = dueAt
     this.#timer = setTimeout(() => this.#endWait(), Math.max(1, dueAt - monotonicNow())).unref()
   }
 
   #endWait () {
     clearTimeout(this.#timer)
-    this.#state = IDLE
+    this.#state = 'idle'
     this.pump()
   }
 }
