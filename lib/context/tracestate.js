@@ -136,7 +136,7 @@ class TraceState {
 
   /** The same state with `key` in front; as it is where key or value is not valid. */
   set (key, value) {
-    if (!isKey(key) || !isValue(value)) return this
+    if (!isAll(key, keyEnd) || !isAll(value, valueEnd) || isSpace(value.charCodeAt(value.length - 1))) return this
     const members = new Map([[key, value]])
     for (const [other, kept] of this.#read()) {
       if (members.size < MEMBERS_MAX && other !== key) members.set(other, kept)
@@ -167,16 +167,11 @@ class TraceState {
   }
 }
 
-function isKey (key) {
-  if (typeof key !== 'string') return false
-  const end = list.utf8Write(key, 0)
-  return keyEnd(0, end) === end
-}
-
-function isValue (value) {
-  if (typeof value !== 'string') return false
-  const end = list.utf8Write(value, 0)
-  return valueEnd(0, end) === end && !isSpace(list[end - 1])
+/** Whether all of `text` is a key, or a value, by what finds the end of one. */
+function isAll (text, endOf) {
+  if (typeof text !== 'string') return false
+  const end = list.utf8Write(text, 0)
+  return endOf(0, end) === end
 }
 
 function textOf (members) {
