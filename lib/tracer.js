@@ -205,7 +205,6 @@ class Tracer {
     return this.pipeline !== null && !this.sampler.isCustom && this.keep === null && this.output.sdkSpans === null
   }
 
-  /** See RequestContext.withSpan. */
   withSpan (requestContext, name, options, fn) {
     const context = requestContext.here()
     const parent = this.plainParentIn(context)
@@ -228,7 +227,6 @@ class Tracer {
     return parent === undefined || parent.remote ? null : parent
   }
 
-  /** See RequestContext.inject. */
   inject (requestContext, headers) { return inject(this, requestContext, headers) }
 
   /** Sends what there is. Never rejects. */

@@ -290,7 +290,6 @@ class ChunkCompressor {
     this.#prefix = prefix
   }
 
-  // Compresses one more chunk if it is time to.
   consider () {
     if (this.#isBusy || this.#isOff || this.#timer !== null) return
     if (this.#buffer.bytes <= this.#buffer.bytesMax * COMPRESS_ABOVE) return

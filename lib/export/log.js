@@ -139,7 +139,6 @@ function sharedOf (target) {
   return collectorLogs.get(target)
 }
 
-/** What came of an attempt that has failed. */
 function failureOf ({ error, status, message }) {
   if (error === null) return `HTTP status ${status}${message === '' ? '' : `: ${message}`}`
   return error.message.includes(error.code) ? error.message : `${error.code}: ${error.message}`

@@ -26,7 +26,6 @@ const WITH_PAYLOAD = new Set(['preParsing', 'preSerialization', 'onSend']) // th
 
 const STAGE = { kind: KIND_INTERNAL, name: (stage) => stage, attributes: () => [] }
 
-/** The hooks that make the spans of stages. */
 class StageHooks {
   #tracer
   #release = null // ends the subscription to Fastify's handlers, once there is one
@@ -94,7 +93,6 @@ function leave (request, reply, error, done) {
   else stages.leave(request, undefined, undefined, done)
 }
 
-/** A hook of the stage that calls `fn(request, reply, error, done)`. */
 function hookOf (stage, fn) {
   if (stage === 'onError') return function lightTraceStage (request, reply, error, done) { fn(request, reply, error, () => done()) }
   if (WITH_PAYLOAD.has(stage)) {

@@ -248,7 +248,6 @@ class CallInfo {
     this.seriesOwner = null
   }
 
-  /** The same with more attributes. */
   with (attributeList) {
     return new CallInfo(this.kind, this.name, [...this.attributeList, ...attributeList], this.origin, this.openKey)
   }
@@ -264,12 +263,10 @@ class CallInfo {
     return info
   }
 
-  /** How many attributes a span has of them. */
   get attributeCount () {
     return this.attributeList.length / 2 + (this.origin === '' ? 0 : 1)
   }
 
-  /** All attributes of a call, flat. */
   allAttributes (target, own) {
     const open = this.origin === '' ? [] : [this.openKey, this.origin + target]
     return [...this.attributeList, ...open, ...own]

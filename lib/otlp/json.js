@@ -9,12 +9,10 @@ const { PARENT_REMOTE } = require('../context/trace-context')
 const { SCHEMA_URL } = require('../span/recording-span')
 const { HAS_IS_REMOTE, IS_REMOTE } = require('./proto-writer')
 
-/** The Resource message. */
 function resourceOf ({ attributes }) {
   return { attributes: attributesOf(Object.keys(attributes).flatMap((key) => [key, attributes[key]])) }
 }
 
-/** The InstrumentationScope message. */
 function scopeOf ({ name, version }) {
   return { name: clean(name), version: clean(version) }
 }

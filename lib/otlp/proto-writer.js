@@ -31,7 +31,6 @@ class ProtoWriter {
     this.position = position
   }
 
-  /** A writer into memory of its own. */
   static alone (byteCount) {
     const writer = new ProtoWriter()
     const memory = Buffer.alloc(byteCount)
@@ -67,7 +66,6 @@ class ProtoWriter {
 
   length4 (at) { writeLength4(this.view, at, this.position - at - 4) }
 
-  /** Writes a length-delimited text field. */
   string (tag, value) {
     this.byte(tag)
     const at = this.reserve4()
@@ -85,7 +83,6 @@ class ProtoWriter {
     this.position += 4
   }
 
-  /** Writes an int64 field's value. */
   int64 (value) { this.position = putInt64(this.bytes, this.position, value) }
 }
 
@@ -160,7 +157,6 @@ function valueBound (value, isExact = false) {
   return bound
 }
 
-/** Writes a flat list. */
 function writeAttributes (writer, tag, list) {
   for (let i = 0; i < list.length; i += 2) writeAttribute(writer, tag, list[i], list[i + 1])
 }
@@ -241,7 +237,6 @@ function encodeValue (value) {
   return writer.written
 }
 
-/** Returns one length-delimited field. */
 function field (tag, content) {
   const length = []
   let rest = content.length

@@ -95,7 +95,6 @@ class Report {
     return true
   }
 
-  /** The same of what was thrown: `what`, and its message. */
   failed (code, what, error) { return this.once(code, `${what}: ${messageOf(error)}`) }
 
   /** Logs what does no harm: at `info` what is not as the options say, at `debug` what is. */

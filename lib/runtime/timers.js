@@ -40,7 +40,6 @@ function onTick () {
 // A span keeps milliseconds of `performance.now()`. They become wall-clock nanoseconds when it is written, by the same anchor
 // for start and end, so a step of the wall clock never bends a duration. Both are taken at load: fake timers must not reach us.
 
-/** Milliseconds on the monotonic clock. */
 const now = performance.now.bind(performance)
 const wallNow = Date.now
 

@@ -129,7 +129,6 @@ class Line {
     else this.#isWaitedFor = true
   }
 
-  // The current attempt is over.
   end ({ done }, outcome) {
     this.#current = null
     this.#isWaitedFor = false
