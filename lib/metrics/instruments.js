@@ -6,7 +6,7 @@
 
 const { perScope } = require('../otel/api-facade')
 const clock = require('../runtime/timers')
-const { read, toObject } = require('../span/attributes')
+const { elements, isArray, read, toObject } = require('../span/attributes')
 const { keepExemplar, areBounds } = require('./histograms')
 
 // The API's ValueType.
@@ -24,7 +24,8 @@ class Instrument {
   constructor (meter, type, name, options) {
     this.#meter = meter
     this.#type = type
-    const bounds = copyOf(read(read(options, 'advice'), 'explicitBucketBoundaries'))
+    const given = read(read(options, 'advice'), 'explicitBucketBoundaries')
+    const bounds = isArray(given) ? elements(given) : undefined
     this.#options = {
       name,
       description: textOf(read(options, 'description')),
@@ -114,15 +115,6 @@ class Observable extends Instrument {
   }
 }
 
-/** A copy of the application's array; undefined where it is none, or throws when it is read. */
-function copyOf (list) {
-  try {
-    return Array.isArray(list) ? Array.from(list) : undefined
-  } catch {
-    return undefined
-  }
-}
-
 function textOf (value) {
   return typeof value === 'string' ? value.slice(0, TEXT_LENGTH_MAX).toWellFormed() : ''
 }
@@ -177,7 +169,7 @@ class Meter {
   #batches = [] // { callback, instruments, entry }: the user's function, and what the registry asks
 
   addBatchObservableCallback (callback, observables) {
-    const instruments = copyOf(observables)?.filter(Observable.is) ?? []
+    const instruments = elements(observables).filter(Observable.is)
     if (typeof callback !== 'function' || instruments.length === 0 || this.#batchOf(callback, instruments) !== undefined) return
     const entry = (round) => callback({
       observe (instrument, value, attributes) {
@@ -189,7 +181,7 @@ class Meter {
   }
 
   removeBatchObservableCallback (callback, observables) {
-    const batch = this.#batchOf(callback, copyOf(observables) ?? [])
+    const batch = this.#batchOf(callback, elements(observables))
     if (batch === undefined) return
     this.callbacks.delete(batch.entry)
     this.#batches = this.#batches.filter((other) => other !== batch)

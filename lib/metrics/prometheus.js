@@ -270,12 +270,9 @@ function quality (accept, type) {
   let best = 0
   for (const range of accept.toLowerCase().split(',')) {
     const [name, ...parameters] = range.split(';').map((part) => part.trim())
-    if (!type.test(name)) continue
-    const version = parameters.find((parameter) => parameter.startsWith('version='))?.slice(8)
-    if (name.startsWith('application/') && version !== undefined && version !== '1.0.0' && version !== '0.0.1') continue
-    const weight = parameters.find((parameter) => parameter.startsWith('q='))
-    const value = weight === undefined ? 1 : Number(weight.slice(2))
-    if (value > best) best = value
+    const { version = '1.0.0', q = 1 } = Object.fromEntries(parameters.map((parameter) => parameter.split('=')))
+    const isSpoken = !name.startsWith('application/') || version === '1.0.0' || version === '0.0.1'
+    if (isSpoken && type.test(name) && Number(q) > best) best = Number(q)
   }
   return best
 }
