@@ -28,12 +28,8 @@ const BIASED_MS = 1000
 function samplerOf (option, report) {
   if (typeof option.shouldSample === 'function') return new SdkSampler(option, report)
   const { kind, ratio, perSecond, parentBased } = option
-  switch (kind) {
-    case 'per_second': return new PerSecond(perSecond)
-    case 'always_on': return new HeadSampler(parentBased, true)
-    case 'always_off': return new HeadSampler(parentBased)
-    default: return new Ratio(ratio, parentBased)
-  }
+  if (kind === 'per_second') return new PerSecond(perSecond)
+  return kind === 'ratio' ? new Ratio(ratio, parentBased) : new HeadSampler(parentBased, kind === 'always_on')
 }
 
 /** Writes a decision into the trace that goes on: the sampled flag, and a trace state of the sampler's. */
@@ -44,7 +40,7 @@ function applyDecision (trace, { decision, tracestate }) {
 
 /** The base of all samplers of ours. By itself it takes each new trace or none. */
 class HeadSampler {
-  constructor (parentBased, takesAll = false) {
+  constructor (parentBased, takesAll) {
     this.parentBased = parentBased
     this.takesAll = takesAll
     /** @type {false} */
@@ -85,7 +81,7 @@ class HeadSampler {
  */
 class Ratio extends HeadSampler {
   constructor (ratio, parentBased) {
-    super(parentBased)
+    super(parentBased, false)
     // 2^56 is beyond a double's integers; the threshold is kept as 24 high and 32 low bits.
     const threshold = TWO_56 - BigInt(Math.round(ratio * Number(TWO_56)))
     this.high = Number(threshold >> 32n)
@@ -119,7 +115,7 @@ class Ratio extends HeadSampler {
 /** `sampler: { perSecond }`. Callers that have decided are followed, and not counted. */
 class PerSecond extends HeadSampler {
   constructor (perSecond) {
-    super(true)
+    super(true, false)
     this.rate = new FairRate(perSecond)
     this.elsewhere = new RouteRate() // traces that no request has started
   }
