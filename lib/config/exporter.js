@@ -85,9 +85,11 @@ function endpointOfSignal (path, own, shared, env) {
 // `timeoutVariable` and its default `aroundMs` are those of what stands around the exporter, a processor or a reader.
 function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
   warnAboutEndpoint(url, given, env)
-  const proxy = resolveProxy(url, env)
+  const isSecure = url.protocol === 'https:'
+  const variable = isSecure ? env.find('https_proxy', 'HTTPS_PROXY') : env.find('http_proxy', 'HTTP_PROXY')
+  const proxy = variable === undefined ? null : require('./tls-and-proxy').proxyFor(url, variable, env)
   const headers = resolveHeaders(url, given, env, proxy !== null)
-  const { ca, cert, key } = url.protocol === 'https:' ? require('./tls-and-proxy').resolveTls(given, env) : EMPTY
+  const { ca, cert, key } = isSecure ? require('./tls-and-proxy').resolveTls(given, env) : EMPTY
   return withSecrets({
     kind,
     explicit: given.kind !== undefined,
@@ -100,11 +102,6 @@ function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
 
 function checkPem (path, value) {
   return require('./tls-and-proxy').checkPem(path, value)
-}
-
-function resolveProxy (url, env) {
-  const variable = url.protocol === 'https:' ? env.find('https_proxy', 'HTTPS_PROXY') : env.find('http_proxy', 'HTTP_PROXY')
-  return variable === undefined ? null : require('./tls-and-proxy').proxyFor(url, variable, env)
 }
 
 // The variable may name several. We have one exporter; the first that is known is taken.

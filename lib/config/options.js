@@ -37,7 +37,7 @@ const DEFAULT_FOLD_AFTER = 10
 const DEFAULT_KEPT_PER_SECOND = 100
 
 const SLOW_VARIABLE = 'LIGHT_TRACE_SLOW_AFTER_MS'
-const DEFAULT_SLOW_AFTER_MS = 250
+const DEFAULT_SLOW_MS = 250
 
 const LOG_LEVELS = ['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']
 const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi', 'none']
@@ -151,7 +151,8 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     closeTimeoutMs: given.closeTimeoutMs ?? DEFAULT_CLOSE_TIMEOUT_MS,
     sampler: given.sampler ?? samplerFromEnvironment(env),
     keep: resolveKeep(given.keep),
-    slow: resolveSlow(given, env),
+    // What `keep` calls slow is slow, unless `slow` says otherwise.
+    slow: Object.freeze({ afterMs: given.slow?.afterMs ?? given.keep?.slowerThanMs ?? env.integer([SLOW_VARIABLE]) ?? DEFAULT_SLOW_MS }),
     maxSampledPerSecond: given.maxSampledPerSecond ?? Infinity,
     ignore: compileIgnore(given.ignore ?? ignoreFromEnvironment(env)),
     trustIncoming: given.trustIncoming ?? true,
@@ -227,12 +228,6 @@ function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity
   return isAsked ? Object.freeze({ errors, aborted, slowerThanMs, maxPerSecond }) : null
 }
 
-// What `keep` calls slow is slow, unless `slow` says otherwise.
-function resolveSlow ({ slow, keep }, env) {
-  const fromEnvironment = env.integer([SLOW_VARIABLE])
-  return Object.freeze({ afterMs: slow?.afterMs ?? keep?.slowerThanMs ?? fromEnvironment ?? DEFAULT_SLOW_AFTER_MS })
-}
-
 // The names with PER are those of SDK 2.x.
 function resolveLimits (given = EMPTY, env) {
   const from = (...names) => env.integer(names, { max: COUNT_MAX })
@@ -259,15 +254,11 @@ function resolveBuffer (given = EMPTY, env) {
 }
 
 function resolveBlockedLoop (given, env) {
-  const asked = given ?? blockedLoopFromEnvironment(env)
-  return asked === false ? null : Object.freeze({ afterMs: Math.min(asked.afterMs ?? DEFAULT_BLOCKED_AFTER_MS, DURATION_MAX_MS) })
-}
-
-function blockedLoopFromEnvironment (env) {
-  return env.first([BLOCKED_LOOP_VARIABLE], `true, false or milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => {
+  const asked = given ?? env.first([BLOCKED_LOOP_VARIABLE], `true, false or milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => {
     if (/^(?:true|false)$/i.test(value)) return value.toLowerCase() === 'true' && EMPTY
     if (/^[0-9]{1,9}$/.test(value) && Number(value) >= BLOCKED_AFTER_MIN_MS) return { afterMs: Number(value) }
-  }) ?? false
+  })
+  return asked ? Object.freeze({ afterMs: Math.min(asked.afterMs ?? DEFAULT_BLOCKED_AFTER_MS, DURATION_MAX_MS) }) : null
 }
 
 function resolveSpans ({ handler = false, hooks = [] } = EMPTY) {
