@@ -155,12 +155,8 @@ function memberOf (key, entry) {
 function encoded (value, refused) {
   const text = String(value)
   if (text.length > MEMBER_BYTES_MAX) return text // it will be left out, and encoding can only lengthen it
-  return text.replace(refused, (chars) => encodeURIComponent(chars.toWellFormed()).replace(/[()]/g, percent))
-}
-
-// encodeURIComponent leaves these two, and a key may not hold them.
-function percent (char) {
-  return char === '(' ? '%28' : '%29'
+  // encodeURIComponent leaves the brackets, and a key may not hold them.
+  return text.replace(refused, (chars) => encodeURIComponent(chars.toWellFormed()).replaceAll('(', '%28').replaceAll(')', '%29'))
 }
 
 module.exports = { parseBaggage, serializeBaggage, Baggage }

@@ -206,15 +206,10 @@ function randomnessOf (tracestate) {
 }
 
 function otValue (tracestate, prefix, pattern) {
-  if (!mayHaveOt(tracestate)) return ''
+  if (!tracestate.includes('ot=')) return '' // spares the usual one the parser
   const found = partsOf(new TraceState(tracestate)).filter((part) => part.startsWith(prefix))
   const value = found.length === 1 ? found[0].slice(prefix.length) : '' // of two, each reader may take another
   return pattern.test(value) ? value : ''
-}
-
-/** Whether there may be a member to look at: spares the usual tracestate the parser. */
-function mayHaveOt (tracestate) {
-  return tracestate.includes('ot=')
 }
 
 /**
@@ -233,10 +228,11 @@ function withThreshold (tracestate, threshold) {
 
 /** `tracestate` without a threshold, for a span of unknown probability. */
 function withoutThreshold (tracestate) {
-  if (!mayHaveOt(tracestate)) return tracestate
+  if (!tracestate.includes('ot=')) return tracestate
   const state = new TraceState(tracestate)
-  if (!partsOf(state).some(isThreshold)) return tracestate
-  const rest = otherParts(state).join(';')
+  const others = otherParts(state)
+  if (others.length === partsOf(state).length) return tracestate
+  const rest = others.join(';')
   return rest === '' ? state.unset('ot').serialize() : state.set('ot', rest).serialize()
 }
 
@@ -247,11 +243,7 @@ function thresholdText (high, low) {
 }
 
 function otherParts (state) {
-  return partsOf(state).filter((part) => !isThreshold(part))
-}
-
-function isThreshold (part) {
-  return part.startsWith('th:')
+  return partsOf(state).filter((part) => !part.startsWith('th:'))
 }
 
 function partsOf (state) {
