@@ -10,7 +10,6 @@ const { processState } = require('./runtime/process-state')
 const { runInSpan, INVALID_SPAN, remoteSpanOf } = require('./span/child-span')
 
 const SPAN_KIND_CONSUMER = 4
-const DEFAULT_NAME = 'process'
 
 const checkOptions = object({
   name: text,
@@ -44,8 +43,8 @@ function runUntraced (fn, store = null) {
   return context.run(fn, context)
 }
 
-function runTraced (tracer, carrier, { name = DEFAULT_NAME, kind = SPAN_KIND_CONSUMER, attributes, link = false }, fn) {
-  const producer = producerIn(carrier)
+function runTraced (tracer, carrier, { name = 'process', kind = SPAN_KIND_CONSUMER, attributes, link = false }, fn) {
+  const producer = remoteSpanOf({ traceparent: textIn(carrier, 'traceparent'), tracestate: textIn(carrier, 'tracestate') })
   const isLinked = link && producer !== null
   const parents = producer === null || isLinked ? EMPTY_CONTEXT : EMPTY_CONTEXT.setValue(SPAN_KEY, producer)
   const links = isLinked ? [{ context: producer.spanContext() }] : undefined
@@ -53,10 +52,6 @@ function runTraced (tracer, carrier, { name = DEFAULT_NAME, kind = SPAN_KIND_CON
   const baggage = tracer.settings.propagators.includes('baggage') ? textIn(carrier, 'baggage') : undefined
   const context = new RequestContext(tracer, span, null, false, undefined, baggage ?? null)
   return runInSpan(span, tracer.contextManager, context, fn, context)
-}
-
-function producerIn (carrier) {
-  return remoteSpanOf({ traceparent: textIn(carrier, 'traceparent'), tracestate: textIn(carrier, 'tracestate') })
 }
 
 /** A header of an object or a Map, whose values are strings, or Buffers as Kafka's clients have them. */
