@@ -22,8 +22,8 @@ const CLOSE_TURNS = 8
 
 class Collector {
   #waitMs
-  #records = []
-  #open = new Map() // span -> its record
+  #spans = new Map() // span -> what it was when it ended; null as long as it runs
+  #running = 0
   #waiting = []
   #metrics = null // asks the application for its metrics
   #logs = []
@@ -37,19 +37,17 @@ class Collector {
   // The methods of the SDK's SpanProcessor: a provider of the SDK can have a collector too.
 
   onStart (span) {
-    const record = { span, ended: null }
-    this.#records.push(record)
-    this.#open.set(span, record)
+    this.#spans.set(span, null)
+    this.#running++
   }
 
   onEnd (span) {
-    const record = this.#open.get(span)
-    if (record === undefined) return // it started before reset()
-    record.ended = readable(span)
-    this.#open.delete(span)
+    if (this.#spans.get(span) !== null) return // it started before reset()
+    const ended = readable(span)
     // A sampler or `keep` wanted to see it; no exporter gets it.
-    if ((record.ended.traceFlags & SAMPLED) === 0) this.#records.splice(this.#records.indexOf(record), 1)
-    if (this.#open.size === 0) this.#wake()
+    if ((ended.traceFlags & SAMPLED) === 0) this.#spans.delete(span)
+    else this.#spans.set(span, ended)
+    if (--this.#running === 0) this.#wake()
   }
 
   async forceFlush () {}
@@ -76,7 +74,7 @@ class Collector {
 
   async spans () {
     await this.#settled()
-    return this.#records.filter(({ ended }) => ended !== null).map(({ ended }) => ended)
+    return [...this.#spans.values()].filter((ended) => ended !== null)
   }
 
   async tree () {
@@ -93,18 +91,18 @@ class Collector {
   // With those that do not end.
   async #all () {
     await this.#settled()
-    return this.#records.map(({ span, ended }) => ended ?? { ...readable(span), running: true })
+    return Array.from(this.#spans, ([span, ended]) => ended ?? { ...readable(span), running: true })
   }
 
   reset () {
-    this.#records = []
+    this.#spans.clear()
+    this.#running = 0
     this.#logs = []
-    this.#open.clear()
     this.#wake()
   }
 
   #settled () {
-    if (this.#open.size === 0) return undefined
+    if (this.#running === 0) return undefined
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, this.#waitMs)
       this.#waiting.push(() => {
