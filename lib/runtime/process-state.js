@@ -78,12 +78,9 @@ const wanted = new Map() // subscriber -> number of apps that want it
  * @returns {() => void} takes back what this app wanted; a second call does nothing
  */
 function subscribe (subscribers) {
-  for (const subscriber of subscribers) want(subscriber, 1)
-  let isOpen = true
-  return function release () {
-    if (isOpen) for (const subscriber of subscribers) want(subscriber, -1)
-    isOpen = false
-  }
+  const open = [...subscribers]
+  for (const subscription of open) want(subscription, 1)
+  return () => { for (const subscription of open.splice(0)) want(subscription, -1) }
 }
 
 /**
