@@ -291,7 +291,7 @@ class ChunkCompressor {
   }
 
   consider () {
-    if (this.#isBusy || this.#isOff || this.#timer !== null) return
+    if (this.#isBusy || this.#isOff) return
     if (this.#buffer.bytes <= this.#buffer.bytesMax * COMPRESS_ABOVE) return
     const chunk = this.#buffer.oldestUncompressed()
     if (chunk === null) return
@@ -315,7 +315,6 @@ class ChunkCompressor {
   }
 
   #onCompressed (chunk, error, body, workMs) {
-    this.#isBusy = false
     const isSmaller = error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)
     if (!isSmaller) chunk.isUncompressed = true
     else if (this.#buffer.isWaiting(chunk)) this.#buffer.storeCompressed(chunk, body) // else it was sent or dropped meanwhile
@@ -323,7 +322,7 @@ class ChunkCompressor {
   }
 
   #onPaused = () => {
-    this.#timer = null
+    this.#isBusy = false
     this.consider()
   }
 }
