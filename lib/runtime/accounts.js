@@ -3,8 +3,8 @@
 // What the thread did while a request was open: waited for events, ran code, collected garbage, or did not run.
 //
 // A sample has what the clock, the loop's idle time and the CPU time were. One is taken where a recorded request starts or one that is
-// explained ends and the last is older than SPACING_MS: no timer, and nothing while the process is idle. A request remembers the
-// number of its first one: a reference would cost its span a write barrier, ten instructions. Two samples are subtracted where somebody asks, see lib/span/server-span.js.
+// explained ends and the last is older than SPACING_MS: no timer, and nothing while the process is idle. Two of them are subtracted
+// where somebody asks, those nearest to a request's start and end: see lib/span/server-span.js.
 
 const { performance, PerformanceObserver } = require('node:perf_hooks')
 const { bug } = require('./process-state')
@@ -25,57 +25,59 @@ const { threadCpuUsage } = process // from Node 22.19 on
 const isKnown = process.release?.name === 'node' && process.versions.bun === undefined && process.versions.deno === undefined &&
   typeof nodeTiming?.idleTime === 'number'
 
-let spacingMs = SPACING_MS
-
 class Sample {
-  constructor (number, at, idle, cpu) {
-    this.number = number
+  constructor (at, idle, cpu) {
     this.at = at
     this.idle = idle
     this.cpu = cpu
-    this.until = at + spacingMs // new enough for a request
   }
 }
 
-const NONE = -1 // the number of a request that began at no sample
 const samples = [] // the last ones, oldest first
-let dropped = 0 // of those before
-let last = nothing()
-
-// Where nothing is known it is never too old.
-function nothing () {
-  return new Sample(NONE, isKnown ? -Infinity : Infinity, 0, 0)
-}
+let spacingMs = SPACING_MS
+let dueAt = isKnown ? -Infinity : Infinity // of the next one
 
 /** Samples are taken at most so often from now on: the bench's clock runs slower. */
 function spaceBy (ms) {
   spacingMs = ms
-  last = nothing()
+  dueAt = isKnown ? -Infinity : Infinity
 }
 
 /**
- * The number of the sample at a request's start.
+ * Takes a sample at a request's start, where one is due.
  * @param {number} start milliseconds on the monotonic clock, read just now
  */
 // HOT, once per recorded request. Budget: 0 objects; where a sample is due, it and those of `process.cpuUsage`.
 function mark (start) {
-  return start > last.until ? takeSample().number : last.number
+  if (start > dueAt) takeSample()
 }
 
 function takeSample () {
   // Linux counts the thread's time at its ticks, each 1 to 10 ms, and when it is asked for the process's.
   let cpu = process.cpuUsage()
   if (threadCpuUsage !== undefined) cpu = threadCpuUsage.call(process)
-  last = new Sample(dropped + samples.length, now(), nodeTiming.idleTime, (cpu.user + cpu.system) / 1000)
-  if (samples.push(last) > SAMPLES_MAX) dropped += samples.splice(0, SAMPLES_MAX / 2).length
-  if (observer !== null && last.at - wantedAt > GC_WATCHED_MS) unwatchGc()
-  return last
+  const sample = new Sample(now(), nodeTiming.idleTime, (cpu.user + cpu.system) / 1000)
+  dueAt = sample.at + spacingMs
+  if (samples.push(sample) > SAMPLES_MAX) samples.splice(0, SAMPLES_MAX / 2)
+  if (observer !== null && sample.at - wantedAt > GC_WATCHED_MS) unwatchGc()
+  return sample
+}
+
+/** The sample nearest to a time on the monotonic clock; undefined where there is none. */
+function sampleAt (time) {
+  let [from, to] = [0, samples.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if (samples[middle].at < time) from = middle + 1
+    else to = middle
+  }
+  const [before, after] = [samples[from - 1], samples[from]]
+  return after === undefined || (before !== undefined && time - before.at < after.at - time) ? before : after
 }
 
 /**
  * Asks for the accounts of a request that ends now. They are there when the event loop has turned: Node tells of a turn's
  * collections in the next one.
- * @param {number} number that `mark` gave
  * @param {number} start milliseconds on the monotonic clock
  * @param {number} end
  * @param {(accounts: Accounts) => void} done called once, at once where nothing is to come
@@ -84,18 +86,18 @@ function takeSample () {
  * @typedef {{ idle: number, busy: number, gc: number, unscheduled: number, error: number }} Accounts in milliseconds; gc: NaN where
  *   Node was not asked, and then part of `busy`; error: by how much each may be wrong
  */
-function account (number, start, end, done) {
-  if (number === NONE) return false
+function account (start, end, done) {
+  if (!isKnown) return false
   watchGc(end)
-  if (end > last.until) takeSample()
-  const first = samples[number - dropped]
+  if (end > dueAt) takeSample()
+  const [first, final] = [sampleAt(start), samples.at(-1)]
   if (first === undefined) return false
-  const error = Math.max(Math.abs(start - first.at), Math.abs(end - last.at))
+  const error = Math.max(Math.abs(start - first.at), Math.abs(end - final.at))
   // A hook before ours that took its time, an end that the application has set.
   if (error > Math.max(2 * SPACING_MS, (end - start) * ERROR_SHARE_MAX)) return false
   // A loop that has never waited, or an embedder that does not let Node count it.
-  if (last.idle === 0) return false
-  const window = { first, final: last, error, done }
+  if (final.idle === 0) return false
+  const window = { first, final, error, done }
   if (first.at < watchedSince) settle(window, false)
   else if (waiting.push(window) === 1) setImmediate(settleNow, true) // Node's own come before it
   return true
@@ -160,4 +162,4 @@ function pausedMs (from, to) {
   return pauses.reduce((sum, { startTime, duration }) => startTime >= from && startTime < to ? sum + duration : sum, 0)
 }
 
-module.exports = { NONE, SPACING_MS, mark, takeSample, account, settleNow, partsOf, spaceBy }
+module.exports = { SPACING_MS, mark, takeSample, account, settleNow, partsOf, spaceBy }

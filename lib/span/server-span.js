@@ -47,7 +47,6 @@ class ServerSpan extends RecordingSpan {
     this.failed = NOT_FAILED
     this.reply = null // Fastify's, until the end
     this.redacted = null // its query, once it was asked for
-    this.sample = accounts.NONE // at its start
   }
 
   get kind () { return SPAN_KIND_SERVER }
@@ -100,30 +99,27 @@ class ServerSpan extends RecordingSpan {
     this.httpStatus = httpStatus
     if (unfinished !== '' || httpStatus >= 400) this.markFailed(httpStatus, unfinished)
     this.error = undefined
-    const endedAt = now()
-    if (endedAt - this.start >= this.route.accountedAfterMs) this.finishLong(endedAt)
-    else this.finish(endedAt)
+    this.finish(now())
   }
 
   /** Whether it is exported though it is not sampled. */
   get isKept () { return false }
 
-  /** Ends a request that took so long that it may say what it waited for. */
-  finishLong (endedAt) {
-    if (this.isExplained(endedAt)) this.finishExplained(endedAt)
-    else this.finish(endedAt)
+  /** One that took so long may say what it waited for. HOT, as `close`. */
+  finish (endedAt) {
+    if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
+    else super.finish(endedAt)
   }
 
   isExplained (endedAt) {
-    if (this.sample === accounts.NONE) return false // an SDK's
     return endedAt - this.start >= this.route.slowAfterMs || this.isKept || (this.details !== null && this.details.statusCode === STATUS_ERROR)
   }
 
   /** Hands it on once it is known what it waited for: when the event loop has turned, or at once. */
   finishExplained (endedAt) {
     this.stop(endedAt)
-    const isComing = accounts.account(this.sample, this.start, endedAt, (parts) => {
-      if (parts !== null) this.setTimes(parts)
+    const isComing = accounts.account(this.start, endedAt, (parts) => {
+      this.setTimes(parts)
       this.pipeline.ended(this)
     })
     if (!isComing) this.pipeline.ended(this)
@@ -270,11 +266,8 @@ class KeepServerSpan extends ServerSpan {
       if (tracestate !== this.tracestate) this.exportWithTracestate(tracestate)
       if (this.held !== null) this.mark(this, why)
     }
-    if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
-    else super.finish(endedAt)
+    super.finish(endedAt)
   }
-
-  finishLong (endedAt) { this.finish(endedAt) } // which finds out first whether it is kept
 
   get isKept () { return this.kept !== '' }
   get exemplarFlags () { return this.kept === '' ? this.flags : this.flags | SAMPLED }

@@ -77,7 +77,7 @@ class SpanStarter {
     span.p0 = incoming.p0
     span.p1 = incoming.p1
     span.parentKind = incoming.parentKind
-    span.sample = mark(incoming.start)
+    mark(incoming.start)
     newSpanId(span)
     return span
   }

@@ -5,7 +5,7 @@
 const { test } = require('tap')
 const { now } = require('../../lib/runtime/timers')
 
-const { NONE, SPACING_MS, mark, account, settleNow, partsOf, spaceBy } = require('../../lib/runtime/accounts')
+const { SPACING_MS, mark, takeSample, account, settleNow, partsOf, spaceBy } = require('../../lib/runtime/accounts')
 
 test('the parts are the whole, whatever the clocks say', async (t) => {
   for (const [wall, idle, cpu, gc, parts] of [
@@ -34,21 +34,27 @@ test('the parts are the whole, whatever the clocks say', async (t) => {
 test('a sample is taken where the last one is older than the spacing, and no sooner', async (t) => {
   t.teardown(() => spaceBy(SPACING_MS))
   spaceBy(1e9)
-  const first = mark(now())
-  t.equal(mark(now()), first)
-  t.equal(mark(now() + 1e9 + 60_000), first + 1)
+  while (performance.nodeTiming.idleTime === 0) await new Promise((resolve) => setTimeout(resolve, 1)) // until the loop has waited
+  mark(now())
+  await new Promise((resolve) => setTimeout(resolve, 2 * SPACING_MS + 1))
+  const start = now()
+  mark(start)
+  t.equal(account(start, now(), () => {}), false, 'the last one is too old for this request')
+  mark(start + 1e9)
+  t.equal(account(start, now(), () => {}), true, 'and here is one')
 })
 
 test('what began too many samples ago, had no sample or is mostly error says nothing', async (t) => {
   t.teardown(() => spaceBy(SPACING_MS))
   const refuse = () => t.fail('it is called')
   spaceBy(-1) // a sample each time
-  t.equal(account(NONE, now(), now(), refuse), false, 'of an SDK, or answered past Fastify')
   const start = now()
-  const first = mark(start)
-  t.equal(account(first, start - 10_000, now(), refuse), false, 'its sample came too late')
+  mark(start)
+  t.equal(account(start - 10_000, now(), refuse), false, 'its sample came too late')
   for (let i = 0; i < 8192; i++) mark(now())
-  t.equal(account(first, start, now(), refuse), false, 'dropped')
+  await new Promise((resolve) => setTimeout(resolve, 2 * SPACING_MS + 1))
+  for (let i = 0; i < 8192; i++) mark(now())
+  t.equal(account(start, now(), refuse), false, 'dropped')
 })
 
 test('whoever wants all that has ended gets it at once, without the collections of the turn', async (t) => {
@@ -58,7 +64,8 @@ test('whoever wants all that has ended gets it at once, without the collections 
   const said = []
   const ask = () => {
     const start = now()
-    t.equal(account(mark(start), start, now(), (parts) => said.push(parts)), true)
+    mark(start)
+    t.equal(account(start, now(), (parts) => said.push(parts)), true)
   }
   ask() // Node is asked for collections from here on
   await new Promise((resolve) => setImmediate(resolve))
@@ -73,4 +80,23 @@ test('whoever wants all that has ended gets it at once, without the collections 
   t.equal(said.length, before + 2)
   t.type(said.at(-1).gc, 'number')
   t.notOk(Number.isNaN(said.at(-1).gc))
+})
+
+test('of the samples those nearest to start and end are subtracted', async (t) => {
+  while (performance.nodeTiming.idleTime === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+  const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+  const said = []
+  takeSample()
+  await wait(50)
+  const start = now()
+  mark(start)
+  await wait(30)
+  takeSample()
+  await wait(30)
+  const end = now()
+  t.equal(account(start, end, (parts) => said.push(parts)), true)
+  settleNow()
+  const [{ idle, busy, unscheduled, error }] = said
+  t.ok(error < SPACING_MS, `${error} ms`)
+  t.ok(Math.abs(idle + busy + unscheduled - (end - start)) <= 2 * error, 'neither less nor more than the request')
 })

@@ -101,8 +101,9 @@ async function routes (app, { upstream }) {
     Date.now = now
     return planted
   })
-  // As many samples as there are marks, and more than are kept.
+  // As many samples as there are marks, and more than are kept: the first that is left is long after the start.
   app.get('/outlives', async () => {
+    await sleep(100)
     accounts.spaceBy(-1)
     for (let i = 0; i < 10_000; i++) accounts.mark(performance.now())
     accounts.spaceBy(accounts.SPACING_MS)
