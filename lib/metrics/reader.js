@@ -11,7 +11,7 @@ const clock = require('../runtime/timers')
 const { setTimeout, clearTimeout, setImmediate, monotonicNow } = require('../runtime/timers')
 const { counted } = require('../runtime/report')
 const { gzip } = require('../export/chunk-buffer')
-const { flushAtExit, forgetAtExit } = require('../export/exporter')
+const { flushAtExit, forgetAtExit, settleWithin } = require('../export/exporter')
 const { backoffMs } = require('../export/http/retry')
 const { failureOf } = require('../export/log')
 
@@ -124,20 +124,13 @@ class MetricReader {
   }
 
   /** Holds the process while `work` lasts, at most `ms`. */
-  #atMost (ms, work, wasFrozen = false) {
-    return this.#options.suppress(() => new Promise((resolve) => {
+  async #atMost (ms, work, wasFrozen = false) {
+    const late = await this.#options.suppress(() => {
       this.#hold(true, wasFrozen)
-      const end = () => {
-        clearTimeout(timer)
-        this.#hold(false)
-        resolve()
-      }
-      const timer = setTimeout(() => {
-        if (this.#isClosed) this.#http?.abort()
-        end()
-      }, ms)
-      work().then(end, end)
-    }))
+      return settleWithin(work, ms)
+    })
+    if (late !== undefined && this.#isClosed) this.#http?.abort()
+    this.#hold(false)
   }
 
   #hold (isHeld, wasFrozen = false) {
