@@ -68,19 +68,15 @@ class Environment {
     return this.first(names, inWords(known), (value) => known.find((item) => item === value.toLowerCase()))
   }
 
-  list (name) {
-    return this.text(name)?.split(',').map((item) => item.trim()).filter((item) => item !== '')
-  }
-
   // The names of a list that are known; they know no case.
   namesOf (name, known) {
-    const names = this.list(name)?.map((item) => item.toLowerCase())
-    return names?.filter((item) => known.includes(item) || this.ignored(name, item, inWords(known)))
+    return this.listOf(name, inWords(known), (item) => known.includes(item.toLowerCase()))?.map((item) => item.toLowerCase())
   }
 
   // The items of a list that are of use.
   listOf (name, expected, accepts) {
-    return this.list(name)?.filter((item) => accepts(item) || this.ignored(name, item, expected))
+    const items = this.text(name)?.split(',').map((item) => item.trim()).filter((item) => item !== '')
+    return items?.filter((item) => accepts(item) || this.ignored(name, item, expected))
   }
 
   ignored (name, value, expected) {
