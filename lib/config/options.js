@@ -205,21 +205,21 @@ function resolveRouteOptions (value) {
 
 // Off, nothing of metrics is loaded.
 function checkMetrics (path, value) {
-  return value === false ? false : require('./metrics').checkMetrics(path, value)
+  return value === false ? false : require('./signals').checkMetrics(path, value)
 }
 
 function resolveMetrics (given, env) {
   if (!(given.metrics ?? env.text(METRICS_VARIABLE))) return null
-  return require('./metrics').resolveMetrics(given, env, METRICS_VARIABLE)
+  return require('./signals').resolveMetrics(given, env, METRICS_VARIABLE)
 }
 
 function checkLogs (path, value) {
-  return typeof value === 'boolean' ? value : require('./logs').checkLogs(path, value)
+  return typeof value === 'boolean' ? value : require('./signals').checkLogs(path, value)
 }
 
 function resolveLogs (given, env, limits) {
   if (typeof given.logs !== 'object' && env.text(LOGS_VARIABLE) === undefined && env.text(EXCEPTIONS_VARIABLE) === undefined) return null
-  return require('./logs').resolveLogs(given, env, limits, LOGS_VARIABLE, EXCEPTIONS_VARIABLE)
+  return require('./signals').resolveLogs(given, env, limits, LOGS_VARIABLE, EXCEPTIONS_VARIABLE)
 }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
