@@ -27,15 +27,8 @@ class ProcessorSink {
     for (const processor of processors) users.set(processor, (users.get(processor) ?? 0) + 1)
   }
 
-  started (span, context) {
-    for (const processor of this.#processors) this.#call(processor, 'onStart', span, context)
-  }
-
-  ending (span) {
-    for (const processor of this.#processors) {
-      if (typeof processor.onEnding === 'function') this.#call(processor, 'onEnding', span)
-    }
-  }
+  started (span, context) { this.#callAll('onStart', span, context) }
+  ending (span) { this.#callAll('onEnding', span) }
 
   accept (span) {
     this.#options.stats.handedOver++
@@ -59,18 +52,16 @@ class ProcessorSink {
     await this.#settleAll((processor) => users.get(processor) > 0 ? 'forceFlush' : 'shutdown', this.#options.closeTimeoutMs)
   }
 
-  #end (span) {
-    this.#options.suppress(() => {
-      for (const processor of this.#processors) this.#call(processor, 'onEnd', span)
-    })
-  }
+  #end (span) { this.#options.suppress(() => this.#callAll('onEnd', span)) }
 
-  #call (processor, method, span, context) {
-    try {
-      const result = processor[method](span, context)
-      if (typeof result?.then === 'function') result.then(undefined, (error) => this.#failed(method, error))
-    } catch (error) {
-      this.#failed(method, error)
+  #callAll (method, span, context = undefined) {
+    for (const processor of this.#processors) {
+      try {
+        const result = processor[method]?.(span, context)
+        if (typeof result?.then === 'function') result.then(undefined, (error) => this.#failed(method, error))
+      } catch (error) {
+        this.#failed(method, error)
+      }
     }
   }
 
