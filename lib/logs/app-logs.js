@@ -15,10 +15,9 @@ const { ExportRequestPrefix } = require('../otlp/request')
 const { RateLimit } = require('../sampling/sampler')
 const { Scope } = require('../span/recording-span')
 const { symbolOf } = require('../fastify/keys')
-const { HeldLines } = require('./held-lines')
 const { RecordEncoder } = require('./record-encoder')
 const { plainRecord, recordJson, recordText } = require('./plain')
-const { tapLogger } = require('./tap')
+const { HeldLines, tapLogger } = require('./tap')
 
 const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready

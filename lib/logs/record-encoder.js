@@ -41,10 +41,7 @@ class RecordEncoder {
     this.#usualWriter.open(this.#usual.bytes, this.#usual.view, 0)
   }
 
-  /**
-   * Writes one record. HOT, once per line where lines are exported. Budget: 0 objects.
-   * @param {import('./tap').LoggedLine} logged
-   */
+  /** Writes one record. HOT, once per line where lines are exported. Budget: 0 objects. @param {import('./tap').LoggedLine} logged */
   accept (logged) {
     keepAnchored(logged.time)
     try {

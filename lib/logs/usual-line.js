@@ -71,8 +71,7 @@ class UsualLine {
 
   /**
    * Writes body and attributes of one line behind a record's head. HOT, once per line where lines are exported. Budget: 0 objects.
-   * @param {string} line
-   * @param {string} bindings of its logger
+   * @param {string} line @param {string} bindings of its logger
    * @returns {number} where they end; 0 if the line is unusual
    */
   write (line, bindings) {
