@@ -31,18 +31,12 @@ class Metric {
   #overflowed = 0 // what the overflow of an observable was then
   #onOverflow
 
-  /**
-   * @param {{ name: string, description: string, unit: string, kind: string, bounds: Float64Array | null, isInteger: boolean,
-   *   isMonotonic: boolean, isObservable: boolean, isDelta: boolean, openedMs: number }} descriptor bounds: of explicit buckets;
-   *   openedMs: since when it is measured
-   * @param {{ seriesMax: number, attributeLengthMax: number, onOverflow (metric: Metric): void }} limits
-   */
   constructor (descriptor, limits) {
     this.name = descriptor.name
     this.description = descriptor.description
     this.unit = descriptor.unit
     this.kind = descriptor.kind
-    this.bounds = descriptor.bounds
+    this.bounds = descriptor.bounds // of explicit buckets, else null
     this.isInteger = descriptor.isInteger
     this.isMonotonic = descriptor.isMonotonic
     this.isObservable = descriptor.isObservable
@@ -51,7 +45,7 @@ class Metric {
     this.attributeLengthMax = limits.attributeLengthMax
     this.sweeps = 0 // how often series were forgotten
     this.deltaStartMs = -1 // where the first interval of a new series begins
-    this.openedMs = descriptor.openedMs
+    this.openedMs = descriptor.openedMs // since when it is measured
     this.#roundMs = descriptor.openedMs
     this.list = [] // the series that a collection sees
     this.#onOverflow = limits.onOverflow

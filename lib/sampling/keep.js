@@ -37,8 +37,7 @@ class Keep {
 
   /**
    * The tracestate to export a request with that there is a reason for, or null where it is one too many.
-   * @param {ServerSpan} span
-   * @param {number} now milliseconds on the monotonic clock
+   * @param {ServerSpan} span @param {number} now milliseconds on the monotonic clock
    */
   take (span, now) {
     const { tracestate, route, flags } = span

@@ -255,8 +255,7 @@ class FairRate {
 
   /**
    * The tracestate of a new trace, or '' where it is not taken. One that is taken by chance has a string of its own.
-   * @param {RouteRate} route
-   * @param {number} random 24 random bits of the trace id
+   * @param {RouteRate} route @param {number} random 24 random bits of the trace id
    * @param {number} now milliseconds on a monotonic clock
    */
   // HOT, once per request without a caller. Budget: 0 objects, 0 strings where it is not taken.
