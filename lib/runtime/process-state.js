@@ -37,12 +37,7 @@ class OpenApps {
   get isEmpty () { return this.first() === undefined }
 
   /** @returns {Tracer | undefined} */
-  first () {
-    for (const ref of this.#refs) {
-      const tracer = ref.deref()
-      if (tracer !== undefined) return tracer
-    }
-  }
+  first () { return this.all()[0] }
 
   /** @returns {Tracer[]} */
   all () {

@@ -61,11 +61,8 @@ function anchor () {
   const wall = wallNow() - now()
   const current = Number.isNaN(anchorMs) ? performance.timeOrigin : anchorMs
   const next = Number.isFinite(wall) && Math.abs(wall - current) > DRIFT_MAX_MS ? wall : current
-  if (next !== anchorMs) setAnchor(next)
-}
-
-function setAnchor (ms) {
-  anchorMs = Math.min(Math.max(ms, 0), NANOS_MAX_MS)
+  if (next === anchorMs) return
+  anchorMs = Math.min(Math.max(next, 0), NANOS_MAX_MS)
   // A double would round today's nanoseconds to 256 of them: whole milliseconds and the rest are multiplied apart.
   const whole = Math.floor(anchorMs)
   const nanos = BigInt(whole) * 1000000n + BigInt(Math.round((anchorMs - whole) * 1e6))
