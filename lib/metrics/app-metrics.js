@@ -18,6 +18,7 @@ const { processState } = require('../runtime/process-state')
 const { setImmediate } = require('../runtime/timers')
 const { toObject } = require('../span/attributes')
 const { RouteInfo } = require('../span/http-info')
+const { ServerSpan } = require('../span/server-span')
 const { CallMetrics } = require('./call-metrics')
 const { MetricEncoder, MetricJson } = require('./encoder')
 const { MeterProvider, ForeignRegistry } = require('./instruments')
@@ -25,7 +26,7 @@ const { exposition, negotiate, OPEN_METRICS, startPrometheusServer } = require('
 const { MetricReader } = require('./reader')
 const { MetricRegistry } = require('./registry')
 const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
-const { ServerMetrics } = require('./server-metrics')
+const { RequestRecord, ServerMetrics } = require('./server-metrics')
 
 /** The route of requests that are measured elsewhere. */
 const NOT_MEASURED = new RouteInfo('GET', '', '')
@@ -87,11 +88,12 @@ class AppMetrics {
     else report.info(`metrics are recorded through the registered ${this.#foreign.constructor?.name ?? 'MeterProvider'}`)
   }
 
-  /** What is to end with the response of a request. HOT, once per request where metrics are on. */
+  /** What is to end with the response: the span itself where it is ours. HOT, once per request where metrics are on. */
   recordOf (span, start, route, peer) {
+    if (span instanceof ServerSpan) return span
     // instrumentation-http counts its requests itself where it finds a MeterProvider.
     const isMeasured = this.#foreign === null || !(span instanceof AdoptedServerSpan)
-    return this.server.recordOf(span, start, isMeasured ? route : NOT_MEASURED, peer)
+    return new RequestRecord(span, start, isMeasured ? route : NOT_MEASURED, peer)
   }
 
   // ---- where measurements go

@@ -6,7 +6,6 @@
 const { HTTP_DURATION, keepExemplar, BODY_SIZE } = require('./histograms')
 const { attributeList, SeriesIndex } = require('./series')
 const { hasKey, errorType } = require('../span/attributes')
-const { ServerSpan } = require('../span/server-span')
 const { INVALID_SPAN } = require('../span/child-span')
 const { OPEN } = require('../context/trace-context')
 const { now } = require('../runtime/timers')
@@ -45,9 +44,7 @@ class RequestRecord {
     this.span.fail(error)
   }
 
-  recordFailure (error) {
-    this.fail(error)
-  }
+  recordFailure (error) { this.fail(error) }
 
   /** Ends by the rules of ServerSpan.close. HOT, once per unsampled request where metrics are on. */
   close (httpStatus, unfinished) {
@@ -152,11 +149,6 @@ class ServerMetrics {
     this.exemplarSet = registry.exemplarFlags.set
     this.kept = new RequestRecord(INVALID_SPAN, 0.5, null, null) // see lib/span/span-starter.js
     this.kept.endedAt = 0.5
-  }
-
-  /** What is to end with the response: the span itself where it is ours. HOT, once per request where metrics are on. */
-  recordOf (span, start, route, peer) {
-    return span instanceof ServerSpan ? span : new RequestRecord(span, start, route, peer)
   }
 
   /** A request has begun. */
