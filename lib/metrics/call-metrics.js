@@ -10,7 +10,7 @@ const { NonRecordingSpan } = require('../span/child-span')
 const { hasKey, setAttribute, setAttributes } = require('../span/attributes')
 const { now, fromTimeInput } = require('../runtime/timers')
 const { HTTP_DURATION, DB_DURATION, keepExemplar } = require('./histograms')
-const { SeriesIndex, ownText } = require('./series')
+const { SeriesIndex, own } = require('./series')
 
 const HTTP = { name: 'http.client.request.duration', unit: 's', description: 'Duration of HTTP client requests.', bounds: HTTP_DURATION }
 const DB = { name: 'db.client.operation.duration', unit: 's', description: 'Duration of database client operations.', bounds: DB_DURATION }
@@ -129,10 +129,10 @@ function seriesFinder (metric, keys) {
   return (list) => {
     const found = index.findList(list, keys)
     if (found !== null && !found.isForgotten) return found
-    const own = []
-    for (let i = 0; i < list.length; i += 2) if (keys.has(list[i])) own.push(list[i], ownText(list[i + 1]))
-    const series = metric.of(own)
-    if (!metric.isOverflow(series)) index.addList(own, series)
+    const kept = []
+    for (let i = 0; i < list.length; i += 2) if (keys.has(list[i])) kept.push(list[i], own(list[i + 1]))
+    const series = metric.of(kept)
+    if (!metric.isOverflow(series)) index.addList(kept, series)
     return series
   }
 }

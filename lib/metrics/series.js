@@ -4,7 +4,7 @@
 // is the difference between now and a copy of what the backend has, and a newer copy takes its place when the backend has
 // that. What could not be delivered is in the next difference.
 
-const { setAttributes } = require('../span/attributes')
+const { ownText, setAttributes } = require('../span/attributes')
 
 class Series {
   /** @param {readonly any[]} attributes flat list @param {number} startMs monotonic */
@@ -149,7 +149,7 @@ class SeriesIndex {
     for (let i = 0; i < list.length; i += 2) {
       const value = list[i + 1]
       if (typeof value === 'object' || value.length > BRANCH_CHARS_MAX || list[i].length > BRANCH_CHARS_MAX) return
-      branch = branch.child(list[i], value) ?? this.#grow(branch, ownText(list[i]), ownText(value))
+      branch = branch.child(list[i], value) ?? this.#grow(branch, own(list[i]), own(value))
     }
     branch.series = series
   }
@@ -172,19 +172,17 @@ function attributeList (attributes, countMax, lengthMax) {
   const all = []
   setAttributes(all, attributes, countMax, lengthMax)
   const list = []
-  for (let i = 0; i < all.length; i += 2) if (isPlain(all[i + 1])) list.push(ownText(all[i]), ownText(all[i + 1]))
+  for (let i = 0; i < all.length; i += 2) if (isPlain(all[i + 1])) list.push(own(all[i]), own(all[i + 1]))
   return list
 }
 
-// A part of a longer text keeps all of it in memory; V8 copies shorter ones.
-const SLICE_CHARS_MIN = 13
-
-function ownText (value) {
-  return typeof value === 'string' && value.length >= SLICE_CHARS_MIN ? Buffer.from(value, 'utf16le').toString('utf16le') : value
+/** A part of a longer text would keep all of it in memory. */
+function own (value) {
+  return typeof value === 'string' ? ownText(value) : value
 }
 
 function isPlain (value) {
   return typeof value !== 'object' || (Array.isArray(value) && value.every((item) => item === null || typeof item !== 'object'))
 }
 
-module.exports = { Series, NumberSeries, takeDelta, SeriesIndex, attributeList, ownText }
+module.exports = { Series, NumberSeries, takeDelta, SeriesIndex, attributeList, own }
