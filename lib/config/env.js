@@ -31,10 +31,7 @@ class Environment {
 
   // The same variables for another signal: OTEL_EXPORTER_OTLP_METRICS_* in place of TRACES. Its warnings are added to ours.
   forSignal (signal) {
-    const other = new Environment(this.#values, signal, this.#asked)
-    other.warnings = this.warnings
-    other.news = this.news
-    return other
+    return Object.assign(new Environment(this.#values, signal, this.#asked), { warnings: this.warnings, news: this.news })
   }
 
   #named (text) {
