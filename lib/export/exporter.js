@@ -118,7 +118,11 @@ class Exporter {
       waiter.timer = setTimeout(() => this.#endWaiter(waiter), timeoutMs)
       this.#waiters.push(waiter)
       this.#http.hold(true, isOnce)
-      this.#suppress(() => this.#sendNow())
+      this.#suppress(() => {
+        this.#disarmFlush()
+        this.#sender.retryNow()
+        this.#sender.sendAll()
+      })
       if (isOnce && this.#sender.isWaiting) this.#endWaiter(waiter)
     })
   }
@@ -187,12 +191,6 @@ class Exporter {
   #disarmFlush () {
     clearTimeout(this.#flushTimer)
     this.#flushTimer = null
-  }
-
-  #sendNow () {
-    this.#disarmFlush()
-    this.#sender.retryNow()
-    this.#sender.sendAll()
   }
 
   #onEvicted (spans) {

@@ -56,10 +56,20 @@ class Connection {
   // Nothing is sent before the ready event: until `secureConnect` the other end is not verified.
   #listen (address, socket) {
     this.#prepare(socket)
-    socket.once(readyEventOf(address), () => this.#onReady())
+    socket.once(readyEventOf(address), () => {
+      this.#isReady = true
+      this.#exchange?.onReady()
+    })
     socket.on('session', this.#onSession)
-    socket.on('data', (bytes) => this.#onData(bytes))
-    socket.on('end', () => this.#onEnd())
+    socket.on('data', (bytes) => {
+      if (this.#exchange === null) this.destroy() // an answer without a request
+      else this.#exchange.onData(bytes)
+    })
+    socket.on('end', () => {
+      this.#isOpen = false // before the end of the exchange asks for a connection
+      this.#exchange?.onEnd()
+      socket.destroy()
+    })
   }
 
   #prepare (socket) {
@@ -123,22 +133,6 @@ class Connection {
     this.#exchange = null
     this.#isOpen = false
     this.#socket?.destroy()
-  }
-
-  #onReady () {
-    this.#isReady = true
-    this.#exchange?.onReady()
-  }
-
-  #onData (bytes) {
-    if (this.#exchange === null) this.destroy() // an answer without a request
-    else this.#exchange.onData(bytes)
-  }
-
-  #onEnd () {
-    this.#isOpen = false // before the end of the exchange asks for a connection
-    this.#exchange?.onEnd()
-    this.#socket.destroy()
   }
 
   #onClose () {
