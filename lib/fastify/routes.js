@@ -84,21 +84,19 @@ function isOurs (file) {
 }
 
 class Routes {
+  #settings
   #knownMethods
   #report
-  #limits
   #atFirstRequest
   #noConfig = {}
-  #slowAfterMs
   #unrouted = new Map()
 
   /** @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest what readies a route */
   constructor (settings, report, atFirstRequest) {
-    this.#atFirstRequest = atFirstRequest
+    this.#settings = settings
     this.#knownMethods = knownMethods(settings.knownMethods)
-    this.#limits = settings.limits
-    this.#slowAfterMs = settings.slow.afterMs
     this.#report = report
+    this.#atFirstRequest = atFirstRequest
   }
 
   /** The info of a request's route. HOT, once per request. */
@@ -120,7 +118,7 @@ class Routes {
   #add (request, config, url, method) {
     const info = routeInfo(method, url, this.#knownMethods)
     this.#configure(info, config.trace)
-    info.slowAfterMs = info.options?.slow?.afterMs ?? this.#slowAfterMs
+    info.slowAfterMs = info.options?.slow?.afterMs ?? this.#settings.slow.afterMs
     if (info.slowAfterMs !== Infinity) info.accountedAfterMs = Math.min(info.slowAfterMs, EXPLAINED_AFTER_MS)
     this.#locate(info, config)
     const hooks = config[kRoute] === undefined ? request[kContext] : undefined // it has them by stage
@@ -156,7 +154,7 @@ class Routes {
       return
     }
     for (const key of keys) {
-      const value = cleanValue(attributes[key], this.#limits.attributeValueLength)
+      const value = cleanValue(attributes[key], this.#settings.limits.attributeValueLength)
       if (value !== undefined) info.attributeList.push(key, value)
     }
   }
