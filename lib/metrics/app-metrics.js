@@ -38,7 +38,6 @@ class AppMetrics {
   #foreign = null
   #readers = []
   #releases = []
-  #isOpen = false
   #isClosed = false
   #scrapeDropped = 0 // series that the last scrape had to leave out
   #stats = { exportsOk: 0, exportsFailed: 0, delivered: 0, rejected: 0, dropped: 0, lastError: null }
@@ -70,8 +69,7 @@ class AppMetrics {
 
   /** Decides where measurements go, once: in onReady, or at the first span before it. */
   open () {
-    if (this.#isOpen) return
-    this.#isOpen = true
+    if (this.server !== null) return
     const { report, scope } = this.#tracer
     this.#foreign = foreignMeterProvider()
     const registry = this.#foreign === null ? this.registry : new ForeignRegistry(this.#foreign, this.registry)
@@ -145,20 +143,19 @@ class AppMetrics {
   /** The answer to Prometheus by its Accept header: `{ type, body }`, the body a stream that comes in pieces. */
   async scrape (accept) {
     const type = negotiate(accept)
-    await this.registry.observe()
     // Not in object mode: no more than a piece or two waits to be read.
     return { type, body: Readable.from(this.#pieces(type === OPEN_METRICS), { objectMode: false }) }
   }
 
   /** All of it as text. */
   async text ({ openMetrics = false } = {}) {
-    await this.registry.observe()
     let text = ''
     for await (const piece of this.#pieces(openMetrics)) text += piece
     return text
   }
 
   async * #pieces (isOpenMetrics) {
+    await this.registry.observe()
     const { settings: { resource }, scope, report } = this.#tracer
     let dropped = 0
     const onDropped = ({ name }, count) => {

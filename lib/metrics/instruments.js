@@ -139,9 +139,7 @@ class MeterProvider {
   }
 
   /** Whether its instruments record to `registry` now. */
-  recordsTo (registry) {
-    return this.#registry() === registry
-  }
+  recordsTo (registry) { return this.#registry() === registry }
 }
 
 class Meter {

@@ -83,9 +83,7 @@ class MetricReader {
   }
 
   /** Called by the one `beforeExit` listener of the process. */
-  flushBeforeExit () {
-    this.flush()
-  }
+  flushBeforeExit () { this.flush() }
 
   #arm (ms) {
     if (this.#isClosed) return

@@ -129,9 +129,7 @@ class Metric {
   }
 
   /** Whether `series` is the one for all that is over the limit. */
-  isOverflow (series) {
-    return series === this.#overflow
-  }
+  isOverflow (series) { return series === this.#overflow }
 
   /** Keeps a value for `round`. What overflows is added up; else the last value of a round counts. */
   observe (series, value, round) {
@@ -147,17 +145,16 @@ class Metric {
   endRound (round) {
     this.list = [...this.#series.values()].filter((series) => series.round === round)
     for (const series of this.list) series.record(series.observed)
-    if (this.#overflow?.round === round) this.#endOverflow(this.#overflow)
+    const overflow = this.#overflow
+    if (overflow?.round === round) {
+      const { observed, value } = overflow
+      // A sum of counters grows by what they have gained together; it does not fall when one of them is gone.
+      overflow.record(this.isMonotonic ? value + Math.max(0, observed - this.#overflowed) : observed)
+      this.#overflowed = observed
+      this.list.push(overflow)
+    }
     this.#round = round
     this.#roundMs = clock.now()
-  }
-
-  /** A sum of counters grows by what they have gained together; it does not fall when one of them is gone. */
-  #endOverflow (series) {
-    const { observed } = series
-    series.record(this.isMonotonic ? series.value + Math.max(0, observed - this.#overflowed) : observed)
-    this.#overflowed = observed
-    this.list.push(series)
   }
 }
 
@@ -283,9 +280,7 @@ class MetricRegistry {
   }
 
   /** Asks the observable instruments of `provider` at each collection, while they record here. */
-  addProvider (provider) {
-    this.#providers.push(provider)
-  }
+  addProvider (provider) { this.#providers.push(provider) }
 
   /** The span whose ids a measurement made in `context` is kept with, or undefined. */
   exemplarSpan (context) {
@@ -308,9 +303,7 @@ class MetricRegistry {
   }
 
   /** All scopes with their metrics, in the order in which they were made. */
-  scopes () {
-    return this.#scopes.values()
-  }
+  scopes () { return this.#scopes.values() }
 
   /** All that was recorded before `ms` is delivered: the next deltas begin there. */
   startInterval (ms) {
