@@ -18,17 +18,13 @@ function endpointFromCode (url, path) {
 
 // "OTLP Exporter": the signal's own variable is used as it is, the general one gets v1/traces appended.
 function endpointFromEnvironment (env, path) {
-  const own = usable(env, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')
+  const own = env.first(['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'], EXPECTED_URL, parseHttpUrl)
   if (own !== undefined) return own
-  const general = usable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') ?? new URL(DEFAULT_ENDPOINT)
+  const general = env.first(['OTEL_EXPORTER_OTLP_ENDPOINT'], EXPECTED_URL, parseHttpUrl) ?? new URL(DEFAULT_ENDPOINT)
   if (/\/v1\/(?:traces|metrics|logs)\/?$/.test(general.pathname)) {
     env.warn('LT_WARN_ENDPOINT', `OTEL_EXPORTER_OTLP_ENDPOINT ends in a signal's path, and ${path} is added to it: leave that path out, or set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`)
   }
   return withPath(general, path)
-}
-
-function usable (env, name) {
-  return env.first([name], EXPECTED_URL, (value) => parseHttpUrl(value) ?? undefined)
 }
 
 function withPath (url, path) {
@@ -36,11 +32,11 @@ function withPath (url, path) {
   return url
 }
 
-/** @returns {URL | null} null for another scheme too: 'localhost:4318' parses, with the scheme 'localhost:' */
+/** @returns {URL | undefined} undefined for another scheme too: 'localhost:4318' parses, with the scheme 'localhost:' */
 function parseHttpUrl (value) {
-  if (value.length > URL_LENGTH_MAX || !URL.canParse(value)) return null
+  if (value.length > URL_LENGTH_MAX || !URL.canParse(value)) return undefined
   const url = new URL(value)
-  return url.protocol === 'http:' || url.protocol === 'https:' ? url : null
+  return url.protocol === 'http:' || url.protocol === 'https:' ? url : undefined
 }
 
 // Whether the URL is this machine's. WHATWG's parser has written IPv4 in its one dotted form and IPv6 in brackets by now.

@@ -46,7 +46,7 @@ function checkUrl (path, value) {
   // A URL object cannot say whether its '/' was written.
   const isBare = value instanceof URL && value.pathname === '/' && value.href.endsWith('/')
   const text = value instanceof URL ? value.href.slice(0, isBare ? -1 : undefined) : value
-  if (typeof text !== 'string' || parseHttpUrl(text) === null) throw wrongValue(path, EXPECTED_URL, text)
+  if (typeof text !== 'string' || parseHttpUrl(text) === undefined) throw wrongValue(path, EXPECTED_URL, text)
   return text
 }
 

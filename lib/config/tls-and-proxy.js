@@ -88,7 +88,7 @@ function proxyFor (url, { name, value }, env) {
     return null
   }
   const proxy = parseHttpUrl(value)
-  if (proxy === null) {
+  if (proxy === undefined) {
     env.warn('LT_WARN_ENV', `${name} is ignored by the exporter: it must be a URL such as 'http://proxy:3128', received ${describeValue(value)}`)
     return null
   }
