@@ -86,16 +86,13 @@ const W3C = composite([traceContext, baggage])
  */
 function propagatorFor ({ propagators }, report, own) {
   const handedOver = slots()?.propagation
-  if (handedOver !== own && speaksMore(handedOver)) return handedOver
+  // An SDK's usual propagator is W3C too: ours reads the same headers, and more strictly.
+  const isW3C = (field) => W3C_FIELDS.includes(String(field).toLowerCase())
+  if (handedOver !== own && attempt(() => handedOver?.fields().every(isW3C)) === false) return handedOver
   if (propagators.join() === 'tracecontext,baggage') return null
   const made = propagators.map((name) => make(name, report)).filter((propagator) => propagator !== undefined)
   // Names that all turned out to be no use are ignored like any wrong variable.
   return made.length === 0 && propagators.length > 0 ? null : composite(made)
-}
-
-// An SDK's usual propagator is W3C too: ours reads the same headers, and more strictly.
-function speaksMore (propagator) {
-  return attempt(() => propagator?.fields().some((field) => !W3C_FIELDS.includes(String(field).toLowerCase()))) === true
 }
 
 function make (name, report) {
