@@ -209,8 +209,7 @@ class Tracer {
     const context = requestContext.here()
     const parent = this.plainParentIn(context)
     if (parent !== null && (parent.flags & SAMPLED) === 0 && parent instanceof NonRecordingSpan && read(options, 'root') !== true) {
-      // No step under it is sampled either: it stands in for them. A span of their own would be seen by nobody, and take a context,
-      // which is most of what `withSpan` costs.
+      // No step under it is sampled either: it stands in for them, and no context is made, which is most of what `withSpan` costs.
       this.stats.started++
       this.stats.unsampled++
       return runUnrecorded(parent, this.contextManager, context, fn)

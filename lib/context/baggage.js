@@ -5,8 +5,7 @@
 //   userId=alice,serverNode=DF%2028;region=eu;canary , empty=
 //   key    value            value   properties
 //
-// A stranger may fill it: it is read only on demand and when a call goes out, and what cannot be understood is left out member
-// by member.
+// A stranger may fill it: it is read only on demand and when a call goes out, and members that cannot be understood are left out.
 
 // The SDKs' limits, in and out: unbounded baggage has taken services down (GHSA-8988-4f7v-96qf).
 const BYTES_MAX = 8192

@@ -1,7 +1,6 @@
 'use strict'
 
-// What travels with a request: trace id, span id, flags and tracestate. Spans extend it; nothing here knows what a span
-// records.
+// What travels with a request: trace id, span id, flags and tracestate. Spans extend it; nothing here knows what a span records.
 //
 // Ids are kept as signed 32-bit words, most significant first: V8 stores them in the object itself, and hex is made on demand.
 

@@ -3,8 +3,7 @@
 // The W3C `tracestate` header, level 2 (https://www.w3.org/TR/trace-context-2/):
 // up to 32 members `key=value` with commas between them, the latest writer first.
 //
-// A valid header travels on as the string that came. One wrong member discards all of it, as the official test suite
-// expects.
+// A valid header travels on as the string that came. One wrong member discards all of it, as the official test suite expects.
 
 const { Buffer } = require('node:buffer')
 

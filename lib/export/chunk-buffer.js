@@ -6,8 +6,7 @@
 //    encoder --> open --seal--> [ sealed | sealed | compressed (gzip) ] --take--> in flight --release--> spare
 //                                  ^ evicted from here, oldest first    <--putBack--'
 //
-// `bytes` counts what is allocated in all of these places, spare included. The sum over the buffers of an application never
-// passes their budget.
+// `bytes` counts what is allocated in all of these places. The sum over the buffers of an application never passes their budget.
 
 const { halvesOf } = require('../otlp/request')
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
@@ -118,8 +117,7 @@ class ChunkBuffer {
   get sealedSpans () { return this.#queue.reduce((sum, { spans }) => sum + spans, 0) }
   get sealedBytes () { return this.#queue.reduce((sum, { length }) => sum + length, 0) }
 
-  // Takes the chunks of the next request, oldest first: at most `bytesMax` and `spansMax`, but at least one. A compressed
-  // one goes alone, because it is a whole body.
+  // Takes the oldest chunks, at most `bytesMax` and `spansMax`, but at least one. A compressed one goes alone: it is a whole body.
   take (bytesMax) {
     const batch = []
     let bytes = 0

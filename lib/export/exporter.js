@@ -1,7 +1,6 @@
 'use strict'
 
-// The way from an encoder, of spans or of log records, to the collector: a buffer that the encoder fills, a sender that empties it,
-// and the flush timer.
+// The way from an encoder, of spans or log records, to the collector: a buffer that it fills, a sender that empties it, the flush timer.
 
 const { writeSync } = require('node:fs')
 const { NO_CHUNK, Budget, ChunkBuffer, ChunkCompressor } = require('./chunk-buffer')
@@ -280,8 +279,7 @@ function flushAtExit (exporter) {
   process.on('uncaughtExceptionMonitor', waiting.crashListener = onCrash)
 }
 
-// An exporter that is closed takes the listeners with it, if it is the last: to do so after each POST would cost more than the rest
-// of what is done here.
+// The last exporter that is closed takes the listeners with it: to do so after each POST would cost more than all else here.
 function forgetAtExit (exporter, isClosed = true) {
   waiting.delete(exporter)
   if (!isClosed || waiting.size > 0 || waiting.listener === undefined) return

@@ -117,8 +117,7 @@ class Pipeline {
     else this.sink.accept(span)
   }
 
-  // Takes a span that was recorded for a sampler that said RECORD, or for `keep`, which decides when the request has ended:
-  // a child that waits for that does not count as ended.
+  // Of a sampler that said RECORD, or of `keep`, which decides when the request has ended: a child that waits has not ended.
   endedUnsampled (span) {
     const root = span.localRoot
     if (root === null) this.discard(span)

@@ -10,8 +10,7 @@ const { gzip } = require('./chunk-buffer')
 const { RetrySchedule } = require('./http/retry')
 const { Outcome } = require('./http/otlp-http')
 
-// A request costs 100 to 200 microseconds whatever its size: over a megabyte, some 2,000 spans, that is less than a tenth of one
-// for each.
+// A request costs 100 to 200 microseconds whatever its size: of a megabyte, some 2,000 spans, less than a tenth of one for each.
 const SEND_BYTES = 1024 * 1024
 // Writing a megabyte to a socket takes the loop 0.2 to 0.3 ms; much more at once would be felt.
 const REQUEST_BYTES_MAX = 2 * 1024 * 1024

@@ -20,10 +20,7 @@ class Stacks {
   #seen = new Map()
   #takenAt = 0
 
-  /**
-   * Takes the stack above the function `ours`. It stands for the time since the one before: of native code there is one, however
-   * long it took.
-   */
+  /** Takes the stack above the function `ours`. It stands for the time since the one before, which native code may have taken. */
   take (ours, at, askedMs) {
     const sites = callSites(ours)
     const isLate = askedMs > LATE_MS

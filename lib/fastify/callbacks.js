@@ -1,7 +1,6 @@
 'use strict'
 
-// What the user's options add to a request's span. Their functions may fail: the request goes on without them, and the first
-// failure is logged.
+// What the user's options add to a request's span. Where their functions fail, the request goes on, and the first failure is logged.
 
 const { SERVER_KEYS } = require('../span/http-info')
 const { remoteSpanOf } = require('../span/child-span')

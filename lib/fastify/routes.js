@@ -38,10 +38,7 @@ function routeContextOf (request) {
   return request[kContext] ?? routeOptions
 }
 
-/**
- * Notes where a route is declared, for its request's span; called by an `onRoute` hook, once per route. In a config of the route's
- * own, which Fastify copies.
- */
+/** Notes where a route is declared, once per route, by an `onRoute` hook: in a config of the route's own, which Fastify copies. */
 function noteDeclaration (route) {
   const place = placeAbove(noteDeclaration)
   if (place !== null) route.config = { ...route.config, [kDeclared]: place }

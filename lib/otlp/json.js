@@ -1,7 +1,6 @@
 'use strict'
 
-// Spans as OTLP JSON, and what the JSON of metrics has in common with it. The mapping is protobuf's with OTLP's own rules: ids
-// in hex, 64-bit numbers as decimal strings, enums as numbers.
+// Spans as OTLP JSON, and what metrics share of it: protobuf's mapping, but ids in hex, int64 as decimal strings, enums as numbers.
 // https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 
 const { toHrTime } = require('../runtime/timers')

@@ -1,7 +1,6 @@
 'use strict'
 
-// A cursor that writes protobuf into memory that is reserved before. Lengths are padded to four bytes: they are known only when
-// the content is written, which is never shifted.
+// A cursor that writes protobuf into memory that was reserved. Lengths are padded to four bytes, so that nothing is ever shifted.
 //
 //   one attribute:  4A 80 80 80 00 | 0A len key | 12 80 80 00 | 0A 80 80 00 value
 //                   tag, length    | key        | AnyValue    | string_value

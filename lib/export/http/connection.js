@@ -25,8 +25,7 @@ class Connection {
   #isOpen = true
   wasUsed = false // it has brought a whole response before
 
-  // onSession(session) gets what makes the next handshake shorter, null if one failed. onGone() is called when the socket
-  // is closed; never in this turn.
+  // onSession(session) gets what makes the next handshake shorter, null if one failed. onGone(): the socket is closed, in a later turn.
   constructor (address, session, onSession, onGone) {
     this.#onSession = onSession
     this.#onGone = onGone

@@ -267,8 +267,7 @@ function own (object, key) {
   return Object.hasOwn(object, key) ? object[key] : undefined
 }
 
-// A failure's body is google.rpc.Status { 1: code, 2: message } by the specification, and whatever a proxy says in practice.
-// Of a page nothing is logged.
+// A failure's body is google.rpc.Status { 1: code, 2: message } by the specification, or what a proxy says; pages are not logged.
 function messageOf (format, body, text, type) {
   if (format === 'protobuf' && type !== '') return readText(readFields(body, true).get(TAG_MESSAGE))
   if (format === 'json' || type.startsWith('text/plain')) return printable(text)

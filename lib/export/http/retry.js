@@ -10,8 +10,7 @@ const RETRY_AFTER_LENGTH_MAX = 64
 // A collector's return is noticed within a second. Asking a machine that refuses costs some 150 microseconds, 0.03 % of one core.
 const WAIT_MAX_MS = 750
 const WAIT_MIN_ANSWERED_MS = 250 // after an answer or silence: the collector may be overloaded
-// An attempt is brought forward each time this part of the buffer has been written anew. What the buffer holds does not count:
-// a full one does not grow any more.
+// An attempt is brought forward each time this part of the buffer has been written anew: a full one does not grow any more.
 const PART_OF_BUFFER = 1 / 16
 
 // RFC 9110 has three date formats; only the first may be sent. `Date.parse` alone would accept almost anything.

@@ -6,8 +6,7 @@
 const SECRET_LENGTH_MIN = 4
 const PART_LENGTH_MIN = 6
 
-// An error page may quote a URL in JSON, a gateway such JSON in JSON of its own. One kind at a time: a value may look like
-// the other.
+// An error page may quote a URL in JSON, a gateway such JSON in its own. One kind at a time: a value may look like the other.
 const LAYERS_MAX = 2
 const ESCAPES = [/\\(?:u([0-9a-f]{4})|([^u]))/gi, /%([0-9a-f]{2})/gi]
 

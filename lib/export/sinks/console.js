@@ -159,8 +159,7 @@ function waitsOf (attributes) {
   return parts.length === 0 ? '' : `\n  slow: ${parts.map(({ name, ms }) => `${ms.toFixed(0)} ms ${name}`).join(', ')}`
 }
 
-// When the reader of a pipe has gone, stdout emits an error, which without a listener ends the process. Ours is there only while
-// a write of ours is under way.
+// When the reader of a pipe has gone, stdout emits an error, which would end the process. Our listener is there while we write.
 function toStdout () {
   let underWay = 0
   const ignore = () => {}
