@@ -16,8 +16,6 @@ const { Stacks } = require('./blocked-line')
 const { takeSample } = require('../runtime/accounts')
 const { clearTimeout, now, setTimeout } = require('../runtime/timers')
 
-const EVENT = 'light_trace.blocked_loop'
-
 const inspector = process.features.inspector === true ? require('node:inspector') : null // Node can be built without
 
 // One for the process, whatever copies of this package it has: the worker's command finds it by this name.
@@ -245,7 +243,7 @@ function mark (record, { id, start, duration, cpuTime, request, code }) {
     attributes['light_trace.blocked_loop.culprit.trace_id'] = request.traceId
     attributes['light_trace.blocked_loop.culprit.span_id'] = request.spanId
   }
-  record.apiSpan.addEvent(EVENT, { ...attributes, ...code?.attributes }, start)
+  record.apiSpan.addEvent('light_trace.blocked_loop', { ...attributes, ...code?.attributes }, start)
 }
 
 /** One application's part of it. */

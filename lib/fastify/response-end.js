@@ -45,9 +45,6 @@ function endAll (response) {
   for (const end of response[kEnds].splice(0)) end()
 }
 
-const ABORTED = 'aborted'
-const TERMINATED = 'response_terminated'
-
 // Before Node 24 a response whose socket was reset with the answer still in it claims to be finished.
 const finishedMeansFlushed = Number(process.versions.node.split('.')[0]) >= 24
 
@@ -85,10 +82,10 @@ function isWholeStream ({ writableEnded, stream }) {
 
 function brokenOff (response, reply) {
   if (sentStatus(response) === 101) return ''
-  if (!clientLeft(response)) return TERMINATED
+  if (!clientLeft(response)) return 'response_terminated'
   // Before the response has ended, only a hijacked reply counts as sent.
   const isHijacked = !response.writableEnded && reply.sent
-  return response.headersSent && (isHijacked || isEventStream(response)) ? '' : ABORTED
+  return response.headersSent && (isHijacked || isEventStream(response)) ? '' : 'aborted'
 }
 
 /** The `ws` package (so @fastify/websocket) writes its 101 past the response, and marks the socket where it accepts. */
