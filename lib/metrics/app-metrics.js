@@ -109,9 +109,7 @@ class AppMetrics {
   #export (options) {
     const { output: { suppress }, settings: { closeTimeoutMs }, report } = this.#tracer
     const { registry, settings: { intervalMs } } = this
-    const reader = new MetricReader({ registry, report, stats: this.#stats, intervalMs, closeTimeoutMs, suppress, ...options })
-    this.#readers.push(reader)
-    reader.start()
+    this.#readers.push(new MetricReader({ registry, report, stats: this.#stats, intervalMs, closeTimeoutMs, suppress, ...options }))
   }
 
   #otlp (exporter) {

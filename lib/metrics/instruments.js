@@ -194,12 +194,8 @@ class Meter {
 // A registered MeterProvider of another package, as a registry: what light-trace measures is recorded through it, and
 // light-trace exports nothing, or every request would be counted twice.
 
-// How an instrument is made, and what it records with.
-const METHODS = {
-  histogram: ['createHistogram', 'record'],
-  counter: ['createCounter', 'add'],
-  upDownCounter: ['createUpDownCounter', 'add']
-}
+// How the instruments that we have are made there.
+const CREATE = { histogram: 'createHistogram', counter: 'createCounter', upDownCounter: 'createUpDownCounter' }
 const DOUBLE = 1
 
 class ForeignRegistry {
@@ -216,8 +212,8 @@ class ForeignRegistry {
   metric (scope, instrument, { name, description, unit, isInteger = false, bounds }) {
     const options = { description, unit, valueType: isInteger ? INT : DOUBLE }
     if (bounds !== undefined) options.advice = { explicitBucketBoundaries: bounds }
-    const [create, method] = METHODS[instrument]
-    const target = this.#guarded(() => this.#provider.getMeter(scope.name, scope.version)[create](name, options))
+    const method = instrument === 'histogram' ? 'record' : 'add'
+    const target = this.#guarded(() => this.#provider.getMeter(scope.name, scope.version)[CREATE[instrument]](name, options))
     const of = (list) => {
       const attributes = toObject(list)
       const record = (value) => {

@@ -28,7 +28,7 @@ class MetricReader {
   #stats
   #target // without what may hold credentials or an API key: they are never logged
   #timer = null
-  #nextAt = 0
+  #nextAt
   #notBefore = 0 // a collector has asked for a pause until then
   #isRunning = false
   #last = Promise.resolve(NO_RETRY) // the collection that began last, or waits for the one before it
@@ -54,12 +54,8 @@ class MetricReader {
     this.#options = options
     this.#stats = options.stats
     this.#target = origin + pathname
-  }
-
-  start () {
-    const { intervalMs, suppress } = this.#options
-    this.#nextAt = monotonicNow() + intervalMs
-    suppress(() => this.#arm(intervalMs))
+    this.#nextAt = monotonicNow() + options.intervalMs
+    options.suppress(() => this.#arm(options.intervalMs))
   }
 
   /** Collects and sends what there is. Resolves when that is over, or after `timeoutMs`; never rejects. */
