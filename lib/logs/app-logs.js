@@ -218,15 +218,13 @@ class AppLogs {
       report,
       suppress: output.suppress,
       noun: 'log record',
-      onNotFound: (target) => this.#onNotFound(target),
+      onNotFound: (target) => {
+        this.#askAgainAt = clock.now() + ASK_AGAIN_MS
+        report.once('LT_WARN_LOGS_ENDPOINT', `${target} answers 404: it may not take logs. It is asked again once a minute; logs: { export: false } stops that`)
+      },
       http: output.shareConnection(exporter),
       budget: output.budget
     })
-  }
-
-  #onNotFound (target) {
-    this.#askAgainAt = clock.now() + ASK_AGAIN_MS
-    this.#tracer.report.once('LT_WARN_LOGS_ENDPOINT', `${target} answers 404: it may not take logs. It is asked again once a minute; logs: { export: false } stops that`)
   }
 
   /** What became of the lines, for `app.lightTrace.stats()`. */
