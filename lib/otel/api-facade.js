@@ -280,27 +280,18 @@ function foreignManager (own) {
 }
 
 /** Passes each call on to the context manager in the API's slot, asked each time: an SDK may be stopped and another one started. */
-class SlotContextManager {
-  #own
-
-  constructor (own) {
-    this.#own = own
+function slotContextManager (own) {
+  const manager = {
+    active () {
+      const foreign = foreignManager(own)
+      return (foreign === undefined ? asyncStorage.active() : foreign.active()) ?? EMPTY_CONTEXT
+    },
+    with: (context, fn, thisArg, ...args) => (foreignManager(own) ?? own).with(context, fn, thisArg, ...args),
+    call: (context, fn, argument) => manager.with(context, fn, undefined, argument)
   }
-
-  active () {
-    const foreign = foreignManager(this.#own)
-    return (foreign === undefined ? asyncStorage.active() : foreign.active()) ?? EMPTY_CONTEXT
-  }
-
-  with (context, fn, thisArg, ...args) {
-    return (foreignManager(this.#own) ?? this.#own).with(context, fn, thisArg, ...args)
-  }
-
-  call (context, fn, argument) {
-    return this.with(context, fn, undefined, argument)
-  }
+  return manager
 }
 
-const classes = { ApiTracerProvider, ContextManager, SlotContextManager }
+const managers = { ContextManager, slotContextManager, foreignManager }
 
-module.exports = { ...classes, perScope, foreignManager, slots, fillSlot, clearSlots, findApi, loadEsm, loadFromApp, useRootOf }
+module.exports = { ApiTracerProvider, ...managers, perScope, slots, fillSlot, clearSlots, findApi, loadEsm, loadFromApp, useRootOf }

@@ -8,7 +8,7 @@
 
 const { REQUEST_KEY } = require('../context/trace-context')
 const { processState } = require('../runtime/process-state')
-const { ApiTracerProvider, ContextManager, SlotContextManager, foreignManager, slots, fillSlot, clearSlots, findApi, loadEsm, useRootOf } = require('./api-facade')
+const { ApiTracerProvider, ContextManager, slotContextManager, foreignManager, slots, fillSlot, clearSlots, findApi, loadEsm, useRootOf } = require('./api-facade')
 const propagators = require('./propagators')
 
 const SETTERS = {
@@ -24,15 +24,14 @@ const facade = processState.facade ?? makeFacade()
 processState.facade = facade
 
 /** The context manager that is registered with the API now, else our own. */
-const activeManager = new SlotContextManager(facade.context)
+const activeManager = slotContextManager(facade.context)
 
 // The last application may be collected without a close.
 const forgotten = new FinalizationRegistry(releaseIfLast)
 
 /**
  * Opens `tracer` to the users of the API, until `closeApp`.
- * @param {Tracer} tracer
- * @param {boolean} register whether free slots are filled
+ * @param {Tracer} tracer @param {boolean} register whether free slots are filled
  * @returns {Promise<void> | null} where there is something to wait for
  */
 function openApp (tracer, register) {
@@ -143,7 +142,7 @@ function makeFacade () {
   const context = new ContextManager()
   return {
     context,
-    trace: new ApiTracerProvider(tracerIn, new SlotContextManager(context)),
+    trace: new ApiTracerProvider(tracerIn, slotContextManager(context)),
     propagation: {
       inject: (...args) => current().inject(...args),
       extract: (...args) => current().extract(...args),
