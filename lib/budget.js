@@ -89,8 +89,7 @@ function callsIn ({ attributes }) {
 }
 
 /**
- * The requests among spans: each SERVER and CONSUMER span, and each without a parent among them, with what lies beneath it up to
- * the next one.
+ * The requests among spans: each SERVER and CONSUMER span, and each whose parent is not here, with what is under it up to the next.
  * @param {object[]} spans as `collector.spans()` has them
  * @returns {Array<{ root: object, route: string, spans: object[], calls: object[], isCut: boolean }>} spans: without the root; calls: without those
  *   that lie within a call of their kind, as a driver's beneath a query builder's; isCut: its parent is missing

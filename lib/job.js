@@ -1,7 +1,6 @@
 'use strict'
 
-// `lightTrace.run(carrier, fn)`: work without a request, such as a job of a queue, in the trace of its producer. The carrier is
-// what the producer's `request.trace.inject()` made.
+// `lightTrace.run(carrier, fn)`: work without a request, such as a job, in the trace whose `request.trace.inject()` made the carrier.
 
 const { anyOf, attributes, boolean, describeValue, object, optionInvalid, text } = require('./config/checks')
 const { EMPTY_CONTEXT, RequestContext, ownContextManager } = require('./context/request-context')

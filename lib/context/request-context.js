@@ -1,7 +1,6 @@
 'use strict'
 
-// `request.trace`, which is also the OpenTelemetry Context of the request. It never holds request, reply or socket, so work that
-// goes on after the response may keep it.
+// `request.trace`, which is also the request's OpenTelemetry Context. It holds no request, reply or socket: later work may keep it.
 
 const asyncStorage = require('./async-storage')
 const { parseBaggage } = require('./baggage')

@@ -211,10 +211,7 @@ function otValue (tracestate, prefix, pattern) {
   return pattern.test(value) ? value : ''
 }
 
-/**
- * `tracestate` with this threshold in place of any other. The member comes to the front, as W3C asks of one that was changed;
- * what else it holds and all other members stay.
- */
+/** `tracestate` with this threshold in place of any other, and all else. The member comes first, as W3C asks of one that was changed. */
 function withThreshold (tracestate, threshold) {
   if (tracestate === '') return `ot=th:${threshold}`
   const state = new TraceState(tracestate)

@@ -94,8 +94,7 @@ class ChunkBuffer {
     this.#onEvict = onEvict
   }
 
-  // Returns a fresh open chunk with at least `byteCount` free bytes, NO_CHUNK if the process has no more memory, or null if the
-  // whole buffer is in flight.
+  // Returns an open chunk with `byteCount` free bytes, NO_CHUNK if there is no more memory, or null if the whole buffer is in flight.
   renew (byteCount) {
     this.seal()
     const chunk = this.#allocate(Math.max(byteCount, this.chunkBytes))

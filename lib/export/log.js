@@ -144,12 +144,7 @@ function failureOf ({ error, status, message }) {
   return error.message.includes(error.code) ? error.message : `${error.code}: ${error.message}`
 }
 
-/**
- * Says what was probably meant if the exporter's URL leads to something else than an OTLP receiver: '' or a clause that begins
- * with a semicolon.
- * @param {Pick<Outcome, 'error' | 'status' | 'format' | 'message'>} outcome
- * @param {Pick<URL, 'port' | 'pathname'>} url the exporter's
- */
+/** What was probably meant if the exporter's URL leads to something else than an OTLP receiver: '' or a clause behind a semicolon. */
 function hintOf ({ error, status, format, message = '' }, { port, pathname }) {
   const known = PORTS.get(port)
   // What speaks HTTP/2 from the first byte is most likely the gRPC port next door.

@@ -127,10 +127,7 @@ function isSystemError (error) {
 
 const kStart = Symbol('light-trace.start')
 
-/**
- * Calls `trace(request, response, start)` with each response of the app's servers, until what it returns is called.
- * `start` is NaN where the request came before we watched.
- */
+/** Calls `trace(request, response, start)` with each response, until what this returns is called. `start`: NaN if it came before. */
 function watchUnrouted (server, trace) {
   const kOurs = Symbol('light-trace.ours') // of this app, on each server of the process
   return subscribe([

@@ -1,10 +1,9 @@
 'use strict'
 
 // The opt-in child spans of Fastify's stages: one for all hooks of a stage (`spans: { hooks: ['preHandler'] }`), and one for the
-// handler (below). A stage begins and ends with hooks of ours, which a route gets at its first request: it may have
-// been declared before the plugin was loaded, as all routes are that stand in one turn with `app.register(lightTrace)`. A hook
-// that replies or throws leaves its stage early: then it ends with the next stage that has a span, with the error, or with the
-// response.
+// handler (below). A stage begins and ends with hooks of ours, which a route gets at its first request: it may have been declared
+// before the plugin was loaded, as all are that stand in one turn with `app.register(lightTrace)`. A stage that a hook leaves early,
+// because it replies or throws, ends with the next stage that has a span, with the error, or with the response.
 
 const { setTimeout, clearTimeout } = require('../runtime/timers')
 const { KIND_INTERNAL, kCall, tracerIn } = require('../outbound/calls')

@@ -1,7 +1,6 @@
 'use strict'
 
-// What spans have in common, encoded once: of a route, a connection, a name, a place that is called. A span copies it and patches
-// four places:
+// What spans have in common, encoded once: of a route, a connection, a name, a place that is called. It is copied, and patched:
 //
 //   00  12 80 80 80 00                ScopeSpans.spans, padded length      patched
 //   05  0A 10 ................        trace_id                             patched

@@ -45,8 +45,7 @@ class OpenApps {
   }
 }
 
-// Sealed: when a test file is done, Jest turns what can be configured on a global's value into accessors that call themselves
-// when they are set.
+// Sealed: when a test file is done, Jest turns what can be configured on a global's value into accessors that call themselves.
 const own = Object.seal({
   shape: SHAPE,
   storage: new AsyncLocalStorage(),

@@ -49,8 +49,7 @@ class OtlpHttp {
 
   answerOf (response) { return readAnswer(response, wallNow(), this.#secrets) }
 
-  // While held, what is in flight keeps the process alive: only during flush and close, which have a deadline. `wasFrozen`: the
-  // process may have been frozen since it was sent.
+  // While held, until a deadline, what is in flight keeps the process alive. `wasFrozen`: it may have been frozen since that was sent.
   hold (isHeld, wasFrozen = false) { this.#line.hold(this, isHeld, wasFrozen) }
 
   abort () { this.#line.abort(this) }

@@ -33,8 +33,7 @@ class ProcessorSink {
   accept (span) {
     this.#options.stats.handedOver++
     const { flags } = span
-    // Batch and simple processors skip what is not sampled, which a span that `keep` has kept is not. For this call only: late
-    // work of its request asks for its flags.
+    // Processors skip what is not sampled, as a span that `keep` has kept. For this call only: its late work asks for its flags.
     span.flags = flags | SAMPLED
     this.#end(span)
     span.flags = flags
