@@ -82,7 +82,7 @@ class RecordEncoder {
     const kept = list.slice(0, attributes * 2)
     for (let i = 1; i < kept.length; i += 2) kept[i] = limited(kept[i], attributeValueLength)
     const message = limited(body, Infinity)
-    const writer = ProtoWriter.alone(RECORD_OVERHEAD + (eventName.length + severityText.length) * 3 + valueBound(message ?? null) + attributesBound(kept))
+    const writer = new ProtoWriter(RECORD_OVERHEAD + (eventName.length + severityText.length) * 3 + valueBound(message ?? null) + attributesBound(kept))
     writer.position = HEAD_BYTES
     if (eventName !== '') writer.string(TAG_EVENT_NAME, eventName)
     if (message !== undefined) {

@@ -198,7 +198,7 @@ function encodeMetric ({ metric: { kind, isMonotonic }, isDelta, head, points })
 
 /** A length-delimited field in parts, so that points are copied once. */
 function inParts (tag, parts) {
-  const writer = ProtoWriter.alone(1 + VARINT_BOUND)
+  const writer = new ProtoWriter(1 + VARINT_BOUND)
   writer.byte(tag)
   writer.varint(parts.reduce((sum, { length }) => sum + length, 0))
   return [writer.written, ...parts]
@@ -209,7 +209,7 @@ function encodePoint (metric, series, point, times) {
   series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes)) // a copy: a slice would keep Node's pool
   const buckets = metric.bounds === null ? series.bucketsMax ?? 0 : 2 * metric.bounds.length
   const bound = POINT_BOUND + series.encoded.length + buckets * VARINT_BOUND + (point.exemplars?.length ?? 0) * EXEMPLAR_BOUND
-  const writer = ProtoWriter.alone(bound)
+  const writer = new ProtoWriter(bound)
   writer.byte(0x0a)
   const at = writer.reserve4()
   writer.copy(series.encoded)

@@ -130,7 +130,7 @@ function makeTemplate (list, shape, before) {
   const bytesBefore = before === null ? 0 : before.bytes.length
   const bytesMax = Math.min(TEMPLATE_BYTES_MAX, ALL_BYTES_MAX - allBytes + bytesBefore)
   if (attributesBound(list) > bytesMax) return before
-  const writer = ProtoWriter.alone(bytesMax)
+  const writer = new ProtoWriter(bytesMax)
   const starts = []
   const ends = []
   for (let i = 0; i < list.length; i += 2) {

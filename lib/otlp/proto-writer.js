@@ -14,12 +14,11 @@ const LONG_TEXT = 1024 // of which it is worth counting the bytes
 const HAS_IS_REMOTE = 0x100
 const IS_REMOTE = 0x200
 
-const EMPTY = Buffer.alloc(0)
-
 class ProtoWriter {
-  constructor () {
-    this.bytes = EMPTY
-    this.view = new DataView(EMPTY.buffer)
+  /** @param {number} byteCount of memory of its own; 0 for one that is aimed at chunks */
+  constructor (byteCount = 0) {
+    this.bytes = Buffer.alloc(byteCount)
+    this.view = new DataView(this.bytes.buffer, this.bytes.byteOffset, byteCount)
     this.position = 0
   }
 
@@ -28,13 +27,6 @@ class ProtoWriter {
     this.bytes = bytes
     this.view = view
     this.position = position
-  }
-
-  static alone (byteCount) {
-    const writer = new ProtoWriter()
-    const memory = Buffer.alloc(byteCount)
-    writer.open(memory, new DataView(memory.buffer, memory.byteOffset, byteCount), 0)
-    return writer
   }
 
   /** What was written into memory of its own. */
@@ -231,7 +223,7 @@ function encodeAttributes (tag, list) {
 
 function encodeValue (value) {
   if (typeof value === 'string') return text(0x0a, value)
-  const writer = ProtoWriter.alone(valueBound(value))
+  const writer = new ProtoWriter(valueBound(value))
   writeValue(writer, value)
   return writer.written
 }
