@@ -37,8 +37,7 @@ class MetricReader {
   #http = null // once there is something to send
   #isHeld = false
   #deliveredMs = -Infinity // when what the collector has was collected
-  #failures = 0
-  #isOutage = false // and logged
+  #failures = 0 // which were logged
   #skips = 0 // collections that are not made
   #held = null // one with deltas, or what is left of it, that the collector may have: { nowMs, batches }
   #isOver = false
@@ -157,11 +156,10 @@ class MetricReader {
       }
     }
     this.#deliveredMs = nowMs
-    this.#failures = 0
     if (this.#options.encoder.takesDeltas) this.#options.registry.startInterval(nowMs)
-    if (batches.length > 0 && this.#isOutage) {
-      this.#isOutage = false
-      this.#options.report.recovered('metrics', `${this.#target} accepts metrics again`)
+    if (batches.length > 0) {
+      if (this.#failures > 0) this.#options.report.recovered('metrics', `${this.#target} accepts metrics again`)
+      this.#failures = 0
     }
     return held === null ? NO_RETRY : this.send(isLast) // what came since
   }
@@ -187,10 +185,7 @@ class MetricReader {
     const parts = prefix === null ? [batch.body] : [prefix.head(batch.body.length), batch.body]
     return new Promise((resolve) => {
       if (!isGzip) return this.#http.post(parts, false, resolve)
-      gzip(parts, (error, compressed) => {
-        if (error === null) this.#http.post([compressed], true, resolve)
-        else this.#http.post(parts, false, resolve)
-      })
+      gzip(parts, (error, compressed) => this.#http.post(error === null ? [compressed] : parts, error === null, resolve))
     })
   }
 
@@ -208,7 +203,6 @@ class MetricReader {
   #onRetry (nowMs, batches, outcome) {
     if (batches.some(({ deltas }) => deltas.length > 0)) this.#held = { nowMs, batches }
     this.#failures++
-    this.#isOutage = true
     this.#loss('metrics', `does not accept metrics (${this.#failed(outcome)}); newer ones are sent later`)
     if (outcome.retryAfterMs < 0) return backoffMs(this.#failures, Math.random())
     this.#notBefore = monotonicNow() + outcome.retryAfterMs

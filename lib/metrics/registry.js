@@ -3,9 +3,9 @@
 // All metrics of one application, by their scope, and what runs before each collection: the callbacks of observable instruments.
 
 const clock = require('../runtime/timers')
-const { setTimeout, clearTimeout } = require('../runtime/timers')
 const { describeValue } = require('../config/checks')
 const { parentIn, SAMPLED } = require('../context/trace-context')
+const { settleWithin } = require('../export/exporter')
 const { attributeList, NumberSeries, SeriesIndex } = require('./series')
 const { DEFAULT, searchable, ExplicitHistogram, ExponentialHistogram } = require('./histograms')
 
@@ -174,7 +174,6 @@ const SERIES_MAX = 2000
 const METRICS_MAX = 1000
 // One that never answers must not stop all metrics.
 const CALLBACKS_MS = 5000
-const LATE = Symbol('late')
 
 // Which instruments report differences: OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE.
 const DELTA_INSTRUMENTS = {
@@ -336,7 +335,8 @@ class MetricRegistry {
         this.failed(error)
       }
     }
-    if (waiting.length > 0) await this.#atMost(Promise.all(waiting))
+    const late = waiting.length > 0 ? await settleWithin(() => Promise.all(waiting), CALLBACKS_MS) : undefined
+    if (late !== undefined) this.#report.once('LT_WARN_METRIC_CALLBACK', `the callback of a metric has not finished within ${CALLBACKS_MS} ms`)
     round.isOpen = false
     for (const metric of this.#observables) metric.endRound(round.number)
     this.#roundMs = clock.now()
@@ -346,15 +346,6 @@ class MetricRegistry {
     this.#unanswered.add(callback)
     await Promise.resolve(answer).catch((error) => this.failed(error))
     this.#unanswered.delete(callback)
-  }
-
-  async #atMost (promise) {
-    let timer
-    const late = new Promise((resolve) => { timer = setTimeout(resolve, CALLBACKS_MS, LATE).unref() })
-    if (await Promise.race([promise, late]) === LATE) {
-      this.#report.once('LT_WARN_METRIC_CALLBACK', `the callback of a metric has not finished within ${CALLBACKS_MS} ms`)
-    }
-    clearTimeout(timer)
   }
 }
 
