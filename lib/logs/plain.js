@@ -35,8 +35,7 @@ function plainRecord (logged, names) {
 
 /**
  * What a line says, by a parser. One that is no JSON, as of `hooks.streamWrite` or of a logger's own stringifier, is the body.
- * @param {import('./tap').LoggedLine} logged
- * @param {{ messageKey: string, errorKey: string }} names
+ * @param {import('./tap').LoggedLine} logged @param {{ messageKey: string, errorKey: string }} names
  * @returns {{ body: unknown, list: Array, context: TraceContext | undefined }} list: its attributes
  */
 function contentOf ({ line, list, context }, { messageKey, errorKey }) {

@@ -57,9 +57,9 @@ function fill ({ report, metrics }) {
   if (sealed === undefined) processState.hasSealed = true
   for (const slot of Object.keys(SETTERS)) {
     if (isOurs(slot) || (slot === 'metrics' && metrics === null)) continue
-    const holder = nameOf(slots()?.[slot])
-    if (holder !== '') report.info(`the ${slot} slot of @opentelemetry/api is taken by ${holder}`)
-    else put(slot, api)
+    const held = slots()?.[slot] ?? null
+    if (held === null) put(slot, api)
+    else report.info(`the ${slot} slot of @opentelemetry/api is taken by ${delegateOf(held)?.constructor?.name || 'another package'}`)
   }
   return loadEsm(api.path)?.then(connectEsm) ?? null
 }
@@ -131,11 +131,6 @@ function isNoop (provider) {
   } catch {
     return false
   }
-}
-
-function nameOf (held) {
-  if (held === undefined || held === null) return ''
-  return delegateOf(held)?.constructor?.name || 'another package'
 }
 
 function makeFacade () {
