@@ -51,13 +51,8 @@ class Baggage {
     return entry === undefined ? undefined : { ...entry }
   }
 
-  getAllEntries () {
-    return Array.from(this.#read(), ([key, entry]) => [key, { ...entry }])
-  }
-
-  setEntry (key, entry) {
-    return new Baggage('', new Map(this.#read()).set(key, copyOf(entry)))
-  }
+  getAllEntries () { return Array.from(this.#read(), ([key, entry]) => [key, { ...entry }]) }
+  setEntry (key, entry) { return new Baggage('', new Map(this.#read()).set(key, copyOf(entry))) }
 
   removeEntry (key) { return this.removeEntries(key) }
 

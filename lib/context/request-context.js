@@ -102,10 +102,7 @@ class RequestContext {
   /** The W3C `traceparent` with the request's own span as the parent; '' without a trace. */
   get traceparent () { return traceOf(this.#span)?.traceparent ?? '' }
 
-  toJSON () {
-    return { traceId: this.traceId, spanId: this.spanId, sampled: this.sampled }
-  }
-
+  toJSON () { return { traceId: this.traceId, spanId: this.spanId, sampled: this.sampled } }
   [inspect] () { return { ...this.toJSON(), store: this.store } }
 
   /**

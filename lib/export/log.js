@@ -52,9 +52,7 @@ class ExportLog {
   }
 
   // Returns one line of text for `stats().lastError`.
-  failure (outcome) {
-    return failureOf(outcome) + hintOf(outcome, this.#url) + this.#through
-  }
+  failure (outcome) { return failureOf(outcome) + hintOf(outcome, this.#url) + this.#through }
 
   // An attempt failed and its spans wait for the next one.
   kept (outcome, queued) {

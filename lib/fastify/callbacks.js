@@ -28,9 +28,7 @@ class Callbacks {
     return Boolean(this.#call('trustIncoming', () => trustIncoming(request)))
   }
 
-  ignores (ignore, request) {
-    return this.#call('ignore', () => ignore(request)) === true
-  }
+  ignores (ignore, request) { return this.#call('ignore', () => ignore(request)) === true }
 
   /** The attributes that the user's functions add, for a Sampler that is asked before there is a span: they run only once. */
   attributesAtStart (request, route) {

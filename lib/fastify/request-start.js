@@ -103,9 +103,7 @@ class RequestStart {
       (base !== null && this.tracer.sdkInterop.isSuppressed(base)) || (traceparent !== undefined && this.isExporterTraffic(traceparent, route, base))
   }
 
-  ignores (ignore, request) {
-    return ignore !== null && this.callbacks.ignores(ignore, request)
-  }
+  ignores (ignore, request) { return ignore !== null && this.callbacks.ignores(ignore, request) }
 
   /** Spans on their way to this server from its own process. Where ids and flags alone decide their flags say it already. */
   isExporterTraffic (traceparent, { sampler }, base) {

@@ -261,9 +261,7 @@ class CallInfo {
     return info
   }
 
-  get attributeCount () {
-    return this.attributeList.length / 2 + (this.origin === '' ? 0 : 1)
-  }
+  get attributeCount () { return this.attributeList.length / 2 + (this.origin === '' ? 0 : 1) }
 
   allAttributes (target, own) {
     const open = this.origin === '' ? [] : [this.openKey, this.origin + target]

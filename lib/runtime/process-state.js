@@ -40,9 +40,7 @@ class OpenApps {
   first () { return this.all()[0] }
 
   /** @returns {Tracer[]} */
-  all () {
-    return this.#refs.map((ref) => ref.deref()).filter((tracer) => tracer !== undefined)
-  }
+  all () { return this.#refs.map((ref) => ref.deref()).filter((tracer) => tracer !== undefined) }
 }
 
 // Sealed: when a test file is done, Jest turns what can be configured on a global's value into accessors that call themselves.
