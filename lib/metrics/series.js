@@ -18,9 +18,6 @@ class Series {
     this.delivered = null // the state that the backend has, where differences are exported
     this.isForgotten = false // see Metric
   }
-
-  /** Begins minimum and maximum anew, where there are any: those of a delta are the interval's. */
-  resetExtremes (min, max) {}
 }
 
 /** One number: the sum of what was added, or the last value that was seen. */
@@ -63,7 +60,7 @@ function takeDelta (series, atMs) {
   const before = series.delivered
   if (series.count === (before === null ? 0 : before.count)) return null
   const state = { ...series.state(), atMs }
-  series.resetExtremes(Infinity, -Infinity)
+  series.resetExtremes?.(Infinity, -Infinity) // of a histogram: those of a delta are the interval's
   return { series, point: before === null ? state : series.since(before, state), state }
 }
 
