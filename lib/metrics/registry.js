@@ -336,7 +336,7 @@ class MetricRegistry {
       }
     }
     const late = waiting.length > 0 ? await settleWithin(() => Promise.all(waiting), CALLBACKS_MS) : undefined
-    if (late !== undefined) this.#report.once('LT_WARN_METRIC_CALLBACK', `the callback of a metric has not finished within ${CALLBACKS_MS} ms`)
+    if (late !== undefined) this.#report.once('LT_WARN_METRIC_CALLBACK', `a metric's callback has not finished within ${CALLBACKS_MS} ms`)
     round.isOpen = false
     for (const metric of this.#observables) metric.endRound(round.number)
     this.#roundMs = clock.now()

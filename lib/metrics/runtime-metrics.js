@@ -34,7 +34,8 @@ function delay (meter) {
   const histogram = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
   histogram.enable()
   const gaugeOf = (name, text, read) => {
-    return { read, gauge: meter.createObservableGauge(`nodejs.eventloop.delay.${name}`, { unit: 's', description: `Event loop ${text} delay.` }) }
+    const options = { unit: 's', description: `Event loop ${text} delay.` }
+    return { read, gauge: meter.createObservableGauge(`nodejs.eventloop.delay.${name}`, options) }
   }
   const gauges = [
     ...Object.entries(DELAYS).map(([name, text]) => gaugeOf(name, text, () => histogram[name])),
