@@ -37,6 +37,7 @@ class Collector {
   // The methods of the SDK's SpanProcessor: a provider of the SDK can have a collector too.
 
   onStart (span) {
+    if (this.#spans.has(span)) return // given to two lists of processors
     this.#spans.set(span, null)
     this.#running++
   }

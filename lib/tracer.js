@@ -167,7 +167,7 @@ class Tracer {
     const isByFlags = this.decidesByFlags && parent.remote !== true
     if (isByFlags && !isSampled && !measures) return this.ownStarter.startUnsampled(parent)
     // When a call began that is reported later; undefined: now, by the provider's own clock.
-    const given = folded !== null ? folded.start : callDescriptor.startedAt?.(call)
+    const given = folded !== null ? folded.start : startOf(callDescriptor, call)
     const start = given ?? clock.now()
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
     const shape = folded === null && (isByFlags ? isSampled : this.output.sdkSpans === null) ? shapeIn(parent, callDescriptor, info) : null
@@ -267,6 +267,11 @@ function relate (span, parent, callDescriptor, shape, folded, isFold) {
   if (shape !== null) follow(parent, span, shape)
   else if (folded !== null) span.run = isFold ? null : folded.run
   else if (callDescriptor.kind === SPAN_KIND_INTERNAL) span.callShape = STAGE
+}
+
+/** When a call began that is reported later; undefined: now, by the provider's own clock. */
+function startOf (callDescriptor, call) {
+  return typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : undefined
 }
 
 /**

@@ -168,7 +168,7 @@ class TraceState {
 
 /** Whether all of `text` is a key, or a value, by what finds the end of one. */
 function isAll (text, endOf) {
-  if (typeof text !== 'string') return false
+  if (typeof text !== 'string' || text.length > list.length) return false
   const end = list.utf8Write(text, 0)
   return endOf(0, end) === end
 }

@@ -96,8 +96,11 @@ function isUpgraded (response) {
 }
 
 function isEventStream (response) {
-  const type = response.getHeader('content-type')
-  return typeof type === 'string' && type.startsWith('text/event-stream')
+  try {
+    return String(response.getHeader('content-type')).startsWith('text/event-stream')
+  } catch {
+    return false
+  }
 }
 
 /** The client's end is seen on the socket: it sent FIN, or reset. Ours is one destroyed without either. */

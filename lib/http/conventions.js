@@ -140,7 +140,9 @@ function schemeOf (protocol, socket) {
 /** '2.0' is written '2'; '1.0' and '1.1' as they are. */
 function protocolVersion (raw, version) {
   if (version === 11) return '1.1' // one string for all connections: it is compared with each request's
-  return version === 20 ? '2' : raw.httpVersion ?? ''
+  const { httpVersion } = raw
+  if (httpVersion === '2.0') return '2'
+  return typeof httpVersion === 'string' ? httpVersion : ''
 }
 
 /** Returns an address without an IPv6 zone, '' for what is none. */

@@ -11,7 +11,7 @@ const { bug } = require('./process-state')
 const { now, setImmediate } = require('./timers')
 
 const SPACING_MS = 5 // so that at most 200 samples a second are taken, 4 us each
-const SAMPLES_MAX = 8192 // of which a busy process takes half in 20 s; what began before is not explained
+const SAMPLES_MAX = 8192 // of which a busy process takes half in 20 s; what began long before is not explained
 const ERROR_SHARE_MAX = 0.1 // of a request: where less is known nothing is said
 
 // Each collection costs 220,000 instructions more while Node tells of it, 300 for each request of a busy hello world. So Node is
@@ -88,13 +88,13 @@ function sampleAt (time) {
  */
 function account (start, end, done) {
   if (!isKnown) return false
-  watchGc(end)
   if (end > dueAt) takeSample()
   const [first, final] = [sampleAt(start), samples.at(-1)]
   if (first === undefined) return false
   const error = Math.max(Math.abs(start - first.at), Math.abs(end - final.at))
   // A hook before ours that took its time, an end that the application has set.
   if (error > Math.max(2 * SPACING_MS, (end - start) * ERROR_SHARE_MAX)) return false
+  watchGc(end)
   // A loop that has never waited, or an embedder that does not let Node count it.
   if (final.idle === 0) return false
   const window = { first, final, error, done }

@@ -99,16 +99,18 @@ class ServerSpan extends RecordingSpan {
     this.httpStatus = httpStatus
     if (unfinished !== '' || httpStatus >= 400) this.markFailed(httpStatus, unfinished)
     this.error = undefined
-    this.finish(now())
+    const endedAt = now()
+    if (endedAt - this.start >= this.route.accountedAfterMs) this.finishLong(endedAt)
+    else this.finish(endedAt)
   }
 
   /** Whether it is exported though it is not sampled. */
   get isKept () { return false }
 
-  /** One that took so long may say what it waited for. HOT, as `close`. */
-  finish (endedAt) {
-    if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
-    else super.finish(endedAt)
+  /** Ends a request that took so long that it may say what it waited for. */
+  finishLong (endedAt) {
+    if (this.isExplained(endedAt)) this.finishExplained(endedAt)
+    else this.finish(endedAt)
   }
 
   isExplained (endedAt) {
@@ -266,8 +268,11 @@ class KeepServerSpan extends ServerSpan {
       if (tracestate !== this.tracestate) this.exportWithTracestate(tracestate)
       if (this.held !== null) this.mark(this, why)
     }
-    super.finish(endedAt)
+    if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
+    else super.finish(endedAt)
   }
+
+  finishLong (endedAt) { this.finish(endedAt) } // which finds out first whether it is kept
 
   get isKept () { return this.kept !== '' }
   get exemplarFlags () { return this.kept === '' ? this.flags : this.flags | SAMPLED }

@@ -109,10 +109,10 @@ class ConsoleSink {
   }
 
   #rootEnded (root, trace) {
-    const lines = trace.open.size === 0 ? trace.held : linesUnder(root, trace.held)
-    trace.held = trace.held.filter((line) => !lines.includes(line))
+    const under = trace.open.size === 0 ? new Set(trace.held) : descendants(root, trace.held)
+    trace.held = trace.held.filter((line) => !under.has(line))
     if (trace.open.size === 0) this.#traces.delete(root.traceId)
-    this.#print(lines)
+    this.#print([...under])
   }
 
   #print (lines) {
@@ -172,9 +172,19 @@ function toStdout () {
   }
 }
 
-// A root and what lies under it. The lines are fewer than HELD_MAX, and so is their depth.
-function linesUnder (root, lines) {
-  return [root, ...lines.filter(({ parentSpanId }) => parentSpanId === root.spanId).flatMap((line) => linesUnder(line, lines))]
+// Finds a root and what lies under it, whatever the order of the lines.
+function descendants (root, lines) {
+  const found = new Set([root])
+  const ids = new Set([root.spanId])
+  for (let before = 0; before < found.size;) {
+    before = found.size
+    for (const line of lines) {
+      if (!ids.has(line.parentSpanId)) continue
+      found.add(line)
+      ids.add(line.spanId)
+    }
+  }
+  return found
 }
 
 /**
