@@ -90,6 +90,8 @@ class ChunkBuffer {
     this.spanBytesMax = Math.min(Math.max(this.chunkBytes, Math.floor(bytesMax / 2)), SPAN_BYTES_MAX)
     this.open = NO_CHUNK
     this.bytes = 0
+    this.sealedSpans = 0
+    this.sealedBytes = 0
     this.bytesWritten = 0 // of all spans that were ever sealed: goes on growing when the buffer is full
     this.#onEvict = onEvict
   }
@@ -110,11 +112,10 @@ class ChunkBuffer {
     const chunk = this.#fitted(open)
     this.bytesWritten += chunk.length
     this.#queue.push(chunk)
+    this.#countSealed(chunk, 1)
   }
 
   get sealedChunks () { return this.#queue.length }
-  get sealedSpans () { return this.#queue.reduce((sum, { spans }) => sum + spans, 0) }
-  get sealedBytes () { return this.#queue.reduce((sum, { length }) => sum + length, 0) }
 
   // Takes the oldest chunks, at most `bytesMax` and `spansMax`, but at least one. A compressed one goes alone: it is a whole body.
   take (bytesMax) {
@@ -126,13 +127,16 @@ class ChunkBuffer {
       bytes += chunk.length
       spans += chunk.spans
       if (batch.length > 0 && (chunk.body !== null || bytes > bytesMax || spans > this.spansMax)) break
-      batch.push(this.#queue.shift())
+      batch.push(this.#dequeue())
       if (chunk.body !== null) break
     }
     return batch
   }
 
-  putBack (batch) { this.#queue.unshift(...batch) }
+  putBack (batch) {
+    this.#queue.unshift(...batch)
+    for (const chunk of batch) this.#countSealed(chunk, 1)
+  }
 
   // Gives up the memory of chunks that are done with. `reusable` is false while a socket may still read it.
   release (batch, reusable) {
@@ -145,7 +149,10 @@ class ChunkBuffer {
   // Empties the queue; returns the number of spans that were in it.
   clear () {
     const spans = this.sealedSpans
-    for (const chunk of this.#queue.splice(0)) this.#forget(chunk)
+    for (const chunk of this.#queue.splice(0)) {
+      this.#countSealed(chunk, -1)
+      this.#forget(chunk)
+    }
     return spans
   }
 
@@ -209,10 +216,21 @@ class ChunkBuffer {
       return true
     }
     if (this.#queue.length === 0) return false
-    const chunk = this.#queue.shift()
+    const chunk = this.#dequeue()
     this.#onEvict(chunk.spans)
     this.#recycle(chunk)
     return true
+  }
+
+  #dequeue () {
+    const chunk = this.#queue.shift()
+    this.#countSealed(chunk, -1)
+    return chunk
+  }
+
+  #countSealed (chunk, sign) {
+    this.sealedSpans += sign * chunk.spans
+    this.sealedBytes += sign * chunk.length
   }
 
   #recycle (chunk) {
