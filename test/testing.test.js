@@ -65,6 +65,13 @@ test('the collector waits for spans that run, and draws those that do not end', 
   await answer
 })
 
+test('a collector that is given twice has each span once, and waits for none that has ended', async (t) => {
+  const collector = createCollector({ timeoutMs: 60_000 })
+  const { app } = await tracedApp(t, { trace: { spanProcessors: [collector, collector] }, routes: (app) => app.get('/', async () => 'ok'), listen: false })
+  await app.inject('/')
+  t.equal((await collector.spans()).length, 1)
+})
+
 test('of requests that keep decides about, the collector shows those that were kept, and waits for none', async (t) => {
   const { app, collector } = await tracedApp(t, {
     trace: { sampler: 'always_off', keep: { errors: true } },
