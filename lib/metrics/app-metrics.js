@@ -63,9 +63,7 @@ class AppMetrics {
   }
 
   /** The provider of `app.lightTrace`: the registered one, else ours. */
-  get meterProvider () {
-    return foreignMeterProvider() ?? this.#ownProvider
-  }
+  get meterProvider () { return foreignMeterProvider() ?? this.#ownProvider }
 
   /** Decides where measurements go, once: in onReady, or at the first span before it. */
   open () {
@@ -186,9 +184,7 @@ class AppMetrics {
     }
   }
 
-  async flush (options) {
-    await Promise.all(this.#readers.map((reader) => reader.flush(options)))
-  }
+  async flush (options) { await Promise.all(this.#readers.map((reader) => reader.flush(options))) }
 
   async close () {
     await Promise.all(this.#readers.map((reader) => reader.close()))

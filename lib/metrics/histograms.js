@@ -102,9 +102,7 @@ class ExplicitHistogram extends Histogram {
 
   get exemplarSlots () { return this.bounds.length }
 
-  get count () {
-    return this.counts.reduce((all, count) => all + count, 0)
-  }
+  get count () { return this.counts.reduce((all, count) => all + count, 0) }
 
   state () {
     const { counts, count, sum, min, max, exemplars } = this

@@ -98,9 +98,7 @@ class Observable extends Instrument {
   }
 
   /** Unlike instanceof it asks no proxy. */
-  static is (value) {
-    return typeof value === 'object' && value !== null && #callbacks in value
-  }
+  static is (value) { return typeof value === 'object' && value !== null && #callbacks in value }
 
   addCallback (callback) {
     if (typeof callback !== 'function' || this.#entries.has(callback)) return

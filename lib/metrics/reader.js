@@ -98,9 +98,7 @@ class MetricReader {
     this.#arm(retryMs >= 0 ? Math.min(retryMs, untilNext) : untilNext)
   }
 
-  #collectAfterLast (isLast) {
-    return (this.#last = this.#last.then(() => this.#collect(isLast)))
-  }
+  #collectAfterLast (isLast) { return (this.#last = this.#last.then(() => this.#collect(isLast))) }
 
   /** Returns when the next attempt is due. Never rejects. */
   async #collect (isLast) {
@@ -232,9 +230,7 @@ class MetricReader {
     return (this.#stats.lastError = failureOf(outcome))
   }
 
-  #loss (kind, what) {
-    this.#options.report.loss(kind, `${this.#target} ${what}`)
-  }
+  #loss (kind, what) { this.#options.report.loss(kind, `${this.#target} ${what}`) }
 }
 
 module.exports = { MetricReader }

@@ -220,9 +220,7 @@ function shortened (value) {
 /** The API's ContextManager over the one AsyncLocalStorage. */
 class ContextManager {
   /** The active context, else the API's own ROOT_CONTEXT: users may compare with it. */
-  active () {
-    return asyncStorage.active() ?? rootContext()
-  }
+  active () { return asyncStorage.active() ?? rootContext() }
 
   with (context, fn, thisArg, ...args) {
     return asyncStorage.run(isContext(context) ? context : rootContext(), fn, thisArg, ...args)

@@ -62,9 +62,7 @@ class HeadSampler {
     return this.decideAnew(context)
   }
 
-  decideRoot (_context, _now, _route) {
-    return this.takesAll ? RECORD_AND_SAMPLE : DROP
-  }
+  decideRoot (_context, _now, _route) { return this.takesAll ? RECORD_AND_SAMPLE : DROP }
 
   /** The decision about a caller's trace, whatever the caller has decided: a threshold that came holds no longer. */
   decideAnew (context) {
@@ -107,9 +105,7 @@ class Ratio extends HeadSampler {
     return RECORD_AND_SAMPLE
   }
 
-  takes (high, low) {
-    return high === this.high ? low >= this.low : high > this.high
-  }
+  takes (high, low) { return high === this.high ? low >= this.low : high > this.high }
 }
 
 /** `sampler: { perSecond }`. Callers that have decided are followed, and not counted. */

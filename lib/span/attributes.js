@@ -59,9 +59,7 @@ function placeOf (list, key) {
   return -1
 }
 
-function hasKey (list, key) {
-  return placeOf(list, key) !== -1
-}
+const hasKey = (list, key) => placeOf(list, key) !== -1
 
 /** The own keys of the caller's object, none where it has none or throws. */
 function ownKeys (object) {

@@ -74,9 +74,7 @@ class PeerInfo {
     this.encoded = null // all of its bytes
   }
 
-  get scheme () {
-    return this.place.scheme
-  }
+  get scheme () { return this.place.scheme }
 
   /** What the template of the route does not have, as a flat list. */
   get attributeList () {

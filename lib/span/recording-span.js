@@ -79,9 +79,7 @@ class RecordingSpan extends TraceContext {
 
   // The API's Span.
 
-  isRecording () {
-    return this.endedAt === OPEN
-  }
+  isRecording () { return this.endedAt === OPEN }
 
   setAttribute (key, value) {
     if (this.endedAt === OPEN) this.assign(key, value)
@@ -264,9 +262,7 @@ class RecordingSpan extends TraceContext {
   get ownCountMax () { return OWN_MAX }
 
   /** All attributes as a flat list; a server span puts its own before the user's. */
-  allAttributes () {
-    return this.attributeList ?? []
-  }
+  allAttributes () { return this.attributeList ?? [] }
 
   /** Counts a key or a value that was set without a part of it as a dropped attribute, as OTLP says of long keys. */
   attributeCut () {
@@ -299,18 +295,14 @@ class RecordingSpan extends TraceContext {
     this.pipeline.overLimit('events')
   }
 
-  detail () {
-    return (this.details ??= new SpanDetails())
-  }
+  detail () { return (this.details ??= new SpanDetails()) }
 
   /** The trace state of the exported span; what goes on under the span has the span's own. HOT */
   get exportedTracestate () {
     return this.details === null || this.details.tracestate === null ? this.tracestate : this.details.tracestate
   }
 
-  exportWithTracestate (tracestate) {
-    this.detail().tracestate = tracestate
-  }
+  exportWithTracestate (tracestate) { this.detail().tracestate = tracestate }
 
   spanContext () {
     const context = super.spanContext()

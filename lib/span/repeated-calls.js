@@ -150,9 +150,7 @@ class FoldedCall {
     if (tracer.metrics !== null) tracer.metrics.calls.ended(this, span)
   }
 
-  #own () {
-    return (this.#span ??= this.makeSpan(false))
-  }
+  #own () { return (this.#span ??= this.makeSpan(false)) }
 
   /** @param {boolean} isFold whether it stands for others, too: then it is no call of its own, and has nothing that is one call's */
   makeSpan (isFold) {

@@ -244,9 +244,7 @@ class Attempt {
 
   abort (code) { this.#complete({ code, message: MESSAGES[code] }) }
 
-  onReady () {
-    this.#connection.write(this.#message, () => { this.#outcome.isUploaded = true })
-  }
+  onReady () { this.#connection.write(this.#message, () => { this.#outcome.isUploaded = true }) }
 
   onData (bytes) {
     try {

@@ -169,9 +169,7 @@ class StoreDescriptor extends DatabaseDescriptor {
   }
 
   /** What `db.query.text` has behind the operation, which its origin is. HOT */
-  target (call, info) {
-    return this.operands(call, info.origin, info.operandRule)
-  }
+  target (call, info) { return this.operands(call, info.origin, info.operandRule) }
 
   attributes (call) {
     if (this.batchSize === undefined) return null

@@ -279,12 +279,8 @@ function isNamePart (char) {
   return isNameStart(char) || isDigit(char) || char === 0x24
 }
 
-function isDigit (char) {
-  return char >= 0x30 && char <= 0x39
-}
+const isDigit = (char) => char >= 0x30 && char <= 0x39
 
-function isSpace (char) {
-  return char === 0x20 || (char >= 0x09 && char <= 0x0d)
-}
+const isSpace = (char) => char === 0x20 || (char >= 0x09 && char <= 0x0d)
 
 module.exports = { sanitise, DIALECTS }
