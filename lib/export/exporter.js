@@ -249,12 +249,14 @@ class Exporter {
 /**
  * Waits for a foreign promise, for so long and no longer. Never rejects.
  * @param {() => unknown} start may throw, return nothing, or a promise that never settles
+ * @param {boolean} [holdsProcess] false: the process may end meanwhile
  * @returns {Promise<undefined | Error>} what went wrong; undefined if it was done in time
  */
-async function settleWithin (start, timeoutMs) {
+async function settleWithin (start, timeoutMs, holdsProcess = true) {
   let timer
   const deadline = new Promise((resolve, reject) => {
     timer = setTimeout(() => reject(new Error(`not done within ${timeoutMs} ms`)), timeoutMs)
+    if (!holdsProcess) timer.unref()
   })
   try {
     await Promise.race([start(), deadline])

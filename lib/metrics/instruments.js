@@ -6,7 +6,7 @@
 
 const { perScope } = require('../otel/api-facade')
 const clock = require('../runtime/timers')
-const { elements, isArray, read, toObject } = require('../span/attributes')
+const { elements, read, toObject } = require('../span/attributes')
 const { keepExemplar, areBounds } = require('./histograms')
 
 // The API's ValueType.
@@ -24,14 +24,13 @@ class Instrument {
   constructor (meter, type, name, options) {
     this.#meter = meter
     this.#type = type
-    const given = read(read(options, 'advice'), 'explicitBucketBoundaries')
-    const bounds = isArray(given) ? elements(given) : undefined
+    const given = elements(read(read(options, 'advice'), 'explicitBucketBoundaries'), null)
     this.#options = {
       name,
       description: textOf(read(options, 'description')),
       unit: textOf(read(options, 'unit')),
       isInteger: read(options, 'valueType') === INT,
-      bounds: areBounds(bounds) ? bounds : undefined
+      bounds: areBounds(given) ? given : undefined
     }
   }
 

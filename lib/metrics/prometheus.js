@@ -260,7 +260,8 @@ function scopeLabelsOf ({ name, version = '' }) {
 }
 
 /** The content type that an Accept header asks for. */
-function negotiate (accept = '') {
+function negotiate (accept) {
+  if (typeof accept !== 'string') return TEXT
   const plain = quality(accept, /^text\/plain\b|^\*\/\*|^text\/\*/)
   return quality(accept, /^application\/openmetrics-text\b/) > plain ? OPEN_METRICS : TEXT
 }

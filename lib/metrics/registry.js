@@ -335,7 +335,7 @@ class MetricRegistry {
         this.failed(error)
       }
     }
-    const late = waiting.length > 0 ? await settleWithin(() => Promise.all(waiting), CALLBACKS_MS) : undefined
+    const late = waiting.length > 0 ? await settleWithin(() => Promise.all(waiting), CALLBACKS_MS, false) : undefined
     if (late !== undefined) this.#report.once('LT_WARN_METRIC_CALLBACK', `a metric's callback has not finished within ${CALLBACKS_MS} ms`)
     round.isOpen = false
     for (const metric of this.#observables) metric.endRound(round.number)

@@ -4,7 +4,7 @@
 // is the difference between now and a copy of what the backend has, and a newer copy takes its place when the backend has
 // that. What could not be delivered is in the next difference.
 
-const { ownText, setAttributes } = require('../span/attributes')
+const { setAttributes } = require('../span/attributes')
 
 class Series {
   /** @param {readonly any[]} attributes flat list @param {number} startMs monotonic */
@@ -173,9 +173,11 @@ function attributeList (attributes, countMax, lengthMax) {
   return list
 }
 
-/** A part of a longer text would keep all of it in memory. */
+// A part of a longer text would keep all of it in memory; V8 copies shorter ones.
+const SLICE_CHARS_MIN = 13
+
 function own (value) {
-  return typeof value === 'string' ? ownText(value) : value
+  return typeof value === 'string' && value.length >= SLICE_CHARS_MIN ? Buffer.from(value, 'utf16le').toString('utf16le') : value
 }
 
 function isPlain (value) {

@@ -72,8 +72,7 @@ class SdkServerSpan extends ServerSpan {
     return options
   }
 
-  finishLong (endedAt) { this.finish(endedAt) } // what it waited for would be seen by nobody
-
+  finishLong (endedAt) { this.finish(endedAt) } // nobody would see what it waited for
   finish (endedAt) {
     const { sdkSpan: span, httpStatus, errorType, details } = this
     if (httpStatus !== 0) pass(() => span.setAttribute('http.response.status_code', httpStatus))

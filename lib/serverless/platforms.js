@@ -56,7 +56,9 @@ function flushAfter (app, handler, options = {}) {
   let silentSince = -1 // how many exports had been taken when one was waited for in vain
   // Without named parameters: Lambda looks at their number, and one with three would wait for a callback.
   return async function flushingHandler (...args) {
-    await app.ready().catch(() => {}) // an application that cannot start fails in the handler
+    try {
+      await app.ready()
+    } catch {} // an application that cannot start fails in the handler
     const tracer = processState.registrations.get(app.server)?.tracer
     const context = args.slice(1).find((argument) => typeof argument?.awsRequestId === 'string') // not the event, which is the caller's
     const attributes = context === undefined ? null : invocationAttributes(context, isFirst)

@@ -88,12 +88,12 @@ function isArray (value) {
   }
 }
 
-/** The elements of the caller's array, none where it is none or throws. */
-function elements (value) {
+/** The elements of the caller's array; `otherwise` where it is none or throws. */
+function elements (value, otherwise = []) {
   try {
-    return Array.isArray(value) ? [...value] : []
+    return Array.isArray(value) ? [...value] : otherwise
   } catch {
-    return []
+    return otherwise
   }
 }
 

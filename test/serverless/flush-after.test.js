@@ -27,6 +27,12 @@ test('invocations side by side: each span says its own, and the platform\'s cont
   t.same(ids.filter(([path, id]) => path !== `/${id}`), [['/outside', undefined]])
 })
 
+test('what an application\'s ready() does is no failure of the invocation', async (t) => {
+  for (const ready of [() => {}, () => { throw new Error('boom') }, async () => { throw new Error('boom') }]) {
+    t.equal(await lightTrace.flushAfter({ ready, server: {} }, async () => 'answer')({}), 'answer')
+  }
+})
+
 test('spans and metrics are sent side by side: neither waits for the other\'s answer', async (t) => {
   const answers = []
   const collector = http.createServer((request, response) => {

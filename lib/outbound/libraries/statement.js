@@ -265,9 +265,7 @@ function endOfName (text, i) {
   return i
 }
 
-function isNameStart (char) {
-  return (char >= 0x61 && char <= 0x7a) || (char >= 0x41 && char <= 0x5a) || char === 0x5f || char >= 0x80
-}
+const isNameStart = (char) => (char >= 0x61 && char <= 0x7a) || (char >= 0x41 && char <= 0x5a) || char === 0x5f || char >= 0x80
 
 /** Whether a name begins here, in quotes or without. */
 function beginsName (char, dialect) {
@@ -275,9 +273,7 @@ function beginsName (char, dialect) {
   return isNameStart(char) || char === BACKTICK || (char === 0x5b && dialect.brackets)
 }
 
-function isNamePart (char) {
-  return isNameStart(char) || isDigit(char) || char === 0x24
-}
+const isNamePart = (char) => isNameStart(char) || isDigit(char) || char === 0x24
 
 const isDigit = (char) => char >= 0x30 && char <= 0x39
 
