@@ -88,13 +88,13 @@ function sampleAt (time) {
  */
 function account (start, end, done) {
   if (!isKnown) return false
+  watchGc() // before the sample, which may be the first one of the next request
   if (end > dueAt) takeSample()
   const [first, final] = [sampleAt(start), samples.at(-1)]
   if (first === undefined) return false
   const error = Math.max(Math.abs(start - first.at), Math.abs(end - final.at))
   // A hook before ours that took its time, an end that the application has set.
   if (error > Math.max(2 * SPACING_MS, (end - start) * ERROR_SHARE_MAX)) return false
-  watchGc(end)
   // A loop that has never waited, or an embedder that does not let Node count it.
   if (final.idle === 0) return false
   const window = { first, final, error, done }
@@ -138,8 +138,8 @@ let watchedSince = Infinity
 let wantedAt = 0
 let pauses = []
 
-function watchGc (at) {
-  wantedAt = at
+function watchGc () {
+  wantedAt = now()
   if (observer !== null) return
   observer = new PerformanceObserver((list) => remember(list.getEntries()))
   observer.observe({ entryTypes: ['gc'] })
