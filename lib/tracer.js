@@ -166,7 +166,6 @@ class Tracer {
     const isSampled = (parent.flags & SAMPLED) !== 0
     const isByFlags = this.decidesByFlags && parent.remote !== true
     if (isByFlags && !isSampled && !measures) return this.ownStarter.startUnsampled(parent)
-    // When a call began that is reported later; undefined: now, by the provider's own clock.
     const given = folded !== null ? folded.start : startOf(callDescriptor, call)
     const start = given ?? clock.now()
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null

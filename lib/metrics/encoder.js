@@ -133,7 +133,7 @@ class Batch {
 
   /** Gives minimum and maximum back to the intervals, which go on. */
   failed () {
-    for (const { series, point } of this.deltas) series.resetExtremes?.(Math.min(series.min, point.min), Math.max(series.max, point.max))
+    for (const { series, point } of this.deltas) series.resetExtremes(Math.min(series.min, point.min), Math.max(series.max, point.max))
   }
 }
 

@@ -18,6 +18,9 @@ class Series {
     this.delivered = null // the state that the backend has, where differences are exported
     this.isForgotten = false // see Metric
   }
+
+  /** Begins minimum and maximum anew, where there are any: those of a delta are the interval's. */
+  resetExtremes (_min, _max) {}
 }
 
 /** One number: the sum of what was added, or the last value that was seen. */
@@ -60,7 +63,7 @@ function takeDelta (series, atMs) {
   const before = series.delivered
   if (series.count === (before === null ? 0 : before.count)) return null
   const state = { ...series.state(), atMs }
-  series.resetExtremes?.(Infinity, -Infinity) // of a histogram: those of a delta are the interval's
+  series.resetExtremes(Infinity, -Infinity)
   return { series, point: before === null ? state : series.since(before, state), state }
 }
 

@@ -208,8 +208,11 @@ class ApiTracer {
 /** The tracer or meter of a scope, which is made once. */
 function perScope (known, name, version, options, make) {
   const scope = new Scope(shortened(name) ?? '', shortened(version), shortened(read(options, 'schemaUrl')))
-  const found = known.get(scope.key) ?? make(scope)
-  if (known.size < SCOPES_MAX) known.set(scope.key, found)
+  let found = known.get(scope.key)
+  if (found === undefined) {
+    found = make(scope)
+    if (known.size < SCOPES_MAX) known.set(scope.key, found)
+  }
   return found
 }
 

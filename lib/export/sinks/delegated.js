@@ -56,7 +56,7 @@ class ProcessorSink {
   #callAll (method, span, context = undefined) {
     for (const processor of this.#processors) {
       try {
-        const result = processor[method]?.(span, context)
+        const result = typeof processor[method] === 'function' ? processor[method](span, context) : undefined
         if (typeof result?.then === 'function') result.then(undefined, (error) => this.#failed(method, error))
       } catch (error) {
         this.#failed(method, error)
