@@ -128,7 +128,7 @@ const realRequest = [
   { ...floor, ...real, name: 'floor-real', label: 'The floor of a real request', setup: 'server/setups/real-floor' },
   { ...lightTrace, ...real, name: 'lighttrace-real', label: 'light-trace, a real request', options: { logger: { isSync: true }, plugin: { metrics: true } }, spans: 3 },
   { ...lightTrace, ...real, name: 'lighttrace-real-unsampled', label: 'light-trace, a real request that its caller did not sample', headers: { traceparent: traceparent.traceparent.replace(/01$/, '00') }, options: { logger: { isSync: true }, plugin: { metrics: true, sampler: 0.01 } }, spans: 0 },
-  { ...rival, ...real, name: 'stock-real', label: 'NodeSDK with http, @fastify/otel, redis and pino, a real request', setup: 'server/setups/node-sdk', options: { real: true }, spans: { least: 3 } }
+  { ...rival, ...real, name: 'stock-real', label: 'NodeSDK with http, @fastify/otel, redis and pino, a real request', setup: 'server/setups/node-sdk', options: { real: true }, env: { ...rival.env, OTEL_METRICS_EXPORTER: 'otlp' }, spans: { least: 3 } }
 ].map((testCase) => ({ ...testCase, against: 'bare-real' })).concat([
   { name: 'pg', label: 'a query of PostgreSQL in place of it', service: 'postgresql' },
   { name: 'fetch', label: 'a fetch in place of it', service: undefined, route: 'checkoutFetch', options: { fetches: true } }

@@ -32,7 +32,7 @@ const REAL_ROWS = [
   ['The floor: a context, a `close` listener, ids in the log, a listener of the calls', 'floor-real'],
   ['**light-trace**', 'real'],
   ['light-trace, not sampled by its caller', 'real-unsampled'],
-  ['NodeSDK with http, @fastify/otel, redis and pino, without metrics', 'stock-real'],
+  ['NodeSDK with http, @fastify/otel, redis, pino and metrics', 'stock-real'],
   ['Fastify, a query of PostgreSQL in place of the GET', 'bare-real-pg'],
   ['light-trace, with `traceClient`', 'real-pg'],
   ['Fastify, a fetch in place of the GET', 'bare-real-fetch'],

@@ -1,7 +1,7 @@
 'use strict'
 
 // NodeSDK as its documentation starts it, with instrumentation-http or all auto-instrumentations, and
-// the framework's own. Metrics and logs are switched off by the case's OTEL_* variables.
+// the framework's own. Logs are switched off by the case's OTEL_* variables, and metrics but for the real request.
 
 module.exports = async ({ auto, fastify = true, express = false, real = false, lines = false }) => {
   const { NodeSDK } = require('@opentelemetry/sdk-node')
@@ -19,7 +19,7 @@ module.exports = async ({ auto, fastify = true, express = false, real = false, l
     instrumentations
   })
   sdk.start()
-  const { trace } = require('@opentelemetry/api')
+  const { trace, metrics } = require('@opentelemetry/api')
   const tracer = trace.getTracer('bench')
   return {
     fastify: real || lines ? { logger: require('./logger')({ isSync: true }) } : {},
@@ -38,7 +38,8 @@ module.exports = async ({ auto, fastify = true, express = false, real = false, l
       ...(real ? ['@opentelemetry/instrumentation-redis', '@opentelemetry/instrumentation-pino'] : []),
       ...(express ? ['@opentelemetry/instrumentation-express'] : [])
     ]),
-    flush: spans.flush,
+    // With the collection of its metrics once a window, as light-trace's.
+    flush: real ? async () => { await Promise.all([spans.flush(), metrics.getMeterProvider().forceFlush()]) } : spans.flush,
     counts: spans.counts
   }
 }
