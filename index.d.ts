@@ -125,7 +125,7 @@ declare namespace lightTrace {
       unsampled: number
       /** Requests, of the unsampled, that `keep` asked for and `keep.maxPerSecond` left out. */
       notKept: number
-      /** `= handedOver + delivered + rejected + sum(dropped) + queued + inFlight` */
+      /** `= handedOver + delivered + rejected + thinned + sum(dropped) + queued + inFlight` */
       accepted: number
       /** Passed to span processors or an SDK. */
       handedOver: number
@@ -133,6 +133,8 @@ declare namespace lightTrace {
       delivered: number
       /** Refused by the collector in a partial success. */
       rejected: number
+      /** Gave way in a full buffer to others, which say in their trace state for how many they stand. */
+      thinned: number
       /** By reason; docs/reliability.md lists the reasons. */
       dropped: Record<string, number>
       /** Waiting to be sent. */
@@ -297,13 +299,18 @@ declare namespace lightTrace {
   }
 
   export interface BufferOptions {
-    /** Bytes for spans that are not yet delivered. If it is full, the oldest are dropped and counted. @default 33554432 */
+    /** Bytes for spans that are not yet delivered. @default 33554432 */
     maxBytes?: number
     /**
      * Milliseconds that a span may wait for others to be sent with it. The first ones wait 2 ms, the next 4 ms, and so on up to this.
      * @default OTEL_BSP_SCHEDULE_DELAY, 1000
      */
     flushDelayMs?: number
+    /**
+     * What gives way when the buffer is full. `thin`: whole traces, by their random bits; spans that stay say for how many they stand
+     * (`ot=th`), and failed requests go last. `drop-oldest`: the oldest spans. Both are counted. See docs/reliability.md. @default 'thin'
+     */
+    whenFull?: 'thin' | 'drop-oldest'
   }
 
   /** See docs/logs.md. Levels are names of the logger's. */

@@ -135,9 +135,9 @@ async function prepare ({ comesBack }, { lightTrace: plugin }, tell) {
   plugin.flush({ timeoutMs: SLICE_MS })
 }
 
-// Until the oldest have to go.
+// Until some have to go.
 async function fill ({ tracer, stats }) {
-  const lost = () => stats().spans.dropped.queue_full ?? 0
+  const lost = () => stats().spans.thinned
   for (const before = lost(); lost() === before;) {
     for (let i = 0; i < FILLER_SPANS; i++) tracer.startSpan('filler', { attributes: { 'db.query.text': `select * from orders where id = ${i}`, 'server.address': 'db.example' } }).end()
     await new Promise((resolve) => setImmediate(resolve))

@@ -78,6 +78,7 @@ function sum () {
     if (lightTrace === undefined || lightTrace === null) continue // it has not loaded its plugins yet
     const { spans, lastError } = lightTrace.stats()
     for (const reason in spans.dropped) total.dropped[reason] = (total.dropped[reason] ?? 0) + spans.dropped[reason]
+    if (spans.thinned > 0) total.dropped.thinned = (total.dropped.thinned ?? 0) + spans.thinned
     total.sent += spans.delivered + spans.handedOver
     total.rejected += spans.rejected
     total.unsampled += spans.unsampled

@@ -110,7 +110,7 @@ const checkOptions = object({
   clientErrors: boolean,
   logs: checkLogs,
   replyHeader: literal('server-timing', false),
-  buffer: object({ maxBytes: bytes, flushDelayMs: duration }),
+  buffer: object({ maxBytes: bytes, flushDelayMs: duration, whenFull: literal('thin', 'drop-oldest') }),
   closeTimeoutMs: duration,
   baggage: anyOf('an array of keys', isNames),
   blockedLoop: checkBlockedLoop,
@@ -249,6 +249,7 @@ function resolveBuffer (given = EMPTY, env) {
   }
   return Object.freeze({
     maxBytes: given.maxBytes ?? DEFAULT_BUFFER_BYTES,
+    whenFull: given.whenFull ?? 'thin',
     flushDelayMs: given.flushDelayMs ?? env.integer(['OTEL_BSP_SCHEDULE_DELAY'], { max: DURATION_MAX_MS }) ?? DEFAULT_FLUSH_DELAY_MS
   })
 }

@@ -4,12 +4,12 @@
 // that is full is sealed and joins the queue; the sender takes from the front and puts back what failed.
 //
 //    encoder --> open --seal--> [ sealed | sealed | compressed (gzip) ] --take--> in flight --release--> spare
-//                                  ^ evicted from here, oldest first    <--putBack--'
+//                                  ^ thinned or evicted from here       <--putBack--'
 //
 // `bytes` counts what is allocated in all of these places. The sum over the buffers of an application never passes their budget.
 
 const { halvesOf } = require('../otlp/request')
-const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
+const { thin, LEVEL_MAX } = require('../otlp/thinning')
 
 const CHUNK_BYTES = 256 * 1024 // some 500 spans: a loss of one chunk is still small
 const CHUNK_BYTES_MIN = 16 * 1024
@@ -20,6 +20,9 @@ const SPARE_CHUNKS_MAX = 8
 const SPARE_PART = 1 / 8
 // Collectors take 20 MiB in one request, proxies before them less. A longer span is nothing but a mistake.
 const SPAN_BYTES_MAX = 4 * 1024 * 1024
+// What is compressed cannot be thinned at once: it is thinned in the background where less than this is free.
+const THIN_BELOW = 1 / 16
+const THINNED_AT_ONCE_MAX = 3000 // spans that one allocation reads, about a millisecond, before the oldest chunk goes
 
 /**
  * A piece of memory with encoded spans in it.
@@ -41,6 +44,15 @@ class Chunk {
     this.attempts = attempts // how often it was sent
     this.body = null // the whole request body once it is gzipped
     this.isUncompressed = false // it must not be gzipped
+    // Of thinning: the level that all its spans have gone through, and that of failed and kept requests among them.
+    this.level = 0
+    this.keptLevel = 0
+  }
+
+  compress (body) {
+    this.body = body
+    this.bytes = this.view = null
+    this.capacity = body.length
   }
 }
 
@@ -75,9 +87,12 @@ class ChunkBuffer {
   #spare = []
   #spareMax
   #onEvict
+  #thinning
   #budget
+  #spansRead = 0 // by thinning, in one allocation
 
-  constructor (budget, spansMax = Infinity, onEvict) {
+  // onEvict(spans), thinning.onThinned(spans, level): so many are gone. Without `thinning` a full buffer gives up its oldest chunk.
+  constructor (budget, spansMax = Infinity, onEvict, thinning = null) {
     const { bytesMax } = budget
     this.#budget = budget
     budget.add(this)
@@ -94,12 +109,13 @@ class ChunkBuffer {
     this.sealedBytes = 0
     this.bytesWritten = 0 // of all spans that were ever sealed: goes on growing when the buffer is full
     this.#onEvict = onEvict
+    this.#thinning = thinning
   }
 
   // Returns an open chunk with `byteCount` free bytes, NO_CHUNK if there is no more memory, or null if the whole buffer is in flight.
   renew (byteCount) {
     this.seal()
-    const chunk = this.#allocate(Math.max(byteCount, this.chunkBytes))
+    const chunk = this.#allocate(byteCount)
     if (chunk !== null) this.open = chunk
     return chunk
   }
@@ -165,9 +181,7 @@ class ChunkBuffer {
 
   storeCompressed (chunk, body) {
     this.bytes += body.length - chunk.capacity
-    chunk.body = body
-    chunk.bytes = chunk.view = null
-    chunk.capacity = body.length
+    chunk.compress(body)
   }
 
   // Undoes `storeCompressed`, for good.
@@ -195,13 +209,18 @@ class ChunkBuffer {
     while (this.#spare.length > 1) this.#forget(this.#spare.pop())
   }
 
-  #allocate (byteCount) {
+  // Where spans are thinned, a smaller chunk than the standard one will do: to free a whole one several have to be thinned.
+  #allocate (byteCountMin) {
+    let byteCount = Math.max(byteCountMin, this.chunkBytes)
     const isStandard = byteCount === this.chunkBytes
+    this.#spansRead = 0
     for (;;) {
       if (isStandard && this.#spare.length > 0) return this.#spare.pop()
       if (this.#budget.hasRoomFor(byteCount)) break
       if (this.#spare.length > 0) this.#forget(this.#spare.pop())
       else if (!this.#budget.evictFor(this)) return null
+      const room = this.bytesMax - this.#budget.bytes
+      if (isStandard && this.#thinning !== null && room >= Math.max(byteCountMin, this.chunkBytes / 2)) byteCount = Math.min(byteCount, room)
     }
     const bytes = allocate(byteCount)
     if (bytes === null) return NO_CHUNK
@@ -209,17 +228,94 @@ class ChunkBuffer {
     return new Chunk(bytes)
   }
 
-  /** Gives up what is kept for reuse, then the oldest chunk. Returns whether there was any. */
+  /** Gives up what is kept for reuse, then thins a chunk or gives up the oldest. Returns whether there was any. */
   evict () {
     if (this.#spare.length > 0) {
       this.#forget(this.#spare.pop())
       return true
     }
     if (this.#queue.length === 0) return false
+    if (this.#thinning === null || this.#spansRead >= THINNED_AT_ONCE_MAX || !this.#thinOne()) this.#evictOldest()
+    return true
+  }
+
+  #evictOldest () {
     const chunk = this.#dequeue()
     this.#onEvict(chunk.spans)
     this.#recycle(chunk)
-    return true
+  }
+
+  /** Thins the plain chunk that was thinned least, the oldest of these; false if there is none that can be thinned. */
+  #thinOne () {
+    const chunk = this.#leastThinned(({ body }) => body === null)
+    if (chunk === undefined) return false
+    const others = this.#leastThinned((other) => other !== chunk)
+    const level = Math.max(chunk.level + 1, others?.level ?? 0)
+    if (level > LEVEL_MAX) return false
+    // With the one before it, where that is as thin and there is room: else there would be ever more of them.
+    const before = this.#queue[this.#queue.indexOf(chunk) - 1]
+    const isJoined = before !== undefined && before.body === null && before.level === level && before.length + chunk.length / 2 <= this.chunkBytes
+    const chunks = isJoined ? [before, chunk] : [chunk]
+    this.#spansRead += sum(chunks, 'spans')
+    const made = this.thinned(chunks, chunks.map(({ bytes }) => bytes), level)
+    if (made !== null) this.replace(chunks, made)
+    return made !== null
+  }
+
+  #leastThinned (accepts) {
+    let least
+    for (const chunk of this.#queue) if (accepts(chunk) && (least === undefined || chunk.level < least.level)) least = chunk
+    return least
+  }
+
+  /** The compressed chunks to thin next, in the background, if memory is about to run out: one, or two that become one. */
+  compressedToThin () {
+    if (this.#thinning === null || this.#budget.hasRoomFor(this.bytesMax * THIN_BELOW)) return []
+    const first = this.#leastThinned((chunk) => chunk.body !== null && chunk.level < LEVEL_MAX)
+    if (first === undefined || this.#queue.some((chunk) => chunk.body === null && chunk.level < first.level)) return []
+    const second = this.#queue[this.#queue.indexOf(first) + 1]
+    const isPair = second !== undefined && second.body !== null && second.level === first.level && first.length + second.length <= 2 * this.chunkBytes
+    return isPair ? [first, second] : [first]
+  }
+
+  /**
+   * A chunk of what stays of some at this level, not yet in the queue. `plain` are the bytes of each. Null where none can be thinned
+   * further; a bug, or want of memory, is taken for that.
+   */
+  thinned (chunks, plain, level) {
+    const left = chunks.map((chunk, i) => chunk.level >= level ? null : this.#thin(chunk, plain[i], level))
+    if (left.every((one) => one === null)) {
+      for (const chunk of chunks) chunk.level = LEVEL_MAX
+      return null
+    }
+    const kept = chunks.map((chunk, i) => left[i] ?? { ...chunk, bytes: plain[i].subarray(0, chunk.length) })
+    const bytes = kept.length === 1 ? kept[0].bytes : Buffer.concat(kept.map((one) => one.bytes))
+    const made = new Chunk(bytes, null, bytes.length, sum(kept, 'spans'), Math.max(...chunks.map(({ attempts }) => attempts)))
+    made.level = Math.min(...kept.map((one) => one.level))
+    made.keptLevel = Math.min(...kept.map((one) => one.keptLevel))
+    return made
+  }
+
+  #thin ({ length, keptLevel }, bytes, level) {
+    try {
+      return thin({ bytes, length, keptLevel }, level)
+    } catch (error) {
+      this.#thinning.onFailed(error)
+      return null
+    }
+  }
+
+  /** Puts what was made of some chunks, which stand together, in their place. */
+  replace (chunks, made) {
+    this.#queue.splice(this.#queue.indexOf(chunks[0]), chunks.length, ...made.spans === 0 ? [] : [made])
+    for (const chunk of chunks) {
+      this.#countSealed(chunk, -1)
+      this.#forget(chunk)
+    }
+    if (made.spans > 0) this.bytes += made.capacity
+    this.#countSealed(made, 1)
+    this.#thinning.onThinned(sum(chunks, 'spans') - made.spans, made.level)
+    if (!this.#budget.hasRoomFor(0)) this.#evictOldest() // where none went, they take some bytes more
   }
 
   #dequeue () {
@@ -256,6 +352,8 @@ class ChunkBuffer {
   }
 }
 
+function sum (list, key) { return list.reduce((total, one) => total + one[key], 0) }
+
 // Null if there is no more memory: the span is dropped, the app goes on.
 function allocate (byteCount) {
   try {
@@ -265,81 +363,4 @@ function allocate (byteCount) {
   }
 }
 
-// Gzip on libuv's threads. node:zlib is loaded when it is needed: it takes 0.6 ms, and compression is off by default.
-
-// Two thirds of the time of the default level for a few per cent more bytes: spans repeat themselves.
-const LEVEL = 1
-// Most outages end before half of the buffer is full; until then compressing would be for nothing.
-const COMPRESS_ABOVE = 1 / 2
-// Compressing takes at most a tenth of one core, however fast the chunks come.
-const PAUSE_PER_WORK = 9
-// A chunk that saves less than this stays as it is.
-const BYTES_SAVED_MIN = 1 / 4
-
-// Makes one gzip member of several buffers. done(error, bytes) is called once, never in this turn.
-function gzip (parts, done) {
-  inBackground('gzip', Buffer.concat(parts), done)
-}
-
-function inBackground (method, bytes, done) {
-  try {
-    require('node:zlib')[method](bytes, { level: LEVEL }, done)
-  } catch (error) { // zlib allocates its window here, and may find no memory
-    process.nextTick(done, error)
-  }
-}
-
-/**
- * Gzips the waiting chunks during a long outage, some ten to one, so that the same buffer lasts ten times as long. A
- * compressed chunk is a whole request body, resource included, and is sent as it is; every OTLP server must take gzip.
- */
-class ChunkCompressor {
-  #buffer
-  #prefix
-  #timer = null
-  #isBusy = false
-  #isOff = false
-
-  constructor (buffer, prefix) {
-    this.#buffer = buffer
-    this.#prefix = prefix
-  }
-
-  consider () {
-    if (this.#isBusy || this.#isOff) return
-    if (this.#buffer.bytes <= this.#buffer.bytesMax * COMPRESS_ABOVE) return
-    const chunk = this.#buffer.oldestUncompressed()
-    if (chunk === null) return
-    this.#isBusy = true
-    const startedAt = monotonicNow()
-    const parts = [this.#prefix.head(chunk.length), chunk.bytes.subarray(0, chunk.length)]
-    gzip(parts, (error, body) => this.#onCompressed(chunk, error, body, monotonicNow() - startedAt))
-  }
-
-  // Makes a compressed chunk plain again, for a collector that does not take it compressed. done(hasWorked)
-  decompress (chunk, done) {
-    inBackground('gunzip', chunk.body, (error, bytes) => {
-      if (error === null) this.#buffer.storePlain(chunk, bytes.subarray(bytes.length - chunk.length))
-      done(error === null)
-    })
-  }
-
-  stop () {
-    this.#isOff = true
-    clearTimeout(this.#timer)
-  }
-
-  #onCompressed (chunk, error, body, workMs) {
-    const isSmaller = error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)
-    if (!isSmaller) chunk.isUncompressed = true
-    else if (this.#buffer.isWaiting(chunk)) this.#buffer.storeCompressed(chunk, body) // else it was sent or dropped meanwhile
-    if (!this.#isOff) this.#timer = setTimeout(this.#onPaused, Math.max(1, workMs * PAUSE_PER_WORK)).unref()
-  }
-
-  #onPaused = () => {
-    this.#isBusy = false
-    this.consider()
-  }
-}
-
-module.exports = { Chunk, NO_CHUNK, Budget, ChunkBuffer, gzip, ChunkCompressor }
+module.exports = { Chunk, NO_CHUNK, Budget, ChunkBuffer }

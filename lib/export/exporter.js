@@ -3,7 +3,8 @@
 // The way from an encoder, of spans or log records, to the collector: a buffer that it fills, a sender that empties it, the flush timer.
 
 const { writeSync } = require('node:fs')
-const { NO_CHUNK, Budget, ChunkBuffer, ChunkCompressor } = require('./chunk-buffer')
+const { NO_CHUNK, Budget, ChunkBuffer } = require('./chunk-buffer')
+const { ChunkCompressor } = require('./compressor')
 const { Sender } = require('./sender')
 const { OtlpHttp } = require('./http/otlp-http')
 const { ExportLog } = require('./log')
@@ -28,6 +29,8 @@ class Exporter {
   #flushDelayMs = FIRST_FLUSH_DELAY_MS
   #isScheduled = false
   #evictedSpans = 0
+  #thinnedSpans = 0
+  #thinLevel = 0
   #waiters = [] // { target, resolve, timer, isOnce } of each flush that is not over
   #closing = null // the promise of `close`
   #finish = null
@@ -41,7 +44,8 @@ class Exporter {
     this.#http = http ?? new OtlpHttp(settings.exporter, suppress)
     this.noun = noun
     this.budget = budget
-    this.#buffer = new ChunkBuffer(budget, settings.batch?.maxSpans, (spans) => this.#onEvicted(spans))
+    const thinning = { onThinned: (spans, level) => this.#onThinned(spans, level), onFailed: (error) => this.#log.notThinned(error) }
+    this.#buffer = new ChunkBuffer(budget, settings.batch?.maxSpans, (spans) => this.#onEvicted(spans), settings.buffer.whenFull === 'thin' ? thinning : null)
     this.#compressor = new ChunkCompressor(this.#buffer, prefix)
     this.#sender = new Sender({
       buffer: this.#buffer,
@@ -167,9 +171,9 @@ class Exporter {
     this.#sender.retryIfFilling()
     this.#sender.pump()
     this.#compressor.consider()
-    if (this.#evictedSpans === 0) return
-    this.#log.evicted(this.#evictedSpans)
-    this.#evictedSpans = 0
+    if (this.#thinnedSpans > 0) this.#log.thinned(this.#thinnedSpans, this.#thinLevel)
+    if (this.#evictedSpans > 0) this.#log.evicted(this.#evictedSpans)
+    this.#thinnedSpans = this.#evictedSpans = 0
   }
 
   #armFlush = () => {
@@ -196,6 +200,14 @@ class Exporter {
     this.#stats.drop('queue_full', spans)
     this.#sender.completed += spans // no flush waits for them any more
     this.#evictedSpans += spans
+    this.#schedule()
+  }
+
+  #onThinned (spans, level) {
+    this.#stats.thinned += spans
+    this.#sender.completed += spans
+    this.#thinnedSpans += spans
+    this.#thinLevel = level
     this.#schedule()
   }
 

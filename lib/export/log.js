@@ -85,11 +85,17 @@ class ExportLog {
     if (this.#shared.isOutage) this.#recovered()
   }
 
+  thinned (spans, level) {
+    this.#lose(spans)
+    this.#loss('thinned', spans, (sum) => `the buffer is full: ${counted(sum, this.#noun)} thinned out, by trace; one that stays stands for up to ${2 ** level}, as its trace state says`)
+  }
+
   evicted (spans) {
-    this.#shared.lostInOutage += spans
-    this.#shared.isOutage = true
+    this.#lose(spans)
     this.#loss('queue_full', spans, (sum) => `the buffer is full: ${counted(sum, this.#noun)} dropped, the oldest first`)
   }
+
+  notThinned (error) { this.#report.thrown(error, `a chunk of ${this.#noun}s could not be thinned`) }
 
   cut (bytes, bytesMax) {
     this.#report.once('LT_WARN_SPAN_CUT', `a span of ${bytes} bytes is longer than one may be (${bytesMax}: 4 MiB, or half of buffer.maxBytes): its largest attributes, events and links were left out, and count as dropped`)
@@ -111,10 +117,15 @@ class ExportLog {
 
   get #lastError () { return this.#stats.lastError ?? 'no answer in time' }
 
+  #lose (spans) {
+    this.#shared.lostInOutage += spans
+    this.#shared.isOutage = true
+  }
+
   #recovered () {
     const { losses, lostInOutage } = this.#shared
     const message = `${this.#target} accepts ${this.#noun}s again; ${counted(lostInOutage, this.#noun)} lost`
-    this.#report.recovered('collector', message, losses) || this.#report.recovered('queue_full', message, losses)
+    for (const kind of ['collector', 'thinned', 'queue_full']) if (this.#report.recovered(kind, message, losses)) break
     this.#shared.lostInOutage = 0
     this.#shared.isOutage = false
   }

@@ -10,7 +10,7 @@ const OPEN_MAX = 10_000 // of the spans that are looked after until they end
 /**
  * What happened to every span, as plain counters. At every moment
  *   ended = accepted + unsampled
- *   accepted = handedOver + delivered + rejected + sum(dropped) + queued + inFlight
+ *   accepted = handedOver + delivered + rejected + thinned + sum(dropped) + queued + inFlight
  */
 class Stats {
   started = 0
@@ -22,6 +22,7 @@ class Stats {
   delivered = 0
   rejected = 0
   retried = 0 // spans in repeated attempts: only these can be in the collector twice
+  thinned = 0 // spans that gave way in a full buffer to others that say for how many they stand
   dropped = Object.create(null) // reason -> spans; `snapshot` hands its keys out
   exportsOk = 0
   exportsFailed = 0

@@ -6,7 +6,7 @@
 //                     '--retry--> waiting --timer, retryNow--> idle
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
-const { gzip } = require('./chunk-buffer')
+const { gzip } = require('./compressor')
 const { RetrySchedule } = require('./http/retry')
 const { Outcome } = require('./http/otlp-http')
 

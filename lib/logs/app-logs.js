@@ -231,7 +231,7 @@ class AppLogs {
   stats () {
     this.#letGo(undefined)
     const { spans, exports, lastError } = this.#stats.snapshot('', this.#waiting.length + (this.#exporter?.queued ?? 0), this.#exporter?.inFlight ?? 0, null)
-    const { started, ended, folded, unsampled, notKept, handedOver, ...records } = spans
+    const { started, ended, folded, unsampled, notKept, handedOver, thinned, ...records } = spans
     return { records, exports, lastError, ...this.#held !== null && { forgotten: this.#held.forgotten } }
   }
 

@@ -10,7 +10,7 @@
 const clock = require('../runtime/timers')
 const { setTimeout, clearTimeout, setImmediate, monotonicNow } = require('../runtime/timers')
 const { counted } = require('../runtime/report')
-const { gzip } = require('../export/chunk-buffer')
+const { gzip } = require('../export/compressor')
 const { flushAtExit, forgetAtExit, settleWithin } = require('../export/exporter')
 const { backoffMs } = require('../export/http/retry')
 const { failureOf } = require('../export/log')

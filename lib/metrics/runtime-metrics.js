@@ -136,7 +136,7 @@ function openSelfMetrics (meter, snapshot) {
     result.observe(inflight, spans.inFlight)
     result.observe(exported, spans.delivered + spans.handedOver)
     if (spans.rejected > 0) result.observe(exported, spans.rejected, { 'error.type': 'rejected' })
-    for (const [reason, count] of Object.entries(spans.dropped)) result.observe(processed, count, { 'error.type': reason })
+    for (const [reason, count] of Object.entries({ ...spans.dropped, ...spans.thinned > 0 && { thinned: spans.thinned } })) result.observe(processed, count, { 'error.type': reason })
   }, [started, live, size, processed, inflight, exported])
 }
 

@@ -311,4 +311,4 @@ function hasQuery (url) {
   return mark !== -1 && mark !== url.length - 1
 }
 
-module.exports = { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER }
+module.exports = { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER, KEPT }

@@ -1,0 +1,117 @@
+'use strict'
+
+// Gzip, of what is sent and of what waits for long.
+
+const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
+
+// Gzip on libuv's threads. node:zlib is loaded when it is needed: it takes 0.6 ms, and compression is off by default.
+
+// Two thirds of the time of the default level for a few per cent more bytes: spans repeat themselves.
+const LEVEL = 1
+// Most outages end before half of the buffer is full; until then compressing would be for nothing.
+const COMPRESS_ABOVE = 1 / 2
+// Compressing takes at most a tenth of one core, however fast the chunks come.
+const PAUSE_PER_WORK = 9
+// A chunk that saves less than this stays as it is.
+const BYTES_SAVED_MIN = 1 / 4
+
+// Makes one gzip member of several buffers. done(error, bytes) is called once, never in this turn.
+function gzip (parts, done) {
+  inBackground('gzip', Buffer.concat(parts), done)
+}
+
+function inBackground (method, bytes, done) {
+  try {
+    require('node:zlib')[method](bytes, { level: LEVEL }, done)
+  } catch (error) { // zlib allocates its window here, and may find no memory
+    process.nextTick(done, error)
+  }
+}
+
+/**
+ * Gzips the waiting chunks during a long outage, some ten to one, so that the same buffer lasts ten times as long. A
+ * compressed chunk is a whole request body, resource included, and is sent as it is; every OTLP server must take gzip.
+ */
+class ChunkCompressor {
+  #buffer
+  #prefix
+  #timer = null
+  #isBusy = false
+  #isOff = false
+
+  constructor (buffer, prefix) {
+    this.#buffer = buffer
+    this.#prefix = prefix
+  }
+
+  consider () {
+    if (this.#isBusy || this.#isOff) return
+    if (this.#buffer.bytes <= this.#buffer.bytesMax * COMPRESS_ABOVE) return
+    const toThin = this.#buffer.compressedToThin()
+    if (toThin.length > 0) return this.#thin(toThin)
+    const chunk = this.#buffer.oldestUncompressed()
+    if (chunk === null) return
+    const pause = this.#work()
+    gzip([this.#prefix.head(chunk.length), chunk.bytes.subarray(0, chunk.length)], (error, body) => {
+      const isSmaller = error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)
+      if (!isSmaller) chunk.isUncompressed = true
+      else if (this.#buffer.isWaiting(chunk)) this.#buffer.storeCompressed(chunk, body) // else it was sent or dropped meanwhile
+      pause()
+    })
+  }
+
+  /** Thins compressed chunks that stand together, and makes one of them. */
+  #thin (chunks) {
+    const pause = this.#work()
+    inBackground('gunzip', Buffer.concat(chunks.map(({ body }) => body)), (error, bytes) => {
+      if (error !== null) return pause()
+      let end = bytes.length
+      const plain = chunks.toReversed().map(({ length }) => {
+        const start = end - length
+        end = start - this.#prefix.head(length).length
+        return bytes.subarray(start, start + length)
+      }).reverse()
+      const made = this.#areWaiting(chunks) ? this.#buffer.thinned(chunks, plain, chunks[0].level + 1) : null
+      if (made === null) return pause()
+      // Empty, it is a few bytes; `replace` leaves it out.
+      gzip([this.#prefix.head(made.length), made.bytes], (error, body) => {
+        if (error === null && this.#areWaiting(chunks)) {
+          made.compress(body)
+          this.#buffer.replace(chunks, made)
+        }
+        pause()
+      })
+    })
+  }
+
+  #areWaiting (chunks) { return chunks.every((chunk) => this.#buffer.isWaiting(chunk)) }
+
+  /** Begins something; what it returns is called when that is done. */
+  #work () {
+    this.#isBusy = true
+    const startedAt = monotonicNow()
+    return () => {
+      if (!this.#isOff) this.#timer = setTimeout(this.#onPaused, Math.max(1, (monotonicNow() - startedAt) * PAUSE_PER_WORK)).unref()
+    }
+  }
+
+  // Makes a compressed chunk plain again, for a collector that does not take it compressed. done(hasWorked)
+  decompress (chunk, done) {
+    inBackground('gunzip', chunk.body, (error, bytes) => {
+      if (error === null) this.#buffer.storePlain(chunk, bytes.subarray(bytes.length - chunk.length))
+      done(error === null)
+    })
+  }
+
+  stop () {
+    this.#isOff = true
+    clearTimeout(this.#timer)
+  }
+
+  #onPaused = () => {
+    this.#isBusy = false
+    this.consider()
+  }
+}
+
+module.exports = { gzip, ChunkCompressor }

@@ -1,0 +1,279 @@
+'use strict'
+
+// Thins encoded spans where a buffer is full: whole traces go, by the random bits of their ids, and the trace state of a span that
+// stays says for how many it stands. Services that do the same keep the same traces, and a sum over spans stays right.
+//
+//   level 1   half of the traces stay    ot=th:8
+//   level 2   a quarter                  ot=th:c
+//   level 3   an eighth                  ot=th:e
+//
+// https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
+
+const { Buffer } = require('node:buffer')
+const { thresholdOf, randomnessOf, withThreshold, thresholdText } = require('../context/tracestate')
+const { KEPT } = require('../span/server-span')
+const { writeLength4, writeText } = require('./proto-writer')
+
+const LEVEL_MAX = 24 // each span stands for 16 million
+// Of 24 bits: a trace stays if its random bits are at least this.
+const LIMITS = Array.from({ length: LEVEL_MAX + 1 }, (_, level) => 2 ** 24 - 2 ** (24 - level))
+const THRESHOLDS = LIMITS.map((limit) => thresholdText(limit, 0)) // as `th` has them
+
+// Fields of scope_spans and of a span, by the first byte of their tag, and values of theirs as OTLP counts them.
+const SPAN = 0x12
+const TRACE_STATE = 0x1a
+const PARENT_SPAN_ID = 0x22
+const KIND = 0x30
+const ATTRIBUTE = 0x4a
+const STATUS = 0x7a
+const KIND_SERVER = 2
+const KIND_CONSUMER = 5
+const STATUS_CODE = 0x18
+const STATUS_ERROR = 2
+const KEPT_START = KEPT.charCodeAt(0)
+
+const TRACE_ID_END = 23 // from a span's start: see lib/otlp/templates.js
+const RANDOM = TRACE_ID_END - 7
+
+const HEADER_BYTES = 5 // of a span and of its scope_spans: a tag and a length
+const TEXT_OVERHEAD = 5 // of a trace state: the same
+
+const SCRATCH_MAX = 512 * 1024 // that is kept: more than a chunk, but of one long span
+let scratch = Buffer.alloc(0)
+
+// A level goes on to the next one where the spans that may go take less than this part of a chunk: those of a sampler stand for more.
+const FREED_MIN = 1 / 2
+
+/**
+ * Thins the spans of a chunk that is not compressed, by one level or more. Requests that failed or were kept stay as they are, with
+ * their children, until they take most of the chunk: then they are thinned too, by fewer levels.
+ *
+ * How far it goes is decided before a random bit is looked at, and each span that stays says so, whether or not others went: else the
+ * bits would decide what is decided by them, and no sum would be right.
+ * @param {{ bytes: Buffer, length: number, keptLevel: number }} chunk
+ * @param {number} level 1 to LEVEL_MAX, at least
+ * @returns {{ bytes: Buffer, spans: number, level: number, keptLevel: number } | null} what stays, in memory of its own; null where
+ *   all spans stand for more than the highest level
+ */
+function thin ({ bytes, length, keptLevel }, level) {
+  const spans = readSpans(bytes, length)
+  for (; level <= LEVEL_MAX; level++) {
+    for (const kept of keptLevel < level ? [keptLevel, keptLevel + 1] : [keptLevel]) {
+      if (mayGo(spans, level, kept) < length * FREED_MIN) continue
+      const { stay, byteCount } = planOf(spans, level, kept)
+      return { bytes: write(bytes, length, stay, byteCount), spans: stay.length, level, keptLevel: kept }
+    }
+    if (keptLevel < level) keptLevel++
+  }
+  return null
+}
+
+/** The bytes of spans of which a level keeps a part. */
+function mayGo (spans, level, keptLevel) {
+  let byteCount = 0
+  for (const { isProtected, state, start, end } of spans) {
+    const own = isProtected ? keptLevel : level
+    if (own > 0 && state.threshold < THRESHOLDS[own]) byteCount += end - start
+  }
+  return byteCount
+}
+
+class EncodedSpan {
+  constructor (run, start, end) {
+    this.run = run // the bounds of what its scope_spans begin with
+    this.start = start
+    this.end = end
+    this.random = 0 // the first 24 of the 56 random bits
+    this.isProtected = false // it is of a request that failed or was kept
+    this.isMarked = false // by `keep`: see lib/sampling/keep.js
+    this.state = NO_STATE
+    this.stateStart = end // where its trace state stands, with its tag, or would stand
+    this.stateEnd = end
+    this.text = '' // the trace state that it gets, '' to leave it as it is
+  }
+}
+
+/** A trace state that spans of a chunk have, and what it is with the threshold of a level. */
+class State {
+  constructor (text) {
+    this.text = text
+    this.threshold = thresholdOf(text)
+    const random = randomnessOf(text)
+    this.random = random === '' ? -1 : parseInt(random.slice(0, 6), 16)
+    this.atLevel = []
+  }
+
+  at (level) { return (this.atLevel[level] ??= withThreshold(this.text, THRESHOLDS[level])) }
+}
+
+const NO_STATE = new State('')
+const STATES_MAX = 256
+const states = new Map()
+
+function readSpans (bytes, length) {
+  const spans = []
+  const protectedTraces = new Set()
+  for (let at = 0; at < length;) {
+    const runEnd = fieldEnd(bytes, at)
+    const run = { start: at + HEADER_BYTES, end: -1 }
+    for (at = run.start; at < runEnd;) {
+      const end = fieldEnd(bytes, at)
+      if (bytes[at] === SPAN) {
+        if (run.end === -1) run.end = at
+        const span = readSpan(bytes, new EncodedSpan(run, at, end))
+        if (span.isProtected) protectedTraces.add(traceOf(bytes, span))
+        spans.push(span)
+      }
+      at = end
+    }
+  }
+  if (protectedTraces.size > 0) for (const span of spans) span.isProtected ||= protectedTraces.has(traceOf(bytes, span))
+  return spans
+}
+
+/** The last 32 bits of its trace id, which tell traces of one chunk apart. */
+function traceOf (bytes, { start }) {
+  const end = start + TRACE_ID_END
+  return bytes[end - 4] << 24 | bytes[end - 3] << 16 | bytes[end - 2] << 8 | bytes[end - 1]
+}
+
+function readSpan (bytes, span) {
+  let hasParent = false
+  let hasFailed = false
+  let kind = 0
+  span.random = bytes[span.start + RANDOM] << 16 | bytes[span.start + RANDOM + 1] << 8 | bytes[span.start + RANDOM + 2]
+  for (let at = span.start + TRACE_ID_END; at < span.end;) {
+    const tag = bytes[at]
+    const end = fieldEnd(bytes, at)
+    if (tag === TRACE_STATE) {
+      span.stateStart = at
+      span.stateEnd = end
+      span.state = stateOf(bytes.latin1Slice(bodyStart(bytes, at + 1), end))
+      if (span.state.random !== -1) span.random = span.state.random
+    } else if (tag === PARENT_SPAN_ID) {
+      hasParent = true
+    } else if (tag === KIND) {
+      kind = bytes[at + 1]
+    } else if (tag === STATUS) {
+      hasFailed = bytes[end - 2] === STATUS_CODE && bytes[end - 1] === STATUS_ERROR
+    } else if (tag === ATTRIBUTE && !span.isMarked) {
+      span.isMarked = isMark(bytes, bodyStart(bytes, at + 1))
+    }
+    at = end
+  }
+  span.isProtected = span.isMarked || (hasFailed && (!hasParent || kind === KIND_SERVER || kind === KIND_CONSUMER))
+  return span
+}
+
+function stateOf (text) {
+  let state = states.get(text)
+  if (state !== undefined) return state
+  if (states.size >= STATES_MAX) states.clear() // a caller may send another one with each request
+  states.set(text, state = new State(text))
+  return state
+}
+
+function isMark (bytes, at) {
+  const start = bodyStart(bytes, at + 1)
+  return bytes[start - 1] === KEPT.length && bytes[start] === KEPT_START && bytes.latin1Slice(start, start + KEPT.length) === KEPT
+}
+
+/** Which spans stay at a level, with which trace state, and how many bytes they take. */
+function planOf (spans, level, keptLevel) {
+  const stay = []
+  let byteCount = 0
+  let run = null
+  for (const span of spans) {
+    const own = span.isProtected ? keptLevel : level
+    if (span.random < LIMITS[own]) continue
+    stay.push(span)
+    byteCount += span.end - span.start
+    if (span.run !== run) {
+      run = span.run
+      byteCount += HEADER_BYTES + run.end - run.start
+    }
+    span.text = own === 0 || isKnownBy(span, own) ? '' : span.state.at(own)
+    if (span.text !== '') byteCount += TEXT_OVERHEAD + span.text.length - (span.stateEnd - span.stateStart)
+  }
+  return { stay, byteCount }
+}
+
+/** Whether its trace state stays: it stands for more, or nobody knows for how many, as of a kept request's child. */
+function isKnownBy ({ state: { threshold }, isMarked }, level) {
+  // Hex fractions without trailing zeros are in the order of their text.
+  return threshold === '' ? isMarked : threshold >= THRESHOLDS[level]
+}
+
+/** Writes them into memory of their own, by way of a scratch in which they are moved together: one call for each is half the time. */
+function write (bytes, length, stay, byteCount) {
+  let room = 0 // what the trace states add: no span is moved over one that has not been
+  for (const { text } of stay) if (text !== '') room += TEXT_OVERHEAD + text.length
+  const out = scratchFor(room + length)
+  bytes.copy(out, room, 0, length)
+  const view = new DataView(out.buffer, out.byteOffset, out.length)
+  let run = null
+  let runAt = 0
+  let at = 0
+  for (const span of stay) {
+    if (span.run !== run) {
+      run = span.run
+      runAt = at
+      out[at] = SPAN // the tag of scope_spans, too
+      at = move(out, at + HEADER_BYTES, room + run.start, room + run.end)
+    }
+    at = moveSpan(out, view, at, room, span)
+    writeLength4(view, runAt + 1, at - runAt - HEADER_BYTES)
+  }
+  const left = Buffer.allocUnsafeSlow(byteCount)
+  out.copy(left, 0, 0, byteCount)
+  return left
+}
+
+function scratchFor (byteCount) {
+  if (byteCount > SCRATCH_MAX) return Buffer.allocUnsafeSlow(byteCount)
+  if (scratch.length < byteCount) scratch = Buffer.allocUnsafeSlow(byteCount)
+  return scratch
+}
+
+function moveSpan (out, view, start, room, { start: from, end, stateStart, stateEnd, text }) {
+  if (text === '') return move(out, start, room + from, room + end)
+  let at = move(out, start, room + from, room + stateStart)
+  out[at] = TRACE_STATE
+  writeLength4(view, at + 1, text.length)
+  at += TEXT_OVERHEAD
+  at = move(out, writeText(out, at, text), room + stateEnd, room + end)
+  writeLength4(view, start + 1, at - start - HEADER_BYTES)
+  return at
+}
+
+function move (out, at, start, end) {
+  out.copyWithin(at, start, end)
+  return at + end - start
+}
+
+/** Where a field ends whose tag is at `at`. */
+function fieldEnd (bytes, at) {
+  let tag = bytes[at++]
+  const wireType = tag & 7
+  while (tag > 0x7f) tag = bytes[at++]
+  if (wireType === 1) return at + 8
+  if (wireType === 5) return at + 4
+  if (wireType === 2) {
+    let length = 0
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at++]
+      length |= (byte & 0x7f) << shift
+      if (byte < 0x80) return at + length
+    }
+  }
+  while (bytes[at++] > 0x7f);
+  return at
+}
+
+/** Where the body of a field begins whose length is at `at`. */
+function bodyStart (bytes, at) {
+  while (bytes[at++] > 0x7f);
+  return at
+}
+
+module.exports = { thin, LEVEL_MAX }

@@ -1,0 +1,191 @@
+'use strict'
+
+// A buffer that is full is thinned: what a collector gets after an outage of twenty times the buffer's length is a true sample of
+// all of it. The trace ids are the callers', and the same in each run; how far each chunk is thinned depends on when it was
+// compressed, so sums are compared with the error of a sample. Five standard errors: three would be missed once in 370 times.
+
+const { test } = require('tap')
+const crypto = require('node:crypto')
+const Fastify = require('fastify')
+const lightTrace = require('../..')
+const { extrapolate } = require('../support/extrapolation')
+const { startFakeCollector } = require('../support/fake-collector')
+
+const ERRORS_MAX = 5
+
+const thresholdOf = ({ traceState }) => parseInt((/\bth:([0-9a-f]+)/.exec(traceState)?.[1] ?? '0').padEnd(14, '0').slice(0, 12), 16) / 2 ** 48
+const randomOf = ({ traceId }) => parseInt(traceId.slice(18, 30), 16) / 2 ** 48
+
+/** Trace ids by number: the same in each run, and as good as random. */
+function idOf (number) {
+  return crypto.createHash('sha256').update(String(number)).digest('hex').slice(0, 32)
+}
+
+async function appWithout (t, { trace = {}, routes = shop } = {}) {
+  const collector = await startFakeCollector(t, { keepSpans: true })
+  await collector.down()
+  const lines = []
+  const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { exporter: { url: collector.url }, registerGlobals: false, slow: false, closeTimeoutMs: 100, ...trace, buffer: { maxBytes: 512 * 1024, flushDelayMs: 50, ...trace.buffer } })
+  routes(app)
+  await app.ready()
+  return { app, collector, lines }
+}
+
+function shop (app) {
+  app.get('/cart', async (request) => {
+    request.trace.withSpan('price', () => {})
+    return 'cart'
+  })
+  app.get('/items/:id', async () => 'item')
+  app.get('/fail', async () => { throw new Error('out of stock') })
+}
+
+function ask (app, url, number, headers = {}) {
+  return app.inject({ url, headers: { traceparent: `00-${idOf(number)}-00f067aa0ba902b7-03`, ...headers } })
+}
+
+/** Requests until the spans of `times` buffers were written: where every tenth of them fails, some 1,100 a buffer. */
+async function serve (app, requests, urlOf, { pauseEvery = 50 } = {}) {
+  const asked = new Map()
+  for (let i = 0; i < requests; i++) {
+    const url = urlOf(i)
+    await ask(app, url, i)
+    asked.set(url, (asked.get(url) ?? 0) + 1)
+    if (i % pauseEvery === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  return asked
+}
+
+async function comeBack (app, collector) {
+  await collector.up()
+  const { spans } = app.lightTrace.stats()
+  await collector.until(() => {
+    app.lightTrace.flush()
+    const { queued, inFlight } = app.lightTrace.stats().spans
+    return queued + inFlight === 0
+  })
+  return spans
+}
+
+function identity ({ spans }) {
+  const dropped = Object.values(spans.dropped).reduce((sum, count) => sum + count, 0)
+  return spans.accepted - spans.delivered - spans.rejected - spans.thinned - dropped - spans.queued - spans.inFlight
+}
+
+/** Compares a sum over the thresholds with what was there, in standard errors of such a sum. */
+function isTrueSum (t, spans, truth, what) {
+  const { count, deviation } = extrapolate(spans)
+  t.ok(Math.abs(count - truth) <= ERRORS_MAX * deviation, `${what}: ${Math.round(count)} of ${truth} by ${spans.length} spans, standard error ${Math.round(deviation)}`)
+}
+
+test('after an outage of twenty buffers a sum over the spans is right for each route and each part of the outage', async (t) => {
+  const { app, collector, lines } = await appWithout(t)
+  const requests = 20_000
+  const truth = new Map()
+  await serve(app, requests, (i) => {
+    const url = i % 40 === 0 ? '/fail' : i % 3 === 0 ? `/items/${Math.floor(i / (requests / 4))}` : '/cart'
+    const key = `${url.startsWith('/items') ? '/items/:id' : url} ${Math.floor(i / (requests / 4))}`
+    truth.set(key, (truth.get(key) ?? 0) + 1)
+    return url
+  })
+  await comeBack(app, collector)
+  t.equal(identity(app.lightTrace.stats()), 0)
+  const { thinned, dropped, delivered } = app.lightTrace.stats().spans
+  t.same(dropped, {})
+  t.equal(collector.delivered.size, delivered)
+  t.ok(thinned > 5 * delivered, `${thinned} spans gave way to ${delivered}`)
+  const numbers = new Map(Array.from({ length: requests }, (_, i) => [idOf(i), i]))
+  for (const [key, count] of truth) {
+    const [route, part] = key.split(' ')
+    const spans = collector.spans.filter(({ name, traceId }) => name === `GET ${route}` && Math.floor(numbers.get(traceId) / (requests / 4)) === Number(part))
+    isTrueSum(t, spans, count, key)
+  }
+  // Whole traces: a step is there where its request is.
+  const carts = new Set(collector.spans.filter(({ name }) => name === 'GET /cart').map(({ traceId }) => traceId))
+  const steps = collector.spans.filter(({ name }) => name === 'price')
+  isTrueSum(t, steps, truth.get('/cart 0') + truth.get('/cart 1') + truth.get('/cart 2') + truth.get('/cart 3'), 'steps')
+  t.ok(steps.filter(({ traceId }) => carts.has(traceId)).length > 0.9 * steps.length)
+  t.ok(collector.spans.every((span) => randomOf(span) >= thresholdOf(span) - 1e-9), 'each trace has the randomness that its threshold asks for')
+  t.match(lines.filter(({ msg }) => /thinned/.test(msg)), [{ code: 'LT_WARN_LOSS', msg: /^the buffer is full: \d+ spans thinned out, by trace; one that stays stands for up to \d+, as its trace state says$/ }])
+  t.match(lines.at(-1), { code: 'LT_WARN_RECOVERED', msg: new RegExp(`; ${thinned} spans lost`) })
+})
+
+test('failed requests go last, whole, and stand for themselves', async (t) => {
+  const { app, collector } = await appWithout(t)
+  const asked = await serve(app, 4000, (i) => i % 200 === 0 ? '/fail' : '/cart')
+  await comeBack(app, collector)
+  const failed = collector.spans.filter(({ name }) => name === 'GET /fail')
+  t.equal(failed.length, asked.get('/fail'))
+  t.ok(failed.every(({ traceState }) => traceState === ''))
+  isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /cart'), asked.get('/cart'), '/cart')
+})
+
+test('a flood of failures is thinned too: the budget holds, and the others are still there', async (t) => {
+  const { app, collector } = await appWithout(t)
+  const asked = await serve(app, 6000, (i) => i % 20 === 0 ? '/cart' : '/fail')
+  t.ok(app.lightTrace.stats().buffer.bytes <= 512 * 1024)
+  await comeBack(app, collector)
+  t.same(app.lightTrace.stats().spans.dropped, {})
+  isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /fail'), asked.get('/fail'), '/fail')
+  isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /cart'), asked.get('/cart'), '/cart')
+})
+
+test('two services that lost their collectors keep the same traces', async (t) => {
+  const back = await appWithout(t, { trace: { buffer: { maxBytes: 256 * 1024 } } })
+  const front = await appWithout(t, {
+    routes: (app) => app.get('/', async (request) => (await back.app.inject({ url: '/cart', headers: { traceparent: request.trace.traceparent } })).body)
+  })
+  await serve(front.app, 4000, () => '/')
+  await comeBack(back.app, back.collector)
+  await comeBack(front.app, front.collector)
+  const inFront = front.collector.spans
+  const inBack = back.collector.spans.filter(({ name }) => name === 'GET /cart')
+  // A chunk may have gone through a level of which no span of it is left to say so: two levels above are beyond all.
+  const highest = 1 - (1 - Math.max(...[...inFront, ...inBack].map(thresholdOf))) / 4
+  const whole = (spans) => spans.filter((span) => randomOf(span) >= highest).map(({ traceId }) => traceId).sort()
+  t.ok(whole(inFront).length > 10, `${whole(inFront).length} traces`)
+  t.strictSame(whole(inFront), whole(inBack))
+  isTrueSum(t, inFront, 4000, 'front')
+  isTrueSum(t, inBack, 4000, 'back')
+})
+
+test('a sampler\'s own threshold is counted with', async (t) => {
+  const { app, collector } = await appWithout(t, { trace: { sampler: 0.25, trustIncoming: false } })
+  for (let i = 0; i < 16_000; i++) {
+    await app.inject('/cart')
+    if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  await comeBack(app, collector)
+  const { thinned, dropped } = app.lightTrace.stats().spans
+  t.same(dropped, {})
+  t.ok(thinned > 1000, `${thinned} spans gave way`)
+  isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /cart'), 16_000, '/cart')
+})
+
+test('callers who choose ids that always stay fill the buffer, and then the oldest go', async (t) => {
+  const { app, collector } = await appWithout(t)
+  let most = 0
+  for (let i = 0; i < 3000; i++) {
+    await app.inject({ url: '/cart', headers: { traceparent: `00-${idOf(i).slice(0, 18)}ffffffffffffff-00f067aa0ba902b7-01`, tracestate: 'ot=th:0' } })
+    if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+    most = Math.max(most, app.lightTrace.stats().buffer.bytes)
+  }
+  t.ok(most <= 512 * 1024, `${most} bytes`)
+  const { dropped, thinned } = app.lightTrace.stats().spans
+  await comeBack(app, collector)
+  t.ok(dropped.queue_full > 1000, `${dropped.queue_full} were dropped, ${thinned} thinned`)
+  t.equal(identity(app.lightTrace.stats()), 0)
+})
+
+test("`whenFull: 'drop-oldest'` drops the oldest, and counts them", async (t) => {
+  const { app, collector } = await appWithout(t, { trace: { buffer: { whenFull: 'drop-oldest' } } })
+  await serve(app, 6000, () => '/cart')
+  await comeBack(app, collector)
+  const { dropped, thinned } = app.lightTrace.stats().spans
+  t.equal(thinned, 0)
+  t.ok(dropped.queue_full > 0)
+  t.ok(collector.spans.every(({ traceState }) => traceState === ''))
+  t.equal(identity(app.lightTrace.stats()), 0)
+})

@@ -1,0 +1,130 @@
+'use strict'
+
+// What stays of a chunk when it is thinned, read by a decoder that is not ours. The spans are written by protobufjs, in the chunks
+// that our encoder writes; those of a whole application are in test/faults/thinning.test.js.
+
+const { test } = require('tap')
+const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
+const { thin, LEVEL_MAX } = require('../../lib/otlp/thinning')
+const { decodeSpans } = require('../support/otlp-decode')
+
+const { Span } = opentelemetry.proto.trace.v1
+const SERVER = 2
+const CLIENT = 3
+const FAILED = { code: 2 }
+
+const field = (tag, bytes, lengthBytes = 4) => {
+  const header = [tag]
+  for (let i = 0; i < lengthBytes; i++) header.push((Math.floor(bytes.length / 128 ** i) & 0x7f) | (i < lengthBytes - 1 ? 0x80 : 0))
+  return Buffer.concat([Buffer.from(header), bytes])
+}
+
+let number = 0
+
+/** `random`: the first 24 of the 56 random bits, as hex; the last 32 bits of its trace id are its number. */
+function spanOf (random, fields = {}) {
+  const traceId = Buffer.from(`${'ab'.repeat(9)}${random.padEnd(6, '0').slice(0, 6)}${(++number).toString(16).padStart(8, '0')}`, 'hex')
+  const spanId = Buffer.from(number.toString(16).padStart(16, '0'), 'hex')
+  return { traceId, spanId, name: `n${number}`, kind: SERVER, startTimeUnixNano: 1, endTimeUnixNano: 2, attributes: [{ key: 'a.key', value: { stringValue: 'x'.repeat(40) } }], ...fields }
+}
+
+function chunkOf (...runs) {
+  const bytes = Buffer.concat(runs.map((spans, index) => field(0x12, Buffer.concat([
+    field(0x0a, field(0x0a, Buffer.from(`scope ${index}`), 1), 1),
+    field(0x1a, Buffer.from('https://schema.example/1'), 1),
+    ...spans.map((span) => field(0x12, Buffer.from(Span.encode(span).finish())))
+  ]))))
+  return { bytes: Buffer.concat([bytes, Buffer.alloc(50, 0xff)]), length: bytes.length, keptLevel: 0 }
+}
+
+const read = (bytes) => decodeSpans(field(0x0a, bytes, 5))
+const shown = ({ name, traceState }) => `${name} ${traceState}`
+
+test('at a level the traces stay whose first random bits are ones, and say for how many they stand', async (t) => {
+  const nibbles = Array.from('0123456789abcdef', (digit) => spanOf(digit))
+  const chunk = chunkOf(nibbles)
+  for (const [level, first, th] of [[1, 8, '8'], [2, 12, 'c'], [3, 14, 'e'], [4, 15, 'f']]) {
+    const left = thin(chunk, level)
+    t.strictSame(read(left.bytes).map(shown), nibbles.slice(first).map(({ name }) => `${name} ot=th:${th}`), th)
+    t.match(left, { spans: 16 - first, level, keptLevel: 0 })
+  }
+})
+
+test('what stays is as it was, but for its trace state', async (t) => {
+  const all = [[spanOf('0'), spanOf('ff', { kind: CLIENT, parentSpanId: Buffer.alloc(8, 7), flags: 0x301, droppedAttributesCount: 3, status: { code: 2, message: 'no' }, events: [{ name: 'e', timeUnixNano: 5 }], links: [{ traceId: Buffer.alloc(16, 9), spanId: Buffer.alloc(8, 9) }] })], [spanOf('1'), spanOf('2')], [spanOf('f0'), spanOf('3')]]
+  const chunk = chunkOf(...all)
+  const left = read(thin(chunk, 1).bytes)
+  const before = read(chunk.bytes.subarray(0, chunk.length)).filter((span) => left.some(({ spanId }) => spanId === span.spanId))
+  t.equal(left.length, 2)
+  t.strictSame(left.map((span) => ({ ...span, traceState: '' })), before)
+  t.strictSame(left.map(({ scope, traceState }) => [scope.name, traceState]), [['scope 0', 'ot=th:8'], ['scope 2', 'ot=th:8']])
+})
+
+test('thinned twice is as thinned once by the higher level', async (t) => {
+  const spans = Array.from({ length: 64 }, (_, i) => spanOf((i * 4).toString(16).padStart(2, '0')))
+  const once = thin(chunkOf(spans), 3)
+  const first = thin(chunkOf(spans), 1)
+  const twice = thin({ ...first, length: first.bytes.length }, 3)
+  t.strictSame(read(twice.bytes), read(once.bytes))
+})
+
+test('a threshold that is there stays where it is higher, and is raised where it is lower', async (t) => {
+  const stay = [
+    ['ffff', 'ot=th:ff', 'ot=th:ff'],
+    ['ffff', 'ot=th:4', 'ot=th:c'],
+    ['ffff', 'ot=th:0', 'ot=th:c'],
+    ['ffff', 'vendor=1', 'ot=th:c,vendor=1'],
+    ['ffff', 'vendor=1,ot=xx:1;th:8', 'ot=th:c;xx:1,vendor=1'],
+    ['0000', 'ot=rv:ffffffffffffff', 'ot=th:c;rv:ffffffffffffff'],
+    ['ffff', Array.from({ length: 32 }, (_, i) => `k${i}=v`).join(','), `ot=th:c,${Array.from({ length: 31 }, (_, i) => `k${i}=v`).join(',')}`]
+  ]
+  const spans = stay.map(([random, traceState]) => spanOf(random, { traceState }))
+  const go = [spanOf('ffff', { traceState: 'ot=rv:00000000000000' }), ...Array.from({ length: 12 }, () => spanOf('0'))]
+  t.strictSame(read(thin(chunkOf([...spans, ...go]), 2).bytes).map(({ traceState }) => traceState), stay.map(([,, after]) => after))
+})
+
+const marked = [{ key: 'light_trace.kept', value: { stringValue: 'error' } }]
+
+test('failed and kept requests stay as they are, with what belongs to them', async (t) => {
+  const failed = spanOf('00', { status: FAILED })
+  const child = { ...spanOf('00', { kind: CLIENT, parentSpanId: failed.spanId }), traceId: failed.traceId }
+  const stay = [child, failed, spanOf('00', { attributes: marked }), spanOf('00', { kind: 1, status: FAILED }), spanOf('00', { kind: CLIENT, parentSpanId: Buffer.alloc(8, 1), attributes: marked })]
+  const go = [
+    spanOf('00', { kind: CLIENT, parentSpanId: Buffer.alloc(8, 1), status: FAILED }), // a call that failed, of a request that did not
+    spanOf('00', { status: { code: 1 } }), spanOf('00', { status: { message: 'not set' } }), spanOf('00', { attributes: [{ key: 'light_trace.kept_', value: { stringValue: '' } }] }),
+    ...Array.from({ length: 4 }, () => spanOf('00'))
+  ]
+  const left = thin(chunkOf([...stay, ...go]), 5)
+  t.strictSame(read(left.bytes).map(shown), stay.map(({ name }) => `${name} `))
+  t.match(left, { level: 5, keptLevel: 0 })
+})
+
+test('they are thinned too where they take most of a chunk; the kept ones that do not say for how many they stand still do not', async (t) => {
+  const failed = Array.from('0123456789abcdef', (digit) => spanOf(digit, { status: FAILED, traceState: 'ot=th:0' }))
+  const kept = Array.from('0123456789abcdef', (digit) => spanOf(digit, { attributes: marked, kind: CLIENT, parentSpanId: Buffer.alloc(8, 1) }))
+  const left = thin(chunkOf([...failed, ...kept, spanOf('0'), spanOf('f')]), 1)
+  t.match(left, { level: 1, keptLevel: 1 })
+  const spans = read(left.bytes)
+  t.strictSame(spans.map(({ traceState }) => traceState), [...Array(8).fill('ot=th:8'), ...Array(8).fill(''), 'ot=th:8'])
+})
+
+test('how far it goes does not depend on the random bits: what stays says what it went through, also where nothing goes', async (t) => {
+  const sampled = Array.from('89abcdef', (digit) => spanOf(digit, { traceState: 'ot=th:8' }))
+  const left = thin(chunkOf(sampled), 1)
+  t.match(left, { level: 2, spans: 4 })
+  t.strictSame(read(left.bytes).map(({ traceState }) => traceState), Array(4).fill('ot=th:c'))
+  for (const random of ['000000', 'ffffff']) t.match(thin(chunkOf([spanOf(random)]), 3), { level: 3 }, random)
+  const always = thin(chunkOf(Array.from({ length: 20 }, () => spanOf('ffffff'))), 1)
+  t.match(always, { level: 1, spans: 20 })
+  t.strictSame(new Set(read(always.bytes).map(({ traceState }) => traceState)), new Set(['ot=th:8']))
+  t.equal(thin(chunkOf([spanOf('ffffff', { traceState: 'ot=th:ffffff8' })]), 1), null, 'no level is as high')
+  t.match(thin(chunkOf([spanOf('0'), spanOf('0')]), LEVEL_MAX), { spans: 0 })
+})
+
+test('a chunk of a long span, and one with hundreds of trace states', async (t) => {
+  const long = { key: 'long', value: { stringValue: 'y'.repeat(1024 * 1024) } }
+  const left = thin(chunkOf([spanOf('0'), spanOf('f', { attributes: [long] }), spanOf('0', { attributes: [long] })]), 1)
+  t.equal(read(left.bytes)[0].attributes.long.length, 1024 * 1024)
+  const many = Array.from({ length: 600 }, (_, i) => spanOf(i % 2 === 0 ? '0' : 'f', { traceState: `k=${i}` }))
+  t.strictSame(read(thin(chunkOf(many), 1).bytes).map(({ traceState }) => traceState), many.filter((_, i) => i % 2 === 1).map(({ traceState }) => `ot=th:8,${traceState}`))
+})
