@@ -107,7 +107,7 @@ class Pipeline {
   // HOT, once per recorded span.
   ended (span) {
     if (this.open !== null) this.open.delete(span)
-    if ((span.flags & SAMPLED) === 0) this.endedUnsampled(span)
+    if ((span.flags & SAMPLED) === 0 || span.localRoot !== null) this.endedUnderKeep(span)
     else this.accept(span)
   }
 
@@ -119,26 +119,30 @@ class Pipeline {
   }
 
   // Of a sampler that said RECORD, or of `keep`, which decides when the request has ended: a child that waits has not ended.
-  endedUnsampled (span) {
+  endedUnderKeep (span) {
     const root = span.localRoot
-    if (root === null) this.discard(span)
-    else if (root === span) this.resolveKept(span, span.kept, root.release())
-    else if (!root.takeChild()) this.discard(span)
-    else if (!root.ended) root.held.push(span)
-    else this.resolveKeptChild(root, span, root.kept)
+    if (root === null || root === span) {
+      this.leave(span, root !== null && span.kept !== '')
+      if (root !== null) for (const child of root.release()) this.leaveAsChild(root, child)
+    } else if (!root.takeChild()) {
+      span.localRoot = null
+      this.leave(span, false) // if it is sampled it stands for as many as the sampler said: it would be there whether or not this fails
+    } else if (!root.ended) {
+      root.held.push(span)
+    } else {
+      this.leaveAsChild(root, span)
+    }
   }
 
-  resolveKept (root, why, children) {
-    if (why === '') this.discard(root)
-    else this.accept(root)
-    for (const child of children) this.resolveKeptChild(root, child, why)
-  }
-
-  resolveKeptChild (root, child, why) {
+  leaveAsChild (root, child) {
     child.localRoot = null // lets go of the request's span
-    if (why === '') return this.discard(child)
-    root.markChild(child, why)
-    this.accept(child)
+    if (root.kept !== '') root.markChild(child)
+    this.leave(child, root.kept !== '')
+  }
+
+  leave (span, isKept) {
+    if (isKept || (span.flags & SAMPLED) !== 0) this.accept(span)
+    else this.discard(span)
   }
 
   discard (span) {

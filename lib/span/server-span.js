@@ -3,7 +3,7 @@
 // The span of one request: the infos of its route and its connection, and a few values of its own. The list of its attributes is
 // built only for samplers, processors, and spans whose user set one of ours anew.
 
-const { withoutThreshold } = require('../context/tracestate')
+const { thresholdOf, withThreshold, withoutThreshold } = require('../context/tracestate')
 const { OPEN, SAMPLED } = require('../context/trace-context')
 const { RecordingSpan, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span')
 const { SERVER_KEYS } = require('./http-info')
@@ -241,23 +241,18 @@ Object.defineProperty(/** @type {object} */ (ServerSpan.prototype), 'request', {
 // The spans of requests where `keep` is set. Requests that fail or take too long are exported, sampled or not, with a threshold
 // that says so where spans are counted by their probability: see lib/sampling/keep.js.
 //
-// The span of a request that is not sampled is recorded all the same, and holds a bounded number of the children that ended
-// before it. Services downstream see only what the sampler has decided: the headers have left long before the end.
+// The span of a request that is not sampled is recorded all the same. It holds a bounded number of the children that ended before
+// it, and so does that of a sampled one: what a child says of its probability is known at the end of its request. Services
+// downstream see only what the sampler has decided: the headers have left long before the end.
 
 class KeepServerSpan extends ServerSpan {
   constructor (pipeline, start, route, peer, url, keep) {
     super(pipeline, start, route, peer, url)
     this.keep = keep
-    this.kept = '' // why it is exported though it is not sampled, once it has ended
-    this.held = null // its children, where it is not sampled
-    this.heldCount = 0
-  }
-
-  /** Holds the children back that end before it: it is not sampled. */
-  holdChildren () {
+    this.kept = '' // why it is exported whatever the sampler said, once it has ended
     this.localRoot = this
-    this.held = []
-    return this
+    this.held = [] // the children that ended before it
+    this.heldCount = 0
   }
 
   finish (endedAt) {
@@ -266,7 +261,7 @@ class KeepServerSpan extends ServerSpan {
     if (tracestate !== null) {
       this.kept = why
       if (tracestate !== this.tracestate) this.exportWithTracestate(tracestate)
-      if (this.held !== null) this.mark(this, why)
+      this.mark(this)
     }
     if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
     else super.finish(endedAt)
@@ -287,21 +282,23 @@ class KeepServerSpan extends ServerSpan {
   /** Hands out the children that ended before it, once. */
   release () {
     const { held } = this
-    this.held = null
+    this.held = []
     return held
   }
 
-  /** Marks a child of a kept request. It has no threshold: how many others were not kept, or too many to hold, is unknown. */
-  markChild (child, why) {
-    this.mark(child, why)
-    const tracestate = withoutThreshold(child.tracestate)
+  /** A child of a kept request stands for as many as its request: wherever that is exported, it is there too. */
+  markChild (child) {
+    this.mark(child)
+    const threshold = thresholdOf(this.exportedTracestate)
+    const tracestate = threshold === '' ? withoutThreshold(child.tracestate) : withThreshold(child.tracestate, threshold)
     if (tracestate !== child.tracestate) child.exportWithTracestate(tracestate)
   }
 
-  /** Sets the mark also past the limit of attributes and past the end of a span: it is not the user's. */
-  mark (span, why) {
+  /** Sets the mark on what is not sampled, also past the limit of attributes and past the end of a span: it is not the user's. */
+  mark (span) {
+    if ((span.flags & SAMPLED) !== 0) return
     span.attributeList ??= []
-    setClean(span.attributeList, KEPT, why, Infinity, span)
+    setClean(span.attributeList, KEPT, this.kept, Infinity, span)
   }
 }
 

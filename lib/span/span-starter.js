@@ -97,8 +97,7 @@ class SpanStarter {
       result.decision = this.rateLimit.decide(span, start)
       if (result.decision === DROP) span.flags &= ~SAMPLED
     }
-    if (result.decision !== RECORD_AND_SAMPLE && span instanceof KeepServerSpan) span.holdChildren()
-    else if (result.decision === DROP) return this.#unsampledAs(span)
+    if (result.decision === DROP && this.keep === null) return this.#unsampledAs(span)
     return this.#begin(span, result, context, incoming.attributes)
   }
 
@@ -119,7 +118,7 @@ class SpanStarter {
     const parents = parent === undefined ? context.deleteValue(SPAN_KEY) : context
     const result = this.#decideChild(span, parent, parentKind, parents, options)
     applyDecision(span, result)
-    if (result.decision !== RECORD_AND_SAMPLE && this.keep !== null) span.localRoot = parent instanceof RecordingSpan ? parent.localRoot : null
+    if (this.keep !== null) span.localRoot = parent instanceof RecordingSpan ? parent.localRoot : null
     if (result.decision === DROP && span.localRoot === null) return this.#unsampledAs(span)
     if (options !== undefined) span.setAttributes(options.attributes).addLinks(options.links)
     return this.#begin(span, result, parents)

@@ -19,6 +19,7 @@ const { extrapolate } = require('../support/extrapolation')
 
 const REQUESTS = process.env.LIGHT_TRACE_LONG === '1' ? 100_000 : 20_000
 const DEVIATIONS = 4
+const STEPS = 3 // of a request
 
 for (const keep of [{ errors: true, slowerThanMs: 500 }, undefined]) {
   test(`the sums of ${REQUESTS} requests come out, ${keep === undefined ? 'without keep' : 'with keep'}`, { timeout: 300_000 }, async (t) => {
@@ -27,6 +28,7 @@ for (const keep of [{ errors: true, slowerThanMs: 500 }, undefined]) {
     t.teardown(() => app.close())
     await app.register(lightTrace, { sampler: 0.05, keep, exporter: { url: sink.url }, registerGlobals: false })
     app.get('/:kind', async (request, reply) => {
+      for (let i = 0; i < STEPS; i++) request.trace.withSpan(`step of ${request.params.kind}`, () => {})
       now += request.params.kind === 'slow' ? 900 : 3
       if (request.params.kind === 'fails') reply.code(500)
       return ''
@@ -42,20 +44,26 @@ for (const keep of [{ errors: true, slowerThanMs: 500 }, undefined]) {
 
     const isFailed = ({ status }) => status.code === 'ERROR'
     const isSlow = ({ start, end }) => end - start > 500_000_000n
-    comesOut(t, 'all', sink.spans, REQUESTS)
-    comesOut(t, 'those that are neither', sink.spans.filter((span) => !isFailed(span) && !isSlow(span)), happened.ok)
-    for (const [name, isOne, count] of [['failed', isFailed, happened.fails], ['slow', isSlow, happened.slow]]) {
-      const spans = sink.spans.filter(isOne)
+    const requests = sink.spans.filter(({ kind }) => kind === 'SERVER')
+    comesOut(t, 'all', requests, REQUESTS)
+    const steps = (kind) => sink.spans.filter(({ name }) => name === `step of ${kind}`)
+    // Those of one request come and go together: their sum scatters as that of the requests.
+    comesOut(t, 'steps', steps('ok'), happened.ok * STEPS, Math.sqrt(STEPS))
+    comesOut(t, 'those that are neither', requests.filter((span) => !isFailed(span) && !isSlow(span)), happened.ok)
+    for (const [name, isOne, count, kind] of [['failed', isFailed, happened.fails, 'fails'], ['slow', isSlow, happened.slow, 'slow']]) {
+      const spans = requests.filter(isOne)
       comesOut(t, name, spans, count)
-      if (keep !== undefined) t.equal(extrapolate(spans).count, count, `${name}: exactly, because each is there`)
+      if (keep === undefined) continue
+      t.equal(extrapolate(spans).count, count, `${name}: exactly, because each is there`)
+      t.equal(extrapolate(steps(kind)).count, count * STEPS, `steps of ${name}: exactly`)
     }
   })
 }
 
-function comesOut (t, name, spans, happened) {
+function comesOut (t, name, spans, happened, scatter = 1) {
   const { count, deviation } = extrapolate(spans)
   const text = `${name}: ${happened} happened, ${spans.length} spans say ${Math.round(count)} ± ${Math.round(deviation)}`
-  t.ok(Math.abs(count - happened) <= DEVIATIONS * deviation, text)
+  t.ok(Math.abs(count - happened) <= DEVIATIONS * deviation * scatter, text)
 }
 
 let seed = 20261123

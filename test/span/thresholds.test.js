@@ -117,7 +117,7 @@ test('always_on that decides anew does not leave a caller\'s threshold standing'
   }
 })
 
-test('keep.errors: the span of a failed request says 1, sampled or kept; headers and children do not', async (t) => {
+test('keep.errors: the spans of a failed request and of its children say 1, sampled or kept; headers do not', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: { sampler: 0.5, keep: { errors: true } },
@@ -140,8 +140,8 @@ test('keep.errors: the span of a failed request says 1, sampled or kept; headers
   t.equal(of('SERVER', true).length, left.length)
   t.equal(of('SERVER', false).length, taken.length)
   t.ok(spans.filter(({ kind }) => kind === 'SERVER').every(({ traceState }) => traceState === 'ot=th:0'))
-  t.ok(of('INTERNAL', true).every(({ traceState }) => traceState === ''), 'a kept child')
-  t.ok(of('INTERNAL', false).every(({ traceState }) => traceState === 'ot=th:8'), 'a sampled one')
+  t.same([of('INTERNAL', true).length, of('INTERNAL', false).length], [left.length, taken.length])
+  t.ok(spans.filter(({ kind }) => kind === 'INTERNAL').every(({ traceState }) => traceState === 'ot=th:0'))
 })
 
 test('keep and a caller: only the threshold of the exported span changes', async (t) => {
@@ -156,7 +156,22 @@ test('keep and a caller: only the threshold of the exported span changes', async
   }
 })
 
-test('what goes on after a failed request is no part of its exception', async (t) => {
+test('children beyond limits.keptChildren are there if the sampler took their request, and stand for as many as it said', async (t) => {
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    trace: { sampler: 0.5, keep: { errors: true }, limits: { keptChildren: 2 } },
+    routes: (app) => app.get('/', async (request, reply) => {
+      for (const name of ['first', 'second', 'third']) request.trace.withSpan(name, () => {})
+      return reply.code(500).send({ headers: request.trace.inject() })
+    })
+  })
+  const { taken, left } = await both(app)
+  const of = (name) => collector.spans().then((spans) => spans.filter((span) => span.name === name).map(({ traceState }) => traceState))
+  for (const name of ['GET /', 'first', 'second']) t.same(await of(name), Array(taken.length + left.length).fill('ot=th:0'), name)
+  t.same(await of('third'), Array(taken.length).fill('ot=th:8'))
+})
+
+test('what goes on after a failed request belongs to it, in what is exported', async (t) => {
   let late
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -179,7 +194,7 @@ test('what goes on after a failed request is no part of its exception', async (t
   }
   t.equal(headers.tracestate, 'ot=th:8')
   const [server, child] = await collector.spans()
-  t.same([server.traceState, child.traceState], ['ot=th:0', 'ot=th:8'])
+  t.same([server.traceState, child.traceState], ['ot=th:0', 'ot=th:0'])
 })
 
 test('keep.slowerThanMs: a slow request says 1 as well', async (t) => {
