@@ -77,6 +77,12 @@ declare namespace lightTrace {
      * Semantic conventions: Recording errors on spans.
      */
     fail (error: unknown): void
+    /**
+     * Asks for this request to be exported, with its children, though it is not sampled. Its spans get `light_trace.kept: reason`.
+     * Works where the option `keep` is set, within `keep.maxPerSecond`; else, and once the response is closed, it does nothing. Never throws.
+     * @param reason at most 64 characters @default 'application'
+     */
+    keep (reason?: string): void
     /** Runs `fn` in this request's context, for places where Node has lost it. Returns what `fn` returns. */
     run<A extends unknown[], T> (fn: (...args: A) => T, ...args: A): T
     /** Returns a function that runs `fn` in this request's context, from wherever it is called. */
@@ -251,6 +257,8 @@ declare namespace lightTrace {
     aborted?: boolean
     /** Requests that take longer than this, in milliseconds. @default Infinity */
     slowerThanMs?: number
+    /** Those for which the application calls `request.trace.keep()`, which works with the others too. @default false */
+    asked?: boolean
     /** About how many requests a second are kept at most. Beyond it some are, by chance, and say how many they stand for. @default 100 */
     maxPerSecond?: number
   }

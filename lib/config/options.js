@@ -46,7 +46,7 @@ const STAGES = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSe
 const KINDS = Object.freeze({ __proto__: null, internal: 0, server: 1, client: 2, producer: 3, consumer: 4 })
 
 const checkKeep = orBoolean(object({
-  errors: boolean, aborted: boolean, slowerThanMs: notNegative('milliseconds'), maxPerSecond: notNegative('requests a second')
+  errors: boolean, aborted: boolean, slowerThanMs: notNegative('milliseconds'), asked: boolean, maxPerSecond: notNegative('requests a second')
 }), { errors: true }, EMPTY)
 const checkSlow = orBoolean(object({ afterMs: notNegative('milliseconds') }), EMPTY, { afterMs: Infinity })
 // true: the handler, which is what most want to see.
@@ -223,9 +223,9 @@ function resolveLogs (given, env, limits) {
 }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
-function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity, maxPerSecond = DEFAULT_KEPT_PER_SECOND } = EMPTY) {
-  const isAsked = (errors || aborted || slowerThanMs !== Infinity) && maxPerSecond > 0
-  return isAsked ? Object.freeze({ errors, aborted, slowerThanMs, maxPerSecond }) : null
+function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity, asked = false, maxPerSecond = DEFAULT_KEPT_PER_SECOND } = EMPTY) {
+  const isAsked = (errors || aborted || asked || slowerThanMs !== Infinity) && maxPerSecond > 0
+  return isAsked ? Object.freeze({ errors, aborted, slowerThanMs, asked, maxPerSecond }) : null
 }
 
 // The names with PER are those of SDK 2.x.

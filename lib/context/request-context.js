@@ -125,6 +125,12 @@ class RequestContext {
     this.#record?.recordFailure(error)
   }
 
+  /** Asks for this request to be exported whatever the sampler said, where the option `keep` is set; see docs/sampling.md. */
+  keep (reason) {
+    if (this === undefined) return detachedOwner('keep').keep(reason)
+    this.#record?.keepFor(reason)
+  }
+
   /** Runs `fn` with this request's context active and returns what it returns. */
   run (fn, ...args) {
     if (this === undefined) return detachedOwner('run').run(fn, ...args)

@@ -45,6 +45,7 @@ class RequestRecord {
   }
 
   recordFailure (error) { this.fail(error) }
+  keepFor (_reason) {}
 
   /** Ends by the rules of ServerSpan.close. HOT, once per unsampled request where metrics are on. */
   close (httpStatus, unfinished) {

@@ -15,6 +15,7 @@ const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
 
 // On every span of a request that was kept, so that a reader can tell that services downstream left theirs out.
 const KEPT = 'light_trace.kept'
+const REASON_LENGTH_MAX = 64
 
 // What the thread did while a slow request was open, in seconds: see docs/slow.md.
 const TIMES = [
@@ -103,6 +104,9 @@ class ServerSpan extends RecordingSpan {
     if (endedAt - this.start >= this.route.accountedAfterMs) this.finishLong(endedAt)
     else this.finish(endedAt)
   }
+
+  /** Remembers why the application wants it to be exported, where `keep` is set. */
+  keepFor (_reason) {}
 
   /** Whether it is exported though it is not sampled. */
   get isKept () { return false }
@@ -249,14 +253,19 @@ class KeepServerSpan extends ServerSpan {
   constructor (pipeline, start, route, peer, url, keep) {
     super(pipeline, start, route, peer, url)
     this.keep = keep
+    this.asked = '' // why the application wants it to be kept
     this.kept = '' // why it is exported whatever the sampler said, once it has ended
     this.localRoot = this
     this.held = [] // the children that ended before it
     this.heldCount = 0
   }
 
+  keepFor (reason) {
+    if (this.endedAt === OPEN) this.asked = typeof reason === 'string' && reason !== '' ? cut(reason, REASON_LENGTH_MAX) : 'application'
+  }
+
   finish (endedAt) {
-    const why = this.keep.reasonFor(this, endedAt)
+    const why = this.asked || this.keep.reasonFor(this, endedAt)
     const tracestate = why === '' ? null : this.keep.take(this, now())
     if (tracestate !== null) {
       this.kept = why

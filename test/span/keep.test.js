@@ -121,6 +121,42 @@ test('maxPerSecond: Infinity keeps all, 0 none', async (t) => {
   }
 })
 
+test('request.trace.keep(): what the application asks for is exported whole, and says why', async (t) => {
+  for (const keep of [{ asked: true }, { errors: true }]) {
+    const { app, collector } = await tracedApp(t, {
+      listen: false,
+      trace: { sampler: 'always_off', keep },
+      routes: (app) => app.get('/', async (request) => {
+        request.trace.withSpan('step', () => {})
+        if (request.query.why === undefined) return ''
+        const { keep } = request.trace
+        t.equal(keep(request.query.why === '' ? undefined : request.query.why), undefined)
+        return ''
+      })
+    })
+    for (const url of ['/', '/?why=big+order', '/?why=', `/?why=${'x'.repeat(100)}`]) await app.inject(url)
+    const spans = await collector.spans()
+    t.same(spans.map(({ name, attributes, traceState }) => [name, attributes['light_trace.kept'], traceState]), ['big order', 'application', 'x'.repeat(64)]
+      .flatMap((why) => [['GET /', why, 'ot=th:0'], ['step', why, 'ot=th:0']]))
+  }
+})
+
+test('request.trace.keep() without the option, outside of a request, with nonsense or too late does nothing', async (t) => {
+  let late
+  const routes = (app) => app.get('/', async (request) => {
+    late = request.trace
+    for (const reason of [Symbol('no'), {}, 1, null, 'yes']) if (request.query.ask) request.trace.keep(reason)
+    return ''
+  })
+  for (const trace of [{ sampler: 'always_off' }, { sampler: 'always_off', metrics: { exporter: 'none' } }, { sampler: 'always_off', keep: { errors: true } }]) {
+    const { app, collector } = await tracedApp(t, { listen: false, trace, routes })
+    await app.inject('/')
+    late.keep('late')
+    if (trace.keep === undefined) await app.inject('/?ask=1')
+    t.same(await collector.spans(), [])
+  }
+})
+
 test('a status that the application has set is an error, a response that took long is slow', async (t) => {
   const { keep } = keeper({ errors: true, slowerThanMs: 100 })
   t.equal(keep.reasonFor({ details: ERROR, errorType: '', start: 0 }, 1), 'error')

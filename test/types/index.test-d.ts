@@ -86,6 +86,8 @@ app.get('/users/:id', { config: { trace: { attributes: { tier: 'gold' }, spanNam
   expectType<string>(request.trace.traceId)
   expectType<void>(request.trace.fail(new Error('no')))
   request.trace.fail('any')
+  expectType<void>(request.trace.keep('big order'))
+  request.trace.keep()
   expectType<string>(request.trace.spanId)
   expectType<boolean>(request.trace.sampled)
   expectType<string>(request.trace.traceparent)
@@ -153,7 +155,7 @@ collector.spans().then(([span]) => {
 })
 
 // What `true` and `false` stand for, and typing errors in a route's own options.
-expectAssignable<LightTraceOptions>({ keep: true, spans: true, outbound: true })
+expectAssignable<LightTraceOptions>({ keep: { asked: true }, spans: true, outbound: true })
 expectAssignable<RouteTraceOptions>({ spans: false })
 expectError(app.get('/wrong', { config: { trace: { sampler: 'sometimes' } } }, async () => {}))
 expectError(app.route({ method: 'GET', url: '/wrong', config: { trace: { spanName: 1 } }, handler: async () => {} }))
