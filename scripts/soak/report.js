@@ -16,7 +16,7 @@ module.exports = { summarise, asText, publish }
 function summarise ({ seed, minutes, perSecond, maxBytes, real, bare, traced, collector, phases, measured }) {
   const { stats } = traced.server
   const { spans } = stats
-  const droppedSum = Object.values(spans.dropped).reduce((sum, n) => sum + n, 0)
+  const droppedSum = Object.values(spans.dropped).reduce((sum, n) => sum + n, spans.thinned)
   return {
     date: new Date().toISOString().slice(0, 10),
     node: process.version,
@@ -60,7 +60,7 @@ function figures ({ load, server }) {
 function verdicts (summary) {
   return [
     ['no client saw an error or a wrong answer that bare Fastify does not give', summary.clientErrors + summary.wrongAnswers <= summary.bareErrors],
-    ['accepted = delivered + rejected + dropped + queued + in flight', summary.identity === 0],
+    ['accepted = delivered + rejected + thinned + dropped + queued + in flight', summary.identity === 0],
     ['what the exporter calls delivered is what the collector acknowledged, but for retried ones', summary.deliveredUnseen <= 0 && -summary.deliveredUnseen <= summary.spans.retried],
     ['every duplicate is among the retried', summary.duplicates <= summary.spans.retried],
     // On our side it is one, which test/faults/connections.test.js holds. A connection that we gave up (no answer in time,
@@ -91,7 +91,7 @@ function table (summary) {
     `| faults of the collector | ${summary.faults} | |`,
     `| spans accepted | ${spans.accepted} | |`,
     `| delivered, rejected by the collector | ${spans.delivered}, ${spans.rejected} | |`,
-    `| dropped, by reason | ${dropped} | |`,
+    `| thinned; dropped, by reason | ${spans.thinned}; ${dropped} | |`,
     `| retried, duplicates at the collector | ${spans.retried}, ${summary.duplicates} | |`,
     ...(summary.measured === null ? [] : [`| requests counted by the metrics | ${summary.measured} | |`]),
     `| unaccounted for | ${summary.identity} | |`,

@@ -70,7 +70,7 @@ function countsOf ({ mode, spans, buffer }) {
     delivered: spans.delivered,
     handedOver: spans.handedOver,
     rejected: spans.rejected,
-    dropped: Object.values(spans.dropped).reduce((sum, n) => sum + n, 0),
+    dropped: Object.values(spans.dropped).reduce((sum, n) => sum + n, spans.thinned),
     waiting: spans.queued + spans.inFlight,
     bufferBytes: buffer.bytes
   }
