@@ -243,7 +243,7 @@ function otherParts (state) {
 }
 
 function partsOf (state) {
-  return (state.get('ot') ?? '').split(';').filter((part) => part !== '')
+  return (state.get('ot') ?? '').split(';').map(trimSpace).filter((part) => part !== '')
 }
 
 module.exports = { cleanTracestate, hadOt, TraceState, thresholdOf, randomnessOf, withThreshold, withoutThreshold, thresholdText, trimSpace, ALWAYS }

@@ -22,7 +22,7 @@ const SPARE_PART = 1 / 8
 const SPAN_BYTES_MAX = 4 * 1024 * 1024
 // What is compressed cannot be thinned at once: it is thinned in the background where less than this is free.
 const THIN_BELOW = 1 / 16
-const THINNED_AT_ONCE_MAX = 3000 // spans that one allocation reads, about a millisecond, before the oldest chunk goes
+const THINNED_AT_ONCE_MAX = 1024 * 1024 // bytes, about a millisecond, of one allocation: then the oldest chunk goes
 
 /**
  * A piece of memory with encoded spans in it.
@@ -44,7 +44,7 @@ class Chunk {
     this.attempts = attempts // how often it was sent
     this.body = null // the whole request body once it is gzipped
     this.isUncompressed = false // it must not be gzipped
-    // Of thinning: the level that all its spans have gone through, and that of failed and kept requests among them.
+    // Of thinning: the level that all its spans have gone through, and that of failed requests among them.
     this.level = 0
     this.keptLevel = 0
   }
@@ -89,7 +89,7 @@ class ChunkBuffer {
   #onEvict
   #thinning
   #budget
-  #spansRead = 0 // by thinning, in one allocation
+  #bytesThinned = 0 // in one allocation
 
   // onEvict(spans), thinning.onThinned(spans, level): so many are gone. Without `thinning` a full buffer gives up its oldest chunk.
   constructor (budget, spansMax = Infinity, onEvict, thinning = null) {
@@ -213,14 +213,14 @@ class ChunkBuffer {
   #allocate (byteCountMin) {
     let byteCount = Math.max(byteCountMin, this.chunkBytes)
     const isStandard = byteCount === this.chunkBytes
-    this.#spansRead = 0
+    this.#bytesThinned = 0
     for (;;) {
       if (isStandard && this.#spare.length > 0) return this.#spare.pop()
-      if (this.#budget.hasRoomFor(byteCount)) break
-      if (this.#spare.length > 0) this.#forget(this.#spare.pop())
-      else if (!this.#budget.evictFor(this)) return null
       const room = this.bytesMax - this.#budget.bytes
       if (isStandard && this.#thinning !== null && room >= Math.max(byteCountMin, this.chunkBytes / 2)) byteCount = Math.min(byteCount, room)
+      if (byteCount <= room) break
+      if (this.#spare.length > 0) this.#forget(this.#spare.pop())
+      else if (!this.#budget.evictFor(this)) return null
     }
     const bytes = allocate(byteCount)
     if (bytes === null) return NO_CHUNK
@@ -235,78 +235,78 @@ class ChunkBuffer {
       return true
     }
     if (this.#queue.length === 0) return false
-    if (this.#thinning === null || this.#spansRead >= THINNED_AT_ONCE_MAX || !this.#thinOne()) this.#evictOldest()
+    if (this.#thinning === null || this.#bytesThinned >= THINNED_AT_ONCE_MAX || !this.#thinSome()) this.#giveUp(0)
     return true
   }
 
-  #evictOldest () {
-    const chunk = this.#dequeue()
+  #giveUp (index) {
+    const [chunk] = this.#queue.splice(index, 1)
+    this.#countSealed(chunk, -1)
     this.#onEvict(chunk.spans)
     this.#recycle(chunk)
   }
 
-  /** Thins the plain chunk that was thinned least, the oldest of these; false if there is none that can be thinned. */
-  #thinOne () {
-    const chunk = this.#leastThinned(({ body }) => body === null)
-    if (chunk === undefined) return false
-    const others = this.#leastThinned((other) => other !== chunk)
-    const level = Math.max(chunk.level + 1, others?.level ?? 0)
-    if (level > LEVEL_MAX) return false
-    // With the one before it, where that is as thin and there is room: else there would be ever more of them.
-    const before = this.#queue[this.#queue.indexOf(chunk) - 1]
-    const isJoined = before !== undefined && before.body === null && before.level === level && before.length + chunk.length / 2 <= this.chunkBytes
-    const chunks = isJoined ? [before, chunk] : [chunk]
-    this.#spansRead += sum(chunks, 'spans')
-    const made = this.thinned(chunks, chunks.map(({ bytes }) => bytes), level)
+  /** Thins the plain chunks that were thinned least, the oldest of these; false if there are none that can be thinned. */
+  #thinSome () {
+    const chunks = this.#leastThinned(({ body }) => body === null)
+    if (chunks.length === 0) return false
+    // A span of megabytes is given up: thinning takes too long, and leaving it there would cost thousands of others.
+    if (chunks[0].length > THINNED_AT_ONCE_MAX) {
+      this.#giveUp(this.#queue.indexOf(chunks[0]))
+      return true
+    }
+    this.#bytesThinned += sum(chunks, 'length')
+    const made = this.thinned(chunks, chunks.map(({ bytes, length }) => bytes.subarray(0, length)))
     if (made !== null) this.replace(chunks, made)
     return made !== null
   }
 
+  /** The first of the chunks with the lowest level, and those behind it that make up a chunk with it: else there would be ever more. */
   #leastThinned (accepts) {
-    let least
-    for (const chunk of this.#queue) if (accepts(chunk) && (least === undefined || chunk.level < least.level)) least = chunk
-    return least
+    const queue = this.#queue
+    let first = -1
+    let level = LEVEL_MAX
+    for (let i = 0; i < queue.length && level > 0; i++) {
+      if (queue[i].level >= level || !accepts(queue[i])) continue
+      first = i
+      level = queue[i].level
+    }
+    if (first === -1) return []
+    let end = first + 1
+    for (let { length } = queue[first]; end < queue.length; end++) {
+      length += queue[end].length
+      if (length > this.chunkBytes || queue[end].level !== level || !accepts(queue[end])) break
+    }
+    return queue.slice(first, end)
   }
 
-  /** The compressed chunks to thin next, in the background, if memory is about to run out: one, or two that become one. */
+  /** The compressed chunks to thin next, in the background, if memory is about to run out. */
   compressedToThin () {
     if (this.#thinning === null || this.#budget.hasRoomFor(this.bytesMax * THIN_BELOW)) return []
-    const first = this.#leastThinned((chunk) => chunk.body !== null && chunk.level < LEVEL_MAX)
-    if (first === undefined || this.#queue.some((chunk) => chunk.body === null && chunk.level < first.level)) return []
-    const second = this.#queue[this.#queue.indexOf(first) + 1]
-    const isPair = second !== undefined && second.body !== null && second.level === first.level && first.length + second.length <= 2 * this.chunkBytes
-    return isPair ? [first, second] : [first]
+    const chunks = this.#leastThinned(({ body }) => body !== null)
+    return this.#queue.some(({ body, level }) => body === null && level < chunks[0]?.level) ? [] : chunks
   }
 
   /**
-   * A chunk of what stays of some at this level, not yet in the queue. `plain` are the bytes of each. Null where none can be thinned
-   * further; a bug, or want of memory, is taken for that.
+   * One chunk of what stays of some that stand together, not yet in the queue. `plain` are the bytes of each. Null where they cannot be
+   * thinned further; a bug, or want of memory, is taken for that.
    */
-  thinned (chunks, plain, level) {
-    const left = chunks.map((chunk, i) => chunk.level >= level ? null : this.#thin(chunk, plain[i], level))
-    if (left.every((one) => one === null)) {
-      for (const chunk of chunks) chunk.level = LEVEL_MAX
-      return null
-    }
-    const kept = chunks.map((chunk, i) => left[i] ?? { ...chunk, bytes: plain[i].subarray(0, chunk.length) })
-    const bytes = kept.length === 1 ? kept[0].bytes : Buffer.concat(kept.map((one) => one.bytes))
-    const made = new Chunk(bytes, null, bytes.length, sum(kept, 'spans'), Math.max(...chunks.map(({ attempts }) => attempts)))
-    made.level = Math.min(...kept.map((one) => one.level))
-    made.keptLevel = Math.min(...kept.map((one) => one.keptLevel))
-    return made
-  }
-
-  #thin ({ length, keptLevel }, bytes, level) {
+  thinned (chunks, plain) {
     try {
-      return thin({ bytes, length, keptLevel }, level)
+      const bytes = plain.length === 1 ? plain[0] : Buffer.concat(plain)
+      const keptLevel = Math.min(...chunks.map((chunk) => chunk.keptLevel))
+      const left = thin({ bytes, length: bytes.length, keptLevel }, chunks[0].level + 1)
+      if (left !== null) return Object.assign(new Chunk(left.bytes, null, left.bytes.length, left.spans), { level: left.level, keptLevel: left.keptLevel })
     } catch (error) {
       this.#thinning.onFailed(error)
-      return null
     }
+    for (const chunk of chunks) chunk.level = LEVEL_MAX
+    return null
   }
 
   /** Puts what was made of some chunks, which stand together, in their place. */
   replace (chunks, made) {
+    made.attempts = Math.max(...chunks.map(({ attempts }) => attempts))
     this.#queue.splice(this.#queue.indexOf(chunks[0]), chunks.length, ...made.spans === 0 ? [] : [made])
     for (const chunk of chunks) {
       this.#countSealed(chunk, -1)
@@ -315,7 +315,6 @@ class ChunkBuffer {
     if (made.spans > 0) this.bytes += made.capacity
     this.#countSealed(made, 1)
     this.#thinning.onThinned(sum(chunks, 'spans') - made.spans, made.level)
-    if (!this.#budget.hasRoomFor(0)) this.#evictOldest() // where none went, they take some bytes more
   }
 
   #dequeue () {

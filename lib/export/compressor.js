@@ -17,13 +17,13 @@ const BYTES_SAVED_MIN = 1 / 4
 
 // Makes one gzip member of several buffers. done(error, bytes) is called once, never in this turn.
 function gzip (parts, done) {
-  inBackground('gzip', Buffer.concat(parts), done)
+  inBackground('gzip', parts, done)
 }
 
-function inBackground (method, bytes, done) {
+function inBackground (method, parts, done) {
   try {
-    require('node:zlib')[method](bytes, { level: LEVEL }, done)
-  } catch (error) { // zlib allocates its window here, and may find no memory
+    require('node:zlib')[method](Buffer.concat(parts), { level: LEVEL }, done)
+  } catch (error) { // zlib allocates its window here, and there may be no memory
     process.nextTick(done, error)
   }
 }
@@ -63,7 +63,7 @@ class ChunkCompressor {
   /** Thins compressed chunks that stand together, and makes one of them. */
   #thin (chunks) {
     const pause = this.#work()
-    inBackground('gunzip', Buffer.concat(chunks.map(({ body }) => body)), (error, bytes) => {
+    inBackground('gunzip', chunks.map(({ body }) => body), (error, bytes) => {
       if (error !== null) return pause()
       let end = bytes.length
       const plain = chunks.toReversed().map(({ length }) => {
@@ -71,9 +71,8 @@ class ChunkCompressor {
         end = start - this.#prefix.head(length).length
         return bytes.subarray(start, start + length)
       }).reverse()
-      const made = this.#areWaiting(chunks) ? this.#buffer.thinned(chunks, plain, chunks[0].level + 1) : null
+      const made = this.#areWaiting(chunks) ? this.#buffer.thinned(chunks, plain) : null
       if (made === null) return pause()
-      // Empty, it is a few bytes; `replace` leaves it out.
       gzip([this.#prefix.head(made.length), made.bytes], (error, body) => {
         if (error === null && this.#areWaiting(chunks)) {
           made.compress(body)
@@ -84,7 +83,7 @@ class ChunkCompressor {
     })
   }
 
-  #areWaiting (chunks) { return chunks.every((chunk) => this.#buffer.isWaiting(chunk)) }
+  #areWaiting (chunks) { return chunks.every((chunk) => chunk.body !== null && this.#buffer.isWaiting(chunk)) }
 
   /** Begins something; what it returns is called when that is done. */
   #work () {
@@ -97,7 +96,7 @@ class ChunkCompressor {
 
   // Makes a compressed chunk plain again, for a collector that does not take it compressed. done(hasWorked)
   decompress (chunk, done) {
-    inBackground('gunzip', chunk.body, (error, bytes) => {
+    inBackground('gunzip', [chunk.body], (error, bytes) => {
       if (error === null) this.#buffer.storePlain(chunk, bytes.subarray(bytes.length - chunk.length))
       done(error === null)
     })

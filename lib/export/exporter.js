@@ -207,7 +207,7 @@ class Exporter {
     this.#stats.thinned += spans
     this.#sender.completed += spans
     this.#thinnedSpans += spans
-    this.#thinLevel = level
+    this.#thinLevel = Math.max(this.#thinLevel, level)
     this.#schedule()
   }
 

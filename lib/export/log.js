@@ -87,7 +87,7 @@ class ExportLog {
 
   thinned (spans, level) {
     this.#lose(spans)
-    this.#loss('thinned', spans, (sum) => `the buffer is full: ${counted(sum, this.#noun)} thinned out, by trace; one that stays stands for up to ${2 ** level}, as its trace state says`)
+    this.#loss('thinned', spans, (sum) => `the buffer is full: ${counted(sum, this.#noun)} thinned out, whole traces; the others say in their trace state for how many they stand, up to ${2 ** level} times as many as before`)
   }
 
   evicted (spans) {

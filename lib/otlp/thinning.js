@@ -11,7 +11,6 @@
 
 const { Buffer } = require('node:buffer')
 const { thresholdOf, randomnessOf, withThreshold, thresholdText } = require('../context/tracestate')
-const { KEPT } = require('../span/server-span')
 const { writeLength4, writeText } = require('./proto-writer')
 
 const LEVEL_MAX = 24 // each span stands for 16 million
@@ -24,13 +23,11 @@ const SPAN = 0x12
 const TRACE_STATE = 0x1a
 const PARENT_SPAN_ID = 0x22
 const KIND = 0x30
-const ATTRIBUTE = 0x4a
 const STATUS = 0x7a
 const KIND_SERVER = 2
 const KIND_CONSUMER = 5
 const STATUS_CODE = 0x18
 const STATUS_ERROR = 2
-const KEPT_START = KEPT.charCodeAt(0)
 
 const TRACE_ID_END = 23 // from a span's start: see lib/otlp/templates.js
 const RANDOM = TRACE_ID_END - 7
@@ -41,12 +38,13 @@ const TEXT_OVERHEAD = 5 // of a trace state: the same
 const SCRATCH_MAX = 512 * 1024 // that is kept: more than a chunk, but of one long span
 let scratch = Buffer.alloc(0)
 
-// A level goes on to the next one where the spans that may go take less than this part of a chunk: those of a sampler stand for more.
+// A level goes on to the next one where the spans that may go are less than this part of a chunk's: spans of a sampler, which stand
+// for more already, would free nothing.
 const FREED_MIN = 1 / 2
 
 /**
- * Thins the spans of a chunk that is not compressed, by one level or more. Requests that failed or were kept stay as they are, with
- * their children, until they take most of the chunk: then they are thinned too, by fewer levels.
+ * Thins the spans of a chunk that is not compressed, by one level or more. Requests that failed stay as they are, with their
+ * children, until they take most of the chunk: then they are thinned too, by fewer levels.
  *
  * How far it goes is decided before a random bit is looked at, and each span that stays says so, whether or not others went: else the
  * bits would decide what is decided by them, and no sum would be right.
@@ -57,9 +55,10 @@ const FREED_MIN = 1 / 2
  */
 function thin ({ bytes, length, keptLevel }, level) {
   const spans = readSpans(bytes, length)
+  const least = FREED_MIN * spans.reduce((total, { start, end }) => total + end - start, 0)
   for (; level <= LEVEL_MAX; level++) {
     for (const kept of keptLevel < level ? [keptLevel, keptLevel + 1] : [keptLevel]) {
-      if (mayGo(spans, level, kept) < length * FREED_MIN) continue
+      if (mayGo(spans, level, kept) < least) continue
       const { stay, byteCount } = planOf(spans, level, kept)
       return { bytes: write(bytes, length, stay, byteCount), spans: stay.length, level, keptLevel: kept }
     }
@@ -84,8 +83,7 @@ class EncodedSpan {
     this.start = start
     this.end = end
     this.random = 0 // the first 24 of the 56 random bits
-    this.isProtected = false // it is of a request that failed or was kept
-    this.isMarked = false // by `keep`: see lib/sampling/keep.js
+    this.isProtected = false // it is of a request that failed
     this.state = NO_STATE
     this.stateStart = end // where its trace state stands, with its tag, or would stand
     this.stateEnd = end
@@ -156,12 +154,10 @@ function readSpan (bytes, span) {
       kind = bytes[at + 1]
     } else if (tag === STATUS) {
       hasFailed = bytes[end - 2] === STATUS_CODE && bytes[end - 1] === STATUS_ERROR
-    } else if (tag === ATTRIBUTE && !span.isMarked) {
-      span.isMarked = isMark(bytes, bodyStart(bytes, at + 1))
     }
     at = end
   }
-  span.isProtected = span.isMarked || (hasFailed && (!hasParent || kind === KIND_SERVER || kind === KIND_CONSUMER))
+  span.isProtected = hasFailed && (!hasParent || kind === KIND_SERVER || kind === KIND_CONSUMER)
   return span
 }
 
@@ -171,11 +167,6 @@ function stateOf (text) {
   if (states.size >= STATES_MAX) states.clear() // a caller may send another one with each request
   states.set(text, state = new State(text))
   return state
-}
-
-function isMark (bytes, at) {
-  const start = bodyStart(bytes, at + 1)
-  return bytes[start - 1] === KEPT.length && bytes[start] === KEPT_START && bytes.latin1Slice(start, start + KEPT.length) === KEPT
 }
 
 /** Which spans stay at a level, with which trace state, and how many bytes they take. */
@@ -192,16 +183,11 @@ function planOf (spans, level, keptLevel) {
       run = span.run
       byteCount += HEADER_BYTES + run.end - run.start
     }
-    span.text = own === 0 || isKnownBy(span, own) ? '' : span.state.at(own)
+    // Hex fractions without trailing zeros are in the order of their text; none, '', comes first.
+    span.text = own === 0 || span.state.threshold >= THRESHOLDS[own] ? '' : span.state.at(own)
     if (span.text !== '') byteCount += TEXT_OVERHEAD + span.text.length - (span.stateEnd - span.stateStart)
   }
   return { stay, byteCount }
-}
-
-/** Whether its trace state stays: it stands for more, or nobody knows for how many, as of a kept request's child. */
-function isKnownBy ({ state: { threshold }, isMarked }, level) {
-  // Hex fractions without trailing zeros are in the order of their text.
-  return threshold === '' ? isMarked : threshold >= THRESHOLDS[level]
 }
 
 /** Writes them into memory of their own, by way of a scratch in which they are moved together: one call for each is half the time. */
@@ -263,7 +249,9 @@ function fieldEnd (bytes, at) {
     for (let shift = 0; ; shift += 7) {
       const byte = bytes[at++]
       length |= (byte & 0x7f) << shift
-      if (byte < 0x80) return at + length
+      if (byte > 0x7f) continue
+      if (length < 0 || at + length > bytes.length || byte === undefined) throw new RangeError('a field reaches over the end of its chunk')
+      return at + length
     }
   }
   while (bytes[at++] > 0x7f);

@@ -317,4 +317,4 @@ function hasQuery (url) {
   return mark !== -1 && mark !== url.length - 1
 }
 
-module.exports = { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER, KEPT }
+module.exports = { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER }

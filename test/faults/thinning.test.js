@@ -27,7 +27,7 @@ async function appWithout (t, { trace = {}, routes = shop } = {}) {
   const lines = []
   const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
   t.teardown(() => app.close())
-  await app.register(lightTrace, { exporter: { url: collector.url }, registerGlobals: false, slow: false, closeTimeoutMs: 100, ...trace, buffer: { maxBytes: 512 * 1024, flushDelayMs: 50, ...trace.buffer } })
+  await app.register(lightTrace, { exporter: { url: collector.url }, registerGlobals: false, slow: false, closeTimeoutMs: 100, ...trace, buffer: { maxBytes: 256 * 1024, flushDelayMs: 50, ...trace.buffer } })
   routes(app)
   await app.ready()
   return { app, collector, lines }
@@ -82,7 +82,7 @@ function isTrueSum (t, spans, truth, what) {
 
 test('after an outage of twenty buffers a sum over the spans is right for each route and each part of the outage', async (t) => {
   const { app, collector, lines } = await appWithout(t)
-  const requests = 20_000
+  const requests = 10_000
   const truth = new Map()
   await serve(app, requests, (i) => {
     const url = i % 40 === 0 ? '/fail' : i % 3 === 0 ? `/items/${Math.floor(i / (requests / 4))}` : '/cart'
@@ -108,13 +108,14 @@ test('after an outage of twenty buffers a sum over the spans is right for each r
   isTrueSum(t, steps, truth.get('/cart 0') + truth.get('/cart 1') + truth.get('/cart 2') + truth.get('/cart 3'), 'steps')
   t.ok(steps.filter(({ traceId }) => carts.has(traceId)).length > 0.9 * steps.length)
   t.ok(collector.spans.every((span) => randomOf(span) >= thresholdOf(span) - 1e-9), 'each trace has the randomness that its threshold asks for')
-  t.match(lines.filter(({ msg }) => /thinned/.test(msg)), [{ code: 'LT_WARN_LOSS', msg: /^the buffer is full: \d+ spans thinned out, by trace; one that stays stands for up to \d+, as its trace state says$/ }])
-  t.match(lines.at(-1), { code: 'LT_WARN_RECOVERED', msg: new RegExp(`; ${thinned} spans lost`) })
+  t.match(lines.filter(({ msg }) => /thinned/.test(msg)), [{ code: 'LT_WARN_LOSS', msg: /^the buffer is full: \d+ spans thinned out, whole traces; the others say in their trace state for how many they stand, up to \d+ times as many as before$/ }])
+  // What is thinned in the background as the collector returns may be counted in a line of its own.
+  t.match(lines.find(({ code }) => code === 'LT_WARN_RECOVERED'), { msg: /; [1-9]\d* spans lost/ })
 })
 
 test('failed requests go last, whole, and stand for themselves', async (t) => {
   const { app, collector } = await appWithout(t)
-  const asked = await serve(app, 4000, (i) => i % 200 === 0 ? '/fail' : '/cart')
+  const asked = await serve(app, 2000, (i) => i % 200 === 0 ? '/fail' : '/cart')
   await comeBack(app, collector)
   const failed = collector.spans.filter(({ name }) => name === 'GET /fail')
   t.equal(failed.length, asked.get('/fail'))
@@ -124,20 +125,55 @@ test('failed requests go last, whole, and stand for themselves', async (t) => {
 
 test('a flood of failures is thinned too: the budget holds, and the others are still there', async (t) => {
   const { app, collector } = await appWithout(t)
-  const asked = await serve(app, 6000, (i) => i % 20 === 0 ? '/cart' : '/fail')
-  t.ok(app.lightTrace.stats().buffer.bytes <= 512 * 1024)
+  const asked = await serve(app, 3000, (i) => i % 20 === 0 ? '/cart' : '/fail')
+  t.ok(app.lightTrace.stats().buffer.bytes <= 256 * 1024)
   await comeBack(app, collector)
   t.same(app.lightTrace.stats().spans.dropped, {})
   isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /fail'), asked.get('/fail'), '/fail')
   isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /cart'), asked.get('/cart'), '/cart')
 })
 
+test('slow requests that `keep` exports come out too, whether or not the sampler had taken them', async (t) => {
+  const { app, collector } = await appWithout(t, { trace: { sampler: 0.5, trustIncoming: false, keep: { asked: true, maxPerSecond: Infinity } }, routes: (app) => app.get('/', async ({ trace }) => trace.keep('asked for')) })
+  for (let i = 0; i < 3000; i++) {
+    await app.inject('/')
+    if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  await comeBack(app, collector)
+  t.ok(app.lightTrace.stats().spans.thinned > 500)
+  isTrueSum(t, collector.spans, 3000, 'kept')
+})
+
+test('one span a batch, spans of megabytes, and ids that always stay: little is done at once, and the budget holds', async (t) => {
+  process.env.OTEL_BSP_MAX_EXPORT_BATCH_SIZE = '1'
+  t.teardown(() => { delete process.env.OTEL_BSP_MAX_EXPORT_BATCH_SIZE })
+  const { app, collector } = await appWithout(t, {
+    trace: { buffer: { maxBytes: 4 * 1024 * 1024 }, limits: { attributeValueLength: 2 ** 21 } },
+    routes: (app) => {
+      shop(app)
+      app.get('/long', async ({ trace }) => { trace.span.setAttribute('long', 'x'.repeat(1.5 * 1024 * 1024)) })
+    }
+  })
+  let [most, asked] = [0, 0]
+  for (let i = 0; i < 8000; i++) {
+    const url = i % 200 === 199 ? '/long' : '/items/1'
+    if (url !== '/long') asked++
+    await ask(app, url, i)
+    most = Math.max(most, app.lightTrace.stats().buffer.bytes)
+  }
+  t.ok(most <= 4 * 1024 * 1024, `${most} bytes`)
+  await comeBack(app, collector)
+  t.equal(identity(app.lightTrace.stats()), 0)
+  isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /items/:id'), asked, '/items')
+  t.ok(app.lightTrace.stats().spans.dropped.queue_full <= 40, 'the long ones')
+})
+
 test('two services that lost their collectors keep the same traces', async (t) => {
-  const back = await appWithout(t, { trace: { buffer: { maxBytes: 256 * 1024 } } })
+  const back = await appWithout(t, { trace: { buffer: { maxBytes: 128 * 1024 } } })
   const front = await appWithout(t, {
     routes: (app) => app.get('/', async (request) => (await back.app.inject({ url: '/cart', headers: { traceparent: request.trace.traceparent } })).body)
   })
-  await serve(front.app, 4000, () => '/')
+  await serve(front.app, 2500, () => '/')
   await comeBack(back.app, back.collector)
   await comeBack(front.app, front.collector)
   const inFront = front.collector.spans
@@ -147,21 +183,21 @@ test('two services that lost their collectors keep the same traces', async (t) =
   const whole = (spans) => spans.filter((span) => randomOf(span) >= highest).map(({ traceId }) => traceId).sort()
   t.ok(whole(inFront).length > 10, `${whole(inFront).length} traces`)
   t.strictSame(whole(inFront), whole(inBack))
-  isTrueSum(t, inFront, 4000, 'front')
-  isTrueSum(t, inBack, 4000, 'back')
+  isTrueSum(t, inFront, 2500, 'front')
+  isTrueSum(t, inBack, 2500, 'back')
 })
 
 test('a sampler\'s own threshold is counted with', async (t) => {
   const { app, collector } = await appWithout(t, { trace: { sampler: 0.25, trustIncoming: false } })
-  for (let i = 0; i < 16_000; i++) {
+  for (let i = 0; i < 8000; i++) {
     await app.inject('/cart')
     if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
   }
   await comeBack(app, collector)
   const { thinned, dropped } = app.lightTrace.stats().spans
   t.same(dropped, {})
-  t.ok(thinned > 1000, `${thinned} spans gave way`)
-  isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /cart'), 16_000, '/cart')
+  t.ok(thinned > 500, `${thinned} spans gave way`)
+  isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /cart'), 8000, '/cart')
 })
 
 test('callers who choose ids that always stay fill the buffer, and then the oldest go', async (t) => {
@@ -172,16 +208,16 @@ test('callers who choose ids that always stay fill the buffer, and then the olde
     if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
     most = Math.max(most, app.lightTrace.stats().buffer.bytes)
   }
-  t.ok(most <= 512 * 1024, `${most} bytes`)
+  t.ok(most <= 256 * 1024, `${most} bytes`)
   const { dropped, thinned } = app.lightTrace.stats().spans
   await comeBack(app, collector)
-  t.ok(dropped.queue_full > 1000, `${dropped.queue_full} were dropped, ${thinned} thinned`)
+  t.ok(dropped.queue_full > 500, `${dropped.queue_full} were dropped, ${thinned} thinned`)
   t.equal(identity(app.lightTrace.stats()), 0)
 })
 
 test("`whenFull: 'drop-oldest'` drops the oldest, and counts them", async (t) => {
   const { app, collector } = await appWithout(t, { trace: { buffer: { whenFull: 'drop-oldest' } } })
-  await serve(app, 6000, () => '/cart')
+  await serve(app, 3000, () => '/cart')
   await comeBack(app, collector)
   const { dropped, thinned } = app.lightTrace.stats().spans
   t.equal(thinned, 0)

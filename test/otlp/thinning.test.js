@@ -83,29 +83,36 @@ test('a threshold that is there stays where it is higher, and is raised where it
   t.strictSame(read(thin(chunkOf([...spans, ...go]), 2).bytes).map(({ traceState }) => traceState), stay.map(([,, after]) => after))
 })
 
-const marked = [{ key: 'light_trace.kept', value: { stringValue: 'error' } }]
-
-test('failed and kept requests stay as they are, with what belongs to them', async (t) => {
+test('failed requests stay as they are, with what belongs to them', async (t) => {
   const failed = spanOf('00', { status: FAILED })
   const child = { ...spanOf('00', { kind: CLIENT, parentSpanId: failed.spanId }), traceId: failed.traceId }
-  const stay = [child, failed, spanOf('00', { attributes: marked }), spanOf('00', { kind: 1, status: FAILED }), spanOf('00', { kind: CLIENT, parentSpanId: Buffer.alloc(8, 1), attributes: marked })]
+  const stay = [child, failed, spanOf('00', { kind: 1, status: FAILED })]
   const go = [
     spanOf('00', { kind: CLIENT, parentSpanId: Buffer.alloc(8, 1), status: FAILED }), // a call that failed, of a request that did not
-    spanOf('00', { status: { code: 1 } }), spanOf('00', { status: { message: 'not set' } }), spanOf('00', { attributes: [{ key: 'light_trace.kept_', value: { stringValue: '' } }] }),
-    ...Array.from({ length: 4 }, () => spanOf('00'))
+    // Kept, for `keep` marks only what the sampler has not taken: the random bits would decide what is decided by them.
+    spanOf('00', { attributes: [{ key: 'light_trace.kept', value: { stringValue: 'slow' } }], traceState: 'ot=th:0' }),
+    spanOf('00', { status: { code: 1 } }), spanOf('00', { status: { message: 'not set' } }), ...Array.from({ length: 4 }, () => spanOf('00'))
   ]
   const left = thin(chunkOf([...stay, ...go]), 5)
   t.strictSame(read(left.bytes).map(shown), stay.map(({ name }) => `${name} `))
   t.match(left, { level: 5, keptLevel: 0 })
 })
 
-test('they are thinned too where they take most of a chunk; the kept ones that do not say for how many they stand still do not', async (t) => {
+test('they are thinned too where they take most of a chunk', async (t) => {
   const failed = Array.from('0123456789abcdef', (digit) => spanOf(digit, { status: FAILED, traceState: 'ot=th:0' }))
-  const kept = Array.from('0123456789abcdef', (digit) => spanOf(digit, { attributes: marked, kind: CLIENT, parentSpanId: Buffer.alloc(8, 1) }))
-  const left = thin(chunkOf([...failed, ...kept, spanOf('0'), spanOf('f')]), 1)
+  const left = thin(chunkOf([...failed, spanOf('0'), spanOf('f')]), 1)
   t.match(left, { level: 1, keptLevel: 1 })
-  const spans = read(left.bytes)
-  t.strictSame(spans.map(({ traceState }) => traceState), [...Array(8).fill('ot=th:8'), ...Array(8).fill(''), 'ot=th:8'])
+  t.strictSame(read(left.bytes).map(({ traceState }) => traceState), Array(9).fill('ot=th:8'))
+})
+
+test('what is no chunk throws, and is not read for ever', async (t) => {
+  const chunk = chunkOf([spanOf('0'), spanOf('f')])
+  for (const at of [1, 4]) {
+    const bytes = Buffer.from(chunk.bytes.subarray(0, chunk.length))
+    bytes.fill(0xff, at)
+    t.throws(() => thin({ ...chunk, bytes }, 1), RangeError, `from ${at}`)
+  }
+  t.throws(() => thin({ ...chunk, bytes: chunk.bytes.subarray(0, chunk.length - 3) }, 1), RangeError)
 })
 
 test('how far it goes does not depend on the random bits: what stays says what it went through, also where nothing goes', async (t) => {
