@@ -29,6 +29,7 @@ test('a threshold is written beside what the member holds already, and in front'
     ['a=1,ot=th:8,b=2', 'ot=th:c,a=1,b=2'],
     ['a=1', 'ot=th:c,a=1'],
     ['ot=th:nonsense', 'ot=th:c'],
+    ['ot=x:1 ;th:0,a=1', 'ot=th:c;x:1,a=1'],
     ['foot=th:8', 'ot=th:c,foot=th:8']
   ]) t.equal(withThreshold(tracestate, 'c'), written, tracestate)
 })

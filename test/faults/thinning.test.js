@@ -80,6 +80,7 @@ function isTrueSum (t, spans, truth, what) {
   t.ok(Math.abs(count - truth) <= ERRORS_MAX * deviation, `${what}: ${Math.round(count)} of ${truth} by ${spans.length} spans, standard error ${Math.round(deviation)}`)
 }
 
+// T36
 test('after an outage of twenty buffers a sum over the spans is right for each route and each part of the outage', async (t) => {
   const { app, collector, lines } = await appWithout(t)
   const requests = 10_000
@@ -123,6 +124,7 @@ test('failed requests go last, whole, and stand for themselves', async (t) => {
   isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /cart'), asked.get('/cart'), '/cart')
 })
 
+// T37
 test('a flood of failures is thinned too: the budget holds, and the others are still there', async (t) => {
   const { app, collector } = await appWithout(t)
   const asked = await serve(app, 3000, (i) => i % 20 === 0 ? '/cart' : '/fail')
@@ -144,6 +146,7 @@ test('slow requests that `keep` exports come out too, whether or not the sampler
   isTrueSum(t, collector.spans, 3000, 'kept')
 })
 
+// T37
 test('one span a batch, spans of megabytes, and ids that always stay: little is done at once, and the budget holds', async (t) => {
   process.env.OTEL_BSP_MAX_EXPORT_BATCH_SIZE = '1'
   t.teardown(() => { delete process.env.OTEL_BSP_MAX_EXPORT_BATCH_SIZE })
@@ -200,6 +203,7 @@ test('a sampler\'s own threshold is counted with', async (t) => {
   isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /cart'), 8000, '/cart')
 })
 
+// T37
 test('callers who choose ids that always stay fill the buffer, and then the oldest go', async (t) => {
   const { app, collector } = await appWithout(t)
   let most = 0
