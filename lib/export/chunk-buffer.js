@@ -44,9 +44,9 @@ class Chunk {
     this.attempts = attempts // how often it was sent
     this.body = null // the whole request body once it is gzipped
     this.isUncompressed = false // it must not be gzipped
-    // Of thinning: the level that all its spans have gone through, and that of failed requests among them.
+    // Of thinning: the level that all its spans have gone through, and that of failed requests among them, which is lower.
     this.level = 0
-    this.keptLevel = 0
+    this.failedLevel = 0
   }
 
   compress (body) {
@@ -294,9 +294,9 @@ class ChunkBuffer {
   thinned (chunks, plain) {
     try {
       const bytes = plain.length === 1 ? plain[0] : Buffer.concat(plain)
-      const keptLevel = Math.min(...chunks.map((chunk) => chunk.keptLevel))
-      const left = thin({ bytes, length: bytes.length, keptLevel }, chunks[0].level + 1)
-      if (left !== null) return Object.assign(new Chunk(left.bytes, null, left.bytes.length, left.spans), { level: left.level, keptLevel: left.keptLevel })
+      const failedLevel = Math.min(...chunks.map((chunk) => chunk.failedLevel))
+      const left = thin({ bytes, length: bytes.length, failedLevel }, chunks[0].level + 1)
+      if (left !== null) return Object.assign(new Chunk(left.bytes, null, left.bytes.length, left.spans), { level: left.level, failedLevel: left.failedLevel })
     } catch (error) {
       this.#thinning.onFailed(error)
     }

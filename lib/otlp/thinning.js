@@ -48,30 +48,30 @@ const FREED_MIN = 1 / 2
  *
  * How far it goes is decided before a random bit is looked at, and each span that stays says so, whether or not others went: else the
  * bits would decide what is decided by them, and no sum would be right.
- * @param {{ bytes: Buffer, length: number, keptLevel: number }} chunk
+ * @param {{ bytes: Buffer, length: number, failedLevel: number }} chunk
  * @param {number} level 1 to LEVEL_MAX, at least
- * @returns {{ bytes: Buffer, spans: number, level: number, keptLevel: number } | null} what stays, in memory of its own; null where
+ * @returns {{ bytes: Buffer, spans: number, level: number, failedLevel: number } | null} what stays, in memory of its own; null where
  *   all spans stand for more than the highest level
  */
-function thin ({ bytes, length, keptLevel }, level) {
+function thin ({ bytes, length, failedLevel }, level) {
   const spans = readSpans(bytes, length)
   const least = FREED_MIN * spans.reduce((total, { start, end }) => total + end - start, 0)
   for (; level <= LEVEL_MAX; level++) {
-    for (const kept of keptLevel < level ? [keptLevel, keptLevel + 1] : [keptLevel]) {
-      if (mayGo(spans, level, kept) < least) continue
-      const { stay, byteCount } = planOf(spans, level, kept)
-      return { bytes: write(bytes, length, stay, byteCount), spans: stay.length, level, keptLevel: kept }
+    for (const failed of failedLevel < level ? [failedLevel, failedLevel + 1] : [failedLevel]) {
+      if (mayGo(spans, level, failed) < least) continue
+      const { stay, byteCount } = planOf(spans, level, failed)
+      return { bytes: write(bytes, length, stay, byteCount), spans: stay.length, level, failedLevel: failed }
     }
-    if (keptLevel < level) keptLevel++
+    if (failedLevel < level) failedLevel++
   }
   return null
 }
 
 /** The bytes of spans of which a level keeps a part. */
-function mayGo (spans, level, keptLevel) {
+function mayGo (spans, level, failedLevel) {
   let byteCount = 0
   for (const { isProtected, state, start, end } of spans) {
-    const own = isProtected ? keptLevel : level
+    const own = isProtected ? failedLevel : level
     if (own > 0 && state.threshold < THRESHOLDS[own]) byteCount += end - start
   }
   return byteCount
@@ -170,12 +170,12 @@ function stateOf (text) {
 }
 
 /** Which spans stay at a level, with which trace state, and how many bytes they take. */
-function planOf (spans, level, keptLevel) {
+function planOf (spans, level, failedLevel) {
   const stay = []
   let byteCount = 0
   let run = null
   for (const span of spans) {
-    const own = span.isProtected ? keptLevel : level
+    const own = span.isProtected ? failedLevel : level
     if (span.random < LIMITS[own]) continue
     stay.push(span)
     byteCount += span.end - span.start

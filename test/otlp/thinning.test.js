@@ -34,7 +34,7 @@ function chunkOf (...runs) {
     field(0x1a, Buffer.from('https://schema.example/1'), 1),
     ...spans.map((span) => field(0x12, Buffer.from(Span.encode(span).finish())))
   ]))))
-  return { bytes: Buffer.concat([bytes, Buffer.alloc(50, 0xff)]), length: bytes.length, keptLevel: 0 }
+  return { bytes: Buffer.concat([bytes, Buffer.alloc(50, 0xff)]), length: bytes.length, failedLevel: 0 }
 }
 
 const read = (bytes) => decodeSpans(field(0x0a, bytes, 5))
@@ -46,7 +46,7 @@ test('at a level the traces stay whose first random bits are ones, and say for h
   for (const [level, first, th] of [[1, 8, '8'], [2, 12, 'c'], [3, 14, 'e'], [4, 15, 'f']]) {
     const left = thin(chunk, level)
     t.strictSame(read(left.bytes).map(shown), nibbles.slice(first).map(({ name }) => `${name} ot=th:${th}`), th)
-    t.match(left, { spans: 16 - first, level, keptLevel: 0 })
+    t.match(left, { spans: 16 - first, level, failedLevel: 0 })
   }
 })
 
@@ -95,13 +95,13 @@ test('failed requests stay as they are, with what belongs to them', async (t) =>
   ]
   const left = thin(chunkOf([...stay, ...go]), 5)
   t.strictSame(read(left.bytes).map(shown), stay.map(({ name }) => `${name} `))
-  t.match(left, { level: 5, keptLevel: 0 })
+  t.match(left, { level: 5, failedLevel: 0 })
 })
 
 test('they are thinned too where they take most of a chunk', async (t) => {
   const failed = Array.from('0123456789abcdef', (digit) => spanOf(digit, { status: FAILED, traceState: 'ot=th:0' }))
   const left = thin(chunkOf([...failed, spanOf('0'), spanOf('f')]), 1)
-  t.match(left, { level: 1, keptLevel: 1 })
+  t.match(left, { level: 1, failedLevel: 1 })
   t.strictSame(read(left.bytes).map(({ traceState }) => traceState), Array(9).fill('ot=th:8'))
 })
 
