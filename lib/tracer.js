@@ -2,7 +2,7 @@
 
 // The composition root: the only file that sees all stages. Options in, spans out.
 
-const { OPEN, SAMPLED, PARENT_LOCAL, parentIn, SPAN_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./context/trace-context')
+const { SAMPLED, PARENT_LOCAL, parentIn, SPAN_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./context/trace-context')
 const { processState } = require('./runtime/process-state')
 const { EMPTY_CONTEXT, ownContextManager, SUPPRESSED } = require('./context/request-context')
 const asyncStorage = require('./context/async-storage')
@@ -52,7 +52,7 @@ class Tracer {
     this.ownStarter = null // of our own spans
     this.starter = null // `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
-    this.foldAfter = settings.outbound.fold ? settings.outbound.fold.after : Infinity // no call is folded
+    this.foldAfter = settings.outbound.fold ? settings.outbound.fold.after : 0 // no call is folded
     this.environmentParent = settings.environmentTrace === null ? null : remoteSpanOf(settings.environmentTrace)
     this.invocations = null // an AsyncLocalStorage of attributes in a function, see serverless/platforms.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
@@ -169,23 +169,28 @@ class Tracer {
     const given = folded !== null ? folded.start : startOf(callDescriptor, call)
     const start = given ?? clock.now()
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
-    const shape = folded === null && (isByFlags ? isSampled : this.output.sdkSpans === null) ? shapeIn(parent, callDescriptor, info) : null
-    if (shape !== null && this.foldAfter !== Infinity && !this.sampler.isCustom) { // which is asked for each
+    const shape = info === null ? stageOf(callDescriptor) : folded === null ? info.shape : null
+    // A Sampler of the SDK is asked for each.
+    if (this.foldAfter !== 0 && isCall(shape) && (isByFlags ? isSampled : this.output.sdkSpans === null && !this.sampler.isCustom)) {
       const run = runToFold(parent, shape, this.foldAfter)
       if (run !== null) return new FoldedCall(this, callDescriptor, call, context, start, info, run)
     }
     if (!isByFlags) {
       const { span, list } = this.startByOptions(callDescriptor, call, context, info, given)
-      if (span instanceof ChildSpan) relate(span, parent, callDescriptor, shape, folded, isFold)
+      if (span instanceof ChildSpan) {
+        span.callShape = shape
+        if (isCall(shape)) follow(parent, span)
+      }
       return measures ? this.metrics.calls.measured(span, start, list) : span
     }
     this.stats.started++
     const span = new ChildSpan(this.pipeline, start, info === null ? callDescriptor.name(call) : info.name, callDescriptor.kind, this.scope)
+    span.callShape = shape // at once: the store into a new object costs nothing
     if (measures) span.metrics = this.metrics.calls
     span.inheritFrom(parent, PARENT_LOCAL)
     const hasTarget = isSampled && info !== null && info.origin !== '' // no metric has it
     span.setCallInfo(info, hasTarget ? callDescriptor.target(call, info) : '', callDescriptor.attributes(call))
-    relate(span, parent, callDescriptor, shape, folded, isFold)
+    if (isCall(shape)) follow(parent, span)
     if (isSampled) this.pipeline.started(span, context)
     return span
   }
@@ -261,24 +266,15 @@ class Tracer {
   }
 }
 
-/** Says what a call's span is to its parent: one of a shape, one among those that are folded, or a stage, which is no call. HOT */
-function relate (span, parent, callDescriptor, shape, folded, isFold) {
-  if (shape !== null) follow(parent, span, shape)
-  else if (folded !== null) span.run = isFold ? null : folded.run
-  else if (callDescriptor.kind === SPAN_KIND_INTERNAL) span.callShape = STAGE
-}
+/** A call without an info has no shape, or is a stage, which is no call. HOT */
+function stageOf ({ kind }) { return kind === SPAN_KIND_INTERNAL ? STAGE : null }
+
+/** Whether its repeats count. HOT */
+function isCall (shape) { return shape !== null && shape !== STAGE }
 
 /** When a call began that is reported later; undefined: now, by the provider's own clock. */
 function startOf (callDescriptor, call) {
   return typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : undefined
-}
-
-/**
- * What calls of one kind to one server have in common, as an object that is the same for all of them. Null where repeats do not
- * count: an HTTP call's id has left with its headers, and below a span that has ended, or is not ours, nobody says it. HOT
- */
-function shapeIn (parent, callDescriptor, info) {
-  return callDescriptor.hasShape === true && parent.endedAt === OPEN ? info : null
 }
 
 /** A span's name that is no string, as text: it may throw when it is asked for that. */

@@ -234,13 +234,15 @@ class CallInfo {
    * @param {string} [origin] what the last attribute begins with: `url.full` with the URL's origin, `db.query.text` with the
    *   command; '' where calls have none. The span has the rest, as its target.
    * @param {string} [openKey] of that attribute, of fewer than 128 bytes
+   * @param {boolean} [isShape] whether repeats of its calls count: those of HTTP do not, as each one's id has left with its headers
    */
-  constructor (kind, name, attributeList, origin = '', openKey = 'url.full') {
+  constructor (kind, name, attributeList, origin = '', openKey = 'url.full', isShape = false) {
     this.kind = kind
     this.name = name
     this.attributeList = attributeList
     this.origin = origin
     this.openKey = openKey
+    this.shape = isShape ? this : null // see span/repeated-calls.js
     this.operandRule = undefined // of a Redis command: which arguments behind `origin` may be recorded
     this.encoded = null // the encoder's bytes
     this.urlOffset = 0 // in `encoded`, of the length of the attribute `openKey`

@@ -105,8 +105,8 @@ class ChildSpan extends RecordingSpan {
     this.target = '' // what the info's open attribute has beyond its origin
     this.metrics = null // CallMetrics, where its end is measured; then it need not be sampled
     this.request = null // the span of the request that it is under
-    this.callShape = null // of the first call of a shape
-    this.nextCall = null // the first of another shape
+    this.callShape = null // CallInfo of a call whose repeats count
+    this.nextCall = null // the first of the next shape
     this.run = null // CallRun, of a call that is repeated
   }
 

@@ -74,7 +74,8 @@ class RecordingSpan extends TraceContext {
     this.roomyLength = 0 // of the list, up to which the limit need not be counted
     this.details = null
     this.localRoot = null // the request's span, while it holds children back (see `keep`)
-    this.calls = null // the latest of its calls that were the first of their shape: see repeated-calls.js
+    this.calls = null // the first of its calls, undefined when it has ended: see repeated-calls.js
+    this.runs = null // the latest of its CallRuns
   }
 
   // The API's Span.
@@ -325,7 +326,8 @@ class RecordingSpan extends TraceContext {
 
   /** Ends it, and does not hand it on yet. HOT, as `finish`. */
   stop (endedAt) {
-    if (this.calls !== null) endCalls(this)
+    this.calls = undefined
+    if (this.runs !== null) endCalls(this)
     if (this.pipeline.wantsEnding) this.pipeline.ending(this)
     this.endedAt = endedAt < this.start ? this.start : endedAt
   }

@@ -4,7 +4,7 @@
 // the other are what is called an N+1, and the parent says so. With `outbound.fold` all but the first are one span.
 //
 // The first call of each shape is a link of a list that hangs on the parent, and nothing is made for it. A second one makes a
-// CallRun, which sees the ends of both and of all that come after.
+// CallRun, which sees the ends of both and of all that come after. A parent without one has nothing to do at its end.
 
 const { OPEN } = require('../context/trace-context')
 const { now } = require('../runtime/timers')
@@ -21,8 +21,10 @@ const FOLD_MS_MAX = 60_000
 const OF_ONE_CALL = new Set(['db.query.text', 'db.operation.batch.size'])
 
 class CallRun {
-  /** @param {ChildSpan} first the first call of the shape */
-  constructor (first) {
+  /** @param {ChildSpan} first the first call of the shape @param {RecordedSpan} parent */
+  constructor (first, parent) {
+    this.next = parent.runs
+    parent.runs = this
     this.shape = first.callShape
     this.count = 1
     this.inTurn = 1 // those that began when all before them had ended
@@ -144,7 +146,10 @@ class FoldedCall {
     this.endedAt = endTime < this.start ? this.start : endTime
     const { run, tracer } = this
     const ms = this.endedAt - this.start
-    if (this.#span !== null || !run.isFast(ms)) return this.#own().end(endTime)
+    if (this.#span !== null || !run.isFast(ms)) {
+      run.ended(ms, this.endedAt)
+      return this.#own().end(endTime)
+    }
     tracer.stats.folded++
     const span = run.take(this, ms)
     if (tracer.metrics !== null) tracer.metrics.calls.ended(this, span)
@@ -163,53 +168,43 @@ class FoldedCall {
   }
 }
 
-/**
- * The first call of the shape under the parent, or null. HOT, once per call.
- * @param {RecordedSpan} parent
- * @param {object} shape by identity
- */
-function firstOf (parent, shape) {
-  let first = parent.calls
-  while (first !== null && first.callShape !== shape) first = first.nextCall
-  return first
+/** Remembers a call that has a span. HOT, once per call. Budget: nothing, where no call is repeated. */
+function follow (parent, span) {
+  if (parent.calls === null) parent.calls = span
+  else followNext(parent, span)
 }
 
-/** Remembers a call that has a span. HOT, once per call. Budget: nothing, where no call is repeated. */
-function follow (parent, span, shape) {
-  let shapes = 0
-  let first = parent.calls
-  while (first !== null && first.callShape !== shape) {
-    first = first.nextCall
-    shapes++
+/** The same of any but the parent's first. A parent that has ended, or is not ours, has none: nobody would say it. HOT */
+function followNext (parent, span) {
+  let last = parent.calls
+  if (last === undefined) return
+  let shapes = 1
+  for (; last.callShape !== span.callShape && last.nextCall !== null; shapes++) last = last.nextCall
+  if (last.callShape !== span.callShape) {
+    if (shapes < SHAPES_MAX) last.nextCall = span
+    return
   }
-  if (first !== null) {
-    span.run = first.run ??= new CallRun(first)
-    span.run.began(span.start)
-  } else if (shapes < SHAPES_MAX) {
-    span.callShape = shape
-    span.nextCall = parent.calls
-    parent.calls = span
-  }
+  span.run = last.run ??= new CallRun(last, parent)
+  span.run.began(span.start)
 }
 
 /** The run that a call is folded into, or null: it gets a span. HOT, once per call where `outbound.fold` is on. */
 function runToFold (parent, shape, after) {
-  const first = firstOf(parent, shape)
+  let first = parent.calls ?? null
+  while (first !== null && first.callShape !== shape) first = first.nextCall
   if (first === null) return null
-  const run = first.run ??= new CallRun(first)
+  const run = first.run ??= new CallRun(first, parent)
   return run.count < after ? null : run
 }
 
 /** At a parent's end, before it is handed on: says what it has repeated, and ends the spans of what was folded. */
 function endCalls (parent) {
   let most = null
-  for (let first = parent.calls; first !== null; first = first.nextCall) {
-    const { run } = first
-    if (run === null) continue
+  for (let { runs: run } = parent; run !== null; run = run.next) {
     if (run.isRepeated && (most === null || run.inTurn > most.inTurn)) most = run
     run.close()
   }
-  parent.calls = null
+  parent.runs = null
   if (most === null) return
   parent.setAttribute('light_trace.repeated.shape', labelOf(most.shape))
   parent.setAttribute('light_trace.repeated.count', most.inTurn)

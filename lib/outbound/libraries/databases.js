@@ -26,7 +26,6 @@ class DatabaseDescriptor {
 
   constructor (system, errorCode) {
     this.kind = KIND_CLIENT
-    this.hasShape = true
     this.system = system // db.system.name
     this.errorCode = errorCode // of an error: db.response.status_code
   }
@@ -66,7 +65,7 @@ class DatabaseDescriptor {
     pushServer(list, call)
     if (hasPeer) pushPeer(list, call)
     for (let i = 1; i < list.length; i += 2) if (typeof list[i] === 'string') list[i] = cut(list[i], SHARED_LENGTH_MAX)
-    const info = new CallInfo(this.kind, cut(name, SHARED_LENGTH_MAX) || this.system, list, operandRule === undefined ? '' : name, 'db.query.text')
+    const info = new CallInfo(this.kind, cut(name, SHARED_LENGTH_MAX) || this.system, list, operandRule === undefined ? '' : name, 'db.query.text', true)
     if (operandRule !== undefined) info.operandRule = operandRule(name)
     if (typeof what === 'string' && what.length > CACHED_LENGTH_MAX) return info
     const infos = this.#infos
@@ -238,7 +237,6 @@ const pgChannel = {
   kind: KIND_CLIENT,
   errorCode: sqlStateOf,
   shouldTrace: () => { hasPgChannelSpoken = true },
-  hasShape: true,
   info: (call) => pgQuery.info(pgCallOf(call)),
   attributes: () => pgQuery.attributes()
 }
