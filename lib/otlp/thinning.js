@@ -118,7 +118,7 @@ function readSpans (bytes, length) {
       const end = fieldEnd(bytes, at)
       if (bytes[at] === SPAN) {
         if (run.end === -1) run.end = at
-        const span = readSpan(bytes, new EncodedSpan(run, at, end))
+        const span = readSpan(bytes, new EncodedSpan(run, at, end), spans.length === 0 ? null : spans[spans.length - 1])
         if (span.isProtected) protectedTraces.add(traceOf(bytes, span))
         spans.push(span)
       }
@@ -135,7 +135,7 @@ function traceOf (bytes, { start }) {
   return bytes[end - 4] << 24 | bytes[end - 3] << 16 | bytes[end - 2] << 8 | bytes[end - 1]
 }
 
-function readSpan (bytes, span) {
+function readSpan (bytes, span, last) {
   let hasParent = false
   let hasFailed = false
   let kind = 0
@@ -146,7 +146,7 @@ function readSpan (bytes, span) {
     if (tag === TRACE_STATE) {
       span.stateStart = at
       span.stateEnd = end
-      span.state = stateOf(bytes.latin1Slice(bodyStart(bytes, at + 1), end))
+      span.state = last !== null && isSame(bytes, last, span) ? last.state : stateOf(bytes.latin1Slice(bodyStart(bytes, at + 1), end))
       if (span.state.random !== -1) span.random = span.state.random
     } else if (tag === PARENT_SPAN_ID) {
       hasParent = true
@@ -159,6 +159,16 @@ function readSpan (bytes, span) {
   }
   span.isProtected = hasFailed && (!hasParent || kind === KIND_SERVER || kind === KIND_CONSUMER)
   return span
+}
+
+/** Whether two spans have the same bytes of trace state, as those of one sampler do: a string of each would take most of the time. */
+function isSame (bytes, { stateStart: a, stateEnd }, { stateStart: b, stateEnd: end }) {
+  if (stateEnd - a !== end - b) return false
+  while (b < end && bytes[a] === bytes[b]) {
+    a++
+    b++
+  }
+  return b === end
 }
 
 function stateOf (text) {
