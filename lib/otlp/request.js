@@ -66,51 +66,74 @@ const HEADER_BYTES = 5
  */
 function halvesOf (bytes, length, spans) {
   const keep = spans >> 1
-  const found = spansIn(bytes, length)
+  const found = spansIn(bytes, length, (run, start, end) => ({ run, start, end }))
   if (keep === 0 || found === null || found.length <= keep) return null
-  return [{ bytes: chunkOf(found.slice(0, keep)), spans: keep }, { bytes: chunkOf(found.slice(keep)), spans: spans - keep }]
+  return [{ bytes: chunkOf(bytes, found.slice(0, keep)), spans: keep }, { bytes: chunkOf(bytes, found.slice(keep)), spans: spans - keep }]
 }
 
-/** Finds the spans, each with what its scope_spans begin with; null where there is more behind them, which would be lost. */
-function spansIn (bytes, length) {
+/**
+ * Finds the spans of a chunk, each with its tag and length. Null where there is more behind them in their scope_spans, which would be lost.
+ * @template T
+ * @param {(run: { start: number, end: number }, start: number, end: number, last: T | undefined) => T} make of the bounds of a span and of
+ *   what its scope_spans begin with, the same object for all of one; the last one that it made
+ * @returns {T[] | null}
+ */
+function spansIn (bytes, length, make) {
+  if (length > bytes.length) return null
   const found = []
   for (let at = 0; at < length;) {
-    const body = fieldAt(bytes, at, length)
-    if (body === null || bytes[at] !== TAG_SCOPE_SPANS || body.start - at !== HEADER_BYTES) return null
-    let scope = null
-    for (at = body.start; at < body.end;) {
-      const field = fieldAt(bytes, at, body.end)
-      if (field === null || (scope !== null && bytes[at] !== TAG_SPAN)) return null
-      if (bytes[at] === TAG_SPAN) {
-        scope ??= bytes.subarray(body.start, at)
-        found.push({ scope, span: bytes.subarray(at, field.end) })
+    const runEnd = fieldEnd(bytes, at, length)
+    if (runEnd === -1 || bytes[at] !== TAG_SCOPE_SPANS || bodyStart(bytes, at + 1) - at !== HEADER_BYTES) return null
+    const run = { start: at + HEADER_BYTES, end: -1 }
+    for (at = run.start; at < runEnd;) {
+      const end = fieldEnd(bytes, at, runEnd)
+      const isSpan = bytes[at] === TAG_SPAN
+      if (end === -1 || (run.end !== -1 && !isSpan) || (bytes[at] & 0x87) !== 2) return null // all are length-delimited, with tags of one byte
+      if (isSpan) {
+        if (run.end === -1) run.end = at
+        found.push(make(run, at, end, found[found.length - 1]))
       }
-      at = field.end
+      at = end
     }
   }
   return found
 }
 
-function chunkOf (spans) {
+function chunkOf (bytes, spans) {
   const runs = new Map() // of one scope_spans each: what they begin with, and the spans
-  for (const { scope, span } of spans) {
-    if (!runs.has(scope)) runs.set(scope, [scope])
-    runs.get(scope).push(span)
+  for (const { run, start, end } of spans) {
+    if (!runs.has(run)) runs.set(run, [bytes.subarray(run.start, run.end)])
+    runs.get(run).push(bytes.subarray(start, end))
   }
   return Buffer.concat(Array.from(runs.values(), (run) => Buffer.concat(run)).flatMap((body) => [headerOf(TAG_SCOPE_SPANS, body.length), body]))
 }
 
-/** Returns the bounds of the length-delimited field at `at`, whose tag is one byte; null if it is none or reaches over `end`. */
-function fieldAt (bytes, at, end) {
-  const tag = bytes[at++]
-  if (tag % 8 !== 2 || tag >= 0x80) return null
-  let length = 0
-  for (let i = 0; i < 5 && at < end; i++) {
-    const byte = bytes[at++]
-    length += (byte & 0x7f) * 2 ** (7 * i)
-    if (byte < 0x80) return length <= end - at ? { start: at, end: at + length } : null
+/** Where the field ends whose tag is at `at`; -1 if it is none of a span's kinds, or reaches over `end`. */
+function fieldEnd (bytes, at, end) {
+  let tag = bytes[at++]
+  const wireType = tag & 7
+  while (tag > 0x7f) tag = bytes[at++]
+  if (wireType === 2) {
+    let byte = bytes[at++]
+    let length = byte & 0x7f
+    for (let shift = 7; byte > 0x7f; shift += 7) {
+      if (shift > 28) return -1
+      byte = bytes[at++]
+      length |= (byte & 0x7f) << shift
+    }
+    return length >= 0 && at + length <= end ? at + length : -1
   }
-  return null
+  if (wireType === 0) at = bodyStart(bytes, at)
+  else if (wireType === 1) at += 8
+  else if (wireType === 5) at += 4
+  else return -1
+  return at <= end ? at : -1
+}
+
+/** Where the body of a field begins whose length is at `at`, or what follows a varint that is there. */
+function bodyStart (bytes, at) {
+  while (bytes[at++] > 0x7f);
+  return at
 }
 
 /** Returns a tag and a length in the four bytes that the encoder always takes. */
@@ -118,4 +141,4 @@ function headerOf (tag, length) {
   return Buffer.of(tag, (length & 0x7f) | 0x80, ((length >> 7) & 0x7f) | 0x80, ((length >> 14) & 0x7f) | 0x80, (length >> 21) & 0x7f)
 }
 
-module.exports = { ExportRequestPrefix, encodeScope, halvesOf }
+module.exports = { ExportRequestPrefix, encodeScope, halvesOf, spansIn, fieldEnd, bodyStart, HEADER_BYTES }

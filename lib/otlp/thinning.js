@@ -12,6 +12,7 @@
 const { Buffer } = require('node:buffer')
 const { thresholdOf, randomnessOf, withThreshold, thresholdText } = require('../context/tracestate')
 const { writeLength4, writeText } = require('./proto-writer')
+const { spansIn, fieldEnd, bodyStart, HEADER_BYTES } = require('./request')
 
 const LEVEL_MAX = 24 // each span stands for 16 million
 // Of 24 bits: a trace stays if its random bits are at least this.
@@ -32,8 +33,7 @@ const STATUS_ERROR = 2
 const TRACE_ID_END = 23 // from a span's start: see lib/otlp/templates.js
 const RANDOM = TRACE_ID_END - 7
 
-const HEADER_BYTES = 5 // of a span and of its scope_spans: a tag and a length
-const TEXT_OVERHEAD = 5 // of a trace state: the same
+const TEXT_OVERHEAD = HEADER_BYTES // of a trace state, as of a span: a tag and a length
 
 const SCRATCH_MAX = 512 * 1024 // that is kept: more than a chunk, but of one long span
 let scratch = Buffer.alloc(0)
@@ -109,22 +109,13 @@ const STATES_MAX = 256
 const states = new Map()
 
 function readSpans (bytes, length) {
-  const spans = []
   const protectedTraces = new Set()
-  for (let at = 0; at < length;) {
-    const runEnd = fieldEnd(bytes, at)
-    const run = { start: at + HEADER_BYTES, end: -1 }
-    for (at = run.start; at < runEnd;) {
-      const end = fieldEnd(bytes, at)
-      if (bytes[at] === SPAN) {
-        if (run.end === -1) run.end = at
-        const span = readSpan(bytes, new EncodedSpan(run, at, end), spans.length === 0 ? null : spans[spans.length - 1])
-        if (span.isProtected) protectedTraces.add(traceOf(bytes, span))
-        spans.push(span)
-      }
-      at = end
-    }
-  }
+  const spans = spansIn(bytes, length, (run, start, end, last) => {
+    const span = readSpan(bytes, new EncodedSpan(run, start, end), last)
+    if (span.isProtected) protectedTraces.add(traceOf(bytes, span))
+    return span
+  })
+  if (spans === null) throw new RangeError('the bytes are no chunk')
   if (protectedTraces.size > 0) for (const span of spans) span.isProtected ||= protectedTraces.has(traceOf(bytes, span))
   return spans
 }
@@ -142,11 +133,12 @@ function readSpan (bytes, span, last) {
   span.random = bytes[span.start + RANDOM] << 16 | bytes[span.start + RANDOM + 1] << 8 | bytes[span.start + RANDOM + 2]
   for (let at = span.start + TRACE_ID_END; at < span.end;) {
     const tag = bytes[at]
-    const end = fieldEnd(bytes, at)
+    const end = fieldEnd(bytes, at, span.end)
+    if (end === -1) throw new RangeError('a field reaches over the end of its span')
     if (tag === TRACE_STATE) {
       span.stateStart = at
       span.stateEnd = end
-      span.state = last !== null && isSame(bytes, last, span) ? last.state : stateOf(bytes.latin1Slice(bodyStart(bytes, at + 1), end))
+      span.state = last !== undefined && isSame(bytes, last, span) ? last.state : stateOf(bytes.latin1Slice(bodyStart(bytes, at + 1), end))
       if (span.state.random !== -1) span.random = span.state.random
     } else if (tag === PARENT_SPAN_ID) {
       hasParent = true
@@ -245,33 +237,6 @@ function moveSpan (out, view, start, room, { start: from, end, stateStart, state
 function move (out, at, start, end) {
   out.copyWithin(at, start, end)
   return at + end - start
-}
-
-/** Where a field ends whose tag is at `at`. */
-function fieldEnd (bytes, at) {
-  let tag = bytes[at++]
-  const wireType = tag & 7
-  while (tag > 0x7f) tag = bytes[at++]
-  if (wireType === 1) return at + 8
-  if (wireType === 5) return at + 4
-  if (wireType === 2) {
-    let length = 0
-    for (let shift = 0; ; shift += 7) {
-      const byte = bytes[at++]
-      length |= (byte & 0x7f) << shift
-      if (byte > 0x7f) continue
-      if (length < 0 || at + length > bytes.length || byte === undefined) throw new RangeError('a field reaches over the end of its chunk')
-      return at + length
-    }
-  }
-  while (bytes[at++] > 0x7f);
-  return at
-}
-
-/** Where the body of a field begins whose length is at `at`. */
-function bodyStart (bytes, at) {
-  while (bytes[at++] > 0x7f);
-  return at
 }
 
 module.exports = { thin, LEVEL_MAX }
