@@ -240,8 +240,7 @@ class ChunkBuffer {
   }
 
   #giveUp (index) {
-    const [chunk] = this.#queue.splice(index, 1)
-    this.#countSealed(chunk, -1)
+    const chunk = this.#dequeue(index)
     this.#onEvict(chunk.spans)
     this.#recycle(chunk)
   }
@@ -317,8 +316,8 @@ class ChunkBuffer {
     this.#thinning.onThinned(sum(chunks, 'spans') - made.spans, made.level)
   }
 
-  #dequeue () {
-    const chunk = this.#queue.shift()
+  #dequeue (index = 0) {
+    const [chunk] = this.#queue.splice(index, 1)
     this.#countSealed(chunk, -1)
     return chunk
   }

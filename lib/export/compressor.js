@@ -65,12 +65,11 @@ class ChunkCompressor {
     const pause = this.#work()
     inBackground('gunzip', chunks.map(({ body }) => body), (error, bytes) => {
       if (error !== null) return pause()
-      let end = bytes.length
-      const plain = chunks.toReversed().map(({ length }) => {
-        const start = end - length
-        end = start - this.#prefix.head(length).length
-        return bytes.subarray(start, start + length)
-      }).reverse()
+      let end = 0
+      const plain = chunks.map(({ length }) => {
+        end += this.#prefix.head(length).length + length
+        return bytes.subarray(end - length, end)
+      })
       const made = this.#areWaiting(chunks) ? this.#buffer.thinned(chunks, plain) : null
       if (made === null) return pause()
       gzip([this.#prefix.head(made.length), made.bytes], (error, body) => {
