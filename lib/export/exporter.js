@@ -173,7 +173,7 @@ class Exporter {
     this.#compressor.consider()
     if (this.#thinnedSpans > 0) this.#log.thinned(this.#thinnedSpans, this.#thinLevel)
     if (this.#evictedSpans > 0) this.#log.evicted(this.#evictedSpans)
-    this.#thinnedSpans = this.#evictedSpans = 0
+    this.#thinnedSpans = this.#evictedSpans = this.#thinLevel = 0
   }
 
   #armFlush = () => {

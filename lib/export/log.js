@@ -26,6 +26,7 @@ class CollectorLog {
   logged = new Set() // codes that are logged once
   lost = new Map() // kind -> spans lost since that kind was last logged
   lostInOutage = 0
+  thinLevel = 0 // the highest of the outage
   isOutage = false
 }
 
@@ -86,8 +87,10 @@ class ExportLog {
   }
 
   thinned (spans, level) {
+    const shared = this.#shared
+    shared.thinLevel = Math.max(shared.thinLevel, level)
     this.#lose(spans)
-    this.#loss('thinned', spans, (sum) => `the buffer is full: ${counted(sum, this.#noun)} thinned out, whole traces; the others say in their trace state for how many they stand, up to ${2 ** level} times as many as before`)
+    this.#loss('thinned', spans, (sum) => `the buffer is full: ${counted(sum, this.#noun)} thinned out, whole traces; the others say in their trace state for how many they stand, up to ${2 ** shared.thinLevel} times as many as before`)
   }
 
   evicted (spans) {
@@ -126,7 +129,7 @@ class ExportLog {
     const { losses, lostInOutage } = this.#shared
     const message = `${this.#target} accepts ${this.#noun}s again; ${counted(lostInOutage, this.#noun)} lost`
     for (const kind of ['collector', 'thinned', 'queue_full']) if (this.#report.recovered(kind, message, losses)) break
-    this.#shared.lostInOutage = 0
+    this.#shared.lostInOutage = this.#shared.thinLevel = 0
     this.#shared.isOutage = false
   }
 
