@@ -378,7 +378,7 @@ declare namespace lightTrace {
     events?: number
     /** @default OTEL_SPAN_LINK_COUNT_LIMIT, 128 */
     links?: number
-    /** Child spans that are held for an unsampled request, in case `keep` exports it. @default 64 */
+    /** With `keep`: child spans that are held until their request ends. @default 64 */
     keptChildren?: number
   }
 
