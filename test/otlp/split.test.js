@@ -5,6 +5,7 @@ const { halvesOf } = require('../../lib/otlp/request')
 const { startExporter, idOf } = require('../support/chunk-writer')
 const { startSink } = require('../support/otlp-sink')
 const { decodeSpans } = require('../support/otlp-decode')
+const { field } = require('../support/otlp-encode')
 
 // Runs of spans, each of a few bytes: enough for the cut, decoded as one ResourceSpans.
 function chunkOf (...runs) {
@@ -13,12 +14,6 @@ function chunkOf (...runs) {
     field(0x0a, field(0x0a, Buffer.from(`scope ${index}`), 1), 1),
     ...Array.from({ length: count }, () => field(0x12, span(++number)))
   ]))))
-}
-
-function field (tag, bytes, lengthBytes = 4) {
-  const header = [tag]
-  for (let i = 0; i < lengthBytes; i++) header.push((Math.floor(bytes.length / 128 ** i) & 0x7f) | (i < lengthBytes - 1 ? 0x80 : 0))
-  return Buffer.concat([Buffer.from(header), bytes])
 }
 
 function span (number) {

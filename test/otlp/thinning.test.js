@@ -7,17 +7,12 @@ const { test } = require('tap')
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
 const { thin, LEVEL_MAX } = require('../../lib/otlp/thinning')
 const { decodeSpans } = require('../support/otlp-decode')
+const { field } = require('../support/otlp-encode')
 
 const { Span } = opentelemetry.proto.trace.v1
 const SERVER = 2
 const CLIENT = 3
 const FAILED = { code: 2 }
-
-const field = (tag, bytes, lengthBytes = 4) => {
-  const header = [tag]
-  for (let i = 0; i < lengthBytes; i++) header.push((Math.floor(bytes.length / 128 ** i) & 0x7f) | (i < lengthBytes - 1 ? 0x80 : 0))
-  return Buffer.concat([Buffer.from(header), bytes])
-}
 
 let number = 0
 

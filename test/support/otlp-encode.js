@@ -1,6 +1,7 @@
 'use strict'
 
-// OTLP bodies written by protobufjs, for the tests of the harness itself: they know what our encoder does not decide.
+// OTLP bodies written by protobufjs, for the tests of the harness itself: they know what our encoder does not decide. And single
+// fields, whose lengths are padded as those of our encoder are.
 
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
 
@@ -8,7 +9,7 @@ const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
 const SPAN_ID = 'b7ad6b7169203331'
 const PARENT_ID = '00f067aa0ba902b7'
 
-module.exports = { encodeRequest, requestOf, TRACE_ID, SPAN_ID, PARENT_ID }
+module.exports = { encodeRequest, requestOf, field, TRACE_ID, SPAN_ID, PARENT_ID }
 
 /** @returns {Buffer} the body of one request */
 function encodeRequest (request) {
@@ -27,4 +28,11 @@ function requestOf (...spans) {
       }]
     }]
   }
+}
+
+/** A length-delimited field, its length in so many bytes. */
+function field (tag, bytes, lengthBytes = 4) {
+  const header = [tag]
+  for (let i = 0; i < lengthBytes; i++) header.push((Math.floor(bytes.length / 128 ** i) & 0x7f) | (i < lengthBytes - 1 ? 0x80 : 0))
+  return Buffer.concat([Buffer.from(header), bytes])
 }
