@@ -79,7 +79,7 @@ declare namespace lightTrace {
     fail (error: unknown): void
     /**
      * Asks for this request to be exported, with its children, though it is not sampled. Its spans get `light_trace.kept: reason`.
-     * Works where the option `keep` is set, within `keep.maxPerSecond`; else, and once the response is closed, it does nothing. Never throws.
+     * Works where the option `keep` or `recorder` is set, within `keep.maxPerSecond`; else, and once the response is closed, it does nothing. Never throws.
      * @param reason at most 64 characters @default 'application'
      */
     keep (reason?: string): void
@@ -106,8 +106,17 @@ declare namespace lightTrace {
      * @param options.timeoutMs milliseconds after which it resolves in any case; default: `closeTimeoutMs`
      */
     flush (options?: { timeoutMs?: number }): Promise<void>
-    /** What has happened to the spans so far. `ended = accepted + unsampled` at every moment. */
+    /** What has happened to the spans so far. `ended = accepted + unsampled + recorded` at every moment. */
     stats (): LightTraceStats
+    /**
+     * Exports what the option `recorder` has: all spans of requests that were not sampled which ended in the last `seconds`, or end in
+     * the second after the call, and were not exported yet. They get `light_trace.kept: 'snapshot'` and no threshold. One at a
+     * time: a call while one is under way gets that one. Never rejects; resolves with zeros where there is no recorder.
+     * @param options.seconds how far back @default recorder.seconds
+     * @param options.reason becomes `light_trace.snapshot.reason`; at most 64 characters @default 'application'
+     * @returns how many spans were handed to the exporter, and how many were overwritten before it took them
+     */
+    snapshot (options?: { seconds?: number, reason?: string }): Promise<{ spans: number, missed: number }>
     /**
      * All metrics as text for Prometheus: format 0.0.4, or OpenMetrics 1.0. '' where metrics are off. Never rejects.
      * @param options.openMetrics with exemplars and units
@@ -129,6 +138,8 @@ declare namespace lightTrace {
       folded: number
       /** Ended, and neither sampled nor kept. */
       unsampled: number
+      /** Now in the ring of the option `recorder`, neither accepted nor unsampled yet. */
+      recorded: number
       /** Requests, of the unsampled, that `keep` asked for and `keep.maxPerSecond` left out. */
       notKept: number
       /** `= handedOver + delivered + rejected + thinned + sum(dropped) + queued + inFlight` */
@@ -160,6 +171,14 @@ declare namespace lightTrace {
     }
     /** The last failure of an export, without secrets. */
     lastError: string | null
+    /** Only with the option `recorder`. */
+    recorder?: {
+      /** Bytes that are allocated. */
+      bytes: number
+      maxBytes: number
+      /** How far back it reaches now. */
+      seconds: number
+    }
     /** Only where log lines are exported or held, or exceptions are log records. */
     logs?: {
       /** `accepted = delivered + rejected + sum(dropped) + queued + inFlight` */
@@ -261,6 +280,20 @@ declare namespace lightTrace {
     asked?: boolean
     /** About how many requests a second are kept at most. Beyond it some are, by chance, and say how many they stand for. @default 100 */
     maxPerSecond?: number
+  }
+
+  /** What the recorder holds, and when it gives it away by itself; see docs/sampling.md. */
+  export interface RecorderOptions {
+    /** Bytes of encoded spans, beside `buffer.maxBytes`; the oldest are overwritten. @default 8388608 */
+    maxBytes?: number
+    /** How far back a snapshot reaches that does not say it. @default 10 */
+    seconds?: number
+    /** So many answers of 5xx within a second make a snapshot; 0: none do. @default 0 */
+    errorsPerSecond?: number
+    /** With the option `blockedLoop`: a blocked event loop makes a snapshot. @default false */
+    blockedLoop?: boolean
+    /** Milliseconds between two snapshots that nobody asked for. @default 60000 */
+    pauseMs?: number
   }
 
   /** What is slow, see docs/slow.md. */
@@ -378,7 +411,7 @@ declare namespace lightTrace {
     events?: number
     /** @default OTEL_SPAN_LINK_COUNT_LIMIT, 128 */
     links?: number
-    /** With `keep`: child spans that are held until their request ends. @default 64 */
+    /** With `keep`: child spans that are held until their request ends. With `recorder` those of sampled requests alone. @default 64 */
     keptChildren?: number
   }
 
@@ -405,6 +438,8 @@ declare namespace lightTrace {
     sampler?: SamplerOption
     /** Which unsampled requests are exported all the same. `true` is `{ errors: true }`. @default off */
     keep?: KeepOptions | boolean
+    /** Holds the last spans of requests that are not sampled, for `lightTrace.snapshot()` and `request.trace.keep()`. @default off */
+    recorder?: RecorderOptions | boolean
     /** Upper bound for sampled requests per second, including those whose callers set the flag. @default Infinity */
     maxSampledPerSecond?: number
     /** Which requests' spans say what they waited for, `light_trace.time.*`. `false`: none. @default { afterMs: keep.slowerThanMs, LIGHT_TRACE_SLOW_AFTER_MS, 250 } */

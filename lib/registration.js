@@ -173,6 +173,7 @@ function decoratorOf (tracer) {
     tracerProvider: tracer.tracerProvider,
     flush: (options) => tracer.flush(options),
     stats: () => tracer.snapshot(),
+    snapshot: (options) => tracer.takeSnapshot(options),
     metrics: async (options) => tracer.metrics === null ? '' : tracer.metrics.text(options),
     get meterProvider () {
       if (tracer.metrics !== null) return tracer.metrics.meterProvider

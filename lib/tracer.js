@@ -46,6 +46,7 @@ class Tracer {
     this.sdkInterop = null // null unless an SDK has a say in our requests
     this.mode = 'undecided'
     this.output = null
+    this.recorder = null // of requests that are not sampled
     this.pipeline = null
     this.redactor = new QueryRedactor(settings.redactQuery, report)
     this.outbound = null // what outbound/index knows of this app
@@ -68,6 +69,7 @@ class Tracer {
     clock.anchor()
     this.output = exportMode(this)
     this.mode = this.output.mode
+    if (settings.recorder !== null && !settings.disabled) this.openRecorder()
     this.pipeline = new Pipeline(this)
     if (this.output.sdkSpans !== null && this.keep !== null) {
       this.keep = null
@@ -82,6 +84,18 @@ class Tracer {
     // Disabled by a variable, or left to a registered SDK: the options do not say so.
     const isByOptions = this.mode !== 'disabled' && (this.mode !== 'sdk' || Boolean(settings.tracerProvider))
     report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`, isByOptions ? 'debug' : 'info')
+  }
+
+  openRecorder () {
+    if (this.mode === 'native') this.recorder = new (require('./export/recorder').Recorder)(this.settings.recorder, this.output, this.stats, this.report)
+    else this.report.once('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${this.output.reason}`)
+  }
+
+  /** Sends what the recorder has, see index.d.ts. */
+  async takeSnapshot (options) {
+    if (this.recorder !== null) return this.recorder.snapshot(read(options, 'seconds'), read(options, 'reason'))
+    this.report.once('LT_WARN_RECORDER', 'there is nothing to take a snapshot of: the option `recorder` is not set')
+    return { spans: 0, missed: 0 }
   }
 
   /** Exports the lines of the application's logger, or holds some of them, where the options ask for it. */
@@ -254,15 +268,16 @@ class Tracer {
     if (this.pipeline !== null) {
       endOpen(this.pipeline.open ?? [])
       this.pipeline.closed = true
+      this.recorder?.close()
     }
     await Promise.all([this.output?.close(), this.metrics?.close(), this.logs?.close()])
   }
 
   snapshot () {
-    const { output, stats, settings, metrics, logs } = this
+    const { output, stats, settings, metrics, logs, recorder } = this
     const { queued = 0, inFlight = 0, bufferBytes: bytes = 0 } = output?.exporter ?? {}
     const spans = stats.snapshot(this.mode, queued, inFlight, { bytes, maxBytes: settings.buffer.maxBytes })
-    return { ...spans, ...metrics !== null && { metrics: metrics.stats() }, ...logs !== null && { logs: logs.stats() } }
+    return { ...spans, ...recorder !== null && { recorder: recorder.state }, ...metrics !== null && { metrics: metrics.stats() }, ...logs !== null && { logs: logs.stats() } }
   }
 }
 

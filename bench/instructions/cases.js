@@ -42,6 +42,8 @@ const table = [
   { name: 'bare-with-socket', of: 'bare-with-socket' },
   { name: 'disabled', of: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', guard: true },
   { name: 'unsampled', of: 'lighttrace-unsampled', label: 'light-trace, no request sampled', guard: true },
+  // Until the ring has been filled a few times.
+  { name: 'recorded', of: 'lighttrace-unsampled', against: 'unsampled', label: 'light-trace, no request sampled, with the recorder', options: { plugin: { sampler: 'always_off', recorder: true } } },
   { name: 'not-sent', of: 'lighttrace-100', label: "light-trace, `exporter: 'none'`", options: { plugin: { exporter: 'none' } }, delivers: false },
   { name: 'delivered', of: 'lighttrace-100', label: 'light-trace, every request', guard: true },
   { name: 'unrouted', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `unrouted: true`', options: { plugin: { unrouted: true } } },

@@ -36,6 +36,10 @@ const DEFAULT_FOLD_AFTER = 10
 // A service that keeps more than this has an outage, of which a hundred traces a second show as much as all.
 const DEFAULT_KEPT_PER_SECOND = 100
 
+const DEFAULT_RECORDER_BYTES = 8 * 1024 * 1024 // some 20,000 spans
+const DEFAULT_SNAPSHOT_SECONDS = 10
+const MINUTE_MS = 60_000
+
 const SLOW_VARIABLE = 'LIGHT_TRACE_SLOW_AFTER_MS'
 const DEFAULT_SLOW_MS = 250
 
@@ -48,6 +52,9 @@ const KINDS = Object.freeze({ __proto__: null, internal: 0, server: 1, client: 2
 const checkKeep = orBoolean(object({
   errors: boolean, aborted: boolean, slowerThanMs: notNegative('milliseconds'), asked: boolean, maxPerSecond: notNegative('requests a second')
 }), { errors: true }, EMPTY)
+const checkRecorder = orBoolean(object({
+  maxBytes: bytes, seconds: notNegative('seconds'), errorsPerSecond: count, blockedLoop: boolean, pauseMs: duration
+}), EMPTY, false)
 const checkSlow = orBoolean(object({ afterMs: notNegative('milliseconds') }), EMPTY, { afterMs: Infinity })
 // true: the handler, which is what most want to see.
 const checkSpans = orBoolean(object({ handler: boolean, hooks: listOf(literal(...STAGES)) }), { handler: true }, EMPTY)
@@ -91,6 +98,7 @@ const checkOptions = object({
   registerGlobals: boolean,
   sampler: checkSampler,
   keep: checkKeep,
+  recorder: checkRecorder,
   slow: checkSlow,
   maxSampledPerSecond: notNegative('spans'),
   ignore: checkIgnore,
@@ -136,6 +144,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
   })
   const resource = resolveResource(given.resource, given.serviceName, env)
   const limits = resolveLimits(given.limits, env)
+  const blockedLoop = resolveBlockedLoop(given.blockedLoop, env)
   warnAboutUnread(env)
   return Object.freeze({
     disabled: env.boolean('OTEL_SDK_DISABLED') ?? false,
@@ -150,7 +159,8 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     batch: Object.freeze({ maxSpans: env.integer(['OTEL_BSP_MAX_EXPORT_BATCH_SIZE'], { min: 1 }) ?? Infinity }),
     closeTimeoutMs: given.closeTimeoutMs ?? DEFAULT_CLOSE_TIMEOUT_MS,
     sampler: given.sampler ?? samplerFromEnvironment(env),
-    keep: resolveKeep(given.keep),
+    keep: resolveKeep(given.keep, Boolean(given.recorder)),
+    recorder: resolveRecorder(given.recorder, blockedLoop, env),
     // What `keep` calls slow is slow, unless `slow` says otherwise.
     slow: Object.freeze({ afterMs: given.slow?.afterMs ?? given.keep?.slowerThanMs ?? env.integer([SLOW_VARIABLE]) ?? DEFAULT_SLOW_MS }),
     maxSampledPerSecond: given.maxSampledPerSecond ?? Infinity,
@@ -179,7 +189,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     metrics: resolveMetrics(given, env),
     platform: serverlessPlatform(env),
     baggage: Object.freeze([...given.baggage ?? []]),
-    blockedLoop: resolveBlockedLoop(given.blockedLoop, env),
+    blockedLoop,
     environmentTrace: environmentTrace(env),
     logLevel: env.oneOf(['OTEL_LOG_LEVEL'], LOG_LEVELS) ?? 'info',
     // Last: a copy of all that was found above.
@@ -223,9 +233,15 @@ function resolveLogs (given, env, limits) {
 }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
-function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity, asked = false, maxPerSecond = DEFAULT_KEPT_PER_SECOND } = EMPTY) {
-  const isAsked = (errors || aborted || asked || slowerThanMs !== Infinity) && maxPerSecond > 0
+function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity, asked = false, maxPerSecond = DEFAULT_KEPT_PER_SECOND } = EMPTY, isRecorded) {
+  const isAsked = isRecorded || ((errors || aborted || asked || slowerThanMs !== Infinity) && maxPerSecond > 0)
   return isAsked ? Object.freeze({ errors, aborted, slowerThanMs, asked, maxPerSecond }) : null
+}
+
+function resolveRecorder (given, isLoopWatched, env) {
+  const { maxBytes = DEFAULT_RECORDER_BYTES, seconds = DEFAULT_SNAPSHOT_SECONDS, errorsPerSecond = 0, blockedLoop = false, pauseMs = MINUTE_MS } = given || EMPTY
+  if (blockedLoop && !isLoopWatched) env.warn('LT_WARN_RECORDER', 'recorder.blockedLoop has no effect without the option blockedLoop')
+  return given ? Object.freeze({ maxBytes, seconds, errorsPerSecond, blockedLoop, pauseMs }) : null
 }
 
 // The names with PER are those of SDK 2.x.

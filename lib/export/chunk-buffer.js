@@ -98,8 +98,7 @@ class ChunkBuffer {
     budget.add(this)
     this.bytesMax = bytesMax
     this.spansMax = spansMax
-    const chunkBytes = Math.max(CHUNK_BYTES_MIN, Math.min(CHUNK_BYTES, Math.floor(bytesMax / CHUNKS_PER_BUFFER)))
-    this.chunkBytes = Math.min(bytesMax, chunkBytes)
+    this.chunkBytes = chunkBytesFor(bytesMax)
     this.#spareMax = Math.min(SPARE_CHUNKS_MAX, Math.ceil(bytesMax * SPARE_PART / this.chunkBytes))
     // The other half is for the spans that come next: they would evict one that fills the buffer.
     this.spanBytesMax = Math.min(Math.max(this.chunkBytes, Math.floor(bytesMax / 2)), SPAN_BYTES_MAX)
@@ -350,6 +349,11 @@ class ChunkBuffer {
   }
 }
 
+/** How long the chunks are of a buffer of so many bytes. */
+function chunkBytesFor (bytesMax) {
+  return Math.min(bytesMax, Math.max(CHUNK_BYTES_MIN, Math.min(CHUNK_BYTES, Math.floor(bytesMax / CHUNKS_PER_BUFFER))))
+}
+
 function sum (list, key) { return list.reduce((total, one) => total + one[key], 0) }
 
 // Null if there is no more memory: the span is dropped, the app goes on.
@@ -361,4 +365,4 @@ function allocate (byteCount) {
   }
 }
 
-module.exports = { Chunk, NO_CHUNK, Budget, ChunkBuffer }
+module.exports = { Chunk, NO_CHUNK, Budget, ChunkBuffer, allocate, chunkBytesFor }

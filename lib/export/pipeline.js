@@ -9,12 +9,13 @@ const OPEN_MAX = 10_000 // of the spans that are looked after until they end
 
 /**
  * What happened to every span, as plain counters. At every moment
- *   ended = accepted + unsampled
+ *   ended = accepted + unsampled + recorded
  *   accepted = handedOver + delivered + rejected + thinned + sum(dropped) + queued + inFlight
  */
 class Stats {
   started = 0
   unsampled = 0
+  recorded = 0 // now in the ring of the recorder: neither accepted nor unsampled yet
   notKept = 0 // requests, of the unsampled, that `keep` asked for and its rate left out
   folded = 0 // calls that are in another span: neither started nor ended
   accepted = 0
@@ -28,7 +29,7 @@ class Stats {
   exportsFailed = 0
   lastError = null
 
-  get ended () { return this.accepted + this.unsampled }
+  get ended () { return this.accepted + this.unsampled + this.recorded }
   drop (reason, spans) { this.dropped[reason] = (this.dropped[reason] ?? 0) + spans }
 
   // The public shape of `app.lightTrace.stats()`; `buffer` is { bytes, maxBytes }.
@@ -57,7 +58,7 @@ class Resource {
 
 class Pipeline {
   /** @param {Tracer} tracer once it is decided how its spans leave */
-  constructor ({ settings, redactor, scope, stats, report, sampler, output: { sink } }) {
+  constructor ({ settings, redactor, scope, stats, report, sampler, recorder, output: { sink } }) {
     const { limits, clientErrors, resource, namesOpen } = settings
     this.limits = limits
     this.clientErrors = clientErrors // whether what is thrown is recorded where the answer is 4xx
@@ -71,6 +72,7 @@ class Pipeline {
     this.report = report
     this.exceptionLog = null // AppLogs, where exceptions are log records
     this.sink = sink
+    this.recorder = recorder // null where unsampled requests are not recorded
     this.closed = false
     this.isOverLimit = false // and was said to be
     this.open = namesOpen ? new Set() : null // spans that have not ended
@@ -121,9 +123,17 @@ class Pipeline {
   // Of a sampler that said RECORD, or of `keep`, which decides when the request has ended: a child that waits has not ended.
   endedUnderKeep (span) {
     const root = span.localRoot
-    if (root === null || root === span) {
-      this.leave(span, root !== null && span.kept !== '')
-      if (root !== null) for (const child of root.release()) this.leaveAsChild(root, child)
+    if (root === null) {
+      this.leave(span, false)
+    } else if (this.recorder !== null && (span.flags & SAMPLED) === 0 && !(root.ended && root.kept !== '')) {
+      if (span !== root) span.localRoot = null
+      this.recorder.record(span, root)
+    } else if (root === span) {
+      this.leave(span, span.kept !== '')
+      if (root.recordedSince !== -1) this.recorder.release(root)
+      for (const child of root.release()) this.leaveAsChild(root, child)
+    } else if (root.ended && this.recorder !== null) {
+      this.leaveAsChild(root, span)
     } else if (!root.takeChild()) {
       span.localRoot = null
       this.leave(span, false) // if it is sampled it stands for as many as the sampler said: it would be there whether or not this fails

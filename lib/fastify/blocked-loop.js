@@ -183,7 +183,9 @@ class LoopWatch {
     this.#stacks = new Stacks()
     if (block === null) return
     for (const app of this.#apps) {
-      if (block.duration >= app.afterMs) for (const record of app.open) mark(record, block)
+      if (block.duration < app.afterMs) continue
+      for (const record of app.open) mark(record, block)
+      app.tracer.recorder?.loopBlocked()
     }
     this.#log(block)
   }

@@ -25,7 +25,7 @@ const SPAN_OVERHEAD = 160
 const BEHIND_PEER = PARENT_BYTES + 5 // the parent, and the tag and the length of a trace state
 
 class SpanEncoder {
-  /** @param {Exporter} exporter whose chunks are written */
+  /** @param {Pick<Exporter, 'reserve' | 'commit' | 'isLong' | 'spanBytesMax' | 'logCut' | 'dropTooLarge' | 'dropFailed'>} exporter whose chunks are written */
   constructor (exporter) {
     this.exporter = exporter
     this.writer = new ProtoWriter()
@@ -130,7 +130,7 @@ class SpanEncoder {
       exporter.logCut(bound)
       bound = wholeBound(span, kept.list, kept.details, true) + runBytes
     }
-    const chunk = this.inRun(exporter.reserve(bound, true), span)
+    const chunk = this.inRun(exporter.reserve(bound, true), span.scope.encoded)
     if (chunk !== null) this.writeWhole(span, chunk, kept.list, kept.details, kept.droppedAttributes)
   }
 
@@ -157,12 +157,34 @@ class SpanEncoder {
     const byteCount = bound + encodeScope(span.scope).length + RUN_BYTES
     const chunk = this.exporter.reserve(byteCount)
     if (chunk === null && this.exporter.isLong(byteCount)) this.encodeLong(span)
-    return this.inRun(chunk, span)
+    return this.inRun(chunk, span.scope.encoded)
   }
 
-  inRun (chunk, { scope }) {
-    if (chunk !== null && chunk.scope !== scope.encoded) openRun(this.writer, chunk, scope.encoded)
+  inRun (chunk, scope) {
+    if (chunk !== null && chunk.scope !== scope) openRun(this.writer, chunk, scope)
     return chunk
+  }
+
+  /**
+   * Writes a span that is encoded already.
+   * @param {Uint8Array} bytes where it stands
+   * @param {import('./thinning').EncodedSpan} span
+   * @param {Uint8Array} scope as encodeScope makes it
+   * @param {string} tracestate in place of its own
+   * @param {Uint8Array} attributes more of them, encoded
+   */
+  acceptEncoded (bytes, { start: from, end: to, stateStart, stateEnd }, scope, tracestate, attributes) {
+    const byteCount = RUN_BYTES + scope.length + to - from + RUN_BYTES + tracestate.length + attributes.length
+    const chunk = this.inRun(this.exporter.reserve(byteCount, true), scope)
+    if (chunk === null) return
+    const { writer } = this
+    const start = chunk.length
+    writer.open(chunk.bytes, chunk.view, start)
+    writer.copy(bytes.subarray(from, stateStart))
+    this.writeTracestate({ exportedTracestate: tracestate })
+    writer.copy(bytes.subarray(stateEnd, to))
+    writer.copy(attributes)
+    this.close(chunk, start, writer.position)
   }
 
   /** Patches the lengths of the span and of its scope_spans, so that the chunk is whole after every span. */

@@ -318,6 +318,7 @@ function writePort (bytes, at, port) {
 }
 
 module.exports = {
+  OFFSET_END,
   HEAD,
   OFFSET_LENGTH,
   PARENT_BYTES,

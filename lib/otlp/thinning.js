@@ -239,4 +239,4 @@ function move (out, at, start, end) {
   return at + end - start
 }
 
-module.exports = { thin, LEVEL_MAX }
+module.exports = { thin, readSpan, EncodedSpan, LEVEL_MAX }

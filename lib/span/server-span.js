@@ -258,13 +258,16 @@ class KeepServerSpan extends ServerSpan {
     this.localRoot = this
     this.held = [] // the children that ended before it
     this.heldCount = 0
+    this.recordedSince = -1 // where in the ring of the recorder the first of its children is, -1: there is none
   }
 
   keepFor (reason) {
-    if (this.endedAt === OPEN) this.asked = typeof reason === 'string' && reason !== '' ? cut(reason, REASON_LENGTH_MAX) : 'application'
+    if (this.endedAt === OPEN) this.asked = reasonOf(reason)
   }
 
   finish (endedAt) {
+    const { recorder } = this.pipeline
+    if (recorder !== null && this.httpStatus >= 500) recorder.serverError(endedAt)
     const why = this.asked || this.keep.reasonFor(this, endedAt)
     const tracestate = why === '' ? null : this.keep.take(this, now())
     if (tracestate !== null) {
@@ -311,10 +314,15 @@ class KeepServerSpan extends ServerSpan {
   }
 }
 
+/** Why something is kept, as the application says it. */
+function reasonOf (reason) {
+  return typeof reason === 'string' && reason !== '' ? cut(reason, REASON_LENGTH_MAX) : 'application'
+}
+
 /** Whether there is a `url.query`: a question mark alone is none. */
 function hasQuery (url) {
   const mark = url.indexOf('?')
   return mark !== -1 && mark !== url.length - 1
 }
 
-module.exports = { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER }
+module.exports = { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER, KEPT, reasonOf }

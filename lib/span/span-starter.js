@@ -38,10 +38,11 @@ class SpanStarter {
    * HOT, once per request.
    */
   decideServer (incoming, route) {
-    if (!this.decidesByIds) return UNDECIDED
-    const { sampler: own } = route
-    if (own !== null && own.isCustom) return UNDECIDED
-    const sampler = own ?? this.sampler
+    return !this.decidesByIds || (route.sampler !== null && route.sampler.isCustom) ? UNDECIDED : this.decideByIds(incoming, route)
+  }
+
+  decideByIds (incoming, route) {
+    const sampler = route.sampler ?? this.sampler
     const decision = sampler.decide(incoming, incoming.parentKind !== PARENT_NONE, incoming.start, route)
     return decision === DROP || this.rateLimit === null ? decision : this.rateLimit.decide(incoming, incoming.start)
   }
@@ -56,8 +57,19 @@ class SpanStarter {
    */
   startServer (incoming, route, peer, url, base) {
     const decision = this.decideServer(incoming, route)
-    if (decision === UNDECIDED) return this.#startAsked(incoming, route, peer, url, base)
+    if (decision === UNDECIDED) return this.asks(route) ? this.#startAsked(incoming, route, peer, url, base) : this.startHeld(incoming, route, peer, url)
     return decision === DROP ? this.startUnsampled(incoming) : this.startTaken(incoming, route, peer, url)
+  }
+
+  /** Whether a Sampler or a processor has a say in a request. */
+  asks ({ sampler }) { return this.pipeline.wantsStart || (sampler ?? this.sampler).isCustom }
+
+  /** The span of a request that `keep` or the recorder may want though it is not sampled. HOT, once per request with these. */
+  startHeld (incoming, route, peer, url) {
+    const decision = this.decideByIds(incoming, route)
+    const span = this.startTaken(incoming, route, peer, url)
+    if (decision === DROP) span.flags &= ~SAMPLED
+    return span
   }
 
   /** The span of a request that is sampled, or may be. */
@@ -82,7 +94,7 @@ class SpanStarter {
     return span
   }
 
-  /** The span of a request where a Sampler, `keep` or a processor has a say. */
+  /** The span of a request where a Sampler or a processor has a say. */
   #startAsked (incoming, route, peer, url, base) {
     const { start, parentKind } = incoming
     const span = this.startTaken(incoming, route, peer, url)

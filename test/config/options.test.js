@@ -21,6 +21,7 @@ test('without options and variables everything has its documented default', (t) 
     registerGlobals: true,
     sampler: { kind: 'always_on', ratio: 1, parentBased: true },
     keep: null,
+    recorder: null,
     slow: { afterMs: 250 },
     maxSampledPerSecond: Infinity,
     ignore: null,

@@ -163,7 +163,7 @@ test('the table of variables has every variable that is read, and no other', asy
 
 test('docs/attributes.md has every attribute that is set, and no other', async (t) => {
   const documented = new Set([...read('docs/attributes.md').matchAll(/^\| `([\w.<>]+)`/gm)].map(([, name]) => name))
-  const set = attributesInSource('span', 'fastify', 'outbound', 'serverless')
+  const set = attributesInSource('span', 'fastify', 'outbound', 'serverless', 'export')
   for (const name of set) t.ok(documented.has(name), `${name} is documented`)
   const platform = new Set([...read('lib/config/resource.js').matchAll(/'([a-z]\w*\.[\w.]+)':/g)].map(([, name]) => name))
   for (const name of platform) t.ok(documented.has(name), `${name} is documented`)

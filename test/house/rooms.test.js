@@ -30,7 +30,7 @@ const MAY_REQUIRE = {
   serverless: GROUND
 }
 
-const DOORS_MAX = 15 // the last: what watches the event loop has a worker and the inspector, and few ask for it
+const DOORS_MAX = 16 // the last: the recorder, which few ask for
 
 const files = [...filesIn('lib'), ...filesIn('viewer'), 'index.js', 'register.js'].map((file) => ({ file, required: requiredBy(file) }))
 
@@ -49,7 +49,7 @@ test('no file requires itself by way of others', async (t) => {
   for (const file of targets.keys()) t.notOk(reaches(targets, file, file), file)
 })
 
-test('fifteen doors at most are opened on demand, the rest is loaded at the start', async (t) => {
+test('sixteen doors at most are opened on demand, the rest is loaded at the start', async (t) => {
   const doors = files.filter(({ file }) => !file.startsWith('viewer/')).flatMap(({ required }) => required.filter(({ isLazy, target }) => isLazy && target.startsWith('lib/')))
   const opened = new Set(doors.map(({ target }) => target))
   t.ok(opened.size <= DOORS_MAX, [...opened].join(', '))

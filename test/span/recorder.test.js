@@ -1,0 +1,277 @@
+'use strict'
+
+// The option `recorder`: what of the requests that are not sampled can be had afterwards, once, and what it may never do.
+
+const { test } = require('tap')
+const { setTimeout: pause } = require('node:timers/promises')
+const { randomBytes } = require('node:crypto')
+const { extrapolate } = require('../support/extrapolation')
+const { startSink } = require('../support/otlp-sink')
+const { runInChild } = require('../support/child')
+const { signal } = require('../support/raw-client')
+const { tracedApp } = require('../support/traced-app')
+
+const KEPT = 'light_trace.kept'
+
+test('a request that is kept has all its children, and none of another request in its trace', async (t) => {
+  const { app, sent } = await recordedApp(t, { keep: { errors: true } }, (app) => {
+    app.get('/:outcome', async (request, reply) => {
+      for (let i = 0; i < 200; i++) await request.trace.withSpan(`outer of ${request.params.outcome}`, () => request.trace.withSpan('inner', async () => {}))
+      if (request.params.outcome === 'fails') reply.code(500)
+      return ''
+    })
+  })
+  const headers = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-02' }
+  await Promise.all(['works', 'fails', 'works'].map((outcome) => app.inject({ url: `/${outcome}`, headers })))
+  const spans = await sent()
+  t.equal(spans.length, 401)
+  t.equal(new Set(spans.map(({ spanId }) => spanId)).size, 401, 'each once')
+  t.same(tally(spans, ({ name }) => name), { 'GET /:outcome': 1, 'outer of fails': 200, inner: 200 })
+  const ids = new Set(spans.map(({ spanId }) => spanId))
+  t.ok(spans.every(({ kind, parentSpanId }) => kind === 'SERVER' || ids.has(parentSpanId)), 'and their parents are there')
+  t.same(tally(spans, ({ traceState, attributes }) => `${traceState} ${attributes[KEPT]}`), { 'ot=th:0 error': 401 })
+  identity(t, app)
+})
+
+test('request.trace.keep() works with a recorder alone, and late children come, too', async (t) => {
+  const late = signal()
+  const done = signal()
+  const { app, sent } = await recordedApp(t, {}, (app) => {
+    app.get('/', async ({ trace }) => {
+      trace.withSpan('early', () => {})
+      trace.withSpan('late', () => late.promise).then(done.give)
+      trace.keep('big order')
+      return ''
+    })
+    app.get('/fails', async () => { throw new Error('nobody asked for this one') })
+  })
+  await app.inject('/fails')
+  await app.inject('/')
+  late.give()
+  await done.promise
+  const spans = await sent()
+  t.same(tally(spans, ({ name, attributes }) => `${name}: ${attributes[KEPT]}`), { 'GET /: big order': 1, 'early: big order': 1, 'late: big order': 1 })
+  identity(t, app)
+})
+
+test('a snapshot has what was not sent, and what was open, once; and no sum can take it for a sample', async (t) => {
+  const open = signal()
+  const started = signal()
+  const { app, sent } = await recordedApp(t, { sampler: 0, keep: { errors: true } }, (app) => {
+    app.get('/open', async () => { started.give(); await open.promise; return '' })
+    app.get('/fails', async (request, reply) => reply.code(500).send(''))
+    app.get('/ok', async ({ trace }) => { trace.withSpan('child', (span) => span.setAttribute('rows', 3)); return '' })
+  })
+  // A caller's state has a threshold, for it has sampled its own span by another ratio.
+  for (let i = 0; i < 10; i++) await app.inject({ url: '/ok', headers: { traceparent: `00-${randomBytes(16).toString('hex')}-b7ad6b7169203331-02`, tracestate: 'vendor=1,ot=th:8;x:y' } })
+  for (let i = 0; i < 3; i++) await app.inject('/fails')
+  const request = app.inject('/open')
+  await started.promise
+  const snapshot = app.lightTrace.snapshot({ seconds: 60, reason: 'why not' })
+  t.equal(await Promise.race([pause(100), snapshot]), undefined, 'it waits for what is open')
+  open.give()
+  await request
+  t.same(await snapshot, { spans: 21, missed: 0 })
+  const spans = await sent()
+  t.same(tally(spans, ({ name, attributes }) => `${name} ${attributes[KEPT]}`), { 'GET /ok snapshot': 10, 'child snapshot': 10, 'GET /open snapshot': 1, 'GET /fails error': 3 })
+  const snapped = spans.filter(({ attributes }) => attributes[KEPT] === 'snapshot')
+  t.same(tally(snapped, ({ attributes }) => attributes['light_trace.snapshot.reason']), { 'why not': 21 })
+  t.same(tally(snapped, ({ traceState }) => traceState), { '': 1, 'ot=x:y,vendor=1': 20 })
+  t.equal(snapped.find(({ name }) => name === 'child').attributes.rows, 3)
+  t.equal(extrapolate(spans.filter(({ kind, attributes }) => kind === 'SERVER' && attributes[KEPT] !== 'snapshot')).count, 3, 'the failed ones are counted')
+  t.same(await app.lightTrace.snapshot({ seconds: 60 }), { spans: 0, missed: 0 }, 'another one finds nothing')
+  identity(t, app)
+})
+
+test('a snapshot reaches back as far as it is asked to', async (t) => {
+  const { app, sent } = await recordedApp(t, {}, (app) => app.get('/:when', async () => ''))
+  await app.inject('/before')
+  await pause(1500)
+  await app.inject('/then')
+  t.same(await app.lightTrace.snapshot({ seconds: 1 }), { spans: 1, missed: 0 })
+  t.same((await sent()).map(({ attributes }) => attributes['url.path']), ['/then'])
+  await Promise.all([-1, NaN, '10', Infinity, null].map(async (seconds) => {
+    const { app } = await recordedApp(t, {}, (app) => app.get('/', async () => ''))
+    await app.inject('/')
+    t.same(await app.lightTrace.snapshot({ seconds }), { spans: 1, missed: 0 }, String(seconds))
+  }))
+})
+
+test('the ring takes no more memory than it may, the oldest are overwritten, and counted', async (t) => {
+  const maxBytes = 128 * 1024
+  const { app, sent } = await recordedApp(t, { recorder: { maxBytes } }, (app) => app.get('/:n', async ({ trace }) => {
+    trace.withSpan('child', () => {})
+    return ''
+  }))
+  for (let i = 0; i < 2000; i++) {
+    await app.inject(`/${i}`)
+    if (i % 100 === 0) identity(t, app)
+  }
+  const { spans, recorder } = app.lightTrace.stats()
+  t.ok(recorder.bytes <= maxBytes && recorder.bytes > maxBytes / 2, `${recorder.bytes} bytes`)
+  t.ok(spans.recorded > 200 && spans.recorded < 1000, `${spans.recorded} of 4000`)
+  t.equal(spans.unsampled, 4000 - spans.recorded)
+  const { spans: count } = await app.lightTrace.snapshot()
+  t.equal(count, spans.recorded)
+  const requests = (await sent()).filter(({ kind }) => kind === 'SERVER').map(({ attributes }) => Number(attributes['url.path'].slice(1)))
+  t.same(requests, requests.map((_, i) => 2000 - requests.length + i), 'the last ones')
+})
+
+test('a child that is longer than a part of the ring is cut or left out, and the next one is there', async (t) => {
+  const { app, sent } = await recordedApp(t, { recorder: { maxBytes: 64 * 1024 }, limits: { attributeValueLength: 1e6 } }, (app) => app.get('/:length', async ({ trace, params }) => {
+    trace.withSpan('child', (span) => span.setAttribute('text', 'x'.repeat(Number(params.length))))
+    return ''
+  }))
+  for (const length of [10, 1_000_000, 10]) await app.inject(`/${length}`)
+  await app.lightTrace.snapshot()
+  const spans = await sent()
+  t.same(spans.filter(({ name }) => name === 'child').map(({ attributes, droppedAttributesCount }) => [attributes.text?.length ?? 0, droppedAttributesCount]), [[10, 0], [0, 1], [10, 0]])
+  identity(t, app)
+})
+
+test('a collector that is away: a snapshot pushes nothing out of the buffer, and says what it missed', async (t) => {
+  const sink = await startSink(t)
+  sink.respond = () => ({ status: 503 })
+  const { app } = await recordedApp(t, { recorder: { maxBytes: 512 * 1024 }, buffer: { maxBytes: 64 * 1024, flushDelayMs: 10 }, exporter: { url: sink.url } }, (app) => app.get('/', async () => ''))
+  for (let i = 0; i < 1500; i++) await app.inject('/')
+  const snapshot = app.lightTrace.snapshot({ seconds: 60 })
+  await pause(1500)
+  for (let i = 0; i < 1500; i++) await app.inject('/')
+  await app.close()
+  const { spans, missed } = await snapshot
+  t.ok(spans > 0 && spans < 200, `${spans} are in the buffer`)
+  t.ok(missed > 1000, `${missed} missed`)
+  const { dropped, thinned, accepted } = app.lightTrace.stats().spans
+  t.same([dropped.queue_full, thinned, accepted], [undefined, 0, spans])
+  identity(t, app)
+})
+
+test('a flood of snapshots is one, and a flood of failures is kept by its rate', async (t) => {
+  const { app, sent } = await recordedApp(t, { keep: { errors: true, maxPerSecond: 5 } }, (app) => app.get('/', async ({ trace }, reply) => {
+    trace.withSpan('child', () => {})
+    return reply.code(500).send('')
+  }))
+  for (let i = 0; i < 500; i++) await app.inject('/')
+  const { notKept } = app.lightTrace.stats().spans
+  t.ok(notKept > 400, `${notKept} not kept`)
+  const all = await Promise.all(Array.from({ length: 1000 }, () => app.lightTrace.snapshot({ seconds: 60 })))
+  t.equal(new Set(all).size, 1)
+  t.equal(all[0].spans, notKept * 2)
+  t.equal((await sent()).length, 1000)
+  identity(t, app)
+})
+
+test('where nothing may be kept a snapshot can be taken all the same', async (t) => {
+  const { app, sent } = await recordedApp(t, { keep: { errors: true, maxPerSecond: 0 } }, (app) => app.get('/', async ({ trace }, reply) => {
+    trace.keep()
+    return reply.code(500).send('')
+  }))
+  for (let i = 0; i < 20; i++) await app.inject('/')
+  t.equal(app.lightTrace.stats().spans.accepted, 0)
+  t.same(await app.lightTrace.snapshot(), { spans: 20, missed: 0 })
+  t.equal((await sent()).length, 20)
+})
+
+test('server errors, and a blocked loop, ask for a snapshot; the next one has to wait', async (t) => {
+  const { app, sent } = await recordedApp(t, { recorder: { errorsPerSecond: 5, pauseMs: 60_000 } }, (app) => {
+    app.get('/fails', async (request, reply) => reply.code(500).send(''))
+    app.get('/ok', async () => '')
+  })
+  await app.inject('/ok')
+  for (let i = 0; i < 4; i++) await app.inject('/fails')
+  await app.lightTrace.flush()
+  t.equal(app.lightTrace.stats().spans.accepted, 0, 'four are too few')
+  for (let i = 0; i < 20; i++) await app.inject('/fails')
+  t.ok((await app.lightTrace.snapshot()).spans > 0, 'joins the one that is under way')
+  t.same(tally(await sent(), ({ attributes }) => attributes['light_trace.snapshot.reason']), { 'server errors': 25 })
+  for (let i = 0; i < 20; i++) await app.inject('/fails')
+  await pause(1200)
+  t.equal(app.lightTrace.stats().spans.recorded, 20, 'no second one')
+})
+
+test('close with a full ring: nothing of it is sent, and later ones are not recorded', async (t) => {
+  const { app, sink } = await recordedApp(t, {}, (app) => app.get('/', async () => ''))
+  const { lightTrace } = app
+  for (let i = 0; i < 100; i++) await app.inject('/')
+  const snapshot = lightTrace.snapshot({ seconds: 0 })
+  await app.close()
+  t.same(await snapshot, { spans: 0, missed: 0 })
+  t.same(await lightTrace.snapshot(), { spans: 0, missed: 0 })
+  const { spans, recorder } = lightTrace.stats()
+  t.same([spans.recorded, spans.unsampled, spans.accepted, recorder.bytes], [0, 100, 0, 0])
+  t.equal(sink.requests.length, 0, 'not a byte went to the collector')
+})
+
+test('without a recorder, or without a collector, a snapshot is empty and a line says why', async (t) => {
+  for (const trace of [{ spanProcessors: undefined, exporter: 'none' }, { recorder: true }, { recorder: true, spanProcessors: undefined, exporter: 'none' }]) {
+    const codes = []
+    const { app } = await tracedApp(t, {
+      listen: false,
+      trace,
+      fastify: { logger: { level: 'warn', stream: { write: (line) => codes.push(JSON.parse(line).code) } } },
+      routes: (app) => app.get('/', async () => '')
+    })
+    t.equal((await app.inject('/')).statusCode, 200)
+    t.same(await app.lightTrace.snapshot(), { spans: 0, missed: 0 })
+    t.same(await app.lightTrace.snapshot(null), { spans: 0, missed: 0 })
+    t.same(codes, ['LT_WARN_RECORDER'])
+    t.notOk('recorder' in app.lightTrace.stats())
+  }
+})
+
+test('two applications have a ring each', async (t) => {
+  const [a, b] = await Promise.all([1, 2].map(() => recordedApp(t, {}, (app) => app.get('/', async () => ''))))
+  await a.app.inject('/')
+  await b.app.inject('/')
+  t.same(await a.app.lightTrace.snapshot(), { spans: 1, missed: 0 })
+  t.same([a.app, b.app].map((app) => app.lightTrace.stats().spans.recorded), [0, 1])
+  t.same([(await a.sent()).length, (await b.sent()).length], [1, 0])
+})
+
+for (const end of ['exit', 'SIGTERM']) {
+  test(`a process that ends by ${end} with a full ring does not wait for it`, async (t) => {
+    const sink = await startSink(t)
+    const child = runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+      const app = Fastify()
+      await app.register(lightTrace, { sampler: 0, recorder: true, exporter: { url } })
+      app.get('/', async () => '')
+      for (let i = 0; i < 100; i++) await app.inject('/')
+      say(app.lightTrace.stats().spans.recorded)
+      if (!url.endsWith('?exit')) setInterval(() => {}, 1000)
+    }, { args: [`${sink.url}?${end}`] })
+    t.equal(await child.said(), 100)
+    if (end === 'SIGTERM') child.kill('SIGTERM')
+    const { code, signal, stderr, lingeredMs } = await child.exit
+    t.same([code, signal, stderr], end === 'exit' ? [0, null, ''] : [null, 'SIGTERM', ''])
+    t.ok(lingeredMs < 5000)
+    t.equal(sink.requests.length, 0)
+  })
+}
+
+/** An app whose requests are not sampled, but recorded. sent(): the spans, once all that were accepted have come. */
+async function recordedApp (t, trace, routes) {
+  const sink = await startSink(t)
+  const { app } = await tracedApp(t, {
+    listen: false,
+    trace: { spanProcessors: undefined, exporter: { url: sink.url }, sampler: 0, recorder: true, ...trace },
+    routes
+  })
+  const sent = async () => {
+    await app.lightTrace.flush()
+    return sink.waitFor(app.lightTrace.stats().spans.accepted)
+  }
+  return { app, sink, sent }
+}
+
+function identity (t, app) {
+  const { ended, accepted, unsampled, recorded, started, queued, inFlight, delivered, thinned, dropped } = app.lightTrace.stats().spans
+  t.equal(ended, accepted + unsampled + recorded)
+  t.equal(started, ended)
+  t.equal(accepted, delivered + thinned + queued + inFlight + Object.values(dropped).reduce((sum, count) => sum + count, 0))
+}
+
+function tally (list, keyOf) {
+  const counts = {}
+  for (const one of list) counts[keyOf(one)] = (counts[keyOf(one)] ?? 0) + 1
+  return counts
+}
