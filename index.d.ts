@@ -252,8 +252,8 @@ declare namespace lightTrace {
     url?: string | URL
     /** Added to those of OTEL_EXPORTER_OTLP_HEADERS, and wins over them. Never logged. */
     headers?: Record<string, string>
-    /** @default 'none' */
-    compression?: 'none' | 'gzip'
+    /** zstd from Node 22.15 on; before, and for a collector that refuses it, it is gzip. @default 'none' */
+    compression?: 'none' | 'gzip' | 'zstd'
     /** Milliseconds for one attempt, from its start to the end of the response. 0 is no limit. @default 10000 */
     timeoutMs?: number
     /** Certificate authorities to trust: PEM, or the path of a file, which is read once. @default Node's own */

@@ -15,7 +15,7 @@ module.exports = { checkExporter, resolveExporter, exporterOfSignal }
 
 const KINDS = ['otlp', 'otlp/stdout', 'console', 'none']
 const EXPECTED_KIND = `'${KINDS.join("', '")}' or an object with a url`
-const COMPRESSIONS = ['none', 'gzip']
+const COMPRESSIONS = ['none', 'gzip', 'zstd']
 const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc']
 
 const DEFAULT_TIMEOUT_MS = 10000 // "OTLP Exporter": for each batch
@@ -93,7 +93,7 @@ function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
   return withSecrets({
     kind,
     explicit: given.kind !== undefined,
-    compression: given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none',
+    compression: compressionHere(given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none', env),
     timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env, timeoutVariable, aroundMs) : given.timeoutMs || DURATION_MAX_MS,
     proxy,
     printableUrl: `${url.origin}${url.pathname}` // without the query, in which some vendors take their key
@@ -110,6 +110,13 @@ function kindFromEnvironment (env) {
   const [kind, ...others] = env.namesOf(name, KINDS) ?? []
   if (others.length > 0) env.warn('LT_WARN_ENV', `${name} names several exporters: ${kind} is used`)
   return kind ?? 'otlp'
+}
+
+/** zstd where this Node has it, 22.15 and later: a fleet may have both. */
+function compressionHere (compression, env) {
+  if (compression !== 'zstd' || 'zstdCompress' in require('node:zlib')) return compression
+  env.warn('LT_WARN_COMPRESSION', 'this Node has no zstd, which came with 22.15: spans are sent as gzip')
+  return 'gzip'
 }
 
 // 0 is "no limit" in both. The shorter one holds, as it would with a batch processor around an exporter.

@@ -1,10 +1,10 @@
 'use strict'
 
-// Gzip, of what is sent and of what waits for long.
+// Compression: gzip or zstd of what is sent, gzip of what waits for long.
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
 
-// Gzip on libuv's threads. node:zlib is loaded when it is needed: it takes 0.6 ms, and compression is off by default.
+// On libuv's threads. node:zlib is loaded when it is needed: it takes 0.6 ms, and compression is off by default.
 
 // Two thirds of the time of the default level for a few per cent more bytes: spans repeat themselves.
 const LEVEL = 1
@@ -15,14 +15,23 @@ const PAUSE_PER_WORK = 9
 // A chunk that saves less than this stays as it is.
 const BYTES_SAVED_MIN = 1 / 4
 
-// Makes one gzip member of several buffers. done(error, bytes) is called once, never in this turn.
-function gzip (parts, done) {
-  inBackground('gzip', parts, done)
-}
+const METHODS = { gzip: 'gzip', zstd: 'zstdCompress' } // of node:zlib, by content-encoding
+
+/**
+ * Compresses several buffers into one body. done(error, bytes) is called once, never in this turn.
+ * @param {'gzip' | 'zstd'} encoding
+ */
+function compress (encoding, parts, done) { inBackground(METHODS[encoding], parts, done) }
+
+/**
+ * The content-encoding that an exporter's options ask for, '' for none.
+ * @returns {'' | 'gzip' | 'zstd'}
+ */
+function encodingOf ({ compression }) { return compression === 'none' ? '' : compression }
 
 function inBackground (method, parts, done) {
   try {
-    require('node:zlib')[method](Buffer.concat(parts), { level: LEVEL }, done)
+    require('node:zlib')[method](Buffer.concat(parts), method === 'gzip' ? { level: LEVEL } : {}, done)
   } catch (error) { // zlib allocates its window here, and there may be no memory
     process.nextTick(done, error)
   }
@@ -52,7 +61,7 @@ class ChunkCompressor {
     const chunk = this.#buffer.oldestUncompressed()
     if (chunk === null) return
     const pause = this.#work()
-    gzip([this.#prefix.head(chunk.length), chunk.bytes.subarray(0, chunk.length)], (error, body) => {
+    compress('gzip', [this.#prefix.head(chunk.length), chunk.bytes.subarray(0, chunk.length)], (error, body) => {
       const isSmaller = error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)
       if (!isSmaller) chunk.isUncompressed = true
       else if (this.#buffer.isWaiting(chunk)) this.#buffer.storeCompressed(chunk, body) // else it was sent or dropped meanwhile
@@ -72,7 +81,7 @@ class ChunkCompressor {
       })
       const made = this.#areWaiting(chunks) ? this.#buffer.thinned(chunks, plain) : null
       if (made === null) return pause()
-      gzip([this.#prefix.head(made.length), made.bytes], (error, body) => {
+      compress('gzip', [this.#prefix.head(made.length), made.bytes], (error, body) => {
         if (error === null && this.#areWaiting(chunks)) {
           made.compress(body)
           this.#buffer.replace(chunks, made)
@@ -112,4 +121,4 @@ class ChunkCompressor {
   }
 }
 
-module.exports = { gzip, ChunkCompressor }
+module.exports = { compress, encodingOf, ChunkCompressor }

@@ -4,7 +4,7 @@
 
 const { writeSync } = require('node:fs')
 const { NO_CHUNK, Budget, ChunkBuffer } = require('./chunk-buffer')
-const { ChunkCompressor } = require('./compressor')
+const { ChunkCompressor, encodingOf } = require('./compressor')
 const { Sender } = require('./sender')
 const { OtlpHttp } = require('./http/otlp-http')
 const { ExportLog } = require('./log')
@@ -55,7 +55,7 @@ class Exporter {
       log: this.#log,
       compressor: this.#compressor,
       onCompleted: (isUnreachable) => this.#onCompleted(isUnreachable),
-      isGzip: settings.exporter.compression === 'gzip'
+      encoding: encodingOf(settings.exporter)
     })
   }
 

@@ -6,7 +6,7 @@
 //                     '--retry--> waiting --timer, retryNow--> idle
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
-const { gzip } = require('./compressor')
+const { compress } = require('./compressor')
 const { RetrySchedule } = require('./http/retry')
 const { Outcome } = require('./http/otlp-http')
 
@@ -23,7 +23,7 @@ class Sender {
   #log
   #compressor
   #onCompleted
-  #isGzip
+  #encoding
   #schedule
   #sendBytes
   #requestBytesMax
@@ -38,7 +38,7 @@ class Sender {
   inFlight = 0
   completed = 0 // spans that left for good, delivered or not
 
-  constructor ({ buffer, http, prefix, stats, log, compressor, onCompleted, isGzip }) {
+  constructor ({ buffer, http, prefix, stats, log, compressor, onCompleted, encoding }) {
     this.#buffer = buffer
     this.#http = http
     this.#prefix = prefix
@@ -46,7 +46,7 @@ class Sender {
     this.#log = log
     this.#compressor = compressor
     this.#onCompleted = onCompleted
-    this.#isGzip = isGzip
+    this.#encoding = encoding
     this.#schedule = new RetrySchedule(buffer.bytesMax)
     this.#sendBytes = Math.min(SEND_BYTES, buffer.bytesMax / 4)
     this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
@@ -112,20 +112,21 @@ class Sender {
       this.inFlight += chunk.spans
       if (chunk.attempts++ > 0) this.#stats.retried += chunk.spans
     }
-    this.#makeBody(batch, (parts, isGzip) => {
+    this.#makeBody(batch, (parts, encoding) => {
       if (this.#isGivenUp) this.#finish(new Outcome())
-      else this.#http.post(parts, isGzip, (outcome) => this.#onOutcome(outcome))
+      else this.#http.post(parts, encoding, (outcome) => this.#onOutcome(outcome))
     })
   }
 
-  // done(parts, isGzip): in this turn if there is nothing to compress.
+  // done(parts, encoding): in this turn if there is nothing to compress.
   #makeBody (batch, done) {
     const [{ body }] = batch
-    if (body !== null) return done([body], true) // compressed: it is alone, and whole
+    if (body !== null) return done([body], 'gzip') // compressed: it is alone, and whole
     const parts = [this.#prefix.head(bytesOf(batch)), ...batch.map(({ bytes, length }) => bytes.subarray(0, length))]
-    if (!this.#isGzip) return done(parts, false)
+    const encoding = this.#encoding
+    if (encoding === '') return done(parts, '')
     // Without memory for zlib the collector gets it as it is.
-    gzip(parts, (error, compressed) => error === null ? done([compressed], true) : done(parts, false))
+    compress(encoding, parts, (error, compressed) => error === null ? done([compressed], encoding) : done(parts, ''))
   }
 
   #onOutcome (outcome) {
@@ -133,6 +134,11 @@ class Sender {
     const [chunk] = this.#batch
     // A server that takes no gzip, against the specification, or that measures what it inflates to.
     const isTooMuch = outcome.status === 413
+    // Every server must take gzip. One that does not know zstd may take it for broken protobuf: Jaeger and rotel answer 400.
+    if (chunk.body === null && this.#encoding === 'zstd' && [400, 415].includes(outcome.status)) {
+      this.#encoding = 'gzip'
+      outcome.disposition = 'again'
+    }
     if (chunk.body === null || !(isTooMuch || outcome.status === 415) || this.#isGivenUp) return this.#finish(outcome)
     if (!isTooMuch) this.#compressor.stop()
     this.#compressor.decompress(chunk, (hasWorked) => {

@@ -11,6 +11,7 @@
 
 const { Readable } = require('node:stream')
 const { OtlpHttp } = require('../export/http/otlp-http')
+const { encodingOf } = require('../export/compressor')
 const { AdoptedServerSpan } = require('../otel/sdk-interop')
 const { foreignMeterProvider } = require('../otel/api-globals')
 const { ExportRequestPrefix } = require('../otlp/request')
@@ -118,14 +119,14 @@ class AppMetrics {
       // A function's answer waits for spans and metrics: they go side by side.
       connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? new OtlpHttp(exporter, output.suppress),
       prefix: new ExportRequestPrefix(settings.resource),
-      isGzip: exporter.compression === 'gzip'
+      encoding: encodingOf(exporter)
     }
   }
 
   /** `metrics: { exporter: 'otlp/stdout' }`. What is written counts as delivered. */
   #lines () {
     const write = require('../export/sinks/console').toStdout()
-    const post = ([line], isGzip, done) => {
+    const post = ([line], _encoding, done) => {
       write(line)
       done({ disposition: 'delivered', partialSuccess: null })
     }

@@ -10,7 +10,7 @@
 const clock = require('../runtime/timers')
 const { setTimeout, clearTimeout, setImmediate, monotonicNow } = require('../runtime/timers')
 const { counted } = require('../runtime/report')
-const { gzip } = require('../export/compressor')
+const { compress } = require('../export/compressor')
 const { flushAtExit, forgetAtExit, settleWithin } = require('../export/exporter')
 const { backoffMs } = require('../export/http/retry')
 const { failureOf } = require('../export/log')
@@ -44,7 +44,7 @@ class MetricReader {
 
   /**
    * @param {{ registry: MetricRegistry, encoder: import('./encoder').MetricEncoder | import('./encoder').MetricJson, url: string,
-   *   connect (): Pick<OtlpHttp, 'post' | 'hold' | 'abort' | 'close'>, prefix: ExportRequestPrefix | null, isGzip: boolean,
+   *   connect (): Pick<OtlpHttp, 'post' | 'hold' | 'abort' | 'close'>, prefix: ExportRequestPrefix | null, encoding: '' | 'gzip' | 'zstd',
    *   report: Report, stats: object, intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T }} options
    *   connect: asked when there is something to send; prefix: what stands before a body, if it is not whole
    */
@@ -174,16 +174,24 @@ class MetricReader {
     return { nowMs, batches }
   }
 
-  #post (batch) {
+  async #post (batch) {
     if (this.#http === null) {
       this.#http = this.#options.connect()
       this.#http.hold(this.#isHeld)
     }
-    const { prefix, isGzip } = this.#options
+    const { prefix } = this.#options
     const parts = prefix === null ? [batch.body] : [prefix.head(batch.body.length), batch.body]
+    const outcome = await this.#send(parts)
+    if (this.#options.encoding !== 'zstd' || ![400, 415].includes(outcome.status)) return outcome
+    this.#options.encoding = 'gzip' // as the Sender does
+    return this.#send(parts)
+  }
+
+  #send (parts) {
+    const { encoding } = this.#options
     return new Promise((resolve) => {
-      if (!isGzip) return this.#http.post(parts, false, resolve)
-      gzip(parts, (error, compressed) => this.#http.post(error === null ? [compressed] : parts, error === null, resolve))
+      if (encoding === '') return this.#http.post(parts, '', resolve)
+      compress(encoding, parts, (error, compressed) => this.#http.post(error === null ? [compressed] : parts, error === null ? encoding : '', resolve))
     })
   }
 

@@ -4,6 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const util = require('node:util')
 const { test } = require('tap')
+const zlib = require('node:zlib')
 const { resolveOptions } = require('../../lib/config/options')
 
 const tls = path.join(__dirname, '../fixtures/tls')
@@ -161,6 +162,14 @@ test('header variables are percent-decoded pairs; what cannot be sent is logged 
 test('headers from code that cannot be sent throw, and their values are not shown', (t) => {
   const wrong = [{ 'Authorization: hunter2': '' }, { a: 'hunter2\r\nb: c' }, { 'a b': 'hunter2' }, { a: ['hunter2'] }, { a: null }, { host: 'hunter2' }, 'hunter2', ['hunter2'], { a: 'hunter2\0' }]
   for (const headers of wrong) t.throws(() => fromCode({ headers }), { code: 'LT_ERR_OPTION_INVALID', message: /^(?!.*hunter2).*`exporter.headers/ })
+  t.end()
+})
+
+test('zstd needs a Node that has it: an older one sends gzip, and says so', (t) => {
+  const { exporter, codes } = fromEnvironment({ OTEL_EXPORTER_OTLP_COMPRESSION: 'zstd' })
+  const hasZstd = zlib.zstdCompress !== undefined
+  t.equal(exporter.compression, hasZstd ? 'zstd' : 'gzip')
+  t.same(codes, hasZstd ? [] : ['LT_WARN_COMPRESSION'])
   t.end()
 })
 

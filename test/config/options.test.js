@@ -205,7 +205,7 @@ test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
     [{ resource: { '': 'x' } }, '`resource` must be an object without empty names'],
     [{ exporter: 'zipkin' }, "`exporter` must be 'otlp', 'otlp/stdout', 'console', 'none' or an object with a url, received 'zipkin'"],
     [{ exporter: null }, 'received null'],
-    [{ exporter: { compression: 'br' } }, "`exporter.compression` must be 'none' or 'gzip', received 'br'"],
+    [{ exporter: { compression: 'br' } }, "`exporter.compression` must be 'none', 'gzip' or 'zstd', received 'br'"],
     [{ exporter: { timeoutMs: -1 } }, '`exporter.timeoutMs` must be a number of milliseconds, 0 or more, received -1'],
     [{ spanProcessors: processor }, '`spanProcessors` must be an array, received an object'],
     [{ spanProcessors: [{}] }, '`spanProcessors[0]` must be a SpanProcessor with onStart() and onEnd(), received an object'],

@@ -1,6 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
+const zlib = require('node:zlib')
 const dc = require('node:diagnostics_channel')
 const net = require('node:net')
 const { AsyncLocalStorage } = require('node:async_hooks')
@@ -83,6 +84,28 @@ test('gzip, where asked for', async (t) => {
   t.equal(sink.requests[0].headers['content-encoding'], 'gzip')
   t.equal(sink.spans.length, 4000)
   t.ok(sink.requests[0].bytes < 0.8 * 4000 * 300, `${sink.requests[0].bytes} bytes`)
+})
+
+test('zstd, where asked for and this Node has it; gzip for a collector that refuses it', { skip: zlib.zstdCompress === undefined && 'this Node has none' }, async (t) => {
+  const sink = await startSink(t)
+  const { exporter, write } = startExporter(t, { url: sink.url, exporter: { compression: 'zstd' } })
+  write(4000, 300)
+  await exporter.flush()
+  t.equal(sink.requests[0].headers['content-encoding'], 'zstd')
+  t.equal(sink.spans.length, 4000)
+  t.ok(sink.requests[0].bytes < 0.8 * 4000 * 300, `${sink.requests[0].bytes} bytes`)
+
+  for (const refused of [400, 415]) {
+    const sink = await startSink(t)
+    sink.respond = ({ headers }) => ({ status: headers['content-encoding'] === 'zstd' ? refused : 200 })
+    const { exporter, write } = startExporter(t, { url: sink.url, exporter: { compression: 'zstd' } })
+    for (let i = 0; i < 3; i++) {
+      write(10, 300)
+      await exporter.flush()
+    }
+    t.same(sink.requests.map(({ headers, status }) => [headers['content-encoding'], status]), [['zstd', refused], ['gzip', 200], ['gzip', 200], ['gzip', 200]], 'asked once')
+    t.equal(sink.spans.length, 30)
+  }
 })
 
 test('a request holds at most as many spans as it may', async (t) => {

@@ -1,6 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
+const zlib = require('node:zlib')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { freePort } = require('../../scripts/free-port')
@@ -225,6 +226,18 @@ test('compressed where it is asked for', async (t) => {
   await app.close()
   t.equal(sink.exports[0].headers['content-encoding'], 'gzip')
   t.equal(counts(sink.exports[0]), 1)
+})
+
+test('zstd, and gzip for a server that refuses it', { skip: zlib.zstdCompress === undefined && 'this Node has none' }, async (t) => {
+  for (const refused of [false, true]) {
+    const sink = await startMetricSink(t)
+    sink.answer = (path, number) => ({ status: refused && number === 0 ? 400 : 200 })
+    const { app } = await measuredApp(t, { sink, exporter: { url: sink.url, compression: 'zstd' }, sampler: 0 })
+    await app.inject('/users/1')
+    await app.close()
+    t.same(sink.requests.map(({ headers, status }) => [headers['content-encoding'], status]), refused ? [['zstd', 400], ['gzip', 200]] : [['zstd', 200]])
+    t.equal(counts(sink.exports.at(-1)), 1)
+  }
 })
 
 test('a server of its own for metrics gets no headers of the spans\' one', async (t) => {

@@ -9,6 +9,7 @@
 module.exports = { startMetricSink }
 
 const http = require('node:http')
+const zlib = require('node:zlib')
 const { once } = require('node:events')
 const { decodeMetrics } = require('./metric-decode')
 const { decodeSpans } = require('./otlp-decode')
@@ -76,7 +77,8 @@ class MetricSink {
     } catch {
       return // the exporter gave up
     }
-    const bytes = Buffer.concat(chunks)
+    const isZstd = request.headers['content-encoding'] === 'zstd'
+    const bytes = isZstd ? zlib.zstdDecompressSync(Buffer.concat(chunks)) : Buffer.concat(chunks)
     const { status, headers = {}, body = '', hang = false } = this.answer(request.url, this.requests.length, bytes.length)
     if (hang) return this.requests.push({ path: request.url, headers: request.headers, status: 0 })
     const decoded = request.url.endsWith('/v1/traces')

@@ -7,6 +7,7 @@ module.exports = { startSink }
 
 const http = require('node:http')
 const { once } = require('node:events')
+const zlib = require('node:zlib')
 const { decodeSpans } = require('./otlp-decode')
 
 /**
@@ -89,9 +90,9 @@ class Sink {
     if (request.method !== 'POST' || request.url.split('?')[0] !== '/v1/traces') return { status: 404 }
     if (request.headers['content-type'] !== 'application/x-protobuf') return { status: 415 }
     const encoding = request.headers['content-encoding'] ?? 'identity'
-    if (encoding !== 'identity' && encoding !== 'gzip') return { status: 415 }
+    if (!['identity', 'gzip', 'zstd'].includes(encoding)) return { status: 415 }
     try {
-      request.spans = decodeSpans(body, { gzip: encoding === 'gzip' })
+      request.spans = decodeSpans(encoding === 'zstd' ? zlib.zstdDecompressSync(body) : body, { gzip: encoding === 'gzip' })
     } catch (error) {
       this.#fail(error)
       return { status: 400, headers: { 'content-type': 'text/plain' }, body: error.message }

@@ -40,10 +40,10 @@ class OtlpHttp {
   // Makes an OtlpHttp for another path of the same server, over the same connection.
   share (exporter) { return new OtlpHttp(exporter, undefined, this.#line) }
 
-  // Sends `parts` as one body. done(outcome) is called once, never in this turn.
-  post (parts, isGzip, done) {
+  // Sends `parts` as one body. encoding: '', 'gzip' or 'zstd'. done(outcome) is called once, never in this turn.
+  post (parts, encoding, done) {
     const byteLength = parts.reduce((sum, { length }) => sum + length, 0)
-    const head = `${this.#head}${isGzip ? 'content-encoding: gzip\r\n' : ''}content-length: ${byteLength}\r\n\r\n`
+    const head = `${this.#head}${encoding === '' ? '' : `content-encoding: ${encoding}\r\n`}content-length: ${byteLength}\r\n\r\n`
     this.#line.post(new Attempt(this.#line, this, messageOf(head, parts, byteLength), done))
   }
 
