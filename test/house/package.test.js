@@ -6,6 +6,7 @@ const { execFile } = require('node:child_process')
 const { readFileSync } = require('node:fs')
 const { join, posix } = require('node:path')
 const { test } = require('tap')
+const { jobs } = require('../../scripts/ci-jobs')
 const { requiredFiles } = require('../../scripts/required-files')
 
 const ROOT = join(__dirname, '..', '..')
@@ -54,6 +55,12 @@ test('the lockfile is that of package.json, names no registry, and knows what ea
   for (const [name, version] of Object.entries(manifest.devDependencies)) {
     t.match(version, /^(?:npm:(?:@[\w-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+$/, `${name} is pinned`)
   }
+})
+
+test('the Nodes of UPGRADING.md are those of the matrix, and the oldest is that of package.json', async (t) => {
+  const promised = [...readFileSync(join(ROOT, 'UPGRADING.md'), 'utf8').matchAll(/^\| (\d+) \| \d{4}-\d\d-\d\d/gm)].map(([, major]) => major)
+  t.same(promised, jobs().cells.filter((name) => /^node\d+$/.test(name)).map((name) => name.slice(4)))
+  t.equal(require('../../package.json').engines.node, `>=${promised[0]}`)
 })
 
 test('every entry can be required and imported by its name', async (t) => {
