@@ -15,6 +15,7 @@ const { decodeSpans } = require('./otlp-decode')
 class CollectorProcess {
   port = 0
   ids = new Set() // of all lives
+  spans = [] // { traceId, spanId, name, traceState, service } of all lives that were to say them
   noticedAfterMs = [] // of each life that was asked: from listening to the first request, by its own clock
   answeringMs = 0 // how long requests that carried spans waited for their answers, since the last `up`
   #child = null
@@ -27,7 +28,7 @@ class CollectorProcess {
     return `http://127.0.0.1:${this.port}/v1/traces`
   }
 
-  /** @param {{ status?: number, hang?: boolean }} [how] what it does instead of taking spans */
+  /** @param {{ status?: number, hang?: boolean, saysSpans?: boolean }} [how] what it does instead of taking spans, or `saysSpans` */
   async up (how = {}) {
     if (this.port === 0) this.port = await freePort()
     this.answeringMs = 0
@@ -35,6 +36,7 @@ class CollectorProcess {
     this.#child = fork(__filename, [String(this.port), JSON.stringify(how)], { env: { ...process.env, NODE_OPTIONS: '' } })
     this.#child.on('message', (message) => {
       if (message.ids !== undefined) for (const id of message.ids) this.ids.add(id)
+      if (message.spans !== undefined) this.spans.push(...message.spans)
       if (message.answeringMs !== undefined) this.answeringMs += message.answeringMs
       if (message.noticedAfterMs !== undefined) this.noticedAfterMs.push(message.noticedAfterMs)
     })
@@ -74,9 +76,11 @@ function main (port, how) {
     for await (const part of req) parts.push(part)
     if (how.hang) return
     if (how.status !== undefined) return res.writeHead(how.status).end()
-    const ids = decodeSpans(Buffer.concat(parts), { gzip: req.headers['content-encoding'] === 'gzip' }).map(({ spanId }) => spanId)
+    const decoded = decodeSpans(Buffer.concat(parts), { gzip: req.headers['content-encoding'] === 'gzip' })
+    const ids = decoded.map(({ spanId }) => spanId)
+    const spans = how.saysSpans ? decoded.map(({ traceId, spanId, name, traceState, resource }) => ({ traceId, spanId, name, traceState, service: resource['service.name'] })) : undefined
     // Said before it is answered: what was answered is known to have been taken, also when it is killed just then.
-    process.send({ ids, answeringMs: performance.now() - askedAt }, () => res.end())
+    process.send({ ids, spans, answeringMs: performance.now() - askedAt }, () => res.end())
   })
   server.keepAliveTimeout = 60_000
   server.listen(port, '127.0.0.1', () => {
