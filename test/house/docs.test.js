@@ -13,7 +13,7 @@ const { requiredFiles } = require('../../scripts/required-files')
 
 const NONE = 'none'
 
-const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'UPGRADING.md', 'bench/README.md', 'bench/RESULTS.md', 'bench/upstream/README.md']
+const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CODE_OF_CONDUCT.md', 'UPGRADING.md', 'bench/README.md', 'bench/RESULTS.md', 'bench/upstream/README.md']
   .concat(readdirSync(join(ROOT, 'docs')).map((name) => join('docs', name)))
   .filter((page) => page.endsWith('.md') && existsSync(join(ROOT, page)))
 const readme = read('README.md')
