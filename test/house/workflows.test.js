@@ -3,7 +3,7 @@
 // What GitHub reads can be read, and runs what .ci/run runs.
 
 const { readFileSync, readdirSync } = require('node:fs')
-const { join } = require('node:path')
+const { basename, join } = require('node:path')
 const { test } = require('tap')
 const { parseDocument } = require('yaml')
 const { jobs } = require('../../scripts/ci-jobs')
@@ -12,6 +12,7 @@ const { whatIsMissing } = require('../../scripts/check-release')
 const ROOT = join(__dirname, '..', '..')
 const FOLDER = join(ROOT, '.github')
 const files = readdirSync(FOLDER, { recursive: true }).filter((name) => name.endsWith('.yml'))
+const workflows = files.filter((name) => name.startsWith('workflows'))
 const { scripts } = require('../../package.json')
 
 test('every file is YAML without errors or doubts', async (t) => {
@@ -23,7 +24,7 @@ test('every file is YAML without errors or doubts', async (t) => {
 })
 
 test('every step runs something, every job that is waited for exists, every script too', async (t) => {
-  for (const file of files.filter((name) => name.startsWith('workflows'))) {
+  for (const file of workflows) {
     const workflow = parse(file).toJS()
     t.ok(Object.keys(workflow.jobs).length > 0)
     for (const [name, job] of Object.entries(workflow.jobs)) {
@@ -38,8 +39,48 @@ test('every step runs something, every job that is waited for exists, every scri
   }
 })
 
-test('CI may read and nothing else', async (t) => {
-  t.same(parse('workflows/ci.yml').toJS().permissions, { contents: 'read' })
+test('every action is one commit, with its version beside it, and the same one everywhere', async (t) => {
+  const pins = new Map()
+  for (const file of workflows) {
+    const text = readFileSync(join(FOLDER, file), 'utf8')
+    const uses = [...text.matchAll(/\buses: +(\S+)(.*)/g)]
+    t.equal(uses.length, text.match(/\buses:/g).length, file)
+    for (const [, action, comment] of uses) {
+      t.match(action, /^[\w.-]+\/[\w./-]+@[0-9a-f]{40}$/, `${file}: ${action}`)
+      t.match(comment, /^ # v\d+\.\d+\.\d+$/, `${file}: ${action}`)
+      const [name, commit] = action.split('@')
+      const repository = name.split('/', 2).join('/')
+      t.equal(`${commit}${comment}`, pins.get(repository) ?? `${commit}${comment}`, `${file}: ${action}`)
+      pins.set(repository, `${commit}${comment}`)
+    }
+  }
+  t.ok(pins.size >= 2)
+})
+
+// What a job may do beside reading the repository.
+const MAY_WRITE = {
+  'release.yml publish': ['id-token']
+}
+
+test('a workflow may read the code and nothing else; what a job needs beyond that is its own', async (t) => {
+  const writing = {}
+  for (const file of workflows) {
+    const { permissions, jobs } = parse(file).toJS()
+    t.same(permissions, { contents: 'read' }, file)
+    for (const [name, job] of Object.entries(jobs)) {
+      const granted = Object.entries(job.permissions ?? {}).filter(([, level]) => level === 'write').map(([scope]) => scope)
+      if (granted.length > 0) writing[`${basename(file)} ${name}`] = granted
+      t.type(job.permissions ?? {}, Object, `${file}: ${name}: neither read-all nor write-all`)
+      for (const step of job.steps.filter(({ uses }) => uses?.startsWith('actions/checkout@'))) {
+        t.equal(step.with?.['persist-credentials'], false, `${file}: ${name}: no step finds the token in .git/config`)
+      }
+    }
+  }
+  t.same(writing, MAY_WRITE)
+})
+
+test('no workflow runs with the rights of the repository on the code of a stranger', async (t) => {
+  for (const file of workflows) t.notOk('pull_request_target' in parse(file).toJS().on, file)
 })
 
 test('CI has a job for each suite of .ci/run, and one for each cell of the matrix', async (t) => {
