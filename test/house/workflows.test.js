@@ -54,12 +54,14 @@ test('every action is one commit, with its version beside it, and the same one e
       pins.set(repository, `${commit}${comment}`)
     }
   }
-  t.ok(pins.size >= 2)
+  t.ok(pins.size >= 5)
 })
 
 // What a job may do beside reading the repository.
 const MAY_WRITE = {
-  'release.yml publish': ['id-token']
+  'codeql.yml analyze': ['security-events'],
+  'release.yml publish': ['id-token'],
+  'scorecard.yml analyze': ['security-events', 'id-token']
 }
 
 test('a workflow may read the code and nothing else; what a job needs beyond that is its own', async (t) => {
@@ -81,6 +83,12 @@ test('a workflow may read the code and nothing else; what a job needs beyond tha
 
 test('no workflow runs with the rights of the repository on the code of a stranger', async (t) => {
   for (const file of workflows) t.notOk('pull_request_target' in parse(file).toJS().on, file)
+})
+
+test('Dependabot looks after the actions and the packages', async (t) => {
+  const { version, updates } = parse('dependabot.yml').toJS()
+  t.equal(version, 2)
+  t.same(updates.map((update) => update['package-ecosystem']).sort(), ['github-actions', 'npm'])
 })
 
 test('CI has a job for each suite of .ci/run, and one for each cell of the matrix', async (t) => {
