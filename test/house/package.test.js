@@ -11,6 +11,29 @@ const { requiredFiles } = require('../../scripts/required-files')
 
 const ROOT = join(__dirname, '..', '..')
 const BYTES_MAX = 1_550_000 // unpacked: what an installation takes on the disk, a sixth of it the docs, whose links lead nowhere else; slow requests, blocked loops, folded calls, budgets and `check` are 130 kB
+const BYTES_OF_A_FILE_MAX = 200_000 // the largest, viewer/page.html, has 90 kB
+
+const MEANT = new RegExp(`^(?:${[
+  'LICENSE', '(?:README|CHANGELOG|UPGRADING|SECURITY)\\.md', 'package\\.json', '(?:index|register)\\.(?:js|d\\.ts)',
+  'lib/(?:[\\w-]+/)*[\\w-]+\\.(?:js|d\\.ts)', 'viewer/(?:[\\w-]+/)*[\\w-]+\\.js', 'viewer/page\\.html', 'docs/[\\w-]+\\.md',
+  'examples/(?:[\\w-]+/)?[\\w-][\\w.-]*\\.(?:m?js|mts|json|yml)'
+].join('|')})$`)
+const ODD = /(?:^|\/)\.|\.(?:map|pem|key|env|log)\b|\bfixtures?\b|(?:secret|credential|key|token)s?\b[^/]*\.(?:json|yml)$/i // code and docs may be about keys
+
+const SECRETS = {
+  'a private key': /-----BEGIN [A-Z ]*PRIVATE KEY/,
+  'a key of a cloud': /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}/,
+  'a token of a forge or registry': /\b(?:gh[opsur]_|github_pat_|npm_)\w{20,}|\bglpat-[\w-]{20,}/,
+  'a key of a service': /\bxox[abeoprs]-[\w-]{10,}|\b[rs]k_live_\w{16,}|\bsk-[\w-]{20,}|\bglc_\w{20,}|\bhc[ab]?[ix]?k_\w{20,}|\bdt0[a-z]\d\d\.\w{20,}|\b\w{36}NRAL\b/,
+  'a JWT': /\beyJ[\w-]{10,}\.eyJ[\w-]{10,}/,
+  'an authorization': /\b(?:Bearer|Basic)(?: |%20)(?!(?:[A-Z\d]+_)+[A-Z]+\b)[\w+/.-]{20,}/, // YOUR_SECRET_TOKEN stands for one
+  'a URL with a password': /\bhttps?:\/\/(?!USER:PASSWORD@)[^\s/:@'"`]+:[^\s/@'"`]+@/,
+  'a value under the name of a secret': /(?:password|passwd|secret|token|api[_-]?key)['"]?\s*[:=]\s*(['"])[^\s'"<$]{8,}\1/i,
+  'a source map': /sourceMappingURL=/,
+  'a path of a machine': /(?:\/home|\/Users|[A-Z]:\\Users)[/\\]\w+[/\\]|\/work\/main\b/
+}
+
+let packing = null
 
 test('the package holds every file that its entries need', async (t) => {
   const { files, unpackedSize } = await packed()
@@ -21,6 +44,47 @@ test('the package holds every file that its entries need', async (t) => {
   t.ok(names.has('SECURITY.md'))
   t.notOk([...names].some((file) => /^(?:test|bench|scripts|node_modules)\//.test(file)), 'and nothing that they do not')
   t.ok(unpackedSize <= BYTES_MAX, `${unpackedSize} bytes`)
+})
+
+test('the package holds nothing else: no file of another kind, none that looks like a key, a token or a fixture, none that is large', async (t) => {
+  const { files } = await packed()
+  t.ok(files.length > 150)
+  for (const { path, size } of files) t.same(whatIsOdd(path, size), [], path)
+})
+
+test('no file of the package has a secret in it, a source map or a path of the machine it was made on', async (t) => {
+  const { files } = await packed()
+  for (const { path } of files) t.same(whatIsSecret(readFileSync(join(ROOT, path), 'utf8')), [], path)
+})
+
+test('the scan finds what it looks for', async (t) => {
+  const odd = ['.env', 'lib/.env', 'lib/.npmrc', '.github/workflows/ci.yml', 'lib/tracer.js.map', 'lib/tracer.test.js', 'lib/fixtures/app.js', 'examples/server-key.json', 'examples/id_rsa',
+    'examples/api-token.yml', 'examples/cert.pem', 'examples/deep/er/app.js', 'docs/images/a.png', 'docs/internal.txt', 'viewer/other.html', 'lib/addon.node', 'light-trace-0.1.0.tgz', 'notes.md', 'package-lock.json']
+  for (const path of odd) t.not(whatIsOdd(path, 1).length, 0, path)
+  t.same(whatIsOdd('lib/tracer.js', BYTES_OF_A_FILE_MAX), [])
+  t.not(whatIsOdd('lib/tracer.js', BYTES_OF_A_FILE_MAX + 1).length, 0)
+  const x = (count) => 'Ab3'.repeat(count) // put together here, so that no scan of the repository takes them for real ones
+  const secrets = {
+    'a private key': ['-----BEGIN PRIVATE' + ' KEY-----', '-----BEGIN RSA PRIVATE' + ' KEY-----', '-----BEGIN OPENSSH PRIVATE' + ' KEY-----'],
+    'a key of a cloud': ['AKIA' + 'A'.repeat(16), 'AIza' + x(12)],
+    'a token of a forge or registry': ['ghp_' + x(12), 'github_pat_' + x(12), 'glpat-' + x(7), 'npm_' + x(12)],
+    'a key of a service': ['xoxb-' + x(6), 'sk_live_' + x(8), 'sk-proj-' + x(8), 'glc_' + x(12), 'hcaik_' + x(12), 'dt0c01.' + x(8), '0'.repeat(36) + 'NRAL'],
+    'a JWT': [`eyJ${x(6)}.eyJ${x(6)}.${x(6)}`],
+    'an authorization': ['Authorization: Bearer ' + x(8), 'authorization=Basic%20' + x(8)],
+    'a URL with a password': ['https://ann:hunter2@collector.example/'],
+    'a value under the name of a secret': ["password: 'hunter2hunter2'", 'API_KEY="hunter2hunter2"', '"secret": "hunter2hunter2"'],
+    'a source map': ['//# sourceMapping' + 'URL=tracer.js.map'],
+    'a path of a machine': ["require('/home/ann/light-trace')", 'at /Users/ann/app.js:1:1', 'C:\\Users\\ann\\app.js']
+  }
+  t.same(Object.keys(secrets), Object.keys(SECRETS))
+  for (const [name, texts] of Object.entries(secrets)) {
+    for (const text of texts) t.same(whatIsSecret(`before\n${text}\nafter`), [name], text.slice(0, 12))
+  }
+})
+
+test('nothing runs when the package is installed', async (t) => {
+  const { scripts } = require('../../package.json')
+  for (const name of ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'prepare', 'postprepare']) t.notOk(name in scripts, name)
 })
 
 test('the published size is that of the package, within a twentieth: node bench/run/installed-size.js && npm run docs', async (t) => {
@@ -71,12 +135,25 @@ test('every entry can be required and imported by its name', async (t) => {
   t.type((await import('light-trace/testing')).createCollector, 'function')
 })
 
+function whatIsOdd (path, size) {
+  return [
+    !MEANT.test(path) && 'of no kind that is meant to be there',
+    ODD.test(path) && 'its name',
+    size > BYTES_OF_A_FILE_MAX && 'its size'
+  ].filter(Boolean)
+}
+
+function whatIsSecret (text) {
+  return Object.entries(SECRETS).filter(([, pattern]) => pattern.test(text)).map(([name]) => name)
+}
+
 function packed () {
-  return new Promise((resolve, reject) => {
+  packing ??= new Promise((resolve, reject) => {
     const command = process.platform === 'win32' ? 'npm.cmd' : 'npm'
     execFile(command, ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT, maxBuffer: 10_000_000 }, (error, stdout) => {
       if (error !== null) reject(error)
       else resolve(Object.values(JSON.parse(stdout))[0])
     })
   })
+  return packing
 }
