@@ -30,7 +30,7 @@ const SECRETS = {
   'a URL with a password': /\bhttps?:\/\/(?!USER:PASSWORD@)[^\s/:@'"`]+:[^\s/@'"`]+@/,
   'a value under the name of a secret': /(?:password|passwd|secret|token|api[_-]?key)['"]?\s*[:=]\s*(['"])[^\s'"<$]{8,}\1/i,
   'a source map': /sourceMappingURL=/,
-  'a path of a machine': /(?:\/home|\/Users|[A-Z]:\\Users)[/\\]\w+[/\\]|\/work\/main\b/
+  'a path of a machine': /(?:\/home|\/Users|[A-Z]:\\Users)[/\\]\w+[/\\]|\/root\//
 }
 
 let packing = null
@@ -74,7 +74,7 @@ test('the scan finds what it looks for', async (t) => {
     'a URL with a password': ['https://ann:hunter2@collector.example/'],
     'a value under the name of a secret': ["password: 'hunter2hunter2'", 'API_KEY="hunter2hunter2"', '"secret": "hunter2hunter2"'],
     'a source map': ['//# sourceMapping' + 'URL=tracer.js.map'],
-    'a path of a machine': ["require('/home/ann/light-trace')", 'at /Users/ann/app.js:1:1', 'C:\\Users\\ann\\app.js']
+    'a path of a machine': ["require('/home/ann/light-trace')", 'at /Users/ann/app.js:1:1', 'file:///root/app.js', 'C:\\Users\\ann\\app.js']
   }
   t.same(Object.keys(secrets), Object.keys(SECRETS))
   for (const [name, texts] of Object.entries(secrets)) {
