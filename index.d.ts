@@ -111,7 +111,7 @@ declare namespace lightTrace {
     /**
      * Exports what the option `recorder` has: all spans of requests that were not sampled which ended in the last `seconds`, or end in
      * the second after the call, and were not exported yet. They get `light_trace.kept: 'snapshot'` and no threshold. One at a
-     * time: a call while one is under way gets that one. Never rejects; resolves with zeros where there is no recorder.
+     * time: a call while one is under way gets that one. It keeps the process alive, for 31 s at most. Never rejects; zeros without a recorder.
      * @param options.seconds how far back @default recorder.seconds
      * @param options.reason becomes `light_trace.snapshot.reason`; at most 64 characters @default 'application'
      * @returns how many spans were handed to the exporter, and how many were overwritten before it took them
@@ -173,7 +173,7 @@ declare namespace lightTrace {
     lastError: string | null
     /** Only with the option `recorder`. */
     recorder?: {
-      /** Bytes that are allocated. */
+      /** Bytes of its ring that are allocated. */
       bytes: number
       maxBytes: number
       /** How far back it reaches now. */
@@ -288,7 +288,7 @@ declare namespace lightTrace {
     maxBytes?: number
     /** How far back a snapshot reaches that does not say it. @default 10 */
     seconds?: number
-    /** So many answers of 5xx within a second make a snapshot; 0: none do. @default 0 */
+    /** About so many answers of 5xx within a second make a snapshot; 0: none do. @default 0 */
     errorsPerSecond?: number
     /** With the option `blockedLoop`: a blocked event loop makes a snapshot. @default false */
     blockedLoop?: boolean

@@ -26,6 +26,8 @@ const { counted } = require('./runtime/report')
 const SPAN_KIND_INTERNAL = 0
 const SPAN_KIND_CLIENT = 2
 
+const ASKED_ALONE = Object.freeze({ errors: false, aborted: false, slowerThanMs: Infinity }) // of `keep`, where the recorder alone is asked for
+
 // A TCP socket takes two turns, TLS over it two more.
 const CLOSE_TURNS_MAX = 8
 
@@ -87,14 +89,17 @@ class Tracer {
   }
 
   openRecorder () {
-    if (this.mode === 'native') this.recorder = new (require('./export/recorder').Recorder)(this.settings.recorder, this.output, this.stats, this.report)
-    else this.report.once('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${this.output.reason}`)
+    const { settings, stats, report } = this
+    if (this.mode === 'native') {
+      this.recorder = new (require('./export/recorder').Recorder)(settings.recorder, this.output, stats, report)
+      this.keep ??= new (require('./sampling/keep').Keep)({ ...ASKED_ALONE, maxPerSecond: settings.recorder.keptPerSecond }, stats, report)
+    } else report.once('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${this.output.reason}`)
   }
 
   /** Sends what the recorder has, see index.d.ts. */
   async takeSnapshot (options) {
     if (this.recorder !== null) return this.recorder.snapshot(read(options, 'seconds'), read(options, 'reason'))
-    this.report.once('LT_WARN_RECORDER', 'there is nothing to take a snapshot of: the option `recorder` is not set')
+    this.report.once('LT_WARN_RECORDER', `there is nothing to take a snapshot of: ${this.settings.recorder === null ? 'the option `recorder` is not set' : 'the application is not ready'}`)
     return { spans: 0, missed: 0 }
   }
 

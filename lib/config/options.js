@@ -159,8 +159,8 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     batch: Object.freeze({ maxSpans: env.integer(['OTEL_BSP_MAX_EXPORT_BATCH_SIZE'], { min: 1 }) ?? Infinity }),
     closeTimeoutMs: given.closeTimeoutMs ?? DEFAULT_CLOSE_TIMEOUT_MS,
     sampler: given.sampler ?? samplerFromEnvironment(env),
-    keep: resolveKeep(given.keep, Boolean(given.recorder)),
-    recorder: resolveRecorder(given.recorder, blockedLoop, env),
+    keep: resolveKeep(given.keep),
+    recorder: resolveRecorder(given, blockedLoop, env),
     // What `keep` calls slow is slow, unless `slow` says otherwise.
     slow: Object.freeze({ afterMs: given.slow?.afterMs ?? given.keep?.slowerThanMs ?? env.integer([SLOW_VARIABLE]) ?? DEFAULT_SLOW_MS }),
     maxSampledPerSecond: given.maxSampledPerSecond ?? Infinity,
@@ -233,15 +233,16 @@ function resolveLogs (given, env, limits) {
 }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
-function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity, asked = false, maxPerSecond = DEFAULT_KEPT_PER_SECOND } = EMPTY, isRecorded) {
-  const isAsked = isRecorded || ((errors || aborted || asked || slowerThanMs !== Infinity) && maxPerSecond > 0)
+function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity, asked = false, maxPerSecond = DEFAULT_KEPT_PER_SECOND } = EMPTY) {
+  const isAsked = (errors || aborted || asked || slowerThanMs !== Infinity) && maxPerSecond > 0
   return isAsked ? Object.freeze({ errors, aborted, slowerThanMs, asked, maxPerSecond }) : null
 }
 
-function resolveRecorder (given, isLoopWatched, env) {
+function resolveRecorder ({ recorder: given, keep }, isLoopWatched, env) {
   const { maxBytes = DEFAULT_RECORDER_BYTES, seconds = DEFAULT_SNAPSHOT_SECONDS, errorsPerSecond = 0, blockedLoop = false, pauseMs = MINUTE_MS } = given || EMPTY
   if (blockedLoop && !isLoopWatched) env.warn('LT_WARN_RECORDER', 'recorder.blockedLoop has no effect without the option blockedLoop')
-  return given ? Object.freeze({ maxBytes, seconds, errorsPerSecond, blockedLoop, pauseMs }) : null
+  const keptPerSecond = keep?.maxPerSecond ?? DEFAULT_KEPT_PER_SECOND // for request.trace.keep(), where there is no `keep`
+  return given ? Object.freeze({ maxBytes, seconds, errorsPerSecond, blockedLoop, pauseMs, keptPerSecond }) : null
 }
 
 // The names with PER are those of SDK 2.x.

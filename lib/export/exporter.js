@@ -99,8 +99,8 @@ class Exporter {
   // The number of spans that wait: in the open chunk, sealed, and compressed.
   get queued () { return this.#buffer.open.spans + this.#buffer.sealedSpans }
   get inFlight () { return this.#sender.inFlight }
-  /** Whether a quarter of the buffer or more waits: what need not be sent now waits elsewhere. */
-  get isFilling () { return this.#buffer.sealedBytes + this.#buffer.open.length > this.#buffer.bytesMax / 4 }
+  /** Whether another chunk would take more than half of the memory: what need not be sent now waits elsewhere. */
+  get isFilling () { return this.bufferBytes + this.#buffer.chunkBytes > this.#buffer.bytesMax / 2 }
   get bufferBytes () { return this.budget.bytes }
 
   // Returns what OtlpHttp.share makes, or null if `exporter` names another server or other certificates.

@@ -122,18 +122,13 @@ class Pipeline {
 
   // Of a sampler that said RECORD, or of `keep`, which decides when the request has ended: a child that waits has not ended.
   endedUnderKeep (span) {
-    const root = span.localRoot
-    if (root === null) {
-      this.leave(span, false)
-    } else if (this.recorder !== null && (span.flags & SAMPLED) === 0 && !(root.ended && root.kept !== '')) {
-      if (span !== root) span.localRoot = null
+    const { localRoot: root } = span
+    if (root === null) return this.leave(span, false)
+    if (root === span) return this.endedRoot(root)
+    if (this.recorder !== null && (span.flags & SAMPLED) === 0) {
+      if (root.ended && root.kept !== '') return this.leaveAsChild(root, span, root.takeChild())
+      if (root.ended) span.localRoot = null // else what is started under it asks for it
       this.recorder.record(span, root)
-    } else if (root === span) {
-      this.leave(span, span.kept !== '')
-      if (root.recordedSince !== -1) this.recorder.release(root)
-      for (const child of root.release()) this.leaveAsChild(root, child)
-    } else if (root.ended && this.recorder !== null) {
-      this.leaveAsChild(root, span)
     } else if (!root.takeChild()) {
       span.localRoot = null
       this.leave(span, false) // if it is sampled it stands for as many as the sampler said: it would be there whether or not this fails
@@ -144,9 +139,17 @@ class Pipeline {
     }
   }
 
-  leaveAsChild (root, child) {
+  endedRoot (root) {
+    const isKept = root.kept !== ''
+    if (this.recorder !== null && !isKept && (root.flags & SAMPLED) === 0) this.recorder.record(root, root)
+    else this.leave(root, isKept)
+    for (const child of root.release()) this.leaveAsChild(root, child)
+    if (isKept && root.recordedSince !== -1) this.recorder.release(root)
+  }
+
+  leaveAsChild (root, child, isCounted = true) {
     child.localRoot = null // lets go of the request's span
-    if (root.kept !== '') root.markChild(child)
+    if (root.kept !== '') root.markChild(child, isCounted)
     this.leave(child, root.kept !== '')
   }
 

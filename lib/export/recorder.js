@@ -8,7 +8,7 @@
 //
 // https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
 
-const { withThreshold, withoutThreshold, thresholdOf } = require('../context/tracestate')
+const { withoutThreshold } = require('../context/tracestate')
 const { SpanEncoder } = require('../otlp/span-encoder')
 const { encodeAttributes } = require('../otlp/proto-writer')
 const { OFFSET_END, TAG_ATTRIBUTE } = require('../otlp/templates')
@@ -21,35 +21,46 @@ const { counted } = require('../runtime/report')
 
 const SNAPSHOT_REASON = 'light_trace.snapshot.reason'
 const LINGER_MS = 1000 // after a snapshot was asked for, so that the requests that were open are in it
-const GIVE_UP_MS = 30_000 // a collector that takes nothing
+const GIVE_UP_MS = 30_000 // a collector that takes too little
 const STEP_MS = 10
-const STEP_BYTES = 128 * 1024 // some 250 spans, a quarter of a millisecond
+const STEP_SENT_MAX = 256 // spans, a quarter of a millisecond
+const STEP_SEEN_MAX = 4096
 const SECOND_MS = 1000
 const SECONDS_MAX = 86_400 // no ring reaches back further
+const SPAN_BYTES_MIN = 128 // that a span takes of a chunk: what is known of each beside its bytes is bounded, too
+const ADDED_BYTES_MAX = 2048 // by a release: scope, trace state, why it was kept
 
 const GONE = 0 // in place of an owner
+// A key as it is encoded, behind the last byte of its length, padded or not: the application has set it itself, and a key may not come twice.
+const OWN_MARKS = [KEPT, SNAPSHOT_REASON].flatMap((key) => ['\0', String.fromCharCode(key.length)].map((last) => Buffer.from(last + key)))
+const NO_ATTRIBUTES = new Uint8Array(0)
 
 /** A chunk of the ring, and what its bytes do not say of each of its spans. */
 class RingChunk {
-  constructor (chunk, sequence) {
+  constructor (chunk, sequence, spansMax) {
     this.chunk = chunk
     this.sequence = sequence // how many came before it
     this.startedAt = now()
-    this.owners = [] // the last 32 bits of its request's span id, or GONE once it was sent
-    this.starts = [] // where it begins
-    this.scopes = [] // encoded
+    this.owners = new Int32Array(spansMax) // the last 32 bits of its request's span id, or GONE once it was sent
+    this.starts = new Uint32Array(spansMax) // where it begins
+    this.runs = [] // { from, scope }: the encoded scope of the spans from that one on
+    this.scope = null // of the last run
     this.left = 0 // how many are not gone
   }
+
+  get count () { return this.chunk.spans }
+  scopeOf (i) { return this.runs.findLast(({ from }) => from <= i).scope }
 }
 
 // Where nothing was recorded: nothing fits into it.
-const NO_RING = new RingChunk(NO_CHUNK, 0)
+const NO_RING = new RingChunk(NO_CHUNK, 0, 0)
 
 class Recorder {
   /** @type {RingChunk[]} */
   #ring = [] // the oldest first; the last is open
   #last = NO_RING
   #chunksMax
+  #spansMax
   #owner = 0
   #settings
   #exporter
@@ -57,8 +68,12 @@ class Recorder {
   #suppress
   #stats
   #report
+  /** @type {Set<Walk>} */
+  #walks = new Set() // what goes through the ring step by step
   /** @type {Snapshot | null} */
   #snapshot = null
+  /** @type {NodeJS.Timeout | null} */
+  #timer = null
   #triggeredAt = -Infinity
   #errors = 0 // in the second that began at #secondAt
   #secondAt = -Infinity
@@ -77,7 +92,8 @@ class Recorder {
     this.#report = report
     this.chunkBytes = chunkBytesFor(settings.maxBytes)
     this.#chunksMax = Math.floor(settings.maxBytes / this.chunkBytes)
-    this.spanBytesMax = Math.min(this.chunkBytes, exporter.spanBytesMax)
+    this.#spansMax = Math.ceil(this.chunkBytes / SPAN_BYTES_MIN)
+    this.spanBytesMax = Math.min(this.chunkBytes, exporter.spanBytesMax - ADDED_BYTES_MAX)
     this.encoder = new SpanEncoder(this)
   }
 
@@ -90,31 +106,31 @@ class Recorder {
     this.encoder.accept(span)
   }
 
-  // For the encoder, as the exporter.
-
-  isLong (byteCount) { return byteCount > this.chunkBytes }
-
-  // HOT, as `record`.
-  reserve (byteCount) {
-    const { chunk } = this.#last
-    if (chunk.length + byteCount <= chunk.capacity) return chunk
-    return this.isLong(byteCount) ? null : this.#renew()
-  }
-
-  commit (chunk, end) {
-    const last = this.#last
-    last.owners.push(this.#owner)
-    last.starts.push(chunk.length)
-    last.scopes.push(chunk.scope)
-    last.left++
-    chunk.length = end
-    chunk.spans++
-    this.#stats.recorded++
-  }
+  // For the encoder, as the exporter. What cannot be held is as unsampled as the rest.
 
   dropFailed () { this.#stats.unsampled++ }
   dropTooLarge () { this.#stats.unsampled++ }
   logCut () {}
+  isLong (byteCount) { return byteCount > this.spanBytesMax }
+
+  // HOT, as `record`.
+  reserve (byteCount) {
+    const { chunk, owners } = this.#last
+    if (byteCount > this.spanBytesMax) return null
+    return chunk.length + byteCount <= chunk.capacity && chunk.spans < owners.length ? chunk : this.#renew()
+  }
+
+  // HOT, as `record`.
+  commit (chunk, end) {
+    const last = this.#last
+    const i = chunk.spans++
+    last.owners[i] = this.#owner
+    last.starts[i] = chunk.length
+    if (chunk.scope !== last.scope) last.runs.push({ from: i, scope: last.scope = chunk.scope })
+    last.left++
+    chunk.length = end
+    this.#stats.recorded++
+  }
 
   get state () {
     const seconds = this.#ring.length === 0 ? 0 : Math.round((now() - this.#ring[0].startedAt) / SECOND_MS)
@@ -127,52 +143,41 @@ class Recorder {
       this.dropFailed()
       return null
     }
-    this.#last = new RingChunk(new Chunk(bytes), this.#last.sequence + 1)
+    this.#last = new RingChunk(new Chunk(bytes), this.#last.sequence + 1, this.#spansMax)
     this.#ring.push(this.#last)
     return this.#last.chunk
   }
 
   #overwrite () {
     const oldest = /** @type {RingChunk} */ (this.#ring.shift())
-    this.#snapshot?.overwritten(oldest)
+    this.#snapshot?.miss(oldest)
     this.#stats.recorded -= oldest.left
     this.#stats.unsampled += oldest.left
     return oldest
   }
 
-  /** Sends the children that a request had before its end: it is kept, and they stand for as many as it does. */
+  /** Sends the children that a request had before its end. The first of them at once; who has more waits for their turn. */
   release (root) {
-    const mark = encodeAttributes(TAG_ATTRIBUTE, [KEPT, root.kept])
-    const threshold = thresholdOf(root.exportedTracestate)
-    const stateOf = (text) => threshold === '' ? withoutThreshold(text) : withThreshold(text, threshold)
-    for (const one of this.#ring) {
-      if (one.sequence < root.recordedSince) continue
-      for (let i = one.owners.indexOf(root.s1); i !== -1; i = one.owners.indexOf(root.s1, i + 1)) this.#send(one, i, mark, stateOf)
-    }
-  }
-
-  /** @returns {number} how many bytes it has */
-  #send (one, i, mark, stateOf) {
-    const { bytes, length } = one.chunk
-    const span = readSpan(bytes, new EncodedSpan(null, one.starts[i], fieldEnd(bytes, one.starts[i], length)), undefined)
-    one.owners[i] = GONE
-    one.left--
-    this.#stats.recorded--
-    this.#stats.accepted++
-    this.#exported.acceptEncoded(bytes, span, one.scopes[i], stateOf(span.state.text), mark)
-    return span.end - span.start
+    const walk = new Release(root)
+    if (!this.#goOn(walk, { sent: STEP_SENT_MAX, seen: Infinity })) this.#start(walk)
   }
 
   /**
    * Sends all that has ended in the last `seconds`, and what ends in the second that follows. One at a time: who asks meanwhile
    * gets the one that is under way.
+   * @param {boolean} [isAwaited] whether it keeps the process alive
    * @returns {Promise<{ spans: number, missed: number }>} never rejects
    */
-  snapshot (seconds, reason) {
+  snapshot (seconds, reason, isAwaited = true) {
     if (this.#isClosed) return Promise.resolve({ spans: 0, missed: 0 })
     if (this.#snapshot === null) {
-      this.#snapshot = new Snapshot(typeof seconds === 'number' && seconds >= 0 ? Math.min(seconds, SECONDS_MAX) : this.#settings.seconds, reason)
-      this.#suppress(this.#step)
+      const isGiven = typeof seconds === 'number' && seconds >= 0
+      this.#snapshot = new Snapshot(Math.min(isGiven ? seconds : this.#settings.seconds, SECONDS_MAX), reasonOf(reason))
+      this.#start(this.#snapshot)
+    }
+    if (isAwaited) {
+      this.#snapshot.isAwaited = true
+      this.#timer?.ref()
     }
     return this.#snapshot.done
   }
@@ -192,67 +197,97 @@ class Recorder {
     const at = monotonicNow()
     if (at - this.#triggeredAt < this.#settings.pauseMs) return
     this.#triggeredAt = at
-    this.snapshot(undefined, reason)
+    this.snapshot(undefined, reason, false)
   }
 
-  // A part at a time, and only while the exporter's buffer has room: it must not push out what is there.
+  #start (walk) {
+    this.#walks.add(walk)
+    if (this.#timer === null) this.#suppress(this.#arm)
+  }
+
+  #arm = () => {
+    this.#timer = setTimeout(this.#step, STEP_MS)
+    if (this.#snapshot === null || !this.#snapshot.isAwaited) this.#timer.unref()
+  }
+
   #step = () => {
-    const snapshot = /** @type {Snapshot} */ (this.#snapshot)
-    let bytes = 0
-    let isAtEnd = true
-    for (const one of this.#ring) {
-      if (one.sequence < snapshot.sequence) continue
-      if (one.sequence > snapshot.sequence) snapshot.moveTo(one)
-      for (; isAtEnd && snapshot.index < one.owners.length; snapshot.index++) {
-        if (!snapshot.wants(one, snapshot.index)) continue
-        isAtEnd = bytes < STEP_BYTES && !this.#exporter.isFilling
-        if (!isAtEnd) break
-        bytes += this.#send(one, snapshot.index, snapshot.mark, withoutThreshold)
-        snapshot.spans++
-      }
-      if (!isAtEnd) break
-    }
+    this.#timer = null
+    const budget = { sent: STEP_SENT_MAX, seen: STEP_SEEN_MAX }
     const at = now()
-    if ((isAtEnd && at >= snapshot.lingersUntil) || at >= snapshot.givesUpAt) this.#endSnapshot()
-    else snapshot.timer = setTimeout(this.#step, STEP_MS)
+    for (const walk of this.#walks) {
+      const isThrough = this.#goOn(walk, budget)
+      if ((isThrough && at >= walk.lingersUntil) || at >= walk.givesUpAt) this.#end(walk)
+    }
+    if (this.#walks.size > 0) this.#arm()
   }
 
-  #endSnapshot () {
-    const snapshot = /** @type {Snapshot} */ (this.#snapshot)
-    clearTimeout(snapshot.timer)
-    for (const one of this.#ring) snapshot.overwritten(one) // what it has not come to
+  // A part at a time, and but for what a kept request's sum needs only while the exporter's buffer has room: it must not push out what is there.
+  /** @returns {boolean} whether it has come to the end of the ring */
+  #goOn (walk, budget) {
+    for (const one of this.#ring) {
+      if (one.sequence < walk.sequence) continue
+      if (one.sequence > walk.sequence) walk.moveTo(one)
+      for (let i = walk.next(one); i !== -1; i = walk.next(one)) {
+        if (walk.wants(one, i)) {
+          if (budget.sent-- <= 0 || !(walk.isUrgent || !this.#exporter.isFilling)) return false
+          this.#send(one, i, walk)
+        } else if (budget.seen-- <= 0) {
+          return false
+        }
+        walk.index = i + 1
+      }
+    }
+    return true
+  }
+
+  #send (one, i, walk) {
+    const { bytes, length } = one.chunk
+    const span = readSpan(bytes, new EncodedSpan(null, one.starts[i], fieldEnd(bytes, one.starts[i], length)), undefined)
+    one.owners[i] = GONE
+    one.left--
+    this.#stats.recorded--
+    this.#stats.accepted++
+    const own = bytes.subarray(span.start, span.end)
+    const mark = OWN_MARKS.some((key) => own.includes(key)) ? NO_ATTRIBUTES : walk.mark
+    try {
+      this.#exported.acceptEncoded(bytes, span, one.scopeOf(i), walk.stateOf(span.state.text), mark)
+    } catch (error) { // a bug here would be thrown by the request's end
+      this.#exporter.dropFailed(error)
+    }
+    walk.spans++
+  }
+
+  #end (walk) {
+    this.#walks.delete(walk)
+    if (walk !== this.#snapshot) return
+    const snapshot = /** @type {Snapshot} */ (walk)
+    for (const one of this.#ring) snapshot.miss(one) // what it has not come to
     this.#snapshot = null
-    const { spans, missed, reason } = snapshot
-    this.#report.info(`a snapshot (${reason}) of ${snapshot.seconds} s: ${counted(spans, 'span')} sent${missed === 0 ? '' : `, ${missed} missed: the collector takes too few`}`)
+    const { spans, missed, reason, seconds } = snapshot
+    this.#report.info(`a snapshot (${reason}) of ${seconds} s: ${counted(spans, 'span')} sent${missed === 0 ? '' : `, ${missed} missed: the collector takes too few`}`)
     snapshot.end({ spans, missed })
   }
 
   /** Forgets all: what was not sampled, and not asked for, is not delivered at the end either. */
   close () {
     this.#isClosed = true
-    if (this.#snapshot !== null) this.#endSnapshot()
+    clearTimeout(this.#timer ?? undefined)
+    for (const walk of this.#walks) this.#end(walk)
     while (this.#ring.length > 0) this.#overwrite()
+    this.#last = NO_RING
   }
 }
 
-class Snapshot {
-  constructor (seconds, reason) {
-    const at = now()
-    this.seconds = seconds
-    this.reason = reasonOf(reason)
-    this.mark = encodeAttributes(TAG_ATTRIBUTE, [KEPT, 'snapshot', SNAPSHOT_REASON, this.reason])
-    this.lingersUntil = at + LINGER_MS
-    this.givesUpAt = at + GIVE_UP_MS
-    this.sequence = 0 // of the chunk that it is in
+/** A way through the ring, from a chunk on. */
+class Walk {
+  constructor (sequence, attributes) {
+    this.sequence = sequence // of the chunk that it is in
     this.index = 0 // of the next span there
+    this.mark = encodeAttributes(TAG_ATTRIBUTE, attributes)
     this.spans = 0
-    this.missed = 0
-    /** @type {NodeJS.Timeout | undefined} */
-    this.timer = undefined
-    this.since = Buffer.alloc(8) // as spans have it
-    writeNanos(new DataView(this.since.buffer, this.since.byteOffset), 0, at - seconds * SECOND_MS)
-    this.end = (_outcome) => {}
-    this.done = new Promise((resolve) => { this.end = resolve })
+    this.lingersUntil = -Infinity // the end of the ring is its own from then on
+    this.givesUpAt = now() + GIVE_UP_MS
+    this.isUrgent = false // it does not wait for room in the exporter's buffer
   }
 
   moveTo ({ sequence }) {
@@ -260,17 +295,70 @@ class Snapshot {
     this.index = 0
   }
 
-  /** Whether a span is one of its own that is not gone. */
-  wants (one, i) {
-    if (one.owners[i] === GONE) return false
-    return one.chunk.bytes.readBigUInt64LE(one.starts[i] + OFFSET_END) >= this.since.readBigUInt64LE()
+  /** The index of the next span to look at, -1 for none. */
+  next (one) { return this.index < one.count ? this.index : -1 }
+  wants (one, i) { return one.owners[i] !== GONE }
+  stateOf (text) { return withoutThreshold(text) }
+}
+
+/**
+ * The children of a kept request. The first `limits.keptChildren` stand for as many as the request does. The others for none: those
+ * beyond as many of a sampled request were sent as the sampler says, and stand for these already.
+ */
+class Release extends Walk {
+  #text = null // the last trace state, and what became of it: children have that of their request
+  #state = ''
+  #wasCounted = false
+
+  constructor (root) {
+    super(root.recordedSince, [KEPT, root.kept])
+    this.root = root
+    this.isUrgent = true
   }
 
-  /** Counts what is lost to it with a chunk. */
-  overwritten (one) {
-    if (one.sequence < this.sequence) return
-    for (let i = one.sequence === this.sequence ? this.index : 0; i < one.owners.length; i++) if (this.wants(one, i)) this.missed++
+  next (one) {
+    const i = one.owners.indexOf(this.root.s1, this.index)
+    return i < one.count ? i : -1
+  }
+
+  stateOf (text) {
+    this.isUrgent = this.isUrgent && this.root.takeChild()
+    if (text !== this.#text || this.isUrgent !== this.#wasCounted) {
+      this.#text = text
+      this.#wasCounted = this.isUrgent
+      this.#state = this.root.tracestateOfChild(text, this.isUrgent)
+    }
+    return this.#state
   }
 }
+
+class Snapshot extends Walk {
+  isAwaited = false
+  missed = 0
+  end = (_outcome) => {}
+  done = new Promise((resolve) => { this.end = resolve })
+
+  constructor (seconds, reason) {
+    super(0, [KEPT, 'snapshot', SNAPSHOT_REASON, reason])
+    const at = now()
+    this.seconds = seconds
+    this.reason = reason
+    this.lingersUntil = at + LINGER_MS
+    const view = new DataView(new ArrayBuffer(8))
+    writeNanos(view, 0, at - seconds * SECOND_MS)
+    this.since = nanosIn(view, 0)
+  }
+
+  wants (one, i) { return one.owners[i] !== GONE && nanosIn(one.chunk.view, one.starts[i] + OFFSET_END) >= this.since }
+
+  /** Counts what is lost to it with a chunk. */
+  miss (one) {
+    if (one.sequence < this.sequence) return
+    for (let i = one.sequence === this.sequence ? this.index : 0; i < one.count; i++) if (this.wants(one, i)) this.missed++
+  }
+}
+
+/** A fixed64 as a number: times of today are right to 256 ns. */
+function nanosIn (view, at) { return view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true) }
 
 module.exports = { Recorder }

@@ -266,8 +266,6 @@ class KeepServerSpan extends ServerSpan {
   }
 
   finish (endedAt) {
-    const { recorder } = this.pipeline
-    if (recorder !== null && this.httpStatus >= 500) recorder.serverError(endedAt)
     const why = this.asked || this.keep.reasonFor(this, endedAt)
     const tracestate = why === '' ? null : this.keep.take(this, now())
     if (tracestate !== null) {
@@ -275,6 +273,8 @@ class KeepServerSpan extends ServerSpan {
       if (tracestate !== this.tracestate) this.exportWithTracestate(tracestate)
       this.mark(this)
     }
+    const { recorder } = this.pipeline
+    if (recorder !== null && this.httpStatus >= 500) recorder.serverError(endedAt)
     if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
     else super.finish(endedAt)
   }
@@ -299,11 +299,15 @@ class KeepServerSpan extends ServerSpan {
   }
 
   /** A child of a kept request stands for as many as its request: wherever that is exported, it is there too. */
-  markChild (child) {
+  markChild (child, isCounted) {
     this.mark(child)
-    const threshold = thresholdOf(this.exportedTracestate)
-    const tracestate = threshold === '' ? withoutThreshold(child.tracestate) : withThreshold(child.tracestate, threshold)
+    const tracestate = this.tracestateOfChild(child.tracestate, isCounted)
     if (tracestate !== child.tracestate) child.exportWithTracestate(tracestate)
+  }
+
+  tracestateOfChild (tracestate, isCounted) {
+    const threshold = isCounted ? thresholdOf(this.exportedTracestate) : ''
+    return threshold === '' ? withoutThreshold(tracestate) : withThreshold(tracestate, threshold)
   }
 
   /** Sets the mark on what is not sampled, also past the limit of attributes and past the end of a span: it is not the user's. */

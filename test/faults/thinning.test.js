@@ -219,15 +219,15 @@ test('SIGTERM while a full buffer is being thinned: the process ends in time, an
     const app = Fastify()
     await app.register(lightTrace, { exporter: { url: `http://127.0.0.1:${port}/v1/traces` }, closeTimeoutMs: 500, buffer: { maxBytes: 64 * 1024 } })
     app.get('/', async () => '')
-    let isOver = false
+    const closing = new AbortController()
     process.once('SIGTERM', async () => {
       const { lightTrace } = app
-      isOver = true
+      closing.abort()
       await app.close()
       say(lightTrace.stats().spans)
       process.exit()
     })
-    for (let i = 0; !isOver; i++) {
+    for (let i = 0; !closing.signal.aborted; i++) {
       await app.inject('/')
       if (i === 2000) say('full')
       if (i % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
