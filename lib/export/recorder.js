@@ -52,7 +52,7 @@ class RingChunk {
   scopeOf (i) { return this.runs.findLast(({ from }) => from <= i).scope }
 }
 
-// Where nothing was recorded: nothing fits into it.
+// Nothing fits into it.
 const NO_RING = new RingChunk(NO_CHUNK, 0, 0)
 
 class Recorder {
@@ -221,8 +221,7 @@ class Recorder {
     if (this.#walks.size > 0) this.#arm()
   }
 
-  // A part at a time, and but for what a kept request's sum needs only while the exporter's buffer has room: it must not push out what is there.
-  /** @returns {boolean} whether it has come to the end of the ring */
+  /** Sends a part of what a walk wants, while the exporter's buffer has room. Returns whether it has come to the end of the ring. */
   #goOn (walk, budget) {
     for (const one of this.#ring) {
       if (one.sequence < walk.sequence) continue
