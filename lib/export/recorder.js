@@ -267,11 +267,14 @@ class Recorder {
     snapshot.end({ spans, missed })
   }
 
-  /** Forgets all: what was not sampled, and not asked for, is not delivered at the end either. */
+  /** Forgets all but the children of kept requests: what nobody has asked for is not delivered at the end either. */
   close () {
     this.#isClosed = true
     clearTimeout(this.#timer ?? undefined)
-    for (const walk of this.#walks) this.#end(walk)
+    for (const walk of this.#walks) {
+      if (walk !== this.#snapshot) this.#goOn(walk, { sent: Infinity, seen: Infinity })
+      this.#end(walk)
+    }
     while (this.#ring.length > 0) this.#overwrite()
     this.#last = NO_RING
   }

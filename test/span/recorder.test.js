@@ -262,6 +262,16 @@ test('close with a full ring: nothing of it is sent, and later ones are not reco
   t.equal(sink.requests.length, 0, 'not a byte went to the collector')
 })
 
+test('close sends the children of a kept request that were still to come', async (t) => {
+  const { app, sink } = await recordedApp(t, { keep: { errors: true } }, (app) => app.get('/', async ({ trace }, reply) => {
+    for (let i = 0; i < 1000; i++) trace.withSpan('child', () => {})
+    return reply.code(500).send('')
+  }))
+  await app.inject('/')
+  await app.close()
+  t.equal(sink.spans.length, 1001)
+})
+
 test('without a recorder, or without a collector, a snapshot is empty and a line says why', async (t) => {
   for (const trace of [{ spanProcessors: undefined, exporter: 'none' }, { recorder: true }, { recorder: true, spanProcessors: undefined, exporter: 'none' }]) {
     const codes = []
