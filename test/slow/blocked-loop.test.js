@@ -8,6 +8,7 @@ const path = require('node:path')
 const esbuild = require('esbuild')
 const tap = require('tap')
 const { runInChild } = require('../support/child')
+const { startSink } = require('../support/otlp-sink')
 
 const { test } = tap
 const RUNS = 10
@@ -386,3 +387,38 @@ function permission (...rights) {
   const net = flags.has('--allow-net') ? ['--allow-net'] : []
   return [flags.has('--permission') ? '--permission' : '--experimental-permission', '--allow-fs-read=*', ...net, ...rights]
 }
+
+test('a blocked loop makes a snapshot of requests that were not sampled: who blocked it, and who waited', async (t) => {
+  const sink = await startSink(t)
+  const child = runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+    const { EventEmitter, once } = require('node:events')
+    const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
+    const steps = new EventEmitter()
+    const app = Fastify()
+    await app.register(lightTrace, { sampler: 0, recorder: { blockedLoop: true, pauseMs: 0 }, blockedLoop: true, exporter: { url } })
+    app.get('/waits', () => new Promise((resolve) => {
+      steps.once('release', resolve)
+      steps.emit('open')
+    }))
+    app.get('/blocks', async () => {
+      for (const end = performance.now() + 400; performance.now() < end;);
+      steps.emit('release', '')
+      return ''
+    })
+    const origin = await app.listen({ port: 0, host: '127.0.0.1' })
+    await isWatched
+    for (let run = 0; run < 10 && app.lightTrace.stats().spans.accepted < 2; run++) { // one of ten may not be seen
+      const isOpen = once(steps, 'open')
+      const waits = fetch(`${origin}/waits`)
+      await isOpen
+      await fetch(`${origin}/blocks`)
+      await waits
+      await new Promise((resolve) => setTimeout(resolve, 1500))
+    }
+    await app.close()
+    say('done')
+  }, { args: [sink.url], killAfterMs: 50_000 })
+  t.equal((await child.exit).code, 0)
+  const reasons = sink.spans.map(({ name, attributes }) => `${name}: ${attributes['light_trace.kept']}, ${attributes['light_trace.snapshot.reason']}`)
+  for (const name of ['GET /blocks', 'GET /waits']) t.ok(reasons.includes(`${name}: snapshot, blocked loop`), `${name} of ${reasons}`)
+})
