@@ -23,6 +23,15 @@ const METHODS = { gzip: 'gzip', zstd: 'zstdCompress' } // of node:zlib, by conte
  */
 function compress (encoding, parts, done) { inBackground(METHODS[encoding], parts, done) }
 
+/** Compresses a body. done(parts, encoding): as it is for '', in this turn, and without memory for zlib. */
+function compressBody (encoding, parts, done) {
+  if (encoding === '') return done(parts, '')
+  compress(encoding, parts, (error, body) => error === null ? done([body], encoding) : done(parts, ''))
+}
+
+/** Whether a server wants gzip, which each must take: to Jaeger and rotel zstd is broken protobuf (400). */
+function refusesZstd (encoding, { status }) { return encoding === 'zstd' && (status === 400 || status === 415) }
+
 /**
  * The content-encoding that an exporter's options ask for, '' for none.
  * @returns {'' | 'gzip' | 'zstd'}
@@ -123,4 +132,4 @@ class ChunkCompressor {
   }
 }
 
-module.exports = { compress, encodingOf, ChunkCompressor }
+module.exports = { compressBody, refusesZstd, encodingOf, ChunkCompressor }

@@ -6,7 +6,7 @@
 //                     '--retry--> waiting --timer, retryNow--> idle
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
-const { compress } = require('./compressor')
+const { compressBody, refusesZstd } = require('./compressor')
 const { RetrySchedule } = require('./http/retry')
 const { Outcome } = require('./http/otlp-http')
 
@@ -123,10 +123,7 @@ class Sender {
     const [{ body }] = batch
     if (body !== null) return done([body], 'gzip') // compressed: it is alone, and whole
     const parts = [this.#prefix.head(bytesOf(batch)), ...batch.map(({ bytes, length }) => bytes.subarray(0, length))]
-    const encoding = this.#encoding
-    if (encoding === '') return done(parts, '')
-    // Without memory for zlib the collector gets it as it is.
-    compress(encoding, parts, (error, compressed) => error === null ? done([compressed], encoding) : done(parts, ''))
+    compressBody(this.#encoding, parts, done)
   }
 
   #onOutcome (outcome) {
@@ -134,8 +131,7 @@ class Sender {
     const [chunk] = this.#batch
     // A server that takes no gzip, against the specification, or that measures what it inflates to.
     const isTooMuch = outcome.status === 413
-    // Every server must take gzip. One that does not know zstd may take it for broken protobuf: Jaeger and rotel answer 400.
-    if (chunk.body === null && this.#encoding === 'zstd' && [400, 415].includes(outcome.status)) {
+    if (chunk.body === null && refusesZstd(this.#encoding, outcome)) {
       this.#encoding = 'gzip'
       outcome.disposition = 'again'
     }

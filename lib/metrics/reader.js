@@ -10,7 +10,7 @@
 const clock = require('../runtime/timers')
 const { setTimeout, clearTimeout, setImmediate, monotonicNow } = require('../runtime/timers')
 const { counted } = require('../runtime/report')
-const { compress } = require('../export/compressor')
+const { compressBody, refusesZstd } = require('../export/compressor')
 const { flushAtExit, forgetAtExit, settleWithin } = require('../export/exporter')
 const { backoffMs } = require('../export/http/retry')
 const { failureOf } = require('../export/log')
@@ -182,16 +182,14 @@ class MetricReader {
     const { prefix } = this.#options
     const parts = prefix === null ? [batch.body] : [prefix.head(batch.body.length), batch.body]
     const outcome = await this.#send(parts)
-    if (this.#options.encoding !== 'zstd' || ![400, 415].includes(outcome.status)) return outcome
-    this.#options.encoding = 'gzip' // as the Sender does
+    if (!refusesZstd(this.#options.encoding, outcome)) return outcome
+    this.#options.encoding = 'gzip'
     return this.#send(parts)
   }
 
   #send (parts) {
-    const { encoding } = this.#options
     return new Promise((resolve) => {
-      if (encoding === '') return this.#http.post(parts, '', resolve)
-      compress(encoding, parts, (error, compressed) => this.#http.post(error === null ? [compressed] : parts, error === null ? encoding : '', resolve))
+      compressBody(this.#options.encoding, parts, (body, encoding) => this.#http.post(body, encoding, resolve))
     })
   }
 

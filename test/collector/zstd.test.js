@@ -29,7 +29,7 @@ for (const collector of collectors) {
     const { stdout } = await promisify(execFile)(nodeBinary(NODE), ['-e', APP, collector.tracesUrl], { cwd: ROOT, env: { PATH: process.env.PATH } })
     const { traceId, delivered, retried } = JSON.parse(stdout)
     t.equal(delivered, 2)
-    t.equal(retried, 2, 'it takes zstd: say so in lib/export/sender.js and docs/backends.md')
+    t.equal(retried, 2, 'it takes zstd: say so in lib/export/compressor.js and docs/backends.md')
     t.same((await collector.spansOf(traceId, 2)).map(({ name }) => name), ['GET /', 'step'])
   })
 }
