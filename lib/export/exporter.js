@@ -6,7 +6,7 @@ const { writeSync } = require('node:fs')
 const { NO_CHUNK, Budget, ChunkBuffer } = require('./chunk-buffer')
 const { ChunkCompressor, encodingOf } = require('./compressor')
 const { Sender } = require('./sender')
-const { OtlpHttp } = require('./http/otlp-http')
+const { connectTo } = require('./http/failover')
 const { ExportLog } = require('./log')
 const { DURATION_MAX_MS } = require('../config/checks')
 const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers')
@@ -41,7 +41,7 @@ class Exporter {
     this.#stats = stats
     this.#suppress = suppress
     this.#log = new ExportLog(report, stats, settings.exporter, noun, onNotFound)
-    this.#http = http ?? new OtlpHttp(settings.exporter, suppress)
+    this.#http = http ?? connectTo(settings.exporter, suppress, report)
     this.noun = noun
     this.budget = budget
     const thinning = { onThinned: (spans, level) => this.#onThinned(spans, level), onFailed: (error) => this.#log.notThinned(error) }
@@ -103,12 +103,12 @@ class Exporter {
   get isFilling () { return this.bufferBytes + this.#buffer.chunkBytes > this.#buffer.bytesMax / 2 }
   get bufferBytes () { return this.budget.bytes }
 
-  // Returns what OtlpHttp.share makes, or null if `exporter` names another server or other certificates.
+  // Returns what OtlpHttp.share makes, or null if `exporter` names other servers or other certificates.
   shareConnection (exporter) {
     if (this.#closing !== null) return null
     const own = this.#settings.exporter
     const hasSameFiles = own.ca === exporter.ca && own.cert === exporter.cert && own.key === exporter.key
-    return hasSameFiles && new URL(own.url).origin === new URL(exporter.url).origin ? this.#http.share(exporter) : null
+    return hasSameFiles && originsOf(own) === originsOf(exporter) ? this.#http.share(exporter) : null
   }
 
   // Resolves when all that is here now has left, when the collector is unreachable, or after `timeoutMs`; never rejects.
@@ -256,6 +256,10 @@ class Exporter {
     this.#http.hold(true)
     this.#sender.startClosing()
   }
+}
+
+function originsOf (exporter) {
+  return [exporter, ...exporter.others].map(({ url }) => new URL(url).origin).join()
 }
 
 // The ends of waiting: a deadline for a promise of the user's, and the last flush of a process that is about to exit.

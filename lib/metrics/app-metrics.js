@@ -10,7 +10,7 @@
 //                    MeterProvider
 
 const { Readable } = require('node:stream')
-const { OtlpHttp } = require('../export/http/otlp-http')
+const { connectTo } = require('../export/http/failover')
 const { encodingOf } = require('../export/compressor')
 const { AdoptedServerSpan } = require('../otel/sdk-interop')
 const { foreignMeterProvider } = require('../otel/api-globals')
@@ -112,12 +112,12 @@ class AppMetrics {
   }
 
   #otlp (exporter) {
-    const { output, settings } = this.#tracer
+    const { output, settings, report } = this.#tracer
     return {
       encoder: new MetricEncoder(),
       url: exporter.url,
       // A function's answer waits for spans and metrics: they go side by side.
-      connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? new OtlpHttp(exporter, output.suppress),
+      connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? connectTo(exporter, output.suppress, report),
       prefix: new ExportRequestPrefix(settings.resource),
       encoding: encodingOf(exporter)
     }

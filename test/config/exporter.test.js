@@ -57,6 +57,30 @@ test('a URL from code is used as it is, and gets the usual path where it has non
   t.end()
 })
 
+test('several collectors are a list in code or in a variable, each with the path of its signal', (t) => {
+  const urlsOf = ({ exporter }) => [exporter, ...exporter.others].map(({ url }) => url)
+  const list = 'http://a:4318, https://user:hunter2@b/x?y=1,2 ,HTTP://c/,'
+  t.same(urlsOf(fromEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: list })), ['http://a:4318/v1/traces', 'https://b/x/v1/traces?y=1,2', 'http://c/v1/traces'])
+  t.same(urlsOf(fromEnvironment({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a/x,http://b' })), ['http://a/x', 'http://b/'])
+  const settings = fromCode({ urls: ['http://a', new URL('https://user:hunter2@b/v1/traces')], headers: { 'api-key': 'hunter2' } })
+  t.same(urlsOf(settings), ['http://a/v1/traces', 'https://b/v1/traces'])
+  t.same(settings.codes, ['LT_WARN_INSECURE_HEADERS'])
+  t.same(settings.headers, {}, 'a key goes to no server in clear text')
+  t.match({ ...settings.exporter.others[0].headers }, { 'api-key': 'hunter2', authorization: /^Basic / })
+  t.notMatch(util.inspect(settings.exporter, { depth: 9, showHidden: true, getters: true }) + JSON.stringify(settings.exporter), /hunter2/)
+  const { metrics, exportedLogs } = resolveOptions({ exporter: { urls: ['http://a', 'http://b/x/v1/traces', 'http://c/own'] }, metrics: true, logs: { export: true } }, {})
+  t.same(urlsOf(metrics), ['http://a/v1/metrics', 'http://b/x/v1/metrics', 'http://c/v1/metrics'])
+  t.same(urlsOf(exportedLogs), ['http://a/v1/logs', 'http://b/x/v1/logs', 'http://c/v1/logs'])
+  for (const wrong of ['http://a,foo', 'http://a:4318,b:4318', ',', 'localhost:4318,http://b']) {
+    const { url, codes } = fromEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: wrong })
+    t.same([url, codes], ['http://localhost:4318/v1/traces', ['LT_WARN_ENV']], wrong)
+  }
+  for (const exporter of [{ urls: [] }, { urls: 'http://a' }, { urls: ['http://a', 'ftp://user:hunter2@x'] }, { url: 'http://user:hunter2@a', urls: ['http://b'] }]) {
+    t.throws(() => fromCode(exporter), { code: 'LT_ERR_OPTION_INVALID', message: /^(?!.*hunter2).*`exporter/ })
+  }
+  t.end()
+})
+
 // P05
 test('an endpoint that is none is logged once, without its secrets, and the default holds', (t) => {
   const endpoints = ['foo', ':4318', 'localhost:4318', 'ftp://collector', 'http://', 'http://:4318', 'http://a:99999', 'http://[::1', 'http://user:hunter2@', 'ftp://user:hunter2@x', 'ftp://x/?key=hunter2', 'unix:///x', `http://${'a'.repeat(9000)}`]
