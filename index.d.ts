@@ -160,6 +160,8 @@ declare namespace lightTrace {
       /** Sent more than once. */
       retried: number
     }
+    /** With the option `backPressure`: the part of new traces that is sampled, of those that the sampler takes. */
+    backPressure?: { ratio: number }
     buffer: {
       /** Bytes that are allocated for undelivered spans now. */
       bytes: number
@@ -444,6 +446,11 @@ declare namespace lightTrace {
     recorder?: RecorderOptions | boolean
     /** Upper bound for sampled requests per second, including those whose callers set the flag. @default Infinity */
     maxSampledPerSecond?: number
+    /**
+     * Sample fewer new traces while the collector answers 429, or 503 with Retry-After, again and again: half as many, down to a
+     * 64th, and more again once it accepts. The spans say for how many they stand. @default false
+     */
+    backPressure?: boolean
     /** Which requests' spans say what they waited for, `light_trace.time.*`. `false`: none. @default { afterMs: keep.slowerThanMs, LIGHT_TRACE_SLOW_AFTER_MS, 250 } */
     slow?: SlowOptions | boolean
     /** Requests that get no spans. @default OTEL_FASTIFY_IGNORE_PATHS, none */

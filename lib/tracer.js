@@ -14,7 +14,7 @@ const { FoldedCall, follow, runToFold, endOpen } = require('./span/repeated-call
 const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-starter')
 const { toObject, read } = require('./span/attributes')
 const { QueryRedactor } = require('./http/redact')
-const { samplerOf, RateLimit } = require('./sampling/sampler')
+const { samplerOf, BackPressure, RateLimit } = require('./sampling/sampler')
 const { Pipeline, Stats } = require('./export/pipeline')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals')
 const { inject } = require('./otel/propagators')
@@ -38,7 +38,8 @@ class Tracer {
     this.report = report
     this.scope = scope
     this.stats = new Stats()
-    this.sampler = samplerOf(settings.sampler, report)
+    this.backPressure = settings.backPressure ? new BackPressure(report) : null
+    this.sampler = samplerOf(settings.sampler, report, this.backPressure)
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
     this.keep = isOn(settings.keep) ? new (require('./sampling/keep').Keep)(settings.keep, this.stats, report) : null
     this.contextManager = ownContextManager
@@ -72,6 +73,9 @@ class Tracer {
     this.output = exportMode(this)
     this.mode = this.output.mode
     if (settings.recorder !== null && !settings.disabled) this.openRecorder()
+    if (this.backPressure !== null && (this.mode !== 'native' || this.sampler.isCustom)) {
+      report.once('LT_WARN_BACK_PRESSURE', `backPressure has no effect: ${this.mode === 'native' ? "a Sampler of the SDK's decides" : this.output.reason}`)
+    }
     this.pipeline = new Pipeline(this)
     if (this.output.sdkSpans !== null && this.keep !== null) {
       this.keep = null
@@ -279,10 +283,11 @@ class Tracer {
   }
 
   snapshot () {
-    const { output, stats, settings, metrics, logs, recorder } = this
+    const { output, stats, settings, metrics, logs, recorder, backPressure } = this
     const { queued = 0, inFlight = 0, bufferBytes: bytes = 0 } = output?.exporter ?? {}
     const spans = stats.snapshot(this.mode, queued, inFlight, { bytes, maxBytes: settings.buffer.maxBytes })
-    return { ...spans, ...recorder !== null && { recorder: recorder.state }, ...metrics !== null && { metrics: metrics.stats() }, ...logs !== null && { logs: logs.stats() } }
+    const pressure = backPressure !== null && { backPressure: { ratio: backPressure.ratio } }
+    return { ...spans, ...pressure, ...recorder !== null && { recorder: recorder.state }, ...metrics !== null && { metrics: metrics.stats() }, ...logs !== null && { logs: logs.stats() } }
   }
 }
 
@@ -309,7 +314,7 @@ function textOf (name) {
 // How spans leave the process, decided once per tracer in the order of decision D6 (docs/decisions.md).
 // The sinks and the SDK's interop are required where they are chosen: most apps send to a collector and never load them.
 
-function exportMode ({ settings, report, stats }) {
+function exportMode ({ settings, report, stats, backPressure }) {
   const { exporter, spanProcessors, tracerProvider, closeTimeoutMs } = settings
 
   if (settings.disabled) return toNone('disabled', stats, 'OTEL_SDK_DISABLED')
@@ -324,7 +329,7 @@ function exportMode ({ settings, report, stats }) {
     const name = global?.constructor?.name ?? 'tracer provider'
     if (global !== null) return toProvider(global, settings, report, stats, `spans are made by the registered ${name}`)
   }
-  if (exporter.kind === 'otlp') return toCollector(settings, stats, report)
+  if (exporter.kind === 'otlp') return toCollector(settings, stats, report, backPressure)
   if (exporter.kind === 'none') return toNone('none', stats, 'spans go nowhere')
   const { ConsoleSink, OtlpStdoutSink } = require('./export/sinks/console')
   if (exporter.kind === 'console') return new ExportMode('console', 'spans go to stdout', new ConsoleSink(stats))
@@ -343,10 +348,10 @@ function toProvider (provider, { closeTimeoutMs }, report, stats, reason) {
   return new ExportMode('sdk', reason, new ProviderSink(provider, { stats, report, closeTimeoutMs }), null, new SdkSpans(provider, report))
 }
 
-function toCollector ({ exporter, buffer, batch, closeTimeoutMs, logLevel, resource }, stats, report) {
+function toCollector ({ exporter, buffer, batch, closeTimeoutMs, logLevel, resource }, stats, report, backPressure) {
   // None of the user's functions: spans that wait for a collector must not keep the application in memory.
   const settings = { exporter, buffer, batch, closeTimeoutMs, logLevel }
-  const otlp = new Exporter({ settings, prefix: new ExportRequestPrefix(resource), stats, report, suppress })
+  const otlp = new Exporter({ settings, prefix: new ExportRequestPrefix(resource), stats, report, suppress, backPressure })
   return new ExportMode('native', `spans go to ${exporter.printableUrl}`, new SpanEncoder(otlp), otlp)
 }
 

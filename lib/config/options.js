@@ -101,6 +101,7 @@ const checkOptions = object({
   recorder: checkRecorder,
   slow: checkSlow,
   maxSampledPerSecond: notNegative('spans'),
+  backPressure: boolean,
   ignore: checkIgnore,
   trustIncoming: anyOf('true, false or a function (request) => boolean', (value) => typeof value === 'boolean', (value) => typeof value === 'function'),
   requestHeaders: headerNames,
@@ -164,6 +165,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     // What `keep` calls slow is slow, unless `slow` says otherwise.
     slow: Object.freeze({ afterMs: given.slow?.afterMs ?? given.keep?.slowerThanMs ?? env.integer([SLOW_VARIABLE]) ?? DEFAULT_SLOW_MS }),
     maxSampledPerSecond: given.maxSampledPerSecond ?? Infinity,
+    backPressure: given.backPressure ?? false,
     ignore: compileIgnore(given.ignore ?? ignoreFromEnvironment(env)),
     trustIncoming: given.trustIncoming ?? true,
     requestHeaders: capturedHeaders('requestHeaders', given.requestHeaders, env),

@@ -22,6 +22,7 @@ class Sender {
   #stats
   #log
   #compressor
+  #backPressure
   #onCompleted
   #encoding
   #schedule
@@ -38,13 +39,14 @@ class Sender {
   inFlight = 0
   completed = 0 // spans that left for good, delivered or not
 
-  constructor ({ buffer, http, prefix, stats, log, compressor, onCompleted, encoding }) {
+  constructor ({ buffer, http, prefix, stats, log, compressor, backPressure, onCompleted, encoding }) {
     this.#buffer = buffer
     this.#http = http
     this.#prefix = prefix
     this.#stats = stats
     this.#log = log
     this.#compressor = compressor
+    this.#backPressure = backPressure // null where nobody asked for it
     this.#onCompleted = onCompleted
     this.#encoding = encoding
     this.#schedule = new RetrySchedule(buffer.bytesMax)
@@ -158,6 +160,7 @@ class Sender {
 
   #complete (outcome, batch, spans) {
     const { disposition } = outcome
+    this.#backPressure?.answered(outcome, monotonicNow())
     if (disposition === 'delivered') return this.#onDelivered(outcome, batch, spans)
     this.#stats.exportsFailed++
     this.#stats.lastError = this.#log.failure(outcome)

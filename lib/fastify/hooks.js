@@ -17,7 +17,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
   const { settings, report, metrics, blockedLoop } = tracer
   const atFirstRequest = [stageHooks.addTo.bind(stageHooks)]
   if (settings.replyHeader === 'server-timing') atFirstRequest.push(appendServerTiming)
-  const routes = new Routes(settings, report, atFirstRequest)
+  const routes = new Routes(tracer, atFirstRequest)
   const callbacks = new Callbacks(tracer)
   const logCorrelation = settings.logs ? logCorrelationOf(app, tracer) : null
   const onClose = blockedLoop === null ? endRequest : endWatchedRequest

@@ -84,13 +84,15 @@ class Routes {
   #settings
   #knownMethods
   #report
+  #backPressure
   #atFirstRequest
   #noConfig = {}
   #unrouted = new Map()
 
-  /** @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest what readies a route */
-  constructor (settings, report, atFirstRequest) {
+  /** @param {Tracer} tracer @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest what readies a route */
+  constructor ({ settings, report, backPressure }, atFirstRequest) {
     this.#settings = settings
+    this.#backPressure = backPressure
     this.#knownMethods = knownMethods(settings.knownMethods)
     this.#report = report
     this.#atFirstRequest = atFirstRequest
@@ -143,7 +145,7 @@ class Routes {
     }
     const { attributes, sampler } = info.options
     info.isMeasured = info.options.metrics
-    if (sampler !== null) info.sampler = samplerOf(sampler, this.#report)
+    if (sampler !== null) info.sampler = samplerOf(sampler, this.#report, this.#backPressure)
     if (attributes === null || typeof attributes === 'function') return // asked per request
     const keys = Object.keys(attributes).slice(0, ATTRIBUTES_MAX)
     if (keys.some((key) => SERVER_KEYS.has(key))) { // in place of what the request itself says: set like a user's own
