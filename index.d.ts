@@ -451,6 +451,11 @@ declare namespace lightTrace {
      * 64th, and more again once it accepts. The spans say for how many they stand. @default false
      */
     backPressure?: boolean
+    /**
+     * The path of a JSON file whose `sampler`, `keep`, `ignore` and `logs: { level, unsampledLevel }` hold in place of the options. It is
+     * read anew when it changes, and on SIGHUP. A file that is wrong changes nothing, and is logged.
+     */
+    configFile?: string
     /** Which requests' spans say what they waited for, `light_trace.time.*`. `false`: none. @default { afterMs: keep.slowerThanMs, LIGHT_TRACE_SLOW_AFTER_MS, 250 } */
     slow?: SlowOptions | boolean
     /** Requests that get no spans. @default OTEL_FASTIFY_IGNORE_PATHS, none */

@@ -14,7 +14,7 @@ const { FoldedCall, follow, runToFold, endOpen } = require('./span/repeated-call
 const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-starter')
 const { toObject, read } = require('./span/attributes')
 const { QueryRedactor } = require('./http/redact')
-const { samplerOf, BackPressure, RateLimit } = require('./sampling/sampler')
+const { samplerOf, LiveSampler, BackPressure, RateLimit } = require('./sampling/sampler')
 const { Pipeline, Stats } = require('./export/pipeline')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals')
 const { inject } = require('./otel/propagators')
@@ -39,9 +39,15 @@ class Tracer {
     this.scope = scope
     this.stats = new Stats()
     this.backPressure = settings.backPressure ? new BackPressure(report) : null
-    this.sampler = samplerOf(settings.sampler, report, this.backPressure)
+    this.sampler = samplerOf(settings.sampler, report, this.backPressure, settings.configFile !== null)
+    this.ignore = settings.ignore // which requests get no span, or null
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
-    this.keep = isOn(settings.keep) ? new (require('./sampling/keep').Keep)(settings.keep, this.stats, report) : null
+    this.keep = null
+    this.recorder = null // of requests that are not sampled
+    this.ownStarter = null // of our own spans
+    if (isOn(settings.keep)) this.useKeep(settings.keep)
+    this.liveIgnore = settings.ignore // the same where `configFile` may change it
+    this.liveLogs = undefined
     this.contextManager = ownContextManager
     this.enter = asyncStorage.call
     this.enterAtFinish = asyncStorage.enterAtFinish
@@ -49,11 +55,9 @@ class Tracer {
     this.sdkInterop = null // null unless an SDK has a say in our requests
     this.mode = 'undecided'
     this.output = null
-    this.recorder = null // of requests that are not sampled
     this.pipeline = null
     this.redactor = new QueryRedactor(settings.redactQuery, report)
     this.outbound = null // what outbound/index knows of this app
-    this.ownStarter = null // of our own spans
     this.starter = null // `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
     this.foldAfter = settings.outbound.fold ? settings.outbound.fold.after : 0 // no call is folded
@@ -62,6 +66,7 @@ class Tracer {
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
     this.logs = null // what exports log lines, see `exportLogs`
     this.metrics = isOn(settings.metrics) ? new (require('./metrics/app-metrics').AppMetrics)(this) : null // all of lib/metrics
+    this.liveFile = isOn(settings.configFile) ? this.openLiveFile() : null
     this.blockedLoop = isOn(settings.blockedLoop) ? new (require('./fastify/blocked-loop').BlockedLoop)(this) : null
   }
 
@@ -87,16 +92,44 @@ class Tracer {
     this.starter = this.sdkInterop ?? this.ownStarter
     this.useGlobals()
     this.blockedLoop?.start()
+    if (this.liveFile !== null) this.output.suppress(() => this.liveFile.watch())
     // Disabled by a variable, or left to a registered SDK: the options do not say so.
     const isByOptions = this.mode !== 'disabled' && (this.mode !== 'sdk' || Boolean(settings.tracerProvider))
     report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`, isByOptions ? 'debug' : 'info')
+  }
+
+  openLiveFile () {
+    const { LiveFile } = require('./config/live-file')
+    this.ignore = (request) => this.liveIgnore !== null && this.liveIgnore(request)
+    const file = new LiveFile(this.settings.configFile, (live) => this.adjust(live), this.report)
+    file.read()
+    return file
+  }
+
+  /** Applies what `configFile` says, and the options where it says nothing. */
+  adjust ({ sampler, keep, ignore, logs }) {
+    const { settings, report, output } = this
+    if (this.sampler instanceof LiveSampler) this.sampler.use(sampler ?? settings.sampler)
+    else if (sampler !== undefined) report.once('LT_WARN_CONFIG_FILE', "configFile: sampler has no effect, a Sampler of the SDK's decides")
+    this.liveIgnore = ignore === undefined ? settings.ignore : ignore
+    if (output === null || output.sdkSpans === null) this.useKeep(keep === undefined ? settings.keep : keep)
+    this.liveLogs = logs
+    this.logs?.setLevels(logs)
+  }
+
+  useKeep (keepSettings) {
+    const asked = keepSettings ?? (this.recorder === null ? null : { ...ASKED_ALONE, maxPerSecond: this.settings.recorder.keptPerSecond })
+    this.keep = asked === null ? null : new (require('./sampling/keep').Keep)(asked, this.stats, this.report)
+    if (this.ownStarter === null) return
+    this.ownStarter.keep = this.keep
+    this.ownStarter.decidesByIds = this.decidesByIds
   }
 
   openRecorder () {
     const { settings, stats, report } = this
     if (this.mode === 'native') {
       this.recorder = new (require('./export/recorder').Recorder)(settings.recorder, this.output, stats, report)
-      this.keep ??= new (require('./sampling/keep').Keep)({ ...ASKED_ALONE, maxPerSecond: settings.recorder.keptPerSecond }, stats, report)
+      if (this.keep === null) this.useKeep(null)
     } else report.once('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${this.output.reason}`)
   }
 
@@ -112,6 +145,7 @@ class Tracer {
     if (this.settings.exportedLogs === null || this.settings.disabled) return
     const { AppLogs } = require('./logs/app-logs')
     this.logs = new AppLogs(this, app)
+    this.logs.setLevels(this.liveLogs)
   }
 
   /** Finds out what else is registered with the API. Requests are entered by its context manager, if there is one. */
@@ -274,6 +308,7 @@ class Tracer {
     this.isClosed = true
     settleNow()
     this.blockedLoop?.close()
+    this.liveFile?.close()
     if (this.pipeline !== null) {
       endOpen(this.pipeline.open ?? [])
       this.pipeline.closed = true

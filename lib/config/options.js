@@ -3,6 +3,7 @@
 // Resolves the options of `register` and the environment to one frozen object in which every field is present. Code wins
 // over environment. Wrong options throw; wrong variables are logged and ignored.
 
+const path = require('node:path')
 const { printable } = require('../runtime/report')
 const {
   COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, TOKEN, anyOf, attributes, boolean, bytes, callback, count, duration, headerNames,
@@ -13,7 +14,7 @@ const { checkExporter, resolveExporter } = require('./exporter')
 const { checkIgnore, compileIgnore, ignoreFromEnvironment, checkSampler, samplerFromEnvironment } = require('./sampling')
 const { serverlessPlatform, resolveResource } = require('./resource')
 
-module.exports = { resolveOptions, resolveRouteOptions }
+module.exports = { resolveOptions, resolveRouteOptions, resolveLive }
 
 // Fastify's own, which it hands on to every plugin. fastify-cli and @fastify/autoload add those of their users.
 const REGISTER_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
@@ -102,6 +103,7 @@ const checkOptions = object({
   slow: checkSlow,
   maxSampledPerSecond: notNegative('spans'),
   backPressure: boolean,
+  configFile: text,
   ignore: checkIgnore,
   trustIncoming: anyOf('true, false or a function (request) => boolean', (value) => typeof value === 'boolean', (value) => typeof value === 'function'),
   requestHeaders: headerNames,
@@ -166,6 +168,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     slow: Object.freeze({ afterMs: given.slow?.afterMs ?? given.keep?.slowerThanMs ?? env.integer([SLOW_VARIABLE]) ?? DEFAULT_SLOW_MS }),
     maxSampledPerSecond: given.maxSampledPerSecond ?? Infinity,
     backPressure: given.backPressure ?? false,
+    configFile: given.configFile === undefined ? null : path.resolve(given.configFile),
     ignore: compileIgnore(given.ignore ?? ignoreFromEnvironment(env)),
     trustIncoming: given.trustIncoming ?? true,
     requestHeaders: capturedHeaders('requestHeaders', given.requestHeaders, env),
@@ -213,6 +216,14 @@ function resolveRouteOptions (value) {
     metrics: given.metrics ?? true,
     ignore: typeof given.ignore === 'boolean' ? null : compileIgnore(given.ignore)
   })
+}
+
+const checkLive = object({ sampler: checkSampler, keep: checkKeep, ignore: checkIgnore, logs: object({ level: text, unsampledLevel: text }) })
+
+/** What `configFile` says; undefined where it says nothing. Throws where it is wrong. */
+function resolveLive (value) {
+  const { sampler, keep, ignore, logs } = checkLive('configFile', value)
+  return { sampler, keep: keep && resolveKeep(keep), ignore: ignore && compileIgnore(ignore), logs }
 }
 
 // Off, nothing of metrics is loaded.

@@ -28,7 +28,7 @@ class RequestStart {
    * @param {{ routes, callbacks, logCorrelation, onClose }} parts `onClose`: of the raw response
    */
   constructor (tracer, { routes, callbacks, logCorrelation, onClose }) {
-    const { ignore, limits, disabled, trustIncoming, propagators } = tracer.settings
+    const { limits, disabled, trustIncoming, propagators } = tracer.settings
     this.tracer = tracer
     this.metrics = tracer.metrics
     this.isDisabled = disabled
@@ -36,7 +36,7 @@ class RequestStart {
     this.callbacks = callbacks
     this.logCorrelation = logCorrelation
     this.onClose = onClose
-    this.ignore = ignore
+    this.ignore = tracer.ignore
     this.valueLengthMax = limits.attributeValueLength
     this.trustsAll = trustIncoming === true
     this.readsBaggage = propagators.includes('baggage')

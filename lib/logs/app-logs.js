@@ -30,6 +30,7 @@ class AppLogs {
   #tracer
   #settings
   #stats = new Stats()
+  #log
   #tap = null
   #held = null // the lines that are held back, if any are
   #minimum // the least level of lines that are exported
@@ -49,8 +50,8 @@ class AppLogs {
     const { log } = app
     this.#tracer = tracer
     this.#settings = tracer.settings.exportedLogs
-    this.#minimum = this.#settings.level === null ? -Infinity : levelOf(this.#settings.level, log, -Infinity)
-    this.#unsampledMinimum = levelOf(this.#settings.unsampledLevel, log, LEVELS.warn)
+    this.#log = log
+    this.setLevels()
     this.#names = { messageKey: log[symbolOf(log, 'pino.messageKey')] ?? 'msg', errorKey: log[symbolOf(log, 'pino.errorKey')] ?? 'err' }
     this.#scope = new Scope('pino', typeof log.version === 'string' ? log.version : undefined)
     this.#bindingsKey = symbolOf(log, 'pino.chindings')
@@ -62,6 +63,12 @@ class AppLogs {
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
       tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }
+  }
+
+  /** Which lines are exported, by the names of their levels; without a name as the options say. */
+  setLevels ({ level = this.#settings.level, unsampledLevel = this.#settings.unsampledLevel } = {}) {
+    this.#minimum = level === null ? -Infinity : levelOf(level, this.#log, -Infinity)
+    this.#unsampledMinimum = levelOf(unsampledLevel, this.#log, LEVELS.warn)
   }
 
   /** Decides where records go, once. Returns this where exceptions are records, else null. */

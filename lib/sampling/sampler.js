@@ -28,11 +28,12 @@ const BIASED_MS = 1000
 
 /**
  * The sampler of what lib/config/sampling.js made of an option: the user's own object, or one of ours by its kind.
- * @param {BackPressure | null} [pressure] makes ours take fewer new traces, or none where it is null
+ * @param {BackPressure | null} [pressure] makes ours take fewer new traces, where it is not null
+ * @param {boolean} [isLive] whether another option may take its place, by `use`
  */
-function samplerOf (option, report, pressure = null) {
+function samplerOf (option, report, pressure = null, isLive = false) {
   if (typeof option.shouldSample === 'function') return new SdkSampler(option, report)
-  return pressure === null ? ownSamplerOf(option) : new PressedSampler(ownSamplerOf(option), pressure)
+  return pressure === null && !isLive ? ownSamplerOf(option) : new LiveSampler(option, pressure)
 }
 
 function ownSamplerOf (option) {
@@ -221,18 +222,23 @@ class BackPressure {
   }
 }
 
-/** A sampler of ours under back pressure. Callers that have decided are followed. */
-class PressedSampler extends HeadSampler {
-  constructor (sampler, pressure) {
-    super(sampler.parentBased, sampler.takesAll)
-    this.sampler = sampler
+/** A sampler of ours in whose place another may be put, and that is under back pressure. Callers that have decided are followed. */
+class LiveSampler extends HeadSampler {
+  constructor (option, pressure) {
+    super(option.parentBased, false)
+    this.sampler = ownSamplerOf(option)
     this.pressure = pressure
   }
 
-  // HOT, once per request where `backPressure` is set.
+  use (option) {
+    this.sampler = ownSamplerOf(option)
+    this.parentBased = option.parentBased
+  }
+
+  // HOT, once per request where `backPressure` or `configFile` is set.
   decide (context, hasParent, now, route) {
     const decision = this.sampler.decide(context, hasParent, now, route)
-    if (this.pressure.level === 0 || decision === DROP || (hasParent && this.parentBased)) return decision
+    if (this.pressure === null || this.pressure.level === 0 || decision === DROP || (hasParent && this.parentBased)) return decision
     if (this.pressure.keeps(context)) return decision
     context.tracestate = withoutThreshold(context.tracestate)
     return DROP
@@ -402,4 +408,4 @@ function waterLevel (routes, budget) {
   return routes.length === 0 ? budget : routes[routes.length - 1].arrivals + rest
 }
 
-module.exports = { samplerOf, applyDecision, BackPressure, RateLimit, DROP, RECORD_AND_SAMPLE, FairRate, RouteRate }
+module.exports = { samplerOf, applyDecision, LiveSampler, BackPressure, RateLimit, DROP, RECORD_AND_SAMPLE, FairRate, RouteRate }

@@ -1,0 +1,86 @@
+'use strict'
+
+// `configFile`: rates without a deploy. What the file says holds in place of the options, from the moment when it is written.
+//
+// It is looked at once a second, by its name: an editor's new file, a mount of Kubernetes and a link that is turned are all seen.
+
+const fs = require('node:fs')
+const { isatty } = require('node:tty')
+const { printable } = require('../runtime/report')
+const { setInterval, clearInterval } = require('../runtime/timers')
+const { resolveLive } = require('./options')
+
+const LOOK_MS = 1000
+const BYTES_MAX = 1024 * 1024
+
+class LiveFile {
+  #path
+  #apply
+  #report
+  #text // as it was read last; null where it could not be
+  #version = '' // of what was read last
+  #timer = null
+  #read = () => this.read()
+
+  /**
+   * @param {string} path
+   * @param {(live: ReturnType<typeof resolveLive>) => void} apply
+   * @param {Report} report
+   */
+  constructor (path, apply, report) {
+    this.#path = path
+    this.#apply = apply
+    this.#report = report
+  }
+
+  /** Applies what the file says now. A file that is wrong changes nothing. */
+  read () {
+    let text = null
+    try {
+      text = this.#textOf()
+      if (text === this.#text) return
+      this.#apply(resolveLive(JSON.parse(text)))
+      if (this.#text !== undefined) this.#report.info(`${printable(this.#path)} has changed, and holds`)
+    } catch (error) {
+      if (text === null && this.#text === null) return // it was said
+      this.#report.once('LT_WARN_CONFIG_FILE', `${printable(this.#path)} changes nothing: ${whatIsWrong(error)}`, new Set())
+    } finally {
+      this.#text = text
+    }
+  }
+
+  #textOf () {
+    this.#version = ''
+    const stats = fs.statSync(this.#path)
+    this.#version = versionOf(stats) // before it is read: what is written meanwhile is another one
+    if (stats.size > BYTES_MAX) throw new Error(`it is longer than ${BYTES_MAX} bytes`)
+    return fs.readFileSync(this.#path, 'utf8')
+  }
+
+  watch () {
+    // Not fs.watchFile: it would not see what is written before its first look.
+    this.#timer = setInterval(() => fs.stat(this.#path, (error, stats) => {
+      const version = error === null ? versionOf(stats) : ''
+      if (this.#timer !== null && version !== this.#version) this.read()
+    }), LOOK_MS).unref()
+    // In a terminal the signal is its end, and the process's.
+    if (process.platform !== 'win32' && !isatty(0)) process.on('SIGHUP', this.#read)
+  }
+
+  close () {
+    clearInterval(this.#timer)
+    this.#timer = null
+    process.off('SIGHUP', this.#read)
+  }
+}
+
+function versionOf ({ ino, size, mtimeMs, ctimeMs }) {
+  return `${ino} ${size} ${mtimeMs} ${ctimeMs}`
+}
+
+// What JSON.parse says quotes the text, which may be any file.
+function whatIsWrong (error) {
+  return error instanceof SyntaxError ? 'it is not JSON' : error.message
+}
+
+module.exports = { LiveFile }

@@ -1,0 +1,157 @@
+'use strict'
+
+// configFile: what a file says holds in place of the options, while the application runs.
+
+const { test } = require('tap')
+const { renameSync, writeFileSync, symlinkSync } = require('node:fs')
+const { join } = require('node:path')
+const { isatty } = require('node:tty')
+const { setTimeout: sleep } = require('node:timers/promises')
+const Fastify = require('fastify')
+const lightTrace = require('../..')
+const { createCollector } = require('../../lib/testing')
+
+const DEADLINE_MS = 20_000
+
+async function liveApp (t, content, options = {}) {
+  const file = options.configFile ?? join(t.testdir({}), 'light-trace.json')
+  const write = (value) => {
+    writeFileSync(`${file}.new`, typeof value === 'string' ? value : JSON.stringify(value))
+    renameSync(`${file}.new`, file)
+  }
+  if (content !== undefined) write(content)
+  const lines = []
+  const collector = createCollector()
+  const app = Fastify({ logger: { level: 'info', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, configFile: file, ...options })
+  app.get('/', async () => 'ok')
+  app.get('/health', async () => 'ok')
+  app.get('/failing', async () => { throw new Error('x') })
+  await app.ready()
+  const names = async (...urls) => {
+    collector.reset()
+    for (const url of urls) await app.inject(url)
+    return (await collector.spans()).map(({ name }) => name)
+  }
+  return { app, file, write, lines, collector, names, warnings: () => lines.filter(({ code }) => code === 'LT_WARN_CONFIG_FILE') }
+}
+
+async function until (holds) {
+  for (const end = performance.now() + DEADLINE_MS; performance.now() < end; await sleep(20)) if (await holds()) return true
+  return false
+}
+
+test('sampler, keep and ignore of the file hold from the first request on, and each change of it at once', async (t) => {
+  const { write, names, lines, warnings } = await liveApp(t, { sampler: 'always_off', keep: { errors: true } }, { ignore: '/health', sampler: 'always_on' })
+  t.same(await names('/', '/health', '/failing'), ['GET /failing'])
+  write({ ignore: ['/'] })
+  t.ok(await until(async () => (await names('/')).length === 0 && (await names('/health')).length === 1))
+  t.same(await names('/', '/health', '/failing'), ['GET /health', 'GET /failing'], 'what it no longer says is as the options say')
+  write({ sampler: 0, ignore: [] })
+  t.ok(await until(async () => (await names('/health')).length === 0))
+  t.same(await names('/', '/health', '/failing'), [], 'keep is off again')
+  write({})
+  t.ok(await until(async () => (await names('/')).length === 1))
+  t.same(await names('/', '/health'), ['GET /'])
+  t.same(warnings(), [])
+  t.equal(lines.filter(({ msg }) => msg.endsWith('has changed, and holds')).length, 3)
+})
+
+test('a rate or a ratio of the file says for how many a span stands', async (t) => {
+  const { write, names, collector } = await liveApp(t, {}, { sampler: 'always_on' })
+  write({ sampler: 0.5 })
+  t.ok(await until(async () => {
+    await names('/', '/', '/', '/')
+    return (await collector.spans()).some(({ traceState }) => traceState === 'ot=th:8')
+  }))
+})
+
+for (const [what, content] of Object.entries({
+  'no JSON': '{ "sampler": secret',
+  'a list': [],
+  'a wrong value': { sampler: 2, ignore: ['/'] },
+  'a wrong member': { keep: { error: true } },
+  'an option that needs a start': { serviceName: 'x' },
+  'a file of two megabytes': `{"sampler": 0}${' '.repeat(2 * 1024 * 1024)}`
+})) {
+  test(`${what}: nothing changes, and that is said once for each change`, async (t) => {
+    const { write, names, warnings } = await liveApp(t, { sampler: 'always_on' }, { sampler: 'always_off' })
+    write(content)
+    t.ok(await until(() => warnings().length > 0))
+    t.match(warnings()[0].msg, /light-trace\.json changes nothing: /)
+    t.notMatch(warnings()[0].msg, 'secret')
+    t.same(await names('/'), ['GET /'])
+    write({ sampler: 'always_off' })
+    t.ok(await until(async () => (await names('/')).length === 0))
+    t.equal(warnings().length, 1)
+  })
+}
+
+test('a file that is not there at the start is said, and holds once it is there', async (t) => {
+  const { write, names, warnings } = await liveApp(t, undefined, { sampler: 'always_off' })
+  t.match(warnings(), [{ msg: /ENOENT/ }])
+  t.same(await names('/'), [])
+  write({ sampler: 'always_on' })
+  t.ok(await until(async () => (await names('/')).length === 1))
+  t.equal(warnings().length, 1)
+})
+
+test('a link that is turned is a change, as Kubernetes updates a ConfigMap', async (t) => {
+  const folder = t.testdir({ a: { 'x.json': '{ "sampler": 0 }' }, b: { 'x.json': '{ "sampler": 1 } ' } })
+  const link = join(folder, 'now')
+  symlinkSync(join(folder, 'a'), link)
+  const { names } = await liveApp(t, undefined, { configFile: join(link, 'x.json') })
+  t.same(await names('/'), [])
+  symlinkSync(join(folder, 'b'), `${link}.new`)
+  renameSync(`${link}.new`, link)
+  t.ok(await until(async () => (await names('/')).length === 1))
+})
+
+test('SIGHUP reads it anew at once; after the close neither the signal nor the file is listened to', { skip: process.platform === 'win32' || isatty(0) }, async (t) => {
+  const before = process.listenerCount('SIGHUP')
+  const { app, write, names } = await liveApp(t, { sampler: 0 })
+  t.equal(process.listenerCount('SIGHUP'), before + 1)
+  write({ sampler: 1 })
+  process.kill(process.pid, 'SIGHUP')
+  t.ok(await until(async () => (await names('/')).length === 1))
+  await app.close()
+  t.equal(process.listenerCount('SIGHUP'), before)
+})
+
+test('levels of exported lines', async (t) => {
+  const { app, write, collector } = await liveApp(t, { logs: { level: 'error' } }, { logs: { export: true, unsampledLevel: 'trace' } })
+  const bodies = async () => {
+    collector.reset()
+    app.log.info('one')
+    app.log.error('two')
+    return (await collector.logs()).map(({ body }) => body).join()
+  }
+  t.equal(await bodies(), 'two')
+  write({ logs: { level: 'info' } })
+  t.ok(await until(async () => await bodies() === 'one,two'))
+})
+
+test('with the recorder a file may take keep away and give it back', async (t) => {
+  const { startFakeCollector } = require('../support/fake-collector')
+  const to = await startFakeCollector(t, { keepSpans: true })
+  const { app, write } = await liveApp(t, { keep: true }, { spanProcessors: undefined, exporter: { url: to.url }, sampler: 'always_off', recorder: true })
+  const kept = async () => {
+    const before = to.spans.length
+    await app.inject('/failing')
+    await app.lightTrace.flush()
+    return to.spans.length - before
+  }
+  t.equal(await kept(), 1)
+  write({ keep: false })
+  t.ok(await until(async () => await kept() === 0))
+  t.ok(app.lightTrace.stats().spans.recorded > 0)
+  write({ keep: true })
+  t.ok(await until(async () => await kept() === 1))
+})
+
+test('a Sampler of the SDK stays, and that is said', async (t) => {
+  const { names, warnings } = await liveApp(t, { sampler: 1 }, { sampler: { shouldSample: () => ({ decision: 0 }) } })
+  t.same(await names('/'), [])
+  t.match(warnings(), [{ msg: /a Sampler of the SDK's decides/ }])
+})
