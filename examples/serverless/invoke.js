@@ -2,6 +2,7 @@
 
 // Plays Lambda: calls the handler twice with an event of API Gateway, and ends the process the moment the last answer is there.
 
+process.env.AWS_LAMBDA_FUNCTION_NAME ??= 'orders' // by which light-trace knows where it is
 const { handler } = require('./handler')
 
 const CONTEXT = {

@@ -1,9 +1,7 @@
 // A strict ES module. No loader, no --import: nothing is patched, so the order of imports does not matter.
 
-import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify from 'fastify'
 import lightTrace, { type LightTraceOptions } from 'light-trace'
-import { Type } from 'typebox'
 import { price } from './price.ts'
 
 // Say once what is in a request's store, and `get`, `set` and `store` know.
@@ -15,11 +13,13 @@ declare module 'light-trace' {
 
 const options: LightTraceOptions = { serviceName: 'shop' }
 
-const app = Fastify({ logger: true }).withTypeProvider<TypeBoxTypeProvider>()
+const app = Fastify({ logger: true })
 await app.register(lightTrace, options)
 
-app.get('/customers/:id/price', { schema: { params: Type.Object({ id: Type.Integer() }) } }, async (request) => {
-  const { id } = request.params // number
+const schema = { params: { properties: { id: { type: 'integer' } } } }
+
+app.get<{ Params: { id: number } }>('/customers/:id/price', { schema }, async (request) => {
+  const { id } = request.params
   request.trace.set('customer', { id, plan: id > 100 ? 'free' : 'pro' })
   return request.trace.withSpan('price', async (span) => {
     span.setAttribute('customer.id', id)
