@@ -27,10 +27,10 @@ for (const name of examples) {
   })
 }
 
-test('examples/ci: the steps of the workflow say what a change does, and fail where the budget says so', async (t) => {
-  const example = (name) => readFileSync(join(FOLDER, 'ci', name), 'utf8')
+test('examples/tests-with-budgets: the steps of the workflow say what a change does, and fail where the budget says so', async (t) => {
+  const example = (name) => readFileSync(join(FOLDER, 'tests-with-budgets', name), 'utf8')
   const project = (app) => ({
-    'package.json': '{ "scripts": { "test": "node --test app.test.js" } }',
+    'package.json': example('package.json'),
     'app.js': app,
     'app.test.js': example('app.test.js'),
     'light-trace.budget.json': example('light-trace.budget.json'),

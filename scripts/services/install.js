@@ -12,12 +12,12 @@ const { run } = require('../run')
 const DEADLINE_MS = 15 * 60_000
 
 /** @returns {Promise<{ redis: string, mariadb: string, postgresql: string }>} the directories of their programs */
-async function installServers () {
+async function installServers (names = Object.keys(PACKAGES)) {
   const found = locate()
-  const missing = Object.keys(PACKAGES).filter((name) => found[name] === undefined)
+  const missing = names.filter((name) => found[name] === undefined)
   if (missing.length > 0) await aptInstall(missing.map((name) => PACKAGES[name]))
   const servers = locate()
-  const still = Object.keys(PACKAGES).filter((name) => servers[name] === undefined)
+  const still = names.filter((name) => servers[name] === undefined)
   if (still.length > 0) throw new Error(`missing: ${still.map((name) => PACKAGES[name]).join(', ')}. Install them, or run as root on Debian.`)
   return servers
 }

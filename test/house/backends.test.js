@@ -49,6 +49,8 @@ test('the compose file starts one pinned Jaeger, on the ports that the docs name
   t.same(Object.keys(services), ['jaeger'])
   t.match(services.jaeger.image, /^jaegertracing\/jaeger:\d+\.\d+\.\d+$/)
   t.same(services.jaeger.ports, ['127.0.0.1:4318:4318', '127.0.0.1:16686:16686'])
+  const { services: more } = parse(readFileSync(join(__dirname, '..', '..', 'examples', 'postgres-redis', 'compose.yaml'), 'utf8'))
+  t.same(more.jaeger, services.jaeger, 'that of examples/postgres-redis too')
 })
 
 function variablesIn (text) {

@@ -3,7 +3,7 @@
 // What is published holds all that its users need.
 
 const { execFile } = require('node:child_process')
-const { readFileSync } = require('node:fs')
+const { readFileSync, readdirSync } = require('node:fs')
 const { join, posix } = require('node:path')
 const { test } = require('tap')
 const { jobs } = require('../../scripts/ci-jobs')
@@ -103,6 +103,20 @@ test('every link of the pages in the package leads into it; pictures alone are n
       if (/\.(?:svg|png)$/.test(target)) continue
       t.ok(names.has(target) || [...names].some((name) => name.startsWith(`${target.replace(/\/$/, '')}/`)), `${page}: ${link}`)
     }
+  }
+})
+
+test('each project of examples/ asks for this version, is private, and starts or tests by one command', async (t) => {
+  const [major, minor] = require('../../package.json').version.split('.')
+  const projects = readdirSync(join(ROOT, 'examples'), { recursive: true }).filter((file) => /^[\w-]+[/\\]package\.json$/.test(file))
+  t.ok(projects.length >= 6)
+  for (const file of projects) {
+    const manifest = JSON.parse(readFileSync(join(ROOT, 'examples', file), 'utf8'))
+    t.equal(manifest.dependencies['light-trace'], `^${major}.${minor}.0`, file)
+    t.equal(manifest.private, true, file)
+    const readme = readFileSync(join(ROOT, 'examples', posix.dirname(file.replaceAll('\\', '/')), 'README.md'), 'utf8')
+    const [, command] = /npm install && npm (start|test)$/m.exec(readme) ?? []
+    t.ok(manifest.scripts[command] !== undefined, file)
   }
 })
 

@@ -1,0 +1,102 @@
+'use strict'
+
+// The example projects as scripts/examples.js installed them, and what a newcomer does with one.
+
+module.exports = { startExample, runScript, ended, sinkFor, byStart, tree, promised, directoryOf }
+
+const { spawn } = require('node:child_process')
+const { readFileSync } = require('node:fs')
+const { join } = require('node:path')
+const { drawTree, spanLabel } = require('../../lib/export/sinks/console')
+const { startSink } = require('./otlp-sink')
+const { ROOT } = require('./program')
+
+function directoryOf (name) {
+  return join(process.env.EXAMPLES_DIRECTORY, name)
+}
+
+/** A sink, and the variable by which an example finds it. */
+async function sinkFor (t) {
+  const sink = await startSink(t)
+  return { sink, endpoint: { OTEL_EXPORTER_OTLP_ENDPOINT: new URL(sink.url).origin } }
+}
+
+/**
+ * Starts an example by `npm start`.
+ * @returns {{ output: (pattern: RegExp) => Promise<RegExpExecArray>, stop: () => Promise<void> }} output: the match, once
+ *   it is there; stop: Ctrl-C, until all of its processes have ended
+ */
+function startExample (t, name, env) {
+  const npm = runScript('start', directoryOf(name), env)
+  t.teardown(() => npm.signal('SIGKILL'))
+  return {
+    async stop () {
+      npm.signal('SIGINT')
+      await npm.end
+    },
+    output: (pattern) => new Promise((resolve, reject) => {
+      npm.onOutput((text) => {
+        const match = pattern.exec(text)
+        if (match !== null) resolve(match)
+      })
+      npm.end.then(({ code, output }) => reject(new Error(`npm start of ${name} ended with ${code}: ${output}`)))
+    })
+  }
+}
+
+/** An npm script of the project in a directory. It has a process group, as in a terminal: npm's shell passes no signal on. */
+function runScript (script, directory, env = {}) {
+  const child = spawn('npm', ['run', script], { cwd: directory, env: { ...environment(), ...env }, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const listeners = []
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (piece) => {
+      output += piece
+      for (const listen of listeners) listen(output)
+    })
+  }
+  return {
+    end: new Promise((resolve) => child.once('close', (code, signal) => resolve({ code: code ?? signal, output }))),
+    signal (name) {
+      try {
+        process.kill(-child.pid, name)
+      } catch (error) {
+        if (error.code !== 'ESRCH') throw error // all have ended
+      }
+    },
+    onOutput (listen) {
+      listeners.push(listen)
+      listen(output)
+    }
+  }
+}
+
+/** @returns {Promise<{ code: number, output: string }>} of a script that ends by itself */
+function ended (script, directory, env) {
+  return runScript(script, directory, env).end
+}
+
+// Neither npm's own variables nor tap's, and no settings of a tracer.
+function environment () {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:npm_|TAP_|_TAPJS|OTEL_|NODE_TEST_|NODE_OPTIONS$)/.test(name)))
+}
+
+/** The spans of a sink as the README of an example draws them. */
+function tree (spans, label = labelOf) {
+  return drawTree([...spans].sort(byStart), label)
+}
+
+function byStart (a, b) {
+  return Number(a.start - b.start)
+}
+
+function labelOf ({ kind, name, status, attributes }) {
+  const system = attributes['db.system.name']
+  return spanLabel({ kind, name: system === undefined ? name : `${system} ${name}`, status: status.code, errorType: attributes['error.type'] })
+}
+
+/** The last block of an example's README that is no command: what it says that one sees. */
+function promised (name) {
+  const readme = readFileSync(join(ROOT, 'examples', name, 'README.md'), 'utf8')
+  return [...readme.matchAll(/^```(\w*)\n(.*?)\n```$/gms)].findLast(([, language]) => language === '')[2]
+}
