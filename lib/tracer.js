@@ -15,6 +15,7 @@ const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-start
 const { toObject, read } = require('./span/attributes')
 const { QueryRedactor } = require('./http/redact')
 const { samplerOf, LiveSampler, BackPressure, RateLimit } = require('./sampling/sampler')
+const { Keep } = require('./sampling/keep')
 const { Pipeline, Stats } = require('./export/pipeline')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals')
 const { inject } = require('./otel/propagators')
@@ -119,7 +120,7 @@ class Tracer {
 
   useKeep (keepSettings) {
     const asked = keepSettings ?? (this.recorder === null ? null : { ...ASKED_ALONE, maxPerSecond: this.settings.recorder.keptPerSecond })
-    this.keep = asked === null ? null : new (require('./sampling/keep').Keep)(asked, this.stats, this.report)
+    this.keep = asked === null ? null : new Keep(asked, this.stats, this.report)
     if (this.ownStarter === null) return
     this.ownStarter.keep = this.keep
     this.ownStarter.decidesByIds = this.decidesByIds

@@ -26,6 +26,8 @@ class Environment {
     this.#signal = signal
   }
 
+  get values () { return this.#values }
+
   // The same variables; what is wrong with them is not logged.
   muted () { return new Environment(this.#values, this.#signal, this.#asked) }
 

@@ -140,12 +140,12 @@ const checkRoute = orBoolean(object({
 }), EMPTY, { ignore: true })
 
 function resolveOptions (userOptions = EMPTY, environment = undefined) {
-  const env = new Environment(environment)
+  const { env, fromFile } = environmentOf(environment)
   const given = checkOptions('', userOptions, (name, hint) => {
     const what = hint === undefined ? 'it is ignored' : `it is ignored, and requests are traced as if it were not there. Use ${hint}`
     if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `light-trace has no option '${printable(name, 64)}': ${what}`)
   })
-  const resource = resolveResource(given.resource, given.serviceName, env)
+  const resource = resolveResource({ __proto__: null, ...fromFile.resource, ...given.resource }, given.serviceName, env)
   const limits = resolveLimits(given.limits, env)
   const blockedLoop = resolveBlockedLoop(given.blockedLoop, env)
   warnAboutUnread(env)
@@ -171,8 +171,8 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     configFile: given.configFile === undefined ? null : path.resolve(given.configFile),
     ignore: compileIgnore(given.ignore ?? ignoreFromEnvironment(env)),
     trustIncoming: given.trustIncoming ?? true,
-    requestHeaders: capturedHeaders('requestHeaders', given.requestHeaders, env),
-    responseHeaders: capturedHeaders('responseHeaders', given.responseHeaders, env),
+    requestHeaders: capturedHeaders('requestHeaders', given.requestHeaders ?? fromFile.requestHeaders, env),
+    responseHeaders: capturedHeaders('responseHeaders', given.responseHeaders ?? fromFile.responseHeaders, env),
     spanName: given.spanName ?? null,
     attributes: given.attributes ?? null,
     onStart: given.onStart ?? null,
@@ -201,6 +201,17 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     warnings: Object.freeze(env.warnAboutMisspelled().warnings.slice()),
     news: Object.freeze(env.news.slice())
   })
+}
+
+/** The variables, or what stands for them in the file of OTEL_CONFIG_FILE; and what that says beside them. */
+function environmentOf (variables) {
+  const given = new Environment(variables)
+  const file = given.text('OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE')
+  if (file === undefined) return { env: given, fromFile: EMPTY }
+  const { values, fromFile, warnings } = require('./declarative').readConfiguration(file, given.values)
+  const env = new Environment(values)
+  for (const message of warnings) env.warn('LT_WARN_CONFIG_FILE', message)
+  return { env, fromFile }
 }
 
 // Resolves a route's own `config.trace`; in each field null means: as the plugin's options say.
@@ -330,8 +341,6 @@ function knownMethodsFromEnvironment (env) {
 }
 
 function warnAboutUnread (env) {
-  const file = env.find('OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE')
-  if (file !== undefined) env.warn('LT_WARN_CONFIG_FILE', `${file.name} is not read: use options and the other OTEL_* variables`)
   const node = env.find('NODE_OTEL', 'NODE_OTEL_ENDPOINT')
   if (node === undefined || (node.name === 'NODE_OTEL' && /^(?:0|false)$/i.test(node.value))) return
   env.warn('LT_WARN_NODE_OTEL', `${node.name} switches Node's own tracer on: each request gets a second SERVER span, and outgoing calls carry that tracer's traceparent. Unset it`)

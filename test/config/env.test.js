@@ -130,15 +130,6 @@ test('code wins over the environment, whose unused variables are not even looked
   t.end()
 })
 
-test('a configuration file is not read, and that is logged', (t) => {
-  for (const name of ['OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE']) {
-    const { warnings } = resolve({ [name]: '/etc/otel.yaml' })
-    t.equal(warnings.length, 1)
-    t.match(warnings[0], { code: 'LT_WARN_CONFIG_FILE', message: new RegExp(name) })
-  }
-  t.end()
-})
-
 test('no value of any variable throws, breaks the URL or gets a line of its own into a header', (t) => {
   const names = [
     ...new Set([...honoured, ...bad].flatMap(([variables]) => Object.keys(variables))),

@@ -30,7 +30,7 @@ const MAY_REQUIRE = {
   serverless: GROUND
 }
 
-const DOORS_MAX = 16 // the last: the recorder, which few ask for
+const DOORS_MAX = 16 // the last: the recorder and the two files of a configuration, which few ask for
 
 const files = [...filesIn('lib'), ...filesIn('viewer'), 'index.js', 'register.js'].map((file) => ({ file, required: requiredBy(file) }))
 

@@ -1,0 +1,286 @@
+'use strict'
+
+// OTEL_CONFIG_FILE: OpenTelemetry's declarative configuration, the part of it that concerns us, as the variables that say the same.
+// Where there is such a file no other OTEL_* variable holds, but in `${NAME}`.
+// https://opentelemetry.io/docs/specs/otel/configuration/data-model/
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { createRequire } = require('node:module')
+const { EMPTY, TOKEN, inWords, isObject } = require('./checks')
+const { printable } = require('../runtime/report')
+
+module.exports = { readConfiguration }
+
+const BYTES_MAX = 1024 * 1024
+const NEWEST_MINOR = 1 // of version 1 of the schema
+const LEVELS = new Map([['trace', 'verbose'], ['debug', 'debug'], ['info', 'info'], ['warn', 'warn'], ['error', 'error'], ['fatal', 'error']]) // ours
+const UNNAMED_MAX = 10 // of what is not understood
+
+/**
+ * The variables that stand for a file, in place of those that are set, and what it says that no variable can.
+ * @param {string} file
+ * @param {Record<string, string | undefined>} values the environment
+ * @returns {{ values: object, fromFile: { resource?: object, requestHeaders?: string[], responseHeaders?: string[] }, warnings: string[] }}
+ */
+function readConfiguration (file, values) {
+  const others = Object.fromEntries(Object.entries(values).filter(([name]) => !name.startsWith('OTEL_')))
+  try {
+    const content = parse(file)
+    if (content === undefined) {
+      return { values, fromFile: EMPTY, warnings: [`${printable(file)} is YAML, and the application has no package 'yaml' to read it by: the other OTEL_* variables hold. JSON can always be read`] }
+    }
+    const found = new Found(values)
+    found.root(content)
+    const warnings = found.unknown.length === 0 ? [] : [`${printable(file)}: light-trace does not understand ${inWords(shortened(found.unknown))}`]
+    return { values: { ...others, ...found.variables }, fromFile: { __proto__: null, resource: found.resource, ...found.headers }, warnings }
+  } catch (error) {
+    const why = error instanceof SyntaxError ? 'it is not JSON' : printable(error.message) // JSON.parse's message quotes the text
+    return { values: { ...others, OTEL_SDK_DISABLED: 'true' }, fromFile: EMPTY, warnings: [`${printable(file)} cannot be used, and nothing is traced: ${why}`] }
+  }
+}
+
+/** Undefined for YAML, where there is nothing to read it by. */
+function parse (file) {
+  if (fs.statSync(file).size > BYTES_MAX) throw new Error(`it is longer than ${BYTES_MAX} bytes`)
+  const text = fs.readFileSync(file, 'utf8')
+  if (!/\.ya?ml$/i.test(file)) return JSON.parse(text)
+  let yaml
+  try {
+    yaml = createRequire(path.join(process.cwd(), 'package.json'))('yaml')
+  } catch {
+    return undefined
+  }
+  try {
+    return yaml.parse(text)
+  } catch {
+    throw new Error('it is not YAML') // the message quotes the text
+  }
+}
+
+function shortened (names) {
+  const shown = names.slice(0, UNNAMED_MAX).map((name) => printable(name, 100))
+  return names.length > UNNAMED_MAX ? [...shown, `${names.length - UNNAMED_MAX} more`] : shown
+}
+
+// What a file says, read member by member. Each method takes a path for messages, and a value; what is left over is not understood.
+class Found {
+  #environment
+  variables = Object.create(null)
+  resource = Object.create(null) // attributes that are no strings
+  headers = Object.create(null) // lists of names, as the options have them
+  unknown = []
+
+  constructor (environment) {
+    this.#environment = environment
+  }
+
+  root (content) {
+    if (!isObject(content)) throw new Error('it is not an object')
+    const version = /^1\.(\d+)(?:-|$)/.exec(this.#text(content.file_format) ?? '')
+    if (version === null) throw new Error("its file_format is not '1.0' or '1.1'")
+    if (Number(version[1]) > NEWEST_MINOR) this.unknown.push(`file_format ${version[0]}, which is newer than 1.${NEWEST_MINOR}`)
+    // What a file leaves out is off, as the specification has it.
+    Object.assign(this.variables, { OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none', OTEL_PROPAGATORS: 'none' })
+    this.#members('', content, {
+      file_format: () => {},
+      disabled: 'OTEL_SDK_DISABLED',
+      log_level: (at, value) => this.#set('OTEL_LOG_LEVEL', LEVELS.get(this.#text(value)?.toLowerCase().replace(/[2-4]$/, ''))),
+      resource: (at, value) => this.#readResource(at, value),
+      attribute_limits: { attribute_count_limit: 'OTEL_ATTRIBUTE_COUNT_LIMIT', attribute_value_length_limit: 'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT' },
+      propagator: (at, value) => this.#readPropagator(at, value),
+      tracer_provider: {
+        processors: (at, value) => this.#first(at, value, this.#processor('TRACES', 'BSP')),
+        limits: {
+          attribute_count_limit: 'OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT',
+          attribute_value_length_limit: 'OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT',
+          event_count_limit: 'OTEL_SPAN_EVENT_COUNT_LIMIT',
+          link_count_limit: 'OTEL_SPAN_LINK_COUNT_LIMIT',
+          event_attribute_count_limit: 'OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT',
+          link_attribute_count_limit: 'OTEL_LINK_ATTRIBUTE_COUNT_LIMIT'
+        },
+        sampler: (at, value) => this.#readSampler(at, value)
+      },
+      meter_provider: {
+        readers: (at, value) => this.#first(at, value, {
+          periodic: { interval: 'OTEL_METRIC_EXPORT_INTERVAL', timeout: 'OTEL_METRIC_EXPORT_TIMEOUT', exporter: this.#exporter('METRICS') },
+          pull: { exporter: { 'prometheus/development': (at, value) => this.#readPrometheus(at, value) } }
+        }),
+        exemplar_filter: 'OTEL_METRICS_EXEMPLAR_FILTER'
+      },
+      logger_provider: {
+        processors: (at, value) => this.#first(at, value, this.#processor('LOGS', 'BLRP')),
+        limits: { attribute_count_limit: 'OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT', attribute_value_length_limit: 'OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT' }
+      },
+      'instrumentation/development': {
+        general: {
+          http: {
+            server: {
+              known_methods: (at, value) => this.#set('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS', this.#list(value)?.join()),
+              request_captured_headers: (at, value) => { this.headers.requestHeaders = this.#headerNames(at, value) },
+              response_captured_headers: (at, value) => { this.headers.responseHeaders = this.#headerNames(at, value) }
+            }
+          }
+        }
+      }
+    })
+  }
+
+  /** @param {object} shape for each member the name of a variable, a function, or the shape of what is in it */
+  #members (at, value, shape) {
+    if (value === null || value === undefined) return
+    if (!isObject(value)) return this.unknown.push(at)
+    for (const [name, member] of Object.entries(value)) {
+      const known = Object.hasOwn(shape, name) ? shape[name] : undefined
+      const path = at === '' ? name : `${at}.${name}`
+      if (known === undefined) this.unknown.push(path)
+      else if (typeof known === 'string') this.#set(known, this.#text(member))
+      else if (typeof known === 'function') known(path, member)
+      else this.#members(path, member, known)
+    }
+  }
+
+  #set (variable, text) {
+    if (text !== undefined) this.variables[variable] = text
+  }
+
+  #first (at, value, shape) {
+    if (!Array.isArray(value)) return this.unknown.push(at)
+    this.#members(`${at}[0]`, value[0], shape)
+    for (let index = 1; index < value.length; index++) this.unknown.push(`${at}[${index}]`)
+  }
+
+  #processor (signal, prefix) {
+    const batch = {
+      schedule_delay: `OTEL_${prefix}_SCHEDULE_DELAY`,
+      export_timeout: `OTEL_${prefix}_EXPORT_TIMEOUT`,
+      max_queue_size: `OTEL_${prefix}_MAX_QUEUE_SIZE`,
+      max_export_batch_size: `OTEL_${prefix}_MAX_EXPORT_BATCH_SIZE`,
+      exporter: this.#exporter(signal)
+    }
+    return { batch, simple: { exporter: batch.exporter } }
+  }
+
+  #exporter (signal) {
+    const kind = `OTEL_${signal}_EXPORTER`
+    const otlp = `OTEL_EXPORTER_OTLP_${signal}`
+    const shape = {
+      endpoint: `${otlp}_ENDPOINT`,
+      headers: (at, value) => this.#set(`${otlp}_HEADERS`, this.#pairs(at, value, this.variables[`${otlp}_HEADERS`])),
+      headers_list: (at, value) => this.#set(`${otlp}_HEADERS`, joined(this.#text(value), this.variables[`${otlp}_HEADERS`])),
+      compression: `${otlp}_COMPRESSION`,
+      timeout: `${otlp}_TIMEOUT`,
+      encoding: (at, value) => this.#set(`${otlp}_PROTOCOL`, `http/${this.#text(value) ?? 'protobuf'}`),
+      tls: { ca_file: `${otlp}_CERTIFICATE`, key_file: `${otlp}_CLIENT_KEY`, cert_file: `${otlp}_CLIENT_CERTIFICATE`, insecure: `${otlp}_INSECURE` },
+      temporality_preference: `${otlp}_TEMPORALITY_PREFERENCE`,
+      default_histogram_aggregation: `${otlp}_DEFAULT_HISTOGRAM_AGGREGATION`
+    }
+    const { temporality_preference: _, default_histogram_aggregation: __, ...plain } = shape
+    const toOtlp = (protocol) => (at, value) => {
+      Object.assign(this.variables, { [kind]: 'otlp', [`${otlp}_PROTOCOL`]: protocol })
+      this.#members(at, value, signal === 'METRICS' ? shape : plain)
+    }
+    return {
+      otlp_http: toOtlp('http/protobuf'),
+      otlp_grpc: toOtlp('grpc'),
+      console: (at, value) => {
+        this.#set(kind, 'console')
+        this.#members(at, value, {})
+      },
+      'otlp_file/development': (at, value) => {
+        if ((this.#text(value?.output_stream) ?? 'stdout') === 'stdout') this.#set(kind, 'otlp/stdout')
+        else this.unknown.push(`${at}.output_stream`)
+      }
+    }
+  }
+
+  #readPrometheus (at, value) {
+    this.#set('OTEL_METRICS_EXPORTER', 'prometheus')
+    this.#members(at, value, { host: 'OTEL_EXPORTER_PROMETHEUS_HOST', port: 'OTEL_EXPORTER_PROMETHEUS_PORT' })
+  }
+
+  #readSampler (at, value, prefix = '') {
+    const set = (name, ratio) => {
+      this.#set('OTEL_TRACES_SAMPLER', prefix + name)
+      this.#set('OTEL_TRACES_SAMPLER_ARG', ratio)
+    }
+    const byRatio = (at, value) => {
+      set('traceidratio', this.#text(value?.ratio) ?? '1')
+      this.#members(at, value, { ratio: () => {} })
+    }
+    const shape = { always_on: () => set('always_on'), always_off: () => set('always_off'), trace_id_ratio_based: byRatio, 'probability/development': byRatio }
+    const usual = { remote_parent_sampled: 'always_on', remote_parent_not_sampled: 'always_off', local_parent_sampled: 'always_on', local_parent_not_sampled: 'always_off' }
+    const asUsual = Object.entries(usual).map(([name, sampler]) => [name, { [sampler]: () => {} }])
+    const parentBased = (at, value) => {
+      this.#set('OTEL_TRACES_SAMPLER', 'parentbased_always_on')
+      this.#members(at, value, { root: (at, value) => this.#readSampler(at, value, 'parentbased_'), ...Object.fromEntries(asUsual) })
+    }
+    this.#members(at, value, { ...shape, ...prefix === '' && { parent_based: parentBased } })
+  }
+
+  #readPropagator (at, value) {
+    const names = []
+    this.#members(at, value, {
+      composite: (at, value) => {
+        if (!Array.isArray(value)) return this.unknown.push(at)
+        for (const member of value) names.push(...Object.keys(member ?? {}))
+      },
+      composite_list: (at, value) => names.push(...(this.#text(value) ?? '').split(',').map((name) => name.trim()))
+    })
+    const wanted = [...new Set(names)].filter((name) => name !== '')
+    if (wanted.length > 0) this.#set('OTEL_PROPAGATORS', wanted.join())
+  }
+
+  #readResource (at, value) {
+    const name = 'OTEL_RESOURCE_ATTRIBUTES'
+    this.#members(at, value, {
+      schema_url: () => {},
+      attributes: (at, value) => this.#set(name, joined(this.variables[name], this.#pairs(at, value))),
+      attributes_list: (at, value) => this.#set(name, joined(this.#text(value), this.variables[name]))
+    })
+  }
+
+  /** `[{ name, value, type? }]` as a variable has them. */
+  #pairs (at, value, before) {
+    if (!Array.isArray(value)) return this.unknown.push(at) && undefined
+    const pairs = value.map((member, index) => {
+      const name = this.#text(member?.name)
+      const item = member?.value
+      const text = this.#text(item)
+      if (name === undefined) this.unknown.push(`${at}[${index}]`)
+      else if (typeof item === 'number' || typeof item === 'boolean') this.resource[name] = item
+      else if (Array.isArray(item) && item.every((one) => typeof one === typeof item[0] && typeof one !== 'object')) this.resource[name] = item
+      else if (text !== undefined && /^(?:int|double)$/.test(member.type)) this.resource[name] = Number(text)
+      else if (text !== undefined && member.type === 'bool') this.resource[name] = text === 'true'
+      else if (text !== undefined) return `${encodeURIComponent(name)}=${encodeURIComponent(text)}`
+      return undefined
+    })
+    return joined(before, pairs.filter((pair) => pair !== undefined).join())
+  }
+
+  #list (value) {
+    return Array.isArray(value) ? value.map((item) => this.#text(item)).filter((item) => item !== undefined) : undefined
+  }
+
+  #headerNames (at, value) {
+    const names = (this.#list(value) ?? []).filter((name) => TOKEN.test(name) || !this.unknown.push(at))
+    return names.map((name) => name.toLowerCase())
+  }
+
+  /** A scalar as a variable would have it, with what stands for variables in it; undefined for null and what is none. */
+  #text (value) {
+    if (typeof value === 'number' || typeof value === 'boolean') return `${value}`
+    if (typeof value !== 'string') return undefined
+    const text = value.replace(/\$\$|\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^\n}]*))?\}|\$\{[^\n}]*\}?/g, (all, name, otherwise = '') => {
+      if (all === '$$') return '$'
+      if (name === undefined) throw new Error('a dollar and a brace in it name no variable')
+      return this.#environment[name] || otherwise
+    })
+    return text === '' ? undefined : text
+  }
+}
+
+/** Lists of pairs, of which a later one wins. */
+function joined (...lists) {
+  return lists.filter((list) => list !== undefined && list !== '').join()
+}

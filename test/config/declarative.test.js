@@ -1,0 +1,190 @@
+'use strict'
+
+// OTEL_CONFIG_FILE: OpenTelemetry's declarative configuration, read as the variables that say the same.
+
+const { test } = require('tap')
+const { mkdtempSync, rmSync } = require('node:fs')
+const { tmpdir } = require('node:os')
+const { join } = require('node:path')
+const { resolveOptions } = require('../../lib/config/options')
+const { runProgram, ROOT } = require('../support/program')
+
+function settled (t, content, { name = 'otel.json', options = {}, environment = {} } = {}) {
+  const text = typeof content === 'string' ? content : JSON.stringify(content)
+  const file = join(t.testdir({ [name]: text }), name)
+  const settings = resolveOptions(options, { OTEL_CONFIG_FILE: file, ...environment })
+  return { ...settings, attributes: settings.resource.attributes, messages: settings.warnings.map(({ message }) => message) }
+}
+
+const WHOLE = `
+file_format: "1.0"
+log_level: warn2
+resource:
+  attributes:
+    - { name: service.name, value: shop, type: string }
+    - { name: team, value: "a,b=c %" }
+    - { name: shards, value: 4 }
+    - { name: pinned, value: "true", type: bool }
+    - { name: zones, value: [a, b], type: string_array }
+  attributes_list: "team=lost,region=eu"
+attribute_limits: { attribute_value_length_limit: 4096, attribute_count_limit: 64 }
+propagator:
+  composite: [{ tracecontext: }, { b3: }]
+  composite_list: "baggage,b3"
+tracer_provider:
+  processors:
+    - batch:
+        schedule_delay: 200
+        max_export_batch_size: 256
+        exporter:
+          otlp_http:
+            endpoint: https://near:4318/v1/traces
+            headers: [{ name: x-tenant, value: "\${TENANT}" }]
+            headers_list: "x-tenant=lost,x-zone=z"
+            compression: gzip
+            timeout: 3000
+  limits: { event_count_limit: 7, link_count_limit: 8, event_attribute_count_limit: 9, link_attribute_count_limit: 10 }
+  sampler:
+    parent_based:
+      root: { trace_id_ratio_based: { ratio: 0.25 } }
+      remote_parent_sampled: { always_on: }
+meter_provider:
+  readers:
+    - periodic:
+        interval: 7000
+        exporter: { otlp_http: { endpoint: "http://127.0.0.1:4318/m", temporality_preference: delta } }
+  exemplar_filter: always_off
+logger_provider:
+  processors:
+    - batch: { schedule_delay: 300, exporter: { otlp_http: { endpoint: "http://127.0.0.1:4318/l" } } }
+instrumentation/development:
+  general:
+    http:
+      server:
+        known_methods: [GET, PURGE]
+        request_captured_headers: [X-Tenant, authorization]
+        response_captured_headers: [x-cache]
+`
+
+test('the whole of it, in YAML, is what the variables and options would say', (t) => {
+  const environment = { TENANT: 'a=b', OTEL_SERVICE_NAME: 'other', OTEL_TRACES_SAMPLER: 'always_off', OTEL_EXPORTER_OTLP_HEADERS: 'x=y' }
+  const settings = settled(t, WHOLE, { name: 'otel.yaml', environment })
+  t.match(settings, {
+    disabled: false,
+    serviceName: 'shop',
+    logLevel: 'warn',
+    sampler: { kind: 'ratio', ratio: 0.25, parentBased: true },
+    propagators: ['tracecontext', 'b3', 'baggage'],
+    buffer: { flushDelayMs: 200 },
+    batch: { maxSpans: 256 },
+    exporter: { kind: 'otlp', explicit: false, url: 'https://near:4318/v1/traces', compression: 'gzip', timeoutMs: 3000 },
+    limits: { attributes: 64, attributeValueLength: 4096, events: 7, links: 8, attributesPerEvent: 9, attributesPerLink: 10 },
+    metrics: { intervalMs: 7000, temporality: 'delta', exemplars: 'always_off', exporter: { url: 'http://127.0.0.1:4318/m' } },
+    exportedLogs: { flushDelayMs: 300, exporter: { url: 'http://127.0.0.1:4318/l' } },
+    knownMethods: ['GET', 'PURGE'],
+    requestHeaders: ['x-tenant'],
+    responseHeaders: ['x-cache'],
+    attributes: { team: 'a,b=c %', region: 'eu', shards: 4, pinned: true, zones: ['a', 'b'] }
+  })
+  t.same({ ...settings.exporter.headers }, { 'x-tenant': 'a=b', 'x-zone': 'z' })
+  t.same(settings.warnings.map(({ code }) => code), ['LT_WARN_HEADER_DENIED'])
+  t.end()
+})
+
+test('what a file leaves out is off, and no other OTEL_* variable holds; code wins over both', (t) => {
+  const environment = { OTEL_TRACES_EXPORTER: 'console', OTEL_METRICS_EXPORTER: 'otlp', OTEL_LOGS_EXPORTER: 'otlp', OTEL_PROPAGATORS: 'b3' }
+  t.match(settled(t, { file_format: '1.0' }, { environment }), { exporter: { kind: 'none' }, metrics: null, exportedLogs: null, propagators: [], messages: [] })
+  const options = { exporter: { url: 'http://code' }, serviceName: 'code', sampler: 1, requestHeaders: ['x-code'], resource: { shards: 5 } }
+  const settings = settled(t, WHOLE, { name: 'otel.yml', options })
+  t.match(settings, { exporter: { url: 'http://code/v1/traces' }, serviceName: 'code', sampler: { kind: 'always_on' }, requestHeaders: ['x-code'], attributes: { shards: 5 } })
+  t.end()
+})
+
+test('samplers and exporters by their names', (t) => {
+  const traced = (sampler, exporter = { otlp_http: {} }) => settled(t, { file_format: '1.1', tracer_provider: { processors: [{ simple: { exporter } }], sampler } })
+  const samplers = [
+    [{ always_on: {} }, { kind: 'always_on', parentBased: false }],
+    [{ always_off: null }, { kind: 'always_off', parentBased: false }],
+    [{ trace_id_ratio_based: { ratio: 0.5 } }, { kind: 'ratio', ratio: 0.5, parentBased: false }],
+    [{ trace_id_ratio_based: null }, { kind: 'always_on', parentBased: false }],
+    [{ 'probability/development': { ratio: 0.5 } }, { kind: 'ratio', ratio: 0.5 }],
+    [{ parent_based: { root: { always_off: {} } } }, { kind: 'always_off', parentBased: true }],
+    [{ parent_based: {} }, { kind: 'always_on', parentBased: true }],
+    [undefined, { kind: 'always_on', parentBased: true }]
+  ]
+  for (const [sampler, expected] of samplers) t.match(traced(sampler), { sampler: expected, messages: [] })
+  const exporters = [
+    [{ otlp_http: null }, { kind: 'otlp', url: 'http://localhost:4318/v1/traces' }, []],
+    [{ console: {} }, { kind: 'console' }, []],
+    [{ 'otlp_file/development': { output_stream: 'stdout' } }, { kind: 'otlp/stdout' }, []],
+    [{ otlp_grpc: { endpoint: 'http://near:4317' } }, { kind: 'otlp', url: 'http://near:4317/' }, ['LT_WARN_PROTOCOL']],
+    [{ otlp_http: { encoding: 'json' } }, { kind: 'otlp' }, ['LT_WARN_PROTOCOL']],
+    [{ 'otlp_file/development': { output_stream: 'file:///x' } }, { kind: 'none' }, ['LT_WARN_CONFIG_FILE']]
+  ]
+  for (const [exporter, expected, codes] of exporters) {
+    const settings = traced(undefined, exporter)
+    t.match(settings.exporter, expected)
+    t.same(settings.warnings.map(({ code }) => code), codes, JSON.stringify(exporter))
+  }
+  const scraped = settled(t, { file_format: '1.0', meter_provider: { readers: [{ pull: { exporter: { 'prometheus/development': { host: '0.0.0.0', port: 9000 } } } }] } })
+  t.match(scraped.metrics, { prometheus: { host: '0.0.0.0', port: 9000 }, exporter: null })
+  t.end()
+})
+
+test('variables stand in texts as the specification has it', (t) => {
+  const environment = { A: 'a', OTEL_B: 'b', EMPTY: '', SECRET: '$' + '{A}' }
+  const texts = [['$' + '{A}', 'a'], ['x$' + '{env:A}-$' + '{OTEL_B}', 'xa-b'], ['$' + '{NONE:-c d}', 'c d'], ['$' + '{EMPTY:-e}', 'e'], ['$$' + '{A}', '$' + '{A}'], ['$$$$', '$$'], ['$A', '$A'], ['$' + '{SECRET}', '$' + '{A}']]
+  for (const [text, expected] of texts) {
+    const { attributes, messages } = settled(t, { file_format: '1.0', resource: { attributes: [{ name: 'x', value: text }] } }, { environment })
+    t.equal(attributes.x, expected, text)
+    t.same(messages, [])
+  }
+  const { attributes, disabled } = settled(t, { file_format: '1.0', disabled: '$' + '{OFF:-true}', resource: { attributes: [{ name: 'x', value: '$' + '{NONE}' }] } })
+  t.equal(disabled, true)
+  t.notOk('x' in attributes, 'a variable that is not set leaves nothing')
+  t.end()
+})
+
+test('what is not understood is named once, all of it in one line, and the rest holds', (t) => {
+  const { messages, sampler } = settled(t, {
+    file_format: '1.7',
+    tracer_provider: { processors: [{ batch: { exporter: { zipkin: {} } } }, { simple: {} }], sampler: { always_off: {} }, tracer_configurator: {} },
+    meter_provider: { views: [] },
+    propagator: 5,
+    constructor: 1
+  })
+  t.equal(messages.length, 1)
+  for (const name of ['file_format 1.7', 'tracer_provider.processors[0].batch.exporter.zipkin', 'tracer_provider.processors[1]', 'tracer_provider.tracer_configurator', 'meter_provider.views', 'propagator', 'constructor']) {
+    t.ok(messages[0].includes(name), name)
+  }
+  t.match(sampler, { kind: 'always_off' })
+  const many = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`member${i}`, 1]))
+  t.match(settled(t, { file_format: '1.0', ...many }).messages, [/member9 or 490 more$/])
+  t.end()
+})
+
+test('a file that cannot be used switches tracing off, and says so without a word of it', (t) => {
+  const contents = ['{ "hunter2', '[]', '5', 'null', '{}', { file_format: '0.4' }, { file_format: '2.0' }, { file_format: 1 }, { file_format: '1.0', log_level: '$' + '{hunter2 x}' }, ' '.repeat(2 ** 20 + 1)]
+  for (const content of contents) {
+    const { disabled, messages, warnings } = settled(t, content)
+    t.equal(disabled, true)
+    t.equal(messages.length, 1)
+    t.match(warnings, [{ code: 'LT_WARN_CONFIG_FILE', message: /cannot be used, and nothing is traced: / }])
+    t.notMatch(messages[0], 'hunter2')
+  }
+  t.match(settled(t, 'a: [hunter2', { name: 'otel.yaml' }), { disabled: true, messages: [/it is not YAML$/] })
+  const { disabled, warnings } = resolveOptions({}, { OTEL_CONFIG_FILE: '/nowhere/otel.json' })
+  t.equal(disabled, true)
+  t.match(warnings, [{ message: /ENOENT/ }])
+  t.end()
+})
+
+test('YAML where the application has no yaml: the file is left alone, and the variables hold', async (t) => {
+  const folder = t.testdir({ 'otel.yaml': 'file_format: "1.0"\ndisabled: true\n' })
+  const elsewhere = mkdtempSync(join(tmpdir(), 'light-trace-no-yaml-'))
+  t.teardown(() => rmSync(elsewhere, { recursive: true }))
+  const { stdout, stderr } = await runProgram(['-e', `const { resolveOptions } = require(${JSON.stringify(join(ROOT, 'lib/config/options'))})
+process.chdir(${JSON.stringify(elsewhere)})
+console.log(JSON.stringify(resolveOptions()))`], { OTEL_CONFIG_FILE: join(folder, 'otel.yaml'), OTEL_SERVICE_NAME: 'held' })
+  t.match(JSON.parse(stdout), { disabled: false, serviceName: 'held', warnings: [{ code: 'LT_WARN_CONFIG_FILE', message: /no package 'yaml'/ }] }, stderr)
+})
