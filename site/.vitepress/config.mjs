@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 
 const pages = createRequire(import.meta.url)('../pages.js')
-const [, description] = /^> (.+?\.) /m.exec(readFileSync(new URL('../../llms.txt', import.meta.url), 'utf8'))
+const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+const [, description] = /^> (.+?\.) /m.exec(read('llms.txt'))
+const [, icon] = /<link rel="icon" href="(.+?)">/.exec(read('viewer/page/page.html'))
 const TITLES = { Optional: 'For contributors' }
 const link = (path) => `/${pages.pageOf(path).replace(/(?:index)?\.md$/, '')}`
 
@@ -11,12 +13,13 @@ export default defineConfig({
   title: 'light-trace',
   description,
   lang: 'en',
+  head: [['link', { rel: 'icon', href: icon }]],
   srcDir: '.cache/pages',
   srcExclude: ['public/**'],
   outDir: '.cache/dist',
   cacheDir: '.cache/vite',
   ignoreDeadLinks: 'localhostLinks', // what runs on the reader's machine; any other is an error
-  markdown: { anchor: { slugify }, languageAlias: { yml: 'yaml' } },
+  markdown: { anchor: { slugify }, theme: { light: 'github-light-high-contrast', dark: 'github-dark' } },
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],

@@ -34,6 +34,7 @@ test('nothing that a page loads comes from elsewhere', async (t) => {
   for (const [page, html] of pages) {
     for (const [, attributes] of html.matchAll(/<(?:script|link|img|iframe|source)\b([^>]*)>/g)) {
       for (const [, link] of attributes.matchAll(/\b(?:src|href)="([^"]*)"/g)) {
+        if (link.startsWith('data:')) continue
         t.notMatch(link, /^(?:[a-z]+:)?\/\//, page)
         t.ok(existsSync(join(SITE, targetOf(page, link).file)), `${page} loads ${link}`)
       }
