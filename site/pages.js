@@ -46,7 +46,7 @@ function makePages () {
     if (made.has(path) || path in TYPES) continue
     made.add(path)
     if (PICTURE.test(path)) cpSync(join(ROOT, path), join(PAGES, path))
-    else write(pageOf(path), path.endsWith('.md') ? linked(path, waiting) : statSync(join(ROOT, path)).isDirectory() ? folderPage(path, waiting) : codePage(path))
+    else write(pageOf(path), makePage(path, waiting))
   }
   const texts = [...made].filter((path) => path.endsWith('.md'))
   for (const path of [...texts, ...Object.keys(TYPES), 'llms.txt', 'skills/light-trace/SKILL.md']) write(join('public', path), read(path))
@@ -68,13 +68,24 @@ function asModule (types) {
     .replace(/^ \*\/\n(?=import ')/m, ' * @module\n$&')
 }
 
-/** A page whose relative links lead to what the site makes of their targets. */
+function makePage (path, waiting) {
+  if (path.endsWith('.md')) return linked(path, waiting)
+  if (statSync(join(ROOT, path)).isDirectory()) return folderPage(path, waiting)
+  return codePage(path)
+}
+
+/** A page whose relative links lead to what the site makes of their targets. A page that is named in code becomes a link. */
 function linked (path, waiting) {
-  return read(path).split(CODE).map((part, index) => index % 2 === 1 ? part : part.replace(RELATIVE_LINK, (all, start, link, heading = '') => {
-    const target = posix.join(posix.dirname(path), link).replace(/\/$/, '')
-    waiting.push(target)
-    return PICTURE.test(target) ? `${start}/${target})` : `${start}/${pageOf(target)}${heading})`
-  })).join('')
+  const names = new Set(listed())
+  return read(path).split(CODE).map((part, index, parts) => {
+    const name = part.slice(1, -1)
+    if (index % 2 === 1) return names.has(name) && !parts[index - 1].endsWith('[') ? `[${part}](/${pageOf(name)})` : part
+    return part.replace(RELATIVE_LINK, (all, start, link, heading = '') => {
+      const target = posix.join(posix.dirname(path), link).replace(/\/$/, '')
+      waiting.push(target)
+      return PICTURE.test(target) ? `${start}/${target})` : `${start}/${pageOf(target)}${heading})`
+    })
+  }).join('')
 }
 
 function folderPage (path, waiting) {
