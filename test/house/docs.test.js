@@ -158,6 +158,18 @@ test('the figures of the README, of docs/overhead.md and of its picture are thos
   t.equal(read('docs/overhead.svg'), drawChart(results.paired))
 })
 
+test('the history of the figures ends with the last published run: npm run docs:figures', async (t) => {
+  const { withLatest, historyTable } = require('../../bench/report/history')
+  const history = require('../../bench/results/history.json')
+  const { instructions } = require('../../bench/report/publish').resultsByName()
+  t.ok(history.length >= 10)
+  t.same(withLatest(history, instructions), history)
+  t.equal(between(read('bench/RESULTS.md'), 'bench:history'), historyTable(history))
+  const moved = structuredClone(instructions)
+  moved.nodes[24].rows.find(({ name }) => name === 'real').over.median += 1
+  t.equal(withLatest(history, moved).length, history.length + 1)
+})
+
 test('the table of options has every option with its default', async (t) => {
   const rows = tableRows(read('docs/options.md'), '# Options')
   t.same(rows.map(([name]) => unquoted(name)).sort(), optionNames().sort())
