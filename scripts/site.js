@@ -23,7 +23,7 @@ else {
   withServers(async (open) => {
     await build()
     const { url } = await open(serve(0))
-    return runTests({ folder: 'test/site', env: { LIGHT_TRACE_SITE: BUILT, LIGHT_TRACE_SITE_URL: url, LIGHT_TRACE_CHROMIUM: await chromium() }, timeoutS: 120 })
+    return runTests({ folder: 'test/site', env: { LIGHT_TRACE_SITE: BUILT, LIGHT_TRACE_SITE_URL: url, LIGHT_TRACE_CHROMIUM: await chromium() }, timeoutS: 240 })
   })
 }
 
