@@ -8,7 +8,7 @@
 //
 //   --rounds 5       processes of each kind
 //   --requests 400   that are measured in each, of a hundred lines
-//   --publish        writes bench/results/log-lines.json, which `npm run docs` makes a table of
+//   --publish        writes bench/results/log-lines.json, which `npm run docs:figures` makes a table of
 
 const { fork } = require('node:child_process')
 const { once } = require('node:events')

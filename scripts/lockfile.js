@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run lockfile: package.json → package-lock.json, in a folder of its own. Beside a node_modules npm would leave out
+// npm run lockfile [-- site]: package.json → package-lock.json, in a folder of its own. Beside a node_modules npm would leave out
 // the optional packages of other platforms. .npmrc keeps registry addresses out of it.
 
 const { copyFileSync, mkdtempSync, rmSync } = require('node:fs')
@@ -8,7 +8,7 @@ const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { execFileSync } = require('node:child_process')
 
-const ROOT = join(__dirname, '..')
+const ROOT = join(__dirname, '..', process.argv[2] ?? '')
 const folder = mkdtempSync(join(tmpdir(), 'light-trace-lockfile-'))
 try {
   for (const file of ['package.json', '.npmrc']) copyFileSync(join(ROOT, file), join(folder, file))

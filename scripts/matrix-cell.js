@@ -15,7 +15,7 @@ const { LEFT_TO_THE_MATRIX } = require('./tests')
 const ROOT = path.join(__dirname, '..')
 const MATRIX = path.join(ROOT, '.matrix')
 const NOT_OURS = new Set(['.git', '.matrix', '.ecosystem', '.cache', '.tap', '.venv'])
-const RIVALS = /^bench\b.*\bnode_modules$/ // many, large, and no test needs them
+const NOT_NEEDED = /^(?:bench|site)\b.*\bnode_modules$/ // many, large, and no test needs them
 const DEADLINE_MS = 25 * 60_000 // with other suites beside it
 
 /** @returns {Promise<{ passed: number, failed: number, line: string }>} never rejects: what goes wrong is a failure */
@@ -129,7 +129,7 @@ function copyRepository (from, to) {
   fs.mkdirSync(to, { recursive: true })
   for (const entry of fs.readdirSync(from, { withFileTypes: true })) {
     const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)]
-    if (NOT_OURS.has(entry.name) || RIVALS.test(path.relative(ROOT, source))) continue
+    if (NOT_OURS.has(entry.name) || NOT_NEEDED.test(path.relative(ROOT, source))) continue
     if (entry.name === 'node_modules') linkTree(source, target)
     else if (entry.isDirectory()) copyRepository(source, target)
     else fs.copyFileSync(source, target)

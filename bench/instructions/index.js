@@ -14,7 +14,7 @@
 //   --windows 1               how many times these requests are counted in a process
 //   --parallel 2              processes at a time; nothing but the time it takes depends on it
 //   --functions               shows what each function takes more or less than in the baseline
-//   --publish                 writes bench/results/instructions.json, which `npm run docs` makes tables of
+//   --publish                 writes bench/results/instructions.json, which `npm run docs:figures` makes tables of
 //   --counted                 with --case: baselines that stand in that file are not counted again
 
 const path = require('node:path')

@@ -5,7 +5,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { readResults } = require('./results-file')
+const { readResults, writeResults } = require('./results-file')
 const { replaceBetween } = require('./markdown')
 const { pairedTable, overheadTable, startupTable, startupInstructionsTable, targetsTable, sizesTable, provenance } = require('./tables')
 const { readmeTable, realTable, othersTable, answer, summaryTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable } = require('./cost-tables')
@@ -15,6 +15,7 @@ const { faultsTable } = require('./faults-table')
 const { microTable } = require('./micro-table')
 const { logLinesTable } = require('./log-lines-table')
 const { fieldTables } = require('./field-tables')
+const { withLatest, historyTable } = require('./history')
 const drawChart = require('./chart')
 const { cases, HEADLINE_NODE } = require('../cases')
 
@@ -73,6 +74,7 @@ function publishMicro () {
 function publishCost () {
   const instructions = readResults('instructions')
   if (instructions) edit('bench/RESULTS.md', { 'bench:instructions': instructionsTable(instructions), 'bench:steps': stepsTable(instructions, HEADLINE_NODE) })
+  if (instructions) publishHistory(instructions)
   const v8 = readResults('v8')
   if (v8) edit('bench/RESULTS.md', { 'bench:v8': deoptimisationsTable(v8) })
   for (const kind of ['settled', 'settled-busy', 'settled-pipelined', 'settled-semi-space']) {
@@ -85,6 +87,12 @@ function publishCost () {
   if (warmUp) edit('bench/RESULTS.md', { 'bench:warm-up': warmUpTable(warmUp) })
   const nextTick = readResults('next-tick')
   if (nextTick) edit('bench/upstream/README.md', { 'bench:next-tick': nextTickTable(nextTick) })
+}
+
+function publishHistory (instructions) {
+  const history = withLatest(readResults('history') ?? [], instructions)
+  writeResults('history', history)
+  edit('bench/RESULTS.md', { 'bench:history': historyTable(history) })
 }
 
 function overheadSections (result) {

@@ -15,7 +15,7 @@ test('every row has a test, or a reason why it has none', async (t) => {
   for (const row of rows) t.not(tests.has(row), none.has(row), row)
 })
 
-test('the tests that the page names for a row name it too: npm run docs writes them', async (t) => {
+test('the tests that the page names for a row name it too: npm run docs:figures writes them', async (t) => {
   for (const [row, files] of testsOf(page)) {
     for (const file of files) t.ok(tests.get(row)?.includes(file), `${row}: ${file}`)
     t.not(files.length > 0, withoutTest(page).has(row), `${row} has a test on the page, or none can show it`)

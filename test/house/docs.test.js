@@ -10,12 +10,13 @@ const { resolveOptions } = require('../../lib/config/options')
 const { runProgram, startProgram, steady, ROOT } = require('../support/program')
 const { startSink } = require('../support/otlp-sink')
 const { requiredFiles } = require('../../scripts/required-files')
+const { listed } = require('../../site/pages')
 
 const NONE = 'none'
 
-const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CODE_OF_CONDUCT.md', 'UPGRADING.md', 'bench/README.md', 'bench/RESULTS.md', 'bench/upstream/README.md']
+const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CODE_OF_CONDUCT.md', 'UPGRADING.md', 'bench/README.md', 'bench/RESULTS.md', 'bench/upstream/README.md', 'test/faults/README.md', 'skills/light-trace/SKILL.md', 'llms.txt']
   .concat(readdirSync(join(ROOT, 'docs')).map((name) => join('docs', name)))
-  .filter((page) => page.endsWith('.md') && existsSync(join(ROOT, page)))
+  .filter((page) => /\.(?:md|txt)$/.test(page) && existsSync(join(ROOT, page)))
 const readme = read('README.md')
 
 test('every link to a file or a heading leads somewhere', async (t) => {
@@ -28,6 +29,27 @@ test('every link to a file or a heading leads somewhere', async (t) => {
       if (heading !== undefined && target.endsWith('.md')) t.ok(headings(read(target)).includes(heading), `${page} links to ${link}`)
     }
   }
+})
+
+test('llms.txt has the form of llmstxt.org and lists every page of the docs', async (t) => {
+  const [title, summary, ...rest] = read('llms.txt').trimEnd().split(/\n{2,}/)
+  t.match(title, /^# [^\n]+$/)
+  t.match(summary, /^> [^\n]+$/)
+  const [, ...sections] = rest.join('\n\n').split(/^## .+\n\n/m)
+  t.ok(sections.length >= 5)
+  for (const line of sections.flatMap((section) => section.trim().split('\n'))) t.match(line, /^- \[[^\]]+\]\([^)\s]+\): \S/)
+  const paths = listed()
+  t.same(paths, [...new Set(paths)], 'each once')
+  const notThere = ['CODE_OF_CONDUCT.md', 'bench/upstream/README.md', 'skills/light-trace/SKILL.md', 'llms.txt']
+  for (const page of pages.filter((page) => !notThere.includes(page))) t.ok(paths.includes(page), page)
+})
+
+test('docs/conformance.md says what its tests count', async (t) => {
+  const { cases } = require('../support/w3c-cases')
+  const { SCHEMA_URL } = require('../../lib/span/recording-span')
+  const page = read('docs/conformance.md')
+  t.equal(page.split(`| ${cases.length} of ${cases.length} |`).length, 3)
+  t.ok(page.includes(`\`${SCHEMA_URL}\``))
 })
 
 test('no page has a conflict in it', async (t) => {
@@ -68,7 +90,7 @@ test('docs/reliability.md has every reason for which a span is dropped, and no o
   t.same(documented.sort(), [...inSource].sort())
 })
 
-test('bench/RESULTS.md has the hot functions of the source, as their comments say: npm run docs writes them', async (t) => {
+test('bench/RESULTS.md has the hot functions of the source, as their comments say: npm run docs:figures writes them', async (t) => {
   const { hotFunctions, withTable } = require('../../scripts/hot-functions')
   const page = read('bench/RESULTS.md')
   t.equal(page, withTable(page))
@@ -122,7 +144,7 @@ test('the picture of the console shows what is printed: npm run docs:pictures dr
   t.same(shown.map(steady), (await printed()).map(steady))
 })
 
-test('the figures of the README, of docs/overhead.md and of its picture are those of the last published runs: npm run docs', async (t) => {
+test('the figures of the README, of docs/overhead.md and of its picture are those of the last published runs: npm run docs:figures', async (t) => {
   const { resultsByName } = require('../../bench/report/publish')
   const drawChart = require('../../bench/report/chart')
   const { readmeTable, realTable, othersTable, answer, summaryTable } = require('../../bench/report/cost-tables')
@@ -134,6 +156,18 @@ test('the figures of the README, of docs/overhead.md and of its picture are thos
   t.equal(between(page, 'bench:others'), othersTable(results.instructions))
   t.equal(between(page, 'bench:summary'), summaryTable(results.paired, results.instructions))
   t.equal(read('docs/overhead.svg'), drawChart(results.paired))
+})
+
+test('the history of the figures ends with the last published run: npm run docs:figures', async (t) => {
+  const { withLatest, historyTable } = require('../../bench/report/history')
+  const history = require('../../bench/results/history.json')
+  const { instructions } = require('../../bench/report/publish').resultsByName()
+  t.ok(history.length >= 10)
+  t.same(withLatest(history, instructions), history)
+  t.equal(between(read('bench/RESULTS.md'), 'bench:history'), historyTable(history))
+  const moved = structuredClone(instructions)
+  moved.nodes[24].rows.find(({ name }) => name === 'real').over.median += 1
+  t.equal(withLatest(history, moved).length, history.length + 1)
 })
 
 test('the table of options has every option with its default', async (t) => {

@@ -87,7 +87,7 @@ test('nothing runs when the package is installed', async (t) => {
   for (const name of ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'prepare', 'postprepare']) t.notOk(name in scripts, name)
 })
 
-test('the published size is that of the package, within a twentieth: node bench/run/installed-size.js && npm run docs', async (t) => {
+test('the published size is that of the package, within a twentieth: node bench/run/installed-size.js && npm run docs:figures', async (t) => {
   const { unpackedSize } = await packed()
   const { installedBytes } = require('../../bench/results/overhead.json')
   t.ok(Math.abs(installedBytes.lighttrace / unpackedSize - 1) < 0.05, `${installedBytes.lighttrace} published, ${unpackedSize} packed and fastify-plugin`)
@@ -120,20 +120,22 @@ test('each project of examples/ asks for this version, is private, and starts or
   }
 })
 
-test('the lockfile is that of package.json, names no registry, and knows what each package is', async (t) => {
-  const manifest = require('../../package.json')
-  const { packages } = require('../../package-lock.json')
-  const { '': root, ...locked } = packages
-  for (const kind of ['dependencies', 'devDependencies', 'peerDependencies']) t.same(root[kind], manifest[kind], `${kind}: npm run lockfile`)
-  t.ok(Object.keys(locked).length > 300)
-  for (const [path, entry] of Object.entries(locked)) {
-    t.equal(entry.resolved, undefined, path)
-    t.match(entry.integrity, /^sha512-/, path)
-  }
-  for (const [name, version] of Object.entries(manifest.devDependencies)) {
-    t.match(version, /^(?:npm:(?:@[\w-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+$/, `${name} is pinned`)
-  }
-})
+for (const [folder, packagesMin] of [['', 300], ['site', 100]]) {
+  test(`${join(folder, 'package-lock.json')} is that of package.json, names no registry, and knows what each package is`, async (t) => {
+    const manifest = require(join(ROOT, folder, 'package.json'))
+    const { packages } = require(join(ROOT, folder, 'package-lock.json'))
+    const { '': root, ...locked } = packages
+    for (const kind of ['dependencies', 'devDependencies', 'peerDependencies']) t.same(root[kind], manifest[kind], `${kind}: npm run lockfile`)
+    t.ok(Object.keys(locked).length > packagesMin)
+    for (const [path, entry] of Object.entries(locked)) {
+      t.equal(entry.resolved, undefined, path)
+      t.match(entry.integrity, /^sha512-/, path)
+    }
+    for (const [name, version] of Object.entries(manifest.devDependencies)) {
+      t.match(version, /^(?:npm:(?:@[\w-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+$/, `${name} is pinned`)
+    }
+  })
+}
 
 test('the Nodes of UPGRADING.md are those of the matrix, and the oldest is that of package.json', async (t) => {
   const promised = [...readFileSync(join(ROOT, 'UPGRADING.md'), 'utf8').matchAll(/^\| (\d+) \| \d{4}-\d\d-\d\d/gm)].map(([, major]) => major)

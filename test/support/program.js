@@ -9,9 +9,9 @@ const ROOT = join(__dirname, '../..')
 const DEADLINE_MS = 30_000
 
 /** @returns {Promise<{ code: number, stdout: string, stderr: string }>} code -1: it was ended at the deadline */
-function runProgram (args, env = {}) {
+function runProgram (args, env = {}, cwd = ROOT) {
   return new Promise((resolve) => {
-    execFile(process.execPath, args, { cwd: ROOT, env: { ...cleanEnvironment(), ...env }, timeout: DEADLINE_MS }, (error, stdout, stderr) => {
+    execFile(process.execPath, args, { cwd, env: { ...cleanEnvironment(), ...env }, timeout: DEADLINE_MS }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr })
     })
   })
