@@ -53,8 +53,9 @@ class MetricReader {
     this.#options = options
     this.#stats = options.stats
     this.#target = origin + pathname
-    this.#nextAt = monotonicNow() + options.intervalMs
-    options.suppress(() => this.#arm(options.intervalMs))
+    const firstMs = firstAfterMs(options.intervalMs, Math.random())
+    this.#nextAt = monotonicNow() + firstMs
+    options.suppress(() => this.#arm(firstMs))
   }
 
   /** Collects and sends what there is. Resolves when that is over, or after `timeoutMs`; never rejects. */
@@ -239,4 +240,7 @@ class MetricReader {
   #loss (kind, what) { this.#options.report.loss(kind, `${this.#target} ${what}`) }
 }
 
-module.exports = { MetricReader }
+/** When the first collection is due: after half an interval to one and a half, so that a fleet which starts at once does not export at once. */
+function firstAfterMs (intervalMs, random) { return intervalMs * (0.5 + random) }
+
+module.exports = { MetricReader, firstAfterMs }
