@@ -61,6 +61,7 @@ test('every action is one commit, with its version beside it, and the same one e
 const MAY_WRITE = {
   'codeql.yml analyze': ['security-events'],
   'release.yml publish': ['id-token'],
+  'release.yml sbom': ['contents'],
   'scorecard.yml analyze': ['security-events', 'id-token']
 }
 
