@@ -46,6 +46,7 @@ class Tracer {
     this.keep = null
     this.recorder = null // of requests that are not sampled
     this.ownStarter = null // of our own spans
+    this.keepSettings = settings.keep // as the options or `configFile` say
     if (isOn(settings.keep)) this.useKeep(settings.keep)
     this.liveIgnore = settings.ignore // the same where `configFile` may change it
     this.liveLogs = undefined
@@ -120,6 +121,7 @@ class Tracer {
 
   useKeep (keepSettings) {
     const asked = keepSettings ?? (this.recorder === null ? null : { ...ASKED_ALONE, maxPerSecond: this.settings.recorder.keptPerSecond })
+    this.keepSettings = keepSettings
     this.keep = asked === null ? null : new Keep(asked, this.stats, this.report)
     if (this.ownStarter === null) return
     this.ownStarter.keep = this.keep

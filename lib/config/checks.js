@@ -3,6 +3,7 @@
 // The checks that options.js is made of, and their errors. A check takes an option's path and value and returns the value to
 // use, or throws an error that names both. It never sees `undefined`, which means "not given".
 
+const fs = require('node:fs')
 const { isProxy } = require('node:util/types')
 const { printable } = require('../runtime/report')
 
@@ -136,6 +137,21 @@ function readOwn (path, value, expected = 'an object') {
   }
 }
 
+/** The text of a file, without waiting for one that is none: a pipe, a terminal, a device. Throws. */
+function readText (path, bytesMax) {
+  const file = fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0))
+  try {
+    if (!fs.fstatSync(file).isFile()) throw new Error('it is no file')
+    const bytes = Buffer.allocUnsafe(bytesMax + 1)
+    let length = 0
+    for (let more = 1; more > 0 && length < bytes.length; length += more) more = fs.readSync(file, bytes, length, bytes.length - length, null)
+    if (length > bytesMax) throw new Error(`it is longer than ${bytesMax} bytes`)
+    return bytes.toString('utf8', 0, length)
+  } finally {
+    fs.closeSync(file)
+  }
+}
+
 function isObject (value) {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -228,7 +244,7 @@ function editDistance (a, b) {
 
 const values = { attributes, boolean, bytes, callback, count, duration, headerNames, text }
 const kinds = { anyOf, listOf, literal, notNegative, object, orBoolean, orCallback }
-const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isObject, readOwn }
+const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isObject, readOwn, readText }
 const errors = { LightTraceError, describeValue, editDistance, inWords, nearestName, optionInvalid, wrongValue }
 
 module.exports = { ...values, ...kinds, ...parts, ...errors }

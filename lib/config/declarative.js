@@ -4,10 +4,9 @@
 // Where there is such a file no other OTEL_* variable holds, but in `${NAME}`.
 // https://opentelemetry.io/docs/specs/otel/configuration/data-model/
 
-const fs = require('node:fs')
 const path = require('node:path')
 const { createRequire } = require('node:module')
-const { EMPTY, TOKEN, inWords, isObject } = require('./checks')
+const { EMPTY, TOKEN, inWords, isObject, readText } = require('./checks')
 const { printable } = require('../runtime/report')
 
 module.exports = { readConfiguration }
@@ -42,8 +41,7 @@ function readConfiguration (file, values) {
 
 /** Undefined for YAML, where there is nothing to read it by. */
 function parse (file) {
-  if (fs.statSync(file).size > BYTES_MAX) throw new Error(`it is longer than ${BYTES_MAX} bytes`)
-  const text = fs.readFileSync(file, 'utf8')
+  const text = readText(file, BYTES_MAX)
   if (!/\.ya?ml$/i.test(file)) return JSON.parse(text)
   let yaml
   try {
@@ -52,7 +50,7 @@ function parse (file) {
     return undefined
   }
   try {
-    return yaml.parse(text)
+    return yaml.parse(text, { logLevel: 'error', prettyErrors: false }) // its warnings quote the text too
   } catch {
     throw new Error('it is not YAML') // the message quotes the text
   }
@@ -78,7 +76,7 @@ class Found {
   root (content) {
     if (!isObject(content)) throw new Error('it is not an object')
     const version = /^1\.(\d+)(?:-|$)/.exec(this.#text(content.file_format) ?? '')
-    if (version === null) throw new Error("its file_format is not '1.0' or '1.1'")
+    if (version === null) throw new Error("its file_format is not the text '1.0' or '1.1', in quotation marks")
     if (Number(version[1]) > NEWEST_MINOR) this.unknown.push(`file_format ${version[0]}, which is newer than 1.${NEWEST_MINOR}`)
     // What a file leaves out is off, as the specification has it.
     Object.assign(this.variables, { OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none', OTEL_PROPAGATORS: 'none' })
@@ -134,6 +132,7 @@ class Found {
       const known = Object.hasOwn(shape, name) ? shape[name] : undefined
       const path = at === '' ? name : `${at}.${name}`
       if (known === undefined) this.unknown.push(path)
+      else if (typeof known === 'string' && typeof member === 'object' && member !== null) this.unknown.push(path)
       else if (typeof known === 'string') this.#set(known, this.#text(member))
       else if (typeof known === 'function') known(path, member)
       else this.#members(path, member, known)
@@ -166,7 +165,7 @@ class Found {
     const otlp = `OTEL_EXPORTER_OTLP_${signal}`
     const shape = {
       endpoint: `${otlp}_ENDPOINT`,
-      headers: (at, value) => this.#set(`${otlp}_HEADERS`, this.#pairs(at, value, this.variables[`${otlp}_HEADERS`])),
+      headers: (at, value) => this.#set(`${otlp}_HEADERS`, joined(this.variables[`${otlp}_HEADERS`], this.#pairs(at, value))),
       headers_list: (at, value) => this.#set(`${otlp}_HEADERS`, joined(this.#text(value), this.variables[`${otlp}_HEADERS`])),
       compression: `${otlp}_COMPRESSION`,
       timeout: `${otlp}_TIMEOUT`,
@@ -223,7 +222,10 @@ class Found {
     this.#members(at, value, {
       composite: (at, value) => {
         if (!Array.isArray(value)) return this.unknown.push(at)
-        for (const member of value) names.push(...Object.keys(member ?? {}))
+        for (const member of value) {
+          if (isObject(member)) names.push(...Object.keys(member))
+          else this.unknown.push(at)
+        }
       },
       composite_list: (at, value) => names.push(...(this.#text(value) ?? '').split(',').map((name) => name.trim()))
     })
@@ -235,27 +237,45 @@ class Found {
     const name = 'OTEL_RESOURCE_ATTRIBUTES'
     this.#members(at, value, {
       schema_url: () => {},
-      attributes: (at, value) => this.#set(name, joined(this.variables[name], this.#pairs(at, value))),
+      attributes: (at, value) => this.#set(name, joined(this.variables[name], this.#readAttributes(at, value))),
       attributes_list: (at, value) => this.#set(name, joined(this.#text(value), this.variables[name]))
     })
   }
 
-  /** `[{ name, value, type? }]` as a variable has them. */
-  #pairs (at, value, before) {
-    if (!Array.isArray(value)) return this.unknown.push(at) && undefined
+  /** `[{ name, value }]` as a variable has them. */
+  #pairs (at, value) {
+    if (!Array.isArray(value)) {
+      this.unknown.push(at)
+      return ''
+    }
     const pairs = value.map((member, index) => {
-      const name = this.#text(member?.name)
-      const item = member?.value
-      const text = this.#text(item)
-      if (name === undefined) this.unknown.push(`${at}[${index}]`)
-      else if (typeof item === 'number' || typeof item === 'boolean') this.resource[name] = item
-      else if (Array.isArray(item) && item.every((one) => typeof one === typeof item[0] && typeof one !== 'object')) this.resource[name] = item
-      else if (text !== undefined && /^(?:int|double)$/.test(member.type)) this.resource[name] = Number(text)
-      else if (text !== undefined && member.type === 'bool') this.resource[name] = text === 'true'
+      const [name, text] = [this.#text(member?.name), this.#text(member?.value)]
+      if (name === undefined || typeof member.value === 'object') this.unknown.push(`${at}[${index}]`)
       else if (text !== undefined) return `${encodeURIComponent(name)}=${encodeURIComponent(text)}`
-      return undefined
+      return ''
     })
-    return joined(before, pairs.filter((pair) => pair !== undefined).join())
+    return pairs.filter((pair) => pair !== '').join()
+  }
+
+  /** Attributes with a type; what is a text goes where the variable's do. */
+  #readAttributes (at, value) {
+    if (!Array.isArray(value)) return this.#pairs(at, value)
+    const texts = value.filter((member, index) => {
+      const name = this.#text(member?.name)
+      const item = Array.isArray(member?.value) ? member.value.map((one) => this.#typed(one, String(member.type).replace('_array', ''))) : this.#typed(member?.value, member?.type)
+      if (name === undefined || typeof item === 'string') return true
+      if (Number.isNaN(item) || (Array.isArray(item) && item.some((one) => one === undefined || typeof one !== typeof item[0]))) this.unknown.push(`${at}[${index}]`)
+      else if (item !== undefined) this.resource[name] = item
+      return false
+    })
+    return this.#pairs(at, texts)
+  }
+
+  #typed (value, type) {
+    const text = this.#text(value)
+    if (text === undefined || type === 'string') return text
+    if (type === 'int' || type === 'double' || typeof value === 'number') return Number.isFinite(Number(text)) ? Number(text) : NaN
+    return type === 'bool' || typeof value === 'boolean' ? text === 'true' : text
   }
 
   #list (value) {
@@ -274,9 +294,9 @@ class Found {
     const text = value.replace(/\$\$|\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^\n}]*))?\}|\$\{[^\n}]*\}?/g, (all, name, otherwise = '') => {
       if (all === '$$') return '$'
       if (name === undefined) throw new Error('a dollar and a brace in it name no variable')
-      return this.#environment[name] || otherwise
+      return (Object.hasOwn(this.#environment, name) && this.#environment[name]) || otherwise
     })
-    return text === '' ? undefined : text
+    return text === '' ? undefined : text.toWellFormed()
   }
 }
 

@@ -8,6 +8,7 @@ const fs = require('node:fs')
 const { isatty } = require('node:tty')
 const { printable } = require('../runtime/report')
 const { setInterval, clearInterval } = require('../runtime/timers')
+const { readText } = require('./checks')
 const { resolveLive } = require('./options')
 
 const LOOK_MS = 1000
@@ -20,7 +21,7 @@ class LiveFile {
   #text // as it was read last; null where it could not be
   #version = '' // of what was read last
   #timer = null
-  #read = () => this.read()
+  #isLooking = false
 
   /**
    * @param {string} path
@@ -51,28 +52,39 @@ class LiveFile {
 
   #textOf () {
     this.#version = ''
-    const stats = fs.statSync(this.#path)
-    this.#version = versionOf(stats) // before it is read: what is written meanwhile is another one
-    if (stats.size > BYTES_MAX) throw new Error(`it is longer than ${BYTES_MAX} bytes`)
-    return fs.readFileSync(this.#path, 'utf8')
+    this.#version = versionOf(fs.statSync(this.#path)) // before it is read: what is written meanwhile is another one
+    return readText(this.#path, BYTES_MAX)
   }
 
   watch () {
     // Not fs.watchFile: it would not see what is written before its first look.
-    this.#timer = setInterval(() => fs.stat(this.#path, (error, stats) => {
+    this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
+    listening.add(this)
+    // In a terminal the signal is its end, and the process's.
+    if (listening.size === 1 && process.platform !== 'win32' && !isatty(0)) process.on('SIGHUP', onSighup)
+  }
+
+  /** One look at a time: a file of a server that hangs takes one of the threads, not all. */
+  #look () {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    fs.stat(this.#path, (error, stats) => {
+      this.#isLooking = false
       const version = error === null ? versionOf(stats) : ''
       if (this.#timer !== null && version !== this.#version) this.read()
-    }), LOOK_MS).unref()
-    // In a terminal the signal is its end, and the process's.
-    if (process.platform !== 'win32' && !isatty(0)) process.on('SIGHUP', this.#read)
+    })
   }
 
   close () {
     clearInterval(this.#timer)
     this.#timer = null
-    process.off('SIGHUP', this.#read)
+    if (listening.delete(this) && listening.size === 0) process.off('SIGHUP', onSighup)
   }
 }
+
+const listening = new Set()
+
+function onSighup () { for (const file of listening) file.read() }
 
 function versionOf ({ ino, size, mtimeMs, ctimeMs }) {
   return `${ino} ${size} ${mtimeMs} ${ctimeMs}`

@@ -229,7 +229,8 @@ function resolveRouteOptions (value) {
   })
 }
 
-const checkLive = object({ sampler: checkSampler, keep: checkKeep, ignore: checkIgnore, logs: object({ level: text, unsampledLevel: text }) })
+const LINE_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+const checkLive = object({ sampler: checkSampler, keep: checkKeep, ignore: checkIgnore, logs: object({ level: literal(...LINE_LEVELS), unsampledLevel: literal(...LINE_LEVELS) }) })
 
 /** What `configFile` says; undefined where it says nothing. Throws where it is wrong. */
 function resolveLive (value) {

@@ -41,7 +41,7 @@ class Exporter {
     this.#stats = stats
     this.#suppress = suppress
     this.#log = new ExportLog(report, stats, settings.exporter, noun, onNotFound)
-    this.#http = http ?? connectTo(settings.exporter, suppress, report)
+    this.#http = http ?? connectTo(settings.exporter, suppress, report, settings.closeTimeoutMs)
     this.noun = noun
     this.budget = budget
     const thinning = { onThinned: (spans, level) => this.#onThinned(spans, level), onFailed: (error) => this.#log.notThinned(error) }

@@ -59,7 +59,7 @@ class AppLogs {
     if (!lines && buffer === null) return
     this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
     if (this.#tap !== null && buffer !== null) {
-      this.#held = new HeldLines(app, buffer, tracer.settings.keep, (logged) => this.#printHeld(logged))
+      this.#held = new HeldLines(app, buffer, () => tracer.keepSettings, (logged) => this.#printHeld(logged))
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
       tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }

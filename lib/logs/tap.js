@@ -97,7 +97,7 @@ const kHeld = Symbol('light-trace.heldLines') // on a request's logger, from whi
 
 class HeldLines {
   #level
-  #keep
+  #keepOf
   #print
   #characters = 0
   #hasFactories = false
@@ -106,12 +106,12 @@ class HeldLines {
   /**
    * @param {object} app whose requests hold lines
    * @param {string} level the least level that is held
-   * @param {{ slowerThanMs: number, aborted: boolean } | null} keep what is worth printing beside failures
+   * @param {() => { slowerThanMs: number, aborted: boolean } | null} keepOf what is worth printing beside failures
    * @param {(said: object) => void} print prints what `take` was given
    */
-  constructor (app, level, keep, print) {
+  constructor (app, level, keepOf, print) {
     this.#level = level
-    this.#keep = keep
+    this.#keepOf = keepOf
     this.#print = print
     // A logger that the application's factory makes may be shared by several requests.
     app.addHook('onRoute', ({ childLoggerFactory }) => { this.#hasFactories ||= childLoggerFactory !== undefined })
@@ -162,8 +162,9 @@ class HeldLines {
   }
 
   #isWorth (reply) {
-    if (reply.statusCode >= 500 || hasFailed(reply.raw[kSpan]) || reply.elapsedTime >= (this.#keep?.slowerThanMs ?? Infinity)) return true
-    return this.#keep?.aborted === true && !reply.raw.writableFinished
+    const keep = this.#keepOf()
+    if (reply.statusCode >= 500 || hasFailed(reply.raw[kSpan]) || reply.elapsedTime >= (keep?.slowerThanMs ?? Infinity)) return true
+    return keep?.aborted === true && !reply.raw.writableFinished
   }
 }
 

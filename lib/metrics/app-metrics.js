@@ -117,7 +117,7 @@ class AppMetrics {
       encoder: new MetricEncoder(),
       url: exporter.url,
       // A function's answer waits for spans and metrics: they go side by side.
-      connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? connectTo(exporter, output.suppress, report),
+      connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? connectTo(exporter, output.suppress, report, settings.closeTimeoutMs),
       prefix: new ExportRequestPrefix(settings.resource),
       encoding: encodingOf(exporter)
     }

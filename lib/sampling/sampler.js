@@ -127,8 +127,9 @@ class PerSecond extends HeadSampler {
   }
 
   decideRoot (context, now, route) {
-    const routeRate = route === undefined ? this.elsewhere : (route.rate ??= new RouteRate())
-    const tracestate = this.rate.take(routeRate, context.t2 & HIGH_BITS, now)
+    const { rate } = this
+    if (route !== undefined && (route.rate === null || route.rate.owner !== rate)) route.rate = new RouteRate(-Infinity, rate)
+    const tracestate = rate.take(route === undefined ? this.elsewhere : route.rate, context.t2 & HIGH_BITS, now)
     if (tracestate === '') return DROP
     context.tracestate = tracestate
     return RECORD_AND_SAMPLE
@@ -164,18 +165,19 @@ class RateLimit {
 }
 
 const REFUSALS_PER_STEP = 3
+const FADES = 0.25 // of a refusal, with each delivery: one in five is none too many
 const STEP_DOWN_MS = 10_000 // at least, from one step to the next: what was sampled before is still on its way
 const STEP_UP_MS = 30_000
 const LEVEL_MAX = 6
 
 /**
- * `backPressure`: what an overloaded collector (429, or 503 with Retry-After) does to the rate at which traces are sampled. Each third
- * refusal halves it, down to a 64th; half a minute without one doubles it again. Time is given.
+ * `backPressure`: what an overloaded collector (429, or 503 with Retry-After) does to the rate at which traces are sampled. Three
+ * refusals with few deliveries between them halve it, down to a 64th; half a minute of deliveries alone doubles it again. Time is given.
  */
 class BackPressure {
   #report
   #refusals = 0
-  #refusedAt = -Infinity
+  #acceptsSince = NaN // not a number while it refuses
   #steppedAt = -Infinity
 
   level = 0 // one of 2^level traces is sampled
@@ -186,19 +188,25 @@ class BackPressure {
 
   get ratio () { return 1 / 2 ** this.level }
 
-  /** @param {{ status: number, retryAfterMs: number, disposition: string }} outcome of an export @param {number} now milliseconds */
-  answered ({ status, retryAfterMs, disposition }, now) {
-    if (status === 429 || (status === 503 && retryAfterMs >= 0)) this.#refused(now)
-    else if (disposition === 'delivered' && now - Math.max(this.#refusedAt, this.#steppedAt) >= STEP_UP_MS) this.#recover(now)
+  /** @param {Pick<Outcome, 'isOverload' | 'disposition'>} outcome of an export @param {number} now milliseconds */
+  answered ({ isOverload, disposition }, now) {
+    if (isOverload) this.#refused(now)
+    else if (disposition === 'delivered') this.#delivered(now)
   }
 
   #refused (now) {
-    this.#refusedAt = now
+    this.#acceptsSince = NaN
     if (++this.#refusals < REFUSALS_PER_STEP || this.level === LEVEL_MAX || now - this.#steppedAt < STEP_DOWN_MS) return
     this.#refusals = 0
     this.#steppedAt = now
     this.level++
     this.#report.loss('overload', `the collector is overloaded (429 or 503): one of ${2 ** this.level} new traces is sampled, and its spans say so in their trace state`)
+  }
+
+  #delivered (now) {
+    this.#refusals = Math.max(0, this.#refusals - FADES)
+    if (Number.isNaN(this.#acceptsSince)) this.#acceptsSince = now
+    if (now - Math.max(this.#acceptsSince, this.#steppedAt) >= STEP_UP_MS) this.#recover(now)
   }
 
   #recover (now) {
@@ -317,8 +325,9 @@ const TAKE_ALWAYS = `ot=th:${ALWAYS}`
 
 /** How often a route is asked for. */
 class RouteRate {
-  /** @param {number} seenAt when it last was active */
-  constructor (seenAt = -Infinity) {
+  /** @param {number} seenAt when it last was active @param {FairRate | null} owner of which it is a part: a change makes another */
+  constructor (seenAt = -Infinity, owner = null) {
+    this.owner = owner
     this.arrivals = 0.5 // fading; not 0, a small integer to V8, which would give up what it has compiled at the first fraction
     this.isActive = false
     this.seenAt = seenAt

@@ -3,6 +3,7 @@
 // OTEL_CONFIG_FILE: OpenTelemetry's declarative configuration, read as the variables that say the same.
 
 const { test } = require('tap')
+const { execFileSync } = require('node:child_process')
 const { mkdtempSync, rmSync } = require('node:fs')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
@@ -177,6 +178,39 @@ test('a file that cannot be used switches tracing off, and says so without a wor
   t.equal(disabled, true)
   t.match(warnings, [{ message: /ENOENT/ }])
   t.end()
+})
+
+test('a header is a header whatever its value looks like, and is shown nowhere', (t) => {
+  const headers = [{ name: 'api-key', value: 1234567890 }, { name: 'x-on', value: true, type: 'bool' }, { name: 'x-list', value: ['a'] }]
+  const content = { file_format: '1.0', tracer_provider: { processors: [{ batch: { exporter: { otlp_http: { endpoint: 'https://near/x', headers } } } }] } }
+  const settings = settled(t, content)
+  t.same({ ...settings.exporter.headers }, { 'api-key': '1234567890', 'x-on': 'true' })
+  t.notOk('api-key' in settings.attributes)
+  t.match(settings.messages, [/headers\[2\]$/])
+  t.notMatch(JSON.stringify(settings), '1234567890')
+  t.end()
+})
+
+test('attributes are of their types', (t) => {
+  const attributes = [{ name: 'a', value: 8080, type: 'string' }, { name: 'b', value: '7', type: 'int' }, { name: 'c', value: 'x', type: 'int' }, { name: 'd', value: ['$' + '{A}', 'b'] }, { name: 'e', value: [1, 2], type: 'int_array' }, { name: 'f', value: [1, 'x'] }, { name: '\ud800', value: '\ud800' }, { name: '__proto__', value: 5 }]
+  const settings = settled(t, { file_format: '1.0', resource: { attributes } }, { environment: { A: 'a' } })
+  t.match(settings.attributes, { a: '8080', b: 7, d: ['a', 'b'], e: [1, 2] })
+  t.notOk('c' in settings.attributes || 'f' in settings.attributes)
+  t.match(settings.messages, [/resource\.attributes\[2\] or resource\.attributes\[5\]/])
+  t.equal({}.x, undefined)
+  t.end()
+})
+
+test('nothing of a file is printed by what reads it, and one that is none is not waited for', async (t) => {
+  const folder = t.testdir({ 'otel.yaml': 'file_format: "1.0"\nresource: { attributes: [{ name: a, value: !secret hunter2 }] }\n' })
+  const program = `console.log(JSON.stringify(require(${JSON.stringify(join(ROOT, 'lib/config/options'))}).resolveOptions()))`
+  const { stdout, stderr } = await runProgram(['-e', program], { OTEL_CONFIG_FILE: join(folder, 'otel.yaml') })
+  t.equal(stderr, '')
+  t.match(JSON.parse(stdout), { disabled: false })
+  if (process.platform === 'win32') return
+  const fifo = join(folder, 'fifo.json')
+  execFileSync('mkfifo', [fifo])
+  for (const file of [fifo, folder, '/dev/zero']) t.match(resolveOptions({}, { OTEL_CONFIG_FILE: file }), { disabled: true, warnings: [{ message: /it is no file|EISDIR/ }] })
 })
 
 test('YAML where the application has no yaml: the file is left alone, and the variables hold', async (t) => {

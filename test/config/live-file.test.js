@@ -3,6 +3,7 @@
 // configFile: what a file says holds in place of the options, while the application runs.
 
 const { test } = require('tap')
+const { execFileSync } = require('node:child_process')
 const { renameSync, writeFileSync, symlinkSync } = require('node:fs')
 const { join } = require('node:path')
 const { isatty } = require('node:tty')
@@ -117,6 +118,43 @@ test('SIGHUP reads it anew at once; after the close neither the signal nor the f
   t.ok(await until(async () => (await names('/')).length === 1))
   await app.close()
   t.equal(process.listenerCount('SIGHUP'), before)
+})
+
+test('a hundred applications listen to the signal once', { skip: process.platform === 'win32' || isatty(0) }, async (t) => {
+  const before = process.listenerCount('SIGHUP')
+  const apps = []
+  for (let i = 0; i < 20; i++) apps.push((await liveApp(t, undefined, { configFile: '/nowhere/light-trace.json' })).app)
+  t.equal(process.listenerCount('SIGHUP'), before + 1)
+  for (const app of apps) await app.close()
+  t.equal(process.listenerCount('SIGHUP'), before)
+})
+
+test('a pipe in the place of the file is not waited for', { skip: process.platform === 'win32' }, async (t) => {
+  const { file, names, warnings } = await liveApp(t, { sampler: 1 }, { sampler: 0 })
+  execFileSync('mkfifo', [`${file}.pipe`])
+  renameSync(`${file}.pipe`, file)
+  t.ok(await until(() => warnings().length > 0))
+  t.match(warnings()[0].msg, 'it is no file')
+  t.same(await names('/'), ['GET /'])
+})
+
+test('a rate, and the rate of what is kept, go on as they were after a change', async (t) => {
+  const { write, names, lines } = await liveApp(t, {}, { sampler: { perSecond: 1e6 }, keep: { errors: true, maxPerSecond: 1e6 } })
+  const all = async () => (await names('/', '/', '/', '/failing')).length
+  t.equal(await all(), 4)
+  for (let change = 0; change < 3; change++) {
+    write({ ignore: [`/x${change}`] })
+    t.ok(await until(() => lines.filter(({ msg }) => msg.endsWith('has changed, and holds')).length > change))
+    for (let i = 0; i < 20; i++) await names('/', '/failing')
+    t.equal(await all(), 4)
+  }
+})
+
+test('a level that there is not changes nothing', async (t) => {
+  for (const level of ['warning', 'constructor']) {
+    const { warnings } = await liveApp(t, { logs: { level } }, { logs: { export: true } })
+    t.match(warnings(), [{ msg: /`configFile.logs.level` must be/ }])
+  }
 })
 
 test('levels of exported lines', async (t) => {

@@ -48,7 +48,7 @@ test('the first takes all; the next one while it is away; and the first again on
   t.match(lines[1].msg, `${first.url} accepts what is sent again`)
 })
 
-for (const how of [{ status: 503 }, { status: 429, headers: { 'retry-after': '60' } }, { status: 404 }, { status: 401 }, { body: '<html></html>', headers: { 'content-type': 'text/html' } }, { resetAfterUpload: true }, { hang: true }]) {
+for (const how of [{ status: 500 }, { status: 301 }, { status: 503 }, { status: 429, headers: { 'retry-after': '60' } }, { status: 404 }, { status: 401 }, { body: '<html></html>', headers: { 'content-type': 'text/html' } }, { resetAfterUpload: true }, { hang: true }]) {
   test(`the next one takes what the first does not: ${JSON.stringify(how)}`, async (t) => {
     const first = await startFakeCollector(t)
     const second = await startFakeCollector(t)
@@ -129,15 +129,15 @@ test('a preferred one is asked again after 30 s, then 60 s, up to five minutes',
   const failure = { retryAfterMs: -1, error: { code: 'ECONNREFUSED', message: '' } }
   t.same(order.at(0), [0, 1, 2])
   order.failed(0, failure, 0)
-  order.answered(1, failure, 0)
+  order.delivered(1, new Map([[0, failure]]), 0)
   t.same(order.at(29_999), [1, 0, 2])
   for (const [at, next] of [[30_000, 89_999], [90_000, 209_999], [210_000, 449_999], [450_000, 749_999], [750_000, 1_049_999]]) {
     t.same(order.at(at), [0, 1, 2], `${at}`)
     order.failed(0, failure, at)
-    order.answered(1, failure, at)
+    order.delivered(1, new Map([[0, failure]]), at)
     t.same(order.at(next), [1, 0, 2], `${next}`)
   }
-  order.answered(0, null, 1_050_000)
+  order.delivered(0, new Map(), 1_050_000)
   t.same(order.at(1_050_001), [0, 1, 2])
   t.end()
 })
@@ -146,11 +146,80 @@ test('who asks to be left alone is, unless all do: then the sender waits for the
   const order = new Order(['a', 'b'], { loss () {}, recovered () {} })
   order.failed(0, { retryAfterMs: 10_000 }, 0)
   t.same(order.at(9_999), [1])
-  t.equal(order.askedMs(1000), -1)
+  t.equal(order.askedMs(1000, [0, 1]), -1)
   order.failed(1, { retryAfterMs: 5000 }, 1000)
-  t.equal(order.askedMs(1000), 5000)
-  t.same(order.at(2000), [0], 'a flush asks one all the same')
+  t.equal(order.askedMs(1000, [0, 1]), 5000)
+  t.equal(order.askedMs(1000, [0]), 9000)
+  t.same(order.at(2000), [0, 1], 'a close asks them all the same')
   t.same(order.at(6000), [1])
   t.same(order.at(10_000), [0, 1])
   t.end()
+})
+
+test('where all have turned away or asked for a pause, spans wait for the one that takes them', async (t) => {
+  const first = await startFakeCollector(t)
+  const second = await startFakeCollector(t)
+  first.script = [{ status: 404 }]
+  second.script = (_, number) => number === 0 ? { status: 503, headers: { 'retry-after': '1' } } : { status: 200 }
+  const { app, send, spans } = await startApp(t, [first.url, second.url])
+  await send(2)
+  await second.untilRequests(2)
+  await app.lightTrace.flush()
+  t.match(spans(), { delivered: 2, dropped: {} })
+})
+
+test('a close gives a collector that hangs no more than its part of the time, and aborts all at its end', async (t) => {
+  const first = await startFakeCollector(t)
+  const second = await startFakeCollector(t)
+  first.script = [{ hang: true }]
+  const hanging = await startApp(t, [first.url, second.url], { exporter: { urls: [first.url, second.url] }, closeTimeoutMs: 3000 })
+  await hanging.app.inject('/')
+  await hanging.app.close()
+  t.equal(received(second), 1)
+  t.match(hanging.spans(), { delivered: 1, dropped: {} })
+  second.script = [{ hang: true }]
+  const stuck = await startApp(t, [first.url, second.url], { exporter: { urls: [first.url, second.url] }, closeTimeoutMs: 300 })
+  await stuck.app.inject('/')
+  await stuck.app.close()
+  t.match(stuck.spans(), { delivered: 0, dropped: { shutdown_deadline: 1 } })
+})
+
+test('each line names the collector that is meant, and the reason is that of the one that is left', async (t) => {
+  const servers = await Promise.all([1, 2, 3].map(() => startFakeCollector(t)))
+  const [first, second, third] = servers
+  await first.down()
+  second.script = [{ status: 503, body: 'no' }]
+  const { send, lines } = await startApp(t, servers.map(({ url }) => url))
+  await send(1)
+  t.match(lines, [{ msg: new RegExp(`^${first.url} does not accept what is sent \\(.*ECONNREFUSED.*\\): it goes to ${third.url}$`) }])
+  third.script = [{ status: 400, body: 'bad', headers: { 'content-type': 'text/plain' } }]
+  await send(1)
+  t.match(lines.at(-1).msg, `${third.url} refused 1 span for good`)
+})
+
+test('a collector that takes no logs is left alone with logs, and has the spans', async (t) => {
+  const { createServer } = require('node:http')
+  const paths = [[], []]
+  const servers = await Promise.all(paths.map(async (seen, index) => {
+    const server = createServer((request, response) => {
+      seen.push(request.url)
+      if (index === 0 && request.url === '/v1/logs') response.statusCode = 404
+      request.resume().on('end', () => response.end())
+    })
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+    t.teardown(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return `http://127.0.0.1:${server.address().port}`
+  }))
+  const { app, send, lines } = await startApp(t, servers, { logs: { export: true, level: 'warn' } })
+  for (let i = 0; i < 3; i++) {
+    app.log.warn('something')
+    await send(1)
+  }
+  t.equal(paths[0].filter((path) => path === '/v1/logs').length, 1)
+  t.equal(paths[0].filter((path) => path === '/v1/traces').length, 3)
+  t.same([...new Set(paths[1])], ['/v1/logs'])
+  t.equal(lines.filter(({ code }) => code !== undefined).length, 0)
 })

@@ -7,12 +7,13 @@ const crypto = require('node:crypto')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { BackPressure, samplerOf, DROP, RECORD_AND_SAMPLE } = require('../../lib/sampling/sampler')
+const { OtlpHttp } = require('../../lib/export/http/otlp-http')
 const { thresholdOf } = require('../../lib/context/tracestate')
 const { startFakeCollector } = require('../support/fake-collector')
 
 const silent = { loss () {}, recovered () {} }
-const refused = { status: 429, retryAfterMs: -1, disposition: 'retry' }
-const delivered = { status: 200, retryAfterMs: -1, disposition: 'delivered' }
+const refused = { isOverload: true, disposition: 'retry' }
+const delivered = { isOverload: false, disposition: 'delivered' }
 
 function pressureAt (level) {
   return Object.assign(new BackPressure(silent), { level })
@@ -23,7 +24,7 @@ function randomTrace (tracestate = '') {
   return { t0, t1, t2, t3, flags: 0, tracestate }
 }
 
-test('each third refusal is a step down, ten seconds apart at least; half a minute without one is a step up', (t) => {
+test('three refusals are a step down, ten seconds apart at least; half a minute of deliveries is a step up', (t) => {
   const pressure = new BackPressure(silent)
   const refuse = (now, times = 1) => {
     for (let i = 0; i < times; i++) pressure.answered(refused, now)
@@ -40,26 +41,49 @@ test('each third refusal is a step down, ten seconds apart at least; half a minu
     pressure.answered(delivered, now)
     return pressure.level
   }
-  t.equal(deliver(449_999), 6)
-  t.equal(deliver(450_000), 5)
-  t.equal(deliver(479_999), 5)
-  t.equal(refuse(480_000), 5)
+  t.equal(deliver(450_000), 6)
+  t.equal(deliver(479_999), 6)
+  t.equal(deliver(480_000), 5)
   t.equal(deliver(509_999), 5)
-  for (let now = 510_000; now < 660_000; now += 30_000) deliver(now)
+  t.equal(refuse(510_000), 5)
+  t.equal(deliver(520_000), 5)
+  t.equal(deliver(549_999), 5)
+  for (let now = 550_000; now <= 670_000; now += 30_000) deliver(now)
   t.equal(pressure.level, 0)
-  t.equal(refuse(660_000, 2), 0, 'what was counted before is forgotten')
+  t.equal(refuse(680_000, 2), 0, 'what was counted before is forgotten')
   t.end()
 })
 
-test('503 counts where it asks for a wait; no other answer and no failure to connect does', (t) => {
-  const others = [{ status: 503, retryAfterMs: -1 }, { status: 502, retryAfterMs: 1000 }, { status: 0, retryAfterMs: -1 }, { status: 400, retryAfterMs: 5 }]
-  const pressure = new BackPressure(silent)
-  for (const other of others) for (let i = 0; i < 9; i++) pressure.answered({ disposition: 'retry', ...other }, i * 60_000)
-  t.equal(pressure.level, 0)
-  for (let i = 0; i < 3; i++) pressure.answered({ disposition: 'retry', status: 503, retryAfterMs: 1000 }, 600_000)
-  t.equal(pressure.level, 1)
+test('one refusal among many deliveries is none too many; one in two is', (t) => {
+  const rare = new BackPressure(silent)
+  for (let now = 0; now < 3_600_000; now += 1000) rare.answered(now % 29_000 === 0 ? refused : delivered, now)
+  t.equal(rare.level, 0)
+  const often = new BackPressure(silent)
+  for (let now = 0; now < 60_000; now += 1000) often.answered(now % 2000 === 0 ? refused : delivered, now)
+  t.ok(often.level > 2)
   t.end()
 })
+
+test('a collector that asks for pauses of a minute, and refuses again after each, is overloaded', (t) => {
+  const pressure = new BackPressure(silent)
+  for (let now = 0; now < 1_800_000; now += 60_000) {
+    pressure.answered(refused, now)
+    pressure.answered(delivered, now + 59_000)
+  }
+  t.equal(pressure.level, 6)
+  t.end()
+})
+
+for (const [what, answer, isOverload] of [['503 with Retry-After', { status: 503, headers: { 'retry-after': '1' } }, true], ['503', { status: 503 }, false], ['502 with Retry-After', { status: 502, headers: { 'retry-after': '1' } }, false], ['429', { status: 429 }, true]]) {
+  test(`${what} ${isOverload ? 'is' : 'is not'} an overload`, async (t) => {
+    const collector = await startFakeCollector(t)
+    collector.script = [answer]
+    const http = new OtlpHttp({ url: collector.url, headers: {}, timeoutMs: 5000 }, (fn) => fn())
+    const outcome = await new Promise((resolve) => http.post([Buffer.from('')], '', resolve))
+    t.equal(outcome.isOverload, isOverload)
+    http.close()
+  })
+}
 
 const OPTIONS = {
   always_on: { kind: 'always_on', parentBased: true },
@@ -70,7 +94,7 @@ const OPTIONS = {
 
 for (const [name, option] of Object.entries(OPTIONS)) {
   test(`sums over the spans of ${name} under pressure are right, and each has a reason to be there`, (t) => {
-    const traces = name === 'a small ratio' ? 400_000 : 40_000
+    const traces = name === 'a small ratio' ? 200_000 : 20_000
     for (const level of [1, 3, 6]) {
       const sampler = samplerOf(option, null, pressureAt(level))
       let sum = 0
@@ -126,7 +150,7 @@ test('a collector that answers 429 gets half of the traces, whose sum is that of
   await app.lightTrace.flush()
   t.same(app.lightTrace.stats().backPressure, { ratio: 0.5 })
   const before = collector.spans.length
-  const requests = 2000
+  const requests = 1000
   for (let i = 0; i < requests; i++) await app.inject(i % 2 === 0 ? '/' : '/own')
   await app.lightTrace.flush()
   const spans = collector.spans.slice(before)

@@ -5,76 +5,84 @@
 //   fails          the next one is sent the same bytes at once, and is the one from then on
 //   all fail       that is one failed attempt, and all are asked again at the next
 //   Retry-After    that one is left alone until then
+//   401, 404, ...  it does not take this signal: it is left alone with it for a while, others stay
 //   back           a preferred one is sent something 30 s later, then 60 s, up to five minutes: what it does not take goes on as before
+//   a close        or a flush goes back to none, and waits for each but the last only so long that the last has time
 
-const { monotonicNow } = require('../../runtime/timers')
+const { setTimeout, clearTimeout, monotonicNow } = require('../../runtime/timers')
 const { failureOf } = require('../log')
 const { OtlpHttp } = require('./otlp-http')
 
 const BACK_MIN_MS = 30_000
 const BACK_MAX_MS = 300_000
 
-const TURNED_AWAY = new Set([401, 403, 404, 405]) // no answer to what was sent: another server may take it
+const ABOUT_THE_BYTES = new Set([400, 413, 415]) // another server would say the same
 
 /**
  * What sends to an exporter's server, or to the first of its servers that accepts: an OtlpHttp, or what has its methods.
  * @param {object} exporter settings, see lib/config/exporter.js
  * @param {(fn: () => any) => any} suppress
  * @param {Report} report
+ * @param {number} closeTimeoutMs
  */
-function connectTo (exporter, suppress, report) {
+function connectTo (exporter, suppress, report, closeTimeoutMs) {
   const servers = [exporter, ...exporter.others]
   if (servers.length === 1) return new OtlpHttp(exporter, suppress)
   const order = new Order(servers.map(({ printableUrl }) => printableUrl), report)
-  return new Failover(servers.map((server) => new OtlpHttp(server, suppress)), order)
+  return new Failover(servers.map((server) => new OtlpHttp(server, suppress)), order, closeTimeoutMs / (servers.length + 1))
 }
 
 /** Which of the servers is asked when. All signals share it. */
 class Order {
-  #names
   #report
   #active = 0
   #backAt = 0
   #backWaitMs = BACK_MIN_MS
   #askedUntil
 
+  /** @param {string[]} names their URLs, as they may be shown */
   constructor (names, report) {
-    this.#names = names
+    this.names = names
     this.#report = report
     this.#askedUntil = names.map(() => -Infinity)
   }
 
-  /** The indexes of those to ask, in turn. */
-  at (now) {
-    const all = this.#names.map((_, index) => index)
+  /** The indexes of those to ask, in turn. `isLast`: nothing waits any more, nor for those that have asked for it. */
+  at (now, isLast = false) {
+    const all = this.names.map((_, index) => index)
     const ready = all.filter((index) => this.#askedUntil[index] <= now)
-    if (ready.length === 0) return [this.#active]
-    if (now < this.#backAt) ready.sort((a, b) => Number(b === this.#active) - Number(a === this.#active))
-    else if (this.#active > 0) this.#waitToGoBack(now)
+    if (ready.length === 0 || isLast) return this.#activeFirst(ready.length === 0 ? all : ready)
+    if (now < this.#backAt) return this.#activeFirst(ready)
+    if (this.#active > 0) this.#waitToGoBack(now)
     return ready
   }
+
+  #activeFirst (indexes) { return indexes.sort((a, b) => Number(b === this.#active) - Number(a === this.#active)) }
 
   failed (index, { retryAfterMs }, now) {
     if (retryAfterMs >= 0) this.#askedUntil[index] = now + retryAfterMs
   }
 
-  /** How long all have asked to be left alone; -1 where one has not. */
-  askedMs (now) {
-    const ms = Math.min(...this.#askedUntil) - now
+  /** How long all of these have asked to be left alone; -1 where one has not. */
+  askedMs (now, indexes) {
+    const ms = Math.min(...indexes.map((index) => this.#askedUntil[index])) - now
     return ms > 0 ? ms : -1
   }
 
-  /** @param {Outcome | null} failure of the one that was asked before it */
-  answered (index, failure, now) {
+  /** @param {Map<number, Outcome>} failures of those that were asked before it and could not take anything */
+  delivered (index, failures, now) {
     const before = this.#active
+    const failure = failures.get(before)
+    if (index > before && failure === undefined && this.#askedUntil[before] <= now) return // it has turned away this signal alone
     this.#active = index
     if (index === 0) {
       this.#backAt = 0
       this.#backWaitMs = BACK_MIN_MS
-      this.#report.recovered('failover', `${this.#names[0]} accepts what is sent again`)
+      this.#report.recovered('failover', `${this.names[0]} accepts what is sent again`)
     } else if (index !== before) {
       this.#waitToGoBack(now)
-      if (failure !== null) this.#report.loss('failover', `${this.#names[before]} does not accept what is sent (${failureOf(failure)}): it goes to ${this.#names[index]}`)
+      const why = failure === undefined ? 'it has asked for a pause' : failureOf(failure)
+      this.#report.loss('failover', `${this.names[before]} does not accept what is sent (${why}): it goes to ${this.names[index]}`)
     }
   }
 
@@ -84,50 +92,108 @@ class Order {
   }
 }
 
+/** The way of one signal to them. One `post` is under way at a time, as with its users. */
 class Failover {
   #ends
   #order
+  #shareMs // of a deadline, for each but the last
+  #awayUntil // when those that do not take this signal are asked for it again
+  #isHeld = false
+  #isAborted = false
+  #current = null // { index, hasNext } of what is under way
+  #timer = null
 
-  constructor (ends, order) {
+  constructor (ends, order, shareMs) {
     this.#ends = ends
     this.#order = order
+    this.#shareMs = shareMs
+    this.#awayUntil = ends.map(() => -Infinity)
   }
 
   share (exporter) {
-    return new Failover([exporter, ...exporter.others].map((server, index) => this.#ends[index].share(server)), this.#order)
+    return new Failover([exporter, ...exporter.others].map((server, index) => this.#ends[index].share(server)), this.#order, this.#shareMs)
   }
 
-  post (parts, encoding, done) { this.#postTo(this.#order.at(monotonicNow()), null, parts, encoding, done) }
+  post (parts, encoding, done) {
+    const now = monotonicNow()
+    const indexes = this.#order.at(now, this.#isHeld)
+    const taking = indexes.filter((index) => this.#awayUntil[index] <= now)
+    this.#postTo(taking.length > 0 ? taking : indexes, { failures: new Map(), before: null }, parts, encoding, done)
+  }
 
-  #postTo (indexes, before, parts, encoding, done) {
+  #postTo (indexes, attempt, parts, encoding, done) {
     const [index, ...others] = indexes
+    const current = this.#current = { index, hasNext: others.length > 0, isSkipped: false }
+    if (this.#isHeld) this.#hurry()
     this.#ends[index].post(parts, encoding, (outcome) => {
+      this.#stopHurrying()
+      this.#current = null
+      outcome.target = this.#order.names[index]
+      if (this.#isAborted || (outcome.error?.code === 'ABORTED' && !current.isSkipped)) return done(outcome)
       const now = monotonicNow()
-      if (before !== null) addTo(outcome, before)
-      if (outcome.error?.code === 'ABORTED') return done(outcome)
-      if (isAnswered(outcome)) this.#order.answered(index, before, now)
-      else {
-        this.#order.failed(index, outcome, now)
-        if (others.length > 0) return this.#postTo(others, outcome, parts, encoding, done)
-        outcome.retryAfterMs = this.#order.askedMs(now)
-      }
+      const isFinal = this.#note(index, outcome, attempt, now)
+      if (attempt.before !== null) addTo(outcome, attempt.before)
+      if (!isFinal && others.length > 0) return this.#postTo(others, { ...attempt, before: outcome }, parts, encoding, done)
+      if (!isFinal) this.#conclude(outcome, now)
       done(outcome)
     })
   }
 
-  hold (isHeld, wasFrozen) { for (const end of this.#ends) end.hold(isHeld, wasFrozen) }
-  abort () { for (const end of this.#ends) end.abort() }
-  close () { for (const end of this.#ends) end.close() }
-}
+  /** All have failed. Where one of them, or one that was not asked, takes this signal, it may take the bytes later. */
+  #conclude (outcome, now) {
+    const open = this.#awayUntil.flatMap((until, index) => until <= now ? [index] : [])
+    if (open.length > 0) outcome.disposition = 'retry'
+    if (outcome.disposition === 'retry') outcome.retryAfterMs = this.#order.askedMs(now, open)
+  }
 
-/** Whether it is for this server to say what becomes of the spans. */
-function isAnswered ({ disposition, status }) {
-  return disposition !== 'retry' && disposition !== 'misdirected' && !TURNED_AWAY.has(status)
+  /** Whether it is for this server to say what becomes of the bytes. */
+  #note (index, outcome, { failures }, now) {
+    const { disposition, status } = outcome
+    if (disposition === 'delivered') {
+      this.#awayUntil[index] = -Infinity
+      this.#order.delivered(index, failures, now)
+      return true
+    }
+    if (ABOUT_THE_BYTES.has(status)) return true
+    if (disposition === 'retry') {
+      failures.set(index, outcome)
+      this.#order.failed(index, outcome, now)
+    } else this.#awayUntil[index] = now + BACK_MAX_MS
+    return false
+  }
+
+  #hurry () {
+    if (this.#current === null || !this.#current.hasNext || this.#timer !== null) return
+    const { index } = this.#current
+    this.#timer = setTimeout(() => {
+      this.#current.isSkipped = true
+      this.#ends[index].abort()
+    }, this.#shareMs)
+    this.#timer.unref() // what is under way holds the process
+  }
+
+  #stopHurrying () {
+    clearTimeout(this.#timer)
+    this.#timer = null
+  }
+
+  hold (isHeld, wasFrozen) {
+    this.#isHeld = isHeld
+    for (const end of this.#ends) end.hold(isHeld, wasFrozen)
+    if (isHeld) this.#hurry()
+  }
+
+  abort () {
+    this.#isAborted = true
+    for (const end of this.#ends) end.abort()
+  }
+
+  close () { for (const end of this.#ends) end.close() }
 }
 
 /** What the attempt at another server before it means for the whole. */
 function addTo (outcome, before) {
-  if (before.disposition === 'retry' && !isAnswered(outcome)) outcome.disposition = 'retry' // that one may take it later
+  if (outcome.disposition !== 'delivered') outcome.isOverload ||= before.isOverload
   outcome.wasResent ||= before.wasResent || !before.isUnreachable
   outcome.isUnreachable &&= before.isUnreachable
   outcome.isUploaded &&= before.isUploaded // else its socket may still read the bytes
