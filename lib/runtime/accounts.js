@@ -65,13 +65,8 @@ function takeSample () {
 
 /** The sample nearest to a time on the monotonic clock; undefined where there is none. */
 function sampleAt (time) {
-  let [from, to] = [0, samples.length]
-  while (from < to) {
-    const middle = (from + to) >> 1
-    if (samples[middle].at < time) from = middle + 1
-    else to = middle
-  }
-  const [before, after] = [samples[from - 1], samples[from]]
+  const last = samples.findLastIndex(({ at }) => at < time)
+  const [before, after] = [samples[last], samples[last + 1]]
   return after === undefined || (before !== undefined && time - before.at < after.at - time) ? before : after
 }
 
