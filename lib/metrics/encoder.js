@@ -141,8 +141,27 @@ class Batch {
 class MetricEncoder {
   batchBytes = BATCH_BYTES // a batch gets no further point that would make it longer
   takesDeltas = true
-  head = /** @type {(metric: any) => Buffer | string} */ (encodeHead)
-  point = /** @type {(metric: any, series: any, point: any, times: object) => Buffer | string} */ (encodePoint)
+
+  /** Name, description and unit. @returns {Buffer | string} */
+  head ({ name, description, unit }) {
+    return Buffer.concat([text(0x0a, name), text(0x12, description), text(0x1a, unit)])
+  }
+
+  /** @returns {Buffer | string} */
+  point (metric, series, point, times) {
+    const { attributes, exemplars, fields } = KINDS[metric.kind]
+    series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes)) // a copy: a slice would keep Node's pool
+    const buckets = metric.bounds === null ? series.bucketsMax ?? 0 : 2 * metric.bounds.length
+    const bound = POINT_BOUND + series.encoded.length + buckets * VARINT_BOUND + (point.exemplars?.length ?? 0) * EXEMPLAR_BOUND
+    const writer = new ProtoWriter(bound)
+    writer.byte(0x0a)
+    const at = writer.reserve4()
+    writer.copy(series.encoded)
+    writeFields(writer, fields, valuesOf(metric, point, times))
+    for (const exemplar of exemplarsOf(point, times.sinceMs, metric)) writeField(writer, exemplars, EXEMPLAR, exemplar)
+    writer.length4(at)
+    return Buffer.from(writer.written) // memory of its length
+  }
 
   /** @returns {Buffer | string} */
   body (scopes) { return Buffer.concat(scopes.flatMap(encodeScopeMetrics)) }
@@ -181,11 +200,6 @@ class MetricEncoder {
   }
 }
 
-/** Name, description and unit. */
-function encodeHead ({ name, description, unit }) {
-  return Buffer.concat([text(0x0a, name), text(0x12, description), text(0x1a, unit)])
-}
-
 function encodeScopeMetrics ({ scope, metrics }) {
   return inParts(0x12, [encodeScope(scope), ...metrics.flatMap(encodeMetric)])
 }
@@ -202,21 +216,6 @@ function inParts (tag, parts) {
   writer.byte(tag)
   writer.varint(parts.reduce((sum, { length }) => sum + length, 0))
   return [writer.written, ...parts]
-}
-
-function encodePoint (metric, series, point, times) {
-  const { attributes, exemplars, fields } = KINDS[metric.kind]
-  series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes)) // a copy: a slice would keep Node's pool
-  const buckets = metric.bounds === null ? series.bucketsMax ?? 0 : 2 * metric.bounds.length
-  const bound = POINT_BOUND + series.encoded.length + buckets * VARINT_BOUND + (point.exemplars?.length ?? 0) * EXEMPLAR_BOUND
-  const writer = new ProtoWriter(bound)
-  writer.byte(0x0a)
-  const at = writer.reserve4()
-  writer.copy(series.encoded)
-  writeFields(writer, fields, valuesOf(metric, point, times))
-  for (const exemplar of exemplarsOf(point, times.sinceMs, metric)) writeField(writer, exemplars, EXEMPLAR, exemplar)
-  writer.length4(at)
-  return Buffer.from(writer.written) // memory of its length
 }
 
 function writeFields (writer, fields, values) {
@@ -239,8 +238,6 @@ function writeFixed64 (writer, value) {
 
 /** The body of each is a line of JSON without its end: one for a collection, unless that were longer than collectors of logs take. */
 class MetricJson extends MetricEncoder {
-  head = headText
-  point = pointText
   #begin
 
   /**
@@ -252,6 +249,20 @@ class MetricJson extends MetricEncoder {
     this.takesDeltas = takesDeltas
     this.#begin = `{"resourceMetrics":[{"resource":${JSON.stringify(resourceOf(resource))},"schemaUrl":${JSON.stringify(SCHEMA_URL)},"scopeMetrics":[`
     this.batchBytes = LINE_LENGTH_MAX - this.#begin.length
+  }
+
+  head ({ name, description, unit }) {
+    const head = { name: clean(name), description: clean(description) || undefined, unit: clean(unit) || undefined }
+    return JSON.stringify(head).slice(0, -1)
+  }
+
+  point (metric, series, point, times) {
+    const exemplars = exemplarsOf(point, times.sinceMs, metric).map(EXEMPLAR.json)
+    return JSON.stringify({
+      attributes: attributesOf(series.attributes),
+      ...jsonOf(KINDS[metric.kind].fields, valuesOf(metric, point, times)),
+      exemplars: exemplars.length > 0 ? exemplars : undefined
+    })
   }
 
   body (scopes) { return `${this.#begin}${scopes.map(scopeText)}]}]}` }
@@ -266,20 +277,6 @@ function metricText ({ metric: { kind, isMonotonic }, isDelta, head, points }) {
   const temporality = kind === 'gauge' ? '' : `"aggregationTemporality":${isDelta ? DELTA : CUMULATIVE},`
   const monotonic = kind === 'sum' ? `"isMonotonic":${isMonotonic},` : ''
   return `${head},"${kind}":{${temporality}${monotonic}"dataPoints":[${points}]}}`
-}
-
-function headText ({ name, description, unit }) {
-  const head = { name: clean(name), description: clean(description) || undefined, unit: clean(unit) || undefined }
-  return JSON.stringify(head).slice(0, -1)
-}
-
-function pointText (metric, series, point, times) {
-  const exemplars = exemplarsOf(point, times.sinceMs, metric).map(EXEMPLAR.json)
-  return JSON.stringify({
-    attributes: attributesOf(series.attributes),
-    ...jsonOf(KINDS[metric.kind].fields, valuesOf(metric, point, times)),
-    exemplars: exemplars.length > 0 ? exemplars : undefined
-  })
 }
 
 function jsonOf (fields, values) {

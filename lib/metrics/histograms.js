@@ -233,6 +233,4 @@ function without ({ offset, counts }, before) {
   return { offset: offset + first, counts: gained.slice(first, gained.findLastIndex((count) => count !== 0) + 1) }
 }
 
-const bounds = { HTTP_DURATION, DB_DURATION, GC_DURATION, BODY_SIZE, DEFAULT, searchable, areBounds }
-
-module.exports = { ...bounds, keepExemplar, mergeBuckets, ExplicitHistogram, ExponentialHistogram }
+module.exports = { HTTP_DURATION, DB_DURATION, GC_DURATION, BODY_SIZE, DEFAULT, searchable, areBounds, keepExemplar, mergeBuckets, ExplicitHistogram, ExponentialHistogram }
