@@ -17,7 +17,7 @@ const { Scope } = require('../span/recording-span')
 const { symbolOf } = require('../fastify/keys')
 const { RecordEncoder } = require('./record-encoder')
 const { plainRecord, recordJson, recordText } = require('./plain')
-const { HeldLines, tapLogger } = require('./tap')
+const { holdLines, tapLogger } = require('./tap')
 
 const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready
@@ -58,7 +58,7 @@ class AppLogs {
     if (!lines && buffer === null) return
     this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
     if (this.#tap !== null && buffer !== null) {
-      this.#held = new HeldLines(app, buffer, tracer.settings.keep, (logged) => this.#printHeld(logged))
+      this.#held = holdLines(app, buffer, tracer.settings.keep, (logged) => this.#printHeld(logged))
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
       tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }
