@@ -22,7 +22,7 @@ const { RouteInfo } = require('../span/http-info')
 const { ServerSpan } = require('../span/server-span')
 const { CallMetrics } = require('./call-metrics')
 const { MetricEncoder, MetricJson } = require('./encoder')
-const { MeterProvider, ForeignRegistry } = require('./instruments')
+const { MeterProvider, foreignRegistry } = require('./instruments')
 const { exposition, negotiate, OPEN_METRICS, startPrometheusServer } = require('./prometheus')
 const { MetricReader } = require('./reader')
 const { MetricRegistry } = require('./registry')
@@ -71,7 +71,7 @@ class AppMetrics {
     if (this.server !== null) return
     const { report, scope } = this.#tracer
     this.#foreign = foreignMeterProvider()
-    const registry = this.#foreign === null ? this.registry : new ForeignRegistry(this.#foreign, this.registry)
+    const registry = this.#foreign === null ? this.registry : foreignRegistry(this.#foreign, this.registry)
     this.server = new ServerMetrics(registry, scope, this.settings, report)
     this.calls = new CallMetrics(registry, scope)
     try {

@@ -195,26 +195,25 @@ class Meter {
 const CREATE = { histogram: 'createHistogram', counter: 'createCounter', upDownCounter: 'createUpDownCounter' }
 const DOUBLE = 1
 
-class ForeignRegistry {
-  #provider
-  #own
-
-  /** @param {MeterProvider} provider of the API @param {MetricRegistry} own logs what fails */
-  constructor (provider, own) {
-    this.#provider = provider
-    this.#own = own
-    this.exemplarFlags = { mask: 0, set: 0 } // exemplars are the provider's own affair
+/** @param {MeterProvider} provider of the API @param {MetricRegistry} own logs what fails */
+function foreignRegistry (provider, own) {
+  /** Some of it is called where nothing catches: when a response closes. */
+  const guarded = (fn) => {
+    try {
+      return fn()
+    } catch (error) {
+      own.failed(error)
+    }
   }
-
-  metric (scope, instrument, { name, description, unit, isInteger = false, bounds }) {
+  const metric = (scope, instrument, { name, description, unit, isInteger = false, bounds }) => {
     const options = { description, unit, valueType: isInteger ? INT : DOUBLE }
     if (bounds !== undefined) options.advice = { explicitBucketBoundaries: bounds }
     const method = instrument === 'histogram' ? 'record' : 'add'
-    const target = this.#guarded(() => this.#provider.getMeter(scope.name, scope.version)[CREATE[instrument]](name, options))
+    const target = guarded(() => provider.getMeter(scope.name, scope.version)[CREATE[instrument]](name, options))
     const of = (list) => {
       const attributes = toObject(list)
       const record = (value) => {
-        this.#guarded(() => target?.[method](value, attributes))
+        guarded(() => target?.[method](value, attributes))
         return 0
       }
       return { isForgotten: false, record }
@@ -222,15 +221,7 @@ class ForeignRegistry {
     // As many series as a metric of ours has, of which none is forgotten.
     return { seriesMax: 2000, attributeLengthMax: 1024, sweeps: 0, isOverflow: () => false, of }
   }
-
-  /** Some of it is called where nothing catches: when a response closes. */
-  #guarded (fn) {
-    try {
-      return fn()
-    } catch (error) {
-      this.#own.failed(error)
-    }
-  }
+  return { metric, exemplarFlags: { mask: 0, set: 0 } } // exemplars are the provider's own affair
 }
 
-module.exports = { MeterProvider, ForeignRegistry }
+module.exports = { MeterProvider, foreignRegistry }
