@@ -80,28 +80,22 @@ class Call {
 }
 
 /** Calls of a client that has one event for the beginning of each and another for its end, with the same id in both. */
-class EventCalls {
-  #callDescriptor
-  #calls = new Map() // id -> Call
-
-  constructor (callDescriptor) {
-    this.#callDescriptor = callDescriptor
+function eventCalls (callDescriptor) {
+  const calls = new Map() // id -> Call
+  const end = (id, error = undefined) => {
+    calls.get(id)?.end(error)
+    calls.delete(id)
   }
-
   /** @param {() => object} describe makes what the call descriptor reads */
-  start (id, describe) {
+  const start = (id, describe) => {
     const place = placeOfCalls()
     if (place === null) return
-    if (this.#calls.size >= PENDING_MAX) this.end(this.#calls.keys().next().value)
-    const call = new Call(this.#callDescriptor, describe())
+    if (calls.size >= PENDING_MAX) end(calls.keys().next().value)
+    const call = new Call(callDescriptor, describe())
     call.start(place)
-    this.#calls.set(id, call)
+    calls.set(id, call)
   }
-
-  end (id, error) {
-    this.#calls.get(id)?.end(error)
-    this.#calls.delete(id)
-  }
+  return { start, end }
 }
 
 // knex. Its events come in the context of the code that awaits the query. Streams and the statements of a transaction have only
@@ -113,7 +107,7 @@ function traceKnex (knex) {
   const callDescriptor = KNEX[names.find((name) => Object.hasOwn(KNEX, name)) ?? 'other']
   watchTarn(read(knex.client, 'pool'), callDescriptor.system)
   if (names.includes('mysql2')) return // it publishes channels, and has spans of its own below knex
-  const calls = new EventCalls(callDescriptor)
+  const calls = eventCalls(callDescriptor)
   const idOf = (query) => text(query, '__knexQueryUid')
   knex.on('query', guarded((query) => {
     if (idOf(query) === '' || !('queryContext' in query)) return
@@ -156,7 +150,7 @@ const GIVEN_UP = { name: 'MongoWaitQueueTimeoutError' } // the driver's event co
 function traceMongoClient (client) {
   client.monitorCommands = true
   // As mongoose's calls: operation, collection and database, and no document.
-  const calls = new EventCalls(DATABASES['mongoose:query'])
+  const calls = eventCalls(DATABASES['mongoose:query'])
   const idOf = (event) => read(event, 'requestId')
   // The pool says which connection was waited for and how long, in anybody's context; the first command on it, for whom.
   const waits = new Map() // connection -> when the wait began
