@@ -25,15 +25,7 @@ const { threadCpuUsage } = process // from Node 22.19 on
 const isKnown = process.release?.name === 'node' && process.versions.bun === undefined && process.versions.deno === undefined &&
   typeof nodeTiming?.idleTime === 'number'
 
-class Sample {
-  constructor (at, idle, cpu) {
-    this.at = at
-    this.idle = idle
-    this.cpu = cpu
-  }
-}
-
-const samples = [] // the last ones, oldest first
+const samples = [] // { at, idle, cpu }: the last ones, oldest first
 let spacingMs = SPACING_MS
 let dueAt = isKnown ? -Infinity : Infinity // of the next one
 
@@ -56,7 +48,7 @@ function takeSample () {
   // Linux counts the thread's time at its ticks, each 1 to 10 ms, and when it is asked for the process's.
   let cpu = process.cpuUsage()
   if (threadCpuUsage !== undefined) cpu = threadCpuUsage.call(process)
-  const sample = new Sample(now(), nodeTiming.idleTime, (cpu.user + cpu.system) / 1000)
+  const sample = { at: now(), idle: nodeTiming.idleTime, cpu: (cpu.user + cpu.system) / 1000 }
   dueAt = sample.at + spacingMs
   if (samples.push(sample) > SAMPLES_MAX) samples.splice(0, SAMPLES_MAX / 2)
   if (observer !== null && sample.at - wantedAt > GC_WATCHED_MS) unwatchGc()
