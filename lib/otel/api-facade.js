@@ -293,6 +293,4 @@ function slotContextManager (own) {
   return manager
 }
 
-const managers = { ContextManager, slotContextManager, foreignManager }
-
-module.exports = { ApiTracerProvider, ...managers, perScope, slots, fillSlot, clearSlots, findApi, loadEsm, loadFromApp, useRootOf }
+module.exports = { ApiTracerProvider, ContextManager, slotContextManager, foreignManager, perScope, slots, fillSlot, clearSlots, findApi, loadEsm, loadFromApp, useRootOf }

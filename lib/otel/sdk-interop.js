@@ -155,7 +155,9 @@ class SdkInterop {
   startServer (incoming, route, peer, url, base) {
     const { ownStarter, output } = this.#tracer
     const rpc = httpMetadata(base)
-    if (isRecording(rpc) && this.#mayAdopt(rpc)) return this.#adopt(rpc, incoming, route, peer, url)
+    // With `tracerProvider: false` the spans of an SDK stay apart; those that came through the API to us are ours.
+    const mayAdopt = isRecording(rpc) && (this.#tracer.settings.tracerProvider !== false || rpc.span instanceof RecordingSpan)
+    if (mayAdopt) return this.#adopt(rpc, incoming, route, peer, url)
     if (output.sdkSpans === null) return ownStarter.startServer(incoming, route, peer, url, base)
     // Theirs, not recording: their sampler has decided once, and decides the same under that parent.
     const context = rpc === undefined ? parentContext(base, incoming) : base.setValue(SPAN_KEY, rpc.span)
@@ -191,11 +193,6 @@ class SdkInterop {
     record.sdkSpan = span
     copyIds(record, trace)
     return record
-  }
-
-  // With `tracerProvider: false` the spans of an SDK stay apart; those that came through the API to us are ours.
-  #mayAdopt (rpc) {
-    return this.#tracer.settings.tracerProvider !== false || rpc.span instanceof RecordingSpan
   }
 
   #adopt (rpc, { start, attributes }, route, peer, url) {
