@@ -8,6 +8,7 @@ const path = require('node:path')
 const os = require('node:os')
 const { randomUUID } = require('node:crypto')
 const { version } = require('../../package.json')
+const { attempt } = require('../runtime/report')
 const { EMPTY } = require('./checks')
 const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env')
 
@@ -199,9 +200,5 @@ function integer (text, unit = 1) {
 }
 
 function readStart (file) {
-  try {
-    return fs.readFileSync(file, 'latin1').slice(0, FILE_CHARS_MAX)
-  } catch {
-    return ''
-  }
+  return attempt(() => fs.readFileSync(file, 'latin1').slice(0, FILE_CHARS_MAX)) ?? ''
 }

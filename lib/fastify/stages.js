@@ -13,6 +13,7 @@ const { whenOver } = require('./response-end')
 const { errorType } = require('../span/attributes')
 const { STATUS_ERROR } = require('../span/recording-span')
 const { guarded, subscribe, bug } = require('../runtime/process-state')
+const { attempt } = require('../runtime/report')
 const asyncStorage = require('../context/async-storage')
 const { routeContextOf } = require('./routes')
 
@@ -250,12 +251,8 @@ function failWith (span, reply, error) {
 /** The status that Fastify will set, which it does after onError. */
 function statusOf (reply, error) {
   if (reply.statusCode >= 400) return reply.statusCode
-  try {
-    const status = error.statusCode || error.status
-    return status >= 400 ? status : 500
-  } catch {
-    return 500
-  }
+  const status = attempt(() => error.statusCode || error.status)
+  return attempt(() => status >= 400) === true ? status : 500
 }
 
 /** @type {Array<[string, Function, AsyncLocalStorage<Context>?]>} */

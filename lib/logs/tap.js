@@ -7,6 +7,7 @@
 
 const { SPAN_KEY } = require('../context/trace-context')
 const { kSpan, symbolOf } = require('../fastify/keys')
+const { attempt } = require('../runtime/report')
 const { STATUS_ERROR } = require('../span/recording-span')
 
 const kMetadata = Symbol.for('pino.metadata')
@@ -166,11 +167,7 @@ function holdLines (app, lowest, keep, print) {
 
 /** Whether the application says so of the request's span, whatever the answer's status is. */
 function hasFailed (context) {
-  try {
-    return context?.getValue(SPAN_KEY)?.status?.code === STATUS_ERROR
-  } catch { // a span of an SDK's, or what stands around it
-    return false
-  }
+  return attempt(() => context?.getValue(SPAN_KEY)?.status?.code) === STATUS_ERROR // it may be an SDK's
 }
 
 module.exports = { tapLogger, holdLines }

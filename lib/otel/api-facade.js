@@ -10,6 +10,7 @@ const { pathToFileURL } = require('node:url')
 const asyncStorage = require('../context/async-storage')
 const { SPAN_KEY, parentIn } = require('../context/trace-context')
 const { EMPTY_CONTEXT } = require('../context/request-context')
+const { attempt } = require('../runtime/report')
 const { wrapSpanContext } = require('../span/child-span')
 const { Scope } = require('../span/recording-span')
 const { read } = require('../span/attributes')
@@ -112,12 +113,8 @@ function resolveFromApp (name) {
 }
 
 function resolveFrom (file, name) {
-  if (file === undefined) return undefined
-  try {
-    return createRequire(file).resolve(name)
-  } catch {
-    return undefined // there is none, or `file` is not a path: `node -e`, a bundle
-  }
+  // There may be none, or `file` is not a path: `node -e`, a bundle.
+  return file === undefined ? undefined : attempt(() => createRequire(file).resolve(name))
 }
 
 // The package does not export its package.json: it is looked for above its main file.
