@@ -13,7 +13,7 @@ const { Buffer } = require('node:buffer')
 const { resourceOf, scopeOf, attributesOf, double, clean } = require('../otlp/json')
 const { ProtoWriter, encodeAttributes, text } = require('../otlp/proto-writer')
 const { encodeScope } = require('../otlp/request')
-const { toHrTime } = require('../runtime/timers')
+const { nanosOf } = require('../runtime/timers')
 const { SCHEMA_URL } = require('../span/recording-span')
 const { takeDelta } = require('./series')
 
@@ -289,10 +289,4 @@ function startOf (series, now) {
   return series.startNanos
 }
 
-/** Monotonic milliseconds as nanoseconds since the epoch. */
-function nanosOf (ms) {
-  const [seconds, nanos] = toHrTime(ms)
-  return BigInt(seconds) * 1000000000n + BigInt(nanos)
-}
-
-module.exports = { MetricEncoder, MetricJson, nanosOf, startOf }
+module.exports = { MetricEncoder, MetricJson, startOf }
