@@ -32,8 +32,7 @@ const VARINT_BOUND = 10
 
 // How a value is written. Those that are `long` have their length before them.
 
-const TIME = { json: String, write: (writer, nanos) => { writer.view.setBigUint64((writer.position += 8) - 8, nanos, true) } }
-const WHOLE = { json: String, write: writeFixed64 }
+const WHOLE = { json: String, write: (writer, value) => { writer.view.setBigInt64((writer.position += 8) - 8, BigInt(value), true) } }
 const DOUBLE = { json: double, write: (writer, value) => writer.double(value) }
 const VARINT = { json: String, write: (writer, value) => writer.varint(value) }
 const ZIGZAG = { json: Number, write: (writer, value) => writer.varint(value < 0 ? -2 * value - 1 : 2 * value) }
@@ -53,8 +52,8 @@ function message (fields) {
 
 // Of each field: its name in JSON, its tag in protobuf, and how its value is written.
 
-const EXEMPLAR = message([['timeUnixNano', 0x11, TIME], ['asDouble', 0x19, DOUBLE], ['asInt', 0x31, WHOLE], ['spanId', 0x22, ID], ['traceId', 0x2a, ID]])
-const TIMES = [['startTimeUnixNano', 0x11, TIME], ['timeUnixNano', 0x19, TIME]]
+const EXEMPLAR = message([['timeUnixNano', 0x11, WHOLE], ['asDouble', 0x19, DOUBLE], ['asInt', 0x31, WHOLE], ['spanId', 0x22, ID], ['traceId', 0x2a, ID]])
+const TIMES = [['startTimeUnixNano', 0x11, WHOLE], ['timeUnixNano', 0x19, WHOLE]]
 const NUMBER = [...TIMES, ['asDouble', 0x21, DOUBLE], ['asInt', 0x31, WHOLE]]
 const HISTOGRAM = [
   ...TIMES, ['count', 0x21, WHOLE], ['sum', 0x29, DOUBLE], ['bucketCounts', 0x32, list(WHOLE)], ['explicitBounds', 0x3a, list(DOUBLE)],
@@ -171,7 +170,6 @@ class MetricEncoder {
    * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
    * @param {number} nowMs monotonic, the time of all points
    * @param {number} sinceMs exemplars that are not newer are left out: they were delivered
-   * @returns {Generator<Batch | null>}
    */
   * encode (scopes, nowMs, sinceMs) {
     const now = nanosOf(nowMs)
@@ -227,13 +225,6 @@ function writeField (writer, tag, { isLong = false, write }, value) {
   const at = isLong ? writer.reserve4() : 0
   write(writer, value)
   if (isLong) writer.length4(at)
-}
-
-/** A whole number of at most 2^53, also below zero, as eight bytes. */
-function writeFixed64 (writer, value) {
-  const high = Math.floor(value / 4294967296)
-  writer.fixed32(value - high * 4294967296)
-  writer.fixed32(high)
 }
 
 /** The body of each is a line of JSON without its end: one for a collection, unless that were longer than collectors of logs take. */
