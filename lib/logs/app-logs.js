@@ -44,7 +44,6 @@ class AppLogs {
   #askAgainAt = -Infinity
   #rates = new Map() // by level
 
-  /** @param {Tracer} tracer @param {object} app whose logger it is */
   constructor (tracer, app) {
     const { log } = app
     this.#tracer = tracer
@@ -97,11 +96,8 @@ class AppLogs {
     const end = logged.line.lastIndexOf('}')
     if (end !== -1) logged.line = `${logged.line.slice(0, end)},"buffered":true${logged.line.slice(end)}`
     logged.observedTime = clock.now()
-    try {
-      this.#tap.print(logged.line, level)
-    } catch (error) { // of the destination: the request is over, and no code waits for it
-      this.#tracer.report.failed('LT_WARN_CALLBACK', "the logger's destination threw where a held line was printed", error)
-    }
+    // The request is over, and no code waits for what the destination throws.
+    this.#tracer.report.attempt('LT_WARN_CALLBACK', "the logger's destination threw where a held line was printed", () => this.#tap.print(logged.line, level))
     if (!this.#settings.lines) return
     this.#stats.accepted++
     this.#accept(logged)
@@ -134,7 +130,6 @@ class AppLogs {
   /**
    * Fastify writes of each request that it came before there is a trace. Its record has the one that begins next, if that is of the
    * same logger and the line has the request's id.
-   * @param {object} logger @param {string | number} id @param {TraceContext} span
    */
   begun (logger, id, span) {
     this.#letGo(this.#first?.logger === logger && this.#first.logged.line.includes(`"${id}"`) ? span : undefined)

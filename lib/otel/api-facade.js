@@ -91,7 +91,6 @@ function isApi (copy) {
 /**
  * Loads the copy of the API for `import`, which 1.10 and later have beside that for `require`, with tracers of its own.
  * Whether it is loaded cannot be seen; an application that is a CommonJS module has no use for it.
- * @returns {Promise<object> | null}
  */
 function loadEsm (path) {
   if (isBundled) return import('@opentelemetry/api').catch(() => undefined)

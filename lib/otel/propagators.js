@@ -145,11 +145,7 @@ function injectForeign ({ propagator, report }, context, call, headers, caller) 
       headers.write(carrier, headers.overwrites === true ? key : name, String(value))
     }
   }
-  try {
-    propagator.inject(context, call, setter)
-  } catch (error) {
-    report.failed('LT_WARN_PROPAGATOR', 'the propagator failed', error)
-  }
+  report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed', () => propagator.inject(context, call, setter))
   if (caller instanceof CallerHeaders) removeCopied(caller, written, call, headers)
 }
 

@@ -138,11 +138,9 @@ class SdkInterop {
 
   /** What a propagator that is not ours makes of `base`: the caller's span, and values such as B3's debug flag. Undefined if it fails. */
   extract (base, headers) {
-    try { // what is active already is not the caller
-      return this.#tracer.propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter)
-    } catch (error) {
-      this.#tracer.report.failed('LT_WARN_PROPAGATOR', 'the propagator failed', error)
-    }
+    const { propagator, report } = this.#tracer
+    // What is active already is not the caller.
+    return report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed', () => propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter))
   }
 
   isSuppressed (base) { return base.getValue(SUPPRESS_KEY) === true }

@@ -93,6 +93,15 @@ class Report {
 
   failed (code, what, error) { return this.once(code, `${what}: ${messageOf(error)}`) }
 
+  /** What `fn`, which calls code that is not ours, returns; undefined where it throws, which is logged. */
+  attempt (code, what, fn) {
+    try {
+      return fn()
+    } catch (error) {
+      this.failed(code, what, error)
+    }
+  }
+
   /** Logs what does no harm: at `info` what is not as the options say, at `debug` what is. */
   info (message, level = 'info') {
     if (['none', 'error', 'warn'].includes(this.#level)) return
