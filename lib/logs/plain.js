@@ -15,7 +15,6 @@ const EXCEPTION_KEYS = new Map([['type', 'exception.type'], ['message', 'excepti
 
 const INT64_DIGITS = 16 // an integer of as many may lie where it becomes a number
 
-/** @param {import('./tap').LoggedLine} logged @param {{ messageKey: string, errorKey: string }} names */
 function plainRecord (logged, names) {
   const { eventName, severityNumber, severityText } = logged
   const [seconds, nanoseconds] = clock.toHrTime(logged.time)

@@ -216,8 +216,6 @@ class MetricRegistry {
    * @param {{ temporality: 'cumulative' | 'delta' | 'lowmemory', histograms: 'explicit' | 'exponential',
    *   exemplars: 'trace_based' | 'always_on' | 'always_off', seriesMax?: number, attributeLengthMax: number, ownScope?: string }} settings
    *   ownScope: the key of that whose metrics are no application's
-   * @param {Report} report
-   * @param {() => Context | undefined} activeContext
    */
   constructor (settings, report, activeContext) {
     this.settings = settings

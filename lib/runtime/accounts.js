@@ -66,7 +66,6 @@ function sampleAt (time) {
  * Asks for the accounts of a request that ends now. They are there when the event loop has turned: Node tells of a turn's
  * collections in the next one.
  * @param {number} start milliseconds on the monotonic clock
- * @param {number} end
  * @param {(accounts: Accounts) => void} done called once, at once where nothing is to come
  * @returns {boolean} false: nothing is known, and `done` is not called
  *

@@ -183,7 +183,6 @@ function nameOf (operation, topic) {
   return topic === '' ? operation : `${operation} ${topic}`
 }
 
-/** @returns {Array<string | number>} */
 function attributesOf (operation, topic, client) {
   const list = ['messaging.system', 'kafka', 'messaging.operation.name', operation, 'messaging.operation.type', operation]
   pushText(list, 'messaging.destination.name', topic)
