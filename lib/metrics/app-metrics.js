@@ -74,13 +74,11 @@ class AppMetrics {
     const registry = this.#foreign === null ? this.registry : foreignRegistry(this.#foreign, this.registry)
     this.server = new ServerMetrics(registry, scope, this.settings, report)
     this.calls = new CallMetrics(registry, scope)
-    try {
+    this.registry.attempt(() => { // the provider may be another package's
       const meter = this.meterProvider.getMeter(scope.name, scope.version, { schemaUrl: scope.schemaUrl })
       if (this.settings.runtime) this.#releases.push(openRuntimeMetrics(meter))
       if (this.settings.self) openSelfMetrics(meter, () => this.#tracer.snapshot())
-    } catch (error) { // of the registered provider
-      this.registry.failed(error)
-    }
+    })
     if (this.#foreign === null) this.#openReaders()
     else report.info(`metrics are recorded through the registered ${this.#foreign.constructor?.name ?? 'MeterProvider'}`)
   }

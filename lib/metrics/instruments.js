@@ -197,23 +197,15 @@ const DOUBLE = 1
 
 /** @param {MeterProvider} provider of the API @param {MetricRegistry} own logs what fails */
 function foreignRegistry (provider, own) {
-  /** Some of it is called where nothing catches: when a response closes. */
-  const guarded = (fn) => {
-    try {
-      return fn()
-    } catch (error) {
-      own.failed(error)
-    }
-  }
   const metric = (scope, instrument, { name, description, unit, isInteger = false, bounds }) => {
     const options = { description, unit, valueType: isInteger ? INT : DOUBLE }
     if (bounds !== undefined) options.advice = { explicitBucketBoundaries: bounds }
     const method = instrument === 'histogram' ? 'record' : 'add'
-    const target = guarded(() => provider.getMeter(scope.name, scope.version)[CREATE[instrument]](name, options))
+    const target = own.attempt(() => provider.getMeter(scope.name, scope.version)[CREATE[instrument]](name, options))
     const of = (list) => {
       const attributes = toObject(list)
       const record = (value) => {
-        guarded(() => target?.[method](value, attributes))
+        own.attempt(() => target?.[method](value, attributes)) // when a response closes, where nothing catches
         return 0
       }
       return { isForgotten: false, record }

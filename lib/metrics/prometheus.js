@@ -284,10 +284,7 @@ function quality (accept, type) {
 function startPrometheusServer ({ host, port }, metrics, report) {
   const server = createServer((request, response) => {
     const [path] = request.url.split('?')
-    if (path !== '/metrics' || (request.method !== 'GET' && request.method !== 'HEAD')) {
-      response.writeHead(404).end()
-      return
-    }
+    if (path !== '/metrics' || (request.method !== 'GET' && request.method !== 'HEAD')) return response.writeHead(404).end()
     metrics.scrape(request.headers.accept).then(({ type, body }) => {
       response.writeHead(200, { 'content-type': type })
       pipeline(body, response, () => {}) // a scraper that leaves is no error

@@ -299,6 +299,9 @@ class MetricRegistry {
     this.#report.failed('LT_WARN_METRIC_CALLBACK', 'the callback of a metric failed', error)
   }
 
+  /** What code that is not ours returns; undefined where it throws, which is logged. */
+  attempt (fn) { return this.#report.attempt('LT_WARN_METRIC_CALLBACK', 'the callback of a metric failed', fn) }
+
   /** All scopes with their metrics, in the order in which they were made. */
   scopes () { return this.#scopes.values() }
 
@@ -326,12 +329,10 @@ class MetricRegistry {
     const waiting = []
     for (const callback of callbacks) {
       if (this.#unanswered.has(callback)) continue // each round would wait for it anew
-      try {
+      this.attempt(() => {
         const answer = callback(round)
         if (typeof answer?.then === 'function') waiting.push(this.#answered(callback, answer))
-      } catch (error) {
-        this.failed(error)
-      }
+      })
     }
     const late = waiting.length > 0 ? await settleWithin(() => Promise.all(waiting), CALLBACKS_MS, false) : undefined
     if (late !== undefined) this.#report.once('LT_WARN_METRIC_CALLBACK', `a metric's callback has not finished within ${CALLBACKS_MS} ms`)
