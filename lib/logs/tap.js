@@ -109,19 +109,16 @@ function holdLines (app, lowest, keep, print) {
 
   // A logger that the application's factory makes may be shared by several requests.
   app.addHook('onRoute', ({ childLoggerFactory }) => { hasFactories ||= childLoggerFactory !== undefined })
-  app.addHook('onRequest', (request, reply, done) => {
-    begin(request, reply)
+  app.addHook('onRequest', ({ log, server }, reply, done) => {
+    const isOwn = log !== server.log && !hasFactories && server.childLoggerFactory.name === 'defaultChildLoggerFactory'
+    if (isOwn && log.levels?.values[lowest] < log.levelVal && log.levelVal !== Infinity) {
+      // What its request has said so far. isWorth: once that is over; what comes later is printed at once, or not at all.
+      const held = log[kHeld] = { log, ownLevel: log.levelVal, characters: 0, lines: [], isWorth: undefined }
+      log.level = lowest
+      reply.raw.once('close', () => onEnd(held, reply))
+    }
     done()
   })
-
-  function begin ({ log, server }, reply) {
-    const isOwn = log !== server.log && !hasFactories && server.childLoggerFactory.name === 'defaultChildLoggerFactory'
-    if (!isOwn || !(log.levels?.values[lowest] < log.levelVal) || log.levelVal === Infinity) return
-    // What its request has said so far. isWorth: once that is over; what comes later is printed at once, or not at all.
-    const held = log[kHeld] = { log, ownLevel: log.levelVal, characters: 0, lines: [], isWorth: undefined }
-    log.level = lowest
-    reply.raw.once('close', () => onEnd(held, reply))
-  }
 
   function add (held, count) {
     held.characters += count
@@ -129,14 +126,11 @@ function holdLines (app, lowest, keep, print) {
   }
 
   function onEnd (held, reply) {
-    held.isWorth = isWorth(reply)
+    const isSlow = reply.elapsedTime >= (keep?.slowerThanMs ?? Infinity)
+    const isAborted = keep?.aborted === true && !reply.raw.writableFinished
+    held.isWorth = reply.statusCode >= 500 || hasFailed(reply.raw[kSpan]) || isSlow || isAborted
     add(held, -held.characters)
     for (const said of held.lines.splice(0)) if (held.isWorth) print(said)
-  }
-
-  function isWorth (reply) {
-    if (reply.statusCode >= 500 || hasFailed(reply.raw[kSpan]) || reply.elapsedTime >= (keep?.slowerThanMs ?? Infinity)) return true
-    return keep?.aborted === true && !reply.raw.writableFinished
   }
 
   return {

@@ -163,7 +163,9 @@ class MetricEncoder {
   }
 
   /** @returns {Buffer | string} */
-  body (scopes) { return Buffer.concat(scopes.flatMap(encodeScopeMetrics)) }
+  body (scopes) {
+    return Buffer.concat(scopes.flatMap(({ scope, metrics }) => inParts(0x12, [encodeScope(scope), ...metrics.flatMap(encodeMetric)])))
+  }
 
   /**
    * Writes the metrics of all scopes that have points. Yields null where the caller should let others run, and batches.
@@ -196,10 +198,6 @@ class MetricEncoder {
     }
     if (batch.points > 0) yield batch.complete(this)
   }
-}
-
-function encodeScopeMetrics ({ scope, metrics }) {
-  return inParts(0x12, [encodeScope(scope), ...metrics.flatMap(encodeMetric)])
 }
 
 function encodeMetric ({ metric: { kind, isMonotonic }, isDelta, head, points }) {

@@ -7,7 +7,7 @@
 // where somebody asks, those nearest to a request's start and end: see lib/span/server-span.js.
 
 const { performance, PerformanceObserver } = require('node:perf_hooks')
-const { bug } = require('./process-state')
+const { guarded } = require('./process-state')
 const { now, setImmediate } = require('./timers')
 
 const SPACING_MS = 5 // so that at most 200 samples a second are taken, 4 us each
@@ -99,11 +99,8 @@ function settleNow (hasTurned = false) {
 
 function settle ({ first, final, error, done }, hasTurned) {
   const gc = hasTurned && first.at >= watchedSince ? pausedMs(first.at, final.at) : NaN
-  try {
-    done({ ...partsOf(final.at - first.at, final.idle - first.idle, final.cpu - first.cpu, gc), error })
-  } catch (thrown) { // here it would end the process
-    bug(thrown)
-  }
+  // What it throws would end the process here.
+  guarded(done)({ ...partsOf(final.at - first.at, final.idle - first.idle, final.cpu - first.cpu, gc), error })
 }
 
 /**
