@@ -33,8 +33,6 @@ const STATUS_ERROR = 2
 const TRACE_ID_END = 23 // from a span's start: see lib/otlp/templates.js
 const RANDOM = TRACE_ID_END - 7
 
-const TEXT_OVERHEAD = HEADER_BYTES // of a trace state, as of a span: a tag and a length
-
 // A level goes on to the next one where the spans that may go are less than this part of a chunk's: spans of a sampler, which stand
 // for more already, would free nothing.
 const FREED_MIN = 1 / 2
@@ -184,7 +182,7 @@ function planOf (spans, level, failedLevel) {
     }
     // Hex fractions without trailing zeros are in the order of their text; none, '', comes first.
     span.text = own === 0 || span.state.threshold >= THRESHOLDS[own] ? '' : span.state.at(own)
-    if (span.text !== '') byteCount += TEXT_OVERHEAD + span.text.length - (span.stateEnd - span.stateStart)
+    if (span.text !== '') byteCount += HEADER_BYTES + span.text.length - (span.stateEnd - span.stateStart)
   }
   return { stay, byteCount }
 }
@@ -215,7 +213,7 @@ function writeSpan (out, view, start, bytes, { start: from, end, stateStart, sta
   let at = start + bytes.copy(out, start, from, stateStart)
   out[at] = TRACE_STATE
   writeLength4(view, at + 1, text.length)
-  at = writeText(out, at + TEXT_OVERHEAD, text)
+  at = writeText(out, at + HEADER_BYTES, text)
   at += bytes.copy(out, at, stateEnd, end)
   writeLength4(view, start + 1, at - start - HEADER_BYTES)
   return at
