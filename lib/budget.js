@@ -140,32 +140,39 @@ function routeOf ({ kind, name, attributes }) {
  * What of a request is over its budget.
  * @returns {Array<{ rule: string, route: string, message: string, allowed: number | boolean, found: number, marked: Map<object, string> }>}
  */
-function findingsOf (request, budget) {
-  return [...callFindings(request, budget), ...repeatFindings(request, budget), ...lateFindings(request, budget), ...openFindings(request, budget)]
-}
-
-function callFindings ({ route, calls }, budget) {
+function findingsOf ({ root, route, spans, calls, isCut }, budget) {
   const findings = []
+  const add = (rule, message, allowed, found, marked, mark) => {
+    findings.push({ rule, route, message: oneLine(`${route}: ${message}`), allowed, found, marked: new Map(marked.map((span) => [span, mark])) })
+  }
   for (const [kind, allowed] of Object.entries(budget.calls)) {
-    const own = calls.filter((call) => call.kind === kind)
-    const found = own.reduce((sum, { span }) => sum + callsIn(span), 0)
-    if (found > allowed) findings.push(finding('calls', route, `${counted(found, 'call')} of ${kind}, and ${allowed} allowed`, { allowed, found }, own.map(({ span }) => [span, kind])))
+    const own = calls.filter((call) => call.kind === kind).map(({ span }) => span)
+    const found = own.reduce((sum, span) => sum + callsIn(span), 0)
+    if (found > allowed) add('calls', `${counted(found, 'call')} of ${kind}, and ${allowed} allowed`, allowed, found, own, kind)
   }
+  for (const { name, under, alike } of repeatedCalls(root, calls)) {
+    const found = inSequence(alike)
+    if (found > budget.repeats) add('repeats', `${name} ${found} times, one after the other${under}, and ${budget.repeats} allowed`, budget.repeats, found, alike, 'repeated')
+  }
+  const all = [root, ...spans]
+  // light-trace marks them; other tracers' spans tell by their times.
+  const end = root.kind === 'SERVER' ? endOf(root) : Infinity
+  const late = all.filter((span) => !isOpen(span) && (span.attributes['light_trace.after_response'] === true || span.endTime > end))
+  if (!budget.afterResponse && late.length > 0) add('afterResponse', `${counted(late.length, 'span')} ended after the response`, false, late.length, late, 'after the response')
+  // A span that never ends is in a file where light-trace ended it with its application. Else what lies beneath it has no parent there.
+  const running = all.filter(isOpen)
+  const orphan = 'its parent never ended, or was lost'
+  if (!budget.open && running.length > 0) add('open', `${counted(running.length, 'span')} never ended`, false, running.length, running, 'never ended')
+  else if (!budget.open && isCut) add('open', orphan, false, 1, [root], orphan)
   return findings
 }
 
-function repeatFindings ({ root, route, calls }, { repeats }) {
-  const findings = []
+/** The calls of one shape that one span makes. */
+function * repeatedCalls (root, calls) {
   for (const [parent, own] of groups(calls, ({ parent }) => parent)) {
-    for (const alike of groups(own, ({ shape }) => shape).values()) {
-      const found = inSequence(alike.map(({ span }) => span))
-      if (found <= repeats) continue
-      const [{ name }] = alike
-      const under = parent === undefined || parent === root ? '' : ` under ${parent.kind} ${parent.name}`
-      findings.push(finding('repeats', route, `${name} ${found} times, one after the other${under}, and ${repeats} allowed`, { allowed: repeats, found }, alike.map(({ span }) => [span, 'repeated'])))
-    }
+    const under = parent === undefined || parent === root ? '' : ` under ${parent.kind} ${parent.name}`
+    for (const alike of groups(own, ({ shape }) => shape).values()) yield { name: alike[0].name, under, alike: alike.map(({ span }) => span) }
   }
-  return findings
 }
 
 function groups (list, keyOf) {
@@ -200,28 +207,6 @@ function isOpen ({ running, attributes }) {
 
 function endOf (span) {
   return isOpen(span) ? Infinity : span.endTime
-}
-
-// light-trace marks them; other tracers' spans tell by their times.
-function lateFindings ({ root, route, spans }, { afterResponse }) {
-  if (afterResponse) return []
-  const end = root.kind === 'SERVER' ? endOf(root) : Infinity
-  const late = [root, ...spans].filter((span) => !isOpen(span) && (span.attributes['light_trace.after_response'] === true || span.endTime > end))
-  if (late.length === 0) return []
-  return [finding('afterResponse', route, `${counted(late.length, 'span')} ended after the response`, { allowed: false, found: late.length }, late.map((span) => [span, 'after the response']))]
-}
-
-// A span that never ends is in a file where light-trace ended it with its application. Else what lies beneath it has no parent there.
-function openFindings ({ root, route, spans, isCut }, { open }) {
-  if (open) return []
-  const running = [root, ...spans].filter(isOpen)
-  if (running.length > 0) return [finding('open', route, `${counted(running.length, 'span')} never ended`, { allowed: false, found: running.length }, running.map((span) => [span, 'never ended']))]
-  if (!isCut) return []
-  return [finding('open', route, 'its parent never ended, or was lost', { allowed: false, found: 1 }, [[root, 'its parent never ended, or was lost']])]
-}
-
-function finding (rule, route, message, { allowed, found }, marked) {
-  return { rule, route, message: oneLine(`${route}: ${message}`), allowed, found, marked: new Map(marked) }
 }
 
 /** The findings as text, each with the tree in which it was found, its lines marked. */

@@ -6,6 +6,7 @@ const { anyOf, attributes, boolean, describeValue, object, optionInvalid, text }
 const { EMPTY_CONTEXT, RequestContext, ownContextManager } = require('./context/request-context')
 const { SPAN_KEY } = require('./context/trace-context')
 const { processState } = require('./runtime/process-state')
+const { attempt } = require('./runtime/report')
 const { runInSpan, INVALID_SPAN, remoteSpanOf } = require('./span/child-span')
 
 const SPAN_KIND_CONSUMER = 4
@@ -55,12 +56,10 @@ function runTraced (tracer, carrier, { name = 'process', kind = SPAN_KIND_CONSUM
 
 /** A header of an object or a Map, whose values are strings, or Buffers as Kafka's clients have them. */
 function textIn (carrier, name) {
-  try {
+  return attempt(() => {
     const value = typeof carrier?.get === 'function' ? carrier.get(name) : carrier?.[name]
     return Buffer.isBuffer(value) ? value.toString('latin1') : typeof value === 'string' ? value : undefined
-  } catch {
-    return undefined
-  }
+  })
 }
 
 module.exports = { run, runUntraced }

@@ -13,8 +13,9 @@
 const { SAMPLED } = require('./context/trace-context')
 const { runUntraced } = require('./job')
 const { checkSpans, readBudget } = require('./budget')
+const { settleWithin } = require('./export/exporter')
 const { drawTree, spanLabel, kindName, statusName } = require('./export/sinks/console')
-const { setTimeout, clearTimeout, setImmediate } = require('./runtime/timers')
+const { setImmediate } = require('./runtime/timers')
 
 // Long enough for a slow machine, short enough to fail a test before its runner does.
 const WAIT_MS = 5000
@@ -102,15 +103,8 @@ class Collector {
     this.#wake()
   }
 
-  #settled () {
-    if (this.#running === 0) return undefined
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, this.#waitMs)
-      this.#waiting.push(() => {
-        clearTimeout(timer)
-        resolve()
-      })
-    })
+  async #settled () {
+    if (this.#running > 0) await settleWithin(() => new Promise((resolve) => this.#waiting.push(resolve)), this.#waitMs)
   }
 
   #wake () {

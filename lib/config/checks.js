@@ -125,7 +125,6 @@ function isPrimitive (value) {
 /**
  * Reads own enumerable members, each once: with a polluted Object.prototype the inherited ones are not the user's options. A
  * getter that throws is a wrong option like any other.
- * @returns {Array<[string, any]>}
  */
 function readOwn (path, value, expected = 'an object') {
   const name = path === '' ? 'options' : path

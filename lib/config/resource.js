@@ -8,6 +8,7 @@ const path = require('node:path')
 const os = require('node:os')
 const { randomUUID } = require('node:crypto')
 const { version } = require('../../package.json')
+const { attempt } = require('../runtime/report')
 const { EMPTY } = require('./checks')
 const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env')
 
@@ -67,9 +68,7 @@ function packageManifest () {
       const manifest = readManifest(path.join(directory, 'package.json'))
       if (manifest !== undefined || directory === path.dirname(directory)) return manifest
     }
-  } catch {
-    return undefined // no such script, or a working directory that is gone
-  }
+  } catch {} // no such script, or a working directory that is gone
 }
 
 // A package.json without a name ({ "type": "commonjs" }) marks a folder of a package; the search goes on.
@@ -79,9 +78,7 @@ function readManifest (file) {
     if (stat === undefined || stat.size > MEBIBYTE) return undefined
     const { name, version } = Object.assign(Object.create(null), JSON.parse(fs.readFileSync(file, 'utf8')))
     if (typeof name === 'string' && name !== '') return { name, version: typeof version === 'string' ? version || undefined : undefined }
-  } catch {
-    return undefined
-  }
+  } catch {} // what cannot be read is none
 }
 
 // The platform: container, Kubernetes, functions, clouds, by variables and files. No request is made: a metadata server
@@ -199,9 +196,5 @@ function integer (text, unit = 1) {
 }
 
 function readStart (file) {
-  try {
-    return fs.readFileSync(file, 'latin1').slice(0, FILE_CHARS_MAX)
-  } catch {
-    return ''
-  }
+  return attempt(() => fs.readFileSync(file, 'latin1').slice(0, FILE_CHARS_MAX)) ?? ''
 }

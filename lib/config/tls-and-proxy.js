@@ -6,6 +6,7 @@ const fs = require('node:fs')
 const { isIPv4 } = require('node:net')
 const tls = require('node:tls')
 const { X509Certificate } = require('node:crypto')
+const { attempt } = require('../runtime/report')
 const { describeValue, optionInvalid } = require('./checks')
 const { basicAuthorization, hostAndPort, names, parseHttpUrl, withSecrets } = require('./endpoint')
 
@@ -47,12 +48,8 @@ function pemFromEnvironment (member, suffix, env) {
 
 function readBounded (path) {
   if (typeof path !== 'string') return null
-  try {
-    const { size } = fs.statSync(path)
-    return size > 0 && size <= FILE_BYTES_MAX ? fs.readFileSync(path) : null
-  } catch {
-    return null
-  }
+  const size = attempt(() => fs.statSync(path).size) ?? 0
+  return size > 0 && size <= FILE_BYTES_MAX ? attempt(() => fs.readFileSync(path)) ?? null : null
 }
 
 /**

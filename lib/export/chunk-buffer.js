@@ -10,6 +10,7 @@
 
 const { halvesOf } = require('../otlp/request')
 const { thin, LEVEL_MAX } = require('../otlp/thinning')
+const { attempt } = require('../runtime/report')
 
 const CHUNK_BYTES = 256 * 1024 // some 500 spans: a loss of one chunk is still small
 const CHUNK_BYTES_MIN = 16 * 1024
@@ -357,12 +358,6 @@ function chunkBytesFor (bytesMax) {
 function sum (list, key) { return list.reduce((total, one) => total + one[key], 0) }
 
 // Null if there is no more memory: the span is dropped, the app goes on.
-function allocate (byteCount) {
-  try {
-    return Buffer.allocUnsafeSlow(byteCount)
-  } catch {
-    return null
-  }
-}
+function allocate (byteCount) { return attempt(() => Buffer.allocUnsafeSlow(byteCount)) ?? null }
 
 module.exports = { Chunk, NO_CHUNK, Budget, ChunkBuffer, allocate, chunkBytesFor }

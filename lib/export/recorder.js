@@ -56,8 +56,7 @@ class RingChunk {
 const NO_RING = new RingChunk(NO_CHUNK, 0, 0)
 
 class Recorder {
-  /** @type {RingChunk[]} */
-  #ring = [] // the oldest first; the last is open
+  #ring = [] // RingChunks, the oldest first; the last is open
   #last = NO_RING
   #chunksMax
   #spansMax
@@ -68,11 +67,8 @@ class Recorder {
   #suppress
   #stats
   #report
-  /** @type {Set<Walk>} */
-  #walks = new Set() // what goes through the ring step by step
-  /** @type {Snapshot | null} */
-  #snapshot = null
-  /** @type {NodeJS.Timeout | null} */
+  #walks = new Set() // Walks, which go through the ring step by step
+  #snapshot = null // that is under way
   #timer = null
   #triggeredAt = -Infinity
   #errors = 0 // in the second that began at #secondAt
@@ -149,7 +145,7 @@ class Recorder {
   }
 
   #overwrite () {
-    const oldest = /** @type {RingChunk} */ (this.#ring.shift())
+    const oldest = this.#ring.shift()
     this.#snapshot?.miss(oldest)
     this.#stats.recorded -= oldest.left
     this.#stats.unsampled += oldest.left
@@ -259,12 +255,11 @@ class Recorder {
   #end (walk) {
     this.#walks.delete(walk)
     if (walk !== this.#snapshot) return
-    const snapshot = /** @type {Snapshot} */ (walk)
-    for (const one of this.#ring) snapshot.miss(one) // what it has not come to
+    for (const one of this.#ring) walk.miss(one) // what it has not come to
     this.#snapshot = null
-    const { spans, missed, reason, seconds } = snapshot
+    const { spans, missed, reason, seconds } = walk
     this.#report.info(`a snapshot (${reason}) of ${seconds} s: ${counted(spans, 'span')} sent${missed === 0 ? '' : `, ${missed} missed: the collector takes too few`}`)
-    snapshot.end({ spans, missed })
+    walk.end({ spans, missed })
   }
 
   /** Forgets all but the children of kept requests: what nobody has asked for is not delivered at the end either. */

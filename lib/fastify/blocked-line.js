@@ -66,11 +66,8 @@ function callSites (ours) {
 function topOf (sites, isLate) {
   const top = sites.findIndex((site) => isOfUser(site) && !(isLate && isAtEntry(site)))
   const file = sites[top]?.getFileName() ?? ''
-  return file.startsWith(OURS) || (isLate && isOfPackage(file)) ? -1 : top
-}
-
-function isOfPackage (file) {
-  return file.includes('/node_modules/') || file.includes('\\node_modules\\')
+  const isOfPackage = file.includes('/node_modules/') || file.includes('\\node_modules\\')
+  return file.startsWith(OURS) || (isLate && isOfPackage) ? -1 : top
 }
 
 /** Not Node's own, and no function that is built into V8. */

@@ -13,6 +13,7 @@ const { whenOver } = require('./response-end')
 const { errorType } = require('../span/attributes')
 const { STATUS_ERROR } = require('../span/recording-span')
 const { guarded, subscribe, bug } = require('../runtime/process-state')
+const { attempt } = require('../runtime/report')
 const asyncStorage = require('../context/async-storage')
 const { routeContextOf } = require('./routes')
 
@@ -67,10 +68,7 @@ class StageHooks {
   /** What a hook does that ends the stage which runs, with the error if there is one, and begins a span of that name. */
   #entering (name) {
     return (request, reply, error, done) => {
-      if (request.trace === undefined || request.trace.suppressed) { // undefined: a bare request, see keys.js
-        done()
-        return
-      }
+      if (request.trace === undefined || request.trace.suppressed) return done() // undefined: a bare request, see keys.js
       let stages = request[kStage]
       if (stages === undefined) {
         stages = request[kStage] = new RequestStages(this.#tracer)
@@ -124,10 +122,7 @@ class RequestStages {
     const { trace } = request
     this.#end(reply, error)
     const span = this.#tracer.startCall(STAGE, stage, trace)
-    if (span === null || !span.isRecording()) {
-      done()
-      return
-    }
+    if (span === null || !span.isRecording()) return done()
     this.#span = span
     if (stage === 'onResponse') this.#overdue = setTimeout(() => this.#end(), OVERDUE_MS).unref()
     this.#tracer.contextManager.with(trace.setValue(SPAN_KEY, span), done)
@@ -135,10 +130,7 @@ class RequestStages {
 
   /** Ends the stage that runs, if one does, and goes on in the request's own context. */
   leave (request, reply, error, done) {
-    if (this.#span === null) {
-      done()
-      return
-    }
+    if (this.#span === null) return done()
     this.#end(reply, error)
     this.#tracer.contextManager.with(request.trace, done)
   }
@@ -250,12 +242,8 @@ function failWith (span, reply, error) {
 /** The status that Fastify will set, which it does after onError. */
 function statusOf (reply, error) {
   if (reply.statusCode >= 400) return reply.statusCode
-  try {
-    const status = error.statusCode || error.status
-    return status >= 400 ? status : 500
-  } catch {
-    return 500
-  }
+  const status = attempt(() => error.statusCode || error.status)
+  return attempt(() => status >= 400) === true ? status : 500
 }
 
 /** @type {Array<[string, Function, AsyncLocalStorage<Context>?]>} */

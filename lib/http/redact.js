@@ -185,12 +185,8 @@ class QueryRedactor {
 
   /** The answer of the user's function. Where it fails the value is hidden: its author meant to hide something. */
   #ask (name) {
-    try {
-      return Boolean(atOnce(this.#decide(decoded(name))))
-    } catch (error) {
-      this.#report.failed('LT_WARN_CALLBACK', 'the option redactQuery failed; values that it does not decide about are redacted', error)
-      return true
-    }
+    const what = 'the option redactQuery failed; values that it does not decide about are redacted'
+    return this.#report.attempt('LT_WARN_CALLBACK', what, () => Boolean(atOnce(this.#decide(decoded(name))))) ?? true
   }
 }
 

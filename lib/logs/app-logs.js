@@ -17,7 +17,7 @@ const { Scope } = require('../span/recording-span')
 const { symbolOf } = require('../fastify/keys')
 const { RecordEncoder } = require('./record-encoder')
 const { plainRecord, recordJson, recordText } = require('./plain')
-const { HeldLines, tapLogger } = require('./tap')
+const { holdLines, tapLogger } = require('./tap')
 
 const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready
@@ -45,7 +45,6 @@ class AppLogs {
   #askAgainAt = -Infinity
   #rates = new Map() // by level
 
-  /** @param {Tracer} tracer @param {object} app whose logger it is */
   constructor (tracer, app) {
     const { log } = app
     this.#tracer = tracer
@@ -59,7 +58,7 @@ class AppLogs {
     if (!lines && buffer === null) return
     this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
     if (this.#tap !== null && buffer !== null) {
-      this.#held = new HeldLines(app, buffer, () => tracer.keepSettings, (logged) => this.#printHeld(logged))
+      this.#held = holdLines(app, buffer, () => tracer.keepSettings, (logged) => this.#printHeld(logged))
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
       tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }
@@ -104,11 +103,8 @@ class AppLogs {
     const end = logged.line.lastIndexOf('}')
     if (end !== -1) logged.line = `${logged.line.slice(0, end)},"buffered":true${logged.line.slice(end)}`
     logged.observedTime = clock.now()
-    try {
-      this.#tap.print(logged.line, level)
-    } catch (error) { // of the destination: the request is over, and no code waits for it
-      this.#tracer.report.failed('LT_WARN_CALLBACK', "the logger's destination threw where a held line was printed", error)
-    }
+    // The request is over, and no code waits for what the destination throws.
+    this.#tracer.report.attempt('LT_WARN_CALLBACK', "the logger's destination threw where a held line was printed", () => this.#tap.print(logged.line, level))
     if (!this.#settings.lines) return
     this.#stats.accepted++
     this.#accept(logged)
@@ -141,7 +137,6 @@ class AppLogs {
   /**
    * Fastify writes of each request that it came before there is a trace. Its record has the one that begins next, if that is of the
    * same logger and the line has the request's id.
-   * @param {object} logger @param {string | number} id @param {TraceContext} span
    */
   begun (logger, id, span) {
     this.#letGo(this.#first?.logger === logger && this.#first.logged.line.includes(`"${id}"`) ? span : undefined)

@@ -4,9 +4,10 @@
 
 const clock = require('../runtime/timers')
 const { traceOf } = require('../context/trace-context')
+const { attempt } = require('../runtime/report')
 const { toObject } = require('../span/attributes')
 const { SCHEMA_URL } = require('../span/recording-span')
-const { resourceOf, scopeOf, attributesOf, nanos } = require('../otlp/json')
+const { resourceOf, scopeOf, attributesOf } = require('../otlp/json')
 
 // Members of a line that the record says in fields of its own, or the resource.
 const RECORD_KEYS = ['time', 'trace_id', 'span_id', 'trace_flags', 'level', 'pid', 'hostname']
@@ -14,7 +15,6 @@ const EXCEPTION_KEYS = new Map([['type', 'exception.type'], ['message', 'excepti
 
 const INT64_DIGITS = 16 // an integer of as many may lie where it becomes a number
 
-/** @param {import('./tap').LoggedLine} logged @param {{ messageKey: string, errorKey: string }} names */
 function plainRecord (logged, names) {
   const { eventName, severityNumber, severityText } = logged
   const [seconds, nanoseconds] = clock.toHrTime(logged.time)
@@ -58,14 +58,10 @@ function contentOf ({ line, list, context }, { messageKey, errorKey }) {
 }
 
 function membersOf (line) {
-  try {
-    // No digits of a BigInt are lost.
-    const text = /\d{16}/.test(line) ? line.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) => /^-?\d+$/.test(token) && token.length >= INT64_DIGITS ? `"${token}"` : token) : line
-    const read = JSON.parse(text)
-    return typeof read === 'object' && read !== null && !Array.isArray(read) ? Object.entries(read) : null
-  } catch {
-    return null
-  }
+  // No digits of a BigInt are lost.
+  const text = /\d{16}/.test(line) ? line.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) => /^-?\d+$/.test(token) && token.length >= INT64_DIGITS ? `"${token}"` : token) : line
+  const read = attempt(() => JSON.parse(text))
+  return typeof read === 'object' && read !== null && !Array.isArray(read) ? Object.entries(read) : null
 }
 
 /** The ids that a line has of its request, as a context, if they are valid. */
@@ -77,8 +73,8 @@ function contextOf (traceId, spanId, flags) {
 function recordJson (resource, logged, names) {
   const { severityNumber, severityText, eventName, body, attributes, traceId, spanId, traceFlags } = plainRecord(logged, names)
   const record = {
-    timeUnixNano: nanos(logged.time),
-    observedTimeUnixNano: nanos(logged.observedTime),
+    timeUnixNano: String(clock.nanosOf(logged.time)),
+    observedTimeUnixNano: String(clock.nanosOf(logged.observedTime)),
     severityNumber,
     severityText: severityText || undefined,
     eventName: eventName || undefined,

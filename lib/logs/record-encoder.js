@@ -29,8 +29,6 @@ class RecordEncoder {
   #writer = new ProtoWriter()
 
   /**
-   * @param {Exporter} exporter
-   * @param {{ attributes: number, attributeValueLength: number }} limits
    * @param {{ messageKey: string, errorKey: string }} names of the members that are the message and the error
    */
   constructor (exporter, limits, names) {

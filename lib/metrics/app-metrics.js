@@ -22,7 +22,7 @@ const { RouteInfo } = require('../span/http-info')
 const { ServerSpan } = require('../span/server-span')
 const { CallMetrics } = require('./call-metrics')
 const { MetricEncoder, MetricJson } = require('./encoder')
-const { MeterProvider, ForeignRegistry } = require('./instruments')
+const { MeterProvider, foreignRegistry } = require('./instruments')
 const { exposition, negotiate, OPEN_METRICS, startPrometheusServer } = require('./prometheus')
 const { MetricReader } = require('./reader')
 const { MetricRegistry } = require('./registry')
@@ -71,16 +71,14 @@ class AppMetrics {
     if (this.server !== null) return
     const { report, scope } = this.#tracer
     this.#foreign = foreignMeterProvider()
-    const registry = this.#foreign === null ? this.registry : new ForeignRegistry(this.#foreign, this.registry)
+    const registry = this.#foreign === null ? this.registry : foreignRegistry(this.#foreign, this.registry)
     this.server = new ServerMetrics(registry, scope, this.settings, report)
     this.calls = new CallMetrics(registry, scope)
-    try {
+    this.registry.attempt(() => { // the provider may be another package's
       const meter = this.meterProvider.getMeter(scope.name, scope.version, { schemaUrl: scope.schemaUrl })
       if (this.settings.runtime) this.#releases.push(openRuntimeMetrics(meter))
       if (this.settings.self) openSelfMetrics(meter, () => this.#tracer.snapshot())
-    } catch (error) { // of the registered provider
-      this.registry.failed(error)
-    }
+    })
     if (this.#foreign === null) this.#openReaders()
     else report.info(`metrics are recorded through the registered ${this.#foreign.constructor?.name ?? 'MeterProvider'}`)
   }

@@ -115,6 +115,11 @@ class MeasuredCall extends NonRecordingSpan {
     return this
   }
 
+  addLink (link) {
+    this.#inner.addLink(link)
+    return this
+  }
+
   end (endTime) {
     if (this.endedAt !== OPEN) return
     this.endedAt = Math.max(this.start, fromTimeInput(endTime, now()))

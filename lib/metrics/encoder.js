@@ -13,7 +13,7 @@ const { Buffer } = require('node:buffer')
 const { resourceOf, scopeOf, attributesOf, double, clean } = require('../otlp/json')
 const { ProtoWriter, encodeAttributes, text } = require('../otlp/proto-writer')
 const { encodeScope } = require('../otlp/request')
-const { toHrTime } = require('../runtime/timers')
+const { nanosOf } = require('../runtime/timers')
 const { SCHEMA_URL } = require('../span/recording-span')
 const { takeDelta } = require('./series')
 
@@ -32,8 +32,7 @@ const VARINT_BOUND = 10
 
 // How a value is written. Those that are `long` have their length before them.
 
-const TIME = { json: String, write: (writer, nanos) => { writer.view.setBigUint64((writer.position += 8) - 8, nanos, true) } }
-const WHOLE = { json: String, write: writeFixed64 }
+const WHOLE = { json: String, write: (writer, value) => { writer.view.setBigInt64((writer.position += 8) - 8, BigInt(value), true) } }
 const DOUBLE = { json: double, write: (writer, value) => writer.double(value) }
 const VARINT = { json: String, write: (writer, value) => writer.varint(value) }
 const ZIGZAG = { json: Number, write: (writer, value) => writer.varint(value < 0 ? -2 * value - 1 : 2 * value) }
@@ -53,8 +52,8 @@ function message (fields) {
 
 // Of each field: its name in JSON, its tag in protobuf, and how its value is written.
 
-const EXEMPLAR = message([['timeUnixNano', 0x11, TIME], ['asDouble', 0x19, DOUBLE], ['asInt', 0x31, WHOLE], ['spanId', 0x22, ID], ['traceId', 0x2a, ID]])
-const TIMES = [['startTimeUnixNano', 0x11, TIME], ['timeUnixNano', 0x19, TIME]]
+const EXEMPLAR = message([['timeUnixNano', 0x11, WHOLE], ['asDouble', 0x19, DOUBLE], ['asInt', 0x31, WHOLE], ['spanId', 0x22, ID], ['traceId', 0x2a, ID]])
+const TIMES = [['startTimeUnixNano', 0x11, WHOLE], ['timeUnixNano', 0x19, WHOLE]]
 const NUMBER = [...TIMES, ['asDouble', 0x21, DOUBLE], ['asInt', 0x31, WHOLE]]
 const HISTOGRAM = [
   ...TIMES, ['count', 0x21, WHOLE], ['sum', 0x29, DOUBLE], ['bucketCounts', 0x32, list(WHOLE)], ['explicitBounds', 0x3a, list(DOUBLE)],
@@ -141,18 +140,38 @@ class Batch {
 class MetricEncoder {
   batchBytes = BATCH_BYTES // a batch gets no further point that would make it longer
   takesDeltas = true
-  head = /** @type {(metric: any) => Buffer | string} */ (encodeHead)
-  point = /** @type {(metric: any, series: any, point: any, times: object) => Buffer | string} */ (encodePoint)
+
+  /** Name, description and unit. @returns {Buffer | string} */
+  head ({ name, description, unit }) {
+    return Buffer.concat([text(0x0a, name), text(0x12, description), text(0x1a, unit)])
+  }
 
   /** @returns {Buffer | string} */
-  body (scopes) { return Buffer.concat(scopes.flatMap(encodeScopeMetrics)) }
+  point (metric, series, point, times) {
+    const { attributes, exemplars, fields } = KINDS[metric.kind]
+    series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes)) // a copy: a slice would keep Node's pool
+    const buckets = metric.bounds === null ? series.bucketsMax ?? 0 : 2 * metric.bounds.length
+    const bound = POINT_BOUND + series.encoded.length + buckets * VARINT_BOUND + (point.exemplars?.length ?? 0) * EXEMPLAR_BOUND
+    const writer = new ProtoWriter(bound)
+    writer.byte(0x0a)
+    const at = writer.reserve4()
+    writer.copy(series.encoded)
+    writeFields(writer, fields, valuesOf(metric, point, times))
+    for (const exemplar of exemplarsOf(point, times.sinceMs, metric)) writeField(writer, exemplars, EXEMPLAR, exemplar)
+    writer.length4(at)
+    return Buffer.from(writer.written) // memory of its length
+  }
+
+  /** @returns {Buffer | string} */
+  body (scopes) {
+    return Buffer.concat(scopes.flatMap(({ scope, metrics }) => inParts(0x12, [encodeScope(scope), ...metrics.flatMap(encodeMetric)])))
+  }
 
   /**
    * Writes the metrics of all scopes that have points. Yields null where the caller should let others run, and batches.
    * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
    * @param {number} nowMs monotonic, the time of all points
    * @param {number} sinceMs exemplars that are not newer are left out: they were delivered
-   * @returns {Generator<Batch | null>}
    */
   * encode (scopes, nowMs, sinceMs) {
     const now = nanosOf(nowMs)
@@ -181,15 +200,6 @@ class MetricEncoder {
   }
 }
 
-/** Name, description and unit. */
-function encodeHead ({ name, description, unit }) {
-  return Buffer.concat([text(0x0a, name), text(0x12, description), text(0x1a, unit)])
-}
-
-function encodeScopeMetrics ({ scope, metrics }) {
-  return inParts(0x12, [encodeScope(scope), ...metrics.flatMap(encodeMetric)])
-}
-
 function encodeMetric ({ metric: { kind, isMonotonic }, isDelta, head, points }) {
   const options = kind === 'gauge' ? [] : [0x10, isDelta ? DELTA : CUMULATIVE]
   if (kind === 'sum' && isMonotonic) options.push(0x18, 1)
@@ -204,21 +214,6 @@ function inParts (tag, parts) {
   return [writer.written, ...parts]
 }
 
-function encodePoint (metric, series, point, times) {
-  const { attributes, exemplars, fields } = KINDS[metric.kind]
-  series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes)) // a copy: a slice would keep Node's pool
-  const buckets = metric.bounds === null ? series.bucketsMax ?? 0 : 2 * metric.bounds.length
-  const bound = POINT_BOUND + series.encoded.length + buckets * VARINT_BOUND + (point.exemplars?.length ?? 0) * EXEMPLAR_BOUND
-  const writer = new ProtoWriter(bound)
-  writer.byte(0x0a)
-  const at = writer.reserve4()
-  writer.copy(series.encoded)
-  writeFields(writer, fields, valuesOf(metric, point, times))
-  for (const exemplar of exemplarsOf(point, times.sinceMs, metric)) writeField(writer, exemplars, EXEMPLAR, exemplar)
-  writer.length4(at)
-  return Buffer.from(writer.written) // memory of its length
-}
-
 function writeFields (writer, fields, values) {
   for (const [name, tag, type] of fields) if (values[name] !== undefined) writeField(writer, tag, type, values[name])
 }
@@ -230,17 +225,8 @@ function writeField (writer, tag, { isLong = false, write }, value) {
   if (isLong) writer.length4(at)
 }
 
-/** A whole number of at most 2^53, also below zero, as eight bytes. */
-function writeFixed64 (writer, value) {
-  const high = Math.floor(value / 4294967296)
-  writer.fixed32(value - high * 4294967296)
-  writer.fixed32(high)
-}
-
 /** The body of each is a line of JSON without its end: one for a collection, unless that were longer than collectors of logs take. */
 class MetricJson extends MetricEncoder {
-  head = headText
-  point = pointText
   #begin
 
   /**
@@ -252,6 +238,20 @@ class MetricJson extends MetricEncoder {
     this.takesDeltas = takesDeltas
     this.#begin = `{"resourceMetrics":[{"resource":${JSON.stringify(resourceOf(resource))},"schemaUrl":${JSON.stringify(SCHEMA_URL)},"scopeMetrics":[`
     this.batchBytes = LINE_LENGTH_MAX - this.#begin.length
+  }
+
+  head ({ name, description, unit }) {
+    const head = { name: clean(name), description: clean(description) || undefined, unit: clean(unit) || undefined }
+    return JSON.stringify(head).slice(0, -1)
+  }
+
+  point (metric, series, point, times) {
+    const exemplars = exemplarsOf(point, times.sinceMs, metric).map(EXEMPLAR.json)
+    return JSON.stringify({
+      attributes: attributesOf(series.attributes),
+      ...jsonOf(KINDS[metric.kind].fields, valuesOf(metric, point, times)),
+      exemplars: exemplars.length > 0 ? exemplars : undefined
+    })
   }
 
   body (scopes) { return `${this.#begin}${scopes.map(scopeText)}]}]}` }
@@ -268,20 +268,6 @@ function metricText ({ metric: { kind, isMonotonic }, isDelta, head, points }) {
   return `${head},"${kind}":{${temporality}${monotonic}"dataPoints":[${points}]}}`
 }
 
-function headText ({ name, description, unit }) {
-  const head = { name: clean(name), description: clean(description) || undefined, unit: clean(unit) || undefined }
-  return JSON.stringify(head).slice(0, -1)
-}
-
-function pointText (metric, series, point, times) {
-  const exemplars = exemplarsOf(point, times.sinceMs, metric).map(EXEMPLAR.json)
-  return JSON.stringify({
-    attributes: attributesOf(series.attributes),
-    ...jsonOf(KINDS[metric.kind].fields, valuesOf(metric, point, times)),
-    exemplars: exemplars.length > 0 ? exemplars : undefined
-  })
-}
-
 function jsonOf (fields, values) {
   return Object.fromEntries(fields.filter(([name]) => values[name] !== undefined).map(([name, , type]) => [name, type.json(values[name])]))
 }
@@ -292,10 +278,4 @@ function startOf (series, now) {
   return series.startNanos
 }
 
-/** Monotonic milliseconds as nanoseconds since the epoch. */
-function nanosOf (ms) {
-  const [seconds, nanos] = toHrTime(ms)
-  return BigInt(seconds) * 1000000000n + BigInt(nanos)
-}
-
-module.exports = { MetricEncoder, MetricJson, nanosOf, startOf }
+module.exports = { MetricEncoder, MetricJson, startOf }

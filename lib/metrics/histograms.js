@@ -2,7 +2,7 @@
 
 // The series of histograms, and the exemplars of all series.
 
-const { hex } = require('../context/ids')
+const { TraceContext } = require('../context/trace-context')
 const { Series } = require('./series')
 
 // The bounds of explicit buckets. A bucket takes what is less than or equal to its bound.
@@ -31,9 +31,10 @@ function areBounds (value) {
 }
 
 /** One measurement kept whole, with its time and its span's ids. It leads from a bucket, which keeps the last one, to a trace. */
-class Exemplar {
+class Exemplar extends TraceContext {
   /** @param {number} timeMs monotonic */
   constructor (value, timeMs, span) {
+    super()
     this.replace(value, timeMs, span)
   }
 
@@ -48,9 +49,6 @@ class Exemplar {
     this.s0 = span.s0
     this.s1 = span.s1
   }
-
-  get traceId () { return hex(this.t0) + hex(this.t1) + hex(this.t2) + hex(this.t3) }
-  get spanId () { return hex(this.s0) + hex(this.s1) }
 }
 
 /** Keeps the measurement in `slot` of the series' exemplars. HOT, once per sampled request. */
@@ -233,6 +231,4 @@ function without ({ offset, counts }, before) {
   return { offset: offset + first, counts: gained.slice(first, gained.findLastIndex((count) => count !== 0) + 1) }
 }
 
-const bounds = { HTTP_DURATION, DB_DURATION, GC_DURATION, BODY_SIZE, DEFAULT, searchable, areBounds }
-
-module.exports = { ...bounds, keepExemplar, mergeBuckets, ExplicitHistogram, ExponentialHistogram }
+module.exports = { HTTP_DURATION, DB_DURATION, GC_DURATION, BODY_SIZE, DEFAULT, searchable, areBounds, keepExemplar, mergeBuckets, ExplicitHistogram, ExponentialHistogram }

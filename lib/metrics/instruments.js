@@ -4,6 +4,7 @@
 // was open, or outlives one, records to the one that is open then.
 // https://opentelemetry.io/docs/specs/otel/metrics/api/
 
+const { describeValue } = require('../config/checks')
 const { perScope } = require('../otel/api-facade')
 const clock = require('../runtime/timers')
 const { elements, read, toObject } = require('../span/attributes')
@@ -74,7 +75,7 @@ class Instrument {
   #accepts ({ name, isMonotonic, isInteger }, value) {
     const max = isInteger ? Number.MAX_SAFE_INTEGER : Number.MAX_VALUE
     if (typeof value === 'number' && Math.abs(value) <= max && (value >= 0 || !isMonotonic)) return true
-    this.#registry?.refused(name, value)
+    this.#registry?.report.once('LT_WARN_METRIC_VALUE', `the metric '${name}' was given ${describeValue(value)}, which it cannot record`)
     return false
   }
 }
@@ -156,7 +157,7 @@ class Meter {
 
   #create (Instrument, type, name, options) {
     if (typeof name === 'string' && NAME.test(name)) return new Instrument(this, type, name, options)
-    this.registry()?.badName(name)
+    this.registry()?.report.once('LT_WARN_METRIC_NAME', `${describeValue(name)} is not a valid name for an instrument, which records nothing`)
     // It works as an instrument does, and records nothing.
     return new Instrument({ ...this, registry: () => null, callbacks: new Set() }, type, 'invalid', undefined)
   }
@@ -195,26 +196,17 @@ class Meter {
 const CREATE = { histogram: 'createHistogram', counter: 'createCounter', upDownCounter: 'createUpDownCounter' }
 const DOUBLE = 1
 
-class ForeignRegistry {
-  #provider
-  #own
-
-  /** @param {MeterProvider} provider of the API @param {MetricRegistry} own logs what fails */
-  constructor (provider, own) {
-    this.#provider = provider
-    this.#own = own
-    this.exemplarFlags = { mask: 0, set: 0 } // exemplars are the provider's own affair
-  }
-
-  metric (scope, instrument, { name, description, unit, isInteger = false, bounds }) {
+/** @param {MeterProvider} provider of the API @param {MetricRegistry} own logs what fails */
+function foreignRegistry (provider, own) {
+  const metric = (scope, instrument, { name, description, unit, isInteger = false, bounds }) => {
     const options = { description, unit, valueType: isInteger ? INT : DOUBLE }
     if (bounds !== undefined) options.advice = { explicitBucketBoundaries: bounds }
     const method = instrument === 'histogram' ? 'record' : 'add'
-    const target = this.#guarded(() => this.#provider.getMeter(scope.name, scope.version)[CREATE[instrument]](name, options))
+    const target = own.attempt(() => provider.getMeter(scope.name, scope.version)[CREATE[instrument]](name, options))
     const of = (list) => {
       const attributes = toObject(list)
       const record = (value) => {
-        this.#guarded(() => target?.[method](value, attributes))
+        own.attempt(() => target?.[method](value, attributes)) // when a response closes, where nothing catches
         return 0
       }
       return { isForgotten: false, record }
@@ -222,15 +214,7 @@ class ForeignRegistry {
     // As many series as a metric of ours has, of which none is forgotten.
     return { seriesMax: 2000, attributeLengthMax: 1024, sweeps: 0, isOverflow: () => false, of }
   }
-
-  /** Some of it is called where nothing catches: when a response closes. */
-  #guarded (fn) {
-    try {
-      return fn()
-    } catch (error) {
-      this.#own.failed(error)
-    }
-  }
+  return { metric, exemplarFlags: { mask: 0, set: 0 } } // exemplars are the provider's own affair
 }
 
-module.exports = { MeterProvider, ForeignRegistry }
+module.exports = { MeterProvider, foreignRegistry }

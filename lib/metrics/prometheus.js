@@ -6,7 +6,7 @@
 const { createServer } = require('node:http')
 const { pipeline } = require('node:stream')
 const clock = require('../runtime/timers')
-const { nanosOf, startOf } = require('./encoder')
+const { startOf } = require('./encoder')
 const { mergeBuckets } = require('./histograms')
 
 // Names, labels and numbers as Prometheus has them.
@@ -112,7 +112,7 @@ const SCALE_SHOWN_MAX = 1
  *   metrics have no scope labels, and come first; onDropped hears of series that are left out
  */
 function * exposition (scopes, resource, { isOpenMetrics, ownScope, onDropped }) {
-  const now = nanosOf(clock.now())
+  const now = clock.nanosOf(clock.now())
   yield targetInfo(resource, isOpenMetrics)
   for (const { name, members } of families(scopes, ownScope, onDropped)) {
     const [{ metric: first }] = members
@@ -241,7 +241,7 @@ function shownBuckets (series) {
 function exemplarText (exemplar) {
   if (exemplar === null) return ''
   const { value, timeMs, traceId, spanId } = exemplar
-  return ` # {trace_id="${traceId}",span_id="${spanId}"} ${numberText(value)} ${timeText(nanosOf(timeMs))}`
+  return ` # {trace_id="${traceId}",span_id="${spanId}"} ${numberText(value)} ${timeText(clock.nanosOf(timeMs))}`
 }
 
 /** Seconds, to the millisecond. */
@@ -284,10 +284,7 @@ function quality (accept, type) {
 function startPrometheusServer ({ host, port }, metrics, report) {
   const server = createServer((request, response) => {
     const [path] = request.url.split('?')
-    if (path !== '/metrics' || (request.method !== 'GET' && request.method !== 'HEAD')) {
-      response.writeHead(404).end()
-      return
-    }
+    if (path !== '/metrics' || (request.method !== 'GET' && request.method !== 'HEAD')) return response.writeHead(404).end()
     metrics.scrape(request.headers.accept).then(({ type, body }) => {
       response.writeHead(200, { 'content-type': type })
       pipeline(body, response, () => {}) // a scraper that leaves is no error

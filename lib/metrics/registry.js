@@ -3,7 +3,6 @@
 // All metrics of one application, by their scope, and what runs before each collection: the callbacks of observable instruments.
 
 const clock = require('../runtime/timers')
-const { describeValue } = require('../config/checks')
 const { parentIn, SAMPLED } = require('../context/trace-context')
 const { settleWithin } = require('../export/exporter')
 const { attributeList, NumberSeries, SeriesIndex } = require('./series')
@@ -29,9 +28,9 @@ class Metric {
   #round = 0 // of an observable, the last one that is over
   #roundMs // when that was
   #overflowed = 0 // what the overflow of an observable was then
-  #onOverflow
+  #registry
 
-  constructor (descriptor, limits) {
+  constructor (descriptor, registry) {
     this.name = descriptor.name
     this.description = descriptor.description
     this.unit = descriptor.unit
@@ -41,14 +40,14 @@ class Metric {
     this.isMonotonic = descriptor.isMonotonic
     this.isObservable = descriptor.isObservable
     this.isDelta = descriptor.isDelta
-    this.seriesMax = limits.seriesMax
-    this.attributeLengthMax = limits.attributeLengthMax
+    this.seriesMax = registry.settings.seriesMax ?? SERIES_MAX
+    this.attributeLengthMax = registry.settings.attributeLengthMax
     this.sweeps = 0 // how often series were forgotten
     this.deltaStartMs = -1 // where the first interval of a new series begins
     this.openedMs = descriptor.openedMs // since when it is measured
     this.#roundMs = descriptor.openedMs
     this.list = [] // the series that a collection sees
-    this.#onOverflow = limits.onOverflow
+    this.#registry = registry
   }
 
   /** The series of an attributes object, made when it is first seen. Never throws. */
@@ -86,7 +85,8 @@ class Metric {
   #overflowing () {
     if (this.#overflow === null) {
       this.#overflow = this.#add(OVERFLOW)
-      this.#onOverflow(this)
+      this.#registry.overflowed.add(this.name)
+      this.#registry.report.once('LT_WARN_METRIC_OVERFLOW', `the metric '${this.name}' has ${this.seriesMax} series, which is the limit: others are counted together as otel.metric.overflow. Use attributes with fewer values`)
     }
     return this.#overflow
   }
@@ -208,28 +208,19 @@ class MetricRegistry {
   #roundMs = clock.now() // when the last one was over
   #running = null
   #unanswered = new Set() // callbacks whose promise has not settled
-  #report
-  #limits
   #activeContext
 
   /**
    * @param {{ temporality: 'cumulative' | 'delta' | 'lowmemory', histograms: 'explicit' | 'exponential',
    *   exemplars: 'trace_based' | 'always_on' | 'always_off', seriesMax?: number, attributeLengthMax: number, ownScope?: string }} settings
    *   ownScope: the key of that whose metrics are no application's
-   * @param {Report} report
-   * @param {() => Context | undefined} activeContext
    */
   constructor (settings, report, activeContext) {
     this.settings = settings
     this.exemplarFlags = EXEMPLAR_FLAGS[settings.exemplars]
     this.#activeContext = activeContext
     this.overflowed = new Set() // names of the metrics that have reached their limit
-    this.#report = report
-    this.#limits = {
-      seriesMax: settings.seriesMax ?? SERIES_MAX,
-      attributeLengthMax: settings.attributeLengthMax,
-      onOverflow: (metric) => this.#onOverflow(metric.name)
-    }
+    this.report = report
   }
 
   /**
@@ -244,13 +235,13 @@ class MetricRegistry {
     if (found !== undefined) return found
     // Our own are few, and always have room.
     if (this.#metrics.size >= METRICS_MAX && scope.key !== this.settings.ownScope) {
-      this.#report.once('LT_WARN_METRIC_LIMIT', `an application can have ${METRICS_MAX} metrics: '${name}' and others are not recorded. Do not put data into names`)
+      this.report.once('LT_WARN_METRIC_LIMIT', `an application can have ${METRICS_MAX} metrics: '${name}' and others are not recorded. Do not put data into names`)
       return null
     }
     const { kind, ...descriptor } = { ...KINDS[instrument], name, description, unit, isInteger }
     const isDelta = DELTA_INSTRUMENTS[this.settings.temporality].includes(instrument)
     const openedMs = descriptor.isObservable ? this.#roundMs : clock.now()
-    const metric = new Metric({ ...descriptor, isDelta, openedMs, ...this.#aggregation(kind, bounds) }, this.#limits)
+    const metric = new Metric({ ...descriptor, isDelta, openedMs, ...this.#aggregation(kind, bounds) }, this)
     this.#metrics.set(key, metric)
     if (metric.isObservable) this.#observables.push(metric)
     this.#addTo(scope, metric, instrument)
@@ -268,14 +259,9 @@ class MetricRegistry {
     if (!this.#scopes.has(scope.key)) this.#scopes.set(scope.key, { scope, metrics: [] })
     const { metrics } = this.#scopes.get(scope.key)
     if (metrics.some((other) => other.name.toLowerCase() === name.toLowerCase())) {
-      this.#report.once('LT_WARN_METRIC_CONFLICT', `the metric '${name}' was made with another kind or unit before, and is now made as ${instrument} with unit '${unit}': both are exported. Rename one`)
+      this.report.once('LT_WARN_METRIC_CONFLICT', `the metric '${name}' was made with another kind or unit before, and is now made as ${instrument} with unit '${unit}': both are exported. Rename one`)
     }
     metrics.push(metric)
-  }
-
-  #onOverflow (name) {
-    this.overflowed.add(name)
-    this.#report.once('LT_WARN_METRIC_OVERFLOW', `the metric '${name}' has ${this.#limits.seriesMax} series, which is the limit: others are counted together as otel.metric.overflow. Use attributes with fewer values`)
   }
 
   /** Asks the observable instruments of `provider` at each collection, while they record here. */
@@ -289,17 +275,12 @@ class MetricRegistry {
     return span !== undefined && ((span.flags | set) & mask) !== 0 ? span : undefined
   }
 
-  refused (name, value) {
-    this.#report.once('LT_WARN_METRIC_VALUE', `the metric '${name}' was given ${describeValue(value)}, which it cannot record`)
-  }
-
-  badName (name) {
-    this.#report.once('LT_WARN_METRIC_NAME', `${describeValue(name)} is not a valid name for an instrument, which records nothing`)
-  }
-
   failed (error) {
-    this.#report.failed('LT_WARN_METRIC_CALLBACK', 'the callback of a metric failed', error)
+    this.report.failed('LT_WARN_METRIC_CALLBACK', 'the callback of a metric failed', error)
   }
+
+  /** What code that is not ours returns; undefined where it throws, which is logged. */
+  attempt (fn) { return this.report.attempt('LT_WARN_METRIC_CALLBACK', 'the callback of a metric failed', fn) }
 
   /** All scopes with their metrics, in the order in which they were made. */
   scopes () { return this.#scopes.values() }
@@ -328,15 +309,13 @@ class MetricRegistry {
     const waiting = []
     for (const callback of callbacks) {
       if (this.#unanswered.has(callback)) continue // each round would wait for it anew
-      try {
+      this.attempt(() => {
         const answer = callback(round)
         if (typeof answer?.then === 'function') waiting.push(this.#answered(callback, answer))
-      } catch (error) {
-        this.failed(error)
-      }
+      })
     }
     const late = waiting.length > 0 ? await settleWithin(() => Promise.all(waiting), CALLBACKS_MS, false) : undefined
-    if (late !== undefined) this.#report.once('LT_WARN_METRIC_CALLBACK', `a metric's callback has not finished within ${CALLBACKS_MS} ms`)
+    if (late !== undefined) this.report.once('LT_WARN_METRIC_CALLBACK', `a metric's callback has not finished within ${CALLBACKS_MS} ms`)
     round.isOpen = false
     for (const metric of this.#observables) metric.endRound(round.number)
     this.#roundMs = clock.now()

@@ -10,6 +10,7 @@ const { pathToFileURL } = require('node:url')
 const asyncStorage = require('../context/async-storage')
 const { SPAN_KEY, parentIn } = require('../context/trace-context')
 const { EMPTY_CONTEXT } = require('../context/request-context')
+const { attempt } = require('../runtime/report')
 const { wrapSpanContext } = require('../span/child-span')
 const { Scope } = require('../span/recording-span')
 const { read } = require('../span/attributes')
@@ -90,7 +91,6 @@ function isApi (copy) {
 /**
  * Loads the copy of the API for `import`, which 1.10 and later have beside that for `require`, with tracers of its own.
  * Whether it is loaded cannot be seen; an application that is a CommonJS module has no use for it.
- * @returns {Promise<object> | null}
  */
 function loadEsm (path) {
   if (isBundled) return import('@opentelemetry/api').catch(() => undefined)
@@ -112,12 +112,8 @@ function resolveFromApp (name) {
 }
 
 function resolveFrom (file, name) {
-  if (file === undefined) return undefined
-  try {
-    return createRequire(file).resolve(name)
-  } catch {
-    return undefined // there is none, or `file` is not a path: `node -e`, a bundle
-  }
+  // There may be none, or `file` is not a path: `node -e`, a bundle.
+  return file === undefined ? undefined : attempt(() => createRequire(file).resolve(name))
 }
 
 // The package does not export its package.json: it is looked for above its main file.
@@ -293,6 +289,4 @@ function slotContextManager (own) {
   return manager
 }
 
-const managers = { ContextManager, slotContextManager, foreignManager }
-
-module.exports = { ApiTracerProvider, ...managers, perScope, slots, fillSlot, clearSlots, findApi, loadEsm, loadFromApp, useRootOf }
+module.exports = { ApiTracerProvider, ContextManager, slotContextManager, foreignManager, perScope, slots, fillSlot, clearSlots, findApi, loadEsm, loadFromApp, useRootOf }

@@ -8,6 +8,7 @@
 
 const { REQUEST_KEY } = require('../context/trace-context')
 const { processState } = require('../runtime/process-state')
+const { attempt } = require('../runtime/report')
 const { ApiTracerProvider, ContextManager, slotContextManager, foreignManager, slots, fillSlot, clearSlots, findApi, loadEsm, useRootOf } = require('./api-facade')
 const propagators = require('./propagators')
 
@@ -114,23 +115,17 @@ function foreignProvider () {
 
 /** The provider behind the API's proxy, which may stand for another proxy. */
 function delegateOf (held) {
-  try {
+  return attempt(() => {
     let provider = held
     for (let i = 0; i < PROXIES_MAX && typeof provider?.getDelegate === 'function' && !isNoop(provider); i++) provider = provider.getDelegate()
     return provider
-  } catch {
-    return undefined
-  }
+  })
 }
 
 // The API does not export its no-op; a fresh proxy of the same class delegates to it.
 function isNoop (provider) {
   if (provider.constructor?.name === 'NoopTracerProvider') return true
-  try {
-    return typeof provider.getDelegate === 'function' && new provider.constructor().getDelegate() === provider.getDelegate()
-  } catch {
-    return false
-  }
+  return attempt(() => typeof provider.getDelegate === 'function' && new provider.constructor().getDelegate() === provider.getDelegate()) === true
 }
 
 function makeFacade () {

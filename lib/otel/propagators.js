@@ -5,6 +5,7 @@
 
 const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('../context/trace-context')
 const { parseBaggage, serializeBaggage } = require('../context/baggage')
+const { attempt } = require('../runtime/report')
 const { remoteSpanOf } = require('../span/child-span')
 const { CallerHeaders, isCopied } = require('../context/request-context')
 const { slots, loadFromApp } = require('./api-facade')
@@ -66,14 +67,6 @@ function isSilenced (context) {
 
 function joined (value) {
   return Array.isArray(value) ? value.join(',') : value
-}
-
-function attempt (fn) {
-  try {
-    return fn()
-  } catch {
-    return undefined
-  }
 }
 
 const W3C = composite([traceContext, baggage])
@@ -152,11 +145,7 @@ function injectForeign ({ propagator, report }, context, call, headers, caller) 
       headers.write(carrier, headers.overwrites === true ? key : name, String(value))
     }
   }
-  try {
-    propagator.inject(context, call, setter)
-  } catch (error) {
-    report.failed('LT_WARN_PROPAGATOR', 'the propagator failed', error)
-  }
+  report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed', () => propagator.inject(context, call, setter))
   if (caller instanceof CallerHeaders) removeCopied(caller, written, call, headers)
 }
 

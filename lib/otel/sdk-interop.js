@@ -7,6 +7,7 @@ const { ServerSpan, SPAN_KIND_SERVER } = require('../span/server-span')
 const { STATUS_ERROR, RecordingSpan } = require('../span/recording-span')
 const { NonRecordingSpan, wrapSpanContext } = require('../span/child-span')
 const { exceptionAttributes, exceptionOf, toObject } = require('../span/attributes')
+const { attempt } = require('../runtime/report')
 const { now, toHrTime } = require('../runtime/timers')
 const { copyTrace, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../context/trace-context')
 const { EMPTY_CONTEXT } = require('../context/request-context')
@@ -53,14 +54,17 @@ class SdkSpans {
   }
 }
 
-/** The record of a request in SDK mode: a server span of ours that is never sent. What it finds is set on the provider's span. */
+/**
+ * The record of a request in SDK mode: a server span of ours that is never sent. What it finds is set on the provider's span, each call of
+ * which may throw: the last one, `end`, is made all the same.
+ */
 class SdkServerSpan extends ServerSpan {
   sdkSpan = null
 
   get apiSpan () { return this.sdkSpan }
 
   setAttribute (key, value) {
-    pass(() => this.sdkSpan.setAttribute(key, value))
+    attempt(() => this.sdkSpan.setAttribute(key, value))
     return this
   }
 
@@ -75,13 +79,13 @@ class SdkServerSpan extends ServerSpan {
   finishLong (endedAt) { this.finish(endedAt) } // nobody would see what it waited for
   finish (endedAt) {
     const { sdkSpan: span, httpStatus, errorType, details } = this
-    if (httpStatus !== 0) pass(() => span.setAttribute('http.response.status_code', httpStatus))
-    if (errorType !== '') pass(() => span.setAttribute('error.type', errorType))
+    if (httpStatus !== 0) attempt(() => span.setAttribute('http.response.status_code', httpStatus))
+    if (errorType !== '') attempt(() => span.setAttribute('error.type', errorType))
     if (details !== null) {
-      for (const { list } of details.events) pass(() => span.recordException(exceptionOf(list)))
-      if (details.statusCode === STATUS_ERROR) pass(() => span.setStatus({ code: STATUS_ERROR }))
+      for (const { list } of details.events) attempt(() => span.recordException(exceptionOf(list)))
+      if (details.statusCode === STATUS_ERROR) attempt(() => span.setStatus({ code: STATUS_ERROR }))
     }
-    pass(() => span.end())
+    attempt(() => span.end())
     super.finish(endedAt)
   }
 }
@@ -106,7 +110,7 @@ class AdoptedServerSpan extends SdkNonRecordingSpan {
   fail (error) {
     if (error !== undefined && this.#error === error) return
     this.#error = error
-    pass(() => this.sdkSpan.recordException(exceptionOf(exceptionAttributes(error))))
+    attempt(() => this.sdkSpan.recordException(exceptionOf(exceptionAttributes(error))))
   }
 }
 
@@ -114,13 +118,6 @@ function copyIds (span, trace) {
   copyTrace(trace, span)
   span.s0 = trace.s0
   span.s1 = trace.s1
-}
-
-/** Runs one call of a provider's span, which may throw: the last one, `end`, is made all the same. */
-function pass (call) {
-  try {
-    call()
-  } catch {}
 }
 
 class SdkInterop {
@@ -141,11 +138,9 @@ class SdkInterop {
 
   /** What a propagator that is not ours makes of `base`: the caller's span, and values such as B3's debug flag. Undefined if it fails. */
   extract (base, headers) {
-    try { // what is active already is not the caller
-      return this.#tracer.propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter)
-    } catch (error) {
-      this.#tracer.report.failed('LT_WARN_PROPAGATOR', 'the propagator failed', error)
-    }
+    const { propagator, report } = this.#tracer
+    // What is active already is not the caller.
+    return report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed', () => propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter))
   }
 
   isSuppressed (base) { return base.getValue(SUPPRESS_KEY) === true }
@@ -155,7 +150,9 @@ class SdkInterop {
   startServer (incoming, route, peer, url, base) {
     const { ownStarter, output } = this.#tracer
     const rpc = httpMetadata(base)
-    if (isRecording(rpc) && this.#mayAdopt(rpc)) return this.#adopt(rpc, incoming, route, peer, url)
+    // With `tracerProvider: false` the spans of an SDK stay apart; those that came through the API to us are ours.
+    const mayAdopt = isRecording(rpc) && (this.#tracer.settings.tracerProvider !== false || rpc.span instanceof RecordingSpan)
+    if (mayAdopt) return this.#adopt(rpc, incoming, route, peer, url)
     if (output.sdkSpans === null) return ownStarter.startServer(incoming, route, peer, url, base)
     // Theirs, not recording: their sampler has decided once, and decides the same under that parent.
     const context = rpc === undefined ? parentContext(base, incoming) : base.setValue(SPAN_KEY, rpc.span)
@@ -193,17 +190,12 @@ class SdkInterop {
     return record
   }
 
-  // With `tracerProvider: false` the spans of an SDK stay apart; those that came through the API to us are ours.
-  #mayAdopt (rpc) {
-    return this.#tracer.settings.tracerProvider !== false || rpc.span instanceof RecordingSpan
-  }
-
   #adopt (rpc, { start, attributes }, route, peer, url) {
     const { span } = rpc
     const ours = toObject(new ServerSpan(this.#tracer.pipeline, start, route, peer, url).ownAttributes())
     if (route.route !== '') rpc.route = route.route // the owner's name and metrics have it from here
-    pass(() => span.updateName(route.name))
-    pass(() => span.setAttributes({ ...ours, ...attributes }))
+    attempt(() => span.updateName(route.name))
+    attempt(() => span.setAttributes({ ...ours, ...attributes }))
     return new AdoptedServerSpan(span, readSpanContext(span))
   }
 }
@@ -215,11 +207,7 @@ function httpMetadata (context) {
 }
 
 function isRecording (rpc) {
-  try {
-    return rpc !== undefined && rpc.span.isRecording() === true
-  } catch {
-    return false
-  }
+  return rpc !== undefined && attempt(() => rpc.span.isRecording()) === true
 }
 
 module.exports = { SdkSpans, AdoptedServerSpan, SdkInterop }

@@ -3,7 +3,7 @@
 // Spans as OTLP JSON, and what metrics share of it: protobuf's mapping, but ids in hex, int64 as decimal strings, enums as numbers.
 // https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 
-const { toHrTime } = require('../runtime/timers')
+const { nanosOf } = require('../runtime/timers')
 const { PARENT_REMOTE } = require('../context/trace-context')
 const { SCHEMA_URL } = require('../span/recording-span')
 const { HAS_IS_REMOTE, IS_REMOTE } = require('./proto-writer')
@@ -45,12 +45,6 @@ function clean (text) {
   return text === undefined ? undefined : text.toWellFormed()
 }
 
-/** Returns monotonic milliseconds as nanoseconds since the epoch. */
-function nanos (ms) {
-  const [seconds, rest] = toHrTime(ms)
-  return `${seconds}${String(rest).padStart(9, '0')}`
-}
-
 /** Returns an ExportTraceServiceRequest as one line, without its end, for platforms that collect lines of standard output. */
 function requestJson (resource, spans) {
   const byScope = new Map()
@@ -76,8 +70,8 @@ function spanOf (span) {
     flags: span.flags | HAS_IS_REMOTE | (span.parentKind === PARENT_REMOTE ? IS_REMOTE : 0),
     name: clean(span.name),
     kind: span.kind + 1,
-    startTimeUnixNano: nanos(span.start),
-    endTimeUnixNano: nanos(span.endedAt),
+    startTimeUnixNano: String(nanosOf(span.start)),
+    endTimeUnixNano: String(nanosOf(span.endedAt)),
     attributes: attributesOf(span.allAttributes()),
     droppedAttributesCount: span.droppedAttributesCount || undefined,
     events: details === null ? undefined : details.events.map(eventOf),
@@ -89,7 +83,7 @@ function spanOf (span) {
 }
 
 function eventOf ({ name, time, list, droppedAttributesCount }) {
-  return { timeUnixNano: nanos(time), name: clean(name), attributes: attributesOf(list), droppedAttributesCount: droppedAttributesCount || undefined }
+  return { timeUnixNano: String(nanosOf(time)), name: clean(name), attributes: attributesOf(list), droppedAttributesCount: droppedAttributesCount || undefined }
 }
 
 function linkOf ({ context, list, droppedAttributesCount }) {
@@ -103,4 +97,4 @@ function linkOf ({ context, list, droppedAttributesCount }) {
   }
 }
 
-module.exports = { resourceOf, scopeOf, attributesOf, double, clean, nanos, requestJson }
+module.exports = { resourceOf, scopeOf, attributesOf, double, clean, requestJson }

@@ -33,11 +33,6 @@ const STATUS_ERROR = 2
 const TRACE_ID_END = 23 // from a span's start: see lib/otlp/templates.js
 const RANDOM = TRACE_ID_END - 7
 
-const TEXT_OVERHEAD = HEADER_BYTES // of a trace state, as of a span: a tag and a length
-
-const SCRATCH_MAX = 512 * 1024 // that is kept: more than a chunk, but of one long span
-let scratch = Buffer.alloc(0)
-
 // A level goes on to the next one where the spans that may go are less than this part of a chunk's: spans of a sampler, which stand
 // for more already, would free nothing.
 const FREED_MIN = 1 / 2
@@ -60,7 +55,7 @@ function thin ({ bytes, length, failedLevel }, level) {
     for (const failed of failedLevel < level ? [failedLevel, failedLevel + 1] : [failedLevel]) {
       if (mayGo(spans, level, failed) < least) continue
       const { stay, byteCount } = planOf(spans, level, failed)
-      return { bytes: write(bytes, length, stay, byteCount), spans: stay.length, level, failedLevel: failed }
+      return { bytes: write(bytes, stay, byteCount), spans: stay.length, level, failedLevel: failed }
     }
     if (failedLevel < level) failedLevel++
   }
@@ -187,17 +182,14 @@ function planOf (spans, level, failedLevel) {
     }
     // Hex fractions without trailing zeros are in the order of their text; none, '', comes first.
     span.text = own === 0 || span.state.threshold >= THRESHOLDS[own] ? '' : span.state.at(own)
-    if (span.text !== '') byteCount += TEXT_OVERHEAD + span.text.length - (span.stateEnd - span.stateStart)
+    if (span.text !== '') byteCount += HEADER_BYTES + span.text.length - (span.stateEnd - span.stateStart)
   }
   return { stay, byteCount }
 }
 
-/** Writes them into memory of their own, by way of a scratch in which they are moved together: one call for each is half the time. */
-function write (bytes, length, stay, byteCount) {
-  let room = 0 // what the trace states add: no span is moved over one that has not been
-  for (const { text } of stay) if (text !== '') room += TEXT_OVERHEAD + text.length
-  const out = scratchFor(room + length)
-  bytes.copy(out, room, 0, length)
+/** Writes them into memory of their own. */
+function write (bytes, stay, byteCount) {
+  const out = Buffer.allocUnsafeSlow(byteCount)
   const view = new DataView(out.buffer, out.byteOffset, out.length)
   let run = null
   let runAt = 0
@@ -207,36 +199,24 @@ function write (bytes, length, stay, byteCount) {
       run = span.run
       runAt = at
       out[at] = SPAN // the tag of scope_spans, too
-      at = move(out, at + HEADER_BYTES, room + run.start, room + run.end)
+      at += HEADER_BYTES
+      at += bytes.copy(out, at, run.start, run.end)
     }
-    at = moveSpan(out, view, at, room, span)
+    at = writeSpan(out, view, at, bytes, span)
     writeLength4(view, runAt + 1, at - runAt - HEADER_BYTES)
   }
-  const left = Buffer.allocUnsafeSlow(byteCount)
-  out.copy(left, 0, 0, byteCount)
-  return left
+  return out
 }
 
-function scratchFor (byteCount) {
-  if (byteCount > SCRATCH_MAX) return Buffer.allocUnsafeSlow(byteCount)
-  if (scratch.length < byteCount) scratch = Buffer.allocUnsafeSlow(byteCount)
-  return scratch
-}
-
-function moveSpan (out, view, start, room, { start: from, end, stateStart, stateEnd, text }) {
-  if (text === '') return move(out, start, room + from, room + end)
-  let at = move(out, start, room + from, room + stateStart)
+function writeSpan (out, view, start, bytes, { start: from, end, stateStart, stateEnd, text }) {
+  if (text === '') return start + bytes.copy(out, start, from, end)
+  let at = start + bytes.copy(out, start, from, stateStart)
   out[at] = TRACE_STATE
   writeLength4(view, at + 1, text.length)
-  at += TEXT_OVERHEAD
-  at = move(out, writeText(out, at, text), room + stateEnd, room + end)
+  at = writeText(out, at + HEADER_BYTES, text)
+  at += bytes.copy(out, at, stateEnd, end)
   writeLength4(view, start + 1, at - start - HEADER_BYTES)
   return at
-}
-
-function move (out, at, start, end) {
-  out.copyWithin(at, start, end)
-  return at + end - start
 }
 
 module.exports = { thin, readSpan, EncodedSpan, LEVEL_MAX }

@@ -247,12 +247,8 @@ function writeBaggage (caller, context, call, headers) {
 function mayPropagate (tracer, call) {
   const { propagateTo } = tracer.outbound
   if (propagateTo === null) return true
-  try {
-    return atOnce(propagateTo(call.url)) === true
-  } catch (error) {
-    tracer.report.failed('LT_WARN_CALLBACK', 'the option outbound.propagateTo failed; calls go on without trace headers', error)
-    return false
-  }
+  const what = 'the option outbound.propagateTo failed; calls go on without trace headers'
+  return tracer.report.attempt('LT_WARN_CALLBACK', what, () => atOnce(propagateTo(call.url))) === true
 }
 
 module.exports = { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer, propagate }

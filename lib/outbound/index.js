@@ -113,6 +113,8 @@ function reportUntraced (report) {
 
 /** The call descriptor of a channel of the user's own. Name and attributes may be functions of theirs, which may throw. */
 function userDescriptor (channel, { kind, name, attributes }, report) {
+  const what = `a function of outbound.channels['${channel}'] failed; what it should have returned is missing on the span`
+  const valueOf = (given, call) => typeof given === 'function' ? report.attempt('LT_WARN_CALLBACK', what, () => atOnce(given(call))) : given
   return {
     kind,
     name (call) {
@@ -123,15 +125,6 @@ function userDescriptor (channel, { kind, name, attributes }, report) {
       const list = []
       setAttributes(list, valueOf(attributes, call), ATTRIBUTES_MAX, Infinity)
       return list
-    }
-  }
-
-  function valueOf (given, call) {
-    try {
-      return typeof given === 'function' ? atOnce(given(call)) : given
-    } catch (error) {
-      report.failed('LT_WARN_CALLBACK', `a function of outbound.channels['${channel}'] failed; what it should have returned is missing on the span`, error)
-      return undefined
     }
   }
 }

@@ -14,7 +14,7 @@ const { guarded } = require('../runtime/process-state')
 const { now } = require('../runtime/timers')
 const { activeContext, tracerIn, isSuppressed, fail, recordWait } = require('./calls')
 const { settledKinds } = require('.')
-const { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannelSpoke } = require('./libraries/databases')
+const { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannel } = require('./libraries/databases')
 const { read, text, label } = require('./libraries/read')
 
 const kTraced = Symbol.for('light-trace.traced')
@@ -31,23 +31,23 @@ const PENDING_MAX = 10_000
  * @throws {LightTraceError} LT_ERR_OPTION_INVALID when it is none of these
  */
 function traceClient (client) {
-  const trace = tracingOf(client)
-  if (trace === null) {
+  const tracing = tracingOf(client)
+  if (tracing === null) {
     throw optionInvalid('traceClient(client)', 'a Client or a Pool of pg, a MongoClient, a knex instance, a client of ioredis or a sql of postgres', describeValue(client))
   }
-  settledKinds.add(trace.library)
-  if (client[kTraced] === undefined) Object.defineProperty(client, kTraced, { value: trace(client) ?? true })
+  settledKinds.add(tracing.library)
+  if (client[kTraced] === undefined) Object.defineProperty(client, kTraced, { value: tracing.trace(client) ?? true })
   return client[kTraced] === true ? client : client[kTraced]
 }
 
 /** How a client is traced; null where its kind is not known. */
 function tracingOf (client) {
   const has = (...methods) => methods.every((name) => typeof read(client, name) === 'function')
-  if (typeof client === 'function' && has('on', 'raw') && read(read(client, 'client'), 'config') instanceof Object) return traceKnex
-  if (typeof client === 'function' && has('unsafe', 'begin', 'reserve')) return tracePostgres
-  if (typeof client === 'object' && has('db', 'startSession', 'on')) return traceMongoClient
-  if (has('sendCommand', 'connect') && typeof read(client, 'status') === 'string') return traceIoredis
-  return has('query') ? tracePg : null
+  if (typeof client === 'function' && has('on', 'raw') && read(read(client, 'client'), 'config') instanceof Object) return { library: 'knex', trace: traceKnex }
+  if (typeof client === 'function' && has('unsafe', 'begin', 'reserve')) return { library: 'postgres', trace: tracePostgres }
+  if (typeof client === 'object' && has('db', 'startSession', 'on')) return { library: 'mongodb', trace: traceMongoClient }
+  if (has('sendCommand', 'connect') && typeof read(client, 'status') === 'string') return { library: 'ioredis', trace: traceIoredis }
+  return has('query') ? { library: 'pg', trace: tracePg } : null
 }
 
 /** Where the running code makes its calls; null where they have no spans. */
@@ -80,28 +80,22 @@ class Call {
 }
 
 /** Calls of a client that has one event for the beginning of each and another for its end, with the same id in both. */
-class EventCalls {
-  #callDescriptor
-  #calls = new Map() // id -> Call
-
-  constructor (callDescriptor) {
-    this.#callDescriptor = callDescriptor
+function eventCalls (callDescriptor) {
+  const calls = new Map() // id -> Call
+  const end = (id, error = undefined) => {
+    calls.get(id)?.end(error)
+    calls.delete(id)
   }
-
   /** @param {() => object} describe makes what the call descriptor reads */
-  start (id, describe) {
+  const start = (id, describe) => {
     const place = placeOfCalls()
     if (place === null) return
-    if (this.#calls.size >= PENDING_MAX) this.end(this.#calls.keys().next().value)
-    const call = new Call(this.#callDescriptor, describe())
+    if (calls.size >= PENDING_MAX) end(calls.keys().next().value)
+    const call = new Call(callDescriptor, describe())
     call.start(place)
-    this.#calls.set(id, call)
+    calls.set(id, call)
   }
-
-  end (id, error) {
-    this.#calls.get(id)?.end(error)
-    this.#calls.delete(id)
-  }
+  return { start, end }
 }
 
 // knex. Its events come in the context of the code that awaits the query. Streams and the statements of a transaction have only
@@ -113,7 +107,7 @@ function traceKnex (knex) {
   const callDescriptor = KNEX[names.find((name) => Object.hasOwn(KNEX, name)) ?? 'other']
   watchTarn(read(knex.client, 'pool'), callDescriptor.system)
   if (names.includes('mysql2')) return // it publishes channels, and has spans of its own below knex
-  const calls = new EventCalls(callDescriptor)
+  const calls = eventCalls(callDescriptor)
   const idOf = (query) => text(query, '__knexQueryUid')
   knex.on('query', guarded((query) => {
     if (idOf(query) === '' || !('queryContext' in query)) return
@@ -156,7 +150,7 @@ const GIVEN_UP = { name: 'MongoWaitQueueTimeoutError' } // the driver's event co
 function traceMongoClient (client) {
   client.monitorCommands = true
   // As mongoose's calls: operation, collection and database, and no document.
-  const calls = new EventCalls(DATABASES['mongoose:query'])
+  const calls = eventCalls(DATABASES['mongoose:query'])
   const idOf = (event) => read(event, 'requestId')
   // The pool says which connection was waited for and how long, in anybody's context; the first command on it, for whom.
   const waits = new Map() // connection -> when the wait began
@@ -256,7 +250,7 @@ function traced (client) {
 
 function tracedQuery (query) {
   return function (config, values, callback) {
-    if (pgChannelSpoke()) return Reflect.apply(query, this, arguments)
+    if (pgChannel.hasSpoken) return Reflect.apply(query, this, arguments)
     const place = placeOfCalls()
     if (place === null) {
       return Reflect.apply(query, this, Array.from(arguments, (argument) => typeof argument === 'function' ? AsyncResource.bind(argument) : argument))
@@ -265,7 +259,7 @@ function tracedQuery (query) {
     const activeCall = new Call(isPrepared ? pgPreparedQuery : pgQuery, { startedAt: now(), ...pgCallOf({ query: config, client: this }) })
     const args = withEnd(activeCall, Array.from(arguments))
     const result = Reflect.apply(query, this, args)
-    if (pgChannelSpoke()) return result
+    if (pgChannel.hasSpoken) return result
     activeCall.start(place) // once pg has taken it, with the time at which it began
     if (typeof config?.submit === 'function' || typeof result?.then !== 'function') return result
     // Not a branch of its own: a rejection without a handler must stay one, and one that is handled too.
@@ -346,11 +340,5 @@ function watchPostgres (query, activeCall, place) {
     Object.defineProperty(query, name, { get: () => settled, set: (next) => { settle = next }, enumerable: true, configurable: true })
   }
 }
-
-tracePg.library = 'pg'
-traceKnex.library = 'knex'
-traceMongoClient.library = 'mongodb'
-tracePostgres.library = 'postgres'
-traceIoredis.library = 'ioredis'
 
 module.exports = { traceClient }

@@ -7,7 +7,7 @@
 // where somebody asks, those nearest to a request's start and end: see lib/span/server-span.js.
 
 const { performance, PerformanceObserver } = require('node:perf_hooks')
-const { bug } = require('./process-state')
+const { guarded } = require('./process-state')
 const { now, setImmediate } = require('./timers')
 
 const SPACING_MS = 5 // so that at most 200 samples a second are taken, 4 us each
@@ -25,15 +25,7 @@ const { threadCpuUsage } = process // from Node 22.19 on
 const isKnown = process.release?.name === 'node' && process.versions.bun === undefined && process.versions.deno === undefined &&
   typeof nodeTiming?.idleTime === 'number'
 
-class Sample {
-  constructor (at, idle, cpu) {
-    this.at = at
-    this.idle = idle
-    this.cpu = cpu
-  }
-}
-
-const samples = [] // the last ones, oldest first
+const samples = [] // { at, idle, cpu }: the last ones, oldest first
 let spacingMs = SPACING_MS
 let dueAt = isKnown ? -Infinity : Infinity // of the next one
 
@@ -56,7 +48,7 @@ function takeSample () {
   // Linux counts the thread's time at its ticks, each 1 to 10 ms, and when it is asked for the process's.
   let cpu = process.cpuUsage()
   if (threadCpuUsage !== undefined) cpu = threadCpuUsage.call(process)
-  const sample = new Sample(now(), nodeTiming.idleTime, (cpu.user + cpu.system) / 1000)
+  const sample = { at: now(), idle: nodeTiming.idleTime, cpu: (cpu.user + cpu.system) / 1000 }
   dueAt = sample.at + spacingMs
   if (samples.push(sample) > SAMPLES_MAX) samples.splice(0, SAMPLES_MAX / 2)
   if (observer !== null && sample.at - wantedAt > GC_WATCHED_MS) unwatchGc()
@@ -65,13 +57,8 @@ function takeSample () {
 
 /** The sample nearest to a time on the monotonic clock; undefined where there is none. */
 function sampleAt (time) {
-  let [from, to] = [0, samples.length]
-  while (from < to) {
-    const middle = (from + to) >> 1
-    if (samples[middle].at < time) from = middle + 1
-    else to = middle
-  }
-  const [before, after] = [samples[from - 1], samples[from]]
+  const last = samples.findLastIndex(({ at }) => at < time)
+  const [before, after] = [samples[last], samples[last + 1]]
   return after === undefined || (before !== undefined && time - before.at < after.at - time) ? before : after
 }
 
@@ -79,7 +66,6 @@ function sampleAt (time) {
  * Asks for the accounts of a request that ends now. They are there when the event loop has turned: Node tells of a turn's
  * collections in the next one.
  * @param {number} start milliseconds on the monotonic clock
- * @param {number} end
  * @param {(accounts: Accounts) => void} done called once, at once where nothing is to come
  * @returns {boolean} false: nothing is known, and `done` is not called
  *
@@ -113,11 +99,8 @@ function settleNow (hasTurned = false) {
 
 function settle ({ first, final, error, done }, hasTurned) {
   const gc = hasTurned && first.at >= watchedSince ? pausedMs(first.at, final.at) : NaN
-  try {
-    done({ ...partsOf(final.at - first.at, final.idle - first.idle, final.cpu - first.cpu, gc), error })
-  } catch (thrown) { // here it would end the process
-    bug(thrown)
-  }
+  // What it throws would end the process here.
+  guarded(done)({ ...partsOf(final.at - first.at, final.idle - first.idle, final.cpu - first.cpu, gc), error })
 }
 
 /**

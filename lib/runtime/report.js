@@ -31,11 +31,7 @@ function plainText (value) {
 
 /** The message of what was thrown, or what was thrown if it has none: any value, and its code may throw too. */
 function messageOf (error, key = 'message') {
-  try {
-    return printable(error[key] ?? error)
-  } catch {
-    return printable(error)
-  }
+  return attempt(() => printable(error[key] ?? error)) ?? printable(error)
 }
 
 // A loss is logged once for each kind in this time: a collector that flaps must not fill the log.
@@ -96,6 +92,15 @@ class Report {
   }
 
   failed (code, what, error) { return this.once(code, `${what}: ${messageOf(error)}`) }
+
+  /** What `fn`, which calls code that is not ours, returns; undefined where it throws, which is logged. */
+  attempt (code, what, fn) {
+    try {
+      return fn()
+    } catch (error) {
+      this.failed(code, what, error)
+    }
+  }
 
   /** Logs what does no harm: at `info` what is not as the options say, at `debug` what is. */
   info (message, level = 'info') {
@@ -160,4 +165,13 @@ function atOnce (answer) {
   throw new TypeError('it must return its answer, not a promise')
 }
 
-module.exports = { printable, counted, Losses, Report, atOnce }
+/** What code that is not ours answers; undefined where it throws. */
+function attempt (fn) {
+  try {
+    return fn()
+  } catch {
+    return undefined
+  }
+}
+
+module.exports = { printable, counted, Losses, Report, atOnce, attempt }

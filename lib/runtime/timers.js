@@ -86,10 +86,15 @@ function writeNanos (view, position, ms) {
   view.setInt32(position + 4, (anchorHigh + carry) | 0, true)
 }
 
-/** Monotonic `ms` as the API's HrTime, [seconds, nanoseconds]. */
-function toHrTime (ms) {
+/** Monotonic `ms` as nanoseconds since the epoch. */
+function nanosOf (ms) {
   if (Number.isNaN(anchorMs)) anchor()
-  const nanos = (BigInt(anchorHigh) << 32n) + BigInt(anchorLow) + BigInt(Math.round(ms * 1e6))
+  return (BigInt(anchorHigh) << 32n) + BigInt(anchorLow) + BigInt(Math.round(ms * 1e6))
+}
+
+/** The same as the API's HrTime, [seconds, nanoseconds]. */
+function toHrTime (ms) {
+  const nanos = nanosOf(ms)
   return [Number(nanos / 1000000000n), Number(nanos % 1000000000n)]
 }
 
@@ -130,6 +135,7 @@ module.exports = {
   anchor,
   keepAnchored,
   writeNanos,
+  nanosOf,
   toHrTime,
   fromTimeInput
 }

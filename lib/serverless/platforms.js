@@ -65,9 +65,12 @@ function flushAfter (app, handler, options = {}) {
     isFirst = false
     if (tracer === undefined) return call(handler, this, args)
     const waitUntil = platformWaitUntil()
+    const parent = xrayParent(invocationTraceHeader())
+    const invoke = () => call(handler, this, args)
     tracer.invocations ??= new AsyncLocalStorage()
     try {
-      return await tracer.invocations.run(attributes, () => inContextOf(tracer, () => call(handler, this, args)))
+      // A request that inject() makes without a traceparent takes what is active for its parent.
+      return await tracer.invocations.run(attributes, () => parent === null ? invoke() : tracer.contextManager.with(EMPTY_CONTEXT.setValue(SPAN_KEY, parent), invoke))
     } finally {
       const flushed = tracer.drained().then(() => flush(tracer, context)).catch(() => {})
       if (!waitUntil?.(flushed)) await flushed
@@ -103,12 +106,6 @@ function invocationAttributes ({ awsRequestId, invokedFunctionArn = undefined },
 function timeLeft (context, timeoutMs) {
   const left = context?.getRemainingTimeInMillis?.()
   return typeof left === 'number' ? Math.max(0, Math.min(timeoutMs, left - MARGIN_MS)) : timeoutMs
-}
-
-// A request that inject() makes without a traceparent takes what is active for its parent.
-function inContextOf (tracer, fn) {
-  const parent = xrayParent(invocationTraceHeader())
-  return parent === null ? fn() : tracer.contextManager.with(EMPTY_CONTEXT.setValue(SPAN_KEY, parent), fn)
 }
 
 /** Calls a handler of either kind: with a promise, or with a callback as its third parameter. */

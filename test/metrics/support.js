@@ -18,7 +18,8 @@ function newReport () {
   return {
     warnings,
     once: (code, message) => warnings.push(`${code} ${message}`),
-    failed: Report.prototype.failed
+    failed: Report.prototype.failed,
+    attempt: Report.prototype.attempt
   }
 }
 

@@ -213,6 +213,14 @@ test('kafka: the context goes with each message and links what receives it', asy
   t.equal((await collector.spans()).length, 1, 'a message without a sender\'s context is no span')
 })
 
+test('kafka: what is received has its link where metrics measure it too', async (t) => {
+  const { collector } = await tracedApp(t, { listen: false, trace: { metrics: true } })
+  const traceId = '0af7651916cd43dd8448eb211c80319c'
+  const headers = new Map([['traceparent', `00-${traceId}-b7ad6b7169203331-01`]])
+  diagnosticsChannel.tracingChannel('plt:kafka:consumer:receives').asyncStart.publish({ result: { topic: 'orders', headers } })
+  t.match(await collector.spans(), [{ name: 'receive orders', traceId, links: [{ traceId, spanId: 'b7ad6b7169203331' }] }])
+})
+
 test('node:sqlite tells afterwards', async (t) => {
   const { children: [span] } = await during(t, () =>
     diagnosticsChannel.channel('sqlite.db.query').publish({ sql: "insert into t values(1.0,'secret')", database: {}, duration: 5e6 }))

@@ -17,7 +17,6 @@ class ProcessorSink {
   #options
 
   /**
-   * @param {SpanProcessor[]} processors
    * @param {{ stats: object, report: Report, closeTimeoutMs: number, suppress: (fn: () => unknown) => unknown }} options
    *   suppress: see tracer.js; an exporter's own calls are no children of the request whose span it sends
    */

@@ -230,13 +230,12 @@ const reportedAt = (call) => call.startedAt
 const pgQuery = postgresql('text', false, reportedAt)
 const pgPreparedQuery = postgresql('text', true, reportedAt)
 
-let hasPgChannelSpoken = false
-
 /** Describes the calls of the channel that pg is about to publish. https://github.com/brianc/node-postgres/pull/3650 */
 const pgChannel = {
+  hasSpoken: false, // this pg publishes its queries itself
   kind: KIND_CLIENT,
   errorCode: sqlStateOf,
-  shouldTrace: () => { hasPgChannelSpoken = true },
+  shouldTrace: () => { pgChannel.hasSpoken = true },
   info: (call) => pgQuery.info(pgCallOf(call)),
   attributes: () => pgQuery.attributes()
 }
@@ -251,11 +250,6 @@ function pgCallOf (call) {
     serverAddress: text(client, 'host'),
     serverPort: read(client, 'port')
   }
-}
-
-/** Whether this pg publishes its queries itself. */
-function pgChannelSpoke () {
-  return hasPgChannelSpoken
 }
 
 // node:sqlite publishes a query when it is over (Node 26.8 and later), with its values written into the text.
@@ -319,4 +313,4 @@ const KNEX = {
   other: new SqlDescriptor('other_sql', DIALECTS.mysql, 'sql', nothing, true)
 }
 
-module.exports = { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannelSpoke, recordSqliteQuery }
+module.exports = { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannel, recordSqliteQuery }

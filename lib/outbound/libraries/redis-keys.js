@@ -69,9 +69,7 @@ for (const [rule, names] of RULES) for (const name of String(names).match(/\S+/g
  * A command's arguments as they may be recorded behind its name: its keys, and `?` for every other one. A command that is not
  * in the table has none.
  * @param {string} name in capitals
- * @param {unknown[]} args
  * @param {number} from where the arguments begin in `args`, behind a name that is repeated there
- * @param {object | undefined} [rule]
  * @returns {string} at most `TEXT_MAX` characters with the name
  */
 // HOT, once per recorded command of Redis. Budget: the text.

@@ -34,8 +34,8 @@ class Summary {
   selects = [] // the depths at which a FROM belongs to a statement, not to a function
   names = null // of common table expressions: no tables
 
-  word (text) {
-    const word = text.length <= 16 ? text.toUpperCase() : ''
+  /** @param {string} word the text in capitals, '' where it is too long for one that means something */
+  word (text, word) {
     if (this.isFirst) this.begin(word, text)
     else if (OPERATIONS.has(word) && (this.lastWord === '(' || this.lastWord === ')' || word === 'SELECT')) this.operation(word)
     else if (BEFORE_TABLE.has(word)) this.expectTable(word)
@@ -185,7 +185,7 @@ function sanitise (statement, dialect) {
       value(end)
       return
     }
-    summary.word(text)
+    summary.word(text, name)
   }
 
   function commentEnd (char) {
