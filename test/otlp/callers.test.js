@@ -4,12 +4,10 @@
 // copied from bytes. Each span has its own caller, whatever order they come in and whichever memory the last ones were written to.
 
 const http = require('node:http')
-const { mkdtempSync, rmSync } = require('node:fs')
-const { tmpdir } = require('node:os')
-const { join } = require('node:path')
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
+const { socketPath } = require('../support/socket-path')
 const { randomFrom } = require('../support/random')
 
 const REQUESTS = 400
@@ -47,13 +45,6 @@ for (const [title, keepAlive, isUnix] of [['on two connections', true, false], [
     t.equal(new Set(expected.map((attributes) => attributes['network.peer.port'])).size, isUnix ? 1 : keepAlive ? 2 : REQUESTS)
     t.strictSame(spans.map(callerOf), expected)
   })
-}
-
-/** In a directory of the system's: a path of more than 107 bytes is no socket's, and t.testdir() is below the checkout. */
-function socketPath (t) {
-  const directory = mkdtempSync(join(tmpdir(), 'light-trace-'))
-  t.teardown(() => rmSync(directory, { recursive: true }))
-  return join(directory, 'app.sock')
 }
 
 function numberOf ({ attributes }) {

@@ -8,7 +8,7 @@ const { appEnvironment } = require('../../viewer/commands/environment')
 const { runCommand } = require('./command')
 
 test('options of ours stand before the app, what follows is the app\'s', (t) => {
-  process.chdir(t.testdir({ 'app.js': '', 'dist.mjs': '' }))
+  process.chdir(t.testdir({ 'app.js': '', 'dist.mjs': '', 'tail.js': '' }))
   const program = (...args) => parseArguments(args)
   t.match(program(), { command: 'serve', program: null, options: {} })
   t.match(program('app.js', '--port', '1'), { program: ['app.js', '--port', '1'], options: {} })
@@ -19,7 +19,8 @@ test('options of ours stand before the app, what follows is the app\'s', (t) => 
   t.match(program('node', '--inspect', 'app.js', '-x'), { program: ['app.js', '-x'], nodeOptions: ['--inspect'] })
   t.match(program('--import', 'tsx', '-r', './env.js', 'app.js', '--import', 'x'), { program: ['app.js', '--import', 'x'], nodeOptions: ['--import', 'tsx', '-r', './env.js'] })
   t.match(program('node', '--import', 'tsx', 'app.js'), { program: ['app.js'], nodeOptions: ['--import', 'tsx'] })
-  t.match(program('sh', '-c', 'true'), { program: ['sh', '-c', 'true'] })
+  const shell = process.platform === 'win32' ? 'cmd' : 'sh'
+  t.match(program(shell, '-c', 'true'), { program: [shell, '-c', 'true'] })
   t.match(program('tail', 'app.js'), { command: 'tail', program: ['app.js'] })
   t.match(program('--port', '5', 'tail'), { command: 'tail', program: null, options: { port: 5 } }, 'a command may stand behind options')
   t.match(program('--json', 'trace', 'last'), { command: 'trace', operand: 'last', options: { json: true } })

@@ -9,7 +9,7 @@ const { buildPage, PAGE } = require('../../scripts/viewer-page')
 const { startViewer, traceId } = require('./support')
 
 const BYTES_MAX = 90_000
-const text = import(join(__dirname, '../../viewer/page/text.mjs'))
+const text = import('../../viewer/page/text.mjs')
 
 test('the page is what its parts make of it', async (t) => {
   t.ok(readFileSync(PAGE, 'utf8') === buildPage(), 'run npm run build:viewer')

@@ -86,6 +86,7 @@ function otherCommand (command, nodeOptions, { watch }, env) {
 
 function passSignals (child) {
   const pass = (signal) => {
+    if (process.platform === 'win32') return // each comes from the console, to the app as well, and `kill` would end it at once
     if (!BY_TERMINAL.has(signal) || !process.stdin.isTTY) child.kill(signal)
   }
   for (const signal of SIGNALS) process.on(signal, pass)
