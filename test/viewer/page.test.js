@@ -3,7 +3,6 @@
 // The page as a file, and what it makes of texts. What it does in a browser: npm run test:viewer.
 
 const { readFileSync } = require('node:fs')
-const { join } = require('node:path')
 const { test } = require('tap')
 const { buildPage, PAGE } = require('../../scripts/viewer-page')
 const { startViewer, traceId } = require('./support')
