@@ -18,7 +18,13 @@ async function liveApp (t, content, options = {}) {
   const file = options.configFile ?? join(t.testdir({}), 'light-trace.json')
   const write = (value) => {
     writeFileSync(`${file}.new`, typeof value === 'string' ? value : JSON.stringify(value))
-    renameSync(`${file}.new`, file)
+    for (;;) {
+      try {
+        return renameSync(`${file}.new`, file)
+      } catch (error) {
+        if (error.code !== 'EPERM') throw error // Windows, while it is being looked at
+      }
+    }
   }
   if (content !== undefined) write(content)
   const lines = []

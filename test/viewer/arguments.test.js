@@ -5,6 +5,7 @@
 const { test } = require('tap')
 const { parseArguments } = require('../../viewer/commands/arguments')
 const { appEnvironment } = require('../../viewer/commands/environment')
+const { wordForCmd } = require('../../viewer/commands/run-program')
 const { runCommand } = require('./command')
 
 test('options of ours stand before the app, what follows is the app\'s', (t) => {
@@ -34,6 +35,11 @@ test('options of ours stand before the app, what follows is the app\'s', (t) => 
   t.match(program('--help', 'app.js'), { command: 'help' })
   t.match(program('-v'), { command: 'version' })
   t.end()
+})
+
+test('on Windows a command goes through cmd.exe as it was given', async (t) => {
+  t.same(['npm', '--port=1', 'C:\\app\\run.cmd', 'C:\\Program Files\\a\\', 'a & b', 'say "x"', '', 'a^b'].map(wordForCmd),
+    ['npm', '--port=1', 'C:\\app\\run.cmd', '"C:\\Program Files\\a\\\\"', '"a & b"', '"say ""x"""', '""', '"a^b"'])
 })
 
 test('a mistake says what was meant', (t) => {
