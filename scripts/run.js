@@ -5,9 +5,10 @@
 
 module.exports = { run, start }
 
-const { spawn } = require('node:child_process')
+const { spawn, spawnSync } = require('node:child_process')
 const { createWriteStream } = require('node:fs')
 
+const IS_WINDOWS = process.platform === 'win32'
 const GRACE_MS = 5_000
 const running = new Set()
 
@@ -20,7 +21,7 @@ for (const [signal, number] of [['SIGINT', 2], ['SIGTERM', 15], ['SIGHUP', 1]]) 
 
 /**
  * Runs a command to its end.
- * @param {{ cwd?: string, env?: object, log?: string, live?: boolean, deadlineMs?: number }} options log: a file that
+ * @param {{ cwd?: string, env?: object, log?: string, live?: boolean, shell?: boolean, deadlineMs?: number }} options log: a file that
  *   gets the output too; live: it is passed on as it comes; deadlineMs: the command is ended then, which is a failure
  * @returns {Promise<{ code: number | string, output: string }>} the exit code, or the signal's name
  */
@@ -36,8 +37,8 @@ async function run (command, args, { log, live = false, deadlineMs, ...options }
  * Starts a command.
  * @returns {{ pid: number, alive: () => boolean, ended: Promise<number | string>, output: () => string, stop: () => Promise<void> }}
  */
-function start (command, args, { cwd, env, log, live = false } = {}) {
-  const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+function start (command, args, { cwd, env, log, live = false, shell = false } = {}) {
+  const child = spawn(command, args, { cwd, env, shell, detached: !IS_WINDOWS, stdio: ['ignore', 'pipe', 'pipe'] })
   const pieces = []
   const file = log && createWriteStream(log)
   const keep = (piece) => {
@@ -70,7 +71,9 @@ function start (command, args, { cwd, env, log, live = false } = {}) {
   return handle
 }
 
+// Windows has neither groups nor signals: what a process has started is ended with it, at once.
 function signalGroup (pid, signal) {
+  if (IS_WINDOWS) return spawnSync('taskkill', ['/pid', String(pid), '/t', '/f'])
   try {
     process.kill(-pid, signal)
   } catch (error) {

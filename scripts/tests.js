@@ -72,14 +72,14 @@ async function runFiles (files, { scripts = [], node = process.execPath, env = {
   const sum = { passed: 0, failed: 0 }
   const options = { cwd: ROOT, env: { ...process.env, ...env, TAP_TIMEOUT: String(timeoutS) }, deadlineMs }
   const waiting = [
-    ...scripts.map((name) => ({ name: `npm run ${name}`, command: ['npm', ['run', name]], countedBy: (output, code) => code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 } })),
+    ...scripts.map((name) => ({ name: `npm run ${name}`, command: [`npm run ${name}`, []], shell: true, countedBy: (output, code) => code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 } })),
     ...files.map((name) => ({ name, command: [node, [name]], countedBy: testsOf }))
   ]
   const work = async () => {
     for (let next; (next = waiting.shift()) !== undefined;) {
-      const { name, command, countedBy } = next
+      const { name, command, shell, countedBy } = next
       const started = performance.now()
-      const { code, output } = await run(...command, options)
+      const { code, output } = await run(...command, { ...options, shell })
       const { passed, failed } = countedBy(output, code)
       sum.passed += passed
       sum.failed += failed

@@ -55,7 +55,7 @@ class Keep {
     rate.settle(now)
     if (rate.debt > DEBT_SECONDS_MAX * rate.brakeOver) return ''
     const random = randomnessOf(tracestate)
-    if (route.keepRate === null || route.keepRate.owner !== rate) route.keepRate = new RouteRate(now, rate)
+    if (route.keepRate?.owner !== rate) route.keepRate = new RouteRate(now, rate)
     return thresholdOf(rate.take(route.keepRate, random === '' ? t2 & 0xffffff : parseInt(random.slice(0, 6), 16), now))
   }
 }

@@ -128,7 +128,7 @@ class PerSecond extends HeadSampler {
 
   decideRoot (context, now, route) {
     const { rate } = this
-    if (route !== undefined && (route.rate === null || route.rate.owner !== rate)) route.rate = new RouteRate(-Infinity, rate)
+    if (route !== undefined && route.rate?.owner !== rate) route.rate = new RouteRate(-Infinity, rate)
     const tracestate = rate.take(route === undefined ? this.elsewhere : route.rate, context.t2 & HIGH_BITS, now)
     if (tracestate === '') return DROP
     context.tracestate = tracestate

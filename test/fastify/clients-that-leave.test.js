@@ -250,6 +250,7 @@ for (const [what, { text, event }] of Object.entries(LAST_WORDS)) {
     const client = await connect(port)
     client.send(['/slow', '/slow', '/held', '/slow'].map((path) => `GET ${path} HTTP/1.1\r\nhost: shop.test\r\n\r\n`).join('') + text)
     await running.promise
+    await new Promise(setImmediate) // a reset before the last word is read is no end that Node for Windows sees, under wine
     await client.reset()
     const lines = await picture(collector)
     t.same(lines.map((line) => line.replace(/(aborted|response_terminated)$/, 'x')).sort(), [

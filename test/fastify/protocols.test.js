@@ -1,18 +1,18 @@
 'use strict'
 
 const { once } = require('node:events')
-const { readFileSync, mkdtempSync, rmSync } = require('node:fs')
+const { readFileSync } = require('node:fs')
 const http = require('node:http')
 const http2 = require('node:http2')
 const https = require('node:https')
 const net = require('node:net')
-const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { Readable } = require('node:stream')
 const { connect: connectTls } = require('node:tls')
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 const { picture } = require('../support/picture')
+const { socketPath } = require('../support/socket-path')
 const { connect, signal } = require('../support/raw-client')
 
 const tls = {
@@ -166,9 +166,7 @@ for (const secure of [false, true]) {
 }
 
 test('a unix socket has no addresses to tell', async (t) => {
-  const directory = mkdtempSync(join(tmpdir(), 'light-trace-'))
-  t.teardown(() => rmSync(directory, { recursive: true }))
-  const path = join(directory, 'app.sock')
+  const path = socketPath(t)
   const { collector } = await tracedApp(t, { listen: { path }, routes: (app) => app.get('/', async () => 'ok') })
   const client = (await connect(path)).request('GET', '/')
   await client.until('ok')

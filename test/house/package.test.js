@@ -2,7 +2,7 @@
 
 // What is published holds all that its users need.
 
-const { execFile } = require('node:child_process')
+const { exec } = require('node:child_process')
 const { readFileSync, readdirSync } = require('node:fs')
 const { join, posix } = require('node:path')
 const { test } = require('tap')
@@ -165,8 +165,8 @@ function whatIsSecret (text) {
 
 function packed () {
   packing ??= new Promise((resolve, reject) => {
-    const command = process.platform === 'win32' ? 'npm.cmd' : 'npm'
-    execFile(command, ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT, maxBuffer: 10_000_000 }, (error, stdout) => {
+    // Through the system's shell: npm is a script on Windows, which nothing else starts.
+    exec('npm pack --dry-run --json --ignore-scripts', { cwd: ROOT, maxBuffer: 10_000_000 }, (error, stdout) => {
       if (error !== null) reject(error)
       else resolve(Object.values(JSON.parse(stdout))[0])
     })

@@ -94,7 +94,7 @@ test('Dependabot looks after the actions and the packages', async (t) => {
 
 test('CI has a job for each suite of .ci/run, and one for each cell of the matrix', async (t) => {
   const lists = jobs()
-  const { jobs: all } = parse('workflows/ci.yml').toJS()
+  const { jobs: { systems, ...all } } = parse('workflows/ci.yml').toJS()
   const suites = [...readFileSync(join(ROOT, '.ci', 'run'), 'utf8').matchAll(/(?:test|bench):[\w-]+/g)].map(([name]) => name).filter((name) => name in scripts)
   t.ok(suites.length >= 5)
   t.same([...lists.suites, ...lists.benches, 'test:matrix'].sort(), [...new Set(suites)].sort())
@@ -105,6 +105,8 @@ test('CI has a job for each suite of .ci/run, and one for each cell of the matri
     t.equal(strategies[key], `\${{ fromJSON(needs.test.outputs.jobs).${list} }}`)
     t.ok(Object.values(all).some(({ steps }) => steps.some(({ run }) => run?.includes(`\${{ matrix.${key} }}`))), `${key} is run`)
   }
+  t.same(systems.strategy.matrix, { system: ['windows-latest', 'macos-latest'] })
+  t.ok(systems.steps.some(({ run }) => run === 'npm test'), 'and npm test runs on the other systems')
   t.ok(all.bench.steps.some(({ run }) => run?.includes('$GITHUB_STEP_SUMMARY')), 'the bench is in the summary')
 })
 

@@ -3,6 +3,7 @@
 // Which lines are exported, with which trace, and what becomes of them.
 
 const { execFileSync } = require('node:child_process')
+const { devNull } = require('node:os')
 const { once } = require('node:events')
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
@@ -156,7 +157,7 @@ test('lines go where they went before, byte by byte, with metadata where it is a
 })
 
 test('what else is asked of the destination is its own, and it comes back when the application closes', async (t) => {
-  const destination = pino.destination({ dest: '/dev/null', sync: false })
+  const destination = pino.destination({ dest: devNull, sync: false })
   const logger = pino(destination)
   const { app, exported } = await loggingApp(t, { fastify: { loggerInstance: logger, logger: undefined } })
   await new Promise((resolve, reject) => app.log.flush((error) => error ? reject(error) : resolve()))

@@ -4,12 +4,10 @@
 // copied from bytes. Each span has its own caller, whatever order they come in and whichever memory the last ones were written to.
 
 const http = require('node:http')
-const { mkdtempSync, rmSync } = require('node:fs')
-const { tmpdir } = require('node:os')
-const { join } = require('node:path')
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
+const { socketPath } = require('../support/socket-path')
 const { randomFrom } = require('../support/random')
 
 const REQUESTS = 400
@@ -41,19 +39,13 @@ for (const [title, keepAlive, isUnix] of [['on two connections', true, false], [
       both.forEach((caller, i) => expected.push(attributesOf(caller, ports[i])))
       if (n % 20 === 0) await app.lightTrace.flush()
     }
+    while (app.lightTrace.stats().spans.accepted < REQUESTS) await new Promise(setImmediate) // a pipe of Windows has written when the other end has read
     await app.lightTrace.flush()
     const spans = sink.spans.toSorted((a, b) => numberOf(a) - numberOf(b))
     t.equal(spans.length, REQUESTS)
     t.equal(new Set(expected.map((attributes) => attributes['network.peer.port'])).size, isUnix ? 1 : keepAlive ? 2 : REQUESTS)
     t.strictSame(spans.map(callerOf), expected)
   })
-}
-
-/** In a directory of the system's: a path of more than 107 bytes is no socket's, and t.testdir() is below the checkout. */
-function socketPath (t) {
-  const directory = mkdtempSync(join(tmpdir(), 'light-trace-'))
-  t.teardown(() => rmSync(directory, { recursive: true }))
-  return join(directory, 'app.sock')
 }
 
 function numberOf ({ attributes }) {

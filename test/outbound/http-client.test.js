@@ -4,13 +4,11 @@ const http = require('node:http')
 const https = require('node:https')
 const http2 = require('node:http2')
 const { once } = require('node:events')
-const { mkdtempSync, rmSync } = require('node:fs')
-const { tmpdir } = require('node:os')
-const { join } = require('node:path')
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 const { freePort } = require('../../scripts/free-port')
 const { serving, clients } = require('../support/serving')
+const { socketPath } = require('../support/socket-path')
 const { upstream, carried } = require('../support/upstream')
 
 const [major, minor] = process.versions.node.split('.').map(Number)
@@ -190,10 +188,8 @@ test('an upgrade ends with 101, a tunnel with its status', async (t) => {
   t.same(spans.map(({ attributes }) => attributes['http.response.status_code']), [101, 200])
 })
 
-test('a Unix socket is the server\'s address', { skip: process.platform === 'win32' }, async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'light-trace-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
-  const path = join(folder, 'socket')
+test('a Unix socket is the server\'s address', async (t) => {
+  const path = socketPath(t)
   const { seen } = await upstream(t, undefined, { path })
   const { go } = await serving(t, () => call('http://localhost/x', { socketPath: path }))
   const [span] = await go()

@@ -26,8 +26,7 @@ const say = (value) => require('node:fs').writeSync(1, JSON.stringify(value) + '
 function runInChild (t, fn, { args = [], nodeArgs = [], env = {}, killAfterMs = KILL_AFTER_MS } = {}) {
   const source = `${PRELUDE};(${fn})({ Fastify, get lightTrace () { return require(${JSON.stringify(ROOT)}) }, say, root: ${JSON.stringify(ROOT)} }, ...${JSON.stringify(args)})`
   const file = path.join(t.testdir({ [`child-${++children}.js`]: source }), `child-${children}.js`)
-  // Through a shell that becomes the child: tap slips a NODE_OPTIONS of its own into everything that is spawned.
-  const process_ = spawn('/bin/sh', ['-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath, ...nodeArgs, file], {
+  const process_ = spawn(process.execPath, [...nodeArgs, file], {
     cwd: ROOT,
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe']

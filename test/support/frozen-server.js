@@ -36,8 +36,7 @@ class FrozenServer {
   }
 
   async start (program, env) {
-    // Through a shell that becomes the process: tap slips a NODE_OPTIONS of its own into everything that is spawned.
-    this.#process = spawn('/bin/sh', ['-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath, program], {
+    this.#process = spawn(process.execPath, [program], {
       env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe']
     })
     this.#exit = new Promise((resolve) => this.#process.once('close', (code, signal) => resolve({ code, signal, stderr: this.stderr })))

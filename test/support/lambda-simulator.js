@@ -36,8 +36,7 @@ class Lambda {
   async start (env) {
     this.#server.listen(0, '127.0.0.1')
     await once(this.#server, 'listening')
-    // Through a shell that becomes the process: tap slips a NODE_OPTIONS of its own into everything that is spawned.
-    this.#process = spawn('/bin/sh', ['-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath, PROGRAM], {
+    this.#process = spawn(process.execPath, [PROGRAM], {
       env: {
         PATH: process.env.PATH,
         AWS_LAMBDA_RUNTIME_API: `127.0.0.1:${this.#server.address().port}`,

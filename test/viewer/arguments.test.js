@@ -5,10 +5,11 @@
 const { test } = require('tap')
 const { parseArguments } = require('../../viewer/commands/arguments')
 const { appEnvironment } = require('../../viewer/commands/environment')
+const { wordForCmd } = require('../../viewer/commands/run-program')
 const { runCommand } = require('./command')
 
 test('options of ours stand before the app, what follows is the app\'s', (t) => {
-  process.chdir(t.testdir({ 'app.js': '', 'dist.mjs': '' }))
+  process.chdir(t.testdir({ 'app.js': '', 'dist.mjs': '', 'tail.js': '' }))
   const program = (...args) => parseArguments(args)
   t.match(program(), { command: 'serve', program: null, options: {} })
   t.match(program('app.js', '--port', '1'), { program: ['app.js', '--port', '1'], options: {} })
@@ -19,7 +20,8 @@ test('options of ours stand before the app, what follows is the app\'s', (t) => 
   t.match(program('node', '--inspect', 'app.js', '-x'), { program: ['app.js', '-x'], nodeOptions: ['--inspect'] })
   t.match(program('--import', 'tsx', '-r', './env.js', 'app.js', '--import', 'x'), { program: ['app.js', '--import', 'x'], nodeOptions: ['--import', 'tsx', '-r', './env.js'] })
   t.match(program('node', '--import', 'tsx', 'app.js'), { program: ['app.js'], nodeOptions: ['--import', 'tsx'] })
-  t.match(program('sh', '-c', 'true'), { program: ['sh', '-c', 'true'] })
+  const shell = process.platform === 'win32' ? 'cmd' : 'sh'
+  t.match(program(shell, '-c', 'true'), { program: [shell, '-c', 'true'] })
   t.match(program('tail', 'app.js'), { command: 'tail', program: ['app.js'] })
   t.match(program('--port', '5', 'tail'), { command: 'tail', program: null, options: { port: 5 } }, 'a command may stand behind options')
   t.match(program('--json', 'trace', 'last'), { command: 'trace', operand: 'last', options: { json: true } })
@@ -33,6 +35,11 @@ test('options of ours stand before the app, what follows is the app\'s', (t) => 
   t.match(program('--help', 'app.js'), { command: 'help' })
   t.match(program('-v'), { command: 'version' })
   t.end()
+})
+
+test('on Windows a command goes through cmd.exe as it was given', async (t) => {
+  t.same(['npm', '--port=1', 'C:\\app\\run.cmd', 'C:\\Program Files\\a\\', 'a & b', 'say "x"', '', 'a^b'].map(wordForCmd),
+    ['npm', '--port=1', 'C:\\app\\run.cmd', '"C:\\Program Files\\a\\\\"', '"a & b"', '"say ""x"""', '""', '"a^b"'])
 })
 
 test('a mistake says what was meant', (t) => {

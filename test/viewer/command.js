@@ -20,8 +20,7 @@ app.listen({ port: 0, host: '127.0.0.1' }).then((address) => console.log('app at
 
 /** @returns {{ output (pattern): Promise<RegExpExecArray>, exit: Promise<{ code, signal, stdout, stderr }>, kill (signal), stdin, text (): string }} */
 function runCommand (t, args, { cwd, env = {}, input, isGroup = false } = {}) {
-  // Through a shell that becomes it: tap slips a NODE_OPTIONS of its own into everything that is spawned.
-  const child = spawn('/bin/sh', ['-c', 'unset NODE_OPTIONS; exec "$0" "$@"', process.execPath, CLI, ...args], {
+  const child = spawn(process.execPath, [CLI, ...args], {
     cwd, env: { PATH: process.env.PATH, ...env }, stdio: ['pipe', 'pipe', 'pipe'], detached: isGroup
   })
   // A signal that it passes on: the app must end as well.

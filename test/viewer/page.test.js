@@ -3,13 +3,12 @@
 // The page as a file, and what it makes of texts. What it does in a browser: npm run test:viewer.
 
 const { readFileSync } = require('node:fs')
-const { join } = require('node:path')
 const { test } = require('tap')
 const { buildPage, PAGE } = require('../../scripts/viewer-page')
 const { startViewer, traceId } = require('./support')
 
 const BYTES_MAX = 90_000
-const text = import(join(__dirname, '../../viewer/page/text.mjs'))
+const text = import('../../viewer/page/text.mjs')
 
 test('the page is what its parts make of it', async (t) => {
   t.ok(readFileSync(PAGE, 'utf8') === buildPage(), 'run npm run build:viewer')

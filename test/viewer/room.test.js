@@ -3,7 +3,7 @@
 // The viewer is beside the library: no app loads it, and it needs nothing that the package has not.
 
 const { readdirSync, readFileSync } = require('node:fs')
-const { join, relative, resolve, dirname } = require('node:path')
+const { join, relative, resolve, dirname, sep } = require('node:path')
 const { test } = require('tap')
 const { perfettoOf } = require('../../viewer/views/perfetto')
 const { TraceStore } = require('../../viewer/store/trace-store')
@@ -24,7 +24,7 @@ test('nothing that an app loads requires the viewer', async (t) => {
 })
 
 test('the viewer requires Node\'s modules and its own, and of the library the plugin, the search for what was meant, what a budget is and the words of the console', async (t) => {
-  const outside = new Set(filesOf('viewer').flatMap((file) => requiresOf(file).map((name) => name.startsWith('.') ? relative(ROOT, resolve(dirname(file), name)) : name)))
+  const outside = new Set(filesOf('viewer').flatMap((file) => requiresOf(file).map((name) => name.startsWith('.') ? relative(ROOT, resolve(dirname(file), name)).split(sep).join('/') : name)))
   t.same([...outside].filter((name) => !name.startsWith('node:') && !/^viewer\b/.test(name)).sort(), ['index', 'lib/budget', 'lib/config/checks', 'lib/export/sinks/console', 'package.json'])
 })
 

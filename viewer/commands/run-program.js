@@ -31,7 +31,8 @@ async function runProgram (viewer, { program, options, nodeOptions }, say) {
     ? nodeCommand(program, nodeOptions, options)
     : otherCommand([...interpreter, isFile(name) ? absolute(name) : name, ...program.slice(1)], nodeOptions, options, env)
   return new Promise((resolve, reject) => {
-    const child = spawn(file, args, { stdio: 'inherit', env: { ...env, ...extra }, shell: process.platform === 'win32' && file !== process.execPath })
+    const shell = process.platform === 'win32' && file !== process.execPath // npm and its like are scripts there
+    const child = spawn(shell ? [file, ...args].map(wordForCmd).join(' ') : file, shell ? [] : args, { stdio: 'inherit', env: { ...env, ...extra }, shell })
     const stop = passSignals(child)
     viewer.app = { command: program.join(' ').slice(0, 200), pid: child.pid, running: true, exit: null }
     child.on('error', (error) => {
@@ -84,12 +85,18 @@ function otherCommand (command, nodeOptions, { watch }, env) {
   return { file, args, extra: { NODE_OPTIONS: `${env.NODE_OPTIONS ?? ''} --import=${PRELOAD}`.trim() } }
 }
 
+/** A word of a command line as cmd.exe hands it on whole, and a program of Windows reads it. */
+function wordForCmd (word) {
+  return /^[\w.:/\\=@+-]+$/.test(word) ? word : `"${word.replaceAll('"', '""').replace(/(?<!\\)\\+$/, '$&$&')}"`
+}
+
 function passSignals (child) {
   const pass = (signal) => {
+    if (process.platform === 'win32') return // each comes from the console, to the app as well, and `kill` would end it at once
     if (!BY_TERMINAL.has(signal) || !process.stdin.isTTY) child.kill(signal)
   }
   for (const signal of SIGNALS) process.on(signal, pass)
   return () => { for (const signal of SIGNALS) process.removeListener(signal, pass) }
 }
 
-module.exports = { runProgram }
+module.exports = { runProgram, wordForCmd }
