@@ -3,7 +3,7 @@
 // Collectors and other programs that share no code with us, each from the registry of its language. What is
 // installed stays in .cache/; it is put there by a rename, so that half an installation is never taken for one.
 
-module.exports = { installJaeger, installRotel, installPrometheus, installPrometheusOtlp, installPeers }
+module.exports = { installJaeger, installRotel, installOtelcol, installPrometheus, installPrometheusOtlp, installPeers }
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -12,6 +12,7 @@ const { run } = require('../run')
 const CACHE = path.join(__dirname, '..', '..', '.cache')
 const JAEGER = 'github.com/jaegertracing/jaeger/cmd/all-in-one@v1.42.0' // holds the OpenTelemetry Collector's own OTLP receiver
 const ROTEL = 'rotel==0.0.1a15'
+const OTELCOL = 'v0.161.0' // of scripts/collectors/otelcol/go.mod
 const PROMETHEUS_OTLP = 'v0.313.5' // of 3.13.5; v0.316.0 needs modules that the Go proxy does not have
 const PEERS = [
   '@opentelemetry/instrumentation-http@0.203.0', '@opentelemetry/sdk-metrics@2.0.1', '@opentelemetry/api@1.9.0',
@@ -36,6 +37,16 @@ function installRotel () {
     await must(python, ['-m', 'pip', 'install', '--quiet', ROTEL], { cwd: directory })
     const found = await must(python, ['-c', 'import os, rotel; print(os.path.dirname(rotel.__file__))'], { cwd: directory })
     return path.join(found.trim(), 'rotel-agent')
+  })
+}
+
+/** @returns {Promise<string>} the path of an OpenTelemetry Collector with the components of examples/fleet */
+function installOtelcol () {
+  return installed(`otelcol-${OTELCOL}`, 'otelcol', 'Go 1.25 or newer', async (directory) => {
+    for (const name of ['main.go', 'go.mod']) fs.copyFileSync(path.join(__dirname, 'otelcol', name), path.join(directory, name))
+    await must('go', ['mod', 'tidy'], { cwd: directory })
+    await must('go', ['build', '-trimpath', '-ldflags=-s -w', '-o', 'otelcol', '.'], { cwd: directory })
+    return path.join(directory, 'otelcol')
   })
 }
 
