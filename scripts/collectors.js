@@ -5,7 +5,7 @@
 // Installs the collectors that are missing, starts them on free loopback ports, runs test/collector/ against them and
 // ends them.
 
-const { installJaeger, installRotel, installOtelcol } = require('./collectors/install')
+const { installJaeger, installRotel } = require('./collectors/install')
 const { startJaeger, startRotel } = require('./collectors/start')
 const { startRecorder } = require('./collectors/recorder')
 const { withServers, runTests } = require('./with-servers')
@@ -21,8 +21,7 @@ withServers(async (open) => {
       COLLECTOR_JAEGER_TRACES: jaeger.tracesUrl,
       COLLECTOR_JAEGER_QUERY: jaeger.queryUrl,
       COLLECTOR_ROTEL_TRACES: rotel.tracesUrl,
-      COLLECTOR_ROTEL_QUERY: recorder.queryUrl,
-      COLLECTOR_OTELCOL: await installOtelcol()
+      COLLECTOR_ROTEL_QUERY: recorder.queryUrl
     }
   })
 })

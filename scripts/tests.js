@@ -23,7 +23,7 @@ const { run } = require('./run')
 
 const ROOT = path.join(__dirname, '..')
 // Folders whose tests need servers, a browser, other packages, or that nothing runs beside them: scripts of their own run them.
-const NEEDS_MORE = ['browser', 'collector', 'examples', 'metrics-servers', 'senders', 'services', 'site', 'slow']
+const NEEDS_MORE = ['browser', 'collector', 'examples', 'fleet', 'metrics-servers', 'senders', 'services', 'site', 'slow']
 // Outages and freezes that take their time, thousands of inputs, a process for each case.
 const LEFT_TO_THE_MATRIX = [
   'examples', 'metrics/bad-times', 'metrics/export', 'metrics/kept-bytes', 'otlp/long-span', 'otlp/same-span', 'outbound/trace-events', 'span/extrapolation', 'span/fair-rate',

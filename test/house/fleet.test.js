@@ -1,6 +1,6 @@
 'use strict'
 
-// The files of examples/fleet fit together. What the collectors do with them is a matter of test/collector, and the
+// The files of examples/fleet fit together. What the collectors do with them is a matter of test/fleet, and the
 // rules and the dashboard one of test/metrics-servers.
 
 const { existsSync, readFileSync } = require('node:fs')
