@@ -42,7 +42,7 @@ function installRotel () {
 
 /** @returns {Promise<string>} the path of an OpenTelemetry Collector with the components of examples/fleet */
 function installOtelcol () {
-  return installed(`otelcol-${OTELCOL}`, 'otelcol', 'Go 1.25 or newer', async (directory) => {
+  return installed(`otelcol-${OTELCOL}`, 'otelcol', 'Go 1.26 or newer', async (directory) => {
     for (const name of ['main.go', 'go.mod']) fs.copyFileSync(path.join(__dirname, 'otelcol', name), path.join(directory, name))
     await must('go', ['mod', 'tidy'], { cwd: directory })
     await must('go', ['build', '-trimpath', '-ldflags=-s -w', '-o', 'otelcol', '.'], { cwd: directory })
