@@ -7,7 +7,7 @@
 //   Retry-After    that one is left alone until then
 //   401, 404, ...  it does not take this signal: it is left alone with it for a while, others stay
 //   back           a preferred one is sent something 30 s later, then 60 s, up to five minutes: what it does not take goes on as before
-//   a close        or a flush goes back to none, and waits for each but the last only so long that the last has time
+//   a close        or a flush waits for each but the last only so long that the last has time
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../../runtime/timers')
 const { failureOf } = require('../log')
@@ -47,12 +47,11 @@ class Order {
     this.#askedUntil = names.map(() => -Infinity)
   }
 
-  /** The indexes of those to ask, in turn. `isLast`: nothing waits any more, nor for those that have asked for it. */
-  at (now, isLast = false) {
+  /** The indexes of those to ask, in turn: all of them where each has asked for a pause, for then it is a flush or a close that asks. */
+  at (now) {
     const all = this.names.map((_, index) => index)
     const ready = all.filter((index) => this.#askedUntil[index] <= now)
-    if (ready.length === 0 || isLast) return this.#activeFirst(ready.length === 0 ? all : ready)
-    if (now < this.#backAt) return this.#activeFirst(ready)
+    if (ready.length === 0 || now < this.#backAt) return this.#activeFirst(ready.length === 0 ? all : ready)
     if (this.#active > 0) this.#waitToGoBack(now)
     return ready
   }
@@ -100,7 +99,7 @@ class Failover {
   #awayUntil // when those that do not take this signal are asked for it again
   #isHeld = false
   #isAborted = false
-  #current = null // { index, hasNext } of what is under way
+  #current = null // { index, hasNext, isSkipped } of what is under way
   #timer = null
 
   constructor (ends, order, shareMs) {
@@ -116,7 +115,7 @@ class Failover {
 
   post (parts, encoding, done) {
     const now = monotonicNow()
-    const indexes = this.#order.at(now, this.#isHeld)
+    const indexes = this.#order.at(now)
     const taking = indexes.filter((index) => this.#awayUntil[index] <= now)
     this.#postTo(taking.length > 0 ? taking : indexes, { failures: new Map(), before: null }, parts, encoding, done)
   }
