@@ -136,8 +136,8 @@ function readOwn (path, value, expected = 'an object') {
   }
 }
 
-/** The text of a file, without waiting for one that is none: a pipe, a terminal, a device. Throws. */
-function readText (path, bytesMax) {
+/** The bytes of a file, without waiting for one that is none: a pipe, a terminal, a device. Throws. */
+function readFile (path, bytesMax) {
   const file = fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0))
   try {
     if (!fs.fstatSync(file).isFile()) throw new Error('it is no file')
@@ -145,7 +145,7 @@ function readText (path, bytesMax) {
     let length = 0
     for (let more = 1; more > 0 && length < bytes.length; length += more) more = fs.readSync(file, bytes, length, bytes.length - length, null)
     if (length > bytesMax) throw new Error(`it is longer than ${bytesMax} bytes`)
-    return bytes.toString('utf8', 0, length)
+    return Buffer.from(bytes.subarray(0, length)) // memory of its length
   } finally {
     fs.closeSync(file)
   }
@@ -243,7 +243,7 @@ function editDistance (a, b) {
 
 const values = { attributes, boolean, bytes, callback, count, duration, headerNames, text }
 const kinds = { anyOf, listOf, literal, notNegative, object, orBoolean, orCallback }
-const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isObject, readOwn, readText }
+const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isObject, readFile, readOwn }
 const errors = { LightTraceError, describeValue, editDistance, inWords, nearestName, optionInvalid, wrongValue }
 
 module.exports = { ...values, ...kinds, ...parts, ...errors }

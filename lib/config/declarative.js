@@ -6,7 +6,7 @@
 
 const path = require('node:path')
 const { createRequire } = require('node:module')
-const { EMPTY, TOKEN, inWords, isObject, readText } = require('./checks')
+const { EMPTY, TOKEN, inWords, isObject, readFile } = require('./checks')
 const { printable } = require('../runtime/report')
 
 module.exports = { readConfiguration }
@@ -41,7 +41,7 @@ function readConfiguration (file, values) {
 
 /** Undefined for YAML, where there is nothing to read it by. */
 function parse (file) {
-  const text = readText(file, BYTES_MAX)
+  const text = readFile(file, BYTES_MAX).toString()
   if (!/\.ya?ml$/i.test(file)) return JSON.parse(text)
   let yaml
   try {
@@ -171,13 +171,14 @@ class Found {
       timeout: `${otlp}_TIMEOUT`,
       encoding: (at, value) => this.#set(`${otlp}_PROTOCOL`, `http/${this.#text(value) ?? 'protobuf'}`),
       tls: { ca_file: `${otlp}_CERTIFICATE`, key_file: `${otlp}_CLIENT_KEY`, cert_file: `${otlp}_CLIENT_CERTIFICATE`, insecure: `${otlp}_INSECURE` },
-      temporality_preference: `${otlp}_TEMPORALITY_PREFERENCE`,
-      default_histogram_aggregation: `${otlp}_DEFAULT_HISTOGRAM_AGGREGATION`
+      ...signal === 'METRICS' && {
+        temporality_preference: `${otlp}_TEMPORALITY_PREFERENCE`,
+        default_histogram_aggregation: `${otlp}_DEFAULT_HISTOGRAM_AGGREGATION`
+      }
     }
-    const { temporality_preference: _, default_histogram_aggregation: __, ...plain } = shape
     const toOtlp = (protocol) => (at, value) => {
       Object.assign(this.variables, { [kind]: 'otlp', [`${otlp}_PROTOCOL`]: protocol })
-      this.#members(at, value, signal === 'METRICS' ? shape : plain)
+      this.#members(at, value, shape)
     }
     return {
       otlp_http: toOtlp('http/protobuf'),
@@ -208,11 +209,16 @@ class Found {
       this.#members(at, value, { ratio: () => {} })
     }
     const shape = { always_on: () => set('always_on'), always_off: () => set('always_off'), trace_id_ratio_based: byRatio, 'probability/development': byRatio }
-    const usual = { remote_parent_sampled: 'always_on', remote_parent_not_sampled: 'always_off', local_parent_sampled: 'always_on', local_parent_not_sampled: 'always_off' }
-    const asUsual = Object.entries(usual).map(([name, sampler]) => [name, { [sampler]: () => {} }])
+    const [on, off] = [{ always_on: () => {} }, { always_off: () => {} }] // as the parent has decided: no other is known
     const parentBased = (at, value) => {
       this.#set('OTEL_TRACES_SAMPLER', 'parentbased_always_on')
-      this.#members(at, value, { root: (at, value) => this.#readSampler(at, value, 'parentbased_'), ...Object.fromEntries(asUsual) })
+      this.#members(at, value, {
+        root: (at, value) => this.#readSampler(at, value, 'parentbased_'),
+        remote_parent_sampled: on,
+        remote_parent_not_sampled: off,
+        local_parent_sampled: on,
+        local_parent_not_sampled: off
+      })
     }
     this.#members(at, value, { ...shape, ...prefix === '' && { parent_based: parentBased } })
   }

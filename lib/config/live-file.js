@@ -8,7 +8,7 @@ const fs = require('node:fs')
 const { isatty } = require('node:tty')
 const { printable } = require('../runtime/report')
 const { setInterval, clearInterval } = require('../runtime/timers')
-const { readText } = require('./checks')
+const { readFile } = require('./checks')
 const { resolveLive } = require('./options')
 
 const LOOK_MS = 1000
@@ -53,7 +53,7 @@ class LiveFile {
   #textOf () {
     this.#version = ''
     this.#version = versionOf(fs.statSync(this.#path)) // before it is read: what is written meanwhile is another one
-    return readText(this.#path, BYTES_MAX)
+    return readFile(this.#path, BYTES_MAX).toString()
   }
 
   watch () {

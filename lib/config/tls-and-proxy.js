@@ -2,12 +2,11 @@
 
 // What an exporter needs over https: and behind a proxy. Most collectors are next door: it is loaded only where one of them is.
 
-const fs = require('node:fs')
 const { isIPv4 } = require('node:net')
 const tls = require('node:tls')
 const { X509Certificate } = require('node:crypto')
 const { attempt } = require('../runtime/report')
-const { describeValue, optionInvalid } = require('./checks')
+const { describeValue, optionInvalid, readFile } = require('./checks')
 const { basicAuthorization, hostAndPort, names, parseHttpUrl, withSecrets } = require('./endpoint')
 
 module.exports = { checkPem, resolveTls, proxyFor }
@@ -47,9 +46,8 @@ function pemFromEnvironment (member, suffix, env) {
 }
 
 function readBounded (path) {
-  if (typeof path !== 'string') return null
-  const size = attempt(() => fs.statSync(path).size) ?? 0
-  return size > 0 && size <= FILE_BYTES_MAX ? attempt(() => fs.readFileSync(path)) ?? null : null
+  const bytes = typeof path === 'string' ? attempt(() => readFile(path, FILE_BYTES_MAX)) : undefined
+  return bytes === undefined || bytes.length === 0 ? null : bytes
 }
 
 /**
