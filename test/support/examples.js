@@ -8,6 +8,7 @@ const { spawn } = require('node:child_process')
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { drawTree, spanLabel } = require('../../lib/export/sinks/console')
+const { environment } = require('../../scripts/ecosystem')
 const { startSink } = require('./otlp-sink')
 const { ROOT } = require('./program')
 
@@ -46,7 +47,7 @@ function startExample (t, name, env) {
 
 /** An npm script of the project in a directory. It has a process group, as in a terminal: npm's shell passes no signal on. */
 function runScript (script, directory, env = {}) {
-  const child = spawn('npm', ['run', script], { cwd: directory, env: { ...environment(), ...env }, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn('npm', ['run', script], { cwd: directory, env: { ...withoutTracer(environment()), ...env }, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const listeners = []
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
@@ -76,9 +77,8 @@ function ended (script, directory, env) {
   return runScript(script, directory, env).end
 }
 
-// Neither npm's own variables nor tap's, and no settings of a tracer.
-function environment () {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:npm_|TAP_|_TAPJS|OTEL_|NODE_TEST_|NODE_OPTIONS$)/.test(name)))
+function withoutTracer (env) {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('OTEL_')))
 }
 
 /** The spans of a sink as the README of an example draws them. */
