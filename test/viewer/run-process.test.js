@@ -68,6 +68,12 @@ test('--stay goes on showing when the app has ended', async (t) => {
   t.match(await exit, { code: 7 }, 'and then ends as the app did')
 })
 
+test('--stay does not outlive a supervisor: SIGTERM ends the app and the viewer', { skip: process.platform === 'win32' && 'Windows ends a process at once' }, async (t) => {
+  const { kill, exit } = await runApp(t, { options: ['--stay'] })
+  kill('SIGTERM')
+  t.match(await exit, { signal: 'SIGTERM' }, 'as the app did')
+})
+
 test('--watch restarts the app, and it goes on being traced', async (t) => {
   const { app, json, output, cwd } = await runApp(t, { options: ['--watch'] })
   await fetch(`${app}/users/7`)

@@ -21,7 +21,7 @@ const LOADER = /(?:^|\s)(?:--(?:import|require|loader|experimental-loader)|-r)\b
 const FOR_NODE = /\.[cm]?[jt]sx?$/
 const FIRST_LINE_BYTES = 256
 
-/** @returns {Promise<{ code: number | null, signal: string | null }>} how it ended */
+/** @returns {Promise<{ code: number | null, signal: string | null, isOver: boolean }>} how it ended; isOver: the command was told to end, too */
 async function runProgram (viewer, { program, options, nodeOptions }, say) {
   const [name] = program
   const { env, notes } = appEnvironment(process.env, { port: viewer.port, host: options.host, token: viewer.token })
@@ -33,7 +33,7 @@ async function runProgram (viewer, { program, options, nodeOptions }, say) {
   return new Promise((resolve, reject) => {
     const shell = process.platform === 'win32' && file !== process.execPath // npm and its like are scripts there
     const child = spawn(shell ? [file, ...args].map(wordForCmd).join(' ') : file, shell ? [] : args, { stdio: 'inherit', env: { ...env, ...extra }, shell })
-    const stop = passSignals(child)
+    const { stop, told } = passSignals(child)
     viewer.app = { command: program.join(' ').slice(0, 200), pid: child.pid, running: true, exit: null }
     child.on('error', (error) => {
       stop()
@@ -43,7 +43,7 @@ async function runProgram (viewer, { program, options, nodeOptions }, say) {
       stop()
       Object.assign(viewer.app, { running: false, exit: signal ?? code })
       viewer.events.touch()
-      resolve({ code, signal })
+      resolve({ code, signal, isOver: told.has('SIGTERM') || told.has('SIGHUP') }) // Ctrl-C is for the app
     })
   })
 }
@@ -91,12 +91,14 @@ function wordForCmd (word) {
 }
 
 function passSignals (child) {
+  const told = new Set()
   const pass = (signal) => {
+    told.add(signal)
     if (process.platform === 'win32') return // each comes from the console, to the app as well, and `kill` would end it at once
     if (!BY_TERMINAL.has(signal) || !process.stdin.isTTY) child.kill(signal)
   }
   for (const signal of SIGNALS) process.on(signal, pass)
-  return () => { for (const signal of SIGNALS) process.removeListener(signal, pass) }
+  return { told, stop: () => { for (const signal of SIGNALS) process.removeListener(signal, pass) } }
 }
 
 module.exports = { runProgram, wordForCmd }

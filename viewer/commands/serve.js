@@ -23,7 +23,7 @@ async function attend (viewer, parsed) {
     await viewer.close()
     throw error
   })
-  if (parsed.options.stay === true) {
+  if (parsed.options.stay === true && !end.isOver) {
     SAY(`${parsed.program[0]} has ended ${end.signal === null ? `with exit code ${end.code}` : `by ${end.signal}`}; Ctrl-C ends the viewer`)
     await new Promise((resolve) => { for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, resolve) })
   }
