@@ -1,8 +1,9 @@
 'use strict'
 
-// npm run test:matrix [-- --only <cell>]… [--long] [test files]
+// npm run test:matrix [-- --only <cell>]… [--long] [--at-once] [test files]
 //
 // --long: at full length, what takes minutes (npm run test:faults).
+// --at-once: not one cell after the other, for tests that wait more than they compute.
 // --list: only the cells' names, as JSON; CI makes a job of each.
 //
 // Runs the suite once per cell below, each in a directory of its own under .matrix/, so that no cell sees what
@@ -32,7 +33,7 @@ const CELLS = [
 main().then((code) => { process.exitCode = code })
 
 async function main () {
-  const { values, positionals } = parseArgs({ options: { only: { type: 'string', multiple: true }, long: { type: 'boolean', default: false }, list: { type: 'boolean', default: false } }, allowPositionals: true })
+  const { values, positionals } = parseArgs({ options: { only: { type: 'string', multiple: true }, long: { type: 'boolean', default: false }, 'at-once': { type: 'boolean', default: false }, list: { type: 'boolean', default: false } }, allowPositionals: true })
   if (values.list) {
     console.log(JSON.stringify(CELLS.map((cell) => cell.name)))
     return 0
@@ -43,13 +44,15 @@ async function main () {
     return 1
   }
   const total = { passed: 0, failed: 0 }
-  for (const cell of CELLS) {
-    if (values.only && !values.only.includes(cell.name)) continue
+  const runOne = async (cell) => {
     const { passed, failed, line } = await runCell({ ...cell, isLong: values.long }, positionals.length > 0 ? positionals : (cell.files ?? []).flatMap(testsIn))
     total.passed += passed
     total.failed += failed
     console.log(`${failed === 0 ? 'ok    ' : 'FAILED'} ${cell.name.padEnd(14)} ${line}`)
   }
+  const cells = CELLS.filter(({ name }) => values.only === undefined || values.only.includes(name))
+  if (values['at-once']) await Promise.all(cells.map(runOne))
+  else for (const cell of cells) await runOne(cell)
   console.log(`${total.passed} passed, ${total.failed} failed`)
   return total.failed === 0 ? 0 : 1
 }
