@@ -177,6 +177,32 @@ test('the ring takes no more memory than it may, the oldest are overwritten, and
   t.same(requests, requests.map((_, i) => 2000 - requests.length + i), 'the last ones')
 })
 
+test('a full ring takes `maxBytes` of memory and a mebibyte at most', async (t) => {
+  const memoryOf = async (recorder) => {
+    const child = runInChild(t, async ({ Fastify, lightTrace, say }, recorder) => {
+      const app = Fastify()
+      await app.register(lightTrace, { sampler: 'always_off', recorder, slow: false, exporter: { url: 'http://127.0.0.1:9' } })
+      app.get('/:n', async ({ trace }) => {
+        trace.withSpan('child', () => {})
+        return ''
+      })
+      for (let i = 0; i < 20_000; i++) await app.inject(`/${i}`)
+      for (let i = 0; i < 3; i++) {
+        global.gc()
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+      const { heapUsed, external } = process.memoryUsage()
+      say({ bytes: heapUsed + external, ring: app.lightTrace.stats().recorder?.bytes ?? 0 })
+      await app.close()
+    }, { nodeArgs: ['--expose-gc'], args: [recorder] })
+    return (await child.exit).said[0]
+  }
+  const maxBytes = 4 * 1024 * 1024
+  const [without, having] = [await memoryOf(false), await memoryOf({ maxBytes })]
+  t.ok(having.ring > 0.9 * maxBytes, `${having.ring} bytes in the ring`)
+  t.ok(having.bytes - without.bytes <= maxBytes + 1024 * 1024, `${having.bytes - without.bytes} bytes more than without it`)
+})
+
 test('a child that is longer than a part of the ring is cut or left out, and the next one is there', async (t) => {
   const { app, sent } = await recordedApp(t, { recorder: { maxBytes: 64 * 1024 }, limits: { attributeValueLength: 1e6 } }, (app) => app.get('/:length', async ({ trace, params }) => {
     trace.withSpan('child', (span) => span.setAttribute('text', 'x'.repeat(Number(params.length))))
