@@ -90,8 +90,10 @@ async function measure (testCase, bare, requests) {
     if (i === pairs) break
     await prepare(testCase, subject.app, tell)
     const stall = testCase.isStalled ? setInterval(hold, STALL_EVERY_MS) : null
+    const snapshot = testCase.snapshots ? subject.app.lightTrace.snapshot() : null
     const after = await slice(clients[1])
     clearInterval(stall)
+    await snapshot
     if (i >= 0) slices.push(after)
   }
   await tell({ flapEveryMs: 0 })

@@ -20,6 +20,8 @@ const SHORT_TIMEOUT_MS = 200
 // What waits is compressed in between: the oldest must go although it shrinks to a tenth.
 const FILLS = 20
 
+const RECORDED = { sampler: 'always_off', recorder: true, keep: false }
+
 const failed = ({ stats }) => stats.exports.failed > 0
 const delivered = ({ stats }) => stats.exports.failed === 0 && stats.spans.delivered > 0
 const overflowed = ({ stats, collector }) => failed({ stats }) && stats.spans.thinned > 0 && collector.compressed > 0
@@ -29,6 +31,8 @@ const cases = [
   { name: 'nothing: bare Fastify again', isBare: true },
   { name: `nothing, but the loop is held for ${STALL_MS} ms every ${STALL_EVERY_MS} ms`, isBare: true, isStalled: true },
   { name: 'takes everything', how: {}, happened: delivered },
+  { row: 'M13', name: 'takes nothing: none is sampled, all are in the recorder', how: {}, options: RECORDED, happened: ({ stats }) => stats.spans.recorded > 0 },
+  { row: 'M13', name: 'takes a snapshot of the recorder in each slice', how: {}, options: RECORDED, snapshots: true, happened: delivered },
   { row: 'T01', name: 'refuses the connection, 1 MiB of buffer', isDown: true, fillsFirst: FILLS, buffer: SMALL, happened: overflowed },
   { row: 'M01', name: 'refuses the connection, 8 MiB of buffer, full', isDown: true, fillsFirst: FILLS, buffer: MIDDLE, happened: overflowed },
   { row: 'T03', name: 'comes back to 8 MiB of spans, in each slice', comesBack: true, buffer: MIDDLE, happened: ({ stats }) => failed({ stats }) && stats.spans.delivered > 0 },
@@ -51,6 +55,6 @@ const cases = [
   { row: 'T32', name: 'answers 503 before it reads, and closes', how: { status: 503, early: true }, buffer: SMALL, happened: failed }
 ]
 
-for (const testCase of cases) testCase.trace = { registerGlobals: false, buffer: testCase.buffer ?? ROOMY, exporter: { timeoutMs: testCase.how?.hang || testCase.how?.trickle ? SHORT_TIMEOUT_MS : TIMEOUT_MS }, closeTimeoutMs: 200, logs: false }
+for (const testCase of cases) testCase.trace = { registerGlobals: false, buffer: testCase.buffer ?? ROOMY, exporter: { timeoutMs: testCase.how?.hang || testCase.how?.trickle ? SHORT_TIMEOUT_MS : TIMEOUT_MS }, closeTimeoutMs: 200, logs: false, ...testCase.options }
 
 module.exports = { cases, STALL_MS, STALL_EVERY_MS }
