@@ -31,7 +31,7 @@ function readConfiguration (file, values) {
     }
     const found = new Found(values)
     found.root(content)
-    const warnings = found.unknown.length === 0 ? [] : [`${printable(file)}: light-trace does not understand ${inWords(shortened(found.unknown))}`]
+    const warnings = found.unknown.length === 0 ? [] : [`${printable(file)}: light-trace does not know or does not use ${inWords(shortened(found.unknown))}`]
     return { values: { ...others, ...found.variables }, fromFile: { __proto__: null, resource: found.resource, ...found.headers }, warnings }
   } catch (error) {
     const why = error instanceof SyntaxError ? 'it is not JSON' : printable(error.message) // JSON.parse's message quotes the text
@@ -88,7 +88,7 @@ class Found {
       attribute_limits: { attribute_count_limit: 'OTEL_ATTRIBUTE_COUNT_LIMIT', attribute_value_length_limit: 'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT' },
       propagator: (at, value) => this.#readPropagator(at, value),
       tracer_provider: {
-        processors: (at, value) => this.#first(at, value, this.#processor('TRACES', 'BSP')),
+        processors: this.#first(this.#processor('TRACES', 'BSP')),
         limits: {
           attribute_count_limit: 'OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT',
           attribute_value_length_limit: 'OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT',
@@ -100,14 +100,14 @@ class Found {
         sampler: (at, value) => this.#readSampler(at, value)
       },
       meter_provider: {
-        readers: (at, value) => this.#first(at, value, {
+        readers: this.#first({
           periodic: { interval: 'OTEL_METRIC_EXPORT_INTERVAL', timeout: 'OTEL_METRIC_EXPORT_TIMEOUT', exporter: this.#exporter('METRICS') },
           pull: { exporter: { 'prometheus/development': (at, value) => this.#readPrometheus(at, value) } }
         }),
         exemplar_filter: 'OTEL_METRICS_EXEMPLAR_FILTER'
       },
       logger_provider: {
-        processors: (at, value) => this.#first(at, value, this.#processor('LOGS', 'BLRP')),
+        processors: this.#first(this.#processor('LOGS', 'BLRP')),
         limits: { attribute_count_limit: 'OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT', attribute_value_length_limit: 'OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT' }
       },
       'instrumentation/development': {
@@ -143,10 +143,20 @@ class Found {
     if (text !== undefined) this.variables[variable] = text
   }
 
-  #first (at, value, shape) {
-    if (!Array.isArray(value)) return this.unknown.push(at)
-    this.#members(`${at}[0]`, value[0], shape)
-    for (let index = 1; index < value.length; index++) this.unknown.push(`${at}[${index}]`)
+  /** Reads one of what there is a choice of, the first that is known: we have one of each. */
+  #oneOf (shape) {
+    return (at, value) => {
+      const name = isObject(value) ? Object.keys(value).find((name) => Object.hasOwn(shape, name)) : undefined
+      this.#members(at, value, name === undefined ? {} : { [name]: shape[name] })
+    }
+  }
+
+  #first (shape) {
+    return (at, value) => {
+      if (!Array.isArray(value)) return this.unknown.push(at)
+      this.#oneOf(shape)(`${at}[0]`, value[0])
+      for (let index = 1; index < value.length; index++) this.unknown.push(`${at}[${index}]`)
+    }
   }
 
   #processor (signal, prefix) {
@@ -180,7 +190,7 @@ class Found {
       Object.assign(this.variables, { [kind]: 'otlp', [`${otlp}_PROTOCOL`]: protocol })
       this.#members(at, value, shape)
     }
-    return {
+    return this.#oneOf({
       otlp_http: toOtlp('http/protobuf'),
       otlp_grpc: toOtlp('grpc'),
       console: (at, value) => {
@@ -191,7 +201,7 @@ class Found {
         if ((this.#text(value?.output_stream) ?? 'stdout') === 'stdout') this.#set(kind, 'otlp/stdout')
         else this.unknown.push(`${at}.output_stream`)
       }
-    }
+    })
   }
 
   #readPrometheus (at, value) {
@@ -220,7 +230,7 @@ class Found {
         local_parent_not_sampled: off
       })
     }
-    this.#members(at, value, { ...shape, ...prefix === '' && { parent_based: parentBased } })
+    this.#oneOf({ ...shape, ...prefix === '' && { parent_based: parentBased } })(at, value)
   }
 
   #readPropagator (at, value) {

@@ -164,6 +164,24 @@ test('what is not understood is named once, all of it in one line, and the rest 
   t.end()
 })
 
+test('of several exporters of one signal, or several samplers, the first is used and the others are named', (t) => {
+  const { messages, exporter, exportedLogs, metrics, sampler } = settled(t, {
+    file_format: '1.0',
+    tracer_provider: {
+      processors: [{ batch: { exporter: { zipkin: {}, otlp_http: { endpoint: 'http://first:4318/x' }, console: {} } }, simple: { exporter: { otlp_http: { endpoint: 'http://second:4318/x' } } } }, { simple: { exporter: { console: {} } } }],
+      sampler: { always_off: {}, always_on: {} }
+    },
+    logger_provider: { processors: [{ simple: { exporter: { console: {}, otlp_http: {} } } }] },
+    meter_provider: { readers: [{ pull: { exporter: { 'prometheus/development': {} } }, periodic: { exporter: { otlp_http: {} } } }] }
+  })
+  t.match(exporter, { kind: 'otlp', url: 'http://first:4318/x' })
+  t.match([exportedLogs.exporter, metrics.exporter, sampler.kind], [null, null, 'always_off'])
+  t.equal(messages.length, 1)
+  t.equal(messages[0].replace(/.*does not use /, ''), 'tracer_provider.processors[0].batch.exporter.zipkin, tracer_provider.processors[0].batch.exporter.console, tracer_provider.processors[0].simple, ' +
+    'tracer_provider.processors[1], tracer_provider.sampler.always_on, logger_provider.processors[0].simple.exporter.otlp_http or meter_provider.readers[0].periodic')
+  t.end()
+})
+
 test('a file that cannot be used switches tracing off, and says so without a word of it', (t) => {
   const contents = ['{ "hunter2', '[]', '5', 'null', '{}', { file_format: '0.4' }, { file_format: '2.0' }, { file_format: 1 }, { file_format: '1.0', log_level: '$' + '{hunter2 x}' }, ' '.repeat(2 ** 20 + 1)]
   for (const content of contents) {
