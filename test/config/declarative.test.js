@@ -182,6 +182,25 @@ test('of several exporters of one signal, or several samplers, the first is used
   t.end()
 })
 
+test('what is of a wrong type is named, wherever it stands', (t) => {
+  const server = { known_methods: 'GET,PUT', request_captured_headers: { a: 1 }, response_captured_headers: ['x-a', {}] }
+  const content = {
+    file_format: '1.0',
+    log_level: 'loud',
+    propagator: { composite_list: ['b3'] },
+    resource: { attributes: [{ name: 'ok', value: 'x' }, { name: 'wrong', value: {} }], attributes_list: 5 },
+    tracer_provider: { processors: [{ simple: { exporter: { otlp_http: { headers_list: [], encoding: {} } } } }], sampler: { trace_id_ratio_based: { ratio: [1] } } },
+    'instrumentation/development': { general: { http: { server } } }
+  }
+  const otlp = 'tracer_provider.processors[0].simple.exporter.otlp_http'
+  const http = 'instrumentation/development.general.http.server'
+  const { messages, requestHeaders, responseHeaders, knownMethods } = settled(t, content)
+  t.equal(messages.find((message) => message.includes('does not use')).replace(/.*does not use /, ''), ['log_level', 'propagator.composite_list', 'resource.attributes[1]', `${otlp}.headers_list`, `${otlp}.encoding`,
+    'tracer_provider.sampler.trace_id_ratio_based.ratio', `${http}.known_methods`, `${http}.request_captured_headers`].join(', ') + ` or ${http}.response_captured_headers[1]`)
+  t.same([requestHeaders, responseHeaders, knownMethods], [[], ['x-a'], null])
+  t.end()
+})
+
 test('a file that cannot be used switches tracing off, and says so without a word of it', (t) => {
   const contents = ['{ "hunter2', '[]', '5', 'null', '{}', { file_format: '0.4' }, { file_format: '2.0' }, { file_format: 1 }, { file_format: '1.0', log_level: '$' + '{hunter2 x}' }, ' '.repeat(2 ** 20 + 1)]
   for (const content of contents) {
