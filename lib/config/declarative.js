@@ -7,7 +7,7 @@
 const path = require('node:path')
 const { createRequire } = require('node:module')
 const { EMPTY, TOKEN, inWords, isObject, readFile } = require('./checks')
-const { printable } = require('../runtime/report')
+const { attempt, printable } = require('../runtime/report')
 
 module.exports = { readConfiguration }
 
@@ -43,12 +43,8 @@ function readConfiguration (file, values) {
 function parse (file) {
   const text = readFile(file, BYTES_MAX).toString()
   if (!/\.ya?ml$/i.test(file)) return JSON.parse(text)
-  let yaml
-  try {
-    yaml = createRequire(path.join(process.cwd(), 'package.json'))('yaml')
-  } catch {
-    return undefined
-  }
+  const yaml = attempt(() => createRequire(path.join(process.cwd(), 'package.json'))('yaml'))
+  if (yaml === undefined) return undefined
   try {
     return yaml.parse(text, { logLevel: 'error', prettyErrors: false }) // its warnings quote the text too
   } catch {

@@ -4,6 +4,7 @@
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/
 
 const { isIP } = require('node:net')
+const { attempt } = require('../runtime/report')
 const { RouteInfo, Place, PeerInfo } = require('../span/http-info')
 const { cut } = require('../span/attributes')
 
@@ -74,14 +75,6 @@ function forwardedPeerInfo (request, response, valueLengthMax) {
   const isOwnHost = source === request && headers['x-forwarded-host'] === undefined
   const host = (isOwnHost ? undefined : attempt(() => source.host)) ?? headers.host ?? headers[':authority']
   return peerOf(raw, response, headers, valueLengthMax, ip, host, attempt(() => source.protocol))
-}
-
-function attempt (read) {
-  try {
-    return read()
-  } catch {
-    return undefined
-  }
 }
 
 /** The PeerInfo of the connection's previous request where nothing differs, as on nearly every one. HOT */
