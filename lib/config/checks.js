@@ -243,7 +243,7 @@ function editDistance (a, b) {
 
 const values = { attributes, boolean, bytes, callback, count, duration, headerNames, text }
 const kinds = { anyOf, listOf, literal, notNegative, object, orBoolean, orCallback }
-const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isObject, readFile, readOwn }
+const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isAttributeValue, isObject, readFile, readOwn }
 const errors = { LightTraceError, describeValue, editDistance, inWords, nearestName, optionInvalid, wrongValue }
 
 module.exports = { ...values, ...kinds, ...parts, ...errors }

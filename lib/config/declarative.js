@@ -6,7 +6,7 @@
 
 const path = require('node:path')
 const { createRequire } = require('node:module')
-const { EMPTY, TOKEN, inWords, isObject, readFile } = require('./checks')
+const { EMPTY, TOKEN, inWords, isAttributeValue, isObject, readFile } = require('./checks')
 const { attempt, printable } = require('../runtime/report')
 
 module.exports = { readConfiguration }
@@ -61,7 +61,7 @@ function shortened (names) {
 class Found {
   #environment
   variables = Object.create(null)
-  resource = Object.create(null) // attributes that are no strings
+  resource = Object.create(null)
   headers = Object.create(null) // lists of names, as the options have them
   unknown = []
 
@@ -80,7 +80,11 @@ class Found {
       file_format: () => {},
       disabled: 'OTEL_SDK_DISABLED',
       log_level: (at, value) => this.#readLevel(at, value),
-      resource: (at, value) => this.#readResource(at, value),
+      resource: {
+        schema_url: () => {},
+        attributes: (at, value) => Object.assign(this.resource, Object.fromEntries(this.#pairs(at, value, true))),
+        attributes_list: 'OTEL_RESOURCE_ATTRIBUTES' // which code's win over, and so those above
+      },
       attribute_limits: { attribute_count_limit: 'OTEL_ATTRIBUTE_COUNT_LIMIT', attribute_value_length_limit: 'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT' },
       propagator: (at, value) => this.#readPropagator(at, value),
       tracer_provider: {
@@ -176,10 +180,11 @@ class Found {
   #exporter (signal) {
     const kind = `OTEL_${signal}_EXPORTER`
     const otlp = `OTEL_EXPORTER_OTLP_${signal}`
+    const headers = `${otlp}_HEADERS`
     const shape = {
       endpoint: `${otlp}_ENDPOINT`,
-      headers: (at, value) => this.#set(`${otlp}_HEADERS`, joined(this.variables[`${otlp}_HEADERS`], this.#pairs(at, value))),
-      headers_list: (at, value) => this.#set(`${otlp}_HEADERS`, joined(this.#scalar(at, value), this.variables[`${otlp}_HEADERS`])),
+      headers: (at, value) => this.#set(headers, joined(this.variables[headers], ...this.#pairs(at, value).map((pair) => pair.map(encodeURIComponent).join('=')))),
+      headers_list: (at, value) => this.#set(headers, joined(this.#scalar(at, value), this.variables[headers])),
       compression: `${otlp}_COMPRESSION`,
       timeout: `${otlp}_TIMEOUT`,
       encoding: (at, value) => this.#set(`${otlp}_PROTOCOL`, `http/${this.#scalar(at, value) ?? 'protobuf'}`),
@@ -245,36 +250,24 @@ class Found {
     if (wanted.length > 0) this.#set('OTEL_PROPAGATORS', wanted.join())
   }
 
-  #readResource (at, value) {
-    const name = 'OTEL_RESOURCE_ATTRIBUTES'
-    this.#members(at, value, {
-      schema_url: () => {},
-      attributes: (at, value) => this.#set(name, joined(this.variables[name], this.#pairs(at, value, true))),
-      attributes_list: (at, value) => this.#set(name, joined(this.#scalar(at, value), this.variables[name]))
-    })
-  }
-
-  /** `[{ name, value }]` as a variable has them. Where values have types, those that are no texts go to `resource`. */
+  /** Name and value of each of `[{ name, value, type }]`; without `hasTypes` all of them are texts. */
   #pairs (at, value, hasTypes = false) {
     const pairs = this.#items(at, value).map((member, index) => {
       const name = this.#text(member?.name)
-      const item = name === undefined ? NaN : this.#itemOf(member, hasTypes)
-      if (typeof item === 'string') return `${encodeURIComponent(name)}=${encodeURIComponent(item)}`
+      const item = name === undefined ? NaN : this.#typed(member.value, hasTypes ? member.type : 'string')
       if (Number.isNaN(item)) this.unknown.push(`${at}[${index}]`)
-      else if (item !== undefined) this.resource[name] = item
-      return undefined
+      return [name, item]
     })
-    return joined(...pairs)
+    return pairs.filter(([, item]) => item !== undefined && !Number.isNaN(item))
   }
 
-  /** NaN for what is no value; undefined for a text without content. */
-  #itemOf ({ value, type }, hasTypes) {
-    if (!hasTypes || !Array.isArray(value)) return typeof value === 'object' ? NaN : hasTypes ? this.#typed(value, type) : this.#text(value)
-    const items = value.map((item) => this.#typed(item, typeof type === 'string' ? type.replace('_array', '') : undefined))
-    return items.every((item) => item !== undefined && !Number.isNaN(item) && typeof item === typeof items[0]) ? items : NaN
-  }
-
+  /** NaN for what is no value of this type; undefined for a text without content. */
   #typed (value, type) {
+    if (Array.isArray(value) && type !== 'string') {
+      const items = value.map((item) => this.#typed(item, String(type).replace('_array', '')))
+      return isAttributeValue(items) ? items : NaN
+    }
+    if (typeof value === 'object') return NaN
     const text = this.#text(value)
     if (text === undefined || type === 'string') return text
     if (type === 'int' || type === 'double' || typeof value === 'number') return Number.isFinite(Number(text)) ? Number(text) : NaN
