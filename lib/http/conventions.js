@@ -8,7 +8,7 @@ const { attempt } = require('../runtime/report')
 const { RouteInfo, Place, PeerInfo } = require('../span/http-info')
 const { cut } = require('../span/attributes')
 
-const KNOWN_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY']
+const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY'])
 
 const METHOD_LENGTH_MAX = 64
 const USER_AGENT_LENGTH_MAX = 512
@@ -41,9 +41,12 @@ function routeInfo (method, route, knownMethods) {
     : new RouteInfo('_OTHER', cut(method, METHOD_LENGTH_MAX), route)
 }
 
-/** @param {string[] | null} override of OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS */
+/**
+ * @param {string[] | null} override of OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS
+ * @returns the same set for all applications without one: what their calls have in common is kept with it
+ */
 function knownMethods (override) {
-  return new Set(override ?? KNOWN_METHODS)
+  return override === null ? KNOWN_METHODS : new Set(override)
 }
 
 /** The target that the client sent, before `rewriteUrl`, without the scheme and host of the absolute form. HOT */
