@@ -11,7 +11,6 @@ const { attempt, printable } = require('../runtime/report')
 
 module.exports = { readConfiguration }
 
-const BYTES_MAX = 1024 * 1024
 const NEWEST_MINOR = 1 // of version 1 of the schema
 const LEVELS = new Map([['trace', 'verbose'], ['debug', 'debug'], ['info', 'info'], ['warn', 'warn'], ['error', 'error'], ['fatal', 'error']]) // ours
 const UNNAMED_MAX = 10 // of what is not understood
@@ -41,7 +40,7 @@ function readConfiguration (file, values) {
 
 /** Undefined for YAML, where there is nothing to read it by. */
 function parse (file) {
-  const text = readFile(file, BYTES_MAX).toString()
+  const text = readFile(file).toString()
   if (!/\.ya?ml$/i.test(file)) return JSON.parse(text)
   const yaml = attempt(() => createRequire(path.join(process.cwd(), 'package.json'))('yaml'))
   if (yaml === undefined) return undefined

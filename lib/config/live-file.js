@@ -14,7 +14,6 @@ const { resolveLive } = require('./options')
 const LOOK_MS = 1000
 // Two writes within one tick of the file system's clock, 2 s at most, may differ in nothing but the text: so many looks read it again.
 const REREADS = 2
-const BYTES_MAX = 1024 * 1024
 
 class LiveFile {
   #path
@@ -57,7 +56,7 @@ class LiveFile {
   #textOf () {
     this.#version = ''
     this.#version = versionOf(fs.statSync(this.#path)) // before it is read: what is written meanwhile is another one
-    return readFile(this.#path, BYTES_MAX).toString()
+    return readFile(this.#path).toString()
   }
 
   watch () {
