@@ -7,8 +7,6 @@ const {
 } = require('./checks')
 const { checkExporter, exporterOfSignal } = require('./exporter')
 
-const DEFAULT_TIMEOUT_MS = 30_000
-
 const METRIC_KINDS = ['otlp', 'otlp/stdout', 'prometheus', 'none']
 const TEMPORALITIES = ['cumulative', 'delta', 'lowmemory']
 const EXEMPLAR_FILTERS = ['trace_based', 'always_on', 'always_off']
@@ -50,7 +48,7 @@ function resolveMetrics (options, env) {
   const kinds = metricKinds(given, options, env)
   if (options.metrics === undefined && kinds.length === 0) return null
   return Object.freeze({
-    exporter: kinds.includes('otlp') ? exporterOfSignal('METRICS', given.exporter, options, env, 'OTEL_METRIC_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS) : null,
+    exporter: kinds.includes('otlp') ? exporterOfSignal('METRICS', given.exporter, options, env, 'OTEL_METRIC_EXPORT_TIMEOUT') : null,
     lines: kinds.includes('otlp/stdout'),
     prometheus: kinds.includes('prometheus') ? prometheusOf(env) : null,
     path: given.path ?? null,
@@ -121,7 +119,7 @@ function resolveLogs (options, env, limits) {
   }
   const limit = (...names) => env.integer(names, { max: COUNT_MAX })
   return Object.freeze({
-    exporter: kind === 'otlp' ? exporterOfSignal('LOGS', isObject(given.export) ? given.export : EMPTY, options, env, 'OTEL_BLRP_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS) : null,
+    exporter: kind === 'otlp' ? exporterOfSignal('LOGS', isObject(given.export) ? given.export : EMPTY, options, env, 'OTEL_BLRP_EXPORT_TIMEOUT') : null,
     isText: kind === 'console', // where there is no exporter: text in place of OTLP JSON
     lines: named !== 'none',
     exceptions, // 'logs': records in place of the spans' events; 'logs/dup': both
