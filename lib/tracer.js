@@ -49,6 +49,7 @@ class Tracer {
     this.keepSettings = settings.keep // as the options or `configFile` say
     if (isOn(settings.keep)) this.useKeep(settings.keep)
     this.liveIgnore = settings.ignore // the same where `configFile` may change it
+    this.liveSampler = undefined // of `configFile`, as it says
     this.liveLogs = undefined
     this.contextManager = ownContextManager
     this.enter = asyncStorage.call
@@ -84,10 +85,8 @@ class Tracer {
       report.once('LT_WARN_BACK_PRESSURE', `backPressure has no effect: ${this.mode === 'native' ? "a Sampler of the SDK's decides" : this.output.reason}`)
     }
     this.pipeline = new Pipeline(this)
-    if (this.output.sdkSpans !== null && this.keep !== null) {
-      this.keep = null
-      report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
-    }
+    this.warnAboutUnheard(this.keepSettings)
+    if (this.output.sdkSpans !== null) this.keep = null
     this.ownStarter = new SpanStarter(this)
     this.metrics?.open()
     if (this.logs !== null) this.pipeline.exceptionLog = this.logs.open()
@@ -110,13 +109,23 @@ class Tracer {
 
   /** Applies what `configFile` says, and the options where it says nothing. */
   adjust ({ sampler, keep, ignore, logs }) {
-    const { settings, report, output } = this
+    const { settings, output } = this
     if (this.sampler instanceof LiveSampler) this.sampler.use(sampler ?? settings.sampler)
-    else if (sampler !== undefined) report.once('LT_WARN_CONFIG_FILE', "configFile: sampler has no effect, a Sampler of the SDK's decides")
+    this.liveSampler = sampler
     this.liveIgnore = ignore === undefined ? settings.ignore : ignore
     if (output === null || output.sdkSpans === null) this.useKeep(keep === undefined ? settings.keep : keep)
+    if (output !== null) this.warnAboutUnheard(keep ?? null)
     this.liveLogs = logs
     this.logs?.setLevels(logs)
+  }
+
+  /** Says, once for each, what is set in vain because something of an SDK's decides. */
+  warnAboutUnheard (keep) {
+    const { report } = this
+    const isByProvider = this.output.sdkSpans !== null
+    if (isByProvider && keep !== null) report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
+    if (this.liveSampler === undefined || (!isByProvider && this.sampler instanceof LiveSampler)) return
+    report.once('LT_WARN_CONFIG_FILE', `configFile: sampler has no effect, ${isByProvider ? 'that of a tracer provider decides' : "a Sampler of the SDK's decides"}`)
   }
 
   useKeep (keepSettings) {

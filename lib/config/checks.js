@@ -11,6 +11,9 @@ const { printable } = require('../runtime/report')
 const DURATION_MAX_MS = 2 ** 31 - 1
 const COUNT_MAX = 2 ** 31 - 1
 
+// Of certificates, keys and configurations. A bundle of every public authority is a quarter of this.
+const FILE_BYTES_MAX = 1024 * 1024
+
 // Options that were not given: without a prototype, so that nothing is inherited either.
 const EMPTY = Object.freeze(Object.create(null))
 
@@ -137,14 +140,14 @@ function readOwn (path, value, expected = 'an object') {
 }
 
 /** The bytes of a file, without waiting for one that is none: a pipe, a terminal, a device. Throws. */
-function readFile (path, bytesMax) {
+function readFile (path) {
   const file = fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0))
   try {
     if (!fs.fstatSync(file).isFile()) throw new Error('it is no file')
-    const bytes = Buffer.allocUnsafe(bytesMax + 1)
+    const bytes = Buffer.allocUnsafe(FILE_BYTES_MAX + 1)
     let length = 0
     for (let more = 1; more > 0 && length < bytes.length; length += more) more = fs.readSync(file, bytes, length, bytes.length - length, null)
-    if (length > bytesMax) throw new Error(`it is longer than ${bytesMax} bytes`)
+    if (length > FILE_BYTES_MAX) throw new Error(`it is longer than ${FILE_BYTES_MAX} bytes`)
     return Buffer.from(bytes.subarray(0, length)) // memory of its length
   } finally {
     fs.closeSync(file)
@@ -243,7 +246,7 @@ function editDistance (a, b) {
 
 const values = { attributes, boolean, bytes, callback, count, duration, headerNames, text }
 const kinds = { anyOf, listOf, literal, notNegative, object, orBoolean, orCallback }
-const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, isObject, readFile, readOwn }
+const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, FILE_BYTES_MAX, TOKEN, isAttributeValue, isObject, readFile, readOwn }
 const errors = { LightTraceError, describeValue, editDistance, inWords, nearestName, optionInvalid, wrongValue }
 
 module.exports = { ...values, ...kinds, ...parts, ...errors }

@@ -6,12 +6,11 @@
 
 const path = require('node:path')
 const { createRequire } = require('node:module')
-const { EMPTY, TOKEN, inWords, isObject, readFile } = require('./checks')
-const { printable } = require('../runtime/report')
+const { EMPTY, TOKEN, inWords, isAttributeValue, isObject, readFile } = require('./checks')
+const { attempt, printable } = require('../runtime/report')
 
 module.exports = { readConfiguration }
 
-const BYTES_MAX = 1024 * 1024
 const NEWEST_MINOR = 1 // of version 1 of the schema
 const LEVELS = new Map([['trace', 'verbose'], ['debug', 'debug'], ['info', 'info'], ['warn', 'warn'], ['error', 'error'], ['fatal', 'error']]) // ours
 const UNNAMED_MAX = 10 // of what is not understood
@@ -31,7 +30,7 @@ function readConfiguration (file, values) {
     }
     const found = new Found(values)
     found.root(content)
-    const warnings = found.unknown.length === 0 ? [] : [`${printable(file)}: light-trace does not understand ${inWords(shortened(found.unknown))}`]
+    const warnings = found.unknown.length === 0 ? [] : [`${printable(file)}: light-trace does not know or does not use ${inWords(shortened(found.unknown))}`]
     return { values: { ...others, ...found.variables }, fromFile: { __proto__: null, resource: found.resource, ...found.headers }, warnings }
   } catch (error) {
     const why = error instanceof SyntaxError ? 'it is not JSON' : printable(error.message) // JSON.parse's message quotes the text
@@ -41,14 +40,10 @@ function readConfiguration (file, values) {
 
 /** Undefined for YAML, where there is nothing to read it by. */
 function parse (file) {
-  const text = readFile(file, BYTES_MAX).toString()
+  const text = readFile(file).toString()
   if (!/\.ya?ml$/i.test(file)) return JSON.parse(text)
-  let yaml
-  try {
-    yaml = createRequire(path.join(process.cwd(), 'package.json'))('yaml')
-  } catch {
-    return undefined
-  }
+  const yaml = attempt(() => createRequire(path.join(process.cwd(), 'package.json'))('yaml'))
+  if (yaml === undefined) return undefined
   try {
     return yaml.parse(text, { logLevel: 'error', prettyErrors: false }) // its warnings quote the text too
   } catch {
@@ -65,7 +60,7 @@ function shortened (names) {
 class Found {
   #environment
   variables = Object.create(null)
-  resource = Object.create(null) // attributes that are no strings
+  resource = Object.create(null)
   headers = Object.create(null) // lists of names, as the options have them
   unknown = []
 
@@ -83,12 +78,16 @@ class Found {
     this.#members('', content, {
       file_format: () => {},
       disabled: 'OTEL_SDK_DISABLED',
-      log_level: (at, value) => this.#set('OTEL_LOG_LEVEL', LEVELS.get(this.#text(value)?.toLowerCase().replace(/[2-4]$/, ''))),
-      resource: (at, value) => this.#readResource(at, value),
+      log_level: (at, value) => this.#readLevel(at, value),
+      resource: {
+        schema_url: () => {},
+        attributes: (at, value) => Object.assign(this.resource, Object.fromEntries(this.#pairs(at, value, true))),
+        attributes_list: 'OTEL_RESOURCE_ATTRIBUTES' // which code's win over, and so those above
+      },
       attribute_limits: { attribute_count_limit: 'OTEL_ATTRIBUTE_COUNT_LIMIT', attribute_value_length_limit: 'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT' },
       propagator: (at, value) => this.#readPropagator(at, value),
       tracer_provider: {
-        processors: (at, value) => this.#first(at, value, this.#processor('TRACES', 'BSP')),
+        processors: this.#first(this.#processor('TRACES', 'BSP')),
         limits: {
           attribute_count_limit: 'OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT',
           attribute_value_length_limit: 'OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT',
@@ -97,24 +96,24 @@ class Found {
           event_attribute_count_limit: 'OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT',
           link_attribute_count_limit: 'OTEL_LINK_ATTRIBUTE_COUNT_LIMIT'
         },
-        sampler: (at, value) => this.#readSampler(at, value)
+        sampler: this.#sampler()
       },
       meter_provider: {
-        readers: (at, value) => this.#first(at, value, {
+        readers: this.#first({
           periodic: { interval: 'OTEL_METRIC_EXPORT_INTERVAL', timeout: 'OTEL_METRIC_EXPORT_TIMEOUT', exporter: this.#exporter('METRICS') },
-          pull: { exporter: { 'prometheus/development': (at, value) => this.#readPrometheus(at, value) } }
+          pull: { exporter: { 'prometheus/development': this.#choice({ OTEL_METRICS_EXPORTER: 'prometheus' }, { host: 'OTEL_EXPORTER_PROMETHEUS_HOST', port: 'OTEL_EXPORTER_PROMETHEUS_PORT' }) } }
         }),
         exemplar_filter: 'OTEL_METRICS_EXEMPLAR_FILTER'
       },
       logger_provider: {
-        processors: (at, value) => this.#first(at, value, this.#processor('LOGS', 'BLRP')),
+        processors: this.#first(this.#processor('LOGS', 'BLRP')),
         limits: { attribute_count_limit: 'OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT', attribute_value_length_limit: 'OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT' }
       },
       'instrumentation/development': {
         general: {
           http: {
             server: {
-              known_methods: (at, value) => this.#set('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS', this.#list(value)?.join()),
+              known_methods: (at, value) => this.#set('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS', this.#texts(at, value).join()),
               request_captured_headers: (at, value) => { this.headers.requestHeaders = this.#headerNames(at, value) },
               response_captured_headers: (at, value) => { this.headers.responseHeaders = this.#headerNames(at, value) }
             }
@@ -132,8 +131,7 @@ class Found {
       const known = Object.hasOwn(shape, name) ? shape[name] : undefined
       const path = at === '' ? name : `${at}.${name}`
       if (known === undefined) this.unknown.push(path)
-      else if (typeof known === 'string' && typeof member === 'object' && member !== null) this.unknown.push(path)
-      else if (typeof known === 'string') this.#set(known, this.#text(member))
+      else if (typeof known === 'string') this.#set(known, this.#scalar(path, member))
       else if (typeof known === 'function') known(path, member)
       else this.#members(path, member, known)
     }
@@ -143,10 +141,28 @@ class Found {
     if (text !== undefined) this.variables[variable] = text
   }
 
-  #first (at, value, shape) {
-    if (!Array.isArray(value)) return this.unknown.push(at)
-    this.#members(`${at}[0]`, value[0], shape)
-    for (let index = 1; index < value.length; index++) this.unknown.push(`${at}[${index}]`)
+  /** Reads one of what there is a choice of, the first that is known: we have one of each. */
+  #oneOf (shape) {
+    return (at, value) => {
+      const name = isObject(value) ? Object.keys(value).find((name) => Object.hasOwn(shape, name)) : undefined
+      this.#members(at, value, name === undefined ? {} : { [name]: shape[name] })
+    }
+  }
+
+  /** Reads what by being there says something already. */
+  #choice (variables, shape = {}) {
+    return (at, value) => {
+      Object.assign(this.variables, variables)
+      this.#members(at, value, shape)
+    }
+  }
+
+  #first (shape) {
+    return (at, value) => {
+      const [first, ...others] = this.#items(at, value)
+      this.#oneOf(shape)(`${at}[0]`, first)
+      others.forEach((other, index) => this.unknown.push(`${at}[${index + 1}]`))
+    }
   }
 
   #processor (signal, prefix) {
@@ -163,134 +179,118 @@ class Found {
   #exporter (signal) {
     const kind = `OTEL_${signal}_EXPORTER`
     const otlp = `OTEL_EXPORTER_OTLP_${signal}`
+    const headers = `${otlp}_HEADERS`
     const shape = {
       endpoint: `${otlp}_ENDPOINT`,
-      headers: (at, value) => this.#set(`${otlp}_HEADERS`, joined(this.variables[`${otlp}_HEADERS`], this.#pairs(at, value))),
-      headers_list: (at, value) => this.#set(`${otlp}_HEADERS`, joined(this.#text(value), this.variables[`${otlp}_HEADERS`])),
+      headers: (at, value) => this.#set(headers, joined(this.variables[headers], ...this.#pairs(at, value).map((pair) => pair.map(encodeURIComponent).join('=')))),
+      headers_list: (at, value) => this.#set(headers, joined(this.#scalar(at, value), this.variables[headers])),
       compression: `${otlp}_COMPRESSION`,
       timeout: `${otlp}_TIMEOUT`,
-      encoding: (at, value) => this.#set(`${otlp}_PROTOCOL`, `http/${this.#text(value) ?? 'protobuf'}`),
+      encoding: (at, value) => this.#set(`${otlp}_PROTOCOL`, `http/${this.#scalar(at, value) ?? 'protobuf'}`),
       tls: { ca_file: `${otlp}_CERTIFICATE`, key_file: `${otlp}_CLIENT_KEY`, cert_file: `${otlp}_CLIENT_CERTIFICATE`, insecure: `${otlp}_INSECURE` },
       ...signal === 'METRICS' && {
         temporality_preference: `${otlp}_TEMPORALITY_PREFERENCE`,
         default_histogram_aggregation: `${otlp}_DEFAULT_HISTOGRAM_AGGREGATION`
       }
     }
-    const toOtlp = (protocol) => (at, value) => {
-      Object.assign(this.variables, { [kind]: 'otlp', [`${otlp}_PROTOCOL`]: protocol })
-      this.#members(at, value, shape)
+    const output = (at, value) => {
+      if ((this.#scalar(at, value) ?? 'stdout') === 'stdout') return
+      this.variables[kind] = 'none'
+      this.unknown.push(at)
     }
-    return {
-      otlp_http: toOtlp('http/protobuf'),
-      otlp_grpc: toOtlp('grpc'),
-      console: (at, value) => {
-        this.#set(kind, 'console')
-        this.#members(at, value, {})
-      },
-      'otlp_file/development': (at, value) => {
-        if ((this.#text(value?.output_stream) ?? 'stdout') === 'stdout') this.#set(kind, 'otlp/stdout')
-        else this.unknown.push(`${at}.output_stream`)
+    return this.#oneOf({
+      otlp_http: this.#choice({ [kind]: 'otlp', [`${otlp}_PROTOCOL`]: 'http/protobuf' }, shape),
+      otlp_grpc: this.#choice({ [kind]: 'otlp', [`${otlp}_PROTOCOL`]: 'grpc' }, shape),
+      console: this.#choice({ [kind]: 'console' }),
+      'otlp_file/development': this.#choice({ [kind]: 'otlp/stdout' }, { output_stream: output })
+    })
+  }
+
+  #sampler (prefix = '') {
+    const sampler = (name, members) => this.#choice({ OTEL_TRACES_SAMPLER: name }, members)
+    const byRatio = sampler(`${prefix}traceidratio`, { ratio: 'OTEL_TRACES_SAMPLER_ARG' })
+    const [on, off] = [{ always_on: {} }, { always_off: {} }] // as the parent has decided: no other is known
+    return this.#oneOf({
+      always_on: sampler(`${prefix}always_on`),
+      always_off: sampler(`${prefix}always_off`),
+      trace_id_ratio_based: byRatio,
+      'probability/development': byRatio,
+      ...prefix === '' && {
+        parent_based: sampler('parentbased_always_on', {
+          root: this.#sampler('parentbased_'),
+          remote_parent_sampled: on,
+          remote_parent_not_sampled: off,
+          local_parent_sampled: on,
+          local_parent_not_sampled: off
+        })
       }
-    }
+    })
   }
 
-  #readPrometheus (at, value) {
-    this.#set('OTEL_METRICS_EXPORTER', 'prometheus')
-    this.#members(at, value, { host: 'OTEL_EXPORTER_PROMETHEUS_HOST', port: 'OTEL_EXPORTER_PROMETHEUS_PORT' })
-  }
-
-  #readSampler (at, value, prefix = '') {
-    const set = (name, ratio) => {
-      this.#set('OTEL_TRACES_SAMPLER', prefix + name)
-      this.#set('OTEL_TRACES_SAMPLER_ARG', ratio)
-    }
-    const byRatio = (at, value) => {
-      set('traceidratio', this.#text(value?.ratio) ?? '1')
-      this.#members(at, value, { ratio: () => {} })
-    }
-    const shape = { always_on: () => set('always_on'), always_off: () => set('always_off'), trace_id_ratio_based: byRatio, 'probability/development': byRatio }
-    const [on, off] = [{ always_on: () => {} }, { always_off: () => {} }] // as the parent has decided: no other is known
-    const parentBased = (at, value) => {
-      this.#set('OTEL_TRACES_SAMPLER', 'parentbased_always_on')
-      this.#members(at, value, {
-        root: (at, value) => this.#readSampler(at, value, 'parentbased_'),
-        remote_parent_sampled: on,
-        remote_parent_not_sampled: off,
-        local_parent_sampled: on,
-        local_parent_not_sampled: off
-      })
-    }
-    this.#members(at, value, { ...shape, ...prefix === '' && { parent_based: parentBased } })
+  #readLevel (at, value) {
+    const text = this.#scalar(at, value)
+    const level = LEVELS.get(text?.toLowerCase().replace(/[2-4]$/, ''))
+    if (text !== undefined && level === undefined) this.unknown.push(at)
+    this.#set('OTEL_LOG_LEVEL', level)
   }
 
   #readPropagator (at, value) {
     const names = []
     this.#members(at, value, {
       composite: (at, value) => {
-        if (!Array.isArray(value)) return this.unknown.push(at)
-        for (const member of value) {
+        for (const [index, member] of this.#items(at, value).entries()) {
           if (isObject(member)) names.push(...Object.keys(member))
-          else this.unknown.push(at)
+          else this.unknown.push(`${at}[${index}]`)
         }
       },
-      composite_list: (at, value) => names.push(...(this.#text(value) ?? '').split(',').map((name) => name.trim()))
+      composite_list: (at, value) => names.push(...(this.#scalar(at, value) ?? '').split(',').map((name) => name.trim()))
     })
     const wanted = [...new Set(names)].filter((name) => name !== '')
     if (wanted.length > 0) this.#set('OTEL_PROPAGATORS', wanted.join())
   }
 
-  #readResource (at, value) {
-    const name = 'OTEL_RESOURCE_ATTRIBUTES'
-    this.#members(at, value, {
-      schema_url: () => {},
-      attributes: (at, value) => this.#set(name, joined(this.variables[name], this.#readAttributes(at, value))),
-      attributes_list: (at, value) => this.#set(name, joined(this.#text(value), this.variables[name]))
-    })
-  }
-
-  /** `[{ name, value }]` as a variable has them. */
-  #pairs (at, value) {
-    if (!Array.isArray(value)) {
-      this.unknown.push(at)
-      return ''
-    }
-    const pairs = value.map((member, index) => {
-      const [name, text] = [this.#text(member?.name), this.#text(member?.value)]
-      if (name === undefined || typeof member.value === 'object') this.unknown.push(`${at}[${index}]`)
-      else if (text !== undefined) return `${encodeURIComponent(name)}=${encodeURIComponent(text)}`
-      return ''
-    })
-    return pairs.filter((pair) => pair !== '').join()
-  }
-
-  /** Attributes with a type; what is a text goes where the variable's do. */
-  #readAttributes (at, value) {
-    if (!Array.isArray(value)) return this.#pairs(at, value)
-    const texts = value.filter((member, index) => {
+  /** Name and value of each of `[{ name, value, type }]`; without `hasTypes` all of them are texts. */
+  #pairs (at, value, hasTypes = false) {
+    const pairs = this.#items(at, value).map((member, index) => {
       const name = this.#text(member?.name)
-      const item = Array.isArray(member?.value) ? member.value.map((one) => this.#typed(one, String(member.type).replace('_array', ''))) : this.#typed(member?.value, member?.type)
-      if (name === undefined || typeof item === 'string') return true
-      if (Number.isNaN(item) || (Array.isArray(item) && item.some((one) => one === undefined || typeof one !== typeof item[0]))) this.unknown.push(`${at}[${index}]`)
-      else if (item !== undefined) this.resource[name] = item
-      return false
+      const item = name === undefined ? NaN : this.#typed(member.value, hasTypes ? member.type : 'string')
+      if (Number.isNaN(item)) this.unknown.push(`${at}[${index}]`)
+      return [name, item]
     })
-    return this.#pairs(at, texts)
+    return pairs.filter(([, item]) => item !== undefined && !Number.isNaN(item))
   }
 
+  /** NaN for what is no value of this type; undefined for a text without content. */
   #typed (value, type) {
+    if (Array.isArray(value) && type !== 'string') {
+      const items = value.map((item) => this.#typed(item, String(type).replace('_array', '')))
+      return isAttributeValue(items) ? items : NaN
+    }
+    if (typeof value === 'object') return NaN
     const text = this.#text(value)
     if (text === undefined || type === 'string') return text
     if (type === 'int' || type === 'double' || typeof value === 'number') return Number.isFinite(Number(text)) ? Number(text) : NaN
     return type === 'bool' || typeof value === 'boolean' ? text === 'true' : text
   }
 
-  #list (value) {
-    return Array.isArray(value) ? value.map((item) => this.#text(item)).filter((item) => item !== undefined) : undefined
+  #headerNames (at, value) {
+    const names = this.#texts(at, value).filter((name) => TOKEN.test(name) || !this.unknown.push(at))
+    return names.map((name) => name.toLowerCase())
   }
 
-  #headerNames (at, value) {
-    const names = (this.#list(value) ?? []).filter((name) => TOKEN.test(name) || !this.unknown.push(at))
-    return names.map((name) => name.toLowerCase())
+  #texts (at, value) {
+    return this.#items(at, value).map((item, index) => this.#scalar(`${at}[${index}]`, item)).filter((text) => text !== undefined)
+  }
+
+  #items (at, value) {
+    if (Array.isArray(value)) return value
+    if (value !== null && value !== undefined) this.unknown.push(at)
+    return []
+  }
+
+  #scalar (at, value) {
+    if (typeof value === 'object' && value !== null) this.unknown.push(at)
+    return this.#text(value)
   }
 
   /** A scalar as a variable would have it, with what stands for variables in it; undefined for null and what is none. */

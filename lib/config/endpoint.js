@@ -4,6 +4,7 @@
 
 const { inspect } = require('node:util')
 const { isIPv4 } = require('node:net')
+const { attempt } = require('../runtime/report')
 
 const DEFAULT_ENDPOINT = 'http://localhost:4318'
 const URL_LENGTH_MAX = 8192
@@ -65,11 +66,8 @@ function isIPv4In (hostname, prefix) {
 /** @returns {string | null} an Authorization header; '' for a URL without a user, null if it is not percent-encoded */
 function basicAuthorization ({ username, password }) {
   if (username === '' && password === '') return ''
-  try {
-    return `Basic ${Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64')}`
-  } catch {
-    return null
-  }
+  const pair = attempt(() => `${decodeURIComponent(username)}:${decodeURIComponent(password)}`)
+  return pair === undefined ? null : `Basic ${Buffer.from(pair).toString('base64')}`
 }
 
 /**

@@ -3,6 +3,7 @@
 // The only reader of process.env, by the rules of OpenTelemetry's "Environment Variable Specification": empty is unset, enums
 // know no case, and what cannot be used is logged and ignored.
 
+const { attempt } = require('../runtime/report')
 const { describeValue, editDistance, inWords } = require('./checks')
 
 const PREFIX = 'OTEL_'
@@ -119,11 +120,7 @@ function pairsIn (text) {
     const equals = pair.indexOf('=')
     if (equals === -1) return ['', undefined]
     const key = pair.slice(0, equals).trim()
-    try {
-      return [decodeURIComponent(key), decodeURIComponent(pair.slice(equals + 1).trim())]
-    } catch {
-      return [key, undefined]
-    }
+    return attempt(() => [decodeURIComponent(key), decodeURIComponent(pair.slice(equals + 1).trim())]) ?? [key, undefined]
   })
 }
 

@@ -19,6 +19,7 @@ const COMPRESSIONS = ['none', 'gzip', 'zstd']
 const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc']
 
 const DEFAULT_TIMEOUT_MS = 10000 // "OTLP Exporter": for each batch
+const AROUND_MS = 30_000 // of a reader of metrics and a processor of logs
 
 const GRPC_PORT = '4317'
 
@@ -67,13 +68,13 @@ const TRACES_END = /\/v1\/traces$/
  * The exporter of metrics or logs: its own, else that of spans in the code, else what the environment says.
  * @param {'METRICS' | 'LOGS'} signal
  */
-function exporterOfSignal (signal, own = EMPTY, options, environment, timeoutVariable, aroundMs) {
+function exporterOfSignal (signal, own = EMPTY, options, environment, timeoutVariable) {
   const env = environment.forSignal(signal)
   const path = `v1/${signal.toLowerCase()}`
   // An exporter in the code is for this signal too, with its headers, unless another place is named for it.
   const isElsewhere = own.urls !== undefined || env.text('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') !== undefined
   const shared = !isElsewhere && options.exporter?.kind === 'otlp' ? options.exporter : EMPTY
-  return otlpSettings('otlp', { ...shared, ...own, kind: 'otlp' }, endpointsOfSignal(path, own, shared, env), env, timeoutVariable, aroundMs)
+  return otlpSettings('otlp', { ...shared, ...own, kind: 'otlp' }, endpointsOfSignal(path, own, shared, env), env, timeoutVariable, AROUND_MS)
 }
 
 function endpointsOfSignal (path, own, shared, env) {

@@ -12,7 +12,8 @@ const { readFile } = require('./checks')
 const { resolveLive } = require('./options')
 
 const LOOK_MS = 1000
-const BYTES_MAX = 1024 * 1024
+// Two writes within one tick of the file system's clock, 2 s at most, may differ in nothing but the text: so many looks read it again.
+const REREADS = 2
 
 class LiveFile {
   #path
@@ -20,6 +21,7 @@ class LiveFile {
   #report
   #text // as it was read last; null where it could not be
   #version = '' // of what was read last
+  #rereads = 0 // that are left
   #timer = null
   #isLooking = false
 
@@ -35,7 +37,8 @@ class LiveFile {
   }
 
   /** Applies what the file says now. A file that is wrong changes nothing. */
-  read () {
+  read (rereads = REREADS) {
+    this.#rereads = rereads
     let text = null
     try {
       text = this.#textOf()
@@ -53,7 +56,7 @@ class LiveFile {
   #textOf () {
     this.#version = ''
     this.#version = versionOf(fs.statSync(this.#path)) // before it is read: what is written meanwhile is another one
-    return readFile(this.#path, BYTES_MAX).toString()
+    return readFile(this.#path).toString()
   }
 
   watch () {
@@ -71,7 +74,9 @@ class LiveFile {
     fs.stat(this.#path, (error, stats) => {
       this.#isLooking = false
       const version = error === null ? versionOf(stats) : ''
-      if (this.#timer !== null && version !== this.#version) this.read()
+      if (this.#timer === null) return
+      if (version !== this.#version) this.read()
+      else if (this.#rereads > 0) this.read(this.#rereads - 1)
     })
   }
 

@@ -19,9 +19,6 @@ module.exports = { resolveOptions, resolveRouteOptions, resolveLive }
 // Fastify's own, which it hands on to every plugin. fastify-cli and @fastify/autoload add those of their users.
 const REGISTER_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
 
-const METRICS_VARIABLE = 'OTEL_METRICS_EXPORTER'
-const LOGS_VARIABLE = 'OTEL_LOGS_EXPORTER'
-const EXCEPTIONS_VARIABLE = 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN'
 const DEFAULT_CLOSE_TIMEOUT_MS = 5000
 const BLOCKED_LOOP_VARIABLE = 'LIGHT_TRACE_BLOCKED_LOOP'
 const DEFAULT_BLOCKED_AFTER_MS = 100
@@ -119,13 +116,13 @@ const checkOptions = object({
   unrouted: boolean,
   codeLocation: boolean,
   clientErrors: boolean,
-  logs: checkLogs,
+  logs: (path, value) => typeof value === 'boolean' ? value : signals().checkLogs(path, value),
   replyHeader: literal('server-timing', false),
   buffer: object({ maxBytes: bytes, flushDelayMs: duration, whenFull: literal('thin', 'drop-oldest') }),
   closeTimeoutMs: duration,
   baggage: anyOf('an array of keys', isNames),
   blockedLoop: checkBlockedLoop,
-  metrics: checkMetrics,
+  metrics: (path, value) => value === false ? false : signals().checkMetrics(path, value),
   limits: object({ attributes: count, attributeValueLength: count, events: count, links: count, keptChildren: count })
 }, MEANT)
 
@@ -148,6 +145,8 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
   const resource = resolveResource({ __proto__: null, ...fromFile.resource, ...given.resource }, given.serviceName, env)
   const limits = resolveLimits(given.limits, env)
   const blockedLoop = resolveBlockedLoop(given.blockedLoop, env)
+  const hasLogs = typeof given.logs === 'object' || env.find('OTEL_LOGS_EXPORTER', 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN') !== undefined
+  const hasMetrics = given.metrics ?? env.find('OTEL_METRICS_EXPORTER') !== undefined
   warnAboutUnread(env)
   return Object.freeze({
     disabled: env.boolean('OTEL_SDK_DISABLED') ?? false,
@@ -189,9 +188,9 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     namesOpen: env.text('LIGHT_TRACE_VIEWER') !== undefined, // under `npx light-trace`: those that never end, at the application's end
     clientErrors: given.clientErrors ?? true,
     logs: given.logs !== false, // the ids on the application's own lines
-    exportedLogs: resolveLogs(given, env, limits),
+    exportedLogs: hasLogs ? signals().resolveLogs(given, env, limits) : null,
     replyHeader: given.replyHeader || null,
-    metrics: resolveMetrics(given, env),
+    metrics: hasMetrics ? signals().resolveMetrics(given, env) : null,
     platform: serverlessPlatform(env),
     baggage: Object.freeze([...given.baggage ?? []]),
     blockedLoop,
@@ -238,24 +237,8 @@ function resolveLive (value) {
   return { sampler, keep: keep && resolveKeep(keep), ignore: ignore && compileIgnore(ignore), logs }
 }
 
-// Off, nothing of metrics is loaded.
-function checkMetrics (path, value) {
-  return value === false ? false : require('./signals').checkMetrics(path, value)
-}
-
-function resolveMetrics (given, env) {
-  if (!(given.metrics ?? env.text(METRICS_VARIABLE))) return null
-  return require('./signals').resolveMetrics(given, env, METRICS_VARIABLE)
-}
-
-function checkLogs (path, value) {
-  return typeof value === 'boolean' ? value : require('./signals').checkLogs(path, value)
-}
-
-function resolveLogs (given, env, limits) {
-  if (typeof given.logs !== 'object' && env.text(LOGS_VARIABLE) === undefined && env.text(EXCEPTIONS_VARIABLE) === undefined) return null
-  return require('./signals').resolveLogs(given, env, limits, LOGS_VARIABLE, EXCEPTIONS_VARIABLE)
-}
+// Of metrics and exported log lines, loaded where there are any.
+function signals () { return require('./signals') }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
 function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity, asked = false, maxPerSecond = DEFAULT_KEPT_PER_SECOND } = EMPTY) {

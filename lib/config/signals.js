@@ -7,8 +7,6 @@ const {
 } = require('./checks')
 const { checkExporter, exporterOfSignal } = require('./exporter')
 
-const DEFAULT_TIMEOUT_MS = 30_000
-
 const METRIC_KINDS = ['otlp', 'otlp/stdout', 'prometheus', 'none']
 const TEMPORALITIES = ['cumulative', 'delta', 'lowmemory']
 const EXEMPLAR_FILTERS = ['trace_based', 'always_on', 'always_off']
@@ -45,12 +43,12 @@ function areBounds (value) {
 }
 
 /** @returns {object | null} null where neither code nor environment asks for metrics */
-function resolveMetrics (options, env, exporterVariable) {
+function resolveMetrics (options, env) {
   const given = options.metrics ?? EMPTY
-  const kinds = metricKinds(given, options, env, exporterVariable)
+  const kinds = metricKinds(given, options, env)
   if (options.metrics === undefined && kinds.length === 0) return null
   return Object.freeze({
-    exporter: kinds.includes('otlp') ? exporterOfSignal('METRICS', given.exporter, options, env, 'OTEL_METRIC_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS) : null,
+    exporter: kinds.includes('otlp') ? exporterOfSignal('METRICS', given.exporter, options, env, 'OTEL_METRIC_EXPORT_TIMEOUT') : null,
     lines: kinds.includes('otlp/stdout'),
     prometheus: kinds.includes('prometheus') ? prometheusOf(env) : null,
     path: given.path ?? null,
@@ -69,9 +67,9 @@ function resolveMetrics (options, env, exporterVariable) {
 }
 
 /** The option, else the variable, else the exporter of spans that is given in code. */
-function metricKinds (given, options, env, name) {
+function metricKinds (given, options, env) {
   if (given.exporter !== undefined) return [given.exporter.kind].filter((kind) => kind !== 'none')
-  const named = env.namesOf(name, METRIC_KINDS)
+  const named = env.namesOf('OTEL_METRICS_EXPORTER', METRIC_KINDS)
   if (named?.length > 0) return named.filter((kind) => kind !== 'none')
   if (options.metrics === undefined) return []
   return [options.exporter?.kind ?? 'otlp'].filter((kind) => kind === 'otlp' || kind === 'otlp/stdout')
@@ -110,10 +108,10 @@ function checkLogExporter (path, value) {
 }
 
 /** @returns {object | null} null where neither code nor environment asks for lines or exceptions to be exported */
-function resolveLogs (options, env, limits, exporterVariable, exceptionVariable) {
+function resolveLogs (options, env, limits) {
   const given = typeof options.logs === 'object' ? options.logs : EMPTY
-  const named = logKind(given, options, env, exporterVariable)
-  const [exceptions = null] = env.namesOf(exceptionVariable, EXCEPTION_SIGNALS) ?? []
+  const named = logKind(given, options, env)
+  const [exceptions = null] = env.namesOf('OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN', EXCEPTION_SIGNALS) ?? []
   if (named === 'none' && exceptions === null && given.buffer === undefined) return null
   const kind = named === 'none' ? 'otlp' : named
   if (env.text('OTEL_BLRP_MAX_QUEUE_SIZE') !== undefined) {
@@ -121,7 +119,7 @@ function resolveLogs (options, env, limits, exporterVariable, exceptionVariable)
   }
   const limit = (...names) => env.integer(names, { max: COUNT_MAX })
   return Object.freeze({
-    exporter: kind === 'otlp' ? exporterOfSignal('LOGS', isObject(given.export) ? given.export : EMPTY, options, env, 'OTEL_BLRP_EXPORT_TIMEOUT', DEFAULT_TIMEOUT_MS) : null,
+    exporter: kind === 'otlp' ? exporterOfSignal('LOGS', isObject(given.export) ? given.export : EMPTY, options, env, 'OTEL_BLRP_EXPORT_TIMEOUT') : null,
     isText: kind === 'console', // where there is no exporter: text in place of OTLP JSON
     lines: named !== 'none',
     exceptions, // 'logs': records in place of the spans' events; 'logs/dup': both
@@ -138,10 +136,10 @@ function resolveLogs (options, env, limits, exporterVariable, exceptionVariable)
 }
 
 /** The option, else the variable. `true` means the exporter of spans, where that is one of ours. */
-function logKind (given, options, env, name) {
+function logKind (given, options, env) {
   if (given.export === false) return 'none'
   if (isObject(given.export)) return given.export.kind
-  const [named] = env.namesOf(name, LOG_KINDS) ?? []
+  const [named] = env.namesOf('OTEL_LOGS_EXPORTER', LOG_KINDS) ?? []
   if (given.export === undefined || named !== undefined) return named ?? 'none'
   const spans = options.exporter?.kind
   return spans === 'otlp/stdout' || spans === 'console' ? spans : 'otlp'

@@ -6,13 +6,10 @@ const { isIPv4 } = require('node:net')
 const tls = require('node:tls')
 const { X509Certificate } = require('node:crypto')
 const { attempt } = require('../runtime/report')
-const { describeValue, optionInvalid, readFile } = require('./checks')
+const { FILE_BYTES_MAX, describeValue, optionInvalid, readFile } = require('./checks')
 const { basicAuthorization, hostAndPort, names, parseHttpUrl, withSecrets } = require('./endpoint')
 
 module.exports = { checkPem, resolveTls, proxyFor }
-
-// Certificates and keys are read once at boot. A bundle of every public authority is a quarter of this.
-const FILE_BYTES_MAX = 1024 * 1024
 
 // PEM as text or bytes, or the path of a file that holds it. No error shows what came: it may be the key.
 function checkPem (path, value) {
@@ -46,7 +43,7 @@ function pemFromEnvironment (member, suffix, env) {
 }
 
 function readBounded (path) {
-  const bytes = typeof path === 'string' ? attempt(() => readFile(path, FILE_BYTES_MAX)) : undefined
+  const bytes = typeof path === 'string' ? attempt(() => readFile(path)) : undefined
   return bytes === undefined || bytes.length === 0 ? null : bytes
 }
 

@@ -4,10 +4,11 @@
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/
 
 const { isIP } = require('node:net')
+const { attempt } = require('../runtime/report')
 const { RouteInfo, Place, PeerInfo } = require('../span/http-info')
 const { cut } = require('../span/attributes')
 
-const KNOWN_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY']
+const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY'])
 
 const METHOD_LENGTH_MAX = 64
 const USER_AGENT_LENGTH_MAX = 512
@@ -40,9 +41,12 @@ function routeInfo (method, route, knownMethods) {
     : new RouteInfo('_OTHER', cut(method, METHOD_LENGTH_MAX), route)
 }
 
-/** @param {string[] | null} override of OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS */
+/**
+ * @param {string[] | null} override of OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS
+ * @returns the same set for all applications without one: what their calls have in common is kept with it
+ */
 function knownMethods (override) {
-  return new Set(override ?? KNOWN_METHODS)
+  return override === null ? KNOWN_METHODS : new Set(override)
 }
 
 /** The target that the client sent, before `rewriteUrl`, without the scheme and host of the absolute form. HOT */
@@ -74,14 +78,6 @@ function forwardedPeerInfo (request, response, valueLengthMax) {
   const isOwnHost = source === request && headers['x-forwarded-host'] === undefined
   const host = (isOwnHost ? undefined : attempt(() => source.host)) ?? headers.host ?? headers[':authority']
   return peerOf(raw, response, headers, valueLengthMax, ip, host, attempt(() => source.protocol))
-}
-
-function attempt (read) {
-  try {
-    return read()
-  } catch {
-    return undefined
-  }
 }
 
 /** The PeerInfo of the connection's previous request where nothing differs, as on nearly every one. HOT */

@@ -5,7 +5,7 @@
 // credentials in queries have other names.
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/ , note on `url.query`
 
-const { atOnce } = require('../runtime/report')
+const { atOnce, attempt } = require('../runtime/report')
 
 const REDACTED = 'REDACTED'
 
@@ -253,11 +253,7 @@ function normalised (name) {
 
 function decoded (name) {
   const text = name.includes('+') ? name.replaceAll('+', ' ') : name
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
+  return attempt(() => decodeURIComponent(text)) ?? text
 }
 
 module.exports = { QueryRedactor }

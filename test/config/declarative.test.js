@@ -164,6 +164,43 @@ test('what is not understood is named once, all of it in one line, and the rest 
   t.end()
 })
 
+test('of several exporters of one signal, or several samplers, the first is used and the others are named', (t) => {
+  const { messages, exporter, exportedLogs, metrics, sampler } = settled(t, {
+    file_format: '1.0',
+    tracer_provider: {
+      processors: [{ batch: { exporter: { zipkin: {}, otlp_http: { endpoint: 'http://first:4318/x' }, console: {} } }, simple: { exporter: { otlp_http: { endpoint: 'http://second:4318/x' } } } }, { simple: { exporter: { console: {} } } }],
+      sampler: { always_off: {}, always_on: {} }
+    },
+    logger_provider: { processors: [{ simple: { exporter: { console: {}, otlp_http: {} } } }] },
+    meter_provider: { readers: [{ pull: { exporter: { 'prometheus/development': {} } }, periodic: { exporter: { otlp_http: {} } } }] }
+  })
+  t.match(exporter, { kind: 'otlp', url: 'http://first:4318/x' })
+  t.match([exportedLogs.exporter, metrics.exporter, sampler.kind], [null, null, 'always_off'])
+  t.equal(messages.length, 1)
+  t.equal(messages[0].replace(/.*does not use /, ''), 'tracer_provider.processors[0].batch.exporter.zipkin, tracer_provider.processors[0].batch.exporter.console, tracer_provider.processors[0].simple, ' +
+    'tracer_provider.processors[1], tracer_provider.sampler.always_on, logger_provider.processors[0].simple.exporter.otlp_http or meter_provider.readers[0].periodic')
+  t.end()
+})
+
+test('what is of a wrong type is named, wherever it stands', (t) => {
+  const server = { known_methods: 'GET,PUT', request_captured_headers: { a: 1 }, response_captured_headers: ['x-a', {}] }
+  const content = {
+    file_format: '1.0',
+    log_level: 'loud',
+    propagator: { composite_list: ['b3'] },
+    resource: { attributes: [{ name: 'ok', value: 'x' }, { name: 'wrong', value: {} }], attributes_list: 5 },
+    tracer_provider: { processors: [{ simple: { exporter: { otlp_http: { headers_list: [], encoding: {} } } } }], sampler: { trace_id_ratio_based: { ratio: [1] } } },
+    'instrumentation/development': { general: { http: { server } } }
+  }
+  const otlp = 'tracer_provider.processors[0].simple.exporter.otlp_http'
+  const http = 'instrumentation/development.general.http.server'
+  const { messages, requestHeaders, responseHeaders, knownMethods } = settled(t, content)
+  t.equal(messages.find((message) => message.includes('does not use')).replace(/.*does not use /, ''), ['log_level', 'propagator.composite_list', 'resource.attributes[1]', `${otlp}.headers_list`, `${otlp}.encoding`,
+    'tracer_provider.sampler.trace_id_ratio_based.ratio', `${http}.known_methods`, `${http}.request_captured_headers`].join(', ') + ` or ${http}.response_captured_headers[1]`)
+  t.same([requestHeaders, responseHeaders, knownMethods], [[], ['x-a'], null])
+  t.end()
+})
+
 test('a file that cannot be used switches tracing off, and says so without a word of it', (t) => {
   const contents = ['{ "hunter2', '[]', '5', 'null', '{}', { file_format: '0.4' }, { file_format: '2.0' }, { file_format: 1 }, { file_format: '1.0', log_level: '$' + '{hunter2 x}' }, ' '.repeat(2 ** 20 + 1)]
   for (const content of contents) {

@@ -4,10 +4,11 @@
 
 const { test } = require('tap')
 const { execFileSync } = require('node:child_process')
-const { renameSync, writeFileSync, symlinkSync } = require('node:fs')
+const fs = require('node:fs')
 const { join } = require('node:path')
 const { isatty } = require('node:tty')
 const { setTimeout: sleep } = require('node:timers/promises')
+const { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } = require('@opentelemetry/sdk-trace-base')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { createCollector } = require('../../lib/testing')
@@ -18,10 +19,10 @@ const isWindows = process.platform === 'win32'
 async function liveApp (t, content, options = {}) {
   const file = options.configFile ?? join(t.testdir({}), 'light-trace.json')
   const write = (value) => {
-    writeFileSync(`${file}.new`, typeof value === 'string' ? value : JSON.stringify(value))
+    fs.writeFileSync(`${file}.new`, typeof value === 'string' ? value : JSON.stringify(value))
     for (;;) {
       try {
-        return renameSync(`${file}.new`, file)
+        return fs.renameSync(`${file}.new`, file)
       } catch (error) {
         if (error.code !== 'EPERM') throw error // Windows, while it is being looked at
       }
@@ -110,14 +111,29 @@ test('a file that is not there at the start is said, and holds once it is there'
   t.equal(warnings().length, 1)
 })
 
+test('a write that leaves length and times as they were is seen, as two within one tick of a clock are', async (t) => {
+  const folder = t.testdir({ 'x.json': '{ "sampler": 0 }' })
+  const configFile = join(folder, 'x.json')
+  const { stat, statSync } = fs
+  const stopped = (stats) => Object.assign(stats, { mtimeMs: 1, ctimeMs: 1 })
+  t.teardown(() => Object.assign(fs, { stat, statSync }))
+  fs.statSync = (path) => stopped(statSync(path))
+  fs.stat = (path, done) => stat(path, (error, stats) => done(error, error === null ? stopped(stats) : undefined))
+  const { names, lines } = await liveApp(t, undefined, { configFile })
+  t.same(await names('/'), [])
+  fs.writeFileSync(configFile, '{ "sampler": 1 }')
+  t.ok(await until(async () => (await names('/')).length === 1))
+  t.equal(lines.filter(({ msg }) => msg.endsWith('has changed, and holds')).length, 1)
+})
+
 test('a link that is turned is a change, as Kubernetes updates a ConfigMap', { skip: isWindows && 'Windows renames no link over another' }, async (t) => {
   const folder = t.testdir({ a: { 'x.json': '{ "sampler": 0 }' }, b: { 'x.json': '{ "sampler": 1 } ' } })
   const link = join(folder, 'now')
-  symlinkSync(join(folder, 'a'), link)
+  fs.symlinkSync(join(folder, 'a'), link)
   const { names } = await liveApp(t, undefined, { configFile: join(link, 'x.json') })
   t.same(await names('/'), [])
-  symlinkSync(join(folder, 'b'), `${link}.new`)
-  renameSync(`${link}.new`, link)
+  fs.symlinkSync(join(folder, 'b'), `${link}.new`)
+  fs.renameSync(`${link}.new`, link)
   t.ok(await until(async () => (await names('/')).length === 1))
 })
 
@@ -144,7 +160,7 @@ test('a hundred applications listen to the signal once', { skip: process.platfor
 test('a pipe in the place of the file is not waited for', { skip: process.platform === 'win32' }, async (t) => {
   const { file, names, warnings } = await liveApp(t, { sampler: 1 }, { sampler: 0 })
   execFileSync('mkfifo', [`${file}.pipe`])
-  renameSync(`${file}.pipe`, file)
+  fs.renameSync(`${file}.pipe`, file)
   t.ok(await until(() => warnings().length > 0))
   t.match(warnings()[0].msg, 'it is no file')
   t.same(await names('/'), ['GET /'])
@@ -204,4 +220,21 @@ test('a Sampler of the SDK stays, and that is said', async (t) => {
   const { names, warnings } = await liveApp(t, { sampler: 1 }, { sampler: { shouldSample: () => ({ decision: 0 }) } })
   t.same(await names('/'), [])
   t.match(warnings(), [{ msg: /a Sampler of the SDK's decides/ }])
+})
+
+test('where a provider makes the spans, sampler and keep of the file are said to have no effect, once each', async (t) => {
+  const exporter = new InMemorySpanExporter()
+  const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+  const { app, write, lines } = await liveApp(t, { sampler: 0 }, { tracerProvider, spanProcessors: undefined })
+  const said = () => lines.filter(({ code }) => code?.startsWith('LT_WARN_')).map(({ code, msg }) => `${code} ${msg}`)
+  const changed = (times) => until(() => lines.filter(({ msg }) => msg.endsWith('has changed, and holds')).length === times)
+  t.match(said(), [/^LT_WARN_CONFIG_FILE configFile: sampler has no effect/])
+  write({ sampler: 0.5, keep: { errors: true } })
+  t.ok(await changed(1))
+  write({ sampler: 0.25, keep: { aborted: true } })
+  t.ok(await changed(2))
+  t.match(said(), [/^LT_WARN_CONFIG_FILE/, /^LT_WARN_KEEP keep has no effect/])
+  t.equal(said().length, 2)
+  await app.inject('/')
+  t.equal(exporter.getFinishedSpans().length, 1)
 })

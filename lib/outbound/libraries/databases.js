@@ -9,7 +9,7 @@ const { cut, sqlStateOf } = require('../../span/attributes')
 const clock = require('../../runtime/timers')
 const { KIND_CLIENT, kCall, activeContext, tracerIn, isSuppressed } = require('../calls')
 const { sanitise, DIALECTS } = require('./statement')
-const { recordedArguments, ruleOf } = require('./redis-keys')
+const { recordedArguments, commands } = require('./redis-keys')
 const { read, text, label, pushServer, pushPeer, pushText, lengthOf } = require('./read')
 
 const CACHED_MAX = 256
@@ -207,7 +207,7 @@ const mongoError = (error) => {
 }
 
 const redis = { system: 'redis', errorCode: redisError, hasPeer: true }
-const redisCommand = (from) => ({ ...redis, what: (call) => call.command, operation: commandName, operands: redisArguments(from), operandRule: ruleOf })
+const redisCommand = (from) => ({ ...redis, what: (call) => call.command, operation: commandName, operands: redisArguments(from), operandRule: (name) => commands.get(name) })
 // A pipeline is one span, not one for each of its commands.
 const redisBatch = { ...redis, what: (call) => call.batchMode, batchSize: (call) => Number(label(call, 'batchSize')) || 0 }
 

@@ -62,7 +62,7 @@ const STREAM_OPTIONS = new Map([['COUNT', 2], ['BLOCK', 2], ['NOACK', 1], ['GROU
 
 const TEXT_MAX = 4096
 
-const commands = new Map() // name -> rule
+const commands = new Map() // name -> the rule that says where its keys are
 for (const [rule, names] of RULES) for (const name of String(names).match(/\S+/g)) commands.set(name, rule)
 
 /**
@@ -73,14 +73,9 @@ for (const [rule, names] of RULES) for (const name of String(names).match(/\S+/g
  * @returns {string} at most `TEXT_MAX` characters with the name
  */
 // HOT, once per recorded command of Redis. Budget: the text.
-function recordedArguments (name, args, from, rule = ruleOf(name)) {
+function recordedArguments (name, args, from, rule = commands.get(name)) {
   const line = rule === undefined ? '' : recorded(args, from, rule)
   return line.length + name.length > TEXT_MAX ? line.slice(0, TEXT_MAX - name.length) : line
-}
-
-/** The rule that says where a command's keys are; undefined where that is not known. */
-function ruleOf (name) {
-  return commands.get(name)
 }
 
 function recorded (args, from, { first, last, step, counted, isStream }) {
@@ -125,4 +120,4 @@ function keyText (key) {
   return typeof key === 'number' ? ` ${key}` : ' ?'
 }
 
-module.exports = { recordedArguments, ruleOf, commands }
+module.exports = { recordedArguments, commands }
