@@ -45,7 +45,8 @@ function installOtelcol () {
   return installed(`otelcol-${OTELCOL}`, 'otelcol', 'Go 1.26 or newer', async (directory) => {
     for (const name of ['main.go', 'go.mod']) fs.copyFileSync(path.join(__dirname, 'otelcol', name), path.join(directory, name))
     await must('go', ['mod', 'tidy'], { cwd: directory })
-    await must('go', ['build', '-trimpath', '-ldflags=-s -w', '-o', 'otelcol', '.'], { cwd: directory })
+    // Its own folder is within this repository, whose git answers nobody where it is another user's, as in a container.
+    await must('go', ['build', '-buildvcs=false', '-trimpath', '-ldflags=-s -w', '-o', 'otelcol', '.'], { cwd: directory })
     return path.join(directory, 'otelcol')
   })
 }
