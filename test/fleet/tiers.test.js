@@ -12,7 +12,7 @@ const { test, setTimeout: setDeadline } = require('tap')
 const Fastify = require('fastify')
 const { stringify } = require('yaml')
 const lightTrace = require('../..')
-const { start } = require('../../scripts/run')
+const { run, start } = require('../../scripts/run')
 const { freePort } = require('../../scripts/free-port')
 const { extrapolate, probabilityOf } = require('../support/extrapolation')
 const { startMetricSink } = require('../support/metric-sink')
@@ -28,7 +28,15 @@ const AT_ONCE = 50
 const BUFFER_BYTES = 1024 * 1024 // some 1,500 requests, uncompressed: thinned to an eighth or so, at which failed ones are still the smaller part
 const ERRORS_MAX = 5 // standard errors of a sample: three would be missed once in 370 runs
 const TAIL_THRESHOLD = 'e0000000000000' // sampling_percentage: 12.5 of gateway.yaml
+const TAIL_GATE = '--feature-gates=processor.tailsamplingprocessor.usetracestate'
 const QUIET = { telemetry: { metrics: { level: 'none' } } } // or each would listen on port 8888
+
+for (const [names, flags = []] of [[['agent.yaml']], [['gateway.yaml'], [TAIL_GATE]]]) {
+  test(`${names.join(' and ')}: what compose mounts is valid as it is`, async (t) => {
+    const { code, output } = await run(COLLECTOR_OTELCOL, ['validate', ...names.map((name) => `--config=${join(FLEET, name)}`), ...flags], { deadlineMs: DEADLINE_MS })
+    t.same({ code, output }, { code: 0, output: '' })
+  })
+}
 
 test('an agent and two gateways: whole traces come to one gateway, and sums at the end are those of the requests', async (t) => {
   const { sinks, startAgent } = await startGateways(t)
@@ -182,7 +190,7 @@ async function startGateways (t) {
       connectors: { span_metrics: { metrics_flush_interval: '1s' } },
       exporters: { 'otlp_http/sink': to(origin), 'otlp_http/metrics': to(origin), 'otlp_http/arrived': to(`${origin}/arrived`) },
       service: { pipelines: { 'traces/counted': { exporters: ['span_metrics', 'otlp_http/arrived'] }, traces: { exporters: ['otlp_http/sink'] } }, ...QUIET }
-    }), { flags: ['--feature-gates=processor.tailsamplingprocessor.usetracestate'] })
+    }), { flags: [TAIL_GATE] })
     hostnames.push(address)
   }
   const startAgent = async (where) => {
