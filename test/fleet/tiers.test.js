@@ -31,9 +31,9 @@ const TAIL_THRESHOLD = 'e0000000000000' // sampling_percentage: 12.5 of gateway.
 const TAIL_GATE = '--feature-gates=processor.tailsamplingprocessor.usetracestate'
 const QUIET = { telemetry: { metrics: { level: 'none' } } } // or each would listen on port 8888
 
-for (const [names, flags = []] of [[['agent.yaml']], [['gateway.yaml'], [TAIL_GATE]]]) {
+for (const [names, flags = []] of [[['agent.yaml']], [['gateway.yaml'], [TAIL_GATE]], [['gateway.yaml', 'gateway.clickhouse.yaml'], [TAIL_GATE]]]) {
   test(`${names.join(' and ')}: what compose mounts is valid as it is`, async (t) => {
-    const { code, output } = await run(COLLECTOR_OTELCOL, ['validate', ...names.map((name) => `--config=${join(FLEET, name)}`), ...flags], { deadlineMs: DEADLINE_MS })
+    const { code, output } = await run(COLLECTOR_OTELCOL, ['validate', ...names.map((name) => `--config=${join(FLEET, name)}`), ...flags], { env: { ...process.env, CLICKHOUSE_PASSWORD: 'secret' }, deadlineMs: DEADLINE_MS })
     t.same({ code, output }, { code: 0, output: '' })
   })
 }
@@ -80,11 +80,7 @@ test('an agent that is away while the buffer is thinned: sums at the end are tho
   await before.stop()
   await ask(app, 3 * REQUESTS)
   await startAgent(before.address)
-  await until(() => {
-    app.lightTrace.flush()
-    const { queued, inFlight } = app.lightTrace.stats().spans
-    return queued + inFlight === 0
-  }, () => JSON.stringify(app.lightTrace.stats()))
+  await deliver(app)
 
   const { accepted, delivered, thinned, rejected, dropped } = app.lightTrace.stats().spans
   const failedCount = seen.filter(({ isFailed }) => isFailed).length
@@ -119,6 +115,49 @@ test('an agent that is away while the buffer is thinned: sums at the end are tho
   t.same(extrapolate(servers().filter(isFailed)), { count: failedCount, deviation: 0 }, 'each failed request stands for itself')
 })
 
+test('two services that sample everything, and one of them is thinned: behind the tail sampler the sum of each is true', async (t) => {
+  const { sinks, startAgent } = await startGateways(t)
+  const address = `127.0.0.1:${await freePort()}`
+  const appOf = async (serviceName, path, answer, buffer) => {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(lightTrace, { serviceName, exporter: { url: `http://${address}/v1/traces` }, registerGlobals: false, closeTimeoutMs: 1000, buffer })
+    app.get(path, answer)
+    await app.ready()
+    return app
+  }
+  const seen = []
+  const stock = await appOf('stock', '/stock', async () => 'some', { maxBytes: 256 * 1024 })
+  const shop = await appOf('shop', '/users/:id', async ({ trace }) => {
+    seen.push({ traceId: trace.traceId })
+    return (await stock.inject({ url: '/stock', headers: trace.inject({}) })).body
+  })
+  await ask(shop, REQUESTS, (i) => `/users/${i}`)
+  await startAgent(address)
+  await Promise.all([shop, stock].map(deliver))
+  const { thinned, delivered } = stock.lightTrace.stats().spans
+  t.equal(shop.lightTrace.stats().spans.thinned, 0)
+  t.ok(thinned > REQUESTS / 2, `${thinned} spans of one service were thinned`)
+
+  const serversOf = (route, path) => spansOf(sinks, path).filter(({ kind, name }) => kind === 'SERVER' && name === `GET ${route}`)
+  await until(() => spansOf(sinks, '/arrived/v1/traces').length >= REQUESTS + delivered, () => `${spansOf(sinks, '/arrived/v1/traces').length} of ${REQUESTS + delivered} spans`)
+  for (const [route, came] of [['/users/:id', seen], ['/stock', serversOf('/stock', '/arrived/v1/traces')]]) {
+    const taken = came.filter(({ traceId }) => traceId.slice(-14) >= TAIL_THRESHOLD)
+    await until(() => serversOf(route).length >= taken.length, () => `${serversOf(route).length} of ${taken.length} spans of ${route}`)
+    t.same(idsOf(serversOf(route)), idsOf(taken), 'what consistent sampling says, and no other trace')
+    const { count, deviation } = extrapolate(serversOf(route))
+    isTrueSum(t, count, REQUESTS, deviation, `${route}, by ${taken.length} spans`)
+  }
+})
+
+async function deliver (app) {
+  await until(() => {
+    app.lightTrace.flush()
+    const { queued, inFlight } = app.lightTrace.stats().spans
+    return queued + inFlight === 0
+  }, () => JSON.stringify(app.lightTrace.stats()))
+}
+
 function isTrueSum (t, count, truth, deviation, what) {
   t.ok(Math.abs(count - truth) < ERRORS_MAX * deviation, `${what}: ${count} of ${truth}; standard error ${Math.round(deviation)}`)
   t.comment(`${what}: ${count} of ${truth}, standard error ${Math.round(deviation)}`)
@@ -149,8 +188,8 @@ async function sampledApp (t, options) {
   return { app, seen }
 }
 
-async function ask (app, requests) {
-  const paths = Array.from({ length: requests }, (_, i) => i % (REQUESTS / FAILED) === 0 ? '/boom' : `/users/${i}`)
+async function ask (app, requests, pathOf = (i) => i % (REQUESTS / FAILED) === 0 ? '/boom' : `/users/${i}`) {
+  const paths = Array.from({ length: requests }, (_, i) => pathOf(i))
   while (paths.length > 0) {
     await Promise.all(paths.splice(0, AT_ONCE).map((path) => app.inject(path)))
     await pause(2) // without it, requests come faster than anything is sent
@@ -186,7 +225,7 @@ async function startGateways (t) {
     const to = (endpoint) => ({ endpoint, compression: 'none' })
     const { address } = await startCollector(t, directory, 'gateway.yaml', `gateway-${index}`, (address) => ({
       receivers: { otlp: { protocols: { grpc: { endpoint: address } } } },
-      processors: { tail_sampling: { decision_wait: '3s' } },
+      processors: { tail_sampling: { decision_wait: '5s' } },
       connectors: { span_metrics: { metrics_flush_interval: '1s' } },
       exporters: { 'otlp_http/sink': to(origin), 'otlp_http/metrics': to(origin), 'otlp_http/arrived': to(`${origin}/arrived`) },
       service: { pipelines: { 'traces/counted': { exporters: ['span_metrics', 'otlp_http/arrived'] }, traces: { exporters: ['otlp_http/sink'] } }, ...QUIET }
