@@ -51,15 +51,13 @@ const FREED_MIN = 1 / 2
 function thin ({ bytes, length, failedLevel }, level) {
   const spans = readSpans(bytes, length)
   const least = FREED_MIN * spans.reduce((total, { start, end }) => total + end - start, 0)
-  for (; level <= LEVEL_MAX; level++) {
-    for (const failed of failedLevel < level ? [failedLevel, failedLevel + 1] : [failedLevel]) {
-      if (mayGo(spans, level, failed) < least) continue
-      const { stay, byteCount } = planOf(spans, level, failed)
-      return { bytes: write(bytes, stay, byteCount), spans: stay.length, level, failedLevel: failed }
-    }
-    if (failedLevel < level) failedLevel++
-  }
-  return null
+  // Failed requests first: where the others, by however many levels, free enough, they are left alone.
+  let failed = failedLevel
+  while (mayGo(spans, LEVEL_MAX, failed) < least) if (++failed > LEVEL_MAX) return null
+  level = Math.max(level, failed)
+  while (mayGo(spans, level, failed) < least) level++
+  const { stay, byteCount } = planOf(spans, level, failed)
+  return { bytes: write(bytes, stay, byteCount), spans: stay.length, level, failedLevel: failed }
 }
 
 /** The bytes of spans of which a level keeps a part. */

@@ -5,6 +5,7 @@
 
 module.exports = { installJaeger, installRotel, installOtelcol, installPrometheus, installPrometheusOtlp, installPeers }
 
+const { createHash } = require('node:crypto')
 const fs = require('node:fs')
 const path = require('node:path')
 const { run } = require('../run')
@@ -12,7 +13,7 @@ const { run } = require('../run')
 const CACHE = path.join(__dirname, '..', '..', '.cache')
 const JAEGER = 'github.com/jaegertracing/jaeger/cmd/all-in-one@v1.42.0' // holds the OpenTelemetry Collector's own OTLP receiver
 const ROTEL = 'rotel==0.0.1a15'
-const OTELCOL = 'v0.161.0' // of scripts/collectors/otelcol/go.mod
+const OTELCOL = path.join(__dirname, 'otelcol')
 const PROMETHEUS_OTLP = 'v0.313.5' // of 3.13.5; v0.316.0 needs modules that the Go proxy does not have
 const PEERS = [
   '@opentelemetry/instrumentation-http@0.203.0', '@opentelemetry/sdk-metrics@2.0.1', '@opentelemetry/api@1.9.0',
@@ -42,10 +43,13 @@ function installRotel () {
 
 /** @returns {Promise<string>} the path of an OpenTelemetry Collector with the components of examples/fleet */
 function installOtelcol () {
-  return installed(`otelcol-${OTELCOL}`, 'otelcol', 'Go 1.26 or newer', async (directory) => {
-    for (const name of ['main.go', 'go.mod']) fs.copyFileSync(path.join(__dirname, 'otelcol', name), path.join(directory, name))
+  const files = ['main.go', 'go.mod'].map((name) => path.join(OTELCOL, name))
+  const hash = createHash('sha256').update(files.map((file) => fs.readFileSync(file, 'utf8')).join('')) // its version and its components
+  return installed(`otelcol-${hash.digest('hex').slice(0, 12)}`, 'otelcol', 'Go 1.26 or newer', async (directory) => {
+    for (const file of files) fs.copyFileSync(file, path.join(directory, path.basename(file)))
     await must('go', ['mod', 'tidy'], { cwd: directory })
-    await must('go', ['build', '-trimpath', '-ldflags=-s -w', '-o', 'otelcol', '.'], { cwd: directory })
+    // Its own folder is within this repository, whose git answers nobody where it is another user's, as in a container.
+    await must('go', ['build', '-buildvcs=false', '-trimpath', '-ldflags=-s -w', '-o', 'otelcol', '.'], { cwd: directory })
     return path.join(directory, 'otelcol')
   })
 }

@@ -6,7 +6,7 @@ const { readFileSync, readdirSync } = require('node:fs')
 const { basename, join } = require('node:path')
 const { test } = require('tap')
 const { parseDocument } = require('yaml')
-const { jobs } = require('../../scripts/ci-jobs')
+const { jobs, LEFT_OUT } = require('../../scripts/ci-jobs')
 const { whatIsMissing } = require('../../scripts/check-release')
 
 const ROOT = join(__dirname, '..', '..')
@@ -92,12 +92,13 @@ test('Dependabot looks after the actions and the packages', async (t) => {
   t.same(updates.map((update) => update['package-ecosystem']).sort(), ['github-actions', 'npm'])
 })
 
-test('CI has a job for each suite of .ci/run, and one for each cell of the matrix', async (t) => {
+test('CI has a job for each suite of .ci/run and for what it leaves out, and one for each cell of the matrix', async (t) => {
   const lists = jobs()
   const { jobs: { systems, ...all } } = parse('workflows/ci.yml').toJS()
   const suites = [...readFileSync(join(ROOT, '.ci', 'run'), 'utf8').matchAll(/(?:test|bench):[\w-]+/g)].map(([name]) => name).filter((name) => name in scripts)
   t.ok(suites.length >= 5)
-  t.same([...lists.suites, ...lists.benches, 'test:matrix'].sort(), [...new Set(suites)].sort())
+  for (const name of LEFT_OUT) t.ok(name in scripts, `npm run ${name}`)
+  t.same([...lists.suites, ...lists.benches, 'test:matrix'].sort(), [...new Set([...suites, ...LEFT_OUT])].sort())
   t.ok(lists.cells.length >= 7)
   const strategies = Object.fromEntries(Object.values(all).flatMap(({ strategy }) => Object.entries(strategy?.matrix ?? {})))
   t.same(Object.keys(strategies).sort(), ['bench', 'cell', 'suite'])

@@ -100,6 +100,15 @@ test('they are thinned too where they take most of a chunk', async (t) => {
   t.strictSame(read(left.bytes).map(({ traceState }) => traceState), Array(9).fill('ot=th:8'))
 })
 
+test('they stay where the first levels free nothing, since the others have thresholds of a sampler', async (t) => {
+  for (const [th, digits, level] of [['8', '89abcdef', 2], ['c', 'cdefcdef', 3], ['ff8', 'ffffffff', 10]]) {
+    const failed = [spanOf('0', { status: FAILED, traceState: 'ot=th:0' }), spanOf('1', { status: FAILED })]
+    const left = thin(chunkOf([...failed, ...Array.from(digits, (digit) => spanOf(digit, { traceState: `ot=th:${th}` }))]), 1)
+    t.match(left, { level, failedLevel: 0 }, th)
+    t.strictSame(read(left.bytes).slice(0, 2).map(shown), [`${failed[0].name} ot=th:0`, `${failed[1].name} `])
+  }
+})
+
 test('what is no chunk throws, and is not read for ever', async (t) => {
   const chunk = chunkOf([spanOf('0'), spanOf('f')])
   for (const at of [1, 4]) {
