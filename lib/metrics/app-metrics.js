@@ -207,15 +207,14 @@ function snapshot (scopes) {
 }
 
 function pointOf (metric, series) {
-  const attributes = toObject(series.attributes)
-  const kept = series.exemplars?.filter((exemplar) => exemplar !== null) ?? []
+  const { exemplars: slots, buckets = {}, ...state } = series.state()
+  const kept = slots?.filter((exemplar) => exemplar !== null) ?? []
   const exemplars = kept.map(({ value, traceId, spanId }) => ({ value, traceId, spanId }))
-  if (!metric.kind.endsWith('istogram')) return { attributes, value: series.value, exemplars }
-  const { count, sum } = series
-  if (count === 0) return null
-  const point = { attributes, count, sum, min: series.min, max: series.max, exemplars }
-  if (metric.kind === 'histogram') return { ...point, bounds: Array.from(metric.bounds.subarray(0, -1)), counts: series.counts.slice() }
-  return { ...point, scale: series.scale, zeroCount: series.zeroCount, ...series.buckets() }
+  const point = { attributes: toObject(series.attributes), exemplars }
+  if (!metric.kind.endsWith('istogram')) return { ...point, value: state.value }
+  if (state.count === 0) return null
+  const bounds = metric.bounds === null ? {} : { bounds: Array.from(metric.bounds.subarray(0, -1)) }
+  return { ...point, ...state, ...buckets, ...bounds }
 }
 
 module.exports = { AppMetrics, MeterProvider, snapshot }

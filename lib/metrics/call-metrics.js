@@ -133,11 +133,11 @@ function seriesFinder (metric, keys) {
   const index = new SeriesIndex(metric)
   return (list) => {
     const found = index.findList(list, keys)
-    if (found !== null && !found.isForgotten) return found
+    if (found !== null) return found
     const kept = []
     for (let i = 0; i < list.length; i += 2) if (keys.has(list[i])) kept.push(list[i], own(list[i + 1]))
     const series = metric.of(kept)
-    if (!metric.isOverflow(series)) index.addList(kept, series)
+    index.addList(kept, series)
     return series
   }
 }

@@ -22,7 +22,7 @@ const OVERFLOW = Object.freeze(['otel.metric.overflow', true])
 class Metric {
   #series = new Map() // canonical text of the attributes -> series
   #chars = 0 // of its keys
-  #index = null
+  #index // finds a series by the attributes objects that the API is given
   #overflow = null
   #sweptAt = NaN // the interval or round in which quiet series were last looked for
   #round = 0 // of an observable, the last one that is over
@@ -48,21 +48,19 @@ class Metric {
     this.#roundMs = descriptor.openedMs
     this.list = [] // the series that a collection sees
     this.#registry = registry
+    this.#index = new SeriesIndex(this)
   }
 
   /** The series of an attributes object, made when it is first seen. Never throws. */
   // HOT, once per recording through the API.
   at (attributes) {
     if (attributes === undefined || attributes === null) return this.of([])
-    if (this.#index === null) this.#index = new SeriesIndex(this)
-    const series = this.#index.find(attributes)
-    return series === null || series.isForgotten ? this.#atNew(attributes) : series
+    return this.#index.find(attributes) ?? this.#atNew(attributes)
   }
 
   #atNew (attributes) {
     const series = this.of(attributeList(attributes, ATTRIBUTES_MAX, this.attributeLengthMax))
-    // What overflows is without end, and so it is not remembered.
-    if (series !== this.#overflow) this.#index.add(attributes, series)
+    this.#index.add(attributes, series)
     return series
   }
 
@@ -92,15 +90,16 @@ class Metric {
   }
 
   #add (attributes) {
-    const series = this.#newSeries(attributes, this.isObservable ? this.#roundMs : clock.now())
-    if (!this.isObservable) this.list.push(series) // else it is there when its round is over
+    if (this.isObservable) return new NumberSeries(attributes, this.#roundMs, false) // it is in the list when its round is over
+    const series = this.#newSeries(attributes, clock.now())
+    this.list.push(series)
     return series
   }
 
   #newSeries (attributes, startMs) {
-    if (this.kind === 'histogram') return new ExplicitHistogram(attributes, this.bounds, startMs)
+    if (this.bounds !== null) return new ExplicitHistogram(attributes, this.bounds, startMs)
     if (this.kind === 'exponentialHistogram') return new ExponentialHistogram(attributes, EXPONENTIAL_BUCKETS_MAX, startMs)
-    return new NumberSeries(attributes, startMs, this.kind === 'sum' && !this.isObservable)
+    return new NumberSeries(attributes, startMs, this.kind === 'sum')
   }
 
   // Makes room. Once for each delivery or round, so that a request does not look through thousands of series again and again.

@@ -221,9 +221,9 @@ class ServerMetrics {
     entry.byAttributes ??= new SeriesIndex(this.duration)
     try {
       const found = entry.byAttributes.find(extra)
-      if (found !== null && !found.isForgotten) return found
+      if (found !== null) return found
       const series = this.duration.of(this.#listOf(span, extra))
-      if (!this.duration.isOverflow(series)) entry.byAttributes.add(extra, series)
+      entry.byAttributes.add(extra, series)
       return series
     } catch { // a getter that throws
       return this.seriesOf(entry, span)
