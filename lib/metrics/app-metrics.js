@@ -29,6 +29,8 @@ const { MetricRegistry } = require('./registry')
 const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
 const { RequestRecord, ServerMetrics } = require('./server-metrics')
 
+const PIECE_LENGTH = 32 * 1024 // of the text for Prometheus: some sixteen histograms' series
+
 /** The route of requests that are measured elsewhere. */
 const NOT_MEASURED = new RouteInfo('GET', '', '')
 NOT_MEASURED.isMeasured = false
@@ -157,10 +159,15 @@ class AppMetrics {
       dropped += count
       report.once('LT_WARN_METRIC_SCRAPE', `the metric '${name}' has series whose name and labels another one has in the text for Prometheus: they are left out there. Rename the metric or its attributes`)
     }
-    for (const piece of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name, onDropped })) {
+    let piece = ''
+    for (const text of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name, onDropped })) {
+      piece += text
+      if (piece.length < PIECE_LENGTH) continue
       yield piece
+      piece = ''
       await new Promise((resolve) => setImmediate(resolve))
     }
+    yield piece
     this.#scrapeDropped = dropped
   }
 
