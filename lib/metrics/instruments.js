@@ -64,11 +64,7 @@ class Instrument {
   observe (value, attributes, round) {
     const { metric } = this
     if (metric === null || !round.isOpen || !this.#accepts(metric, value)) return
-    try {
-      metric.observe(metric.at(attributes), metric.isInteger ? Math.trunc(value) : value, round.number)
-    } catch (error) {
-      this.#registry?.failed(error)
-    }
+    this.#registry.attempt(() => metric.observe(metric.at(attributes), metric.isInteger ? Math.trunc(value) : value))
   }
 
   /** Whether `value` can be counted; what cannot is left out and logged once. */

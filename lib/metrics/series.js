@@ -30,8 +30,6 @@ class NumberSeries extends Series {
     this.isAdding = isAdding
     this.value = 0
     this.count = 0 // of recordings
-    this.observed = 0 // the value of an observation round that is not over
-    this.round = 0 // the last observation round that it was seen in
   }
 
   // HOT. Answers the slot for an exemplar.
