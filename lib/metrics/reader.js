@@ -118,16 +118,13 @@ class MetricReader {
   /** Holds the process while `work` lasts, at most `ms`. */
   async #atMost (ms, work, wasFrozen = false) {
     const late = await this.#options.suppress(() => {
-      this.#hold(true, wasFrozen)
+      this.#isHeld = true
+      this.#http?.hold(true, wasFrozen)
       return settleWithin(work, ms)
     })
     if (late !== undefined && this.#isClosed) this.#http?.abort()
-    this.#hold(false)
-  }
-
-  #hold (isHeld, wasFrozen = false) {
-    this.#isHeld = isHeld
-    this.#http?.hold(isHeld, wasFrozen)
+    this.#isHeld = false
+    this.#http?.hold(false)
   }
 
   // ---- what becomes of a collection
