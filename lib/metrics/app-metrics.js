@@ -43,7 +43,7 @@ class AppMetrics {
   #releases = []
   #isClosed = false
   #scrapeDropped = 0 // series that the last scrape had to leave out
-  #stats = { exportsOk: 0, exportsFailed: 0, delivered: 0, rejected: 0, dropped: 0, lastError: null }
+  #stats = { points: { delivered: 0, rejected: 0, dropped: 0 }, exports: { ok: 0, failed: 0 }, lastError: null }
 
   constructor (tracer) {
     const { settings, report, scope } = tracer
@@ -179,15 +179,8 @@ class AppMetrics {
 
   /** What became of the exports, for `app.lightTrace.stats()`. */
   stats () {
-    const { exportsOk, exportsFailed, delivered, rejected, dropped, lastError } = this.#stats
-    return {
-      series: this.registry.seriesCount,
-      overflowed: [...this.registry.overflowed],
-      scrapeDropped: this.#scrapeDropped,
-      points: { delivered, rejected, dropped },
-      exports: { ok: exportsOk, failed: exportsFailed },
-      lastError
-    }
+    const { seriesCount: series, overflowed } = this.registry
+    return { series, overflowed: [...overflowed], scrapeDropped: this.#scrapeDropped, ...structuredClone(this.#stats) }
   }
 
   async flush (options) { await Promise.all(this.#readers.map((reader) => reader.flush(options))) }
