@@ -186,7 +186,6 @@ class AppLogs {
     const { settings } = this.#tracer
     const collectors = (settings.spanProcessors ?? []).filter((processor) => typeof processor.onLog === 'function')
     if (collectors.length > 0) return this.#delivering((logged) => collectors.forEach((collector) => collector.onLog(plainRecord(logged, this.#names))))
-    if (settings.disabled) return { accept: () => this.#stats.drop('exporter_none', 1) }
     const { exporter, isText } = this.#settings
     if (exporter === null) {
       const { toStdout, oneLine } = require('../export/sinks/console')

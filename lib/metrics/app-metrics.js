@@ -70,7 +70,6 @@ class AppMetrics {
 
   /** Decides where measurements go, once: in onReady, or at the first span before it. */
   open () {
-    if (this.server !== null) return
     const { report, scope } = this.#tracer
     this.#foreign = foreignMeterProvider()
     const registry = this.#foreign === null ? this.registry : foreignRegistry(this.#foreign, this.registry)
