@@ -126,18 +126,8 @@ function readable (span) {
     traceState: traceState?.serialize() ?? '',
     attributes: { ...span.attributes },
     status: { code: statusName(span.status.code), message: span.status.message ?? '' },
-    events: span.events.map((event) => ({
-      name: event.name,
-      time: milliseconds(event.time),
-      attributes: { ...event.attributes },
-      droppedAttributesCount: event.droppedAttributesCount ?? 0
-    })),
-    links: span.links.map((link) => ({
-      traceId: link.context.traceId,
-      spanId: link.context.spanId,
-      attributes: { ...link.attributes },
-      droppedAttributesCount: link.droppedAttributesCount ?? 0
-    })),
+    events: span.events.map((event) => ({ name: event.name, time: milliseconds(event.time), ...attributesOf(event) })),
+    links: span.links.map((link) => ({ traceId: link.context.traceId, spanId: link.context.spanId, ...attributesOf(link) })),
     resource: { ...span.resource.attributes },
     scope: { name: scopeName, version: scopeVersion ?? '' },
     startTime: milliseconds(span.startTime),
@@ -149,6 +139,7 @@ function readable (span) {
   }
 }
 
+const attributesOf = ({ attributes, droppedAttributesCount }) => ({ attributes: { ...attributes }, droppedAttributesCount: droppedAttributesCount ?? 0 })
 const milliseconds = ([seconds, nanoseconds]) => seconds * 1000 + nanoseconds / 1e6
 
 function createCollector ({ timeoutMs = WAIT_MS } = {}) {

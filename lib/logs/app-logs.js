@@ -183,31 +183,27 @@ class AppLogs {
   // ---- where lines go
 
   #chooseSink () {
-    const stats = this.#stats
     const { settings } = this.#tracer
     const collectors = (settings.spanProcessors ?? []).filter((processor) => typeof processor.onLog === 'function')
-    if (collectors.length > 0) {
-      return {
-        accept: (logged) => {
-          stats.delivered++
-          for (const collector of collectors) collector.onLog(plainRecord(logged, this.#names))
-        }
-      }
-    }
-    if (settings.disabled) return { accept: () => stats.drop('exporter_none', 1) }
+    if (collectors.length > 0) return this.#delivering((logged) => collectors.forEach((collector) => collector.onLog(plainRecord(logged, this.#names))))
     const { exporter, isText } = this.#settings
     if (exporter === null) {
       const { toStdout, oneLine } = require('../export/sinks/console')
       const write = toStdout()
-      return {
-        accept: (logged) => {
-          stats.delivered++
-          write(isText ? oneLine(recordText(logged, this.#names)) : recordJson(settings.resource, logged, this.#names))
-        }
-      }
+      const textOf = isText ? (logged) => oneLine(recordText(logged, this.#names)) : (logged) => recordJson(settings.resource, logged, this.#names)
+      return this.#delivering((logged) => write(textOf(logged)))
     }
     this.#exporter = this.#toCollector(exporter)
     return new RecordEncoder(this.#exporter, this.#settings, this.#names)
+  }
+
+  #delivering (deliver) {
+    return {
+      accept: (logged) => {
+        this.#stats.delivered++
+        deliver(logged)
+      }
+    }
   }
 
   #toCollector (exporter) {

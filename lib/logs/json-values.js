@@ -84,8 +84,8 @@ function writeField (tag, at, lengthMax, depth) {
 function writeValue (at, lengthMax, depth) {
   switch (json[at]) {
     case QUOTE: return writeString(at, lengthMax)
-    case OPEN_BRACE: return writeMap(at, lengthMax, depth)
-    case OPEN_BRACKET: return writeArray(at, lengthMax, depth)
+    case OPEN_BRACE: return writeMembers(TAG_MAP, at, lengthMax, depth)
+    case OPEN_BRACKET: return writeMembers(TAG_ARRAY, at, lengthMax, depth)
     case 0x74: return writeWord('true', at, 1)
     case 0x66: return writeWord('false', at, 0)
     case 0x6e: return writeWord('null', at, -1) // an AnyValue without a field
@@ -111,39 +111,30 @@ function writeString (at, lengthMax) {
   return from
 }
 
-function writeMap (at, lengthMax, depth) {
+/** Writes a map or an array. */
+function writeMembers (tag, at, lengthMax, depth) {
   if (depth === DEPTH_MAX) return NOWHERE
   const start = cursor[0]
-  out[start] = TAG_MAP
+  out[start] = tag
   cursor[0] = start + 5
-  if (json[at + 1] === CLOSE_BRACE) at++
+  const close = tag === TAG_MAP ? CLOSE_BRACE : CLOSE_BRACKET
+  if (json[at + 1] === close) at++
   else {
-    do {
-      const member = cursor[0]
-      out[member] = TAG_STRING
-      cursor[0] = member + 5
-      at = writeKey(at)
-      if (at === NOWHERE) return NOWHERE
-      at = writeField(TAG_VALUE, at, lengthMax, depth + 1)
-      writeLength4(outView, member + 1, cursor[0] - member - 5)
-    } while (json[at] === COMMA)
-  }
-  writeLength4(outView, start + 1, cursor[0] - start - 5)
-  return json[at] === CLOSE_BRACE ? at + 1 : NOWHERE
-}
-
-function writeArray (at, lengthMax, depth) {
-  if (depth === DEPTH_MAX) return NOWHERE
-  const start = cursor[0]
-  out[start] = TAG_ARRAY
-  cursor[0] = start + 5
-  if (json[at + 1] === CLOSE_BRACKET) at++
-  else {
-    do at = writeField(TAG_STRING, at + 1, lengthMax, depth + 1)
+    do at = tag === TAG_MAP ? writeMember(at, lengthMax, depth + 1) : writeField(TAG_STRING, at + 1, lengthMax, depth + 1)
     while (json[at] === COMMA)
   }
   writeLength4(outView, start + 1, cursor[0] - start - 5)
-  return json[at] === CLOSE_BRACKET ? at + 1 : NOWHERE
+  return json[at] === close ? at + 1 : NOWHERE
+}
+
+/** Writes a member of a map, from the brace or comma before it. */
+function writeMember (at, lengthMax, depth) {
+  const start = cursor[0]
+  out[start] = TAG_STRING
+  cursor[0] = start + 5
+  const end = writeField(TAG_VALUE, writeKey(at), lengthMax, depth)
+  writeLength4(outView, start + 1, cursor[0] - start - 5)
+  return end
 }
 
 function writeWord (word, at, value) {

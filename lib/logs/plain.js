@@ -17,11 +17,10 @@ const INT64_DIGITS = 16 // an integer of as many may lie where it becomes a numb
 
 function plainRecord (logged, names) {
   const { eventName, severityNumber, severityText } = logged
-  const [seconds, nanoseconds] = clock.toHrTime(logged.time)
   const { body, list, context } = contentOf(logged, names)
   const { traceId = '', spanId = '', flags = 0 } = context ?? {}
   return {
-    time: seconds * 1000 + nanoseconds / 1e6,
+    time: Number(clock.nanosOf(logged.time)) / 1e6,
     severityNumber,
     severityText,
     eventName,

@@ -29,6 +29,8 @@ const { MetricRegistry } = require('./registry')
 const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
 const { RequestRecord, ServerMetrics } = require('./server-metrics')
 
+const PIECE_LENGTH = 32 * 1024 // of the text for Prometheus: some sixteen histograms' series
+
 /** The route of requests that are measured elsewhere. */
 const NOT_MEASURED = new RouteInfo('GET', '', '')
 NOT_MEASURED.isMeasured = false
@@ -41,7 +43,7 @@ class AppMetrics {
   #releases = []
   #isClosed = false
   #scrapeDropped = 0 // series that the last scrape had to leave out
-  #stats = { exportsOk: 0, exportsFailed: 0, delivered: 0, rejected: 0, dropped: 0, lastError: null }
+  #stats = { points: { delivered: 0, rejected: 0, dropped: 0 }, exports: { ok: 0, failed: 0 }, lastError: null }
 
   constructor (tracer) {
     const { settings, report, scope } = tracer
@@ -68,7 +70,6 @@ class AppMetrics {
 
   /** Decides where measurements go, once: in onReady, or at the first span before it. */
   open () {
-    if (this.server !== null) return
     const { report, scope } = this.#tracer
     this.#foreign = foreignMeterProvider()
     const registry = this.#foreign === null ? this.registry : foreignRegistry(this.#foreign, this.registry)
@@ -157,10 +158,15 @@ class AppMetrics {
       dropped += count
       report.once('LT_WARN_METRIC_SCRAPE', `the metric '${name}' has series whose name and labels another one has in the text for Prometheus: they are left out there. Rename the metric or its attributes`)
     }
-    for (const piece of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name, onDropped })) {
+    let piece = ''
+    for (const text of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name, onDropped })) {
+      piece += text
+      if (piece.length < PIECE_LENGTH) continue
       yield piece
+      piece = ''
       await new Promise((resolve) => setImmediate(resolve))
     }
+    yield piece
     this.#scrapeDropped = dropped
   }
 
@@ -172,15 +178,8 @@ class AppMetrics {
 
   /** What became of the exports, for `app.lightTrace.stats()`. */
   stats () {
-    const { exportsOk, exportsFailed, delivered, rejected, dropped, lastError } = this.#stats
-    return {
-      series: this.registry.seriesCount,
-      overflowed: [...this.registry.overflowed],
-      scrapeDropped: this.#scrapeDropped,
-      points: { delivered, rejected, dropped },
-      exports: { ok: exportsOk, failed: exportsFailed },
-      lastError
-    }
+    const { seriesCount: series, overflowed } = this.registry
+    return { series, overflowed: [...overflowed], scrapeDropped: this.#scrapeDropped, ...structuredClone(this.#stats) }
   }
 
   async flush (options) { await Promise.all(this.#readers.map((reader) => reader.flush(options))) }
@@ -207,15 +206,14 @@ function snapshot (scopes) {
 }
 
 function pointOf (metric, series) {
-  const attributes = toObject(series.attributes)
-  const kept = series.exemplars?.filter((exemplar) => exemplar !== null) ?? []
+  const { exemplars: slots, buckets = {}, ...state } = series.state()
+  const kept = slots?.filter((exemplar) => exemplar !== null) ?? []
   const exemplars = kept.map(({ value, traceId, spanId }) => ({ value, traceId, spanId }))
-  if (!metric.kind.endsWith('istogram')) return { attributes, value: series.value, exemplars }
-  const { count, sum } = series
-  if (count === 0) return null
-  const point = { attributes, count, sum, min: series.min, max: series.max, exemplars }
-  if (metric.kind === 'histogram') return { ...point, bounds: Array.from(metric.bounds.subarray(0, -1)), counts: series.counts.slice() }
-  return { ...point, scale: series.scale, zeroCount: series.zeroCount, ...series.buckets() }
+  const point = { attributes: toObject(series.attributes), exemplars }
+  if (!metric.kind.endsWith('istogram')) return { ...point, value: state.value }
+  if (state.count === 0) return null
+  const bounds = metric.bounds === null ? {} : { bounds: Array.from(metric.bounds.subarray(0, -1)) }
+  return { ...point, ...state, ...buckets, ...bounds }
 }
 
 module.exports = { AppMetrics, MeterProvider, snapshot }

@@ -7,7 +7,7 @@
 
 const { OPEN, copyTrace, readSpanContext } = require('../context/trace-context')
 const { NonRecordingSpan } = require('../span/child-span')
-const { hasKey, setAttribute, setAttributes } = require('../span/attributes')
+const { hasKey, setAttributes } = require('../span/attributes')
 const { now, fromTimeInput } = require('../runtime/timers')
 const { HTTP_DURATION, DB_DURATION, keepExemplar } = require('./histograms')
 const { SeriesIndex, own } = require('./series')
@@ -98,11 +98,7 @@ class MeasuredCall extends NonRecordingSpan {
   spanContext () { return this.#inner.spanContext() }
   allAttributes () { return this.attributeList }
 
-  setAttribute (key, value) {
-    setAttribute(this.attributeList, key, value, ATTRIBUTES_MAX, VALUE_LENGTH_MAX)
-    this.#inner.setAttribute(key, value)
-    return this
-  }
+  setAttribute (key, value) { return this.setAttributes({ [key]: value }) }
 
   setAttributes (attributes) {
     setAttributes(this.attributeList, attributes, ATTRIBUTES_MAX, VALUE_LENGTH_MAX)
@@ -133,11 +129,11 @@ function seriesFinder (metric, keys) {
   const index = new SeriesIndex(metric)
   return (list) => {
     const found = index.findList(list, keys)
-    if (found !== null && !found.isForgotten) return found
+    if (found !== null) return found
     const kept = []
     for (let i = 0; i < list.length; i += 2) if (keys.has(list[i])) kept.push(list[i], own(list[i + 1]))
     const series = metric.of(kept)
-    if (!metric.isOverflow(series)) index.addList(kept, series)
+    index.addList(kept, series)
     return series
   }
 }

@@ -28,6 +28,7 @@ const LINE_LENGTH_MAX = 200_000
 // Everything of a point that is neither attributes, buckets nor exemplars.
 const POINT_BOUND = 256
 const EXEMPLAR_BOUND = 64
+const METRIC_BOUND = 128 // around the points of a metric, without its texts
 const VARINT_BOUND = 10
 
 // How a value is written. Those that are `long` have their length before them.
@@ -81,12 +82,11 @@ function numberOf ({ value }, { isInteger }) {
   return isInteger ? { asInt: value } : { asDouble: value }
 }
 
-function histogramOf (point, { bounds }) {
-  const { count, sum, min, max } = point
+function histogramOf ({ count, sum, min, max, counts, scale, zeroCount, buckets }, { bounds }) {
   const extremes = min <= max ? { min, max } : {} // a false zero would be believed
-  if (bounds !== null) return { count, sum, bucketCounts: point.counts, explicitBounds: bounds.subarray(0, -1), ...extremes }
-  const { offset, counts } = point.buckets()
-  return { count, sum, scale: point.scale, zeroCount: point.zeroCount, positive: counts.length > 0 ? { offset, bucketCounts: counts } : undefined, ...extremes }
+  if (bounds !== null) return { count, sum, bucketCounts: counts, explicitBounds: bounds.subarray(0, -1), ...extremes }
+  const positive = buckets.counts.length > 0 ? { offset: buckets.offset, bucketCounts: buckets.counts } : undefined
+  return { count, sum, scale, zeroCount, positive, ...extremes }
 }
 
 function exemplarsOf ({ exemplars }, sinceMs, metric) {
@@ -101,20 +101,18 @@ const POINTS_PER_STEP = 64 // some 0.5 ms of the event loop
 
 /** One message's worth of points, by scope and metric, and the deltas among them. */
 class Batch {
-  #scopes = [] // { scope, metrics: [{ metric, isDelta, head, points }] }
-
+  scopes = [] // { scope, metrics: [{ metric, isDelta, points }] }, until it is complete
   length = 0
   points = 0
   deltas = []
   body = null // the message, once it is complete
 
-  add (scope, metric, isDelta, point, delta, encoder) {
-    if (this.#scopes.at(-1)?.scope !== scope) this.#scopes.push({ scope, metrics: [] })
-    const { metrics } = this.#scopes.at(-1)
+  add (scope, metric, isDelta, point, delta) {
+    if (this.scopes.at(-1)?.scope !== scope) this.scopes.push({ scope, metrics: [] })
+    const { metrics } = this.scopes.at(-1)
     if (metrics.at(-1)?.metric !== metric) {
-      const head = encoder.head(metric)
-      metrics.push({ metric, isDelta, head, points: [] })
-      this.length += head.length
+      metrics.push({ metric, isDelta, points: [] })
+      this.length += METRIC_BOUND + metric.name.length + metric.description.length + metric.unit.length
     }
     metrics.at(-1).points.push(point)
     this.length += point.length
@@ -123,8 +121,8 @@ class Batch {
   }
 
   complete (encoder) {
-    this.body = encoder.body(this.#scopes)
-    this.#scopes = []
+    this.body = encoder.body(this.scopes)
+    this.scopes = []
     return this
   }
 
@@ -132,7 +130,10 @@ class Batch {
 
   /** Gives minimum and maximum back to the intervals, which go on. */
   failed () {
-    for (const { series, point } of this.deltas) series.resetExtremes(Math.min(series.min, point.min), Math.max(series.max, point.max))
+    for (const { series, point } of this.deltas) {
+      series.min = Math.min(series.min, point.min)
+      series.max = Math.max(series.max, point.max)
+    }
   }
 }
 
@@ -141,12 +142,7 @@ class MetricEncoder {
   batchBytes = BATCH_BYTES // a batch gets no further point that would make it longer
   takesDeltas = true
 
-  /** Name, description and unit. @returns {Buffer | string} */
-  head ({ name, description, unit }) {
-    return Buffer.concat([text(0x0a, name), text(0x12, description), text(0x1a, unit)])
-  }
-
-  /** @returns {Buffer | string} */
+  /** @returns {{ length: number }} what `body` is given */
   point (metric, series, point, times) {
     const { attributes, exemplars, fields } = KINDS[metric.kind]
     series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes)) // a copy: a slice would keep Node's pool
@@ -184,12 +180,12 @@ class MetricEncoder {
           const delta = isDelta ? takeDelta(series, nowMs) : null
           if (isDelta ? delta === null : series.count === 0) continue
           const start = isDelta ? nanosOf(metric.intervalStart(series)) : startOf(series, now)
-          const point = this.point(metric, series, isDelta ? delta.point : series, { start, now, sinceMs })
+          const point = this.point(metric, series, isDelta ? delta.point : series.state(), { start, now, sinceMs })
           if (batch.points > 0 && batch.length + point.length > this.batchBytes) {
             yield batch.complete(this)
             batch = new Batch()
           }
-          batch.add(scope, metric, isDelta, point, delta, this)
+          batch.add(scope, metric, isDelta, point, delta)
           if (--untilPause > 0) continue
           untilPause = POINTS_PER_STEP
           yield null
@@ -200,10 +196,11 @@ class MetricEncoder {
   }
 }
 
-function encodeMetric ({ metric: { kind, isMonotonic }, isDelta, head, points }) {
+function encodeMetric ({ metric: { name, description, unit, kind, isMonotonic }, isDelta, points }) {
   const options = kind === 'gauge' ? [] : [0x10, isDelta ? DELTA : CUMULATIVE]
   if (kind === 'sum' && isMonotonic) options.push(0x18, 1)
-  return inParts(0x12, [head, ...inParts(KINDS[kind].data, [Uint8Array.from(options), ...points])])
+  const data = inParts(KINDS[kind].data, [Uint8Array.from(options), ...points])
+  return inParts(0x12, [text(0x0a, name), text(0x12, description), text(0x1a, unit), ...data])
 }
 
 /** A length-delimited field in parts, so that points are copied once. */
@@ -227,7 +224,7 @@ function writeField (writer, tag, { isLong = false, write }, value) {
 
 /** The body of each is a line of JSON without its end: one for a collection, unless that were longer than collectors of logs take. */
 class MetricJson extends MetricEncoder {
-  #begin
+  #resource
 
   /**
    * @param {{ attributes: object }} resource
@@ -236,36 +233,33 @@ class MetricJson extends MetricEncoder {
   constructor (resource, takesDeltas) {
     super()
     this.takesDeltas = takesDeltas
-    this.#begin = `{"resourceMetrics":[{"resource":${JSON.stringify(resourceOf(resource))},"schemaUrl":${JSON.stringify(SCHEMA_URL)},"scopeMetrics":[`
-    this.batchBytes = LINE_LENGTH_MAX - this.#begin.length
-  }
-
-  head ({ name, description, unit }) {
-    const head = { name: clean(name), description: clean(description) || undefined, unit: clean(unit) || undefined }
-    return JSON.stringify(head).slice(0, -1)
+    this.#resource = resourceOf(resource)
+    this.batchBytes = LINE_LENGTH_MAX - JSON.stringify(this.#resource).length
   }
 
   point (metric, series, point, times) {
     const exemplars = exemplarsOf(point, times.sinceMs, metric).map(EXEMPLAR.json)
-    return JSON.stringify({
+    const json = {
       attributes: attributesOf(series.attributes),
       ...jsonOf(KINDS[metric.kind].fields, valuesOf(metric, point, times)),
       exemplars: exemplars.length > 0 ? exemplars : undefined
-    })
+    }
+    return { json, length: JSON.stringify(json).length }
   }
 
-  body (scopes) { return `${this.#begin}${scopes.map(scopeText)}]}]}` }
+  body (scopes) {
+    const scopeMetrics = scopes.map(({ scope, metrics }) => ({ scope: scopeOf(scope), schemaUrl: clean(scope.schemaUrl), metrics: metrics.map(metricOf) }))
+    return JSON.stringify({ resourceMetrics: [{ resource: this.#resource, schemaUrl: SCHEMA_URL, scopeMetrics }] })
+  }
 }
 
-function scopeText ({ scope, metrics }) {
-  const schemaUrl = scope.schemaUrl === undefined ? '' : `,"schemaUrl":${JSON.stringify(clean(scope.schemaUrl))}`
-  return `{"scope":${JSON.stringify(scopeOf(scope))}${schemaUrl},"metrics":[${metrics.map(metricText)}]}`
-}
-
-function metricText ({ metric: { kind, isMonotonic }, isDelta, head, points }) {
-  const temporality = kind === 'gauge' ? '' : `"aggregationTemporality":${isDelta ? DELTA : CUMULATIVE},`
-  const monotonic = kind === 'sum' ? `"isMonotonic":${isMonotonic},` : ''
-  return `${head},"${kind}":{${temporality}${monotonic}"dataPoints":[${points}]}}`
+function metricOf ({ metric: { name, description, unit, kind, isMonotonic }, isDelta, points }) {
+  const data = {
+    aggregationTemporality: kind === 'gauge' ? undefined : isDelta ? DELTA : CUMULATIVE,
+    isMonotonic: kind === 'sum' ? isMonotonic : undefined,
+    dataPoints: points.map(({ json }) => json)
+  }
+  return { name: clean(name), description: clean(description) || undefined, unit: clean(unit) || undefined, [kind]: data }
 }
 
 function jsonOf (fields, values) {

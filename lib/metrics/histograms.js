@@ -63,25 +63,14 @@ function keepExemplar (series, slot, value, timeMs, span) {
   else exemplars[slot].replace(value, timeMs, span)
 }
 
-class Histogram extends Series {
-  constructor (attributes, startMs) {
-    super(attributes, startMs)
-    this.sum = -0 // not 0, a small integer to V8, which would give up what it has compiled at the first fraction
-    this.min = Infinity
-    this.max = -Infinity
-  }
-
-  resetExtremes (min, max) {
-    this.min = min
-    this.max = max
-  }
-}
+const NO_SUM = -0 // not 0, a small integer to V8, which would give up what it has compiled at the first fraction
 
 /** A histogram with explicit buckets. */
-class ExplicitHistogram extends Histogram {
+class ExplicitHistogram extends Series {
   /** @param {Float64Array} bounds ascending, the last one is Infinity */
   constructor (attributes, bounds, startMs) {
     super(attributes, startMs)
+    this.sum = NO_SUM
     this.bounds = bounds
     this.counts = new Array(bounds.length).fill(0)
   }
@@ -125,9 +114,10 @@ const SCALE_MIN = -10
 // The specification's reservoir: one slot for each bucket, at the most this many.
 const EXEMPLARS_MAX = 20
 
-class ExponentialHistogram extends Histogram {
+class ExponentialHistogram extends Series {
   constructor (attributes, bucketsMax, startMs) {
     super(attributes, startMs)
+    this.sum = NO_SUM
     this.scale = SCALE_MAX
     this.factor = 2 ** SCALE_MAX
     this.bucketsMax = bucketsMax
@@ -192,19 +182,12 @@ class ExponentialHistogram extends Histogram {
 
   state () {
     const { scale, zeroCount, count, sum, min, max, exemplars } = this
-    const buckets = this.buckets()
-    return { scale, zeroCount, count, sum, min, max, exemplars, buckets: () => buckets }
+    return { scale, zeroCount, count, sum, min, max, exemplars, buckets: this.buckets() }
   }
 
   since (before, state) {
-    const buckets = without(state.buckets(), mergeBuckets(before.buckets(), before.scale - state.scale))
-    return {
-      ...state,
-      buckets: () => buckets,
-      zeroCount: state.zeroCount - before.zeroCount,
-      count: state.count - before.count,
-      sum: state.sum - before.sum
-    }
+    const buckets = without(state.buckets, mergeBuckets(before.buckets, before.scale - state.scale))
+    return { ...state, buckets, zeroCount: state.zeroCount - before.zeroCount, count: state.count - before.count, sum: state.sum - before.sum }
   }
 }
 

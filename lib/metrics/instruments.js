@@ -12,6 +12,7 @@ const { keepExemplar, areBounds } = require('./histograms')
 
 // The API's ValueType.
 const INT = 0
+const DOUBLE = 1
 
 const TEXT_LENGTH_MAX = 1024
 
@@ -64,11 +65,7 @@ class Instrument {
   observe (value, attributes, round) {
     const { metric } = this
     if (metric === null || !round.isOpen || !this.#accepts(metric, value)) return
-    try {
-      metric.observe(metric.at(attributes), metric.isInteger ? Math.trunc(value) : value, round.number)
-    } catch (error) {
-      this.#registry?.failed(error)
-    }
+    this.#registry.attempt(() => metric.observe(metric.at(attributes), metric.isInteger ? Math.trunc(value) : value))
   }
 
   /** Whether `value` can be counted; what cannot is left out and logged once. */
@@ -192,17 +189,12 @@ class Meter {
 // A registered MeterProvider of another package, as a registry: what light-trace measures is recorded through it, and
 // light-trace exports nothing, or every request would be counted twice.
 
-// How the instruments that we have are made there.
-const CREATE = { histogram: 'createHistogram', counter: 'createCounter', upDownCounter: 'createUpDownCounter' }
-const DOUBLE = 1
-
 /** @param {MeterProvider} provider of the API @param {MetricRegistry} own logs what fails */
 function foreignRegistry (provider, own) {
   const metric = (scope, instrument, { name, description, unit, isInteger = false, bounds }) => {
-    const options = { description, unit, valueType: isInteger ? INT : DOUBLE }
-    if (bounds !== undefined) options.advice = { explicitBucketBoundaries: bounds }
-    const method = instrument === 'histogram' ? 'record' : 'add'
-    const target = own.attempt(() => provider.getMeter(scope.name, scope.version)[CREATE[instrument]](name, options))
+    const [create, method] = instrument === 'histogram' ? ['createHistogram', 'record'] : ['createUpDownCounter', 'add'] // we have no others
+    const advice = bounds !== undefined && { advice: { explicitBucketBoundaries: bounds } }
+    const target = own.attempt(() => provider.getMeter(scope.name, scope.version)[create](name, { description, unit, valueType: isInteger ? INT : DOUBLE, ...advice }))
     const of = (list) => {
       const attributes = toObject(list)
       const record = (value) => {

@@ -97,15 +97,13 @@ function boundTexts (bounds, isOpenMetrics) {
 const TEXT = 'text/plain; version=0.0.4; charset=utf-8'
 const OPEN_METRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 
-// A histogram's series has some twenty lines, each with an exemplar at the worst.
-const SERIES_PER_PIECE = 16
 // Exponential buckets are written as explicit ones. At this scale there are two for each power of two: some
 // forty from a millisecond to a hundred seconds.
 const SCALE_SHOWN_MAX = 1
 
 /**
- * Yields the text in pieces. It is valid whatever is in the metrics: of series that have the same name and labels here the first
- * one stays.
+ * Yields the text in pieces, of one series each. It is valid whatever is in the metrics: of series that have the same name and labels
+ * here the first one stays.
  * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
  * @param {object} resource its attributes, which become target_info
  * @param {{ isOpenMetrics: boolean, ownScope: string, onDropped (metric: Metric, count: number): void }} options ownScope: its
@@ -114,30 +112,19 @@ const SCALE_SHOWN_MAX = 1
 function * exposition (scopes, resource, { isOpenMetrics, ownScope, onDropped }) {
   const now = clock.nanosOf(clock.now())
   yield targetInfo(resource, isOpenMetrics)
-  for (const { name, members } of families(scopes, ownScope, onDropped)) {
-    const [{ metric: first }] = members
+  for (const family of families(scopes, ownScope, onDropped)) {
+    yield headText(family, isOpenMetrics)
     const seen = new Set()
-    let piece = headText(name, first, isOpenMetrics)
-    for (const { metric, scope } of members) {
+    for (const { metric, scope } of family.members) {
       const scopeLabels = scope.name === ownScope ? '' : scopeLabelsOf(scope)
-      const linesOf = typeOf(metric) === 'histogram' ? histogramLines : numberLine
-      const texts = metric.bounds === null ? null : boundTexts(metric.bounds, isOpenMetrics) // of all its series
-      let count = 0
+      const ends = metric.bounds === null ? null : boundTexts(metric.bounds, isOpenMetrics) // of all its series
       for (const series of metric.list.slice()) {
         if (series.labels === '') series.labels = [labelsOf(series.attributes), scopeLabels].filter((text) => text !== '').join()
-        if (seen.has(series.labels)) {
-          onDropped(metric, 1)
-          continue
-        }
+        if (seen.has(series.labels)) onDropped(metric, 1)
+        else yield seriesText(family, metric, series, isOpenMetrics, ends, now)
         seen.add(series.labels)
-        piece += linesOf(name, metric, series, isOpenMetrics, texts)
-        if (isOpenMetrics) piece += createdLine(name, metric, series, now)
-        if (++count % SERIES_PER_PIECE !== 0) continue
-        yield piece
-        piece = ''
       }
     }
-    if (piece !== '') yield piece
   }
   if (isOpenMetrics) yield '# EOF\n'
 }
@@ -173,8 +160,8 @@ function typeOf ({ kind, isMonotonic }) {
   return kind === 'sum' && isMonotonic ? 'counter' : 'gauge'
 }
 
-function headText (name, metric, isOpenMetrics) {
-  const type = typeOf(metric)
+function headText ({ name, type, members }, isOpenMetrics) {
+  const [{ metric }] = members
   const shown = type === 'counter' && !isOpenMetrics ? `${name}_total` : name
   let text = metric.description === '' ? '' : `# HELP ${shown} ${escaped(metric.description, isOpenMetrics)}\n`
   text += `# TYPE ${shown} ${type}\n`
@@ -182,17 +169,22 @@ function headText (name, metric, isOpenMetrics) {
   return isOpenMetrics && unit !== '' && name.endsWith(`_${unit}`) ? `${text}# UNIT ${name} ${unit}\n` : text
 }
 
-function numberLine (name, metric, { labels, value, exemplars }, isOpenMetrics) {
-  const isCounter = typeOf(metric) === 'counter'
-  const exemplar = isOpenMetrics && isCounter && exemplars !== null ? exemplarText(exemplars[0]) : ''
-  return `${name}${isCounter ? '_total' : ''}${labels === '' ? '' : `{${labels}}`} ${numberText(value)}${exemplar}\n`
+function seriesText ({ name, type }, metric, series, isOpenMetrics, ends, now) {
+  const { labels, value, exemplars } = series
+  const braced = labels === '' ? '' : `{${labels}}`
+  // Of an observable counter what it has counted began before it was first asked; a gauge has no beginning.
+  const isBegun = isOpenMetrics && type !== 'gauge' && !metric.isObservable
+  // Without it, what came before the first scrape is in no rate.
+  const created = isBegun ? `${name}_created${braced} ${timeText(startOf(series, now))}\n` : ''
+  if (type === 'histogram') return histogramLines(name, braced, series, isOpenMetrics, ends) + created
+  const exemplar = isOpenMetrics && type === 'counter' && exemplars !== null ? exemplarText(exemplars[0]) : ''
+  return `${name}${type === 'counter' ? '_total' : ''}${braced} ${numberText(value)}${exemplar}\n${created}`
 }
 
-function histogramLines (name, metric, series, isOpenMetrics, texts) {
-  const { labels, sum } = series
-  const begin = `${name}_bucket{${labels === '' ? '' : `${labels},`}`
+function histogramLines (name, braced, series, isOpenMetrics, texts) {
   const { bounds, counts, exemplars } = texts !== null ? series : shownBuckets(series)
   const ends = texts ?? boundTexts(bounds, isOpenMetrics)
+  const begin = `${name}_bucket{${series.labels === '' ? '' : `${series.labels},`}`
   let text = ''
   let total = 0
   for (let i = 0; i < bounds.length; i++) {
@@ -201,16 +193,7 @@ function histogramLines (name, metric, series, isOpenMetrics, texts) {
     const exemplar = isOpenMetrics && exemplars !== null ? exemplarText(exemplars[i]) : ''
     text += `${begin}${ends[i]}${total}${exemplar}\n`
   }
-  const braced = labels === '' ? '' : `{${labels}}`
-  return `${text}${name}_sum${braced} ${numberText(sum)}\n${name}_count${braced} ${total}\n`
-}
-
-/** When a counter or a histogram began: without it, what came before the first scrape is in no rate. */
-function createdLine (name, metric, series, now) {
-  // What an observable counter has counted began before it was first asked.
-  if (typeOf(metric) === 'gauge' || metric.isObservable) return ''
-  const { labels } = series
-  return `${name}_created${labels === '' ? '' : `{${labels}}`} ${timeText(startOf(series, now))}\n`
+  return `${text}${name}_sum${braced} ${numberText(series.sum)}\n${name}_count${braced} ${total}\n`
 }
 
 /**

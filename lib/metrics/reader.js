@@ -118,16 +118,13 @@ class MetricReader {
   /** Holds the process while `work` lasts, at most `ms`. */
   async #atMost (ms, work, wasFrozen = false) {
     const late = await this.#options.suppress(() => {
-      this.#hold(true, wasFrozen)
+      this.#isHeld = true
+      this.#http?.hold(true, wasFrozen)
       return settleWithin(work, ms)
     })
     if (late !== undefined && this.#isClosed) this.#http?.abort()
-    this.#hold(false)
-  }
-
-  #hold (isHeld, wasFrozen = false) {
-    this.#isHeld = isHeld
-    this.#http?.hold(isHeld, wasFrozen)
+    this.#isHeld = false
+    this.#http?.hold(false)
   }
 
   // ---- what becomes of a collection
@@ -198,9 +195,9 @@ class MetricReader {
   #onDelivered (batch, { partialSuccess }) {
     batch.delivered()
     const rejected = Math.min(Math.max(partialSuccess?.rejected ?? 0, 0), batch.points)
-    this.#stats.exportsOk++
-    this.#stats.delivered += batch.points - rejected
-    this.#stats.rejected += rejected
+    this.#stats.exports.ok++
+    this.#stats.points.delivered += batch.points - rejected
+    this.#stats.points.rejected += rejected
     const { message = '' } = partialSuccess ?? {}
     if (rejected > 0) this.#loss('metrics rejected', `rejected ${counted(rejected, 'metric point')}: ${message}`)
     else if (message !== '') this.#options.report.once('LT_WARN_COLLECTOR', `${this.#target} accepted the metrics and says: ${message}`)
@@ -217,7 +214,7 @@ class MetricReader {
 
   #onLost (batches, outcome) {
     const points = batches.reduce((sum, batch) => sum + batch.points, 0)
-    this.#stats.dropped += points
+    this.#stats.points.dropped += points
     this.#options.report.loss('metrics shutdown', `${counted(points, 'metric point')} not delivered to ${this.#target} before the app closed (${this.#failed(outcome)})`)
     return NO_RETRY
   }
@@ -226,7 +223,7 @@ class MetricReader {
   #onRefused (batch, outcome) {
     batch.delivered()
     const why = this.#failed(outcome)
-    this.#stats.dropped += batch.points
+    this.#stats.points.dropped += batch.points
     if (outcome.status !== 404) return this.#loss('metrics refused', `refused ${counted(batch.points, 'metric point')} for good (${why})`)
     this.#skips = SKIPS_AFTER_404
     this.#options.report.once('LT_WARN_METRICS_ENDPOINT', `${this.#target} answers 404: it may not take metrics. It is asked again with each tenth collection; metrics: { exporter: 'none' } stops that`)
@@ -234,7 +231,7 @@ class MetricReader {
 
   /** Counts a failure. Returns it as one line of text. */
   #failed (outcome) {
-    this.#stats.exportsFailed++
+    this.#stats.exports.failed++
     return (this.#stats.lastError = failureOf(outcome))
   }
 

@@ -22,11 +22,11 @@ const OVERFLOW = Object.freeze(['otel.metric.overflow', true])
 class Metric {
   #series = new Map() // canonical text of the attributes -> series
   #chars = 0 // of its keys
-  #index = null
+  #index // finds a series by the attributes objects that the API is given
   #overflow = null
   #sweptAt = NaN // the interval or round in which quiet series were last looked for
-  #round = 0 // of an observable, the last one that is over
-  #roundMs // when that was
+  #observed = new Map() // series -> value, of an observable's round that is not over
+  #roundMs // when the last one was over
   #overflowed = 0 // what the overflow of an observable was then
   #registry
 
@@ -48,21 +48,19 @@ class Metric {
     this.#roundMs = descriptor.openedMs
     this.list = [] // the series that a collection sees
     this.#registry = registry
+    this.#index = new SeriesIndex(this)
   }
 
   /** The series of an attributes object, made when it is first seen. Never throws. */
   // HOT, once per recording through the API.
   at (attributes) {
     if (attributes === undefined || attributes === null) return this.of([])
-    if (this.#index === null) this.#index = new SeriesIndex(this)
-    const series = this.#index.find(attributes)
-    return series === null || series.isForgotten ? this.#atNew(attributes) : series
+    return this.#index.find(attributes) ?? this.#atNew(attributes)
   }
 
   #atNew (attributes) {
     const series = this.of(attributeList(attributes, ATTRIBUTES_MAX, this.attributeLengthMax))
-    // What overflows is without end, and so it is not remembered.
-    if (series !== this.#overflow) this.#index.add(attributes, series)
+    this.#index.add(attributes, series)
     return series
   }
 
@@ -92,28 +90,30 @@ class Metric {
   }
 
   #add (attributes) {
-    const series = this.#newSeries(attributes, this.isObservable ? this.#roundMs : clock.now())
-    if (!this.isObservable) this.list.push(series) // else it is there when its round is over
+    if (this.isObservable) return new NumberSeries(attributes, this.#roundMs, false) // it is in the list when its round is over
+    const series = this.#newSeries(attributes, clock.now())
+    this.list.push(series)
     return series
   }
 
   #newSeries (attributes, startMs) {
-    if (this.kind === 'histogram') return new ExplicitHistogram(attributes, this.bounds, startMs)
+    if (this.bounds !== null) return new ExplicitHistogram(attributes, this.bounds, startMs)
     if (this.kind === 'exponentialHistogram') return new ExponentialHistogram(attributes, EXPONENTIAL_BUCKETS_MAX, startMs)
-    return new NumberSeries(attributes, startMs, this.kind === 'sum' && !this.isObservable)
+    return new NumberSeries(attributes, startMs, this.kind === 'sum')
   }
 
   // Makes room. Once for each delivery or round, so that a request does not look through thousands of series again and again.
   // Cumulative series of what is no observable are exported for ever.
   #forgetQuiet () {
     const { isObservable } = this
-    const now = isObservable ? this.#round : this.deltaStartMs
+    const now = isObservable ? this.#roundMs : this.deltaStartMs
     if ((!this.isDelta && !isObservable) || this.#sweptAt === now) return false
     this.#sweptAt = now
     this.sweeps++
     const { size } = this.#series
+    const seen = new Set(isObservable ? [...this.list, ...this.#observed.keys()] : [])
     for (const [key, series] of this.#series) {
-      series.isForgotten = isObservable ? series.round < now : series.delivered?.count === series.count
+      series.isForgotten = isObservable ? !seen.has(series) : series.delivered?.count === series.count
       if (!series.isForgotten) continue
       this.#series.delete(key)
       this.#chars -= key.length
@@ -131,29 +131,25 @@ class Metric {
   /** Whether `series` is the one for all that is over the limit. */
   isOverflow (series) { return series === this.#overflow }
 
-  /** Keeps a value for `round`. What overflows is added up; else the last value of a round counts. */
-  observe (series, value, round) {
-    const isFurther = series === this.#overflow && series.round === round && this.kind === 'sum'
-    series.observed = isFurther ? series.observed + value : value
-    series.round = round
+  /** Keeps a value until the round is over. What overflows is added up; else the last value of a round counts. */
+  observe (series, value) {
+    const before = series === this.#overflow && this.kind === 'sum' ? this.#observed.get(series) ?? 0 : 0
+    this.#observed.set(series, before + value)
   }
 
   /**
    * Ends an observation round: its values count now. What was not observed is not exported, but not forgotten either: a callback
    * may have failed, and what it has counted must not count again.
    */
-  endRound (round) {
-    this.list = [...this.#series.values()].filter((series) => series.round === round)
-    for (const series of this.list) series.record(series.observed)
-    const overflow = this.#overflow
-    if (overflow?.round === round) {
-      const { observed, value } = overflow
+  endRound () {
+    for (const [series, value] of this.#observed) {
       // A sum of counters grows by what they have gained together; it does not fall when one of them is gone.
-      overflow.record(this.isMonotonic ? value + Math.max(0, observed - this.#overflowed) : observed)
-      this.#overflowed = observed
-      this.list.push(overflow)
+      const isGrowing = series === this.#overflow && this.isMonotonic
+      series.record(isGrowing ? series.value + Math.max(0, value - this.#overflowed) : value)
+      if (series === this.#overflow) this.#overflowed = value
     }
-    this.#round = round
+    this.list = [...this.#observed.keys()]
+    this.#observed.clear()
     this.#roundMs = clock.now()
   }
 }
@@ -204,8 +200,7 @@ class MetricRegistry {
   #metrics = new Map() // scope key, instrument, name ... -> metric
   #observables = [] // the metrics of observable instruments
   #providers = []
-  #round = 0
-  #roundMs = clock.now() // when the last one was over
+  #roundMs = clock.now() // when the last round of observations was over
   #running = null
   #unanswered = new Set() // callbacks whose promise has not settled
   #activeContext
@@ -305,7 +300,7 @@ class MetricRegistry {
   }
 
   async #observe (callbacks) {
-    const round = { number: ++this.#round, isOpen: true }
+    const round = { isOpen: true }
     const waiting = []
     for (const callback of callbacks) {
       if (this.#unanswered.has(callback)) continue // each round would wait for it anew
@@ -317,7 +312,7 @@ class MetricRegistry {
     const late = waiting.length > 0 ? await settleWithin(() => Promise.all(waiting), CALLBACKS_MS, false) : undefined
     if (late !== undefined) this.report.once('LT_WARN_METRIC_CALLBACK', `a metric's callback has not finished within ${CALLBACKS_MS} ms`)
     round.isOpen = false
-    for (const metric of this.#observables) metric.endRound(round.number)
+    for (const metric of this.#observables) metric.endRound()
     this.#roundMs = clock.now()
   }
 

@@ -17,10 +17,9 @@ class Series {
     this.labels = '' // its attributes as Prometheus labels, see lib/metrics/prometheus.js
     this.delivered = null // the state that the backend has, where differences are exported
     this.isForgotten = false // see Metric
+    this.min = Infinity // of a histogram; of a delta those of its interval
+    this.max = -Infinity
   }
-
-  /** Begins minimum and maximum anew, where there are any: those of a delta are the interval's. */
-  resetExtremes (_min, _max) {}
 }
 
 /** One number: the sum of what was added, or the last value that was seen. */
@@ -31,8 +30,6 @@ class NumberSeries extends Series {
     this.isAdding = isAdding
     this.value = 0
     this.count = 0 // of recordings
-    this.observed = 0 // the value of an observation round that is not over
-    this.round = 0 // the last observation round that it was seen in
   }
 
   // HOT. Answers the slot for an exemplar.
@@ -63,7 +60,8 @@ function takeDelta (series, atMs) {
   const before = series.delivered
   if (series.count === (before === null ? 0 : before.count)) return null
   const state = { ...series.state(), atMs }
-  series.resetExtremes(Infinity, -Infinity)
+  series.min = Infinity
+  series.max = -Infinity
   return { series, point: before === null ? state : series.since(before, state), state }
 }
 
@@ -95,7 +93,7 @@ class SeriesIndex {
   #branches
   #sweeps
 
-  /** @param {{ seriesMax: number, sweeps: number }} metric whose series are found; `sweeps` changes when some are forgotten */
+  /** @param {{ seriesMax: number, sweeps: number, isOverflow: Function }} metric whose series are found; `sweeps` changes when some are forgotten */
   constructor (metric) {
     this.#metric = metric
     this.#begin()
@@ -107,7 +105,7 @@ class SeriesIndex {
     this.#sweeps = this.#metric.sweeps
   }
 
-  /** The series of `attributes`, or null where they were not seen yet in this order. HOT */
+  /** The series of `attributes`, or null where they were not seen yet in this order, or it was forgotten. HOT */
   find (attributes) {
     let branch = this.#root
     for (const key in attributes) {
@@ -116,7 +114,7 @@ class SeriesIndex {
       branch = branch.child(key, value)
       if (branch === undefined) return null
     }
-    return branch.series
+    return branch.series?.isForgotten === false ? branch.series : null
   }
 
   /** The same for a flat list, by those of its keys that are in `keys`. HOT */
@@ -127,7 +125,7 @@ class SeriesIndex {
       branch = branch.child(list[i], list[i + 1])
       if (branch === undefined) return null
     }
-    return branch.series
+    return branch.series?.isForgotten === false ? branch.series : null
   }
 
   /** Remembers the series of an attributes object. */
@@ -140,8 +138,9 @@ class SeriesIndex {
     this.addList(list, series)
   }
 
-  /** Remembers the series of a flat list. Arrays are compared by what is in them, so they have no branch. */
+  /** Remembers the series of a flat list. Arrays are compared by what is in them, so they have no branch; what overflows is without end. */
   addList (list, series) {
+    if (this.#metric.isOverflow(series)) return
     const { seriesMax, sweeps } = this.#metric
     // What is forgotten is not held in memory, by the indexes of a hundred routes.
     if (this.#sweeps !== sweeps || this.#branches > seriesMax * BRANCHES_PER_SERIES) this.#begin()

@@ -216,27 +216,19 @@ class ServerMetrics {
 
   /** The same with the attributes that the application asks for. */
   #seriesAsked (entry, span, reply) {
-    const extra = isCounted(span) ? this.#asked(reply) : null
-    if (extra === null) return this.seriesOf(entry, span)
-    entry.byAttributes ??= new SeriesIndex(this.duration)
+    if (!isCounted(span)) return this.seriesOf(entry, span)
     try {
+      const extra = atOnce(this.#options.attributes(reply.request, reply))
+      if (typeof extra !== 'object' || extra === null) return this.seriesOf(entry, span)
+      entry.byAttributes ??= new SeriesIndex(this.duration)
       const found = entry.byAttributes.find(extra)
-      if (found !== null && !found.isForgotten) return found
+      if (found !== null) return found
       const series = this.duration.of(this.#listOf(span, extra))
-      if (!this.duration.isOverflow(series)) entry.byAttributes.add(extra, series)
+      entry.byAttributes.add(extra, series)
       return series
-    } catch { // a getter that throws
-      return this.seriesOf(entry, span)
-    }
-  }
-
-  #asked (reply) {
-    try {
-      const answer = atOnce(this.#options.attributes(reply.request, reply))
-      return typeof answer === 'object' ? answer : null
-    } catch (error) {
+    } catch (error) { // its own, or that of a getter of what it returns
       this.#report.failed('LT_WARN_CALLBACK', 'the function `metrics.attributes` failed', error)
-      return null
+      return this.seriesOf(entry, span)
     }
   }
 

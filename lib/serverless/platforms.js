@@ -13,11 +13,11 @@ const { AsyncLocalStorage } = require('node:async_hooks')
 const { object, duration, optionInvalid, describeValue } = require('../config/checks')
 const { invocationTraceHeader } = require('../config/env')
 const { EMPTY_CONTEXT } = require('../context/request-context')
-const { IncomingContext, SAMPLED, SPAN_KEY } = require('../context/trace-context')
-const { parseTraceparent } = require('../context/traceparent')
+const { SPAN_KEY } = require('../context/trace-context')
 const { processState } = require('../runtime/process-state')
+const { attempt } = require('../runtime/report')
 const { monotonicNow } = require('../runtime/timers')
-const { RemoteSpan } = require('../span/child-span')
+const { remoteSpanOf } = require('../span/child-span')
 
 const CONTEXTS = [Symbol.for('@vercel/request-context'), Symbol.for('@next/request-context')]
 
@@ -31,9 +31,7 @@ const kListener = Symbol.for('light-trace.sigterm')
 //          trace id: 8 + 24 digits                  span id
 //
 // https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader
-const ROOT = /(?:^|;)\s*Root=1-([0-9a-f]{8})-([0-9a-f]{24})(?:;|$)/
-const PARENT = /(?:^|;)\s*Parent=([0-9a-f]{16})(?:;|$)/
-const IS_SAMPLED = /(?:^|;)\s*Sampled=1(?:;|$)/
+const ROOT = /^1-([0-9a-f]{8})-([0-9a-f]{24})$/
 const LENGTH_MAX = 1024
 
 const DEFAULT_TIMEOUT_MS = 1000
@@ -119,25 +117,17 @@ function call (handler, self, args) {
   })
 }
 
-/** The platform's `waitUntil(promise)` for the running request, or null. It says whether the platform waits. */
+/** The platform's `waitUntil(promise)` for the running request, or null. It says whether the platform waits: it may be too late for that. */
 function platformWaitUntil () {
   for (const key of CONTEXTS) {
-    try {
-      const holder = globalThis[key]
-      const context = typeof holder?.get === 'function' ? holder.get() : undefined
-      if (typeof context?.waitUntil === 'function') return (promise) => isWaitedFor(context, promise)
-    } catch {} // the platform's own code failed: there is nothing to wait by
+    const context = attempt(() => globalThis[key]?.get())
+    if (typeof attempt(() => context.waitUntil) !== 'function') continue
+    return (promise) => attempt(() => {
+      context.waitUntil(promise)
+      return true
+    })
   }
   return null
-}
-
-function isWaitedFor (context, promise) {
-  try {
-    context.waitUntil(promise)
-    return true
-  } catch { // it is too late for this request
-    return false
-  }
 }
 
 /** Holds the process until each request's spans are delivered. At 'close' they have ended: this hook follows light-trace's own. */
@@ -188,14 +178,10 @@ function onSigterm () {
  * its "no" is no decision about our traces.
  */
 function xrayParent (text) {
-  if (typeof text !== 'string' || text.length > LENGTH_MAX || !IS_SAMPLED.test(text)) return null
-  const root = ROOT.exec(text)
-  const parent = PARENT.exec(text)
-  if (root === null || parent === null) return null
-  const incoming = new IncomingContext()
-  if (!parseTraceparent(`00-${root[1]}${root[2]}-${parent[1]}-00`, incoming)) return null
-  incoming.flags = SAMPLED
-  return new RemoteSpan(incoming)
+  if (typeof text !== 'string' || text.length > LENGTH_MAX) return null
+  const { Root, Parent, Sampled } = Object.fromEntries(text.split(';').map((field) => field.trim().split('=')))
+  const root = ROOT.exec(Root)
+  return Sampled === '1' && root !== null ? remoteSpanOf({ traceparent: `00-${root[1]}${root[2]}-${Parent}-01`, tracestate: undefined }) : null
 }
 
 module.exports = { flushAfter, holdUntilDelivered, flushAtSigterm }

@@ -6,6 +6,7 @@ const { once } = require('node:events')
 const { Readable } = require('node:stream')
 const { test } = require('tap')
 const { measuredApp, points, DURATION } = require('../support/measured-app')
+const { tellingLogger } = require('../support/telling-logger')
 const { HTTP_DURATION } = require('../../lib/metrics/histograms')
 
 test('every request is counted with the attributes and buckets of the conventions', async (t) => {
@@ -27,6 +28,16 @@ test('every request is counted with the attributes and buckets of the convention
   t.equal(users.count, 3)
   t.same(users.bounds, HTTP_DURATION)
   t.match(await sink.metric(DURATION), { unit: 's', kind: 'histogram', temporality: 'cumulative', description: 'Duration of HTTP server requests.', scope: { name: 'light-trace' }, resource: { 'service.name': 'shop' } })
+})
+
+test('a getter that throws in the attributes of a request is logged once, and the request counts without them', async (t) => {
+  const loggerInstance = tellingLogger()
+  const attributes = () => ({ get tenant () { throw new Error('no tenant') } })
+  const { app, sink, get } = await measuredApp(t, { fastify: { loggerInstance }, metrics: { attributes } })
+  await get('/users/1')
+  await get('/users/2')
+  t.match(await points(app, sink), { 'GET http 1.1 http.response.status_code=200 http.route=/users/:id': { count: 2 } })
+  t.same(loggerInstance.logged.map(([code]) => code), ['LT_WARN_CALLBACK'])
 })
 
 test('the value is the duration of the span, and the exemplar leads to it', async (t) => {
