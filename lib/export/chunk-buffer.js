@@ -294,7 +294,7 @@ class ChunkBuffer {
     try {
       const bytes = plain.length === 1 ? plain[0] : Buffer.concat(plain)
       const failedLevel = Math.min(...chunks.map((chunk) => chunk.failedLevel))
-      const left = thin({ bytes, length: bytes.length, failedLevel }, chunks[0].level + 1)
+      const left = thin({ bytes, length: bytes.length, failedLevel, chunkBytes: this.chunkBytes }, chunks[0].level + 1)
       if (left !== null) return Object.assign(new Chunk(left.bytes, null, left.bytes.length, left.spans), { level: left.level, failedLevel: left.failedLevel })
     } catch (error) {
       this.#thinning.onFailed(error)

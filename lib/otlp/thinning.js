@@ -36,31 +36,39 @@ const RANDOM = TRACE_ID_END - 7
 // A level goes on to the next one where the spans that may go are less than this part of a chunk's: spans of a sampler, which stand
 // for more already, would free nothing.
 const FREED_MIN = 1 / 2
+// Failed requests go where they take more than FREED_MIN of a chunk, but not those few that a short one holds, which was sealed soon
+// after the first request: there is no memory to win there. It is joined with others once they are as thin.
+const FAILED_FEW = 1 / 4 // of a whole chunk
 
 /**
  * Thins the spans of a chunk that is not compressed, by one level or more. Requests that failed stay as they are, with their
- * children, until they take most of the chunk: then they are thinned too, by fewer levels.
+ * children, until they take most of the chunk, and it is not a short one: then they are thinned too, by fewer levels.
  *
  * How far it goes is decided before a random bit is looked at, and each span that stays says so, whether or not others went: else the
  * bits would decide what is decided by them, and no sum would be right.
- * @param {{ bytes: Buffer, length: number, failedLevel: number }} chunk
+ * @param {{ bytes: Buffer, length: number, failedLevel: number, chunkBytes: number }} chunk chunkBytes: how long a whole one is
  * @param {number} level 1 to LEVEL_MAX, at least
  * @returns {{ bytes: Buffer, spans: number, level: number, failedLevel: number } | null} what stays, in memory of its own; null where
  *   all spans stand for more than the highest level
  */
-function thin ({ bytes, length, failedLevel }, level) {
+function thin ({ bytes, length, failedLevel, chunkBytes }, level) {
   const spans = readSpans(bytes, length)
-  const least = FREED_MIN * spans.reduce((total, { start, end }) => total + end - start, 0)
+  const failedBytes = bytesOf(spans.filter(({ isProtected }) => isProtected))
+  const areFew = failedBytes < FAILED_FEW * chunkBytes
+  const least = FREED_MIN * (bytesOf(spans) - (areFew ? failedBytes : 0))
   for (; level <= LEVEL_MAX; level++) {
-    for (const failed of failedLevel < level ? [failedLevel, failedLevel + 1] : [failedLevel]) {
+    const isNext = !areFew && failedLevel < level
+    for (const failed of isNext ? [failedLevel, failedLevel + 1] : [failedLevel]) {
       if (mayGo(spans, level, failed) < least) continue
       const { stay, byteCount } = planOf(spans, level, failed)
       return { bytes: write(bytes, stay, byteCount), spans: stay.length, level, failedLevel: failed }
     }
-    if (failedLevel < level) failedLevel++
+    if (isNext) failedLevel++
   }
   return null
 }
+
+function bytesOf (spans) { return spans.reduce((total, { start, end }) => total + end - start, 0) }
 
 /** The bytes of spans of which a level keeps a part. */
 function mayGo (spans, level, failedLevel) {
