@@ -34,14 +34,7 @@ class ProtoWriter {
 
   byte (value) { this.bytes[this.position++] = value }
 
-  varint (value) {
-    const { bytes } = this
-    while (value > 0x7f) {
-      bytes[this.position++] = (value & 0x7f) | 0x80
-      value = value > 0x7fffffff ? Math.floor(value / 128) : value >>> 7
-    }
-    bytes[this.position++] = value
-  }
+  varint (value) { this.position = putInt64(this.bytes, this.position, value) }
 
   copy (source) {
     this.bytes.set(source, this.position)
@@ -73,8 +66,6 @@ class ProtoWriter {
     this.view.setInt32(this.position, value, true)
     this.position += 4
   }
-
-  int64 (value) { this.position = putInt64(this.bytes, this.position, value) }
 }
 
 /** Writes a safe integer as a varint, of ten bytes where it is negative; returns where it ends. */
@@ -182,7 +173,7 @@ function writeValue (writer, value) {
     case 'number':
       if (Number.isSafeInteger(value)) {
         writer.byte(0x18)
-        return writer.int64(value)
+        return writer.varint(value)
       }
       writer.byte(0x21)
       return writer.double(value)

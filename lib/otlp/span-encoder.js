@@ -6,9 +6,9 @@
 const { writeNanos, keepAnchored } = require('../runtime/timers')
 const { ProtoWriter, writeLength4, textBound, HAS_IS_REMOTE, IS_REMOTE, attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./proto-writer')
 const { sharedBound, writeShared } = require('./attribute-template')
-const { encodeScope } = require('./request')
+const { encodeScope, TAG_TRACE_STATE } = require('./request')
 const {
-  HEAD, OFFSET_LENGTH, PARENT_BYTES, TAG_ATTRIBUTE, TAG_TRACE_STATE,
+  HEAD, OFFSET_LENGTH, PARENT_BYTES, TAG_ATTRIBUTE,
   patchHead, RouteTemplates, peerBound, writePeer, nameTemplate, callTemplate, writeRestOfUrl, urlBound, writeUrl
 } = require('./templates')
 
