@@ -10,7 +10,7 @@
 
 const { Buffer } = require('node:buffer')
 const { SCHEMA_URL } = require('../span/recording-span')
-const { writeLength4, writeText, encodeAttributes, field, text } = require('./proto-writer')
+const { writeLength4, writeString, encodeAttributes, field, text } = require('./proto-writer')
 
 const SCOPES_MAX = 256
 
@@ -136,9 +136,7 @@ function chunkLength (spans) {
 function writeSpan (out, view, start, bytes, { start: from, end, stateStart, stateEnd, text }) {
   if (text === '') return start + bytes.copy(out, start, from, end)
   let at = start + bytes.copy(out, start, from, stateStart)
-  out[at] = TAG_TRACE_STATE
-  writeLength4(view, at + 1, text.length)
-  at = writeText(out, at + HEADER_BYTES, text)
+  at = writeString(out, view, at, TAG_TRACE_STATE, text)
   at += bytes.copy(out, at, stateEnd, end)
   writeLength4(view, start + 1, at - start - HEADER_BYTES)
   return at
