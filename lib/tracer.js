@@ -390,9 +390,9 @@ function toNone (mode, stats, reason) {
 }
 
 function toProvider (provider, { closeTimeoutMs }, report, stats, reason) {
-  const { ProviderSink } = require('./export/sinks/delegated')
+  const { providerSink } = require('./export/sinks/delegated')
   const { SdkSpans } = require('./otel/sdk-interop')
-  return new ExportMode('sdk', reason, new ProviderSink(provider, { stats, report, closeTimeoutMs }), null, new SdkSpans(provider, report))
+  return new ExportMode('sdk', reason, providerSink(provider, { stats, report, closeTimeoutMs }), null, new SdkSpans(provider, report))
 }
 
 function toCollector ({ exporter, buffer, batch, closeTimeoutMs, logLevel, resource }, stats, report, backPressure) {

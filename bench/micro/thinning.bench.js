@@ -34,5 +34,5 @@ function fullChunk (tracer) {
     span.close(200, '')
     if ((span.flags & 1) !== 0) encoder.accept(span)
   }
-  return { bytes: chunk.bytes, length: chunk.length, spans: chunk.spans, failedLevel: 0 }
+  return { bytes: chunk.bytes, length: chunk.length, spans: chunk.spans, failedLevel: 0, chunkBytes: chunk.capacity }
 }

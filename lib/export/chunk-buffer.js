@@ -87,13 +87,14 @@ class ChunkBuffer {
   #queue = []
   #spare = []
   #spareMax
-  #onEvict
+  #onGone
   #thinning
   #budget
   #bytesThinned = 0 // in one allocation
 
-  // onEvict(spans), thinning.onThinned(spans, level): so many are gone. Without `thinning` a full buffer gives up its oldest chunk.
-  constructor (budget, spansMax = Infinity, onEvict, thinning = null) {
+  // onGone(spans, level): so many are gone, by thinning to that level, or with the oldest chunk: 0. Without `thinning`, which has
+  // onFailed(error), a full buffer always gives that up.
+  constructor (budget, spansMax = Infinity, onGone, thinning = null) {
     const { bytesMax } = budget
     this.#budget = budget
     budget.add(this)
@@ -108,7 +109,7 @@ class ChunkBuffer {
     this.sealedSpans = 0
     this.sealedBytes = 0
     this.bytesWritten = 0 // of all spans that were ever sealed: goes on growing when the buffer is full
-    this.#onEvict = onEvict
+    this.#onGone = onGone
     this.#thinning = thinning
   }
 
@@ -198,10 +199,7 @@ class ChunkBuffer {
     const halves = halvesOf(chunk.bytes, chunk.length, chunk.spans)
     if (halves === null) return null
     this.#forget(chunk)
-    return halves.map(({ bytes, spans }) => {
-      this.bytes += bytes.length
-      return new Chunk(bytes, null, bytes.length, spans, chunk.attempts)
-    })
+    return halves.map(({ bytes, spans }) => this.#own(new Chunk(bytes, null, bytes.length, spans, chunk.attempts)))
   }
 
   // Frees memory that is kept for reuse and was not wanted for a while.
@@ -223,9 +221,7 @@ class ChunkBuffer {
       else if (!this.#budget.evictFor(this)) return null
     }
     const bytes = allocate(byteCount)
-    if (bytes === null) return NO_CHUNK
-    this.bytes += byteCount
-    return new Chunk(bytes)
+    return bytes === null ? NO_CHUNK : this.#own(new Chunk(bytes))
   }
 
   /** Gives up what is kept for reuse, then thins a chunk or gives up the oldest. Returns whether there was any. */
@@ -241,7 +237,7 @@ class ChunkBuffer {
 
   #giveUp (index) {
     const chunk = this.#dequeue(index)
-    this.#onEvict(chunk.spans)
+    this.#onGone(chunk.spans, 0)
     this.#recycle(chunk)
   }
 
@@ -294,7 +290,7 @@ class ChunkBuffer {
     try {
       const bytes = plain.length === 1 ? plain[0] : Buffer.concat(plain)
       const failedLevel = Math.min(...chunks.map((chunk) => chunk.failedLevel))
-      const left = thin({ bytes, length: bytes.length, failedLevel }, chunks[0].level + 1)
+      const left = thin({ bytes, length: bytes.length, failedLevel, chunkBytes: this.chunkBytes }, chunks[0].level + 1)
       if (left !== null) return Object.assign(new Chunk(left.bytes, null, left.bytes.length, left.spans), { level: left.level, failedLevel: left.failedLevel })
     } catch (error) {
       this.#thinning.onFailed(error)
@@ -311,9 +307,9 @@ class ChunkBuffer {
       this.#countSealed(chunk, -1)
       this.#forget(chunk)
     }
-    if (made.spans > 0) this.bytes += made.capacity
+    if (made.spans > 0) this.#own(made)
     this.#countSealed(made, 1)
-    this.#thinning.onThinned(sum(chunks, 'spans') - made.spans, made.level)
+    this.#onGone(sum(chunks, 'spans') - made.spans, made.level)
   }
 
   #dequeue (index = 0) {
@@ -333,6 +329,11 @@ class ChunkBuffer {
     else this.#forget(chunk)
   }
 
+  #own (chunk) {
+    this.bytes += chunk.capacity
+    return chunk
+  }
+
   #forget (chunk) { this.bytes -= chunk.capacity }
 
   // Copies a chunk that is less than half full into memory of its size: else requests of few spans each (a trickle, or
@@ -345,8 +346,7 @@ class ChunkBuffer {
     const fitted = new Chunk(bytes, null, chunk.length, chunk.spans)
     if (this.#budget.hasRoomFor(fitted.capacity)) this.#recycle(chunk)
     else this.#forget(chunk)
-    this.bytes += fitted.capacity
-    return fitted
+    return this.#own(fitted)
   }
 }
 

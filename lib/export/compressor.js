@@ -17,16 +17,10 @@ const BYTES_SAVED_MIN = 1 / 4
 
 const METHODS = { gzip: 'gzip', zstd: 'zstdCompress' } // of node:zlib, by content-encoding
 
-/**
- * Compresses several buffers into one body. done(error, bytes) is called once, never in this turn.
- * @param {'gzip' | 'zstd'} encoding
- */
-function compress (encoding, parts, done) { inBackground(METHODS[encoding], parts, done) }
-
 /** Compresses a body. done(parts, encoding): as it is for '', in this turn, and without memory for zlib. */
 function compressBody (encoding, parts, done) {
   if (encoding === '') return done(parts, '')
-  compress(encoding, parts, (error, body) => error === null ? done([body], encoding) : done(parts, ''))
+  inBackground(METHODS[encoding], parts, (error, body) => error === null ? done([body], encoding) : done(parts, ''))
 }
 
 /** Whether a server wants gzip, which each must take: to Jaeger and rotel zstd is broken protobuf (400). */
@@ -38,6 +32,7 @@ function refusesZstd (encoding, { status }) { return encoding === 'zstd' && (sta
  */
 function encodingOf ({ compression }) { return compression === 'none' ? '' : compression }
 
+/** Calls a method of node:zlib with several buffers as one. done(error, bytes) is called once, never in this turn. */
 function inBackground (method, parts, done) {
   try {
     const zlib = require('node:zlib')
@@ -72,7 +67,7 @@ class ChunkCompressor {
     const chunk = this.#buffer.oldestUncompressed()
     if (chunk === null) return
     const pause = this.#work()
-    compress('gzip', [this.#prefix.head(chunk.length), chunk.bytes.subarray(0, chunk.length)], (error, body) => {
+    inBackground('gzip', [this.#prefix.head(chunk.length), chunk.bytes.subarray(0, chunk.length)], (error, body) => {
       const isSmaller = error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)
       if (!isSmaller) chunk.isUncompressed = true
       else if (this.#buffer.isWaiting(chunk)) this.#buffer.storeCompressed(chunk, body) // else it was sent or dropped meanwhile
@@ -92,7 +87,7 @@ class ChunkCompressor {
       })
       const made = this.#areWaiting(chunks) ? this.#buffer.thinned(chunks, plain) : null
       if (made === null) return pause()
-      compress('gzip', [this.#prefix.head(made.length), made.bytes], (error, body) => {
+      inBackground('gzip', [this.#prefix.head(made.length), made.bytes], (error, body) => {
         if (error === null && this.#areWaiting(chunks)) {
           made.compress(body)
           this.#buffer.replace(chunks, made)

@@ -44,8 +44,8 @@ class Exporter {
     this.#http = http ?? connectTo(settings.exporter, suppress, report, settings.closeTimeoutMs)
     this.noun = noun
     this.budget = budget
-    const thinning = { onThinned: (spans, level) => this.#onThinned(spans, level), onFailed: (error) => this.#log.notThinned(error) }
-    this.#buffer = new ChunkBuffer(budget, settings.batch?.maxSpans, (spans) => this.#onEvicted(spans), settings.buffer.whenFull === 'thin' ? thinning : null)
+    const thinning = settings.buffer.whenFull === 'thin' ? { onFailed: (error) => this.#log.notThinned(error) } : null
+    this.#buffer = new ChunkBuffer(budget, settings.batch?.maxSpans, (spans, level) => this.#onGone(spans, level), thinning)
     this.#compressor = new ChunkCompressor(this.#buffer, prefix)
     this.#sender = new Sender({
       buffer: this.#buffer,
@@ -199,18 +199,16 @@ class Exporter {
     this.#flushTimer = null
   }
 
-  #onEvicted (spans) {
-    this.#stats.drop('queue_full', spans)
+  #onGone (spans, level) {
+    if (level === 0) {
+      this.#stats.drop('queue_full', spans)
+      this.#evictedSpans += spans
+    } else {
+      this.#stats.thinned += spans
+      this.#thinnedSpans += spans
+      this.#thinLevel = Math.max(this.#thinLevel, level)
+    }
     this.#sender.completed += spans // no flush waits for them any more
-    this.#evictedSpans += spans
-    this.#schedule()
-  }
-
-  #onThinned (spans, level) {
-    this.#stats.thinned += spans
-    this.#sender.completed += spans
-    this.#thinnedSpans += spans
-    this.#thinLevel = Math.max(this.#thinLevel, level)
     this.#schedule()
   }
 

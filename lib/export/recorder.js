@@ -16,7 +16,7 @@ const { readSpan, EncodedSpan } = require('../otlp/thinning')
 const { fieldEnd } = require('../otlp/request')
 const { Chunk, NO_CHUNK, allocate, chunkBytesFor } = require('./chunk-buffer')
 const { KEPT, reasonOf } = require('../span/server-span')
-const { monotonicNow, now, setTimeout, clearTimeout, writeNanos } = require('../runtime/timers')
+const { monotonicNow, now, setTimeout, clearTimeout, nanosOf } = require('../runtime/timers')
 const { counted } = require('../runtime/report')
 
 const SNAPSHOT_REASON = 'light_trace.snapshot.reason'
@@ -341,9 +341,7 @@ class Snapshot extends Walk {
     this.seconds = seconds
     this.reason = reason
     this.lingersUntil = at + LINGER_MS
-    const view = new DataView(new ArrayBuffer(8))
-    writeNanos(view, 0, at - seconds * SECOND_MS)
-    this.since = nanosIn(view, 0)
+    this.since = Number(nanosOf(at - seconds * SECOND_MS))
   }
 
   wants (one, i) { return one.owners[i] !== GONE && nanosIn(one.chunk.view, one.starts[i] + OFFSET_END) >= this.since }

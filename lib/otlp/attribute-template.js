@@ -10,12 +10,11 @@
 // The bytes are those that proto-writer.js writes, whatever was there before.
 
 const { ownText } = require('../span/attributes')
-const { ProtoWriter, writeLength4, writeText, attributesBound, valueBound, writeAttributes, writeValue, text } = require('./proto-writer')
+const { ProtoWriter, writeLength4, writeString, attributesBound, valueBound, writeAttributes, writeValue, text } = require('./proto-writer')
 const { TAG_ATTRIBUTE } = require('./templates')
 
 const TAG_VALUE = 0x12
 const TAG_TEXT = 0x0a
-const TAG_INT = 0x18
 
 // Bounds the memory: of one, and of all together. What does not fit is written attribute by attribute.
 const TEMPLATE_BYTES_MAX = 16384
@@ -72,7 +71,7 @@ class AttributeTemplate {
     for (let n = 0; n < changeCount; n++) {
       const i = changes[n]
       const start = starts[i] + shift
-      const end = writeAt(writer, bytes, view, start, list[i * 2 + 1])
+      const end = writeAt(writer, start, list[i * 2 + 1])
       const grown = end - ends[i] - shift
       if (grown === 0) continue
       const attributeStart = (i === 0 ? 0 : ends[i - 1]) + shift
@@ -89,18 +88,8 @@ class AttributeTemplate {
 }
 
 /** Writes AnyValue's content. Returns where it ends. */
-function writeAt (writer, bytes, view, start, value) {
-  if (typeof value === 'string') {
-    bytes[start] = TAG_TEXT
-    const end = writeText(bytes, start + 5, value)
-    writeLength4(view, start + 1, end - start - 5)
-    return end
-  }
-  if (typeof value === 'number' && value >= 0 && value < 0x80 && value === (value | 0)) {
-    bytes[start] = TAG_INT
-    bytes[start + 1] = value
-    return start + 2
-  }
+function writeAt (writer, start, value) {
+  if (typeof value === 'string') return writeString(writer.bytes, writer.view, start, TAG_TEXT, value)
   writer.position = start
   writeValue(writer, value)
   return writer.position

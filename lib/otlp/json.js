@@ -45,17 +45,11 @@ function clean (text) {
   return text === undefined ? undefined : text.toWellFormed()
 }
 
-/** Returns an ExportTraceServiceRequest as one line, without its end, for platforms that collect lines of standard output. */
+/** Returns an ExportTraceServiceRequest of a few spans as one line, without its end, for platforms that collect lines of standard output. */
 function requestJson (resource, spans) {
-  const byScope = new Map()
-  for (const span of spans) {
-    const group = byScope.get(span.scope.key)
-    if (group === undefined) byScope.set(span.scope.key, [span])
-    else group.push(span)
-  }
-  const scopeSpans = Array.from(byScope.values(), (group) => {
-    const [{ scope }] = group
-    return { scope: scopeOf(scope), schemaUrl: scope.schemaUrl, spans: group.map(spanOf) }
+  const scopes = new Map(spans.map(({ scope }) => [scope.key, scope]))
+  const scopeSpans = Array.from(scopes.values(), (scope) => {
+    return { scope: scopeOf(scope), schemaUrl: scope.schemaUrl, spans: spans.filter((span) => span.scope.key === scope.key).map(spanOf) }
   })
   return JSON.stringify({ resourceSpans: [{ resource: resourceOf(resource), schemaUrl: SCHEMA_URL, scopeSpans }] })
 }

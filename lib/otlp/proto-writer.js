@@ -34,14 +34,7 @@ class ProtoWriter {
 
   byte (value) { this.bytes[this.position++] = value }
 
-  varint (value) {
-    const { bytes } = this
-    while (value > 0x7f) {
-      bytes[this.position++] = (value & 0x7f) | 0x80
-      value = value > 0x7fffffff ? Math.floor(value / 128) : value >>> 7
-    }
-    bytes[this.position++] = value
-  }
+  varint (value) { this.position = putInt64(this.bytes, this.position, value) }
 
   copy (source) {
     this.bytes.set(source, this.position)
@@ -57,12 +50,7 @@ class ProtoWriter {
 
   length4 (at) { writeLength4(this.view, at, this.position - at - 4) }
 
-  string (tag, value) {
-    this.byte(tag)
-    const at = this.reserve4()
-    this.position = writeText(this.bytes, this.position, value)
-    this.length4(at)
-  }
+  string (tag, value) { this.position = writeString(this.bytes, this.view, this.position, tag, value) }
 
   double (value) {
     this.view.setFloat64(this.position, value, true)
@@ -73,8 +61,14 @@ class ProtoWriter {
     this.view.setInt32(this.position, value, true)
     this.position += 4
   }
+}
 
-  int64 (value) { this.position = putInt64(this.bytes, this.position, value) }
+/** Writes a field that is a text; returns where it ends. HOT */
+function writeString (bytes, view, at, tag, value) {
+  bytes[at] = tag
+  const end = writeText(bytes, at + 5, value)
+  writeLength4(view, at + 1, end - at - 5)
+  return end
 }
 
 /** Writes a safe integer as a varint, of ten bytes where it is negative; returns where it ends. */
@@ -182,7 +176,7 @@ function writeValue (writer, value) {
     case 'number':
       if (Number.isSafeInteger(value)) {
         writer.byte(0x18)
-        return writer.int64(value)
+        return writer.varint(value)
       }
       writer.byte(0x21)
       return writer.double(value)
@@ -245,6 +239,7 @@ function text (tag, value) {
 module.exports = {
   ProtoWriter,
   writeLength4,
+  writeString,
   writeText,
   putInt64,
   textBound,

@@ -10,7 +10,7 @@
 
 const { Buffer } = require('node:buffer')
 const { SCHEMA_URL } = require('../span/recording-span')
-const { encodeAttributes, field, text } = require('./proto-writer')
+const { writeLength4, writeString, encodeAttributes, field, text } = require('./proto-writer')
 
 const SCOPES_MAX = 256
 
@@ -58,6 +58,7 @@ function remember (scope) {
 
 const TAG_SCOPE_SPANS = 0x12
 const TAG_SPAN = 0x12
+const TAG_TRACE_STATE = 0x1a
 const HEADER_BYTES = 5
 
 /**
@@ -66,7 +67,7 @@ const HEADER_BYTES = 5
  */
 function halvesOf (bytes, length, spans) {
   const keep = spans >> 1
-  const found = spansIn(bytes, length, (run, start, end) => ({ run, start, end }))
+  const found = spansIn(bytes, length, (run, start, end) => ({ run, start, end, stateStart: end, stateEnd: end, text: '' }))
   if (keep === 0 || found === null || found.length <= keep) return null
   return [{ bytes: chunkOf(bytes, found.slice(0, keep)), spans: keep }, { bytes: chunkOf(bytes, found.slice(keep)), spans: spans - keep }]
 }
@@ -99,13 +100,46 @@ function spansIn (bytes, length, make) {
   return found
 }
 
+/** A chunk of some spans of another, in memory of its own. A span that has a `text` gets it for its trace state, the others are as they were. */
 function chunkOf (bytes, spans) {
-  const runs = new Map() // of one scope_spans each: what they begin with, and the spans
-  for (const { run, start, end } of spans) {
-    if (!runs.has(run)) runs.set(run, [bytes.subarray(run.start, run.end)])
-    runs.get(run).push(bytes.subarray(start, end))
+  const out = Buffer.allocUnsafeSlow(chunkLength(spans))
+  const view = new DataView(out.buffer, out.byteOffset, out.length)
+  let run = null
+  let runAt = 0
+  let at = 0
+  for (const span of spans) {
+    if (span.run !== run) {
+      run = span.run
+      runAt = at
+      out[at] = TAG_SCOPE_SPANS
+      at += HEADER_BYTES
+      at += bytes.copy(out, at, run.start, run.end)
+    }
+    at = writeSpan(out, view, at, bytes, span)
+    writeLength4(view, runAt + 1, at - runAt - HEADER_BYTES)
   }
-  return Buffer.concat(Array.from(runs.values(), (run) => Buffer.concat(run)).flatMap((body) => [headerOf(TAG_SCOPE_SPANS, body.length), body]))
+  return out
+}
+
+function chunkLength (spans) {
+  let length = 0
+  let last = null
+  for (const { run, start, end, stateStart, stateEnd, text } of spans) {
+    if (run !== last) length += HEADER_BYTES + run.end - run.start
+    last = run
+    length += end - start
+    if (text !== '') length += HEADER_BYTES + text.length - (stateEnd - stateStart)
+  }
+  return length
+}
+
+function writeSpan (out, view, start, bytes, { start: from, end, stateStart, stateEnd, text }) {
+  if (text === '') return start + bytes.copy(out, start, from, end)
+  let at = start + bytes.copy(out, start, from, stateStart)
+  at = writeString(out, view, at, TAG_TRACE_STATE, text)
+  at += bytes.copy(out, at, stateEnd, end)
+  writeLength4(view, start + 1, at - start - HEADER_BYTES)
+  return at
 }
 
 /** Where the field ends whose tag is at `at`; -1 if it is none of a span's kinds, or reaches over `end`. */
@@ -141,4 +175,4 @@ function headerOf (tag, length) {
   return Buffer.of(tag, (length & 0x7f) | 0x80, ((length >> 7) & 0x7f) | 0x80, ((length >> 14) & 0x7f) | 0x80, (length >> 21) & 0x7f)
 }
 
-module.exports = { ExportRequestPrefix, encodeScope, halvesOf, spansIn, fieldEnd, bodyStart, HEADER_BYTES }
+module.exports = { ExportRequestPrefix, encodeScope, halvesOf, spansIn, chunkOf, fieldEnd, bodyStart, TAG_TRACE_STATE }

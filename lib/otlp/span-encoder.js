@@ -4,11 +4,11 @@
 // server and child spans are copies of a template, behind which stands what few have; others are written attribute by attribute.
 
 const { writeNanos, keepAnchored } = require('../runtime/timers')
-const { ProtoWriter, writeLength4, textBound, HAS_IS_REMOTE, IS_REMOTE, attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./proto-writer')
+const { ProtoWriter, writeLength4, writeString, textBound, HAS_IS_REMOTE, IS_REMOTE, attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./proto-writer')
 const { sharedBound, writeShared } = require('./attribute-template')
-const { encodeScope } = require('./request')
+const { encodeScope, TAG_TRACE_STATE } = require('./request')
 const {
-  HEAD, OFFSET_LENGTH, PARENT_BYTES, TAG_ATTRIBUTE, TAG_TRACE_STATE,
+  HEAD, OFFSET_LENGTH, PARENT_BYTES, TAG_ATTRIBUTE,
   patchHead, RouteTemplates, peerBound, writePeer, nameTemplate, callTemplate, writeRestOfUrl, urlBound, writeUrl
 } = require('./templates')
 
@@ -80,7 +80,7 @@ class SpanEncoder {
     if (!staticPath) end = writeUrl(bytes, view, end, span)
     if (end === -1) return this.encodeRedacted(span, template, rest)
     end = writePeer(this.writer, chunk, end, peer)
-    if (tracestate !== '') end = writeTracestate(bytes, view, end, tracestate)
+    if (tracestate !== '') end = writeString(bytes, view, end, TAG_TRACE_STATE, tracestate)
     end = patchHead(view, start, end, span)
     if (rest !== 0) end = this.writeServerRest(span, chunk, end)
     this.close(chunk, start, end)
@@ -234,14 +234,6 @@ function openRun (writer, chunk, scope) {
 /** Whether a template and the connection's block say all of a span but its ids, times, URL, trace state and parent. HOT */
 function isUsual (span, { isWhole, staticPath }) {
   return (staticPath ? isWhole : span.url.length <= span.pipeline.templateUrlLengthMax) && span.attributeList === null && span.details === null && span.errorType === ''
-}
-
-/** Writes a trace state, which is ASCII; returns where it ends. HOT */
-function writeTracestate (bytes, view, at, tracestate) {
-  bytes[at] = TAG_TRACE_STATE
-  const end = at + 5 + bytes.latin1Write(tracestate, at + 5)
-  writeLength4(view, at + 1, end - at - 5)
-  return end
 }
 
 /** Whether a template says all of a child span but its ids, its times and its target. HOT */

@@ -15,6 +15,7 @@ const { writeNanos } = require('../runtime/timers')
 const { ownText } = require('../span/attributes')
 const { SPAN_KIND_SERVER } = require('../span/server-span')
 const { writeLength4, writeText, HAS_IS_REMOTE, IS_REMOTE, writeAttributes, encodeAttributes, text } = require('./proto-writer')
+const { TAG_TRACE_STATE } = require('./request')
 
 const OFFSET_LENGTH = 1
 const OFFSET_TRACE_ID = 7
@@ -26,7 +27,6 @@ const OFFSET_FLAGS = 53
 const TAG_PARENT = 0x22
 const PARENT_BYTES = 10
 const TAG_ATTRIBUTE = 0x4a // Span.attributes
-const TAG_TRACE_STATE = 0x1a
 const NOTHING = Buffer.alloc(0)
 
 // The fixed part of a span, with room where ids, times and flags go.
@@ -323,7 +323,6 @@ module.exports = {
   OFFSET_LENGTH,
   PARENT_BYTES,
   TAG_ATTRIBUTE,
-  TAG_TRACE_STATE,
   patchHead,
   RouteTemplates,
   peerBound,

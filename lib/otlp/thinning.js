@@ -9,19 +9,15 @@
 //
 // https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
 
-const { Buffer } = require('node:buffer')
 const { thresholdOf, randomnessOf, withThreshold, thresholdText } = require('../context/tracestate')
-const { writeLength4, writeText } = require('./proto-writer')
-const { spansIn, fieldEnd, bodyStart, HEADER_BYTES } = require('./request')
+const { spansIn, chunkOf, fieldEnd, bodyStart, TAG_TRACE_STATE } = require('./request')
 
 const LEVEL_MAX = 24 // each span stands for 16 million
 // Of 24 bits: a trace stays if its random bits are at least this.
 const LIMITS = Array.from({ length: LEVEL_MAX + 1 }, (_, level) => 2 ** 24 - 2 ** (24 - level))
 const THRESHOLDS = LIMITS.map((limit) => thresholdText(limit, 0)) // as `th` has them
 
-// Fields of scope_spans and of a span, by the first byte of their tag, and values of theirs as OTLP counts them.
-const SPAN = 0x12
-const TRACE_STATE = 0x1a
+// Fields of a span, by the first byte of their tag, and values of theirs as OTLP counts them.
 const PARENT_SPAN_ID = 0x22
 const KIND = 0x30
 const STATUS = 0x7a
@@ -36,28 +32,37 @@ const RANDOM = TRACE_ID_END - 7
 // A level goes on to the next one where the spans that may go are less than this part of a chunk's: spans of a sampler, which stand
 // for more already, would free nothing.
 const FREED_MIN = 1 / 2
+// Failed requests go where they take more than FREED_MIN of a chunk, but not those few that a short one holds, which was sealed soon
+// after the first request: there is no memory to win there. It is joined with others once they are as thin.
+const FAILED_FEW = 1 / 4 // of a whole chunk
 
 /**
  * Thins the spans of a chunk that is not compressed, by one level or more. Requests that failed stay as they are, with their
- * children, until they take most of the chunk: then they are thinned too, by fewer levels.
+ * children, until they take most of the chunk, and it is not a short one: then they are thinned too, by fewer levels.
  *
  * How far it goes is decided before a random bit is looked at, and each span that stays says so, whether or not others went: else the
  * bits would decide what is decided by them, and no sum would be right.
- * @param {{ bytes: Buffer, length: number, failedLevel: number }} chunk
+ * @param {{ bytes: Buffer, length: number, failedLevel: number, chunkBytes: number }} chunk chunkBytes: how long a whole one is
  * @param {number} level 1 to LEVEL_MAX, at least
  * @returns {{ bytes: Buffer, spans: number, level: number, failedLevel: number } | null} what stays, in memory of its own; null where
  *   all spans stand for more than the highest level
  */
-function thin ({ bytes, length, failedLevel }, level) {
+function thin ({ bytes, length, failedLevel, chunkBytes }, level) {
   const spans = readSpans(bytes, length)
-  const least = FREED_MIN * spans.reduce((total, { start, end }) => total + end - start, 0)
+  const failedBytes = bytesOf(spans, true)
+  const areFew = failedBytes < FAILED_FEW * chunkBytes
+  const least = FREED_MIN * (bytesOf(spans, false) + (areFew ? 0 : failedBytes))
   // Failed requests first: where the others, by however many levels, free enough, they are left alone.
   let failed = failedLevel
-  while (mayGo(spans, LEVEL_MAX, failed) < least) if (++failed > LEVEL_MAX) return null
+  while (mayGo(spans, LEVEL_MAX, failed) < least) if (areFew || ++failed > LEVEL_MAX) return null
   level = Math.max(level, failed)
   while (mayGo(spans, level, failed) < least) level++
-  const { stay, byteCount } = planOf(spans, level, failed)
-  return { bytes: write(bytes, stay, byteCount), spans: stay.length, level, failedLevel: failed }
+  const stay = stayingOf(spans, level, failed)
+  return { bytes: chunkOf(bytes, stay), spans: stay.length, level, failedLevel: failed }
+}
+
+function bytesOf (spans, isOfFailed) {
+  return spans.reduce((total, { isProtected, start, end }) => isProtected === isOfFailed ? total + end - start : total, 0)
 }
 
 /** The bytes of spans of which a level keeps a part. */
@@ -128,7 +133,7 @@ function readSpan (bytes, span, last) {
     const tag = bytes[at]
     const end = fieldEnd(bytes, at, span.end)
     if (end === -1) throw new RangeError('a field reaches over the end of its span')
-    if (tag === TRACE_STATE) {
+    if (tag === TAG_TRACE_STATE) {
       span.stateStart = at
       span.stateEnd = end
       span.state = last !== undefined && isSame(bytes, last, span) ? last.state : stateOf(bytes.latin1Slice(bodyStart(bytes, at + 1), end))
@@ -164,57 +169,17 @@ function stateOf (text) {
   return state
 }
 
-/** Which spans stay at a level, with which trace state, and how many bytes they take. */
-function planOf (spans, level, failedLevel) {
+/** The spans that stay at a level, with the trace state that each gets. */
+function stayingOf (spans, level, failedLevel) {
   const stay = []
-  let byteCount = 0
-  let run = null
   for (const span of spans) {
     const own = span.isProtected ? failedLevel : level
     if (span.random < LIMITS[own]) continue
     stay.push(span)
-    byteCount += span.end - span.start
-    if (span.run !== run) {
-      run = span.run
-      byteCount += HEADER_BYTES + run.end - run.start
-    }
     // Hex fractions without trailing zeros are in the order of their text; none, '', comes first.
     span.text = own === 0 || span.state.threshold >= THRESHOLDS[own] ? '' : span.state.at(own)
-    if (span.text !== '') byteCount += HEADER_BYTES + span.text.length - (span.stateEnd - span.stateStart)
   }
-  return { stay, byteCount }
-}
-
-/** Writes them into memory of their own. */
-function write (bytes, stay, byteCount) {
-  const out = Buffer.allocUnsafeSlow(byteCount)
-  const view = new DataView(out.buffer, out.byteOffset, out.length)
-  let run = null
-  let runAt = 0
-  let at = 0
-  for (const span of stay) {
-    if (span.run !== run) {
-      run = span.run
-      runAt = at
-      out[at] = SPAN // the tag of scope_spans, too
-      at += HEADER_BYTES
-      at += bytes.copy(out, at, run.start, run.end)
-    }
-    at = writeSpan(out, view, at, bytes, span)
-    writeLength4(view, runAt + 1, at - runAt - HEADER_BYTES)
-  }
-  return out
-}
-
-function writeSpan (out, view, start, bytes, { start: from, end, stateStart, stateEnd, text }) {
-  if (text === '') return start + bytes.copy(out, start, from, end)
-  let at = start + bytes.copy(out, start, from, stateStart)
-  out[at] = TRACE_STATE
-  writeLength4(view, at + 1, text.length)
-  at = writeText(out, at + HEADER_BYTES, text)
-  at += bytes.copy(out, at, stateEnd, end)
-  writeLength4(view, start + 1, at - start - HEADER_BYTES)
-  return at
+  return stay
 }
 
 module.exports = { thin, readSpan, EncodedSpan, LEVEL_MAX }

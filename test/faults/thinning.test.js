@@ -50,13 +50,14 @@ function ask (app, url, number, headers = {}) {
 }
 
 /** Requests until the spans of `times` buffers were written: where every tenth of them fails, some 1,100 a buffer. */
-async function serve (app, requests, urlOf, { pauseEvery = 50 } = {}) {
+async function serve (app, requests, urlOf, { pauseAfterFirst = () => {} } = {}) {
   const asked = new Map()
   for (let i = 0; i < requests; i++) {
     const url = urlOf(i)
     await ask(app, url, i)
     asked.set(url, (asked.get(url) ?? 0) + 1)
-    if (i % pauseEvery === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+    if (i === 0) await pauseAfterFirst()
+    if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
   }
   return asked
 }
@@ -117,9 +118,10 @@ test('after an outage of twenty buffers a sum over the spans is right for each r
   t.match(lines.find(({ code }) => code === 'LT_WARN_RECOVERED'), { msg: /; [1-9]\d* spans lost/ })
 })
 
-test('failed requests go last, whole, and stand for themselves', async (t) => {
+test('failed requests go last, whole, and stand for themselves, also one that the first flush has put into a chunk of its own', async (t) => {
   const { app, collector } = await appWithout(t)
-  const asked = await serve(app, 2000, (i) => i % 200 === 0 ? '/fail' : '/cart')
+  const urlOf = (i) => i % 200 === 0 ? '/fail' : '/cart'
+  const asked = await serve(app, 2000, urlOf, { pauseAfterFirst: () => collector.until(() => app.lightTrace.stats().exports.failed > 0) })
   await comeBack(app, collector)
   const failed = collector.spans.filter(({ name }) => name === 'GET /fail')
   t.equal(failed.length, asked.get('/fail'))

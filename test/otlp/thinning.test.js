@@ -29,7 +29,7 @@ function chunkOf (...runs) {
     field(0x1a, Buffer.from('https://schema.example/1'), 1),
     ...spans.map((span) => field(0x12, Buffer.from(Span.encode(span).finish())))
   ]))))
-  return { bytes: Buffer.concat([bytes, Buffer.alloc(50, 0xff)]), length: bytes.length, failedLevel: 0 }
+  return { bytes: Buffer.concat([bytes, Buffer.alloc(50, 0xff)]), length: bytes.length, failedLevel: 0, chunkBytes: bytes.length }
 }
 
 const read = (bytes) => decodeSpans(field(0x0a, bytes, 5))
@@ -59,7 +59,7 @@ test('thinned twice is as thinned once by the higher level', async (t) => {
   const spans = Array.from({ length: 64 }, (_, i) => spanOf((i * 4).toString(16).padStart(2, '0')))
   const once = thin(chunkOf(spans), 3)
   const first = thin(chunkOf(spans), 1)
-  const twice = thin({ ...first, length: first.bytes.length }, 3)
+  const twice = thin({ ...first, length: first.bytes.length, chunkBytes: first.bytes.length }, 3)
   t.strictSame(read(twice.bytes), read(once.bytes))
 })
 
@@ -107,6 +107,15 @@ test('they stay where the first levels free nothing, since the others have thres
     t.match(left, { level, failedLevel: 0 }, th)
     t.strictSame(read(left.bytes).slice(0, 2).map(shown), [`${failed[0].name} ot=th:0`, `${failed[1].name} `])
   }
+})
+
+test('in a short chunk, which a timer has sealed, they stay though they take most of it', async (t) => {
+  const few = chunkOf([spanOf('0', { status: FAILED }), spanOf('1', { status: FAILED }), spanOf('0'), spanOf('f')])
+  const left = thin({ ...few, chunkBytes: 4 * few.length }, 1)
+  t.match(left, { level: 1, failedLevel: 0 })
+  t.strictSame(read(left.bytes).map(({ traceState }) => traceState), ['', '', 'ot=th:8'])
+  const alone = chunkOf([spanOf('0', { status: FAILED })])
+  t.match(thin({ ...alone, chunkBytes: 16 * alone.length }, 3), { spans: 1, level: 3, failedLevel: 0 }, 'which goes on to the next level all the same')
 })
 
 test('what is no chunk throws, and is not read for ever', async (t) => {

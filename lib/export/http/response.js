@@ -4,6 +4,7 @@
 // response is an error, never a guess: two lengths, a line that ends in LF alone, a folded header.
 
 const { FIELD_VALUE } = require('../../config/checks')
+const { fieldEnd, bodyStart } = require('../../otlp/request')
 const { printable } = require('../../runtime/report')
 const { dispositionOf, retryAfterMs } = require('./retry')
 const { hide } = require('./secrets')
@@ -201,10 +202,9 @@ const TEXT_BYTES_MAX = 1024 // of a message or a page
 const TAG_PARTIAL_SUCCESS = 0x0a
 const TAG_REJECTED = 0x08
 const TAG_MESSAGE = 0x12
+const TAGS = new Set([TAG_PARTIAL_SUCCESS, TAG_REJECTED, TAG_MESSAGE]) // that are read, of one byte each
 const TAG_BROKEN = 0 // which no field has
-const VARINT = 0
-const BYTES = 2
-const FIXED_BYTES = { 1: 8, 5: 4 }
+const TAG_MIN = 8
 
 /**
  * Reads an HttpResponse into the fields of an Outcome. The format is 'empty', 'protobuf', 'json', 'html', 'grpc' or 'other'.
@@ -278,54 +278,35 @@ function messageOf (format, body, text, type) {
 // something else. `rejected` is as it came, and counts if the answer was cut off: it comes before the message.
 function readPartialSuccess (bytes, isCutOff = false) {
   const response = readFields(bytes, isCutOff)
-  const partialSuccess = response.get(TAG_PARTIAL_SUCCESS)
-  if (response.has(TAG_BROKEN) || partialSuccess === undefined) return null
-  const fields = readFields(partialSuccess, isCutOff)
-  if (fields.has(TAG_BROKEN)) return null
-  return { rejected: fields.get(TAG_REJECTED) ?? 0, message: readText(fields.get(TAG_MESSAGE)) }
+  if (response.has(TAG_BROKEN) || !response.has(TAG_PARTIAL_SUCCESS)) return null
+  const fields = readFields(contentOf(response.get(TAG_PARTIAL_SUCCESS)), isCutOff)
+  const rejected = fields.has(TAG_REJECTED) ? int64In(fields.get(TAG_REJECTED)) : 0
+  return fields.has(TAG_BROKEN) || Number.isNaN(rejected) ? null : { rejected, message: readText(fields.get(TAG_MESSAGE)) }
 }
 
-function readText (bytes) {
-  return bytes === undefined ? '' : printable(bytes.toString('utf8', 0, TEXT_BYTES_MAX))
+function readText (field) {
+  return field === undefined ? '' : printable(contentOf(field).toString('utf8', 0, TEXT_BYTES_MAX))
 }
 
-// Returns the last value of each field by its tag, up to what is no field (TAG_BROKEN).
+// Returns the last field of each of the tags, without it, up to what is no field (TAG_BROKEN). Where it was cut off it may end early.
 function readFields (bytes, isCutOff) {
-  const reader = { bytes, at: 0 }
   const fields = new Map()
-  while (reader.at < bytes.length) {
-    const tag = varint(reader)
-    const value = tag >= 8 ? readValue(reader, tag % 8, isCutOff) : undefined
-    if (value === undefined) return fields.set(TAG_BROKEN, true)
-    fields.set(tag, value)
+  for (let at = 0, end; at < bytes.length; at = end) {
+    end = fieldEnd(bytes, at, isCutOff ? Infinity : bytes.length)
+    if (end === -1 || bytes[at] < TAG_MIN) return fields.set(TAG_BROKEN, bytes)
+    if (TAGS.has(bytes[at])) fields.set(bytes[at], bytes.subarray(at + 1, end))
   }
   return fields
 }
 
-// A number for a varint, bytes for all else; undefined if there is none.
-function readValue (reader, wireType, isCutOff) {
-  const { bytes } = reader
-  const number = wireType === VARINT || wireType === BYTES ? varint(reader) : 0
-  if (wireType === VARINT) return Number.isNaN(number) ? undefined : number
-  const length = wireType === BYTES ? number : FIXED_BYTES[wireType]
-  if (!(length >= 0 && (length <= bytes.length - reader.at || isCutOff))) return undefined
-  reader.at += length
-  return bytes.subarray(reader.at - length, reader.at)
-}
+/** What stands behind the length of a field. */
+function contentOf (field) { return field.subarray(bodyStart(field, 0)) }
 
-// NaN if the bytes end first or it is longer than ten. An int64 below zero comes out as one; above 2^53 it is rounded.
-function varint (reader) {
-  let value = 0
-  let scale = 1
-  for (let i = 0; i < 10; i++) {
-    if (reader.at >= reader.bytes.length) return NaN
-    const byte = reader.bytes[reader.at++]
-    value += (byte & 0x7f) * scale
-    // Bit 63, the sign, is the last bit of a tenth byte.
-    if (byte < 0x80) return i === 9 && byte !== 0 ? value - 2 ** 64 : value
-    scale *= 128
-  }
-  return NaN
+// NaN if it was cut off or is longer than ten bytes. An int64 below zero comes out as one; above 2^53 it is rounded.
+function int64In (varint) {
+  if (varint.length > 10 || !(varint.at(-1) < 0x80)) return NaN
+  const value = varint.reduce((sum, byte, i) => sum + (byte & 0x7f) * 128 ** i, 0)
+  return varint[9] > 0 ? value - 2 ** 64 : value // bit 63, the sign
 }
 
 module.exports = { HttpResponse, BODY_BYTES_MAX, KEPT_BYTES_MAX, readPartialSuccess, readAnswer }

@@ -93,6 +93,6 @@ function backoffMs (failures, random) {
   return ceiling / 2 + random * ceiling / 2
 }
 
-const bounds = { WAIT_MIN_MS, RETRY_AFTER_MAX_MS, WAIT_MAX_MS, WAIT_MIN_ANSWERED_MS }
-
-module.exports = { dispositionOf, isUnreachable, retryAfterMs, RetrySchedule, backoffMs, ...bounds }
+module.exports = {
+  dispositionOf, isUnreachable, retryAfterMs, RetrySchedule, backoffMs, WAIT_MIN_MS, RETRY_AFTER_MAX_MS, WAIT_MAX_MS, WAIT_MIN_ANSWERED_MS
+}

@@ -78,27 +78,18 @@ class ProcessorSink {
 }
 
 /** Counts the spans of SDK mode, which an SDK's provider makes and exports, and asks it for a flush. */
-class ProviderSink {
-  #provider
-  #options
-
-  constructor (provider, options) {
-    this.#provider = provider
-    this.#options = options
-  }
-
-  accept () { this.#options.stats.handedOver++ }
-
-  async flush ({ timeoutMs = this.#options.closeTimeoutMs } = {}) {
-    const { forceFlush } = this.#provider
-    if (typeof forceFlush !== 'function') return
+function providerSink (provider, { stats, report, closeTimeoutMs }) {
+  async function flush ({ timeoutMs = closeTimeoutMs } = {}) {
+    if (typeof provider.forceFlush !== 'function') return
     // 3.x takes a deadline of its own, in its own words; 2.x ignores it.
-    const error = await settleWithin(() => forceFlush.call(this.#provider, { timeoutMillis: timeoutMs }), timeoutMs)
-    if (error !== undefined) this.#options.report.once('LT_WARN_PROVIDER', `the tracer provider failed in forceFlush: ${error.message}`)
+    const error = await settleWithin(() => provider.forceFlush({ timeoutMillis: timeoutMs }), timeoutMs)
+    if (error !== undefined) report.once('LT_WARN_PROVIDER', `the tracer provider failed in forceFlush: ${error.message}`)
   }
-
-  // The provider is not ours to shut down.
-  close () { return this.flush() }
+  return {
+    accept () { stats.handedOver++ },
+    flush,
+    close: () => flush() // the provider is not ours to shut down
+  }
 }
 
-module.exports = { ProcessorSink, ProviderSink }
+module.exports = { ProcessorSink, providerSink }
