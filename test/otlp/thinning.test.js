@@ -118,6 +118,15 @@ test('in a short chunk, which a timer has sealed, they stay though they take mos
   t.match(thin({ ...alone, chunkBytes: 16 * alone.length }, 3), { spans: 1, level: 3, failedLevel: 0 }, 'which goes on to the next level all the same')
 })
 
+test('in a short chunk of a sampler they stay, too, whichever level the others need', async (t) => {
+  const few = chunkOf([spanOf('0', { status: FAILED }), ...Array.from('cdef', (digit) => spanOf(digit, { traceState: 'ot=th:c' }))])
+  const left = thin({ ...few, chunkBytes: 4 * few.length }, 1)
+  t.match(left, { level: 3, failedLevel: 0 })
+  t.strictSame(read(left.bytes).map(({ traceState }) => traceState), ['', 'ot=th:e', 'ot=th:e'])
+  const failed = chunkOf([spanOf('0', { status: FAILED }), spanOf('c', { traceState: `ot=th:${'f'.repeat(14)}` })])
+  t.equal(thin({ ...failed, chunkBytes: 4 * failed.length }, 1), null, 'nothing is left that may go')
+})
+
 test('what is no chunk throws, and is not read for ever', async (t) => {
   const chunk = chunkOf([spanOf('0'), spanOf('f')])
   for (const at of [1, 4]) {
