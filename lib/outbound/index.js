@@ -100,6 +100,7 @@ class Outbound {
   }
 }
 
+/** @returns {string[]} the names of those that it has logged now, which the viewer's preload shows */
 function reportUntraced (report) {
   const loaded = new Set(Object.keys(require.cache ?? {}).map((file) => PACKAGE.exec(file)?.[1]))
   const names = Object.keys(USED_BY).filter((name) => loaded.has(name) && !settledKinds.has(name) && !loaded.has(USED_BY[name]))
@@ -107,6 +108,7 @@ function reportUntraced (report) {
   if (names.length > 0) {
     report.info(`the calls of ${names.join(', ')} are not traced: pass the client or pool to lightTrace.traceClient() once, see docs/outbound.md`)
   }
+  return names
 }
 
 /** The call descriptor of a channel of the user's own. Name and attributes may be functions of theirs, which may throw. */
@@ -138,4 +140,4 @@ function openOutbound (tracer) {
   return unsubscribe
 }
 
-module.exports = { openOutbound, settledKinds, LIBRARIES, ON_REQUEST }
+module.exports = { openOutbound, settledKinds, reportUntraced, LIBRARIES, ON_REQUEST }

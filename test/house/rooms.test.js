@@ -44,6 +44,12 @@ test('each file requires only what lies before it on a span\'s way', async (t) =
   }
 })
 
+test('what the viewer takes of the application\'s own light-trace is there: where it is not, it says nothing, as of another version', async (t) => {
+  const taken = [...readFileSync(join(ROOT, 'viewer', 'preload.js'), 'utf8').matchAll(/const \{ (.+) \} = within\('(.+)'\)/g)]
+  t.ok(taken.length > 1)
+  for (const [, names, file] of taken) for (const name of names.split(', ')) t.ok(name in require(join(ROOT, file)), `${name} of ${file}`)
+})
+
 test('no file requires itself by way of others', async (t) => {
   const targets = new Map(files.map(({ file, required }) => [file, required.map(({ target }) => target)]))
   for (const file of targets.keys()) t.notOk(reaches(targets, file, file), file)
