@@ -2,8 +2,8 @@
 
 // Takes sealed chunks to the collector, oldest first, one request at a time, and keeps what failed.
 //
-//    idle --pump--> busy --delivered, rejected--> idle
-//                     '--retry--> waiting --timer, retryNow--> idle
+//    idle --pump--> busy --retry--> waiting --timer, retryNow--> idle
+//                     '--any other disposition, see http/retry.js--> idle
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
 const { compressBody, refusesZstd } = require('./compressor')

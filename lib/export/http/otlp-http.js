@@ -10,7 +10,7 @@ const { processState } = require('../../runtime/process-state')
 const { Connection } = require('./connection')
 const { secretsOf } = require('./secrets')
 const { setInterval, clearInterval, monotonicNow, wallNow } = require('../../runtime/timers')
-const { isUnreachable } = require('./retry')
+const { dispositionOf, isUnreachable } = require('./retry')
 const { HttpResponse, readAnswer } = require('./response')
 const { printable } = require('../../runtime/report')
 
@@ -47,7 +47,7 @@ class OtlpHttp {
     this.#line.post(new Attempt(this.#line, this, messageOf(head, parts, byteLength), done))
   }
 
-  answerOf (response) { return readAnswer(response, wallNow(), this.#secrets) }
+  answerOf (response) { return readAnswer(response, wallNow(), this.#secrets, this.#line.proxy !== null) }
 
   // While held, until a deadline, what is in flight keeps the process alive. `wasFrozen`: it may have been frozen since that was sent.
   hold (isHeld, wasFrozen = false) { this.#line.hold(this, isHeld, wasFrozen) }
@@ -131,8 +131,6 @@ class Line {
   end ({ done }, outcome) {
     this.#current = null
     this.#isWaitedFor = false
-    // Not the collector's: a tunnel that the proxy does not open for the same reason is no answer of it either.
-    if (outcome.status === 407 && this.proxy !== null) outcome.disposition = 'retry'
     // Before `done`, which may post the owner's next request: the one that waits comes first.
     if (this.#queue.length > 0) this.post(this.#queue.shift())
     done(outcome)
@@ -181,7 +179,7 @@ const STALE_MS = 500
 const MESSAGES = { ABORTED: 'the request was given up', ETIMEDOUT: 'no answer in time' }
 
 class Outcome {
-  disposition = 'retry' // 'delivered' | 'retry' | 'split' | 'refused' | 'misdirected': a success that is not OTLP's
+  disposition = dispositionOf(0) // of an answer: see there
   status = 0
   error = { code: 'ABORTED', message: MESSAGES.ABORTED } // null if an answer came
   isUnreachable = false

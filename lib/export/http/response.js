@@ -211,25 +211,24 @@ const TAG_MIN = 8
  * A success that is a web page or gRPC is something else's, which has no use for spans. One that is longer than the specification
  * allows is a failure, and no attempt is made again. `secrets`, see secrets.js, are not quoted.
  */
-function readAnswer ({ status, fields, body, isCut, isOversized }, wallNow, secrets = []) {
+function readAnswer ({ status, fields, body, isCut, isOversized }, wallNow, secrets = [], hasProxy = false) {
   const isEmpty = body.length === 0 // as that of most collectors is
   if (!isEmpty) hide(body, secrets)
-  const isTooLong = isOversized && dispositionOf(status) === 'delivered'
-  const disposition = isTooLong ? 'refused' : dispositionOf(status)
-  const isSuccess = disposition === 'delivered'
   const type = (fields.get('content-type') ?? '').toLowerCase()
   const text = isEmpty ? '' : body.toString('utf8', 0, TEXT_BYTES_MAX)
   const isJson = !isEmpty && (JSON_TYPE.test(type) || (type === '' && JSON_BEGINS.test(text)))
   const json = isJson ? parse(body, text, isCut) : undefined
   const format = formatOf(type, body, text, json)
+  const disposition = dispositionOf(status, { format, isTooLong: isOversized, hasProxy })
+  const isSuccess = disposition === 'delivered' || disposition === 'misdirected'
   return {
     status,
     error: null,
-    disposition: isSuccess && (format === 'html' || format === 'grpc') ? 'misdirected' : disposition,
+    disposition,
     retryAfterMs: retryAfterMs(fields.get('retry-after'), wallNow),
     format,
     partialSuccess: isSuccess ? partialSuccessOf(format, body, json, isCut) : null,
-    message: isSuccess ? '' : isTooLong ? 'its answer is longer than 4 MiB' : messageOf(format, body, text, type)
+    message: isSuccess ? '' : isOversized && status < 300 ? 'its answer is longer than 4 MiB' : messageOf(format, body, text, type)
   }
 }
 

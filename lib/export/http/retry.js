@@ -17,17 +17,32 @@ const PART_OF_BUFFER = 1 / 16
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 const SECONDS = /^-?\d+$/
 
-// No collector is there, or none that is trusted: asking again at once cannot help.
+// No collector is there, or none that is trusted, so nobody has had the bytes. They are kept as after any failure, but a flush and a
+// close do not wait for it.
 const UNREACHABLE = new Set([
   'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETDOWN',
   'EADDRNOTAVAIL', 'ENOENT', 'EACCES', 'EPERM', 'ERR_ACCESS_DENIED', 'ERR_PROXY_TUNNEL'
 ])
 const TLS_FAILURE = /^ERR_TLS|^ERR_SSL|CERT|^UNABLE_TO|^HOSTNAME_MISMATCH/
 
-/** What becomes of a batch that was answered with this status. */
-function dispositionOf (status) {
-  if (status >= 200 && status < 300) return 'delivered'
-  if (status === 429 || status === 502 || status === 503 || status === 504) return 'retry'
+/**
+ * Decides what becomes of a batch. Sender carries it out, MetricReader does so for metrics; failover.js asks the next server first.
+ *
+ *   delivered    taken
+ *   retry        sent again after a wait, see RetrySchedule: an overloaded collector, and no answer at all
+ *   split        sent again at once in halves: too much for one request
+ *   again        sent again at once as it is: Sender has just put away what was in the way, a compression that the server does not know
+ *   refused      dropped: a second attempt would be answered alike
+ *   misdirected  dropped: a success, but of something that is no collector, such as a web page
+ *
+ * @param {number} status 0: there was no answer, but a failure of the network or a timeout
+ * @param {{ format?: string, isTooLong?: boolean, hasProxy?: boolean }} [answer] format: see readAnswer. isTooLong: longer than OTLP allows.
+ *   hasProxy: it may be the proxy's
+ */
+function dispositionOf (status, { format = '', isTooLong = false, hasProxy = false } = {}) {
+  if (status >= 200 && status < 300) return isTooLong ? 'refused' : format === 'html' || format === 'grpc' ? 'misdirected' : 'delivered'
+  if (status === 0 || status === 429 || status === 502 || status === 503 || status === 504) return 'retry'
+  if (status === 407 && hasProxy) return 'retry' // as a tunnel that the proxy does not open: the collector has said nothing
   return status === 413 ? 'split' : 'refused'
 }
 

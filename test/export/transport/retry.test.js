@@ -10,6 +10,13 @@ test('only what OTLP calls retryable is retried', async (t) => {
   for (const status of [200, 202, 204, 206, 299]) t.equal(dispositionOf(status), 'delivered', `${status}`)
   for (const status of [301, 302, 307, 308, 400, 401, 403, 404, 405, 407, 408, 415, 422, 500, 501, 505, 507]) t.equal(dispositionOf(status), 'refused', `${status}`)
   t.equal(dispositionOf(413), 'split')
+  t.equal(dispositionOf(0), 'retry', 'no answer')
+  t.equal(dispositionOf(407, { hasProxy: true }), 'retry', 'a proxy, not the collector')
+  t.equal(dispositionOf(200, { format: 'html' }), 'misdirected')
+  t.equal(dispositionOf(200, { format: 'grpc' }), 'misdirected')
+  t.equal(dispositionOf(503, { format: 'html' }), 'retry', 'as the page of a load balancer')
+  t.equal(dispositionOf(200, { format: 'html', isTooLong: true }), 'refused')
+  t.equal(dispositionOf(503, { isTooLong: true }), 'retry')
 })
 
 // T15
