@@ -2,8 +2,8 @@
 
 // Lines of pino, and events, to OTLP bytes, into the exporter's open chunk.
 //
-// What is read is the line itself, not the objects that were logged: what redaction, serializers and formatters have left out of it
-// must not leave by this way either.
+// It reads the finished line, not the objects that were logged, so that nothing is exported which redaction, a serializer or a formatter
+// has left out.
 
 const { cut } = require('../span/attributes')
 const { keepAnchored, writeNanos } = require('../runtime/timers')
@@ -24,8 +24,8 @@ class RecordEncoder {
   #exporter
   #limits
   #names
-  #usual
-  #usualWriter = new ProtoWriter() // into its memory
+  #usual // for a line of the form that pino gives nearly all of them: written without parsing JSON
+  #usualWriter = new ProtoWriter() // writes into the memory of #usual
   #writer = new ProtoWriter()
 
   /**
@@ -53,7 +53,7 @@ class RecordEncoder {
     }
   }
 
-  /** Adds what all records have to one that is written but for that, and the record to the chunk. */
+  /** Completes a record by what all of them have (times, severity, ids) and adds it to the chunk. */
   #add (writer, logged, context) {
     writeHead(writer, logged)
     if (logged.severityText !== '') writer.string(TAG_SEVERITY_TEXT, logged.severityText)

@@ -1,7 +1,8 @@
 'use strict'
 
-// Metrics as text for Prometheus: the text format 0.0.4, and OpenMetrics 1.0, which has exemplars and units. It comes in pieces,
-// so that two thousand series neither hold the event loop nor lie in memory at once. It is cumulative, whatever OTLP is sent.
+// Metrics as text for Prometheus: the text format 0.0.4, and OpenMetrics 1.0, which has exemplars and units. The text is made
+// in pieces, so that two thousand series neither hold the event loop nor lie in memory at once. Its values are cumulative, also where
+// OTLP gets deltas.
 
 const { createServer } = require('node:http')
 const { pipeline } = require('node:stream')
@@ -12,7 +13,7 @@ const { mergeBuckets } = require('./histograms')
 // Names, labels and numbers as Prometheus has them.
 // https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/
 
-// Units are any text: the tables that are asked with them have no prototype.
+// A unit may be any text, also `constructor`, so these tables have no prototype.
 const TIMES = { d: 'days', h: 'hours', min: 'minutes', s: 'seconds', ms: 'milliseconds', us: 'microseconds', ns: 'nanoseconds' }
 const BINARY = { By: 'bytes', KiBy: 'kibibytes', MiBy: 'mebibytes', GiBy: 'gibibytes', TiBy: 'tibibytes' }
 const DECIMAL = { KBy: 'kilobytes', MBy: 'megabytes', GBy: 'gigabytes', TBy: 'terabytes', '%': 'percent' }
@@ -20,13 +21,13 @@ const PHYSICAL = { m: 'meters', V: 'volts', A: 'amperes', J: 'joules', W: 'watts
 const UNITS = { __proto__: null, ...TIMES, ...BINARY, ...DECIMAL, ...PHYSICAL }
 const PER = { __proto__: null, s: 'second', m: 'minute', h: 'hour', d: 'day', w: 'week', mo: 'month', y: 'year' }
 
-/** The unit as a word, '' where there is none. What stands in braces is a comment. */
+/** The unit as a word, '' where there is none. Text in braces, as `{request}`, is an annotation and is left out. */
 function unitName (unit) {
   const plain = unit.replace(/\{[^{}]*\}/g, '').trim()
   if (plain === '' || plain === '1') return ''
-  const [of, ...others] = plain.split('/')
-  const per = others.join('/')
-  const words = of === '' ? [] : [UNITS[of] ?? clean(of)]
+  const [numerator, ...denominators] = plain.split('/')
+  const per = denominators.join('/')
+  const words = numerator === '' ? [] : [UNITS[numerator] ?? clean(numerator)]
   if (per !== '') words.push(`per_${PER[per] ?? clean(per)}`)
   return words.join('_')
 }
@@ -46,13 +47,13 @@ function clean (name) {
   return /^[0-9]/.test(text) ? `_${text}` : text
 }
 
-// Prometheus has a use of its own for these: it takes nothing from a text in which one of them stands twice. What it does with
-// labels of a target that collide, it calls them exported_, is done here too.
+// Prometheus reserves these names, and refuses a whole scrape in which one of them stands twice. A label that collides with them becomes
+// `exported_` and its name, as Prometheus itself does with labels of a target.
 const RESERVED = /^(?:__|le$|otel_scope_(?:name|version)$)/
 
 /**
- * A flat list of attributes as labels, without braces, by the order of their keys, so that equal ones are equal as text. Keys
- * that become the same name share it, with their values joined. An empty value is none to Prometheus.
+ * Writes a flat list of attributes as labels, without braces, sorted by key, so that equal attributes give equal text. Keys that become
+ * the same name share it, with their values joined. Prometheus takes an empty value for a missing label, so there is none.
  */
 function labelsOf (list) {
   const pairs = []

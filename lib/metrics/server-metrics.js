@@ -1,7 +1,7 @@
 'use strict'
 
-// http.server.request.duration of every request, sampled or not, from what its span (or the twin of one) knows
-// when it has ended. https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
+// http.server.request.duration of every request, sampled or not. At its end `close` takes what its record knows: a ServerSpan, or where
+// there is none a RequestRecord, which has the same fields. https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
 
 const { HTTP_DURATION, keepExemplar, BODY_SIZE } = require('./histograms')
 const { attributeList, SeriesIndex } = require('./series')
@@ -147,7 +147,8 @@ class ServerMetrics {
     this.#responseSize = options.bodySizes ? registry.metric(scope, 'histogram', RESPONSE_SIZE) : null
     this.exemplarMask = registry.exemplarFlags.mask
     this.exemplarSet = registry.exemplarFlags.set
-    this.kept = new RequestRecord(INVALID_SPAN, 0.5, null, null) // see lib/span/span-starter.js
+    // Kept for as long as V8 has code for objects of its shape, as the spans of lib/span/span-starter.js are, which says why.
+    this.kept = new RequestRecord(INVALID_SPAN, 0.5, null, null)
     this.kept.endedAt = 0.5
   }
 

@@ -19,7 +19,7 @@ const SETTERS = {
   metrics: 'setGlobalMeterProvider'
 }
 
-const PROXIES_MAX = 8 // one may return itself
+const PROXIES_MAX = 8 // that are followed from one to the next: one may return itself
 
 const facade = processState.facade ?? makeFacade()
 processState.facade = facade
@@ -27,13 +27,13 @@ processState.facade = facade
 /** The context manager that is registered with the API now, else our own. */
 const activeManager = slotContextManager(facade.context)
 
-// The last application may be collected without a close.
+// An application may be garbage-collected without having been closed.
 const forgotten = new FinalizationRegistry(releaseIfLast)
 
 /**
  * Opens `tracer` to the users of the API, until `closeApp`.
  * @param {Tracer} tracer @param {boolean} register whether free slots are filled
- * @returns {Promise<void> | null} where there is something to wait for
+ * @returns {Promise<void> | null} a promise where there is something to wait for
  */
 function openApp (tracer, register) {
   processState.openApps.add(tracer)
@@ -48,19 +48,19 @@ function closeApp (tracer) {
 }
 
 function fill ({ report, metrics }) {
-  const sealed = slots()?.version
-  const api = findApi(sealed)
+  const registeredVersion = slots()?.version
+  const api = findApi(registeredVersion)
   if (api.version === '') return null
   if (api.other !== undefined) {
     report.once('LT_WARN_API_VERSION', `two versions of @opentelemetry/api are in use, ${api.version} and ${api.other}: light-trace registers with neither`)
     return null
   }
-  if (sealed === undefined) processState.hasSealed = true
+  if (registeredVersion === undefined) processState.hasSealed = true
   for (const slot of Object.keys(SETTERS)) {
     if (isOurs(slot) || (slot === 'metrics' && metrics === null)) continue
-    const held = slots()?.[slot] ?? null
-    if (held === null) put(slot, api)
-    else report.info(`the ${slot} slot of @opentelemetry/api is taken by ${delegateOf(held)?.constructor?.name || 'another package'}`)
+    const occupant = slots()?.[slot] ?? null
+    if (occupant === null) put(slot, api)
+    else report.info(`the ${slot} slot of @opentelemetry/api is taken by ${delegateOf(occupant)?.constructor?.name || 'another package'}`)
   }
   return loadEsm(api.path)?.then(connectEsm) ?? null
 }

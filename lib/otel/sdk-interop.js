@@ -1,7 +1,7 @@
 'use strict'
 
-// Requests where another package has a say: a TracerProvider makes the spans (SDK mode), a context manager holds the API's
-// slot, or instrumentation-http has started a SERVER span before Fastify had the request. Not loaded without one.
+// Requests in which another OpenTelemetry package takes part: a TracerProvider makes the spans (SDK mode), a context manager holds the API's
+// slot, or instrumentation-http has started a SERVER span before Fastify had the request. Loaded only where there is such a package.
 
 const { ServerSpan, SPAN_KIND_SERVER } = require('../span/server-span')
 const { STATUS_ERROR, RecordingSpan } = require('../span/recording-span')
@@ -17,7 +17,8 @@ const { headersGetter } = require('./propagators')
 
 const SPAN_KIND_CLIENT = 2
 const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http'
-const LATE_MS = 5 // requests that reach no hook are known only when they have been answered
+// A span that is started so long after its request is given the request's start: requests that reach no hook are known only at their end.
+const LATE_MS = 5
 
 /** The spans that a TracerProvider makes, in SDK mode. */
 class SdkSpans {
@@ -30,7 +31,7 @@ class SdkSpans {
     this.#report = report
   }
 
-  /** Returns `{ span, trace }`. Without a trace, as of a provider that does nothing, what the caller sent goes on as it came. */
+  /** Returns `{ span, trace }`. `trace` is undefined where the provider made no usable span: the caller's context is then passed on as it came. */
   start (name, options, context, scope) {
     try {
       const span = this.#tracer(scope).startSpan(name, options, context)
@@ -55,8 +56,8 @@ class SdkSpans {
 }
 
 /**
- * The record of a request in SDK mode: a server span of ours that is never sent. What it finds is set on the provider's span, each call of
- * which may throw: the last one, `end`, is made all the same.
+ * The record of a request in SDK mode: a server span of ours that is never sent. It sets what it learns on the provider's span. Any of
+ * these calls may throw; `end` is called all the same.
  */
 class SdkServerSpan extends ServerSpan {
   sdkSpan = null

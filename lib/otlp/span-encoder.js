@@ -2,6 +2,7 @@
 
 // Spans to OTLP bytes (opentelemetry/proto/trace/v1/trace.proto, message Span), straight into the exporter's open chunk. Most
 // server and child spans are copies of a template, behind which stands what few have; others are written attribute by attribute.
+// templates.js begins with a picture of these bytes.
 
 const { writeNanos, keepAnchored } = require('../runtime/timers')
 const { ProtoWriter, writeLength4, writeString, textBound, HAS_IS_REMOTE, IS_REMOTE, attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./proto-writer')
@@ -48,15 +49,15 @@ class SpanEncoder {
     } catch (error) {
       this.exporter.dropFailed(error)
     }
-    if (span.route !== undefined) span.empty() // a call's are still measured
+    if (span.route !== undefined) span.empty() // of a call the metrics still read the attributes
   }
 
   encodeOther (span, routeTemplate) {
-    const isNamed = span.details === null || span.details.name === '' // as the route, the call or at its start
+    const isNamed = span.details === null || span.details.name === '' // as its route, its call or its start named it: nobody has renamed it
     if (isNamed && routeTemplate !== null && span.fitsTemplate) {
       return this.encodeServer(span, routeTemplate, span.errorType.length * 3 + restBound(span))
     }
-    const { info } = span // undefined: a server span
+    const { info } = span // of a call; null: a child span that is none; undefined: a server span
     const template = !isNamed || info === undefined ? null : info === null ? nameTemplate(span) : callTemplate(info)
     if (template === null) this.encodeWhole(span)
     else this.encodeChild(span, info, template, isUsualChild(span) ? 0 : restBound(span))
