@@ -182,7 +182,7 @@ class ServerMetrics {
     }
     // The application has ended the span before its request: the request counts as a whole.
     const whole = new RequestRecord(record, record.start, record.route, record.peer)
-    if (record.failed !== 0) whole.fail(record.error)
+    if (record.failed) whole.fail(record.error)
     record.close(status, unfinished)
     whole.close(status, unfinished)
     whole.exemplarFlags = record.exemplarFlags
