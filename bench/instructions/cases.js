@@ -55,6 +55,7 @@ const table = [
   { name: 'metrics-unsampled', of: 'lighttrace-unsampled', against: 'unsampled-long', ...minute, label: 'light-trace, no request sampled, with metrics', options: { plugin: { sampler: 'always_off', metrics: true } } },
   // What 1 % of the requests leave behind: a process that has the collector's connection with and without metrics.
   { name: 'one-percent', of: 'lighttrace-1', ...minute },
+  // Under callgrind a second has so few requests that a tenth of them is taken.
   { name: 'per-second', of: 'lighttrace-1', against: 'one-percent', label: 'light-trace, `sampler: { perSecond: 10 }`', options: { plugin: { sampler: { perSecond: 10 } } }, spans: { least: 1e-6 }, ...minute },
   { name: 'keep-errors', of: 'lighttrace-unsampled', against: 'unsampled', label: 'light-trace, no request sampled, `keep: { errors: true }`', options: { plugin: { sampler: 'always_off', keep: { errors: true } } } },
   ...[[1, 'one value'], [100, 'a hundred values in turn'], [1e9, 'a value that never comes again']].map(([tenants, values]) => (
