@@ -113,10 +113,14 @@ const others = [
   { name: 'parametric', label: 'a parametric route', route: 'parametric' },
   { name: 'propagated', label: 'traceparent, tracestate and baggage', headers: propagated },
   { name: 'missing', label: '404', route: 'missing' },
+  { name: 'statuses', label: 'eight statuses that take turns', route: 'statuses' },
+  { name: 'parameters', label: 'a query with a name that never comes again', route: 'parameters' },
+  { name: 'keys', label: 'an attribute whose key never comes again', route: 'keys' },
+  { name: 'names', label: 'a child span whose name never comes again', route: 'names', spans: 2 },
   { name: 'throws', label: 'a thrown 500', route: 'throws' },
   { name: 'throws-logged', label: 'a thrown 500, logger on', route: 'throws', options: { logger: true } }
 ].flatMap(({ name, label, ...request }) => [
-  { ...bare, ...request, setup: 'server/setups/bare-kept-tick', name: `bare-${name}`, label: `Fastify, ${label}`, against: `bare-${name}`, sets: [] },
+  { ...bare, ...request, setup: 'server/setups/bare-kept-tick', name: `bare-${name}`, label: `Fastify, ${label}`, against: `bare-${name}`, spans: 0, sets: [] },
   { ...lightTrace, ...request, name: `lighttrace-${name}`, label: `light-trace, ${label}`, against: `bare-${name}`, sets: [] },
   ...asksCaller.includes(name) ? [{ ...bare, ...request, setup: 'server/setups/asks-caller', name: `asks-${name}`, label: `+ who calls, ${label}`, against: `bare-${name}`, sets: [] }] : []
 ])
@@ -131,6 +135,7 @@ const realRequest = [
   { ...rival, ...real, name: 'stock-real', label: 'NodeSDK with http, @fastify/otel, redis and pino, a real request', setup: 'server/setups/node-sdk', options: { real: true }, env: { ...rival.env, OTEL_METRICS_EXPORTER: 'otlp' }, spans: { least: 3 } }
 ].map((testCase) => ({ ...testCase, against: 'bare-real' })).concat([
   { name: 'pg', label: 'a query of PostgreSQL in place of it', service: 'postgresql' },
+  { name: 'pg-texts', label: 'a query of PostgreSQL whose text never comes again', service: 'postgresql', options: { hasFreshTexts: true } },
   { name: 'fetch', label: 'a fetch in place of it', service: undefined, route: 'checkoutFetch', options: { fetches: true } }
 ].flatMap(({ name, label, options, ...request }) => [
   { ...bare, ...real, ...request, name: `bare-real-${name}`, against: `bare-real-${name}`, label: `Fastify, a real request, ${label}`, setup: 'server/setups/bare-kept-tick', options: { logger: { isSync: true }, ...options } },
@@ -183,4 +188,4 @@ function keptTickOf (name) {
   return name.replace(/^[^@]*/, '$&-kept-tick')
 }
 
-module.exports = { cases, others: others.filter(({ spans }) => spans === 1).map(({ name }) => name.replace('lighttrace-', '')), asksCaller, keptTickOf, HEADLINE_NODE }
+module.exports = { cases, others: others.filter(({ name }) => name.startsWith('lighttrace-')).map(({ name }) => name.replace('lighttrace-', '')), asksCaller, keptTickOf, HEADLINE_NODE }

@@ -15,6 +15,7 @@ const installValgrind = require('./instructions/valgrind')
 const { batchOf, openSockets } = require('./load/slices')
 const { nodeOfMajor } = require('./run/binaries')
 const { runBench } = require('./run/frame')
+const { describeCommit } = require('./run/machine')
 const { readResults } = require('./report/results-file')
 const { ask } = require('./run/ipc')
 const { startTool, stop } = require('./run/processes')
@@ -62,9 +63,9 @@ async function measure ({ node, requests, 'warm-up': warmUp }, { table }) {
   const options = { load, sink, down: await freePort(), binary: nodeOfMajor(node), root: ROOT, warmUp, requests, rounds: ROUNDS }
   const tables = await each(table, async (name) => {
     console.error(name)
-    return { name, rows: await TABLES[name](options) }
+    return { name, commit: describeCommit(ROOT).commit, rows: await TABLES[name](options) }
   })
-  const earlier = readResults('growth')?.tables ?? []
+  const { tables: earlier = [] } = readResults('growth') ?? {}
   return {
     node: execFileSync(options.binary, ['--version'], { encoding: 'utf8' }).trim(),
     tables: Object.keys(TABLES).flatMap((name) => [...tables, ...earlier].find((table) => table.name === name) ?? [])

@@ -33,6 +33,27 @@ const routes = {
     requests: [{ method: 'GET', path: '/users/{n}' }],
     answer: { hello: 'world' }
   },
+  parameters: {
+    route: '/',
+    requests: [{ method: 'GET', path: '/?name{n}=light+trace' }],
+    answer: { hello: 'world' }
+  },
+  statuses: { // 210 to 217, in turn
+    route: '/statuses',
+    requests: [{ method: 'GET', path: '/statuses' }],
+    status: 210,
+    answer: { hello: 'world' }
+  },
+  keys: {
+    route: '/keys',
+    requests: [{ method: 'GET', path: '/keys' }],
+    answer: { hello: 'world' }
+  },
+  names: {
+    route: '/names',
+    requests: [{ method: 'GET', path: '/names' }],
+    answer: { hello: 'world' }
+  },
   missing: {
     route: '/missing',
     requests: [{ method: 'GET', path: '/missing' }],
@@ -90,6 +111,11 @@ const routes = {
     route: '/redis',
     requests: [{ method: 'GET', path: '/redis' }],
     answer: { value: 'a value of twenty ch' }
+  },
+  redisOther: { // four commands in turn, each with a key that never comes again
+    route: '/redis-other',
+    requests: [{ method: 'GET', path: '/redis-other' }],
+    answer: { hello: 'world' }
   },
   redisOften: { // 21 of them
     route: '/redis-often',

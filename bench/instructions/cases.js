@@ -55,6 +55,11 @@ const table = [
   { name: 'metrics-unsampled', of: 'lighttrace-unsampled', against: 'unsampled-long', ...minute, label: 'light-trace, no request sampled, with metrics', options: { plugin: { sampler: 'always_off', metrics: true } } },
   // What 1 % of the requests leave behind: a process that has the collector's connection with and without metrics.
   { name: 'one-percent', of: 'lighttrace-1', ...minute },
+  // Under callgrind a second has so few requests that a tenth of them is taken.
+  { name: 'per-second', of: 'lighttrace-1', against: 'one-percent', label: 'light-trace, `sampler: { perSecond: 10 }`', options: { plugin: { sampler: { perSecond: 10 } } }, spans: { least: 1e-6 }, ...minute },
+  { name: 'keep-errors', of: 'lighttrace-unsampled', against: 'unsampled', label: 'light-trace, no request sampled, `keep: { errors: true }`', options: { plugin: { sampler: 'always_off', keep: { errors: true } } } },
+  ...[[1, 'one value'], [100, 'a hundred values in turn'], [1e9, 'a value that never comes again']].map(([tenants, values]) => (
+    { name: `metrics-tenants-${tenants}`, of: 'lighttrace-100', against: 'metrics', label: `light-trace, every request, with \`metrics.attributes\`: ${values}`, options: { tenants }, ...minute })),
   { name: 'metrics-one-percent', of: 'lighttrace-1', against: 'one-percent', label: 'light-trace, 1 % sampled, with metrics', options: { plugin: { sampler: 0.01, metrics: true } }, ...minute },
   { name: 'down', of: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half', isCollected: false },
   { name: 'bare-traceparent', of: 'bare-kept-tick', label: 'Fastify, with a traceparent', like: 'lighttrace-traceparent' },
@@ -69,7 +74,7 @@ const table = [
   { name: 'real', of: 'lighttrace-real', against: 'bare-real', guard: COUNTED, ...real },
   { name: 'real-unsampled', of: 'lighttrace-real-unsampled', against: 'bare-real', ...real },
   { name: 'stock-real', of: 'stock-real', against: 'bare-real', ...real },
-  ...['pg', 'fetch'].flatMap((name) => [
+  ...['pg', 'pg-texts', 'fetch'].flatMap((name) => [
     { name: `bare-real-${name}`, of: `bare-real-${name}`, against: null, ...real },
     { name: `real-${name}`, of: `lighttrace-real-${name}`, against: `bare-real-${name}`, ...real }
   ]),
@@ -88,6 +93,7 @@ const table = [
   ...asksCaller.map((name) => ({ name: `asks-${name}`, of: `asks-${name}`, against: `bare-${name}`, ...other })),
   { name: 'throws-stack', of: 'bare-throws-stack', against: 'bare-throws', ...other },
   { name: 'redis', of: 'lighttrace-redis', label: 'light-trace, one Redis GET: its span', ...callSpan },
+  { name: 'redis-other', of: 'lighttrace-redis', label: 'light-trace, one of four Redis commands in turn, with a key that never comes again: its span', ...callSpan, route: 'redisOther' },
   { name: 'redis-listened', of: 'lighttrace-redis', label: 'the same, and somebody who does nothing listens to the channel', ...listened },
   { name: 'redis-often', of: 'lighttrace-redis', label: 'light-trace, 21 Redis GETs: their spans', ...callSpan, ...often },
   { name: 'redis-folded', of: 'lighttrace-redis', label: 'the same, folded but for the first', options: { plugin: { outbound: { fold: { after: 1 } } } }, ...callSpan, ...often },
@@ -109,7 +115,7 @@ function guardOf (name) {
 }
 
 // like: whose route and headers a baseline has
-function withCase ({ of, like, options, route, label, delivers, against = BASE, guard = false, isCollected = true, warmUp = Infinity, requests = 0, turns, name }) {
+function withCase ({ of, like, options, route, label, delivers, spans, against = BASE, guard = false, isCollected = true, warmUp = Infinity, requests = 0, turns, name }) {
   const found = caseNamed(of)
   const request = like === undefined ? found : caseNamed(like)
   return {
@@ -128,7 +134,8 @@ function withCase ({ of, like, options, route, label, delivers, against = BASE, 
     isFresh: request.isFresh,
     service: request.service,
     needs: request.needs ?? found.needs,
-    delivers: delivers ?? found.delivers
+    delivers: delivers ?? found.delivers,
+    spans: spans ?? found.spans
   }
 }
 

@@ -6,6 +6,7 @@ const { table } = require('./markdown')
 const { others, HEADLINE_NODE } = require('../cases')
 const { KINDS } = require('../instructions/callgrind')
 const { row } = require('../targets')
+const { commitsOf } = require('./tables')
 
 module.exports = { readmeTable, realTable, othersTable, answer, summaryTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable }
 
@@ -162,12 +163,6 @@ function instructionsTable ({ nodes, profile }) {
     ''
   ])
   return [...tables, `${profile.requests.toLocaleString('en')} requests after ${profile.warmUp.toLocaleString('en')} to warm up, in each process.`].join('\n')
-}
-
-// A run replaces the rows that it has counted, so the others may be of earlier commits.
-function commitsOf (rows) {
-  const commits = [...new Set(rows.map(({ commit }) => commit.slice(0, 7)))]
-  return commits.length === 1 ? `commit ${commits[0]}` : `counted row by row at commits ${commits.join(', ')}`
 }
 
 // Where it was counted otherwise than the line below the table says.

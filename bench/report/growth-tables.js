@@ -3,7 +3,7 @@
 // Of bench/growth.js.
 
 const { table } = require('./markdown')
-const { provenance } = require('./tables')
+const { provenance, commitsOf } = require('./tables')
 
 const whole = (value) => Math.round(value).toLocaleString('en-US')
 const column = (title, key) => [title, (row) => whole(row[key]), 'right']
@@ -23,7 +23,7 @@ const COLUMNS = {
 
 function growthTables ({ tables, ...result }) {
   const parts = tables.map(({ name, rows }) => table(COLUMNS[name].map(([title, cell, side]) => [title, (row) => cell(row, rows[rows.indexOf(row) - 1]), side]), rows))
-  return [...parts, provenance(result)].join('\n\n')
+  return [...parts, provenance(result, commitsOf(tables, 'table by table'))].join('\n\n')
 }
 
 // [what there is more of, table, key, its unit]
@@ -39,8 +39,8 @@ const SHORT = [
 /** For docs/overhead.md: what one more costs, from the first point to the last and between the last two; or weighs, at the last two. */
 function growthShort ({ tables, ...result }) {
   const rows = SHORT.flatMap(([label, name, key, unit]) => {
-    const points = tables.find((table) => table.name === name)?.rows
-    return points === undefined ? [] : [{ label, unit, points, key }]
+    const found = tables.find((table) => table.name === name)
+    return found === undefined ? [] : [{ label, unit, points: found.rows, commit: found.commit, key }]
   })
   const cost = ({ points, key, unit }, i) => {
     const [before, at] = points.slice(points.length - 2 + i - 1, points.length + i - 1)
@@ -53,7 +53,7 @@ function growthShort ({ tables, ...result }) {
       ['many', (row) => `${cost(row, 1)} (${whole(row.points.at(-1).n)})`, 'right']
     ], rows),
     '',
-    `What one costs or weighs over Fastify alone, where there are so many (in brackets). Node ${result.node.slice(1)}, commit ${result.commit.slice(0, 7)}.`
+    `What one costs or weighs over Fastify alone, where there are so many (in brackets). Node ${result.node.slice(1)}, ${commitsOf(rows)}.`
   ].join('\n')
 }
 

@@ -8,7 +8,7 @@ const { targets, row, judge } = require('../targets')
 // A server that still had time is limited by the load, not by itself: its figure is a lower bound.
 const LOAD_BOUND_BELOW = 0.9
 
-module.exports = { pairedTable, overheadTable, startupTable, startupInstructionsTable, targetsTable, sizesTable, provenance, requestsPerSecond }
+module.exports = { pairedTable, overheadTable, startupTable, startupInstructionsTable, targetsTable, sizesTable, provenance, commitsOf, requestsPerSecond }
 
 // Every row of one block or of several.
 function overheadTable (result, names) {
@@ -113,10 +113,16 @@ function millions (instructions) {
   return (instructions / 1e6).toFixed(0)
 }
 
-function provenance ({ machine, node, date, commit, dirty, steal }) {
+function provenance ({ machine, node, date, commit, dirty, steal }, commits = `commit ${commit?.slice(0, 7)}`) {
   const stolen = steal > 0.005 ? `, ${(steal * 100).toFixed(1)} % of its time taken by other machines` : ''
   const busy = machine.loadBefore > 0.5 ? `, not idle before (load ${machine.loadBefore.toFixed(1)})` : ''
-  return `Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, ${machine.pinning}${stolen}${busy}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}${dirty ? ' with changes' : ''}.`
+  return `Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, ${machine.pinning}${stolen}${busy}, ${date.slice(0, 10)}, ${commits}${dirty ? ' with changes' : ''}.`
+}
+
+// A run replaces the rows or tables that it has counted, so the others may be of earlier commits.
+function commitsOf (rows, how = 'row by row') {
+  const commits = [...new Set(rows.map(({ commit }) => commit.slice(0, 7)))]
+  return commits.length === 1 ? `commit ${commits[0]}` : `counted ${how} at commits ${commits.join(', ')}`
 }
 
 // A round whose two sides disagree gives no figures.

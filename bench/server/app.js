@@ -6,7 +6,7 @@ const http = require('node:http')
 
 module.exports = addRoutes
 
-function addRoutes (app, { upstream, redis, postgresql, fetches = false, manyAttributes, annotate = () => {}, inSpan = (request, name, fn) => fn(), traceClient = (client) => client }) {
+function addRoutes (app, { upstream, redis, postgresql, fetches = false, hasFreshTexts = false, manyAttributes, annotate = () => {}, inSpan = (request, name, fn) => fn(), traceClient = (client) => client }) {
   app.get('/', async () => ({ hello: 'world' }))
 
   app.get('/json', { schema: { response: { 200: userSchema } } }, async () => {
@@ -25,6 +25,22 @@ function addRoutes (app, { upstream, redis, postgresql, fetches = false, manyAtt
   }
 
   app.get('/users/:id', async () => ({ hello: 'world' }))
+
+  let n = 0 // of what takes turns or never comes again
+  app.get('/statuses', async (request, reply) => {
+    reply.code(210 + n++ % 8)
+    return { hello: 'world' }
+  })
+
+  app.get('/keys', async (request) => {
+    annotate(request, `app.key.${n++}`, n)
+    return { hello: 'world' }
+  })
+
+  app.get('/names', async (request) => {
+    inSpan(request, `step ${n++}`, nothing)
+    return { hello: 'world' }
+  })
 
   app.get('/throws', async () => {
     throw new Error('no such order')
@@ -68,7 +84,7 @@ function addRoutes (app, { upstream, redis, postgresql, fetches = false, manyAtt
   })
 
   if (redis !== undefined) addCheckout(addRedis(app, redis))
-  else if (postgresql !== undefined) addCheckout(addPostgresql(app, postgresql, traceClient))
+  else if (postgresql !== undefined) addCheckout(addPostgresql(app, postgresql, traceClient, hasFreshTexts))
   else if (fetches) addCheckout(async () => (await fetch(upstream)).text())
 
   app.get('/attributes', async (request) => {
@@ -94,10 +110,16 @@ function addRedis (app, port) {
     for (let i = 0; i < 21; i++) value = await client.get('user:1')
     return { value }
   })
+  const commands = ['get', 'strLen', 'exists', 'ttl']
+  let n = 0
+  app.get('/redis-other', async () => {
+    await client[commands[n % commands.length]](`user:${n++}`)
+    return { hello: 'world' }
+  })
   return () => client.get('user:1')
 }
 
-function addPostgresql (app, port, traceClient) {
+function addPostgresql (app, port, traceClient, hasFreshTexts) {
   const { Client } = require('pg') // no pool: under valgrind each of its connections is waited for, which has a span
   const client = traceClient(new Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' }))
   app.addHook('onReady', async () => {
@@ -105,8 +127,12 @@ function addPostgresql (app, port, traceClient) {
     await client.query('CREATE TABLE IF NOT EXISTS users (id INT PRIMARY KEY, name TEXT)')
     await client.query("INSERT INTO users VALUES (1, 'a value of twenty ch') ON CONFLICT DO NOTHING")
   })
+  let n = 1
+  if (hasFreshTexts) return async () => (await client.query(`SELECT name FROM users WHERE id IN (1, ${++n})`)).rows[0].name
   return async () => (await client.query('SELECT name FROM users WHERE id = $1', [1])).rows[0].name
 }
+
+function nothing () {}
 
 function statusOf (url, agent) {
   return new Promise((resolve, reject) => {

@@ -9,11 +9,15 @@ const loggerOptions = require('./logger')
 // bench:paired -- --against measures another commit's light-trace with this commit's bench.
 const root = process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..')
 
-// way: 'spanProcessors' or 'tracerProvider', with the stock SDK's pipeline behind it.
-module.exports = ({ logger, way, plugin = {} }) => {
+// way: 'spanProcessors' or 'tracerProvider', with the stock SDK's pipeline behind it; tenants: how many `metrics.attributes` has, in turn
+module.exports = ({ logger, way, tenants, plugin = {} }) => {
   const lightTrace = require(root)
   const stock = way ? stockPipeline() : null
-  const options = way ? { ...plugin, [way]: way === 'spanProcessors' ? [stock.processor] : stock.provider } : plugin
+  const options = {
+    ...plugin,
+    ...way && { [way]: way === 'spanProcessors' ? [stock.processor] : stock.provider },
+    ...tenants && { metrics: { attributes: tenantsInTurn(tenants) } }
+  }
   let listen
   return {
     fastify: logger ? { logger: loggerOptions(logger) } : {},
@@ -42,6 +46,11 @@ module.exports = ({ logger, way, plugin = {} }) => {
     },
     counts: (app) => ({ ...countsOf(app.lightTrace.stats()), ...(stock && exportedBy(stock)) })
   }
+}
+
+function tenantsInTurn (count) {
+  let n = 0
+  return () => ({ 'app.tenant': `tenant ${n++ % count}` })
 }
 
 function stockPipeline () {
