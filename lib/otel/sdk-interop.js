@@ -9,7 +9,7 @@ const { NonRecordingSpan, wrapSpanContext } = require('../span/child-span')
 const { exceptionAttributes, exceptionOf, toObject } = require('../span/attributes')
 const { attempt } = require('../runtime/report')
 const { now, toHrTime } = require('../runtime/timers')
-const { copyTrace, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../context/trace-context')
+const { copyIds, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../context/trace-context')
 const { EMPTY_CONTEXT } = require('../context/request-context')
 const { parentContext, UNDECIDED } = require('../span/span-starter')
 const { foreignManager } = require('./api-globals')
@@ -95,7 +95,7 @@ class SdkNonRecordingSpan extends NonRecordingSpan {
   constructor (span, trace) {
     super()
     this.sdkSpan = span
-    if (trace !== undefined) copyIds(this, trace)
+    if (trace !== undefined) copyIds(trace, this)
   }
 
   get apiSpan () { return this.sdkSpan }
@@ -112,12 +112,6 @@ class AdoptedServerSpan extends SdkNonRecordingSpan {
     this.#error = error
     attempt(() => this.sdkSpan.recordException(exceptionOf(exceptionAttributes(error))))
   }
-}
-
-function copyIds (span, trace) {
-  copyTrace(trace, span)
-  span.s0 = trace.s0
-  span.s1 = trace.s1
 }
 
 class SdkInterop {
@@ -186,7 +180,7 @@ class SdkInterop {
       return new SdkNonRecordingSpan(span, trace)
     }
     record.sdkSpan = span
-    copyIds(record, trace)
+    copyIds(trace, record)
     return record
   }
 

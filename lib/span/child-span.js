@@ -4,7 +4,7 @@
 
 const { newSpanId } = require('../context/ids')
 const { parseTraceparent } = require('../context/traceparent')
-const { OPEN, PARENT_NONE, SAMPLED, TraceContext, callerTracestate, copyTrace, IncomingContext } = require('../context/trace-context')
+const { OPEN, PARENT_NONE, SAMPLED, TraceContext, callerTracestate, copyIds, copyTrace, IncomingContext } = require('../context/trace-context')
 const { RecordingSpan, STATUS_ERROR } = require('./recording-span')
 const { cleanValue, errorType, exceptionAttributes, exceptionOf } = require('./attributes')
 
@@ -63,10 +63,8 @@ function unsampledIn (parent) {
 /** A span that records nothing and stands for `parent`, where there is one. */
 function wrapSpanContext (parent) {
   if (parent === undefined) return INVALID_SPAN
-  const span = unsampledIn(parent)
-  span.s0 = parent.s0
-  span.s1 = parent.s1
-  span.flags = parent.flags
+  const span = new NonRecordingSpan()
+  copyIds(parent, span)
   return span
 }
 
