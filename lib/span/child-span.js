@@ -184,8 +184,6 @@ class ChildSpan extends RecordingSpan {
     return this.info === null ? attributes : attributes - this.info.attributeCount
   }
 
-  get mayGrow () { return this.info !== null } // a call's by its answer
-
   allAttributes () {
     const own = super.allAttributes()
     return this.info === null ? own : this.info.allAttributes(this.target, own)
