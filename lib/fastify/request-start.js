@@ -4,6 +4,7 @@
 
 const { RequestContext, CallerHeaders } = require('../context/request-context')
 const { processState } = require('../runtime/process-state')
+const { attempt } = require('../runtime/report')
 const { INVALID_SPAN, RemoteSpan } = require('../span/child-span')
 const { DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler')
 const { requestTarget, peerInfo, forwardedPeerInfo } = require('../http/conventions')
@@ -266,17 +267,12 @@ class RequestStart {
 
   callerHeaders (headers) {
     const { propagator } = this.tracer
-    if (propagator !== null) return new CallerHeaders(headers, fieldsOf(propagator), incoming.isTrusted)
+    if (propagator !== null) {
+      const fields = attempt(() => propagator.fields().map((name) => String(name).toLowerCase())) ?? []
+      return new CallerHeaders(headers, fields, incoming.isTrusted)
+    }
     const isEmpty = headers.traceparent === undefined && headers.tracestate === undefined && headers.baggage === undefined
     return isEmpty ? undefined : new CallerHeaders(headers, [], false)
-  }
-}
-
-function fieldsOf (propagator) {
-  try {
-    return propagator.fields().map((name) => String(name).toLowerCase())
-  } catch {
-    return []
   }
 }
 
