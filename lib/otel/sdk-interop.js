@@ -76,7 +76,6 @@ class SdkServerSpan extends ServerSpan {
     return options
   }
 
-  finishLong (endedAt) { this.finish(endedAt) } // nobody would see what it waited for
   finish (endedAt) {
     const { sdkSpan: span, httpStatus, errorType, details } = this
     if (httpStatus !== 0) attempt(() => span.setAttribute('http.response.status_code', httpStatus))
@@ -86,7 +85,8 @@ class SdkServerSpan extends ServerSpan {
       if (details.statusCode === STATUS_ERROR) attempt(() => span.setStatus({ code: STATUS_ERROR }))
     }
     attempt(() => span.end())
-    super.finish(endedAt)
+    this.stop(endedAt) // nobody would see what it waited for
+    this.pipeline.ended(this)
   }
 }
 
