@@ -57,9 +57,6 @@ class RequestContext {
     return record
   }
 
-  /** Gives it one where it had none: what metrics need of a request without a span. */
-  keepRecord (record) { this.#record = record }
-
   /** Notes what Fastify caught. Whether it is the request's error depends on the response's status. */
   caught (error) { this.#record?.fail(error) }
 

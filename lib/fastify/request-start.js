@@ -135,22 +135,21 @@ class RequestStart {
     const incoming = this.readPassedOn(raw, headers, request, base)
     if (base !== null) base = this.contextUnder(base)
     const span = incoming === null ? INVALID_SPAN : new RemoteSpan(incoming, false)
-    const context = new RequestContext(tracer, span, base, true, this.callerOf(headers), this.baggageOf(headers))
+    const record = this.metrics === null ? null : this.recordOfSuppressed(raw, headers, request, reply)
+    const context = new RequestContext(tracer, span, base, true, this.callerOf(headers), this.baggageOf(headers), record)
     reply.raw[kSpan] = context
     request[kTrace] = context
     this.callbacks.fillStore(context, request)
-    if (this.metrics !== null) this.measureSuppressed(context, raw, headers, request, reply)
+    if (record === null) return context
+    this.watchEnd(record, reply, reply.raw)
+    if (isOver(reply.raw)) this.onClose.call(reply.raw)
     return context
   }
 
   /** Without a span it counts all the same, unless its route says otherwise. */
-  measureSuppressed (context, raw, headers, request, reply) {
+  recordOfSuppressed (raw, headers, request, reply) {
     const route = this.routes.infoOf(request)
-    if (!route.isMeasured) return
-    const record = this.metrics.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, reply.raw, headers, request))
-    context.keepRecord(record)
-    this.watchEnd(record, reply, reply.raw)
-    if (isOver(reply.raw)) this.onClose.call(reply.raw)
+    return route.isMeasured ? this.metrics.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, reply.raw, headers, request)) : null
   }
 
   /**
