@@ -22,7 +22,7 @@ const { inject } = require('./otel/propagators')
 const { ExportRequestPrefix } = require('./otlp/request')
 const { SpanEncoder } = require('./otlp/span-encoder')
 const { Exporter } = require('./export/exporter')
-const { counted } = require('./runtime/report')
+const { attempt, counted } = require('./runtime/report')
 
 const SPAN_KIND_INTERNAL = 0
 const SPAN_KIND_CLIENT = 2
@@ -233,12 +233,14 @@ class Tracer {
     if (folded === null && this.sdkInterop !== null && this.sdkInterop.hasClientSpan(context)) return null
     const measures = !isFold && this.metrics !== null && callDescriptor.kind === SPAN_KIND_CLIENT
     const isSampled = (parent.flags & SAMPLED) !== 0
-    const isByFlags = this.decidesByFlags && parent.remote !== true
+    // A child is recorded if its parent is, unless a Sampler, `keep` or a provider has a say.
+    const isByFlags = this.pipeline !== null && !this.sampler.isCustom && this.keep === null && this.output.sdkSpans === null && parent.remote !== true
     if (isByFlags && !isSampled && !measures) return this.ownStarter.startUnsampled(parent)
     const given = folded !== null ? folded.start : startOf(callDescriptor, call)
     const start = given ?? clock.now()
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
-    const shape = info === null ? stageOf(callDescriptor) : folded === null ? info.shape : null
+    // Without an info it has none, or is a stage, which is no call.
+    const shape = info === null ? (callDescriptor.kind === SPAN_KIND_INTERNAL ? STAGE : null) : folded === null ? info.shape : null
     // A Sampler of the SDK is asked for each.
     if (this.foldAfter !== 0 && isCall(shape) && (isByFlags ? isSampled : this.output.sdkSpans === null && !this.sampler.isCustom)) {
       const run = runToFold(parent, shape, this.foldAfter)
@@ -271,11 +273,6 @@ class Tracer {
     const options = { kind: callDescriptor.kind, attributes: toObject(attributes), startTime }
     const span = this.startSpan(info === null ? callDescriptor.name(call) : info.name, options, context)
     return { span, list: info === null ? own : [...info.attributeList, ...own] }
-  }
-
-  /** Whether a child is recorded if its parent is, which is so unless a Sampler, `keep` or a provider has a say. */
-  get decidesByFlags () {
-    return this.pipeline !== null && !this.sampler.isCustom && this.keep === null && this.output.sdkSpans === null
   }
 
   withSpan (requestContext, name, options, fn) {
@@ -338,9 +335,6 @@ class Tracer {
   }
 }
 
-/** A call without an info has no shape, or is a stage, which is no call. HOT */
-function stageOf ({ kind }) { return kind === SPAN_KIND_INTERNAL ? STAGE : null }
-
 /** Whether its repeats count. HOT */
 function isCall (shape) { return shape !== null && shape !== STAGE }
 
@@ -349,14 +343,8 @@ function startOf (callDescriptor, call) {
   return typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : undefined
 }
 
-/** A span's name that is no string, as text: it may throw when it is asked for that. */
-function textOf (name) {
-  try {
-    return String(name)
-  } catch {
-    return typeof name
-  }
-}
+/** A span's name that is no string, as text. */
+function textOf (name) { return attempt(() => String(name)) ?? typeof name }
 
 // How spans leave the process, decided once per tracer in the order of decision D6 (docs/decisions.md).
 // The sinks and the SDK's interop are required where they are chosen: most apps send to a collector and never load them.
