@@ -185,11 +185,7 @@ class Tracer {
     return !this.sampler.isCustom && this.keep === null && this.pipeline !== null && !this.pipeline.wantsStart
   }
 
-  /**
-   * A span under the one that is active in `context`, else the root of a new trace.
-   * @param {object | undefined} given the API's SpanOptions
-   * @param {Context | undefined} context
-   */
+  /** A span under the one that is active in `context`, else the root of a new trace. `given`: the API's SpanOptions. @param {Context} [context] */
   startSpan (name, given, context = EMPTY_CONTEXT, scope = this.scope) {
     if (this.pipeline === null) {
       if (this.isClosed) return wrapSpanContext(parentIn(context))

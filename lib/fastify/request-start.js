@@ -73,11 +73,7 @@ class RequestStart {
     return this.open(span, record, base, request, reply, headers, route, hasCallbacks ? incoming : null)
   }
 
-  /**
-   * Makes the request's context. Apart from `begin`, because V8 inlines so much into one function. HOT, once per request.
-   * @param {ServerSpan | RequestRecord | null} record what ends with the response
-   * @param {IncomingContext | null} incoming null where the user has no functions
-   */
+  /** Makes the request's context. Apart from `begin`, because V8 inlines so much into one function; `incoming`: null where the user has no functions. HOT, once per request. */
   open (span, record, base, request, reply, headers, route, incoming) {
     const { tracer, logCorrelation } = this
     const response = reply.raw
@@ -184,11 +180,7 @@ class RequestStart {
 
   // Who calls: which trace a request continues, and whether its caller is trusted with that.
 
-  /**
-   * Fills `incoming` with the caller's ids, or with new ones. HOT, once per request.
-   * @param {number} start when the request came, milliseconds on the monotonic clock
-   * @param {Context | null} base what was active before
-   */
+  /** Fills `incoming` with the caller's ids, or with new ones. HOT, once per request. */
   readCaller (raw, headers, request, start, base) {
     incoming.start = start
     incoming.isTrusted = this.isTrusted(headers, request)

@@ -228,11 +228,7 @@ let placesLeft = PLACES_MAX
  *                    \--- cart.size                     another route's
  */
 class AttributeShape {
-  /**
-   * @param {AttributeShape | null} before
-   * @param {string} key well-formed, and none of those before
-   * @param {number} length of the flat list that has this shape
-   */
+  /** The key is well-formed, and none of those before; the length is that of the flat list that has this shape. */
   constructor (before, key, length) {
     this.key = key
     this.length = length

@@ -130,12 +130,7 @@ class ChildSpan extends RecordingSpan {
     return this
   }
 
-  /**
-   * Sets the attributes of a call, none of whose keys comes twice.
-   * @param {CallInfo | null} info
-   * @param {string} target what the info's open attribute has beyond its origin
-   * @param {Array | null} list the attributes of this call alone, flat
-   */
+  /** Sets the attributes of a call, none of whose keys comes twice. `list`, flat, or null: those of this call alone. */
   // HOT, once per recorded call.
   setCallInfo (info, target, list) {
     const { attributes, attributeValueLength } = this.pipeline.limits
