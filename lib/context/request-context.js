@@ -43,7 +43,6 @@ class RequestContext {
 
   get tracer () { return this.#tracer }
   get span () { return this.#span }
-  get base () { return this.#base }
   get suppressed () { return this.#suppressed }
   get caller () { return this.#caller }
 
@@ -171,9 +170,6 @@ class RequestContext {
 
 /** `request.trace` of a request that is not traced yet. All such requests share it, so it keeps nothing. */
 class NoRequestContext extends RequestContext {
-  get () { return undefined }
-  set () {}
-  setStore () {}
   get store () { return {} }
 }
 
