@@ -13,6 +13,7 @@ const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan
 const { FoldedCall, follow, runToFold, endOpen } = require('./span/repeated-calls')
 const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-starter')
 const { toObject, read } = require('./span/attributes')
+const { KIND_INTERNAL, KIND_CLIENT } = require('./outbound/calls')
 const { QueryRedactor } = require('./http/redact')
 const { samplerOf, LiveSampler, BackPressure, RateLimit } = require('./sampling/sampler')
 const { Keep } = require('./sampling/keep')
@@ -23,9 +24,6 @@ const { ExportRequestPrefix } = require('./otlp/request')
 const { SpanEncoder } = require('./otlp/span-encoder')
 const { Exporter } = require('./export/exporter')
 const { attempt, counted } = require('./runtime/report')
-
-const SPAN_KIND_INTERNAL = 0
-const SPAN_KIND_CLIENT = 2
 
 const ASKED_ALONE = Object.freeze({ errors: false, aborted: false, slowerThanMs: Infinity }) // of `keep`, where the recorder alone is asked for
 
@@ -227,7 +225,7 @@ class Tracer {
     const parent = parentIn(context)
     if (parent === undefined) return null
     if (folded === null && this.sdkInterop !== null && this.sdkInterop.hasClientSpan(context)) return null
-    const measures = !isFold && this.metrics !== null && callDescriptor.kind === SPAN_KIND_CLIENT
+    const measures = !isFold && this.metrics !== null && callDescriptor.kind === KIND_CLIENT
     const isSampled = (parent.flags & SAMPLED) !== 0
     // A child is recorded if its parent is, unless a Sampler, `keep` or a provider has a say.
     const isByFlags = this.pipeline !== null && !this.sampler.isCustom && this.keep === null && this.output.sdkSpans === null && parent.remote !== true
@@ -236,7 +234,7 @@ class Tracer {
     const start = given ?? clock.now()
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
     // Without an info it has none, or is a stage, which is no call.
-    const shape = info === null ? (callDescriptor.kind === SPAN_KIND_INTERNAL ? STAGE : null) : folded === null ? info.shape : null
+    const shape = info === null ? (callDescriptor.kind === KIND_INTERNAL ? STAGE : null) : folded === null ? info.shape : null
     // A Sampler of the SDK is asked for each.
     if (this.foldAfter !== 0 && isCall(shape) && (isByFlags ? isSampled : this.output.sdkSpans === null && !this.sampler.isCustom)) {
       const run = runToFold(parent, shape, this.foldAfter)
