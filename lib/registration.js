@@ -12,7 +12,8 @@ const { INVALID_SPAN } = require('./span/child-span')
 const { Scope, SCHEMA_URL } = require('./span/recording-span')
 const { Tracer } = require('./tracer')
 const apiGlobals = require('./otel/api-globals')
-const { fastifyHooks, traceGetter } = require('./fastify/hooks')
+const { fastifyHooks } = require('./fastify/hooks')
+const { kTrace } = require('./fastify/keys')
 const { openOutbound } = require('./outbound')
 const { StageHooks } = require('./fastify/stages')
 const { watchUnrouted } = require('./fastify/response-end')
@@ -66,8 +67,8 @@ class Registration {
     this.#stageHooks = new StageHooks(tracer, this.isAutomatic && settings.spans.handler) // so for `npx light-trace`
     this.#releases.push(openOutbound(tracer), () => this.#stageHooks.release())
     this.decorator = decoratorOf(tracer) // `app.lightTrace`
-    this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
-    this.traceGetter = traceGetter(this.noTrace) // `request.trace`
+    const noTrace = this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
+    this.traceGetter = function trace () { return this[kTrace] ?? noTrace } // `request.trace`: costs nothing until it is read
   }
 
   /** Whether `app` or a scope around it is traced by this registration already. */

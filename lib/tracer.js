@@ -13,6 +13,7 @@ const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan
 const { FoldedCall, follow, runToFold, endOpen } = require('./span/repeated-calls')
 const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-starter')
 const { toObject, read } = require('./span/attributes')
+const { KIND_INTERNAL, KIND_CLIENT } = require('./outbound/calls')
 const { QueryRedactor } = require('./http/redact')
 const { samplerOf, LiveSampler, BackPressure, RateLimit } = require('./sampling/sampler')
 const { Keep } = require('./sampling/keep')
@@ -22,10 +23,7 @@ const { inject } = require('./otel/propagators')
 const { ExportRequestPrefix } = require('./otlp/request')
 const { SpanEncoder } = require('./otlp/span-encoder')
 const { Exporter } = require('./export/exporter')
-const { counted } = require('./runtime/report')
-
-const SPAN_KIND_INTERNAL = 0
-const SPAN_KIND_CLIENT = 2
+const { attempt, counted } = require('./runtime/report')
 
 const ASKED_ALONE = Object.freeze({ errors: false, aborted: false, slowerThanMs: Infinity }) // of `keep`, where the recorder alone is asked for
 
@@ -185,11 +183,7 @@ class Tracer {
     return !this.sampler.isCustom && this.keep === null && this.pipeline !== null && !this.pipeline.wantsStart
   }
 
-  /**
-   * A span under the one that is active in `context`, else the root of a new trace.
-   * @param {object | undefined} given the API's SpanOptions
-   * @param {Context | undefined} context
-   */
+  /** A span under the one that is active in `context`, else the root of a new trace. `given`: the API's SpanOptions. @param {Context} [context] */
   startSpan (name, given, context = EMPTY_CONTEXT, scope = this.scope) {
     if (this.pipeline === null) {
       if (this.isClosed) return wrapSpanContext(parentIn(context))
@@ -231,14 +225,16 @@ class Tracer {
     const parent = parentIn(context)
     if (parent === undefined) return null
     if (folded === null && this.sdkInterop !== null && this.sdkInterop.hasClientSpan(context)) return null
-    const measures = !isFold && this.metrics !== null && callDescriptor.kind === SPAN_KIND_CLIENT
+    const measures = !isFold && this.metrics !== null && callDescriptor.kind === KIND_CLIENT
     const isSampled = (parent.flags & SAMPLED) !== 0
-    const isByFlags = this.decidesByFlags && parent.remote !== true
+    // A child is recorded if its parent is, unless a Sampler, `keep` or a provider has a say.
+    const isByFlags = this.pipeline !== null && !this.sampler.isCustom && this.keep === null && this.output.sdkSpans === null && parent.remote !== true
     if (isByFlags && !isSampled && !measures) return this.ownStarter.startUnsampled(parent)
     const given = folded !== null ? folded.start : startOf(callDescriptor, call)
     const start = given ?? clock.now()
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
-    const shape = info === null ? stageOf(callDescriptor) : folded === null ? info.shape : null
+    // Without an info it has none, or is a stage, which is no call.
+    const shape = info === null ? (callDescriptor.kind === KIND_INTERNAL ? STAGE : null) : folded === null ? info.shape : null
     // A Sampler of the SDK is asked for each.
     if (this.foldAfter !== 0 && isCall(shape) && (isByFlags ? isSampled : this.output.sdkSpans === null && !this.sampler.isCustom)) {
       const run = runToFold(parent, shape, this.foldAfter)
@@ -271,11 +267,6 @@ class Tracer {
     const options = { kind: callDescriptor.kind, attributes: toObject(attributes), startTime }
     const span = this.startSpan(info === null ? callDescriptor.name(call) : info.name, options, context)
     return { span, list: info === null ? own : [...info.attributeList, ...own] }
-  }
-
-  /** Whether a child is recorded if its parent is, which is so unless a Sampler, `keep` or a provider has a say. */
-  get decidesByFlags () {
-    return this.pipeline !== null && !this.sampler.isCustom && this.keep === null && this.output.sdkSpans === null
   }
 
   withSpan (requestContext, name, options, fn) {
@@ -338,9 +329,6 @@ class Tracer {
   }
 }
 
-/** A call without an info has no shape, or is a stage, which is no call. HOT */
-function stageOf ({ kind }) { return kind === SPAN_KIND_INTERNAL ? STAGE : null }
-
 /** Whether its repeats count. HOT */
 function isCall (shape) { return shape !== null && shape !== STAGE }
 
@@ -349,14 +337,8 @@ function startOf (callDescriptor, call) {
   return typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : undefined
 }
 
-/** A span's name that is no string, as text: it may throw when it is asked for that. */
-function textOf (name) {
-  try {
-    return String(name)
-  } catch {
-    return typeof name
-  }
-}
+/** A span's name that is no string, as text. */
+function textOf (name) { return attempt(() => String(name)) ?? typeof name }
 
 // How spans leave the process, decided once per tracer in the order of decision D6 (docs/decisions.md).
 // The sinks and the SDK's interop are required where they are chosen: most apps send to a collector and never load them.

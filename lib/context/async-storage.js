@@ -11,17 +11,28 @@ const { processState } = require('../runtime/process-state')
 
 const { storage } = processState
 
-const usesAsyncHooks = staysOnResource()
+// On AsyncContextFrame Node keeps what all stores hold for the running code in one Map, a frame. This is its class, with `current()`
+// and `set(frame)`; null where they are not there, or do something else. It is found on a resource that was made in a frame.
+const frames = inResource((outside) => outside.runInAsyncScope(findFrames)) // `run` would leave its key behind
 
-/** Whether what `enterWith` has set in a resource, such as a connection, is still there when the resource is entered again. */
-function staysOnResource () {
+function findFrames () {
   const probe = new AsyncLocalStorage()
-  const stays = inResource((connection) => {
-    connection.runInAsyncScope(() => probe.enterWith(true))
-    return connection.runInAsyncScope(() => probe.getStore()) !== undefined
-  })
-  probe.disable()
-  return stays
+  probe.enterWith(true)
+  try {
+    const isFrame = (value) => value !== null && typeof value === 'object' && value.size > 0 && value.get(probe) === true
+    const frame = inResource((inside) => Object.getOwnPropertySymbols(inside).map((symbol) => inside[symbol]).find(isFrame))
+    const Frame = frame.constructor
+    if (Frame.current() !== frame) return null
+    Frame.set(undefined)
+    const isLeft = Frame.current() === undefined && probe.getStore() === undefined
+    Frame.set(frame)
+    storage.enterWith(true)
+    return isLeft && probe.getStore() === true && Frame.current().get(storage) === true ? Frame : null
+  } catch { // Node 20 and 22 have none, another Node keeps it elsewhere
+    return null
+  } finally {
+    probe.disable()
+  }
 }
 
 function inResource (fn) {
@@ -30,26 +41,6 @@ function inResource (fn) {
     return fn(resource)
   } finally {
     resource.emitDestroy() // else Jest takes it for a handle that is open
-  }
-}
-
-// On AsyncContextFrame Node keeps what all stores hold for the running code in one Map, a frame. This is its class, with `current()`
-// and `set(frame)`; null where they are not there, or do something else. It is found on a resource that was made in a frame.
-const frames = usesAsyncHooks ? null : inResource((outside) => outside.runInAsyncScope(findFrames)) // `run` would leave its key behind
-
-function findFrames () {
-  storage.enterWith(true)
-  try {
-    const isFrame = (value) => value !== null && typeof value === 'object' && value.size > 0 && value.get(storage) === true
-    const frame = inResource((inside) => Object.getOwnPropertySymbols(inside).map((symbol) => inside[symbol]).find(isFrame))
-    const Frame = frame.constructor
-    if (Frame.current() !== frame) return null
-    Frame.set(undefined)
-    const isLeft = Frame.current() === undefined && storage.getStore() === undefined
-    Frame.set(frame)
-    return isLeft && storage.getStore() === true ? Frame : null
-  } catch { // another Node keeps it elsewhere
-    return null
   }
 }
 
@@ -109,4 +100,4 @@ function callInFrame (context, fn, argument) {
 
 const hasFrames = frames !== null
 
-module.exports = { storage, enterAtFinish, active, run, call, usesAsyncHooks, hasFrames }
+module.exports = { storage, enterAtFinish, active, run, call, hasFrames }

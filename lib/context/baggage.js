@@ -7,6 +7,8 @@
 //
 // A stranger may fill it: it is read only on demand and when a call goes out, and members that cannot be understood are left out.
 
+const { attempt } = require('../runtime/report')
+
 // The SDKs' limits, in and out: unbounded baggage has taken services down (GHSA-8988-4f7v-96qf).
 const BYTES_MAX = 8192
 const MEMBERS_MAX = 180
@@ -28,11 +30,7 @@ function parseBaggage (value) {
  */
 function serializeBaggage (baggage) {
   if (baggage === undefined || baggage === null) return ''
-  try {
-    return baggage instanceof Baggage ? baggage.serialize() : textOf(baggage.getAllEntries())
-  } catch {
-    return ''
-  }
+  return attempt(() => baggage instanceof Baggage ? baggage.serialize() : textOf(baggage.getAllEntries())) ?? ''
 }
 
 /** The API's Baggage. Immutable, so it is read once and written once. */
@@ -52,7 +50,11 @@ class Baggage {
   }
 
   getAllEntries () { return Array.from(this.#read(), ([key, entry]) => [key, { ...entry }]) }
-  setEntry (key, entry) { return new Baggage('', new Map(this.#read()).set(key, copyOf(entry))) }
+
+  setEntry (key, entry) {
+    const copy = attempt(() => ({ ...entry })) ?? {} // an empty one is left out of the header
+    return new Baggage('', new Map(this.#read()).set(key, copy))
+  }
 
   removeEntry (key) { return this.removeEntries(key) }
 
@@ -67,15 +69,6 @@ class Baggage {
 
   // A Map, so that `__proto__` and `constructor` are keys like any other.
   #read () { return (this.#entries ??= entriesOf(this.#text)) }
-}
-
-/** A copy of the user's entry, an empty one if it throws: it is left out of the header. */
-function copyOf (entry) {
-  try {
-    return { ...entry }
-  } catch {
-    return {}
-  }
 }
 
 function entriesOf (text) {
@@ -112,12 +105,7 @@ function readMember (member, entries) {
 // Keys too, although W3C has them as plain tokens: the SDKs write what is no token this way.
 function decoded (text) {
   const trimmed = text.trim()
-  if (!trimmed.includes('%')) return trimmed
-  try {
-    return decodeURIComponent(trimmed)
-  } catch {
-    return undefined
-  }
+  return trimmed.includes('%') ? attempt(() => decodeURIComponent(trimmed)) : trimmed
 }
 
 function textOf (entries) {

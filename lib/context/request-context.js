@@ -43,7 +43,6 @@ class RequestContext {
 
   get tracer () { return this.#tracer }
   get span () { return this.#span }
-  get base () { return this.#base }
   get suppressed () { return this.#suppressed }
   get caller () { return this.#caller }
 
@@ -56,9 +55,6 @@ class RequestContext {
     this.#record = null
     return record
   }
-
-  /** Gives it one where it had none: what metrics need of a request without a span. */
-  keepRecord (record) { this.#record = record }
 
   /** Notes what Fastify caught. Whether it is the request's error depends on the response's status. */
   caught (error) { this.#record?.fail(error) }
@@ -174,9 +170,6 @@ class RequestContext {
 
 /** `request.trace` of a request that is not traced yet. All such requests share it, so it keeps nothing. */
 class NoRequestContext extends RequestContext {
-  get () { return undefined }
-  set () {}
-  setStore () {}
   get store () { return {} }
 }
 

@@ -89,6 +89,13 @@ function copyTrace (from, to) {
   to.tracestate = from.tracestate
 }
 
+/** Copies the span id as well. */
+function copyIds (from, to) {
+  copyTrace(from, to)
+  to.s0 = from.s0
+  to.s1 = from.s1
+}
+
 /**
  * What to propagate of a caller's `tracestate`: all of it, but for a threshold that is not valid, comes twice, or contradicts the
  * caller's own decision. A trace is sampled where its randomness is at least the threshold; a stranger could else have one span
@@ -149,4 +156,4 @@ function readContext (get) {
   }
 }
 
-module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, SAMPLED, RANDOM, OPEN, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, callerTracestate, parentIn, traceOf, readSpanContext, readContext }
+module.exports = { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, RPC_KEY, REQUEST_KEY, TraceContext, IncomingContext, copyTrace, copyIds, SAMPLED, RANDOM, OPEN, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, callerTracestate, parentIn, traceOf, readSpanContext, readContext }

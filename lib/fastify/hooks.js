@@ -10,7 +10,7 @@ const { Routes } = require('./routes')
 const { RequestStart } = require('./request-start')
 const { Callbacks, appendServerTiming } = require('./callbacks')
 const { sentStatus, unfinished, endWithoutClose } = require('./response-end')
-const { kSpan, kTrace, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys')
+const { kSpan, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys')
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
 function fastifyHooks (app, tracer, noTrace, stageHooks) {
@@ -96,11 +96,4 @@ function logCorrelationOf (app, { logs }) {
   return new LogCorrelation(app, logs)
 }
 
-/** `request.trace`, on the prototype: costs nothing until it is read. */
-function traceGetter (noTrace) {
-  return function trace () {
-    return this[kTrace] ?? noTrace
-  }
-}
-
-module.exports = { fastifyHooks, traceGetter }
+module.exports = { fastifyHooks }

@@ -4,6 +4,7 @@
 
 const { RequestContext, CallerHeaders } = require('../context/request-context')
 const { processState } = require('../runtime/process-state')
+const { attempt } = require('../runtime/report')
 const { INVALID_SPAN, RemoteSpan } = require('../span/child-span')
 const { DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler')
 const { requestTarget, peerInfo, forwardedPeerInfo } = require('../http/conventions')
@@ -72,11 +73,7 @@ class RequestStart {
     return this.open(span, record, base, request, reply, headers, route, hasCallbacks ? incoming : null)
   }
 
-  /**
-   * Makes the request's context. Apart from `begin`, because V8 inlines so much into one function. HOT, once per request.
-   * @param {ServerSpan | RequestRecord | null} record what ends with the response
-   * @param {IncomingContext | null} incoming null where the user has no functions
-   */
+  /** Makes the request's context. Apart from `begin`, because V8 inlines so much into one function; `incoming`: null where the user has no functions. HOT, once per request. */
   open (span, record, base, request, reply, headers, route, incoming) {
     const { tracer, logCorrelation } = this
     const response = reply.raw
@@ -134,22 +131,21 @@ class RequestStart {
     const incoming = this.readPassedOn(raw, headers, request, base)
     if (base !== null) base = this.contextUnder(base)
     const span = incoming === null ? INVALID_SPAN : new RemoteSpan(incoming, false)
-    const context = new RequestContext(tracer, span, base, true, this.callerOf(headers), this.baggageOf(headers))
+    const record = this.metrics === null ? null : this.recordOfSuppressed(raw, headers, request, reply)
+    const context = new RequestContext(tracer, span, base, true, this.callerOf(headers), this.baggageOf(headers), record)
     reply.raw[kSpan] = context
     request[kTrace] = context
     this.callbacks.fillStore(context, request)
-    if (this.metrics !== null) this.measureSuppressed(context, raw, headers, request, reply)
+    if (record === null) return context
+    this.watchEnd(record, reply, reply.raw)
+    if (isOver(reply.raw)) this.onClose.call(reply.raw)
     return context
   }
 
   /** Without a span it counts all the same, unless its route says otherwise. */
-  measureSuppressed (context, raw, headers, request, reply) {
+  recordOfSuppressed (raw, headers, request, reply) {
     const route = this.routes.infoOf(request)
-    if (!route.isMeasured) return
-    const record = this.metrics.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, reply.raw, headers, request))
-    context.keepRecord(record)
-    this.watchEnd(record, reply, reply.raw)
-    if (isOver(reply.raw)) this.onClose.call(reply.raw)
+    return route.isMeasured ? this.metrics.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, reply.raw, headers, request)) : null
   }
 
   /**
@@ -184,11 +180,7 @@ class RequestStart {
 
   // Who calls: which trace a request continues, and whether its caller is trusted with that.
 
-  /**
-   * Fills `incoming` with the caller's ids, or with new ones. HOT, once per request.
-   * @param {number} start when the request came, milliseconds on the monotonic clock
-   * @param {Context | null} base what was active before
-   */
+  /** Fills `incoming` with the caller's ids, or with new ones. HOT, once per request. */
   readCaller (raw, headers, request, start, base) {
     incoming.start = start
     incoming.isTrusted = this.isTrusted(headers, request)
@@ -266,17 +258,12 @@ class RequestStart {
 
   callerHeaders (headers) {
     const { propagator } = this.tracer
-    if (propagator !== null) return new CallerHeaders(headers, fieldsOf(propagator), incoming.isTrusted)
+    if (propagator !== null) {
+      const fields = attempt(() => propagator.fields().map((name) => String(name).toLowerCase())) ?? []
+      return new CallerHeaders(headers, fields, incoming.isTrusted)
+    }
     const isEmpty = headers.traceparent === undefined && headers.tracestate === undefined && headers.baggage === undefined
     return isEmpty ? undefined : new CallerHeaders(headers, [], false)
-  }
-}
-
-function fieldsOf (propagator) {
-  try {
-    return propagator.fields().map((name) => String(name).toLowerCase())
-  } catch {
-    return []
   }
 }
 

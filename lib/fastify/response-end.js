@@ -4,6 +4,7 @@
 
 const { now, setImmediate } = require('../runtime/timers')
 const { subscribe, guarded } = require('../runtime/process-state')
+const { attempt } = require('../runtime/report')
 
 // Node closes a response that it has made and is writing. Two kinds may never get 'close':
 //
@@ -96,11 +97,7 @@ function isUpgraded (response) {
 }
 
 function isEventStream (response) {
-  try {
-    return String(response.getHeader('content-type')).startsWith('text/event-stream')
-  } catch {
-    return false
-  }
+  return attempt(() => String(response.getHeader('content-type')).startsWith('text/event-stream')) === true
 }
 
 /** The client's end is seen on the socket: it sent FIN, or reset. Ours is one destroyed without either. */

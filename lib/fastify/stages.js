@@ -36,11 +36,7 @@ class StageHooks {
     this.wantsHandlers = wantsHandlers
   }
 
-  /**
-   * Adds them to a route that asks for them, at its first request.
-   * @param {object} hooks the route's own object, see Routes
-   * @param {{ spans?: { handler: boolean, hooks: string[] } | null } | null} options the route's
-   */
+  /** Adds them to a route that asks for them, at its first request. `hooks` is the route's own object, see Routes. */
   addTo (hooks, request, options) {
     const { handler: isAsked, hooks: stages } = options?.spans ?? this.#tracer.settings.spans
     const handler = isAsked || this.wantsHandlers

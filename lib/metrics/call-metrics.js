@@ -5,7 +5,7 @@
 // https://opentelemetry.io/docs/specs/semconv/http/http-metrics/#http-client
 // https://opentelemetry.io/docs/specs/semconv/db/database-metrics/
 
-const { OPEN, copyTrace, readSpanContext } = require('../context/trace-context')
+const { OPEN, copyIds, readSpanContext } = require('../context/trace-context')
 const { NonRecordingSpan } = require('../span/child-span')
 const { hasKey, setAttributes } = require('../span/attributes')
 const { now, fromTimeInput } = require('../runtime/timers')
@@ -88,10 +88,7 @@ class MeasuredCall extends NonRecordingSpan {
     this.info = null
     this.attributeList = attributeList
     const trace = readSpanContext(inner)
-    if (trace === undefined) return
-    copyTrace(trace, this)
-    this.s0 = trace.s0
-    this.s1 = trace.s1
+    if (trace !== undefined) copyIds(trace, this)
   }
 
   isRecording () { return this.endedAt === OPEN }

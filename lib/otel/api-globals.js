@@ -84,7 +84,7 @@ function put (slot, { version, copies }) {
 
 /** Empties the slots that still are ours, when no application is open. */
 function releaseIfLast () {
-  if (!processState.openApps.isEmpty) return
+  if (processState.openApps.first() !== undefined) return
   const { copies } = findApi(undefined)
   for (const slot of Object.keys(SETTERS)) {
     if (!isOurs(slot)) continue

@@ -9,7 +9,7 @@ const { NonRecordingSpan, wrapSpanContext } = require('../span/child-span')
 const { exceptionAttributes, exceptionOf, toObject } = require('../span/attributes')
 const { attempt } = require('../runtime/report')
 const { now, toHrTime } = require('../runtime/timers')
-const { copyTrace, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../context/trace-context')
+const { copyIds, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../context/trace-context')
 const { EMPTY_CONTEXT } = require('../context/request-context')
 const { parentContext, UNDECIDED } = require('../span/span-starter')
 const { foreignManager } = require('./api-globals')
@@ -77,7 +77,6 @@ class SdkServerSpan extends ServerSpan {
     return options
   }
 
-  finishLong (endedAt) { this.finish(endedAt) } // nobody would see what it waited for
   finish (endedAt) {
     const { sdkSpan: span, httpStatus, errorType, details } = this
     if (httpStatus !== 0) attempt(() => span.setAttribute('http.response.status_code', httpStatus))
@@ -87,7 +86,8 @@ class SdkServerSpan extends ServerSpan {
       if (details.statusCode === STATUS_ERROR) attempt(() => span.setStatus({ code: STATUS_ERROR }))
     }
     attempt(() => span.end())
-    super.finish(endedAt)
+    this.stop(endedAt) // nobody would see what it waited for
+    this.pipeline.ended(this)
   }
 }
 
@@ -96,7 +96,7 @@ class SdkNonRecordingSpan extends NonRecordingSpan {
   constructor (span, trace) {
     super()
     this.sdkSpan = span
-    if (trace !== undefined) copyIds(this, trace)
+    if (trace !== undefined) copyIds(trace, this)
   }
 
   get apiSpan () { return this.sdkSpan }
@@ -113,12 +113,6 @@ class AdoptedServerSpan extends SdkNonRecordingSpan {
     this.#error = error
     attempt(() => this.sdkSpan.recordException(exceptionOf(exceptionAttributes(error))))
   }
-}
-
-function copyIds (span, trace) {
-  copyTrace(trace, span)
-  span.s0 = trace.s0
-  span.s1 = trace.s1
 }
 
 class SdkInterop {
@@ -187,7 +181,7 @@ class SdkInterop {
       return new SdkNonRecordingSpan(span, trace)
     }
     record.sdkSpan = span
-    copyIds(record, trace)
+    copyIds(trace, record)
     return record
   }
 

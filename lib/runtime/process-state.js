@@ -34,8 +34,6 @@ class OpenApps {
     if (this.#refs.length === 0) this.managers.length = 0
   }
 
-  get isEmpty () { return this.first() === undefined }
-
   /** @returns {Tracer | undefined} */
   first () { return this.all()[0] }
 

@@ -16,11 +16,7 @@ const ABORTED = 'aborted' // error.type where the client has left
 const DEBT_SECONDS_MAX = 4
 
 class Keep {
-  /**
-   * @param {{ errors: boolean, aborted: boolean, slowerThanMs: number, maxPerSecond: number }} settings
-   * @param {{ notKept: number }} stats counts what is left out
-   * @param {Report} report
-   */
+  /** @param {{ notKept: number }} stats counts what is left out */
   constructor (settings, stats, report) {
     this.settings = settings
     this.rate = settings.maxPerSecond === Infinity ? null : new FairRate(settings.maxPerSecond)

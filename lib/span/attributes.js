@@ -6,6 +6,7 @@
 // https://opentelemetry.io/docs/specs/otel/common/#anyvalue
 
 const { isProxy } = require('node:util/types')
+const { attempt } = require('../runtime/report')
 const { SERVER_KEYS } = require('./http-info')
 
 // The specification has no limit for these; one attribute must not be a way round ours.
@@ -81,20 +82,12 @@ function read (object, key) {
 
 /** Whether the caller's value is an array. A revoked proxy, which throws when it is asked, may have been one. */
 function isArray (value) {
-  try {
-    return Array.isArray(value)
-  } catch {
-    return true
-  }
+  return attempt(() => Array.isArray(value)) ?? true
 }
 
 /** The elements of the caller's array; `otherwise` where it is none or throws. */
 function elements (value, otherwise = []) {
-  try {
-    return Array.isArray(value) ? [...value] : otherwise
-  } catch {
-    return otherwise
-  }
+  return attempt(() => Array.isArray(value) ? [...value] : undefined) ?? otherwise
 }
 
 /** A copy of the caller's object, without what throws. */
@@ -235,11 +228,7 @@ let placesLeft = PLACES_MAX
  *                    \--- cart.size                     another route's
  */
 class AttributeShape {
-  /**
-   * @param {AttributeShape | null} before
-   * @param {string} key well-formed, and none of those before
-   * @param {number} length of the flat list that has this shape
-   */
+  /** The key is well-formed, and none of those before; the length is that of the flat list that has this shape. */
   constructor (before, key, length) {
     this.key = key
     this.length = length

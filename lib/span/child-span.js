@@ -4,7 +4,7 @@
 
 const { newSpanId } = require('../context/ids')
 const { parseTraceparent } = require('../context/traceparent')
-const { OPEN, PARENT_NONE, SAMPLED, TraceContext, callerTracestate, copyTrace, IncomingContext } = require('../context/trace-context')
+const { OPEN, PARENT_NONE, SAMPLED, TraceContext, callerTracestate, copyIds, copyTrace, IncomingContext } = require('../context/trace-context')
 const { RecordingSpan, STATUS_ERROR } = require('./recording-span')
 const { cleanValue, errorType, exceptionAttributes, exceptionOf } = require('./attributes')
 
@@ -63,10 +63,8 @@ function unsampledIn (parent) {
 /** A span that records nothing and stands for `parent`, where there is one. */
 function wrapSpanContext (parent) {
   if (parent === undefined) return INVALID_SPAN
-  const span = unsampledIn(parent)
-  span.s0 = parent.s0
-  span.s1 = parent.s1
-  span.flags = parent.flags
+  const span = new NonRecordingSpan()
+  copyIds(parent, span)
   return span
 }
 
@@ -132,12 +130,7 @@ class ChildSpan extends RecordingSpan {
     return this
   }
 
-  /**
-   * Sets the attributes of a call, none of whose keys comes twice.
-   * @param {CallInfo | null} info
-   * @param {string} target what the info's open attribute has beyond its origin
-   * @param {Array | null} list the attributes of this call alone, flat
-   */
+  /** Sets the attributes of a call, none of whose keys comes twice. `list`, flat, or null: those of this call alone. */
   // HOT, once per recorded call.
   setCallInfo (info, target, list) {
     const { attributes, attributeValueLength } = this.pipeline.limits
@@ -185,8 +178,6 @@ class ChildSpan extends RecordingSpan {
     const { attributes } = this.pipeline.limits
     return this.info === null ? attributes : attributes - this.info.attributeCount
   }
-
-  get mayGrow () { return this.info !== null } // a call's by its answer
 
   allAttributes () {
     const own = super.allAttributes()

@@ -247,14 +247,10 @@ class RecordingSpan extends TraceContext {
   /** Whether its list may not become longer. */
   isFull (length) {
     if (this.details !== null && this.details.lengthMax === length) return true
-    const lengthMax = this.attributeCountMax * 2
-    if (length >= lengthMax) this.detail().lengthMax = length // asked for once
-    else if (!this.mayGrow) this.roomyLength = lengthMax
-    return length >= lengthMax
+    this.roomyLength = this.attributeCountMax * 2
+    if (length >= this.roomyLength) this.detail().lengthMax = length // asked for once
+    return length >= this.roomyLength
   }
-
-  /** Whether its own attributes may still become more. */
-  get mayGrow () { return false }
 
   /** How many attributes may be set on it. */
   get attributeCountMax () { return this.pipeline.limits.attributes }

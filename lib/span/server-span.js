@@ -100,9 +100,7 @@ class ServerSpan extends RecordingSpan {
     this.httpStatus = httpStatus
     if (unfinished !== '' || httpStatus >= 400) this.markFailed(httpStatus, unfinished)
     this.error = undefined
-    const endedAt = now()
-    if (endedAt - this.start >= this.route.accountedAfterMs) this.finishLong(endedAt)
-    else this.finish(endedAt)
+    this.finish(now())
   }
 
   /** Remembers why the application wants it to be exported, where `keep` is set. */
@@ -111,10 +109,10 @@ class ServerSpan extends RecordingSpan {
   /** Whether it is exported though it is not sampled. */
   get isKept () { return false }
 
-  /** Ends a request that took so long that it may say what it waited for. */
-  finishLong (endedAt) {
-    if (this.isExplained(endedAt)) this.finishExplained(endedAt)
-    else this.finish(endedAt)
+  /** One that took long may say what it waited for. */
+  finish (endedAt) {
+    if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
+    else super.finish(endedAt)
   }
 
   isExplained (endedAt) {
@@ -275,11 +273,8 @@ class KeepServerSpan extends ServerSpan {
     }
     const { recorder } = this.pipeline
     if (recorder !== null && this.httpStatus >= 500) recorder.serverError(endedAt)
-    if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
-    else super.finish(endedAt)
+    super.finish(endedAt)
   }
-
-  finishLong (endedAt) { this.finish(endedAt) } // which finds out first whether it is kept
 
   get isKept () { return this.kept !== '' }
   get exemplarFlags () { return this.kept === '' ? this.flags : this.flags | SAMPLED }

@@ -47,14 +47,7 @@ class SpanStarter {
     return decision === DROP || this.rateLimit === null ? decision : this.rateLimit.decide(incoming, incoming.start)
   }
 
-  /**
-   * The span of a request of which nothing is decided yet.
-   * @param {IncomingContext} incoming
-   * @param {RouteInfo} route
-   * @param {PeerInfo} peer
-   * @param {string} url the request target as it came
-   * @param {Context | null} base what was active before, without this request's parent
-   */
+  /** The span of a request of which nothing is decided yet. `base`: what was active before, without this request's parent, or null. */
   startServer (incoming, route, peer, url, base) {
     const decision = this.decideServer(incoming, route)
     if (decision === UNDECIDED) return this.asks(route) ? this.#startAsked(incoming, route, peer, url, base) : this.startHeld(incoming, route, peer, url)

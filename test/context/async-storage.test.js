@@ -195,7 +195,7 @@ test('a step leaves all stores as AsyncLocalStorage.run leaves them, whatever is
 })
 
 test('where Node has frames they are found, so that a step need not copy them, and loading leaves nothing in one', async (t) => {
-  t.equal(asyncStorage.hasFrames, !asyncStorage.usesAsyncHooks)
+  t.equal(asyncStorage.hasFrames, !('kResourceStore' in asyncStorage.storage))
   const script = `require(${JSON.stringify(path.join(__dirname, '../..'))})
     const resource = new (require('node:async_hooks').AsyncResource)('of the main module')
     console.log(Object.getOwnPropertySymbols(resource).filter((symbol) => typeof resource[symbol] === 'object').length)`
