@@ -3,12 +3,12 @@
 // The plugin: options -> tracer -> decorators, hooks -> close. lib/registration.js has the how.
 
 const fp = require('fastify-plugin')
-const { resolveRouteOptions } = require('./lib/config/options')
-const { REQUEST_KEY } = require('./lib/context/trace-context')
-const { ownContextManager } = require('./lib/context/request-context')
-const { activeManager } = require('./lib/otel/api-globals')
-const { noteDeclaration } = require('./lib/fastify/routes')
-const { OLDEST_FASTIFY, registrationFor } = require('./lib/registration')
+const { resolveRouteOptions } = require('./lib/config/options.js')
+const { REQUEST_KEY } = require('./lib/context/trace-context.js')
+const { ownContextManager } = require('./lib/context/request-context.js')
+const { activeManager } = require('./lib/otel/api-globals.js')
+const { noteDeclaration } = require('./lib/fastify/routes.js')
+const { OLDEST_FASTIFY, registrationFor } = require('./lib/registration.js')
 
 function plugin (app, options, done) {
   if (typeof app?.addHook !== 'function' || typeof done !== 'function') {
@@ -86,15 +86,15 @@ function current () {
 // What follows is loaded by its users only.
 
 function traceClient (client) {
-  return require('./lib/outbound/trace-client').traceClient(client)
+  return require('./lib/outbound/trace-client.js').traceClient(client)
 }
 
 function flushAfter (app, handler, options) {
-  return require('./lib/serverless/platforms').flushAfter(app, handler, options)
+  return require('./lib/serverless/platforms.js').flushAfter(app, handler, options)
 }
 
 function run (carrier, options, fn) {
-  return require('./lib/job').run(carrier, options, fn)
+  return require('./lib/job.js').run(carrier, options, fn)
 }
 
 const lightTrace = fp(plugin, { name: 'light-trace' })

@@ -7,7 +7,7 @@
 
 const { subscribe } = require('node:diagnostics_channel')
 const lightTrace = require('./index.js')
-const { OLDEST_FASTIFY } = require('./lib/registration')
+const { OLDEST_FASTIFY } = require('./lib/registration.js')
 
 // Published at the end of Fastify's factory, before anybody else can register anything: our hooks come first.
 subscribe('fastify.initialization', ({ fastify }) => {

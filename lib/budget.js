@@ -4,9 +4,9 @@
 // response. It is read from finished spans alone: `light-trace/testing` has them from the tracer, `npx light-trace check` from a file.
 
 const { relative } = require('node:path')
-const { boolean, count, inWords, isObject, LightTraceError, nearestName, object } = require('./config/checks')
-const { drawTree, oneLine, spanLabel } = require('./export/sinks/console')
-const { counted } = require('./runtime/report')
+const { boolean, count, inWords, isObject, LightTraceError, nearestName, object } = require('./config/checks.js')
+const { drawTree, oneLine, spanLabel } = require('./export/sinks/console.js')
+const { counted } = require('./runtime/report.js')
 
 // Kinds of calls that a budget may name although no span has them: what light-trace and OpenTelemetry's conventions know.
 const KNOWN_KINDS = [

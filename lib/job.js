@@ -2,12 +2,12 @@
 
 // `lightTrace.run(carrier, fn)`: work without a request, such as a job, in the trace whose `request.trace.inject()` made the carrier.
 
-const { anyOf, attributes, boolean, describeValue, object, optionInvalid, text } = require('./config/checks')
-const { EMPTY_CONTEXT, RequestContext, ownContextManager } = require('./context/request-context')
-const { SPAN_KEY } = require('./context/trace-context')
-const { processState } = require('./runtime/process-state')
-const { attempt } = require('./runtime/report')
-const { runInSpan, INVALID_SPAN, remoteSpanOf } = require('./span/child-span')
+const { anyOf, attributes, boolean, describeValue, object, optionInvalid, text } = require('./config/checks.js')
+const { EMPTY_CONTEXT, RequestContext, ownContextManager } = require('./context/request-context.js')
+const { SPAN_KEY } = require('./context/trace-context.js')
+const { processState } = require('./runtime/process-state.js')
+const { attempt } = require('./runtime/report.js')
+const { runInSpan, INVALID_SPAN, remoteSpanOf } = require('./span/child-span.js')
 
 const SPAN_KIND_CONSUMER = 4
 

@@ -3,20 +3,20 @@
 // How an application is traced, from `register` to its close, and which of several registrations holds.
 
 const { name, version } = require('../package.json')
-const { resolveOptions } = require('./config/options')
-const { Report } = require('./runtime/report')
-const { retainTickRecord } = require('./runtime/timers')
-const { NoRequestContext } = require('./context/request-context')
-const { processState } = require('./runtime/process-state')
-const { INVALID_SPAN } = require('./span/child-span')
-const { Scope, SCHEMA_URL } = require('./span/recording-span')
-const { Tracer } = require('./tracer')
-const apiGlobals = require('./otel/api-globals')
-const { fastifyHooks } = require('./fastify/hooks')
-const { kTrace } = require('./fastify/keys')
-const { openOutbound } = require('./outbound')
-const { StageHooks } = require('./fastify/stages')
-const { watchUnrouted } = require('./fastify/response-end')
+const { resolveOptions } = require('./config/options.js')
+const { Report } = require('./runtime/report.js')
+const { retainTickRecord } = require('./runtime/timers.js')
+const { NoRequestContext } = require('./context/request-context.js')
+const { processState } = require('./runtime/process-state.js')
+const { INVALID_SPAN } = require('./span/child-span.js')
+const { Scope, SCHEMA_URL } = require('./span/recording-span.js')
+const { Tracer } = require('./tracer.js')
+const apiGlobals = require('./otel/api-globals.js')
+const { fastifyHooks } = require('./fastify/hooks.js')
+const { kTrace } = require('./fastify/keys.js')
+const { openOutbound } = require('./outbound/index.js')
+const { StageHooks } = require('./fastify/stages.js')
+const { watchUnrouted } = require('./fastify/response-end.js')
 
 const OLDEST_FASTIFY = 5 // its major version
 
@@ -100,8 +100,8 @@ class Registration {
   /** Delivers spans in time where the platform freezes or ends the process. */
   holdPlatform (app) {
     const { platform } = this.tracer.settings
-    if (platform === 'vercel') require('./serverless/platforms').holdUntilDelivered(app, this.tracer)
-    if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./serverless/platforms').flushAtSigterm())
+    if (platform === 'vercel') require('./serverless/platforms.js').holdUntilDelivered(app, this.tracer)
+    if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./serverless/platforms.js').flushAtSigterm())
   }
 
   /** Adds the route that Prometheus scrapes: never traced, and not counted among the requests. */
@@ -178,7 +178,7 @@ function decoratorOf (tracer) {
     metrics: async (options) => tracer.metrics === null ? '' : tracer.metrics.text(options),
     get meterProvider () {
       if (tracer.metrics !== null) return tracer.metrics.meterProvider
-      const { MeterProvider } = require('./metrics/app-metrics')
+      const { MeterProvider } = require('./metrics/app-metrics.js')
       return new MeterProvider(() => null) // its instruments record nothing
     }
   }

@@ -10,12 +10,12 @@
 // A span ends when its response is closed, which may be after the client has it: `spans`, `tree` and `check`
 // wait until every span that started has ended. testing.d.ts says what each method does.
 
-const { SAMPLED } = require('./context/trace-context')
-const { runUntraced } = require('./job')
-const { checkSpans, readBudget } = require('./budget')
-const { settleWithin } = require('./export/exporter')
-const { drawTree, spanLabel, kindName, statusName } = require('./export/sinks/console')
-const { setImmediate } = require('./runtime/timers')
+const { SAMPLED } = require('./context/trace-context.js')
+const { runUntraced } = require('./job.js')
+const { checkSpans, readBudget } = require('./budget.js')
+const { settleWithin } = require('./export/exporter.js')
+const { drawTree, spanLabel, kindName, statusName } = require('./export/sinks/console.js')
+const { setImmediate } = require('./runtime/timers.js')
 
 // Long enough for a slow machine, short enough to fail a test before its runner does.
 const WAIT_MS = 5000

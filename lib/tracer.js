@@ -2,28 +2,28 @@
 
 // The composition root: the only file that sees all stages. Options in, spans out.
 
-const { SAMPLED, PARENT_LOCAL, parentIn, SPAN_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./context/trace-context')
-const { processState } = require('./runtime/process-state')
-const { EMPTY_CONTEXT, ownContextManager, SUPPRESSED } = require('./context/request-context')
-const asyncStorage = require('./context/async-storage')
-const clock = require('./runtime/timers')
-const { settleNow } = require('./runtime/accounts')
-const { SPAN_KIND_SERVER } = require('./span/server-span')
-const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan, STAGE, runInSpan, runUnrecorded } = require('./span/child-span')
-const { FoldedCall, follow, runToFold, endOpen } = require('./span/repeated-calls')
-const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-starter')
-const { toObject, read } = require('./span/attributes')
-const { KIND_INTERNAL, KIND_CLIENT } = require('./outbound/calls')
-const { QueryRedactor } = require('./http/redact')
-const { samplerOf, LiveSampler, BackPressure, RateLimit } = require('./sampling/sampler')
-const { Keep } = require('./sampling/keep')
-const { Pipeline, Stats } = require('./export/pipeline')
-const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals')
-const { inject } = require('./otel/propagators')
-const { ExportRequestPrefix } = require('./otlp/request')
-const { SpanEncoder } = require('./otlp/span-encoder')
-const { Exporter } = require('./export/exporter')
-const { attempt, counted } = require('./runtime/report')
+const { SAMPLED, PARENT_LOCAL, parentIn, SPAN_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./context/trace-context.js')
+const { processState } = require('./runtime/process-state.js')
+const { EMPTY_CONTEXT, ownContextManager, SUPPRESSED } = require('./context/request-context.js')
+const asyncStorage = require('./context/async-storage.js')
+const clock = require('./runtime/timers.js')
+const { settleNow } = require('./runtime/accounts.js')
+const { SPAN_KIND_SERVER } = require('./span/server-span.js')
+const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan, STAGE, runInSpan, runUnrecorded } = require('./span/child-span.js')
+const { FoldedCall, follow, runToFold, endOpen } = require('./span/repeated-calls.js')
+const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-starter.js')
+const { toObject, read } = require('./span/attributes.js')
+const { KIND_INTERNAL, KIND_CLIENT } = require('./outbound/calls.js')
+const { QueryRedactor } = require('./http/redact.js')
+const { samplerOf, LiveSampler, BackPressure, RateLimit } = require('./sampling/sampler.js')
+const { Keep } = require('./sampling/keep.js')
+const { Pipeline, Stats } = require('./export/pipeline.js')
+const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals.js')
+const { inject } = require('./otel/propagators.js')
+const { ExportRequestPrefix } = require('./otlp/request.js')
+const { SpanEncoder } = require('./otlp/span-encoder.js')
+const { Exporter } = require('./export/exporter.js')
+const { attempt, counted } = require('./runtime/report.js')
 
 const ASKED_ALONE = Object.freeze({ errors: false, aborted: false, slowerThanMs: Infinity }) // of `keep`, where the recorder alone is asked for
 
@@ -66,9 +66,9 @@ class Tracer {
     this.invocations = null // an AsyncLocalStorage of attributes in a function, see serverless/platforms.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
     this.logs = null // what exports log lines, see `exportLogs`
-    this.metrics = isOn(settings.metrics) ? new (require('./metrics/app-metrics').AppMetrics)(this) : null // all of lib/metrics
+    this.metrics = isOn(settings.metrics) ? new (require('./metrics/app-metrics.js').AppMetrics)(this) : null // all of lib/metrics
     this.liveFile = isOn(settings.configFile) ? this.openLiveFile() : null
-    this.blockedLoop = isOn(settings.blockedLoop) ? new (require('./fastify/blocked-loop').BlockedLoop)(this) : null
+    this.blockedLoop = isOn(settings.blockedLoop) ? new (require('./fastify/blocked-loop.js').BlockedLoop)(this) : null
   }
 
   /** Decides how spans leave, once: in onReady, or at the first span before it. */
@@ -98,7 +98,7 @@ class Tracer {
   }
 
   openLiveFile () {
-    const { LiveFile } = require('./config/live-file')
+    const { LiveFile } = require('./config/live-file.js')
     this.ignore = (request) => this.liveIgnore !== null && this.liveIgnore(request)
     const file = new LiveFile(this.settings.configFile, (live) => this.adjust(live), this.report)
     file.read()
@@ -138,7 +138,7 @@ class Tracer {
   openRecorder () {
     const { settings, stats, report } = this
     if (this.mode === 'native') {
-      this.recorder = new (require('./export/recorder').Recorder)(settings.recorder, this.output, stats, report)
+      this.recorder = new (require('./export/recorder.js').Recorder)(settings.recorder, this.output, stats, report)
       if (this.keep === null) this.useKeep(null)
     } else report.once('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${this.output.reason}`)
   }
@@ -153,7 +153,7 @@ class Tracer {
   /** Exports the lines of the application's logger, or holds some of them, where the options ask for it. */
   exportLogs (app) {
     if (this.settings.exportedLogs === null || this.settings.disabled) return
-    const { AppLogs } = require('./logs/app-logs')
+    const { AppLogs } = require('./logs/app-logs.js')
     this.logs = new AppLogs(this, app)
     this.logs.setLevels(this.liveLogs)
   }
@@ -173,7 +173,7 @@ class Tracer {
 
   enableInterop () {
     if (this.sdkInterop !== null) return
-    const { SdkInterop } = require('./otel/sdk-interop')
+    const { SdkInterop } = require('./otel/sdk-interop.js')
     this.sdkInterop = new SdkInterop(this)
     if (this.pipeline !== null) this.starter = this.sdkInterop
   }
@@ -349,7 +349,7 @@ function exportMode ({ settings, report, stats, backPressure }) {
   if (settings.disabled) return toNone('disabled', stats, 'OTEL_SDK_DISABLED')
   if (tracerProvider) return toProvider(tracerProvider, settings, report, stats, 'spans are made by the tracerProvider of the options')
   if (spanProcessors !== null) {
-    const { ProcessorSink } = require('./export/sinks/delegated')
+    const { ProcessorSink } = require('./export/sinks/delegated.js')
     const sink = new ProcessorSink(spanProcessors, { stats, report, closeTimeoutMs, suppress })
     return new ExportMode('processors', `spans go to ${counted(spanProcessors.length, 'span processor')}`, sink)
   }
@@ -360,7 +360,7 @@ function exportMode ({ settings, report, stats, backPressure }) {
   }
   if (exporter.kind === 'otlp') return toCollector(settings, stats, report, backPressure)
   if (exporter.kind === 'none') return toNone('none', stats, 'spans go nowhere')
-  const { ConsoleSink, OtlpStdoutSink } = require('./export/sinks/console')
+  const { ConsoleSink, OtlpStdoutSink } = require('./export/sinks/console.js')
   if (exporter.kind === 'console') return new ExportMode('console', 'spans go to stdout', new ConsoleSink(stats))
   return new ExportMode('otlp/stdout', 'spans go to stdout as OTLP JSON', new OtlpStdoutSink(settings.resource, stats))
 }
@@ -372,8 +372,8 @@ function toNone (mode, stats, reason) {
 }
 
 function toProvider (provider, { closeTimeoutMs }, report, stats, reason) {
-  const { providerSink } = require('./export/sinks/delegated')
-  const { SdkSpans } = require('./otel/sdk-interop')
+  const { providerSink } = require('./export/sinks/delegated.js')
+  const { SdkSpans } = require('./otel/sdk-interop.js')
   return new ExportMode('sdk', reason, providerSink(provider, { stats, report, closeTimeoutMs }), null, new SdkSpans(provider, report))
 }
 

@@ -5,7 +5,7 @@
 
 const fs = require('node:fs')
 const { isProxy } = require('node:util/types')
-const { printable } = require('../runtime/report')
+const { printable } = require('../runtime/report.js')
 
 // setTimeout takes a signed 32-bit number of milliseconds; above, it fires at once. 24.8 days stand for "no limit".
 const DURATION_MAX_MS = 2 ** 31 - 1

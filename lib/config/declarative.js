@@ -6,8 +6,8 @@
 
 const path = require('node:path')
 const { createRequire } = require('node:module')
-const { EMPTY, TOKEN, inWords, isAttributeValue, isObject, readFile } = require('./checks')
-const { attempt, printable } = require('../runtime/report')
+const { EMPTY, TOKEN, inWords, isAttributeValue, isObject, readFile } = require('./checks.js')
+const { attempt, printable } = require('../runtime/report.js')
 
 module.exports = { readConfiguration }
 

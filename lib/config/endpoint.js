@@ -4,7 +4,7 @@
 
 const { inspect } = require('node:util')
 const { isIPv4 } = require('node:net')
-const { attempt } = require('../runtime/report')
+const { attempt } = require('../runtime/report.js')
 
 const DEFAULT_ENDPOINT = 'http://localhost:4318'
 const URL_LENGTH_MAX = 8192

@@ -3,8 +3,8 @@
 // The only reader of process.env, by the rules of OpenTelemetry's "Environment Variable Specification": empty is unset, enums
 // know no case, and what cannot be used is logged and ignored.
 
-const { attempt } = require('../runtime/report')
-const { describeValue, editDistance, inWords } = require('./checks')
+const { attempt } = require('../runtime/report.js')
+const { describeValue, editDistance, inWords } = require('./checks.js')
 
 const PREFIX = 'OTEL_'
 const BOOLEANS = new Map([['true', true], ['false', false]])

@@ -2,14 +2,14 @@
 
 // How spans and metrics leave the process: to which exporter, and for OTLP by which request.
 
-const { printable } = require('../runtime/report')
+const { printable } = require('../runtime/report.js')
 const {
   CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, boolean, duration, listOf, literal, object, optionInvalid, readOwn, wrongValue
-} = require('./checks')
-const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env')
+} = require('./checks.js')
+const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env.js')
 const {
   EXPECTED_URL, basicAuthorization, endpointFromCode, endpointsFromEnvironment, isLinkLocal, isLoopback, names, parseHttpUrl, withSecrets
-} = require('./endpoint')
+} = require('./endpoint.js')
 
 module.exports = { checkExporter, resolveExporter, exporterOfSignal }
 
@@ -93,9 +93,9 @@ function otlpSettings (kind, given, [url, ...more], env, timeoutVariable, around
   warnAboutEndpoint(url, given, env)
   const isSecure = url.protocol === 'https:'
   const variable = isSecure ? env.find('https_proxy', 'HTTPS_PROXY') : env.find('http_proxy', 'HTTP_PROXY')
-  const proxy = variable === undefined ? null : require('./tls-and-proxy').proxyFor(url, variable, env)
+  const proxy = variable === undefined ? null : require('./tls-and-proxy.js').proxyFor(url, variable, env)
   const headers = resolveHeaders(url, given, env, proxy !== null)
-  const { ca, cert, key } = isSecure ? require('./tls-and-proxy').resolveTls(given, env) : EMPTY
+  const { ca, cert, key } = isSecure ? require('./tls-and-proxy.js').resolveTls(given, env) : EMPTY
   return withSecrets({
     kind,
     explicit: given.kind !== undefined,
@@ -109,7 +109,7 @@ function otlpSettings (kind, given, [url, ...more], env, timeoutVariable, around
 }
 
 function checkPem (path, value) {
-  return require('./tls-and-proxy').checkPem(path, value)
+  return require('./tls-and-proxy.js').checkPem(path, value)
 }
 
 // The variable may name several. We have one exporter; the first that is known is taken.

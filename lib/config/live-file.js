@@ -6,10 +6,10 @@
 
 const fs = require('node:fs')
 const { isatty } = require('node:tty')
-const { printable } = require('../runtime/report')
-const { setInterval, clearInterval } = require('../runtime/timers')
-const { readFile } = require('./checks')
-const { resolveLive } = require('./options')
+const { printable } = require('../runtime/report.js')
+const { setInterval, clearInterval } = require('../runtime/timers.js')
+const { readFile } = require('./checks.js')
+const { resolveLive } = require('./options.js')
 
 const LOOK_MS = 1000
 // Two writes within one tick of the file system's clock, 2 s at most, may differ in nothing but the text: so many looks read it again.

@@ -4,15 +4,15 @@
 // over environment. Wrong options throw; wrong variables are logged and ignored.
 
 const path = require('node:path')
-const { printable } = require('../runtime/report')
+const { printable } = require('../runtime/report.js')
 const {
   COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, TOKEN, anyOf, attributes, boolean, bytes, callback, count, duration, headerNames,
   isObject, listOf, literal, notNegative, object, orBoolean, orCallback, text
-} = require('./checks')
-const { Environment } = require('./env')
-const { checkExporter, resolveExporter } = require('./exporter')
-const { checkIgnore, compileIgnore, ignoreFromEnvironment, checkSampler, samplerFromEnvironment } = require('./sampling')
-const { serverlessPlatform, resolveResource } = require('./resource')
+} = require('./checks.js')
+const { Environment } = require('./env.js')
+const { checkExporter, resolveExporter } = require('./exporter.js')
+const { checkIgnore, compileIgnore, ignoreFromEnvironment, checkSampler, samplerFromEnvironment } = require('./sampling.js')
+const { serverlessPlatform, resolveResource } = require('./resource.js')
 
 module.exports = { resolveOptions, resolveRouteOptions, resolveLive }
 
@@ -207,7 +207,7 @@ function environmentOf (variables) {
   const given = new Environment(variables)
   const file = given.text('OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE')
   if (file === undefined) return { env: given, fromFile: EMPTY }
-  const { values, fromFile, warnings } = require('./declarative').readConfiguration(file, given.values)
+  const { values, fromFile, warnings } = require('./declarative.js').readConfiguration(file, given.values)
   const env = new Environment(values)
   for (const message of warnings) env.warn('LT_WARN_CONFIG_FILE', message)
   return { env, fromFile }
@@ -238,7 +238,7 @@ function resolveLive (value) {
 }
 
 // Of metrics and exported log lines, loaded where there are any.
-function signals () { return require('./signals') }
+function signals () { return require('./signals.js') }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
 function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity, asked = false, maxPerSecond = DEFAULT_KEPT_PER_SECOND } = EMPTY) {

@@ -8,9 +8,9 @@ const path = require('node:path')
 const os = require('node:os')
 const { randomUUID } = require('node:crypto')
 const { version } = require('../../package.json')
-const { attempt } = require('../runtime/report')
-const { EMPTY } = require('./checks')
-const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env')
+const { attempt } = require('../runtime/report.js')
+const { EMPTY } = require('./checks.js')
+const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env.js')
 
 module.exports = { resolveResource, detectPlatform, serverlessPlatform }
 

@@ -3,8 +3,8 @@
 // What is recorded, as settings: which traces are sampled, by which lib/sampling/sampler.js decides, and which requests get no span.
 
 const { isRegExp } = require('node:util/types')
-const { EMPTY, isObject, notNegative, object, wrongValue, listOf } = require('./checks')
-const { atOnce } = require('../runtime/report')
+const { EMPTY, isObject, notNegative, object, wrongValue, listOf } = require('./checks.js')
+const { atOnce } = require('../runtime/report.js')
 
 const EXPECTED_SAMPLER = "'always_on', 'always_off', a ratio from 0 to 1, { perSecond }, or a Sampler with shouldSample()"
 

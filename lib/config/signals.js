@@ -4,8 +4,8 @@
 
 const {
   COUNT_MAX, DURATION_MAX_MS, EMPTY, anyOf, boolean, callback, duration, isObject, literal, notNegative, object, orBoolean, wrongValue
-} = require('./checks')
-const { checkExporter, exporterOfSignal } = require('./exporter')
+} = require('./checks.js')
+const { checkExporter, exporterOfSignal } = require('./exporter.js')
 
 const METRIC_KINDS = ['otlp', 'otlp/stdout', 'prometheus', 'none']
 const TEMPORALITIES = ['cumulative', 'delta', 'lowmemory']

@@ -5,9 +5,9 @@
 const { isIPv4 } = require('node:net')
 const tls = require('node:tls')
 const { X509Certificate } = require('node:crypto')
-const { attempt } = require('../runtime/report')
-const { FILE_BYTES_MAX, describeValue, optionInvalid, readFile } = require('./checks')
-const { basicAuthorization, hostAndPort, names, parseHttpUrl, withSecrets } = require('./endpoint')
+const { attempt } = require('../runtime/report.js')
+const { FILE_BYTES_MAX, describeValue, optionInvalid, readFile } = require('./checks.js')
+const { basicAuthorization, hostAndPort, names, parseHttpUrl, withSecrets } = require('./endpoint.js')
 
 module.exports = { checkPem, resolveTls, proxyFor }
 

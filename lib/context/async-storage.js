@@ -7,7 +7,7 @@
 // resource, and whatever runs before our hook on the next request of the connection would read this client's live store.
 
 const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
-const { processState } = require('../runtime/process-state')
+const { processState } = require('../runtime/process-state.js')
 
 const { storage } = processState
 

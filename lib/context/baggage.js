@@ -7,7 +7,7 @@
 //
 // A stranger may fill it: it is read only on demand and when a call goes out, and members that cannot be understood are left out.
 
-const { attempt } = require('../runtime/report')
+const { attempt } = require('../runtime/report.js')
 
 // The SDKs' limits, in and out: unbounded baggage has taken services down (GHSA-8988-4f7v-96qf).
 const BYTES_MAX = 8192

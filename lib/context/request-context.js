@@ -2,9 +2,9 @@
 
 // `request.trace`, which is also the request's OpenTelemetry Context. It holds no request, reply or socket: later work may keep it.
 
-const asyncStorage = require('./async-storage')
-const { parseBaggage } = require('./baggage')
-const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY, SAMPLED, traceOf } = require('./trace-context')
+const asyncStorage = require('./async-storage.js')
+const { parseBaggage } = require('./baggage.js')
+const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY, SAMPLED, traceOf } = require('./trace-context.js')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 

@@ -4,9 +4,9 @@
 //
 // Ids are kept as signed 32-bit words, most significant first: V8 stores them in the object itself, and hex is made on demand.
 
-const { hex } = require('./ids')
-const { formatTraceparent, parseTraceparent } = require('./traceparent')
-const { TraceState, cleanTracestate, hadOt, thresholdOf, randomnessOf, withoutThreshold } = require('./tracestate')
+const { hex } = require('./ids.js')
+const { formatTraceparent, parseTraceparent } = require('./traceparent.js')
+const { TraceState, cleanTracestate, hadOt, thresholdOf, randomnessOf, withoutThreshold } = require('./tracestate.js')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 

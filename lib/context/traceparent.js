@@ -10,8 +10,8 @@
 // Node joins with ', ', is then wrong by its length and needs no rule of its own.
 
 const { Buffer } = require('node:buffer')
-const { writeIds } = require('./ids')
-const { trimSpace } = require('./tracestate')
+const { writeIds } = require('./ids.js')
+const { trimSpace } = require('./tracestate.js')
 
 const LENGTH = 55
 const DASH = 0x2d

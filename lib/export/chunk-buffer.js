@@ -8,9 +8,9 @@
 //
 // `bytes` counts what is allocated in all of these places. The sum over the buffers of an application never passes their budget.
 
-const { halvesOf } = require('../otlp/request')
-const { thin, LEVEL_MAX } = require('../otlp/thinning')
-const { attempt } = require('../runtime/report')
+const { halvesOf } = require('../otlp/request.js')
+const { thin, LEVEL_MAX } = require('../otlp/thinning.js')
+const { attempt } = require('../runtime/report.js')
 
 const CHUNK_BYTES = 256 * 1024 // some 500 spans: a loss of one chunk is still small
 const CHUNK_BYTES_MIN = 16 * 1024

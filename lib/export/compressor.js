@@ -2,7 +2,7 @@
 
 // Compression: gzip or zstd of what is sent, gzip of what waits for long.
 
-const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
+const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers.js')
 
 // On libuv's threads. node:zlib is loaded when it is needed: it takes 0.6 ms, and compression is off by default.
 

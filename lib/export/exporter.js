@@ -3,14 +3,14 @@
 // The way from an encoder, of spans or log records, to the collector: a buffer that it fills, a sender that empties it, the flush timer.
 
 const { writeSync } = require('node:fs')
-const { NO_CHUNK, Budget, ChunkBuffer } = require('./chunk-buffer')
-const { ChunkCompressor, encodingOf } = require('./compressor')
-const { Sender } = require('./sender')
-const { connectTo } = require('./http/failover')
-const { ExportLog } = require('./log')
-const { DURATION_MAX_MS } = require('../config/checks')
-const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers')
-const { counted } = require('../runtime/report')
+const { NO_CHUNK, Budget, ChunkBuffer } = require('./chunk-buffer.js')
+const { ChunkCompressor, encodingOf } = require('./compressor.js')
+const { Sender } = require('./sender.js')
+const { connectTo } = require('./http/failover.js')
+const { ExportLog } = require('./log.js')
+const { DURATION_MAX_MS } = require('../config/checks.js')
+const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers.js')
+const { counted } = require('../runtime/report.js')
 
 // The first spans are soon seen, and so is a mistake in the exporter's options. From then on the delay doubles up to
 // `flushDelayMs`. An early connection also spares V8 a second compilation of Node's streams.

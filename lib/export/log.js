@@ -2,8 +2,8 @@
 
 // Puts what happened to spans, or log records, into words for the operator. What the collector says went through `printable` before.
 
-const { processState } = require('../runtime/process-state')
-const { Losses, counted } = require('../runtime/report')
+const { processState } = require('../runtime/process-state.js')
+const { Losses, counted } = require('../runtime/report.js')
 
 // Ports of web pages and of other protocols, beside the receivers.
 const PORTS = new Map([

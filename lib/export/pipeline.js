@@ -2,8 +2,8 @@
 
 // What all spans of a tracer share on their way out: limits, resource, scope, counts, and the sink that ended spans go to.
 
-const { SCHEMA_URL, OWN_MAX } = require('../span/recording-span')
-const { SAMPLED } = require('../context/trace-context')
+const { SCHEMA_URL, OWN_MAX } = require('../span/recording-span.js')
+const { SAMPLED } = require('../context/trace-context.js')
 
 const OPEN_MAX = 10_000 // of the spans that are looked after until they end
 

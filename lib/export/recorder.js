@@ -8,16 +8,16 @@
 //
 // https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
 
-const { withoutThreshold } = require('../context/tracestate')
-const { SpanEncoder } = require('../otlp/span-encoder')
-const { encodeAttributes } = require('../otlp/proto-writer')
-const { OFFSET_END, TAG_ATTRIBUTE } = require('../otlp/templates')
-const { readSpan, EncodedSpan } = require('../otlp/thinning')
-const { fieldEnd } = require('../otlp/request')
-const { Chunk, NO_CHUNK, allocate, chunkBytesFor } = require('./chunk-buffer')
-const { KEPT, reasonOf } = require('../span/server-span')
-const { monotonicNow, now, setTimeout, clearTimeout, nanosOf } = require('../runtime/timers')
-const { counted } = require('../runtime/report')
+const { withoutThreshold } = require('../context/tracestate.js')
+const { SpanEncoder } = require('../otlp/span-encoder.js')
+const { encodeAttributes } = require('../otlp/proto-writer.js')
+const { OFFSET_END, TAG_ATTRIBUTE } = require('../otlp/templates.js')
+const { readSpan, EncodedSpan } = require('../otlp/thinning.js')
+const { fieldEnd } = require('../otlp/request.js')
+const { Chunk, NO_CHUNK, allocate, chunkBytesFor } = require('./chunk-buffer.js')
+const { KEPT, reasonOf } = require('../span/server-span.js')
+const { monotonicNow, now, setTimeout, clearTimeout, nanosOf } = require('../runtime/timers.js')
+const { counted } = require('../runtime/report.js')
 
 const SNAPSHOT_REASON = 'light_trace.snapshot.reason'
 const LINGER_MS = 1000 // after a snapshot was asked for, so that the requests that were open are in it

@@ -5,10 +5,10 @@
 //    idle --pump--> busy --retry--> waiting --timer, retryNow--> idle
 //                     '--any other disposition, see http/retry.js--> idle
 
-const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers')
-const { compressBody, refusesZstd } = require('./compressor')
-const { RetrySchedule } = require('./http/retry')
-const { Outcome } = require('./http/otlp-http')
+const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers.js')
+const { compressBody, refusesZstd } = require('./compressor.js')
+const { RetrySchedule } = require('./http/retry.js')
+const { Outcome } = require('./http/otlp-http.js')
 
 // A request costs 100 to 200 microseconds whatever its size: of a megabyte, some 2,000 spans, less than a tenth of one for each.
 const SEND_BYTES = 1024 * 1024

@@ -5,8 +5,8 @@
 const { findSourceMap } = require('node:module')
 const { basename, join, sep } = require('node:path')
 const { fileURLToPath } = require('node:url')
-const { REQUEST_KEY } = require('../context/trace-context')
-const { processState } = require('../runtime/process-state')
+const { REQUEST_KEY } = require('../context/trace-context.js')
+const { processState } = require('../runtime/process-state.js')
 
 const OURS = typeof __filename === 'string' && basename(__filename) === 'blocked-line.js' ? join(__dirname, '..', sep) : '\0' // in a bundle: none
 const FRAMES_MAX = 20

@@ -12,9 +12,9 @@
 
 const { randomBytes } = require('node:crypto')
 const { Worker, isMainThread } = require('node:worker_threads')
-const { Stacks } = require('./blocked-line')
-const { takeSample } = require('../runtime/accounts')
-const { clearTimeout, now, setTimeout } = require('../runtime/timers')
+const { Stacks } = require('./blocked-line.js')
+const { takeSample } = require('../runtime/accounts.js')
+const { clearTimeout, now, setTimeout } = require('../runtime/timers.js')
 
 const inspector = process.features.inspector === true ? require('node:inspector') : null // Node can be built without
 

@@ -2,10 +2,10 @@
 
 // What the user's options add to a request's span. Where their functions fail, the request goes on, and the first failure is logged.
 
-const { SERVER_KEYS } = require('../span/http-info')
-const { remoteSpanOf } = require('../span/child-span')
-const { hasKey, setOwn } = require('../span/attributes')
-const { atOnce } = require('../runtime/report')
+const { SERVER_KEYS } = require('../span/http-info.js')
+const { remoteSpanOf } = require('../span/child-span.js')
+const { hasKey, setOwn } = require('../span/attributes.js')
+const { atOnce } = require('../runtime/report.js')
 
 const BAGGAGE_VALUE_LENGTH_MAX = 256 // the caller writes it
 

@@ -6,11 +6,11 @@
 //   onError    remember what was thrown
 //   'close'    of the raw response: whole, broken off or never sent, it comes once
 
-const { Routes } = require('./routes')
-const { RequestStart } = require('./request-start')
-const { Callbacks, appendServerTiming } = require('./callbacks')
-const { sentStatus, unfinished, endWithoutClose } = require('./response-end')
-const { kSpan, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys')
+const { Routes } = require('./routes.js')
+const { RequestStart } = require('./request-start.js')
+const { Callbacks, appendServerTiming } = require('./callbacks.js')
+const { sentStatus, unfinished, endWithoutClose } = require('./response-end.js')
+const { kSpan, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys.js')
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
 function fastifyHooks (app, tracer, noTrace, stageHooks) {
@@ -92,7 +92,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
 function logCorrelationOf (app, { logs }) {
   const isPino = typeof app.log?.setBindings === 'function' && typeof app.log.child === 'function'
   if (!isPino) return null
-  const { LogCorrelation } = require('./log-correlation') // Fastify's default is not to log
+  const { LogCorrelation } = require('./log-correlation.js') // Fastify's default is not to log
   return new LogCorrelation(app, logs)
 }
 

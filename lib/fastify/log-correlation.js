@@ -6,8 +6,8 @@
 // `childLoggerFactory` may be shared by several requests: then `request.log` and `reply.log` become a child of it.
 
 const { Buffer } = require('node:buffer')
-const { writeIds } = require('../context/ids')
-const { symbolOf } = require('./keys')
+const { writeIds } = require('../context/ids.js')
+const { symbolOf } = require('./keys.js')
 
 const DEFAULT_FACTORY = 'defaultChildLoggerFactory'
 const KEYS = ['trace_id', 'span_id', 'trace_flags']

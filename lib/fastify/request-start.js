@@ -2,20 +2,20 @@
 
 // The start of a request: whether it is traced, its caller, the sampler's decision, its span and its context.
 
-const { RequestContext, CallerHeaders } = require('../context/request-context')
-const { processState } = require('../runtime/process-state')
-const { attempt } = require('../runtime/report')
-const { INVALID_SPAN, RemoteSpan } = require('../span/child-span')
-const { DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler')
-const { requestTarget, peerInfo, forwardedPeerInfo } = require('../http/conventions')
-const clock = require('../runtime/timers')
-const { kSpan, kTrace } = require('./keys')
-const { isOver, sentStatus } = require('./response-end')
+const { RequestContext, CallerHeaders } = require('../context/request-context.js')
+const { processState } = require('../runtime/process-state.js')
+const { attempt } = require('../runtime/report.js')
+const { INVALID_SPAN, RemoteSpan } = require('../span/child-span.js')
+const { DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler.js')
+const { requestTarget, peerInfo, forwardedPeerInfo } = require('../http/conventions.js')
+const clock = require('../runtime/timers.js')
+const { kSpan, kTrace } = require('./keys.js')
+const { isOver, sentStatus } = require('./response-end.js')
 const {
   IncomingContext, callerTracestate, copyTrace, parentIn, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM
-} = require('../context/trace-context')
-const { newTraceId } = require('../context/ids')
-const { parseTraceparent } = require('../context/traceparent')
+} = require('../context/trace-context.js')
+const { newTraceId } = require('../context/ids.js')
+const { parseTraceparent } = require('../context/traceparent.js')
 
 // What a request's headers say of its trace. Read again for every request and never kept.
 const incoming = new IncomingContext()

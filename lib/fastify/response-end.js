@@ -2,9 +2,9 @@
 
 // What became of a response, asked once, when it closes. What counts as an error is decision D13 (docs/decisions.md).
 
-const { now, setImmediate } = require('../runtime/timers')
-const { subscribe, guarded } = require('../runtime/process-state')
-const { attempt } = require('../runtime/report')
+const { now, setImmediate } = require('../runtime/timers.js')
+const { subscribe, guarded } = require('../runtime/process-state.js')
+const { attempt } = require('../runtime/report.js')
 
 // Node closes a response that it has made and is writing. Two kinds may never get 'close':
 //

@@ -4,11 +4,11 @@
 
 const { join, sep } = require('node:path')
 const { fileURLToPath } = require('node:url')
-const { resolveRouteOptions } = require('../config/options')
-const { cleanValue } = require('../span/attributes')
-const { SERVER_KEYS } = require('../span/http-info')
-const { samplerOf } = require('../sampling/sampler')
-const { routeInfo, knownMethods } = require('../http/conventions')
+const { resolveRouteOptions } = require('../config/options.js')
+const { cleanValue } = require('../span/attributes.js')
+const { SERVER_KEYS } = require('../span/http-info.js')
+const { samplerOf } = require('../sampling/sampler.js')
+const { routeInfo, knownMethods } = require('../http/conventions.js')
 
 const kRoute = Symbol('light-trace.route')
 const kDeclared = Symbol('light-trace.declared')

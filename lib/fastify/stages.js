@@ -5,17 +5,17 @@
 // before the plugin was loaded, as all are that stand in one turn with `app.register(lightTrace)`. A stage that a hook leaves early,
 // because it replies or throws, ends with the next stage that has a span, with the error, or with the response.
 
-const { setTimeout, clearTimeout } = require('../runtime/timers')
-const { KIND_INTERNAL, kCall, tracerIn } = require('../outbound/calls')
-const { SPAN_KEY, REQUEST_KEY } = require('../context/trace-context')
-const { kStage } = require('./keys')
-const { whenOver } = require('./response-end')
-const { errorType } = require('../span/attributes')
-const { STATUS_ERROR } = require('../span/recording-span')
-const { guarded, subscribe, bug } = require('../runtime/process-state')
-const { attempt } = require('../runtime/report')
-const asyncStorage = require('../context/async-storage')
-const { routeContextOf } = require('./routes')
+const { setTimeout, clearTimeout } = require('../runtime/timers.js')
+const { KIND_INTERNAL, kCall, tracerIn } = require('../outbound/calls.js')
+const { SPAN_KEY, REQUEST_KEY } = require('../context/trace-context.js')
+const { kStage } = require('./keys.js')
+const { whenOver } = require('./response-end.js')
+const { errorType } = require('../span/attributes.js')
+const { STATUS_ERROR } = require('../span/recording-span.js')
+const { guarded, subscribe, bug } = require('../runtime/process-state.js')
+const { attempt } = require('../runtime/report.js')
+const asyncStorage = require('../context/async-storage.js')
+const { routeContextOf } = require('./routes.js')
 
 const OVERDUE_MS = 10_000 // an onResponse hook that takes longer may have failed, which Fastify does not report: its span ends
 

@@ -4,9 +4,9 @@
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/
 
 const { isIP } = require('node:net')
-const { attempt } = require('../runtime/report')
-const { RouteInfo, Place, PeerInfo } = require('../span/http-info')
-const { cut } = require('../span/attributes')
+const { attempt } = require('../runtime/report.js')
+const { RouteInfo, Place, PeerInfo } = require('../span/http-info.js')
+const { cut } = require('../span/attributes.js')
 
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY'])
 

@@ -5,7 +5,7 @@
 // credentials in queries have other names.
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/ , note on `url.query`
 
-const { atOnce, attempt } = require('../runtime/report')
+const { atOnce, attempt } = require('../runtime/report.js')
 
 const REDACTED = 'REDACTED'
 

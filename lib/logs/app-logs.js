@@ -7,17 +7,17 @@
 //            +---> level, trace, rate --> RecordEncoder --> Exporter --> /v1/logs
 //   exceptions of spans ----------> +---> light-trace/testing, standard output
 
-const clock = require('../runtime/timers')
-const { SAMPLED, SUPPRESS_KEY, parentIn } = require('../context/trace-context')
-const { Exporter } = require('../export/exporter')
-const { Stats } = require('../export/pipeline')
-const { ExportRequestPrefix } = require('../otlp/request')
-const { RateLimit } = require('../sampling/sampler')
-const { Scope } = require('../span/recording-span')
-const { symbolOf } = require('../fastify/keys')
-const { RecordEncoder } = require('./record-encoder')
-const { plainRecord, recordJson, recordText } = require('./plain')
-const { holdLines, tapLogger } = require('./tap')
+const clock = require('../runtime/timers.js')
+const { SAMPLED, SUPPRESS_KEY, parentIn } = require('../context/trace-context.js')
+const { Exporter } = require('../export/exporter.js')
+const { Stats } = require('../export/pipeline.js')
+const { ExportRequestPrefix } = require('../otlp/request.js')
+const { RateLimit } = require('../sampling/sampler.js')
+const { Scope } = require('../span/recording-span.js')
+const { symbolOf } = require('../fastify/keys.js')
+const { RecordEncoder } = require('./record-encoder.js')
+const { plainRecord, recordJson, recordText } = require('./plain.js')
+const { holdLines, tapLogger } = require('./tap.js')
 
 const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready
@@ -188,7 +188,7 @@ class AppLogs {
     if (collectors.length > 0) return this.#delivering((logged) => collectors.forEach((collector) => collector.onLog(plainRecord(logged, this.#names))))
     const { exporter, isText } = this.#settings
     if (exporter === null) {
-      const { toStdout, oneLine } = require('../export/sinks/console')
+      const { toStdout, oneLine } = require('../export/sinks/console.js')
       const write = toStdout()
       const textOf = isText ? (logged) => oneLine(recordText(logged, this.#names)) : (logged) => recordJson(settings.resource, logged, this.#names)
       return this.#delivering((logged) => write(textOf(logged)))

@@ -6,7 +6,7 @@
 // its code: a byte takes some four instructions, where one of an array that an object holds takes fifteen.
 
 const { Buffer } = require('node:buffer')
-const { writeLength4, putInt64 } = require('../otlp/proto-writer')
+const { writeLength4, putInt64 } = require('../otlp/proto-writer.js')
 
 const TEXT_LENGTH_MAX = 2000 // of a longer line JSON.parse is sooner done
 const BYTES_PER_CHARACTER = 3 // of UTF-8 for a UTF-16 unit

@@ -2,12 +2,12 @@
 
 // Lines as plain objects, for light-trace/testing, and as OTLP JSON or text for standard output.
 
-const clock = require('../runtime/timers')
-const { traceOf } = require('../context/trace-context')
-const { attempt } = require('../runtime/report')
-const { toObject } = require('../span/attributes')
-const { SCHEMA_URL } = require('../span/recording-span')
-const { resourceOf, scopeOf, attributesOf } = require('../otlp/json')
+const clock = require('../runtime/timers.js')
+const { traceOf } = require('../context/trace-context.js')
+const { attempt } = require('../runtime/report.js')
+const { toObject } = require('../span/attributes.js')
+const { SCHEMA_URL } = require('../span/recording-span.js')
+const { resourceOf, scopeOf, attributesOf } = require('../otlp/json.js')
 
 // Members of a line that the record says in fields of its own, or the resource.
 const RECORD_KEYS = ['time', 'trace_id', 'span_id', 'trace_flags', 'level', 'pid', 'hostname']

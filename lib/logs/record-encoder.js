@@ -5,14 +5,14 @@
 // It reads the finished line, not the objects that were logged, so that nothing is exported which redaction, a serializer or a formatter
 // has left out.
 
-const { cut } = require('../span/attributes')
-const { keepAnchored, writeNanos } = require('../runtime/timers')
-const { ProtoWriter, writeLength4, attributesBound, valueBound, writeAttributes, writeValue } = require('../otlp/proto-writer')
-const { openRun, RUN_BYTES } = require('../otlp/span-encoder')
-const { encodeScope } = require('../otlp/request')
-const { DEPTH_MAX } = require('./json-values')
-const { UsualLine, HEAD_BYTES, TAG_RECORD, TAG_BODY, TAG_ATTRIBUTE } = require('./usual-line')
-const { contentOf } = require('./plain')
+const { cut } = require('../span/attributes.js')
+const { keepAnchored, writeNanos } = require('../runtime/timers.js')
+const { ProtoWriter, writeLength4, attributesBound, valueBound, writeAttributes, writeValue } = require('../otlp/proto-writer.js')
+const { openRun, RUN_BYTES } = require('../otlp/span-encoder.js')
+const { encodeScope } = require('../otlp/request.js')
+const { DEPTH_MAX } = require('./json-values.js')
+const { UsualLine, HEAD_BYTES, TAG_RECORD, TAG_BODY, TAG_ATTRIBUTE } = require('./usual-line.js')
+const { contentOf } = require('./plain.js')
 
 const TAG_SEVERITY_TEXT = 0x1a
 const TAG_DROPPED_ATTRIBUTES = 0x38

@@ -5,10 +5,10 @@
 // is printed and nothing else, and nothing of pino is replaced. It asks for what pino gives to such destinations beside the line
 // (`Symbol.for('pino.metadata')`).
 
-const { SPAN_KEY } = require('../context/trace-context')
-const { kSpan, symbolOf } = require('../fastify/keys')
-const { attempt } = require('../runtime/report')
-const { STATUS_ERROR } = require('../span/recording-span')
+const { SPAN_KEY } = require('../context/trace-context.js')
+const { kSpan, symbolOf } = require('../fastify/keys.js')
+const { attempt } = require('../runtime/report.js')
+const { STATUS_ERROR } = require('../span/recording-span.js')
 
 const kMetadata = Symbol.for('pino.metadata')
 const kTap = Symbol.for('light-trace.logTap') // so that two applications with one logger do not export its lines twice

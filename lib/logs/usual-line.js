@@ -6,9 +6,9 @@
 // what is long or passes a limit, and what is no JSON. Nothing is thrown on the way: in V8 that takes as long as ten lines.
 
 const { Buffer } = require('node:buffer')
-const { writeLength4 } = require('../otlp/proto-writer')
-const { json, jsonView, out, outView, cursor, read, isDigits, writeKey, writeField, writeValue, TAG_STRING, TAG_VALUE, QUOTE, COMMA, OPEN_BRACE, CLOSE_BRACE, NOWHERE, TEXT_LENGTH_MAX } = require('./json-values')
-const { EXCEPTION_KEYS, RECORD_KEYS, contextOf } = require('./plain')
+const { writeLength4 } = require('../otlp/proto-writer.js')
+const { json, jsonView, out, outView, cursor, read, isDigits, writeKey, writeField, writeValue, TAG_STRING, TAG_VALUE, QUOTE, COMMA, OPEN_BRACE, CLOSE_BRACE, NOWHERE, TEXT_LENGTH_MAX } = require('./json-values.js')
+const { EXCEPTION_KEYS, RECORD_KEYS, contextOf } = require('./plain.js')
 
 const EXCEPTION_TEXTS = [...EXCEPTION_KEYS].map((keys) => keys.map((key) => Buffer.from(key)))
 const KEYS_MAX = 64

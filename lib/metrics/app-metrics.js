@@ -10,24 +10,24 @@
 //                    MeterProvider
 
 const { Readable } = require('node:stream')
-const { connectTo } = require('../export/http/failover')
-const { encodingOf } = require('../export/compressor')
-const { AdoptedServerSpan } = require('../otel/sdk-interop')
-const { foreignMeterProvider } = require('../otel/api-globals')
-const { ExportRequestPrefix } = require('../otlp/request')
-const { processState } = require('../runtime/process-state')
-const { setImmediate } = require('../runtime/timers')
-const { toObject } = require('../span/attributes')
-const { RouteInfo } = require('../span/http-info')
-const { ServerSpan } = require('../span/server-span')
-const { CallMetrics } = require('./call-metrics')
-const { MetricEncoder, MetricJson } = require('./encoder')
-const { MeterProvider, foreignRegistry } = require('./instruments')
-const { exposition, negotiate, OPEN_METRICS, startPrometheusServer } = require('./prometheus')
-const { MetricReader } = require('./reader')
-const { MetricRegistry } = require('./registry')
-const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics')
-const { RequestRecord, ServerMetrics } = require('./server-metrics')
+const { connectTo } = require('../export/http/failover.js')
+const { encodingOf } = require('../export/compressor.js')
+const { AdoptedServerSpan } = require('../otel/sdk-interop.js')
+const { foreignMeterProvider } = require('../otel/api-globals.js')
+const { ExportRequestPrefix } = require('../otlp/request.js')
+const { processState } = require('../runtime/process-state.js')
+const { setImmediate } = require('../runtime/timers.js')
+const { toObject } = require('../span/attributes.js')
+const { RouteInfo } = require('../span/http-info.js')
+const { ServerSpan } = require('../span/server-span.js')
+const { CallMetrics } = require('./call-metrics.js')
+const { MetricEncoder, MetricJson } = require('./encoder.js')
+const { MeterProvider, foreignRegistry } = require('./instruments.js')
+const { exposition, negotiate, OPEN_METRICS, startPrometheusServer } = require('./prometheus.js')
+const { MetricReader } = require('./reader.js')
+const { MetricRegistry } = require('./registry.js')
+const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics.js')
+const { RequestRecord, ServerMetrics } = require('./server-metrics.js')
 
 const PIECE_LENGTH = 32 * 1024 // of the text for Prometheus: some sixteen histograms' series
 
@@ -124,7 +124,7 @@ class AppMetrics {
 
   /** `metrics: { exporter: 'otlp/stdout' }`. What is written counts as delivered. */
   #lines () {
-    const write = require('../export/sinks/console').toStdout()
+    const write = require('../export/sinks/console.js').toStdout()
     const post = ([line], _encoding, done) => {
       write(line)
       done({ disposition: 'delivered', partialSuccess: null })

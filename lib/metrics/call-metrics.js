@@ -5,12 +5,12 @@
 // https://opentelemetry.io/docs/specs/semconv/http/http-metrics/#http-client
 // https://opentelemetry.io/docs/specs/semconv/db/database-metrics/
 
-const { OPEN, copyIds, readSpanContext } = require('../context/trace-context')
-const { NonRecordingSpan } = require('../span/child-span')
-const { hasKey, setAttributes } = require('../span/attributes')
-const { now, fromTimeInput } = require('../runtime/timers')
-const { HTTP_DURATION, DB_DURATION, keepExemplar } = require('./histograms')
-const { SeriesIndex, own } = require('./series')
+const { OPEN, copyIds, readSpanContext } = require('../context/trace-context.js')
+const { NonRecordingSpan } = require('../span/child-span.js')
+const { hasKey, setAttributes } = require('../span/attributes.js')
+const { now, fromTimeInput } = require('../runtime/timers.js')
+const { HTTP_DURATION, DB_DURATION, keepExemplar } = require('./histograms.js')
+const { SeriesIndex, own } = require('./series.js')
 
 const HTTP = { name: 'http.client.request.duration', unit: 's', description: 'Duration of HTTP client requests.', bounds: HTTP_DURATION }
 const DB = { name: 'db.client.operation.duration', unit: 's', description: 'Duration of database client operations.', bounds: DB_DURATION }

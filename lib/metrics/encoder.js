@@ -10,12 +10,12 @@
 //         point         0A <len, 4 bytes> attributes, which are encoded once, and the other fields
 
 const { Buffer } = require('node:buffer')
-const { resourceOf, scopeOf, attributesOf, double, clean } = require('../otlp/json')
-const { ProtoWriter, encodeAttributes, text } = require('../otlp/proto-writer')
-const { encodeScope } = require('../otlp/request')
-const { nanosOf } = require('../runtime/timers')
-const { SCHEMA_URL } = require('../span/recording-span')
-const { takeDelta } = require('./series')
+const { resourceOf, scopeOf, attributesOf, double, clean } = require('../otlp/json.js')
+const { ProtoWriter, encodeAttributes, text } = require('../otlp/proto-writer.js')
+const { encodeScope } = require('../otlp/request.js')
+const { nanosOf } = require('../runtime/timers.js')
+const { SCHEMA_URL } = require('../span/recording-span.js')
+const { takeDelta } = require('./series.js')
 
 const DELTA = 1
 const CUMULATIVE = 2

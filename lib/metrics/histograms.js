@@ -2,8 +2,8 @@
 
 // The series of histograms, and the exemplars of all series.
 
-const { TraceContext } = require('../context/trace-context')
-const { Series } = require('./series')
+const { TraceContext } = require('../context/trace-context.js')
+const { Series } = require('./series.js')
 
 // The bounds of explicit buckets. A bucket takes what is less than or equal to its bound.
 

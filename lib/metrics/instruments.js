@@ -4,11 +4,11 @@
 // was open, or outlives one, records to the one that is open then.
 // https://opentelemetry.io/docs/specs/otel/metrics/api/
 
-const { describeValue } = require('../config/checks')
-const { perScope } = require('../otel/api-facade')
-const clock = require('../runtime/timers')
-const { elements, read, toObject } = require('../span/attributes')
-const { keepExemplar, areBounds } = require('./histograms')
+const { describeValue } = require('../config/checks.js')
+const { perScope } = require('../otel/api-facade.js')
+const clock = require('../runtime/timers.js')
+const { elements, read, toObject } = require('../span/attributes.js')
+const { keepExemplar, areBounds } = require('./histograms.js')
 
 // The API's ValueType.
 const INT = 0

@@ -6,9 +6,9 @@
 
 const { createServer } = require('node:http')
 const { pipeline } = require('node:stream')
-const clock = require('../runtime/timers')
-const { startOf } = require('./encoder')
-const { mergeBuckets } = require('./histograms')
+const clock = require('../runtime/timers.js')
+const { startOf } = require('./encoder.js')
+const { mergeBuckets } = require('./histograms.js')
 
 // Names, labels and numbers as Prometheus has them.
 // https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/

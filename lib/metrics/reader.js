@@ -7,13 +7,13 @@
 // are sent again as they were, byte for byte, before what came since: if it was only the answer that was lost, a backend can tell
 // by their interval that it has them.
 
-const clock = require('../runtime/timers')
-const { setTimeout, clearTimeout, setImmediate, monotonicNow } = require('../runtime/timers')
-const { counted } = require('../runtime/report')
-const { compressBody, refusesZstd } = require('../export/compressor')
-const { flushAtExit, forgetAtExit, settleWithin } = require('../export/exporter')
-const { backoffMs } = require('../export/http/retry')
-const { failureOf } = require('../export/log')
+const clock = require('../runtime/timers.js')
+const { setTimeout, clearTimeout, setImmediate, monotonicNow } = require('../runtime/timers.js')
+const { counted } = require('../runtime/report.js')
+const { compressBody, refusesZstd } = require('../export/compressor.js')
+const { flushAtExit, forgetAtExit, settleWithin } = require('../export/exporter.js')
+const { backoffMs } = require('../export/http/retry.js')
+const { failureOf } = require('../export/log.js')
 
 const NO_RETRY = -1 // the next one at its interval
 

@@ -2,11 +2,11 @@
 
 // All metrics of one application, by their scope, and what runs before each collection: the callbacks of observable instruments.
 
-const clock = require('../runtime/timers')
-const { parentIn, SAMPLED } = require('../context/trace-context')
-const { settleWithin } = require('../export/exporter')
-const { attributeList, NumberSeries, SeriesIndex } = require('./series')
-const { DEFAULT, searchable, ExplicitHistogram, ExponentialHistogram } = require('./histograms')
+const clock = require('../runtime/timers.js')
+const { parentIn, SAMPLED } = require('../context/trace-context.js')
+const { settleWithin } = require('../export/exporter.js')
+const { attributeList, NumberSeries, SeriesIndex } = require('./series.js')
+const { DEFAULT, searchable, ExplicitHistogram, ExponentialHistogram } = require('./histograms.js')
 
 // One metric and its series, each for one set of attributes. There are no more than its limit: what comes beyond goes into one
 // series that says so. Two kinds give their places to new ones: with delta temporality, series that were delivered and then

@@ -6,7 +6,7 @@
 
 const { monitorEventLoopDelay, performance, PerformanceObserver, constants } = require('node:perf_hooks')
 const { getHeapSpaceStatistics } = require('node:v8')
-const { GC_DURATION } = require('./histograms')
+const { GC_DURATION } = require('./histograms.js')
 
 const DELAY_RESOLUTION_MS = 10
 const NANOS = 1e9

@@ -4,7 +4,7 @@
 // is the difference between now and a copy of what the backend has, and a newer copy takes its place when the backend has
 // that. What could not be delivered is in the next difference.
 
-const { setAttributes } = require('../span/attributes')
+const { setAttributes } = require('../span/attributes.js')
 
 class Series {
   /** @param {readonly any[]} attributes flat list @param {number} startMs monotonic */

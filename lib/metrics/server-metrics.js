@@ -3,13 +3,13 @@
 // http.server.request.duration of every request, sampled or not. At its end `close` takes what its record knows: a ServerSpan, or where
 // there is none a RequestRecord, which has the same fields. https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
 
-const { HTTP_DURATION, keepExemplar, BODY_SIZE } = require('./histograms')
-const { attributeList, SeriesIndex } = require('./series')
-const { hasKey, errorType } = require('../span/attributes')
-const { INVALID_SPAN } = require('../span/child-span')
-const { OPEN } = require('../context/trace-context')
-const { now } = require('../runtime/timers')
-const { atOnce } = require('../runtime/report')
+const { HTTP_DURATION, keepExemplar, BODY_SIZE } = require('./histograms.js')
+const { attributeList, SeriesIndex } = require('./series.js')
+const { hasKey, errorType } = require('../span/attributes.js')
+const { INVALID_SPAN } = require('../span/child-span.js')
+const { OPEN } = require('../context/trace-context.js')
+const { now } = require('../runtime/timers.js')
+const { atOnce } = require('../runtime/report.js')
 
 /** What is measured of a request that has no ServerSpan: it is not sampled, suppressed, or traced by an SDK. */
 class RequestRecord {

@@ -6,11 +6,11 @@
 //   trace.getTracer('x').startSpan()  ->  facade  ->  the app of the active request, else the first open app
 //   context.with(), propagation.inject()  ->  facade  ->  our AsyncLocalStorage, our W3C code
 
-const { REQUEST_KEY } = require('../context/trace-context')
-const { processState } = require('../runtime/process-state')
-const { attempt } = require('../runtime/report')
-const { ApiTracerProvider, ContextManager, slotContextManager, foreignManager, slots, fillSlot, clearSlots, findApi, loadEsm, useRootOf } = require('./api-facade')
-const propagators = require('./propagators')
+const { REQUEST_KEY } = require('../context/trace-context.js')
+const { processState } = require('../runtime/process-state.js')
+const { attempt } = require('../runtime/report.js')
+const { ApiTracerProvider, ContextManager, slotContextManager, foreignManager, slots, fillSlot, clearSlots, findApi, loadEsm, useRootOf } = require('./api-facade.js')
+const propagators = require('./propagators.js')
 
 const SETTERS = {
   trace: 'setGlobalTracerProvider',

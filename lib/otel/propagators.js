@@ -3,12 +3,12 @@
 // The API's TextMapPropagators: W3C's for users of the API, and those of OTEL_PROPAGATORS or of an SDK, which requests and calls
 // use instead of our own W3C code.
 
-const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('../context/trace-context')
-const { parseBaggage, serializeBaggage } = require('../context/baggage')
-const { attempt } = require('../runtime/report')
-const { remoteSpanOf } = require('../span/child-span')
-const { CallerHeaders, isCopied } = require('../context/request-context')
-const { slots, loadFromApp } = require('./api-facade')
+const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('../context/trace-context.js')
+const { parseBaggage, serializeBaggage } = require('../context/baggage.js')
+const { attempt } = require('../runtime/report.js')
+const { remoteSpanOf } = require('../span/child-span.js')
+const { CallerHeaders, isCopied } = require('../context/request-context.js')
+const { slots, loadFromApp } = require('./api-facade.js')
 
 const B3_PACKAGE = '@opentelemetry/propagator-b3'
 const B3_MULTI_HEADER = 1 // B3InjectEncoding.MULTI_HEADER

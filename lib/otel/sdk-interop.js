@@ -3,17 +3,17 @@
 // Requests in which another OpenTelemetry package takes part: a TracerProvider makes the spans (SDK mode), a context manager holds the API's
 // slot, or instrumentation-http has started a SERVER span before Fastify had the request. Loaded only where there is such a package.
 
-const { ServerSpan, SPAN_KIND_SERVER } = require('../span/server-span')
-const { STATUS_ERROR, RecordingSpan } = require('../span/recording-span')
-const { NonRecordingSpan, wrapSpanContext } = require('../span/child-span')
-const { exceptionAttributes, exceptionOf, toObject } = require('../span/attributes')
-const { attempt } = require('../runtime/report')
-const { now, toHrTime } = require('../runtime/timers')
-const { copyIds, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../context/trace-context')
-const { EMPTY_CONTEXT } = require('../context/request-context')
-const { parentContext, UNDECIDED } = require('../span/span-starter')
-const { foreignManager } = require('./api-globals')
-const { headersGetter } = require('./propagators')
+const { ServerSpan, SPAN_KIND_SERVER } = require('../span/server-span.js')
+const { STATUS_ERROR, RecordingSpan } = require('../span/recording-span.js')
+const { NonRecordingSpan, wrapSpanContext } = require('../span/child-span.js')
+const { exceptionAttributes, exceptionOf, toObject } = require('../span/attributes.js')
+const { attempt } = require('../runtime/report.js')
+const { now, toHrTime } = require('../runtime/timers.js')
+const { copyIds, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../context/trace-context.js')
+const { EMPTY_CONTEXT } = require('../context/request-context.js')
+const { parentContext, UNDECIDED } = require('../span/span-starter.js')
+const { foreignManager } = require('./api-globals.js')
+const { headersGetter } = require('./propagators.js')
 
 const SPAN_KIND_CLIENT = 2
 const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http'

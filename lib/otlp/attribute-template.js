@@ -9,9 +9,9 @@
 //
 // The bytes are those that proto-writer.js writes, whatever was there before.
 
-const { ownText } = require('../span/attributes')
-const { ProtoWriter, writeLength4, writeString, attributesBound, valueBound, writeAttributes, writeValue, text } = require('./proto-writer')
-const { TAG_ATTRIBUTE } = require('./templates')
+const { ownText } = require('../span/attributes.js')
+const { ProtoWriter, writeLength4, writeString, attributesBound, valueBound, writeAttributes, writeValue, text } = require('./proto-writer.js')
+const { TAG_ATTRIBUTE } = require('./templates.js')
 
 const TAG_VALUE = 0x12
 const TAG_TEXT = 0x0a

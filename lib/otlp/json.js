@@ -3,10 +3,10 @@
 // Spans as OTLP JSON, and what metrics share of it: protobuf's mapping, but ids in hex, int64 as decimal strings, enums as numbers.
 // https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 
-const { nanosOf } = require('../runtime/timers')
-const { PARENT_REMOTE } = require('../context/trace-context')
-const { SCHEMA_URL } = require('../span/recording-span')
-const { HAS_IS_REMOTE, IS_REMOTE } = require('./proto-writer')
+const { nanosOf } = require('../runtime/timers.js')
+const { PARENT_REMOTE } = require('../context/trace-context.js')
+const { SCHEMA_URL } = require('../span/recording-span.js')
+const { HAS_IS_REMOTE, IS_REMOTE } = require('./proto-writer.js')
 
 function resourceOf ({ attributes }) {
   return { attributes: attributesOf(Object.keys(attributes).flatMap((key) => [key, attributes[key]])) }

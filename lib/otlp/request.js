@@ -9,8 +9,8 @@
 //       ScopeSpans             0A <len> scope, then spans
 
 const { Buffer } = require('node:buffer')
-const { SCHEMA_URL } = require('../span/recording-span')
-const { writeLength4, writeString, encodeAttributes, field, text } = require('./proto-writer')
+const { SCHEMA_URL } = require('../span/recording-span.js')
+const { writeLength4, writeString, encodeAttributes, field, text } = require('./proto-writer.js')
 
 const SCOPES_MAX = 256
 

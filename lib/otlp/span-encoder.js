@@ -4,14 +4,14 @@
 // server and child spans are copies of a template, behind which stands what few have; others are written attribute by attribute.
 // templates.js begins with a picture of these bytes.
 
-const { writeNanos, keepAnchored } = require('../runtime/timers')
-const { ProtoWriter, writeLength4, writeString, textBound, HAS_IS_REMOTE, IS_REMOTE, attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./proto-writer')
-const { sharedBound, writeShared } = require('./attribute-template')
-const { encodeScope, TAG_TRACE_STATE } = require('./request')
+const { writeNanos, keepAnchored } = require('../runtime/timers.js')
+const { ProtoWriter, writeLength4, writeString, textBound, HAS_IS_REMOTE, IS_REMOTE, attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./proto-writer.js')
+const { sharedBound, writeShared } = require('./attribute-template.js')
+const { encodeScope, TAG_TRACE_STATE } = require('./request.js')
 const {
   HEAD, OFFSET_LENGTH, PARENT_BYTES, TAG_ATTRIBUTE,
   patchHead, RouteTemplates, peerBound, writePeer, nameTemplate, callTemplate, writeRestOfUrl, urlBound, writeUrl
-} = require('./templates')
+} = require('./templates.js')
 
 const TAG_RUN = 0x12 // ResourceSpans.scope_spans
 const RUN_BYTES = 5 // its tag and length

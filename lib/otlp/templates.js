@@ -10,12 +10,12 @@
 //   ..  30 02 2A .. name 4A ... 4A ...    kind, name, attributes               copied
 
 const { Buffer } = require('node:buffer')
-const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
-const { writeNanos } = require('../runtime/timers')
-const { ownText } = require('../span/attributes')
-const { SPAN_KIND_SERVER } = require('../span/server-span')
-const { writeLength4, writeText, HAS_IS_REMOTE, IS_REMOTE, writeAttributes, encodeAttributes, text } = require('./proto-writer')
-const { TAG_TRACE_STATE } = require('./request')
+const { PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context.js')
+const { writeNanos } = require('../runtime/timers.js')
+const { ownText } = require('../span/attributes.js')
+const { SPAN_KIND_SERVER } = require('../span/server-span.js')
+const { writeLength4, writeText, HAS_IS_REMOTE, IS_REMOTE, writeAttributes, encodeAttributes, text } = require('./proto-writer.js')
+const { TAG_TRACE_STATE } = require('./request.js')
 
 const OFFSET_LENGTH = 1
 const OFFSET_TRACE_ID = 7

@@ -9,8 +9,8 @@
 //
 // https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
 
-const { thresholdOf, randomnessOf, withThreshold, thresholdText } = require('../context/tracestate')
-const { spansIn, chunkOf, fieldEnd, bodyStart, TAG_TRACE_STATE } = require('./request')
+const { thresholdOf, randomnessOf, withThreshold, thresholdText } = require('../context/tracestate.js')
+const { spansIn, chunkOf, fieldEnd, bodyStart, TAG_TRACE_STATE } = require('./request.js')
 
 const LEVEL_MAX = 24 // each span stands for 16 million
 // Of 24 bits: a trace stays if its random bits are at least this.

@@ -5,12 +5,12 @@
 //
 // Apps of one process share its channels: a call belongs to the tracer of the active request, or else of the active span.
 
-const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/trace-context')
-const asyncStorage = require('../context/async-storage')
-const { processState, guarded } = require('../runtime/process-state')
-const { now } = require('../runtime/timers')
-const { errorType, rememberErrorType } = require('../span/attributes')
-const { STATUS_ERROR } = require('../span/recording-span')
+const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/trace-context.js')
+const asyncStorage = require('../context/async-storage.js')
+const { processState, guarded } = require('../runtime/process-state.js')
+const { now } = require('../runtime/timers.js')
+const { errorType, rememberErrorType } = require('../span/attributes.js')
+const { STATUS_ERROR } = require('../span/recording-span.js')
 
 // On a library's object for one call. With two copies of this package the first to see a call marks it, and it gets one span.
 const kCall = Symbol.for('light-trace.call')

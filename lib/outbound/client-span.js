@@ -5,15 +5,15 @@
 //
 // It ends when the response's headers are there, as the conventions allow: an unread body would otherwise keep it open.
 
-const { REQUEST_KEY, SPAN_KEY, traceOf, BAGGAGE_KEY } = require('../context/trace-context')
-const { CallInfo, knownMethods } = require('../http/conventions')
-const { cut, read, toObject, errorType } = require('../span/attributes')
-const { STATUS_ERROR } = require('../span/recording-span')
-const { kCall, KIND_CLIENT, isSuppressed, takeSpan } = require('./calls')
-const { serializeBaggage } = require('../context/baggage')
-const { isCopied, isUntrusted } = require('../context/request-context')
-const { atOnce } = require('../runtime/report')
-const { injectForeign } = require('../otel/propagators')
+const { REQUEST_KEY, SPAN_KEY, traceOf, BAGGAGE_KEY } = require('../context/trace-context.js')
+const { CallInfo, knownMethods } = require('../http/conventions.js')
+const { cut, read, toObject, errorType } = require('../span/attributes.js')
+const { STATUS_ERROR } = require('../span/recording-span.js')
+const { kCall, KIND_CLIENT, isSuppressed, takeSpan } = require('./calls.js')
+const { serializeBaggage } = require('../context/baggage.js')
+const { isCopied, isUntrusted } = require('../context/request-context.js')
+const { atOnce } = require('../runtime/report.js')
+const { injectForeign } = require('../otel/propagators.js')
 
 const METHOD_LENGTH_MAX = 64
 const MESSAGE_LENGTH_MAX = 256

@@ -10,10 +10,10 @@
 //
 // An accepted upgrade and a CONNECT publish neither response nor error; those requests are asked for 'close'.
 
-const { guarded } = require('../runtime/process-state')
-const { kCall, activeContext, tracerIn } = require('./calls')
-const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
-const { splitHost } = require('../http/conventions')
+const { guarded } = require('../runtime/process-state.js')
+const { kCall, activeContext, tracerIn } = require('./calls.js')
+const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span.js')
+const { splitHost } = require('../http/conventions.js')
 
 const [major, minor] = process.versions.node.split('.').map(Number)
 // From here on a request is announced while headers can still be added to it.

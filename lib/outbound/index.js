@@ -7,17 +7,17 @@
 //   { kind, name (call), attributes (call) -> flat list, shouldTrace? (call) -> false where it has no span,
 //     errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
 
-const { knownMethods } = require('../http/conventions')
-const { subscribe, guarded } = require('../runtime/process-state')
-const { setAttributes } = require('../span/attributes')
-const { setImmediate } = require('../runtime/timers')
-const { atOnce } = require('../runtime/report')
-const { adapterOf, carrierOf, poolWaitOf } = require('./calls')
-const { httpSubscribers } = require('./http')
-const { undiciSubscribers } = require('./undici')
+const { knownMethods } = require('../http/conventions.js')
+const { subscribe, guarded } = require('../runtime/process-state.js')
+const { setAttributes } = require('../span/attributes.js')
+const { setImmediate } = require('../runtime/timers.js')
+const { atOnce } = require('../runtime/report.js')
+const { adapterOf, carrierOf, poolWaitOf } = require('./calls.js')
+const { httpSubscribers } = require('./http.js')
+const { undiciSubscribers } = require('./undici.js')
 
 /** The tables of call descriptors: long, and an app uses few, so they are loaded at the first call of a library that has one. */
-const tables = () => require('./libraries')
+const tables = () => require('./libraries/index.js')
 
 const LIBRARIES = [
   'mysql2:query', 'mysql2:execute',

@@ -10,10 +10,10 @@
 // Only `create` may ask for the active context: the others run in that of whichever request opened the connection.
 
 const { AsyncResource } = require('node:async_hooks')
-const { guarded } = require('../runtime/process-state')
-const { kCall, activeContext, tracerIn, takeSpan } = require('./calls')
-const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span')
-const { splitHost } = require('../http/conventions')
+const { guarded } = require('../runtime/process-state.js')
+const { kCall, activeContext, tracerIn, takeSpan } = require('./calls.js')
+const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span.js')
+const { splitHost } = require('../http/conventions.js')
 
 const ORIGINS_MAX = 256
 const HANDLER_SYMBOLS_MAX = 8

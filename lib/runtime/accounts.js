@@ -7,8 +7,8 @@
 // where somebody asks, those nearest to a request's start and end: see lib/span/server-span.js.
 
 const { performance, PerformanceObserver } = require('node:perf_hooks')
-const { guarded } = require('./process-state')
-const { now, setImmediate } = require('./timers')
+const { guarded } = require('./process-state.js')
+const { now, setImmediate } = require('./timers.js')
 
 const SPACING_MS = 5 // so that at most 200 samples a second are taken, 4 us each
 const SAMPLES_MAX = 8192 // of which a busy process takes half in 20 s; what began long before is not explained

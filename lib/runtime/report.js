@@ -2,7 +2,7 @@
 
 // All that light-trace logs: once, in one line, to the app's logger or, where that would not print it, as a process warning.
 
-const { monotonicNow } = require('./timers')
+const { monotonicNow } = require('./timers.js')
 
 const PRINTABLE_MAX = 256
 // What is looked at before filtering; without it a 100 MB message would be walked to its end.

@@ -5,9 +5,9 @@
 // Of those that failed or were slow each is kept, as long as they are few. Else the trace id decides, as a sampler by rate does:
 // whether it is sampled or kept, the lower threshold of both says how many such requests a span stands for.
 
-const { ALWAYS, randomnessOf, thresholdOf, withThreshold } = require('../context/tracestate')
-const { SAMPLED } = require('../context/trace-context')
-const { FairRate, RouteRate } = require('./sampler')
+const { ALWAYS, randomnessOf, thresholdOf, withThreshold } = require('../context/tracestate.js')
+const { SAMPLED } = require('../context/trace-context.js')
+const { FairRate, RouteRate } = require('./sampler.js')
 
 const STATUS_ERROR = 2 // the API's
 const ABORTED = 'aborted' // error.type where the client has left

@@ -6,11 +6,11 @@
 // decide by chance write the probability into the trace state (`ot=th`): it says for how many spans each exported one stands.
 // https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
 
-const { SAMPLED } = require('../context/trace-context')
+const { SAMPLED } = require('../context/trace-context.js')
 const {
   ALWAYS, randomnessOf, thresholdOf, withThreshold, withoutThreshold, thresholdText, cleanTracestate
-} = require('../context/tracestate')
-const { atOnce } = require('../runtime/report')
+} = require('../context/tracestate.js')
+const { atOnce } = require('../runtime/report.js')
 
 // What a sampler answers, in the numbers of the OpenTelemetry SDK.
 const DROP = 0

@@ -10,14 +10,14 @@
 //   AWS Lambda  has a trace of its own, whose span is the parent of the invocation's
 
 const { AsyncLocalStorage } = require('node:async_hooks')
-const { object, duration, optionInvalid, describeValue } = require('../config/checks')
-const { invocationTraceHeader } = require('../config/env')
-const { EMPTY_CONTEXT } = require('../context/request-context')
-const { SPAN_KEY } = require('../context/trace-context')
-const { processState } = require('../runtime/process-state')
-const { attempt } = require('../runtime/report')
-const { monotonicNow } = require('../runtime/timers')
-const { remoteSpanOf } = require('../span/child-span')
+const { object, duration, optionInvalid, describeValue } = require('../config/checks.js')
+const { invocationTraceHeader } = require('../config/env.js')
+const { EMPTY_CONTEXT } = require('../context/request-context.js')
+const { SPAN_KEY } = require('../context/trace-context.js')
+const { processState } = require('../runtime/process-state.js')
+const { attempt } = require('../runtime/report.js')
+const { monotonicNow } = require('../runtime/timers.js')
+const { remoteSpanOf } = require('../span/child-span.js')
 
 const CONTEXTS = [Symbol.for('@vercel/request-context'), Symbol.for('@next/request-context')]
 

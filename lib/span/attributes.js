@@ -6,8 +6,8 @@
 // https://opentelemetry.io/docs/specs/otel/common/#anyvalue
 
 const { isProxy } = require('node:util/types')
-const { attempt } = require('../runtime/report')
-const { SERVER_KEYS } = require('./http-info')
+const { attempt } = require('../runtime/report.js')
+const { SERVER_KEYS } = require('./http-info.js')
 
 // The specification has no limit for these; one attribute must not be a way round ours.
 const MEMBERS_MAX = 1024 // of an array or a map

@@ -2,11 +2,11 @@
 
 // A span inside a request or job: made by hand, by the OpenTelemetry API, or for an outgoing call.
 
-const { newSpanId } = require('../context/ids')
-const { parseTraceparent } = require('../context/traceparent')
-const { OPEN, PARENT_NONE, SAMPLED, TraceContext, callerTracestate, copyIds, copyTrace, IncomingContext } = require('../context/trace-context')
-const { RecordingSpan, STATUS_ERROR } = require('./recording-span')
-const { cleanValue, errorType, exceptionAttributes, exceptionOf } = require('./attributes')
+const { newSpanId } = require('../context/ids.js')
+const { parseTraceparent } = require('../context/traceparent.js')
+const { OPEN, PARENT_NONE, SAMPLED, TraceContext, callerTracestate, copyIds, copyTrace, IncomingContext } = require('../context/trace-context.js')
+const { RecordingSpan, STATUS_ERROR } = require('./recording-span.js')
+const { cleanValue, errorType, exceptionAttributes, exceptionOf } = require('./attributes.js')
 
 // Spans that are not recorded: the methods of a recording span, with ids and without work.
 

@@ -4,12 +4,12 @@
 // list until an object is asked for. What few spans have hangs under `details`: the usual span is one object.
 
 const { isDate } = require('node:util').types
-const { TraceContext, readContext, OPEN, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context')
-const { TraceState } = require('../context/tracestate')
-const { hex } = require('../context/ids')
-const { endCalls } = require('./repeated-calls')
-const { now, toHrTime, fromTimeInput } = require('../runtime/timers')
-const { setAttributes, ownKeys, read, isArray, elements, cleanValue, cut, cutKey, toObject, EMPTY_SHAPE, SEARCHED_MAX, exceptionAttributes } = require('./attributes')
+const { TraceContext, readContext, OPEN, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context.js')
+const { TraceState } = require('../context/tracestate.js')
+const { hex } = require('../context/ids.js')
+const { endCalls } = require('./repeated-calls.js')
+const { now, toHrTime, fromTimeInput } = require('../runtime/timers.js')
+const { setAttributes, ownKeys, read, isArray, elements, cleanValue, cut, cutKey, toObject, EMPTY_SHAPE, SEARCHED_MAX, exceptionAttributes } = require('./attributes.js')
 
 // Which version of OpenTelemetry's semantic conventions our attributes follow, on the resource and on our own scope.
 // https://opentelemetry.io/docs/specs/otel/schemas/

@@ -6,9 +6,9 @@
 // The first call of each shape is a link of a list that hangs on the parent, and nothing is made for it. A second one makes a
 // CallRun, which sees the ends of both and of all that come after. A parent without one has nothing to do at its end.
 
-const { OPEN } = require('../context/trace-context')
-const { now } = require('../runtime/timers')
-const { NO_SHAPE } = require('./attributes')
+const { OPEN } = require('../context/trace-context.js')
+const { now } = require('../runtime/timers.js')
+const { NO_SHAPE } = require('./attributes.js')
 
 // Of one parent. Calls of further shapes are neither folded nor said to be repeated.
 const SHAPES_MAX = 16

@@ -3,13 +3,13 @@
 // The span of one request: the infos of its route and its connection, and a few values of its own. The list of its attributes is
 // built only for samplers, processors, and spans whose user set one of ours anew.
 
-const { thresholdOf, withThreshold, withoutThreshold } = require('../context/tracestate')
-const { OPEN, SAMPLED } = require('../context/trace-context')
-const { RecordingSpan, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span')
-const { SERVER_KEYS } = require('./http-info')
-const { NO_SHAPE, cut, setClean, placeOf, hasKey, errorType } = require('./attributes')
-const { now } = require('../runtime/timers')
-const accounts = require('../runtime/accounts')
+const { thresholdOf, withThreshold, withoutThreshold } = require('../context/tracestate.js')
+const { OPEN, SAMPLED } = require('../context/trace-context.js')
+const { RecordingSpan, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span.js')
+const { SERVER_KEYS } = require('./http-info.js')
+const { NO_SHAPE, cut, setClean, placeOf, hasKey, errorType } = require('./attributes.js')
+const { now } = require('../runtime/timers.js')
+const accounts = require('../runtime/accounts.js')
 
 const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
 

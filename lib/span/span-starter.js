@@ -6,16 +6,16 @@
 // (startAsked). Where an SDK has a say, lib/otel/sdk-interop.js stands before the starter, with the same methods:
 // decideServer, startServer and startChild.
 
-const { TraceContext, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, SPAN_KEY, parentIn } = require('../context/trace-context')
-const { newTraceId, newSpanId } = require('../context/ids')
-const { EMPTY_CONTEXT } = require('../context/request-context')
-const { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER } = require('./server-span')
-const { RecordingSpan } = require('./recording-span')
-const { ChildSpan, RemoteSpan, unsampledIn, wrapSpanContext } = require('./child-span')
-const { applyDecision, DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler')
-const { toObject, copyOf, elements, cut } = require('./attributes')
-const clock = require('../runtime/timers')
-const { mark } = require('../runtime/accounts')
+const { TraceContext, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, SPAN_KEY, parentIn } = require('../context/trace-context.js')
+const { newTraceId, newSpanId } = require('../context/ids.js')
+const { EMPTY_CONTEXT } = require('../context/request-context.js')
+const { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER } = require('./server-span.js')
+const { RecordingSpan } = require('./recording-span.js')
+const { ChildSpan, RemoteSpan, unsampledIn, wrapSpanContext } = require('./child-span.js')
+const { applyDecision, DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler.js')
+const { toObject, copyOf, elements, cut } = require('./attributes.js')
+const clock = require('../runtime/timers.js')
+const { mark } = require('../runtime/accounts.js')
 
 const NAME_LENGTH_MAX = 16384 // a span whose name has megabytes fits no chunk
 const NO_LINKS = Object.freeze([])

@@ -6,8 +6,8 @@
 
 const net = require('node:net')
 const tls = require('node:tls')
-const { printable } = require('../../runtime/report')
-const { hide } = require('./secrets')
+const { printable } = require('../../runtime/report.js')
+const { hide } = require('./secrets.js')
 
 const KEEP_ALIVE_DELAY_MS = 1000
 const HEAD_LENGTH_MAX = 16_384 // of a proxy's answer to CONNECT

@@ -9,9 +9,9 @@
 //   back           a preferred one is sent something 30 s later, then 60 s, up to five minutes: what it does not take goes on as before
 //   a close        or a flush waits for each but the last only so long that the last has time
 
-const { setTimeout, clearTimeout, monotonicNow } = require('../../runtime/timers')
-const { failureOf } = require('../log')
-const { OtlpHttp } = require('./otlp-http')
+const { setTimeout, clearTimeout, monotonicNow } = require('../../runtime/timers.js')
+const { failureOf } = require('../log.js')
+const { OtlpHttp } = require('./otlp-http.js')
 
 const BACK_MIN_MS = 30_000
 const BACK_MAX_MS = 300_000

@@ -5,14 +5,14 @@
 const crypto = require('node:crypto')
 const tls = require('node:tls')
 const { version } = require('../../../package.json')
-const { hostAndPort } = require('../../config/endpoint')
-const { processState } = require('../../runtime/process-state')
-const { Connection } = require('./connection')
-const { secretsOf } = require('./secrets')
-const { setInterval, clearInterval, monotonicNow, wallNow } = require('../../runtime/timers')
-const { dispositionOf, isUnreachable } = require('./retry')
-const { HttpResponse, readAnswer } = require('./response')
-const { printable } = require('../../runtime/report')
+const { hostAndPort } = require('../../config/endpoint.js')
+const { processState } = require('../../runtime/process-state.js')
+const { Connection } = require('./connection.js')
+const { secretsOf } = require('./secrets.js')
+const { setInterval, clearInterval, monotonicNow, wallNow } = require('../../runtime/timers.js')
+const { dispositionOf, isUnreachable } = require('./retry.js')
+const { HttpResponse, readAnswer } = require('./response.js')
+const { printable } = require('../../runtime/report.js')
 
 // Sent with each POST. Not sampled: a collector that is itself traced makes no span of our spans. If its app does not go by
 // that (it trusts no caller, or keeps failed requests), it knows what comes from its own process: nobody can guess these ids.

@@ -3,11 +3,11 @@
 // One HTTP/1.1 response, read from the pieces in which it comes (RFC 9112). Of its body it keeps the beginning. What is not a
 // response is an error, never a guess: two lengths, a line that ends in LF alone, a folded header.
 
-const { FIELD_VALUE } = require('../../config/checks')
-const { fieldEnd, bodyStart } = require('../../otlp/request')
-const { printable } = require('../../runtime/report')
-const { dispositionOf, retryAfterMs } = require('./retry')
-const { hide } = require('./secrets')
+const { FIELD_VALUE } = require('../../config/checks.js')
+const { fieldEnd, bodyStart } = require('../../otlp/request.js')
+const { printable } = require('../../runtime/report.js')
+const { dispositionOf, retryAfterMs } = require('./retry.js')
+const { hide } = require('./secrets.js')
 
 // What Node allows for a head. Interim responses, what chunks have beside their lengths, and trailers share it.
 const HEAD_BYTES_MAX = 16 * 1024

@@ -3,10 +3,10 @@
 // The sinks that write to standard output: `exporter: 'console'` draws the spans of each request as a tree,
 // `OTEL_TRACES_EXPORTER=otlp/stdout` writes OTLP as lines of JSON. `light-trace/testing` draws the same trees.
 
-const { PARENT_LOCAL } = require('../../context/trace-context')
-const { setImmediate } = require('../../runtime/timers')
-const { cut } = require('../../span/attributes')
-const { requestJson } = require('../../otlp/json')
+const { PARENT_LOCAL } = require('../../context/trace-context.js')
+const { setImmediate } = require('../../runtime/timers.js')
+const { cut } = require('../../span/attributes.js')
+const { requestJson } = require('../../otlp/json.js')
 
 const KINDS = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER']
 const STATUS_CODES = ['UNSET', 'OK', 'ERROR']

@@ -2,8 +2,8 @@
 
 // The sinks that hand spans to the SDK: to its processors, or to a provider.
 
-const { SAMPLED } = require('../../context/trace-context')
-const { settleWithin } = require('../exporter')
+const { SAMPLED } = require('../../context/trace-context.js')
+const { settleWithin } = require('../exporter.js')
 
 // How many applications use a processor: the last one to close shuts it down.
 const users = new WeakMap()

@@ -4,13 +4,13 @@
 // of pg and knex are from trace-client.js.
 // https://opentelemetry.io/docs/specs/semconv/database/database-spans/
 
-const { CallInfo } = require('../../http/conventions')
-const { cut, sqlStateOf } = require('../../span/attributes')
-const clock = require('../../runtime/timers')
-const { KIND_CLIENT, kCall, activeContext, tracerIn, isSuppressed } = require('../calls')
-const { sanitise, DIALECTS } = require('./statement')
-const { recordedArguments, commands } = require('./redis-keys')
-const { read, text, label, pushServer, pushPeer, pushText, lengthOf } = require('./read')
+const { CallInfo } = require('../../http/conventions.js')
+const { cut, sqlStateOf } = require('../../span/attributes.js')
+const clock = require('../../runtime/timers.js')
+const { KIND_CLIENT, kCall, activeContext, tracerIn, isSuppressed } = require('../calls.js')
+const { sanitise, DIALECTS } = require('./statement.js')
+const { recordedArguments, commands } = require('./redis-keys.js')
+const { read, text, label, pushServer, pushPeer, pushText, lengthOf } = require('./read.js')
 
 const CACHED_MAX = 256
 const CACHED_LENGTH_MAX = 1024

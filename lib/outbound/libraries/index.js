@@ -2,18 +2,18 @@
 
 // The tables of the libraries that publish channels themselves: which channel means what. That of databases has a file of its own.
 
-const { EMPTY_CONTEXT } = require('../../context/request-context')
-const { SPAN_KEY } = require('../../context/trace-context')
-const { processState } = require('../../runtime/process-state')
-const { attempt } = require('../../runtime/report')
-const { cut } = require('../../span/attributes')
-const { remoteSpanOf } = require('../../span/child-span')
-const { STATUS_ERROR } = require('../../span/recording-span')
-const { kCall, KIND_INTERNAL, KIND_SERVER, KIND_CLIENT, KIND_PRODUCER, activeContext, tracerIn, isSuppressed } = require('../calls')
-const { propagate } = require('../client-span')
-const { DATABASES, recordSqliteQuery } = require('./databases')
-const { sanitise, DIALECTS } = require('./statement')
-const { read, text, label, numberOf, pushServer, pushText, lengthOf } = require('./read')
+const { EMPTY_CONTEXT } = require('../../context/request-context.js')
+const { SPAN_KEY } = require('../../context/trace-context.js')
+const { processState } = require('../../runtime/process-state.js')
+const { attempt } = require('../../runtime/report.js')
+const { cut } = require('../../span/attributes.js')
+const { remoteSpanOf } = require('../../span/child-span.js')
+const { STATUS_ERROR } = require('../../span/recording-span.js')
+const { kCall, KIND_INTERNAL, KIND_SERVER, KIND_CLIENT, KIND_PRODUCER, activeContext, tracerIn, isSuppressed } = require('../calls.js')
+const { propagate } = require('../client-span.js')
+const { DATABASES, recordSqliteQuery } = require('./databases.js')
+const { sanitise, DIALECTS } = require('./statement.js')
+const { read, text, label, numberOf, pushServer, pushText, lengthOf } = require('./read.js')
 
 // graphql 17: one span for the execution of an operation; those of stages and resolvers for apps that name their channels.
 // https://opentelemetry.io/docs/specs/semconv/graphql/graphql-spans/

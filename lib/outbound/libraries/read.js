@@ -3,7 +3,7 @@
 // Reading what a library publishes. It may lack a field, hold another type, or throw when read: then there is nothing.
 
 const { isIP } = require('node:net')
-const { read } = require('../../span/attributes')
+const { read } = require('../../span/attributes.js')
 
 /** A text that is not empty, or ''. */
 function text (object, key) {
