@@ -170,14 +170,9 @@ class FoldedCall {
 
 /** Remembers a call that has a span. HOT, once per call. Budget: nothing, where no call is repeated. */
 function follow (parent, span) {
-  if (parent.calls === null) parent.calls = span
-  else followNext(parent, span)
-}
-
-/** The same of any but the parent's first. A parent that has ended, or is not ours, has none: nobody would say it. HOT */
-function followNext (parent, span) {
   let last = parent.calls
-  if (last === undefined) return
+  if (last === null) parent.calls = span
+  if (!last) return // the first one; or the parent has ended, or is not ours: nobody would say it
   let shapes = 1
   for (; last.callShape !== span.callShape && last.nextCall !== null; shapes++) last = last.nextCall
   if (last.callShape !== span.callShape) {
