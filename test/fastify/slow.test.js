@@ -42,6 +42,10 @@ function routes (app) {
     for (let i = 0; i < 50; i++) trace.span.setAttribute(`planted.${i}`, i)
     return 'ok'
   })
+  app.get('/ended', ALL, async ({ trace }) => {
+    trace.span.end()
+    return 'ok'
+  })
   app.get('/fast', async () => 'ok')
   app.get('/never', { config: { trace: { slow: false } } }, async () => {
     await sleep(30)
@@ -67,11 +71,11 @@ test('a fast request says nothing, however it is answered; a slow one all, whose
   const traced = await tracedApp(t, { routes, trace: { slow: { afterMs: 1e6 } } })
   await warm(traced)
   const { collector, origin } = traced
-  await ask(origin, '/fast', '/nothing-here', ...times('/all'), ...times('/hijacked'))
+  await ask(origin, '/fast', '/nothing-here', ...times('/all'), ...times('/hijacked'), ...times('/ended'))
   const spans = await collector.spans()
   const of = (path) => spans.filter(({ attributes }) => attributes['url.path'] === path)
   for (const path of ['/fast', '/nothing-here']) t.same(of(path).map(saidBy), [[]], path)
-  for (const path of ['/all', '/hijacked']) saysAll(t, of(path), path)
+  for (const path of ['/all', '/hijacked', '/ended']) saysAll(t, of(path), path)
 })
 
 test('the parts are the request, as far as they say', async (t) => {
