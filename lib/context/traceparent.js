@@ -78,15 +78,13 @@ function parseKnown (value, isLonger, target) {
   return true
 }
 
-// Two digits in each turn of the loop: with one its own instructions are a third of it all, and with four V8 inlines it no more.
 function number (from, to) {
   let value = 0
   let seen = 0
-  for (let at = from; at < to; at += 2) {
-    const high = DIGITS[incoming[at]]
-    const low = DIGITS[incoming[at + 1]]
-    seen |= high | low
-    value = value << 8 | high << 4 | low
+  for (let at = from; at < to; at++) {
+    const digit = DIGITS[incoming[at]]
+    seen |= digit
+    value = value << 4 | digit
   }
   digitsSeen |= seen
   return value
@@ -96,7 +94,7 @@ function number (from, to) {
 function formatTraceparent (context) {
   writeIds(outgoingView, context, 3, 36)
   outgoing[54] = ZERO | (context.flags & KNOWN_FLAGS)
-  return outgoing.latin1Slice() // all of it: Node looks at each bound that is given
+  return outgoing.latin1Slice(0, LENGTH)
 }
 
 module.exports = { parseTraceparent, formatTraceparent }

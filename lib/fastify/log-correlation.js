@@ -96,7 +96,7 @@ function bindingsOf ({ traceId, spanId, flags }) {
 function bindingsText (span) {
   writeIds(textView, span, TRACE_ID_AT, SPAN_ID_AT)
   text[FLAGS_AT] = ZERO | span.flags
-  return text.latin1Slice() // all of it: Node looks at each bound that is given
+  return text.latin1Slice(0, PATTERN.length)
 }
 
 // A method that replaces pino's has another owner.
