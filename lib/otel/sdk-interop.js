@@ -77,6 +77,8 @@ class SdkServerSpan extends ServerSpan {
     return options
   }
 
+  isExplained (_endedAt) { return false } // nobody would see what it waited for
+
   finish (endedAt) {
     const { sdkSpan: span, httpStatus, errorType, details } = this
     if (httpStatus !== 0) attempt(() => span.setAttribute('http.response.status_code', httpStatus))
@@ -86,8 +88,7 @@ class SdkServerSpan extends ServerSpan {
       if (details.statusCode === STATUS_ERROR) attempt(() => span.setStatus({ code: STATUS_ERROR }))
     }
     attempt(() => span.end())
-    this.stop(endedAt) // nobody would see what it waited for
-    this.pipeline.ended(this)
+    super.finish(endedAt)
   }
 }
 
