@@ -12,17 +12,12 @@ const checkout = { // a real request: a body, an order that never comes again, a
   body: JSON.stringify({ order: 'order-{n}', plan: 'gold', items: order.items })
 }
 
+/** The route that is asked for by its own path. */
+const at = (path) => ({ route: path, requests: [{ method: 'GET', path }] })
+
 const routes = {
-  hello: {
-    route: '/',
-    requests: [{ method: 'GET', path: '/' }],
-    answer: { hello: 'world' }
-  },
-  growth: { // see server/setups/growth.js
-    route: '/growth',
-    requests: [{ method: 'GET', path: '/growth' }],
-    answer: { hello: 'world' }
-  },
+  hello: { ...at('/'), answer: { hello: 'world' } },
+  growth: { ...at('/growth'), answer: { hello: 'world' } }, // see server/setups/growth.js
   query: {
     route: '/',
     requests: [{ method: 'GET', path: '/?term=light+trace&page=2&sort=price&direction=up&session={n}' }],
@@ -39,38 +34,23 @@ const routes = {
     answer: { hello: 'world' }
   },
   statuses: { // 210 to 217, in turn
-    route: '/statuses',
-    requests: [{ method: 'GET', path: '/statuses' }],
+    ...at('/statuses'),
     status: 210,
     answer: { hello: 'world' }
   },
-  keys: {
-    route: '/keys',
-    requests: [{ method: 'GET', path: '/keys' }],
-    answer: { hello: 'world' }
-  },
-  names: {
-    route: '/names',
-    requests: [{ method: 'GET', path: '/names' }],
-    answer: { hello: 'world' }
-  },
+  keys: { ...at('/keys'), answer: { hello: 'world' } },
+  names: { ...at('/names'), answer: { hello: 'world' } },
   missing: {
-    route: '/missing',
-    requests: [{ method: 'GET', path: '/missing' }],
+    ...at('/missing'),
     status: 404,
     answer: { message: 'Route GET:/missing not found', error: 'Not Found', statusCode: 404 }
   },
   throws: {
-    route: '/throws',
-    requests: [{ method: 'GET', path: '/throws' }],
+    ...at('/throws'),
     status: 500,
     answer: { statusCode: 500, error: 'Internal Server Error', message: 'no such order' }
   },
-  json: {
-    route: '/json',
-    requests: [{ method: 'GET', path: '/json' }],
-    answer: { id: 42, name: 'a user', tags: ['a', 'b', 'c'], address: { city: 'Oslo', zip: '0150' } }
-  },
+  json: { ...at('/json'), answer: { id: 42, name: 'a user', tags: ['a', 'b', 'c'], address: { city: 'Oslo', zip: '0150' } } },
   post: {
     route: '/orders',
     requests: [{
@@ -87,16 +67,8 @@ const routes = {
     requests: Array.from({ length: 20 }, (_, i) => ({ method: 'GET', path: `/r${i}/${1000 + i}` })),
     answer: (i) => ({ route: i, id: String(1000 + i) })
   },
-  outbound: {
-    route: '/outbound',
-    requests: [{ method: 'GET', path: '/outbound' }],
-    answer: { upstream: 200 }
-  },
-  fetch: {
-    route: '/fetch',
-    requests: [{ method: 'GET', path: '/fetch' }],
-    answer: { upstream: 200 }
-  },
+  outbound: { ...at('/outbound'), answer: { upstream: 200 } },
+  fetch: { ...at('/fetch'), answer: { upstream: 200 } },
   checkout: {
     route: '/checkout',
     requests: [checkout],
@@ -107,39 +79,14 @@ const routes = {
     requests: [checkout],
     answer: { plan: 'gold', user: 'ok', count: 3 }
   },
-  redis: {
-    route: '/redis',
-    requests: [{ method: 'GET', path: '/redis' }],
-    answer: { value: 'a value of twenty ch' }
-  },
-  redisOther: { // four commands in turn, each with a key that never comes again
-    route: '/redis-other',
-    requests: [{ method: 'GET', path: '/redis-other' }],
-    answer: { hello: 'world' }
-  },
-  redisOften: { // 21 of them
-    route: '/redis-often',
-    requests: [{ method: 'GET', path: '/redis-often' }],
-    answer: { value: 'a value of twenty ch' }
-  },
-  attributes: {
-    route: '/attributes',
-    requests: [{ method: 'GET', path: '/attributes' }],
-    answer: { hello: 'world' }
-  },
-  lines: { // ten log lines
-    route: '/lines',
-    requests: [{ method: 'GET', path: '/lines' }],
-    answer: { hello: 'world' }
-  },
-  debug: { // ten more, at debug
-    route: '/debug',
-    requests: [{ method: 'GET', path: '/debug' }],
-    answer: { hello: 'world' }
-  },
+  redis: { ...at('/redis'), answer: { value: 'a value of twenty ch' } },
+  redisOther: { ...at('/redis-other'), answer: { hello: 'world' } }, // four commands in turn, each with a key that never comes again
+  redisOften: { ...at('/redis-often'), answer: { value: 'a value of twenty ch' } }, // 21 of them
+  attributes: { ...at('/attributes'), answer: { hello: 'world' } },
+  lines: { ...at('/lines'), answer: { hello: 'world' } }, // ten log lines
+  debug: { ...at('/debug'), answer: { hello: 'world' } }, // ten more, at debug
   text: {
-    route: '/text',
-    requests: [{ method: 'GET', path: '/text' }],
+    ...at('/text'),
     answer: 'hello world',
     text: true
   },
@@ -153,11 +100,7 @@ const routes = {
     }],
     answer: order
   },
-  awaits: {
-    route: '/awaits',
-    requests: [{ method: 'GET', path: '/awaits' }],
-    answer: { sum: 19900 }
-  }
+  awaits: { ...at('/awaits'), answer: { sum: 19900 } }
 }
 
 module.exports = { routes, expectedAnswers }
