@@ -32,7 +32,10 @@ function startServer ({ name, manyProcesses, runtime }, { binary, env }) {
 // withinMs: how long it may take to become ready.
 async function start (child, withinMs = READY_WITHIN_MS) {
   started.add(child)
-  child.once('exit', () => started.delete(child))
+  child.once('exit', (code) => {
+    started.delete(child)
+    if (code > 0) console.error(`${child.title} exited with ${code}\n${child.lastWords}`) // what is heard of else is the load, to which it has closed its connection
+  })
   const ready = new Promise((resolve, reject) => {
     const timer = setTimeout(reject, withinMs, new Error(`${child.title} did not become ready\n${child.lastWords}`))
     child.on('message', (message) => {

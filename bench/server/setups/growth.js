@@ -56,7 +56,7 @@ const POSTERS = {
     socket.uncork()
   },
   http () {
-    http.request(collector(), { method: 'POST', path: '/v1/traces', agent, headers: { 'content-length': 0 } }, (response) => response.resume()).end()
+    http.request({ ...collector(), method: 'POST', path: '/v1/traces', agent, headers: { 'content-length': 0 } }, (response) => response.resume()).end()
   }
 }
 
