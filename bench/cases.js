@@ -139,6 +139,7 @@ const realRequest = [
   { name: 'fetch', label: 'a fetch in place of it', service: undefined, route: 'checkoutFetch', options: { fetches: true } }
 ].flatMap(({ name, label, options, ...request }) => [
   { ...bare, ...real, ...request, name: `bare-real-${name}`, against: `bare-real-${name}`, label: `Fastify, a real request, ${label}`, setup: 'server/setups/bare-kept-tick', options: { logger: { isSync: true }, ...options } },
+  { ...floor, ...real, ...request, name: `floor-real-${name}`, against: `bare-real-${name}`, label: `The floor of a real request, ${label}`, setup: 'server/setups/real-floor', options },
   { ...lightTrace, ...real, ...request, name: `lighttrace-real-${name}`, against: `bare-real-${name}`, label: `light-trace, a real request, ${label}`, options: { logger: { isSync: true }, plugin: { metrics: true }, ...options }, spans: 3 }
 ]))
 

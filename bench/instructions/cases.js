@@ -76,6 +76,7 @@ const table = [
   { name: 'stock-real', of: 'stock-real', against: 'bare-real', ...real },
   ...['pg', 'pg-texts', 'fetch'].flatMap((name) => [
     { name: `bare-real-${name}`, of: `bare-real-${name}`, against: null, ...real },
+    { name: `floor-real-${name}`, of: `floor-real-${name}`, against: `bare-real-${name}`, ...real },
     { name: `real-${name}`, of: `lighttrace-real-${name}`, against: `bare-real-${name}`, ...real }
   ]),
   // What a cache of the hot path makes dear where its values do not come again.

@@ -35,8 +35,10 @@ const REAL_ROWS = [
   ['light-trace, not sampled by its caller', 'real-unsampled'],
   ['NodeSDK with http, @fastify/otel, redis, pino and metrics', 'stock-real'],
   ['Fastify, a query of PostgreSQL in place of the GET', 'bare-real-pg'],
+  ['The floor of this one', 'floor-real-pg'],
   ['light-trace, with `traceClient`', 'real-pg'],
   ['Fastify, a fetch in place of the GET', 'bare-real-fetch'],
+  ['The floor of this one', 'floor-real-fetch'],
   ['light-trace', 'real-fetch']
 ]
 
