@@ -32,7 +32,7 @@ const POSTS = { warmUp: 30_000, requests: 5000 } // of a window: at least one PO
 const TABLES = {
   spans: (options) => counted('spans', [1, 10, 100, 1000], options, { warmUp: 2000, requests: 100, spansAt: (n) => n + 1 }),
   attributes: (options) => counted('attributes', [0, 16, 32, 64, 96, 128, 256], options),
-  routes: (options) => countedOverBare('routes', [10, 100, 1000, ROUTES], options, { routes: ROUTES, warmUp: 4 * ROUTES }),
+  routes: (options) => countedOverBare('routes', [10, 100, 1000, ROUTES], options, { routes: ROUTES, warmUp: 12 * ROUTES }),
   // V8 is done with what a POST runs only after some thousand of them.
   posts: async (options) => {
     const points = [1, 10, 50, 500, 5000]
@@ -75,7 +75,7 @@ async function measure ({ node, requests, 'warm-up': warmUp }, { table }) {
 // → [{ n, instructions }], a request
 async function counted (work, points, options, { warmUp = options.warmUp, requests = options.requests, spansAt = () => 1, ...more } = {}) {
   const testCase = { ...caseOf({ work, isTraced: more.poster === undefined, ...more }), turns: points, warmUp, spansAt }
-  const { windows } = await countProcess(testCase, { ...options, requests: requests * ROUNDS })
+  const { windows } = await countProcess(testCase, { ...options, warmUp, requests: requests * ROUNDS })
   return points.map((n) => ({ n, instructions: mean(windows.filter(({ state }) => state === n).map(({ total }) => total)) }))
 }
 
