@@ -134,6 +134,7 @@ const realRequest = [
   { ...lightTrace, ...real, name: 'lighttrace-real-unsampled', label: 'light-trace, a real request that its caller did not sample', headers: { traceparent: traceparent.traceparent.replace(/01$/, '00') }, options: { logger: { isSync: true }, plugin: { metrics: true, sampler: 0.01 } }, spans: 0 },
   { ...rival, ...real, name: 'stock-real', label: 'NodeSDK with http, @fastify/otel, redis and pino, a real request', setup: 'server/setups/node-sdk', options: { real: true }, env: { ...rival.env, OTEL_METRICS_EXPORTER: 'otlp' }, spans: { least: 3 } }
 ].map((testCase) => ({ ...testCase, against: 'bare-real' })).concat([
+  { name: 'proxied', label: 'behind a proxy, another client each time', headers: { ...forwarded, ...traceparent }, options: { fastify: { trustProxy: true } } },
   { name: 'pg', label: 'a query of PostgreSQL in place of it', service: 'postgresql' },
   { name: 'pg-texts', label: 'a query of PostgreSQL whose text never comes again', service: 'postgresql', options: { hasFreshTexts: true } },
   { name: 'fetch', label: 'a fetch in place of it', service: undefined, route: 'checkoutFetch', options: { fetches: true } }

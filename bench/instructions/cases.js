@@ -74,7 +74,7 @@ const table = [
   { name: 'real', of: 'lighttrace-real', against: 'bare-real', guard: COUNTED, ...real },
   { name: 'real-unsampled', of: 'lighttrace-real-unsampled', against: 'bare-real', ...real },
   { name: 'stock-real', of: 'stock-real', against: 'bare-real', ...real },
-  ...['pg', 'pg-texts', 'fetch'].flatMap((name) => [
+  ...['proxied', 'pg', 'pg-texts', 'fetch'].flatMap((name) => [
     { name: `bare-real-${name}`, of: `bare-real-${name}`, against: null, ...real },
     { name: `floor-real-${name}`, of: `floor-real-${name}`, against: `bare-real-${name}`, ...real },
     { name: `real-${name}`, of: `lighttrace-real-${name}`, against: `bare-real-${name}`, ...real }

@@ -16,10 +16,10 @@ module.exports = { readmeTable, realTable, othersTable, answer, summaryTable, in
  */
 function readmeTable ({ instructions, paired }) {
   const rows = rowsOf(instructions, HEADLINE_NODE)
-  const [real, stock] = ['real', 'stock-real'].map((name) => row({ rows }, name))
+  const [real, proxied, stock] = ['real', 'real-proxied', 'stock-real'].map((name) => row({ rows }, name))
   const over = (name) => micros(row(paired, name).overKept)
   return [
-    `A request that does what requests do (a JSON body with a schema, a logger, a caller's \`traceparent\`, two attributes, a step, a Redis GET, metrics) takes **${percent(real)} more instructions with light-trace, its three spans delivered**. With OpenTelemetry's instrumentations of http, Fastify, Redis and pino it takes ${percent(stock)} more.`,
+    `A request that does what requests do (a JSON body with a schema, a logger, a caller's \`traceparent\`, two attributes, a step, a Redis GET, metrics) takes **${percent(real)} more instructions with light-trace, its three spans delivered**${proxied === undefined ? '' : `, and ${percent(proxied)} behind a proxy with another client each time`}. With OpenTelemetry's instrumentations of http, Fastify, Redis and pino it takes ${percent(stock)} more.`,
     '',
     realTable(instructions, true),
     '',
@@ -34,6 +34,8 @@ const REAL_ROWS = [
   ['**light-trace**', 'real'],
   ['light-trace, not sampled by its caller', 'real-unsampled'],
   ['NodeSDK with http, @fastify/otel, redis, pino and metrics', 'stock-real'],
+  ['Fastify with `trustProxy`, another client each time', 'bare-real-proxied'],
+  ['**light-trace**, the same', 'real-proxied'],
   ['Fastify, a query of PostgreSQL in place of the GET', 'bare-real-pg'],
   ['The floor of this one', 'floor-real-pg'],
   ['light-trace, with `traceClient`', 'real-pg'],

@@ -29,7 +29,7 @@ function growthTables ({ tables, ...result }) {
 // [what there is more of, table, key, its unit]
 const SHORT = [
   ['a child span more in a request', 'spans', 'instructions', 'instructions'],
-  ['an attribute more', 'attributes', 'instructions', 'instructions'],
+  ['an attribute more (from the 129th on it is dropped, and counted)', 'attributes', 'instructions', 'instructions'],
   ['a route more that takes its turn', 'routes', 'over', 'instructions'],
   ['a route that was asked once', 'asked', 'over', 'bytes'],
   ['an idle connection', 'connections', 'over', 'bytes'],
@@ -46,6 +46,7 @@ function growthShort ({ tables, ...result }) {
     const [before, at] = points.slice(points.length - 2 + i - 1, points.length + i - 1)
     return unit === 'bytes' ? `${whole(at[key])} bytes` : `${whole((at[key] - before[key]) / (at.n - before.n))} instructions`
   }
+  const posts = tables.find(({ name }) => name === 'posts')
   return [
     table([
       ['', ({ label }) => label],
@@ -53,8 +54,17 @@ function growthShort ({ tables, ...result }) {
       ['many', (row) => `${cost(row, 1)} (${whole(row.points.at(-1).n)})`, 'right']
     ], rows),
     '',
-    `What one costs or weighs over Fastify alone, where there are so many (in brackets). Node ${result.node.slice(1)}, ${commitsOf(rows)}.`
+    `What one costs or weighs over Fastify alone, where there are so many (in brackets). Node ${result.node.slice(1)}, ${commitsOf(rows)}.`,
+    ...posts === undefined ? [] : ['', postsShort(posts.rows)]
   ].join('\n')
+}
+
+/** What a POST takes, and what of it a request pays where ten share one: by so much more than where thousands do. */
+function postsShort (rows) {
+  const [shared] = rows.slice(-1)
+  const at = (n) => rows.find((row) => row.n === n)
+  const more = (n, key) => at(n)[key] - shared[key]
+  return `A **POST** to the collector takes ${whole(more(1, 'instructions') / 1000)},000 instructions; one that a socket is given whole, whose answer nobody reads, ${whole(more(1, 'socket') / 1000)},000; and an empty one by \`node:http\` ${whole(more(1, 'http') / 1000)},000. Spans wait for others for a second (\`buffer.flushDelayMs\`). At ten requests a second ten share a POST, which is ${whole(more(10, 'instructions'))} instructions for each request; with five seconds, OpenTelemetry's default, it is ${whole(more(50, 'instructions'))}.`
 }
 
 module.exports = { growthTables, growthShort }
