@@ -16,13 +16,11 @@ const CREDENTIALS = [
   'jwt', 'dpop', 'pass', 'pwd', 'pw', 'passkey', 'ticket', 'magiclink', 'key', 'samlart', 'samlrequest', 'samlresponse', 'sas', 'session', 'sessionid', 'sessid', 'phpsessid',
   'jsessionid', 'connectsid', 'sid', 'sign', 'accesskeyid', 'awsaccesskeyid'
 ]
-// A name that ends in one of these is one too: refresh_token, X-Amz-Security-Token, client_secret, new_password.
-const ENDINGS = [
-  'accesskey', 'apikey', 'apikeys', 'appkey', 'assertion', 'credential', 'credentials', 'encryptionkey', 'masterkey', 'privatekey', 'secret',
+// A name that holds one of these is one too, password_confirmation, passwordHash; or ends in one: refresh_token, client_secret.
+const PARTS = new RegExp(`pass(?:code|phrase|wd|word)|(?:${[
+  'accesskey', 'apikeys?', 'appkey', 'assertion', 'credentials?', 'encryptionkey', 'masterkey', 'privatekey', 'secret',
   'secretkey', 'secrets', 'signature', 'signingkey', 'subscriptionkey', 'token', 'tokenhint', 'tokens', 'verifier'
-]
-// And one that holds one of these: password_confirmation, passwordHash.
-const PARTS = /pass(?:code|phrase|wd|word)/
+].join('|')})$`)
 const SIGNATURE = 'sig' // of the conventions, which compare with case
 
 // An app's own names come again and again; a caller's must not fill the memory.
@@ -47,8 +45,8 @@ class QueryRedactor {
   #decide
   #names
   #report
-  #known = new Map() // name as it came -> whether it is a credential
-  #knownBytes = new KnownBytes() // the same
+  #known = new Map() // name as it came -> whether it is a credential; a KnownName where it came again
+  #knownBytes = new KnownBytes() // these
 
   /** @param {string[] | ((name: string) => boolean) | null} option names beside ours, or a function that decides about all */
   constructor (option, report) {
@@ -165,22 +163,24 @@ class QueryRedactor {
   #isCredential (name) {
     if (this.#decide !== null) return this.#ask(name)
     const known = this.#known.get(name)
-    if (known !== undefined) return known
+    if (known instanceof KnownName) return known.isCredential
+    if (known !== undefined) {
+      this.#known.set(name, this.#knownBytes.add(name, known))
+      return known
+    }
     const is = this.#matches(decoded(name))
     if (this.#known.size === KNOWN_MAX) {
       this.#known.clear()
       this.#knownBytes = new KnownBytes()
     }
-    if (name.length > KNOWN_LENGTH_MAX) return is
-    this.#known.set(name, is)
-    this.#knownBytes.add(name, is)
+    if (name.length <= KNOWN_LENGTH_MAX) this.#known.set(name, is)
     return is
   }
 
   #matches (given) {
     if (given === SIGNATURE) return true
     const name = normalised(given)
-    return this.#names.has(name) || PARTS.test(name) || ENDINGS.some((ending) => name.endsWith(ending))
+    return this.#names.has(name) || PARTS.test(name)
   }
 
   /** The answer of the user's function. Where it fails the value is hidden: its author meant to hide something. */
@@ -230,7 +230,7 @@ class KnownBytes {
     for (let i = 0; i < name.length - 1; i++) at = Math.imul(at, 31) + name[i] | 0
     at &= SLOTS - 1
     while (this.#names[at] !== null) at = at + 1 & SLOTS - 1
-    this.#names[at] = new KnownName(name, isCredential)
+    return (this.#names[at] = new KnownName(name, isCredential))
   }
 }
 
@@ -253,7 +253,7 @@ function normalised (name) {
 
 function decoded (name) {
   const text = name.includes('+') ? name.replaceAll('+', ' ') : name
-  return attempt(() => decodeURIComponent(text)) ?? text
+  return text.includes('%') ? attempt(() => decodeURIComponent(text)) ?? text : text
 }
 
 module.exports = { QueryRedactor }
