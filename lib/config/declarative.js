@@ -13,7 +13,7 @@ module.exports = { readConfiguration }
 
 const NEWEST_MINOR = 1 // of version 1 of the schema
 const LEVELS = new Map([['trace', 'verbose'], ['debug', 'debug'], ['info', 'info'], ['warn', 'warn'], ['error', 'error'], ['fatal', 'error']]) // ours
-const UNNAMED_MAX = 10 // of what is not understood
+const NAMED_MAX = 10 // of what is not understood
 
 /**
  * The variables that stand for a file, in place of those that are set, and what it says that no variable can.
@@ -30,7 +30,7 @@ function readConfiguration (file, values) {
     }
     const found = new Found(values)
     found.root(content)
-    const warnings = found.unknown.length === 0 ? [] : [`${printable(file)}: light-trace does not know or does not use ${inWords(shortened(found.unknown))}`]
+    const warnings = found.unknown.length === 0 ? [] : [`${printable(file)}: light-trace does not know or does not use ${shortened(found.unknown)}`]
     return { values: { ...others, ...found.variables }, fromFile: { __proto__: null, resource: found.resource, ...found.headers }, warnings }
   } catch (error) {
     const why = error instanceof SyntaxError ? 'it is not JSON' : printable(error.message) // JSON.parse's message quotes the text
@@ -51,9 +51,10 @@ function parse (file) {
   }
 }
 
+/** Their number comes first: a warning that is too long is cut. */
 function shortened (names) {
-  const shown = names.slice(0, UNNAMED_MAX).map((name) => printable(name, 100))
-  return names.length > UNNAMED_MAX ? [...shown, `${names.length - UNNAMED_MAX} more`] : shown
+  const shown = inWords(names.slice(0, NAMED_MAX).map((name) => printable(name, 100)))
+  return names.length > 1 ? `${names.length} of its parts: ${shown}` : shown
 }
 
 // What a file says, read member by member. Each method takes a path for messages, and a value; what is left over is not understood.
