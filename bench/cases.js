@@ -45,7 +45,7 @@ const rival = {
 const publishedLoad = { connections: 100, pipelining: 10 } // of the benchmark that bench/RESULTS.md links to under Pipelining
 const traceparent = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
 
-// What a request behind a load balancer has: see {n}, {t} and {ip} in load/slices.js.
+// What a request behind a load balancer has: see {n}, {t}, {h} and {ip} in load/slices.js.
 const userAgent = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) client/{n}' }
 const fewUserAgents = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) client/{t}' }
 const forwarded = { 'x-forwarded-for': '{ip}', 'x-forwarded-proto': 'https', 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) client/1' }
@@ -109,6 +109,7 @@ const others = [
   { name: 'fresh', label: 'a connection for each request', isFresh: true },
   { name: 'addresses', label: 'a connection for each request, each from another address', isFresh: 'elsewhere' },
   { name: 'hosts', label: 'another host with each request', headers: { Host: 'tenant-{n}.example:3000' } },
+  { name: 'many-hosts', label: 'a hundred hosts that take turns', headers: { Host: 'tenant-{h}.example:3000' } },
   { name: 'query', label: 'a query', route: 'query' },
   { name: 'parametric', label: 'a parametric route', route: 'parametric' },
   { name: 'propagated', label: 'traceparent, tracestate and baggage', headers: propagated },

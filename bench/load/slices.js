@@ -4,8 +4,8 @@
 // so that nothing but the requests is in its figure. Raw sockets and whole batches: whoever sends must not
 // be what is measured. Or each request over a connection of its own, one after the other.
 //
-// In the path and in the headers {n} stands for a number that never comes again, {t} for one of four that take turns, {ip} for an
-// address that comes again after a million requests.
+// In the path and in the headers {n} stands for a number that never comes again, {t} for one of four that take turns, {h} for one of
+// a hundred, {ip} for an address that comes again after a million requests.
 
 const net = require('node:net')
 const { once } = require('node:events')
@@ -15,10 +15,11 @@ const TURNS = 4
 const PLACES = { // always of one length: nothing is moved
   '{n}': (n) => String(n).padStart(8, '0'),
   '{t}': (n) => String(n % TURNS),
+  '{h}': twoDigits,
   '{ip}': (n) => `10.1${twoDigits(n / 10000)}.1${twoDigits(n / 100)}.1${twoDigits(n)}`
 }
 
-const PLACE = /(\{n\}|\{t\}|\{ip\})/g
+const PLACE = /(\{n\}|\{t\}|\{h\}|\{ip\})/g
 
 const connectionsOf = new Map() // by port
 

@@ -147,6 +147,19 @@ test('facts are kept for a connection only while they hold', async (t) => {
   t.same(spans.map(({ attributes }) => [attributes['server.address'], attributes['user_agent.original'], attributes['client.address']]), asked)
 })
 
+test('each request has its own host, however many take turns on a connection', async (t) => {
+  const { collector, port } = await tracedApp(t, { routes: ok })
+  const client = await connect(port)
+  const hosts = Array.from({ length: 600 }, (_, i) => i % 50 === 0 ? `${'h'.repeat(240)}.${i}` : `tenant${i % 300}.test`)
+  for (let i = 0; i < hosts.length; i++) {
+    client.send(`GET /users/7 HTTP/1.1\r\nhost: ${hosts[i]}:80${i % 2}\r\n\r\n`)
+    await client.until('\r\n\r\nok', i + 1)
+  }
+  await client.leave()
+  const spans = await collector.spans()
+  t.same(spans.map(({ attributes }) => [attributes['server.address'], attributes['server.port']]), hosts.map((host, i) => [host, 800 + i % 2]))
+})
+
 // Fastify 5.0 has them among its own.
 const routerOptions = (options) => require('fastify/package.json').version.startsWith('5.0.') ? options : { routerOptions: options }
 
