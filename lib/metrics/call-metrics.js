@@ -10,7 +10,7 @@ const { NonRecordingSpan } = require('../span/child-span.js')
 const { hasKey, setAttributes } = require('../span/attributes.js')
 const { now, fromTimeInput } = require('../runtime/timers.js')
 const { HTTP_DURATION, DB_DURATION, keepExemplar } = require('./histograms.js')
-const { SeriesIndex, own } = require('./series.js')
+const { SeriesIndex } = require('./series.js')
 
 const HTTP = { name: 'http.client.request.duration', unit: 's', description: 'Duration of HTTP client requests.', bounds: HTTP_DURATION }
 const DB = { name: 'db.client.operation.duration', unit: 's', description: 'Duration of database client operations.', bounds: DB_DURATION }
@@ -128,7 +128,7 @@ function seriesFinder (metric, keys) {
     const found = index.findList(list, keys)
     if (found !== null) return found
     const kept = []
-    for (let i = 0; i < list.length; i += 2) if (keys.has(list[i])) kept.push(list[i], own(list[i + 1]))
+    for (let i = 0; i < list.length; i += 2) if (keys.has(list[i])) kept.push(list[i], list[i + 1])
     const series = metric.of(kept)
     index.addList(kept, series)
     return series

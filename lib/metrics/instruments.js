@@ -9,6 +9,7 @@ const { perScope } = require('../otel/api-facade.js')
 const clock = require('../runtime/timers.js')
 const { elements, read, toObject } = require('../span/attributes.js')
 const { keepExemplar, areBounds } = require('./histograms.js')
+const { own } = require('./series.js')
 
 // The API's ValueType.
 const INT = 0
@@ -189,16 +190,16 @@ class Meter {
 // A registered MeterProvider of another package, as a registry: what light-trace measures is recorded through it, and
 // light-trace exports nothing, or every request would be counted twice.
 
-/** @param {MeterProvider} provider of the API @param {MetricRegistry} own logs what fails */
-function foreignRegistry (provider, own) {
+/** @param {MeterProvider} provider of the API @param {MetricRegistry} ours logs what fails */
+function foreignRegistry (provider, ours) {
   const metric = (scope, instrument, { name, description, unit, isInteger = false, bounds }) => {
     const [create, method] = instrument === 'histogram' ? ['createHistogram', 'record'] : ['createUpDownCounter', 'add'] // we have no others
     const advice = bounds !== undefined && { advice: { explicitBucketBoundaries: bounds } }
-    const target = own.attempt(() => provider.getMeter(scope.name, scope.version)[create](name, { description, unit, valueType: isInteger ? INT : DOUBLE, ...advice }))
+    const target = ours.attempt(() => provider.getMeter(scope.name, scope.version)[create](name, { description, unit, valueType: isInteger ? INT : DOUBLE, ...advice }))
     const of = (list) => {
-      const attributes = toObject(list)
+      const attributes = toObject(list.map(own))
       const record = (value) => {
-        own.attempt(() => target?.[method](value, attributes)) // when a response closes, where nothing catches
+        ours.attempt(() => target?.[method](value, attributes)) // when a response closes, where nothing catches
         return 0
       }
       return { isForgotten: false, record }

@@ -5,7 +5,7 @@
 const clock = require('../runtime/timers.js')
 const { parentIn, SAMPLED } = require('../context/trace-context.js')
 const { settleWithin } = require('../export/exporter.js')
-const { attributeList, NumberSeries, SeriesIndex } = require('./series.js')
+const { attributeList, NumberSeries, SeriesIndex, own } = require('./series.js')
 const { DEFAULT, searchable, ExplicitHistogram, ExponentialHistogram } = require('./histograms.js')
 
 // One metric and its series, each for one set of attributes. There are no more than its limit: what comes beyond goes into one
@@ -74,7 +74,7 @@ class Metric {
     // What an observable counter has reported in the overflow stays there: with a series of its own it would count twice.
     const stays = this.#overflow !== null && this.isObservable && this.isMonotonic
     if (stays || (isFull && !this.#forgetQuiet())) return this.#overflowing()
-    const series = this.#add(Object.freeze(list))
+    const series = this.#add(Object.freeze(list.map(own)))
     this.#series.set(key, series)
     this.#chars += key.length
     return series
@@ -156,14 +156,15 @@ class Metric {
 
 /** The same text for the same attributes in any order. JSON tells '1' from 1; NaN and infinities it does not know. */
 function canonical (list) {
-  if (list.length === 0) return ''
   const pairs = []
   for (let i = 0; i < list.length; i += 2) {
     const value = list[i + 1]
-    pairs.push(`${JSON.stringify(list[i])}:${typeof value === 'number' ? value : JSON.stringify(value)}`)
+    pairs.push([list[i], typeof value === 'number' && !Number.isFinite(value) ? { value: `${value}` } : value])
   }
-  return pairs.length === 1 ? pairs[0] : pairs.sort().join()
+  return pairs.length === 0 ? '' : JSON.stringify(pairs.sort(byKey))
 }
+
+function byKey ([a], [b]) { return a < b ? -1 : 1 }
 
 const SERIES_MAX = 2000
 // Instruments are named after what they count. Names made of user data must not pile up.

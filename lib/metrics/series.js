@@ -171,7 +171,7 @@ function attributeList (attributes, countMax, lengthMax) {
   const all = []
   setAttributes(all, attributes, countMax, lengthMax)
   const list = []
-  for (let i = 0; i < all.length; i += 2) if (isPlain(all[i + 1])) list.push(own(all[i]), own(all[i + 1]))
+  for (let i = 0; i < all.length; i += 2) if (isPlain(all[i + 1])) list.push(all[i], all[i + 1])
   return list
 }
 
