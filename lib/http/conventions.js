@@ -32,10 +32,7 @@ const kPeer = Symbol('light-trace.peer')
 // The last places of callers by host: a service has one, or one for each tenant, and few proxies before it.
 const HOSTS_MAX = 256
 const PLACES_MAX = 8 // of a host
-const placesByHost = new Map()
-let lastHost
-let lastPlaces = []
-let placesMade = 0
+const lastPlaces = new Map() // host -> the last place, and behind it the others
 
 /** RouteInfo of a method on a route; unknown methods share one. */
 function routeInfo (method, route, knownMethods) {
@@ -117,30 +114,19 @@ function readConnection (raw, host, protocol, version, ip, agent, valueLengthMax
 
 /** One of the last places, or a new one: before browsers each connection comes from another address, to a host that is known. */
 function placeOf (address, hasPort, host, protocol, scheme) {
-  const places = host === lastHost ? lastPlaces : placesTo(host)
+  const last = lastPlaces.get(host)
   let sameHost
-  for (let i = 0; i < places.length; i++) {
-    const place = places[i]
+  let count = 0
+  for (let place = last; place !== undefined; place = place.before, count++) {
     if (place.protocol !== protocol || place.scheme !== scheme) continue
     if (place.address === address && place.hasPort === hasPort) return place
     sameHost = place
   }
   const { name, port } = sameHost === undefined ? splitHost(host, scheme) : { name: sameHost.serverAddress, port: sameHost.serverPort }
-  const place = new Place(address, hasPort, host, protocol, scheme, addressOf(address), name, port)
-  if (places.length < PLACES_MAX) places.push(place)
-  else places[placesMade++ % PLACES_MAX] = place
+  const place = new Place(address, hasPort, host, protocol, scheme, addressOf(address), name, port, count < PLACES_MAX ? last : undefined)
+  if (last === undefined && lastPlaces.size === HOSTS_MAX) lastPlaces.clear()
+  if (!(host?.length > HOST_LENGTH_MAX)) lastPlaces.set(host, place)
   return place
-}
-
-function placesTo (host) {
-  const places = placesByHost.get(host) ?? []
-  if (places.length === 0 && !(host?.length > HOST_LENGTH_MAX)) {
-    if (placesByHost.size === HOSTS_MAX) placesByHost.clear()
-    placesByHost.set(host, places)
-  }
-  lastHost = host
-  lastPlaces = places
-  return places
 }
 
 function schemeOf (protocol, socket) {

@@ -44,7 +44,7 @@ class RouteInfo {
 
 /** What the callers over all connections from one address to one host share. Empty strings and -1 stand for "unknown". */
 class Place {
-  constructor (address, hasPort, host, protocol, scheme, peerAddress, serverAddress, serverPort) {
+  constructor (address, hasPort, host, protocol, scheme, peerAddress, serverAddress, serverPort, before) {
     this.address = address // as it came, like host and protocol
     this.hasPort = hasPort
     this.host = host
@@ -53,6 +53,7 @@ class Place {
     this.peerAddress = peerAddress
     this.serverAddress = serverAddress
     this.serverPort = serverPort
+    this.before = before // another place of the same host
     this.isKnown = false // whether a span had it before, so that it is worth keeping as bytes
     this.encoded = null
   }
