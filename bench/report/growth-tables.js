@@ -5,7 +5,7 @@
 const { table } = require('./markdown')
 const { provenance, commitsOf } = require('./tables')
 
-const whole = (value) => Math.round(value).toLocaleString('en-US')
+const whole = (value) => (Math.round(value) + 0).toLocaleString('en-US')
 const column = (title, key) => [title, (row) => whole(row[key]), 'right']
 // What each one more costs, from the row above.
 const each = (title, key) => [title, (row, above) => above === undefined ? '' : whole((row[key] - above[key]) / (row.n - above.n)), 'right']
