@@ -29,7 +29,7 @@ const STEPS = [
   ['v8', 5, ['v8.js', '--publish']],
   ['counted', 7, counted('floor unsampled disabled delivered down traceparent logger attributes')],
   ['calls', 7, counted('bare-redis redis bare-fetch fetch', '--counted')],
-  ['real', 60, ['instructions', '--parallel', '2', '--windows', '2', '--requests', '3000', '--processes', '3', '--publish', ...[24, 26, 22, 20].flatMap((node) => ['--node', String(node)]), ...['floor-real', 'real', 'real-unsampled', 'stock-real', 'real-proxied', 'floor-real-pg', 'real-pg', 'floor-real-fetch', 'real-fetch'].flatMap((name) => ['--case', name])]],
+  ['real', 90, ['instructions', '--parallel', '2', '--windows', '2', '--requests', '3000', '--processes', '3', '--publish', ...[24, 26, 22, 20].flatMap((node) => ['--node', String(node)]), ...['floor-real', 'real', 'real-unsampled', 'stock-real', 'real-proxied', 'floor-real-pg', 'real-pg', 'floor-real-fetch', 'real-fetch'].flatMap((name) => ['--case', name])]],
   ['rivals', 4, counted('fastify-otel nodesdk-http', '--counted')],
   ['node22', 2, counted('floor delivered', '--node', '22')],
   ['startup-instructions', 8, ['startup.js', '--instructions']],
