@@ -156,12 +156,13 @@ class Metric {
 
 /** The same text for the same attributes in any order. JSON tells '1' from 1; NaN and infinities it does not know. */
 function canonical (list) {
+  if (list.length === 0) return ''
   const pairs = []
   for (let i = 0; i < list.length; i += 2) {
     const value = list[i + 1]
     pairs.push([list[i], typeof value === 'number' && !Number.isFinite(value) ? { value: `${value}` } : value])
   }
-  return pairs.length === 0 ? '' : JSON.stringify(pairs.sort(byKey))
+  return JSON.stringify(pairs.sort(byKey))
 }
 
 function byKey ([a], [b]) { return a < b ? -1 : 1 }
