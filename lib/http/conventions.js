@@ -124,8 +124,9 @@ function placeOf (address, hasPort, host, protocol, scheme) {
   }
   const { name, port } = sameHost === undefined ? splitHost(host, scheme) : { name: sameHost.serverAddress, port: sameHost.serverPort }
   const place = new Place(address, hasPort, host, protocol, scheme, addressOf(address), name, port, count < PLACES_MAX ? last : undefined)
+  if (host?.length > HOST_LENGTH_MAX) return place
   if (last === undefined && lastPlaces.size === HOSTS_MAX) lastPlaces.clear()
-  if (!(host?.length > HOST_LENGTH_MAX)) lastPlaces.set(host, place)
+  lastPlaces.set(host, place)
   return place
 }
 
