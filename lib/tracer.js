@@ -51,7 +51,6 @@ class Tracer {
     this.liveLogs = undefined
     this.contextManager = ownContextManager
     this.enter = asyncStorage.call
-    this.enterAtFinish = asyncStorage.enterAtFinish
     this.propagator = null // a foreign one; null for our own W3C code
     this.sdkInterop = null // null unless an SDK has a say in our requests
     this.mode = 'undecided'

@@ -7,6 +7,8 @@
 // guard     true: CI counts it and looks at what V8 gives up; COUNTED: it counts it, without its baseline, which is Fastify's own
 // warmUp    how many requests at most
 // requests  how many are counted at least
+// pipelining    how many requests are under way on a connection; none: one
+// connections   how many there are; none: one
 // isCollected   false: what the collector of garbage takes is not in the total. A call leaves so much that a major collection, of
 //           tens of millions of instructions, falls into some windows once and into others twice
 
@@ -29,6 +31,8 @@ const real = call
 const other = { warmUp: 20_000 } // so that CI does not take longer than it must; after 15,000 and after 40,000 they differ by less than two processes do
 const callSpan = { ...call, turns: ['nobody', 'spans'], against: null }
 const listened = { ...call, turns: ['nobody', 'listened'], against: null }
+const pipelined = { pipelining: 10 }
+const crowd = { pipelining: 10, connections: 100 }
 const often = { route: 'redisOften', delivers: false, warmUp: 3_000 } // each request makes 21 calls
 
 const table = [
@@ -84,6 +88,19 @@ const table = [
     { name: `bare-${name}`, of: `bare-${name}`, against: null, ...other },
     { name, of: `lighttrace-${name}`, against: `bare-${name}`, guard: guardOf(name), ...other }
   ]),
+  // The load of the seeds' table: ten under way on a connection, and a hundred connections of them.
+  { name: 'bare-pipelined', of: 'bare-kept-tick', against: null, label: 'Fastify, ten pipelined', guard: true, ...pipelined },
+  { name: 'floor-pipelined', of: 'hook-steps', against: 'bare-pipelined', label: 'The floor, ten pipelined', options: { steps: 4 }, ...pipelined },
+  { name: 'unsampled-pipelined', of: 'lighttrace-unsampled', against: 'bare-pipelined', label: 'light-trace, no request sampled, ten pipelined', guard: COUNTED, ...pipelined },
+  { name: 'pipelined', of: 'lighttrace-100', against: 'bare-pipelined', label: 'light-trace, every request, ten pipelined', guard: true, ...pipelined },
+  { name: 'pipelined-long', of: 'lighttrace-100', against: 'bare-pipelined', label: 'light-trace, every request, ten pipelined', ...pipelined, ...minute },
+  { name: 'metrics-pipelined', of: 'lighttrace-100', against: 'pipelined-long', label: 'light-trace, every request, with metrics, ten pipelined', options: { plugin: { metrics: true } }, ...pipelined, ...minute },
+  { name: 'bare-crowd', of: 'bare-kept-tick', against: null, label: 'Fastify, ten pipelined on each of a hundred connections', ...crowd },
+  { name: 'floor-crowd', of: 'hook-steps', against: 'bare-crowd', label: 'The floor, ten pipelined on each of a hundred connections', options: { steps: 4 }, ...crowd },
+  { name: 'crowd', of: 'lighttrace-100', against: 'bare-crowd', label: 'light-trace, every request, ten pipelined on each of a hundred connections', ...crowd },
+  { name: 'bare-real-pipelined', of: 'bare-real', against: null, label: 'Fastify, a real request, ten pipelined', ...real, ...pipelined },
+  { name: 'floor-real-pipelined', of: 'floor-real', against: 'bare-real-pipelined', label: 'The floor of a real request, ten pipelined', ...real, ...pipelined },
+  { name: 'real-pipelined', of: 'lighttrace-real', against: 'bare-real-pipelined', label: 'light-trace, a real request, ten pipelined', ...real, ...pipelined },
   { name: 'bare-lines', of: 'bare-lines', against: null, ...other },
   { name: 'lines', of: 'lighttrace-lines', against: 'bare-lines', ...other },
   { name: 'lines-exported', of: 'lighttrace-lines-exported', against: 'lines', ...other },
@@ -116,7 +133,7 @@ function guardOf (name) {
 }
 
 // like: whose route and headers a baseline has
-function withCase ({ of, like, options, route, label, delivers, spans, against = BASE, guard = false, isCollected = true, warmUp = Infinity, requests = 0, turns, name }) {
+function withCase ({ of, like, options, route, label, delivers, spans, against = BASE, guard = false, isCollected = true, warmUp = Infinity, requests = 0, pipelining = 1, connections = 1, turns, name }) {
   const found = caseNamed(of)
   const request = like === undefined ? found : caseNamed(like)
   return {
@@ -127,6 +144,8 @@ function withCase ({ of, like, options, route, label, delivers, spans, against =
     isCollected,
     warmUp,
     requests,
+    pipelining,
+    connections,
     turns,
     label: label ?? found.label,
     options: options ?? found.options,

@@ -123,10 +123,10 @@ function startCounted (testCase, { binary, root, sink, down }, command, flags = 
   return start(spawnPinned('counted', file, args, { env, title: testCase.name }), ANSWER_MS)
 }
 
-/** One connection, one request at a time, unless more are asked for: nothing depends on how the two processes happen to interleave. */
-function sendRequests (server, { route, headers, isFresh }, { load }, requests, connections = 1) {
+/** One connection, one request at a time, unless the case has more: nothing depends on how the two processes happen to interleave. */
+function sendRequests (server, { route, headers, isFresh, pipelining, connections: ofCase }, { load }, requests, connections = ofCase) {
   const [request] = expectedAnswers(route)
-  return ask(load, 'slice', { ...request, headers: { ...request.headers, ...headers }, port: server.ready.port, isFresh, requests, connections, pipelining: 1 }, ANSWER_MS)
+  return ask(load, 'slice', { ...request, headers: { ...request.headers, ...headers }, port: server.ready.port, isFresh, requests, connections, pipelining }, ANSWER_MS)
 }
 
 function control (server, command) {

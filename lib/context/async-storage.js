@@ -44,17 +44,15 @@ function inResource (fn) {
   }
 }
 
-/**
- * Makes `context` active for what listens to the 'finish' of a response (so Fastify's onResponse hooks), where that would run in
- * another request's context, or in none: behind another response on a pipelined connection, and in HTTP/2.
- */
-function enterAtFinish (context, response) {
-  let before
-  response.prependListener('finish', () => {
-    before = storage.getStore()
-    storage.enterWith(context)
-  })
-  response.on('finish', () => { storage.enterWith(before) }) // or it would stay on the connection's resource
+/** What all stores hold for the running code, on AsyncContextFrame. */
+function currentFrame () {
+  return frames === null ? undefined : frames.current()
+}
+
+/** Makes `context` active for the rest of what Node has called, on AsyncContextFrame beside what other stores hold in `frame`. */
+function enterFrom (frame, context) {
+  if (frames !== null) frames.set(frame)
+  storage.enterWith(context)
 }
 
 /** The active context, or undefined. HOT, some times per request. Node's own getter looks a store up twice. */
@@ -100,4 +98,4 @@ function callInFrame (context, fn, argument) {
 
 const hasFrames = frames !== null
 
-module.exports = { storage, enterAtFinish, active, run, call, hasFrames }
+module.exports = { storage, currentFrame, enterFrom, active, run, call, hasFrames }

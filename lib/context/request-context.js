@@ -19,6 +19,7 @@ class RequestContext {
   #baggage
   #record
   #values
+  #ending
 
   /**
    * @param {Tracer} tracer which makes children and writes headers
@@ -39,6 +40,7 @@ class RequestContext {
     this.#baggage = baggage // a string until it is asked for
     this.#record = record
     this.#values = null
+    this.#ending = null
   }
 
   get tracer () { return this.#tracer }
@@ -48,6 +50,10 @@ class RequestContext {
 
   /** What ends with the response, as long as it has not. */
   get record () { return this.#record }
+
+  /** What else its end needs: see lib/fastify/response-end.js. */
+  get ending () { return this.#ending }
+  set ending (ending) { this.#ending = ending }
 
   /** Takes what ends with the response, once. HOT */
   takeRecord () {

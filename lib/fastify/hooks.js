@@ -9,7 +9,7 @@
 const { Routes } = require('./routes.js')
 const { RequestStart } = require('./request-start.js')
 const { Callbacks, appendServerTiming } = require('./callbacks.js')
-const { sentStatus, unfinished, endWithoutClose } = require('./response-end.js')
+const { isUsual, sentStatus, unfinished, prepareEnd, endOthers } = require('./response-end.js')
 const { kSpan, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys.js')
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
@@ -48,18 +48,15 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
 
   function enter (request, response, context, done) {
     const { raw } = request
-    // Without a socket it waits behind another on a pipelined connection; without a parser the application made it.
-    if (raw.httpVersionMajor !== 1) tracer.enterAtFinish(context, response)
-    else if (raw._lightMyRequest === undefined && !response.socket?.parser) {
-      if (response.socket === null) tracer.enterAtFinish(context, response)
-      endWithoutClose(response, raw.socket, onClose)
-    }
+    if (!isUsual(raw, response)) prepareEnd(context, raw, response, onClose)
     tracer.enter(context, done)
   }
 
   // HOT, once per recorded or measured request; `this` is the raw response.
   function endRequest () {
-    const span = this[kSpan].takeRecord()
+    const context = this[kSpan]
+    if (context.ending !== null) endOthers.call(this)
+    const span = context.takeRecord()
     if (span === null) return
     const { reply } = span
     span.reply = null

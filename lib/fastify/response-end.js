@@ -5,45 +5,148 @@
 const { now, setImmediate } = require('../runtime/timers.js')
 const { subscribe, guarded } = require('../runtime/process-state.js')
 const { attempt } = require('../runtime/report.js')
+const { currentFrame, enterFrom } = require('../context/async-storage.js')
+const { kSpan } = require('./keys.js')
 
-// Node closes a response that it has made and is writing. Two kinds may never get 'close':
+// Most responses get 'close' from Node, once, and that is their end. Two kinds of HTTP/1 may not get it:
 //
 // - One that waits behind another on a pipelined connection, when the client leaves. Node 20 and 22 forget it; later versions do
 //   where a CONNECT or an upgrade followed, which takes Node's own listeners off the socket. It ends with its connection.
 // - One that the application made itself (`app.routing(request, new ServerResponse(request))`, as adapters of functions do).
 //   It ends with 'finish'.
-const kEnds = Symbol('light-trace.ends') // on such a response: what ends with it, each function idempotent
-const kOpen = Symbol('light-trace.open') // on a connection: the responses that end with it
 
-/** Calls `end` when the response is over, before its own span ends: more than once, if need be. */
-function whenOver (response, end) {
-  response.prependOnceListener('close', end)
-  response[kEnds]?.unshift(end)
+const kLast = Symbol('light-trace.last') // on a connection: the Ending of the last response that waits on it, or null
+
+/** What the end of a request needs beyond its record. It hangs on the request's context; most requests have none. */
+class Ending {
+  constructor (response) {
+    this.response = response // until it is over
+    this.onClose = null // what ends it, where 'close' may not come
+    this.connection = null
+    this.before = null // the Ending of the response that waits before it. Never the one behind: see leaveConnection()
+    this.frame = undefined // in which its request came
+    this.callbacks = null
+  }
+}
+
+function endingOf (response) {
+  const context = response[kSpan]
+  return context.ending ?? (context.ending = new Ending(response))
+}
+
+/** Whether Node writes the response at once, and so has it get 'close'; `inject()` has it as well. HOT, once per request. */
+function isUsual (request, response) {
+  return request.httpVersionMajor === 1 && (request._lightMyRequest !== undefined || Boolean(response.socket?.parser))
+}
+
+/** Readies the end of a request whose response is not a usual one. */
+// HOT, once per request that waits on a pipelined connection. Budget: 1 object, and the list of listeners that Node makes.
+function prepareEnd (context, request, response, onClose) {
+  const isHttp1 = request.httpVersionMajor === 1
+  if (!isHttp1 || response.socket === null) followFinish(response)
+  if (isHttp1 && context.record !== null) endWithoutClose(request, response, onClose)
 }
 
 /** Ends a response of HTTP/1 that may get no 'close'. */
-function endWithoutClose (response, socket, onClose) {
-  response[kEnds] = [onClose.bind(response)]
-  response.once('finish', () => process.nextTick(endAll, response)) // as late as Node's own 'close'
+function endWithoutClose ({ socket }, response, onClose) {
+  const ending = endingOf(response)
+  ending.onClose = onClose
+  if (response.socket !== null) response.on('finish', onOwnFinish) // which onFinish does for the others
   if (typeof socket?.on !== 'function') return
   if (socket.closed) { // while a hook before ours took its time
-    endAll(response)
+    onClose.call(response)
     return
   }
-  const open = socket[kOpen] ?? openOf(socket)
-  open.add(response)
-  response[kEnds].push(() => open.delete(response)) // an idle connection would else keep its last request
+  if (socket[kLast] === undefined) {
+    socket[kLast] = null
+    socket.on('close', onConnectionClose)
+  }
+  ending.connection = socket
+  ending.before = socket[kLast]
+  socket[kLast] = ending
 }
 
-function openOf (socket) {
-  const open = socket[kOpen] = new Set()
-  // After Node's own listener, which closes the response that is being written.
-  socket.on('close', () => setImmediate(() => open.forEach(endAll)))
-  return open
+/** Calls `end` when the response is over, before its own span ends. */
+function whenOver (response, end) {
+  const ending = endingOf(response)
+  if (ending.callbacks !== null) {
+    ending.callbacks.push(end)
+    return
+  }
+  ending.callbacks = [end]
+  if (response[kSpan].record !== null) return // which is waited for
+  response.on('close', endOthers)
+  if (!isUsual(response.req, response) && response.req.httpVersionMajor === 1) endWithoutClose(response.req, response, endOthers)
 }
 
-function endAll (response) {
-  for (const end of response[kEnds].splice(0)) end()
+/** Ends what is called at the end of a request beside its record; `this` is the response. */
+function endOthers () {
+  const context = this[kSpan]
+  const { ending } = context
+  if (ending === null) return
+  context.ending = null
+  leaveConnection(ending)
+  if (ending.callbacks !== null) for (const end of ending.callbacks) guarded(end)()
+}
+
+/**
+ * Takes a response that is over off its connection. Responses on a connection end in their order, so the list is a chain from the last
+ * to the first: what has ended refers to nothing that came later. A Set would refer to it (its outgrown tables do), and V8, once it
+ * has moved one of them to the old generation, would keep each later request until a major collection.
+ */
+function leaveConnection (ending) {
+  const { connection } = ending
+  ending.response = null
+  if (connection === null) return
+  let { before } = ending
+  while (before !== null && before.response === null) before = before.before
+  ending.before = before
+  if (connection[kLast] === ending) connection[kLast] = before
+}
+
+// After Node's own listener, which closes the response that is being written.
+function onConnectionClose () {
+  setImmediate(endWaiting, this)
+}
+
+function endWaiting (connection) {
+  const waiting = []
+  for (let ending = connection[kLast]; ending !== null; ending = ending.before) waiting.unshift(ending)
+  for (const { response, onClose } of waiting) if (response !== null) onClose.call(response)
+}
+
+// Of the application's own response, as late as Node's own 'close'.
+function onOwnFinish () {
+  process.nextTick(endOwn, this)
+}
+
+function endOwn (response) {
+  response[kSpan].ending?.onClose?.call(response)
+}
+
+/**
+ * Has what listens to the response's 'finish' and 'close' (Fastify's onResponse hooks among it) run in its own request's context, where
+ * that would be another's, or none: behind another response on a pipelined connection, and in HTTP/2.
+ */
+function followFinish (response) {
+  const ending = endingOf(response)
+  ending.frame = currentFrame()
+  // Before Node's own listener, which hands the connection to the next response.
+  response.prependListener('finish', onFinish)
+}
+
+// HOT, once per response that has waited. Nothing is put back: Node finishes each response in a callback, or a tick, of its own.
+function onFinish () {
+  if (this.stream === undefined && this.socket === null) onOwnFinish.call(this)
+  const context = this[kSpan]
+  if (context.ending !== null && hasListeners(this, context)) enterFrom(context.ending.frame, context)
+}
+
+/** Whether anybody but Node and this file listens to the end of a response. */
+function hasListeners (response, { record }) {
+  const { req } = response
+  return response.stream !== undefined || response.listenerCount('finish') > 2 ||
+    response.listenerCount('close') > (record === null ? 0 : 1) || (req !== undefined && req.listenerCount('close') > 0)
 }
 
 // Before Node 24 a response whose socket was reset with the answer still in it claims to be finished.
@@ -154,4 +257,4 @@ function sharesListener (server, other) {
   return other.listeners('request').some((listener) => listeners.includes(listener))
 }
 
-module.exports = { isOver, sentStatus, unfinished, whenOver, endWithoutClose, watchUnrouted }
+module.exports = { isOver, isUsual, sentStatus, unfinished, whenOver, prepareEnd, endOthers, watchUnrouted }

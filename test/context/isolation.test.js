@@ -3,10 +3,11 @@
 // Many requests at once on few connections, with random delays and clients that leave: nobody ever reads
 // another one's context. The randomness is seeded, so a failure comes again.
 
+const { AsyncLocalStorage } = require('node:async_hooks')
 const { test } = require('tap')
 const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
-const { connect } = require('../support/raw-client')
+const { connect, signal } = require('../support/raw-client')
 const { randomFrom } = require('../support/random')
 
 const CONNECTIONS = 20
@@ -96,4 +97,41 @@ function pause (random) {
   if (kind < 0.3) return undefined
   if (kind < 0.6) return new Promise((resolve) => setImmediate(resolve))
   return new Promise((resolve) => setTimeout(resolve, random() * 4))
+}
+
+for (const [what, trace] of [['recorded', {}], ['not sampled', { sampler: 'always_off' }]]) {
+  test(`what listens to the end of a pipelined response runs in its own request's context, ${what}`, async (t) => {
+    const seen = []
+    const appWide = new AsyncLocalStorage()
+    const say = (who, n) => seen.push([who, n, lightTrace.current()?.get('n'), appWide.getStore()])
+    const first = signal()
+    const mixin = () => ({ n: lightTrace.current()?.get('n') })
+    const lines = []
+    await appWide.run('app', async () => {
+      const { port } = await tracedApp(t, {
+        trace,
+        fastify: { logger: { mixin, stream: { write: (line) => { lines.push(JSON.parse(line)) } } } },
+        routes (app) {
+          app.get('/quiet/:n', { logLevel: 'silent' }, answer)
+          app.get('/:n', { onResponse: async (request) => say('onResponse', request.params.n) }, answer)
+          async function answer (request, reply) {
+            const { n } = request.params
+            request.trace.set('n', n)
+            for (const event of ['finish', 'close']) reply.raw.on(event, () => say(event, n))
+            request.raw.on('close', () => say('close of the request', n))
+            if (n === '1') await first.promise
+            if (n === '6') first.give()
+            return `<${n}>`
+          }
+        }
+      })
+      const client = await connect(port)
+      for (const path of ['/1', '/2', '/quiet/3', '/4', '/quiet/5', '/6']) client.request('GET', path)
+      await client.until('<6>')
+      await client.leave()
+    })
+    t.same(seen.filter(([, n, own, store]) => own !== n || store !== 'app'), [])
+    t.equal(seen.length, 6 * 3 + 4)
+    t.same(lines.filter(({ msg }) => msg === 'request completed').map(({ n }) => n), ['1', '2', '4', '6'])
+  })
 }

@@ -2,7 +2,8 @@
 
 // However a response ends: its span ends once, with all that the application has said of it until then.
 
-const { Readable } = require('node:stream')
+const http = require('node:http')
+const { Readable, Writable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
@@ -140,4 +141,20 @@ test('streams, hijacked replies and a response that is destroyed end once', asyn
   t.same(got, ['abc', 'ab', 'hijacked', 'broken'])
   t.same(await picture(collector), ['GET /stream 200', 'GET /pipeline 200', 'GET /hijacked 200', 'GET /destroyed - ERROR error.type=response_terminated'])
   t.match(app.lightTrace.stats().spans, { started: 4, ended: 4 })
+})
+
+test('a response of the application\'s own ends with its finish, also where its request came over a connection that stays open', async (t) => {
+  const { app, collector } = await tracedApp(t, { listen: false, routes: (app) => app.get('/', async () => 'ok') })
+  const server = http.createServer((request, response) => {
+    const own = new http.ServerResponse(request)
+    own.on('finish', () => response.end('done'))
+    app.routing(request, own)
+    own.assignSocket(new Writable({ write (chunk, encoding, done) { done() } }))
+  })
+  t.teardown(() => server.close())
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const client = await connect(server.address().port)
+  for (let i = 1; i <= 2; i++) await client.request('GET', '/').until('done', i)
+  t.same(await picture(collector), ['GET / 200', 'GET / 200'])
+  await client.leave()
 })
