@@ -21,7 +21,7 @@
 // needs     one or more folders of install.js
 // service   'redis' or 'postgresql': a server that the case's route asks
 // minNode   the lowest Node it runs on
-// sets      quick, headline (README), publish (docs), ci, paired (bench/paired.js)
+// sets      quick, headline, publish (RESULTS.md): of npm run bench; those of bench/seeds.js are at the end
 
 const HEADLINE_NODE = 24
 
@@ -42,7 +42,7 @@ const rival = {
   },
   sets: ['headline', 'publish']
 }
-const publishedLoad = { connections: 100, pipelining: 10 } // of the benchmark that bench/RESULTS.md links to under Pipelining
+const sdk3 = { needs: 'sdk3', minNode: 22 }
 const traceparent = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
 
 // What a request behind a load balancer has: see {n}, {t}, {h} and {ip} in load/slices.js.
@@ -56,32 +56,32 @@ const propagated = {
 }
 
 const hello = [
-  { ...bare, name: 'bare', sets: ['quick', 'headline', 'publish', 'ci', 'paired'] },
-  { ...floor, name: 'als-floor', sets: ['quick', 'headline', 'publish', 'ci', 'paired'] },
-  { ...bare, name: 'bare-kept-tick', label: '+ one record of process.nextTick kept', setup: 'server/setups/bare-kept-tick', sets: ['publish', 'ci', 'paired'] },
-  { ...floor, name: 'als-floor-kept-tick', label: '+ one AsyncLocalStorage, and a record kept', setup: 'server/setups/als-floor-kept-tick', sets: ['ci', 'paired'] },
+  { ...bare, name: 'bare', sets: ['quick', 'headline', 'publish'] },
+  { ...floor, name: 'als-floor', sets: ['quick', 'headline', 'publish'] },
+  { ...bare, name: 'bare-kept-tick', label: '+ one record of process.nextTick kept', setup: 'server/setups/bare-kept-tick', sets: ['publish'] },
   { ...floor, name: 'hook-steps', label: '+ a hook', setup: 'server/setups/hook-steps', options: { steps: 1 }, sets: [] },
   { ...floor, name: 'enter-with-floor', label: '+ a hook, enterWith and a close listener, and a record kept', setup: 'server/setups/enter-with-floor', sets: [] },
   { ...bare, name: 'bare-with-socket', label: 'Fastify with a connection of its own, and a record kept', setup: 'server/setups/bare-with-socket', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}' }, sets: [] },
-  { ...bare, name: 'bare-with-client', label: '+ an empty POST after each slice', setup: 'server/setups/bare-with-client', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}' }, sets: ['paired'] },
   { name: 'request-context', label: '+ @fastify/request-context', setup: 'server/setups/request-context', spans: 0, sets: ['headline', 'publish'] },
-  { ...lightTrace, name: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', also: 'als-floor', env: { OTEL_SDK_DISABLED: 'true' }, spans: 0, sets: ['headline', 'publish', 'ci', 'paired'] },
-  { ...lightTrace, name: 'lighttrace-unsampled', label: 'light-trace, no request sampled', options: { plugin: { sampler: 'always_off' } }, spans: 0, sets: ['headline', 'publish', 'ci', 'paired'] },
+  { ...lightTrace, name: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', also: 'als-floor', env: { OTEL_SDK_DISABLED: 'true' }, spans: 0, sets: ['headline', 'publish'] },
+  { ...lightTrace, name: 'lighttrace-unsampled', label: 'light-trace, no request sampled', options: { plugin: { sampler: 'always_off' } }, spans: 0, sets: ['headline', 'publish'] },
   { ...lightTraceHeadline, name: 'lighttrace-1', label: 'light-trace, 1 % sampled', options: { plugin: { sampler: 0.01 } }, spans: { ratio: 0.01 } },
-  { ...lightTrace, name: 'lighttrace-100', label: 'light-trace, every request', sets: ['quick', 'headline', 'publish', 'ci', 'paired'] },
+  { ...lightTrace, name: 'lighttrace-100', label: 'light-trace, every request', sets: ['quick', 'headline', 'publish'] },
   { ...lightTraceHeadline, name: 'lighttrace-down', label: 'light-trace, collector down', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true },
   // A buffer so large that it stays below half: at this rate the default one is half full within a second.
-  { ...lightTraceHeadline, name: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half', options: { plugin: { buffer: { maxBytes: 2 ** 30 } } }, env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true, sets: ['headline', 'publish', 'paired'] },
+  { ...lightTraceHeadline, name: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half', options: { plugin: { buffer: { maxBytes: 2 ** 30 } } }, env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true, sets: ['headline', 'publish'] },
   { ...lightTrace, name: 'lighttrace-slow', label: 'light-trace, collector answers after 200 ms', sinkDelayMs: 200, delivers: false },
   { ...lightTrace, name: 'lighttrace-gzip', label: 'light-trace, gzip', env: { ...lightTrace.env, OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' } },
   { ...lightTrace, name: 'lighttrace-processors', label: 'light-trace through spanProcessors', needs: 'rivals', options: { way: 'spanProcessors' }, delivers: false },
   { ...lightTrace, name: 'lighttrace-provider', label: 'light-trace in SDK mode', needs: 'rivals', options: { way: 'tracerProvider' }, delivers: false },
   { ...lightTrace, name: 'lighttrace-keep', label: 'light-trace, 1 % sampled, keep', options: { plugin: { sampler: 0.01, keep: { errors: true, slowerThanMs: 2000 } } }, spans: { ratio: 0.01 } },
-  { ...rival, name: 'sdk2-by-hand', label: 'SDK 2.x by hand', setup: 'server/setups/sdk2-by-hand', spans: 1, sets: ['headline', 'publish', 'paired'] },
-  { ...rival, name: 'sdk3-by-hand', label: 'SDK 3.x by hand', setup: 'sdk3/setup', needs: 'sdk3', minNode: 22, spans: 1 },
-  { ...rival, name: 'fastify-otel', label: '@fastify/otel', setup: 'server/setups/fastify-otel', spans: { least: 1 }, sets: ['headline', 'publish', 'paired'] },
-  { ...rival, name: 'nodesdk-http', label: 'NodeSDK: http + @fastify/otel', setup: 'server/setups/node-sdk', spans: { least: 2 }, sets: ['headline', 'publish', 'paired'] },
+  { ...rival, name: 'sdk2-by-hand', label: 'SDK 2.x by hand', setup: 'server/setups/sdk-by-hand', options: { sdk: 2 }, spans: 1, sets: ['headline', 'publish'] },
+  { ...rival, name: 'sdk3-by-hand', label: 'SDK 3.x by hand', setup: 'server/setups/sdk-by-hand', options: { sdk: 3 }, ...sdk3, spans: 1 },
+  { ...rival, name: 'fastify-otel', label: '@fastify/otel', setup: 'server/setups/fastify-otel', spans: { least: 1 }, sets: ['headline', 'publish'] },
+  { ...rival, name: 'nodesdk-http', label: 'NodeSDK: http + @fastify/otel', setup: 'server/setups/node-sdk', spans: { least: 2 }, sets: ['headline', 'publish'] },
   { ...rival, name: 'nodesdk-auto', label: 'NodeSDK: auto-instrumentations + @fastify/otel', setup: 'server/setups/node-sdk', options: { auto: true }, spans: { least: 2 } },
+  { ...rival, name: 'fastify-otel-sdk3', label: '@fastify/otel, SDK 3.x', setup: 'server/setups/fastify-otel', options: { sdk: 3 }, ...sdk3, spans: { least: 1 }, sets: [] },
+  { ...rival, name: 'nodesdk-auto-sdk3', label: 'NodeSDK 3.x: auto-instrumentations + @fastify/otel', setup: 'server/setups/node-sdk', options: { sdk: 3, auto: true }, ...sdk3, spans: { least: 2 }, sets: [] },
   { ...bare, name: 'sdk-meter', label: 'SDK 2.x, a histogram of durations', setup: 'server/setups/sdk-meter', needs: 'rivals', sets: [] },
   { ...bare, name: 'fastify-metrics', label: 'fastify-metrics', setup: 'server/setups/fastify-metrics', needs: 'rivals', sets: [] },
   { ...rival, name: 'dd-trace', label: 'dd-trace', setup: 'server/setups/dd-trace', minNode: 22, spans: 1 }
@@ -164,31 +164,17 @@ const routes = ['json', 'post', 'params20'].flatMap((route) => [
   { ...lightTrace, name: `lighttrace-${route}`, label: `light-trace, ${route}`, against: `bare-${route}`, route }
 ])
 
-const pipelined = [
-  { ...bare, name: 'bare-p10' },
-  { ...floor, name: 'als-floor-p10' },
-  { ...lightTrace, name: 'lighttrace-p10', label: 'light-trace, every request' },
-  { ...hello.find(({ name }) => name === 'fastify-otel'), name: 'fastify-otel-p10', sets: ['publish'] },
-  { ...hello.find(({ name }) => name === 'nodesdk-auto'), name: 'nodesdk-auto-p10', sets: ['publish'] }
-].map((testCase) => ({ ...testCase, against: 'bare-p10', load: publishedLoad }))
-
 const fixedRate = [
   { ...bare, name: 'bare-rate' },
   { ...lightTrace, name: 'lighttrace-rate', label: 'light-trace, every request' }
 ].map((testCase) => ({ ...testCase, against: 'bare-rate', load: { rate: 'half' } }))
 
-const otherNodes = [20, 22, 26].flatMap((node) => [
-  { ...bare, name: `bare@${node}` },
-  { ...bare, name: `bare-kept-tick@${node}`, label: '+ one record of process.nextTick kept', setup: 'server/setups/bare-kept-tick' },
-  { ...floor, name: `als-floor@${node}` },
-  { ...lightTrace, name: `lighttrace-100@${node}`, label: 'light-trace, every request' }
-].map((testCase) => ({ ...testCase, against: `bare@${node}`, node, sets: ['publish', 'paired'] })))
+const cases = [...hello, ...withBaselineOfTheirOwn, ...others, readsStack, ...realRequest, ...logLines, ...routes, ...fixedRate]
 
-const cases = [...hello, ...withBaselineOfTheirOwn, ...others, readsStack, ...realRequest, ...logLines, ...routes, ...pipelined, ...fixedRate, ...otherNodes]
-
-// A baseline's name → that of the same with a record of process.nextTick kept.
-function keptTickOf (name) {
-  return name.replace(/^[^@]*/, '$&-kept-tick')
+// What bench/seeds.js measures, by route and the Node's major. SDK 3 needs Node 22.15.
+const seeds = {
+  hello: (major) => ['bare', 'als-floor', 'lighttrace-100', ...major < 22 ? ['fastify-otel', 'nodesdk-auto'] : ['fastify-otel-sdk3', 'nodesdk-auto-sdk3']],
+  checkout: () => ['bare-real', 'floor-real', 'lighttrace-real', 'stock-real']
 }
 
-module.exports = { cases, others: others.filter(({ name }) => name.startsWith('lighttrace-')).map(({ name }) => name.replace('lighttrace-', '')), asksCaller, keptTickOf, HEADLINE_NODE }
+module.exports = { cases, seeds, others: others.filter(({ name }) => name.startsWith('lighttrace-')).map(({ name }) => name.replace('lighttrace-', '')), asksCaller, HEADLINE_NODE }

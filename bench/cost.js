@@ -1,11 +1,14 @@
 'use strict'
 
-// npm run bench:cost: all that the page of cost has figures of, one command after the other, then the tables: more than two hours
-// on two quiet cores. First comes what has a target and is a matter of time; then instructions, which are right on a busy machine
-// too and are written row by row, so that this may be ended at any time; last the rest.
+// npm run bench:cost: all that is published about cost, one command after the other, then the tables. The README's figures come first,
+// then what is a matter of time, on two quiet cores. Instructions are right on a busy machine too and are written row by row, so that
+// this may be ended at any time.
+//
+// Commit before: a row is published with its commit, and docs:figures refuses one that is not in the history (run/code.js).
 //
 //   --list            says what it would run, and how long it takes about
-//   --only settled    steps by name; may be given more than once
+//   --readme          what the README has of light-trace: what a change of a hot file makes necessary
+//   --only v8         steps by name; may be given more than once
 //   --from v8         this step and those after it
 //   --minutes 55      begins none that would not be done by then, and ends what is running then
 //
@@ -14,37 +17,59 @@
 const path = require('node:path')
 const { parseArgs } = require('node:util')
 const { run } = require('../scripts/run')
+const { HEADLINE_NODE } = require('./cases')
+const { readResults } = require('./report/results-file')
+const { describeCommit } = require('./run/machine')
 
 const ROOT = path.join(__dirname, '..')
 const COUNT = ['instructions', '--quick', '--windows', '1', '--parallel', '2', '--publish']
-const counted = (names, ...more) => [...COUNT, ...more, ...names.split(' ').flatMap((name) => ['--case', name])]
+const COUNT_REAL = ['instructions', '--quick', '--parallel', '2', '--windows', '2', '--requests', '3000', '--publish']
+const cases = (names) => names.split(' ').flatMap((name) => ['--case', name])
+const counted = (names, ...more) => [...COUNT, ...more, ...cases(names)]
+const nodes = (...majors) => majors.flatMap((major) => ['--node', String(major)])
 
+const README = ['seeds', 'seeds-one-by-one', 'real', 'real-nodes']
 // [name, minutes on two quiet cores, script of this folder and its arguments]
 const STEPS = [
-  ['settled', 15, ['settled.js', '--publish']],
-  ['settled-pipelined', 6, ['settled.js', '--case', 'delivered', '--connections', '100', '--pipelining', '10', '--publish']],
-  ['settled-semi-space', 6, ['settled.js', '--case', 'delivered', '--semi-space', '16', '--publish']],
+  ['seeds', 5, ['seeds.js', '--publish']],
+  ['seeds-one-by-one', 5, ['seeds.js', '--pipelining', '1', '--publish']],
+  ['real', 12, [...COUNT_REAL, ...cases('floor-real real real-unsampled stock-real real-proxied')]],
+  ['real-nodes', 12, [...COUNT_REAL, ...nodes(26, 22, 20), ...cases('real')]],
+  ['seeds-nodes', 14, ['seeds.js', ...nodes(20, 22, 26), '--publish']],
+  ['seeds-nodes-one-by-one', 14, ['seeds.js', ...nodes(20, 22, 26), '--pipelining', '1', '--publish']],
+  ['seeds-real', 16, ['seeds.js', '--route', 'checkout', ...nodes(20, 22, 24, 26), '--publish']],
   ['tail', 6, ['tail.js', '--publish']],
   ['startup', 1, ['startup.js', '--time']],
   ['v8', 5, ['v8.js', '--publish']],
+  ['micro', 1, ['micro/index.js', '--publish']],
+  ['next-tick', 2, ['next-tick.js', '--publish']],
+  ['warm-up', 3, ['warm-up.js', '--publish']],
+  ['viewer', 2, ['viewer/index.js']],
+  ['log-lines', 3, ['log-lines.js', '--publish']],
+  ['outgoing', 10, ['calls/index.js', '--publish']],
+  ['faults', 10, ['faults.js', '--publish']],
   ['counted', 7, counted('floor unsampled disabled delivered down traceparent logger attributes')],
   ['calls', 7, counted('bare-redis redis bare-fetch fetch', '--counted')],
-  ['real', 90, ['instructions', '--parallel', '2', '--windows', '2', '--requests', '3000', '--processes', '3', '--publish', ...[24, 26, 22, 20].flatMap((node) => ['--node', String(node)]), ...['floor-real', 'real', 'real-unsampled', 'stock-real', 'real-proxied', 'floor-real-pg', 'real-pg', 'floor-real-fetch', 'real-fetch'].flatMap((name) => ['--case', name])]],
   ['rivals', 4, counted('fastify-otel nodesdk-http', '--counted')],
   ['node22', 2, counted('floor delivered', '--node', '22')],
   ['startup-instructions', 8, ['startup.js', '--instructions']],
-  ['metrics', 16, ['instructions', '--parallel', '2', '--publish', '--counted', ...['delivered-long', 'metrics', 'unsampled-long', 'metrics-unsampled', 'one-percent', 'metrics-one-percent'].flatMap((name) => ['--case', name])]],
+  ['metrics', 16, ['instructions', '--parallel', '2', '--publish', '--counted', ...cases('delivered-long metrics unsampled-long metrics-unsampled one-percent metrics-one-percent')]],
   ['other-metrics', 2, counted('sdk-meter fastify-metrics', '--counted')],
   ['node26', 2, counted('floor delivered', '--node', '26')],
   ['node20', 2, counted('floor delivered', '--node', '20')],
   ['parts', 4, counted('hook hook-record hook-context hook-clock not-sent bare-with-socket unrouted', '--counted')],
-  ['paired', 6, ['paired.js', '--publish']],
   // Until each is known to half of what is worth talking about.
-  ['repeated', 15, ['instructions', '--parallel', '2', '--publish', ...['floor', 'unsampled', 'disabled', 'delivered'].flatMap((name) => ['--case', name])]],
-  ['growth', 9, ['growth.js', '--publish']],
-  ['warm-up', 3, ['warm-up.js', '--publish']],
+  ['repeated', 15, ['instructions', '--parallel', '2', '--publish', ...cases('floor unsampled disabled delivered')]],
+  ['real-rest', 25, [...COUNT_REAL, ...cases('floor-real-pg real-pg floor-real-fetch real-fetch')]],
+  ['real-rest-nodes', 60, [...COUNT_REAL, ...nodes(26, 22, 20), ...cases('floor-real real-unsampled stock-real floor-real-pg real-pg floor-real-fetch real-fetch')]],
+  ['growth', 15, ['growth.js', '--publish']],
+  ['load', 13, ['index.js', '--publish']],
   ['field', 22, ['index.js', '--field', '--publish']]
 ]
+// What is published of bench/instructions and has no step of its own. Baselines are counted with what is compared with them.
+const named = new Set(STEPS.flatMap(([, , args]) => args))
+const { rows } = readResults('instructions').nodes[HEADLINE_NODE]
+STEPS.push(['counted-rest', 60, counted(rows.map(({ name }) => name).filter((name) => !named.has(name) && !name.startsWith('bare')).join(' '))])
 
 main().catch((error) => {
   console.error(error)
@@ -56,12 +81,14 @@ async function main () {
     options: {
       list: { type: 'boolean', default: false },
       only: { type: 'string', multiple: true },
+      readme: { type: 'boolean', default: false },
       from: { type: 'string' },
       minutes: { type: 'string', default: 'Infinity' }
     }
   })
   const steps = chooseSteps(values)
   if (values.list) return console.table(steps.map(([name, minutes, args]) => ({ name, minutes, command: commandOf(args) })))
+  if (describeCommit(ROOT).dirty) throw new Error('commit first: rows are published with the commit that they were measured at')
   const until = Date.now() + Number(values.minutes) * 60_000
   const told = []
   for (const [name, minutes, args] of steps) told.push(await runStep(name, minutes, args, until))
@@ -70,7 +97,8 @@ async function main () {
   if (code !== 0 || told.some(({ result }) => result !== 'done')) process.exitCode = 1
 }
 
-function chooseSteps ({ only, from }) {
+function chooseSteps ({ only: chosen, readme, from }) {
+  const only = readme ? [...chosen ?? [], ...README] : chosen
   const names = STEPS.map(([name]) => name)
   for (const name of [...only ?? [], ...from === undefined ? [] : [from]]) {
     if (!names.includes(name)) throw new Error(`no step is called "${name}"; there are ${names.join(', ')}`)

@@ -63,7 +63,8 @@ async function measure ({ node, requests, 'warm-up': warmUp }, { table }) {
   const options = { load, sink, down: await freePort(), binary: nodeOfMajor(node), root: ROOT, warmUp, requests, rounds: ROUNDS }
   const tables = await each(table, async (name) => {
     console.error(name)
-    return { name, commit: describeCommit(ROOT).commit, rows: await TABLES[name](options) }
+    const { commit, hot } = describeCommit(ROOT)
+    return { name, commit, hot, rows: await TABLES[name](options) }
   })
   const { tables: earlier = [] } = readResults('growth') ?? {}
   return {

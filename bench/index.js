@@ -19,10 +19,9 @@ const { provenance } = require('./report/tables')
 const { writeResults } = require('./report/results-file')
 
 const OTHERS = {
-  paired: './paired',
+  seeds: './seeds',
   tail: './tail',
   'warm-up': './warm-up',
-  settled: './settled',
   calls: './calls',
   faults: './faults',
   micro: './micro',
@@ -50,7 +49,7 @@ async function main () {
   const result = await measure(chooseCases(table, options), options)
   console.log(`\n${consoleTable(result.rows)}\n\n${provenance(result)}`)
   if (options.json) fs.writeFileSync(options.json, JSON.stringify(result, null, 1) + '\n')
-  if (options.publish) await publishResult(options, result)
+  if (options.publish) publishResult(options, result)
   if (result.rows.some(({ faults }) => faults.length > 0)) process.exitCode = 1
 }
 
@@ -76,5 +75,4 @@ async function measure (chosen, options) {
 function publishResult ({ field, node }, result) {
   if (!field) require('./startup').writeStartup(result.machine, node)
   console.error(`wrote ${writeResults(field ? 'field' : 'overhead', result)}`)
-  require('./report/publish')()
 }

@@ -5,7 +5,7 @@ const { parseArgs } = require('node:util')
 const usage = `npm run bench -- [options]
   (none)            the headline cases on the headline Node
   --quick           few cases, short rounds, for tuning
-  --publish         all cases; writes bench/results/overhead.json, README table, docs and chart
+  --publish         all cases; writes bench/results/overhead.json, of which npm run docs:figures makes tables
   --field           light-trace among its field; writes bench/results/field.json with --publish
   --cases a,b       only these and their baselines
   --rounds n        rounds per case

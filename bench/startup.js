@@ -1,7 +1,7 @@
 'use strict'
 
 // npm run bench:startup: what requiring and registering costs, in time (a minute) and in instructions (five, by callgrind).
-// Writes bench/results/startup.json, startup-instructions.json and the sections of bench/RESULTS.md that show them.
+// Writes bench/results/startup.json and startup-instructions.json.
 // `npm run bench -- --publish` measures the time too.
 //
 //   --instructions    only these: they are right on a busy machine too
@@ -18,7 +18,6 @@ const { measureStartup } = require('./run/startup')
 const { countStartup } = require('./run/startup-instructions')
 const { startupTable, startupInstructionsTable } = require('./report/tables')
 const { writeResults } = require('./report/results-file')
-const publish = require('./report/publish')
 
 const CASES = ['bare', 'request-context', 'lighttrace-100', 'sdk2-by-hand', 'fastify-otel', 'nodesdk-http', 'nodesdk-auto', 'dd-trace']
 const COUNTED = ['bare', 'lighttrace-100', 'sdk2-by-hand', 'fastify-otel']
@@ -42,7 +41,6 @@ async function main () {
     pinBench()
     writeStartup(machine)
   }
-  publish()
 }
 
 async function writeInstructions (machine, major = HEADLINE_NODE) {

@@ -68,7 +68,8 @@ class Registration {
     this.#releases.push(openOutbound(tracer), () => this.#stageHooks.release())
     this.decorator = decoratorOf(tracer) // `app.lightTrace`
     const noTrace = this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
-    this.traceGetter = function trace () { return this[kTrace] ?? noTrace } // `request.trace`: costs nothing until it is read
+    // HOT. `request.trace`: costs nothing until it is read
+    this.traceGetter = function trace () { return this[kTrace] ?? noTrace }
   }
 
   /** Whether `app` or a scope around it is traced by this registration already. */

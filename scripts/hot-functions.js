@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run docs: the comments `// HOT …` of lib/ → the table of hot functions in bench/RESULTS.md.
+// npm run docs:figures: the comments `// HOT …` of lib/ → the table of hot functions in bench/RESULTS.md.
 // test/house/docs.test.js compares.
 
 const { readFileSync, writeFileSync } = require('node:fs')
@@ -13,7 +13,7 @@ const COMMENT = /^\s*(?:\/\/|\/\*\*|\*)/
 const START = '<!-- hot:start -->'
 const END = '<!-- hot:end -->'
 
-module.exports = { hotFunctions, withTable }
+module.exports = { hotFunctions, hotFiles, withTable }
 
 if (require.main === module) writeFileSync(PAGE, withTable(readFileSync(PAGE, 'utf8')))
 
@@ -21,6 +21,11 @@ if (require.main === module) writeFileSync(PAGE, withTable(readFileSync(PAGE, 'u
 function hotFunctions () {
   return [...requiredFiles()].filter((file) => file.endsWith('.js')).sort()
     .flatMap((file) => inFile(file, readFileSync(join(ROOT, file), 'utf8').split('\n')))
+}
+
+/** The files that run per request: those with such a comment. test/house/code.test.js finds the ones that lack it. */
+function hotFiles () {
+  return [...new Set(hotFunctions().map(({ file }) => file))]
 }
 
 function withTable (page) {

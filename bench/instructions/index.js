@@ -159,9 +159,10 @@ async function countCase (testCase, options) {
   } while (processes.length < options.processesMin || (total.halfWidth > options.halfWidthMax && processes.length < options.processesMax))
   const { name, label, against, before, guard, isCollected } = testCase
   const warmUp = Math.min(options.warmUp, testCase.warmUp)
-  const { commit } = describeCommit(ROOT)
+  const { commit, ...code } = describeCommit(ROOT)
+  const hot = testCase.setup.endsWith('/light-trace') ? code.hot : null // nothing of ours runs in the others
   const kinds = Object.fromEntries([...KINDS, 'compiler'].map((kind) => [kind, mean95(processes.map(({ windows }) => ofWindows(windows, kind))).median]))
-  const row = { name, label, against, before, guard, commit, runtime: processes[0].runtime, processes: processes.length, requests: Math.max(options.requests, testCase.requests), warmUp, isCollected, total, ...kinds, spans: sumSpans(processes) }
+  const row = { name, label, against, before, guard, commit, hot, runtime: processes[0].runtime, processes: processes.length, requests: Math.max(options.requests, testCase.requests), warmUp, isCollected, total, ...kinds, spans: sumSpans(processes) }
   if (testCase.turns !== undefined) row.inTurns = overInTurns(processes, testCase)
   row.seconds = Math.round((performance.now() - started) / 1000)
   const { functions, functionsBefore } = processes.at(-1)

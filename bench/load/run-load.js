@@ -1,9 +1,10 @@
 'use strict'
 
-// One autocannon run. Three things differ from its command line:
+// One autocannon run. Four things differ from its command line:
 // - connections are drained, not cut: when the time is over every request that is out is still
 //   answered, so that requests, spans created and spans received can be compared one to one;
 // - latencies are kept in microseconds, autocannon's own histogram in whole milliseconds;
+// - in a body {n} stands for a number that never comes again, as in slices.js;
 // - a fixed rate is spread evenly (see pacer.js); autocannon sends each second's share in one burst.
 
 const autocannon = require('autocannon')
@@ -25,7 +26,7 @@ async function runLoad ({ url, requests, headers, connections, pipelining, secon
 
   const run = autocannon({
     url,
-    requests: requests.map((request) => ({ ...request, headers: { ...request.headers, ...headers } })),
+    requests: requests.map((request) => withNumber({ ...request, headers: { ...request.headers, ...headers } })),
     connections,
     pipelining,
     duration: 3600, // the drain ends the run
@@ -83,4 +84,10 @@ async function runLoad ({ url, requests, headers, connections, pipelining, secon
     drained = process.hrtime.bigint()
     client.destroy()
   }
+}
+
+let n = 0
+function withNumber (request) {
+  if (!request.body?.includes('{n}')) return request
+  return { ...request, setupRequest: (prepared) => ({ ...prepared, body: request.body.replace('{n}', () => String(n++).padStart(8, '0')) }) }
 }

@@ -1,7 +1,7 @@
 'use strict'
 
 // npm run bench -- micro [-- name …] [--node path] [--publish]: each file here in a process of its own, so that one
-// does not shape the types that another's code sees. --publish writes bench/results/micro.json, and the table of
+// does not shape the types that another's code sees. --publish writes bench/results/micro.json, for the table of
 // docs/architecture.md that shows what each step of a request costs.
 
 const fs = require('node:fs')
@@ -13,7 +13,6 @@ const { HEADLINE_NODE } = require('../cases')
 const { nodeOfMajor } = require('../run/binaries')
 const { describeMachine, describeCommit } = require('../run/machine')
 const { writeResults } = require('../report/results-file')
-const { publishMicro } = require('../report/publish')
 
 const { positionals, values: { node = nodeOfMajor(HEADLINE_NODE), publish: isPublished } } = parseArgs({
   allowPositionals: true,
@@ -39,5 +38,4 @@ function writePublished () {
   const rows = fs.readFileSync(results, 'utf8').trim().split('\n').map((line) => JSON.parse(line))
   const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()
   writeResults('micro', { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), node: version, rows })
-  publishMicro()
 }

@@ -5,26 +5,42 @@
 const { table } = require('./markdown')
 const { others, HEADLINE_NODE } = require('../cases')
 const { KINDS } = require('../instructions/callgrind')
-const { row } = require('../targets')
-const { commitsOf } = require('./tables')
+const { table: countedCases } = require('../instructions/cases')
+const { row, seedsOf } = require('../targets')
+const { codeOf } = require('../run/code')
+const { seedsShort } = require('./seeds-table')
 
-module.exports = { readmeTable, realTable, othersTable, answer, summaryTable, instructionsTable, stepsTable, deoptimisationsTable, settledTable, tailTable, warmUpTable, nextTickTable }
+module.exports = { readmeTable, readmeRows, realTable, othersTable, answer, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, tailTable, warmUpTable, nextTickTable }
 
 /**
- * The README's sentences and table: the real request by its instructions, the hello world by its time.
+ * The README's tables: the benchmark that people run, the real request by its instructions, and the hello world one by one.
  * @param {Record<string, any>} results the results files by name, as targets.js takes them
  */
-function readmeTable ({ instructions, paired }) {
+function readmeTable ({ instructions, seeds }) {
   const rows = rowsOf(instructions, HEADLINE_NODE)
   const [real, proxied, stock] = ['real', 'real-proxied', 'stock-real'].map((name) => row({ rows }, name))
-  const over = (name) => micros(row(paired, name).overKept)
   return [
+    'The benchmark that most people run first, a hello world with ten requests in flight on each of a hundred connections:',
+    '',
+    seedsShort(seedsOf(seeds, 'hello', 10, HEADLINE_NODE)),
+    '',
     `A request that does what requests do (a JSON body with a schema, a logger, a caller's \`traceparent\`, two attributes, a step, a Redis GET, metrics) takes **${percent(real)} more instructions with light-trace, its three spans delivered**${proxied === undefined ? '' : `, and ${percent(proxied)} behind a proxy with another client each time`}. With OpenTelemetry's instrumentations of http, Fastify, Redis and pino it takes ${percent(stock)} more.`,
     '',
     realTable(instructions, true),
     '',
-    `A hello world, which nobody serves, takes ${over('lighttrace-100')} of CPU time more, ${share(row(paired, 'lighttrace-100').overKept, row(paired, 'bare-kept-tick'))}; with the SDK by hand ${over('sdk2-by-hand')}, with @fastify/otel ${over('fastify-otel')}. [What to expect in practice](docs/overhead.md).`
+    'The hello world, one request at a time on each connection:',
+    '',
+    seedsShort(seedsOf(seeds, 'hello', 1, HEADLINE_NODE), 'Measured as the first table.'),
+    '',
+    'In a clone of the repository `npm run bench -- seeds` makes the first table on your machine. [What to expect in practice](docs/overhead.md).'
   ].join('\n')
+}
+
+/** What of the README was measured with light-trace: it has to be of the code of today. → [{ name, commit, hot }] */
+function readmeRows ({ instructions, seeds }) {
+  const tables = [10, 1].map((pipelining) => seedsOf(seeds, 'hello', pipelining, HEADLINE_NODE) ?? { name: `hello -p ${pipelining}: it is not there` })
+  const rows = realRows(instructions, true).filter(({ name }) => countedCases.find((testCase) => testCase.name === name).setup.endsWith('/light-trace'))
+  return [...tables, ...rows.map((found) => ({ ...found, name: found.label.replaceAll('**', '') }))]
 }
 
 // [label, row]; of each Node
@@ -46,12 +62,8 @@ const REAL_ROWS = [
 
 /** The real request, on each Node that was counted; `shortly`: on the headline's in full, of the others light-trace alone. */
 function realTable (instructions, shortly = false) {
-  const nodes = [24, 26, 22, 20].filter((major) => row({ rows: instructions.nodes[major]?.rows ?? [] }, 'bare-real') !== undefined)
-  const counted = nodes.flatMap((major) => {
-    const rows = rowsOf(instructions, major)
-    const known = REAL_ROWS.filter(([, name]) => !shortly || (major === HEADLINE_NODE ? !/-(pg|fetch)$/.test(name) : name === 'real'))
-    return known.map(([label, name]) => ({ ...row({ rows }, name), label: nodes.length === 1 ? label : `${label}, Node ${major}` })).filter(({ total }) => total !== undefined)
-  })
+  const nodes = nodesOf(instructions)
+  const counted = realRows(instructions, shortly)
   const processes = counted.find(({ name }) => name === 'real').processes
   return [
     table([
@@ -60,8 +72,21 @@ function realTable (instructions, shortly = false) {
       ['more', ({ over, total }) => over === null ? '' : `${signedCount(over.median)} (${percent({ total, over })})`, 'right']
     ], counted),
     '',
-    `Of a request that does this little: the share is smaller where it does more. ${shortly ? "Counted, not timed, so a machine's load does not matter. " : ''}${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${nodes.map((major) => instructions.nodes[major].node.slice(1)).join(', ')}, ${commitsOf(counted)}.`
+    `Of a request that does this little: the share is smaller where it does more. ${shortly ? "Counted, not timed, so a machine's load does not matter. " : ''}${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${nodes.map((major) => instructions.nodes[major].node.slice(1)).join(', ')}, ${codeOf(counted)}.`
   ].join('\n')
+}
+
+function nodesOf (instructions) {
+  return [24, 26, 22, 20].filter((major) => row({ rows: instructions.nodes[major]?.rows ?? [] }, 'bare-real') !== undefined)
+}
+
+function realRows (instructions, shortly) {
+  const nodes = nodesOf(instructions)
+  return nodes.flatMap((major) => {
+    const rows = rowsOf(instructions, major)
+    const known = REAL_ROWS.filter(([, name]) => !shortly || (major === HEADLINE_NODE ? !/-(pg|fetch)$/.test(name) : name === 'real'))
+    return known.map(([label, name]) => ({ ...row({ rows }, name), label: nodes.length === 1 ? label : `${label}, Node ${major}` })).filter(({ total }) => total !== undefined)
+  })
 }
 
 // The rows of bench/cases.js that no cache of a connection, a caller or a route makes cheap.
@@ -79,7 +104,7 @@ function othersTable (instructions) {
       ['more', ({ over }) => signedCount(over.median), 'right']
     ], counted),
     '',
-    `Instructions of a request. Node ${instructions.nodes[HEADLINE_NODE].node.slice(1)}, ${commitsOf(counted)}.`
+    `Instructions of a request. Node ${instructions.nodes[HEADLINE_NODE].node.slice(1)}, ${codeOf(counted)}.`
   ].join('\n')
 }
 
@@ -92,63 +117,53 @@ function percent ({ total, over }) {
   return `${(100 * over.median / (total.median - over.median)).toFixed(0)} %`
 }
 
-function costTable (rows, more) {
-  return table([
-    ['', ({ label }) => label],
-    ['CPU time of a request', ({ micros: own }) => micros(own), 'right'],
-    ['over the baseline', ({ name, overKept }) => name === 'bare-kept-tick' ? '' : signed(overKept), 'right'],
-    ...more
-  ], rows)
-}
-
-// Of processes that V8 is done with: what the others of the table would be too, had they run as long.
-function settledShare (settled) {
-  const delivered = settled && row(settled, 'delivered')
-  if (!delivered) return undefined
-  const { over, share } = delivered
-  return `**${over.cpu.median.toFixed(1)} µs (± ${over.cpu.halfWidth.toFixed(1)}) of CPU time, ${(100 * (share.cpu.median - 1)).toFixed(0)} % (± ${(100 * share.cpu.halfWidth).toFixed(0)}) of what Fastify itself needs for it**, once V8 is done with compiling`
-}
-
 /**
  * The four lines of docs/overhead.md: what a request costs, what it costs when it is not sampled, what other tracers cost, and
  * memory and start.
  * @param {Record<string, any>} results the results files by name, as targets.js takes them
  */
-function answer ({ settled, instructions, paired, semiSpace, startupInstructions, overhead }) {
+function answer ({ instructions, seeds, startupInstructions, overhead }) {
   const { rows } = instructions.nodes[HEADLINE_NODE]
   const more = (name) => `${thousands(row({ rows }, name).over.median)} instructions`
-  const over = (name) => micros(row(paired, name).overKept)
-  const { halfWidth, median } = row(semiSpace, 'delivered').over.rssMB
+  const [pipelined, single] = [10, 1].map((pipelining) => seedsOf(seeds, 'hello', pipelining, HEADLINE_NODE))
+  const [ours, theirs, all] = [/^lighttrace-/, /^fastify-otel/, /^nodesdk-/].map((name) => (result) => result.rows.find((found) => name.test(found.name)))
   const [floor, real, unsampled, stock] = ['floor-real', 'real', 'real-unsampled', 'stock-real'].map((name) => row({ rows }, name))
+  const { overMicros, relativeCpu, overRssMB, requests } = ours(single)
   return [
     `- **A real request**, all of it traced, takes ${percent(real)} more instructions than without a tracer; ${percent(floor)} are what no tracer can do without. Not sampled it takes ${percent(unsampled)} more, with OpenTelemetry's own instrumentations ${percent(stock)}.`,
-    `- **A hello world**, its span delivered, takes ${settledShare(settled)}. It is ${more('delivered')}; behind a proxy, with another client each time, ${more('proxied')}. Not sampled it takes ${more('unsampled')} more, with \`OTEL_SDK_DISABLED\` ${more('disabled')}.`,
-    `- **Other tracers**, for a hello world: the SDK by hand takes ${over('sdk2-by-hand')} more for the same request, @fastify/otel ${over('fastify-otel')}, NodeSDK with both instrumentations ${over('nodesdk-http')}.`,
-    `- **Memory and start**: ${median.toFixed(0)} MB (± ${halfWidth.toFixed(0)}) at full load; ${(100 * startupInstructions.rows['lighttrace-100'].ready.share).toFixed(1)} % of the instructions that Fastify itself takes to start; ${(overhead.installedBytes.lighttrace / 1e6).toFixed(2)} MB on the disk.`
+    `- **A hello world**, its span delivered, takes **${overMicros.median.toFixed(1)} µs of CPU time more, ${share(relativeCpu)} of what Fastify itself needs for it**. It is ${more('delivered')}; behind a proxy, with another client each time, ${more('proxied')}. Not sampled it takes ${more('unsampled')} more, with \`OTEL_SDK_DISABLED\` ${more('disabled')}.`,
+    `- **Ten hello worlds in flight on each of a hundred connections**: light-trace keeps ${kept(ours(pipelined))} of Fastify's throughput, @fastify/otel ${kept(theirs(pipelined))}, NodeSDK with its auto-instrumentations ${kept(all(pipelined))}. With one at a time it is ${kept(ours(single))}, ${kept(theirs(single))} and ${kept(all(single))}.`,
+    `- **Memory and start**: ${overRssMB.median.toFixed(0)} MB over Fastify's own after ${thousands(requests / 1000)},000 requests at full load; ${(100 * startupInstructions.rows['lighttrace-100'].ready.share).toFixed(1)} % of the instructions that Fastify itself takes to start; ${(overhead.installedBytes.lighttrace / 1e6).toFixed(2)} MB on the disk.`
   ].join('\n')
 }
 
-// [label, the row of bench/paired.js, the row of bench/instructions and its Node]; every request is traced and delivered unless the label says otherwise
-const SUMMARY_ROWS = [
-  ['**Fastify without a tracer, Node 24**', 'bare-kept-tick'],
-  ['light-trace, Node 26', 'lighttrace-100@26', 'delivered', 26],
-  ['light-trace, Node 24', 'lighttrace-100', 'delivered', 24],
-  ['light-trace, Node 22', 'lighttrace-100@22', 'delivered', 22],
-  ['light-trace, Node 20', 'lighttrace-100@20', 'delivered', 20],
-  ['light-trace, no request sampled, Node 24', 'lighttrace-unsampled', 'unsampled', 24],
-  ['SDK 2.x by hand, Node 24', 'sdk2-by-hand'],
-  ['@fastify/otel, Node 24', 'fastify-otel', 'fastify-otel', 24],
-  ['NodeSDK: http + @fastify/otel, Node 24', 'nodesdk-http', 'nodesdk-http', 24]
-]
+const NODES = [24, 26, 22, 20]
 
-/** The table of docs/overhead.md. All of it is over one baseline: Fastify with a record of nextTick kept, on the same Node. */
-function summaryTable (paired, { nodes }) {
-  const rows = SUMMARY_ROWS.map(([label, name, counted, node]) => ({ ...row(paired, name), label, counted: counted && row(nodes[node], counted) }))
+/** The benchmark of the README on each Node that was measured, in one table: hello world pipelined and one by one, and the real request. */
+function nodesTable (seeds) {
+  const tables = [['hello', 10], ['hello', 1], ['checkout', 10]].flatMap(([route, pipelining]) => NODES.map((major) => seedsOf(seeds, route, pipelining, major)).filter((found) => found !== undefined))
   return [
-    costTable(rows, [['instructions over it', ({ counted }) => counted ? signedCount(counted.over.median) : '', 'right']]),
+    table([
+      ['', ({ route, profile: { pipelining } }) => `${route === 'hello' ? 'hello world' : 'a real request'}, ${pipelining === 1 ? 'one at a time' : `${pipelining} in flight`}`],
+      ['Node', ({ node }) => node.slice(1)],
+      ...[['floor', /^(?:als-floor|floor-real)$/], ['light-trace', /^lighttrace-/], ['@fastify/otel', /^fastify-otel/], ['NodeSDK', /^(?:nodesdk-|stock-real)/]]
+        .map(([title, name]) => [`${title}: throughput, CPU`, ({ rows }) => both(rows.find((found) => name.test(found.name))), 'right'])
+    ], tables),
     '',
-    `The baseline is Fastify without a tracer, on the same Node, [with a record of nextTick kept](#faster-than-before). ${provenance(paired)}`
+    `Of bare Fastify's, on the same Node: medians of the ratios within a round. The floor is one AsyncLocalStorage; of the real request, what no tracer can do without. ${provenance(tables[0], codeOf(tables, 'table by table'))}`
   ].join('\n')
+}
+
+function both (found) {
+  return found === undefined ? '' : `${found.relativeRps.median.toFixed(2)}, ${found.relativeCpu.median.toFixed(2)}`
+}
+
+function kept ({ relativeRps }) {
+  return `${(100 * relativeRps.median).toFixed(0)} %`
+}
+
+function share ({ median }) {
+  return `${(100 * (median - 1)).toFixed(0)} %`
 }
 
 /** Of bench/instructions: a table for each Node. */
@@ -163,7 +178,7 @@ function instructionsTable ({ nodes, profile }) {
       ['processes', ({ processes }) => String(processes), 'right']
     ], rows),
     '',
-    `Node ${node.slice(1)}, ${date.slice(0, 10)}, ${commitsOf(rows)}.`,
+    `Node ${node.slice(1)}, ${date.slice(0, 10)}, ${codeOf(rows)}.`,
     ''
   ])
   return [...tables, `${profile.requests.toLocaleString('en')} requests after ${profile.warmUp.toLocaleString('en')} to warm up, in each process.`].join('\n')
@@ -202,7 +217,7 @@ function stepsTable ({ nodes }, major) {
       ['more than the line above', (step) => { const i = counted.indexOf(step); return i === 0 ? '' : signedCount(step.total.median - counted[i - 1].total.median) }, 'right']
     ], counted),
     '',
-    `Node ${node.slice(1)}, ${commitsOf(counted)}.`
+    `Node ${node.slice(1)}, ${codeOf(counted)}.`
   ].join('\n')
 }
 
@@ -228,34 +243,6 @@ function deoptimisationsTable ({ rows, node, profile }) {
     ], delivered?.over?.functions ?? []),
     '',
     `In ${profile.settle.toLocaleString('en')} requests of one process; what is alive with ${profile.connections} connections. Node ${node.slice(1)}.`
-  ].join('\n')
-}
-
-const SETTLED_TITLES = {
-  settled: '## CPU time, settled',
-  'settled-busy': 'While the neighbours of the machine were busy:',
-  'settled-pipelined': 'With several requests in flight on each connection, as the published benchmark of @fastify/otel has it:',
-  'settled-semi-space': 'With the same young generation for both:'
-}
-
-/** Of bench/settled.js. */
-function settledTable (result, kind) {
-  const { rows, profile } = result
-  return [
-    SETTLED_TITLES[kind],
-    '',
-    table([
-      ['', ({ label }) => label],
-      ['CPU µs', ({ cpu }) => withHalfWidth(cpu, 2), 'right'],
-      ['user', ({ user }) => withHalfWidth(user, 2), 'right'],
-      ['system', ({ system }) => withHalfWidth(system, 2), 'right'],
-      ['over its baseline, µs', ({ over }) => over ? withHalfWidth(over.cpu, 2) : '', 'right'],
-      ['in parts of it', ({ share }) => share ? withHalfWidth(share.cpu, 3) : '', 'right'],
-      ['throughput, in parts of it', ({ share }) => share ? withHalfWidth(share.perSecond, 3) : '', 'right'],
-      ['RSS over it, MB', ({ over }) => over ? withHalfWidth(over.rssMB, 0) : '', 'right']
-    ], rows),
-    '',
-    `${profile.processes} processes a case, ${profile.slices} slices of each, ${profile.pipelining} pipelined on each of ${profile.connections} connections; ± is half of a 95 % interval. ${provenance(result)}`
   ].join('\n')
 }
 
@@ -308,20 +295,8 @@ function nextTickTable ({ rows, rounds, machine, date }) {
   ].join('\n')
 }
 
-function provenance ({ machine, node, date, commit, dirty }) {
-  return `Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}${dirty ? ' with changes' : ''}.`
-}
-
-function micros ({ median }) {
-  return `${median.toFixed(1)} µs`
-}
-
-function signed ({ median }) {
-  return `${median < 0 ? '−' : '+'}${Math.abs(median).toFixed(1)} µs`
-}
-
-function share ({ median }, base) {
-  return `${(100 * median / base.micros.median).toFixed(0)} %`
+function provenance ({ machine, node, date, dirty, ...code }, counted = codeOf([code])) {
+  return `Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, ${date.slice(0, 10)}, ${counted}${dirty ? ' with changes' : ''}.`
 }
 
 function thousands (value) {

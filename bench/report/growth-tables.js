@@ -3,7 +3,8 @@
 // Of bench/growth.js.
 
 const { table } = require('./markdown')
-const { provenance, commitsOf } = require('./tables')
+const { provenance } = require('./tables')
+const { codeOf } = require('../run/code')
 
 const whole = (value) => (Math.round(value) + 0).toLocaleString('en-US')
 const column = (title, key) => [title, (row) => whole(row[key]), 'right']
@@ -23,7 +24,7 @@ const COLUMNS = {
 
 function growthTables ({ tables, ...result }) {
   const parts = tables.map(({ name, rows }) => table(COLUMNS[name].map(([title, cell, side]) => [title, (row) => cell(row, rows[rows.indexOf(row) - 1]), side]), rows))
-  return [...parts, provenance(result, commitsOf(tables, 'table by table'))].join('\n\n')
+  return [...parts, provenance(result, codeOf(tables, 'table by table'))].join('\n\n')
 }
 
 // [what there is more of, table, key, its unit]
@@ -40,7 +41,7 @@ const SHORT = [
 function growthShort ({ tables, ...result }) {
   const rows = SHORT.flatMap(([label, name, key, unit]) => {
     const found = tables.find((table) => table.name === name)
-    return found === undefined ? [] : [{ label, unit, points: found.rows, commit: found.commit, key }]
+    return found === undefined ? [] : [{ label, unit, points: found.rows, commit: found.commit, hot: found.hot, key }]
   })
   const cost = ({ points, key, unit }, i) => {
     const [before, at] = points.slice(points.length - 2 + i - 1, points.length + i - 1)
@@ -54,7 +55,7 @@ function growthShort ({ tables, ...result }) {
       ['many', (row) => `${cost(row, 1)} (${whole(row.points.at(-1).n)})`, 'right']
     ], rows),
     '',
-    `What one costs or weighs over Fastify alone, where there are so many (in brackets). Node ${result.node.slice(1)}, ${commitsOf(rows)}.`,
+    `What one costs or weighs over Fastify alone, where there are so many (in brackets). Node ${result.node.slice(1)}, ${codeOf(rows)}.`,
     ...posts === undefined ? [] : ['', postsShort(posts.rows)]
   ].join('\n')
 }

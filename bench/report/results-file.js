@@ -7,7 +7,10 @@ const path = require('node:path')
 
 const FOLDER = path.join(__dirname, '../results')
 
-module.exports = { writeResults, readResults }
+// What is no measurement of one code: the bounds of CI, and the log of what was published.
+const NO_RESULTS = ['ci-bounds', 'history']
+
+module.exports = { writeResults, readResults, resultKinds }
 
 function writeResults (kind, result) {
   const file = path.join(FOLDER, `${kind}.json`)
@@ -20,6 +23,11 @@ function writeResults (kind, result) {
 function readResults (kind) {
   const file = path.join(FOLDER, `${kind}.json`)
   return fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : null
+}
+
+// → the names of all files that have measurements
+function resultKinds () {
+  return fs.readdirSync(FOLDER).map((name) => path.basename(name, '.json')).filter((kind) => !NO_RESULTS.includes(kind))
 }
 
 // More digits than five are noise, and make the file's diffs unreadable.

@@ -33,6 +33,7 @@ function summariseCase ({ testCase, node, versions, rounds, rate }, baseline, se
     overAlsoMicros: second ? overOf(cpuDifference, second) : null,
     requestsPerSecond: of((round) => round.requestsPerSecond),
     relativeRps: overOf((round, base) => round.requestsPerSecond / base.requestsPerSecond),
+    relativeCpu: overOf((round, base) => round.cpuMicrosPerRequest / base.cpuMicrosPerRequest),
     relativeP99: overOf((round, base) => round.latencyMs.p99 / base.latencyMs.p99),
     latencyP50Ms: of((round) => round.latencyMs.p50),
     latencyP99Ms: of((round) => round.latencyMs.p99),

@@ -4,11 +4,12 @@
 
 const { table, figure, withSpread } = require('./markdown')
 const { targets, row, judge } = require('../targets')
+const { codeOf } = require('../run/code')
 
 // A server that still had time is limited by the load, not by itself: its figure is a lower bound.
 const LOAD_BOUND_BELOW = 0.9
 
-module.exports = { pairedTable, overheadTable, startupTable, startupInstructionsTable, targetsTable, sizesTable, provenance, commitsOf, requestsPerSecond }
+module.exports = { overheadTable, startupTable, startupInstructionsTable, targetsTable, sizesTable, provenance, requestsPerSecond }
 
 // Every row of one block or of several.
 function overheadTable (result, names) {
@@ -26,22 +27,6 @@ function overheadTable (result, names) {
     ['spans created / received / dropped', (r) => r.spans.created === 0 ? '' : `${r.spans.created} / ${r.spans.received} / ${r.spans.dropped}`, 'right'],
     ['server, load busy', (r) => `${percent(r.serverBusy)}, ${percent(r.loadBusy)} %`, 'right']
   ], rows)
-}
-
-// Of bench/paired.js.
-function pairedTable (result) {
-  const { rows, profile, spans } = result
-  return [
-    table([
-      ['', ({ label }) => label],
-      ['Node', ({ node }) => node.slice(1), 'right'],
-      ['CPU µs per request', ({ micros }) => withSpread(micros, 2), 'right'],
-      ['over bare', ({ over }) => withSpread(over, 2), 'right'],
-      ['over bare with a record kept', ({ overKept }) => withSpread(overKept, 2), 'right']
-    ], rows),
-    '',
-    `Tenth percentiles of ${profile.slices} slices of ${profile.requests} requests in each of ${profile.processes} processes per case, ${profile.pipelining} pipelined on each of ${profile.connections} connections: median, least and greatest of the processes. ${spans.created} spans created, ${spans.delivered} delivered. ${provenance(result)}`
-  ].join('\n')
 }
 
 function targetsTable (results) {
@@ -93,7 +78,7 @@ function startupTable (result) {
 }
 
 // Of run/startup-instructions.js: its first case is Fastify alone.
-function startupInstructionsTable ({ rows, major, date, commit }) {
+function startupInstructionsTable ({ rows, major, date, ...code }) {
   const list = Object.values(rows)
   const over = (until) => (row) => row === list[0] ? '' : `${millions(row[until].over)} (${(100 * row[until].share).toFixed(1)} %)`
   return [
@@ -105,7 +90,7 @@ function startupInstructionsTable ({ rows, major, date, commit }) {
       ['over Fastify', over('answered'), 'right']
     ], list),
     '',
-    `Instructions over those of a Node that does nothing: each the middle of two starts under callgrind. Node ${major}, ${date.slice(0, 10)}, commit ${commit?.slice(0, 7)}.`
+    `Instructions over those of a Node that does nothing: each the middle of two starts under callgrind. Node ${major}, ${date.slice(0, 10)}, ${codeOf([code])}.`
   ].join('\n')
 }
 
@@ -113,16 +98,10 @@ function millions (instructions) {
   return (instructions / 1e6).toFixed(0)
 }
 
-function provenance ({ machine, node, date, commit, dirty, steal }, commits = `commit ${commit?.slice(0, 7)}`) {
+function provenance ({ machine, node, date, dirty, steal, ...code }, counted = codeOf([code])) {
   const stolen = steal > 0.005 ? `, ${(steal * 100).toFixed(1)} % of its time taken by other machines` : ''
   const busy = machine.loadBefore > 0.5 ? `, not idle before (load ${machine.loadBefore.toFixed(1)})` : ''
-  return `Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, ${machine.pinning}${stolen}${busy}, ${date.slice(0, 10)}, ${commits}${dirty ? ' with changes' : ''}.`
-}
-
-// A run replaces the rows or tables that it has counted, so the others may be of earlier commits.
-function commitsOf (rows, how = 'row by row') {
-  const commits = [...new Set(rows.map(({ commit }) => commit.slice(0, 7)))]
-  return commits.length === 1 ? `commit ${commits[0]}` : `counted ${how} at commits ${commits.join(', ')}`
+  return `Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, ${machine.pinning}${stolen}${busy}, ${date.slice(0, 10)}, ${counted}${dirty ? ' with changes' : ''}.`
 }
 
 // A round whose two sides disagree gives no figures.

@@ -5,6 +5,7 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const { execFileSync } = require('node:child_process')
+const { hotHash } = require('./code')
 const { describePinning } = require('./pinning')
 
 const MEASURED = [':/', ':(top,exclude)bench/results', ':(top,exclude,glob)**/*.md', ':(top,exclude)docs']
@@ -23,12 +24,12 @@ function describeMachine () {
   }
 }
 
-// root: of a checkout → { commit, dirty }. What benches themselves write does not make it dirty.
+// root: of a checkout → { commit, dirty, hot }, see ./code.js. What benches themselves write does not make it dirty.
 function describeCommit (root) {
   try {
-    return { commit: git(root, 'rev-parse', 'HEAD'), dirty: git(root, 'status', '--porcelain', '-uno', '--', ...MEASURED) !== '' }
+    return { commit: git(root, 'rev-parse', 'HEAD'), dirty: git(root, 'status', '--porcelain', '-uno', '--', ...MEASURED) !== '', hot: hotHash() }
   } catch {
-    return { commit: null, dirty: true }
+    return { commit: null, dirty: true, hot: hotHash() }
   }
 }
 

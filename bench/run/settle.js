@@ -16,24 +16,22 @@ const SLICE_REQUESTS = 20_000
 const QUIET_SLICES = 6
 const WARM_UP_SLICES_MAX = 80
 
-module.exports = { startSettled, startUnsettled, measureSlice, countArrived, SLICE_REQUESTS }
+module.exports = { startSettled, startUnsettled, measureSlice, countArrived }
 
 /**
  * A server of a case that V8 is done with, stopped until its turn comes.
  * @param {object} testCase of instructions/cases.js
- * @param {{ binary: string, root: string, load, sink, down: number, connections: number, pipelining: number, warmUpSlicesMax?: number, flags?: string[] }} options
+ * @param {{ binary: string, root: string, load, sink, down: number, connections: number, pipelining: number, warmUpSlicesMax?: number }} options
  */
 async function startSettled (testCase, options) {
   const { warmUpSlicesMax = WARM_UP_SLICES_MAX } = options
   const server = await startUnsettled(testCase, options)
   let codeBytes = 0
   let quiet = 0
-  server.slicesToSettle = 0
-  while (quiet < QUIET_SLICES && server.slicesToSettle < warmUpSlicesMax) {
+  for (let slices = 0; quiet < QUIET_SLICES && slices < warmUpSlicesMax; slices++) {
     const slice = await loadSlice(testCase, server, options)
     quiet = Math.abs(slice.codeBytes - codeBytes) < codeBytes / 1000 ? quiet + 1 : 0
     codeBytes = slice.codeBytes
-    server.slicesToSettle++
   }
   freeze(server)
   return server
@@ -71,7 +69,7 @@ async function countArrived (testCase, sink, { requests, delivered }) {
   if (spans !== delivered) throw new Error(`invalid: ${testCase.name} delivered ${delivered} spans, and ${spans} have arrived`)
 }
 
-function startUnsettled (testCase, { binary, root, sink, down, flags = [] }) {
+function startUnsettled (testCase, { binary, root, sink, down }) {
   const env = { ...environmentOf(testCase, sink, down), LIGHT_TRACE_ROOT: root }
-  return start(spawnPinned('server', binary, [...flags, path.join(__dirname, '../instructions/server.js')], { env, title: testCase.name }))
+  return start(spawnPinned('server', binary, [path.join(__dirname, '../instructions/server.js')], { env, title: testCase.name }))
 }

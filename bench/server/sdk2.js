@@ -1,6 +1,6 @@
 'use strict'
 
-// The stock SDK 2.x, put together as its documentation does.
+// The stock SDK 2.x, put together as its documentation does. ../sdk3/sdk.js is the same of SDK 3.x.
 
 const api = require('@opentelemetry/api')
 const { AsyncLocalStorageContextManager } = require('@opentelemetry/context-async-hooks')
@@ -9,8 +9,10 @@ const { OTLPTraceExporter } = require('@opentelemetry/exporter-trace-otlp-proto'
 const { resourceFromAttributes } = require('@opentelemetry/resources')
 const { BasicTracerProvider, BatchSpanProcessor, ParentBasedSampler, AlwaysOnSampler } = require('@opentelemetry/sdk-trace-base')
 const countedPipeline = require('./counted-pipeline')
+const versionsOf = require('./versions')
 
-module.exports = { api, pipeline, provider, registerGlobals }
+// load: requires a package from the folder of this SDK's.
+module.exports = { api, pipeline, provider, registerGlobals, load: require, versions }
 
 function pipeline () {
   return countedPipeline({
@@ -33,4 +35,8 @@ function registerGlobals (tracerProvider) {
   api.trace.setGlobalTracerProvider(tracerProvider)
   api.context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
   api.propagation.setGlobalPropagator(new W3CTraceContextPropagator())
+}
+
+function versions (names) {
+  return versionsOf(__filename, ['@opentelemetry/sdk-trace-base', ...names])
 }

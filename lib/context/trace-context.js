@@ -113,7 +113,7 @@ function callerTracestate (header, { t2, t3, flags }) {
 }
 
 /**
- * The span of a context as a TraceContext, whichever library made it.
+ * HOT. The span of a context as a TraceContext, whichever library made it.
  * @param {Context | undefined} context
  * @returns {TraceContext | undefined} undefined where there is none, or none that is valid
  */

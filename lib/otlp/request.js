@@ -30,7 +30,7 @@ class ExportRequestPrefix {
 
 const scopes = new Map()
 
-/** Returns the first fields of scope_spans: for equal scopes the same bytes, so that they can be compared by identity. */
+/** HOT, once per span. Returns the first fields of scope_spans: for equal scopes the same bytes, so that they can be compared by identity. */
 function encodeScope (scope) {
   return scope.encoded ?? remember(scope)
 }

@@ -96,6 +96,7 @@ function bug (error) {
 }
 
 // Makes a subscriber or listener that cannot throw: Node would make an uncaught exception of it, a library a failure of its own.
+// What it returns is HOT.
 function guarded (fn) {
   return function subscriber (message, more) {
     try {

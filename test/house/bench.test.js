@@ -29,7 +29,9 @@ const { overInTurns } = require('../../bench/instructions')
 const { targets, judge } = require('../../bench/targets')
 const { mean95 } = require('../../bench/run/statistics')
 const { routes } = require('../../bench/routes')
-const { cases } = require('../../bench/cases')
+const { cases, seeds } = require('../../bench/cases')
+const runLoad = require('../../bench/load/run-load')
+const { seedsShort } = require('../../bench/report/seeds-table')
 const { cases: fieldCases } = require('../../bench/field/cases')
 
 const { ExportTraceServiceRequest } = opentelemetry.proto.collector.trace.v1
@@ -152,6 +154,44 @@ test('a difference is taken within each round', async (t) => {
   const measured = [entry('bare', [10, 20, 30]), entry('traced', [11, 22, 31])]
   const [, traced] = summarise(measured)
   t.same(traced.overMicros, { median: 1, min: 1, max: 2 })
+  t.same(traced.relativeCpu, { median: 1.1, min: 31 / 30, max: 1.1 })
+})
+
+test('the table of the seeds compares the spans that arrived with those made', async (t) => {
+  const spread = { median: 1, min: 1, max: 1 }
+  const row = (name, spans) => ({ name, label: name, requests: 100, spans, versions: {}, requestsPerSecond: spread, relativeRps: spread, relativeCpu: spread })
+  const text = seedsShort({
+    date: '2026-11-26', node: 'v24.0.0', commit: 'f'.repeat(40), machine: {}, profile: {}, rows: [row('bare', { created: 0, received: 0 }), row('lighttrace-100', { created: 100, received: 100 }), row('lossy', { created: 300, received: 250 })]
+  })
+  t.match(text, /^\| bare \|.*\| {2}\|$/m)
+  t.match(text, /^\| \*\*lighttrace-100\*\* \|.*\| all of 100, 1 a request \|$/m)
+  t.match(text, /^\| lossy \|.*\| 250 of 300, 3 a request \|$/m)
+})
+
+test('the cases of the seeds exist on each Node, with the newest SDK that it runs', async (t) => {
+  const names = new Set(cases.map(({ name }) => name))
+  for (const casesOf of Object.values(seeds)) {
+    for (const major of [20, 22, 24, 26]) t.same(casesOf(major).filter((name) => !names.has(name) || cases.find((testCase) => testCase.name === name).minNode > major), [])
+  }
+  t.ok(seeds.hello(22).includes('nodesdk-auto-sdk3'))
+})
+
+test('a body with {n} never comes again, also where requests are in flight', async (t) => {
+  const bodies = []
+  const server = http.createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    bodies.push(body)
+    response.end('ok')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { requests, failed } = await runLoad({ url: `http://127.0.0.1:${server.address().port}`, requests: [{ method: 'POST', path: '/', body: 'order-{n}' }], connections: 2, pipelining: 2, seconds: 0.1 })
+  t.same({ requests, failed }, { requests: bodies.length, failed: 0 })
+  t.ok(bodies.length > 2)
+  t.match(bodies[0], /^order-\d{8}$/)
+  t.equal(new Set(bodies).size, bodies.length)
 })
 
 test('generated text goes between its markers and nowhere else', async (t) => {

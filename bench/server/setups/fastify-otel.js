@@ -1,18 +1,17 @@
 'use strict'
 
-// @fastify/otel alone, on the stock SDK 2.x.
+// @fastify/otel alone, on the stock SDK. sdk: its major.
 
-module.exports = () => {
-  const { pipeline, provider, registerGlobals } = require('../sdk2')
-  const { FastifyOtelInstrumentation } = require('@fastify/otel')
-  const versionsOf = require('../versions')
+module.exports = ({ sdk = 2 }) => {
+  const { pipeline, provider, registerGlobals, load, versions } = require(sdk === 3 ? '../../sdk3/sdk' : '../sdk2')
+  const { FastifyOtelInstrumentation } = load('@fastify/otel')
   const spans = pipeline()
   const tracerProvider = provider(spans.processor)
   registerGlobals(tracerProvider)
   const instrumentation = new FastifyOtelInstrumentation()
   instrumentation.setTracerProvider(tracerProvider)
   return {
-    versions: () => versionsOf(__filename, ['@fastify/otel', '@opentelemetry/sdk-trace-base', '@opentelemetry/exporter-trace-otlp-proto']),
+    versions: () => versions(['@fastify/otel', '@opentelemetry/exporter-trace-otlp-proto']),
     async register (app) {
       await app.register(instrumentation.plugin())
     },

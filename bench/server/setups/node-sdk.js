@@ -1,25 +1,24 @@
 'use strict'
 
 // NodeSDK as its documentation starts it, with instrumentation-http or all auto-instrumentations, and
-// the framework's own. Logs are switched off by the case's OTEL_* variables, and metrics but for the real request.
+// the framework's own. sdk: the SDK's major. Logs are switched off by the case's OTEL_* variables, and metrics but for the real request.
 
-module.exports = async ({ auto, fastify = true, express = false, real = false, lines = false }) => {
-  const { NodeSDK } = require('@opentelemetry/sdk-node')
-  const { pipeline } = require('../sdk2')
-  const versionsOf = require('../versions')
+module.exports = async ({ sdk = 2, auto, fastify = true, express = false, real = false, lines = false }) => {
+  const { api, pipeline, load, versions } = require(sdk === 3 ? '../../sdk3/sdk' : '../sdk2')
+  const { NodeSDK } = load('@opentelemetry/sdk-node')
   const spans = pipeline()
-  const instrumentations = auto ? autoInstrumentations() : [httpInstrumentation()]
-  if (fastify) instrumentations.push(fastifyInstrumentation())
+  const instrumentations = auto ? load('@opentelemetry/auto-instrumentations-node').getNodeAutoInstrumentations() : [httpInstrumentation()]
+  if (fastify) instrumentations.push(fastifyInstrumentation(load))
   if (real) instrumentations.push(...realInstrumentations())
   if (lines) instrumentations.push(pinoInstrumentation({}))
   if (express) instrumentations.push(expressInstrumentation())
-  const sdk = new NodeSDK({
+  const nodeSdk = new NodeSDK({
     serviceName: 'bench',
     spanProcessors: [spans.processor],
     instrumentations
   })
-  sdk.start()
-  const { trace, metrics } = require('@opentelemetry/api')
+  nodeSdk.start()
+  const { trace, metrics } = api
   const tracer = trace.getTracer('bench')
   return {
     fastify: real || lines ? { logger: require('./logger')({ isSync: true }) } : {},
@@ -31,7 +30,7 @@ module.exports = async ({ auto, fastify = true, express = false, real = false, l
         span.end()
       }
     }),
-    versions: () => versionsOf(__filename, [
+    versions: () => versions([
       '@opentelemetry/sdk-node',
       auto ? '@opentelemetry/auto-instrumentations-node' : '@opentelemetry/instrumentation-http',
       ...(fastify ? ['@fastify/otel'] : []),
@@ -42,10 +41,6 @@ module.exports = async ({ auto, fastify = true, express = false, real = false, l
     flush: real ? async () => { await Promise.all([spans.flush(), metrics.getMeterProvider().forceFlush()]) } : spans.flush,
     counts: spans.counts
   }
-}
-
-function autoInstrumentations () {
-  return require('@opentelemetry/auto-instrumentations-node').getNodeAutoInstrumentations()
 }
 
 function httpInstrumentation () {
@@ -63,8 +58,8 @@ function pinoInstrumentation (options) {
   return new PinoInstrumentation(options)
 }
 
-function fastifyInstrumentation () {
-  const { FastifyOtelInstrumentation } = require('@fastify/otel')
+function fastifyInstrumentation (load) {
+  const { FastifyOtelInstrumentation } = load('@fastify/otel')
   return new FastifyOtelInstrumentation({ registerOnInitialization: true })
 }
 

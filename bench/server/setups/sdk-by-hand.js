@@ -1,13 +1,14 @@
 'use strict'
 
-module.exports = () => {
-  const { api, pipeline, provider, registerGlobals } = require('../sdk2')
-  const versionsOf = require('../versions')
+// Spans by hand on the stock SDK. sdk: its major.
+
+module.exports = ({ sdk }) => {
+  const { api, pipeline, provider, registerGlobals, versions } = require(sdk === 3 ? '../../sdk3/sdk' : '../sdk2')
   const spans = pipeline()
   const tracerProvider = provider(spans.processor)
   registerGlobals(tracerProvider)
   return {
-    versions: () => versionsOf(__filename, ['@opentelemetry/api', '@opentelemetry/sdk-trace-base', '@opentelemetry/exporter-trace-otlp-proto']),
+    versions: () => versions(['@opentelemetry/api', '@opentelemetry/exporter-trace-otlp-proto']),
     async register (app) {
       require('../span-by-hand')(app, { api, tracer: tracerProvider.getTracer('by-hand') })
     },

@@ -1,6 +1,6 @@
 'use strict'
 
-// The same spans by hand on SDK 3.x, from a node_modules of its own.
+// The stock SDK 3.x, put together as its documentation does, from a node_modules of its own: as ../server/sdk2.js.
 
 const api = require('@opentelemetry/api')
 const { AsyncLocalStorageContextManager } = require('@opentelemetry/context-async-hooks')
@@ -9,30 +9,33 @@ const { OTLPTraceExporter } = require('@opentelemetry/exporter-trace-otlp-proto'
 const { resourceFromAttributes } = require('@opentelemetry/resources')
 const { TracerProvider, BatchSpanProcessor, ParentBasedSampler, AlwaysOnSampler } = require('@opentelemetry/sdk-trace')
 const countedPipeline = require('../server/counted-pipeline')
-const spanByHand = require('../server/span-by-hand')
 const versionsOf = require('../server/versions')
 
-module.exports = () => {
-  const spans = countedPipeline({
+module.exports = { api, pipeline, provider, registerGlobals, load: require, versions }
+
+function pipeline () {
+  return countedPipeline({
     ...api,
     BatchSpanProcessor,
     OTLPTraceExporter,
     processorArguments: (exporter, options) => [{ exporter, ...options }]
   })
-  const provider = new TracerProvider({
+}
+
+function provider (processor) {
+  return new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'bench' }),
     sampler: new ParentBasedSampler({ root: new AlwaysOnSampler() }),
-    spanProcessors: [spans.processor]
+    spanProcessors: [processor]
   })
-  api.trace.setGlobalTracerProvider(provider)
+}
+
+function registerGlobals (tracerProvider) {
+  api.trace.setGlobalTracerProvider(tracerProvider)
   api.context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
   api.propagation.setGlobalPropagator(new W3CTraceContextPropagator())
-  return {
-    versions: () => versionsOf(__filename, ['@opentelemetry/api', '@opentelemetry/sdk-trace', '@opentelemetry/exporter-trace-otlp-proto']),
-    async register (app) {
-      spanByHand(app, { api, tracer: provider.getTracer('by-hand') })
-    },
-    flush: spans.flush,
-    counts: spans.counts
-  }
+}
+
+function versions (names) {
+  return versionsOf(__filename, ['@opentelemetry/sdk-trace', ...names])
 }

@@ -1,0 +1,83 @@
+'use strict'
+
+// Of bench/seeds.js.
+
+const { table, withSpread } = require('./markdown')
+const { provenance } = require('./tables')
+const { routes } = require('../routes')
+
+module.exports = { seedsTable, seedsShort, tableName }
+
+/** The name of a table: of its route, load and Node. */
+function tableName ({ route, profile: { connections, pipelining }, node }) {
+  return `${route} -c ${connections} -p ${pipelining} @${node.slice(1).split('.')[0]}`
+}
+
+const ratio = (figure) => figure === null ? '1' : withSpread(figure, 2)
+const strong = ({ name }, text) => name.startsWith('lighttrace') ? `**${text}**` : text
+const spansOf = ({ spans, requests }) => spans.created === 0 ? '' : `${shownSpans(spans)}, ${(spans.created / requests).toFixed(0)} a request`
+
+function shownSpans ({ created, received }) {
+  return created === received ? `all of ${millions(created)}` : `${millions(received)} of ${millions(created)}`
+}
+
+const COLUMNS = [
+  ['', (row) => strong(row, row.label)],
+  ['requests a second', ({ requestsPerSecond }) => Math.round(requestsPerSecond.median).toLocaleString('en'), 'right'],
+  ['throughput, of bare', ({ relativeRps }) => ratio(relativeRps), 'right'],
+  ['CPU time of a request, of bare', ({ relativeCpu }) => ratio(relativeCpu), 'right'],
+  ['spans that arrived', spansOf, 'right']
+]
+
+/** In full: for the console and bench/RESULTS.md. */
+function seedsTable (result) {
+  const { rows, node, profile: { connections, pipelining } } = result
+  return [
+    `${routeOf(result)}, ${pipelining} in flight on each of ${connections} connections, Node ${node.slice(1)}:`,
+    '',
+    table([
+      ...COLUMNS,
+      ['CPU µs', ({ cpuMicrosPerRequest }) => withSpread(cpuMicrosPerRequest, 1), 'right'],
+      ['p99 ms', ({ latencyP99Ms }) => withSpread(latencyP99Ms, 1), 'right'],
+      ['RSS MB', ({ rssMB }) => withSpread(rssMB, 0), 'right'],
+      ['server, load busy', ({ serverBusy, loadBusy }) => `${percent(serverBusy)}, ${percent(loadBusy)} %`, 'right']
+    ], rows),
+    ...rows.flatMap(({ label, faults }) => faults.map((sentence) => `\nINVALID, ${label}: ${sentence}`)),
+    '',
+    `${loadOf(result)} ${versionsOf(result)} ${provenance(result)}`
+  ].join('\n')
+}
+
+/** As the README has it. `like`: said of a table that another one stands before, so that how it is measured need not be said again. */
+function seedsShort (result, like) {
+  return [
+    table(COLUMNS, result.rows),
+    '',
+    like === undefined ? `${loadOf(result)} ${versionsOf(result)} ${provenance(result)}` : `${like} ${provenance(result)}`
+  ].join('\n')
+}
+
+function routeOf ({ route }) {
+  const [{ method, path }] = routes[route].requests
+  return `${method} ${path}`
+}
+
+function loadOf ({ profile: { connections, pipelining, rounds, seconds, processes } }) {
+  const fresh = processes > 1 ? ` of each of ${processes} processes` : ''
+  return `autocannon with ${connections} connections, ${pipelining === 1 ? 'one request at a time' : `${pipelining} requests in flight`} on each. All servers are alive and take turns: ${rounds} rounds of ${seconds} s${fresh}; median (least…greatest) of the ratios within a round.`
+}
+
+/** Of all that was loaded, each once. */
+function versionsOf ({ rows }) {
+  const versions = Object.assign({}, ...rows.map(({ versions }) => versions))
+  delete versions['light-trace']
+  return `${Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(', ')}.`
+}
+
+function percent (spread) {
+  return (spread.median * 100).toFixed(0)
+}
+
+function millions (count) {
+  return count >= 1e5 ? `${(count / 1e6).toFixed(1)} million` : count.toLocaleString('en')
+}
