@@ -6,6 +6,7 @@ const { SERVER_KEYS } = require('../span/http-info.js')
 const { remoteSpanOf } = require('../span/child-span.js')
 const { hasKey, setOwn } = require('../span/attributes.js')
 const { atOnce } = require('../runtime/report.js')
+const { hasHead } = require('./response-end.js')
 
 const BAGGAGE_VALUE_LENGTH_MAX = 256 // the caller writes it
 
@@ -46,13 +47,13 @@ class Callbacks {
     // In SDK mode the span is not ours: to set something on it may throw.
     if (span.isRecording()) this.#call('attributes', () => this.#setNameAndAttributes(span, context, request, route, incoming))
     if (onStart !== null) this.#call('onStart', () => onStart(span, request), true)
-    if (replyHeader !== null && context.traceparent !== '' && !response.headersSent) startServerTiming(response, context.traceparent)
+    if (replyHeader !== null && context.traceparent !== '' && !hasHead(response)) startServerTiming(response, context.traceparent)
   }
 
   ending (span, reply) {
     const { responseHeaders, onEnd } = this.#settings
     const { raw } = reply
-    if (responseHeaders.length > 0 && raw.headersSent && span.isRecording()) {
+    if (responseHeaders.length > 0 && hasHead(raw) && span.isRecording()) {
       const read = (name) => raw.getHeader(name) ?? reply.getHeader(name)
       this.#call('responseHeaders', () => captureHeaders(span, 'http.response.header.', responseHeaders, this.#tracer.redactor, read))
     }
@@ -159,7 +160,7 @@ function appendServerTiming (hooks) {
 
 function lightTraceOnSend (request, reply, payload, done) {
   const metrics = reply.raw[kTiming]
-  if (metrics !== undefined && !reply.raw.headersSent) {
+  if (metrics !== undefined && !hasHead(reply.raw)) {
     const value = reply.getHeader(SERVER_TIMING)
     if (!listOf(value).includes(metrics)) reply.header(SERVER_TIMING, listOf(value, metrics))
   }

@@ -49,6 +49,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
   function enter (request, response, context, done) {
     const { raw } = request
     if (!isUsual(raw, response)) prepareEnd(context, raw, response, onClose)
+    else if (context.record !== null) response.on('close', onClose)
     tracer.enter(context, done)
   }
 

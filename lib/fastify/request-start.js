@@ -122,7 +122,6 @@ class RequestStart {
   watchEnd (record, reply, response) {
     record.reply = reply
     if (this.metrics !== null) this.metrics.server.started(record, response)
-    response.on('close', this.onClose)
   }
 
   /** No span, but a context: an incoming traceparent is handed on as it came. */

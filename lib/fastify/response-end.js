@@ -2,6 +2,7 @@
 
 // What became of a response, asked once, when it closes. What counts as an error is decision D13 (docs/decisions.md).
 
+const { STATUS_CODES } = require('node:http')
 const { now, setImmediate } = require('../runtime/timers.js')
 const { subscribe, guarded } = require('../runtime/process-state.js')
 const { attempt } = require('../runtime/report.js')
@@ -39,12 +40,15 @@ function isUsual (request, response) {
   return request.httpVersionMajor === 1 && (request._lightMyRequest !== undefined || Boolean(response.socket?.parser))
 }
 
-/** Readies the end of a request whose response is not a usual one. */
+/** Has `onClose` called for a response that is not a usual one, and readies its request's context for what listens to its end. */
 // HOT, once per request that waits on a pipelined connection. Budget: 1 object, and the list of listeners that Node makes.
 function prepareEnd (context, request, response, onClose) {
   const isHttp1 = request.httpVersionMajor === 1
-  if (!isHttp1 || response.socket === null) followFinish(response)
-  if (isHttp1 && context.record !== null) endWithoutClose(request, response, onClose)
+  const hasSocket = isHttp1 && response.socket !== null
+  if (!hasSocket) followFinish(response)
+  if (context.record === null) return
+  if (hasSocket || !isHttp1 || !request.socket?.parser) response.on('close', onClose) // one that waits ends at its 'finish'
+  if (isHttp1) endWithoutClose(request, response, onClose)
 }
 
 /** Ends a response of HTTP/1 that may get no 'close'. */
@@ -129,37 +133,68 @@ function endOwn (response) {
  * that would be another's, or none: behind another response on a pipelined connection, and in HTTP/2.
  */
 function followFinish (response) {
-  const ending = endingOf(response)
-  ending.frame = currentFrame()
+  const frame = currentFrame()
+  if (frame !== undefined) endingOf(response).frame = frame
   // Before Node's own listener, which hands the connection to the next response.
   response.prependListener('finish', onFinish)
 }
 
-// HOT, once per response that has waited. Nothing is put back: Node finishes each response in a callback, or a tick, of its own.
+// HOT, once per response that has waited. No context is put back: Node finishes each response in a callback, or a tick, of its own.
 function onFinish () {
-  if (this.stream === undefined && this.socket === null) onOwnFinish.call(this)
   const context = this[kSpan]
-  if (context.ending !== null && hasListeners(this, context)) enterFrom(context.ending.frame, context)
+  const { ending } = context
+  const onClose = ending === null ? null : ending.onClose
+  const hasWaited = this.stream === undefined && this.socket !== null
+  if (hasWaited && !isListenedTo(this)) {
+    if (onClose !== null) onClose.call(this)
+    return
+  }
+  enterFrom(ending === null ? undefined : ending.frame, context)
+  if (hasWaited && onClose !== null) this.on('close', onClose)
+  if (this.stream === undefined && !hasWaited) onOwnFinish.call(this)
 }
 
-/** Whether anybody but Node and this file listens to the end of a response. */
-function hasListeners (response, { record }) {
-  const { req } = response
-  return response.stream !== undefined || response.listenerCount('finish') > 2 ||
-    response.listenerCount('close') > (record === null ? 0 : 1) || (req !== undefined && req.listenerCount('close') > 0)
+/** Whether anybody but Node and this file listens to the end of a response that has waited, or of its request. */
+function isListenedTo (response) {
+  return response.listenerCount('finish') > 2 || response.listenerCount('close') > 0 || response.req.listenerCount('close') > 0
 }
 
 // Before Node 24 a response whose socket was reset with the answer still in it claims to be finished.
 const finishedMeansFlushed = Number(process.versions.node.split('.')[0]) >= 24
+
+const STATUS_AT = 'HTTP/1.1 '.length
 
 /** Whether 'close' has come while a hook before ours took its time. HOT */
 function isOver (response) {
   return response.stream !== undefined ? response.stream.destroyed : response.closed === true
 }
 
-/** The status code that went out, 0 if none did. As a number: the application may have set anything since. HOT */
+/**
+ * The status code that went out, 0 if none did. Of HTTP/1 it is in the header that Node wrote: `headersSent` may be defined anew
+ * (@fastify/express does), and `statusCode` set again. As long as the code and its message agree nobody has. HOT
+ */
 function sentStatus (response) {
-  return response.headersSent ? response.statusCode | 0 : isUpgraded(response) ? 101 : 0
+  const { _header: header } = response
+  if (typeof header !== 'string') return header === null ? upgradeStatus(response) : otherStatus(response)
+  const { statusCode } = response
+  return STATUS_CODES[statusCode] === response.statusMessage ? statusCode : Number(header.slice(STATUS_AT, STATUS_AT + 3))
+}
+
+function upgradeStatus (response) {
+  return isUpgraded(response) ? 101 : 0
+}
+
+/** Of HTTP/2, and of a response that is none of Node's. */
+function otherStatus (response) {
+  const sent = response.stream === undefined ? undefined : response.stream.sentHeaders
+  if (sent !== undefined) return sent[':status'] | 0
+  return response.headersSent ? response.statusCode | 0 : upgradeStatus(response)
+}
+
+/** Whether the head of the response went out. */
+function hasHead (response) {
+  const { _header: header, stream } = response
+  return header === undefined ? (stream === undefined ? response.headersSent : stream.headersSent) : header !== null
 }
 
 /** '' for a whole response, or one whose early end is the normal one; else the `error.type`. HOT */
@@ -189,7 +224,7 @@ function brokenOff (response, reply) {
   if (!clientLeft(response)) return 'response_terminated'
   // Before the response has ended, only a hijacked reply counts as sent.
   const isHijacked = !response.writableEnded && reply.sent
-  return response.headersSent && (isHijacked || isEventStream(response)) ? '' : 'aborted'
+  return hasHead(response) && (isHijacked || isEventStream(response)) ? '' : 'aborted'
 }
 
 /** The `ws` package (so @fastify/websocket) writes its 101 past the response, and marks the socket where it accepts. */
@@ -257,4 +292,4 @@ function sharesListener (server, other) {
   return other.listeners('request').some((listener) => listeners.includes(listener))
 }
 
-module.exports = { isOver, isUsual, sentStatus, unfinished, whenOver, prepareEnd, endOthers, watchUnrouted }
+module.exports = { isOver, isUsual, hasHead, sentStatus, unfinished, whenOver, prepareEnd, endOthers, watchUnrouted }

@@ -192,7 +192,7 @@ class ServerMetrics {
   // HOT, once per request where metrics are on. Budget: 0 objects, 0 strings. Proof: bench/micro/metrics.bench.js
   ended (span, reply, response) {
     const { attributes, streams } = this.#options
-    if (streams === false && isStream(reply, response)) return
+    if (streams === false && isStream(span, reply, response)) return
     const entry = entryOf(span)
     const series = attributes === null || reply === null ? this.seriesOf(entry, span) : this.#seriesAsked(entry, span, reply)
     if (series === null) return
@@ -245,7 +245,7 @@ class ServerMetrics {
   #recordSizes (entry, span, reply, response) {
     const received = receivedBytes(reply.request.raw)
     if (received >= 0) (entry.requestSize = current(entry.requestSize, this.#requestSize, span)).record(received)
-    const sent = span.httpStatus === 0 ? -1 : sentBytes(reply, response)
+    const sent = span.httpStatus === 0 ? -1 : sentBytes(span, reply, response)
     if (sent >= 0) (entry.responseSize = current(entry.responseSize, this.#responseSize, span)).record(sent)
   }
 }
@@ -260,8 +260,8 @@ function receivedBytes ({ headers }) {
   return headers['transfer-encoding'] === undefined ? 0 : -1
 }
 
-function sentBytes (reply, response) {
-  if (hasNoBody(response)) return 0 // a content-length is then that of the body which GET would have
+function sentBytes (span, reply, response) {
+  if (hasNoBody(span, response)) return 0 // a content-length is then that of the body which GET would have
   const length = headerOf('content-length', reply, response)
   return length === undefined ? -1 : lengthOf(length)
 }
@@ -271,14 +271,13 @@ function lengthOf (header) {
   return Number.isSafeInteger(length) && length >= 0 ? length : -1
 }
 
-function hasNoBody (response) {
-  const { statusCode, req } = response
-  return statusCode === 204 || statusCode === 304 || req?.method === 'HEAD'
+function hasNoBody ({ httpStatus }, { req }) {
+  return httpStatus === 204 || httpStatus === 304 || req?.method === 'HEAD'
 }
 
 /** An answer whose length nobody knew when it began: server-sent events, other streams, what was hijacked. */
-function isStream (reply, response) {
-  if (!response.headersSent || hasNoBody(response)) return false
+function isStream (span, reply, response) {
+  if (span.httpStatus === 0 || hasNoBody(span, response)) return false
   const type = headerOf('content-type', reply, response)
   if (typeof type === 'string' && type.startsWith('text/event-stream')) return true
   return headerOf('content-length', reply, response) === undefined
