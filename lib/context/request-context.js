@@ -216,10 +216,11 @@ class DerivedContext {
     return context.getValue(key)
   }
 
-  setValue (key, value) { return new DerivedContext(DerivedContext.#unset(this, key), key, value) }
+  // HOT, once per span in a span.
+  setValue (key, value) { return new DerivedContext(this.#key === key ? this.#parent : DerivedContext.#unset(this, key), key, value) }
   deleteValue (key) { return withoutValue(DerivedContext.#unset(this, key), key) }
 
-  /** `context` as it would be if `key` had never been set on it: those above are made anew. HOT, once per span in a span. */
+  /** `context` as it would be if `key` had never been set on it: those above are made anew. */
   static #unset (context, key) {
     /** @type {Context} */
     let at = context
