@@ -26,7 +26,7 @@ const ROOT = path.join(__dirname, '..')
 const NEEDS_MORE = ['browser', 'collector', 'examples', 'fleet', 'metrics-servers', 'senders', 'services', 'site', 'slow']
 // Outages and freezes that take their time, thousands of inputs, a process for each case.
 const LEFT_TO_THE_MATRIX = [
-  'examples', 'metrics/bad-times', 'metrics/export', 'metrics/kept-bytes', 'otlp/long-span', 'otlp/same-span', 'outbound/trace-events', 'span/extrapolation', 'span/fair-rate',
+  'context/chains', 'examples', 'metrics/bad-times', 'metrics/export', 'metrics/kept-bytes', 'otlp/long-span', 'otlp/same-span', 'outbound/trace-events', 'span/extrapolation', 'span/fair-rate',
   'viewer/bad-input', 'viewer/bounds', 'viewer/check', 'viewer/events', 'viewer/logs', 'viewer/pg', 'viewer/run-process', 'viewer/run-program', 'serverless/cloud-run', 'serverless/lambda', 'serverless/vercel',
   'faults/answers', 'faults/clock', 'faults/connections', 'faults/crash', 'faults/fuzz', 'faults/inherited-names', 'faults/leaks', 'faults/linear-work', 'faults/logs', 'faults/memory',
   'faults/outages', 'faults/process', 'faults/proxy', 'faults/surroundings'

@@ -34,7 +34,7 @@ class RequestContext {
   constructor (tracer, span, base, suppressed, caller = undefined, baggage = null, record = null) {
     this.#tracer = tracer
     this.#span = span
-    this.#base = base
+    this.#base = base === null ? null : beneath(base)
     this.#suppressed = suppressed
     this.#caller = caller
     this.#baggage = baggage // a string until it is asked for
@@ -76,7 +76,14 @@ class RequestContext {
   }
 
   setValue (key, value) { return new DerivedContext(this, key, value) }
-  deleteValue (key) { return new DerivedContext(this, key, undefined) }
+  deleteValue (key) { return withoutValue(this, key) }
+
+  /** The same values without the request and its span. */
+  get withoutRequest () {
+    const base = this.#base ?? EMPTY_CONTEXT
+    const rest = this.#suppressed ? base.setValue(SUPPRESS_KEY, true) : base
+    return this.#baggage === null ? rest : rest.setValue(BAGGAGE_KEY, this.parsedBaggage())
+  }
 
   // The request's store
 
@@ -179,7 +186,10 @@ class NoRequestContext extends RequestContext {
   get store () { return {} }
 }
 
-/** A context with one more value. */
+/**
+ * A context with one more value. No two of a chain have the same key: a value that another one hides would stay reachable, and a step
+ * that arms its own next one (a poller, a retry) would keep all before it.
+ */
 class DerivedContext {
   // Private: async_hooks keeps what is active on enumerable keys of Node's own objects.
   #parent
@@ -212,8 +222,45 @@ class DerivedContext {
     return context.getValue(key)
   }
 
-  setValue (key, value) { return new DerivedContext(this, key, value) }
-  deleteValue (key) { return new DerivedContext(this, key, undefined) }
+  // HOT, once per span in a span.
+  setValue (key, value) { return new DerivedContext(this.#key === key ? this.#parent : DerivedContext.#unset(this, key), key, value) }
+  deleteValue (key) { return withoutValue(DerivedContext.#unset(this, key), key) }
+
+  /** `context` as it would be if `key` had never been set on it: those above are made anew. */
+  static #unset (context, key) {
+    /** @type {Context} */
+    let at = context
+    while (at instanceof DerivedContext && at.#key !== key) at = at.#parent
+    if (!(at instanceof DerivedContext)) return context
+    let rest = at.#parent
+    for (let above = context; above !== at; above = above.#parent) rest = new DerivedContext(rest, above.#key, above.#value)
+    return rest
+  }
+
+  /** The same values without the request and its span. */
+  get withoutRequest () {
+    /** @type {Context} */
+    let root = this
+    while (root instanceof DerivedContext) root = root.#parent
+    let rest = root instanceof RequestContext ? root.withoutRequest : root
+    /** @type {Context} */
+    let at = this
+    for (; at instanceof DerivedContext; at = at.#parent) {
+      if (at.#key !== SPAN_KEY && at.#key !== REQUEST_KEY) rest = rest.setValue(at.#key, at.#value)
+    }
+    return rest
+  }
+}
+
+/** `context`, which sets `key` only at its root, without a value there. */
+function withoutValue (context, key) {
+  return context.getValue(key) === undefined ? context : new DerivedContext(context, key, undefined)
+}
+
+/** What a request keeps of the context that it comes in. An earlier request's, which its own hides, would keep all before it. */
+function beneath (base) {
+  if (base.getValue(REQUEST_KEY) === undefined) return base
+  return base.withoutRequest ?? base.deleteValue(SPAN_KEY).deleteValue(REQUEST_KEY) // the latter of another library's
 }
 
 /** The owner of a method that was taken off its object (`const { withSpan } = request.trace`): the running request's. */

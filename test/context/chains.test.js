@@ -1,0 +1,133 @@
+'use strict'
+
+// A step that arms its own next one (a poller, a retry, a consumer) keeps nothing of the steps before it.
+
+const { test, setTimeout } = require('tap')
+const { runInChild } = require('../support/child')
+
+setTimeout(120_000)
+
+const BYTES_MAX = 8 // a round; V8's own count moves by one, and by half a megabyte where requests are injected
+
+test('a span or a value that the next step hides is not kept', async (t) => {
+  const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
+    const { context, createContextKey, propagation, trace } = require('@opentelemetry/api')
+    const KEY = createContextKey('cursor')
+    const tracer = trace.getTracer('steps')
+    let count = 0
+
+    const steps = {
+      withSpan: (next) => lightTrace.current().withSpan('step', next),
+      startActiveSpan: (next) => tracer.startActiveSpan('step', (span) => {
+        next()
+        span.end()
+      }),
+      'a span that is linked to the last one': (next) => {
+        const last = trace.getActiveSpan()
+        tracer.startActiveSpan('step', { root: true, links: last === undefined ? [] : [{ context: last.spanContext() }] }, (span) => {
+          next()
+          span.end()
+        })
+      },
+      setValue: (next) => context.with(context.active().setValue(KEY, { count: ++count }), next),
+      'span and baggage in turn': (next) => tracer.startActiveSpan('step', (span) => {
+        const baggage = propagation.createBaggage({ count: { value: String(++count) } })
+        context.with(propagation.setBaggage(context.active(), baggage), next)
+        span.end()
+      }),
+      'a key of each step that it deletes': (next) => {
+        const own = Symbol('own')
+        context.with(context.active().setValue(own, {}).deleteValue(own), next)
+      }
+    }
+
+    const inUse = () => {
+      global.gc()
+      global.gc()
+      return process.memoryUsage().heapUsed
+    }
+
+    /** Bytes that each of 50,000 rounds keeps, counted from the last one, which is in the context of them all. */
+    const keptBy = (step) => new Promise((resolve) => {
+      let round = 0
+      let before
+      const next = () => {
+        if (round === 10_000) before = inUse()
+        if (round === 50_000) return resolve((inUse() - before) / 40_000)
+        round++
+        setImmediate(step, next)
+      }
+      next()
+    })
+
+    const app = Fastify()
+    await app.register(lightTrace, { exporter: 'none' })
+    let start
+    app.get('/', async () => { start() })
+    await app.ready()
+    const around = {
+      'after a request': (fn) => new Promise((resolve) => {
+        start = () => resolve(fn())
+        app.inject('/')
+      }),
+      'in a job': (fn) => lightTrace.run({}, fn),
+      'without either': (fn) => fn()
+    }
+    for (const [name, step] of Object.entries(steps)) {
+      for (const [place, run] of Object.entries(around)) {
+        if (name === 'withSpan' && place === 'without either') continue // there is no request.trace
+        say({ name, place, bytes: await run(() => keptBy(step)) })
+      }
+    }
+    await app.close()
+  }, { nodeArgs: ['--expose-gc'], killAfterMs: 100_000 })
+  const { said, stderr } = await child.exit
+  t.equal(stderr, '')
+  t.equal(said.length, 17)
+  for (const { name, place, bytes } of said) t.ok(bytes < BYTES_MAX, `${name}, ${place}: ${bytes} bytes a round`)
+})
+
+test('a request that the last one has injected keeps nothing of it, where another context manager is registered', async (t) => {
+  const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
+    const { AsyncLocalStorage } = require('node:async_hooks')
+    const { context, ROOT_CONTEXT, createContextKey } = require('@opentelemetry/api')
+    const storage = new AsyncLocalStorage()
+    context.setGlobalContextManager({
+      active: () => storage.getStore() ?? ROOT_CONTEXT,
+      with: (active, fn, self, ...args) => storage.run(active, () => fn.apply(self, args)),
+      bind: (_active, target) => target,
+      enable () { return this },
+      disable () { return this }
+    })
+    const KEY = createContextKey('cursor')
+    const app = Fastify()
+    await app.register(lightTrace, { exporter: 'none' })
+    let round = 0
+    let before
+    const inUse = async () => {
+      let least = Infinity
+      for (let i = 0; i < 4; i++) {
+        await new Promise((resolve) => setImmediate(resolve)) // the last requests are not over yet
+        global.gc()
+        least = Math.min(least, process.memoryUsage().heapUsed)
+      }
+      return least
+    }
+    app.get('/', async (request) => {
+      if (round === 2_000) before = await inUse()
+      if (round++ === 8_000) {
+        say({ bytes: (await inUse() - before) / 6_000, before: context.active().getValue(KEY) })
+        await app.close()
+        process.exit()
+      }
+      request.trace.withSpan('step', () => {
+        context.with(context.active().setValue(KEY, round), () => { setImmediate(() => { app.inject('/') }) })
+      })
+    })
+    app.inject('/')
+  }, { nodeArgs: ['--expose-gc'], killAfterMs: 100_000 })
+  const { said: [said], stderr } = await child.exit
+  t.equal(stderr, '')
+  t.ok(said.bytes < 200, `${said.bytes} bytes a request`)
+  t.equal(said.before, 8_000, 'and it has the values that are not its own')
+})
