@@ -177,7 +177,7 @@ function sentStatus (response) {
   const { _header: header } = response
   if (typeof header !== 'string') return header === null ? upgradeStatus(response) : otherStatus(response)
   const { statusCode } = response
-  return STATUS_CODES[statusCode] === response.statusMessage ? statusCode : Number(header.slice(STATUS_AT, STATUS_AT + 3))
+  return STATUS_CODES[statusCode] === response.statusMessage ? statusCode | 0 : Number(header.slice(STATUS_AT, STATUS_AT + 3))
 }
 
 function upgradeStatus (response) {

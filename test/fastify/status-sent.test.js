@@ -1,0 +1,88 @@
+'use strict'
+
+// The status that is told is the one that went out, whatever others have defined or set on the response.
+
+const http2 = require('node:http2')
+const { test } = require('tap')
+const { tracedApp } = require('../support/traced-app')
+const { picture } = require('../support/picture')
+const { connect } = require('../support/raw-client')
+
+/** As @fastify/express does from 4.0.6 on. */
+function shadow (response) {
+  Object.defineProperty(response, 'headersSent', { get: () => false, configurable: true })
+}
+
+const routes = (app) => {
+  app.get('/ok', async () => 'ok')
+  app.get('/thrown', async () => { throw new Error('broken') })
+  app.get('/later', (request, reply) => {
+    reply.raw.on('finish', () => { reply.raw.statusCode = 500 })
+    reply.send('ok')
+  })
+  app.get('/own-message', (request, reply) => {
+    reply.hijack()
+    reply.raw.writeHead(404, 'Nobody Home')
+    reply.raw.end('ok')
+    reply.raw.statusCode = 500
+  })
+  app.get('/after-the-head', async (request, reply) => {
+    reply.hijack()
+    reply.raw.writeHead(200, { 'content-type': 'text/plain' })
+    reply.raw.write('ok')
+    reply.raw.statusCode = 500
+    reply.raw.end()
+  })
+}
+
+const EXPECTED = ['GET /ok 200', 'GET /thrown 500 ERROR error.type=Error exception=Error: broken', 'GET /later 200', 'GET /own-message 404', 'GET /after-the-head 200']
+
+for (const [what, before] of [['', undefined], [', where headersSent is defined anew', (app) => app.addHook('onRequest', async (request, reply) => shadow(reply.raw))]]) {
+  test(`the status is the one that went out${what}`, async (t) => {
+    const { collector, origin, app } = await tracedApp(t, { before, routes, trace: { metrics: { exporter: 'none' } } })
+    for (const line of EXPECTED) await (await fetch(origin + line.split(' ')[1])).text()
+    t.same(await picture(collector), EXPECTED)
+    const text = await app.lightTrace.metrics()
+    t.match(text, /status_code="500",http_route="\/thrown"|http_route="\/thrown"[^}]*status_code="500"/)
+    t.notMatch(text, /route="\/later"[^}]*status_code="500"|status_code="500"[^}]*route="\/later"/)
+  })
+}
+
+test('over HTTP/2 too', async (t) => {
+  const { collector, origin } = await tracedApp(t, {
+    fastify: { http2: true },
+    routes (app) {
+      app.get('/ok', async () => 'ok')
+      app.get('/after-the-head', (request, reply) => {
+        reply.hijack()
+        reply.raw.writeHead(200)
+        reply.raw.write('ok')
+        reply.raw.statusCode = 500
+        reply.raw.end()
+      })
+    }
+  })
+  const client = http2.connect(origin)
+  t.teardown(() => client.destroy())
+  for (const path of ['/ok', '/after-the-head']) {
+    const stream = client.request({ ':path': path })
+    stream.resume()
+    await new Promise((resolve) => stream.on('close', resolve))
+  }
+  t.same(await picture(collector), ['GET /ok 200', 'GET /after-the-head 200'])
+})
+
+test('a hijacked stream that its client leaves is no error, where headersSent is defined anew', async (t) => {
+  const { collector, port } = await tracedApp(t, {
+    before: (app) => app.addHook('onRequest', async (request, reply) => shadow(reply.raw)),
+    routes: (app) => app.get('/stream', (request, reply) => {
+      reply.hijack()
+      reply.raw.writeHead(200)
+      reply.raw.write('begun')
+    })
+  })
+  const client = await connect(port)
+  await client.request('GET', '/stream').until('begun')
+  await client.leave()
+  t.same(await picture(collector), ['GET /stream 200'])
+})
