@@ -16,7 +16,7 @@ const { fastifyHooks } = require('./fastify/hooks.js')
 const { kTrace } = require('./fastify/keys.js')
 const { openOutbound } = require('./outbound/index.js')
 const { StageHooks } = require('./fastify/stages.js')
-const { watchUnrouted } = require('./fastify/response-end.js')
+const { watchUnrouted, whenOver } = require('./fastify/response-end.js')
 
 const OLDEST_FASTIFY = 5 // its major version
 
@@ -101,7 +101,7 @@ class Registration {
   /** Delivers spans in time where the platform freezes or ends the process. */
   holdPlatform (app) {
     const { platform } = this.tracer.settings
-    if (platform === 'vercel') require('./serverless/platforms.js').holdUntilDelivered(app, this.tracer)
+    if (platform === 'vercel') require('./serverless/platforms.js').holdUntilDelivered(app, this.tracer, whenOver)
     if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./serverless/platforms.js').flushAtSigterm())
   }
 

@@ -130,12 +130,15 @@ function platformWaitUntil () {
   return null
 }
 
-/** Holds the process until each request's spans are delivered. At 'close' they have ended: this hook follows light-trace's own. */
-function holdUntilDelivered (app, tracer) {
+/**
+ * Holds the process until each request's spans are delivered. This hook follows light-trace's own.
+ * @param {(response: object, end: () => void) => void} whenOver of lib/fastify/response-end.js
+ */
+function holdUntilDelivered (app, tracer, whenOver) {
   app.addHook('onRequest', (request, reply, done) => {
     const waitUntil = platformWaitUntil()
     if (waitUntil !== null) {
-      const closed = new Promise((resolve) => { reply.raw.once('close', resolve) })
+      const closed = new Promise((resolve) => { whenOver(reply.raw, resolve) })
       waitUntil(closed.then(() => tracer.drained()).then(() => tracer.flush()).catch(() => {}))
     }
     done()
