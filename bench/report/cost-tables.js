@@ -46,11 +46,11 @@ const REAL_ROWS = [
 
 /** The real request, on each Node that was counted; `shortly`: on the headline's in full, of the others light-trace alone. */
 function realTable (instructions, shortly = false) {
-  const nodes = [24, 26, 22, 20].filter((major) => row({ rows: instructions.nodes[major]?.rows ?? [] }, 'bare-real') !== undefined)
+  const nodes = [24, 26, '22-frames', 22, 20].filter((major) => row({ rows: instructions.nodes[major]?.rows ?? [] }, 'bare-real') !== undefined)
   const counted = nodes.flatMap((major) => {
     const rows = rowsOf(instructions, major)
     const known = REAL_ROWS.filter(([, name]) => !shortly || (major === HEADLINE_NODE ? !/-(pg|fetch)$/.test(name) : name === 'real'))
-    return known.map(([label, name]) => ({ ...row({ rows }, name), label: nodes.length === 1 ? label : `${label}, Node ${major}` })).filter(({ total }) => total !== undefined)
+    return known.map(([label, name]) => ({ ...row({ rows }, name), label: nodes.length === 1 ? label : `${label}, Node ${major === '22-frames' ? '22 with `--experimental-async-context-frame`' : major}` })).filter(({ total }) => total !== undefined)
   })
   const processes = counted.find(({ name }) => name === 'real').processes
   return [
@@ -114,17 +114,17 @@ function settledShare (settled) {
  * memory and start.
  * @param {Record<string, any>} results the results files by name, as targets.js takes them
  */
-function answer ({ settled, instructions, paired, semiSpace, startupInstructions, overhead }) {
+function answer ({ settled, instructions, paired, busy, semiSpace, startupInstructions, overhead }) {
   const { rows } = instructions.nodes[HEADLINE_NODE]
   const more = (name) => `${thousands(row({ rows }, name).over.median)} instructions`
   const over = (name) => micros(row(paired, name).overKept)
-  const { halfWidth, median } = row(semiSpace, 'delivered').over.rssMB
+  const [grown, same] = [busy, semiSpace].map((result) => row(result, 'delivered').over.rssMB)
   const [floor, real, unsampled, stock] = ['floor-real', 'real', 'real-unsampled', 'stock-real'].map((name) => row({ rows }, name))
   return [
     `- **A real request**, all of it traced, takes ${percent(real)} more instructions than without a tracer; ${percent(floor)} are what no tracer can do without. Not sampled it takes ${percent(unsampled)} more, with OpenTelemetry's own instrumentations ${percent(stock)}.`,
     `- **A hello world**, its span delivered, takes ${settledShare(settled)}. It is ${more('delivered')}; behind a proxy, with another client each time, ${more('proxied')}. Not sampled it takes ${more('unsampled')} more, with \`OTEL_SDK_DISABLED\` ${more('disabled')}.`,
     `- **Other tracers**, for a hello world: the SDK by hand takes ${over('sdk2-by-hand')} more for the same request, @fastify/otel ${over('fastify-otel')}, NodeSDK with both instrumentations ${over('nodesdk-http')}.`,
-    `- **Memory and start**: ${median.toFixed(0)} MB (± ${halfWidth.toFixed(0)}) at full load; ${(100 * startupInstructions.rows['lighttrace-100'].ready.share).toFixed(1)} % of the instructions that Fastify itself takes to start; ${(overhead.installedBytes.lighttrace / 1e6).toFixed(2)} MB on the disk.`
+    `- **Memory and start**: ${grown.median.toFixed(0)} MB (± ${grown.halfWidth.toFixed(0)}) after a long time at full load, most of it a larger young generation of V8's (${same.median.toFixed(0)} MB where both have the same one); ${(100 * startupInstructions.rows['lighttrace-100'].ready.share).toFixed(1)} % of the instructions that Fastify itself takes to start; ${(overhead.installedBytes.lighttrace / 1e6).toFixed(2)} MB on the disk.`
   ].join('\n')
 }
 
