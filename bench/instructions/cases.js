@@ -84,6 +84,8 @@ const table = [
     { name: `bare-${name}`, of: `bare-${name}`, against: null, ...other },
     { name, of: `lighttrace-${name}`, against: `bare-${name}`, guard: guardOf(name), ...other }
   ]),
+  { name: 'bare-light-load', of: 'bare-light-load', against: null, ...other },
+  { name: 'light-load', of: 'lighttrace-light-load', against: 'bare-light-load', ...other },
   { name: 'bare-lines', of: 'bare-lines', against: null, ...other },
   { name: 'lines', of: 'lighttrace-lines', against: 'bare-lines', ...other },
   { name: 'lines-exported', of: 'lighttrace-lines-exported', against: 'lines', ...other },
