@@ -110,7 +110,7 @@ test('what began too many samples ago, had no sample or is mostly error says not
 
 test('whoever wants all that has ended gets it at once, without the collections of the turn', async (t) => {
   t.teardown(() => spaceBy(SPACING_MS))
-  spaceBy(-1)
+  spaceBy(-1, -1)
   while (performance.nodeTiming.idleTime === 0) await new Promise((resolve) => setTimeout(resolve, 1)) // until the loop has waited
   const said = []
   const ask = () => {
