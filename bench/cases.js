@@ -145,6 +145,12 @@ const realRequest = [
   { ...lightTrace, ...real, ...request, name: `lighttrace-real-${name}`, against: `bare-real-${name}`, label: `light-trace, a real request, ${label}`, options: { logger: { isSync: true }, plugin: { metrics: true }, ...options }, spans: 3 }
 ]))
 
+// As where fifty requests come each second: the same of other rates is npm run bench:growth -- --table rates.
+const lightLoad = [
+  { ...bare, name: 'bare-light-load', label: 'Fastify, fifty requests a second', options: { work: 'rates' } },
+  { ...lightTrace, name: 'lighttrace-light-load', label: 'light-trace, fifty requests a second: their samples and POSTs', options: { work: 'rates', isTraced: true, n: 50 } }
+].map((testCase) => ({ ...testCase, setup: 'server/setups/growth', route: 'growth', against: 'bare-light-load', sets: [] }))
+
 // Of what a thrown error costs: the text of its stack, which Fastify alone does not read.
 const readsStack = { ...bare, name: 'bare-throws-stack', against: 'bare-throws', label: "Fastify, a thrown 500, and a hook that reads the error's stack", setup: 'server/setups/bare-kept-tick', route: 'throws', options: { readsStack: true }, sets: [] }
 
@@ -169,7 +175,7 @@ const fixedRate = [
   { ...lightTrace, name: 'lighttrace-rate', label: 'light-trace, every request' }
 ].map((testCase) => ({ ...testCase, against: 'bare-rate', load: { rate: 'half' } }))
 
-const cases = [...hello, ...withBaselineOfTheirOwn, ...others, readsStack, ...realRequest, ...logLines, ...routes, ...fixedRate]
+const cases = [...hello, ...withBaselineOfTheirOwn, ...others, ...lightLoad, readsStack, ...realRequest, ...logLines, ...routes, ...fixedRate]
 
 // What bench/seeds.js measures, by route and the Node's major. SDK 3 needs Node 22.15.
 const seeds = {

@@ -28,7 +28,6 @@ const ROUTES = 5000
 const MEMORY_WARM_UP = 20_000
 const STEADY_BYTES = 2048
 const POSTS = { warmUp: 30_000, requests: 5000 } // of a window: at least one POST of the longest
-
 const TABLES = {
   spans: (options) => counted('spans', [1, 10, 100, 1000], options, { warmUp: 2000, requests: 100, spansAt: (n) => n + 1 }),
   attributes: (options) => counted('attributes', [0, 16, 32, 64, 96, 128, 256], options),
@@ -39,6 +38,7 @@ const TABLES = {
     const [traced, socket, http] = [await counted('posts', points, options, POSTS), await counted('posts', points, options, { ...POSTS, poster: 'socket' }), await counted('posts', points, options, { ...POSTS, poster: 'http' })]
     return traced.map((row, i) => ({ ...row, socket: socket[i].instructions, http: http[i].instructions }))
   },
+  rates: (options) => countedOverBare('rates', [10, 50, 200, 1000], options, POSTS),
   connections: (options) => heldOverBare([10, 1000, 10_000], options, 'routes', (server, n) => sendOverEach(server, '/', n)),
   open: (options) => heldOverBare([10, 1000, 10_000], options, 'held', (server, n) => sendOverEach(server, '/growth', n)),
   asked: (options) => heldOverBare([10, 100, 1000, 5000], options, 'routes', async (server, n, testCase) => {

@@ -53,7 +53,7 @@ async function prepare ({ name, node, replaced = {} }) {
   return directory
 }
 
-function suite ({ node, replaced, isLong }, directory, testFiles, log) {
+function suite ({ node, flag, replaced, isLong }, directory, testFiles, log) {
   const binaries = path.join(MATRIX, 'packages', `node${node}`, 'node_modules', 'node', 'bin')
   const runtime = path.join('test', 'runtime.test.js')
   // .ci/run has this Node's version from before, when `npm test` ran on it: that is not run a second time.
@@ -61,7 +61,7 @@ function suite ({ node, replaced, isLong }, directory, testFiles, log) {
   const files = isTested ? [runtime, ...LEFT_TO_THE_MATRIX] : testFiles.length > 0 ? [runtime, ...testFiles] : []
   const jobs = ['--jobs', String(availableParallelism())] // CI runs other suites beside it
   const length = isLong ? ['--long'] : []
-  const env = { ...process.env, ...(isLong && { LIGHT_TRACE_LONG: '1' }), PATH: binaries + path.delimiter + process.env.PATH, MATRIX_EXPECTS: JSON.stringify({ node: `v${node}.`, ...replaced }) }
+  const env = { ...process.env, ...(isLong && { LIGHT_TRACE_LONG: '1' }), ...(flag && { NODE_OPTIONS: flag }), PATH: binaries + path.delimiter + process.env.PATH, MATRIX_EXPECTS: JSON.stringify({ node: `v${node}.`, flag, ...replaced }) }
   for (const key of Object.keys(env)) if (/^(npm_|NODE$|TAP_|_TAPJS)/.test(key)) delete env[key] // they name the Node that runs this
   return run(path.join(binaries, 'node'), [path.join('scripts', 'tests.js'), '--all', ...jobs, ...length, ...files], { cwd: directory, env, log, deadlineMs: DEADLINE_MS })
 }

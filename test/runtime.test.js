@@ -1,6 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
+const { AsyncLocalStorage } = require('node:async_hooks')
 const { execFileSync } = require('node:child_process')
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
@@ -18,6 +19,8 @@ test('the suite runs on the versions that it was started for', async (t) => {
     t.ok(node.startsWith(expected.node), `${node} is a ${expected.node}`)
     t.equal(execFileSync('node', ['--version']).toString().trim(), node, 'and so is a child by the name of node')
   }
+  if (expected.flag) t.equal(process.env.NODE_OPTIONS, expected.flag)
+  if (expected.flag === '--experimental-async-context-frame') t.notOk('_enable' in AsyncLocalStorage.prototype, 'which no async_hook follows')
   if (expected.fastify) t.equal(fastify, expected.fastify)
   if (expected['@opentelemetry/api']) t.equal(api, expected['@opentelemetry/api'])
   t.ok(Number(process.versions.node.split('.')[0]) >= 20)

@@ -101,6 +101,8 @@ const table = [
   { name: 'bare-real-pipelined', of: 'bare-real', against: null, label: 'Fastify, a real request, ten pipelined', ...real, ...pipelined },
   { name: 'floor-real-pipelined', of: 'floor-real', against: 'bare-real-pipelined', label: 'The floor of a real request, ten pipelined', ...real, ...pipelined },
   { name: 'real-pipelined', of: 'lighttrace-real', against: 'bare-real-pipelined', label: 'light-trace, a real request, ten pipelined', ...real, ...pipelined },
+  { name: 'bare-light-load', of: 'bare-light-load', against: null, ...other },
+  { name: 'light-load', of: 'lighttrace-light-load', against: 'bare-light-load', ...other },
   { name: 'bare-lines', of: 'bare-lines', against: null, ...other },
   { name: 'lines', of: 'lighttrace-lines', against: 'bare-lines', ...other },
   { name: 'lines-exported', of: 'lighttrace-lines-exported', against: 'lines', ...other },

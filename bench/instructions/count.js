@@ -117,8 +117,8 @@ function inTurns (turns, rounds) {
 }
 
 /** Starts a case's server behind `command`, a list of words that Node's own follow. */
-function startCounted (testCase, { binary, root, sink, down }, command, flags = []) {
-  const [file, ...args] = [...command, binary, ...V8_FLAGS, ...(testCase.isCollected ? [] : FEW_COLLECTIONS), ...flags, path.join(__dirname, 'server.js')]
+function startCounted (testCase, { binary, flags: nodeFlags = [], root, sink, down }, command, flags = []) {
+  const [file, ...args] = [...command, binary, ...nodeFlags, ...V8_FLAGS, ...(testCase.isCollected ? [] : FEW_COLLECTIONS), ...flags, path.join(__dirname, 'server.js')]
   const env = { ...environmentOf(testCase, sink, down), ...(command[0] === 'valgrind' && SLOW_TIMERS), LIGHT_TRACE_ROOT: root }
   return start(spawnPinned('counted', file, args, { env, title: testCase.name }), ANSWER_MS)
 }

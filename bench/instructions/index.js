@@ -7,7 +7,7 @@
 //   --case delivered          only this case and its baseline; may be given more than once; none: all
 //   --quick                   one process a case: a comparison of two cases takes below three minutes
 //   --tree /path/to/checkout  each light-trace case with that checkout's light-trace too: before and after in one command
-//   --node 22                 another Node than the headline's; may be given more than once
+//   --node 22                 another Node than the headline's; may be given more than once. 22-frames: with --experimental-async-context-frame
 //   --processes 3             so many of each case on the headline's Node, one on the others
 //   --warm-up 1000            another number of requests: whether a case works is seen soon, what it counts is no figure then
 //   --requests 40000          how many are counted at a time: what is sent at the end of each window, metrics above all, is shared by them
@@ -24,7 +24,7 @@ const { countProcess } = require('./count')
 const { withServices } = require('./services')
 const installValgrind = require('./valgrind')
 const installMissing = require('../install')
-const { nodeOfMajor } = require('../run/binaries')
+const { nodeNamed } = require('../run/binaries')
 const { startTool, stopAll } = require('../run/processes')
 const { describeCommit, describeMachine } = require('../run/machine')
 const { mean95 } = require('../run/statistics')
@@ -64,7 +64,7 @@ async function main () {
       counted: { type: 'boolean', default: false }
     }
   })
-  for (const node of values.node) await countOn(Number(node), values)
+  for (const node of values.node) await countOn(node, values)
 }
 
 async function countOn (node, values) {
@@ -94,7 +94,7 @@ async function countOn (node, values) {
 function profileOf (node, { quick, processes, 'warm-up': warmUp, requests, windows }) {
   const profile = { ...quick ? QUICK : FULL, ...warmUp && { warmUp: Number(warmUp) }, ...requests && { requests: Number(requests) }, ...windows && { windows: Number(windows) } }
   if (processes === undefined) return profile
-  const count = node === HEADLINE_NODE ? Number(processes) : 1
+  const count = node === String(HEADLINE_NODE) ? Number(processes) : 1
   return { ...profile, processesMin: count, processesMax: count }
 }
 
@@ -107,9 +107,9 @@ function withTree (testCase, tree) {
 
 /**
  * @param {object[]} cases
- * @param {{ node: number, profile: object, functions?: boolean, known?: object[], parallel?: number, onCase?: (row: object, sofar: () => object) => void,
+ * @param {{ node: number | string, profile: object, functions?: boolean, known?: object[], parallel?: number, onCase?: (row: object, sofar: () => object) => void,
  *   onFailure?: (testCase: object, error: Error) => void }} options onFailure: by default it ends the count
- * @returns {Promise<{ date: string, commit: string, machine: object, node: string, profile: object, rows: object[] }>}
+ * @returns {Promise<{ date: string, commit: string, machine: object, name: string, node: string, profile: object, rows: object[] }>}
  */
 async function countCases (cases, options) {
   await installValgrind()
@@ -119,12 +119,13 @@ async function countCases (cases, options) {
 
 async function countServed (cases, { node, profile, functions = false, known = [], parallel = 1, onCase = () => {}, onFailure = (testCase, error) => { throw error } }) {
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
-  const options = { ...profile, load, sink, down: await freePort(), binary: nodeOfMajor(node), functions }
+  const { binary, flags } = nodeNamed(node)
+  const options = { ...profile, load, sink, down: await freePort(), binary, flags, functions }
   const rows = []
   const provenance = { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), profile }
   const sofar = () => {
     const counted = rows.filter((row) => row !== undefined)
-    return { ...provenance, node: counted[0].runtime, rows: withDifferences(counted, known) }
+    return { ...provenance, name: String(node), node: [counted[0].runtime, ...flags].join(' with '), rows: withDifferences(counted, known) }
   }
   const left = [...cases.entries()]
   const countNext = async () => {
@@ -217,16 +218,15 @@ function inOrder (rows) {
   return rows.sort((a, b) => place.get(a.name) - place.get(b.name))
 }
 
-function publishedRows (major) {
-  return readResults('instructions')?.nodes[major]?.rows ?? []
+function publishedRows (name) {
+  return readResults('instructions')?.nodes[name]?.rows ?? []
 }
 
 // One results file holds all Nodes: each run replaces the rows that it has counted.
 function publish (result) {
-  const { rows, node, ...provenance } = result
+  const { rows, name, node, ...provenance } = result
   const earlier = readResults('instructions')
-  const major = node.slice(1).split('.')[0]
-  const kept = publishedRows(major).filter(({ name }) => !rows.some((row) => row.name === name))
+  const kept = publishedRows(name).filter(({ name }) => !rows.some((row) => row.name === name))
   const { warmUp, requests } = FULL // of rows that do not say otherwise
-  writeResults('instructions', { ...provenance, profile: { warmUp, requests }, nodes: { ...earlier?.nodes, [major]: { node, date: provenance.date, commit: provenance.commit, rows: inOrder([...kept, ...rows]) } } })
+  writeResults('instructions', { ...provenance, profile: { warmUp, requests }, nodes: { ...earlier?.nodes, [name]: { node, date: provenance.date, commit: provenance.commit, rows: inOrder([...kept, ...rows]) } } })
 }

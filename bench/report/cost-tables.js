@@ -72,12 +72,12 @@ function realTable (instructions, shortly = false) {
       ['more', ({ over, total }) => over === null ? '' : `${signedCount(over.median)} (${percent({ total, over })})`, 'right']
     ], counted),
     '',
-    `Of a request that does this little: the share is smaller where it does more. ${shortly ? "Counted, not timed, so a machine's load does not matter. " : ''}${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${nodes.map((major) => instructions.nodes[major].node.slice(1)).join(', ')}, ${codeOf(counted)}.`
+    `Of a request that does this little: the share is smaller where it does more. ${shortly ? "Counted, not timed, so a machine's load does not matter. " : ''}${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${[...new Set(nodes.map((major) => instructions.nodes[major].node.slice(1)))].join(', ')}, ${codeOf(counted)}.`
   ].join('\n')
 }
 
 function nodesOf (instructions) {
-  return [24, 26, 22, 20].filter((major) => row({ rows: instructions.nodes[major]?.rows ?? [] }, 'bare-real') !== undefined)
+  return [24, 26, '22-frames', 22, 20].filter((major) => row({ rows: instructions.nodes[major]?.rows ?? [] }, 'bare-real') !== undefined)
 }
 
 function realRows (instructions, shortly) {
@@ -85,8 +85,13 @@ function realRows (instructions, shortly) {
   return nodes.flatMap((major) => {
     const rows = rowsOf(instructions, major)
     const known = REAL_ROWS.filter(([, name]) => !shortly || (major === HEADLINE_NODE ? !/-(pg|fetch)$/.test(name) : name === 'real'))
-    return known.map(([label, name]) => ({ ...row({ rows }, name), label: nodes.length === 1 ? label : `${label}, Node ${major}` })).filter(({ total }) => total !== undefined)
+    return known.map(([label, name]) => ({ ...row({ rows }, name), label: nodes.length === 1 ? label : `${label}, Node ${nodeName(major)}` })).filter(({ total }) => total !== undefined)
   })
+}
+
+/** '22-frames': see bench/run/binaries.js. */
+function nodeName (major) {
+  return major === '22-frames' ? '22 with `--experimental-async-context-frame`' : major
 }
 
 // The rows of bench/cases.js that no cache of a connection, a caller or a route makes cheap.

@@ -16,6 +16,7 @@ const COLUMNS = {
   attributes: [column('attributes', 'n'), column('instructions a request', 'instructions'), each('for each one more', 'instructions')],
   routes: [column('routes that take turns', 'n'), column('Fastify', 'bare'), column('light-trace', 'instructions'), column('over', 'over')],
   posts: [column('spans of a POST', 'n'), column('light-trace, instructions a request', 'instructions'), column('Fastify, which writes to a socket as often', 'socket'), column('and has an empty POST sent by node:http', 'http')],
+  rates: [column('requests a second', 'n'), column('Fastify, instructions a request', 'bare'), column('light-trace', 'instructions'), column('over', 'over')],
   asked: [column('routes that were asked once', 'n'), column('bytes of each, Fastify', 'bare'), column('light-trace', 'bytes'), column('over', 'over')],
   connections: [column('idle connections', 'n'), column('bytes of each, Fastify', 'bare'), column('light-trace', 'bytes'), column('over', 'over')],
   open: [column('requests in flight', 'n'), column('bytes of each, Fastify', 'bare'), column('light-trace', 'bytes'), column('over', 'over')],
@@ -47,7 +48,7 @@ function growthShort ({ tables, ...result }) {
     const [before, at] = points.slice(points.length - 2 + i - 1, points.length + i - 1)
     return unit === 'bytes' ? `${whole(at[key])} bytes` : `${whole((at[key] - before[key]) / (at.n - before.n))} instructions`
   }
-  const posts = tables.find(({ name }) => name === 'posts')
+  const [posts, rates] = ['posts', 'rates'].map((wanted) => tables.find(({ name }) => name === wanted))
   return [
     table([
       ['', ({ label }) => label],
@@ -56,7 +57,8 @@ function growthShort ({ tables, ...result }) {
     ], rows),
     '',
     `What one costs or weighs over Fastify alone, where there are so many (in brackets). Node ${result.node.slice(1)}, ${codeOf(rows)}.`,
-    ...posts === undefined ? [] : ['', postsShort(posts.rows)]
+    ...posts === undefined ? [] : ['', postsShort(posts.rows)],
+    ...rates === undefined ? [] : ['', ratesShort(rates)]
   ].join('\n')
 }
 
@@ -66,6 +68,20 @@ function postsShort (rows) {
   const at = (n) => rows.find((row) => row.n === n)
   const more = (n, key) => at(n)[key] - shared[key]
   return `A **POST** to the collector takes ${whole(more(1, 'instructions') / 1000)},000 instructions; one that a socket is given whole, whose answer nobody reads, ${whole(more(1, 'socket') / 1000)},000; and an empty one by \`node:http\` ${whole(more(1, 'http') / 1000)},000. Spans wait for others for a second (\`buffer.flushDelayMs\`). At ten requests a second ten share a POST, which is ${whole(more(10, 'instructions'))} instructions for each request; with five seconds, OpenTelemetry's default, it is ${whole(more(50, 'instructions'))}.`
+}
+
+/** What a request takes where so many come each second. */
+function ratesShort ({ rows, commit }) {
+  return [
+    table([
+      ['requests a second', ({ n }) => whole(n), 'right'],
+      ['Fastify, instructions a request', ({ bare }) => whole(bare), 'right'],
+      ['light-trace', ({ instructions }) => whole(instructions), 'right'],
+      ['more', ({ over }) => `+${whole(over)}`, 'right']
+    ], rows),
+    '',
+    `A hello world, its span delivered. Each second has one POST, and each request a [sample of what the thread does](slow.md#what-it-costs), up to 200 a second; every seventh sample reads the CPU time. Requests are counted one after the other with as many POSTs and samples as they have at that rate: a service with little to do runs the same instructions, more slowly, because the CPU's caches have nothing of it any more. Commit ${commit.slice(0, 7)}.`
+  ].join('\n')
 }
 
 module.exports = { growthTables, growthShort }

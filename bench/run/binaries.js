@@ -36,7 +36,17 @@ const DENO_PACKAGES = {
   'win32-x64': '@deno/win32-x64'
 }
 
-module.exports = { nodeOfMajor, bun, deno }
+// Node 22 has AsyncContextFrame, which Node 24 has on, behind a flag.
+const FRAMES = '--experimental-async-context-frame'
+
+module.exports = { nodeOfMajor, nodeNamed, bun, deno }
+
+/** @param {number | string} name a major version, or '22-frames' @returns {{ binary: string, flags: string[] }} */
+function nodeNamed (name) {
+  const [major, kind] = String(name).split('-')
+  if (kind !== undefined && kind !== 'frames') throw new Error(`no Node is called "${name}"; there are 22 and 22-frames, for example`)
+  return { binary: nodeOfMajor(Number(major)), flags: kind === undefined ? [] : [FRAMES] }
+}
 
 function nodeOfMajor (major) {
   if (Number(process.versions.node.split('.')[0]) === major) return process.execPath

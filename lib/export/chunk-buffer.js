@@ -87,6 +87,7 @@ class ChunkBuffer {
   #queue = []
   #spare = []
   #spareMax
+  #idleSpares = 0 // how many nobody has wanted since the last trim
   #onGone
   #thinning
   #budget
@@ -202,9 +203,11 @@ class ChunkBuffer {
     return halves.map(({ bytes, spans }) => this.#own(new Chunk(bytes, null, bytes.length, spans, chunk.attempts)))
   }
 
-  // Frees memory that is kept for reuse and was not wanted for a while.
+  // Frees memory that is kept for reuse and was not wanted since the last trim. What is freed is old: V8 counts it as free only after
+  // a major collection, and a busy service that gave up each second what it wants in the next would have tens of megabytes of it.
   trim () {
-    while (this.#spare.length > 1) this.#forget(this.#spare.pop())
+    for (; this.#idleSpares > 1; this.#idleSpares--) this.#forget(this.#spare.pop())
+    this.#idleSpares = this.#spare.length
   }
 
   // Where spans are thinned, a smaller chunk than the standard one will do: to free a whole one several have to be thinned.
@@ -213,11 +216,11 @@ class ChunkBuffer {
     const isStandard = byteCount === this.chunkBytes
     this.#bytesThinned = 0
     for (;;) {
-      if (isStandard && this.#spare.length > 0) return this.#spare.pop()
+      if (isStandard && this.#spare.length > 0) return this.#takeSpare()
       const room = this.bytesMax - this.#budget.bytes
       if (isStandard && this.#thinning !== null && room >= Math.max(byteCountMin, this.chunkBytes / 2)) byteCount = Math.min(byteCount, room)
       if (byteCount <= room) break
-      if (this.#spare.length > 0) this.#forget(this.#spare.pop())
+      if (this.#spare.length > 0) this.#forget(this.#takeSpare())
       else if (!this.#budget.evictFor(this)) return null
     }
     const bytes = allocate(byteCount)
@@ -227,7 +230,7 @@ class ChunkBuffer {
   /** Gives up what is kept for reuse, then thins a chunk or gives up the oldest. Returns whether there was any. */
   evict () {
     if (this.#spare.length > 0) {
-      this.#forget(this.#spare.pop())
+      this.#forget(this.#takeSpare())
       return true
     }
     if (this.#queue.length === 0) return false
@@ -327,6 +330,12 @@ class ChunkBuffer {
     const isSpare = chunk.view !== null && chunk.capacity === this.chunkBytes && this.#spare.length < this.#spareMax
     if (isSpare) this.#spare.push(new Chunk(chunk.bytes, chunk.view))
     else this.#forget(chunk)
+  }
+
+  #takeSpare () {
+    const chunk = this.#spare.pop()
+    this.#idleSpares = Math.min(this.#idleSpares, this.#spare.length)
+    return chunk
   }
 
   #own (chunk) {

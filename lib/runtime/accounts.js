@@ -5,13 +5,16 @@
 // A sample has what the clock, the loop's idle time and the CPU time were. One is taken where a recorded request starts or one that is
 // explained ends and the last is older than SPACING_MS: no timer, and nothing while the process is idle. Two of them are subtracted
 // where somebody asks, those nearest to a request's start and end: see lib/span/server-span.js.
+//
+// The CPU time takes three times as much to read as the other two. While the loop waits it stands still, so it is read after so much
+// work, not after so much time: a light load would read it for each request. Work that came after it counts as having had the CPU.
 
 const { performance, PerformanceObserver } = require('node:perf_hooks')
 const { guarded } = require('./process-state.js')
 const { now, setImmediate } = require('./timers.js')
 
-const SPACING_MS = 5 // so that at most 200 samples a second are taken, 4 us each
-const SAMPLES_MAX = 8192 // of which a busy process takes half in 20 s; what began long before is not explained
+const SPACING_MS = 5 // of time between samples, and of work between two that read the CPU time: at most 200 a second, 4 us each
+const SAMPLES_MAX = 8192 // which a busy process takes in 40 s; what began before is not explained
 const ERROR_SHARE_MAX = 0.1 // of a request: where less is known nothing is said
 
 // Each collection costs 220,000 instructions more while Node tells of it, 300 for each request of a busy hello world. So Node is
@@ -25,40 +28,82 @@ const { threadCpuUsage } = process // from Node 22.19 on
 const isKnown = process.release?.name === 'node' && process.versions.bun === undefined && process.versions.deno === undefined &&
   typeof nodeTiming?.idleTime === 'number'
 
-const samples = [] // { at, idle, cpu }: the last ones, oldest first
-let spacingMs = SPACING_MS
-let dueAt = isKnown ? -Infinity : Infinity // of the next one
+// Where only the process's CPU time is known, its other threads compute while this one waits.
+const READ_AGAIN_MS = threadCpuUsage === undefined ? 100 : Infinity
 
-/** Samples are taken at most so often from now on: the bench's clock runs slower. */
-function spaceBy (ms) {
+// The last samples, in a ring, each of [at, idle, cpu, unread]; unread: how much of `cpu` is work that it was not read for. Objects that
+// live so long would be copied by the collector, which takes more than to make them.
+const FIELDS = 4
+const samples = new Float64Array(SAMPLES_MAX * FIELDS)
+let taken = 0
+let spacingMs = SPACING_MS
+let workMs = SPACING_MS
+let dueAt = isKnown ? -Infinity : Infinity // of the next one
+const lastRead = { at: -Infinity, active: -Infinity, cpu: 0 } // active: how long the loop had not waited
+
+/** Samples are taken at most so often from now on, and the CPU time is read after so much work: the bench's clock runs slower. */
+function spaceBy (ms, work = SPACING_MS) {
   spacingMs = ms
+  workMs = work
   dueAt = isKnown ? -Infinity : Infinity
 }
 
 /**
  * Takes a sample at a request's start, where one is due.
- * @param {number} start milliseconds on the monotonic clock, read just now
+ * @param {number} start milliseconds on the monotonic clock, of this turn of the event loop
  */
-// HOT, once per recorded request. Budget: 0 objects; where a sample is due, it and those of `process.cpuUsage`.
+// HOT, once per recorded request. Budget: 0 objects; after SPACING_MS of work those of `process.cpuUsage`.
 function mark (start) {
-  if (start > dueAt) takeSample()
+  if (start > dueAt) keepSample(start, false)
 }
 
+/** Takes one whose CPU time is read now. */
 function takeSample () {
+  keepSample(now(), true)
+  return sampleOf(taken - 1)
+}
+
+// `at` is of this turn of the event loop, in which the idle time stands still.
+function keepSample (at, isRead) {
+  const idle = nodeTiming.idleTime
+  let unread = at - idle - lastRead.active
+  if (isRead || unread > workMs || at - lastRead.at > READ_AGAIN_MS) {
+    readCpu()
+    at = now()
+    lastRead.at = at
+    lastRead.active = at - idle
+    unread = 0
+  }
+  const place = placeOf(taken++)
+  samples[place] = at
+  samples[place + 1] = idle
+  samples[place + 2] = lastRead.cpu + unread
+  samples[place + 3] = unread
+  dueAt = at + spacingMs
+  if (observer !== null && at - wantedAt > GC_WATCHED_MS) unwatchGc()
+}
+
+function placeOf (i) { return i % SAMPLES_MAX * FIELDS }
+
+function sampleOf (i) {
+  const [at, idle, cpu, unread] = samples.subarray(placeOf(i))
+  return { at, idle, cpu, unread }
+}
+
+function readCpu () {
   // Linux counts the thread's time at its ticks, each 1 to 10 ms, and when it is asked for the process's.
   let cpu = process.cpuUsage()
   if (threadCpuUsage !== undefined) cpu = threadCpuUsage.call(process)
-  const sample = { at: now(), idle: nodeTiming.idleTime, cpu: (cpu.user + cpu.system) / 1000 }
-  dueAt = sample.at + spacingMs
-  if (samples.push(sample) > SAMPLES_MAX) samples.splice(0, SAMPLES_MAX / 2)
-  if (observer !== null && sample.at - wantedAt > GC_WATCHED_MS) unwatchGc()
-  return sample
+  lastRead.cpu = (cpu.user + cpu.system) / 1000
 }
 
 /** The sample nearest to a time on the monotonic clock; undefined where there is none. */
 function sampleAt (time) {
-  const last = samples.findLastIndex(({ at }) => at < time)
-  const [before, after] = [samples[last], samples[last + 1]]
+  const oldest = Math.max(0, taken - SAMPLES_MAX)
+  let i = taken // the first that is not before
+  while (i > oldest && samples[placeOf(i - 1)] >= time) i--
+  const before = i > oldest ? sampleOf(i - 1) : undefined
+  const after = i < taken ? sampleOf(i) : undefined
   return after === undefined || (before !== undefined && time - before.at < after.at - time) ? before : after
 }
 
@@ -75,10 +120,10 @@ function sampleAt (time) {
 function account (start, end, done) {
   if (!isKnown) return false
   watchGc() // before the sample, which may be the first one of the next request
-  if (end > dueAt) takeSample()
-  const [first, final] = [sampleAt(start), samples.at(-1)]
+  if (end > dueAt) keepSample(now(), false)
+  const [first, final] = [sampleAt(start), sampleOf(taken - 1)]
   if (first === undefined) return false
-  const error = Math.max(Math.abs(start - first.at), Math.abs(end - final.at))
+  const error = Math.max(Math.abs(start - first.at), Math.abs(end - final.at)) + Math.max(first.unread, final.unread)
   // A hook before ours that took its time, an end that the application has set.
   if (error > Math.max(2 * SPACING_MS, (end - start) * ERROR_SHARE_MAX)) return false
   // A loop that has never waited, or an embedder that does not let Node count it.

@@ -82,7 +82,7 @@ class SpanStarter {
     span.p0 = incoming.p0
     span.p1 = incoming.p1
     span.parentKind = incoming.parentKind
-    mark(incoming.start)
+    if (route.accountedAfterMs !== Infinity) mark(incoming.start) // else it began in an earlier turn, or nobody asks
     newSpanId(span)
     return span
   }

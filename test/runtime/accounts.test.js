@@ -40,9 +40,60 @@ test('a sample is taken where the last one is older than the spacing, and no soo
   const start = now()
   mark(start)
   t.equal(account(start, now(), () => {}), false, 'the last one is too old for this request')
-  mark(start + 1e9)
+  spaceBy(1e9) // one is due
+  mark(now())
   t.equal(account(start, now(), () => {}), true, 'and here is one')
 })
+
+test('the CPU time is read after so much work, and not for each sample', async (t) => {
+  t.teardown(() => spaceBy(SPACING_MS))
+  while (performance.nodeTiming.idleTime === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+  const reads = t.capture(process, 'cpuUsage', process.cpuUsage)
+  const readsOf = (fn) => {
+    reads()
+    fn()
+    return reads().length
+  }
+  takeSample()
+  spaceBy(-1, 1e9)
+  t.equal(readsOf(() => { for (let i = 0; i < 100; i++) mark(now()) }), 0)
+  spaceBy(-1, -1)
+  t.equal(readsOf(() => { for (let i = 0; i < 100; i++) mark(now()) }), 100)
+  spaceBy(-1)
+  work(SPACING_MS)
+  t.equal(readsOf(() => mark(now())), 1)
+  spaceBy(-1, 100)
+  await new Promise((resolve) => setTimeout(resolve, 150))
+  const isOfThread = process.threadCpuUsage !== undefined
+  t.equal(readsOf(() => mark(now())), isOfThread ? 0 : 1, isOfThread ? 'waiting is no work' : 'other threads may have worked meanwhile')
+})
+
+test('work that the CPU time was not read for had the CPU, and is part of the error', async (t) => {
+  t.teardown(() => spaceBy(SPACING_MS))
+  while (performance.nodeTiming.idleTime === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+  spaceBy(-1, 1e9)
+  const said = []
+  const ask = () => {
+    takeSample()
+    work(SPACING_MS)
+    const start = now()
+    mark(start)
+    return account(start, now(), (parts) => said.push(parts))
+  }
+  while (!ask()); // a busy machine had the CPU meanwhile
+  settleNow()
+  const [{ unscheduled, error }] = said
+  t.ok(unscheduled < 1e-6, `${unscheduled} ms`)
+  t.ok(error >= SPACING_MS, `${error} ms`)
+  work(2 * SPACING_MS)
+  mark(now())
+  t.equal(account(now(), now(), () => t.fail('it is called')), false, 'too much of it')
+})
+
+function work (ms) {
+  const until = now() + ms
+  while (now() <= until);
+}
 
 test('what began too many samples ago, had no sample or is mostly error says nothing', async (t) => {
   t.teardown(() => spaceBy(SPACING_MS))
@@ -59,7 +110,7 @@ test('what began too many samples ago, had no sample or is mostly error says not
 
 test('whoever wants all that has ended gets it at once, without the collections of the turn', async (t) => {
   t.teardown(() => spaceBy(SPACING_MS))
-  spaceBy(-1)
+  spaceBy(-1, -1)
   while (performance.nodeTiming.idleTime === 0) await new Promise((resolve) => setTimeout(resolve, 1)) // until the loop has waited
   const said = []
   const ask = () => {

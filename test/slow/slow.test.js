@@ -111,6 +111,18 @@ test('a process that is stopped and goes on does not blame its code', async (t) 
   near(t, times.unscheduled, took - ran, 'unscheduled')
 })
 
+test('so it is after many fast ones, for most of which the CPU time was not read', async (t) => {
+  for (let i = 0; i < 30; i++) await service.ask('/fast')
+  await service.times()
+  const asked = service.ask('/stopped')
+  await service.running()
+  await service.stopFor(300)
+  const { took, ran } = await asked
+  const [times] = await service.times()
+  near(t, times.unscheduled, took - ran, 'unscheduled')
+  near(t, times.busy + times.gc, ran, 'busy')
+})
+
 test('stopped while it waits it has waited: nobody can tell the two apart', async (t) => {
   const asked = service.ask('/stopped-idle')
   await service.running()

@@ -1,0 +1,45 @@
+'use strict'
+
+// The memory that is kept for the next spans.
+
+const { test } = require('tap')
+const { Budget, ChunkBuffer } = require('../../lib/export/chunk-buffer')
+
+const MEBI = 1024 * 1024
+
+test('a service that wants so many chunks each second gets the same ones each second', async (t) => {
+  const buffer = new ChunkBuffer(new Budget(32 * MEBI))
+  const pieces = new Set()
+  for (let second = 0; second < 10; second++) {
+    for (const { bytes } of deliver(buffer, 6)) pieces.add(bytes.buffer)
+    buffer.trim()
+  }
+  t.equal(pieces.size, 6)
+})
+
+test('what is not wanted for a second is given up, but for one', async (t) => {
+  const buffer = new ChunkBuffer(new Budget(32 * MEBI))
+  deliver(buffer, 8)
+  buffer.trim()
+  deliver(buffer, 3)
+  t.equal(buffer.bytes, 8 * buffer.chunkBytes)
+  buffer.trim()
+  t.equal(buffer.bytes, 4 * buffer.chunkBytes, 'five of eight were idle')
+  buffer.trim()
+  t.equal(buffer.bytes, buffer.chunkBytes)
+  deliver(buffer, 8)
+  t.equal(buffer.bytes, 8 * buffer.chunkBytes)
+})
+
+/** Fills so many chunks and has them delivered. */
+function deliver (buffer, count) {
+  for (let i = 0; i < count; i++) {
+    const chunk = buffer.renew(1)
+    chunk.length = chunk.capacity
+    chunk.spans = 1
+  }
+  buffer.seal()
+  const batch = buffer.take(Infinity)
+  buffer.release(batch, true)
+  return batch
+}
