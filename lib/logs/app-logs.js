@@ -58,7 +58,7 @@ class AppLogs {
     if (!lines && buffer === null) return
     this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
     if (this.#tap !== null && buffer !== null) {
-      this.#held = holdLines(app, buffer, () => tracer.keepSettings, (logged) => this.#printHeld(logged))
+      this.#held = holdLines(app, buffer, () => tracer.keepSettings, (logged) => this.#printHeld(logged), () => this.#tap.flush())
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
       tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }
@@ -240,6 +240,7 @@ class AppLogs {
 
   async close () {
     this.#tap?.release()
+    this.#held?.release()
     this.#letGo(undefined)
     if (this.#sink === null) this.#stats.drop('after_shutdown', this.#waiting.splice(0).length)
     await this.#exporter?.close()
