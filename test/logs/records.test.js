@@ -181,6 +181,37 @@ test('a line that is no JSON is the body', async (t) => {
   t.same(second.attributes, { a: 1 })
 })
 
+// Where each quotation mark were looked at to the end, a megabyte would take a quarter of an hour.
+test('a line that is cut, of a megabyte, is the body', async (t) => {
+  const cut = (line) => line.slice(0, -100) + '\n'
+  const { app, lines, exported } = await loggingApp(t, { logger: { hooks: { streamWrite: (line) => line.includes('"cut":') ? cut(line) : line } } })
+  app.log.info({ cut: 2n ** 60n, text: '"'.repeat(512 * 1024) }, 'said')
+  app.log.info({ cut: 1234567890123456, list: ['\\"'.repeat(200 * 1024)] }, 'said')
+  const records = await exported()
+  t.same(records.map(({ body }) => body), lines.map((line) => line.trimEnd()))
+})
+
+test('a hundred thousand keys: the first are attributes, all others are counted', async (t) => {
+  const { app, exported } = await loggingApp(t, { trace: { limits: { attributes: 3 } } })
+  app.log.info({ ...Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, i])), err: { a: 1, b: 2 } }, 'said')
+  const [{ body, attributes, droppedAttributesCount }] = await exported()
+  t.same({ body, attributes, droppedAttributesCount }, { body: 'said', attributes: { k0: 0, k1: 1, k2: 2 }, droppedAttributesCount: 99_999 })
+})
+
+test('an error of a child and the line\'s own: the record has the line\'s', async (t) => {
+  const { app, exported } = await loggingApp(t)
+  const child = app.log.child({ err: Object.assign(new TypeError('of the child'), { a: 1, list: [1] }) })
+  child.info({ err: Object.assign(new RangeError('of the line'), { b: 2 }) }, 'first')
+  child.info({ err: 'a text' }, 'second')
+  child.info('third')
+  const records = await exported()
+  t.same(records.map(({ attributes: { 'exception.stacktrace': stack, ...rest } }) => rest), [
+    { 'exception.type': 'RangeError', 'exception.message': 'of the line', 'err.b': 2 },
+    { err: 'a text' },
+    { 'exception.type': 'TypeError', 'exception.message': 'of the child', 'err.a': 1, 'err.list': [1] }
+  ])
+})
+
 test('limits: attributes, their length, depth, and the length of a record', async (t) => {
   const { app, exported } = await loggingApp(t, { trace: { limits: { attributes: 3, attributeValueLength: 10 } }, logger: { depthLimit: 100 } })
   app.log.info({ a: 1, b: 2, c: 3, d: 4, e: { f: 5 } }, 'm'.repeat(100))
