@@ -244,6 +244,34 @@ test('a line of a megabyte, and one that is too long', async (t) => {
   t.same(app.lightTrace.stats().logs.records.dropped, { too_large: 1 })
 })
 
+for (const [name, logger] of Object.entries({ "Fastify's": {}, 'a prefix, and other names': { msgPrefix: '[shop] ', messageKey: 'text', nestedKey: 'payload' } })) {
+  test(`the query that Fastify prints leaves as a span has it, and the line stays as it is: ${name}`, async (t) => {
+    const { app, lines, sink, exported } = await loggingApp(t, {
+      logger,
+      trace: { redactQuery: ['own'] },
+      routes (app) {
+        app.get('/', async ({ log }) => {
+          log.info({ url: '/?token=of-the-app', text: 'Route GET:/?token=of-the-app' }, 'order not found')
+          return 'ok'
+        })
+        app.get('/bad', async () => { throw new Error('no') })
+      }
+    })
+    const query = '?page=1&token=hunter2&own=hunter2&q=%22&n="\\hunter2'
+    for (const path of ['/', '/bad', '/unknown']) await app.inject(path + query.replace('n="\\', 'api_key="\\'))
+    const records = await exported()
+    const shown = '?page=1&token=REDACTED&own=REDACTED&q=%22&api_key=REDACTED'
+    const urls = records.map(({ attributes }) => (attributes.req ?? attributes.payload?.req)?.url).filter(Boolean)
+    t.same(urls, [`/${shown}`, `/bad${shown}`, `/bad${shown}`, `/unknown${shown}`])
+    t.ok(records.some(({ body }) => body.endsWith(`Route GET:/unknown${shown} not found`)))
+    t.notMatch(inspect(records, { depth: 9 }), 'hunter2')
+    t.match(inspect(records, { depth: 9 }), /token=of-the-app[^]*token=of-the-app/)
+    t.equal(lines.filter((line) => line.includes('hunter2')).length, 5)
+    const spans = sink.requests.flatMap(({ spans = [] }) => spans)
+    t.same(spans.map(({ attributes }) => attributes['url.query']), Array(3).fill(shown.slice(1)))
+  })
+}
+
 test('a marked secret in forty-eight shapes under redact: not in a line, so not in a record', async (t) => {
   const SECRET = 'hunter2-\u00e4"\\'
   const places = [
