@@ -9,7 +9,7 @@
 const { Routes } = require('./routes.js')
 const { RequestStart } = require('./request-start.js')
 const { Callbacks, appendServerTiming } = require('./callbacks.js')
-const { isUsual, sentStatus, unfinished, prepareEnd, endOthers } = require('./response-end.js')
+const { isUsual, sentStatus, unfinished, prepareEnd, endOthers, endLast } = require('./response-end.js')
 const { kSpan, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys.js')
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
@@ -56,7 +56,8 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
   // HOT, once per recorded or measured request; `this` is the raw response.
   function endRequest () {
     const context = this[kSpan]
-    if (context.ending !== null) endOthers.call(this)
+    const { ending } = context
+    if (ending !== null) endOthers.call(this)
     const span = context.takeRecord()
     if (span === null) return
     const { reply } = span
@@ -70,6 +71,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
     } catch (error) { // thrown from a listener it would end the process
       report.thrown(error, 'a request was not traced to its end')
     }
+    if (ending !== null) endLast(this, ending)
     if (metrics !== null) metrics.server.left(this)
   }
 

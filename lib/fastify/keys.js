@@ -5,6 +5,7 @@
 
 const kSpan = Symbol.for('light-trace.span') // on the raw response
 const kTrace = Symbol.for('light-trace.trace') // on Fastify's request
+const kLoggedSpan = Symbol('light-trace.loggedSpan') // on the logger of a request whose lines are exported; its children inherit it
 const kStage = Symbol('light-trace.stage') // on Fastify's request: its RequestStages, where stages have spans
 
 const kGiven = Symbol('light-trace.bare')
@@ -39,4 +40,4 @@ function symbolOf (object, description) {
   }
 }
 
-module.exports = { kSpan, kTrace, kStage, symbolOf, giveTrace, giveTraceToFrameworkErrors }
+module.exports = { kSpan, kTrace, kStage, kLoggedSpan, symbolOf, giveTrace, giveTraceToFrameworkErrors }

@@ -7,7 +7,7 @@
 
 const { Buffer } = require('node:buffer')
 const { writeIds } = require('../context/ids.js')
-const { symbolOf } = require('./keys.js')
+const { kLoggedSpan, symbolOf } = require('./keys.js')
 
 const DEFAULT_FACTORY = 'defaultChildLoggerFactory'
 const KEYS = ['trace_id', 'span_id', 'trace_flags']
@@ -42,16 +42,15 @@ class LogCorrelation {
     const { log } = request
     // Switched off: no line will be written.
     if (!span.valid || log === undefined || log === null || log.levelVal === Infinity) return
-    if (this.#logs !== null) this.#logs.begun(log, request.id, span)
+    if (this.#logs !== null) this.#logs.begun(request, span)
     try {
-      if (log !== this.#instanceLog && this.#isOwn(request, route) && typeof log.setBindings === 'function') {
-        this.#bind(log, span)
-        return
-      }
-      if (typeof log.child !== 'function') return
-      const child = log.child(bindingsOf(span))
-      if (reply.log === log) reply.log = child
-      request.log = child
+      if (log !== this.#instanceLog && this.#isOwn(request, route) && typeof log.setBindings === 'function') this.#bind(log, span)
+      else if (typeof log.child === 'function') {
+        const child = log.child(bindingsOf(span))
+        if (reply.log === log) reply.log = child
+        request.log = child
+      } else return
+      if (this.#logs !== null) request.log[kLoggedSpan] = span
     } catch {} // a frozen logger, or one that is not what it looks like: its lines go without ids
   }
 

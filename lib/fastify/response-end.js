@@ -26,7 +26,10 @@ class Ending {
     this.connection = null
     this.before = null // the Ending of the response that waits before it. Never the one behind: see leaveConnection()
     this.frame = undefined // in which its request came
-    this.callbacks = null
+    this.callbacks = null // before its record ends
+    this.lastCallbacks = null // after that
+    this.reply = null // Fastify's, for these
+    this.isAwaited = false
   }
 }
 
@@ -72,15 +75,32 @@ function endWithoutClose ({ socket }, response, onClose) {
 
 /** Calls `end` when the response is over, before its own span ends. */
 function whenOver (response, end) {
+  (awaitedEnding(response).callbacks ??= []).push(end)
+}
+
+/** Calls `end(status, unfinished)`, see sentStatus() and unfinished(), when the response is over and its own span has ended. */
+function whenEnded (reply, end) {
+  const ending = awaitedEnding(reply.raw)
+  ending.reply = reply;
+  (ending.lastCallbacks ??= []).push(end)
+}
+
+function awaitedEnding (response) {
   const ending = endingOf(response)
-  if (ending.callbacks !== null) {
-    ending.callbacks.push(end)
-    return
-  }
-  ending.callbacks = [end]
-  if (response[kSpan].record !== null) return // which is waited for
-  response.on('close', endOthers)
-  if (!isUsual(response.req, response) && response.req.httpVersionMajor === 1) endWithoutClose(response.req, response, endOthers)
+  if (ending.isAwaited) return ending
+  ending.isAwaited = true
+  if (response[kSpan].record !== null) return ending // which is waited for
+  response.on('close', endUnrecorded)
+  if (!isUsual(response.req, response) && response.req.httpVersionMajor === 1) endWithoutClose(response.req, response, endUnrecorded)
+  return ending
+}
+
+/** Ends all of a request that has no record; `this` is the response. */
+function endUnrecorded () {
+  const { ending } = this[kSpan]
+  if (ending === null) return
+  endOthers.call(this)
+  endLast(this, ending)
 }
 
 /** Ends what is called at the end of a request beside its record; `this` is the response. */
@@ -91,6 +111,11 @@ function endOthers () {
   context.ending = null
   leaveConnection(ending)
   if (ending.callbacks !== null) for (const end of ending.callbacks) guarded(end)()
+}
+
+/** Calls what waits for the end of its record. */
+function endLast (response, { reply, lastCallbacks }) {
+  if (lastCallbacks !== null) for (const end of lastCallbacks) guarded(end)(sentStatus(response), unfinished(response, reply))
 }
 
 /**
@@ -292,4 +317,4 @@ function sharesListener (server, other) {
   return other.listeners('request').some((listener) => listeners.includes(listener))
 }
 
-module.exports = { isOver, isUsual, hasHead, sentStatus, unfinished, whenOver, prepareEnd, endOthers, watchUnrouted }
+module.exports = { isOver, isUsual, hasHead, sentStatus, unfinished, whenOver, whenEnded, prepareEnd, endOthers, endLast, watchUnrouted }

@@ -13,18 +13,18 @@ const { Exporter } = require('../export/exporter.js')
 const { Stats } = require('../export/pipeline.js')
 const { ExportRequestPrefix } = require('../otlp/request.js')
 const { RateLimit } = require('../sampling/sampler.js')
+const { read } = require('../span/attributes.js')
 const { Scope } = require('../span/recording-span.js')
-const { symbolOf } = require('../fastify/keys.js')
+const { kLoggedSpan, symbolOf } = require('../fastify/keys.js')
 const { RecordEncoder } = require('./record-encoder.js')
 const { plainRecord, recordJson, recordText } = require('./plain.js')
+const { redactedLine } = require('./redacted-line.js')
 const { holdLines, tapLogger } = require('./tap.js')
 
 const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready
 const ASK_AGAIN_MS = 60_000 // a collector that takes no logs
 const LEVELS = { trace: 10, debug: 20, info: 30, warn: 40, error: 50, fatal: 60 }
-const INCOMING = '"incoming request"' // Fastify's line of a request, which it writes before any hook runs
-const FLAGS = '"trace_flags":"' // as lib/fastify/log-correlation.js writes them, two digits
 
 class AppLogs {
   #tracer
@@ -41,7 +41,7 @@ class AppLogs {
   #sink = null // once the application is open
   #exporter = null
   #waiting = []
-  #first = null // such a line, { logger, level, logged }, until its trace begins
+  #first = null // a line about a request, { request, level, logged }, until the next one or until its trace begins
   #askAgainAt = -Infinity
   #rates = new Map() // by level
 
@@ -56,9 +56,9 @@ class AppLogs {
     this.#bindingsKey = symbolOf(log, 'pino.chindings')
     const { lines, buffer, byCommand } = this.#settings
     if (!lines && buffer === null) return
-    this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
+    this.#tap = tapLogger(log, (line, level, logger, given) => this.#onLine(line, level, logger, given), (line, level, logger) => this.#isHeld(line, level, logger))
     if (this.#tap !== null && buffer !== null) {
-      this.#held = holdLines(app, buffer, () => tracer.keepSettings, (logged) => this.#printHeld(logged))
+      this.#held = holdLines(app, buffer, () => tracer.keepSettings, (logged) => this.#printHeld(logged), () => this.#tap.flush())
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
       tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }
@@ -90,7 +90,7 @@ class AppLogs {
     if (this.#held === null) return false
     try {
       if (!this.#held.isBelow(level, logger)) return false
-      this.#held.take({ level, ...this.#logged(line, level, logger, parentIn(this.#tracer.contextManager.active())) }, logger)
+      this.#held.take({ level, ...this.#logged(line, level, logger, traceOfLine(this.#tracer.contextManager.active(), logger)) }, logger)
       return true
     } catch (error) { // it is printed
       this.#tracer.report.thrown(error, 'a log line was not held')
@@ -111,17 +111,18 @@ class AppLogs {
   }
 
   // HOT, once per line where lines are exported. Budget: 1 object.
-  #onLine (line, level, logger) {
+  #onLine (line, level, logger, given) {
     if (!this.#settings.lines) return
     this.#letGo(undefined)
     try {
       if (level < this.#minimum) return
       const active = this.#tracer.contextManager.active()
       if (active !== undefined && active.getValue(SUPPRESS_KEY) === true) return
-      const context = parentIn(active)
-      if (level < this.#unsampledMinimum && isUnsampled(context, line)) return
+      const context = traceOfLine(active, logger)
+      if (context !== undefined && (context.flags & SAMPLED) === 0 && level < this.#unsampledMinimum) return
       const logged = this.#logged(line, level, logger, context)
-      if (context === undefined && line.includes(INCOMING, line.length - INCOMING.length - 4)) this.#first = { logger, level, logged }
+      const request = context === undefined ? read(given, 'req') : undefined
+      if (request !== undefined) this.#first = { request, level, logged }
       else this.#take(level, logged)
     } catch (error) { // a logger that is not what it looks like: its line is printed
       this.#tracer.report.thrown(error, 'a log line was not exported')
@@ -136,10 +137,10 @@ class AppLogs {
 
   /**
    * Fastify writes of each request that it came before there is a trace. Its record has the one that begins next, if that is of the
-   * same logger and the line has the request's id.
+   * request that was logged.
    */
-  begun (logger, id, span) {
-    this.#letGo(this.#first?.logger === logger && this.#first.logged.line.includes(`"${id}"`) ? span : undefined)
+  begun (request, span) {
+    this.#letGo(this.#first?.request === request ? span : undefined)
   }
 
   #letGo (span) {
@@ -167,7 +168,10 @@ class AppLogs {
       if (this.#waiting.length < WAITING_MAX) this.#waiting.push(logged)
       else this.#stats.drop('queue_full', 1)
     } else if (logged.time < this.#askAgainAt) this.#stats.drop('non_retryable', 1)
-    else this.#sink.accept(logged)
+    else {
+      logged.line = redactedLine(logged.line, this.#tracer.redactor)
+      this.#sink.accept(logged)
+    }
   }
 
   /** Whether there are more lines of that level than may be. */
@@ -240,18 +244,15 @@ class AppLogs {
 
   async close () {
     this.#tap?.release()
+    this.#held?.release()
     this.#letGo(undefined)
     if (this.#sink === null) this.#stats.drop('after_shutdown', this.#waiting.splice(0).length)
     await this.#exporter?.close()
   }
 }
 
-/** Whether a line is of a trace that is not sampled: by the running code, else by the ids that it has. */
-function isUnsampled (context, line) {
-  if (context !== undefined) return (context.flags & SAMPLED) === 0
-  const at = line.indexOf(FLAGS)
-  return at !== -1 && (line.charCodeAt(at + FLAGS.length + 1) & SAMPLED) === 0
-}
+/** What a line belongs to: the span that is active, else its logger's request. */
+function traceOfLine (active, logger) { return parentIn(active) ?? logger?.[kLoggedSpan] }
 
 /** A level's number. The application may have its own. */
 function levelOf (name, log, fallback) {

@@ -35,32 +35,46 @@ function plainRecord (logged, names) {
 /**
  * What a line says, by a parser. One that is no JSON, as of `hooks.streamWrite` or of a logger's own stringifier, is the body.
  * @param {import('./tap').LoggedLine} logged @param {{ messageKey: string, errorKey: string }} names
- * @returns {{ body: unknown, list: Array, context: TraceContext | undefined }} list: its attributes
+ * @param {number} [countMax] how many attributes are read
+ * @returns {{ body: unknown, list: Array, dropped: number, context: TraceContext | undefined }} list: its attributes; dropped: how many there are beside
  */
-function contentOf ({ line, list, context }, { messageKey, errorKey }) {
-  if (list !== null) return { body: undefined, list, context }
+function contentOf ({ line, list, context }, { messageKey, errorKey }, countMax = Infinity) {
+  if (list !== null) return { body: undefined, list: list.slice(0, countMax * 2), dropped: Math.max(0, list.length / 2 - countMax), context }
   const members = membersOf(line)
-  if (members === null) return { body: line.trimEnd(), list: [], context }
+  if (members === null) return { body: line.trimEnd(), list: [], dropped: 0, context }
   const attributes = new Map()
-  const said = new Map()
-  for (const [key, value] of members) {
-    if (key === messageKey || RECORD_KEYS.includes(key)) said.set(key, value)
-    else if (key === errorKey && typeof value === 'object' && value !== null && !Array.isArray(value)) {
-      for (const [member, said] of Object.entries(value)) {
-        // By the conventions of exceptions: https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/
-        const name = typeof said === 'string' ? EXCEPTION_KEYS.get(member) : undefined
-        attributes.set(name ?? `${key}.${member}`, said)
-      }
-    } else if (key !== '') attributes.set(key, value)
+  let dropped = 0
+  const add = (key, owner, member) => {
+    if (attributes.size < countMax || attributes.has(key)) attributes.set(key, owner[member])
+    else dropped++
   }
-  return { body: said.get(messageKey), list: [...attributes].flat(), context: context ?? contextOf(said.get('trace_id'), said.get('span_id'), said.get('trace_flags')) }
+  // Keys alone: there may be a hundred thousand, of which few are read.
+  for (const key of Object.keys(members)) {
+    if (key === messageKey || key === '' || RECORD_KEYS.includes(key)) continue
+    if (key === errorKey && isMap(members[key])) {
+      const error = members[key]
+      for (const member of Object.keys(error)) {
+        // By the conventions of exceptions: https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/
+        const name = typeof error[member] === 'string' ? EXCEPTION_KEYS.get(member) : undefined
+        add(name ?? `${key}.${member}`, error, member)
+      }
+    } else add(key, members, key)
+  }
+  const of = (key) => Object.hasOwn(members, key) ? members[key] : undefined
+  return { body: of(messageKey), list: [...attributes].flat(), dropped, context: context ?? contextOf(of('trace_id'), of('span_id'), of('trace_flags')) }
 }
 
+function isMap (value) { return typeof value === 'object' && value !== null && !Array.isArray(value) }
+
 function membersOf (line) {
-  // No digits of a BigInt are lost.
-  const text = /\d{16}/.test(line) ? line.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) => /^-?\d+$/.test(token) && token.length >= INT64_DIGITS ? `"${token}"` : token) : line
-  const read = attempt(() => JSON.parse(text))
-  return typeof read === 'object' && read !== null && !Array.isArray(read) ? Object.entries(read) : null
+  const read = attempt(() => JSON.parse(line))
+  if (!isMap(read)) return null
+  return /\d{16}/.test(line) ? JSON.parse(withLongIntegersAsText(line)) : read
+}
+
+/** No digits of a BigInt are lost. Of JSON alone: behind a string that is not closed each quotation mark would be looked at to the end. */
+function withLongIntegersAsText (line) {
+  return line.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) => /^-?\d+$/.test(token) && token.length >= INT64_DIGITS ? `"${token}"` : token)
 }
 
 /** The ids that a line has of its request, as a context, if they are valid. */

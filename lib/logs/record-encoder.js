@@ -76,11 +76,10 @@ class RecordEncoder {
   #addParsed (logged) {
     const { eventName, severityText } = logged
     const { attributes, attributeValueLength } = this.#limits
-    const { body, list, context } = contentOf(logged, this.#names)
-    const kept = list.slice(0, attributes * 2)
-    for (let i = 1; i < kept.length; i += 2) kept[i] = limited(kept[i], attributeValueLength)
+    const { body, list, dropped, context } = contentOf(logged, this.#names, attributes)
+    for (let i = 1; i < list.length; i += 2) list[i] = limited(list[i], attributeValueLength)
     const message = limited(body, Infinity)
-    const writer = new ProtoWriter(RECORD_OVERHEAD + (eventName.length + severityText.length) * 3 + valueBound(message ?? null) + attributesBound(kept))
+    const writer = new ProtoWriter(RECORD_OVERHEAD + (eventName.length + severityText.length) * 3 + valueBound(message ?? null) + attributesBound(list))
     writer.position = HEAD_BYTES
     if (eventName !== '') writer.string(TAG_EVENT_NAME, eventName)
     if (message !== undefined) {
@@ -89,10 +88,10 @@ class RecordEncoder {
       writeValue(writer, message)
       writer.length4(at)
     }
-    writeAttributes(writer, TAG_ATTRIBUTE, kept)
-    if (kept.length < list.length) {
+    writeAttributes(writer, TAG_ATTRIBUTE, list)
+    if (dropped > 0) {
       writer.byte(TAG_DROPPED_ATTRIBUTES)
-      writer.varint((list.length - kept.length) / 2)
+      writer.varint(dropped)
     }
     this.#add(writer, logged, context)
   }

@@ -7,6 +7,7 @@
 
 const { SPAN_KEY } = require('../context/trace-context.js')
 const { kSpan, symbolOf } = require('../fastify/keys.js')
+const { isOver, sentStatus, unfinished, whenEnded } = require('../fastify/response-end.js')
 const { attempt } = require('../runtime/report.js')
 const { STATUS_ERROR } = require('../span/recording-span.js')
 
@@ -30,9 +31,9 @@ const kTap = Symbol.for('light-trace.logTap') // so that two applications with o
 /**
  * Puts a tap on the destination of a logger, and of all its parents and children that share it. What it calls must not throw.
  * @param {object} log Fastify's `app.log`
- * @param {(line: string, level: number, logger: object) => void} onLine
+ * @param {(line: string, level: number, logger: object, given: object) => void} onLine `given`: the object that was logged
  * @param {(line: string, level: number, logger: object) => boolean} isHeld whether the line is not to be printed now
- * @returns {{ print (line: string, level: number): void, release (): void } | null} null if the logger is not pino's or has a tap already
+ * @returns {{ print (line: string, level: number): void, flush (): void, release (): void } | null} null if the logger is not pino's or has a tap already
  */
 function tapLogger (log, onLine, isHeld) {
   const key = symbolOf(log, 'pino.stream')
@@ -41,13 +42,14 @@ function tapLogger (log, onLine, isHeld) {
   while (!Object.hasOwn(owner, key)) owner = Object.getPrototypeOf(owner)
   const stream = owner[key]
   if (typeof stream?.write !== 'function' || stream[kTap] === true) return null
-  const tap = tapOn(stream, (line, level, logger) => onLine(line, level, logger), isHeld)
+  const tap = tapOn(stream, (line, level, logger, given) => onLine(line, level, logger, given), isHeld)
   owner[key] = tap
   return {
     print (line, level) {
       if (stream[kMetadata] === true) stream.lastLevel = level
       stream.write(line)
     },
+    flush () { stream.flushSync?.() },
     release () {
       onLine = () => {}
       if (owner[key] === tap) owner[key] = stream
@@ -79,7 +81,7 @@ function tapOn (stream, onLine, isHeld) {
       if (isHeld(line, lastLevel, lastLogger)) return true
       if (wantsMetadata) Object.assign(stream, { lastLevel, lastMsg, lastObj, lastTime, lastLogger })
       const answer = stream.write(line)
-      onLine(line, lastLevel, lastLogger)
+      onLine(line, lastLevel, lastLogger, lastObj)
       return answer
     }
   }
@@ -87,12 +89,14 @@ function tapOn (stream, onLine, isHeld) {
 
 // Lines below the logger's own level, which are held with their request and printed only if it fails, is slow or is kept.
 //
-// The level of each request's own logger is lowered, so that pino writes these lines; the tap hands them over in place of the
-// destination. No other logger is touched.
+// pino gives a logger a method that does nothing for each level below its own. The logger of a request gets methods that write in their
+// place, and keeps its level: an application that sets that, or gives a child another, has the methods that it asked for. What is written
+// below its logger's level all the same the tap hands over in place of the destination. No other logger is touched.
 
 const LINES_MAX = 64 // of a request: the last ones say how it failed
 const REQUEST_CHARACTERS_MAX = 64 * 1024
 const CHARACTERS_MAX = 8 * 1024 * 1024 // of all requests together
+const RANK_CHARACTERS = 1024 // requests that hold about as much have one rank
 
 const kHeld = Symbol('light-trace.heldLines') // on a request's logger, from which its children inherit it
 
@@ -101,63 +105,135 @@ const kHeld = Symbol('light-trace.heldLines') // on a request's logger, from whi
  * @param {string} lowest the least level that is held
  * @param {() => { slowerThanMs: number, aborted: boolean } | null} keepOf what is worth printing beside failures
  * @param {(said: object) => void} print prints what `take` was given
+ * @param {() => void} flush has it printed at once
  */
-function holdLines (app, lowest, keepOf, print) {
+function holdLines (app, lowest, keepOf, print, flush) {
   let characters = 0 // that all requests hold
+  const ranks = Array.from({ length: REQUEST_CHARACTERS_MAX / RANK_CHARACTERS + 1 }, () => new Set()) // those that hold lines, by how much
   let hasFactories = false
   let forgotten = 0
+  const { methods, isLevelEnabled } = holdingMethods(app.log, lowest)
+  const lowestLevel = app.log.levels.values[lowest]
+  const isWritten = levelCheckOf(app.log)
 
   // A logger that the application's factory makes may be shared by several requests.
   app.addHook('onRoute', ({ childLoggerFactory }) => { hasFactories ||= childLoggerFactory !== undefined })
-  app.addHook('onRequest', ({ log, server }, reply, done) => {
+  app.addHook('onRequest', function lightTraceHoldLines ({ log, server }, reply, done) {
     const isOwn = log !== server.log && !hasFactories && server.childLoggerFactory.name === 'defaultChildLoggerFactory'
-    if (isOwn && log.levels?.values[lowest] < log.levelVal && log.levelVal !== Infinity) {
+    if (isOwn && log.levelVal !== Infinity && !isWritten(lowestLevel, log)) {
       // What its request has said so far. isWorth: once that is over; what comes later is printed at once, or not at all.
-      const held = log[kHeld] = { log, ownLevel: log.levelVal, characters: 0, lines: [], isWorth: undefined }
-      log.level = lowest
-      reply.raw.once('close', () => onEnd(held, reply))
+      log[kHeld] = { reply, characters: 0, rank: -1, lines: [], isFollowed: false, isWorth: undefined }
+      log.isLevelEnabled = isLevelEnabled
+      for (const { name, level, method } of methods) if (!isWritten(level, log)) log[name] = method
     }
     done()
   })
 
-  function add (held, count) {
+  /** Looks for the end of a request from its first line on. Returns whether there is one to come. */
+  function follow (held) {
+    const { reply, reply: { raw } } = held
+    if (raw[kSpan] === undefined) return false
+    if (isOver(raw)) settle(held, sentStatus(raw), unfinished(raw, reply))
+    else whenEnded(reply, (status, broken) => settle(held, status, broken))
+    return true
+  }
+
+  function settle (held, status, broken) {
+    const { reply, lines } = held
+    const keep = keepOf()
+    const isSlow = reply.elapsedTime >= (keep?.slowerThanMs ?? Infinity)
+    held.isWorth = isSlow || status >= 500 || (broken === 'aborted' ? keep?.aborted === true : broken !== '' || hasFailed(reply.raw[kSpan]))
+    held.lines = []
+    held.reply = null
+    weigh(held, -held.characters)
+    rank(held)
+    if (held.isWorth) for (const said of lines) print(said)
+  }
+
+  function weigh (held, count) {
     held.characters += count
     characters += count
   }
 
-  function onEnd (held, reply) {
-    const keep = keepOf()
-    const isSlow = reply.elapsedTime >= (keep?.slowerThanMs ?? Infinity)
-    const isAborted = keep?.aborted === true && !reply.raw.writableFinished
-    held.isWorth = reply.statusCode >= 500 || hasFailed(reply.raw[kSpan]) || isSlow || isAborted
-    add(held, -held.characters)
-    for (const said of held.lines.splice(0)) if (held.isWorth) print(said)
+  function rank (held) {
+    const place = held.lines.length === 0 ? -1 : Math.floor(held.characters / RANK_CHARACTERS)
+    if (place === held.rank) return
+    if (held.rank !== -1) ranks[held.rank].delete(held)
+    if (place !== -1) ranks[place].add(held)
+    held.rank = place
   }
 
-  return {
+  function forget (held) {
+    weigh(held, -held.lines.shift().line.length)
+    forgotten++
+  }
+
+  function isFull () { return characters > CHARACTERS_MAX }
+
+  function giveWay () {
+    const [largest] = ranks.findLast((some) => some.size > 0)
+    forget(largest)
+    rank(largest)
+  }
+
+  const holder = {
     /** How many lines made room for later ones. */
     get forgotten () { return forgotten },
 
-    /** Whether the logger would not have written it: a child with another level goes by that. */
-    isBelow (level, logger) {
-      const held = logger?.[kHeld]
-      return held !== undefined && level < held.ownLevel && logger.levelVal === held.log.levelVal
-    },
+    /** Whether bare Fastify would not have written it. */
+    isBelow (level, logger) { return logger?.[kHeld] !== undefined && !isWritten(level, logger) },
 
     /** Takes a line that is below. */
     take (said, logger) {
       const held = logger[kHeld]
+      if (!(held.isFollowed ||= follow(held))) return
       if (held.isWorth === true) return print(said)
       if (held.isWorth === false) return
-      add(held, said.line.length)
       held.lines.push(said)
-      while (held.lines.length > LINES_MAX || held.characters > REQUEST_CHARACTERS_MAX || characters > CHARACTERS_MAX) {
-        if (held.lines.length === 0) return
-        add(held, -held.lines.shift().line.length)
-        forgotten++
-      }
+      weigh(held, said.line.length)
+      while (held.lines.length > LINES_MAX || held.characters > REQUEST_CHARACTERS_MAX) forget(held)
+      rank(held)
+      while (isFull()) giveWay()
+    },
+
+    /** Prints all that is held. */
+    printAll () {
+      for (const some of ranks) for (const { lines } of some) lines.splice(0).forEach((said) => print(said))
+      flush()
+    },
+
+    release () {
+      if (holders.delete(holder) && holders.size === 0) process.off('exit', onExit)
     }
   }
+  if (holders.size === 0) process.on('exit', onExit)
+  holders.add(holder)
+  return holder
+}
+
+const holders = new Set()
+
+/** A process that ends by an error, or says that it does, ends its requests: they have failed. */
+function onExit (code) {
+  if (code !== 0) for (const holder of holders) attempt(() => holder.printAll())
+}
+
+/** pino's own methods of the levels from `lowest` on, and an isLevelEnabled for what has them. */
+function holdingMethods (log, lowest) {
+  const model = Object.create(log, { emit: { value () {} } }) // no listener hears of it
+  model.level = lowest
+  const methods = Object.entries(log.levels.values).filter(([name]) => model.isLevelEnabled(name)).map(([name, level]) => ({ name, level, method: model[name] }))
+  const { isLevelEnabled } = log
+  return {
+    methods,
+    isLevelEnabled (name) { return isLevelEnabled.call(this, name) || methods.some((held) => held.name === name && held.method === this[name]) }
+  }
+}
+
+/** Whether a logger writes lines of a level: levels may be counted downwards. */
+function levelCheckOf (log) {
+  const compare = log[symbolOf(log, 'pino.levelComp')] ?? ((level, minimum) => level >= minimum)
+  return (level, logger) => compare(level, logger.levelVal)
 }
 
 /** Whether the application says so of the request's span, whatever the answer's status is. */
@@ -165,4 +241,4 @@ function hasFailed (context) {
   return attempt(() => context?.getValue(SPAN_KEY)?.status?.code) === STATUS_ERROR // it may be an SDK's
 }
 
-module.exports = { tapLogger, holdLines }
+module.exports = { tapLogger, holdLines, levelCheckOf }

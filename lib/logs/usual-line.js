@@ -164,6 +164,7 @@ class UsualLine {
     }
     if (at === NOWHERE) return NOWHERE
     if (json[at] === OPEN_BRACE && isText(this.#errorKey, keyStart, length)) {
+      if (this.#isRepeated(keyStart, length)) return NOWHERE
       cursor[0] = start
       return this.#writeError(at)
     }

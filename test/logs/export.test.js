@@ -87,6 +87,30 @@ test('Fastify\'s `incoming request` has the trace of its own request or none, an
   t.ok(isAccounted(app.lightTrace.stats().logs.records))
 })
 
+test('`incoming request` whatever the ids of requests are, and however its message begins', async (t) => {
+  for (const [genReqId, logger] of [[(n) => n, {}], [(n) => `quo"te \\ ${n}`, {}], [(n) => `req-${n}`, { msgPrefix: '[shop] ' }]]) {
+    let n = 0
+    const { app, exported } = await loggingApp(t, {
+      logger,
+      fastify: { genReqId: () => genReqId(++n) },
+      routes: (app) => app.get('/', async ({ trace }) => trace.traceId)
+    })
+    const answers = []
+    for (let i = 0; i < 2; i++) answers.push((await app.inject('/')).payload)
+    await app.inject({ url: '/', headers: { traceparent: `${PARENT}0` } })
+    const records = (await exported()).filter(({ body }) => body.endsWith('incoming request'))
+    t.same(records.map(({ traceId }) => traceId), answers)
+  }
+})
+
+test('a line outside of requests is exported whatever stands in it', async (t) => {
+  const { app, exported } = await loggingApp(t)
+  app.log.info({ trace_flags: '00' }, 'first')
+  app.log.info({ nested: { trace_flags: '00' } }, 'second')
+  app.log.child({ trace_flags: '00' }).info('third')
+  t.same(bodies(await exported()), ['first', 'second', 'third'])
+})
+
 test('a collector that throws at `incoming request` leaves the request its trace', async (t) => {
   const collector = createCollector()
   collector.onLog = () => { throw new Error('never') }

@@ -2,8 +2,12 @@
 
 // `logs: { buffer: 'debug' }`: the debug lines of requests that fail, and of no others.
 
+const { once } = require('node:events')
+const { connect } = require('node:net')
+const { Readable } = require('node:stream')
 const { test } = require('tap')
 const { loggingApp, isAccounted } = require('../support/logging-app')
+const { runInChild } = require('../support/child')
 
 const said = (lines) => lines.map((line) => JSON.parse(line)).filter(({ msg }) => /^(?:ok|bad|slow|late|own|out)/.test(msg)).map(({ msg, buffered = false }) => [msg, buffered])
 
@@ -109,21 +113,148 @@ test('the logger\'s level is the application\'s, which may change it', async (t)
   t.same(said(lines), [['ok 1', false], ['ok 2', false]])
 })
 
-test('on a connection that the client leaves nothing is printed, and nothing is kept', async (t) => {
+test('of requests whose client left where `keep` says so, also where they waited behind another on their connection', async (t) => {
+  for (const aborted of [false, true]) {
+    let opened = 0
+    let allOpen
+    const areOpen = new Promise((resolve) => { allOpen = resolve })
+    const { app, lines } = await loggingApp(t, {
+      logs: { buffer: 'debug' },
+      trace: { keep: { errors: true, aborted }, maxSampledPerSecond: 0 },
+      routes: (app) => app.get('/:n', ({ log, params: { n } }) => {
+        log.debug(`bad ${n}`)
+        if (++opened === 3) allOpen()
+        return new Promise(() => {})
+      })
+    })
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    const connections = []
+    app.server.on('connection', (connection) => connections.push(connection))
+    const socket = connect(app.server.address().port, '127.0.0.1')
+    socket.write([1, 2, 3].map((n) => `GET /${n} HTTP/1.1\r\nHost: a\r\n\r\n`).join(''))
+    await areOpen
+    const [connection] = connections
+    socket.destroy()
+    await once(connection, 'close')
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+    t.same(said(lines).sort(), aborted ? [1, 2, 3].map((n) => [`bad ${n}`, true]) : [])
+  }
+})
+
+test('of a response that the application breaks off after its head: the span is ERROR', async (t) => {
+  const { app, lines, sink } = await loggingApp(t, {
+    logs: { buffer: 'debug' },
+    routes (app) {
+      app.get('/stream', async ({ log }, reply) => {
+        log.debug('bad 1')
+        return reply.send(Readable.from((async function * () {
+          yield 'head'
+          log.debug('bad 2')
+          throw new Error('late')
+        })()))
+      })
+      app.get('/destroy', async ({ log, raw }) => {
+        log.debug('bad 3')
+        raw.destroy()
+      })
+    }
+  })
+  const address = await app.listen({ port: 0, host: '127.0.0.1' })
+  for (const path of ['/stream', '/destroy']) await t.rejects(fetch(address + path).then((response) => response.text()))
+  await app.close()
+  t.same(sink.requests.flatMap(({ spans = [] }) => spans).map(({ status }) => status.code), ['ERROR', 'ERROR'])
+  t.same(said(lines), [['bad 1', true], ['bad 2', true], ['bad 3', true]])
+})
+
+test('what bare Fastify prints is printed: levels that the application sets itself', async (t) => {
+  const routes = (app) => {
+    app.addHook('onRequest', async (request) => {
+      if (request.query.level !== undefined) request.log.level = request.query.level
+    })
+    app.get('/', async ({ log, query }) => {
+      for (const level of ['trace', 'debug', 'info', 'warn']) {
+        log[level](`own ${level}`)
+        log.child({}, { level: query.child }).child({ a: 1 })[level](`own child ${level}`)
+      }
+      t.equal(log.level, query.level ?? 'info')
+      return 'ok'
+    })
+  }
+  for (const level of [undefined, 'trace', 'debug', 'info', 'warn']) {
+    for (const child of [undefined, 'trace', 'debug', 'info', 'warn']) {
+      const printed = []
+      for (const buffer of [undefined, 'debug']) {
+        const { app, lines } = await loggingApp(t, { logs: { export: false, buffer }, routes })
+        await app.inject({ url: '/', query: JSON.parse(JSON.stringify({ level, child })) })
+        printed.push(said(lines))
+      }
+      t.same(printed[1], printed[0], `${level}, ${child}`)
+    }
+  }
+})
+
+test('a logger whose level is lowered while a request runs, and listeners of its changes', async (t) => {
+  let changes = 0
   const { app, lines } = await loggingApp(t, {
     logs: { buffer: 'debug' },
-    routes: (app) => app.get('/', async ({ log, raw }) => {
-      log.debug('bad 1')
-      raw.destroy()
-      await new Promise((resolve) => setTimeout(resolve, 10))
-      log.debug('bad 2')
+    routes: (app) => app.get('/', async ({ log }) => {
+      log.debug('ok held')
+      app.log.level = 'debug'
+      log.debug('ok printed')
+      app.log.level = 'info'
+      t.equal(log.isLevelEnabled('debug'), true)
+      t.equal(log.isLevelEnabled('trace'), false)
+      t.equal(log.child({}, { level: 'warn' }).isLevelEnabled('debug'), false)
       return 'ok'
     })
   })
-  const address = await app.listen({ port: 0, host: '127.0.0.1' })
-  await t.rejects(fetch(address))
-  await new Promise((resolve) => setTimeout(resolve, 30))
-  t.same(said(lines), [])
+  app.log.on('level-change', () => { changes++ })
+  await app.inject('/')
+  t.same(said(lines), [['ok printed', false]])
+  t.equal(changes, 3) // of the test, none of light-trace
+})
+
+test('the largest holder gives first where memory is short', async (t) => {
+  const open = []
+  const { app, lines } = await loggingApp(t, {
+    logs: { buffer: 'debug' },
+    routes (app) {
+      app.get('/open', ({ log }) => {
+        for (let i = 0; i < 60; i++) log.debug(`ok ${'x'.repeat(900)}`)
+        return new Promise((resolve) => open.push(resolve))
+      })
+      app.get('/bad', async ({ log }) => {
+        for (let i = 0; i < 20; i++) log.debug(`bad ${i}`)
+        throw new Error('no')
+      })
+    }
+  })
+  const answers = Array.from({ length: 200 }, () => app.inject('/open'))
+  while (open.length < 200) await new Promise((resolve) => setImmediate(resolve))
+  for (let i = 0; i < 10; i++) await app.inject('/bad')
+  t.equal(said(lines).length, 200)
+  t.ok(app.lightTrace.stats().logs.forgotten > 0)
+  for (const resolve of open) resolve('ok')
+  await Promise.all(answers)
+  t.equal(said(lines).length, 200)
+})
+
+test('the lines of requests that a crash ends, and not those of a process that ends well', async (t) => {
+  for (const end of ['throw', 'exit 1', 'exit 0']) {
+    const { code, stderr } = await runInChild(t, async ({ Fastify, lightTrace }, end) => {
+      const app = Fastify({ logger: { stream: { write: (line) => require('node:fs').writeSync(2, line) } } })
+      await app.register(lightTrace, { exporter: 'none', logs: { buffer: 'debug' } })
+      app.get('/', ({ log }) => {
+        log.debug('the last words')
+        if (end === 'throw') setImmediate(() => { throw new Error('crash') })
+        else setImmediate(() => process.exit(Number(end.at(-1))))
+        return new Promise(() => {})
+      })
+      await app.inject('/')
+    }, { args: [end] }).exit
+    t.equal(code, end === 'exit 0' ? 0 : 1)
+    t.equal(stderr.includes('the last words'), end !== 'exit 0', end)
+  }
 })
 
 test('children with a level of their own, loggers that requests share, and a logger that is silent', async (t) => {

@@ -181,6 +181,37 @@ test('a line that is no JSON is the body', async (t) => {
   t.same(second.attributes, { a: 1 })
 })
 
+// Where each quotation mark were looked at to the end, a megabyte would take a quarter of an hour.
+test('a line that is cut, of a megabyte, is the body', async (t) => {
+  const cut = (line) => line.slice(0, -100) + '\n'
+  const { app, lines, exported } = await loggingApp(t, { logger: { hooks: { streamWrite: (line) => line.includes('"cut":') ? cut(line) : line } } })
+  app.log.info({ cut: 2n ** 60n, text: '"'.repeat(512 * 1024) }, 'said')
+  app.log.info({ cut: 1234567890123456, list: ['\\"'.repeat(200 * 1024)] }, 'said')
+  const records = await exported()
+  t.same(records.map(({ body }) => body), lines.map((line) => line.trimEnd()))
+})
+
+test('a hundred thousand keys: the first are attributes, all others are counted', async (t) => {
+  const { app, exported } = await loggingApp(t, { trace: { limits: { attributes: 3 } } })
+  app.log.info({ ...Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, i])), err: { a: 1, b: 2 } }, 'said')
+  const [{ body, attributes, droppedAttributesCount }] = await exported()
+  t.same({ body, attributes, droppedAttributesCount }, { body: 'said', attributes: { k0: 0, k1: 1, k2: 2 }, droppedAttributesCount: 99_999 })
+})
+
+test('an error of a child and the line\'s own: the record has the line\'s', async (t) => {
+  const { app, exported } = await loggingApp(t)
+  const child = app.log.child({ err: Object.assign(new TypeError('of the child'), { a: 1, list: [1] }) })
+  child.info({ err: Object.assign(new RangeError('of the line'), { b: 2 }) }, 'first')
+  child.info({ err: 'a text' }, 'second')
+  child.info('third')
+  const records = await exported()
+  t.same(records.map(({ attributes: { 'exception.stacktrace': stack, ...rest } }) => rest), [
+    { 'exception.type': 'RangeError', 'exception.message': 'of the line', 'err.b': 2 },
+    { err: 'a text' },
+    { 'exception.type': 'TypeError', 'exception.message': 'of the child', 'err.a': 1, 'err.list': [1] }
+  ])
+})
+
 test('limits: attributes, their length, depth, and the length of a record', async (t) => {
   const { app, exported } = await loggingApp(t, { trace: { limits: { attributes: 3, attributeValueLength: 10 } }, logger: { depthLimit: 100 } })
   app.log.info({ a: 1, b: 2, c: 3, d: 4, e: { f: 5 } }, 'm'.repeat(100))
@@ -212,6 +243,34 @@ test('a line of a megabyte, and one that is too long', async (t) => {
   t.same(records.map(({ body, attributes }) => attributes.code ?? body.length), [1024 * 1024, 'LT_WARN_LOSS', 5])
   t.same(app.lightTrace.stats().logs.records.dropped, { too_large: 1 })
 })
+
+for (const [name, logger] of Object.entries({ "Fastify's": {}, 'a prefix, and other names': { msgPrefix: '[shop] ', messageKey: 'text', nestedKey: 'payload' } })) {
+  test(`the query that Fastify prints leaves as a span has it, and the line stays as it is: ${name}`, async (t) => {
+    const { app, lines, sink, exported } = await loggingApp(t, {
+      logger,
+      trace: { redactQuery: ['own'] },
+      routes (app) {
+        app.get('/', async ({ log }) => {
+          log.info({ url: '/?token=of-the-app', text: 'Route GET:/?token=of-the-app' }, 'order not found')
+          return 'ok'
+        })
+        app.get('/bad', async () => { throw new Error('no') })
+      }
+    })
+    const query = '?page=1&token=hunter2&own=hunter2&q=%22&n="\\hunter2'
+    for (const path of ['/', '/bad', '/unknown']) await app.inject(path + query.replace('n="\\', 'api_key="\\'))
+    const records = await exported()
+    const shown = '?page=1&token=REDACTED&own=REDACTED&q=%22&api_key=REDACTED'
+    const urls = records.map(({ attributes }) => (attributes.req ?? attributes.payload?.req)?.url).filter(Boolean)
+    t.same(urls, [`/${shown}`, `/bad${shown}`, `/bad${shown}`, `/unknown${shown}`])
+    t.ok(records.some(({ body }) => body.endsWith(`Route GET:/unknown${shown} not found`)))
+    t.notMatch(inspect(records, { depth: 9 }), 'hunter2')
+    t.match(inspect(records, { depth: 9 }), /token=of-the-app[^]*token=of-the-app/)
+    t.equal(lines.filter((line) => line.includes('hunter2')).length, 5)
+    const spans = sink.requests.flatMap(({ spans = [] }) => spans)
+    t.same(spans.map(({ attributes }) => attributes['url.query']), Array(3).fill(shown.slice(1)))
+  })
+}
 
 test('a marked secret in forty-eight shapes under redact: not in a line, so not in a record', async (t) => {
   const SECRET = 'hunter2-\u00e4"\\'
