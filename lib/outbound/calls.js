@@ -7,7 +7,7 @@
 
 const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/trace-context.js')
 const asyncStorage = require('../context/async-storage.js')
-const { processState, guarded } = require('../runtime/process-state.js')
+const { processState, guarded, onMessage } = require('../runtime/process-state.js')
 const { now } = require('../runtime/timers.js')
 const { errorType, rememberErrorType } = require('../span/attributes.js')
 const { STATUS_ERROR } = require('../span/recording-span.js')
@@ -56,7 +56,7 @@ function isSuppressed (context) {
 
 /** The span of a call by an HTTP client, once; null where it has none. HOT */
 function takeSpan (call) {
-  const span = call[kCall]
+  const span = call?.[kCall]
   if (span === undefined || span === null) return null
   call[kCall] = null
   return span
@@ -101,8 +101,8 @@ function carrierOf (name) {
 /** The subscribers that record how long a pool's channel has waited for a connection. */
 function poolWaitOf (name, system) {
   return [
-    [`tracing:${name}:start`, guarded((call) => { call[kWait] = { startedAt: now(), context: activeContext() } })],
-    [`tracing:${name}:asyncStart`, guarded((call) => {
+    [`tracing:${name}:start`, onMessage((call) => { if (Object.isExtensible(call)) call[kWait] = { startedAt: now(), context: activeContext() } })],
+    [`tracing:${name}:asyncStart`, onMessage((call) => {
       const wait = call[kWait]
       if (wait !== undefined) recordWait(wait.context, wait.startedAt, system, call.error)
     })]
@@ -203,6 +203,7 @@ module.exports = {
   tracerIn,
   isSuppressed,
   takeSpan,
+  mark,
   adapterOf,
   carrierOf,
   poolWaitOf,

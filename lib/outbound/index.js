@@ -8,7 +8,7 @@
 //     errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
 
 const { knownMethods } = require('../http/conventions.js')
-const { subscribe, guarded } = require('../runtime/process-state.js')
+const { subscribe, onMessage } = require('../runtime/process-state.js')
 const { setAttributes } = require('../span/attributes.js')
 const { setImmediate } = require('../runtime/timers.js')
 const { atOnce } = require('../runtime/report.js')
@@ -39,8 +39,8 @@ const PROMISED = ['node-redis:command', 'node-redis:batch', 'ioredis:command', '
 const ATTRIBUTES_MAX = 1024 // of a user's channel; the span's own limit comes after
 
 const OTHER_SUBSCRIBERS = [
-  ['tracing:plt:kafka:consumer:receives:asyncStart', guarded((call) => tables().recordKafkaMessage(call))],
-  ['sqlite.db.query', guarded((call) => tables().recordSqliteQuery(call))],
+  ['tracing:plt:kafka:consumer:receives:asyncStart', onMessage((call) => tables().recordKafkaMessage(call))],
+  ['sqlite.db.query', onMessage((call) => tables().recordSqliteQuery(call))],
   // A request that waits for a connection of mysql2's pool goes on inside another request's release.
   ...carrierOf('mysql2:pool:connect'),
   ...poolWaitOf('mysql2:pool:connect', 'mysql'),
