@@ -98,12 +98,12 @@ class Callbacks {
       const list = route.attributeList
       for (let i = 0; i < list.length; i += 2) span.setAttribute(list[i], list[i + 1])
     }
-    if (typeof route.options?.attributes === 'function') this.#addAttributes(span, route.options.attributes, request)
+    if (typeof route.options?.attributes === 'function') this.#addAttributes(span, route.options.attributes, request, 'config.trace.attributes')
     if (requestHeaders.length > 0) captureHeaders(span, 'http.request.header.', requestHeaders, this.#tracer.redactor, (name) => request.raw.headers[name])
   }
 
-  #addAttributes (span, fn, request) {
-    const given = this.#call('attributes', () => fn(request))
+  #addAttributes (span, fn, request, name = 'attributes') {
+    const given = this.#call(name, () => fn(request))
     if (given !== undefined) span.setAttributes(given)
   }
 

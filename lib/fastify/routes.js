@@ -140,7 +140,7 @@ class Routes {
     try {
       info.options = resolveRouteOptions(trace)
     } catch (error) { // a route that was declared before us; those after us have thrown when they were declared
-      this.#report.once(error.code, error.message)
+      this.#report.onceFor(error.message, error.code, error.message)
       return
     }
     const { attributes, sampler } = info.options

@@ -10,7 +10,6 @@
 //
 // An accepted upgrade and a CONNECT publish neither response nor error; those requests are asked for 'close'.
 
-const { Duplex } = require('node:stream')
 const { onMessage } = require('../runtime/process-state.js')
 const { kCall, activeContext, tracerIn } = require('./calls.js')
 const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span.js')
@@ -126,7 +125,7 @@ function onClose () {
 // node:http2
 
 function onStream ({ stream, headers }) {
-  if (!(stream instanceof Duplex) || headers === null || typeof headers !== 'object' || stream[kCall] !== undefined) return
+  if (stream === null || typeof stream !== 'object' || headers === null || typeof headers !== 'object' || stream[kCall] !== undefined) return
   const context = activeContext()
   const tracer = tracerIn(context)
   if (tracer === null || !tracer.outbound?.http || isUndicis(stream.session)) return

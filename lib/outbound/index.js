@@ -113,17 +113,20 @@ function reportUntraced (report) {
 
 /** The call descriptor of a channel of the user's own. Name and attributes may be functions of theirs, which may throw. */
 function userDescriptor (channel, { kind, name, attributes }, report) {
-  const what = `a function of outbound.channels['${channel}'] failed; what it should have returned is missing on the span`
-  const valueOf = (given, call) => typeof given === 'function' ? report.attempt('LT_WARN_CALLBACK', what, () => atOnce(given(call))) : given
+  const valueOf = (part, given, call) => {
+    if (typeof given !== 'function') return given
+    const what = `the function ${part} of outbound.channels['${channel}'] failed; what it should have returned is missing on the span`
+    return report.attempt('LT_WARN_CALLBACK', what, () => atOnce(given(call)))
+  }
   return {
     kind,
     name (call) {
-      const given = valueOf(name, call)
+      const given = valueOf('name', name, call)
       return typeof given === 'string' && given !== '' ? given : channel
     },
     attributes (call) {
       const list = []
-      setAttributes(list, valueOf(attributes, call), ATTRIBUTES_MAX, Infinity)
+      setAttributes(list, valueOf('attributes', attributes, call), ATTRIBUTES_MAX, Infinity)
       return list
     }
   }
