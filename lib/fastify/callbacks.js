@@ -6,6 +6,7 @@ const { SERVER_KEYS } = require('../span/http-info.js')
 const { remoteSpanOf } = require('../span/child-span.js')
 const { hasKey, setOwn } = require('../span/attributes.js')
 const { atOnce } = require('../runtime/report.js')
+const { ownHook } = require('./keys.js')
 
 const BAGGAGE_VALUE_LENGTH_MAX = 256 // the caller writes it
 
@@ -154,7 +155,7 @@ function startServerTiming (response, traceparent) {
 
 /** Has the header set when Fastify sends, after all other hooks of a route: by Fastify's own object for the route. */
 function appendServerTiming (hooks) {
-  hooks.onSend = [...hooks.onSend ?? [], lightTraceOnSend]
+  hooks.onSend = [...hooks.onSend ?? [], ownHook(lightTraceOnSend)]
 }
 
 function lightTraceOnSend (request, reply, payload, done) {

@@ -7,6 +7,16 @@ const kSpan = Symbol.for('light-trace.span') // on the raw response
 const kTrace = Symbol.for('light-trace.trace') // on Fastify's request
 const kStage = Symbol('light-trace.stage') // on Fastify's request: its RequestStages, where stages have spans
 
+// On hooks of ours: a minifier gives functions other names.
+const kHook = Symbol.for('light-trace.hook')
+
+/** Marks a hook as ours; `kind` is 'request' for those that begin and fail a request, 'stage' for those of a stage's span. */
+function ownHook (fn, kind = 'other') {
+  fn[kHook] = kind
+  fn.bind = (self) => ownHook(Function.prototype.bind.call(fn, self), kind) // Fastify binds hooks to their scope
+  return fn
+}
+
 const kGiven = Symbol('light-trace.bare')
 
 /**
@@ -39,4 +49,4 @@ function symbolOf (object, description) {
   }
 }
 
-module.exports = { kSpan, kTrace, kStage, symbolOf, giveTrace, giveTraceToFrameworkErrors }
+module.exports = { kSpan, kTrace, kStage, kHook, ownHook, symbolOf, giveTrace, giveTraceToFrameworkErrors }

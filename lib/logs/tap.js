@@ -6,7 +6,7 @@
 // (`Symbol.for('pino.metadata')`).
 
 const { SPAN_KEY } = require('../context/trace-context.js')
-const { kSpan, symbolOf } = require('../fastify/keys.js')
+const { kSpan, ownHook, symbolOf } = require('../fastify/keys.js')
 const { attempt } = require('../runtime/report.js')
 const { STATUS_ERROR } = require('../span/recording-span.js')
 
@@ -109,16 +109,20 @@ function holdLines (app, lowest, keepOf, print) {
 
   // A logger that the application's factory makes may be shared by several requests.
   app.addHook('onRoute', ({ childLoggerFactory }) => { hasFactories ||= childLoggerFactory !== undefined })
-  app.addHook('onRequest', ({ log, server }, reply, done) => {
-    const isOwn = log !== server.log && !hasFactories && server.childLoggerFactory.name === 'defaultChildLoggerFactory'
+  app.addHook('onRequest', ownHook(({ log, server }, reply, done) => {
+    if (Object.hasOwn(log, kHeld)) { // a second request with this logger: a factory of the application's hands it out
+      log.level = log[kHeld].label
+      hasFactories = true
+    }
+    const isOwn = !hasFactories && Object.prototype.isPrototypeOf.call(server.log, log)
     if (isOwn && log.levels?.values[lowest] < log.levelVal && log.levelVal !== Infinity) {
       // What its request has said so far. isWorth: once that is over; what comes later is printed at once, or not at all.
-      const held = log[kHeld] = { log, ownLevel: log.levelVal, characters: 0, lines: [], isWorth: undefined }
+      const held = log[kHeld] = { log, ownLevel: log.levelVal, label: log.level, characters: 0, lines: [], isWorth: undefined }
       log.level = lowest
       reply.raw.once('close', () => onEnd(held, reply))
     }
     done()
-  })
+  }))
 
   function add (held, count) {
     held.characters += count

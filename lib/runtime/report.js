@@ -163,7 +163,7 @@ function calmed (answer) {
 function prints (log, level) {
   if (typeof log?.[level] !== 'function') return false
   if (typeof log.isLevelEnabled === 'function') return log.isLevelEnabled(level)
-  if (typeof log.level !== 'string') return log.warn !== log.trace || log.warn.name !== 'noop' // abstract-logging's one function
+  if (typeof log.level !== 'string') return log.warn !== log.trace // abstract-logging has one function for all
   if (level === 'debug') return LEVELS_WITH_DEBUG.has(log.level)
   return !SILENT_FOR_WARNINGS.has(log.level) && !(level === 'info' && log.level === 'warn')
 }
