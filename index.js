@@ -7,7 +7,7 @@ const { resolveRouteOptions } = require('./lib/config/options.js')
 const { REQUEST_KEY } = require('./lib/context/trace-context.js')
 const { ownContextManager } = require('./lib/context/request-context.js')
 const { activeManager } = require('./lib/otel/api-globals.js')
-const { noteDeclaration } = require('./lib/fastify/routes.js')
+const { noteDeclaration, warnAboutRoute } = require('./lib/fastify/routes.js')
 const { OLDEST_FASTIFY, registrationFor } = require('./lib/registration.js')
 
 function plugin (app, options, done) {
@@ -63,6 +63,7 @@ function addHooks (app, registration) {
   const { codeLocation } = registration.tracer.settings
   app.addHook('onRoute', function lightTraceOnRoute (route) {
     resolveRouteOptions(route.config?.trace) // wrong ones throw where they stand
+    warnAboutRoute(route, registration.tracer.report, this)
     if (codeLocation) noteDeclaration(route)
   })
   app.addHook('onRequest', onRequest)

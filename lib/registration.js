@@ -13,7 +13,7 @@ const { Scope, SCHEMA_URL } = require('./span/recording-span.js')
 const { Tracer } = require('./tracer.js')
 const apiGlobals = require('./otel/api-globals.js')
 const { fastifyHooks } = require('./fastify/hooks.js')
-const { kTrace } = require('./fastify/keys.js')
+const { kTrace, ownHook } = require('./fastify/keys.js')
 const { openOutbound } = require('./outbound/index.js')
 const { StageHooks } = require('./fastify/stages.js')
 const { watchUnrouted, whenOver } = require('./fastify/response-end.js')
@@ -93,8 +93,8 @@ class Registration {
     this.#hooks = hooks
     const registration = this
     return {
-      onRequest: function lightTraceOnRequest (request, reply, done) { registration.#hooks.onRequest(request, reply, done) },
-      onError: function lightTraceOnError (request, reply, error, done) { registration.#hooks.onError(request, reply, error, done) }
+      onRequest: ownHook(function lightTraceOnRequest (request, reply, done) { registration.#hooks.onRequest(request, reply, done) }, 'request'),
+      onError: ownHook(function lightTraceOnError (request, reply, error, done) { registration.#hooks.onError(request, reply, error, done) }, 'request')
     }
   }
 

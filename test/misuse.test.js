@@ -93,6 +93,25 @@ test('a request.trace that another plugin has is left to it, and a line says wha
   t.same(lines.map(({ code }) => code), ['LT_WARN_DECORATOR'])
 })
 
+test('a route with the switch of tracing in the wrong place is named', async (t) => {
+  const lines = []
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    fastify: { logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } },
+    routes (app) {
+      app.get('/beside', { trace: false }, () => 'ok')
+      app.get('/otel', { config: { otel: false } }, () => 'ok')
+      app.get('/right', { config: { trace: false } }, () => 'ok')
+    }
+  })
+  for (const path of ['/beside', '/otel', '/right']) await app.inject(path)
+  t.equal((await collector.spans()).length, 2)
+  t.same(lines.map(({ code, msg }) => `${code} ${msg}`), [
+    'LT_WARN_OPTION_MEANING route /beside: `trace` stands beside `config`, and has no effect: use config: { trace: false }',
+    "LT_WARN_OPTION_MEANING route /otel: `config.otel` is @fastify/otel's, and has no effect: use config: { trace: false }"
+  ])
+})
+
 test('registered twice, by the preload and by code, request.trace is ours and nothing is said about it', (t) => {
   const program = `
     const fastify = require('fastify'), lightTrace = require('light-trace')

@@ -56,11 +56,12 @@ function orCallback (otherwise) {
 
 // `true` and `false` stand for something else.
 function orBoolean (otherwise, whenTrue, whenFalse) {
-  return (path, value) => {
+  const check = (path, value) => {
     if (typeof value === 'boolean') return value ? whenTrue : whenFalse
     if (otherwise.expected !== undefined && !isObject(value)) throw wrongValue(path, `true, false or ${otherwise.expected}`, value)
     return otherwise(path, value)
   }
+  return Object.assign(check, { names: otherwise.names ?? [] })
 }
 
 function listOf (checkItem) {
@@ -76,9 +77,8 @@ const headerNames = listOf((path, value) => {
 })
 
 // Checks an object with these members and no others, and copies it to one without a prototype. A name that is not known throws,
-// or, if it resembles none of ours and there is an `onStranger`, is given to that, with a hint if
-// `meant` says what it should be: lists of a hint and the names that others have for it.
-function object (shape, meant = []) {
+// or, if it resembles none of ours and there is an `onStranger`, is given to that, with a hint if `meant` (name) has one.
+function object (shape, meant = undefined) {
   const known = Object.keys(shape)
   const expected = known.length > 0 ? `an object with ${known.join(', ')}` : 'an object'
   const check = (path, value, onStranger = null) => {
@@ -89,7 +89,7 @@ function object (shape, meant = []) {
         if (member !== undefined) read[name] = shape[name](prefix + name, member)
         continue
       }
-      const [hint] = meant.find(([, ...names]) => names.includes(name)) ?? []
+      const hint = meant?.(name)
       const nearest = hint === undefined ? nearestName(name, known) : undefined
       if (onStranger === null || nearest !== undefined) {
         const help = nearest === undefined ? `known are ${known.join(', ')}` : `did you mean \`${prefix}${nearest}\`?`
@@ -99,7 +99,7 @@ function object (shape, meant = []) {
     }
     return read
   }
-  return Object.assign(check, { expected })
+  return Object.assign(check, { expected, names: known })
 }
 
 // Checks attributes as OpenTelemetry has them: strings, numbers, booleans, and arrays of one of these kinds.

@@ -47,6 +47,8 @@ function checkExporter (path, value) {
   return Object.assign(members, { kind: 'otlp', urls })
 }
 
+checkExporter.names = checkMembers.names
+
 function checkUrl (path, value) {
   // A URL object cannot say whether its '/' was written.
   const isBare = value instanceof URL && value.pathname === '/' && value.href.endsWith('/')

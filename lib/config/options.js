@@ -7,11 +7,11 @@ const path = require('node:path')
 const { printable } = require('../runtime/report.js')
 const {
   COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, TOKEN, anyOf, attributes, boolean, bytes, callback, count, duration, headerNames,
-  isObject, listOf, literal, notNegative, object, orBoolean, orCallback, text
+  describeValue, isObject, listOf, literal, notNegative, object, orBoolean, orCallback, text
 } = require('./checks.js')
 const { Environment } = require('./env.js')
 const { checkExporter, resolveExporter } = require('./exporter.js')
-const { checkIgnore, compileIgnore, ignoreFromEnvironment, checkSampler, samplerFromEnvironment } = require('./sampling.js')
+const { checkIgnore, compileIgnore, ignoreFromEnvironment, isLikeExpression, checkSampler, samplerFromEnvironment } = require('./sampling.js')
 const { serverlessPlatform, resolveResource } = require('./resource.js')
 
 module.exports = { resolveOptions, resolveRouteOptions, resolveLive }
@@ -63,6 +63,9 @@ const checkFold = orBoolean(object({ after: anyOf('an integer from 1 on', (value
 const checkOutbound = orBoolean(object({
   http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback, graphqlDocuments: boolean, fold: checkFold
 }), EMPTY, { http: false, undici: false, libraries: false })
+const checkBuffer = object({ maxBytes: bytes, flushDelayMs: duration, whenFull: literal('thin', 'drop-oldest') })
+const checkLimits = object({ attributes: count, attributeValueLength: count, events: count, links: count, keptChildren: count })
+
 const checkChannel = object({
   kind: anyOf("'client', 'internal', 'producer', 'consumer', 'server' or a SpanKind",
     (value) => typeof value === 'string' && value in KINDS, (value) => Object.values(KINDS).includes(value)),
@@ -70,17 +73,40 @@ const checkChannel = object({
   attributes: orCallback(attributes)
 })
 
+/** What to use for an option that others have, or that stands one level too high; undefined for other names. */
+function meant (name) {
+  const [hint] = ELSEWHERE.find(([, ...names]) => names.includes(name)) ?? []
+  return hint ?? memberNamed(name.toLowerCase())
+}
+
+/** The group with a member of that name, if there is one: `handler`, `metricsPath`. */
+function memberNamed (name) {
+  const { checkMetrics, checkLogs } = signals()
+  const own = { checkExporter, checkKeep, checkRecorder, checkSpans, checkOutbound, checkBuffer, checkLimits, checkSlow, checkBlockedLoop }
+  for (const [check, { names }] of Object.entries({ ...own, checkMetrics, checkLogs })) {
+    const group = check[5].toLowerCase() + check.slice(6)
+    const member = names.find((member) => name === member.toLowerCase() || name === `${group}${member}`.toLowerCase())
+    if (member !== undefined) return `${group}: { ${member} }`
+  }
+}
+
 // What to use, and what it is called elsewhere.
-const MEANT = [
-  ["exporter: { url: 'http://localhost:4318' }", 'endpoint', 'url', 'collector', 'collectorUrl', 'otlpEndpoint', 'exporterUrl'],
+const ELSEWHERE = [
+  ["exporter: { url: 'http://localhost:4318' }", 'endpoint', 'url', 'collector', 'collectorUrl', 'otlpEndpoint', 'exporterUrl', 'dsn'],
   ['exporter: { headers, compression, timeoutMs }', 'headers', 'compression', 'timeout', 'timeoutMs'],
-  ['sampler: 0.1', 'sampling', 'sampleRate', 'samplingRate', 'sampleRatio', 'samplingRatio', 'ratio', 'tracesSampleRate'],
+  ['sampler: 0.1', 'sampling', 'sampleRate', 'samplingRate', 'sampleRatio', 'samplingRatio', 'ratio', 'tracesSampleRate', 'traceIdRatio'],
   ['sampler: { perSecond: 10 }', 'perSecond', 'rateLimit', 'tracesPerSecond'],
   ['keep: { errors: true, slowerThanMs: 1000 }', 'keepErrors', 'keepSlow', 'slowerThanMs', 'errors'],
   ["ignore: ['/health']", 'exclude', 'excludePaths', 'excludeUrls'],
   ['serviceName', 'name', 'appName'],
   ["resource: { 'service.version': '1.2.3' }", 'serviceVersion', 'version', 'resourceAttributes'],
   ["resource: { 'deployment.environment.name': 'production' }", 'environment', 'env'],
+  ["exporter: { url: 'http://localhost:4318' }, or spanProcessors", 'traceExporter', 'exporters'],
+  ['OTEL_PROPAGATORS', 'propagators', 'propagator', 'textMapPropagator'],
+  ['store', 'defaultStoreValues'],
+  ['spanName', 'formatSpanName'],
+  ['attributes', 'formatSpanAttributes'],
+  ["replyHeader: 'server-timing'", 'propagateToReply'],
   ['outbound', 'instrumentations'],
   ['onStart or attributes', 'requestHook'],
   ['onEnd', 'responseHook'],
@@ -118,13 +144,13 @@ const checkOptions = object({
   clientErrors: boolean,
   logs: (path, value) => typeof value === 'boolean' ? value : signals().checkLogs(path, value),
   replyHeader: literal('server-timing', false),
-  buffer: object({ maxBytes: bytes, flushDelayMs: duration, whenFull: literal('thin', 'drop-oldest') }),
+  buffer: checkBuffer,
   closeTimeoutMs: duration,
   baggage: anyOf('an array of keys', isNames),
   blockedLoop: checkBlockedLoop,
   metrics: (path, value) => value === false ? false : signals().checkMetrics(path, value),
-  limits: object({ attributes: count, attributeValueLength: count, events: count, links: count, keptChildren: count })
-}, MEANT)
+  limits: checkLimits
+}, meant)
 
 const checkRoute = orBoolean(object({
   spanName: orCallback(text),
@@ -148,6 +174,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
   const hasLogs = typeof given.logs === 'object' || env.find('OTEL_LOGS_EXPORTER', 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN') !== undefined
   const hasMetrics = given.metrics ?? env.find('OTEL_METRICS_EXPORTER') !== undefined
   warnAboutUnread(env)
+  for (const pattern of given.ignore ?? []) if (isLikeExpression(pattern)) env.warn('LT_WARN_OPTION_MEANING', expressionWarning(pattern))
   return Object.freeze({
     disabled: env.boolean('OTEL_SDK_DISABLED') ?? false,
     serviceName: resource.attributes['service.name'],
@@ -200,6 +227,10 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     warnings: Object.freeze(env.warnAboutMisspelled().warnings.slice()),
     news: Object.freeze(env.news.slice())
   })
+}
+
+function expressionWarning (pattern) {
+  return `ignore: ${describeValue(pattern)} is read as a path, in which * alone stands for anything. Write a regular expression without the quotes: ignore: [/^\\/health\\/.*/]`
 }
 
 /** The variables, or what stands for them in the file of OTEL_CONFIG_FILE; and what that says beside them. */

@@ -82,6 +82,11 @@ function isGlob (value) {
   return typeof value === 'string' && (value[0] === '/' || value[0] === '*') && !value.includes('?')
 }
 
+/** Whether a path is written as a regular expression is: '/health/.*', '/users/(a|b)', '*\\.js$'. */
+function isLikeExpression (pattern) {
+  return typeof pattern === 'string' && /\.[*+]|[\\(\]]|\$$/.test(pattern)
+}
+
 function ignoreFromEnvironment (env) {
   return env.listOf(VARIABLE, "a comma-separated list of paths that start with '/' or '*', without '?'", isGlob)
 }
@@ -133,4 +138,4 @@ function rawPath (raw) {
   return end === -1 ? url : url.slice(0, end)
 }
 
-module.exports = { checkSampler, samplerFromEnvironment, checkIgnore, compileIgnore, ignoreFromEnvironment }
+module.exports = { checkSampler, samplerFromEnvironment, checkIgnore, compileIgnore, ignoreFromEnvironment, isLikeExpression }

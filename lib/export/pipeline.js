@@ -74,7 +74,7 @@ class Pipeline {
     this.sink = sink
     this.recorder = recorder // null where unsampled requests are not recorded
     this.closed = false
-    this.isOverLimit = false // and was said to be
+    this.overLimits = { attributes: false, events: false, links: false } // what was said to be left out
     this.open = namesOpen ? new Set() : null // spans that have not ended
     this.wantsStart = sink.started !== undefined || namesOpen
     this.wantsEnding = sink.ending !== undefined
@@ -94,10 +94,10 @@ class Pipeline {
 
   /** Says once that a limit leaves something out, as the specification asks. @param {'attributes' | 'events' | 'links'} what */
   overLimit (what) {
-    if (this.isOverLimit) return
-    this.isOverLimit = true
+    if (this.overLimits[what]) return
+    this.overLimits[what] = true
     const max = `${this.limits[what]} ${what}`
-    this.report.once('LT_WARN_LIMIT', `a span had more than ${max}: the others are left out, and the span counts them (\`limits.${what}\`)`)
+    this.report.onceFor(what, 'LT_WARN_LIMIT', `a span had more than ${max}: the others are left out, and the span counts them (\`limits.${what}\`)`)
   }
 
   ending (span) {

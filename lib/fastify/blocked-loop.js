@@ -13,6 +13,7 @@
 const { randomBytes } = require('node:crypto')
 const { Worker, isMainThread } = require('node:worker_threads')
 const { Stacks } = require('./blocked-line.js')
+const { PROGRAM } = require('./blocked-loop-program.js')
 const { takeSample } = require('../runtime/accounts.js')
 const { clearTimeout, now, setTimeout } = require('../runtime/timers.js')
 
@@ -86,7 +87,7 @@ class LoopWatch {
     this.#words = newWords() // another worker may just be ending
     try {
       // With neither the application's preloads nor its variables.
-      const worker = new Worker(`(${watch})()`, {
+      const worker = new Worker(PROGRAM, {
         eval: true,
         name: 'light-trace',
         execArgv: [],
@@ -282,65 +283,6 @@ class BlockedLoop {
     this.#watch.ended()
     this.open.delete(record)
   }
-}
-
-/**
- * The worker's program, handed over as text, so that it is in bundles too: it sees nothing of this file. Its functions are methods,
- * because bundlers that keep the names of others call a helper for that, which the worker does not have.
- */
-function watch () {
-  const { Session } = require('node:inspector')
-  const { workerData: { origin, afterMs, command, ...shared } } = require('node:worker_threads')
-  const words = /** @type {Int32Array} */ (shared.words)
-  const [BEAT, AWAKE, BLOCKED, ASKED_AT, TICK, CONNECTED] = words.keys()
-  const session = new Session()
-  session.connectToMainThread() // what forbids it is known at the start
-  session.disconnect()
-  const worker = {
-    /** Waits for a loop that is blocked. The answers of the session are read between two of them. */
-    look () {
-      while (Atomics.load(words, AWAKE) !== -1) {
-        Atomics.wait(words, AWAKE, 0)
-        const waitsMs = afterMs - (this.now() - Atomics.load(words, BEAT) | 0)
-        if (waitsMs > 0) this.sleep(AWAKE, 1, waitsMs)
-        else if (Atomics.load(words, AWAKE) === 1) {
-          this.ask()
-          return setImmediate(() => this.look())
-        }
-      }
-    },
-
-    /** Asks the main thread for its stack until the loop is back. */
-    ask () {
-      Atomics.store(words, CONNECTED, 1)
-      Atomics.store(words, BLOCKED, 1)
-      Atomics.store(words, ASKED_AT, 0)
-      session.connectToMainThread()
-      for (let count = 0; Atomics.load(words, BLOCKED) === 1 && Atomics.load(words, AWAKE) === 1; count++) {
-        if (Atomics.compareExchange(words, ASKED_AT, 0, this.now()) === 0) {
-          session.post('Runtime.evaluate', { expression: command, silent: true })
-        }
-        this.sleep(BLOCKED, 1, count < 50 ? 10 : 100)
-      }
-      session.disconnect()
-      Atomics.store(words, CONNECTED, 0)
-      Atomics.notify(words, CONNECTED)
-    },
-
-    // Who sleeps for much too long was stopped, or had no CPU, and so had the main thread.
-    sleep (word, value, ms) {
-      const before = this.now()
-      Atomics.wait(words, word, value, ms)
-      const after = this.now()
-      Atomics.store(words, TICK, after)
-      if ((after - before | 0) - ms > afterMs / 2) Atomics.store(words, BEAT, after)
-    },
-
-    now () {
-      return (Number(process.hrtime.bigint()) / 1e6 - origin) | 0
-    }
-  }
-  worker.look()
 }
 
 module.exports = { BlockedLoop }

@@ -7,6 +7,7 @@ const { remoteSpanOf } = require('../span/child-span.js')
 const { hasKey, setOwn } = require('../span/attributes.js')
 const { atOnce } = require('../runtime/report.js')
 const { hasHead } = require('./response-end.js')
+const { ownHook } = require('./keys.js')
 
 const BAGGAGE_VALUE_LENGTH_MAX = 256 // the caller writes it
 
@@ -99,12 +100,12 @@ class Callbacks {
       const list = route.attributeList
       for (let i = 0; i < list.length; i += 2) span.setAttribute(list[i], list[i + 1])
     }
-    if (typeof route.options?.attributes === 'function') this.#addAttributes(span, route.options.attributes, request)
+    if (typeof route.options?.attributes === 'function') this.#addAttributes(span, route.options.attributes, request, 'config.trace.attributes')
     if (requestHeaders.length > 0) captureHeaders(span, 'http.request.header.', requestHeaders, this.#tracer.redactor, (name) => request.raw.headers[name])
   }
 
-  #addAttributes (span, fn, request) {
-    const given = this.#call('attributes', () => fn(request))
+  #addAttributes (span, fn, request, name = 'attributes') {
+    const given = this.#call(name, () => fn(request))
     if (given !== undefined) span.setAttributes(given)
   }
 
@@ -155,7 +156,7 @@ function startServerTiming (response, traceparent) {
 
 /** Has the header set when Fastify sends, after all other hooks of a route: by Fastify's own object for the route. */
 function appendServerTiming (hooks) {
-  hooks.onSend = [...hooks.onSend ?? [], lightTraceOnSend]
+  hooks.onSend = [...hooks.onSend ?? [], ownHook(lightTraceOnSend)]
 }
 
 function lightTraceOnSend (request, reply, payload, done) {

@@ -10,7 +10,7 @@ const { Routes } = require('./routes.js')
 const { RequestStart } = require('./request-start.js')
 const { Callbacks, appendServerTiming } = require('./callbacks.js')
 const { isUsual, sentStatus, unfinished, prepareEnd, endOthers, endLast } = require('./response-end.js')
-const { kSpan, kStage, giveTrace, giveTraceToFrameworkErrors } = require('./keys.js')
+const { kSpan, kStage, ownHook, giveTrace, giveTraceToFrameworkErrors } = require('./keys.js')
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
 function fastifyHooks (app, tracer, noTrace, stageHooks) {
@@ -25,7 +25,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
   if (blockedLoop !== null) blockedLoop.follow(requests)
   giveTraceToFrameworkErrors(app, noTrace)
 
-  return { onRequest: lightTraceOnRequest, onError: lightTraceOnError, unrouted: requests.unrouted.bind(requests) }
+  return { onRequest: ownHook(lightTraceOnRequest, 'request'), onError: ownHook(lightTraceOnError, 'request'), unrouted: requests.unrouted.bind(requests) }
 
   // HOT, once per request.
   function lightTraceOnRequest (request, reply, done) {

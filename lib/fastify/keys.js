@@ -8,6 +8,16 @@ const kTrace = Symbol.for('light-trace.trace') // on Fastify's request
 const kLoggedSpan = Symbol('light-trace.loggedSpan') // on the logger of a request whose lines are exported; its children inherit it
 const kStage = Symbol('light-trace.stage') // on Fastify's request: its RequestStages, where stages have spans
 
+// On hooks of ours: a minifier gives functions other names.
+const kHook = Symbol.for('light-trace.hook')
+
+/** Marks a hook as ours; `kind` is 'request' for those that begin and fail a request, 'stage' for those of a stage's span. */
+function ownHook (fn, kind = 'other') {
+  fn[kHook] = kind
+  fn.bind = (self) => ownHook(Function.prototype.bind.call(fn, self), kind) // Fastify binds hooks to their scope
+  return fn
+}
+
 const kGiven = Symbol('light-trace.bare')
 
 /**
@@ -40,4 +50,4 @@ function symbolOf (object, description) {
   }
 }
 
-module.exports = { kSpan, kTrace, kStage, kLoggedSpan, symbolOf, giveTrace, giveTraceToFrameworkErrors }
+module.exports = { kSpan, kTrace, kStage, kLoggedSpan, kHook, ownHook, symbolOf, giveTrace, giveTraceToFrameworkErrors }

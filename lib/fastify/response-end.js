@@ -2,9 +2,10 @@
 
 // What became of a response, asked once, when it closes. What counts as an error is decision D13 (docs/decisions.md).
 
-const { STATUS_CODES } = require('node:http')
+const { IncomingMessage, ServerResponse, STATUS_CODES } = require('node:http')
+const { Server } = require('node:net')
 const { now, setImmediate } = require('../runtime/timers.js')
-const { subscribe, guarded } = require('../runtime/process-state.js')
+const { subscribe, guarded, onMessage } = require('../runtime/process-state.js')
 const { attempt } = require('../runtime/report.js')
 const { currentFrame, enterFrom } = require('../context/async-storage.js')
 const { kSpan } = require('./keys.js')
@@ -294,21 +295,22 @@ const kStart = Symbol('light-trace.start')
 function watchUnrouted (server, trace) {
   const kOurs = Symbol('light-trace.ours') // of this app, on each server of the process
   return subscribe([
-    ['http.server.request.start', guarded(onStart)],
-    ['http.server.response.finish', guarded(onFinish)]
+    ['http.server.request.start', onMessage(onStart)],
+    ['http.server.response.finish', onMessage(onFinish)]
   ])
 
   function onStart ({ request, server: other }) {
-    if (isOurs(other)) request[kStart] = now()
+    if (request instanceof IncomingMessage && isOurs(other)) request[kStart] = now()
   }
 
   function onFinish ({ request, response, server: other }) {
-    if (isOurs(other)) trace(request, response, request[kStart] ?? NaN)
+    if (response instanceof ServerResponse && isOurs(other)) trace(request, response, request[kStart] ?? NaN)
   }
 
-  // listen({ host: 'localhost' }) makes a second server, which shares only the request listener.
+  // listen({ host: 'localhost' }) makes a second server, which shares only the request listener. Of calls that go past the network
+  // undici-thread-interceptor publishes on these channels too, with whatever serves them, and with its own request and response.
   function isOurs (other) {
-    return other === server || (other[kOurs] ??= sharesListener(server, other))
+    return other === server || (other instanceof Server && (other[kOurs] ??= sharesListener(server, other)))
   }
 }
 

@@ -38,6 +38,14 @@ function routeContextOf (request) {
   return request[kContext] ?? routeOptions
 }
 
+/** Says of a route that has the switch of tracing in the wrong place, or another plugin's. Fastify takes any name. */
+function warnAboutRoute ({ url, trace, config }, report, app) {
+  let what = ''
+  if (trace !== undefined) what = '`trace` stands beside `config`'
+  else if (config?.otel !== undefined && !app.hasPlugin('@fastify/otel')) what = "`config.otel` is @fastify/otel's"
+  if (what !== '') report.onceFor(url, 'LT_WARN_OPTION_MEANING', `route ${url}: ${what}, and has no effect: use config: { trace: false }`)
+}
+
 /** Notes where a route is declared, once per route, by an `onRoute` hook: in a config of the route's own, which Fastify copies. */
 function noteDeclaration (route) {
   const place = placeAbove(noteDeclaration)
@@ -140,7 +148,7 @@ class Routes {
     try {
       info.options = resolveRouteOptions(trace)
     } catch (error) { // a route that was declared before us; those after us have thrown when they were declared
-      this.#report.once(error.code, error.message)
+      this.#report.onceFor(error.message, error.code, error.message)
       return
     }
     const { attributes, sampler } = info.options
@@ -159,4 +167,4 @@ class Routes {
   }
 }
 
-module.exports = { Routes, routeContextOf, noteDeclaration }
+module.exports = { Routes, routeContextOf, noteDeclaration, warnAboutRoute }

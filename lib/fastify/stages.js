@@ -8,7 +8,7 @@
 const { setTimeout, clearTimeout } = require('../runtime/timers.js')
 const { KIND_INTERNAL, kCall, tracerIn } = require('../outbound/calls.js')
 const { SPAN_KEY, REQUEST_KEY } = require('../context/trace-context.js')
-const { kStage } = require('./keys.js')
+const { kStage, kHook, ownHook } = require('./keys.js')
 const { whenOver } = require('./response-end.js')
 const { errorType } = require('../span/attributes.js')
 const { STATUS_ERROR } = require('../span/recording-span.js')
@@ -19,9 +19,6 @@ const { routeContextOf } = require('./routes.js')
 
 const OVERDUE_MS = 10_000 // an onResponse hook that takes longer may have failed, which Fastify does not report: its span ends
 
-const OWN_HOOK = /^(?:bound )*lightTrace/ // Fastify binds hooks to their scope
-const REQUEST_HOOK = /^(?:bound )*lightTraceOn(?:Request|Error)$/ // a stage's span is a child of the request's
-const STAGE_HOOK = 'lightTraceStage'
 const WITH_PAYLOAD = new Set(['preParsing', 'preSerialization', 'onSend']) // their hooks hand the payload on
 
 const STAGE = { kind: KIND_INTERNAL, name: (stage) => stage, attributes: () => [] }
@@ -43,13 +40,14 @@ class StageHooks {
     for (const stage of stages) if (hasHooks(hooks[stage])) this.#bracket(stage, hooks[stage])
     if (handler && !request.is404) this.#traceHandler(hooks)
     // A custom not-found handler, which no channel shows: its span ends with its answer or an error.
-    else if (handler && hooks.handler.name !== 'basic404') surround(hooks, this.#entering('handler'), leave)
+    else if (handler && !isDefault404(hooks.handler)) surround(hooks, this.#entering('handler'), leave)
   }
 
   release () { this.#release?.() }
 
   #bracket (stage, list) {
-    list.splice(list.findIndex(({ name }) => REQUEST_HOOK.test(name)) + 1, 0, hookOf(stage, this.#entering(stage)))
+    // A stage's span is a child of the request's.
+    list.splice(list.findIndex((hook) => hook[kHook] === 'request') + 1, 0, hookOf(stage, this.#entering(stage)))
     list.push(hookOf(stage, leave))
   }
 
@@ -77,8 +75,11 @@ class StageHooks {
 
 /** Whether a stage runs hooks of the application's. Contexts of 404 may share their lists. */
 function hasHooks (list) {
-  return (list ?? []).some(({ name }) => !OWN_HOOK.test(name)) && list.every(({ name }) => name !== STAGE_HOOK)
+  return (list ?? []).some((hook) => hook[kHook] === undefined) && list.every((hook) => hook[kHook] !== 'stage')
 }
+
+/** Whether it is Fastify's own answer to what has no route. Fastify binds all others, and what is bound makes no objects. */
+function isDefault404 (handler) { return Object.hasOwn(handler, 'prototype') }
 
 function leave (request, reply, error, done) {
   const stages = request[kStage]
@@ -86,7 +87,9 @@ function leave (request, reply, error, done) {
   else stages.leave(request, undefined, undefined, done)
 }
 
-function hookOf (stage, fn) {
+function hookOf (stage, fn) { return ownHook(makeHook(stage, fn), 'stage') }
+
+function makeHook (stage, fn) {
   if (stage === 'onError') return function lightTraceStage (request, reply, error, done) { fn(request, reply, error, () => done()) }
   if (WITH_PAYLOAD.has(stage)) {
     return function lightTraceStage (request, reply, payload, done) { fn(request, reply, undefined, () => done(null, payload)) }

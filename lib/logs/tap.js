@@ -6,7 +6,7 @@
 // (`Symbol.for('pino.metadata')`).
 
 const { SPAN_KEY } = require('../context/trace-context.js')
-const { kSpan, symbolOf } = require('../fastify/keys.js')
+const { kSpan, ownHook, symbolOf } = require('../fastify/keys.js')
 const { isOver, sentStatus, unfinished, whenEnded } = require('../fastify/response-end.js')
 const { attempt } = require('../runtime/report.js')
 const { STATUS_ERROR } = require('../span/recording-span.js')
@@ -118,8 +118,13 @@ function holdLines (app, lowest, keepOf, print, flush) {
 
   // A logger that the application's factory makes may be shared by several requests.
   app.addHook('onRoute', ({ childLoggerFactory }) => { hasFactories ||= childLoggerFactory !== undefined })
-  app.addHook('onRequest', function lightTraceHoldLines ({ log, server }, reply, done) {
-    const isOwn = log !== server.log && !hasFactories && server.childLoggerFactory.name === 'defaultChildLoggerFactory'
+  app.addHook('onRequest', ownHook(({ log, server }, reply, done) => {
+    if (Object.hasOwn(log, kHeld)) { // a second request with this logger: a factory of the application's hands it out
+      const { level } = log
+      log.level = level // for which pino makes its methods anew
+      hasFactories = true
+    }
+    const isOwn = !hasFactories && Object.prototype.isPrototypeOf.call(server.log, log)
     if (isOwn && log.levelVal !== Infinity && !isWritten(lowestLevel, log)) {
       // What its request has said so far. isWorth: once that is over; what comes later is printed at once, or not at all.
       log[kHeld] = { reply, characters: 0, rank: -1, lines: [], isFollowed: false, isWorth: undefined }
@@ -127,7 +132,7 @@ function holdLines (app, lowest, keepOf, print, flush) {
       for (const { name, level, method } of methods) if (!isWritten(level, log)) log[name] = method
     }
     done()
-  })
+  }))
 
   /** Looks for the end of a request from its first line on. Returns whether there is one to come. */
   function follow (held) {

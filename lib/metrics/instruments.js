@@ -37,6 +37,8 @@ class Instrument {
     }
   }
 
+  get name () { return this.#options.name }
+
   /** Where it records to now, or null. HOT */
   get metric () {
     const registry = this.#meter.registry()
@@ -58,7 +60,7 @@ class Instrument {
       const span = this.#registry.exemplarSpan(context)
       if (span !== undefined) keepExemplar(series, slot, recorded, clock.now(), span)
     } catch (error) {
-      this.#registry?.failed(error)
+      this.#registry?.failed(error, this.name)
     }
   }
 
@@ -66,14 +68,14 @@ class Instrument {
   observe (value, attributes, round) {
     const { metric } = this
     if (metric === null || !round.isOpen || !this.#accepts(metric, value)) return
-    this.#registry.attempt(() => metric.observe(metric.at(attributes), metric.isInteger ? Math.trunc(value) : value))
+    this.#registry.attempt(() => metric.observe(metric.at(attributes), metric.isInteger ? Math.trunc(value) : value), this.name)
   }
 
   /** Whether `value` can be counted; what cannot is left out and logged once. */
   #accepts ({ name, isMonotonic, isInteger }, value) {
     const max = isInteger ? Number.MAX_SAFE_INTEGER : Number.MAX_VALUE
     if (typeof value === 'number' && Math.abs(value) <= max && (value >= 0 || !isMonotonic)) return true
-    this.#registry?.report.once('LT_WARN_METRIC_VALUE', `the metric '${name}' was given ${describeValue(value)}, which it cannot record`)
+    this.#registry?.report.onceFor(name, 'LT_WARN_METRIC_VALUE', `the metric '${name}' was given ${describeValue(value)}, which it cannot record`)
     return false
   }
 }
@@ -100,7 +102,7 @@ class Observable extends Instrument {
 
   addCallback (callback) {
     if (typeof callback !== 'function' || this.#entries.has(callback)) return
-    const entry = (round) => callback({ observe: (value, attributes) => this.observe(value, attributes, round) })
+    const entry = new Callback(this.name, (round) => callback({ observe: (value, attributes) => this.observe(value, attributes, round) }))
     this.#entries.set(callback, entry)
     this.#callbacks.add(entry)
   }
@@ -108,6 +110,14 @@ class Observable extends Instrument {
   removeCallback (callback) {
     this.#callbacks.delete(this.#entries.get(callback))
     this.#entries.delete(callback)
+  }
+}
+
+/** What a collection asks for an observable instrument, and for whose value: of a batch, the first. */
+class Callback {
+  constructor (name, ask) {
+    this.name = name
+    this.ask = ask
   }
 }
 
@@ -165,11 +175,11 @@ class Meter {
   addBatchObservableCallback (callback, observables) {
     const instruments = elements(observables).filter(Observable.is)
     if (typeof callback !== 'function' || instruments.length === 0 || this.#batchOf(callback, instruments) !== undefined) return
-    const entry = (round) => callback({
+    const entry = new Callback(instruments[0].name, (round) => callback({
       observe (instrument, value, attributes) {
         if (instruments.includes(instrument)) instrument.observe(value, attributes, round)
       }
-    })
+    }))
     this.#batches.push({ callback, instruments, entry })
     this.callbacks.add(entry)
   }

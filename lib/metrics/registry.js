@@ -84,7 +84,7 @@ class Metric {
     if (this.#overflow === null) {
       this.#overflow = this.#add(OVERFLOW)
       this.#registry.overflowed.add(this.name)
-      this.#registry.report.once('LT_WARN_METRIC_OVERFLOW', `the metric '${this.name}' has ${this.seriesMax} series, which is the limit: others are counted together as otel.metric.overflow. Use attributes with fewer values`)
+      this.#registry.report.onceFor(this.name, 'LT_WARN_METRIC_OVERFLOW', `the metric '${this.name}' has ${this.seriesMax} series, which is the limit: others are counted together as otel.metric.overflow. Use attributes with fewer values`)
     }
     return this.#overflow
   }
@@ -256,7 +256,7 @@ class MetricRegistry {
     if (!this.#scopes.has(scope.key)) this.#scopes.set(scope.key, { scope, metrics: [] })
     const { metrics } = this.#scopes.get(scope.key)
     if (metrics.some((other) => other.name.toLowerCase() === name.toLowerCase())) {
-      this.report.once('LT_WARN_METRIC_CONFLICT', `the metric '${name}' was made with another kind or unit before, and is now made as ${instrument} with unit '${unit}': both are exported. Rename one`)
+      this.report.onceFor(name, 'LT_WARN_METRIC_CONFLICT', `the metric '${name}' was made with another kind or unit before, and is now made as ${instrument} with unit '${unit}': both are exported. Rename one`)
     }
     metrics.push(metric)
   }
@@ -272,12 +272,10 @@ class MetricRegistry {
     return span !== undefined && ((span.flags | set) & mask) !== 0 ? span : undefined
   }
 
-  failed (error) {
-    this.report.failed('LT_WARN_METRIC_CALLBACK', 'the callback of a metric failed', error)
-  }
+  failed (error, name) { this.report.failed('LT_WARN_METRIC_CALLBACK', whatFailed(name), error) }
 
   /** What code that is not ours returns; undefined where it throws, which is logged. */
-  attempt (fn) { return this.report.attempt('LT_WARN_METRIC_CALLBACK', 'the callback of a metric failed', fn) }
+  attempt (fn, name) { return this.report.attempt('LT_WARN_METRIC_CALLBACK', whatFailed(name), fn) }
 
   /** All scopes with their metrics, in the order in which they were made. */
   scopes () { return this.#scopes.values() }
@@ -307,12 +305,14 @@ class MetricRegistry {
     for (const callback of callbacks) {
       if (this.#unanswered.has(callback)) continue // each round would wait for it anew
       this.attempt(() => {
-        const answer = callback(round)
+        const answer = callback.ask(round)
         if (typeof answer?.then === 'function') waiting.push(this.#answered(callback, answer))
-      })
+      }, callback.name)
     }
     const late = waiting.length > 0 ? await settleWithin(() => Promise.all(waiting), CALLBACKS_MS, false) : undefined
-    if (late !== undefined) this.report.once('LT_WARN_METRIC_CALLBACK', `a metric's callback has not finished within ${CALLBACKS_MS} ms`)
+    for (const { name } of late === undefined ? [] : this.#unanswered) {
+      this.report.onceFor(`${name}, late`, 'LT_WARN_METRIC_CALLBACK', `the callback of the metric '${name}' has not finished within ${CALLBACKS_MS} ms`)
+    }
     round.isOpen = false
     for (const metric of this.#observables) metric.endRound()
     this.#roundMs = clock.now()
@@ -320,9 +320,14 @@ class MetricRegistry {
 
   async #answered (callback, answer) {
     this.#unanswered.add(callback)
-    await Promise.resolve(answer).catch((error) => this.failed(error))
+    await Promise.resolve(answer).catch((error) => this.failed(error, callback.name))
     this.#unanswered.delete(callback)
   }
+}
+
+/** @param {string} [name] of a metric of the application's; the provider may fail for itself */
+function whatFailed (name) {
+  return name === undefined ? 'a provider of metrics failed' : `the callback of the metric '${name}' failed`
 }
 
 module.exports = { Metric, MetricRegistry, SERIES_MAX }

@@ -93,7 +93,7 @@ function make (name, report) {
   if (name === 'baggage') return baggage
   const B3Propagator = attempt(() => loadFromApp(B3_PACKAGE).B3Propagator)
   if (B3Propagator !== undefined) return new B3Propagator(name === 'b3multi' ? { injectEncoding: B3_MULTI_HEADER } : {})
-  report.once('LT_WARN_PROPAGATOR', `OTEL_PROPAGATORS names ${name}: install ${B3_PACKAGE}`)
+  report.onceFor(name, 'LT_WARN_PROPAGATOR', `OTEL_PROPAGATORS names ${name}: install ${B3_PACKAGE}`)
 }
 
 /** Reads a request's headers for a propagator. */
@@ -145,7 +145,7 @@ function injectForeign ({ propagator, report }, context, call, headers, caller) 
       headers.write(carrier, headers.overwrites === true ? key : name, String(value))
     }
   }
-  report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed', () => propagator.inject(context, call, setter))
+  report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed to write headers', () => propagator.inject(context, call, setter))
   if (caller instanceof CallerHeaders) removeCopied(caller, written, call, headers)
 }
 

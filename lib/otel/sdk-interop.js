@@ -36,7 +36,7 @@ class SdkSpans {
     try {
       const span = this.#tracer(scope).startSpan(name, options, context)
       const isSpan = typeof span?.spanContext === 'function' && typeof span.end === 'function'
-      if (!isSpan) this.#report.once('LT_WARN_PROVIDER', 'the tracer provider made no span; requests go on without such spans')
+      if (!isSpan) this.#report.onceFor('no span', 'LT_WARN_PROVIDER', 'the tracer provider made no span; requests go on without such spans')
       const trace = isSpan ? readSpanContext(span) : undefined
       if (trace !== undefined) return { span, trace }
     } catch (error) {
@@ -136,7 +136,7 @@ class SdkInterop {
   extract (base, headers) {
     const { propagator, report } = this.#tracer
     // What is active already is not the caller.
-    return report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed', () => propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter))
+    return report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed to read headers', () => propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter))
   }
 
   isSuppressed (base) { return base.getValue(SUPPRESS_KEY) === true }

@@ -7,8 +7,8 @@
 
 const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/trace-context.js')
 const asyncStorage = require('../context/async-storage.js')
-const { processState, guarded } = require('../runtime/process-state.js')
-const { now } = require('../runtime/timers.js')
+const { processState, guarded, onMessage } = require('../runtime/process-state.js')
+const { now, setImmediate } = require('../runtime/timers.js')
 const { errorType, rememberErrorType } = require('../span/attributes.js')
 const { STATUS_ERROR } = require('../span/recording-span.js')
 
@@ -18,7 +18,7 @@ const kCall = Symbol.for('light-trace.call')
 // On the same object: the store that its callback runs with. A connection calls back in the context of whoever opened it.
 const kStore = Symbol.for('light-trace.store')
 
-// And when, and for whom, it began to wait for a connection of a pool.
+// And its PoolWait, while it waits for a connection of a pool.
 const kWait = Symbol('light-trace.wait')
 const WAIT_MIN_MS = 1 // a connection that is free comes sooner
 
@@ -56,7 +56,7 @@ function isSuppressed (context) {
 
 /** The span of a call by an HTTP client, once; null where it has none. HOT */
 function takeSpan (call) {
-  const span = call[kCall]
+  const span = call?.[kCall]
   if (span === undefined || span === null) return null
   call[kCall] = null
   return span
@@ -101,11 +101,8 @@ function carrierOf (name) {
 /** The subscribers that record how long a pool's channel has waited for a connection. */
 function poolWaitOf (name, system) {
   return [
-    [`tracing:${name}:start`, guarded((call) => { call[kWait] = { startedAt: now(), context: activeContext() } })],
-    [`tracing:${name}:asyncStart`, guarded((call) => {
-      const wait = call[kWait]
-      if (wait !== undefined) recordWait(wait.context, wait.startedAt, system, call.error)
-    })]
+    [`tracing:${name}:start`, onMessage((call) => { if (Object.isExtensible(call)) call[kWait] = new PoolWait() })],
+    [`tracing:${name}:asyncStart`, onMessage((call) => call[kWait]?.end(system, call.error))]
   ]
 }
 
@@ -116,10 +113,39 @@ const POOL_WAIT = {
   startedAt: (call) => call.startedAt
 }
 
-/**
- * Makes a span of a wait for a pool's connection that is over, where there was one.
- * @param {unknown} [error] of one that was given up
- */
+// A pool hands out a connection that is free behind a promise or process.nextTick: before the event loop goes on, however long the
+// code that runs takes until then. So what is over within the turn of the loop in which it began was no wait for a connection.
+
+let turn = 0
+let isTurnWatched = false
+
+/** A wait for a pool's connection. */
+class PoolWait {
+  turn = turn
+  startedAt = now()
+  context = activeContext()
+
+  // Not unref'd: the loop must not sleep before the turn has ended.
+  constructor () {
+    if (!isTurnWatched) setImmediate(onTurn)
+    isTurnWatched = true
+  }
+
+  get isOfThisTurn () { return this.turn === turn }
+
+  /** Makes its span, now that it is over. @param {unknown} [error] where it was given up */
+  end (system, error) {
+    const isGivenUp = error !== undefined && error !== null
+    if (isGivenUp || !this.isOfThisTurn) recordWait(this.context, this.startedAt, system, error)
+  }
+}
+
+function onTurn () {
+  turn++
+  isTurnWatched = false
+}
+
+/** Makes the span of a wait whose library says how long it was. */
 function recordWait (context, startedAt, system, error) {
   const tracer = tracerIn(context)
   if (!tracer?.outbound?.libraries || isSuppressed(context) || now() - startedAt < WAIT_MIN_MS) return
@@ -203,9 +229,11 @@ module.exports = {
   tracerIn,
   isSuppressed,
   takeSpan,
+  mark,
   adapterOf,
   carrierOf,
   poolWaitOf,
+  PoolWait,
   recordWait,
   fail
 }

@@ -116,7 +116,13 @@ function startHttpCall (tracer, context, call, request, headers) {
   call.redactor = tracer.redactor
   const span = isOff ? context.getValue(SPAN_KEY) : tracer.startCall(HTTP_CALL, call, context)
   if (span === null) return null
-  if (headers !== null && mayPropagate(tracer, call)) propagate(tracer, context, span, request, headers)
+  if (headers !== null && mayPropagate(tracer, call)) {
+    try {
+      propagate(tracer, context, span, request, headers)
+    } catch (error) { // of a method that is not ours: the call has its span all the same
+      tracer.report.failed('LT_WARN_PROPAGATOR', 'the trace headers of a call could not be written', error)
+    }
+  }
   return !isOff && span.isRecording() ? span : null
 }
 
@@ -167,7 +173,7 @@ function withoutCredentials (url, authority) {
  * `owner`. HOT, once per call.
  */
 function setPeer (request, owner, socket, protocolVersion) {
-  const span = request[kCall]
+  const span = request?.[kCall]
   if (span === undefined || span === null) return
   const { info } = span
   if (info === undefined || info === null) {

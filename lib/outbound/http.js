@@ -10,7 +10,7 @@
 //
 // An accepted upgrade and a CONNECT publish neither response nor error; those requests are asked for 'close'.
 
-const { guarded } = require('../runtime/process-state.js')
+const { onMessage } = require('../runtime/process-state.js')
 const { kCall, activeContext, tracerIn } = require('./calls.js')
 const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span.js')
 const { splitHost } = require('../http/conventions.js')
@@ -43,18 +43,18 @@ const call = new HttpCall()
 const servers = new Map() // host -> Host header -> RemoteServer
 
 const httpSubscribers = [
-  [canInject ? 'http.client.request.created' : 'http.client.request.start', guarded(onStart)],
-  ['http.client.response.finish', guarded(onResponse)],
-  ['http.client.request.error', guarded(onError)],
-  ['http2.client.stream.created', guarded(onStream)],
-  ['http2.client.stream.finish', guarded(onStreamResponse)],
-  ['http2.client.stream.error', guarded(({ stream, error }) => endWithError(stream, error))],
-  ['http2.client.stream.close', guarded(onStreamClose)]
+  [canInject ? 'http.client.request.created' : 'http.client.request.start', onMessage(onStart)],
+  ['http.client.response.finish', onMessage(onResponse)],
+  ['http.client.request.error', onMessage(onError)],
+  ['http2.client.stream.created', onMessage(onStream)],
+  ['http2.client.stream.finish', onMessage(onStreamResponse)],
+  ['http2.client.stream.error', onMessage(({ stream, error }) => endWithError(stream, error))],
+  ['http2.client.stream.close', onMessage(onStreamClose)]
 ]
 
 // HOT, once per call.
 function onStart ({ request }) {
-  if (request[kCall] !== undefined) return
+  if (typeof request?.getHeader !== 'function' || request[kCall] !== undefined) return
   const context = activeContext()
   const tracer = tracerIn(context)
   if (tracer === null || !tracer.outbound?.http) return
@@ -103,6 +103,7 @@ function readServer (host, sent, source) {
 
 // HOT, once per call.
 function onResponse ({ request, response }) {
+  if (!request?.[kCall] || !response) return
   const socket = response.socket ?? request.socket
   if (socket) setPeer(request, socket, socket, response.httpVersion)
   endWithStatus(request, response.statusCode)
@@ -124,7 +125,7 @@ function onClose () {
 // node:http2
 
 function onStream ({ stream, headers }) {
-  if (stream[kCall] !== undefined) return
+  if (stream === null || typeof stream !== 'object' || headers === null || typeof headers !== 'object' || stream[kCall] !== undefined) return
   const context = activeContext()
   const tracer = tracerIn(context)
   if (tracer === null || !tracer.outbound?.http || isUndicis(stream.session)) return
@@ -143,6 +144,7 @@ function isUndicis (session) {
 }
 
 function onStreamResponse ({ stream, headers }) {
+  if (!stream?.[kCall] || !headers) return
   const { session } = stream
   if (session !== undefined) setPeer(stream, session, session.socket ?? {}, '2')
   endWithStatus(stream, headers[':status'])
@@ -150,7 +152,7 @@ function onStreamResponse ({ stream, headers }) {
 
 /** Ends the span of a stream without a response and without an error: one of the two sides reset it. */
 function onStreamClose ({ stream }) {
-  endWithError(stream, { code: stream.rstCode === CANCEL ? 'ABORT_ERR' : 'ERR_HTTP2_STREAM_ERROR' })
+  endWithError(stream, { code: stream?.rstCode === CANCEL ? 'ABORT_ERR' : 'ERR_HTTP2_STREAM_ERROR' })
 }
 
 module.exports = { httpSubscribers }

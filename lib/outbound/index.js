@@ -8,7 +8,7 @@
 //     errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
 
 const { knownMethods } = require('../http/conventions.js')
-const { subscribe, guarded } = require('../runtime/process-state.js')
+const { subscribe, onMessage } = require('../runtime/process-state.js')
 const { setAttributes } = require('../span/attributes.js')
 const { setImmediate } = require('../runtime/timers.js')
 const { atOnce } = require('../runtime/report.js')
@@ -39,8 +39,8 @@ const PROMISED = ['node-redis:command', 'node-redis:batch', 'ioredis:command', '
 const ATTRIBUTES_MAX = 1024 // of a user's channel; the span's own limit comes after
 
 const OTHER_SUBSCRIBERS = [
-  ['tracing:plt:kafka:consumer:receives:asyncStart', guarded((call) => tables().recordKafkaMessage(call))],
-  ['sqlite.db.query', guarded((call) => tables().recordSqliteQuery(call))],
+  ['tracing:plt:kafka:consumer:receives:asyncStart', onMessage((call) => tables().recordKafkaMessage(call))],
+  ['sqlite.db.query', onMessage((call) => tables().recordSqliteQuery(call))],
   // A request that waits for a connection of mysql2's pool goes on inside another request's release.
   ...carrierOf('mysql2:pool:connect'),
   ...poolWaitOf('mysql2:pool:connect', 'mysql'),
@@ -113,17 +113,20 @@ function reportUntraced (report) {
 
 /** The call descriptor of a channel of the user's own. Name and attributes may be functions of theirs, which may throw. */
 function userDescriptor (channel, { kind, name, attributes }, report) {
-  const what = `a function of outbound.channels['${channel}'] failed; what it should have returned is missing on the span`
-  const valueOf = (given, call) => typeof given === 'function' ? report.attempt('LT_WARN_CALLBACK', what, () => atOnce(given(call))) : given
+  const valueOf = (part, given, call) => {
+    if (typeof given !== 'function') return given
+    const what = `the function ${part} of outbound.channels['${channel}'] failed; what it should have returned is missing on the span`
+    return report.attempt('LT_WARN_CALLBACK', what, () => atOnce(given(call)))
+  }
   return {
     kind,
     name (call) {
-      const given = valueOf(name, call)
+      const given = valueOf('name', name, call)
       return typeof given === 'string' && given !== '' ? given : channel
     },
     attributes (call) {
       const list = []
-      setAttributes(list, valueOf(attributes, call), ATTRIBUTES_MAX, Infinity)
+      setAttributes(list, valueOf('attributes', attributes, call), ATTRIBUTES_MAX, Infinity)
       return list
     }
   }

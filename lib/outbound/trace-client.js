@@ -12,7 +12,7 @@ const { errorMonitor } = require('node:events')
 const { optionInvalid, describeValue } = require('../config/checks.js')
 const { guarded } = require('../runtime/process-state.js')
 const { now } = require('../runtime/timers.js')
-const { activeContext, tracerIn, isSuppressed, fail, recordWait } = require('./calls.js')
+const { activeContext, tracerIn, isSuppressed, fail, PoolWait, recordWait } = require('./calls.js')
 const { settledKinds } = require('./index.js')
 const { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannel } = require('./libraries/databases.js')
 const { read, text, label } = require('./libraries/read.js')
@@ -126,12 +126,12 @@ function traceKnex (knex) {
 /** Records the waits of knex's pool. Its events come in the context of the code that waits, with an id for each. */
 function watchTarn (pool, system) {
   if (typeof pool?.on !== 'function') return
-  const waits = new Map() // id -> when it began
+  const waits = new Map() // id -> PoolWait
   const end = guarded((id, error) => {
-    recordWait(activeContext(), waits.get(id) ?? Infinity, system, error)
+    waits.get(id)?.end(system, error)
     waits.delete(id)
   })
-  pool.on('acquireRequest', guarded((id) => { if (waits.size < PENDING_MAX) waits.set(id, now()) }))
+  pool.on('acquireRequest', guarded((id) => { if (waits.size < PENDING_MAX) waits.set(id, new PoolWait()) }))
   pool.on('acquireSuccess', (id) => end(id))
   pool.on('acquireFail', end)
 }
@@ -154,13 +154,16 @@ function traceMongoClient (client) {
   const idOf = (event) => read(event, 'requestId')
   // The pool says which connection was waited for and how long, in anybody's context; the first command on it, for whom.
   const waits = new Map() // connection -> when the wait began
+  const open = [] // PoolWaits that are not over: first come, first served
   const connectionOf = (event) => `${label(event, 'address')} ${label(event, 'connectionId')}`
+  client.on('connectionCheckOutStarted', guarded(() => { if (open.length < PENDING_MAX) open.push(new PoolWait()) }))
   client.on('connectionCheckedOut', guarded((event) => {
     const waitedMs = read(event, 'durationMS')
-    if (waitedMs > 0) waits.set(connectionOf(event), now() - waitedMs)
+    if (open.shift()?.isOfThisTurn !== true && waitedMs > 0) waits.set(connectionOf(event), now() - waitedMs)
   }))
   // This alone comes in the context of the code that has waited. Other reasons come in anybody's.
   client.on('connectionCheckOutFailed', guarded((event) => {
+    open.shift()
     if (read(event, 'reason') === 'timeout') recordWait(activeContext(), now() - read(event, 'durationMS'), 'mongodb', GIVEN_UP)
   }))
   client.on('connectionCheckedIn', guarded((event) => { if (waits.size > 0) waits.delete(connectionOf(event)) }))
@@ -228,9 +231,8 @@ function replace (client, name, value) {
 /** A `connect` that hands out traced clients, each in the context of the code that waited for it: a pool's queue loses that. */
 function tracedConnect (connect) {
   return function (callback) {
-    const context = activeContext()
-    const startedAt = now()
-    const over = (error = undefined) => recordWait(context, startedAt, 'postgresql', error)
+    const wait = new PoolWait()
+    const over = (error = undefined) => wait.end('postgresql', error)
     if (typeof callback !== 'function') {
       const result = Reflect.apply(connect, this, arguments)
       if (typeof result?.then !== 'function') return result

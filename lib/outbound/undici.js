@@ -8,10 +8,13 @@
 //   undici:request:error        end
 //
 // Only `create` may ask for the active context: the others run in that of whichever request opened the connection.
+//
+// Others publish them too, with objects of their own (undici-thread-interceptor, of calls between threads): these are written to by
+// `addHeader`, the method that undici documents, and what is no object with headers is left alone.
 
 const { AsyncResource } = require('node:async_hooks')
-const { guarded } = require('../runtime/process-state.js')
-const { kCall, activeContext, tracerIn, takeSpan } = require('./calls.js')
+const { onMessage } = require('../runtime/process-state.js')
+const { kCall, activeContext, tracerIn, takeSpan, mark } = require('./calls.js')
 const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span.js')
 const { splitHost } = require('../http/conventions.js')
 
@@ -23,28 +26,36 @@ const origins = new Map() // origin -> RemoteServer
 const handlerSymbols = [] // of the copies of undici in the process
 
 const undiciSubscribers = [
-  ['undici:request:create', guarded(onCreate)],
-  ['undici:client:sendHeaders', guarded(onSend)],
-  ['undici:request:headers', guarded(onHeaders)],
-  ['undici:request:error', guarded(({ request, error }) => endWithError(request, error))]
+  ['undici:request:create', onMessage(onCreate)],
+  ['undici:client:sendHeaders', onMessage(onSend)],
+  ['undici:request:headers', onMessage(onHeaders)],
+  ['undici:request:error', onMessage(({ request, error }) => endWithError(request, error))]
 ]
 
 // HOT, once per call.
 function onCreate ({ request }) {
-  if (request[kCall] !== undefined) return
-  const context = callersContext(request)
+  if (!isRequest(request) || request[kCall] !== undefined) return
+  const handler = handlerOf(request)
+  const context = callersContext(handler)
   const tracer = tracerIn(context)
   if (tracer === null || !tracer.outbound?.undici) return
+  if (handler === undefined && !mark(request)) return
   readCall(request)
-  request[kCall] = startHttpCall(tracer, context, call, request, tracer.propagator === null ? HEADERS : FOREIGN_HEADERS)
+  const headers = handler === undefined ? OFFERED_HEADERS : tracer.propagator === null ? HEADERS : FOREIGN_HEADERS
+  request[kCall] = startHttpCall(tracer, context, call, request, headers)
+}
+
+/** Whether there is what is read of a request. HOT */
+function isRequest (request) {
+  if (request === null || typeof request !== 'object') return false
+  return Array.isArray(request.headers) || typeof request.headers === 'string'
 }
 
 /**
  * The context of the code that makes the call. Until undici 8.12.3 a request that waited in the queue of a bounded pool is created
  * while another's response is read; its handler is an AsyncResource of the caller.
  */
-function callersContext (request) {
-  const handler = handlerOf(request)
+function callersContext (handler) {
   const isWaiting = handler instanceof AsyncResource
   call.resendCount = isWaiting ? 0 : resendsOf(handler)
   return isWaiting ? handler.runInAsyncScope(activeContext) : activeContext()
@@ -127,18 +138,31 @@ function writeForeignHeader (request, name, value) {
   else writeHeader(request, name, value)
 }
 
+/** Writes a header of a request that is not undici's own: what it sends may be elsewhere than in its `headers`. */
+function offerHeader (request, name, value) {
+  const at = indexOfHeader(request.headers, name)
+  const spelled = at === -1 ? name : request.headers[at] // or both would be sent
+  removeHeader(request, name)
+  if (typeof request.addHeader === 'function') request.addHeader(spelled, value)
+  else writeHeader(request, name, value)
+}
+
 const HEADERS = { read: readHeader, write: writeHeader, remove: removeHeader }
 const FOREIGN_HEADERS = { ...HEADERS, write: writeForeignHeader }
+// No method takes a header away: without a value it says nothing.
+const OFFERED_HEADERS = { read: readHeader, write: offerHeader, remove: (request, name) => offerHeader(request, name, '') }
 
 // HOT, once per call.
 function onSend ({ request, socket }) {
+  if (socket === null || typeof socket !== 'object') return
   setPeer(request, socket, socket, socket.alpnProtocol === 'h2' ? '2' : '1.1')
   // Before 8.11 and 7.30 nothing is published of an upgrade or CONNECT that was accepted.
-  if (request[kCall] && (request.upgrade || request.method === 'CONNECT')) socket.once('close', () => takeSpan(request)?.end())
+  if (request?.[kCall] && (request.upgrade || request.method === 'CONNECT')) socket.once('close', () => takeSpan(request)?.end())
 }
 
 // HOT, once per call.
-function onHeaders ({ request, response: { statusCode } }) {
+function onHeaders ({ request, response }) {
+  const statusCode = response?.statusCode
   if (statusCode >= 200 || statusCode === 101) endWithStatus(request, statusCode)
 }
 

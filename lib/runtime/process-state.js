@@ -107,4 +107,16 @@ function guarded (fn) {
   }
 }
 
-module.exports = { processState, subscribe, guarded, bug }
+/** A `guarded` subscriber of a channel, which anybody may publish: what is no object is left alone. What it returns is HOT. */
+function onMessage (fn) {
+  return function subscriber (message) {
+    if (message === null || typeof message !== 'object') return
+    try {
+      fn(message)
+    } catch (error) {
+      bug(error)
+    }
+  }
+}
+
+module.exports = { processState, subscribe, guarded, onMessage, bug }

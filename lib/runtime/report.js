@@ -59,6 +59,8 @@ class Losses {
   close (kind) { return this.#open.delete(kind) }
 }
 
+const SUBJECTS_MAX = 100 // of an application, which may make names of its data
+
 // Levels under which a logger that has no isLevelEnabled prints no warning.
 const SILENT_FOR_WARNINGS = new Set(['error', 'fatal', 'silent'])
 const LEVELS_WITH_DEBUG = new Set(['trace', 'debug', 'verbose', 'all'])
@@ -66,7 +68,8 @@ const LEVELS_WITH_DEBUG = new Set(['trace', 'debug', 'verbose', 'all'])
 class Report {
   #log
   #level
-  #logged = new Set()
+  #logged = new Set() // codes, and codes with their subject
+  #subjects = 0
   #losses
 
   // `level` is OTEL_LOG_LEVEL's: none | error | warn | info | debug | verbose | all.
@@ -91,7 +94,19 @@ class Report {
     return true
   }
 
-  failed (code, what, error) { return this.once(code, `${what}: ${messageOf(error)}`) }
+  /** The same for each subject of a code: what failed once must not hide what fails always. */
+  onceFor (subject, code, message) {
+    const key = `${code} ${subject}`
+    if (this.#logged.has(key)) return false
+    if (this.#subjects === SUBJECTS_MAX) return this.once(code, message)
+    this.#subjects++
+    this.#logged.add(key)
+    this.#warn(code, message)
+    return true
+  }
+
+  /** @param {string} what it says, and the subject where none is given */
+  failed (code, what, error, subject = what) { return this.onceFor(subject, code, `${what}: ${messageOf(error)}`) }
 
   /** What `fn`, which calls code that is not ours, returns; undefined where it throws, which is logged. */
   attempt (code, what, fn) {
@@ -125,7 +140,7 @@ class Report {
     return true
   }
 
-  thrown (error, what) { this.once('LT_WARN_BUG', `Bug: ${what}: ${messageOf(error, 'stack')}`) }
+  thrown (error, what) { this.onceFor(what, 'LT_WARN_BUG', `Bug: ${what}: ${messageOf(error, 'stack')}`) }
 
   #warn (code, message) {
     if (this.#level === 'none' || this.#level === 'error') return
@@ -148,7 +163,7 @@ function calmed (answer) {
 function prints (log, level) {
   if (typeof log?.[level] !== 'function') return false
   if (typeof log.isLevelEnabled === 'function') return log.isLevelEnabled(level)
-  if (typeof log.level !== 'string') return log.warn !== log.trace || log.warn.name !== 'noop' // abstract-logging's one function
+  if (typeof log.level !== 'string') return log.warn !== log.trace // abstract-logging has one function for all
   if (level === 'debug') return LEVELS_WITH_DEBUG.has(log.level)
   return !SILENT_FOR_WARNINGS.has(log.level) && !(level === 'info' && log.level === 'warn')
 }

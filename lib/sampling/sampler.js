@@ -282,7 +282,7 @@ class SdkSampler {
         }
       }
       const answer = typeof decision === 'number' ? decision : typeof decision
-      this.#report.once('LT_WARN_SAMPLER', `the sampler answered ${answer} as its decision; such spans are not sampled`)
+      this.#report.onceFor('answer', 'LT_WARN_SAMPLER', `the sampler answered ${answer} as its decision; such spans are not sampled`)
     } catch (error) {
       this.#report.failed('LT_WARN_SAMPLER', 'the sampler failed; such spans are not sampled', error)
     }

@@ -14,6 +14,7 @@ const { object, duration, optionInvalid, describeValue } = require('../config/ch
 const { invocationTraceHeader } = require('../config/env.js')
 const { EMPTY_CONTEXT } = require('../context/request-context.js')
 const { SPAN_KEY } = require('../context/trace-context.js')
+const { ownHook } = require('../fastify/keys.js')
 const { processState } = require('../runtime/process-state.js')
 const { attempt } = require('../runtime/report.js')
 const { monotonicNow } = require('../runtime/timers.js')
@@ -135,14 +136,14 @@ function platformWaitUntil () {
  * @param {(response: object, end: () => void) => void} whenOver of lib/fastify/response-end.js
  */
 function holdUntilDelivered (app, tracer, whenOver) {
-  app.addHook('onRequest', (request, reply, done) => {
+  app.addHook('onRequest', ownHook((request, reply, done) => {
     const waitUntil = platformWaitUntil()
     if (waitUntil !== null) {
       const closed = new Promise((resolve) => { whenOver(reply.raw, resolve) })
       waitUntil(closed.then(() => tracer.drained()).then(() => tracer.flush()).catch(() => {}))
     }
     done()
-  })
+  }))
 }
 
 /**

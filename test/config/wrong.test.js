@@ -47,7 +47,23 @@ for (const [options, fix] of [
   [{ ignorePaths: ['/health'] }, '`ignore`'],
   [{ instrumentations: [] }, 'outbound'],
   [{ requestHook () {} }, 'onStart'],
-  [{ serviceNam: 'shop' }, '`serviceName`']
+  [{ serviceNam: 'shop' }, '`serviceName`'],
+  [{ handler: true }, 'Use spans: { handler }'],
+  [{ hooks: ['onRequest'] }, 'Use spans: { hooks }'],
+  [{ metricsPath: '/metrics' }, 'Use metrics: { path }'],
+  [{ flushDelayMs: 5 }, 'Use buffer: { flushDelayMs }'],
+  [{ propagateTo () {} }, 'Use outbound: { propagateTo }'],
+  [{ unsampledLevel: 'warn' }, 'Use logs: { unsampledLevel }'],
+  [{ timeoutMs: 5 }, 'Use exporter: { headers, compression, timeoutMs }'],
+  [{ exporterUrls: [] }, 'Use exporter: { urls }'],
+  [{ keptChildren: 5 }, 'Use limits: { keptChildren }'],
+  [{ defaultStoreValues: {} }, 'Use store'],
+  [{ propagators: [] }, 'Use OTEL_PROPAGATORS'],
+  [{ traceExporter: {} }, "Use exporter: { url: 'http://localhost:4318' }, or spanProcessors"],
+  [{ dsn: 'https://key@host/1' }, 'Use exporter: { url'],
+  [{ ignore: '/health/.*' }, 'is read as a path'],
+  [{ ignore: ['/ok', '/users/(a|b)'] }, 'is read as a path'],
+  [{ ignore: '*\\.js$' }, 'is read as a path']
 ]) {
   test(`option ${JSON.stringify(options)}: ${fix}`, async (t) => {
     const message = said(options)

@@ -65,3 +65,23 @@ function routes (app) {
     return channel.traceSync(() => 'ok', {})
   })
 }
+
+test('a function that fails once hides none that fails always', async (t) => {
+  const loggerInstance = tellingLogger()
+  const fails = (name) => () => { throw new Error(name) }
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    fastify: { loggerInstance },
+    trace: {
+      spanName: fails('spanName'),
+      attributes: fails('attributes'),
+      onEnd: fails('onEnd'),
+      outbound: { channels: { 'wrong:op': { name: fails('name'), attributes: fails('attributes of the channel') } } }
+    },
+    routes: (app) => app.get('/', { config: { trace: { attributes: fails('attributes of the route') } } }, () => channel.tracePromise(async () => 'ok', {}))
+  })
+  for (let i = 0; i < 2; i++) await app.inject('/')
+  await collector.spans()
+  const said = loggerInstance.logged.map(([code, message]) => `${code} ${message.split(': ').at(-1)}`)
+  t.same(said.sort(), ['attributes', 'attributes of the channel', 'attributes of the route', 'name', 'onEnd', 'spanName'].map((name) => `LT_WARN_CALLBACK ${name}`))
+})

@@ -18,6 +18,7 @@ function newReport () {
   return {
     warnings,
     once: (code, message) => warnings.push(`${code} ${message}`),
+    onceFor: (subject, code, message) => warnings.push(`${code} ${message}`),
     failed: Report.prototype.failed,
     attempt: Report.prototype.attempt
   }

@@ -16,6 +16,17 @@ test('a code is logged once for each app, to its logger', (t) => {
   t.end()
 })
 
+test('what fails is logged once for each subject, and no more than a hundred of them', (t) => {
+  const log = recorder()
+  const report = new Report(log)
+  for (const what of ['spanName failed', 'onEnd failed', 'spanName failed']) report.failed('LT_WARN_A', what, new Error('broken'))
+  report.attempt('LT_WARN_A', 'ignore failed', () => { throw new Error('too') })
+  t.same(log.lines.map(([, , message]) => message), ['spanName failed: broken', 'onEnd failed: broken', 'ignore failed: too'])
+  for (let i = 0; i < 200; i++) report.onceFor(`metric ${i}`, 'LT_WARN_B', 'has too many series')
+  t.equal(log.lines.length, 3 + 97 + 1, 'the last for all others')
+  t.end()
+})
+
 test('what was found at start is one line each, also under the same code', (t) => {
   const log = recorder()
   new Report(log).startup({ warnings: [{ code: 'LT_WARN_ENV', message: 'A' }, { code: 'LT_WARN_ENV', message: 'B' }] })

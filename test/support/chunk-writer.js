@@ -39,6 +39,7 @@ function startExporter (t, { url, exporter = {}, buffer = {}, batch, closeTimeou
   const lossesAt = new Map()
   const report = {
     once: (code, message) => logged.push({ code, message }),
+    onceFor: (subject, code, message) => logged.push({ code, message }),
     loss: (kind, message) => {
       logged.push({ code: 'loss', kind, message })
       if (lossesAt.has(kind)) return false

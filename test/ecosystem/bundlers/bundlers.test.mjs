@@ -14,6 +14,7 @@ import json from '@rollup/plugin-json'
 import nodeResolve from '@rollup/plugin-node-resolve'
 import ncc from '@vercel/ncc'
 import { build } from 'esbuild'
+import { rolldown } from 'rolldown'
 import { rollup } from 'rollup'
 import webpack from 'webpack'
 
@@ -78,6 +79,31 @@ for (const [name, bundle] of Object.entries(BUNDLERS)) {
       assert.equal(stderr, '')
     })
   }
+}
+
+// A minifier gives functions other names and another text, and puts its own name for `require` into them.
+const stages = (name) => [name, '  INTERNAL onRequest', '  INTERNAL preHandler']
+const MINIFIERS = {
+  ...BUNDLERS,
+  esbuild: (entry, outfile) => build({ entryPoints: [entry], outfile, bundle: true, platform: 'node', minify: true, logLevel: 'silent' }),
+  async rolldown (input, file) {
+    const bundle = await rolldown({ input, platform: 'node', logLevel: 'silent' })
+    await bundle.write({ file, format: 'cjs', minify: true })
+  },
+  async ncc (entry, file) { writeFileSync(file, (await ncc(entry, { cache: false, quiet: true, minify: true })).code) }
+}
+
+for (const [name, bundle] of Object.entries(MINIFIERS)) {
+  test(`${name}, minified: held lines, the spans of stages, and the line that blocks the loop`, async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'light-trace-bundle-'))
+    t.after(() => rmSync(folder, { recursive: true }))
+    const file = join(folder, 'bundle.cjs')
+    await bundle(join(here, 'features.cjs'), file, false)
+    const { stdout } = await run(file, folder)
+    assert.deepEqual(JSON.parse(stdout), {
+      tree: [...stages('SERVER GET /bad'), '  INTERNAL handler', ...stages('SERVER GET')].join('\n'), held: true, blocked: true, warned: []
+    })
+  })
 }
 
 test('the service has the name that npm gives it', async (t) => {

@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { MessageChannel } from 'node:worker_threads'
 import autoload from '@fastify/autoload'
 import httpProxy from '@fastify/http-proxy'
 import websocket from '@fastify/websocket'
@@ -95,4 +97,30 @@ test('a plugin of one’s own that depends on light-trace by its name', async (t
   assert.equal(await (await fetch(url)).text(), 'acme')
   assert.equal(app.hasPlugin('light-trace'), true)
   assert.equal(await collector.tree(), 'SERVER GET /')
+})
+
+test('undici-thread-interceptor: calls between threads carry their trace, and nothing of an untrusted caller', async (t) => {
+  const threads = createRequire(import.meta.url)('undici-thread-interceptor')
+  const { Agent, request: send } = createRequire(import.meta.resolve('undici-thread-interceptor'))('undici')
+  const inner = await start(t, (app) => app.get('/', async ({ headers: { traceparent, tracestate, baggage } }) => ({ traceparent, tracestate, baggage })), { unrouted: true })
+  const { port1, port2 } = new MessageChannel()
+  t.after(() => port1.close())
+  const wired = threads.wire({ server: inner.app, port: port2 })
+  t.after(() => wired.close())
+  const interceptor = threads.createThreadInterceptor({ domain: '.local' })
+  await interceptor.route('stock', port1)
+  const agent = new Agent().compose(interceptor)
+  t.after(() => agent.destroy())
+  const { collector, url } = await start(t, (app) => {
+    app.get('/', async ({ headers: { traceparent, tracestate, baggage } }) =>
+      (await send('http://stock.local/', { dispatcher: agent, headers: { traceparent, tracestate, baggage } })).body.json())
+  }, { trustIncoming: false })
+  const stranger = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: 'evil=1', baggage: 'role=admin' }
+  const arrived = await (await fetch(url, { headers: stranger })).json()
+  const [, call] = await collector.spans()
+  assert.equal(call.attributes['server.address'], 'stock.local')
+  assert.match(arrived.traceparent, new RegExp(`^00-${call.traceId}-${call.spanId}-`))
+  assert.ok(!arrived.tracestate && !arrived.baggage)
+  const served = await inner.collector.spans()
+  assert.deepEqual(served.map(({ parentSpanId }) => parentSpanId), [call.spanId])
 })

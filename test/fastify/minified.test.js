@@ -1,0 +1,36 @@
+'use strict'
+
+// Nothing of ours depends on what a function is called or how it is written: a minifier changes both.
+// test/ecosystem/bundlers has the other bundlers.
+
+const { execFile } = require('node:child_process')
+const { join } = require('node:path')
+const { promisify } = require('node:util')
+const { build } = require('esbuild')
+const { test } = require('tap')
+
+const root = join(__dirname, '../..')
+
+const stages = (name) => [name, '  INTERNAL onRequest', '  INTERNAL preHandler']
+
+for (const minify of [false, true]) {
+  test(`a bundle has all that the app has${minify ? ', minified' : ''}`, async (t) => {
+    const file = join(t.testdir(), 'app.cjs')
+    await build({
+      entryPoints: [join(root, 'test/ecosystem/bundlers/features.cjs')],
+      outfile: file,
+      bundle: true,
+      platform: 'node',
+      minify,
+      logLevel: 'silent',
+      alias: { 'light-trace/testing': join(root, 'lib/testing.js'), 'light-trace': join(root, 'index.js') }
+    })
+    const { stdout } = await promisify(execFile)(process.execPath, [file], { env: { ...process.env, NODE_OPTIONS: '' } })
+    t.same(JSON.parse(stdout), {
+      tree: [...stages('SERVER GET /bad'), '  INTERNAL handler', ...stages('SERVER GET')].join('\n'),
+      held: true,
+      blocked: true,
+      warned: []
+    })
+  })
+}
