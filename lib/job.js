@@ -51,7 +51,7 @@ function runTraced (tracer, carrier, { name = 'process', kind = SPAN_KIND_CONSUM
   const span = tracer.startSpan(name, { kind, attributes, links, root: isLinked }, parents)
   const baggage = tracer.settings.propagators.includes('baggage') ? textIn(carrier, 'baggage') : undefined
   const context = new RequestContext(tracer, span, null, false, undefined, baggage ?? null)
-  return runInSpan(span, tracer.contextManager, context, fn, context)
+  return runInSpan(tracer.guarded(span), tracer.contextManager, context, fn, context)
 }
 
 /** A header of an object or a Map, whose values are strings, or Buffers as Kafka's clients have them. */
