@@ -21,5 +21,5 @@ subscribe('fastify.initialization', ({ fastify }) => {
 })
 
 function warn (message) {
-  process.emitWarning(message, { type: 'LightTraceWarning', code: 'LT_WARN_REGISTER' })
+  require('./lib/runtime/report.js').warnProcess(message, 'LT_WARN_REGISTER')
 }

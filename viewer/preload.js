@@ -76,7 +76,7 @@ function guarded (fn) {
   try {
     fn()
   } catch (error) {
-    process.emitWarning(`an application is not traced: ${error?.message}`, { type: 'LightTraceWarning', code: 'LT_WARN_REGISTER' })
+    require('../lib/runtime/report.js').warnProcess(`an application is not traced: ${error?.message}`, 'LT_WARN_REGISTER')
   }
 }
 
