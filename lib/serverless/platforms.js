@@ -133,7 +133,7 @@ function platformWaitUntil () {
 /** Holds the process until each request's spans are delivered. At 'close' they have ended: this hook follows light-trace's own. */
 function holdUntilDelivered (app, tracer) {
   app.addHook('onRequest', (request, reply, done) => {
-    const waitUntil = platformWaitUntil()
+    const waitUntil = tracer.isClosed ? null : platformWaitUntil() // closed: another registration has taken over
     if (waitUntil !== null) {
       const closed = new Promise((resolve) => { reply.raw.once('close', resolve) })
       waitUntil(closed.then(() => tracer.drained()).then(() => tracer.flush()).catch(() => {}))
