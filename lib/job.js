@@ -25,14 +25,14 @@ const noTracer = /** @type {Tracer} */ (/** @type {unknown} */ ({
   inject: (context, headers) => headers
 }))
 
-function run (carrier, options, fn) {
+/** @param {Tracer} [tracer] of the application whose work it is */
+function run (carrier, options, fn, tracer = processState.openApps.first()) {
   if (typeof options === 'function') {
     fn = options
     options = {}
   }
   if (typeof fn !== 'function') throw optionInvalid('run(carrier, fn)', 'a function', describeValue(fn))
   const checked = checkOptions('run', options ?? {})
-  const tracer = processState.openApps.first()
   return tracer === undefined ? runUntraced(fn) : runTraced(tracer, carrier, checked, fn)
 }
 

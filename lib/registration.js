@@ -199,6 +199,7 @@ function decoratorOf (tracer) {
     flush: (options) => tracer.flush(options),
     stats: () => tracer.snapshot(),
     snapshot: (options) => tracer.takeSnapshot(options),
+    run: (carrier, options, fn) => require('./job.js').run(carrier, options, fn, tracer),
     metrics: async (options) => tracer.metrics === null ? '' : tracer.metrics.text(options),
     get meterProvider () {
       if (tracer.metrics !== null) return tracer.metrics.meterProvider

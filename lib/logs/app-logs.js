@@ -17,7 +17,7 @@ const { Scope } = require('../span/recording-span.js')
 const { symbolOf } = require('../fastify/keys.js')
 const { RecordEncoder } = require('./record-encoder.js')
 const { plainRecord, recordJson, recordText } = require('./plain.js')
-const { holdLines, tapLogger } = require('./tap.js')
+const { holdLines, tapLogger, whenReleased } = require('./tap.js')
 
 const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready
@@ -32,6 +32,7 @@ class AppLogs {
   #stats = new Stats()
   #log
   #tap = null
+  #stopWaiting = null // for the logger of another application
   #held = null // the lines that are held back, if any are
   #minimum // the least level of lines that are exported
   #unsampledMinimum // and of those of a trace that is not sampled
@@ -56,12 +57,19 @@ class AppLogs {
     this.#bindingsKey = symbolOf(log, 'pino.chindings')
     const { lines, buffer, byCommand } = this.#settings
     if (!lines && buffer === null) return
-    this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
+    this.#openTap()
     if (this.#tap !== null && buffer !== null) {
       this.#held = holdLines(app, buffer, () => tracer.keepSettings, (logged) => this.#printHeld(logged))
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
       tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }
+  }
+
+  #openTap () {
+    const log = this.#log
+    this.#tap = tapLogger(log, (line, level, logger) => this.#onLine(line, level, logger), (line, level, logger) => this.#isHeld(line, level, logger))
+    // It exports the lines when the other is gone. It holds none: hooks for that are added before the application is ready.
+    if (this.#tap === null) this.#stopWaiting = whenReleased(log, () => this.#openTap())
   }
 
   /** Which lines are exported, by the names of their levels; without a name as the options say. */
@@ -239,6 +247,7 @@ class AppLogs {
   }
 
   async close () {
+    this.#stopWaiting?.()
     this.#tap?.release()
     this.#letGo(undefined)
     if (this.#sink === null) this.#stats.drop('after_shutdown', this.#waiting.splice(0).length)

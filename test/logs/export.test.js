@@ -183,6 +183,25 @@ test('two applications with one logger export a line once', async (t) => {
   t.equal(sink.records.filter(({ body }) => body === 'once').length, 1)
 })
 
+test('applications with one logger: when the one that exports it closes, the next that is open does', async (t) => {
+  const sink = await startMetricSink(t)
+  const logger = pino({ write () {} })
+  const [first, second, third] = await Promise.all(['first', 'second', 'third'].map(async (serviceName) => {
+    const app = Fastify({ loggerInstance: logger })
+    t.teardown(() => app.close())
+    await app.register(lightTrace, { exporter: { url: sink.url }, registerGlobals: false, serviceName, logs: { export: true } })
+    await app.ready()
+    return app
+  }))
+  await second.close()
+  await first.close()
+  logger.info('by the third')
+  await third.lightTrace.flush()
+  t.equal(sink.records.filter(({ body }) => body === 'by the third').length, 1)
+  await third.close()
+  logger.info('none is open')
+})
+
 test('no logger, and one that is not pino: said once, and nothing else happens', async (t) => {
   const said = []
   const own = Object.fromEntries(['fatal', 'error', 'warn', 'info', 'debug', 'trace'].map((level) => [level, (...args) => { if (level === 'warn') said.push(args[0].code) }]))
