@@ -40,8 +40,9 @@ function registrationFor (app, options) {
   }
   const registration = new Registration(app, options)
   registrations.set(app.server, registration)
-  earlier?.replaceWith(registration)
+  const lines = earlier?.replaceWith(registration) ?? []
   registration.tracer.exportLogs(app)
+  registration.tracer.logs?.acceptWaiting(lines)
   return registration
 }
 
@@ -155,21 +156,23 @@ class Registration {
 
   /**
    * Hands over to the registration in the application's code, before a request has come: all that belongs to one. That one may be of
-   * another copy of this package, so that only its methods are there.
+   * another copy of this package, so that only its methods are there. Returns the log lines that wait for where they go.
    */
   replaceWith (explicit) {
+    const lines = this.tracer.logs?.takeWaiting()
     this.#end()
     explicit.follow(this, this.#stageHooks.wantsHandlers)
     this.#replacement = this.#hooks = INACTIVE
     this.#notesRoutes = false
     const { app } = this
-    if (explicit.app !== app) return // its own scope gets its own
+    if (explicit.app !== app) return lines // its own scope gets its own
     this.#replacement = explicit
     this.#hooks = explicit.hooksFor(app)
     this.#notesRoutes = explicit.tracer.settings.codeLocation
     explicit.decorator = Object.defineProperties(this.decorator, Object.getOwnPropertyDescriptors(explicit.decorator))
     explicit.serveMetrics(app)
     explicit.holdPlatform(app)
+    return lines
   }
 
   follow ({ decoratesRequest }, wantsHandlers) {

@@ -294,8 +294,14 @@ class Tracer {
 
   inject (requestContext, headers) { return inject(this, requestContext, headers) }
 
+  /** Lines may wait in an application that is not ready, or never will be: those of a start that fails. */
+  openForLines () {
+    if (this.pipeline === null && !this.isClosed && this.logs?.isWaiting) this.open()
+  }
+
   /** Sends what there is. Never rejects. */
   async flush (options) {
+    this.openForLines()
     settleNow()
     await Promise.all([this.output?.flush(options), this.metrics?.flush(options), this.logs?.flush(options)])
   }
@@ -310,6 +316,7 @@ class Tracer {
   }
 
   async close () {
+    this.openForLines()
     this.isClosed = true
     settleNow()
     this.blockedLoop?.close()

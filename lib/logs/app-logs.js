@@ -233,6 +233,20 @@ class AppLogs {
     })
   }
 
+  /** Whether there are lines for which it is not decided yet where they go. */
+  get isWaiting () { return this.#waiting.length > 0 }
+
+  /** Hands those lines to another registration of the application. */
+  takeWaiting () { return this.#waiting.splice(0) }
+
+  acceptWaiting (lines) {
+    if (!this.#settings.lines) return
+    for (const logged of lines) {
+      this.#stats.accepted++
+      this.#accept(logged)
+    }
+  }
+
   /** What became of the lines, for `app.lightTrace.stats()`. */
   stats () {
     this.#letGo(undefined)
