@@ -117,6 +117,8 @@ declare namespace lightTrace {
      * @returns how many spans were handed to the exporter, and how many were overwritten before it took them
      */
     snapshot (options?: { seconds?: number, reason?: string }): Promise<{ spans: number, missed: number }>
+    /** `lightTrace.run` for this application, where there are several in the process: that takes the one that opened first. */
+    run: typeof import('.').run
     /**
      * All metrics as text for Prometheus: format 0.0.4, or OpenMetrics 1.0. '' where metrics are off. Never rejects.
      * @param options.openMetrics with exemplars and units

@@ -3,11 +3,9 @@
 // The plugin: options -> tracer -> decorators, hooks -> close. lib/registration.js has the how.
 
 const fp = require('fastify-plugin')
-const { resolveRouteOptions } = require('./lib/config/options.js')
 const { REQUEST_KEY } = require('./lib/context/trace-context.js')
 const { ownContextManager } = require('./lib/context/request-context.js')
 const { activeManager } = require('./lib/otel/api-globals.js')
-const { noteDeclaration, warnAboutRoute } = require('./lib/fastify/routes.js')
 const { OLDEST_FASTIFY, registrationFor } = require('./lib/registration.js')
 
 function plugin (app, options, done) {
@@ -60,11 +58,8 @@ function decorate (app, registration) {
 // Each hook has a name that shows whose it is, as where the application does not start in time.
 function addHooks (app, registration) {
   const { onRequest, onError } = registration.hooksFor(app)
-  const { codeLocation } = registration.tracer.settings
   app.addHook('onRoute', function lightTraceOnRoute (route) {
-    resolveRouteOptions(route.config?.trace) // wrong ones throw where they stand
-    warnAboutRoute(route, registration.tracer.report, this)
-    if (codeLocation) noteDeclaration(route)
+    registration.declared(route, this)
   })
   app.addHook('onRequest', onRequest)
   app.addHook('onError', onError)

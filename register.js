@@ -6,13 +6,16 @@
 // code. An application that registers light-trace itself is traced as it says there.
 
 const { subscribe } = require('node:diagnostics_channel')
-const lightTrace = require('./index.js')
-const { OLDEST_FASTIFY } = require('./lib/registration.js')
+const { retainTickRecord } = require('./lib/runtime/timers.js')
 
-// Published at the end of Fastify's factory, before anybody else can register anything: our hooks come first.
+retainTickRecord() // as early as can be, see lib/registration.js
+
+// Published at the end of Fastify's factory, before anybody else can register anything: our hooks come first. All else is loaded here:
+// most processes and workers under NODE_OPTIONS have no Fastify.
 subscribe('fastify.initialization', ({ fastify }) => {
   try {
-    if (Number.parseInt(fastify.version, 10) >= OLDEST_FASTIFY) fastify.register(lightTrace, { [Symbol.for('light-trace.automatic')]: true })
+    const { OLDEST_FASTIFY } = require('./lib/registration.js')
+    if (Number.parseInt(fastify.version, 10) >= OLDEST_FASTIFY) fastify.register(require('./index.js'), { [Symbol.for('light-trace.automatic')]: true })
     else warn(`an application is not traced: it uses Fastify ${fastify.version}, and light-trace needs Fastify ${OLDEST_FASTIFY} or later`)
   } catch (error) {
     // What a subscriber throws would end the process.
@@ -21,5 +24,5 @@ subscribe('fastify.initialization', ({ fastify }) => {
 })
 
 function warn (message) {
-  process.emitWarning(message, { type: 'LightTraceWarning', code: 'LT_WARN_REGISTER' })
+  require('./lib/runtime/report.js').warnProcess(message, 'LT_WARN_REGISTER')
 }

@@ -25,14 +25,14 @@ const noTracer = /** @type {Tracer} */ (/** @type {unknown} */ ({
   inject: (context, headers) => headers
 }))
 
-function run (carrier, options, fn) {
+/** @param {Tracer} [tracer] of the application whose work it is */
+function run (carrier, options, fn, tracer = processState.openApps.first()) {
   if (typeof options === 'function') {
     fn = options
     options = {}
   }
   if (typeof fn !== 'function') throw optionInvalid('run(carrier, fn)', 'a function', describeValue(fn))
   const checked = checkOptions('run', options ?? {})
-  const tracer = processState.openApps.first()
   return tracer === undefined ? runUntraced(fn) : runTraced(tracer, carrier, checked, fn)
 }
 
@@ -51,7 +51,7 @@ function runTraced (tracer, carrier, { name = 'process', kind = SPAN_KIND_CONSUM
   const span = tracer.startSpan(name, { kind, attributes, links, root: isLinked }, parents)
   const baggage = tracer.settings.propagators.includes('baggage') ? textIn(carrier, 'baggage') : undefined
   const context = new RequestContext(tracer, span, null, false, undefined, baggage ?? null)
-  return runInSpan(span, tracer.contextManager, context, fn, context)
+  return runInSpan(tracer.guarded(span), tracer.contextManager, context, fn, context)
 }
 
 /** A header of an object or a Map, whose values are strings, or Buffers as Kafka's clients have them. */

@@ -3,7 +3,7 @@
 // How an application is traced, from `register` to its close, and which of several registrations holds.
 
 const { name, version } = require('../package.json')
-const { resolveOptions } = require('./config/options.js')
+const { resolveOptions, resolveRouteOptions } = require('./config/options.js')
 const { Report } = require('./runtime/report.js')
 const { retainTickRecord } = require('./runtime/timers.js')
 const { NoRequestContext } = require('./context/request-context.js')
@@ -14,6 +14,7 @@ const { Tracer } = require('./tracer.js')
 const apiGlobals = require('./otel/api-globals.js')
 const { fastifyHooks } = require('./fastify/hooks.js')
 const { kTrace, ownHook } = require('./fastify/keys.js')
+const { noteDeclaration, warnAboutRoute } = require('./fastify/routes.js')
 const { openOutbound } = require('./outbound/index.js')
 const { StageHooks } = require('./fastify/stages.js')
 const { watchUnrouted, whenOver } = require('./fastify/response-end.js')
@@ -39,8 +40,9 @@ function registrationFor (app, options) {
   }
   const registration = new Registration(app, options)
   registrations.set(app.server, registration)
-  earlier?.replaceWith(registration)
+  const lines = earlier?.replaceWith(registration) ?? []
   registration.tracer.exportLogs(app)
+  registration.tracer.logs?.acceptWaiting(lines)
   return registration
 }
 
@@ -49,6 +51,8 @@ class Registration {
   #replacement = null // the registration that counts instead of this one in its own scope
   #isOpen = false
   #unrouted = null
+  #notesRoutes // whether the place where a route is declared is noted
+  #servesMetrics = false
   #stageHooks
   #releases = [] // what ends with the application, in the order in which it began
 
@@ -60,6 +64,7 @@ class Registration {
     this.tracer = tracer
     this.isAutomatic = options[kAutomatic] === true
     this.decoratesRequest = false // whether `request.trace` is ours
+    this.#notesRoutes = settings.codeLocation
     if (!this.isAutomatic) report.startup(settings)
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
     tracer.metrics?.registry.addProvider(apiGlobals.meterFacade())
@@ -98,6 +103,13 @@ class Registration {
     }
   }
 
+  /** Sees a route that is declared. Wrong options throw where they stand. */
+  declared (route, scope) {
+    resolveRouteOptions(route.config?.trace)
+    warnAboutRoute(route, this.tracer.report, scope)
+    if (this.#notesRoutes) noteDeclaration(route)
+  }
+
   /** Delivers spans in time where the platform freezes or ends the process. */
   holdPlatform (app) {
     const { platform } = this.tracer.settings
@@ -105,10 +117,11 @@ class Registration {
     if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./serverless/platforms.js').flushAtSigterm())
   }
 
-  /** Adds the route that Prometheus scrapes: never traced, and not counted among the requests. */
+  /** Adds the route that Prometheus scrapes, in the first scope: never traced, and not counted among the requests. */
   serveMetrics (app) {
     const { metrics } = this.tracer
-    if (metrics === null || metrics.settings.path === null) return
+    if (metrics === null || metrics.settings.path === null || this.#servesMetrics) return
+    this.#servesMetrics = true
     const config = { trace: { ignore: true, metrics: false } }
     // `hide`: no page of an API's documentation shows it.
     app.get(metrics.settings.path, { config, logLevel: 'warn', schema: { hide: true } }, async (request, reply) => {
@@ -142,16 +155,30 @@ class Registration {
     this.#end()
   }
 
-  /** Hands over to the registration in the application's code, before a request has come. */
+  /**
+   * Hands over to the registration in the application's code, before a request has come: all that belongs to one. That one may be of
+   * another copy of this package, so that only its methods are there. Returns the log lines that wait for where they go.
+   */
   replaceWith (explicit) {
+    const lines = this.tracer.logs?.takeWaiting()
     this.#end()
-    explicit.decoratesRequest = this.decoratesRequest
-    explicit.#stageHooks.wantsHandlers = this.#stageHooks.wantsHandlers
+    explicit.follow(this, this.#stageHooks.wantsHandlers)
     this.#replacement = this.#hooks = INACTIVE
-    if (explicit.app !== this.app) return
+    this.#notesRoutes = false
+    const { app } = this
+    if (explicit.app !== app) return lines // its own scope gets its own
     this.#replacement = explicit
-    this.#hooks = explicit.hooksFor(this.app)
+    this.#hooks = explicit.hooksFor(app)
+    this.#notesRoutes = explicit.tracer.settings.codeLocation
     explicit.decorator = Object.defineProperties(this.decorator, Object.getOwnPropertyDescriptors(explicit.decorator))
+    explicit.serveMetrics(app)
+    explicit.holdPlatform(app)
+    return lines
+  }
+
+  follow ({ decoratesRequest }, wantsHandlers) {
+    this.decoratesRequest = decoratesRequest
+    this.#stageHooks.wantsHandlers = wantsHandlers
   }
 
   #end () {
@@ -176,6 +203,7 @@ function decoratorOf (tracer) {
     flush: (options) => tracer.flush(options),
     stats: () => tracer.snapshot(),
     snapshot: (options) => tracer.takeSnapshot(options),
+    run: (carrier, options, fn) => require('./job.js').run(carrier, options, fn, tracer),
     metrics: async (options) => tracer.metrics === null ? '' : tracer.metrics.text(options),
     get meterProvider () {
       if (tracer.metrics !== null) return tracer.metrics.meterProvider

@@ -264,7 +264,7 @@ class Tracer {
     const own = callDescriptor.attributes(call) ?? []
     const attributes = info === null ? own : info.allAttributes(info.origin === '' ? '' : callDescriptor.target(call, info), own)
     const options = { kind: callDescriptor.kind, attributes: toObject(attributes), startTime }
-    const span = this.startSpan(info === null ? callDescriptor.name(call) : info.name, options, context)
+    const span = this.guarded(this.startSpan(info === null ? callDescriptor.name(call) : info.name, options, context))
     return { span, list: info === null ? own : [...info.attributeList, ...own] }
   }
 
@@ -279,8 +279,11 @@ class Tracer {
     }
     const isPlain = parent !== null && (parent.flags & SAMPLED) !== 0 && options === undefined && typeof name === 'string' && name.length <= NAME_LENGTH_MAX
     const span = isPlain ? this.ownStarter.startUnder(parent, name, this.scope) : this.startSpan(name, options, context)
-    return runInSpan(span, this.contextManager, context.setValue(SPAN_KEY, span), fn, span)
+    return runInSpan(this.guarded(span), this.contextManager, context.setValue(SPAN_KEY, span), fn, span)
   }
+
+  /** `span` as our own code may call it: in SDK mode it is not ours, and may throw. */
+  guarded (span) { return this.sdkInterop === null ? span : this.sdkInterop.guarded(span) }
 
   /** The active span of `context` where it alone decides about its children; else null. */
   plainParentIn (context) {
@@ -291,8 +294,14 @@ class Tracer {
 
   inject (requestContext, headers) { return inject(this, requestContext, headers) }
 
+  /** Lines may wait in an application that is not ready, or never will be: those of a start that fails. */
+  openForLines () {
+    if (this.pipeline === null && !this.isClosed && this.logs?.isWaiting) this.open()
+  }
+
   /** Sends what there is. Never rejects. */
   async flush (options) {
+    this.openForLines()
     settleNow()
     await Promise.all([this.output?.flush(options), this.metrics?.flush(options), this.logs?.flush(options)])
   }
@@ -307,6 +316,7 @@ class Tracer {
   }
 
   async close () {
+    this.openForLines()
     this.isClosed = true
     settleNow()
     this.blockedLoop?.close()

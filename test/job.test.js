@@ -109,3 +109,13 @@ test('a TRACEPARENT that is none is ignored', async (t) => {
   app.lightTrace.tracer.startSpan('job').end()
   t.equal((await collector.spans())[0].parentSpanId, undefined)
 })
+
+test('of several applications app.lightTrace.run takes its own', async (t) => {
+  const first = await tracedApp(t, silent())
+  const second = await tracedApp(t, silent())
+  t.equal(await second.app.lightTrace.run(PRODUCER, async (trace) => trace.traceId), TRACE_ID)
+  await second.app.lightTrace.run({}, { name: 'named' }, async () => {})
+  t.equal(await second.collector.tree(), 'CONSUMER process\nCONSUMER named')
+  t.same(await first.collector.spans(), [])
+  t.throws(() => second.app.lightTrace.run({}), { code: 'LT_ERR_OPTION_INVALID' })
+})

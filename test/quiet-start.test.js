@@ -42,3 +42,21 @@ test('what the options do not say stands at level info: disabled by a variable',
   }, { env: { OTEL_SDK_DISABLED: 'true' } })
   t.match((await child.exit).said, [/^light-trace in mode disabled: OTEL_SDK_DISABLED/])
 })
+
+test('light-trace/register loads next to nothing in a process and a worker until there is a Fastify', async (t) => {
+  const child = runInChild(t, async ({ Fastify, say, root }) => {
+    const { Worker } = require('node:worker_threads')
+    const ours = (root) => Object.keys(require.cache).filter((file) => file.startsWith(root + '/lib/') || file === root + '/index.js').length
+    say(ours(root))
+    const worker = new Worker(`require('node:worker_threads').parentPort.postMessage((${ours})(${JSON.stringify(root)}))`, { eval: true })
+    worker.once('message', async (count) => {
+      say(count)
+      const app = Fastify()
+      app.get('/', async (request) => ({ sampled: request.trace.sampled }))
+      say((await app.inject('/')).json())
+      say(ours(root) > 20)
+      await app.close()
+    })
+  }, { env: { NODE_OPTIONS: `--require ${require.resolve('../register.js')}`, OTEL_TRACES_EXPORTER: 'none' } })
+  t.same((await child.exit).said, [1, 1, { sampled: true }, true])
+})

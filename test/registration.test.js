@@ -238,6 +238,39 @@ test('explicit registrations in sibling scopes count instead of an automatic one
   t.same(logged, ['LT_WARN_REGISTERED'])
 })
 
+test('an explicit registration takes over all that belongs to one: the page of metrics, and where routes are declared', async (t) => {
+  const { app, collector, trace } = setUp(t)
+  await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false, codeLocation: false })
+  await app.register(lightTrace, { ...trace, metrics: { exporter: 'none', path: '/metrics' }, codeLocation: true })
+  app.get('/', async () => 'ok')
+  await app.inject('/')
+  t.match((await app.inject('/metrics')).body, /http_server_request_duration/)
+  t.match((await collector.spans()).map(({ attributes }) => attributes), [{ 'code.file.path': __filename }])
+})
+
+test('an explicit registration without codeLocation notes no place after an automatic one that does', async (t) => {
+  const { app, collector, trace } = setUp(t)
+  await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false, codeLocation: true })
+  await app.register(lightTrace, { ...trace, codeLocation: false })
+  app.get('/', async () => 'ok')
+  await app.inject('/')
+  t.notOk('code.file.path' in (await collector.spans())[0].attributes)
+})
+
+test('registered in sibling scopes with a page of metrics: the first scope has it', async (t) => {
+  const { app, trace } = setUp(t)
+  for (const path of ['/a', '/b']) {
+    await app.register(async (child) => {
+      await child.register(lightTrace, { ...trace, metrics: { exporter: 'none', path: '/metrics' } })
+      child.get(path, async () => 'ok')
+    })
+  }
+  for (const path of ['/a', '/b']) t.equal((await app.inject(path)).statusCode, 200)
+  const { statusCode, body } = await app.inject('/metrics')
+  t.equal(statusCode, 200)
+  for (const path of ['/a', '/b']) t.ok(body.includes(`http_route="${path}"`), path)
+})
+
 test('sibling scopes with handler spans leave no subscriber behind', async (t) => {
   const { app, trace } = setUp(t)
   for (const path of ['/a', '/b']) {

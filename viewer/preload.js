@@ -76,7 +76,9 @@ function guarded (fn) {
   try {
     fn()
   } catch (error) {
-    process.emitWarning(`an application is not traced: ${error?.message}`, { type: 'LightTraceWarning', code: 'LT_WARN_REGISTER' })
+    try {
+      process.emitWarning(`an application is not traced: ${error?.message}`, { type: 'LightTraceWarning', code: 'LT_WARN_REGISTER' })
+    } catch {} // Node's own, where Error.prototype is frozen
   }
 }
 

@@ -45,6 +45,8 @@ class TraceContext {
   get valid () { return (this.s0 | this.s1) !== 0 && (this.t0 | this.t1 | this.t2 | this.t3) !== 0 }
   /** The W3C `traceparent` of this context, version 00. */
   get traceparent () { return formatTraceparent(this) }
+  /** The span itself, as the application and contexts have it. */
+  get apiSpan () { return this }
   [inspect] () { return `${this.constructor.name} ${this.traceparent}` }
 
   /** The API's SpanContext: a plain object, made on demand. */

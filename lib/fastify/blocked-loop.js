@@ -15,7 +15,9 @@ const { Worker, isMainThread } = require('node:worker_threads')
 const { Stacks } = require('./blocked-line.js')
 const { PROGRAM } = require('./blocked-loop-program.js')
 const { takeSample } = require('../runtime/accounts.js')
+const { guarded } = require('../runtime/process-state.js')
 const { clearTimeout, now, setTimeout } = require('../runtime/timers.js')
+const { read } = require('../span/attributes.js')
 
 const inspector = process.features.inspector === true ? require('node:inspector') : null // Node can be built without
 
@@ -104,7 +106,7 @@ class LoopWatch {
       return this.#refuse(error?.message)
     }
     process.on('exit', this.#onExit)
-    this.#timer = setTimeout(() => this.#onTimer(), Math.ceil(this.#afterMs * BEAT_PART)).unref()
+    this.#timer = setTimeout(guarded(() => this.#onTimer()), Math.ceil(this.#afterMs * BEAT_PART)).unref()
     this.#onTimer()
   }
 
@@ -185,7 +187,7 @@ class LoopWatch {
     if (block === null) return
     for (const app of this.#apps) {
       if (block.duration < app.afterMs) continue
-      for (const record of app.open) mark(record, block)
+      for (const record of app.open) mark(record, block, app.tracer)
       app.tracer.recorder?.loopBlocked()
     }
     this.#log(block)
@@ -213,7 +215,7 @@ class LoopWatch {
     if (this.#logged.length >= LOGGED_PER_MINUTE) return
     this.#logged.push(at)
     const used = cpuTime < duration / 2 ? ` (${Math.round(cpuTime)} ms of CPU)` : ''
-    const name = request?.span.name
+    const name = read(request?.span, 'name')
     const whose = typeof name === 'string' && name !== '' ? `, in ${name}` : ''
     const [{ tracer }] = this.#apps
     const message = `the event loop was blocked for ${Math.round(duration)} ms${used}${code?.text ?? ''}${whose}`
@@ -235,18 +237,18 @@ function refusal () {
   return inspector.url() === undefined ? null : 'a debugger may be attached (--inspect)'
 }
 
-function mark (record, { id, start, duration, cpuTime, request, code }) {
+function mark ({ apiSpan }, { id, start, duration, cpuTime, request, code }, tracer) {
   const attributes = {
     'light_trace.blocked_loop.id': id,
     'light_trace.blocked_loop.duration': duration / 1000,
     'light_trace.blocked_loop.cpu_time': cpuTime / 1000
   }
   if (request !== undefined) {
-    attributes['light_trace.blocked_loop.role'] = request.span === record.apiSpan ? 'culprit' : 'victim'
+    attributes['light_trace.blocked_loop.role'] = request.span === apiSpan ? 'culprit' : 'victim'
     attributes['light_trace.blocked_loop.culprit.trace_id'] = request.traceId
     attributes['light_trace.blocked_loop.culprit.span_id'] = request.spanId
   }
-  record.apiSpan.addEvent('light_trace.blocked_loop', { ...attributes, ...code?.attributes }, start)
+  tracer.guarded(apiSpan).addEvent('light_trace.blocked_loop', { ...attributes, ...code?.attributes }, start)
 }
 
 /** One application's part of it. */

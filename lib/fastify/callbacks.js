@@ -45,8 +45,8 @@ class Callbacks {
   started (span, context, request, route, incoming, response) {
     const { onStart, store, replyHeader } = this.#settings
     if (store !== null) this.fillStore(context, request)
-    // In SDK mode the span is not ours: to set something on it may throw.
-    if (span.isRecording()) this.#call('attributes', () => this.#setNameAndAttributes(span, context, request, route, incoming))
+    const guarded = this.#tracer.guarded(span)
+    if (guarded.isRecording()) this.#call('attributes', () => this.#setNameAndAttributes(guarded, context, request, route, incoming))
     if (onStart !== null) this.#call('onStart', () => onStart(span, request), true)
     if (replyHeader !== null && context.traceparent !== '' && !hasHead(response)) startServerTiming(response, context.traceparent)
   }
@@ -54,9 +54,10 @@ class Callbacks {
   ending (span, reply) {
     const { responseHeaders, onEnd } = this.#settings
     const { raw } = reply
-    if (responseHeaders.length > 0 && hasHead(raw) && span.isRecording()) {
+    const guarded = this.#tracer.guarded(span)
+    if (responseHeaders.length > 0 && hasHead(raw) && guarded.isRecording()) {
       const read = (name) => raw.getHeader(name) ?? reply.getHeader(name)
-      this.#call('responseHeaders', () => captureHeaders(span, 'http.response.header.', responseHeaders, this.#tracer.redactor, read))
+      this.#call('responseHeaders', () => captureHeaders(guarded, 'http.response.header.', responseHeaders, this.#tracer.redactor, read))
     }
     if (onEnd !== null) this.#call('onEnd', () => onEnd(span, reply.request, reply), true)
   }

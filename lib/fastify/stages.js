@@ -124,7 +124,7 @@ class RequestStages {
     if (span === null || !span.isRecording()) return done()
     this.#span = span
     if (stage === 'onResponse') this.#overdue = setTimeout(() => this.#end(), OVERDUE_MS).unref()
-    this.#tracer.contextManager.with(trace.setValue(SPAN_KEY, span), done)
+    this.#tracer.contextManager.with(trace.setValue(SPAN_KEY, span.apiSpan), done)
   }
 
   /** Ends the stage that runs, if one does, and goes on in the request's own context. */
@@ -205,7 +205,7 @@ function begin (call, active) {
   if (span === null || !span.isRecording()) return active
   call[kCall] = request[kReached] = new HandlerCall(span)
   // If another storage than ours holds the context, there is nothing of ours to enter.
-  return active !== undefined && active.getValue(REQUEST_KEY) === context ? active.setValue(SPAN_KEY, span) : active
+  return active !== undefined && active.getValue(REQUEST_KEY) === context ? active.setValue(SPAN_KEY, span.apiSpan) : active
 }
 
 function onError (call) {

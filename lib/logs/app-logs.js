@@ -19,7 +19,7 @@ const { kLoggedSpan, symbolOf } = require('../fastify/keys.js')
 const { RecordEncoder } = require('./record-encoder.js')
 const { plainRecord, recordJson, recordText } = require('./plain.js')
 const { redactedLine } = require('./redacted-line.js')
-const { holdLines, tapLogger } = require('./tap.js')
+const { holdLines, tapLogger, whenReleased } = require('./tap.js')
 
 const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready
@@ -32,6 +32,7 @@ class AppLogs {
   #stats = new Stats()
   #log
   #tap = null
+  #stopWaiting = null // for the logger of another application
   #held = null // the lines that are held back, if any are
   #minimum // the least level of lines that are exported
   #unsampledMinimum // and of those of a trace that is not sampled
@@ -56,12 +57,19 @@ class AppLogs {
     this.#bindingsKey = symbolOf(log, 'pino.chindings')
     const { lines, buffer, byCommand } = this.#settings
     if (!lines && buffer === null) return
-    this.#tap = tapLogger(log, (line, level, logger, given) => this.#onLine(line, level, logger, given), (line, level, logger) => this.#isHeld(line, level, logger))
+    this.#openTap()
     if (this.#tap !== null && buffer !== null) {
       this.#held = holdLines(app, buffer, () => tracer.keepSettings, (logged) => this.#printHeld(logged), () => this.#tap.flush())
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
       tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }
+  }
+
+  #openTap () {
+    const log = this.#log
+    this.#tap = tapLogger(log, (line, level, logger, given) => this.#onLine(line, level, logger, given), (line, level, logger) => this.#isHeld(line, level, logger))
+    // It exports the lines when the other is gone. It holds none: hooks for that are added before the application is ready.
+    if (this.#tap === null) this.#stopWaiting = whenReleased(log, () => this.#openTap())
   }
 
   /** Which lines are exported, by the names of their levels; without a name as the options say. */
@@ -229,6 +237,20 @@ class AppLogs {
     })
   }
 
+  /** Whether there are lines for which it is not decided yet where they go. */
+  get isWaiting () { return this.#waiting.length > 0 }
+
+  /** Hands those lines to another registration of the application. */
+  takeWaiting () { return this.#waiting.splice(0) }
+
+  acceptWaiting (lines) {
+    if (!this.#settings.lines) return
+    for (const logged of lines) {
+      this.#stats.accepted++
+      this.#accept(logged)
+    }
+  }
+
   /** What became of the lines, for `app.lightTrace.stats()`. */
   stats () {
     this.#letGo(undefined)
@@ -243,6 +265,7 @@ class AppLogs {
   }
 
   async close () {
+    this.#stopWaiting?.()
     this.#tap?.release()
     this.#held?.release()
     this.#letGo(undefined)

@@ -12,7 +12,8 @@ const { attempt } = require('../runtime/report.js')
 const { STATUS_ERROR } = require('../span/recording-span.js')
 
 const kMetadata = Symbol.for('pino.metadata')
-const kTap = Symbol.for('light-trace.logTap') // so that two applications with one logger do not export its lines twice
+// So that two applications with one logger do not export its lines twice: what the others do when the tap is free again.
+const kTap = Symbol.for('light-trace.logTaps')
 
 /**
  * @typedef {object} LoggedLine
@@ -41,7 +42,7 @@ function tapLogger (log, onLine, isHeld) {
   let owner = log
   while (!Object.hasOwn(owner, key)) owner = Object.getPrototypeOf(owner)
   const stream = owner[key]
-  if (typeof stream?.write !== 'function' || stream[kTap] === true) return null
+  if (typeof stream?.write !== 'function' || stream[kTap] !== undefined) return null
   const tap = tapOn(stream, (line, level, logger, given) => onLine(line, level, logger, given), isHeld)
   owner[key] = tap
   return {
@@ -53,8 +54,16 @@ function tapLogger (log, onLine, isHeld) {
     release () {
       onLine = () => {}
       if (owner[key] === tap) owner[key] = stream
+      for (const fn of tap[kTap].splice(0)) fn()
     }
   }
+}
+
+/** Calls `fn` when the application that has the tap of this logger has closed. Returns what takes that back. */
+function whenReleased (log, fn) {
+  const waiting = log[symbolOf(log, 'pino.stream')]?.[kTap]
+  waiting?.push(fn)
+  return () => { if (waiting?.includes(fn)) waiting.splice(waiting.indexOf(fn), 1) }
 }
 
 function tapOn (stream, onLine, isHeld) {
@@ -69,7 +78,7 @@ function tapOn (stream, onLine, isHeld) {
   return {
     __proto__: rest,
     [kMetadata]: true,
-    [kTap]: true,
+    [kTap]: [],
     lastLevel: 0,
     lastMsg: undefined,
     lastObj: undefined,
@@ -246,4 +255,4 @@ function hasFailed (context) {
   return attempt(() => context?.getValue(SPAN_KEY)?.status?.code) === STATUS_ERROR // it may be an SDK's
 }
 
-module.exports = { tapLogger, holdLines, levelCheckOf }
+module.exports = { tapLogger, whenReleased, holdLines, levelCheckOf }

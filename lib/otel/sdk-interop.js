@@ -9,7 +9,7 @@ const { NonRecordingSpan, wrapSpanContext } = require('../span/child-span.js')
 const { exceptionAttributes, exceptionOf, toObject } = require('../span/attributes.js')
 const { attempt } = require('../runtime/report.js')
 const { now, toHrTime } = require('../runtime/timers.js')
-const { copyIds, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../context/trace-context.js')
+const { TraceContext, copyIds, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../context/trace-context.js')
 const { EMPTY_CONTEXT } = require('../context/request-context.js')
 const { parentContext, UNDECIDED } = require('../span/span-starter.js')
 const { foreignManager } = require('./api-globals.js')
@@ -56,16 +56,57 @@ class SdkSpans {
 }
 
 /**
- * The record of a request in SDK mode: a server span of ours that is never sent. It sets what it learns on the provider's span. Any of
- * these calls may throw; `end` is called all the same.
+ * Another package's span, as our code calls it. The one guard around those calls: its processors may throw, and a listener, a timer
+ * or a client's callback would throw with them. The application and contexts have `apiSpan`, the span itself.
+ */
+class ForeignSpan extends NonRecordingSpan {
+  #span
+  #report
+
+  constructor (span, trace, report) {
+    super()
+    this.#span = span
+    this.#report = report
+    if (trace !== undefined) copyIds(trace, this)
+  }
+
+  get apiSpan () { return this.#span }
+
+  isRecording () { return this.#call('isRecording') === true }
+  setAttribute (key, value) { return this.#set('setAttribute', key, value) }
+  setAttributes (attributes) { return this.#set('setAttributes', attributes) }
+  addEvent (name, attributes, time) { return this.#set('addEvent', name, attributes, time) }
+  addLink (link) { return this.#set('addLink', link) }
+  addLinks (links) { return this.#set('addLinks', links) }
+  setStatus (status) { return this.#set('setStatus', status) }
+  updateName (name) { return this.#set('updateName', name) }
+  recordException (exception, time) { this.#call('recordException', exception, time) }
+  end (endTime) { this.#call('end', endTime) }
+
+  #set (method, ...args) {
+    this.#call(method, ...args)
+    return this
+  }
+
+  #call (method, ...args) {
+    try {
+      return this.#span[method]?.(...args) // before 1.9 the API has no addLink
+    } catch (error) {
+      this.#report.failed('LT_WARN_PROVIDER', `a span of the tracer provider failed in ${method}(), and requests go on`, error)
+    }
+  }
+}
+
+/**
+ * The record of a request in SDK mode: a server span of ours that is never sent. It sets what it learns on the provider's span.
  */
 class SdkServerSpan extends ServerSpan {
-  sdkSpan = null
+  foreign = null // ForeignSpan
 
-  get apiSpan () { return this.sdkSpan }
+  get apiSpan () { return this.foreign.apiSpan }
 
   setAttribute (key, value) {
-    attempt(() => this.sdkSpan.setAttribute(key, value))
+    this.foreign.setAttribute(key, value)
     return this
   }
 
@@ -80,31 +121,25 @@ class SdkServerSpan extends ServerSpan {
   isExplained (_endedAt) { return false } // nobody would see what it waited for
 
   finish (endedAt) {
-    const { sdkSpan: span, httpStatus, errorType, details } = this
-    if (httpStatus !== 0) attempt(() => span.setAttribute('http.response.status_code', httpStatus))
-    if (errorType !== '') attempt(() => span.setAttribute('error.type', errorType))
+    const { foreign, httpStatus, errorType, details } = this
+    if (httpStatus !== 0) foreign.setAttribute('http.response.status_code', httpStatus)
+    if (errorType !== '') foreign.setAttribute('error.type', errorType)
     if (details !== null) {
-      for (const { list } of details.events) attempt(() => span.recordException(exceptionOf(list)))
-      if (details.statusCode === STATUS_ERROR) attempt(() => span.setStatus({ code: STATUS_ERROR }))
+      for (const { list } of details.events) foreign.recordException(exceptionOf(list))
+      if (details.statusCode === STATUS_ERROR) foreign.setStatus({ code: STATUS_ERROR })
     }
-    attempt(() => span.end())
+    foreign.end()
     super.finish(endedAt)
   }
 }
 
 /** A request that the provider did not sample. */
-class SdkNonRecordingSpan extends NonRecordingSpan {
-  constructor (span, trace) {
-    super()
-    this.sdkSpan = span
-    if (trace !== undefined) copyIds(trace, this)
-  }
-
-  get apiSpan () { return this.sdkSpan }
+class SdkNonRecordingSpan extends ForeignSpan {
+  isRecording () { return false }
 }
 
 /** The SERVER span that instrumentation-http has made for this request, and ends. It gets what only Fastify knows. */
-class AdoptedServerSpan extends SdkNonRecordingSpan {
+class AdoptedServerSpan extends ForeignSpan {
   #error = undefined // what was recorded last: Fastify and the application may both report it
 
   isRecording () { return true }
@@ -112,7 +147,7 @@ class AdoptedServerSpan extends SdkNonRecordingSpan {
   fail (error) {
     if (error !== undefined && this.#error === error) return
     this.#error = error
-    attempt(() => this.sdkSpan.recordException(exceptionOf(exceptionAttributes(error))))
+    this.recordException(exceptionOf(exceptionAttributes(error)))
   }
 }
 
@@ -139,6 +174,11 @@ class SdkInterop {
     return report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed to read headers', () => propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter))
   }
 
+  /** `span` as our code may call it, see ForeignSpan. Our own spans do not throw. */
+  guarded (span) {
+    return attempt(() => span instanceof TraceContext) === true ? span : new ForeignSpan(span, readSpanContext(span), this.#tracer.report)
+  }
+
   isSuppressed (base) { return base.getValue(SUPPRESS_KEY) === true }
   decideServer () { return UNDECIDED }
 
@@ -161,7 +201,7 @@ class SdkInterop {
     if (output.sdkSpans === null) return ownStarter.startChild(name, options, context, scope)
     const { span, trace } = output.sdkSpans.start(name, options, context, scope)
     stats.started++
-    if (trace !== undefined && span.isRecording() && (trace.flags & SAMPLED) !== 0) pipeline.accept(span)
+    if (trace !== undefined && this.guarded(span).isRecording() && (trace.flags & SAMPLED) !== 0) pipeline.accept(span)
     else pipeline.discard(span)
     return span
   }
@@ -173,26 +213,26 @@ class SdkInterop {
   }
 
   #startBySdk ({ start, attributes }, route, peer, url, context) {
-    const { output, pipeline, scope, stats } = this.#tracer
+    const { output, pipeline, scope, stats, report } = this.#tracer
     const record = new SdkServerSpan(pipeline, start, route, peer, url)
     const { span, trace } = output.sdkSpans.start(route.name, record.startOptions(attributes), context, scope)
     stats.started++
-    if (trace === undefined || !span.isRecording()) {
+    const foreign = new ForeignSpan(span, trace, report)
+    if (trace === undefined || !foreign.isRecording()) {
       pipeline.discard(record)
-      return new SdkNonRecordingSpan(span, trace)
+      return new SdkNonRecordingSpan(span, trace, report)
     }
-    record.sdkSpan = span
+    record.foreign = foreign
     copyIds(trace, record)
     return record
   }
 
   #adopt (rpc, { start, attributes }, route, peer, url) {
     const { span } = rpc
-    const ours = toObject(new ServerSpan(this.#tracer.pipeline, start, route, peer, url).ownAttributes())
+    const { pipeline, report } = this.#tracer
+    const ours = toObject(new ServerSpan(pipeline, start, route, peer, url).ownAttributes())
     if (route.route !== '') rpc.route = route.route // the owner's name and metrics have it from here
-    attempt(() => span.updateName(route.name))
-    attempt(() => span.setAttributes({ ...ours, ...attributes }))
-    return new AdoptedServerSpan(span, readSpanContext(span))
+    return new AdoptedServerSpan(span, readSpanContext(span), report).updateName(route.name).setAttributes({ ...ours, ...attributes })
   }
 }
 

@@ -176,8 +176,9 @@ function start (name, call) {
   if (!mark(call)) return
   const span = tracer.startCall(callDescriptor, call, context)
   if (span === null) return
-  if (typeof callDescriptor.started === 'function') callDescriptor.started(span, call, tracer, context)
+  // First, so that it ends whatever `started` may do.
   if (span.isRecording() || typeof callDescriptor.ended === 'function') call[kCall] = new ActiveCall(span, callDescriptor)
+  if (typeof callDescriptor.started === 'function') callDescriptor.started(span, call, tracer, context)
 }
 
 /** Returns false where the object is frozen or refuses: there is nowhere to keep the span. */
@@ -200,12 +201,15 @@ function finish (call) {
   if (!(activeCall instanceof ActiveCall)) return
   call[kCall] = null
   const { span, callDescriptor } = activeCall
-  if (typeof callDescriptor.ended === 'function') callDescriptor.ended(span, call)
-  if (span.isRecording()) {
-    if ('error' in call) fail(span, callDescriptor, call.error)
-    else if (typeof callDescriptor.result === 'function') callDescriptor.result(span, call)
+  try {
+    if (typeof callDescriptor.ended === 'function') callDescriptor.ended(span, call)
+    if (span.isRecording()) {
+      if ('error' in call) fail(span, callDescriptor, call.error)
+      else if (typeof callDescriptor.result === 'function') callDescriptor.result(span, call)
+    }
+  } finally { // the library's object may refuse
+    span.end()
   }
-  span.end()
 }
 
 /** Records an error without its message: a database's repeats the values that were removed from the statement. */

@@ -149,8 +149,20 @@ class Report {
     try {
       if (prints(log, 'warn')) return calmed(log.warn({ code }, text))
     } catch {} // a logger that throws has not printed it
-    process.emitWarning(text, { type: 'LightTraceWarning', code })
+    warnProcess(text, code)
   }
+}
+
+/**
+ * Makes a process warning. Node would name one made of text by assignment, which throws where the application has frozen
+ * Error.prototype: in a socket's callback that ends the process.
+ */
+function warnProcess (text, code) {
+  try {
+    const warning = Object.defineProperties(new Error(text), { name: { value: 'LightTraceWarning' }, code: { value: code } })
+    Error.captureStackTrace(warning, warnProcess)
+    process.emitWarning(warning)
+  } catch {} // by a function of the application's
 }
 
 /** An async logger must not end the process when it fails. */
@@ -189,4 +201,4 @@ function attempt (fn) {
   }
 }
 
-module.exports = { printable, counted, Losses, Report, atOnce, attempt }
+module.exports = { printable, counted, Losses, Report, atOnce, attempt, warnProcess }

@@ -18,6 +18,7 @@ const { ownHook } = require('../fastify/keys.js')
 const { processState } = require('../runtime/process-state.js')
 const { attempt } = require('../runtime/report.js')
 const { monotonicNow } = require('../runtime/timers.js')
+const { read } = require('../span/attributes.js')
 const { remoteSpanOf } = require('../span/child-span.js')
 
 const CONTEXTS = [Symbol.for('@vercel/request-context'), Symbol.for('@next/request-context')]
@@ -59,7 +60,7 @@ function flushAfter (app, handler, options = {}) {
       await app.ready()
     } catch {} // an application that cannot start fails in the handler
     const tracer = processState.registrations.get(app.server)?.tracer
-    const context = args.slice(1).find((argument) => typeof argument?.awsRequestId === 'string') // not the event, which is the caller's
+    const context = args.slice(1).find((argument) => typeof read(argument, 'awsRequestId') === 'string') // not the event, which is the caller's
     const attributes = context === undefined ? null : invocationAttributes(context, isFirst)
     isFirst = false
     if (tracer === undefined) return call(handler, this, args)
@@ -89,9 +90,10 @@ function flushAfter (app, handler, options = {}) {
   }
 }
 
-/** What the request's span says of the invocation. */
-function invocationAttributes ({ awsRequestId, invokedFunctionArn = undefined }, isFirst) {
-  const attributes = { 'faas.trigger': 'http', 'faas.invocation_id': awsRequestId, 'faas.coldstart': isFirst }
+/** What the request's span says of the invocation. `context` may be a wrapper of the application's, whose code throws. */
+function invocationAttributes (context, isFirst) {
+  const attributes = { 'faas.trigger': 'http', 'faas.invocation_id': read(context, 'awsRequestId'), 'faas.coldstart': isFirst }
+  const invokedFunctionArn = read(context, 'invokedFunctionArn')
   if (typeof invokedFunctionArn === 'string') {
     attributes['aws.lambda.invoked_arn'] = invokedFunctionArn
     attributes['cloud.resource_id'] = invokedFunctionArn
@@ -103,7 +105,7 @@ function invocationAttributes ({ awsRequestId, invokedFunctionArn = undefined },
 
 /** How long the flush may take: an answer that comes too late for the platform is worse than spans that wait. */
 function timeLeft (context, timeoutMs) {
-  const left = context?.getRemainingTimeInMillis?.()
+  const left = attempt(() => context.getRemainingTimeInMillis())
   return typeof left === 'number' ? Math.max(0, Math.min(timeoutMs, left - MARGIN_MS)) : timeoutMs
 }
 
@@ -137,7 +139,7 @@ function platformWaitUntil () {
  */
 function holdUntilDelivered (app, tracer, whenOver) {
   app.addHook('onRequest', ownHook((request, reply, done) => {
-    const waitUntil = platformWaitUntil()
+    const waitUntil = tracer.isClosed ? null : platformWaitUntil() // closed: another registration has taken over
     if (waitUntil !== null) {
       const closed = new Promise((resolve) => { whenOver(reply.raw, resolve) })
       waitUntil(closed.then(() => tracer.drained()).then(() => tracer.flush()).catch(() => {}))

@@ -23,7 +23,6 @@ class NonRecordingSpan extends TraceContext {
   end () {}
 
   // As a request's record, see lib/fastify/request-start.js.
-  get apiSpan () { return this }
   get isTraced () { return this.isRecording() }
   fail (_error) {}
   recordFailure (error) { this.fail(error) }

@@ -53,8 +53,6 @@ class ServerSpan extends RecordingSpan {
   get kind () { return SPAN_KIND_SERVER }
   /** Whether there is a span: RequestRecord in lib/metrics/server-metrics.js may stand for a request without one. */
   get isTraced () { return true }
-  /** What the application sees. */
-  get apiSpan () { return this }
   /** The ids that an exemplar takes, and the flags that say whether it is one: what is exported may be. */
   get traceContext () { return this }
   get exemplarFlags () { return this.flags }

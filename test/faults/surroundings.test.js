@@ -202,3 +202,19 @@ test('without the permission to connect the app is served and it is logged once'
   t.strictSame(said[1].dropped, { shutdown_deadline: 2 })
   t.equal(stderr.match(/LT_WARN_PERMISSION/g).length, 1)
 })
+
+test('where Error.prototype is frozen after the start, losses are warnings as ever', async (t) => {
+  const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
+    process.on('warning', ({ name, code, message }) => say({ name, code, message }))
+    const app = Fastify()
+    await app.register(lightTrace, { exporter: { url: 'http://127.0.0.1:1' } })
+    app.get('/', async () => 'ok')
+    await app.ready()
+    for (const { prototype } of [Error, TypeError, RangeError]) Object.freeze(prototype)
+    say((await app.inject('/')).statusCode)
+    await app.close()
+  })
+  const { code, said } = await child.exit
+  t.equal(code, 0)
+  t.match(said, [200, { name: 'LightTraceWarning', code: 'LT_WARN_LOSS', message: /ECONNREFUSED/ }])
+})

@@ -56,7 +56,8 @@ test('no file requires itself by way of others', async (t) => {
 })
 
 test('sixteen doors at most are opened on demand, the rest is loaded at the start', async (t) => {
-  const doors = files.filter(({ file }) => !file.startsWith('viewer/')).flatMap(({ required }) => required.filter(({ isLazy, target }) => isLazy && target.startsWith('lib/')))
+  // register.js opens the whole house, at the first Fastify.
+  const doors = files.filter(({ file }) => !file.startsWith('viewer/') && file !== 'register.js').flatMap(({ required }) => required.filter(({ isLazy, target }) => isLazy && target.startsWith('lib/')))
   const opened = new Set(doors.map(({ target }) => target))
   t.ok(opened.size <= DOORS_MAX, [...opened].join(', '))
   const loaded = reachable('index.js')

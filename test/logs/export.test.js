@@ -207,6 +207,58 @@ test('two applications with one logger export a line once', async (t) => {
   t.equal(sink.records.filter(({ body }) => body === 'once').length, 1)
 })
 
+test('applications with one logger: when the one that exports it closes, the next that is open does', async (t) => {
+  const sink = await startMetricSink(t)
+  const logger = pino({ write () {} })
+  const [first, second, third] = await Promise.all(['first', 'second', 'third'].map(async (serviceName) => {
+    const app = Fastify({ loggerInstance: logger })
+    t.teardown(() => app.close())
+    await app.register(lightTrace, { exporter: { url: sink.url }, registerGlobals: false, serviceName, logs: { export: true } })
+    await app.ready()
+    return app
+  }))
+  await second.close()
+  await first.close()
+  logger.info('by the third')
+  await third.lightTrace.flush()
+  t.equal(sink.records.filter(({ body }) => body === 'by the third').length, 1)
+  await third.close()
+  logger.info('none is open')
+})
+
+test('the lines of a start that fails before any span are delivered, by close and by flush', async (t) => {
+  const sink = await startMetricSink(t)
+  const started = async () => {
+    const app = Fastify({ logger: { stream: { write () {} } } })
+    t.teardown(() => app.close())
+    await app.register(lightTrace, { exporter: { url: sink.url }, registerGlobals: false, logs: { export: true } })
+    app.log.info('about to fail')
+    app.register(async () => { throw new Error('no database') })
+    await t.rejects(app.ready(), /no database/)
+    app.log.error('start failed')
+    return app
+  }
+  const closed = await started()
+  await closed.close()
+  t.match(sink.records.map(({ body }) => body), ['about to fail', 'start failed'])
+  const flushed = await started()
+  await flushed.lightTrace.flush()
+  t.equal(sink.records.length, 4)
+  t.match(flushed.lightTrace.stats().logs.records, { delivered: 2, dropped: {} })
+})
+
+test('a registration in the code has the lines from before it, which the preload\'s has taken', async (t) => {
+  const sink = await startMetricSink(t)
+  const app = Fastify({ logger: { stream: { write () {} } } })
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { [Symbol.for('light-trace.automatic')]: true, registerGlobals: false, exporter: 'none', logs: { export: true } })
+  app.log.info('before the code registers')
+  await app.register(lightTrace, { exporter: { url: sink.url }, registerGlobals: false, logs: { export: true } })
+  await app.ready()
+  await app.lightTrace.flush()
+  t.match(sink.records.map(({ body }) => body), ['before the code registers'])
+})
+
 test('no logger, and one that is not pino: said once, and nothing else happens', async (t) => {
   const said = []
   const own = Object.fromEntries(['fatal', 'error', 'warn', 'info', 'debug', 'trace'].map((level) => [level, (...args) => { if (level === 'warn') said.push(args[0].code) }]))

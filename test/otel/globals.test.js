@@ -206,6 +206,22 @@ async function run (t, code, { apiVersion, copy = false } = {}) {
   return { ...JSON.parse(stdout.split('\n').find((line) => line.startsWith('{"seen"'))), stdout, stderr }
 }
 
+test('one copy is preloaded and another is registered in the code: that one counts', async (t) => {
+  const { seen, spans } = await run(t, `
+    const copy = require(process.env.COPY)
+    const processor = ${PROCESSOR}
+    for (const [preloaded, inCode] of [[lightTrace, copy], [copy, lightTrace]]) {
+      const app = Fastify()
+      await app.register(preloaded, { [Symbol.for('light-trace.automatic')]: true })
+      await app.register(inCode, { spanProcessors: [processor], spans: { handler: true }, metrics: { exporter: 'none', path: '/metrics' } })
+      app.get('/', async () => 'ok')
+      seen.push((await app.inject('/')).statusCode, (await app.inject('/metrics')).statusCode)
+      await app.close()
+    }`, { copy: true })
+  t.same(seen, [200, 200, 200, 200])
+  t.same(spans, ['handler', 'GET /', 'handler', 'GET /'])
+})
+
 test('what copies of light-trace share can be changed, but no test runner can put accessors in its place', async (t) => {
   require('../..')
   const shared = globalThis[Symbol.for('light-trace.globals')]

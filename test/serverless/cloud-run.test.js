@@ -1,6 +1,8 @@
 'use strict'
 
 const { test, setTimeout: setTestTimeout } = require('tap')
+const Fastify = require('fastify')
+const lightTrace = require('../..')
 const { startFakeCollector } = require('../support/fake-collector')
 const { unusedUrl } = require('../support/scenarios')
 const { startFrozen } = require('../support/frozen-server')
@@ -64,4 +66,16 @@ test('elsewhere SIGTERM is not listened to', async (t) => {
   const { signal, stderr } = await server.terminate()
   t.equal(signal, 'SIGTERM')
   t.equal(stderr, '', 'nothing waits for the collector, and says so')
+})
+
+test('registered in the code of a preloaded process, it listens for SIGTERM', async (t) => {
+  process.env.K_SERVICE = 'shop'
+  const app = Fastify()
+  t.teardown(() => { delete process.env.K_SERVICE })
+  const before = process.listenerCount('SIGTERM')
+  await app.register(lightTrace, { [Symbol.for('light-trace.automatic')]: true })
+  await app.register(lightTrace, { exporter: 'none' })
+  t.equal(process.listenerCount('SIGTERM'), before + 1)
+  await app.close()
+  t.equal(process.listenerCount('SIGTERM'), before)
 })

@@ -7,6 +7,7 @@ const { once } = require('node:events')
 const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
+const { startSink } = require('../support/otlp-sink')
 const { tracedApp } = require('../support/traced-app')
 
 test('invocations side by side: each span says its own, and the platform\'s context counts, not a field of the event', async (t) => {
@@ -25,6 +26,29 @@ test('invocations side by side: each span says its own, and the platform\'s cont
   const ids = (await collector.spans()).map(({ attributes }) => [attributes['url.path'], attributes['faas.invocation_id']])
   t.equal(ids.length, 21)
   t.same(ids.filter(([path, id]) => path !== `/${id}`), [['/outside', undefined]])
+})
+
+test('a context that throws loses no answer and no span', async (t) => {
+  process.env.AWS_LAMBDA_FUNCTION_NAME = 'orders'
+  t.teardown(() => { delete process.env.AWS_LAMBDA_FUNCTION_NAME })
+  const refuses = () => { throw new Error('no') }
+  const contexts = [
+    new Proxy({}, { get: refuses, has: refuses, getPrototypeOf: refuses }),
+    { get awsRequestId () { return refuses() } },
+    { awsRequestId: 'one', get invokedFunctionArn () { return refuses() } },
+    { awsRequestId: 'two', getRemainingTimeInMillis: refuses },
+    { awsRequestId: 'three', get getRemainingTimeInMillis () { return refuses() } }
+  ]
+  const sink = await startSink(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { exporter: { url: sink.url } })
+  app.get('/', async () => 'ok')
+  for (const [i, context] of contexts.entries()) {
+    const { body } = await lightTrace.flushAfter(app, () => app.inject('/'))({}, context)
+    t.equal(body, 'ok')
+    t.equal(sink.spans.length, i + 1)
+  }
 })
 
 test('what an application\'s ready() does is no failure of the invocation', async (t) => {

@@ -1,5 +1,6 @@
 'use strict'
 
+const path = require('node:path')
 const { test, setTimeout: setTestTimeout } = require('tap')
 const { startFakeCollector } = require('../support/fake-collector')
 const { unusedUrl } = require('../support/scenarios')
@@ -27,6 +28,15 @@ for (const isFlushAfter of [false, true]) {
     t.same(collector.duplicates, [])
   })
 }
+
+test('registered in the code of a preloaded process, it holds the process too', async (t) => {
+  const collector = await startFakeCollector(t)
+  const env = { ...VERCEL.env, NODE_OPTIONS: `--require ${path.join(__dirname, '../../register.js')}` }
+  const server = await startFrozen(t, 'vercel', { ...VERCEL, env, traceOptions: { exporter: { url: collector.url } } })
+  for (let i = 1; i <= 3; i++) await server.request(`/orders/${i}`)
+  t.equal(collector.delivered.size, 3 * SPANS)
+  t.equal(server.waitedFor, 1)
+})
 
 test('a slow collector: the client has its answer while the process waits', async (t) => {
   const collector = await startFakeCollector(t)

@@ -102,8 +102,10 @@ const send = {
     const messages = messagesOf(call)
     if (type === null || lengthOf(messages) === 0) return
     // The user's own messages stay as they are; copies of them go out.
-    call[kMessages] = messages
-    call.options.messages = Array.from(messages, (message) => withHeaders(message, type, span, tracer, context))
+    tracer.report.attempt('LT_WARN_PROPAGATOR', 'messages could not be given trace headers, and go out without', () => { // frozen options
+      call.options.messages = Array.from(messages, (message) => withHeaders(message, type, span, tracer, context))
+      call[kMessages] = messages
+    })
   },
   ended (span, call) {
     if (call[kMessages] === undefined) return

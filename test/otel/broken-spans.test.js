@@ -1,0 +1,133 @@
+'use strict'
+
+// SDK mode with a provider whose spans throw in every method, as a processor's onEnd makes them: the application never notices, each
+// span is ended once, and nothing of ours calls them but the one guard.
+
+const diagnosticsChannel = require('node:diagnostics_channel')
+const { readdirSync, readFileSync } = require('node:fs')
+const http = require('node:http')
+const path = require('node:path')
+const { test } = require('tap')
+const lightTrace = require('../..')
+const { tracedApp } = require('../support/traced-app')
+const { upstream } = require('../support/upstream')
+const { tellingLogger } = require('../support/telling-logger')
+
+const LIB = path.join(__dirname, '../../lib')
+const METHODS = ['setAttribute', 'setAttributes', 'addEvent', 'addLink', 'addLinks', 'setStatus', 'updateName', 'recordException', 'end', 'isRecording']
+
+/** A provider whose spans throw in these methods. `calls`: the name of each span, with the method, and the function that called it. */
+function brokenProvider (broken = METHODS) {
+  const calls = []
+  let count = 0
+  const startSpan = (name) => {
+    const spanId = (++count).toString(16).padStart(16, '0')
+    const span = { spanContext: () => ({ traceId: 'a'.repeat(32), spanId, traceFlags: 1 }) }
+    for (const method of METHODS) {
+      span[method] = () => {
+        const [, , caller] = new Error().stack.split('\n')
+        calls.push({ name, method, caller: caller.trim() })
+        if (broken.includes(method)) throw new Error(`no ${method}`)
+        return method === 'isRecording' ? true : span
+      }
+    }
+    return span
+  }
+  return { calls, getTracer: () => ({ startSpan }), forceFlush: async () => {}, shutdown: async () => {} }
+}
+
+// pg's client in a few lines.
+class Client {
+  host = 'db.internal'
+  async query () { return { rows: [1] } }
+}
+
+const pg = lightTrace.traceClient(new Client())
+const kafka = diagnosticsChannel.tracingChannel('plt:kafka:producer:sends')
+const pool = diagnosticsChannel.tracingChannel('mssql:pool:acquire')
+const redis = diagnosticsChannel.tracingChannel('node-redis:command')
+
+for (const broken of [...METHODS.map((method) => [method]), METHODS, METHODS.filter((method) => method !== 'isRecording')]) {
+  test(`spans that throw in ${broken.length === 1 ? broken[0] : `${broken.length} methods`}`, async (t) => {
+    const provider = brokenProvider(broken)
+    const { origin } = await upstream(t)
+    const logger = tellingLogger()
+    const { app } = await tracedApp(t, {
+      listen: false,
+      fastify: { loggerInstance: logger },
+      trace: {
+        spanProcessors: undefined,
+        tracerProvider: provider,
+        spans: { handler: true, hooks: ['preHandler'] },
+        attributes: () => ({ a: 1 }),
+        spanName: () => 'named',
+        responseHeaders: ['x-one'],
+        trustIncoming: false,
+        metrics: true
+      },
+      routes: (app) => {
+        app.addHook('preHandler', async () => {})
+        app.get('/fine', async (request, reply) => {
+          reply.header('x-one', '1')
+          const rows = await pg.query('SELECT 1')
+          const redisAnswer = await redis.tracePromise(async () => 'OK', { command: 'GET', args: ['GET', 'k'] })
+          await kafka.tracePromise(async () => {}, { options: Object.freeze({ messages: Object.freeze([{ topic: 'orders' }]) }) })
+          await pool.tracePromise(() => new Promise((resolve) => setTimeout(resolve, 5)), {})
+          const got = await fetch(origin).then((answer) => answer.json())
+          const worked = await request.trace.withSpan('work', () => 'worked')
+          await new Promise((resolve, reject) => http.get(origin, (answer) => answer.resume().on('end', resolve)).on('error', reject))
+          return { rows, redisAnswer, traceparent: got.traceparent, worked }
+        })
+        app.get('/failed', async (request) => {
+          request.trace.fail(new Error('reported'))
+          await redis.tracePromise(async () => { throw new Error('redis') }, { command: 'GET', args: ['GET', 'k'] }).catch(() => {})
+          await fetch('http://127.0.0.1:1').catch(() => {})
+          throw new Error('on purpose')
+        })
+      }
+    })
+    const fine = await app.inject({ path: '/fine', headers: { traceparent: `00-${'b'.repeat(32)}-${'c'.repeat(16)}-01` } })
+    t.equal(fine.statusCode, 200)
+    t.match(fine.json(), { rows: { rows: [1] }, redisAnswer: 'OK', traceparent: /^00-a{32}-/, worked: 'worked' })
+    t.match((await app.inject('/failed')).json(), { statusCode: 500, message: 'on purpose' })
+    t.match(await lightTrace.run({}, () => 'done'), 'done')
+    await app.lightTrace.flush()
+
+    const strangers = provider.calls.map(({ caller }) => caller).filter((caller) => !/#call/.test(caller))
+    t.same(strangers, [], 'whatever we call of a span goes through the guard')
+    if (!broken.includes('isRecording')) {
+      const ended = provider.calls.filter(({ method }) => method === 'end').map(({ name }) => name)
+      for (const name of ['GET /fine', 'GET /failed', 'SELECT', 'GET', 'send orders', 'work', 'handler', 'preHandler', 'wait for connection', 'process']) {
+        t.ok(ended.includes(name), `${name} is ended`)
+      }
+    }
+    const said = logger.logged.filter(([code]) => code === 'LT_WARN_PROVIDER')
+    const isUsed = provider.calls.some(({ method }) => broken.includes(method))
+    t.equal(said.length, isUsed ? 1 : 0, 'the loss is logged once')
+    t.notOk(logger.logged.some(([code]) => code === 'LT_WARN_BUG' || code === 'LT_WARN_CALLBACK'), 'as what it is')
+  })
+}
+
+test('no other file of ours calls the span that the application has', async (t) => {
+  const files = readdirSync(LIB, { recursive: true }).filter((file) => file.endsWith('.js'))
+  t.ok(files.length > 50)
+  t.same(files.filter((file) => /\b(?:apiSpan|sdkSpan|context\.span)\.(?!traceId\b|spanId\b)\w/.test(readFileSync(path.join(LIB, file), 'utf8'))), [])
+})
+
+test('a provider whose spans fail does not end the process from blockedLoop\'s timer', async (t) => {
+  const provider = brokenProvider(['addEvent'])
+  const { app } = await tracedApp(t, {
+    listen: false,
+    trace: { spanProcessors: undefined, tracerProvider: provider, blockedLoop: { afterMs: 20 } },
+    routes: (app) => app.get('/', async () => {
+      for (let turn = 0; turn < 100 && !provider.calls.some(({ method }) => method === 'addEvent'); turn++) {
+        const until = performance.now() + 100
+        while (performance.now() < until) JSON.stringify({ turn })
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      return 'fine'
+    })
+  })
+  t.equal((await app.inject('/')).body, 'fine')
+  t.ok(provider.calls.some(({ method }) => method === 'addEvent'))
+})
