@@ -6,9 +6,8 @@
 const fs = require('node:fs')
 const { isProxy } = require('node:util/types')
 const { printable } = require('../runtime/report.js')
+const { DURATION_MAX_MS } = require('../runtime/timers.js')
 
-// setTimeout takes a signed 32-bit number of milliseconds; above, it fires at once. 24.8 days stand for "no limit".
-const DURATION_MAX_MS = 2 ** 31 - 1
 const COUNT_MAX = 2 ** 31 - 1
 
 // Of certificates, keys and configurations. A bundle of every public authority is a quarter of this.

@@ -174,4 +174,4 @@ function attempt (fn) {
   }
 }
 
-module.exports = { SCAN_MAX, printable, counted, Losses, Report, atOnce, attempt }
+module.exports = { SCAN_MAX, printable, messageOf, counted, Losses, Report, atOnce, attempt }
