@@ -132,6 +132,8 @@ function readOwn (path, value, expected = 'an object') {
   const name = path === '' ? 'options' : path
   if (!isObject(value)) throw wrongValue(name, expected, value)
   try {
+    // Of a Map or Headers: they have no keys of their own, and would be taken for empty.
+    if (typeof value.entries === 'function') return Array.from(value.entries(), ([key, member]) => [String(key), member])
     return Object.keys(value).map((key) => [key, value[key]])
   } catch {
     throw optionInvalid(name, 'an object that can be read', 'one that throws when it is read')
