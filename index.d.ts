@@ -257,7 +257,7 @@ declare namespace lightTrace {
     /** In place of `url`: several collectors. The first takes all; the next one while it fails. */
     urls?: readonly (string | URL)[]
     /** Added to those of OTEL_EXPORTER_OTLP_HEADERS, and wins over them. Never logged. */
-    headers?: Record<string, string>
+    headers?: Record<string, string> | Iterable<[string, string]>
     /** zstd from Node 22.15 on; before, and for a collector that refuses it, it is gzip. @default 'none' */
     compression?: 'none' | 'gzip' | 'zstd'
     /** Milliseconds for one attempt, from its start to the end of the response. 0 is no limit. @default 10000 */

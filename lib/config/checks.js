@@ -6,9 +6,8 @@
 const fs = require('node:fs')
 const { isProxy } = require('node:util/types')
 const { printable } = require('../runtime/report.js')
+const { DURATION_MAX_MS } = require('../runtime/timers.js')
 
-// setTimeout takes a signed 32-bit number of milliseconds; above, it fires at once. 24.8 days stand for "no limit".
-const DURATION_MAX_MS = 2 ** 31 - 1
 const COUNT_MAX = 2 ** 31 - 1
 
 // Of certificates, keys and configurations. A bundle of every public authority is a quarter of this.
@@ -133,6 +132,8 @@ function readOwn (path, value, expected = 'an object') {
   const name = path === '' ? 'options' : path
   if (!isObject(value)) throw wrongValue(name, expected, value)
   try {
+    // Of a Map or Headers: they have no keys of their own, and would be taken for empty.
+    if (typeof value.entries === 'function') return Array.from(value.entries(), ([key, member]) => [String(key), member])
     return Object.keys(value).map((key) => [key, value[key]])
   } catch {
     throw optionInvalid(name, 'an object that can be read', 'one that throws when it is read')

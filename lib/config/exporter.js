@@ -57,9 +57,12 @@ function checkUrl (path, value) {
   return text
 }
 
-// `idle`: something else takes the spans, so that warnings about the exporter's variables are noise.
-function resolveExporter (given = EMPTY, idle, environment) {
+// `idle`: something else takes the spans, so that warnings about the exporter's variables are noise. `isShared`: with metrics or logs.
+function resolveExporter (given = EMPTY, idle, environment, isShared = false) {
   const kind = given.kind ?? kindFromEnvironment(environment)
+  if (idle && given.kind !== undefined && kind !== 'none' && !(isShared && kind === 'otlp')) {
+    environment.warn('LT_WARN_EXPORTER', 'no spans go to `exporter`: `spanProcessors` or `tracerProvider` take them')
+  }
   const env = idle || kind !== 'otlp' ? environment.muted() : environment
   return otlpSettings(kind, given, endpointsOfSignal('v1/traces', given, EMPTY, env), env, 'OTEL_BSP_EXPORT_TIMEOUT')
 }

@@ -179,7 +179,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     disabled: env.boolean('OTEL_SDK_DISABLED') ?? false,
     serviceName: resource.attributes['service.name'],
     resource,
-    exporter: resolveExporter(given.exporter, Boolean(given.spanProcessors ?? given.tracerProvider), env),
+    exporter: resolveExporter(given.exporter, Boolean(given.spanProcessors ?? given.tracerProvider), env, hasMetrics || hasLogs),
     spanProcessors: given.spanProcessors === undefined ? null : Object.freeze(given.spanProcessors),
     tracerProvider: given.tracerProvider ?? null,
     registerGlobals: given.registerGlobals ?? true,

@@ -9,7 +9,7 @@
 // `bytes` counts what is allocated in all of these places. The sum over the buffers of an application never passes their budget.
 
 const { halvesOf } = require('../otlp/request.js')
-const { thin, LEVEL_MAX } = require('../otlp/thinning.js')
+const { thin, Claims, LEVEL_MAX } = require('../otlp/thinning.js')
 const { attempt } = require('../runtime/report.js')
 
 const CHUNK_BYTES = 256 * 1024 // some 500 spans: a loss of one chunk is still small
@@ -48,6 +48,7 @@ class Chunk {
     // Of thinning: the level that all its spans have gone through, and that of failed requests among them, which is lower.
     this.level = 0
     this.failedLevel = 0
+    this.surplus = 0 // spans that went without another that stands for them
   }
 
   compress (body) {
@@ -92,6 +93,7 @@ class ChunkBuffer {
   #thinning
   #budget
   #bytesThinned = 0 // in one allocation
+  #claims = new Claims()
 
   // onGone(spans, level): so many are gone, by thinning to that level, or with the oldest chunk: 0. Without `thinning`, which has
   // onFailed(error), a full buffer always gives that up.
@@ -293,8 +295,8 @@ class ChunkBuffer {
     try {
       const bytes = plain.length === 1 ? plain[0] : Buffer.concat(plain)
       const failedLevel = Math.min(...chunks.map((chunk) => chunk.failedLevel))
-      const left = thin({ bytes, length: bytes.length, failedLevel, chunkBytes: this.chunkBytes }, chunks[0].level + 1)
-      if (left !== null) return Object.assign(new Chunk(left.bytes, null, left.bytes.length, left.spans), { level: left.level, failedLevel: left.failedLevel })
+      const left = thin({ bytes, length: bytes.length, failedLevel, chunkBytes: this.chunkBytes }, chunks[0].level + 1, this.#claims)
+      if (left !== null) return Object.assign(new Chunk(left.bytes, null, left.bytes.length, left.spans), { level: left.level, failedLevel: left.failedLevel, surplus: left.surplus })
     } catch (error) {
       this.#thinning.onFailed(error)
     }
@@ -312,7 +314,8 @@ class ChunkBuffer {
     }
     if (made.spans > 0) this.#own(made)
     this.#countSealed(made, 1)
-    this.#onGone(sum(chunks, 'spans') - made.spans, made.level)
+    if (made.surplus > 0) this.#onGone(made.surplus, 0)
+    this.#onGone(sum(chunks, 'spans') - made.spans - made.surplus, made.level)
   }
 
   #dequeue (index = 0) {

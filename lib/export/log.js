@@ -87,7 +87,7 @@ class ExportLog {
     this.#loss(kind, spans, (sum) => `${this.#target} refused ${counted(sum, this.#noun)} for good, counted as dropped (${why})`)
   }
 
-  delivered (outcome, rejected) {
+  delivered (outcome, rejected, hasAccepted) {
     this.#note(outcome)
     const message = outcome.partialSuccess?.message ?? ''
     if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${counted(sum, this.#noun)}: ${message}`)
@@ -95,7 +95,7 @@ class ExportLog {
     if (outcome.format === 'other') {
       this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} answers with something that is not OTLP: is it a collector? The ${this.#noun}s count as delivered`)
     }
-    if (this.#shared.isOutage) this.#recovered()
+    if (hasAccepted && this.#shared.isOutage) this.#recovered()
   }
 
   thinned (spans, level) {

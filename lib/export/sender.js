@@ -192,7 +192,7 @@ class Sender {
     this.completed += spans
     this.#schedule.delivered()
     this.#buffer.release(batch, outcome.isUploaded)
-    this.#log.delivered(outcome, rejected)
+    this.#log.delivered(outcome, rejected, spans > rejected)
   }
 
   #onRetry (outcome, batch, spans) {

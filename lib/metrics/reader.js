@@ -8,8 +8,8 @@
 // by their interval that it has them.
 
 const clock = require('../runtime/timers.js')
-const { setTimeout, clearTimeout, setImmediate, monotonicNow } = require('../runtime/timers.js')
-const { counted } = require('../runtime/report.js')
+const { DURATION_MAX_MS, setTimeout, clearTimeout, setImmediate, monotonicNow } = require('../runtime/timers.js')
+const { counted, messageOf } = require('../runtime/report.js')
 const { compressBody, refusesZstd } = require('../export/compressor.js')
 const { flushAtExit, forgetAtExit, settleWithin } = require('../export/exporter.js')
 const { backoffMs } = require('../export/http/retry.js')
@@ -28,7 +28,9 @@ class MetricReader {
   #stats
   #target // without what may hold credentials or an API key: they are never logged
   #timer = null
+  #intervalMs
   #nextAt
+  #dueAt = 0 // when the timer has something to do: at the next interval, or at a retry
   #notBefore = 0 // a collector has asked for a pause until then
   #isRunning = false
   #last = Promise.resolve(NO_RETRY) // the collection that began last, or waits for the one before it
@@ -53,7 +55,8 @@ class MetricReader {
     this.#options = options
     this.#stats = options.stats
     this.#target = origin + pathname
-    const firstMs = firstAfterMs(options.intervalMs, Math.random())
+    this.#intervalMs = options.intervalMs < DURATION_MAX_MS ? options.intervalMs : Infinity // only at a flush, and at the end
+    const firstMs = firstAfterMs(this.#intervalMs, Math.random())
     this.#nextAt = monotonicNow() + firstMs
     options.suppress(() => this.#arm(firstMs))
   }
@@ -84,15 +87,19 @@ class MetricReader {
   #arm (ms) {
     if (this.#isClosed) return
     clearTimeout(this.#timer)
+    flushAtExit(this)
+    if (ms === Infinity) return
+    this.#dueAt = monotonicNow() + ms
     this.#timer = setTimeout(() => this.#onTimer(), ms)
     this.#timer.unref()
-    flushAtExit(this)
   }
 
   async #onTimer () {
-    const { intervalMs } = this.#options
+    const intervalMs = this.#intervalMs
     const now = monotonicNow()
-    // From start to start, and what a blocked loop has missed is not made up for. A timer may fire within 1 ms before its time.
+    // A timer may fire within 1 ms before its time; one of more than 24 days fires earlier.
+    if (now + 1 < this.#dueAt) return this.#arm(this.#dueAt - now)
+    // From start to start, and what a blocked loop has missed is not made up for.
     if (now + 1 > this.#nextAt) this.#nextAt += intervalMs * Math.ceil((now - this.#nextAt + 1) / intervalMs)
     const retryMs = !this.#isRunning && now >= this.#notBefore ? await this.#collectAfterLast(false) : -1
     const untilNext = Math.max(1, this.#nextAt - monotonicNow())
@@ -110,7 +117,11 @@ class MetricReader {
     try {
       await this.#options.registry.observe()
       retryMs = await this.send(isLast)
-    } catch {}
+    } catch (error) {
+      this.#stats.exports.failed++
+      this.#stats.lastError = messageOf(error)
+      this.#options.report.thrown(error, 'metrics could not be collected')
+    }
     this.#isRunning = false
     return retryMs
   }
@@ -136,10 +147,11 @@ class MetricReader {
     const held = this.#held
     this.#held = null
     const { nowMs, batches } = held ?? await this.#encoded()
+    let accepted = 0
     for (let i = 0; i < batches.length; i++) {
       const outcome = await this.#post(batches[i])
       if (outcome.disposition === 'delivered') {
-        this.#onDelivered(batches[i], outcome)
+        accepted += this.#onDelivered(batches[i], outcome)
       } else if (outcome.disposition === 'retry') {
         const rest = batches.slice(i)
         return isLast ? this.#onLost(held === null ? rest : rest.concat((await this.#encoded()).batches), outcome) : this.#onRetry(nowMs, rest, outcome)
@@ -153,7 +165,7 @@ class MetricReader {
     }
     this.#deliveredMs = nowMs
     if (this.#options.encoder.takesDeltas) this.#options.registry.startInterval(nowMs)
-    if (batches.length > 0) {
+    if (accepted > 0) {
       if (this.#failures > 0) this.#options.report.recovered('metrics', `${this.#target} accepts metrics again`)
       this.#failures = 0
     }
@@ -192,6 +204,7 @@ class MetricReader {
     })
   }
 
+  /** Returns how many points the collector has taken. */
   #onDelivered (batch, { partialSuccess }) {
     batch.delivered()
     const rejected = Math.min(Math.max(partialSuccess?.rejected ?? 0, 0), batch.points)
@@ -201,6 +214,7 @@ class MetricReader {
     const { message = '' } = partialSuccess ?? {}
     if (rejected > 0) this.#loss('metrics rejected', `rejected ${counted(rejected, 'metric point')}: ${message}`)
     else if (message !== '') this.#options.report.once('LT_WARN_COLLECTOR', `${this.#target} accepted the metrics and says: ${message}`)
+    return batch.points - rejected
   }
 
   #onRetry (nowMs, batches, outcome) {

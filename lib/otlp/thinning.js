@@ -44,10 +44,11 @@ const FAILED_FEW = 1 / 4 // of a whole chunk
  * bits would decide what is decided by them, and no sum would be right.
  * @param {{ bytes: Buffer, length: number, failedLevel: number, chunkBytes: number }} chunk chunkBytes: how long a whole one is
  * @param {number} level 1 to LEVEL_MAX, at least
- * @returns {{ bytes: Buffer, spans: number, level: number, failedLevel: number } | null} what stays, in memory of its own; null where
- *   all spans stand for more than the highest level
+ * @param {Claims} [claims] of the buffer
+ * @returns {{ bytes: Buffer, spans: number, surplus: number, level: number, failedLevel: number } | null} what stays, in memory of its
+ *   own; null where all spans stand for more than the highest level. surplus: how many went for which no other stands
  */
-function thin ({ bytes, length, failedLevel, chunkBytes }, level) {
+function thin ({ bytes, length, failedLevel, chunkBytes }, level, claims = new Claims()) {
   const spans = readSpans(bytes, length)
   const failedBytes = bytesOf(spans, true)
   const areFew = failedBytes < FAILED_FEW * chunkBytes
@@ -57,8 +58,72 @@ function thin ({ bytes, length, failedLevel, chunkBytes }, level) {
   while (mayGo(spans, LEVEL_MAX, failed) < least) if (areFew || ++failed > LEVEL_MAX) return null
   level = Math.max(level, failed)
   while (mayGo(spans, level, failed) < least) level++
-  const stay = stayingOf(spans, level, failed)
-  return { bytes: chunkOf(bytes, stay), spans: stay.length, level, failedLevel: failed }
+  const all = stayingOf(spans, level, failed)
+  const stay = claims.hold(bytes, spans, all, 2 ** level)
+  return { bytes: chunkOf(bytes, stay), spans: stay.length, surplus: all.length - stay.length, level, failedLevel: failed }
+}
+
+// Callers choose their ids, and could choose those that always stay: after twenty levels each would stand for a million.
+const DEVIATIONS_MAX = 4
+const LUCK = 2 // traces that may stay where almost none is expected to
+// Spans of one trace stay or go together, so sums over them vary more. One id for many requests is no reason to expect that.
+const TRACE_REQUESTS_MAX = 2
+const TRACE_SPANS_MIN = 4
+const FORGET = 0.99 // of what was, at each chunk: some hundred chunks count
+
+/**
+ * Compares what the spans of a buffer stand for with what they stood for before. With random ids the two differ by chance alone, by
+ * some standard deviations. Spans beyond that go, and nothing stands for them: of the traces with the most spans first.
+ */
+class Claims {
+  #excess = 0
+  #variance = 0
+  #spans = 0
+  #requests = 0
+
+  /** @param {EncodedSpan[]} stay of the spans, each with the text that it gets @param {number} weight of a level @returns {EncodedSpan[]} */
+  hold (bytes, spans, stay, weight) {
+    this.#excess *= FORGET
+    this.#variance *= FORGET
+    this.#spans *= FORGET
+    this.#requests *= FORGET
+    const traces = new Map()
+    for (const span of spans) {
+      if (span.weight === 0) continue
+      this.#spans++
+      if (span.isRequest) this.#requests++
+      const trace = traceOf(bytes, span)
+      const found = traces.get(trace)
+      if (found === undefined) traces.set(trace, { spans: 1, before: span.weight, after: 0, isSurplus: false })
+      else {
+        found.spans++
+        found.before += span.weight
+      }
+    }
+    for (const span of stay) if (span.weight > 0) traces.get(traceOf(bytes, span)).after += span.claim
+    return this.#count(traces, weight) ? stay : stay.filter((span) => span.weight === 0 || !traces.get(traceOf(bytes, span)).isSurplus)
+  }
+
+  /** Whether all may stay; else marks the traces that may not. */
+  #count (traces, weight) {
+    const spansMax = Math.max(TRACE_SPANS_MIN, TRACE_REQUESTS_MAX * this.#spans / Math.max(1, this.#requests))
+    let clumpMax = 0
+    for (const { spans, before, after } of traces.values()) {
+      const clump = Math.min(spans, spansMax)
+      clumpMax = Math.max(clumpMax, clump)
+      this.#excess += after - before
+      this.#variance += clump * before * Math.max(0, weight - before / spans)
+    }
+    this.#excess = Math.max(0, this.#excess)
+    const most = DEVIATIONS_MAX * Math.sqrt(this.#variance) + LUCK * clumpMax * weight
+    if (this.#excess <= most) return true
+    for (const trace of [...traces.values()].sort((a, b) => b.after - a.after)) {
+      if (this.#excess <= most) break
+      trace.isSurplus = true
+      this.#excess -= trace.after
+    }
+    return false
+  }
 }
 
 function bytesOf (spans, isOfFailed) {
@@ -81,11 +146,14 @@ class EncodedSpan {
     this.start = start
     this.end = end
     this.random = 0 // the first 24 of the 56 random bits
+    this.isRequest = false // it is the first of its trace in this process
     this.isProtected = false // it is of a request that failed
     this.state = NO_STATE
     this.stateStart = end // where its trace state stands, with its tag, or would stand
     this.stateEnd = end
     this.text = '' // the trace state that it gets, '' to leave it as it is
+    this.weight = 0 // for how many it has stood, where it is thinned now
+    this.claim = 0 // for how many it stands if it stays
   }
 }
 
@@ -94,6 +162,7 @@ class State {
   constructor (text) {
     this.text = text
     this.threshold = thresholdOf(text)
+    this.weight = 2 ** 24 / (2 ** 24 - Math.min(parseInt(`0${this.threshold}`.padEnd(7, '0').slice(0, 7), 16), 2 ** 24 - 1))
     const random = randomnessOf(text)
     this.random = random === '' ? -1 : parseInt(random.slice(0, 6), 16)
     this.atLevel = []
@@ -147,7 +216,8 @@ function readSpan (bytes, span, last) {
     }
     at = end
   }
-  span.isProtected = hasFailed && (!hasParent || kind === KIND_SERVER || kind === KIND_CONSUMER)
+  span.isRequest = !hasParent || kind === KIND_SERVER || kind === KIND_CONSUMER
+  span.isProtected = hasFailed && span.isRequest
   return span
 }
 
@@ -174,12 +244,17 @@ function stayingOf (spans, level, failedLevel) {
   const stay = []
   for (const span of spans) {
     const own = span.isProtected ? failedLevel : level
+    // Hex fractions without trailing zeros are in the order of their text; none, '', comes first.
+    const isThinned = own > 0 && span.state.threshold < THRESHOLDS[own]
+    if (isThinned) {
+      span.weight = span.state.weight
+      span.claim = 2 ** own
+    }
     if (span.random < LIMITS[own]) continue
     stay.push(span)
-    // Hex fractions without trailing zeros are in the order of their text; none, '', comes first.
-    span.text = own === 0 || span.state.threshold >= THRESHOLDS[own] ? '' : span.state.at(own)
+    if (isThinned) span.text = span.state.at(own)
   }
   return stay
 }
 
-module.exports = { thin, readSpan, EncodedSpan, LEVEL_MAX }
+module.exports = { thin, Claims, readSpan, EncodedSpan, LEVEL_MAX }

@@ -201,4 +201,4 @@ function attempt (fn) {
   }
 }
 
-module.exports = { printable, counted, Losses, Report, atOnce, attempt, warnProcess }
+module.exports = { SCAN_MAX, printable, messageOf, counted, Losses, Report, atOnce, attempt, warnProcess }

@@ -5,7 +5,31 @@
 const { performance } = require('node:perf_hooks')
 const { executionAsyncResource } = require('node:async_hooks')
 
-const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate } = globalThis
+// setTimeout takes a signed 32-bit number of milliseconds; above, it fires at once. 24.8 days stand for "no limit".
+const DURATION_MAX_MS = 2 ** 31 - 1
+
+const {
+  setTimeout: startTimeout, clearTimeout, setInterval, clearInterval, setImmediate
+} = /** @type {typeof globalThis} */ (areFake() ? require('./unfaked-timers.js') : globalThis)
+
+/** Bounded here, after all arithmetic: a timer may fire before its time, and never at once. */
+function setTimeout (fn, ms) { return startTimeout(fn, Math.min(ms, DURATION_MAX_MS)) }
+
+// Jest installs its own before it loads anything. Node does not know of them.
+function areFake () {
+  const { setTimeout, clearTimeout, setImmediate, clearImmediate } = globalThis
+  return isFake('Timeout', setTimeout, clearTimeout) || isFake('Immediate', setImmediate, clearImmediate)
+}
+
+function isFake (name, start, clear) {
+  const active = () => process.getActiveResourcesInfo?.().filter((resource) => resource === name).length
+  const before = active()
+  if (before === undefined) return false // another runtime
+  const timer = start(() => {}, 1)
+  const isKnown = active() > before
+  clear(timer)
+  return !isKnown
+}
 
 // Keeps the record of one process.nextTick, so that the others stay cheap.
 //
@@ -121,6 +145,7 @@ function monotonic (input) {
 }
 
 module.exports = {
+  DURATION_MAX_MS,
   setTimeout,
   clearTimeout,
   setInterval,

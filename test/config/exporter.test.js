@@ -119,6 +119,27 @@ test('user and password of the URL become a header and are seen nowhere', (t) =>
   t.end()
 })
 
+test('headers may be a Map, Headers or another list of pairs, as attributes may', (t) => {
+  const headers = { 'x-token': 'hunter4', 'x-scope-orgid': 'tenant' }
+  for (const given of [headers, new Map(Object.entries(headers)), new Headers(headers), new URLSearchParams(headers)]) {
+    t.same(fromCode({ url: 'https://collector', headers: given }).headers, headers, given.constructor.name)
+  }
+  t.throws(() => fromCode({ url: 'https://collector', headers: new Map([[Symbol('x'), 'hunter4']]) }), { code: 'LT_ERR_OPTION_INVALID', message: /^((?!hunter4).)*$/ })
+  t.match(resolveOptions({ resource: new Map([['team', 'a']]) }, {}).resource.attributes, { team: 'a' })
+  t.end()
+})
+
+test('an exporter that gets no spans, because processors or a provider take them, is logged', (t) => {
+  const spanProcessors = [{ onStart () {}, onEnd () {}, forceFlush () {}, shutdown () {} }]
+  const codes = (options) => settled({ spanProcessors, ...options }).codes
+  t.same(codes({ exporter: { url: 'http://localhost:1' } }), ['LT_WARN_EXPORTER'])
+  t.same(codes({ exporter: 'console' }), ['LT_WARN_EXPORTER'])
+  t.same(codes({ exporter: { url: 'http://localhost:1' }, metrics: true }), [], 'metrics go there')
+  t.same(codes({ exporter: 'none' }), [])
+  t.same(codes({}), [])
+  t.end()
+})
+
 test('headers that look like credentials are not sent in clear text to another machine without being asked to', (t) => {
   const credentials = { authorization: 'a', 'api-key': 'b', 'x-honeycomb-team': 'c', 'dd-api-key': 'd', 'lightstep-access-token': 'e' }
   const headers = { ...credentials, 'x-scope-orgid': 'tenant' }

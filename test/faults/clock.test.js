@@ -25,6 +25,23 @@ test('fake timers neither stop the export nor see it', async (t) => {
   await exporter.close()
 })
 
+test('fake timers that were installed before light-trace was loaded neither stop the export nor keep `close` from its end', async (t) => {
+  for (const isHanging of [false, true]) {
+    const sink = await startSink(t)
+    if (isHanging) sink.respond = () => new Promise(() => {})
+    const { said, stderr } = await runInChild(t, async (child, url) => {
+      require('node:test').mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'setImmediate'] })
+      const app = child.Fastify()
+      await app.register(child.lightTrace, { exporter: { url }, metrics: true, closeTimeoutMs: 500 })
+      app.get('/', async () => 'x')
+      await app.inject('/')
+      await app.close()
+      child.say(app.lightTrace.stats().spans.delivered)
+    }, { args: [sink.url] }).exit
+    t.same(said, [isHanging ? 0 : 1], stderr)
+  }
+})
+
 Math.random = () => 0 // every wait is the shortest
 
 // K06

@@ -45,6 +45,69 @@ test('metrics are sent at each interval, and not when nothing asks for it', asyn
   t.same(quiet.sink.exports, [])
 })
 
+test('an interval that is longer than a timer can be, or endless, sends nothing before its time', async (t) => {
+  const { random } = Math
+  t.teardown(() => { Math.random = random })
+  Math.random = () => 0.999 // the first is due after one interval and a half
+  const late = []
+  for (const intervalMs of [Infinity, 2 ** 31 - 1, 20 * 86_400_000]) late.push(await measuredApp(t, { metrics: { intervalMs } }))
+  process.env.OTEL_METRIC_EXPORT_INTERVAL = '2000000000'
+  late.push(await measuredApp(t))
+  delete process.env.OTEL_METRIC_EXPORT_INTERVAL
+  Math.random = random
+  for (const { app } of late) await app.inject('/users/1')
+  const clock = await measuredApp(t, { metrics: { intervalMs: SOON } })
+  await clock.app.inject('/users/1')
+  await clock.sink.until(() => clock.sink.exports.length > 2)
+  t.same(late.map(({ sink }) => sink.exports.length), [0, 0, 0, 0])
+  for (const { app } of late) await app.lightTrace.flush({ timeoutMs: Infinity })
+  t.same(late.map(({ sink }) => sink.exports.length), [1, 1, 1, 1])
+})
+
+test('a collection that throws is counted and logged once, and the next one is made', async (t) => {
+  const { MetricReader } = require('../../lib/metrics/reader')
+  const logged = []
+  const stats = { exports: { ok: 0, failed: 0 }, points: {}, lastError: null }
+  let isBroken = true
+  const registry = { async observe () { if (isBroken) throw new Error('no such series') }, scopes: () => [] }
+  const report = { thrown: (error, what) => logged.push(`${what}: ${error.message}`) }
+  const encoder = { encode: () => [] }
+  const reader = new MetricReader({ registry, encoder, stats, report, url: 'http://localhost', intervalMs: Infinity, closeTimeoutMs: 5000, suppress: (fn) => fn() })
+  await reader.flush()
+  t.same(logged, ['metrics could not be collected: no such series'])
+  t.match(stats, { exports: { failed: 1 }, lastError: 'no such series' })
+  isBroken = false
+  await reader.flush()
+  await reader.close()
+  t.equal(stats.exports.failed, 1)
+})
+
+test('a collector accepts metrics, or spans, again once it has taken some', async (t) => {
+  const lines = []
+  const sink = await startMetricSink(t)
+  const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
+  await app.register(lightTrace, { exporter: { url: sink.url }, metrics: { intervalMs: 1e9 } })
+  app.get('/', async () => 'x')
+  t.teardown(() => app.close())
+  const rejection = (path, count) => ({
+    status: 200,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ partialSuccess: { [path === '/v1/traces' ? 'rejectedSpans' : 'rejectedDataPoints']: count, errorMessage: 'too old' } })
+  })
+  const again = async (answer) => {
+    sink.answer = answer
+    lines.length = 0
+    await app.inject('/')
+    await app.lightTrace.flush({ timeoutMs: 300 })
+    return lines.filter(({ code }) => code === 'LT_WARN_RECOVERED').map(({ msg }) => / (accepts \w+ again)/.exec(msg)[1])
+  }
+  t.same(await again(() => ({ status: 503 })), [])
+  t.same(await again(() => ({ status: 400 })), [])
+  t.same(await again(() => ({ status: 503 })), [])
+  t.same(await again((path) => rejection(path, 1000)), [])
+  t.same((await again(() => ({ status: 200 }))).sort(), ['accepts metrics again', 'accepts spans again'])
+})
+
 test('in an outage a cumulative export is replaced by a newer one', async (t) => {
   const { app, sink } = await measuredApp(t, { metrics: { intervalMs: SOON } })
   sink.answer = () => ({ status: 503 })

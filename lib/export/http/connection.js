@@ -6,8 +6,7 @@
 
 const net = require('node:net')
 const tls = require('node:tls')
-const { printable } = require('../../runtime/report.js')
-const { hide } = require('./secrets.js')
+const { quoted } = require('./secrets.js')
 
 const KEEP_ALIVE_DELAY_MS = 1000
 const HEAD_LENGTH_MAX = 16_384 // of a proxy's answer to CONNECT
@@ -180,8 +179,7 @@ function refusal (head, end, target, secrets) {
   if (line === undefined || end === -1) return 'does not answer CONNECT with HTTP/1.1'
   const hint = status === '407' ? "; put user and password into the proxy's URL" : ''
   if (status.startsWith('2')) return head.length > end + HEAD_END.length ? 'sends more than an answer to CONNECT' : ''
-  const said = hide(Buffer.from(line, 'latin1'), secrets).toString('latin1')
-  return `answers '${printable(said, 64)}' to CONNECT ${target}${hint}`
+  return `answers '${quoted(line, secrets, 64)}' to CONNECT ${target}${hint}`
 }
 
 module.exports = { Connection }

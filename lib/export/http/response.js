@@ -5,9 +5,8 @@
 
 const { FIELD_VALUE } = require('../../config/checks.js')
 const { fieldEnd, bodyStart } = require('../../otlp/request.js')
-const { printable } = require('../../runtime/report.js')
 const { dispositionOf, retryAfterMs } = require('./retry.js')
-const { hide } = require('./secrets.js')
+const { quoted } = require('./secrets.js')
 
 // What Node allows for a head. Interim responses, what chunks have beside their lengths, and trailers share it.
 const HEAD_BYTES_MAX = 16 * 1024
@@ -184,7 +183,7 @@ function failure (code, message) {
 }
 
 // What a collector's answer says: whether it is OTLP's at all, and what became of the spans. The body comes from outside: nothing
-// here throws, recurses or allocates by what it claims, and only `printable` text of it goes on.
+// here throws, recurses or allocates by what it claims, and only `quoted` text of it goes on.
 // https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
 
 const PROTOBUF_TYPE = /^application\/(x-protobuf|protobuf|vnd\.google\.protobuf)\b/
@@ -213,7 +212,6 @@ const TAG_MIN = 8
  */
 function readAnswer ({ status, fields, body, isCut, isOversized }, wallNow, secrets = [], hasProxy = false) {
   const isEmpty = body.length === 0 // as that of most collectors is
-  if (!isEmpty) hide(body, secrets)
   const type = (fields.get('content-type') ?? '').toLowerCase()
   const text = isEmpty ? '' : body.toString('utf8', 0, TEXT_BYTES_MAX)
   const isJson = !isEmpty && (JSON_TYPE.test(type) || (type === '' && JSON_BEGINS.test(text)))
@@ -227,8 +225,8 @@ function readAnswer ({ status, fields, body, isCut, isOversized }, wallNow, secr
     disposition,
     retryAfterMs: retryAfterMs(fields.get('retry-after'), wallNow),
     format,
-    partialSuccess: isSuccess ? partialSuccessOf(format, body, json, isCut) : null,
-    message: isSuccess ? '' : isOversized && status < 300 ? 'its answer is longer than 4 MiB' : messageOf(format, body, text, type)
+    partialSuccess: isSuccess ? partialSuccessOf(format, body, json, isCut, secrets) : null,
+    message: isSuccess ? '' : isOversized && status < 300 ? 'its answer is longer than 4 MiB' : messageOf(format, body, text, type, secrets)
   }
 }
 
@@ -251,15 +249,15 @@ function formatOf (type, body, text, json) {
   return type === '' ? 'protobuf' : 'other'
 }
 
-function partialSuccessOf (format, body, json, isCut) {
-  if (format === 'protobuf') return readPartialSuccess(body, isCut)
+function partialSuccessOf (format, body, json, isCut, secrets) {
+  if (format === 'protobuf') return readPartialSuccess(body, isCut, secrets)
   if (format !== 'json') return null
   const found = own(json, 'partialSuccess') ?? own(json, 'partial_success')
   if (found === null || typeof found !== 'object') return null
   // An int64 is a string of digits in JSON.
   const rejected = Number(found[Object.keys(found).find((key) => REJECTED_KEY.test(key))] ?? 0)
   const message = own(found, 'errorMessage') ?? own(found, 'error_message')
-  return { rejected: Number.isFinite(rejected) ? rejected : 0, message: typeof message === 'string' ? printable(message) : '' }
+  return { rejected: Number.isFinite(rejected) ? rejected : 0, message: typeof message === 'string' ? quoted(message, secrets) : '' }
 }
 
 function own (object, key) {
@@ -267,24 +265,24 @@ function own (object, key) {
 }
 
 // A failure's body is google.rpc.Status { 1: code, 2: message } by the specification, or what a proxy says; pages are not logged.
-function messageOf (format, body, text, type) {
-  if (format === 'protobuf' && type !== '') return readText(readFields(body, true).get(TAG_MESSAGE))
-  if (format === 'json' || type.startsWith('text/plain')) return printable(text)
-  return format === 'protobuf' && !NO_TEXT.test(text) ? printable(text) : ''
+function messageOf (format, body, text, type, secrets) {
+  if (format === 'protobuf' && type !== '') return readText(readFields(body, true).get(TAG_MESSAGE), secrets)
+  if (format === 'json' || type.startsWith('text/plain')) return quoted(text, secrets)
+  return format === 'protobuf' && !NO_TEXT.test(text) ? quoted(text, secrets) : ''
 }
 
 // Reads ExportTraceServiceResponse, 1: partial_success { 1: rejected_spans int64, 2: error_message string }. Null for
 // something else. `rejected` is as it came, and counts if the answer was cut off: it comes before the message.
-function readPartialSuccess (bytes, isCutOff = false) {
+function readPartialSuccess (bytes, isCutOff = false, secrets = []) {
   const response = readFields(bytes, isCutOff)
   if (response.has(TAG_BROKEN) || !response.has(TAG_PARTIAL_SUCCESS)) return null
   const fields = readFields(contentOf(response.get(TAG_PARTIAL_SUCCESS)), isCutOff)
   const rejected = fields.has(TAG_REJECTED) ? int64In(fields.get(TAG_REJECTED)) : 0
-  return fields.has(TAG_BROKEN) || Number.isNaN(rejected) ? null : { rejected, message: readText(fields.get(TAG_MESSAGE)) }
+  return fields.has(TAG_BROKEN) || Number.isNaN(rejected) ? null : { rejected, message: readText(fields.get(TAG_MESSAGE), secrets) }
 }
 
-function readText (field) {
-  return field === undefined ? '' : printable(contentOf(field).toString('utf8', 0, TEXT_BYTES_MAX))
+function readText (field, secrets) {
+  return field === undefined ? '' : quoted(contentOf(field).toString('utf8', 0, TEXT_BYTES_MAX), secrets)
 }
 
 // Returns the last field of each of the tags, without it, up to what is no field (TAG_BROKEN). Where it was cut off it may end early.

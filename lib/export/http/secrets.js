@@ -1,16 +1,34 @@
 'use strict'
 
-// What is sent to a collector or a proxy, and nobody is to read in a log if it says it back.
+// What is sent to a collector or a proxy, and must not be in a log if it is said back.
+
+// A text of a collector is made fit to print first and searched then: what is searched is what is shown. A secret that it holds is
+// overwritten with asterisks. One that it holds in any other form (cut up, in part, in another case, escaped, as base64 or bytes) has
+// the whole text left out.
+
+const { printable, SCAN_MAX } = require('../../runtime/report.js')
 
 // Shorter ones are in any text by chance.
 const SECRET_LENGTH_MIN = 4
 const PART_LENGTH_MIN = 6
+const PIECE_LENGTH = 8 // letters and digits in a row of a longer one
+
+const NOT_QUOTED = '(not quoted: it repeats a header or a part of the URL)'
+
+const SCHEME = /^[a-z-]+ +(?=\S)/i // of credentials, as in `Bearer ...`: a collector may say that it misses one
 
 // An error page may quote a URL in JSON, a gateway such JSON in its own. One kind at a time: a value may look like the other.
 const LAYERS_MAX = 2
-const ESCAPES = [/\\(?:u([0-9a-f]{4})|([^u]))/gi, /%([0-9a-f]{2})/gi]
+/** @type {[RegExp, number][]} with the radix of the character's number */
+const ESCAPES = [
+  [/\\(?:u([0-9a-f]{4})|[^ux])/gi, 16],
+  [/\\x([0-9a-f]{2})/gi, 16],
+  [/%([0-9a-f]{2})/gi, 16],
+  [/&(?:#x([0-9a-f]{1,8});?|[a-z]+;)/gi, 16],
+  [/&#(\d{1,8});?/g, 10]
+]
 
-/** The values of headers and of the query, the user and password in them, and the words of each: bytes, written as latin1. */
+/** The values of headers and of the query, the user and password in them, and the words of each; the longest first. */
 function secretsOf ({ url, headers }, proxy) {
   const { search, searchParams } = new URL(url)
   const query = search.slice(1).split('&').map((pair) => pair.slice(pair.indexOf('=') + 1))
@@ -19,50 +37,54 @@ function secretsOf ({ url, headers }, proxy) {
     const user = Buffer.from(value.slice(6), 'base64').toString()
     return [value, user, user.slice(user.indexOf(':') + 1)]
   })
-  const words = values.flatMap((value) => value.split(/[\s,;=:]+/)).filter(({ length }) => length >= PART_LENGTH_MIN)
+  const words = values.flatMap((value) => value.replace(SCHEME, '').split(/[\s,;=:]+/)).filter(({ length }) => length >= PART_LENGTH_MIN)
   const texts = [...values, ...words].filter(({ length }) => length >= SECRET_LENGTH_MIN)
-  return [...new Set(texts.flatMap((text) => [Buffer.from(text).toString('latin1'), text]))]
+  return [...new Set(texts)].sort((a, b) => b.length - a.length)
 }
 
-/** Overwrites secrets in `bytes`, as they are or escaped, with as many asterisks: the lengths in an answer still hold. */
-function hide (bytes, secrets, text = bytes.toString('latin1'), starts = null, layers = 0) {
-  for (const secret of secrets) {
-    for (let at = text.indexOf(secret); at !== -1; at = text.indexOf(secret, at + secret.length)) {
-      const end = at + secret.length
-      bytes.fill('*', starts?.[at] ?? at, starts?.[end] ?? end)
+/** The text of a collector or a proxy, as a line of the log may have it. */
+function quoted (text, secrets, max = undefined) {
+  let shown = printable(text, SCAN_MAX)
+  for (const secret of secrets) shown = shown.replaceAll(secret, '*'.repeat(secret.length))
+  return holds(shown, secrets, secrets.flatMap(formsOf)) ? NOT_QUOTED : printable(shown, max)
+}
+
+function holds (text, secrets, forms, layers = 0) {
+  if (secrets.some((secret) => text.includes(secret)) || holdsForm(lettersOf(text), forms)) return true
+  if (layers === LAYERS_MAX) return false
+  return ESCAPES.some(([escape, radix]) => text.search(escape) !== -1 && holds(unescaped(text, escape, radix), secrets, forms, layers + 1))
+}
+
+function holdsForm (letters, forms) {
+  const pieces = new Set()
+  for (let at = 0; at + PIECE_LENGTH <= letters.length; at++) pieces.add(letters.slice(at, at + PIECE_LENGTH))
+  return forms.some((form) => {
+    if (form.length < PIECE_LENGTH) return letters.includes(form)
+    for (let at = 0; at + PIECE_LENGTH <= form.length; at++) if (pieces.has(form.slice(at, at + PIECE_LENGTH))) return true
+    return false
+  })
+}
+
+/** A secret as it is, and its bytes in hexadecimal, in decimals and in base64, which has three forms by where it begins. */
+function formsOf (secret) {
+  const forms = [secret]
+  for (const bytes of [Buffer.from(secret), Buffer.from(secret, 'latin1')]) {
+    forms.push(bytes.toString('hex'), bytes.join(''))
+    for (const skipped of [0, 1, 2]) {
+      const base64 = Buffer.concat([Buffer.alloc(skipped), bytes]).toString('base64')
+      forms.push(base64.slice(skipped && skipped + 1, Math.floor((skipped + bytes.length) * 4 / 3)))
     }
   }
-  if (layers === LAYERS_MAX) return bytes
-  for (const escapes of ESCAPES) {
-    if (text.search(escapes) !== -1) hide(bytes, secrets, ...unescaped(text, starts, escapes), layers + 1)
-  }
-  return bytes
+  return forms.map(lettersOf).filter(({ length }) => length >= SECRET_LENGTH_MIN)
 }
 
-/** A text without its escapes, and where in the bytes each of its characters begins. */
-function unescaped (text, before, escapes) {
-  const starts = new Uint32Array(text.length + 1) // no escape is shorter than what it stands for
-  let plain = ''
-  let at = 0
-  const add = (part, step) => {
-    for (let i = 0; i < part.length; i++) starts[plain.length + i] = before?.[at + i * step] ?? at + i * step
-    plain += part
-  }
-  for (const { 0: escape, 1: code, 2: character, index } of text.matchAll(escapes)) {
-    add(text.slice(at, index), 1)
-    at = index
-    add(character ?? charactersOf(code), 0)
-    at += escape.length
-  }
-  add(text.slice(at), 1)
-  starts[plain.length] = before?.[text.length] ?? text.length
-  return /** @type {const} */ ([plain, starts])
+function lettersOf (text) { return text.toLowerCase().replace(/[^a-z0-9]/g, '') }
+
+function unescaped (text, escape, radix) {
+  return text.replaceAll(escape, (_, digits) => {
+    const code = parseInt(digits, radix) // not a number where what is escaped is neither letter nor digit
+    return code <= 0x10ffff ? String.fromCodePoint(code) : ''
+  })
 }
 
-// Of JSON, four digits of a character of UTF-16; of a URL, two of a byte.
-function charactersOf (code) {
-  const character = String.fromCharCode(parseInt(code, 16))
-  return code.length === 2 ? character : Buffer.from(character).toString('latin1')
-}
-
-module.exports = { secretsOf, hide }
+module.exports = { secretsOf, quoted }
