@@ -51,7 +51,7 @@ test('a response whose methods throw when it closes: logged once, the span ends,
     trace: { responseHeaders: ['x-cache'] },
     routes (app) {
       app.get('/header', async (request, { raw }) => { raw.on('finish', () => { raw.getHeader = () => { throw new Error('broken') } }); return 'ok' })
-      app.get('/state', async (request, { raw }) => { raw.on('finish', () => { Object.defineProperty(raw, 'headersSent', { get () { throw new Error('broken') } }) }); return 'ok' })
+      app.get('/state', async (request, { raw }) => { raw.on('finish', () => { Object.defineProperty(raw, 'writableEnded', { get () { throw new Error('broken') } }) }); return 'ok' })
     }
   })
   await (await fetch(`${origin}/header`)).text()
