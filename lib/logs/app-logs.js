@@ -21,6 +21,7 @@ const { plainRecord, recordJson, recordText } = require('./plain.js')
 const { redactedLine } = require('./redacted-line.js')
 const { holdLines, tapLogger } = require('./tap.js')
 
+const EXCEPTION = 'exception' // the event of a span, and of a record
 const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready
 const ASK_AGAIN_MS = 60_000 // a collector that takes no logs
@@ -43,7 +44,7 @@ class AppLogs {
   #waiting = []
   #first = null // a line about a request, { request, level, logged }, until the next one or until its trace begins
   #askAgainAt = -Infinity
-  #rates = new Map() // by level
+  #rates = new Map() // by level, and of exceptions
 
   constructor (tracer, app) {
     const { log } = app
@@ -80,10 +81,15 @@ class AppLogs {
   /** Whether spans have events of their exceptions too. */
   get keepsEvents () { return this.#settings.exceptions === 'logs/dup' }
 
-  /** Records an exception by its attributes. https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/ */
-  exception (span, list, time) {
-    this.#stats.accepted++
-    this.#accept({ line: '', bindings: '', list, eventName: 'exception', scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
+  /** Records the exceptions of a span that is exported. https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/ */
+  takeExceptions (span) {
+    const { details } = span
+    for (const { name, list, time } of details.events) if (name === EXCEPTION) this.#attempt(() => this.#exception(span, list, time))
+    if (!this.keepsEvents) details.events = details.events.filter(({ name }) => name !== EXCEPTION)
+  }
+
+  #exception (span, list, time) {
+    this.#take('exceptions', { line: '', bindings: '', list, eventName: EXCEPTION, scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
   }
 
   #isHeld (line, level, logger) {
@@ -129,9 +135,10 @@ class AppLogs {
     }
   }
 
-  #take (level, logged) {
+  /** @param {number | string} kind of which so many a second are exported: a level, or 'exceptions' */
+  #take (kind, logged) {
     this.#stats.accepted++
-    if (this.#isTooMuch(level, logged.time)) this.#stats.drop('rate', 1)
+    if (this.#isTooMuch(kind, logged.time)) this.#stats.drop('rate', 1)
     else this.#accept(logged)
   }
 
@@ -149,9 +156,14 @@ class AppLogs {
     this.#first = null
     logged.context = span
     if (span !== undefined && (span.flags & SAMPLED) === 0 && level < this.#unsampledMinimum) return
+    this.#attempt(() => this.#take(level, logged))
+  }
+
+  /** Runs what a collector in a test may throw out of, where a request begins or a span ends. */
+  #attempt (fn) {
     try {
-      this.#take(level, logged)
-    } catch (error) { // of a collector in a test, where a request begins
+      fn()
+    } catch (error) {
       this.#tracer.report.thrown(error, 'a log line was not exported')
     }
   }
@@ -174,13 +186,14 @@ class AppLogs {
     }
   }
 
-  /** Whether there are more lines of that level than may be. */
-  #isTooMuch (level, now) {
+  /** Whether there are more of that kind than may be. */
+  #isTooMuch (kind, now) {
     const { maxPerSecond } = this.#settings
-    let rate = this.#rates.get(level)
-    if (rate === undefined) this.#rates.set(level, rate = new RateLimit(maxPerSecond))
+    let rate = this.#rates.get(kind)
+    if (rate === undefined) this.#rates.set(kind, rate = new RateLimit(maxPerSecond))
     if (rate.take(now)) return false
-    this.#tracer.report.loss('log rate', `more than ${maxPerSecond} lines of level ${level} in a second: the others are printed but not exported (\`logs.maxPerSecond\`)`)
+    const what = typeof kind === 'number' ? `lines of level ${kind}` : kind
+    this.#tracer.report.loss('log rate', `more than ${maxPerSecond} ${what} in a second: the others are not exported (\`logs.maxPerSecond\`)`)
     return true
   }
 

@@ -80,11 +80,12 @@ class SdkServerSpan extends ServerSpan {
   isExplained (_endedAt) { return false } // nobody would see what it waited for
 
   finish (endedAt) {
-    const { sdkSpan: span, httpStatus, errorType, details } = this
+    const { sdkSpan: span, httpStatus, errorType, details, pipeline: { exceptionLog } } = this
     if (httpStatus !== 0) attempt(() => span.setAttribute('http.response.status_code', httpStatus))
     if (errorType !== '') attempt(() => span.setAttribute('error.type', errorType))
     if (details !== null) {
-      for (const { list } of details.events) attempt(() => span.recordException(exceptionOf(list)))
+      const events = exceptionLog === null || exceptionLog.keepsEvents ? details.events : []
+      for (const { list } of events) attempt(() => span.recordException(exceptionOf(list)))
       if (details.statusCode === STATUS_ERROR) attempt(() => span.setStatus({ code: STATUS_ERROR }))
     }
     attempt(() => span.end())

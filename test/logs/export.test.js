@@ -442,6 +442,37 @@ for (const [value, records, events] of [[undefined, 0, 1], ['logs', 1, 0], ['log
   })
 }
 
+for (const [what, options, url, count] of [ // a second may end in between
+  ['that are kept', { sampler: 0, keep: { errors: true } }, '/?status=500', 5],
+  ['that are not sampled', { sampler: 0 }, '/?status=500', 0],
+  ['that `keep` does not keep', { sampler: 0, keep: { errors: true } }, '/?status=404', 0],
+  ['that are sampled, within the rate', { sampler: 1, logs: { maxPerSecond: 2 } }, '/?status=404', 2],
+  ['with many exceptions, within the limit of events', { sampler: 1, limits: { events: 3 } }, '/?status=500&times=10', 15]
+]) {
+  test(`exceptions as records go with their spans: of requests ${what}`, async (t) => {
+    const sink = await startMetricSink(t)
+    const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, options, url) => {
+      const app = Fastify()
+      await app.register(lightTrace, options)
+      app.get('/', async ({ query: { status, times = 1 }, trace }, reply) => {
+        for (let i = 1; i < times; i++) trace.span.recordException(new Error(`${i}`))
+        throw Object.assign(new Error('no'), { statusCode: Number(status) })
+      })
+      for (let i = 0; i < 5; i++) await app.inject(url)
+      await app.lightTrace.flush()
+      say(app.lightTrace.stats().logs.records)
+      await app.close()
+    }, { args: [options, url], env: { OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin, OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN: 'logs' } }).exit
+    t.equal(code, 0)
+    const isOneSecondMore = count === 2 && sink.records.length === 4
+    if (!isOneSecondMore) t.equal(sink.records.length, count)
+    t.ok(isAccounted(said[0]))
+    const spans = sink.requests.flatMap(({ spans = [] }) => spans)
+    for (const { traceId } of sink.records) t.ok(spans.some((span) => span.traceId === traceId))
+    for (const { events } of spans) t.same(events, [])
+  })
+}
+
 test('by light-trace/register, which gives way to a registration in code', async (t) => {
   for (const isInCode of [false, true]) {
     const sink = await startMetricSink(t)
