@@ -40,7 +40,12 @@ function registrationFor (app, options) {
   const registration = new Registration(app, options)
   registrations.set(app.server, registration)
   earlier?.replaceWith(registration)
-  registration.tracer.exportLogs(app)
+  try {
+    registration.tracer.exportLogs(app)
+  } catch (error) { // a level that the logger has not
+    registration.abandon(app)
+    throw error
+  }
   return registration
 }
 

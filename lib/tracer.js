@@ -107,6 +107,7 @@ class Tracer {
   /** Applies what `configFile` says, and the options where it says nothing. */
   adjust ({ sampler, keep, ignore, logs }) {
     const { settings, output } = this
+    this.logs?.checkLevels(logs) // throws: a file that is wrong changes nothing
     if (this.sampler instanceof LiveSampler) this.sampler.use(sampler ?? settings.sampler)
     this.liveSampler = sampler
     this.liveIgnore = ignore === undefined ? settings.ignore : ignore
@@ -154,7 +155,10 @@ class Tracer {
     if (this.settings.exportedLogs === null || this.settings.disabled) return
     const { AppLogs } = require('./logs/app-logs.js')
     this.logs = new AppLogs(this, app)
-    this.logs.setLevels(this.liveLogs)
+    this.report.attempt('LT_WARN_CONFIG_FILE', 'configFile: its logs have no effect', () => {
+      this.logs.checkLevels(this.liveLogs)
+      this.logs.setLevels(this.liveLogs)
+    })
   }
 
   /** Finds out what else is registered with the API. Requests are entered by its context manager, if there is one. */

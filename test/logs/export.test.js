@@ -152,6 +152,38 @@ test('level and unsampledLevel, also of the logger\'s own levels', async (t) => 
   t.equal(lines.length, 5)
 })
 
+test('a level is one of the logger\'s, in each option', async (t) => {
+  for (const [option, logger] of [['level', {}], ['unsampledLevel', {}], ['buffer', {}], ['level', { customLevels: { notice: 35 }, useOnlyCustomLevels: true, level: 'notice' }]]) {
+    const app = Fastify({ logger: { stream: { write () {} }, ...logger } })
+    const name = option === 'level' && logger.level !== undefined ? 'info' : 'warning'
+    await t.rejects(app.register(lightTrace, { logs: { export: true, [option]: name } }).ready(), { code: 'LT_ERR_OPTION_INVALID', message: new RegExp(`\`logs.${option}\` must be one of the logger's levels: .*(?:fatal|notice), received '${name}'`) })
+    await app.close().catch(() => {})
+  }
+  const { lines } = await loggingApp(t, { logger: { customLevels: { notice: 35 } }, logs: { export: true, level: 'notice', unsampledLevel: 'silent', buffer: 'trace' } })
+  t.notMatch(lines.join(), 'LT_WARN')
+})
+
+test('levels that are counted downwards, as syslog\'s', async (t) => {
+  const customLevels = { emerg: 0, alert: 1, crit: 2, error: 3, warning: 4, notice: 5, info: 6, debug: 7, odd: 8 }
+  const { app, lines, exported } = await loggingApp(t, {
+    logger: { customLevels, useOnlyCustomLevels: true, levelComparison: 'DESC', level: 'info' },
+    logs: { export: true, level: 'notice', buffer: 'debug' },
+    fastify: { logController: new (Fastify.LogController ?? Object)({ disableRequestLogging: true }), disableRequestLogging: true },
+    routes: (app) => app.get('/', async ({ log }, reply) => {
+      for (const level of ['emerg', 'warning', 'notice', 'info', 'debug']) log[level](`request ${level}`)
+      return reply.code(500).send('no')
+    })
+  })
+  for (const level of Object.keys(customLevels)) app.log[level](level)
+  await app.inject({ url: '/', headers: { traceparent: `${PARENT}0` } })
+  const records = await exported()
+  t.same(records.filter(({ body }) => !body.includes(' ')).map(({ severityText, severityNumber }) => [severityText, severityNumber]), [
+    ['emerg', 21], ['alert', 19], ['crit', 18], ['error', 17], ['warning', 13], ['notice', 10]
+  ])
+  t.same(records.filter(({ body }) => body.startsWith('request')).map(({ body }) => body), ['request emerg', 'request warning', 'request debug'])
+  t.same(lines.map((line) => JSON.parse(line).msg).filter((msg) => msg.startsWith('request ')), ['emerg', 'warning', 'notice', 'info', 'debug'].map((level) => `request ${level}`))
+})
+
 test('a flood of one level is bounded and counted; other levels are not', async (t) => {
   const { app, exported } = await loggingApp(t, { logs: { export: true, maxPerSecond: 10 } })
   for (let i = 0; i < 1000; i++) app.log.info(`line ${i}`)
