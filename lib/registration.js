@@ -41,7 +41,12 @@ function registrationFor (app, options) {
   const registration = new Registration(app, options)
   registrations.set(app.server, registration)
   const lines = earlier?.replaceWith(registration) ?? []
-  registration.tracer.exportLogs(app)
+  try {
+    registration.tracer.exportLogs(app)
+  } catch (error) { // a level that the logger has not
+    registration.abandon(app)
+    throw error
+  }
   registration.tracer.logs?.acceptWaiting(lines)
   return registration
 }

@@ -17,7 +17,7 @@ const { KIND_INTERNAL, KIND_CLIENT } = require('./outbound/calls.js')
 const { QueryRedactor } = require('./http/redact.js')
 const { samplerOf, LiveSampler, BackPressure, RateLimit } = require('./sampling/sampler.js')
 const { Keep } = require('./sampling/keep.js')
-const { Pipeline, Stats } = require('./export/pipeline.js')
+const { Pipeline, LoggingPipeline, Stats } = require('./export/pipeline.js')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals.js')
 const { inject } = require('./otel/propagators.js')
 const { ExportRequestPrefix } = require('./otlp/request.js')
@@ -81,12 +81,12 @@ class Tracer {
     if (this.backPressure !== null && (this.mode !== 'native' || this.sampler.isCustom)) {
       report.once('LT_WARN_BACK_PRESSURE', `backPressure has no effect: ${this.mode === 'native' ? "a Sampler of the SDK's decides" : this.output.reason}`)
     }
-    this.pipeline = new Pipeline(this)
+    const exceptionLog = this.logs === null ? null : this.logs.open()
+    this.pipeline = exceptionLog === null ? new Pipeline(this) : new LoggingPipeline(this, exceptionLog)
     this.warnAboutUnheard(this.keepSettings)
     if (this.output.sdkSpans !== null) this.keep = null
     this.ownStarter = new SpanStarter(this)
     this.metrics?.open()
-    if (this.logs !== null) this.pipeline.exceptionLog = this.logs.open()
     this.starter = this.sdkInterop ?? this.ownStarter
     this.useGlobals()
     this.blockedLoop?.start()
@@ -107,6 +107,7 @@ class Tracer {
   /** Applies what `configFile` says, and the options where it says nothing. */
   adjust ({ sampler, keep, ignore, logs }) {
     const { settings, output } = this
+    this.logs?.checkLevels(logs) // throws: a file that is wrong changes nothing
     if (this.sampler instanceof LiveSampler) this.sampler.use(sampler ?? settings.sampler)
     this.liveSampler = sampler
     this.liveIgnore = ignore === undefined ? settings.ignore : ignore
@@ -154,7 +155,10 @@ class Tracer {
     if (this.settings.exportedLogs === null || this.settings.disabled) return
     const { AppLogs } = require('./logs/app-logs.js')
     this.logs = new AppLogs(this, app)
-    this.logs.setLevels(this.liveLogs)
+    this.report.attempt('LT_WARN_CONFIG_FILE', 'configFile: its logs have no effect', () => {
+      this.logs.checkLevels(this.liveLogs)
+      this.logs.setLevels(this.liveLogs)
+    })
   }
 
   /** Finds out what else is registered with the API. Requests are entered by its context manager, if there is one. */

@@ -259,8 +259,8 @@ function resolveRouteOptions (value) {
   })
 }
 
-const LINE_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
-const checkLive = object({ sampler: checkSampler, keep: checkKeep, ignore: checkIgnore, logs: object({ level: literal(...LINE_LEVELS), unsampledLevel: literal(...LINE_LEVELS) }) })
+// The logger knows its levels, see AppLogs.checkLevels().
+const checkLive = object({ sampler: checkSampler, keep: checkKeep, ignore: checkIgnore, logs: object({ level: text, unsampledLevel: text }) })
 
 /** What `configFile` says; undefined where it says nothing. Throws where it is wrong. */
 function resolveLive (value) {

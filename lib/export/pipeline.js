@@ -70,7 +70,7 @@ class Pipeline {
     this.scope = scope
     this.stats = stats
     this.report = report
-    this.exceptionLog = null // AppLogs, where exceptions are log records
+    this.exceptionLog = null // AppLogs, in a LoggingPipeline
     this.sink = sink
     this.recorder = recorder // null where unsampled requests are not recorded
     this.closed = false
@@ -164,4 +164,17 @@ class Pipeline {
   }
 }
 
-module.exports = { Stats, Pipeline }
+/** Where exceptions are log records: they go where their spans go. */
+class LoggingPipeline extends Pipeline {
+  constructor (tracer, exceptionLog) {
+    super(tracer)
+    this.exceptionLog = exceptionLog
+  }
+
+  accept (span) {
+    if (!this.closed && span.details !== null) this.exceptionLog.takeExceptions(span)
+    super.accept(span)
+  }
+}
+
+module.exports = { Stats, Pipeline, LoggingPipeline }

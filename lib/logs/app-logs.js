@@ -9,6 +9,7 @@
 
 const clock = require('../runtime/timers.js')
 const { SAMPLED, SUPPRESS_KEY, parentIn } = require('../context/trace-context.js')
+const { wrongValue } = require('../config/checks.js')
 const { Exporter } = require('../export/exporter.js')
 const { Stats } = require('../export/pipeline.js')
 const { ExportRequestPrefix } = require('../otlp/request.js')
@@ -19,12 +20,17 @@ const { kLoggedSpan, symbolOf } = require('../fastify/keys.js')
 const { RecordEncoder } = require('./record-encoder.js')
 const { plainRecord, recordJson, recordText } = require('./plain.js')
 const { redactedLine } = require('./redacted-line.js')
-const { holdLines, tapLogger, whenReleased } = require('./tap.js')
+const { holdLines, tapLogger, whenReleased, levelComparisonOf } = require('./tap.js')
 
+const EXCEPTION = 'exception' // the event of a span, and of a record
+const SEVERITY_WARN = 13
 const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready
 const ASK_AGAIN_MS = 60_000 // a collector that takes no logs
-const LEVELS = { trace: 10, debug: 20, info: 30, warn: 40, error: 50, fatal: 60 }
+// Of levels that are counted downwards, whose numbers say nothing: syslog's by https://opentelemetry.io/docs/specs/otel/logs/data-model-appendix/
+const SEVERITIES = new Map(Object.entries({
+  trace: 1, silly: 1, debug: 5, verbose: 5, info: 9, http: 9, notice: 10, warn: 13, warning: 13, error: 17, err: 17, crit: 18, critical: 18, alert: 19, fatal: 21, emerg: 21, emergency: 21
+}))
 
 class AppLogs {
   #tracer
@@ -34,7 +40,8 @@ class AppLogs {
   #tap = null
   #stopWaiting = null // for the logger of another application
   #held = null // the lines that are held back, if any are
-  #minimum // the least level of lines that are exported
+  #sign // -1 where the logger counts its levels downwards
+  #minimum // the least level of lines that are exported, with that sign
   #unsampledMinimum // and of those of a trace that is not sampled
   #names
   #bindingsKey // pino's, of the text of a logger's bindings
@@ -44,18 +51,20 @@ class AppLogs {
   #waiting = []
   #first = null // a line about a request, { request, level, logged }, until the next one or until its trace begins
   #askAgainAt = -Infinity
-  #rates = new Map() // by level
+  #rates = new Map() // by level, and of exceptions
 
   constructor (tracer, app) {
     const { log } = app
     this.#tracer = tracer
     this.#settings = tracer.settings.exportedLogs
     this.#log = log
+    const { lines, buffer, byCommand, level, unsampledLevel } = this.#settings
+    this.#sign = levelComparisonOf(log)(2, 1) ? 1 : -1
+    this.checkLevels({ level, unsampledLevel, buffer }, 'logs')
     this.setLevels()
     this.#names = { messageKey: log[symbolOf(log, 'pino.messageKey')] ?? 'msg', errorKey: log[symbolOf(log, 'pino.errorKey')] ?? 'err' }
     this.#scope = new Scope('pino', typeof log.version === 'string' ? log.version : undefined)
     this.#bindingsKey = symbolOf(log, 'pino.chindings')
-    const { lines, buffer, byCommand } = this.#settings
     if (!lines && buffer === null) return
     this.#openTap()
     if (this.#tap !== null && buffer !== null) {
@@ -72,10 +81,37 @@ class AppLogs {
     if (this.#tap === null) this.#stopWaiting = whenReleased(log, () => this.#openTap())
   }
 
+  /** Throws where a name is none of the logger's levels. The default `warn` may be. */
+  checkLevels (names = {}, path = 'configFile.logs') {
+    const known = this.#log.levels?.values
+    if (typeof known !== 'object') return // not pino, whose lines are not exported
+    for (const [option, name] of Object.entries(names)) {
+      const isOne = name === null || name === undefined || name === 'silent' || Object.hasOwn(known, name) || (option === 'unsampledLevel' && name === 'warn')
+      if (!isOne) throw wrongValue(`${path}.${option}`, `one of the logger's levels: ${Object.keys(known).join(', ')}`, name)
+    }
+  }
+
   /** Which lines are exported, by the names of their levels; without a name as the options say. */
   setLevels ({ level = this.#settings.level, unsampledLevel = this.#settings.unsampledLevel } = {}) {
-    this.#minimum = level === null ? -Infinity : levelOf(level, this.#log, -Infinity)
-    this.#unsampledMinimum = levelOf(unsampledLevel, this.#log, LEVELS.warn)
+    this.#minimum = level === null ? -Infinity : this.#rankOf(level)
+    this.#unsampledMinimum = this.#rankOf(unsampledLevel)
+  }
+
+  /** A level's number, higher for what is worse. Where the logger has no `warn` it is that of the first level which is as bad. */
+  #rankOf (name) {
+    const known = this.#log.levels?.values ?? {}
+    if (name === 'silent') return Infinity
+    if (Object.hasOwn(known, name)) return known[name] * this.#sign
+    return Math.min(...Object.entries(known).filter(([label, level]) => this.#severityOf(level, label) >= SEVERITY_WARN).map(([, level]) => level * this.#sign))
+  }
+
+  /**
+   * OpenTelemetry's severity number: four for each of the six levels, so that a level in between stands in between; 0 is unknown.
+   * https://opentelemetry.io/docs/specs/otel/logs/data-model/#field-severitynumber
+   */
+  #severityOf (level, label) {
+    if (this.#sign === -1) return SEVERITIES.get(label) ?? 0
+    return Math.min(Math.max(Math.floor((level - 10) * 0.4) + 1, 1), 24)
   }
 
   /** Decides where records go, once. Returns this where exceptions are records, else null. */
@@ -88,10 +124,15 @@ class AppLogs {
   /** Whether spans have events of their exceptions too. */
   get keepsEvents () { return this.#settings.exceptions === 'logs/dup' }
 
-  /** Records an exception by its attributes. https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/ */
-  exception (span, list, time) {
-    this.#stats.accepted++
-    this.#accept({ line: '', bindings: '', list, eventName: 'exception', scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
+  /** Records the exceptions of a span that is exported. https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/ */
+  takeExceptions (span) {
+    const { details } = span
+    for (const { name, list, time } of details.events) if (name === EXCEPTION) this.#attempt(() => this.#exception(span, list, time))
+    if (!this.keepsEvents) details.events = details.events.filter(({ name }) => name !== EXCEPTION)
+  }
+
+  #exception (span, list, time) {
+    this.#take('exceptions', { line: '', bindings: '', list, eventName: EXCEPTION, scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
   }
 
   #isHeld (line, level, logger) {
@@ -123,11 +164,11 @@ class AppLogs {
     if (!this.#settings.lines) return
     this.#letGo(undefined)
     try {
-      if (level < this.#minimum) return
+      if (level * this.#sign < this.#minimum) return
       const active = this.#tracer.contextManager.active()
       if (active !== undefined && active.getValue(SUPPRESS_KEY) === true) return
       const context = traceOfLine(active, logger)
-      if (context !== undefined && (context.flags & SAMPLED) === 0 && level < this.#unsampledMinimum) return
+      if (context !== undefined && (context.flags & SAMPLED) === 0 && level * this.#sign < this.#unsampledMinimum) return
       const logged = this.#logged(line, level, logger, context)
       const request = context === undefined ? read(given, 'req') : undefined
       if (request !== undefined) this.#first = { request, level, logged }
@@ -137,9 +178,10 @@ class AppLogs {
     }
   }
 
-  #take (level, logged) {
+  /** @param {number | string} kind of which so many a second are exported: a level, or 'exceptions' */
+  #take (kind, logged) {
     this.#stats.accepted++
-    if (this.#isTooMuch(level, logged.time)) this.#stats.drop('rate', 1)
+    if (this.#isTooMuch(kind, logged.time)) this.#stats.drop('rate', 1)
     else this.#accept(logged)
   }
 
@@ -156,10 +198,15 @@ class AppLogs {
     const { level, logged } = this.#first
     this.#first = null
     logged.context = span
-    if (span !== undefined && (span.flags & SAMPLED) === 0 && level < this.#unsampledMinimum) return
+    if (span !== undefined && (span.flags & SAMPLED) === 0 && level * this.#sign < this.#unsampledMinimum) return
+    this.#attempt(() => this.#take(level, logged))
+  }
+
+  /** Runs what a collector in a test may throw out of, where a request begins or a span ends. */
+  #attempt (fn) {
     try {
-      this.#take(level, logged)
-    } catch (error) { // of a collector in a test, where a request begins
+      fn()
+    } catch (error) {
       this.#tracer.report.thrown(error, 'a log line was not exported')
     }
   }
@@ -168,7 +215,7 @@ class AppLogs {
     const time = clock.now()
     const severityText = logger?.levels?.labels?.[level] ?? ''
     const bindings = logger?.[this.#bindingsKey]
-    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: this.#scope, time, observedTime: time, severityNumber: severityOf(level), severityText, context }
+    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: this.#scope, time, observedTime: time, severityNumber: this.#severityOf(level, severityText), severityText, context }
   }
 
   #accept (logged) {
@@ -182,13 +229,14 @@ class AppLogs {
     }
   }
 
-  /** Whether there are more lines of that level than may be. */
-  #isTooMuch (level, now) {
+  /** Whether there are more of that kind than may be. */
+  #isTooMuch (kind, now) {
     const { maxPerSecond } = this.#settings
-    let rate = this.#rates.get(level)
-    if (rate === undefined) this.#rates.set(level, rate = new RateLimit(maxPerSecond))
+    let rate = this.#rates.get(kind)
+    if (rate === undefined) this.#rates.set(kind, rate = new RateLimit(maxPerSecond))
     if (rate.take(now)) return false
-    this.#tracer.report.loss('log rate', `more than ${maxPerSecond} lines of level ${level} in a second: the others are printed but not exported (\`logs.maxPerSecond\`)`)
+    const what = typeof kind === 'number' ? `lines of level ${kind}` : kind
+    this.#tracer.report.loss('log rate', `more than ${maxPerSecond} ${what} in a second: the others are not exported (\`logs.maxPerSecond\`)`)
     return true
   }
 
@@ -276,18 +324,5 @@ class AppLogs {
 
 /** What a line belongs to: the span that is active, else its logger's request. */
 function traceOfLine (active, logger) { return parentIn(active) ?? logger?.[kLoggedSpan] }
-
-/** A level's number. The application may have its own. */
-function levelOf (name, log, fallback) {
-  return log.levels?.values?.[name] ?? LEVELS[name] ?? fallback
-}
-
-/**
- * OpenTelemetry's severity number: four for each of the six levels, so that a level in between stands in between.
- * https://opentelemetry.io/docs/specs/otel/logs/data-model/#field-severitynumber
- */
-function severityOf (level) {
-  return Math.min(Math.max(Math.floor((level - 10) * 0.4) + 1, 1), 24)
-}
 
 module.exports = { AppLogs }

@@ -53,7 +53,13 @@ function contentOf ({ line, list, context }, { messageKey, errorKey }, countMax 
     if (key === messageKey || key === '' || RECORD_KEYS.includes(key)) continue
     if (key === errorKey && isMap(members[key])) {
       const error = members[key]
+      const hasCode = Object.hasOwn(error, 'code') && typeof error.code === 'string' && error.code !== ''
       for (const member of Object.keys(error)) {
+        if (hasCode && member === 'type') {
+          add('exception.type', error, 'code') // as spans have it
+          add(`${key}.type`, error, 'type')
+          continue
+        }
         // By the conventions of exceptions: https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/
         const name = typeof error[member] === 'string' ? EXCEPTION_KEYS.get(member) : undefined
         add(name ?? `${key}.${member}`, error, member)

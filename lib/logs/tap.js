@@ -123,7 +123,8 @@ function holdLines (app, lowest, keepOf, print, flush) {
   let forgotten = 0
   const { methods, isLevelEnabled } = holdingMethods(app.log, lowest)
   const lowestLevel = app.log.levels.values[lowest]
-  const isWritten = levelCheckOf(app.log)
+  const compare = levelComparisonOf(app.log)
+  const isWritten = (level, logger) => compare(level, logger.levelVal)
 
   // A logger that the application's factory makes may be shared by several requests.
   app.addHook('onRoute', ({ childLoggerFactory }) => { hasFactories ||= childLoggerFactory !== undefined })
@@ -244,10 +245,9 @@ function holdingMethods (log, lowest) {
   }
 }
 
-/** Whether a logger writes lines of a level: levels may be counted downwards. */
-function levelCheckOf (log) {
-  const compare = log[symbolOf(log, 'pino.levelComp')] ?? ((level, minimum) => level >= minimum)
-  return (level, logger) => compare(level, logger.levelVal)
+/** What tells whether a level is written under a minimum: levels may be counted downwards. */
+function levelComparisonOf (log) {
+  return log[symbolOf(log, 'pino.levelComp')] ?? ((level, minimum) => level >= minimum)
 }
 
 /** Whether the application says so of the request's span, whatever the answer's status is. */
@@ -255,4 +255,4 @@ function hasFailed (context) {
   return attempt(() => context?.getValue(SPAN_KEY)?.status?.code) === STATUS_ERROR // it may be an SDK's
 }
 
-module.exports = { tapLogger, whenReleased, holdLines, levelCheckOf }
+module.exports = { tapLogger, whenReleased, holdLines, levelComparisonOf }

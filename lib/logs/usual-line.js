@@ -11,6 +11,7 @@ const { json, jsonView, out, outView, cursor, read, isDigits, writeKey, writeFie
 const { EXCEPTION_KEYS, RECORD_KEYS, contextOf } = require('./plain.js')
 
 const EXCEPTION_TEXTS = [...EXCEPTION_KEYS].map((keys) => keys.map((key) => Buffer.from(key)))
+const CODE = Buffer.from('code')
 const KEYS_MAX = 64
 const PREFIX_BYTES_MAX = 64
 const HEAD_BYTES = 25 // of what stands before the attributes; those of a logger's bindings come first, and are kept there
@@ -187,6 +188,7 @@ class UsualLine {
       cursor[0] = memberStart - 5
       at = writeKey(at)
       const length = cursor[0] - memberStart
+      if (json[at] === QUOTE && isText(CODE, memberStart, length)) return NOWHERE // it is the type, which is written by now
       const [, key] = EXCEPTION_TEXTS.find(([member]) => json[at] === QUOTE && isText(member, memberStart, length)) ?? []
       if (key === undefined) this.#errorPrefix.copy(out, keyStart)
       else cursor[0] = keyStart + key.copy(out, keyStart)

@@ -121,11 +121,12 @@ class SdkServerSpan extends ServerSpan {
   isExplained (_endedAt) { return false } // nobody would see what it waited for
 
   finish (endedAt) {
-    const { foreign, httpStatus, errorType, details } = this
+    const { foreign, httpStatus, errorType, details, pipeline: { exceptionLog } } = this
     if (httpStatus !== 0) foreign.setAttribute('http.response.status_code', httpStatus)
     if (errorType !== '') foreign.setAttribute('error.type', errorType)
     if (details !== null) {
-      for (const { list } of details.events) foreign.recordException(exceptionOf(list))
+      const events = exceptionLog === null || exceptionLog.keepsEvents ? details.events : []
+      for (const { list } of events) foreign.recordException(exceptionOf(list))
       if (details.statusCode === STATUS_ERROR) foreign.setStatus({ code: STATUS_ERROR })
     }
     foreign.end()

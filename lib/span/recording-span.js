@@ -143,11 +143,8 @@ class RecordingSpan extends TraceContext {
 
   recordException (exception, time) {
     if (this.endedAt !== OPEN) return
-    const { limits, exceptionLog } = this.pipeline
-    const list = exceptionAttributes(exception, limits.attributeValueLength)
-    const at = fromTimeInput(time, now())
-    if (exceptionLog !== null) exceptionLog.exception(this, list, at)
-    if (exceptionLog === null || exceptionLog.keepsEvents) this.pushEvent('exception', list, 0, at)
+    const list = exceptionAttributes(exception, this.pipeline.limits.attributeValueLength)
+    this.pushEvent('exception', list, 0, fromTimeInput(time, now()))
   }
 
   end (endTime) {

@@ -16,7 +16,7 @@ const { createCollector } = require('../../lib/testing')
 const DEADLINE_MS = 20_000
 const isWindows = process.platform === 'win32'
 
-async function liveApp (t, content, options = {}) {
+async function liveApp (t, content, options = {}, logger = {}) {
   const file = options.configFile ?? join(t.testdir({}), 'light-trace.json')
   const write = (value) => {
     fs.writeFileSync(`${file}.new`, typeof value === 'string' ? value : JSON.stringify(value))
@@ -36,7 +36,7 @@ async function liveApp (t, content, options = {}) {
   if (content !== undefined) write(content)
   const lines = []
   const collector = createCollector()
-  const app = Fastify({ logger: { level: 'info', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
+  const app = Fastify({ logger: { level: 'info', stream: { write: (line) => lines.push(JSON.parse(line)) }, ...logger } })
   t.teardown(() => app.close())
   await app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, configFile: file, ...options })
   app.get('/', async () => 'ok')
@@ -183,6 +183,15 @@ test('a level that there is not changes nothing', async (t) => {
     const { warnings } = await liveApp(t, { logs: { level } }, { logs: { export: true } })
     t.match(warnings(), [{ msg: /`configFile.logs.level` must be/ }])
   }
+})
+
+test('a level of the application\'s own; beside one that there is not nothing else of the file holds', async (t) => {
+  const { app, change, collector, names, warnings } = await liveApp(t, { logs: { level: 'notice' } }, { logs: { export: true } }, { customLevels: { notice: 35 } })
+  for (const level of ['info', 'notice', 'warn']) app.log[level](`own ${level}`)
+  t.same((await collector.logs()).map(({ body }) => body).filter((body) => body.startsWith('own')), ['own notice', 'own warn'])
+  change({ sampler: 'always_off', logs: { level: 'warning' } })
+  t.ok(await until(() => warnings().some(({ msg }) => msg.includes('`configFile.logs.level` must be one of'))))
+  t.same(await names('/'), ['GET /'])
 })
 
 test('levels of exported lines', async (t) => {

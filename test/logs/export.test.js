@@ -152,6 +152,38 @@ test('level and unsampledLevel, also of the logger\'s own levels', async (t) => 
   t.equal(lines.length, 5)
 })
 
+test('a level is one of the logger\'s, in each option', async (t) => {
+  for (const [option, logger] of [['level', {}], ['unsampledLevel', {}], ['buffer', {}], ['level', { customLevels: { notice: 35 }, useOnlyCustomLevels: true, level: 'notice' }]]) {
+    const app = Fastify({ logger: { stream: { write () {} }, ...logger } })
+    const name = option === 'level' && logger.level !== undefined ? 'info' : 'warning'
+    await t.rejects(app.register(lightTrace, { logs: { export: true, [option]: name } }).ready(), { code: 'LT_ERR_OPTION_INVALID', message: new RegExp(`\`logs.${option}\` must be one of the logger's levels: .*(?:fatal|notice), received '${name}'`) })
+    await app.close().catch(() => {})
+  }
+  const { lines } = await loggingApp(t, { logger: { customLevels: { notice: 35 } }, logs: { export: true, level: 'notice', unsampledLevel: 'silent', buffer: 'trace' } })
+  t.notMatch(lines.join(), 'LT_WARN')
+})
+
+test('levels that are counted downwards, as syslog\'s', async (t) => {
+  const customLevels = { emerg: 0, alert: 1, crit: 2, error: 3, warning: 4, notice: 5, info: 6, debug: 7, odd: 8 }
+  const { app, lines, exported } = await loggingApp(t, {
+    logger: { customLevels, useOnlyCustomLevels: true, levelComparison: 'DESC', level: 'info' },
+    logs: { export: true, level: 'notice', buffer: 'debug' },
+    fastify: { logController: new (Fastify.LogController ?? Object)({ disableRequestLogging: true }), disableRequestLogging: true },
+    routes: (app) => app.get('/', async ({ log }, reply) => {
+      for (const level of ['emerg', 'warning', 'notice', 'info', 'debug']) log[level](`request ${level}`)
+      return reply.code(500).send('no')
+    })
+  })
+  for (const level of Object.keys(customLevels)) app.log[level](level)
+  await app.inject({ url: '/', headers: { traceparent: `${PARENT}0` } })
+  const records = await exported()
+  t.same(records.filter(({ body }) => !body.includes(' ')).map(({ severityText, severityNumber }) => [severityText, severityNumber]), [
+    ['emerg', 21], ['alert', 19], ['crit', 18], ['error', 17], ['warning', 13], ['notice', 10]
+  ])
+  t.same(records.filter(({ body }) => body.startsWith('request')).map(({ body }) => body), ['request emerg', 'request warning', 'request debug'])
+  t.same(lines.map((line) => JSON.parse(line).msg).filter((msg) => msg.startsWith('request ')), ['emerg', 'warning', 'notice', 'info', 'debug'].map((level) => `request ${level}`))
+})
+
 test('a flood of one level is bounded and counted; other levels are not', async (t) => {
   const { app, exported } = await loggingApp(t, { logs: { export: true, maxPerSecond: 10 } })
   for (let i = 0; i < 1000; i++) app.log.info(`line ${i}`)
@@ -491,6 +523,37 @@ for (const [value, records, events] of [[undefined, 0, 1], ['logs', 1, 0], ['log
         attributes: { 'exception.type': 'E_FAR', 'exception.message': 'too far', 'exception.stacktrace': /^RangeError: too far\n/ }
       })
     }
+  })
+}
+
+for (const [what, options, url, count] of [ // a second may end in between
+  ['that are kept', { sampler: 0, keep: { errors: true } }, '/?status=500', 5],
+  ['that are not sampled', { sampler: 0 }, '/?status=500', 0],
+  ['that `keep` does not keep', { sampler: 0, keep: { errors: true } }, '/?status=404', 0],
+  ['that are sampled, within the rate', { sampler: 1, logs: { maxPerSecond: 2 } }, '/?status=404', 2],
+  ['with many exceptions, within the limit of events', { sampler: 1, limits: { events: 3 } }, '/?status=500&times=10', 15]
+]) {
+  test(`exceptions as records go with their spans: of requests ${what}`, async (t) => {
+    const sink = await startMetricSink(t)
+    const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, options, url) => {
+      const app = Fastify()
+      await app.register(lightTrace, options)
+      app.get('/', async ({ query: { status, times = 1 }, trace }, reply) => {
+        for (let i = 1; i < times; i++) trace.span.recordException(new Error(`${i}`))
+        throw Object.assign(new Error('no'), { statusCode: Number(status) })
+      })
+      for (let i = 0; i < 5; i++) await app.inject(url)
+      await app.lightTrace.flush()
+      say(app.lightTrace.stats().logs.records)
+      await app.close()
+    }, { args: [options, url], env: { OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin, OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN: 'logs' } }).exit
+    t.equal(code, 0)
+    const isOneSecondMore = count === 2 && sink.records.length === 4
+    if (!isOneSecondMore) t.equal(sink.records.length, count)
+    t.ok(isAccounted(said[0]))
+    const spans = sink.requests.flatMap(({ spans = [] }) => spans)
+    for (const { traceId } of sink.records) t.ok(spans.some((span) => span.traceId === traceId))
+    for (const { events } of spans) t.same(events, [])
   })
 }
 
