@@ -245,9 +245,12 @@ function editDistance (a, b) {
   return previous[b.length]
 }
 
+/** A text of a file without the byte order mark that Windows' editors write. */
+function withoutMark (text) { return text.replace(/^\ufeff/, '') }
+
 const values = { attributes, boolean, bytes, callback, count, duration, headerNames, text }
 const kinds = { anyOf, listOf, literal, notNegative, object, orBoolean, orCallback }
-const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, FILE_BYTES_MAX, TOKEN, isAttributeValue, isObject, readFile, readOwn }
+const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, FILE_BYTES_MAX, TOKEN, isAttributeValue, isObject, readFile, readOwn, withoutMark }
 const errors = { LightTraceError, describeValue, editDistance, inWords, nearestName, optionInvalid, wrongValue }
 
 module.exports = { ...values, ...kinds, ...parts, ...errors }

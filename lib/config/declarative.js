@@ -4,9 +4,10 @@
 // Where there is such a file no other OTEL_* variable holds, but in `${NAME}`.
 // https://opentelemetry.io/docs/specs/otel/configuration/data-model/
 
+const fs = require('node:fs')
 const path = require('node:path')
 const { createRequire } = require('node:module')
-const { EMPTY, TOKEN, inWords, isAttributeValue, isObject, readFile } = require('./checks.js')
+const { EMPTY, TOKEN, inWords, isAttributeValue, isObject, readFile, withoutMark } = require('./checks.js')
 const { attempt, printable } = require('../runtime/report.js')
 
 module.exports = { readConfiguration }
@@ -40,14 +41,23 @@ function readConfiguration (file, values) {
 
 /** Undefined for YAML, where there is nothing to read it by. */
 function parse (file) {
-  const text = readFile(file).toString()
+  const text = withoutMark(readFile(file).toString())
   if (!/\.ya?ml$/i.test(file)) return JSON.parse(text)
-  const yaml = attempt(() => createRequire(path.join(process.cwd(), 'package.json'))('yaml'))
+  const yaml = loadYaml()
   if (yaml === undefined) return undefined
   try {
     return yaml.parse(text, { logLevel: 'error', prettyErrors: false }) // its warnings quote the text too
   } catch {
     throw new Error('it is not YAML') // the message quotes the text
+  }
+}
+
+/** The application's, by its main module: a service may be started in any folder, as systemd does in `/`. */
+function loadYaml () {
+  const [, script] = process.argv
+  for (const from of [require.main?.filename, attempt(() => fs.realpathSync(script)), script, path.join(process.cwd(), 'package.json')]) {
+    const yaml = attempt(() => createRequire(from)('yaml'))
+    if (yaml !== undefined) return yaml
   }
 }
 
@@ -202,7 +212,8 @@ class Found {
     return this.#oneOf({
       otlp_http: this.#choice({ [kind]: 'otlp', [`${otlp}_PROTOCOL`]: 'http/protobuf' }, shape),
       otlp_grpc: this.#choice({ [kind]: 'otlp', [`${otlp}_PROTOCOL`]: 'grpc' }, shape),
-      console: this.#choice({ [kind]: 'console' }),
+      // The console prints no metrics. `none` holds then, as for all that is left out.
+      console: signal === 'METRICS' ? (at) => { this.unknown.push(at) } : this.#choice({ [kind]: 'console' }),
       'otlp_file/development': this.#choice({ [kind]: 'otlp/stdout' }, { output_stream: output })
     })
   }

@@ -8,7 +8,7 @@ const fs = require('node:fs')
 const { isatty } = require('node:tty')
 const { printable } = require('../runtime/report.js')
 const { setInterval, clearInterval } = require('../runtime/timers.js')
-const { readFile } = require('./checks.js')
+const { readFile, withoutMark } = require('./checks.js')
 const { resolveLive } = require('./options.js')
 
 const LOOK_MS = 1000
@@ -56,7 +56,7 @@ class LiveFile {
   #textOf () {
     this.#version = ''
     this.#version = versionOf(fs.statSync(this.#path)) // before it is read: what is written meanwhile is another one
-    return readFile(this.#path).toString()
+    return withoutMark(readFile(this.#path).toString())
   }
 
   watch () {

@@ -4,6 +4,7 @@
 // in pieces, so that two thousand series neither hold the event loop nor lie in memory at once. Its values are cumulative, also where
 // OTLP gets deltas.
 
+const cluster = require('node:cluster')
 const { createServer } = require('node:http')
 const { pipeline } = require('node:stream')
 const clock = require('../runtime/timers.js')
@@ -264,6 +265,8 @@ function quality (accept, type) {
 
 // OTEL_METRICS_EXPORTER=prometheus: a server of its own, for /metrics alone.
 
+const RETRY_MS = 1000 // the process that has the port may be about to end
+
 /** Returns what ends it. */
 function startPrometheusServer ({ host, port }, metrics, report) {
   const server = createServer((request, response) => {
@@ -274,10 +277,18 @@ function startPrometheusServer ({ host, port }, metrics, report) {
       pipeline(body, response, () => {}) // a scraper that leaves is no error
     }, () => response.writeHead(500).end())
   })
-  server.on('error', (error) => report.once('LT_WARN_METRICS_PORT', `metrics are not served on ${host}:${port}: ${error.message}; OTEL_EXPORTER_PROMETHEUS_PORT sets the port`))
-  server.listen(port, host)
+  let timer = null
+  // Exclusive: else the workers of a cluster share the port, and each scrape is another worker's.
+  const listen = () => server.listen({ port, host, exclusive: true })
+  server.on('error', (error) => {
+    const why = cluster.isWorker ? 'each worker of a cluster has metrics of its own, and needs a port of its own' : 'it is tried again'
+    report.once('LT_WARN_METRICS_PORT', `metrics are not served on ${host}:${port}: ${error.message}; ${why}: OTEL_EXPORTER_PROMETHEUS_PORT`)
+    timer = clock.setTimeout(listen, RETRY_MS).unref()
+  })
+  listen()
   server.unref() // it is no reason to live
   return () => {
+    clock.clearTimeout(timer)
     server.close()
     server.closeAllConnections()
   }

@@ -4,9 +4,9 @@
 
 const { test } = require('tap')
 const { execFileSync } = require('node:child_process')
-const { mkdtempSync, rmSync } = require('node:fs')
+const { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } = require('node:fs')
 const { tmpdir } = require('node:os')
-const { join } = require('node:path')
+const { join, parse } = require('node:path')
 const { resolveOptions } = require('../../lib/config/options')
 const { runProgram, ROOT } = require('../support/program')
 
@@ -258,4 +258,32 @@ test('YAML where the application has no yaml: the file is left alone, and the va
 process.chdir(${JSON.stringify(elsewhere)})
 console.log(JSON.stringify(resolveOptions()))`], { OTEL_CONFIG_FILE: join(folder, 'otel.yaml'), OTEL_SERVICE_NAME: 'held' })
   t.match(JSON.parse(stdout), { disabled: false, serviceName: 'held', warnings: [{ code: 'LT_WARN_CONFIG_FILE', message: /no package 'yaml'/ }] }, stderr)
+})
+
+test('YAML is read by the yaml of the application, wherever it is started', async (t) => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'light-trace-yaml-')))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  mkdirSync(join(folder, 'node_modules'))
+  symlinkSync(join(ROOT, 'node_modules/yaml'), join(folder, 'node_modules/yaml'), 'junction')
+  writeFileSync(join(folder, 'otel.yaml'), 'file_format: "1.0"\nresource: { attributes: [{ name: service.name, value: shop }] }\n')
+  const options = JSON.stringify(join(ROOT, 'lib/config/options.js'))
+  writeFileSync(join(folder, 'app.cjs'), `console.log(require(${options}).resolveOptions().serviceName)`)
+  writeFileSync(join(folder, 'app.mjs'), `import { createRequire } from 'node:module'\nconsole.log(createRequire(import.meta.url)(${options}).resolveOptions().serviceName)`)
+  for (const name of ['app.cjs', 'app.mjs']) {
+    const { stdout, stderr } = await runProgram([join(folder, name)], { OTEL_CONFIG_FILE: join(folder, 'otel.yaml') }, parse(folder).root)
+    t.equal(stdout.trim(), 'shop', stderr)
+  }
+})
+
+test('a byte order mark is no part of a file', (t) => {
+  t.match(settled(t, '\ufeff{"file_format":"1.0","resource":{"attributes":[{"name":"a","value":"b"}]}}'), { attributes: { a: 'b' }, messages: [] })
+  t.match(settled(t, '\ufefffile_format: "1.0"\nresource: { attributes: [{ name: a, value: b }] }\n', { name: 'otel.yaml' }), { attributes: { a: 'b' }, messages: [] })
+  t.end()
+})
+
+test('the console for metrics is named as it stands in the file', (t) => {
+  const { metrics, messages } = settled(t, { file_format: '1.0', meter_provider: { readers: [{ periodic: { exporter: { console: {} } } }] } })
+  t.equal(metrics, null)
+  t.same(messages.map((message) => message.replace(/.*does not use /, '')), ['meter_provider.readers[0].periodic.exporter.console'])
+  t.end()
 })

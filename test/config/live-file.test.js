@@ -72,6 +72,12 @@ test('sampler, keep and ignore of the file hold from the first request on, and e
   t.equal(lines.filter(({ msg }) => msg.endsWith('has changed, and holds')).length, 3)
 })
 
+test('a byte order mark is no part of the file', async (t) => {
+  const { names, warnings } = await liveApp(t, { sampler: 'always_on' }, '\ufeff{ "ignore": "/health" }')
+  t.same(await names('/', '/health'), ['GET /'])
+  t.same(warnings(), [])
+})
+
 test('a rate or a ratio of the file says for how many a span stands', async (t) => {
   const { change, names, collector } = await liveApp(t, {}, { sampler: 'always_on' })
   change({ sampler: 0.5 })

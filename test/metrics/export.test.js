@@ -5,6 +5,7 @@ const zlib = require('node:zlib')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { freePort } = require('../../scripts/free-port')
+const { runInChild } = require('../support/child')
 const { startMetricSink } = require('../support/metric-sink')
 
 const DURATION = 'http.server.request.duration'
@@ -381,4 +382,37 @@ test('OTEL_METRICS_EXPORTER=prometheus serves on a port of its own', async (t) =
   const response = await fetch(`http://127.0.0.1:${port}/metrics`)
   t.match(await response.text(), /http_server_request_duration_seconds_count\{.*http_route="\/users\/:id".*\} 1\n/)
   t.equal((await fetch(`http://127.0.0.1:${port}/else`)).status, 404)
+})
+
+test('OTEL_METRICS_EXPORTER=prometheus in a cluster: one worker has the port, and another takes it over', async (t) => {
+  const port = await freePort()
+  const child = runInChild(t, async ({ Fastify, root, say }, port) => {
+    const cluster = require('node:cluster')
+    if (cluster.isWorker) {
+      const app = Fastify()
+      app.register(require(root), { exporter: 'none' })
+      app.get('/', async () => 'x')
+      for (let i = 0; i < cluster.worker.id; i++) await app.inject('/')
+      process.send('ready')
+      return
+    }
+    const count = async () => {
+      const text = await fetch(`http://127.0.0.1:${port}/metrics`).then((answer) => answer.text(), () => '')
+      return Number(/_duration_seconds_count\{.*\} (\d)/.exec(text)?.[1] ?? 0)
+    }
+    const until = async (isDone) => { while (!isDone(await count())) await new Promise((resolve) => setTimeout(resolve, 20)) }
+    const workers = [cluster.fork(), cluster.fork()]
+    await Promise.all(workers.map((worker) => new Promise((resolve) => worker.on('message', resolve))))
+    await until((id) => id > 0)
+    const first = await count()
+    const seen = [first]
+    for (let i = 0; i < 5; i++) seen.push(await count())
+    cluster.workers[first].process.kill()
+    await until((id) => id > 0 && id !== first)
+    say(seen.every((id) => id === first))
+    cluster.workers[3 - first].process.kill()
+  }, { args: [port], env: { OTEL_METRICS_EXPORTER: 'prometheus', OTEL_EXPORTER_PROMETHEUS_HOST: '127.0.0.1', OTEL_EXPORTER_PROMETHEUS_PORT: String(port) } })
+  const { said, stderr } = await child.exit
+  t.same(said, [true], stderr)
+  t.equal(stderr.match(/LT_WARN_METRICS_PORT/g)?.length, 1, stderr)
 })
