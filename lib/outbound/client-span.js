@@ -10,7 +10,7 @@ const { CallInfo, knownMethods } = require('../http/conventions.js')
 const { cut, read, toObject, errorType } = require('../span/attributes.js')
 const { STATUS_ERROR } = require('../span/recording-span.js')
 const { kCall, KIND_CLIENT, isSuppressed, takeSpan } = require('./calls.js')
-const { serializeBaggage } = require('../context/baggage.js')
+const { serializeBaggage, besideSentrys } = require('../context/baggage.js')
 const { isCopied, isUntrusted } = require('../context/request-context.js')
 const { atOnce } = require('../runtime/report.js')
 const { injectForeign } = require('../otel/propagators.js')
@@ -243,8 +243,11 @@ function writeBaggage (caller, context, call, headers) {
   if (isEmpty && !isUntrusted(caller)) return
   const there = headers.read(call, 'baggage')
   const mustGo = there !== undefined && isUntrusted(caller) && isCopied(caller, 'baggage', there)
-  if (there !== undefined && !mustGo) return
-  const text = isEmpty ? '' : serializeBaggage(baggage)
+  let text = isEmpty ? '' : serializeBaggage(baggage)
+  if (there !== undefined && !mustGo) {
+    text = text === '' ? '' : besideSentrys(there, text) ?? ''
+    if (text === there) return
+  }
   if (text !== '') headers.write(call, 'baggage', text)
   else if (mustGo) headers.remove(call, 'baggage')
 }
