@@ -253,59 +253,59 @@ declare namespace lightTrace {
      * Used as it is; if it has no path, `/v1/traces` is added. User and password in it become an Authorization header.
      * @default OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT + '/v1/traces', 'http://localhost:4318/v1/traces'
      */
-    url?: string | URL
+    url?: string | URL | undefined
     /** In place of `url`: several collectors. The first takes all; the next one while it fails. */
-    urls?: readonly (string | URL)[]
+    urls?: readonly (string | URL)[] | undefined
     /** Added to those of OTEL_EXPORTER_OTLP_HEADERS, and wins over them. Never logged. */
-    headers?: Record<string, string> | Iterable<[string, string]>
+    headers?: Record<string, string> | Iterable<[string, string]> | undefined
     /** zstd from Node 22.15 on; before, and for a collector that refuses it, it is gzip. @default 'none' */
-    compression?: 'none' | 'gzip' | 'zstd'
+    compression?: 'none' | 'gzip' | 'zstd' | undefined
     /** Milliseconds for one attempt, from its start to the end of the response. 0 is no limit. @default 10000 */
-    timeoutMs?: number
+    timeoutMs?: number | undefined
     /** Certificate authorities to trust: PEM, or the path of a file, which is read once. @default Node's own */
-    ca?: string | Buffer
+    ca?: string | Buffer | undefined
     /** The client's certificate for mTLS: PEM, or the path of a file, read once. */
-    cert?: string | Buffer
+    cert?: string | Buffer | undefined
     /** The client's key for mTLS: PEM, or the path of a file, read once. */
-    key?: string | Buffer
+    key?: string | Buffer | undefined
     /**
      * Send headers that look like credentials (authorization, api-key, …token …) over http: to other machines too.
      * @default OTEL_EXPORTER_OTLP_INSECURE, false
      */
-    insecureHeaders?: boolean
+    insecureHeaders?: boolean | undefined
   }
 
   export interface KeepOptions {
     /** Requests that end with an error. @default false */
-    errors?: boolean
+    errors?: boolean | undefined
     /** Requests whose client left before the response was there: any stranger can make such. @default false */
-    aborted?: boolean
+    aborted?: boolean | undefined
     /** Requests that take longer than this, in milliseconds. @default Infinity */
-    slowerThanMs?: number
+    slowerThanMs?: number | undefined
     /** Those for which the application calls `request.trace.keep()`, which works with the others too. @default false */
-    asked?: boolean
+    asked?: boolean | undefined
     /** About how many requests a second are kept at most. Beyond it some are, by chance, and say how many they stand for. @default 100 */
-    maxPerSecond?: number
+    maxPerSecond?: number | undefined
   }
 
   /** What the recorder holds, and when it gives it away by itself; see docs/sampling.md. */
   export interface RecorderOptions {
     /** Bytes of encoded spans, beside `buffer.maxBytes`; the oldest are overwritten. @default 8388608 */
-    maxBytes?: number
+    maxBytes?: number | undefined
     /** How far back a snapshot reaches that does not say it. @default 10 */
-    seconds?: number
+    seconds?: number | undefined
     /** About so many answers of 5xx within a second make a snapshot; 0: none do. @default 0 */
-    errorsPerSecond?: number
+    errorsPerSecond?: number | undefined
     /** With the option `blockedLoop`: a blocked event loop makes a snapshot. @default false */
-    blockedLoop?: boolean
+    blockedLoop?: boolean | undefined
     /** Milliseconds between two snapshots that nobody asked for. @default 60000 */
-    pauseMs?: number
+    pauseMs?: number | undefined
   }
 
   /** What is slow, see docs/slow.md. */
   export interface SlowOptions {
     /** In milliseconds; 0: each request. Requests that failed or are kept say it from 20 ms on. @default 250 */
-    afterMs?: number
+    afterMs?: number | undefined
   }
 
   /** Child spans of Fastify's own stages. */
@@ -322,103 +322,103 @@ declare namespace lightTrace {
   /** How the events of a TracingChannel of `node:diagnostics_channel` become spans. */
   export interface ChannelOptions {
     /** @default 'client' */
-    kind?: 'internal' | 'server' | 'client' | 'producer' | 'consumer' | SpanKind
+    kind?: 'internal' | 'server' | 'client' | 'producer' | 'consumer' | SpanKind | undefined
     /** @default the name of the channel */
-    name?: string | ((context: any) => string)
-    attributes?: Attributes | ((context: any) => Attributes)
+    name?: string | ((context: any) => string) | undefined
+    attributes?: Attributes | ((context: any) => Attributes) | undefined
   }
 
   export interface OutboundOptions {
     /** node:http, node:https and node:http2. @default true */
-    http?: boolean
+    http?: boolean | undefined
     /** fetch and undici. @default true */
-    undici?: boolean
+    undici?: boolean | undefined
     /** Libraries that publish channels themselves. @default true */
-    libraries?: boolean
+    libraries?: boolean | undefined
     /** Your own channels, by name; `true` for one that light-trace knows and uses only if it is named here. */
-    channels?: Record<string, ChannelOptions | true>
+    channels?: Record<string, ChannelOptions | true> | undefined
     /** Which calls get traceparent, tracestate and baggage. @default all */
-    propagateTo?: (url: string) => boolean
+    propagateTo?: ((url: string) => boolean) | undefined
     /** Record the document of a GraphQL operation as `graphql.document`, with `?` for its values. @default false */
-    graphqlDocuments?: boolean
+    graphqlDocuments?: boolean | undefined
     /** Of the calls of one parent that do the same, have only the first `after` (10) as spans, and one span for the others. @default false */
-    fold?: boolean | { after?: number }
+    fold?: boolean | { after?: number | undefined } | undefined
   }
 
   export interface BufferOptions {
     /** Bytes for spans that are not yet delivered. @default 33554432 */
-    maxBytes?: number
+    maxBytes?: number | undefined
     /**
      * Milliseconds that a span may wait for others to be sent with it. The first ones wait 2 ms, the next 4 ms, and so on up to this.
      * @default OTEL_BSP_SCHEDULE_DELAY, 1000
      */
-    flushDelayMs?: number
+    flushDelayMs?: number | undefined
     /**
      * What gives way when the buffer is full. `thin`: whole traces, by their random bits; spans that stay say for how many they stand
      * (`ot=th`), and failed requests go last. `drop-oldest`: the oldest spans. Both are counted. See docs/reliability.md. @default 'thin'
      */
-    whenFull?: 'thin' | 'drop-oldest'
+    whenFull?: 'thin' | 'drop-oldest' | undefined
   }
 
   /** See docs/logs.md. Levels are names of the logger's. */
   export interface LogsOptions {
     /** Where lines go, as OTLP log records; `true`: where spans go. @default OTEL_LOGS_EXPORTER, off */
-    export?: boolean | 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions
+    export?: boolean | 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions | undefined
     /** The least level that is exported. @default all that the logger writes */
-    level?: string
+    level?: string | undefined
     /** The least level that is exported of requests that are not sampled. @default 'warn' */
-    unsampledLevel?: string
+    unsampledLevel?: string | undefined
     /** How many lines of a level are exported in a second. @default 10000 */
-    maxPerSecond?: number
+    maxPerSecond?: number | undefined
     /** Lines of `request.log` from this level up are held, and printed if the request fails. @default none */
-    buffer?: string
+    buffer?: string | undefined
   }
 
   /** See docs/metrics.md. The names and units of metrics are those of OpenTelemetry's semantic conventions. */
   export interface MetricsOptions {
     /** Where metrics go. @default OTEL_METRICS_EXPORTER, the `exporter` of spans, 'otlp' */
-    exporter?: 'otlp' | 'otlp/stdout' | 'none' | ExporterOptions
+    exporter?: 'otlp' | 'otlp/stdout' | 'none' | ExporterOptions | undefined
     /** Serve Prometheus text and OpenMetrics 1.0 on this path, which is neither traced nor counted. @default none */
-    path?: string
+    path?: string | undefined
     /** Event loop, garbage collection, heap, CPU and memory of the process. @default false */
-    runtime?: boolean
+    runtime?: boolean | undefined
     /** light-trace's own counters, `otel.sdk.*`. @default true */
-    self?: boolean
+    self?: boolean | undefined
     /**
      * More attributes of `http.server.request.duration`, asked for when the request has ended. Each different set is a
      * series; over 2,000 they are counted together as `otel.metric.overflow`.
      */
-    attributes?: (request: FastifyRequest, reply: FastifyReply) => Attributes
+    attributes?: ((request: FastifyRequest, reply: FastifyReply) => Attributes) | undefined
     /** Bounds of `http.server.request.duration` in seconds, ascending. @default those of the conventions, 0.005 to 10 */
-    buckets?: number[]
+    buckets?: number[] | undefined
     /** Explicit buckets, or base-2 exponential ones. @default OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION, 'explicit' */
-    histograms?: 'explicit' | 'exponential'
+    histograms?: 'explicit' | 'exponential' | undefined
     /** What OTLP reports: sums since the start, or differences. @default OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE, 'cumulative' */
-    temporality?: 'cumulative' | 'delta' | 'lowmemory'
+    temporality?: 'cumulative' | 'delta' | 'lowmemory' | undefined
     /** Which measurements are kept as examples, with the ids of their trace and span. @default OTEL_METRICS_EXEMPLAR_FILTER, 'trace_based' */
-    exemplars?: 'trace_based' | 'always_on' | 'always_off'
+    exemplars?: 'trace_based' | 'always_on' | 'always_off' | undefined
     /** `false`: server-sent events and other streams do not count. @default true */
-    streams?: boolean
+    streams?: boolean | undefined
     /** `http.server.active_requests`. @default false */
-    activeRequests?: boolean
+    activeRequests?: boolean | undefined
     /** `http.server.request.body.size` and `http.server.response.body.size`, in bytes. @default false */
-    bodySizes?: boolean
+    bodySizes?: boolean | undefined
     /** Milliseconds from one export to the next, 100 at least. @default OTEL_METRIC_EXPORT_INTERVAL, 60000 */
-    intervalMs?: number
+    intervalMs?: number | undefined
   }
 
   /** How much a span may hold. More is dropped and counted on the span. */
   export interface LimitsOptions {
     /** @default OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, OTEL_ATTRIBUTE_COUNT_LIMIT, 128 */
-    attributes?: number
+    attributes?: number | undefined
     /** Characters. @default OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT, OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT, 16384 */
-    attributeValueLength?: number
+    attributeValueLength?: number | undefined
     /** @default OTEL_SPAN_EVENT_COUNT_LIMIT, 128 */
-    events?: number
+    events?: number | undefined
     /** @default OTEL_SPAN_LINK_COUNT_LIMIT, 128 */
-    links?: number
+    links?: number | undefined
     /** With `keep`: child spans that are held until their request ends. With `recorder` those of sampled requests alone. @default 64 */
-    keptChildren?: number
+    keptChildren?: number | undefined
   }
 
   /**
@@ -429,105 +429,105 @@ declare namespace lightTrace {
    */
   export interface LightTraceOptions {
     /** The name of your service. @default resource['service.name'], OTEL_SERVICE_NAME, that of OTEL_RESOURCE_ATTRIBUTES, the name in package.json, 'unknown_service:node' */
-    serviceName?: string
+    serviceName?: string | undefined
     /** More attributes of the resource. They win over OTEL_RESOURCE_ATTRIBUTES and over those that light-trace finds out. */
-    resource?: Attributes
+    resource?: Attributes | undefined
     /** Where spans go. @default OTEL_TRACES_EXPORTER, 'otlp' */
-    exporter?: 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions
+    exporter?: 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions | undefined
     /** Spans go through these processors instead of the exporter (SDK 2.x and 3.x). */
-    spanProcessors?: SpanProcessor[]
+    spanProcessors?: SpanProcessor[] | undefined
     /** A provider of an OpenTelemetry SDK that makes the spans. `false`: never use the global one. */
-    tracerProvider?: TracerProvider | false
+    tracerProvider?: TracerProvider | false | undefined
     /** Register with `@opentelemetry/api` where nothing else is registered. @default true */
-    registerGlobals?: boolean
+    registerGlobals?: boolean | undefined
     /** @default OTEL_TRACES_SAMPLER, 'always_on' */
-    sampler?: SamplerOption
+    sampler?: SamplerOption | undefined
     /** Which unsampled requests are exported all the same. `true` is `{ errors: true }`. @default off */
-    keep?: KeepOptions | boolean
+    keep?: KeepOptions | boolean | undefined
     /** Holds the last spans of requests that are not sampled, for `lightTrace.snapshot()` and `request.trace.keep()`. @default off */
-    recorder?: RecorderOptions | boolean
+    recorder?: RecorderOptions | boolean | undefined
     /** Upper bound for sampled requests per second, including those whose callers set the flag. @default Infinity */
-    maxSampledPerSecond?: number
+    maxSampledPerSecond?: number | undefined
     /**
      * Sample fewer new traces while the collector answers 429, or 503 with Retry-After, again and again: half as many, down to a
      * 64th, and more again once it accepts. The spans say for how many they stand. @default false
      */
-    backPressure?: boolean
+    backPressure?: boolean | undefined
     /**
      * The path of a JSON file whose `sampler`, `keep`, `ignore` and `logs: { level, unsampledLevel }` hold in place of the options. It is
      * read anew when it changes, and on SIGHUP. A file that is wrong changes nothing, and is logged.
      */
-    configFile?: string
+    configFile?: string | undefined
     /** Which requests' spans say what they waited for, `light_trace.time.*`. `false`: none. @default { afterMs: keep.slowerThanMs, LIGHT_TRACE_SLOW_AFTER_MS, 250 } */
-    slow?: SlowOptions | boolean
+    slow?: SlowOptions | boolean | undefined
     /** Requests that get no spans. @default OTEL_FASTIFY_IGNORE_PATHS, none */
-    ignore?: IgnoreOption
+    ignore?: IgnoreOption | undefined
     /** `false`: start a new trace and link to the caller's span. @default true */
-    trustIncoming?: boolean | ((request: FastifyRequest) => boolean)
+    trustIncoming?: boolean | ((request: FastifyRequest) => boolean) | undefined
     /** Request headers to record. Headers that carry credentials are never recorded. @default [] */
-    requestHeaders?: string[]
+    requestHeaders?: string[] | undefined
     /** Response headers to record. Headers that carry credentials are never recorded. @default [] */
-    responseHeaders?: string[]
+    responseHeaders?: string[] | undefined
     /**
      * Which parameters of a query have their values replaced by `REDACTED`, in `url.query` and in the `url.full` of
      * outgoing calls: more names besides those of credentials, compared without case and separators, or a function that
      * receives each name, decoded, and decides about all of them. @default []
      */
-    redactQuery?: string[] | ((name: string) => boolean)
+    redactQuery?: string[] | ((name: string) => boolean) | undefined
     /** The name of the SERVER span, in place of 'GET /users/:id'. */
-    spanName?: (request: FastifyRequest) => string
+    spanName?: ((request: FastifyRequest) => string) | undefined
     /** Attributes that the SERVER span starts with. */
-    attributes?: (request: FastifyRequest) => Attributes
+    attributes?: ((request: FastifyRequest) => Attributes) | undefined
     /** Called when the request's span has started. */
-    onStart?: (span: Span, request: FastifyRequest) => void
+    onStart?: ((span: Span, request: FastifyRequest) => void) | undefined
     /** Called just before the request's span ends. */
-    onEnd?: (span: Span, request: FastifyRequest, reply: FastifyReply) => void
+    onEnd?: ((span: Span, request: FastifyRequest, reply: FastifyReply) => void) | undefined
     /** What each request's store starts with. An object is copied for each request. */
-    store?: Store | ((request: FastifyRequest) => Store)
+    store?: Store | ((request: FastifyRequest) => Store) | undefined
     /** Child spans of Fastify's own stages; `true`: the handler's. @default none */
-    spans?: SpansOptions | boolean
+    spans?: SpansOptions | boolean | undefined
     /** Spans and trace headers for outgoing calls. `false`: none. `true`: the defaults. */
-    outbound?: OutboundOptions | boolean
+    outbound?: OutboundOptions | boolean | undefined
     /**
      * Spans for requests that never reach light-trace's hook, too: a bad URL, no Host, an app that is closing, a response
      * by a hook that was registered before. HTTP/1 only, and not if registered in a child scope. Such spans have no
      * `http.route`, and only the functions `ignore` and `trustIncoming` are called for them. @default false
      */
-    unrouted?: boolean
+    unrouted?: boolean | undefined
     /**
      * Whether a request's span says where its route is declared: `code.file.path` and `code.line.number`, of routes that are
      * declared after light-trace is loaded. A stack is taken once per route, nothing per request. @default false, but true in `npx
      * light-trace app.js` and with a collector of `light-trace/testing`
      */
-    codeLocation?: boolean
+    codeLocation?: boolean | undefined
     /**
      * Whether an error that was thrown is recorded where the answer is 4xx: an `exception` event and `error.type`. The span's
      * status stays unset. `false` for services with floods of 4xx.
      * @default true
      */
-    clientErrors?: boolean
+    clientErrors?: boolean | undefined
     /** trace_id, span_id and trace_flags on the lines of `request.log`. An object: the lines are exported too. @default true */
-    logs?: boolean | LogsOptions
+    logs?: boolean | LogsOptions | undefined
     /**
      * Send the trace id to the caller in this response header, appended to the application's own metrics: `trace;desc=…`
      * (W3C Trace Context level 3) and `traceparent;desc="…"`. @default off
      */
-    replyHeader?: 'server-timing' | false
+    replyHeader?: 'server-timing' | false | undefined
     /** Keys of a trusted caller's baggage that become attributes of the request's span, unless the span has that attribute already. @default [] */
-    baggage?: string[]
+    baggage?: string[] | undefined
     /** Find the line that blocks the event loop, by a worker that watches it while requests are open. `true`: after 100 ms. @default false, unless LIGHT_TRACE_BLOCKED_LOOP says otherwise */
-    blockedLoop?: BlockedLoopOptions | boolean
-    buffer?: BufferOptions
+    blockedLoop?: BlockedLoopOptions | boolean | undefined
+    buffer?: BufferOptions | undefined
     /** Milliseconds that `app.close()` waits for a collector that does not answer. @default 5000 */
-    closeTimeoutMs?: number
+    closeTimeoutMs?: number | undefined
     /** Count every request, sampled or not. @default off, unless OTEL_METRICS_EXPORTER says otherwise */
-    metrics?: MetricsOptions | boolean
-    limits?: LimitsOptions
+    metrics?: MetricsOptions | boolean | undefined
+    limits?: LimitsOptions | undefined
   }
 
   export interface BlockedLoopOptions {
     /** For how many milliseconds the event loop has to be blocked, 20 or more. @default 100 */
-    afterMs?: number
+    afterMs?: number | undefined
   }
 
   /** A route's `config.trace`. For missing members the plugin's options hold. */
@@ -573,12 +573,12 @@ declare namespace lightTrace {
 
   export interface JobOptions {
     /** @default 'process' */
-    name?: string
+    name?: string | undefined
     /** A SpanKind of `@opentelemetry/api`. @default SpanKind.CONSUMER */
-    kind?: number
-    attributes?: Attributes
+    kind?: number | undefined
+    attributes?: Attributes | undefined
     /** Link to the producer's span and start a trace of its own, in place of going on under it. @default false */
-    link?: boolean
+    link?: boolean | undefined
   }
 
   /**

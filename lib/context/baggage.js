@@ -95,7 +95,7 @@ function readMember (member, entries) {
   const equals = pair.indexOf('=')
   if (equals === -1) return
   const key = decoded(pair.slice(0, equals))
-  const value = decoded(pair.slice(equals + 1))
+  const value = decoded(pair.slice(equals + 1), inUtf8)
   if (key === undefined || key === '' || value === undefined) return
   // Properties are passed on as they came; the API has no meaning for them either.
   const properties = member.slice(semicolon + 1).trim()
@@ -103,9 +103,28 @@ function readMember (member, entries) {
 }
 
 // Keys too, although W3C has them as plain tokens: the SDKs write what is no token this way.
-function decoded (text) {
+function decoded (text, otherwise = undefined) {
   const trimmed = text.trim()
-  return trimmed.includes('%') ? attempt(() => decodeURIComponent(trimmed)) : trimmed
+  return trimmed.includes('%') ? attempt(() => decodeURIComponent(trimmed)) ?? otherwise?.(trimmed) : trimmed
+}
+
+/** A value whose bytes are no UTF-8: W3C has U+FFFD for them. Undefined where a percent sign has no byte behind it. */
+function inUtf8 (text) {
+  if (/%(?![0-9A-Fa-f]{2})/.test(text)) return undefined
+  return Buffer.from(text.replace(/%(..)/g, (_, byte) => String.fromCharCode(parseInt(byte, 16))), 'latin1').toString()
+}
+
+/**
+ * What a call carries that has Sentry's members already: these, and ours that are not among them. Undefined where other members are
+ * there, which the application has set itself: they may stand for all that is to leave.
+ */
+function besideSentrys (there, text) {
+  if (!there.split(',').every((member) => member.trim().startsWith('sentry-'))) return undefined
+  let joined = there
+  for (const member of text.split(',')) {
+    if (!member.startsWith('sentry-') && joined.length + 1 + member.length <= BYTES_MAX) joined += `,${member}`
+  }
+  return joined
 }
 
 function textOf (entries) {
@@ -141,4 +160,4 @@ function encoded (value, refused) {
   return text.replace(refused, (chars) => encodeURIComponent(chars.toWellFormed()).replaceAll('(', '%28').replaceAll(')', '%29'))
 }
 
-module.exports = { parseBaggage, serializeBaggage, Baggage }
+module.exports = { parseBaggage, serializeBaggage, besideSentrys, Baggage }

@@ -4,7 +4,7 @@
 // use instead of our own W3C code.
 
 const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('../context/trace-context.js')
-const { parseBaggage, serializeBaggage } = require('../context/baggage.js')
+const { parseBaggage, serializeBaggage, besideSentrys } = require('../context/baggage.js')
 const { attempt } = require('../runtime/report.js')
 const { remoteSpanOf } = require('../span/child-span.js')
 const { CallerHeaders, isCopied } = require('../context/request-context.js')
@@ -140,9 +140,11 @@ function injectForeign ({ propagator, report }, context, call, headers, caller) 
     set (carrier, key, value) {
       const name = key.toLowerCase()
       const there = headers.overwrites === true ? undefined : headers.read(carrier, name)
-      if (there !== undefined && !isCopied(caller, name, there)) return
+      const isTheirs = there !== undefined && !isCopied(caller, name, there)
+      const text = isTheirs && name === 'baggage' ? besideSentrys(there, String(value)) : isTheirs ? undefined : String(value)
+      if (text === undefined) return
       written.add(name)
-      headers.write(carrier, headers.overwrites === true ? key : name, String(value))
+      headers.write(carrier, headers.overwrites === true ? key : name, text)
     }
   }
   report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed to write headers', () => propagator.inject(context, call, setter))

@@ -6,11 +6,11 @@
 // It ends when the response's headers are there, as the conventions allow: an unread body would otherwise keep it open.
 
 const { REQUEST_KEY, SPAN_KEY, traceOf, BAGGAGE_KEY } = require('../context/trace-context.js')
-const { CallInfo, knownMethods } = require('../http/conventions.js')
+const { CallInfo, knownMethods, splitHost } = require('../http/conventions.js')
 const { cut, read, toObject, errorType } = require('../span/attributes.js')
 const { STATUS_ERROR } = require('../span/recording-span.js')
 const { kCall, KIND_CLIENT, isSuppressed, takeSpan } = require('./calls.js')
-const { serializeBaggage } = require('../context/baggage.js')
+const { serializeBaggage, besideSentrys } = require('../context/baggage.js')
 const { isCopied, isUntrusted } = require('../context/request-context.js')
 const { atOnce } = require('../runtime/report.js')
 const { injectForeign } = require('../otel/propagators.js')
@@ -20,6 +20,7 @@ const MESSAGE_LENGTH_MAX = 256
 const METHODS_MAX = 32 // of a server
 const PEERS_MAX = 8 // of a connection
 const ORIGIN_LENGTH_MAX = 512
+const TARGETS_MAX = 256
 const SLASH = 0x2f
 
 const ABORTS = new Set(['ABORT_ERR', 'UND_ERR_ABORTED', 'ERR_CANCELED']) // of Node, undici, and axios or got
@@ -85,6 +86,25 @@ class HttpCall {
   }
 }
 
+const targets = new Map() // origin -> RemoteServer
+
+/** The server that is called through a proxy, which gets the whole URL; undefined for other targets, as that of CONNECT. */
+function serverOfTarget (target) {
+  const scheme = target.indexOf('://')
+  if (scheme === -1) return undefined
+  const length = target.slice(scheme + 3).search(/[/?#]/)
+  const authority = target.slice(scheme + 3, length === -1 ? undefined : scheme + 3 + length)
+  const origin = target.slice(0, scheme + 3) + authority.slice(authority.lastIndexOf('@') + 1)
+  if (origin.length > ORIGIN_LENGTH_MAX) return undefined
+  let server = targets.get(origin)
+  if (server === undefined) {
+    const { name, port } = splitHost(origin.slice(scheme + 3), origin.slice(0, scheme).toLowerCase())
+    if (targets.size === TARGETS_MAX) targets.clear()
+    targets.set(origin, server = new RemoteServer(name, port, origin))
+  }
+  return server
+}
+
 // HOT, once per recorded call. Budget: nothing, where target and server are as usual.
 const HTTP_CALL = {
   kind: KIND_CLIENT,
@@ -112,6 +132,7 @@ function startHttpCall (tracer, context, call, request, headers) {
   const isOff = isSuppressed(context)
   // An ignored or disabled request hands on what a trusted caller sent as it came. Other traffic without spans is our own.
   if (isOff && !(/** @type {RequestContext | undefined} */ (context.getValue(REQUEST_KEY)))?.suppressed) return null
+  if (call.target.charCodeAt(0) !== SLASH) call.server = serverOfTarget(call.target) ?? call.server
   call.methods = tracer.outbound.knownMethods
   call.redactor = tracer.redactor
   const span = isOff ? context.getValue(SPAN_KEY) : tracer.startCall(HTTP_CALL, call, context)
@@ -243,8 +264,11 @@ function writeBaggage (caller, context, call, headers) {
   if (isEmpty && !isUntrusted(caller)) return
   const there = headers.read(call, 'baggage')
   const mustGo = there !== undefined && isUntrusted(caller) && isCopied(caller, 'baggage', there)
-  if (there !== undefined && !mustGo) return
-  const text = isEmpty ? '' : serializeBaggage(baggage)
+  let text = isEmpty ? '' : serializeBaggage(baggage)
+  if (there !== undefined && !mustGo) {
+    text = text === '' ? '' : besideSentrys(there, text) ?? ''
+    if (text === there) return
+  }
   if (text !== '') headers.write(call, 'baggage', text)
   else if (mustGo) headers.remove(call, 'baggage')
 }

@@ -342,7 +342,8 @@ function exceptionAttributes (error, lengthMax = STACK_LENGTH_MAX) {
   if (error === null || (typeof error !== 'object' && typeof error !== 'function')) {
     return ['exception.type', errorName(error), 'exception.message', cut(String(error), Math.min(lengthMax, MESSAGE_LENGTH_MAX))]
   }
-  const list = ['exception.type', cut(text(error, 'code'), TYPE_LENGTH_MAX) || errorName(error)]
+  const code = read(error, 'code') // a number names no kind: a DOMException's, a driver's
+  const list = ['exception.type', (typeof code === 'string' && cut(code, TYPE_LENGTH_MAX)) || errorName(error)]
   const problems = read(error, 'validation')
   if (isArray(problems)) return [...list, 'exception.message', cut(validationText(error, problems), Math.min(lengthMax, MESSAGE_LENGTH_MAX))]
   const message = text(error, 'message')

@@ -102,3 +102,13 @@ test('it may be taken off its object inside of its request', async (t) => {
   await app.inject('/')
   t.equal((await collector.spans())[0].attributes['error.type'], 'RangeError')
 })
+
+test('a code that is a number is no type: a DOMException has its name', async (t) => {
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => app.get('/', async () => { throw new DOMException('too long', 'AbortError') })
+  })
+  await app.inject('/')
+  const [{ events, attributes }] = await collector.spans()
+  t.same([attributes['error.type'], ...events.map((event) => event.attributes['exception.type'])], ['AbortError', 'AbortError'])
+})

@@ -316,3 +316,32 @@ test('HTTP/2 calls are client spans where Node publishes them', { skip: publishe
   t.match(ok.attributes, { 'url.full': `http://127.0.0.1:${port}/ok`, 'server.port': port, 'network.protocol.version': '2', 'http.response.status_code': 200 })
   t.match(await collector.tree(), /^SERVER GET \/go\n {2}CLIENT GET\n {2}CLIENT GET ERROR error.type=404\n {2}CLIENT GET ERROR error.type=ERR_HTTP2_STREAM_ERROR$/)
 })
+
+for (const [what, call] of Object.entries({
+  'node:http, with the whole URL as its path': (port, url) => new Promise((resolve, reject) => {
+    http.get({ host: '127.0.0.1', port, path: url, headers: { host: 'shop.internal:8080' } }, (response) => response.resume().on('end', resolve)).on('error', reject)
+  }),
+  'undici, with the whole URL as its path': async (port, url) => {
+    const client = new (require('undici7').Client)(`http://127.0.0.1:${port}`)
+    await (await client.request({ path: url, method: 'GET' })).body.text()
+    await client.close()
+  },
+  ...(Number(process.versions.node.split('.')[0]) >= 22 && {
+    'undici 8\'s ProxyAgent': async (port, url) => {
+      const { ProxyAgent, request } = require('undici8')
+      const dispatcher = new ProxyAgent({ uri: `http://127.0.0.1:${port}`, proxyTunnel: false })
+      await (await request(url, { dispatcher })).body.text()
+      await dispatcher.close()
+    }
+  })
+})) {
+  test(`through a proxy the server is the one that is called: ${what}`, async (t) => {
+    const { port } = await upstream(t)
+    const { go } = await serving(t, () => call(port, 'http://shop.internal:8080/items?id=7'))
+    t.match(await go(), [{
+      attributes: {
+        'url.full': 'http://shop.internal:8080/items?id=7', 'server.address': 'shop.internal', 'server.port': 8080, 'network.peer.address': '127.0.0.1', 'network.peer.port': port
+      }
+    }])
+  })
+}

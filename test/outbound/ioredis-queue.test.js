@@ -59,3 +59,17 @@ test('that object only, and nothing changes for its caller', async (t) => {
   t.equal(new Redis().sendCommand, Redis.prototype.sendCommand)
   t.equal(redis.sendCommand({ name: 'get', args: [] }), 'waits')
 })
+
+test('commands by which ioredis opens a connection, to a cluster at the first command, have no span', async (t) => {
+  const send = (command, ...args) => channel.tracePromise(async () => 'OK', { command, args, serverAddress: 'redis', serverPort: 1 })
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    routes: (app) => app.get('/', async () => {
+      for (const [command, ...args] of [['hello', '3'], ['client', 'SETINFO', 'LIB-VER', '5'], ['CLIENT', 'SETNAME', 'a'], ['info'], ['cluster', 'SLOTS'], ['readonly'],
+        ['get', 'k'], ['client', 'LIST'], ['info', 'memory'], ['cluster', 'NODES']]) await send(command, ...args)
+      return 'ok'
+    })
+  })
+  await app.inject('/')
+  t.equal(await collector.tree(), 'SERVER GET /\n  CLIENT GET\n  CLIENT CLIENT\n  CLIENT INFO\n  CLIENT CLUSTER')
+})

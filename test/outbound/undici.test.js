@@ -222,3 +222,19 @@ test('a WebSocket handshake is a span that ends', { skip: typeof WebSocket === '
   await go()
   t.equal(await collector.tree(), 'SERVER GET /go\n  CLIENT GET')
 })
+
+test('baggage that has Sentry\'s members alone is completed, another is not', async (t) => {
+  const { origin, seen } = await upstream(t)
+  const long = `sentry-release=${'x'.repeat(8100)}`
+  const sent = ['sentry-trace_id=1, sentry-release=2', 'sentry-trace_id=1,mine=2', long, '']
+  for (const propagators of ['tracecontext,baggage', 'baggage,tracecontext']) {
+    seen.length = 0
+    process.env.OTEL_PROPAGATORS = propagators
+    t.teardown(() => { delete process.env.OTEL_PROPAGATORS })
+    const { go } = await serving(t, async () => { for (const baggage of sent) await read(origin, { headers: { baggage } }) })
+    await go({ baggage: `user=alice,sentry-trace_id=9,more=${'y'.repeat(100)}` })
+    const [completed, ...others] = seen.map(({ baggage }) => baggage)
+    t.equal(completed, `sentry-trace_id=1, sentry-release=2,user=alice,more=${'y'.repeat(100)}`, propagators)
+    t.same(others, ['sentry-trace_id=1,mine=2', `${long},user=alice`, ''])
+  }
+})

@@ -197,6 +197,18 @@ const isAlone = (call) => {
     return true
   }
 }
+// By what ioredis opens a connection, to a cluster at the first command. INFO is its check whether the server is ready.
+const OPENING = new Set(['hello', 'info', 'readonly', 'client setinfo', 'client setname', 'cluster slots', 'cluster shards'])
+const WITH_SUBCOMMANDS = new Set(['client', 'cluster'])
+const isOfUser = ({ command, args }) => {
+  try {
+    const name = command.toLowerCase()
+    if (name === 'info' && args.length > 0) return true
+    return !OPENING.has(WITH_SUBCOMMANDS.has(name) ? `${name} ${args[0]}`.toLowerCase() : name)
+  } catch {
+    return true
+  }
+}
 // Redis says what kind of error it is in the first word: WRONGTYPE, NOAUTH, ERR.
 const redisError = (error) => /^[A-Z][A-Z0-9]{1,31}(?= )/.exec(text(error, 'message'))?.[0] ?? ''
 const mysqlError = (error) => label(error, 'errno').replace(/^-.*/, '') // a negative one is the socket's
@@ -277,7 +289,7 @@ const DATABASES = {
   'mysql2:execute': mysql('query', true),
   'node-redis:command': new StoreDescriptor({ ...redisCommand(1), shouldTrace: isAlone }),
   'node-redis:batch': new StoreDescriptor(redisBatch),
-  'ioredis:command': new StoreDescriptor(redisCommand(0)),
+  'ioredis:command': new StoreDescriptor({ ...redisCommand(0), shouldTrace: isOfUser }),
   'ioredis:batch': new StoreDescriptor(redisBatch),
   'mongoose:query': mongo,
   'mongoose:aggregate': mongo,

@@ -11,7 +11,8 @@ declare module 'light-trace' {
 }
 
 const app = Fastify()
-await app.register(lightTrace, { exporter: 'none', keep: true, spans: { handler: true } })
+const unset = process.env.NOT_SET === undefined ? undefined : 5 // as it comes from the environment
+await app.register(lightTrace, { exporter: 'none', keep: true, spans: { handler: true }, serviceName: process.env.NOT_SET, buffer: { maxBytes: unset }, outbound: { fold: { after: unset } } })
 
 app.withTypeProvider<TypeBoxTypeProvider>().get('/box/:id', { schema: { params: Type.Object({ id: Type.Number() }) } }, async (request) => {
   const trace: RequestTrace = request.trace
