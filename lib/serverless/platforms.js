@@ -141,7 +141,7 @@ function holdUntilDelivered (app, tracer, whenOver) {
   app.addHook('onRequest', ownHook((request, reply, done) => {
     const waitUntil = tracer.isClosed ? null : platformWaitUntil() // closed: another registration has taken over
     if (waitUntil !== null) {
-      const closed = new Promise((resolve) => { whenOver(reply.raw, resolve) })
+      const closed = new Promise((resolve) => { whenOver(reply.raw, () => resolve(undefined)) })
       waitUntil(closed.then(() => tracer.drained()).then(() => tracer.flush()).catch(() => {}))
     }
     done()
