@@ -25,6 +25,7 @@ const inspector = process.features.inspector === true ? require('node:inspector'
 const NAME = 'light-trace.blocked-loop.2'
 const KEY = Symbol.for(NAME)
 
+const ROOM_MIN = 64
 const OPEN_MAX = 1000 // requests of an application; of more, the oldest are forgotten
 const LOGGED_PER_MINUTE = 6
 const MINUTE_MS = 60_000
@@ -154,7 +155,7 @@ class LoopWatch {
     this.#lives(now())
     this.#beat = takeSample()
     if (inspector.url() !== undefined) return this.#refuse('a debugger may be attached')
-    const isOpen = [...this.#apps].some((app) => app.open.size > 0)
+    const isOpen = [...this.#apps].some((app) => app.open.some(isUnderWay))
     const isAwake = this.#beat.at - this.#startedAt < (isOpen ? STREAM_MS : IDLE_MS)
     if (isAwake) this.#timer.refresh()
     if (isAwake !== (this.#words[AWAKE] === 1)) this.#tell(AWAKE, isAwake ? 1 : 0)
@@ -187,7 +188,7 @@ class LoopWatch {
     if (block === null) return
     for (const app of this.#apps) {
       if (block.duration < app.afterMs) continue
-      for (const record of app.open) mark(record, block, app.tracer)
+      for (const record of app.open.filter(isUnderWay)) mark(record, block, app.tracer)
       app.tracer.recorder?.loopBlocked()
     }
     this.#log(block)
@@ -258,7 +259,9 @@ class BlockedLoop {
   constructor (tracer) {
     this.tracer = tracer
     this.afterMs = tracer.settings.blockedLoop.afterMs
-    this.open = new Set() // the records of its open requests
+    // The records of its requests, also of some that have ended. Not a Set, for the reason at leaveConnection() in response-end.js.
+    this.open = []
+    this.room = ROOM_MIN // how many until those that have ended are forgotten
     if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: new LoopWatch(), configurable: true })
     this.#watch = globalThis[KEY]
   }
@@ -267,7 +270,7 @@ class BlockedLoop {
 
   close () {
     this.#watch.delete(this)
-    this.open.clear()
+    this.open = []
   }
 
   /** Follows requests from here to `ending`. */
@@ -275,16 +278,21 @@ class BlockedLoop {
     const { watchEnd } = requests
     requests.watchEnd = (record, reply, response) => {
       this.#watch.started(record.start)
-      if (this.open.size >= OPEN_MAX) this.open.delete(this.open.values().next().value)
-      this.open.add(record)
+      if (this.open.length >= this.room) this.#forgetEnded()
+      this.open.push(record)
       watchEnd.call(requests, record, reply, response)
     }
   }
 
-  ending (record) {
-    this.#watch.ended()
-    this.open.delete(record)
+  /** A request is about to end. */
+  ending () { this.#watch.ended() }
+
+  #forgetEnded () {
+    this.open = this.open.filter(isUnderWay).slice(-OPEN_MAX)
+    this.room = Math.max(ROOM_MIN, 2 * this.open.length)
   }
 }
+
+function isUnderWay ({ reply }) { return reply !== null }
 
 module.exports = { BlockedLoop }

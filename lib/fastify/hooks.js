@@ -76,7 +76,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
   }
 
   function endWatchedRequest () {
-    blockedLoop.ending(this[kSpan].record)
+    blockedLoop.ending()
     endRequest.call(this)
   }
 

@@ -117,7 +117,7 @@ test('requests over kept connections and aborted ones leave a flat heap, and not
 })
 
 // What has ended and been moved to the old generation must not refer to what came later: V8 would move each later request too.
-for (const [what, trace] of [['recorded', {}], ['with metrics', { metrics: { exporter: 'none' } }], ['not sampled', { sampler: 'always_off' }]]) {
+for (const [what, trace] of [['recorded', {}], ['with metrics', { metrics: { exporter: 'none' } }], ['not sampled', { sampler: 'always_off' }], ['with `blockedLoop`', { blockedLoop: true }]]) {
   test(`pipelined requests, ${what}, are forgotten by the collections of the young generation`, async (t) => {
     const child = runInChild(t, async ({ Fastify, lightTrace, say }, trace) => {
       const app = Fastify({ forceCloseConnections: true })
