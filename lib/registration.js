@@ -118,7 +118,7 @@ class Registration {
   /** Delivers spans in time where the platform freezes or ends the process. */
   holdPlatform (app) {
     const { platform } = this.tracer.settings
-    if (platform === 'vercel') require('./serverless/platforms.js').holdUntilDelivered(app, this.tracer, whenOver)
+    if (platform === 'vercel') require('./serverless/platforms.js').holdUntilDelivered(app, this.tracer, { whenOver, ownHook })
     if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./serverless/platforms.js').flushAtSigterm())
   }
 

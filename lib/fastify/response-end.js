@@ -76,7 +76,8 @@ function endWithoutClose ({ socket }, response, onClose) {
 
 /** Calls `end` when the response is over, before its own span ends. */
 function whenOver (response, end) {
-  (awaitedEnding(response).callbacks ??= []).push(end)
+  if (response[kSpan] === undefined) response.once('close', end) // no hook of ours has seen it
+  else (awaitedEnding(response).callbacks ??= []).push(end)
 }
 
 /** Calls `end(status, unfinished)`, see sentStatus() and unfinished(), when the response is over and its own span has ended. */

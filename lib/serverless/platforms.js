@@ -14,7 +14,6 @@ const { object, duration, optionInvalid, describeValue } = require('../config/ch
 const { invocationTraceHeader } = require('../config/env.js')
 const { EMPTY_CONTEXT } = require('../context/request-context.js')
 const { SPAN_KEY } = require('../context/trace-context.js')
-const { ownHook } = require('../fastify/keys.js')
 const { processState } = require('../runtime/process-state.js')
 const { attempt } = require('../runtime/report.js')
 const { monotonicNow } = require('../runtime/timers.js')
@@ -135,9 +134,10 @@ function platformWaitUntil () {
 
 /**
  * Holds the process until each request's spans are delivered. This hook follows light-trace's own.
- * @param {(response: object, end: () => void) => void} whenOver of lib/fastify/response-end.js
+ * @param {object} app @param {Tracer} tracer
+ * @param {{ whenOver: (response: object, end: () => void) => void, ownHook: (hook: Function) => Function }} parts of lib/fastify
  */
-function holdUntilDelivered (app, tracer, whenOver) {
+function holdUntilDelivered (app, tracer, { whenOver, ownHook }) {
   app.addHook('onRequest', ownHook((request, reply, done) => {
     const waitUntil = tracer.isClosed ? null : platformWaitUntil() // closed: another registration has taken over
     if (waitUntil !== null) {
