@@ -42,8 +42,7 @@ const targets = [
     ['of that, with somebody who listens and does nothing', undefined, inTurns('redis-listened')],
     ['collector down, buffer below half, more than delivered', 300, of('down', 'delivered'), 'what nobody takes stays in memory, which has to be taken from the system; and now and then an attempt to connect. Not in it: V8 collects its whole heap each time some 8 MiB of new memory hang on it, which the buffer does twice until it is half full, and then once a while'],
     ['with metrics, sampled, more than without', 250, of('metrics'), 'the series of the route and status is found, and its sum, its count, its bucket and its exemplar are kept; a part of a collection is in it'],
-    ['with metrics, no request sampled, more than without', 1500, of('metrics-unsampled'), 'without metrics nothing follows such a request to its end: with them it has a record, its end, which Node tells of, a second look at the clock, and a connection to the collector beside it'],
-    ['with metrics, 1 % sampled, more than without', 1500, of('metrics-one-percent'), 'without metrics nothing follows a request that is not sampled to its end: with them it has a record, its end, which Node tells of, and a second look at the clock']
+    ['with metrics, no request sampled, more than without', 1500, of('metrics-unsampled'), 'without metrics nothing follows such a request to its end: with them it has a record, its end, which Node tells of, a second look at the clock, and a connection to the collector beside it']
   ]),
   ...byInstructions([['Node 26: every request sampled and delivered, over bare', undefined, of('delivered'), 'as on Node 24']], 26),
   ...byInstructions([['Node 22: a real request, over its floor', undefined, of('real', 'floor-real'), 'as on Node 24, and the context is followed by async_hooks']], 22),
@@ -57,8 +56,6 @@ const targets = [
     ['Node 20: the floor, with its async_hooks, over bare', undefined, of('floor')]
   ], 20),
   { label: 'NodeSDK with http, @fastify/otel, redis and pino, a real request, in times of what light-trace costs', unit: '× the instructions', measured: timesOurs('stock-real', 'real'), why: 'what a tracer can do without is small by now; the floor is in both' },
-  { label: '@fastify/otel, in times of what light-trace costs', unit: '× the instructions', measured: timesOurs('fastify-otel') },
-  { label: 'NodeSDK with http + @fastify/otel, in times of what light-trace costs', unit: '× the instructions', measured: timesOurs('nodesdk-http') },
   { label: 'ten in flight on each of a hundred connections: throughput', unit: '× bare', digits: 2, atLeast: 0.91, measured: ofSeeds(10, 'relativeRps'), why: WAITS },
   { label: 'the same: CPU time', unit: '× bare', digits: 2, atMost: 1.12, measured: ofSeeds(10, 'relativeCpu'), why: WAITS },
   { label: 'one at a time on each: throughput', unit: '× bare', digits: 2, atLeast: 0.95, measured: ofSeeds(1, 'relativeRps'), why: 'the server has one core and is busy with nothing else, so what the CPU time is more, the throughput is less; the collector shares a core with the load' },
