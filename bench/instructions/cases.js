@@ -89,10 +89,10 @@ const table = [
     { name, of: `lighttrace-${name}`, against: `bare-${name}`, guard: guardOf(name), ...other }
   ]),
   // The load of the seeds' table: ten under way on a connection, and a hundred connections of them.
-  { name: 'bare-pipelined', of: 'bare-kept-tick', against: null, label: 'Fastify, ten pipelined', guard: true, ...pipelined },
+  { name: 'bare-pipelined', of: 'bare-kept-tick', against: null, label: 'Fastify, ten pipelined', ...pipelined },
   { name: 'floor-pipelined', of: 'hook-steps', against: 'bare-pipelined', label: 'The floor, ten pipelined', options: { steps: 4 }, ...pipelined },
   { name: 'unsampled-pipelined', of: 'lighttrace-unsampled', against: 'bare-pipelined', label: 'light-trace, no request sampled, ten pipelined', guard: COUNTED, ...pipelined },
-  { name: 'pipelined', of: 'lighttrace-100', against: 'bare-pipelined', label: 'light-trace, every request, ten pipelined', guard: true, ...pipelined },
+  { name: 'pipelined', of: 'lighttrace-100', against: 'bare-pipelined', label: 'light-trace, every request, ten pipelined', guard: COUNTED, ...pipelined },
   { name: 'pipelined-long', of: 'lighttrace-100', against: 'bare-pipelined', label: 'light-trace, every request, ten pipelined', ...pipelined, ...minute },
   { name: 'metrics-pipelined', of: 'lighttrace-100', against: 'pipelined-long', label: 'light-trace, every request, with metrics, ten pipelined', options: { plugin: { metrics: true } }, ...pipelined, ...minute },
   { name: 'bare-crowd', of: 'bare-kept-tick', against: null, label: 'Fastify, ten pipelined on each of a hundred connections', ...crowd },
