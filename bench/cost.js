@@ -43,7 +43,6 @@ const STEPS = [
   ['v8', 5, ['v8.js', '--publish']],
   ['micro', 1, ['micro/index.js', '--publish']],
   ['next-tick', 2, ['next-tick.js', '--publish']],
-  ['warm-up', 3, ['warm-up.js', '--publish']],
   ['viewer', 2, ['viewer/index.js']],
   ['log-lines', 3, ['log-lines.js', '--publish']],
   ['outgoing', 10, ['calls/index.js', '--publish']],

@@ -21,7 +21,6 @@ const { writeResults } = require('./report/results-file')
 const OTHERS = {
   seeds: './seeds',
   tail: './tail',
-  'warm-up': './warm-up',
   calls: './calls',
   faults: './faults',
   micro: './micro',

@@ -10,7 +10,7 @@ const { row, seedsOf } = require('../targets')
 const { codeOf } = require('../run/code')
 const { seedsShort } = require('./seeds-table')
 
-module.exports = { readmeTable, readmeRows, realTable, othersTable, answer, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, tailTable, warmUpTable, nextTickTable }
+module.exports = { readmeTable, readmeRows, realTable, othersTable, answer, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, tailTable, nextTickTable }
 
 /**
  * The README's tables: the benchmark that people run, the real request by its instructions, and the hello world one by one.
@@ -266,22 +266,6 @@ function tailTable (result) {
     ], rows),
     '',
     `Window by window, the traced p99 is **${shown(over.p99, 3)} ms** over the bare one beside it: ${percent(share.p99)} % of it. In brackets stands where the median lies with 95 % confidence. ${profile.windows} windows of ${profile.seconds} s each, in turn, ${Math.round(rate).toLocaleString('en')} requests a second. ${provenance(result)}`
-  ].join('\n')
-}
-
-/** Of bench/warm-up.js. */
-function warmUpTable (result) {
-  return [
-    table([
-      ['seconds of load', ({ from, until }) => `${from} to ${until}`],
-      ['Fastify, requests a second', ({ barePerSecond }) => thousands(barePerSecond), 'right'],
-      ['light-trace', ({ tracedPerSecond }) => thousands(tracedPerSecond), 'right'],
-      ['in parts of it', ({ share }) => share.toFixed(2), 'right'],
-      ['compiled code, KB: Fastify', ({ bareCodeKB }) => thousands(bareCodeKB), 'right'],
-      ['light-trace', ({ tracedCodeKB }) => thousands(tracedCodeKB), 'right']
-    ], result.rows),
-    '',
-    `One process each, in turns; medians of slices. ${provenance(result)}`
   ].join('\n')
 }
 

@@ -16,7 +16,7 @@ const SLICE_REQUESTS = 20_000
 const QUIET_SLICES = 6
 const WARM_UP_SLICES_MAX = 80
 
-module.exports = { startSettled, startUnsettled, measureSlice, countArrived }
+module.exports = { startSettled, measureSlice, countArrived }
 
 /**
  * A server of a case that V8 is done with, stopped until its turn comes.
