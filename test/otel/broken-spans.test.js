@@ -36,6 +36,9 @@ function brokenProvider (broken = METHODS) {
   return { calls, getTracer: () => ({ startSpan }), forceFlush: async () => {}, shutdown: async () => {} }
 }
 
+// A timer could fire before the turn of the event loop in which the wait began has ended.
+const nextTurn = () => new Promise((resolve) => setImmediate(setImmediate, resolve))
+
 // pg's client in a few lines.
 class Client {
   host = 'db.internal'
@@ -72,7 +75,7 @@ for (const broken of [...METHODS.map((method) => [method]), METHODS, METHODS.fil
           const rows = await pg.query('SELECT 1')
           const redisAnswer = await redis.tracePromise(async () => 'OK', { command: 'GET', args: ['GET', 'k'] })
           await kafka.tracePromise(async () => {}, { options: Object.freeze({ messages: Object.freeze([{ topic: 'orders' }]) }) })
-          await pool.tracePromise(() => new Promise((resolve) => setTimeout(resolve, 5)), {})
+          await pool.tracePromise(nextTurn, {})
           const got = await fetch(origin).then((answer) => answer.json())
           const worked = await request.trace.withSpan('work', () => 'worked')
           await new Promise((resolve, reject) => http.get(origin, (answer) => answer.resume().on('end', resolve)).on('error', reject))

@@ -6,12 +6,14 @@ const { execFileSync } = require('node:child_process')
 const { createServer } = require('node:http')
 const { once } = require('node:events')
 const { join } = require('node:path')
+const { isDeepStrictEqual } = require('node:util')
 const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { randomFrom } = require('../support/random')
 
 const EXCEPTION = { type: 'exception.type', message: 'exception.message', stack: 'exception.stacktrace' }
+const EXCEPTION_OF_CODE = { ...EXCEPTION, type: 'err.type' } // and the code is the type, as on spans
 const LEVELS = { 20: ['debug', 5], 30: ['info', 9], 40: ['warn', 13], 50: ['error', 17], 60: ['fatal', 21] }
 const CLOCKS_MS = 100 // by which the monotonic clock, set at the start, and that of the wall may differ
 
@@ -54,10 +56,12 @@ test('each record says what the line says', async (t) => {
     const { attributes, body, time, observedTime, ...record } = records[i]
     const { level, time: printed, pid, hostname, msg, trace_id: traceId, span_id: spanId, trace_flags: flags, ...members } = line
     const isError = typeof members.err === 'object' && members.err !== null && !Array.isArray(members.err)
+    const code = typeof line.err?.code === 'string' ? { 'exception.type': line.err.code } : undefined
+    const names = code === undefined ? EXCEPTION : EXCEPTION_OF_CODE
     const expected = isError
-      ? Object.fromEntries(Object.entries(members).flatMap(([key, said]) => key === 'err' ? Object.entries(said).map(([name, part]) => [(typeof part === 'string' && EXCEPTION[name]) || `err.${name}`, part]) : [[key, said]]))
+      ? Object.fromEntries(Object.entries(members).flatMap(([key, said]) => key === 'err' ? Object.entries(said).map(([name, part]) => [(typeof part === 'string' && names[name]) || `err.${name}`, part]) : [[key, said]]))
       : members
-    if (JSON.stringify(attributes) !== JSON.stringify(expected)) t.same(attributes, expected, JSON.stringify(line))
+    if (!isDeepStrictEqual(attributes, { ...expected, ...code })) t.same(attributes, { ...expected, ...code }, JSON.stringify(line))
     if (body !== msg || time !== observedTime) t.same([body, time], [msg, observedTime])
     const [severityText, severityNumber] = LEVELS[level]
     t.match(record, { severityText, severityNumber, scope: 'pino', dropped: 0, resource: { 'service.name': 'shop' }, ...traceId !== undefined && { traceId, spanId, flags: Number(flags) } })

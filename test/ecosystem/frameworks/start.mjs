@@ -1,0 +1,14 @@
+import fastify from 'fastify'
+import lightTrace from 'light-trace'
+import { createCollector } from 'light-trace/testing'
+
+/** A listening app with light-trace, and the collector of its spans. */
+export async function start (t, setUp, options = {}) {
+  const collector = createCollector()
+  const app = fastify()
+  t.after(() => app.close())
+  await app.register(lightTrace, { spanProcessors: [collector], ...options })
+  await setUp(app)
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  return { app, collector, url: `http://127.0.0.1:${app.server.address().port}` }
+}
