@@ -62,7 +62,6 @@ const REAL_ROWS = [
 
 /** The real request, on each Node that was counted; `shortly`: on the headline's in full, of the others light-trace alone. */
 function realTable (instructions, shortly = false) {
-  const nodes = nodesOf(instructions)
   const counted = realRows(instructions, shortly)
   const processes = counted.find(({ name }) => name === 'real').processes
   return [
@@ -72,21 +71,24 @@ function realTable (instructions, shortly = false) {
       ['more', ({ over, total }) => over === null ? '' : `${signedCount(over.median)} (${percent({ total, over })})`, 'right']
     ], counted),
     '',
-    `Of a request that does this little: the share is smaller where it does more. ${shortly ? "Counted, not timed, so a machine's load does not matter. " : ''}${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${[...new Set(nodes.map((major) => instructions.nodes[major].node.slice(1)))].join(', ')}, ${codeOf(counted)}.`
+    `Of a request that does this little: the share is smaller where it does more. ${shortly ? "Counted, not timed, so a machine's load does not matter. " : ''}${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${[...new Set(counted.map(({ node }) => node.slice(1)))].join(', ')}, ${codeOf(counted)}.`
   ].join('\n')
 }
 
-function nodesOf (instructions) {
-  return [24, 26, '22-frames', 22, 20].filter((major) => row({ rows: instructions.nodes[major]?.rows ?? [] }, 'bare-real') !== undefined)
+function realRows (instructions, shortly) {
+  const nodes = [24, 26, '22-frames', 22, 20].filter((major) => instructions.nodes[major] !== undefined)
+  return nodes.flatMap((major) => {
+    const { node, rows } = instructions.nodes[major]
+    const shown = REAL_ROWS.filter(([, name]) => !shortly || (major === HEADLINE_NODE ? !/-(pg|fetch)$/.test(name) : name === 'real'))
+    return shown.filter(([, name]) => row({ rows }, tracedOf(name)) !== undefined)
+      .map(([label, name]) => ({ ...row({ rows }, name), node, label: `${label}, Node ${nodeName(major)}` }))
+      .filter(({ total }) => total !== undefined)
+  })
 }
 
-function realRows (instructions, shortly) {
-  const nodes = nodesOf(instructions)
-  return nodes.flatMap((major) => {
-    const rows = rowsOf(instructions, major)
-    const known = REAL_ROWS.filter(([, name]) => !shortly || (major === HEADLINE_NODE ? !/-(pg|fetch)$/.test(name) : name === 'real'))
-    return known.map(([label, name]) => ({ ...row({ rows }, name), label: nodes.length === 1 ? label : `${label}, Node ${nodeName(major)}` })).filter(({ total }) => total !== undefined)
-  })
+/** The row with light-trace for whose sake a row is shown: a baseline alone says nothing. */
+function tracedOf (name) {
+  return name.replace(/^(?:bare|floor|stock)-|-unsampled$/g, '')
 }
 
 /** '22-frames': see bench/run/binaries.js. */
