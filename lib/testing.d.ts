@@ -85,7 +85,7 @@ export interface Budget {
    * spans have it, `http`, or `other`.
    */
   calls?: Record<string, number>
-  /** false: no span ends after the response of its request. */
+  /** false: no span goes on after the response of its request: it ends later, or never. */
   afterResponse?: boolean
   /** false: every span that was started has ended. */
   open?: boolean
