@@ -104,7 +104,7 @@ for (const [what, innocentMs, share] of [
   ['native code that ends soon after it is asked about', 3, [1, 1.4]],
   ['native code that ends just before it is asked about', 40, [0.7, 1.1]]
 ]) {
-  test(`${what}: the line after it is marked as such, or no line is named`, async (t) => {
+  test(`${what}: the line is marked as the one after it, or none is named`, async (t) => {
     const child = runInChild(t, async ({ Fastify, lightTrace, say, root }, innocentMs, [least, most], runs) => {
       const crypto = require('node:crypto')
       const { once } = require('node:events')
@@ -120,7 +120,7 @@ for (const [what, innocentMs, share] of [
       }
       let rounds = 0
       function blocks () {
-        const key = crypto.pbkdf2Sync('word', 'salt', rounds, 64, 'sha512') // the native line
+        const key = hash(rounds)
         const count = innocent()
         return { key, count }
       }
@@ -140,14 +140,12 @@ for (const [what, innocentMs, share] of [
       }
       const spans = await collector.spans()
       await app.close()
-      const line = require('node:fs').readFileSync(__filename, 'utf8').split('\n').findIndex((text) => text.endsWith('// the native' + ' line')) + 1
-      say({ line, events: spans.flatMap(({ events }) => events.map(({ attributes }) => attributes)) })
+      say(spans.flatMap(({ events }) => events.map(({ attributes }) => attributes)))
     }, { args: [innocentMs, share, 2 * RUNS] })
-    const { said: [{ line, events }] } = await child.exit
+    const { said: [events] } = await child.exit
     t.ok(events.length > RUNS / 2, `${events.length} events`)
-    const named = events.filter((event) => event['code.line.number'] !== undefined && event['code.line.number'] !== line)
-    t.ok(named.length > 0, 'the line after it is named')
-    t.same(named.filter((event) => event['light_trace.blocked_loop.is_before_line'] !== true), [])
+    t.ok(events.some((event) => event['code.line.number'] !== undefined))
+    t.same(events.filter((event) => event['code.line.number'] !== undefined && event['light_trace.blocked_loop.is_before_line'] !== true), [])
   })
 }
 
