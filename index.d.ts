@@ -24,7 +24,7 @@ declare module 'fastify' {
      * How this route is traced. `false` switches its spans off; the request context stays.
      * @throws LT_ERR_OPTION_UNKNOWN, LT_ERR_OPTION_INVALID when the route is added
      */
-    trace?: boolean | lightTrace.RouteTraceOptions
+    trace?: boolean | lightTrace.RouteTraceOptions | undefined
   }
 }
 
@@ -105,7 +105,7 @@ declare namespace lightTrace {
      * Sends what is queued now. Resolves when all of it is delivered or dropped; never rejects.
      * @param options.timeoutMs milliseconds after which it resolves in any case; default: `closeTimeoutMs`
      */
-    flush (options?: { timeoutMs?: number }): Promise<void>
+    flush (options?: { timeoutMs?: number | undefined }): Promise<void>
     /** What has happened to the spans so far. `ended = accepted + unsampled + recorded` at every moment. */
     stats (): LightTraceStats
     /**
@@ -116,14 +116,14 @@ declare namespace lightTrace {
      * @param options.reason becomes `light_trace.snapshot.reason`; at most 64 characters @default 'application'
      * @returns how many spans were handed to the exporter, and how many were overwritten before it took them
      */
-    snapshot (options?: { seconds?: number, reason?: string }): Promise<{ spans: number, missed: number }>
+    snapshot (options?: { seconds?: number | undefined, reason?: string | undefined }): Promise<{ spans: number, missed: number }>
     /** `lightTrace.run` for this application, where there are several in the process: that takes the one that opened first. */
     run: typeof import('.').run
     /**
      * All metrics as text for Prometheus: format 0.0.4, or OpenMetrics 1.0. '' where metrics are off. Never rejects.
      * @param options.openMetrics with exemplars and units
      */
-    metrics (options?: { openMetrics?: boolean }): Promise<string>
+    metrics (options?: { openMetrics?: boolean | undefined }): Promise<string>
     /** For meters of your own. Where metrics are off its instruments record nothing. */
     readonly meterProvider: MeterProvider
   }
@@ -221,7 +221,7 @@ declare namespace lightTrace {
     shouldSample (context: Context, traceId: string, spanName: string, spanKind: SpanKind, attributes: Attributes, links: Link[]): {
       /** 0 NOT_RECORD, 1 RECORD, 2 RECORD_AND_SAMPLED */
       decision: number
-      attributes?: Readonly<Attributes>
+      attributes?: Readonly<Attributes> | undefined
       traceState?: any
     }
   }
@@ -311,9 +311,9 @@ declare namespace lightTrace {
   /** Child spans of Fastify's own stages. */
   export type SpansOptions = {
     /** One around the handler. @default false */
-    handler?: boolean
+    handler?: boolean | undefined
     /** One for each of these stages that has hooks. @default [] */
-    hooks?: LifecycleHook[]
+    hooks?: LifecycleHook[] | undefined
   }
 
   export type LifecycleHook =
@@ -532,15 +532,15 @@ declare namespace lightTrace {
 
   /** A route's `config.trace`. For missing members the plugin's options hold. */
   export type RouteTraceOptions = {
-    spanName?: string | ((request: FastifyRequest) => string)
-    attributes?: Attributes | ((request: FastifyRequest) => Attributes)
-    spans?: SpansOptions | boolean
-    sampler?: SamplerOption
-    slow?: SlowOptions | boolean
+    spanName?: string | ((request: FastifyRequest) => string) | undefined
+    attributes?: Attributes | ((request: FastifyRequest) => Attributes) | undefined
+    spans?: SpansOptions | boolean | undefined
+    sampler?: SamplerOption | undefined
+    slow?: SlowOptions | boolean | undefined
     /** `false`: metrics do not count this route. @default true */
-    metrics?: boolean
+    metrics?: boolean | undefined
     /** `true` is the same as `trace: false`. */
-    ignore?: boolean | IgnoreOption
+    ignore?: boolean | IgnoreOption | undefined
   }
 
   /** The error that `register` and adding a route throw. Codes are stable, messages are not. */
@@ -568,7 +568,7 @@ declare namespace lightTrace {
    * @param options.timeoutMs milliseconds to wait at most. @default 1000, or what the invocation has left
    * @throws LT_ERR_OPTION_INVALID if `app` is not a Fastify application or `handler` not a function
    */
-  export function flushAfter<H extends (...args: any[]) => unknown> (app: { ready (): unknown, server: object }, handler: H, options?: { timeoutMs?: number }):
+  export function flushAfter<H extends (...args: any[]) => unknown> (app: { ready (): unknown, server: object }, handler: H, options?: { timeoutMs?: number | undefined }):
     (...args: Parameters<H>) => Promise<Awaited<ReturnType<H>>>
 
   export interface JobOptions {

@@ -155,10 +155,10 @@ function findingsOf ({ root, route, spans, calls, isCut }, budget) {
     if (found > budget.repeats) add('repeats', `${name} ${found} times, one after the other${under}, and ${budget.repeats} allowed`, budget.repeats, found, alike, 'repeated')
   }
   const all = [root, ...spans]
-  // light-trace marks them; other tracers' spans tell by their times.
+  // light-trace marks them; other tracers' spans tell by their times. One that nobody has ended goes on still.
   const end = root.kind === 'SERVER' ? endOf(root) : Infinity
-  const late = all.filter((span) => !isOpen(span) && (span.attributes['light_trace.after_response'] === true || span.endTime > end))
-  if (!budget.afterResponse && late.length > 0) add('afterResponse', `${counted(late.length, 'span')} ended after the response`, false, late.length, late, 'after the response')
+  const late = all.filter((span) => span.attributes['light_trace.after_response'] === true || endOf(span) > end)
+  if (!budget.afterResponse && late.length > 0) add('afterResponse', `${counted(late.length, 'span')} went on after the response`, false, late.length, late, 'after the response')
   // A span that never ends is in a file where light-trace ended it with its application. Else what lies beneath it has no parent there.
   const running = all.filter(isOpen)
   const orphan = 'its parent never ended, or was lost'

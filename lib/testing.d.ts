@@ -79,16 +79,16 @@ export interface CollectedMetric {
 /** What each request may do. What is not given is not checked; there is no bound on time. */
 export interface Budget {
   /** The most calls of one shape (what is called, with which command, where) that one parent makes, one after the other. */
-  repeats?: number
+  repeats?: number | undefined
   /**
    * The most calls of each kind: `{ redis: 5, http: 2 }`. A kind is `db.system.name`, `messaging.system` or `rpc.system` as the
    * spans have it, `http`, or `other`.
    */
-  calls?: Record<string, number>
-  /** false: no span ends after the response of its request. */
-  afterResponse?: boolean
+  calls?: Record<string, number> | undefined
+  /** false: no span goes on after the response of its request: it ends later, or never. */
+  afterResponse?: boolean | undefined
   /** false: every span that was started has ended. */
-  open?: boolean
+  open?: boolean | undefined
 }
 
 /** What the error of `check` has in `findings`. */
@@ -140,7 +140,7 @@ export interface Collector extends SpanProcessor {
  * A new, empty collector.
  * @param options.timeoutMs how long `spans` and `tree` wait for running spans, in milliseconds; 5000 by default
  */
-export function createCollector (options?: { timeoutMs?: number }): Collector
+export function createCollector (options?: { timeoutMs?: number | undefined }): Collector
 
 /**
  * Runs `fn` as if inside of a request whose store holds a copy of `values`, and returns what it returns: for

@@ -4,6 +4,7 @@
 // npx light-trace. What a command needs is required when it is known: the viewer must listen before its user wonders.
 
 const { parseArguments, UsageError, HELP } = require('./commands/arguments')
+const { escaped } = require('./views/safe-text')
 
 const COMMANDS = {
   serve: () => require('./commands/serve').serve,
@@ -20,7 +21,7 @@ const COMMANDS = {
 const USAGE_EXIT_CODE = 2
 
 main().catch((error) => {
-  process.stderr.write(`light-trace: ${error.expected === true ? error.message : error.stack}\n`)
+  process.stderr.write(`light-trace: ${error.expected === true ? escaped(error.message) : error.stack}\n`)
   process.exitCode = error instanceof UsageError ? USAGE_EXIT_CODE : 1
 })
 

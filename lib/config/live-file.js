@@ -6,14 +6,16 @@
 
 const fs = require('node:fs')
 const { isatty } = require('node:tty')
-const { printable } = require('../runtime/report.js')
-const { setInterval, clearInterval } = require('../runtime/timers.js')
+const { counted, printable } = require('../runtime/report.js')
+const { clearInterval, now, setInterval } = require('../runtime/timers.js')
 const { readFile, withoutMark } = require('./checks.js')
 const { resolveLive } = require('./options.js')
 
 const LOOK_MS = 1000
 // Two writes within one tick of the file system's clock, 2 s at most, may differ in nothing but the text: so many looks read it again.
 const REREADS = 2
+// What writes a wrong file again and again must not fill the log: the next line has the last failure, and how many came before it.
+const SAID_EACH_MS = 60_000
 
 class LiveFile {
   #path
@@ -24,16 +26,21 @@ class LiveFile {
   #rereads = 0 // that are left
   #timer = null
   #isLooking = false
+  #unsaid = 0 // failures since the last line about one
+  #wrong = '' // of the last
+  #saidAt = -Infinity
+  #clock
 
   /**
    * @param {string} path
    * @param {(live: ReturnType<typeof resolveLive>) => void} apply
    * @param {Report} report
    */
-  constructor (path, apply, report) {
+  constructor (path, apply, report, clock = now) {
     this.#path = path
     this.#apply = apply
     this.#report = report
+    this.#clock = clock
   }
 
   /** Applies what the file says now. A file that is wrong changes nothing. */
@@ -44,13 +51,24 @@ class LiveFile {
       text = this.#textOf()
       if (text === this.#text) return
       this.#apply(resolveLive(JSON.parse(text)))
-      if (this.#text !== undefined) this.#report.info(`${printable(this.#path)} has changed, and holds`)
+      if (this.#text !== undefined) this.#report.info(`${printable(this.#path)} has changed, and holds${unsaid(this.#unsaid)}`)
+      this.#unsaid = 0
     } catch (error) {
       if (text === null && this.#text === null) return // it was said
-      this.#report.once('LT_WARN_CONFIG_FILE', `${printable(this.#path)} changes nothing: ${whatIsWrong(error)}`, new Set())
+      this.#unsaid++
+      this.#wrong = whatIsWrong(error)
+      this.#say()
     } finally {
       this.#text = text
     }
+  }
+
+  #say () {
+    if (this.#unsaid === 0 || this.#clock() - this.#saidAt < SAID_EACH_MS) return
+    const message = `${printable(this.#path)} changes nothing${unsaid(this.#unsaid - 1)}: ${this.#wrong}`
+    this.#report.once('LT_WARN_CONFIG_FILE', message, new Set())
+    this.#unsaid = 0
+    this.#saidAt = this.#clock()
   }
 
   #textOf () {
@@ -75,6 +93,7 @@ class LiveFile {
       this.#isLooking = false
       const version = error === null ? versionOf(stats) : ''
       if (this.#timer === null) return
+      this.#say()
       if (version !== this.#version) this.read()
       else if (this.#rereads > 0) this.read(this.#rereads - 1)
     })
@@ -98,6 +117,10 @@ function versionOf ({ ino, size, mtimeMs, ctimeMs }) {
 // What JSON.parse says quotes the text, which may be any file.
 function whatIsWrong (error) {
   return error instanceof SyntaxError ? 'it is not JSON' : error.message
+}
+
+function unsaid (count) {
+  return count === 0 ? '' : `, after ${counted(count, 'other')} that changed nothing`
 }
 
 module.exports = { LiveFile }

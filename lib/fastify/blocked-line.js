@@ -12,36 +12,53 @@ const OURS = typeof __filename === 'string' && basename(__filename) === 'blocked
 const FRAMES_MAX = 20
 const STACKS_MAX = 64 // different lines of one block
 
-// A command of the worker that waited longer than this waited for native code.
-const LATE_MS = 40
+// V8 answers within 4 ms on a busy machine while JavaScript runs. A command of the worker that waited longer than this waited for
+// native code, and the line that answers came after it.
+const LATE_MS = 5
 
-/** What was seen during one block, by request and line. */
+/** What ran during one block, by request and line. */
 class Stacks {
-  #seen = new Map()
+  #stacks = new Map()
+  #first = null
   #takenAt = 0
 
-  /** Takes the stack above the function `ours`. It stands for the time since the one before, which native code may have taken. */
+  /** Takes the stack above the function `ours`. It stands for the time since the one before, and was seen to run if it came at once. */
   take (ours, at, askedMs) {
     const sites = callSites(ours)
     const isLate = askedMs > LATE_MS
     const request = processState.storage.getStore()?.getValue(REQUEST_KEY)
-    const top = topOf(sites, isLate)
-    const key = `${request?.spanId} ${sites[top]?.getFileName()}:${sites[top]?.getLineNumber()}`
-    const ms = this.#takenAt === 0 ? askedMs : at - this.#takenAt
+    const site = sites[topOf(sites, isLate)]
+    const key = `${request?.spanId} ${site?.getFileName()}:${site?.getLineNumber()}`
+    const ms = this.#first === null ? 0 : at - this.#takenAt
     this.#takenAt = at
-    const stack = this.#seen.get(key)
-    if (stack !== undefined) {
-      stack.ms += ms
-      stack.isLate &&= isLate
-    } else if (this.#seen.size < STACKS_MAX) this.#seen.set(key, { sites, top, request, ms, isLate })
+    if (!this.#stacks.has(key) && this.#stacks.size < STACKS_MAX) this.#stacks.set(key, { sites, request, ms: 0, seenMs: 0 })
+    const stack = this.#stacks.get(key)
+    if (stack === undefined) return
+    this.#first ??= stack
+    stack.ms += ms
+    if (!isLate) stack.seenMs += ms
   }
 
-  /** What took longest: the request whose code it was, and the code, where they are known. */
-  longest () {
-    const [stack] = [...this.#seen.values()].sort((a, b) => b.ms - a.ms)
-    return { request: stack?.request, code: stack === undefined || stack.top === -1 ? null : codeOf(stack) }
+  /**
+   * What blocked the loop for `duration`: the request whose code it was, and the code, where they are known. The line that was seen
+   * to run for longer than all that was not seen did it, whatever the rest was. Else native code may have: then it is the line that
+   * most time came before, which the first line also has for what came before the first look, and it is said to be no more than that.
+   */
+  longest (duration) {
+    const stacks = [...this.#stacks.values()]
+    if (stacks.length === 0) return { request: undefined, code: null }
+    this.#first.ms += Math.max(0, duration - sum(stacks, 'ms'))
+    const seen = largest(stacks, 'seenMs')
+    const isBefore = seen.seenMs < duration - sum(stacks, 'seenMs')
+    const { sites, request, seenMs } = isBefore ? largest(stacks, 'ms') : seen
+    const top = topOf(sites, seenMs === 0)
+    return { request, code: top === -1 ? null : codeOf(sites, top, isBefore) }
   }
 }
+
+function sum (stacks, key) { return stacks.reduce((total, stack) => total + stack[key], 0) }
+
+function largest (stacks, key) { return stacks.reduce((a, b) => b[key] > a[key] ? b : a) }
 
 /** The frames of the code that was interrupted, without ours and that of the command itself. */
 function callSites (ours) {
@@ -59,9 +76,9 @@ function callSites (ours) {
 }
 
 /**
- * The index of the frame that is to blame, or -1. Where the answer was late, that is the frame which called the native code, as far
- * as it can be told: what is on top has just been entered. A package under which no code of the application is left, such as
- * Fastify, has only gone on then; so have we at any time.
+ * The index of the frame that is to blame, or -1. Where it was late, or was only met and not seen to run, that is the frame which
+ * called the native code, as far as it can be told: what is on top has just been entered. A package, such as Fastify, has only gone
+ * on then; so have we at any time.
  */
 function topOf (sites, isLate) {
   const top = sites.findIndex((site) => isOfUser(site) && !(isLate && isAtEntry(site)))
@@ -81,7 +98,7 @@ function isAtEntry (site) {
 }
 
 /** @returns {{ attributes: object, text: string }} https://opentelemetry.io/docs/specs/semconv/registry/attributes/code/ */
-function codeOf ({ sites, top, isLate }) {
+function codeOf (sites, top, isBefore) {
   const frames = sites.map(frameOf)
   const { name, file, line, column } = frames[top]
   const attributes = {
@@ -89,10 +106,10 @@ function codeOf ({ sites, top, isLate }) {
     'code.file.path': file,
     'code.line.number': line,
     'code.column.number': column,
-    'code.stacktrace': frames.slice(isLate ? top : 0).map(({ text }) => `    at ${text}`).join('\n')
+    'code.stacktrace': frames.slice(isBefore ? top : 0).map(({ text }) => `    at ${text}`).join('\n')
   }
-  if (isLate) attributes['light_trace.blocked_loop.is_before_line'] = true
-  return { attributes, text: ` ${isLate ? 'at or just before' : 'at'} ${name} (${file}:${line})` }
+  if (isBefore) attributes['light_trace.blocked_loop.is_before_line'] = true
+  return { attributes, text: ` ${isBefore ? 'at or just before' : 'at'} ${name} (${file}:${line})` }
 }
 
 /** A frame, by its source where Node knows a source map: it does with --enable-source-maps. */

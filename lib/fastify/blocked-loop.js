@@ -4,7 +4,7 @@
 //
 //   main thread:  a beat in shared memory, by a timer while requests are open, and by each request that starts
 //   worker:       late by afterMs? It makes the main thread run `sample` below, again and again, until the beat is back
-//   main thread:  the stack that was seen most often becomes an event on the spans of the requests that were open
+//   main thread:  the line that ran, or that native code ran before, becomes an event on the spans of the requests that were open
 //
 // `sample` is called by way of the inspector, whose commands V8 runs between two lines of JavaScript that does not come to an end.
 // No profiler: to start V8's takes the main thread 75 to 160 ms, and where native code blocks the loop (JSON.parse, pbkdf2Sync)
@@ -37,6 +37,9 @@ const STREAM_MS = 60_000
 // Of afterMs. Sooner takes more CPU; later, more short blocks are looked into, only to find that they are short.
 const BEAT_PART = 2 / 3
 
+// A debugger may go again: with a request, so often at most, it is seen whether it has.
+const AGAIN_MS = 1000
+
 // The worker looks up every 100 ms at least while it samples; if it has not for longer, the whole process stood still.
 const TICK_MAX_MS = 150
 
@@ -59,6 +62,7 @@ class LoopWatch {
   #worker = null
   #timer = null
   #afterMs = Infinity
+  #againAt = Infinity // when a debugger may have gone
   #beat = null // the sample of the timer's last beat
   #startedAt = -Infinity // the last request
   #stacks = new Stacks()
@@ -79,6 +83,7 @@ class LoopWatch {
     const afterMs = Math.min(...[...this.#apps].map((app) => app.afterMs))
     if (this.#worker !== null && afterMs === this.#afterMs) return
     this.#afterMs = afterMs
+    this.#againAt = Infinity
     this.#stop()
     if (this.#apps.size > 0) this.#start()
   }
@@ -125,6 +130,7 @@ class LoopWatch {
 
   #refuse (why) {
     this.#stop()
+    this.#againAt = isDebugged() ? now() + AGAIN_MS : Infinity
     for (const { tracer } of this.#apps) tracer.report.once('LT_WARN_BLOCKED_LOOP', `blockedLoop has no effect: ${why}`)
   }
 
@@ -135,7 +141,11 @@ class LoopWatch {
 
   /** A request starts. HOT, once per request where the option is on. */
   started (start) {
-    if (this.#worker === null) return
+    if (this.#worker === null) {
+      if (start < this.#againAt) return
+      this.#start()
+      if (this.#worker === null) return
+    }
     this.#lives(start)
     this.#startedAt = start
     if (this.#words[AWAKE] === 0) this.#onTimer()
@@ -154,7 +164,7 @@ class LoopWatch {
   #onTimer () {
     this.#lives(now())
     this.#beat = takeSample()
-    if (inspector.url() !== undefined) return this.#refuse('a debugger may be attached')
+    if (isDebugged()) return this.#refuse('a debugger may be attached')
     const isOpen = [...this.#apps].some((app) => app.open.some(isUnderWay))
     const isAwake = this.#beat.at - this.#startedAt < (isOpen ? STREAM_MS : IDLE_MS)
     if (isAwake) this.#timer.refresh()
@@ -195,7 +205,7 @@ class LoopWatch {
   }
 
   /**
-   * How long the loop has been blocked, by what was seen most often, and for whom: since the last sign of life, without the time
+   * How long the loop has been blocked, by what, and for whom: since the last sign of life, without the time
    * that it was idle in, and without that in which the whole process was stopped or had no CPU. Null where that is short, or where
    * no code was seen and little CPU was used: the process had none, which is nobody's fault in it.
    */
@@ -205,7 +215,7 @@ class LoopWatch {
     const active = at - this.#beat.at - (idle - this.#beat.idle)
     const duration = Math.min(end - at + unbeatenMs, active)
     const cpuTime = Math.min(cpu - this.#beat.cpu, duration)
-    const { request, code } = this.#stacks.longest()
+    const { request, code } = this.#stacks.longest(duration)
     if (duration < this.#afterMs || (code === null && cpuTime < duration / 2)) return null
     return { id: randomBytes(8).toString('hex'), start: end - duration, duration, cpuTime, request, code }
   }
@@ -232,11 +242,14 @@ function newWords () {
 function refusal () {
   if (!isMainThread) return 'the application runs in a worker'
   if (inspector === null) return 'this Node has no inspector'
-  // With --allow-worker alone `connectToMainThread` would end the process. Node 20 and 22 know no right to the inspector.
+  // With --allow-worker alone `connectToMainThread` would end the process, with --permission-audit too. Node 20 and 22 know no right to
+  // the inspector.
   const { permission } = process
-  if (permission !== undefined && !(permission.has('worker') && permission.has('inspector'))) return 'Node\'s permission model forbids it'
-  return inspector.url() === undefined ? null : 'a debugger may be attached (--inspect)'
+  if (permission !== undefined && !(permission.has('worker') && permission.has('inspector'))) return 'Node\'s permission model is on, without --allow-worker and --allow-inspector'
+  return isDebugged() ? 'a debugger may be attached (--inspect)' : null
 }
+
+function isDebugged () { return inspector !== null && inspector.url() !== undefined }
 
 function mark ({ apiSpan }, { id, start, duration, cpuTime, request, code }, tracer) {
   const attributes = {

@@ -11,6 +11,7 @@ const { setTimeout: sleep } = require('node:timers/promises')
 const { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } = require('@opentelemetry/sdk-trace-base')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
+const { LiveFile } = require('../../lib/config/live-file')
 const { createCollector } = require('../../lib/testing')
 
 const DEADLINE_MS = 20_000
@@ -95,7 +96,7 @@ for (const [what, content] of Object.entries({
   'an option that needs a start': { serviceName: 'x' },
   'a file of two megabytes': `{"sampler": 0}${' '.repeat(2 * 1024 * 1024)}`
 })) {
-  test(`${what}: nothing changes, and that is said once for each change`, async (t) => {
+  test(`${what}: nothing changes, and that is said once`, async (t) => {
     const { change, names, warnings } = await liveApp(t, { sampler: 'always_on' }, { sampler: 'always_off' })
     change(content)
     t.ok(await until(() => warnings().length > 0))
@@ -107,6 +108,30 @@ for (const [what, content] of Object.entries({
     t.equal(warnings().length, 1)
   })
 }
+
+test('a file that is wrong again and again is one line, and another after a minute, with how many it speaks for', async (t) => {
+  const path = join(t.testdir({ 'x.json': '{}' }), 'x.json')
+  const clock = { ms: 0 }
+  const said = []
+  const holds = []
+  const report = { info: (message) => said.push(message), once: (code, message) => said.push(`${code} ${message}`) }
+  const file = new LiveFile(path, (live) => holds.push(live), report, () => clock.ms)
+  const write = (value) => { fs.writeFileSync(path, JSON.stringify(value)); file.read() }
+  file.read()
+  for (let sampler = 2; sampler < 6; sampler++) write({ sampler })
+  t.match(said, [/^LT_WARN_CONFIG_FILE .* changes nothing: .*sampler/])
+  clock.ms = 60_000
+  file.watch()
+  t.teardown(() => file.close())
+  t.ok(await until(() => said.length === 2), 'the last of them is said without a further change')
+  t.match(said[1], /x\.json changes nothing, after 2 others that changed nothing: .*sampler/)
+  write({ sampler: 7 })
+  write({ sampler: 1 })
+  write({ sampler: 0.5 })
+  t.match(said.slice(2), [/has changed, and holds, after 1 other that changed nothing$/, /has changed, and holds$/])
+  t.equal(said.length, 4)
+  t.equal(holds.length, 3)
+})
 
 test('a file that is not there at the start is said, and holds once it is there', async (t) => {
   const { write, names, warnings } = await liveApp(t, undefined, { sampler: 'always_off' })

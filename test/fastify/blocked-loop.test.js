@@ -6,6 +6,7 @@ const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { resolveOptions } = require('../../lib/config/options')
+const { Stacks } = require('../../lib/fastify/blocked-line')
 
 test('a wrong threshold is refused at register', async (t) => {
   for (const blockedLoop of [{ afterMs: 19 }, { afterMs: NaN }, { afterMs: Infinity }, { afterMs: '100' }, { after: 100 }, 100]) {
@@ -26,6 +27,39 @@ test('LIGHT_TRACE_BLOCKED_LOOP is true, false or milliseconds, and code wins', a
     t.equal(blockedLoop, null)
     t.match(warnings, [{ code: 'LT_WARN_ENV', message: /^LIGHT_TRACE_BLOCKED_LOOP is ignored/ }])
   }
+})
+
+// As the worker's command does: looks at what runs, at a time, so many milliseconds after it was asked to.
+function look (stacks, at, askedMs) { stacks.take(look, at, askedMs) }
+function command (stacks, at, askedMs) { look(stacks, at, askedMs) }
+
+/** What is said of a block of `duration` ms, of which `looks` are `[function, at, askedMs]`. */
+function blamed (duration, ...looks) {
+  const stacks = new Stacks()
+  const functions = {
+    first () {
+      for (const [name, at, askedMs] of looks) if (name === 'first') command(stacks, at, askedMs); else functions.second(at, askedMs)
+    },
+    second (at, askedMs) {
+      const answer = command(stacks, at, askedMs)
+      return answer
+    }
+  }
+  functions.first()
+  const { code } = stacks.longest(duration)
+  return code.text.replace(/^ (.*) \(.*$/, '$1')
+}
+
+test('a line is to blame without a mark if it was seen to run for longer than all that was not seen', async (t) => {
+  const each10 = (name, from, to) => Array.from({ length: (to - from) / 10 }, (_, i) => [name, from + 10 * (i + 1), 1])
+  t.equal(blamed(300, ['first', 101, 1], ...each10('first', 100, 300)), 'at first', 'a loop')
+  t.equal(blamed(110, ['first', 101, 1]), 'at or just before first', 'met once')
+  t.equal(blamed(130, ['first', 101, 1], ...each10('first', 100, 130)), 'at or just before first', 'a short one, which native code may have come before')
+  t.equal(blamed(143, ['second', 130, 30], ['second', 140, 1]), 'at or just before second', 'native code, and what came after it')
+  t.equal(blamed(180, ['first', 130, 30], ...each10('second', 130, 180)), 'at or just before first', 'what came after it at once, and then')
+  t.equal(blamed(500, ['first', 130, 30], ...each10('second', 130, 500)), 'at second', 'what ran for longer than native code before it')
+  t.equal(blamed(500, ['first', 101, 1], ...each10('second', 100, 500)), 'at second', 'what was met first was not seen to run')
+  t.equal(blamed(400, ['first', 101, 1], ['first', 200, 90], ['first', 300, 90], ['first', 400, 90]), 'at or just before first', 'native code, again and again')
 })
 
 test('without the option there is no worker, and nothing of it is loaded', async (t) => {

@@ -99,6 +99,55 @@ for (const cause of ['a regular expression', 'JSON', 'sync crypto', 'a tight loo
   })
 }
 
+// Native code cannot be interrupted: the first answer comes from the function after it, however short that is.
+for (const [what, innocentMs, share] of [
+  ['native code that ends soon after it is asked about', 3, [1, 1.4]],
+  ['native code that ends just before it is asked about', 40, [0.7, 1.1]]
+]) {
+  test(`${what}: the line is marked as the one after it, or none is named`, async (t) => {
+    const child = runInChild(t, async ({ Fastify, lightTrace, say, root }, innocentMs, [least, most], runs) => {
+      const crypto = require('node:crypto')
+      const { once } = require('node:events')
+      const { createCollector } = require(`${root}/lib/testing`)
+      const measured = (task) => { const start = performance.now(); task(); return performance.now() - start }
+      const hash = (rounds) => crypto.pbkdf2Sync('word', 'salt', rounds, 64, 'sha512')
+      hash(1000)
+      const perMs = 1e5 / Math.min(...Array.from({ length: 5 }, () => measured(() => hash(1e5)))) // a busy machine is slower than that
+      function innocent () {
+        let count = 0
+        for (const until = performance.now() + innocentMs; performance.now() < until;) count++
+        return count
+      }
+      let rounds = 0
+      function blocks () {
+        const key = hash(rounds)
+        const count = innocent()
+        return { key, count }
+      }
+      const collector = createCollector()
+      const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
+      const app = Fastify()
+      await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+      app.get('/', async () => {
+        await null
+        return blocks()
+      })
+      const origin = await app.listen({ port: 0, host: '127.0.0.1' })
+      await isWatched
+      for (let run = 0; run < runs; run++) {
+        rounds = Math.round(100 * perMs * (least + (most - least) * run / (runs - 1)))
+        await (await fetch(origin)).text()
+      }
+      const spans = await collector.spans()
+      await app.close()
+      say(spans.flatMap(({ events }) => events.map(({ attributes }) => attributes)))
+    }, { args: [innocentMs, share, 2 * RUNS] })
+    const { said: [events] } = await child.exit
+    t.ok(events.some((event) => event['code.line.number'] !== undefined))
+    t.same(events.filter((event) => event['code.line.number'] !== undefined && event['light_trace.blocked_loop.is_before_line'] !== true), [])
+  })
+}
+
 test('the line that blocked the loop is on the request that ran it and on the one that waited', async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say, root }) => {
     const { EventEmitter, once } = require('node:events')
@@ -162,7 +211,7 @@ test('the line that blocked the loop is on the request that ran it and on the on
     t.ok(attributes['light_trace.blocked_loop.duration'] >= 0.1)
     t.notMatch(JSON.stringify(attributes), /marzipan/, 'no value of the code')
   }
-  t.match(lines, [{ code: 'LT_WARN_LOOP_BLOCKED', msg: /^the event loop was blocked for \d+ ms.* at spins \(/ }])
+  t.match(lines, [{ code: 'LT_WARN_LOOP_BLOCKED', msg: /^the event loop was blocked for \d+ ms.* at (or just before )?spins \(/ }])
   t.equal(lines.length, 1)
 })
 
@@ -318,6 +367,55 @@ for (const [where, { reason, ...options }] of Object.entries({
     t.same(events, [])
   })
 }
+
+test('under --permission-audit without rights, where Node has no inspector, it says no', { skip: !process.allowedNodeEnvironmentFlags.has('--permission-audit') }, async (t) => {
+  const { code, said: [{ lines, events }] } = await runInChild(t, blockOnce, { nodeArgs: ['--permission-audit'] }).exit
+  t.equal(code, 0)
+  t.match(lines, [/permission model is on, without --allow-worker and --allow-inspector/])
+  t.same(events, [])
+})
+
+test('when the debugger\'s port is closed again it goes on', { skip: process.platform === 'win32' }, async (t) => {
+  const child = runInChild(t, async ({ Fastify, lightTrace, say, root }) => {
+    const inspector = require('node:inspector')
+    const { once } = require('node:events')
+    const { setTimeout: wait } = require('node:timers/promises')
+    const { createCollector } = require(`${root}/lib/testing`)
+    const lines = []
+    const collector = createCollector()
+    const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
+    const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line).code) } } })
+    await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+    app.get('/', async () => ({}))
+    app.get('/blocks', async () => {
+      for (const until = performance.now() + 400; performance.now() < until;);
+      return {}
+    })
+    const origin = await app.listen({ port: 0, host: '127.0.0.1' })
+    await isWatched
+    process.kill(process.pid, 'SIGUSR1')
+    while (!lines.includes('LT_WARN_BLOCKED_LOOP')) {
+      await (await fetch(origin)).text()
+      await wait(20)
+    }
+    await (await fetch(`${origin}/blocks`)).text()
+    const meanwhile = (await collector.spans()).flatMap(({ events }) => events).length
+    inspector.close()
+    let events = []
+    for (let run = 0; run < 20 && events.length === 0; run++) {
+      await (await fetch(`${origin}/blocks`)).text()
+      await wait(100)
+      events = (await collector.spans()).flatMap(({ events }) => events)
+    }
+    await app.close()
+    say({ meanwhile, events: events.length, lines })
+  }, { nodeArgs: ['--inspect-port=0'] })
+  const { code, said: [{ meanwhile, events, lines }] } = await child.exit
+  t.equal(code, 0)
+  t.equal(meanwhile, 0)
+  t.ok(events > 0)
+  t.equal(lines.filter((code) => code === 'LT_WARN_BLOCKED_LOOP').length, 1)
+})
 
 test('in a worker it says no, and the app goes on', async (t) => {
   const { code, said: [{ lines }] } = await runInChild(t, async ({ root }, block) => {

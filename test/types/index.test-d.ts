@@ -1,9 +1,9 @@
 import { Attributes, Span, Tracer, TracerProvider } from '@opentelemetry/api'
 import { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor, InMemorySpanExporter, ParentBasedSampler, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base'
 import fastify, { FastifyContextConfig, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import { expectAssignable, expectError, expectNotAssignable, expectType } from 'tsd'
-import lightTrace, { lightTrace as named, LightTraceOptions, LightTraceStats, RequestTrace, RouteTraceOptions } from '../..'
-import { CollectedSpan, createCollector } from '../../lib/testing'
+import { expectAssignable, expectError, expectNever, expectNotAssignable, expectType } from 'tsd'
+import lightTrace, { lightTrace as named, JobOptions, LightTraceInstance, LightTraceOptions, LightTraceStats, RequestTrace, RouteTraceOptions, Sampler } from '../..'
+import { Budget, CollectedSpan, createCollector } from '../../lib/testing'
 
 interface User { id: string }
 
@@ -171,3 +171,20 @@ app.route(routeOptions)
 app.get('/right', { config: { trace: { attributes: (request) => ({ host: request.host }), spans: true, metrics: undefined } } }, async () => {})
 app.get('/right', { config: { trace: Math.random() < 0.5 ? { sampler: 1 } : false } }, async () => {})
 app.addHook('onRoute', (route) => { route.config = { ...route.config, trace: { ...routeTrace, ignore: true } } })
+
+// exactOptionalPropertyTypes: each option takes `undefined` as the run time does, nested ones too. The names of those that do not:
+type IsAny<T> = 0 extends 1 & T ? true : false
+type Refusing<T> = IsAny<T> extends true ? never
+  : T extends ((...args: any[]) => any) | Iterable<any> | URL | RegExp ? never
+    : T extends object ? { [K in keyof T & string as string extends K ? never : K]-?: ({} extends Pick<T, K> ? undefined extends Required<T>[K] ? never : K : never) | Below<K, Refusing<Required<T>[K]>> } extends infer Names ? Names[keyof Names] : never
+      : never
+type Below<K extends string, Name> = Name extends string ? `${K}.${Name}` : never
+type Third<F> = F extends (a: any, b: any, c: infer Options) => any ? Options : never
+type Routes = NonNullable<Required<FastifyContextConfig>['trace']>
+
+declare const refusing: Refusing<
+  Omit<LightTraceOptions, 'store'> | JobOptions | Routes | Pick<FastifyContextConfig, 'trace'> | Third<typeof lightTrace.flushAfter> |
+  Parameters<LightTraceInstance['flush' | 'snapshot' | 'metrics']>[0] | ReturnType<Sampler['shouldSample']> |
+  Budget | Parameters<typeof createCollector>[0]
+>
+expectNever(refusing)

@@ -95,7 +95,7 @@ test('what goes on after the response, and what never ends, is named in the file
       INTERNAL report${open}
 `
   const over = async (budget) => (await runCommand(t, ['check', 'now.jsonl', '--budget', budget], { cwd }).exit).stdout.split('\n\n').slice(1).join('\n')
-  t.equal(await over('late.json'), 'GET /orders: 1 span ended after the response' + tree('  <-- after the response', ''))
+  t.equal(await over('late.json'), 'GET /orders: 2 spans went on after the response' + tree('  <-- after the response', '  <-- after the response'))
   t.equal(await over('open.json'), 'GET /orders: 1 span never ended' + tree('', '  <-- never ended'))
 })
 
@@ -104,9 +104,17 @@ test('the mark of a late span counts where its request is in another file, or en
   const withMark = (text) => text.replaceAll('"attributes":[]', `"attributes":[${marked}]`)
   const budget = '{ "afterResponse": false }'
   const alone = await check(t, { 'now.jsonl': withMark(saved([span(2, { parent: 1, name: 'mail' })])), 'budget.json': budget }, ['now.jsonl', '--budget', 'budget.json'])
-  t.match(alone, { code: 1, stdout: 'mail: 1 span ended after the response' })
+  t.match(alone, { code: 1, stdout: 'mail: 1 span went on after the response' })
   const same = await check(t, { 'now.jsonl': withMark(saved([request(1), span(2, { parent: 1, name: 'mail' })])), 'budget.json': budget }, ['now.jsonl', '--budget', 'budget.json'])
-  t.match(same, { code: 1, stdout: 'GET /orders: 1 span ended after the response' })
+  t.match(same, { code: 1, stdout: 'GET /orders: 1 span went on after the response' })
+})
+
+test('what a budget\'s file says is printed without what drives a terminal', async (t) => {
+  for (const budget of [{ routes: { 'GET /\u001b[2J\nx\u202e': { repeats: 1 } } }, { calls: { '\u001b[31mredis': 1 } }, { '\u001b]0;x\u0007': 1 }]) {
+    const { code, stderr } = await check(t, { 'now.jsonl': saved([request(1)]), 'budget.json': JSON.stringify(budget) }, ['now.jsonl', '--budget', 'budget.json'])
+    t.equal(code, 2)
+    t.notMatch(stderr.trimEnd(), /[\u0000-\u001f\u007f-\u009f\u202e]/) // eslint-disable-line no-control-regex
+  }
 })
 
 test('order, ids, times, ports, and how many requests there were do not count', async (t) => {
@@ -169,7 +177,7 @@ test('a budget of afterResponse and open reads files too', async (t) => {
     'budget.json': '{ "afterResponse": false, "open": false }'
   }, ['now.jsonl', '--budget', 'budget.json'])
   t.equal(code, 1)
-  t.match(stdout, 'GET /orders: 1 span ended after the response\n')
+  t.match(stdout, 'GET /orders: 1 span went on after the response\n')
   t.match(stdout, 'CLIENT redis GET  <-- its parent never ended, or was lost')
 })
 
