@@ -40,11 +40,20 @@ bench('span encoder: a request\'s span from its template', {
 
 const own = tracer.starter.startServer(newIncoming(), route, peer, '/', null)
 for (let i = 0; i < 10; i++) own.setAttribute(`app.attribute.of.twenty${i}`, 'a value of twenty ch')
+const { attributeList, attributeShape } = own
 own.close(200, '')
+
+// A span lets go of its attributes once it is written.
+function refilled () {
+  own.attributeList = attributeList
+  own.attributeShape = attributeShape
+  return own
+}
+
 bench('span encoder: the same with ten attributes of its own', {
-  check: () => assert.strictEqual(decoded(own).attributes['app.attribute.of.twenty9'], 'a value of twenty ch'),
+  check: () => assert.strictEqual(decoded(refilled()).attributes['app.attribute.of.twenty9'], 'a value of twenty ch'),
   run (times) {
-    for (let i = 0; i < times; i++) encoder.accept(own)
+    for (let i = 0; i < times; i++) encoder.accept(refilled())
   },
   bytesMax: 4
 })

@@ -27,6 +27,8 @@ processState.facade = facade
 /** The context manager that is registered with the API now, else our own. */
 const activeManager = slotContextManager(facade.context)
 
+let esmCopy // of the API, where the application has one beside that for `require`
+
 // An application may be garbage-collected without having been closed.
 const forgotten = new FinalizationRegistry(releaseIfLast)
 
@@ -67,6 +69,7 @@ function fill ({ report, metrics }) {
 
 /** Connects the tracers of a copy of the API that is loaded after the slot was filled, as `put` does with those before. */
 function connectEsm (copy) {
+  esmCopy = copy
   useRootOf(copy)
   if (copy === undefined || !isOurs('trace')) return
   const { trace } = slots()
@@ -104,28 +107,50 @@ function isOurs (slot) {
 /** The meter provider of an SDK that is registered with the API, or null for ours and no-ops. */
 function foreignMeterProvider () {
   const held = slots()?.metrics
-  return typeof held?.getMeter === 'function' && held !== facade.metrics && held.constructor?.name !== 'NoopMeterProvider' ? held : null
+  return typeof held?.getMeter === 'function' && held !== facade.metrics && !isNoopMeters(held) ? held : null
 }
 
 /** The same of its tracer provider. */
 function foreignProvider () {
   const provider = delegateOf(slots()?.trace)
-  return typeof provider?.getTracer === 'function' && provider !== facade.trace && !isNoop(provider) ? provider : null
+  return typeof provider?.getTracer === 'function' && provider !== facade.trace && !isEmpty(provider) && !isNoop(provider) ? provider : null
 }
 
 /** The provider behind the API's proxy, which may stand for another proxy. */
 function delegateOf (held) {
   return attempt(() => {
     let provider = held
-    for (let i = 0; i < PROXIES_MAX && typeof provider?.getDelegate === 'function' && !isNoop(provider); i++) provider = provider.getDelegate()
+    for (let i = 0; i < PROXIES_MAX && typeof provider?.getDelegate === 'function' && !isEmpty(provider); i++) provider = provider.getDelegate()
     return provider
   })
 }
 
-// The API does not export its no-op; a fresh proxy of the same class delegates to it.
+// A fresh proxy of the same class delegates to the same no-op.
+function isEmpty (proxy) {
+  return attempt(() => typeof proxy.getDelegate === 'function' && new proxy.constructor().getDelegate() === proxy.getDelegate()) === true
+}
+
+// The API does not export the classes of its no-ops, and a minifier changes their names: a copy of the API is asked for one.
 function isNoop (provider) {
-  if (provider.constructor?.name === 'NoopTracerProvider') return true
-  return attempt(() => typeof provider.getDelegate === 'function' && new provider.constructor().getDelegate() === provider.getDelegate()) === true
+  const { trace } = slots()
+  const proxies = knownCopies().map((copy) => copy.ProxyTracerProvider)
+  if (trace !== provider) proxies.push(trace.constructor) // of a copy that is not known
+  return proxies.some((Proxy) => attempt(() => new Proxy().getDelegate().constructor === provider.constructor) === true)
+}
+
+const answers = new WeakMap() // of `isNoopMeters`: the copies are looked for in files
+
+function isNoopMeters (provider) {
+  if (!answers.has(provider)) {
+    const meter = attempt(() => provider.getMeter('light-trace'))
+    answers.set(provider, meter !== undefined && knownCopies().some((copy) => attempt(() => copy.createNoopMeter()) === meter))
+  }
+  return answers.get(provider)
+}
+
+function knownCopies () {
+  const { copies } = findApi(undefined)
+  return esmCopy === undefined ? copies : [...copies, esmCopy]
 }
 
 function makeFacade () {

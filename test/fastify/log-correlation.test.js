@@ -187,6 +187,33 @@ for (const [how, make] of [
   }
 }
 
+// It is called once more at registration, to know whether it is like Fastify's own.
+for (const [how, make, isOwn] of [
+  ['hands on what it is given', (logger, bindings, options) => logger.child(bindings, options), true],
+  ['adds bindings', (logger, bindings, options) => logger.child({ ...bindings, tenant: 'a' }, options), false],
+  ['adds to those it is given', (logger, bindings, options) => logger.child(Object.assign(bindings, { tenant: 'a' }), options), false],
+  ['throws where its logger has one method', (logger, bindings, options) => { logger.debug('made'); return logger.child(bindings, options) }, false]
+]) {
+  test(`a childLoggerFactory like Fastify's own that ${how}: each line has its request, and what the factory keeps works`, async (t) => {
+    const { lines, logger } = linesOf()
+    const kept = []
+    const { app } = await tracedApp(t, {
+      listen: false,
+      fastify: { logger },
+      before: (app) => app.setChildLoggerFactory(function (logger, bindings, options) { return kept[kept.push(make(logger, bindings, options)) - 1] }),
+      routes (app) {
+        routes(app)
+        app.get('/own', async ({ log }) => kept.includes(log))
+      }
+    })
+    t.equal((await app.inject('/own')).json(), isOwn)
+    const ids = expected((await app.inject('/')).body)
+    t.same(idsOf(lines.find(({ msg }) => msg === 'by the request')), ids)
+    for (const log of kept) log.info('kept')
+    t.equal(lines.filter(({ msg }) => msg === 'kept').length, kept.length)
+  })
+}
+
 // A07, F15
 test('loggers that cannot be stamped, or are switched off, harm nobody', async (t) => {
   const silent = pino({ level: 'silent' })

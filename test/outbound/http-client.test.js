@@ -9,6 +9,8 @@ const { tracedApp } = require('../support/traced-app')
 const { freePort } = require('../../scripts/free-port')
 const { serving, clients } = require('../support/serving')
 const { socketPath } = require('../support/socket-path')
+const { runInChild } = require('../support/child')
+const { startProxy } = require('../support/proxy')
 const { upstream, carried } = require('../support/upstream')
 
 const [major, minor] = process.versions.node.split('.').map(Number)
@@ -345,3 +347,30 @@ for (const [what, call] of Object.entries({
     }])
   })
 }
+
+const hasEnvProxy = process.allowedNodeEnvironmentFlags.has('--use-env-proxy') ? false : 'this Node uses no proxy of the environment'
+
+// Node 26's fetch sends the proxy the whole URL, that of versions before opens a tunnel; node:http does the former on all.
+test('through the proxy that the environment names the server is the one that is called: fetch and node:http', { skip: hasEnvProxy }, async (t) => {
+  const { port } = await upstream(t)
+  const proxy = await startProxy(t)
+  const { said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, root, say }, url) => {
+    const { createCollector } = require(`${root}/lib/testing.js`)
+    const collector = createCollector()
+    const app = Fastify()
+    await app.register(lightTrace, { spanProcessors: [collector] })
+    app.get('/', async () => {
+      await (await fetch(`${url}?by=fetch`)).text()
+      await new Promise((resolve, reject) => { require('node:http').get(`${url}?by=http`, (response) => response.resume().on('end', resolve)).on('error', reject) })
+    })
+    await app.inject('/')
+    say((await collector.spans()).filter(({ name }) => name === 'GET').map(({ attributes }) => attributes))
+    await app.close()
+  }, { args: [`http://localhost:${port}/items`], env: { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxy.url } }).exit
+  const expected = (by) => ({
+    'url.full': `http://localhost:${port}/items?by=${by}`, 'server.address': 'localhost', 'server.port': port, 'network.peer.address': '127.0.0.1', 'network.peer.port': Number(new URL(proxy.url).port)
+  })
+  t.match(said, [[expected('fetch'), expected('http')]], stderr)
+  const target = proxy.seen.map((request) => `${request.method} ${request.target}`)
+  t.match(target, [Number(process.versions.node.split('.')[0]) >= 26 ? `GET http://localhost:${port}/items?by=fetch` : `CONNECT localhost:${port}`, `GET http://localhost:${port}/items?by=http`])
+})

@@ -7,7 +7,7 @@ const { UndiciInstrumentation } = require('@opentelemetry/instrumentation-undici
 
 module.exports = async function open (url) {
   process.env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT = url
-  const { pipeline, provider, registerGlobals } = require('../../server/sdk2')
+  const { pipeline, provider, registerGlobals } = require('../../server/sdk')(2)
   const spans = pipeline()
   const tracerProvider = provider(spans.processor)
   registerGlobals(tracerProvider)

@@ -3,7 +3,7 @@
 // @fastify/otel alone, on the stock SDK. sdk: its major.
 
 module.exports = ({ sdk = 2 }) => {
-  const { pipeline, provider, registerGlobals, load, versions } = require(sdk === 3 ? '../../sdk3/sdk' : '../sdk2')
+  const { pipeline, provider, registerGlobals, load, versions } = require('../sdk')(sdk)
   const { FastifyOtelInstrumentation } = load('@fastify/otel')
   const spans = pipeline()
   const tracerProvider = provider(spans.processor)

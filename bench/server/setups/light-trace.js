@@ -54,7 +54,7 @@ function tenantsInTurn (count) {
 }
 
 function stockPipeline () {
-  const { pipeline, provider } = require('../sdk2')
+  const { pipeline, provider } = require('../sdk')(2)
   const stock = pipeline()
   stock.provider = provider(stock.processor)
   return stock

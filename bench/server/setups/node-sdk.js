@@ -4,7 +4,7 @@
 // the framework's own. sdk: the SDK's major. Logs are switched off by the case's OTEL_* variables, and metrics but for the real request.
 
 module.exports = async ({ sdk = 2, auto, fastify = true, express = false, real = false, lines = false }) => {
-  const { api, pipeline, load, versions } = require(sdk === 3 ? '../../sdk3/sdk' : '../sdk2')
+  const { api, pipeline, load, versions } = require('../sdk')(sdk)
   const { NodeSDK } = load('@opentelemetry/sdk-node')
   const spans = pipeline()
   const instrumentations = auto ? load('@opentelemetry/auto-instrumentations-node').getNodeAutoInstrumentations() : [httpInstrumentation()]

@@ -3,7 +3,7 @@
 // Spans by hand on the stock SDK. sdk: its major.
 
 module.exports = ({ sdk }) => {
-  const { api, pipeline, provider, registerGlobals, versions } = require(sdk === 3 ? '../../sdk3/sdk' : '../sdk2')
+  const { api, pipeline, provider, registerGlobals, versions } = require('../sdk')(sdk)
   const spans = pipeline()
   const tracerProvider = provider(spans.processor)
   registerGlobals(tracerProvider)

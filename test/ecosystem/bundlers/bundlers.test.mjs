@@ -101,7 +101,7 @@ for (const [name, bundle] of Object.entries(MINIFIERS)) {
     await bundle(join(here, 'features.cjs'), file, false)
     const { stdout } = await run(file, folder)
     assert.deepEqual(JSON.parse(stdout), {
-      tree: [...stages('SERVER GET /bad'), '  INTERNAL handler', ...stages('SERVER GET')].join('\n'), held: true, blocked: true, warned: []
+      tree: [...stages('SERVER GET /bad'), '  INTERNAL handler', ...stages('SERVER GET')].join('\n'), hasOwnLogger: true, held: true, blocked: true, warned: []
     })
   })
 }

@@ -19,6 +19,9 @@ async function main () {
   app.addHook('preHandler', async () => {})
   app.get('/bad', async ({ log }) => { log.debug('held'); throw new Error('no') })
   app.get('/block', async () => { await new Promise((resolve) => setTimeout(resolve, 100)); busyUntil(400); return 'ok' })
+  app.get('/logger', async ({ log }) => Object.getPrototypeOf(log) === app.log) // else its ids are in a further child
+  const hasOwnLogger = (await app.inject('/logger')).json()
+  collector.reset()
   for (const url of ['/bad', '/nowhere']) await app.inject(url)
   const tree = (await collector.tree()).replaceAll(/ (?:ERROR|error\.type|exception).*/g, '')
   let blocked = false
@@ -28,6 +31,7 @@ async function main () {
   }
   console.log(JSON.stringify({
     tree,
+    hasOwnLogger,
     held: lines.includes('held'),
     blocked,
     warned: lines.filter((line) => /no effect/.test(line))
