@@ -202,6 +202,7 @@ class ChunkBuffer {
     const halves = halvesOf(chunk.bytes, chunk.length, chunk.spans)
     if (halves === null) return null
     this.#forget(chunk)
+    while (!this.#budget.hasRoomFor(halves[0].bytes.length + halves[1].bytes.length) && this.#budget.evictFor(this)); // they have a header each
     return halves.map(({ bytes, spans }) => this.#own(new Chunk(bytes, null, bytes.length, spans, chunk.attempts)))
   }
 
@@ -288,15 +289,16 @@ class ChunkBuffer {
   }
 
   /**
-   * One chunk of what stays of some that stand together, not yet in the queue. `plain` are the bytes of each. Null where they cannot be
-   * thinned further; a bug, or want of memory, is taken for that.
+   * One chunk of what stays of some that stand together, not yet in the queue. `plain` are the bytes of each. Null after a bug, or
+   * for want of memory: they are not thinned again.
    */
   thinned (chunks, plain) {
     try {
       const bytes = plain.length === 1 ? plain[0] : Buffer.concat(plain)
       const failedLevel = Math.min(...chunks.map((chunk) => chunk.failedLevel))
-      const left = thin({ bytes, length: bytes.length, failedLevel, chunkBytes: this.chunkBytes }, chunks[0].level + 1, this.#claims)
-      if (left !== null) return Object.assign(new Chunk(left.bytes, null, left.bytes.length, left.spans), { level: left.level, failedLevel: left.failedLevel, surplus: left.surplus })
+      const bytesMax = chunks[0].body === null ? this.#roomInPlaceOf(chunks) : Infinity // compressed it is another size
+      const left = thin({ bytes, length: bytes.length, failedLevel, chunkBytes: this.chunkBytes, bytesMax }, chunks[0].level + 1, this.#claims)
+      return Object.assign(new Chunk(left.bytes, null, left.bytes.length, left.spans), { level: left.level, failedLevel: left.failedLevel, surplus: left.surplus })
     } catch (error) {
       this.#thinning.onFailed(error)
     }
@@ -306,6 +308,10 @@ class ChunkBuffer {
 
   /** Puts what was made of some chunks, which stand together, in their place. */
   replace (chunks, made) {
+    if (made.capacity > this.#roomInPlaceOf(chunks)) {
+      for (const chunk of chunks) this.#giveUp(this.#queue.indexOf(chunk))
+      return
+    }
     made.attempts = Math.max(...chunks.map(({ attempts }) => attempts))
     this.#queue.splice(this.#queue.indexOf(chunks[0]), chunks.length, ...made.spans === 0 ? [] : [made])
     for (const chunk of chunks) {
@@ -317,6 +323,8 @@ class ChunkBuffer {
     if (made.surplus > 0) this.#onGone(made.surplus, 0)
     this.#onGone(sum(chunks, 'spans') - made.spans - made.surplus, made.level)
   }
+
+  #roomInPlaceOf (chunks) { return sum(chunks, 'capacity') + this.bytesMax - this.#budget.bytes }
 
   #dequeue (index = 0) {
     const [chunk] = this.#queue.splice(index, 1)

@@ -4,6 +4,7 @@
 
 const { test } = require('tap')
 const { Budget, ChunkBuffer } = require('../../lib/export/chunk-buffer')
+const { encodeChunk, spanOf } = require('../support/encoded-chunk')
 
 const MEBI = 1024 * 1024
 
@@ -29,6 +30,27 @@ test('what is not wanted for a second is given up, but for one', async (t) => {
   t.equal(buffer.bytes, buffer.chunkBytes)
   deliver(buffer, 8)
   t.equal(buffer.bytes, 8 * buffer.chunkBytes)
+})
+
+test('thinning stays within the budget, also where each span that it keeps gets longer', async (t) => {
+  const budget = new Budget(64 * 1024)
+  let gone = 0
+  const buffer = new ChunkBuffer(budget, Infinity, (spans) => { gone += spans }, { onFailed: (error) => t.error(error) })
+  let most = 0
+  let waiting = 0
+  for (let i = 0; i < 2000; i++) {
+    const bytes = encodeChunk([spanOf('ffffff', { name: 'x'.repeat(100 + i % 7 * 300) })])
+    const chunk = buffer.renew(bytes.length)
+    bytes.copy(chunk.bytes, 0)
+    chunk.length = bytes.length
+    chunk.spans = 1
+    buffer.seal()
+    most = Math.max(most, budget.bytes)
+  }
+  for (const { spans } of buffer.take(Infinity)) waiting += spans
+  t.ok(most <= 64 * 1024, `${most} bytes`)
+  t.ok(most > 48 * 1024)
+  t.equal(gone + waiting, 2000)
 })
 
 /** Fills so many chunks and has them delivered. */
