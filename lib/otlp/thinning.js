@@ -46,15 +46,18 @@ const FAILED_FEW = 1 / 4 // of a whole chunk
  *
  * How far it goes is decided before a random bit is looked at, and each span that stays says so, whether or not others went: else the
  * bits would decide what is decided by them, and no sum would be right.
- * @param {{ bytes: Buffer, length: number, failedLevel: number, chunkBytes: number, bytesMax?: number }} chunk chunkBytes: how long a
- *   whole one is; bytesMax: how long what stays may be, with the thresholds that it gets
+ * @param {{ bytes: Buffer, length: number, failedLevel: number, chunkBytes: number, bytesMax?: number, failedBeside?: Set<number>[] }} chunk
+ *   chunkBytes: how long a whole one is; bytesMax: how long what stays may be, with the thresholds that it gets; failedBeside: what
+ *   `failedIn` found in the chunks beside it
  * @param {number} level 1 to LEVEL_MAX, at least
  * @param {Claims} [claims] of the buffer
  * @returns {{ bytes: Buffer, spans: number, surplus: number, level: number, failedLevel: number }} what stays, in memory of its own;
  *   surplus: how many went for which no other stands
  */
-function thin ({ bytes, length, failedLevel, chunkBytes, bytesMax = Infinity }, level, claims = new Claims()) {
-  const spans = readSpans(bytes, length, THRESHOLDS[Math.max(TOLD_LEVEL_MAX, level - 1)])
+function thin ({ bytes, length, failedLevel, chunkBytes, bytesMax = Infinity, failedBeside = [] }, level, claims = new Claims()) {
+  const failedTraces = new Set()
+  for (const traces of failedBeside) for (const trace of traces) failedTraces.add(trace)
+  const spans = readSpans(bytes, length, failedTraces, THRESHOLDS[Math.max(TOLD_LEVEL_MAX, level - 1)])
   const failedBytes = bytesOf(spans, true)
   const areFew = failedBytes < FAILED_FEW * chunkBytes
   const least = FREED_MIN * (bytesOf(spans, false) + (areFew ? 0 : failedBytes))
@@ -187,9 +190,15 @@ const NO_STATE = new State('')
 const STATES_MAX = 256
 const states = new Map()
 
-/** @param {string} thresholdMax what is above it is not believed */
-function readSpans (bytes, length, thresholdMax) {
-  const protectedTraces = new Set()
+/** The traces of the requests that failed, by what `traceOf` tells them apart: the children of some are in the chunk before. */
+function failedIn (bytes, length) {
+  const traces = new Set()
+  readSpans(bytes, length, traces, '')
+  return traces
+}
+
+/** @param {Set<number>} protectedTraces gets those of failed requests @param {string} thresholdMax what is above it is not believed */
+function readSpans (bytes, length, protectedTraces, thresholdMax) {
   const spans = spansIn(bytes, length, (run, start, end, last) => {
     const span = readSpan(bytes, new EncodedSpan(run, start, end), last)
     if (span.state.threshold > thresholdMax) span.state = span.state.doubted
@@ -271,4 +280,4 @@ function stayingOf (spans, level, failedLevel) {
   return stay
 }
 
-module.exports = { thin, Claims, readSpan, EncodedSpan, LEVEL_MAX }
+module.exports = { thin, failedIn, Claims, readSpan, EncodedSpan, LEVEL_MAX }
