@@ -69,8 +69,10 @@ function addHooks (app, registration) {
     registration.open()
     ready()
   })
+  registration.closeLast(app)
   app.addHook('onClose', function lightTraceOnClose (instance, closed) {
-    registration.close().then(() => closed(), closed)
+    if (registration.isClosedLast) closed()
+    else registration.close().then(() => closed(), closed)
   })
 }
 

@@ -60,6 +60,8 @@ class Registration {
   #servesMetrics = false
   #stageHooks
   #releases = [] // what ends with the application, in the order in which it began
+  #hasClose = false // whether the application's `close` is ours
+  #closing = null // the promise of `close`
 
   constructor (app, options) {
     const settings = resolveOptions(options)
@@ -69,6 +71,7 @@ class Registration {
     this.tracer = tracer
     this.isAutomatic = options[kAutomatic] === true
     this.decoratesRequest = false // whether `request.trace` is ours
+    this.isClosedLast = false // the application closes, by a `close` that calls ours behind its onClose hooks
     this.#notesRoutes = settings.codeLocation
     if (!this.isAutomatic) report.startup(settings)
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
@@ -146,8 +149,35 @@ class Registration {
     if (settings.unrouted && this.#unrouted !== null) this.#releases.push(watchUnrouted(this.app.server, this.#unrouted))
   }
 
-  async close () {
+  /**
+   * Has the application's `close` call ours when all onClose hooks are over, so that what they do is delivered. A hook of ours is not
+   * enough: the last one that was added runs first, and some are there before this plugin is loaded. It is for who has taken
+   * `close` off the application before.
+   */
+  closeLast (app) {
+    if (this.#hasClose) return
+    this.#hasClose = true
+    let root = app
+    while (!Object.hasOwn(root, 'close')) root = Object.getPrototypeOf(root)
+    const { close } = root
+    const registration = this
+    root.close = function (done) {
+      if (done && typeof done !== 'function') return close.call(this, done) // which throws
+      registration.isClosedLast = true
+      if (!done) return close.call(this).finally(() => registration.close())
+      return close.call(this, (error, instance, next) => {
+        registration.close().then(() => process.nextTick(answer, done, error, instance, next))
+      })
+    }
+  }
+
+  /** Idempotent. Never rejects. */
+  close () {
     if (this.#replacement !== null) return this.#replacement.close()
+    return (this.#closing ??= this.#close())
+  }
+
+  async #close () {
     registrations.delete(this.app.server)
     await this.tracer.drained()
     await this.#end()
@@ -199,6 +229,13 @@ const INACTIVE = {
   onError: (request, reply, error, done) => done(),
   open: () => {},
   close: async () => {}
+}
+
+/** Calls the callback of a `close` as avvio does: by how many parameters it has. */
+function answer (done, error, instance, next) {
+  if (done.length > 2) return done(error, instance, next)
+  if (done.length === 2) return done(error, next)
+  Promise.resolve(done(error)).then(() => next(), next)
 }
 
 function decoratorOf (tracer) {

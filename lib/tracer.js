@@ -327,10 +327,16 @@ class Tracer {
     this.liveFile?.close()
     if (this.pipeline !== null) {
       endOpen(this.pipeline.open ?? [])
-      this.pipeline.closed = true
+      this.pipeline.onLate = () => this.lostAfterClose(this.stats, 'span')
       this.recorder?.close()
     }
     await Promise.all([this.output?.close(), this.metrics?.close(), this.logs?.close()])
+  }
+
+  /** Counts what came too late to be sent, and says once for each kind that there was any. */
+  lostAfterClose (stats, what) {
+    stats.drop('after_shutdown', 1)
+    suppress(() => this.report.onceFor(what, 'LT_WARN_LOSS', `a ${what} came after the application had closed: it is lost, as are those that follow (stats() counts them as after_shutdown)`))
   }
 
   snapshot () {

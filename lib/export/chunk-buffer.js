@@ -9,7 +9,7 @@
 // `bytes` counts what is allocated in all of these places. The sum over the buffers of an application never passes their budget.
 
 const { halvesOf } = require('../otlp/request.js')
-const { thin, Claims, LEVEL_MAX } = require('../otlp/thinning.js')
+const { thin, failedIn, Claims, LEVEL_MAX } = require('../otlp/thinning.js')
 const { attempt } = require('../runtime/report.js')
 
 const CHUNK_BYTES = 256 * 1024 // some 500 spans: a loss of one chunk is still small
@@ -23,6 +23,8 @@ const SPARE_PART = 1 / 8
 const SPAN_BYTES_MAX = 4 * 1024 * 1024
 // What is compressed cannot be thinned at once: it is thinned in the background where less than this is free.
 const THIN_BELOW = 1 / 16
+const BESIDE = 2 // chunks on each side of one: a request and its children are seldom further apart
+const NO_TRACES = new Set()
 const THINNED_AT_ONCE_MAX = 1024 * 1024 // bytes, about a millisecond, of one allocation: then the oldest chunk goes
 
 /**
@@ -48,6 +50,7 @@ class Chunk {
     // Of thinning: the level that all its spans have gone through, and that of failed requests among them, which is lower.
     this.level = 0
     this.failedLevel = 0
+    this.failed = null // the traces of failed requests, once the chunks beside it, or compression, have asked
     this.surplus = 0 // spans that went without another that stands for them
   }
 
@@ -202,6 +205,7 @@ class ChunkBuffer {
     const halves = halvesOf(chunk.bytes, chunk.length, chunk.spans)
     if (halves === null) return null
     this.#forget(chunk)
+    while (!this.#budget.hasRoomFor(halves[0].bytes.length + halves[1].bytes.length) && this.#budget.evictFor(this)); // they have a header each
     return halves.map(({ bytes, spans }) => this.#own(new Chunk(bytes, null, bytes.length, spans, chunk.attempts)))
   }
 
@@ -261,9 +265,29 @@ class ChunkBuffer {
     return made !== null
   }
 
-  /** The first of the chunks with the lowest level, and those behind it that make up a chunk with it: else there would be ever more. */
+  /** Notes which requests have failed in a chunk, for those beside it, before it is compressed. */
+  noteFailed (chunk) {
+    if (this.#thinning === null || chunk.failed !== null) return
+    const isReadable = chunk.body === null && chunk.length <= THINNED_AT_ONCE_MAX
+    chunk.failed = isReadable ? attempt(() => failedIn(chunk.bytes, chunk.length)) ?? NO_TRACES : NO_TRACES
+  }
+
+  #failedBeside (chunks) {
+    const from = this.#queue.indexOf(chunks[0])
+    const to = from + chunks.length
+    const beside = [...this.#queue.slice(Math.max(0, from - BESIDE), from), ...this.#queue.slice(to, to + BESIDE)]
+    for (const chunk of beside) this.noteFailed(chunk)
+    return beside.map(({ failed }) => failed)
+  }
+
+  /** All but the newest come first: whether its last requests fail is in the chunk that is behind it. */
   #leastThinned (accepts) {
-    const queue = this.#queue
+    const chunks = this.#leastThinnedOf(this.#queue.slice(0, -1), accepts)
+    return chunks.length > 0 ? chunks : this.#leastThinnedOf(this.#queue, accepts)
+  }
+
+  /** The first of the chunks with the lowest level, and those behind it that make up a chunk with it: else there would be ever more. */
+  #leastThinnedOf (queue, accepts) {
     let first = -1
     let level = LEVEL_MAX
     for (let i = 0; i < queue.length && level > 0; i++) {
@@ -288,15 +312,16 @@ class ChunkBuffer {
   }
 
   /**
-   * One chunk of what stays of some that stand together, not yet in the queue. `plain` are the bytes of each. Null where they cannot be
-   * thinned further; a bug, or want of memory, is taken for that.
+   * One chunk of what stays of some that stand together, not yet in the queue. `plain` are the bytes of each. Null after a bug, or
+   * for want of memory: they are not thinned again.
    */
   thinned (chunks, plain) {
     try {
       const bytes = plain.length === 1 ? plain[0] : Buffer.concat(plain)
       const failedLevel = Math.min(...chunks.map((chunk) => chunk.failedLevel))
-      const left = thin({ bytes, length: bytes.length, failedLevel, chunkBytes: this.chunkBytes }, chunks[0].level + 1, this.#claims)
-      if (left !== null) return Object.assign(new Chunk(left.bytes, null, left.bytes.length, left.spans), { level: left.level, failedLevel: left.failedLevel, surplus: left.surplus })
+      const bytesMax = chunks[0].body === null ? this.#roomInPlaceOf(chunks) : Infinity // compressed it is another size
+      const left = thin({ bytes, length: bytes.length, failedLevel, chunkBytes: this.chunkBytes, bytesMax, failedBeside: this.#failedBeside(chunks) }, chunks[0].level + 1, this.#claims)
+      return Object.assign(new Chunk(left.bytes, null, left.bytes.length, left.spans), { level: left.level, failedLevel: left.failedLevel, surplus: left.surplus })
     } catch (error) {
       this.#thinning.onFailed(error)
     }
@@ -306,6 +331,10 @@ class ChunkBuffer {
 
   /** Puts what was made of some chunks, which stand together, in their place. */
   replace (chunks, made) {
+    if (made.capacity > this.#roomInPlaceOf(chunks)) {
+      for (const chunk of chunks) this.#giveUp(this.#queue.indexOf(chunk))
+      return
+    }
     made.attempts = Math.max(...chunks.map(({ attempts }) => attempts))
     this.#queue.splice(this.#queue.indexOf(chunks[0]), chunks.length, ...made.spans === 0 ? [] : [made])
     for (const chunk of chunks) {
@@ -317,6 +346,8 @@ class ChunkBuffer {
     if (made.surplus > 0) this.#onGone(made.surplus, 0)
     this.#onGone(sum(chunks, 'spans') - made.spans - made.surplus, made.level)
   }
+
+  #roomInPlaceOf (chunks) { return sum(chunks, 'capacity') + this.bytesMax - this.#budget.bytes }
 
   #dequeue (index = 0) {
     const [chunk] = this.#queue.splice(index, 1)

@@ -67,6 +67,7 @@ class ChunkCompressor {
     const chunk = this.#buffer.oldestUncompressed()
     if (chunk === null) return
     const pause = this.#work()
+    this.#buffer.noteFailed(chunk)
     inBackground('gzip', [this.#prefix.head(chunk.length), chunk.bytes.subarray(0, chunk.length)], (error, body) => {
       const isSmaller = error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)
       if (!isSmaller) chunk.isUncompressed = true
@@ -87,6 +88,7 @@ class ChunkCompressor {
       })
       const made = this.#areWaiting(chunks) ? this.#buffer.thinned(chunks, plain) : null
       if (made === null) return pause()
+      this.#buffer.noteFailed(made)
       inBackground('gzip', [this.#prefix.head(made.length), made.bytes], (error, body) => {
         if (error === null && this.#areWaiting(chunks)) {
           made.compress(body)

@@ -73,7 +73,7 @@ class Pipeline {
     this.exceptionLog = null // AppLogs, in a LoggingPipeline
     this.sink = sink
     this.recorder = recorder // null where unsampled requests are not recorded
-    this.closed = false
+    this.onLate = null // what counts a span, once the application has closed
     this.overLimits = { attributes: false, events: false, links: false } // what was said to be left out
     this.open = namesOpen ? new Set() : null // spans that have not ended
     this.wantsStart = sink.started !== undefined || namesOpen
@@ -114,9 +114,8 @@ class Pipeline {
   }
 
   accept (span) {
-    const { stats } = this
-    stats.accepted++
-    if (this.closed) stats.drop('after_shutdown', 1)
+    this.stats.accepted++
+    if (this.onLate !== null) this.onLate()
     else this.sink.accept(span)
   }
 
@@ -172,7 +171,7 @@ class LoggingPipeline extends Pipeline {
   }
 
   accept (span) {
-    if (!this.closed && span.details !== null) this.exceptionLog.takeExceptions(span)
+    if (this.onLate === null && span.details !== null) this.exceptionLog.takeExceptions(span)
     super.accept(span)
   }
 }

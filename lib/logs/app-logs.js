@@ -51,6 +51,7 @@ class AppLogs {
   #waiting = []
   #first = null // a line about a request, { request, level, logged }, until the next one or until its trace begins
   #askAgainAt = -Infinity
+  #isClosed = false
   #rates = new Map() // by level, and of exceptions
 
   constructor (tracer, app) {
@@ -219,7 +220,8 @@ class AppLogs {
   }
 
   #accept (logged) {
-    if (this.#sink === null) {
+    if (this.#isClosed) this.#tracer.lostAfterClose(this.#stats, 'log line')
+    else if (this.#sink === null) {
       if (this.#waiting.length < WAITING_MAX) this.#waiting.push(logged)
       else this.#stats.drop('queue_full', 1)
     } else if (logged.time < this.#askAgainAt) this.#stats.drop('non_retryable', 1)
@@ -317,6 +319,7 @@ class AppLogs {
     this.#tap?.release()
     this.#held?.release()
     this.#letGo(undefined)
+    this.#isClosed = true
     if (this.#sink === null) this.#stats.drop('after_shutdown', this.#waiting.splice(0).length)
     await this.#exporter?.close()
   }

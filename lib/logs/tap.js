@@ -14,6 +14,7 @@ const { STATUS_ERROR } = require('../span/recording-span.js')
 const kMetadata = Symbol.for('pino.metadata')
 // So that two applications with one logger do not export its lines twice: what the others do when the tap is free again.
 const kTap = Symbol.for('light-trace.logTaps')
+const kReleased = Symbol.for('light-trace.releasedTap') // the destination of a tap whose application has closed: the next one takes its place
 
 /**
  * @typedef {object} LoggedLine
@@ -41,7 +42,7 @@ function tapLogger (log, onLine, isHeld) {
   if (key === undefined) return null
   let owner = log
   while (!Object.hasOwn(owner, key)) owner = Object.getPrototypeOf(owner)
-  const stream = owner[key]
+  const stream = owner[key]?.[kReleased] ?? owner[key]
   if (typeof stream?.write !== 'function' || stream[kTap] !== undefined) return null
   const tap = tapOn(stream, (line, level, logger, given) => onLine(line, level, logger, given), isHeld)
   owner[key] = tap
@@ -51,10 +52,15 @@ function tapLogger (log, onLine, isHeld) {
       stream.write(line)
     },
     flush () { stream.flushSync?.() },
+    // Without another application that waits for it the tap stays: what is still written is lost, and has to be counted.
     release () {
+      const others = tap[kTap]
+      tap[kTap] = undefined
+      tap[kReleased] = stream
+      if (others.length === 0) return
       onLine = () => {}
       if (owner[key] === tap) owner[key] = stream
-      for (const fn of tap[kTap].splice(0)) fn()
+      for (const fn of others) fn()
     }
   }
 }
@@ -79,6 +85,7 @@ function tapOn (stream, onLine, isHeld) {
     __proto__: rest,
     [kMetadata]: true,
     [kTap]: [],
+    [kReleased]: undefined,
     lastLevel: 0,
     lastMsg: undefined,
     lastObj: undefined,

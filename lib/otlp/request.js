@@ -121,6 +121,7 @@ function chunkOf (bytes, spans) {
   return out
 }
 
+/** How long `chunkOf` makes it. */
 function chunkLength (spans) {
   let length = 0
   let last = null
@@ -175,4 +176,4 @@ function headerOf (tag, length) {
   return Buffer.of(tag, (length & 0x7f) | 0x80, ((length >> 7) & 0x7f) | 0x80, ((length >> 14) & 0x7f) | 0x80, (length >> 21) & 0x7f)
 }
 
-module.exports = { ExportRequestPrefix, encodeScope, halvesOf, spansIn, chunkOf, fieldEnd, bodyStart, TAG_TRACE_STATE }
+module.exports = { ExportRequestPrefix, encodeScope, halvesOf, spansIn, chunkOf, chunkLength, fieldEnd, bodyStart, TAG_TRACE_STATE }

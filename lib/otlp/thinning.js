@@ -10,12 +10,16 @@
 // https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
 
 const { thresholdOf, randomnessOf, withThreshold, thresholdText } = require('../context/tracestate.js')
-const { spansIn, chunkOf, fieldEnd, bodyStart, TAG_TRACE_STATE } = require('./request.js')
+const { spansIn, chunkOf, chunkLength, fieldEnd, bodyStart, TAG_TRACE_STATE } = require('./request.js')
 
 const LEVEL_MAX = 24 // each span stands for 16 million
 // Of 24 bits: a trace stays if its random bits are at least this.
 const LIMITS = Array.from({ length: LEVEL_MAX + 1 }, (_, level) => 2 ** 24 - 2 ** (24 - level))
 const THRESHOLDS = LIMITS.map((limit) => thresholdText(limit, 0)) // as `th` has them
+
+// A caller's trace state may say anything, so what is above this is believed only of a chunk that has gone through that level itself. No
+// sampler is as rare.
+const TOLD_LEVEL_MAX = 20 // a million
 
 // Fields of a span, by the first byte of their tag, and values of theirs as OTLP counts them.
 const PARENT_SPAN_ID = 0x22
@@ -42,24 +46,30 @@ const FAILED_FEW = 1 / 4 // of a whole chunk
  *
  * How far it goes is decided before a random bit is looked at, and each span that stays says so, whether or not others went: else the
  * bits would decide what is decided by them, and no sum would be right.
- * @param {{ bytes: Buffer, length: number, failedLevel: number, chunkBytes: number }} chunk chunkBytes: how long a whole one is
+ * @param {{ bytes: Buffer, length: number, failedLevel: number, chunkBytes: number, bytesMax?: number, failedBeside?: Set<number>[] }} chunk
+ *   chunkBytes: how long a whole one is; bytesMax: how long what stays may be, with the thresholds that it gets; failedBeside: what
+ *   `failedIn` found in the chunks beside it
  * @param {number} level 1 to LEVEL_MAX, at least
  * @param {Claims} [claims] of the buffer
- * @returns {{ bytes: Buffer, spans: number, surplus: number, level: number, failedLevel: number } | null} what stays, in memory of its
- *   own; null where all spans stand for more than the highest level. surplus: how many went for which no other stands
+ * @returns {{ bytes: Buffer, spans: number, surplus: number, level: number, failedLevel: number }} what stays, in memory of its own;
+ *   surplus: how many went for which no other stands
  */
-function thin ({ bytes, length, failedLevel, chunkBytes }, level, claims = new Claims()) {
-  const spans = readSpans(bytes, length)
+function thin ({ bytes, length, failedLevel, chunkBytes, bytesMax = Infinity, failedBeside = [] }, level, claims = new Claims()) {
+  const failedTraces = new Set()
+  for (const traces of failedBeside) for (const trace of traces) failedTraces.add(trace)
+  const spans = readSpans(bytes, length, failedTraces, THRESHOLDS[Math.max(TOLD_LEVEL_MAX, level - 1)])
   const failedBytes = bytesOf(spans, true)
   const areFew = failedBytes < FAILED_FEW * chunkBytes
   const least = FREED_MIN * (bytesOf(spans, false) + (areFew ? 0 : failedBytes))
   // Failed requests first: where the others, by however many levels, free enough, they are left alone.
   let failed = failedLevel
-  while (mayGo(spans, LEVEL_MAX, failed) < least) if (areFew || ++failed > LEVEL_MAX) return null
+  while (failed < LEVEL_MAX && mayGo(spans, LEVEL_MAX, failed) < least) failed++
   level = Math.max(level, failed)
-  while (mayGo(spans, level, failed) < least) level++
+  while (level < LEVEL_MAX && mayGo(spans, level, failed) < least) level++
   const all = stayingOf(spans, level, failed)
-  const stay = claims.hold(bytes, spans, all, 2 ** level)
+  const stay = claims.hold(bytes, spans, all, 2 ** level).slice()
+  // Not by another level: the random bits would decide what is decided by them.
+  while (chunkLength(stay) > bytesMax) stay.splice(stay.findLastIndex(({ text }) => text !== ''), 1)
   return { bytes: chunkOf(bytes, stay), spans: stay.length, surplus: all.length - stay.length, level, failedLevel: failed }
 }
 
@@ -165,8 +175,13 @@ class State {
     this.weight = 2 ** 24 / (2 ** 24 - Math.min(parseInt(`0${this.threshold}`.padEnd(7, '0').slice(0, 7), 16), 2 ** 24 - 1))
     const random = randomnessOf(text)
     this.random = random === '' ? -1 : parseInt(random.slice(0, 6), 16)
+    this.isDoubted = false
+    this.asDoubted = null
     this.atLevel = []
   }
+
+  /** The same, of a span that stands for itself whatever it says. */
+  get doubted () { return (this.asDoubted ??= Object.assign(new State(this.text), { threshold: '', weight: 1, isDoubted: true })) }
 
   at (level) { return (this.atLevel[level] ??= withThreshold(this.text, THRESHOLDS[level])) }
 }
@@ -175,10 +190,18 @@ const NO_STATE = new State('')
 const STATES_MAX = 256
 const states = new Map()
 
-function readSpans (bytes, length) {
-  const protectedTraces = new Set()
+/** The traces of the requests that failed, by what `traceOf` tells them apart: the children of some are in the chunk before. */
+function failedIn (bytes, length) {
+  const traces = new Set()
+  readSpans(bytes, length, traces, '')
+  return traces
+}
+
+/** @param {Set<number>} protectedTraces gets those of failed requests @param {string} thresholdMax what is above it is not believed */
+function readSpans (bytes, length, protectedTraces, thresholdMax) {
   const spans = spansIn(bytes, length, (run, start, end, last) => {
     const span = readSpan(bytes, new EncodedSpan(run, start, end), last)
+    if (span.state.threshold > thresholdMax) span.state = span.state.doubted
     if (span.isProtected) protectedTraces.add(traceOf(bytes, span))
     return span
   })
@@ -252,9 +275,9 @@ function stayingOf (spans, level, failedLevel) {
     }
     if (span.random < LIMITS[own]) continue
     stay.push(span)
-    if (isThinned) span.text = span.state.at(own)
+    if (isThinned || span.state.isDoubted) span.text = span.state.at(own)
   }
   return stay
 }
 
-module.exports = { thin, Claims, readSpan, EncodedSpan, LEVEL_MAX }
+module.exports = { thin, failedIn, Claims, readSpan, EncodedSpan, LEVEL_MAX }

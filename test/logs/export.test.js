@@ -212,7 +212,7 @@ test('lines go where they went before, byte by byte, with metadata where it is a
   t.match(bodies(await exported()), ['one', 'two'])
 })
 
-test('what else is asked of the destination is its own, and it comes back when the application closes', async (t) => {
+test('what else is asked of the destination is its own, and it comes back with the next application', async (t) => {
   const destination = pino.destination({ dest: devNull, sync: false })
   const logger = pino(destination)
   const { app, exported } = await loggingApp(t, { fastify: { loggerInstance: logger, logger: undefined } })
@@ -222,8 +222,13 @@ test('what else is asked of the destination is its own, and it comes back when t
   app.log.info('by the application')
   t.match(bodies(await exported()), ['by the logger that was given', 'by the application'])
   await app.close()
-  t.equal(logger[pino.symbols.streamSym], destination)
   logger.info('the application is gone')
+  t.same({ ...app.lightTrace.stats().logs.records.dropped }, { after_shutdown: 1 }, 'until then it is counted what is lost')
+  const next = await loggingApp(t, { fastify: { loggerInstance: logger, logger: undefined } })
+  logger.info('by the next one')
+  t.match(bodies(await next.exported()), ['by the next one'])
+  t.equal(Object.getPrototypeOf(logger[pino.symbols.streamSym]).fd, destination.fd)
+  t.same({ ...app.lightTrace.stats().logs.records.dropped }, { after_shutdown: 1 })
 })
 
 test('two applications with one logger export a line once', async (t) => {

@@ -4,31 +4,17 @@
 // that our encoder writes; those of a whole application are in test/faults/thinning.test.js.
 
 const { test } = require('tap')
-const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
 const { thin, LEVEL_MAX } = require('../../lib/otlp/thinning')
 const { decodeSpans } = require('../support/otlp-decode')
+const { encodeChunk, spanOf } = require('../support/encoded-chunk')
 const { field } = require('../support/otlp-encode')
 
-const { Span } = opentelemetry.proto.trace.v1
-const SERVER = 2
 const CLIENT = 3
 const FAILED = { code: 2 }
 
-let number = 0
-
-/** `random`: the first 24 of the 56 random bits, as hex; the last 32 bits of its trace id are its number. */
-function spanOf (random, fields = {}) {
-  const traceId = Buffer.from(`${'ab'.repeat(9)}${random.padEnd(6, '0').slice(0, 6)}${(++number).toString(16).padStart(8, '0')}`, 'hex')
-  const spanId = Buffer.from(number.toString(16).padStart(16, '0'), 'hex')
-  return { traceId, spanId, name: `n${number}`, kind: SERVER, startTimeUnixNano: 1, endTimeUnixNano: 2, attributes: [{ key: 'a.key', value: { stringValue: 'x'.repeat(40) } }], ...fields }
-}
-
+/** With what `thin` wants to know beside the bytes; behind them is what was there before. */
 function chunkOf (...runs) {
-  const bytes = Buffer.concat(runs.map((spans, index) => field(0x12, Buffer.concat([
-    field(0x0a, field(0x0a, Buffer.from(`scope ${index}`), 1), 1),
-    field(0x1a, Buffer.from('https://schema.example/1'), 1),
-    ...spans.map((span) => field(0x12, Buffer.from(Span.encode(span).finish())))
-  ]))))
+  const bytes = encodeChunk(...runs)
   return { bytes: Buffer.concat([bytes, Buffer.alloc(50, 0xff)]), length: bytes.length, failedLevel: 0, chunkBytes: bytes.length }
 }
 
@@ -124,7 +110,7 @@ test('in a short chunk of a sampler they stay, too, whichever level the others n
   t.match(left, { level: 3, failedLevel: 0 })
   t.strictSame(read(left.bytes).map(({ traceState }) => traceState), ['', 'ot=th:e', 'ot=th:e'])
   const failed = chunkOf([spanOf('0', { status: FAILED }), spanOf('c', { traceState: `ot=th:${'f'.repeat(14)}` })])
-  t.equal(thin({ ...failed, chunkBytes: 4 * failed.length }, 1), null, 'nothing is left that may go')
+  t.match(thin({ ...failed, chunkBytes: 4 * failed.length }, LEVEL_MAX), { level: LEVEL_MAX, failedLevel: 0 }, 'the highest one')
 })
 
 test('what is no chunk throws, and is not read for ever', async (t) => {
@@ -146,7 +132,7 @@ test('how far it goes does not depend on the random bits: what stays says what i
   const always = thin(chunkOf(Array.from({ length: 20 }, () => spanOf('ffffff'))), 1)
   t.match(always, { level: 1, spans: 20 })
   t.strictSame(new Set(read(always.bytes).map(({ traceState }) => traceState)), new Set(['ot=th:8']))
-  t.equal(thin(chunkOf([spanOf('ffffff', { traceState: 'ot=th:ffffff8' })]), 1), null, 'no level is as high')
+  t.match(thin(chunkOf([spanOf('ffffff', { traceState: 'ot=th:fffffe' })]), LEVEL_MAX), { level: LEVEL_MAX }, 'no level is higher')
   t.match(thin(chunkOf([spanOf('0'), spanOf('0')]), LEVEL_MAX), { spans: 0 })
 })
 
@@ -156,4 +142,29 @@ test('a chunk of a long span, and one with hundreds of trace states', async (t) 
   t.equal(read(left.bytes)[0].attributes.long.length, 1024 * 1024)
   const many = Array.from({ length: 600 }, (_, i) => spanOf(i % 2 === 0 ? '0' : 'f', { traceState: `k=${i}` }))
   t.strictSame(read(thin(chunkOf(many), 1).bytes).map(({ traceState }) => traceState), many.filter((_, i) => i % 2 === 1).map(({ traceState }) => `ot=th:8,${traceState}`))
+})
+
+test('a caller\'s threshold is believed up to a million requests; beyond it a span stands for what its level says, or for itself', async (t) => {
+  const said = ['fffff', 'fffff8', 'ffffff', 'ffffff8', 'f'.repeat(14)]
+  const stay = said.map((th) => spanOf('ffffff', { traceState: `ot=th:${th};xx:1,vendor=1` }))
+  const failed = spanOf('ffffff', { status: FAILED, traceState: 'ot=th:ffffff' })
+  const left = thin(chunkOf([...stay, failed, ...Array.from({ length: 60 }, () => spanOf('0'))]), 2)
+  t.match(left, { level: 2, failedLevel: 0 })
+  t.strictSame(read(left.bytes).map(({ traceState }) => traceState), ['ot=th:fffff;xx:1,vendor=1', ...Array(4).fill('ot=th:c;xx:1,vendor=1'), 'ot=th:0'])
+})
+
+test('what a chunk has gone through itself is believed, however high', async (t) => {
+  const own = chunkOf(Array.from({ length: 4 }, () => spanOf('ffffff', { traceState: 'ot=th:fffffc' })))
+  t.match(thin(own, 23), { level: 23, spans: 4 })
+  t.strictSame(read(thin(own, 23).bytes).map(({ traceState }) => traceState), Array(4).fill('ot=th:fffffe'))
+})
+
+test('what stays is no longer than it may be, its thresholds included: of what got one, the last goes', async (t) => {
+  const [failed, one, two] = [spanOf('0', { status: FAILED }), spanOf('f'), spanOf('f')]
+  const chunk = { ...chunkOf([failed, one, two]), chunkBytes: 4096 }
+  t.match(thin(chunk, 1), { spans: 3, surplus: 0 })
+  t.ok(thin(chunk, 1).bytes.length > chunk.length)
+  const left = thin({ ...chunk, bytesMax: chunk.length }, 1)
+  t.match(left, { spans: 2, surplus: 1 })
+  t.strictSame(read(left.bytes).map(shown), [`${failed.name} `, `${one.name} ot=th:8`])
 })
