@@ -138,6 +138,30 @@ async function check (t, http, { metrics = { exporter: 'none' }, ...trace }) {
   if (metrics !== false) t.same(measured(await app.lightTrace.metrics()), [...ways.map(([path, [said]]) => measuredOf(`/${path}`, said)), ...own.map(measuredOfOwn)].sort(), 'metrics')
 }
 
+test('what was thrown in a handler or a hook is its span\'s error where the request has failed', async (t) => {
+  const { collector, app } = await tracedApp(t, {
+    listen: false,
+    trace: { spans: { handler: true, hooks: ['preHandler'] } },
+    routes (app) {
+      const fail = async ({ query: { thrown } }) => { throw Object.assign(new TypeError('no'), { statusCode: Number(thrown) }) }
+      app.setErrorHandler((error, { query: { answered } }, reply) => reply.code(Number(answered)).send(error.message))
+      app.get('/handler', fail)
+      app.get('/hook', { preHandler: fail }, async () => 'never')
+    }
+  })
+  for (const path of ['/handler', '/hook']) {
+    for (const thrown of [404, 500]) for (const answered of [200, 409, 503]) await app.inject(`${path}?thrown=${thrown}&answered=${answered}`)
+  }
+  const spans = await collector.spans()
+  const stages = spans.filter(({ kind }) => kind === 'INTERNAL')
+  t.equal(stages.length, 12)
+  for (const { traceId, name, status, attributes, endTime } of stages) {
+    const request = spans.find((span) => span.kind === 'SERVER' && span.traceId === traceId)
+    t.same([status.code, attributes['error.type']], [request.status.code, request.status.code === 'ERROR' ? 'TypeError' : undefined], `${name} ${request.attributes['url.query']}`)
+    t.ok(endTime <= request.endTime)
+  }
+})
+
 /** The names of the requests that would say what they waited for. */
 function watchAccounts (t) {
   const names = new Set()
