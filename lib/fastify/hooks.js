@@ -62,16 +62,18 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
     if (span === null) return
     const { reply } = span
     span.reply = null
+    let status = 0
+    let broken = ''
     try {
-      const status = sentStatus(this)
-      const broken = unfinished(this, reply)
+      status = sentStatus(this)
+      broken = unfinished(this, reply)
       if (callbacks.anyAtEnd && span.isTraced) callbacks.ending(span.apiSpan, reply)
       if (metrics === null) span.close(status, broken)
       else metrics.server.close(span, status, broken, reply, this)
     } catch (error) { // thrown from a listener it would end the process
       report.thrown(error, 'a request was not traced to its end')
     }
-    if (ending !== null) endLast(this, ending)
+    if (ending !== null) endLast(context, ending, status, broken)
     if (metrics !== null) metrics.server.left(this)
   }
 

@@ -8,6 +8,7 @@ const { now, setImmediate } = require('../runtime/timers.js')
 const { subscribe, guarded, onMessage } = require('../runtime/process-state.js')
 const { attempt } = require('../runtime/report.js')
 const { currentFrame, enterFrom } = require('../context/async-storage.js')
+const { LEFT, outcomeOf } = require('../span/outcome.js')
 const { kSpan } = require('./keys.js')
 
 // Most responses get 'close' from Node, once, and that is their end. Two kinds of HTTP/1 may not get it:
@@ -80,9 +81,14 @@ function whenOver (response, end) {
   else (awaitedEnding(response).callbacks ??= []).push(end)
 }
 
-/** Calls `end(status, unfinished)`, see sentStatus() and unfinished(), when the response is over and its own span has ended. */
+/** Calls `end(outcome)`, see lib/span/outcome.js, when the response is over and its own span has ended. */
 function whenEnded (reply, end) {
-  const ending = awaitedEnding(reply.raw)
+  const { raw } = reply
+  if (isOver(raw)) {
+    end(outcomeOf(sentStatus(raw), unfinished(raw, reply), saidOf(raw[kSpan])))
+    return
+  }
+  const ending = awaitedEnding(raw)
   ending.reply = reply;
   (ending.lastCallbacks ??= []).push(end)
 }
@@ -102,7 +108,7 @@ function endUnrecorded () {
   const { ending } = this[kSpan]
   if (ending === null) return
   endOthers.call(this)
-  endLast(this, ending)
+  if (ending.lastCallbacks !== null) endLast(this[kSpan], ending, sentStatus(this), unfinished(this, ending.reply))
 }
 
 /** Ends what is called at the end of a request beside its record; `this` is the response. */
@@ -116,8 +122,15 @@ function endOthers () {
 }
 
 /** Calls what waits for the end of its record. */
-function endLast (response, { reply, lastCallbacks }) {
-  if (lastCallbacks !== null) for (const end of lastCallbacks) guarded(end)(sentStatus(response), unfinished(response, reply))
+function endLast (context, { lastCallbacks }, status, broken) {
+  if (lastCallbacks === null) return
+  const outcome = outcomeOf(status, broken, saidOf(context))
+  for (const end of lastCallbacks) guarded(end)(outcome)
+}
+
+/** The status of the request's span, which may be an SDK's. */
+function saidOf ({ span }) {
+  return attempt(() => span.status?.code)
 }
 
 /**
@@ -251,7 +264,7 @@ function brokenOff (response, reply) {
   if (!clientLeft(response)) return 'response_terminated'
   // Before the response has ended, only a hijacked reply counts as sent.
   const isHijacked = !response.writableEnded && reply.sent
-  return hasHead(response) && (isHijacked || isEventStream(response)) ? '' : 'aborted'
+  return hasHead(response) && (isHijacked || isEventStream(response)) ? '' : LEFT
 }
 
 /** The `ws` package (so @fastify/websocket) writes its 101 past the response, and marks the socket where it accepts. */

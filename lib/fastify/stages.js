@@ -5,15 +5,15 @@
 // before the plugin was loaded, as all are that stand in one turn with `app.register(lightTrace)`. A stage that a hook leaves early,
 // because it replies or throws, ends with the next stage that has a span, with the error, or with the response.
 
-const { setTimeout, clearTimeout } = require('../runtime/timers.js')
+const { now, setTimeout, clearTimeout, toHrTime } = require('../runtime/timers.js')
 const { KIND_INTERNAL, kCall, tracerIn } = require('../outbound/calls.js')
 const { SPAN_KEY, REQUEST_KEY } = require('../context/trace-context.js')
 const { kStage, kHook, ownHook } = require('./keys.js')
-const { whenOver } = require('./response-end.js')
+const { whenEnded, whenOver } = require('./response-end.js')
 const { errorType } = require('../span/attributes.js')
+const { FAILED } = require('../span/outcome.js')
 const { STATUS_ERROR } = require('../span/recording-span.js')
 const { guarded, subscribe, bug } = require('../runtime/process-state.js')
-const { attempt } = require('../runtime/report.js')
 const asyncStorage = require('../context/async-storage.js')
 const { routeContextOf } = require('./routes.js')
 
@@ -144,8 +144,8 @@ class RequestStages {
     this.#span = null
     clearTimeout(this.#overdue)
     this.#overdue = null
-    if (error !== undefined) failWith(span, reply, error)
-    if (span.isRecording()) span.end()
+    if (error !== undefined) endWith(error, span, reply)
+    else if (span.isRecording()) span.end()
   }
 }
 
@@ -211,8 +211,7 @@ function begin (call, active) {
 function onError (call) {
   const span = take(call[kCall])
   if (span === null) return
-  failWith(span, call.reply, call.error)
-  span.end()
+  endWith(call.error, span, call.reply)
 }
 
 function onEnd (call) {
@@ -231,18 +230,16 @@ function take (mark) {
   return mark instanceof HandlerCall ? mark.take() : null
 }
 
-/** Sets the status of a stage's or a handler's span. An error is the server's from 500 on, as it is for the request's span. */
-function failWith (span, reply, error) {
-  if (statusOf(reply, error) < 500) return
-  span.setAttribute('error.type', errorType(error))
-  span.setStatus({ code: STATUS_ERROR })
-}
-
-/** The status that Fastify will set, which it does after onError. */
-function statusOf (reply, error) {
-  if (reply.statusCode >= 400) return reply.statusCode
-  const status = attempt(() => error.statusCode || error.status)
-  return attempt(() => status >= 400) === true ? status : 500
+/** Ends a stage's or a handler's span in which something was thrown. Whether that is an error is known when its request has ended. */
+function endWith (error, span, reply) {
+  const endedAt = toHrTime(now())
+  whenEnded(reply, (outcome) => {
+    if (outcome === FAILED) {
+      span.setAttribute('error.type', errorType(error))
+      span.setStatus({ code: STATUS_ERROR })
+    }
+    span.end(endedAt)
+  })
 }
 
 /** @type {Array<[string, Function, AsyncLocalStorage<Context>?]>} */

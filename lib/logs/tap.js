@@ -5,11 +5,10 @@
 // is printed and nothing else, and nothing of pino is replaced. It asks for what pino gives to such destinations beside the line
 // (`Symbol.for('pino.metadata')`).
 
-const { SPAN_KEY } = require('../context/trace-context.js')
 const { kSpan, ownHook, symbolOf } = require('../fastify/keys.js')
-const { isOver, sentStatus, unfinished, whenEnded } = require('../fastify/response-end.js')
+const { whenEnded } = require('../fastify/response-end.js')
 const { attempt } = require('../runtime/report.js')
-const { STATUS_ERROR } = require('../span/recording-span.js')
+const { FAILED } = require('../span/outcome.js')
 
 const kMetadata = Symbol.for('pino.metadata')
 // So that two applications with one logger do not export its lines twice: what the others do when the tap is free again.
@@ -155,16 +154,15 @@ function holdLines (app, lowest, keepOf, print, flush) {
   function follow (held) {
     const { reply, reply: { raw } } = held
     if (raw[kSpan] === undefined) return false
-    if (isOver(raw)) settle(held, sentStatus(raw), unfinished(raw, reply))
-    else whenEnded(reply, (status, broken) => settle(held, status, broken))
+    whenEnded(reply, (outcome) => settle(held, outcome))
     return true
   }
 
-  function settle (held, status, broken) {
+  function settle (held, outcome) {
     const { reply, lines } = held
     const keep = keepOf()
     const isSlow = reply.elapsedTime >= (keep?.slowerThanMs ?? Infinity)
-    held.isWorth = isSlow || status >= 500 || (broken === 'aborted' ? keep?.aborted === true : broken !== '' || hasFailed(reply.raw[kSpan]))
+    held.isWorth = isSlow || outcome === FAILED || keep?.[outcome] === true
     held.lines = []
     held.reply = null
     weigh(held, -held.characters)
@@ -255,11 +253,6 @@ function holdingMethods (log, lowest) {
 /** What tells whether a level is written under a minimum: levels may be counted downwards. */
 function levelComparisonOf (log) {
   return log[symbolOf(log, 'pino.levelComp')] ?? ((level, minimum) => level >= minimum)
-}
-
-/** Whether the application says so of the request's span, whatever the answer's status is. */
-function hasFailed (context) {
-  return attempt(() => context?.getValue(SPAN_KEY)?.status?.code) === STATUS_ERROR // it may be an SDK's
 }
 
 module.exports = { tapLogger, whenReleased, holdLines, levelComparisonOf }

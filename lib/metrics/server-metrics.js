@@ -5,7 +5,8 @@
 
 const { HTTP_DURATION, keepExemplar, BODY_SIZE } = require('./histograms.js')
 const { attributeList, SeriesIndex } = require('./series.js')
-const { hasKey, errorType } = require('../span/attributes.js')
+const { hasKey } = require('../span/attributes.js')
+const { NOT_FAILED, CAUGHT, errorTypeOf } = require('../span/outcome.js')
 const { INVALID_SPAN } = require('../span/child-span.js')
 const { OPEN } = require('../context/trace-context.js')
 const { now } = require('../runtime/timers.js')
@@ -29,7 +30,7 @@ class RequestRecord {
     this.httpStatus = 0
     this.errorType = ''
     this.error = undefined // what was thrown, until the end decides whether it counts
-    this.failed = false
+    this.failed = NOT_FAILED
     this.reply = null // Fastify's, until the end
   }
 
@@ -40,19 +41,17 @@ class RequestRecord {
 
   fail (error) {
     this.error = error
-    this.failed = true
+    this.failed = CAUGHT
     this.span.fail(error)
   }
 
   recordFailure (error) { this.fail(error) }
   keepFor (_reason) {}
 
-  /** Ends by the rules of ServerSpan.close. HOT, once per unsampled request where metrics are on. */
+  /** Ends as ServerSpan.close does. HOT, once per unsampled request where metrics are on. */
   close (httpStatus, unfinished) {
     this.httpStatus = httpStatus
-    if (unfinished !== '' || httpStatus >= 500) {
-      this.errorType = unfinished !== '' ? unfinished : this.failed ? errorType(this.error) : String(httpStatus)
-    }
+    if (unfinished !== '' || httpStatus >= 500) this.errorType = errorTypeOf(httpStatus, unfinished, this)
     this.error = undefined
     this.endedAt = now()
   }
@@ -182,7 +181,7 @@ class ServerMetrics {
     }
     // The application has ended the span before its request: the request counts as a whole.
     const whole = new RequestRecord(record, record.start, record.route, record.peer)
-    if (record.failed) whole.fail(record.error)
+    if (record.failed !== NOT_FAILED) whole.fail(record.error)
     record.close(status, unfinished)
     whole.close(status, unfinished)
     whole.exemplarFlags = record.exemplarFlags

@@ -9,9 +9,6 @@ const { ALWAYS, randomnessOf, thresholdOf, withThreshold } = require('../context
 const { SAMPLED } = require('../context/trace-context.js')
 const { FairRate, RouteRate } = require('./sampler.js')
 
-const STATUS_ERROR = 2 // the API's
-const ABORTED = 'aborted' // error.type where the client has left
-
 // Callers choose their ids, and could choose such that are always kept. Beyond so many seconds' worth nothing is.
 const DEBT_SECONDS_MAX = 4
 
@@ -24,11 +21,10 @@ class Keep {
     this.report = report
   }
 
-  /** 'error', 'slow', or '' where it is not asked for. */
-  reasonFor ({ details, errorType, start }, endedAt) {
-    const { errors, aborted, slowerThanMs } = this.settings
-    if (details !== null && details.statusCode === STATUS_ERROR && (errorType === ABORTED ? aborted : errors)) return 'error'
-    return endedAt - start > slowerThanMs ? 'slow' : ''
+  /** 'error', 'slow', or '' where it is not asked for. `outcome`: see lib/span/outcome.js. */
+  reasonFor (outcome, durationMs) {
+    if (outcome !== '' && this.settings[outcome]) return 'error'
+    return durationMs > this.settings.slowerThanMs ? 'slow' : ''
   }
 
   /**

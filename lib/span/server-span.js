@@ -5,9 +5,10 @@
 
 const { thresholdOf, withThreshold, withoutThreshold } = require('../context/tracestate.js')
 const { OPEN, SAMPLED } = require('../context/trace-context.js')
-const { RecordingSpan, STATUS_OK, STATUS_ERROR, OWN_MAX } = require('./recording-span.js')
+const { RecordingSpan, STATUS_ERROR, OWN_MAX } = require('./recording-span.js')
 const { SERVER_KEYS } = require('./http-info.js')
 const { NO_SHAPE, cut, setClean, placeOf, hasKey, errorType } = require('./attributes.js')
+const { GOOD, FAILED, LEFT, NOT_FAILED, CAUGHT, RECORDED, NOT_OURS, outcomeOf, errorTypeOf } = require('./outcome.js')
 const { now } = require('../runtime/timers.js')
 const accounts = require('../runtime/accounts.js')
 
@@ -22,11 +23,6 @@ const TIMES = [
   ['idle', 'light_trace.time.idle'], ['busy', 'light_trace.time.busy'], ['gc', 'light_trace.time.gc'],
   ['unscheduled', 'light_trace.time.unscheduled'], ['error', 'light_trace.time.error']
 ]
-
-// What is known of an error until the end: nothing, that Fastify caught one, or that it is recorded already.
-const NOT_FAILED = 0
-const CAUGHT = 1
-const RECORDED = 2
 
 class ServerSpan extends RecordingSpan {
   /**
@@ -45,7 +41,7 @@ class ServerSpan extends RecordingSpan {
     this.httpStatus = 0 // 0: no headers went out
     this.errorType = ''
     this.error = undefined // what was thrown, until the end, which decides whether it counts
-    this.failed = NOT_FAILED
+    this.failed = NOT_FAILED // see outcome.js
     this.reply = null // Fastify's, until the end
     this.redacted = null // its query, once it was asked for
   }
@@ -107,6 +103,12 @@ class ServerSpan extends RecordingSpan {
   /** Whether it is exported though it is not sampled. */
   get isKept () { return false }
 
+  /** As far as it is known, see outcome.js. */
+  get outcome () {
+    if (this.details === null || this.details.statusCode !== STATUS_ERROR) return GOOD
+    return this.failed === NOT_OURS ? LEFT : FAILED
+  }
+
   /** One that took long may say what it waited for. */
   finish (endedAt) {
     if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
@@ -114,7 +116,7 @@ class ServerSpan extends RecordingSpan {
   }
 
   isExplained (endedAt) {
-    return endedAt - this.start >= this.route.slowAfterMs || this.isKept || (this.details !== null && this.details.statusCode === STATUS_ERROR)
+    return endedAt - this.start >= this.route.slowAfterMs || this.isKept || this.outcome !== GOOD
   }
 
   /** Hands it on once it is known what it waited for: when the event loop has turned, or at once. */
@@ -142,12 +144,12 @@ class ServerSpan extends RecordingSpan {
       return
     }
     const details = this.detail()
-    if (details.statusCode !== STATUS_OK) details.statusCode = STATUS_ERROR
-    if (this.errorType === '') {
-      this.errorType = unfinished !== '' ? unfinished : this.failed !== NOT_FAILED ? errorType(this.error) : String(httpStatus)
-    }
+    const outcome = outcomeOf(httpStatus, unfinished, details.statusCode)
+    if (outcome !== GOOD) details.statusCode = STATUS_ERROR
+    this.errorType = errorTypeOf(httpStatus, unfinished, this)
     this.makeRoom()
     if (this.failed === CAUGHT) this.recordException(this.error)
+    if (outcome === LEFT) this.failed = NOT_OURS
   }
 
   /** Says why a request was answered 4xx, where something was thrown. By the conventions it is no error: the status stays unset. */
@@ -262,7 +264,7 @@ class KeepServerSpan extends ServerSpan {
   }
 
   finish (endedAt) {
-    const why = this.asked || this.keep.reasonFor(this, endedAt)
+    const why = this.asked || this.keep.reasonFor(this.outcome, endedAt - this.start)
     const tracestate = why === '' ? null : this.keep.take(this, now())
     if (tracestate !== null) {
       this.kept = why
