@@ -6,7 +6,7 @@ const fp = require('fastify-plugin')
 const { REQUEST_KEY } = require('./lib/context/trace-context.js')
 const { ownContextManager } = require('./lib/context/request-context.js')
 const { activeManager } = require('./lib/otel/api-globals.js')
-const { OLDEST_FASTIFY, registrationFor } = require('./lib/registration.js')
+const { OLDEST_FASTIFY, registrationFor, closeWith } = require('./lib/registration.js')
 
 function plugin (app, options, done) {
   if (typeof app?.addHook !== 'function' || typeof done !== 'function') {
@@ -69,11 +69,7 @@ function addHooks (app, registration) {
     registration.open()
     ready()
   })
-  registration.closeLast(app)
-  app.addHook('onClose', function lightTraceOnClose (instance, closed) {
-    if (registration.isClosedLast) closed()
-    else registration.close().then(() => closed(), closed)
-  })
+  closeWith(app)
 }
 
 /** The `request.trace` of the running request, or undefined. */

@@ -14,9 +14,11 @@ retainTickRecord() // as early as can be, see lib/registration.js
 // most processes and workers under NODE_OPTIONS have no Fastify.
 subscribe('fastify.initialization', ({ fastify }) => {
   try {
-    const { OLDEST_FASTIFY } = require('./lib/registration.js')
-    if (Number.parseInt(fastify.version, 10) >= OLDEST_FASTIFY) fastify.register(require('./index.js'), { [Symbol.for('light-trace.automatic')]: true })
-    else warn(`an application is not traced: it uses Fastify ${fastify.version}, and light-trace needs Fastify ${OLDEST_FASTIFY} or later`)
+    const { OLDEST_FASTIFY, closeLast } = require('./lib/registration.js')
+    if (Number.parseInt(fastify.version, 10) >= OLDEST_FASTIFY) {
+      closeLast(fastify)
+      fastify.register(require('./index.js'), { [Symbol.for('light-trace.automatic')]: true })
+    } else warn(`an application is not traced: it uses Fastify ${fastify.version}, and light-trace needs Fastify ${OLDEST_FASTIFY} or later`)
   } catch (error) {
     // What a subscriber throws would end the process.
     warn(`an application is not traced: ${error?.message}`)

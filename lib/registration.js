@@ -2,12 +2,13 @@
 
 // How an application is traced, from `register` to its close, and which of several registrations holds.
 
+const { subscribe } = require('node:diagnostics_channel')
 const { name, version } = require('../package.json')
 const { resolveOptions, resolveRouteOptions } = require('./config/options.js')
 const { Report } = require('./runtime/report.js')
 const { retainTickRecord } = require('./runtime/timers.js')
 const { NoRequestContext } = require('./context/request-context.js')
-const { processState } = require('./runtime/process-state.js')
+const { processState, guarded } = require('./runtime/process-state.js')
 const { INVALID_SPAN } = require('./span/child-span.js')
 const { Scope, SCHEMA_URL } = require('./span/recording-span.js')
 const { Tracer } = require('./tracer.js')
@@ -27,6 +28,29 @@ const scope = new Scope(name, version, SCHEMA_URL)
 const { registrations } = processState
 
 retainTickRecord() // as early as can be: what V8 has forgotten it does not learn again
+
+const closedLast = new WeakSet() // the servers of the applications that are closed by `closeLast`
+
+subscribe('fastify.initialization', guarded(({ fastify }) => closeLast(fastify)))
+
+/**
+ * Has an application's registration closed behind all its onClose hooks, so that what they do is delivered. The hook that was added first
+ * runs last, and the application's own may be there before its plugins are loaded: with `app.register(lightTrace)` without await they are.
+ */
+function closeLast (app) {
+  const { server } = app
+  if (closedLast.has(server)) return
+  closedLast.add(server)
+  app.onClose(function lightTraceOnClose (instance, closed) { closeOf(server).then(() => closed(), closed) })
+}
+
+async function closeOf (server) { await registrations.get(server)?.close() }
+
+/** For an application that was there before this file: behind the hooks that are added from now on. */
+function closeWith (app) {
+  if (closedLast.has(app.server)) return
+  app.addHook('onClose', function lightTraceOnClose (instance, closed) { closeOf(app.server).then(() => closed(), closed) })
+}
 
 // In the options of light-trace/register.
 const kAutomatic = Symbol.for('light-trace.automatic')
@@ -60,7 +84,6 @@ class Registration {
   #servesMetrics = false
   #stageHooks
   #releases = [] // what ends with the application, in the order in which it began
-  #hasClose = false // whether the application's `close` is ours
   #closing = null // the promise of `close`
 
   constructor (app, options) {
@@ -71,7 +94,6 @@ class Registration {
     this.tracer = tracer
     this.isAutomatic = options[kAutomatic] === true
     this.decoratesRequest = false // whether `request.trace` is ours
-    this.isClosedLast = false // the application closes, by a `close` that calls ours behind its onClose hooks
     this.#notesRoutes = settings.codeLocation
     if (!this.isAutomatic) report.startup(settings)
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
@@ -149,28 +171,6 @@ class Registration {
     if (settings.unrouted && this.#unrouted !== null) this.#releases.push(watchUnrouted(this.app.server, this.#unrouted))
   }
 
-  /**
-   * Has the application's `close` call ours when all onClose hooks are over, so that what they do is delivered. A hook of ours is not
-   * enough: the last one that was added runs first, and some are there before this plugin is loaded. It is for who has taken
-   * `close` off the application before.
-   */
-  closeLast (app) {
-    if (this.#hasClose) return
-    this.#hasClose = true
-    let root = app
-    while (!Object.hasOwn(root, 'close')) root = Object.getPrototypeOf(root)
-    const { close } = root
-    const registration = this
-    root.close = function (done) {
-      if (done && typeof done !== 'function') return close.call(this, done) // which throws
-      registration.isClosedLast = true
-      if (!done) return close.call(this).finally(() => registration.close())
-      return close.call(this, (error, instance, next) => {
-        registration.close().then(() => process.nextTick(answer, done, error, instance, next))
-      })
-    }
-  }
-
   /** Idempotent. Never rejects. */
   close () {
     if (this.#replacement !== null) return this.#replacement.close()
@@ -231,13 +231,6 @@ const INACTIVE = {
   close: async () => {}
 }
 
-/** Calls the callback of a `close` as avvio does: by how many parameters it has. */
-function answer (done, error, instance, next) {
-  if (done.length > 2) return done(error, instance, next)
-  if (done.length === 2) return done(error, next)
-  Promise.resolve(done(error)).then(() => next(), next)
-}
-
 function decoratorOf (tracer) {
   return {
     tracer: tracer.tracerProvider.getTracer(name, version),
@@ -255,4 +248,4 @@ function decoratorOf (tracer) {
   }
 }
 
-module.exports = { OLDEST_FASTIFY, registrationFor }
+module.exports = { OLDEST_FASTIFY, registrationFor, closeLast, closeWith }

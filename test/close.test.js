@@ -105,16 +105,18 @@ test('an error of an onClose hook is what close fails with, as without light-tra
   t.throws(() => app.close('soon'), { code: 'AVV_ERR_CALLBACK_NOT_FN' })
 })
 
-test('a `close` that was taken off the application before delivers what there is when the plugin\'s hook runs', async (t) => {
-  let close
-  const { app, sink } = await appOf(t, async (app, plugin, options) => {
-    close = app.close
-    await app.register(plugin, options)
-    app.addHook('onClose', saying('one', app))
-  })
-  await close()
-  t.same([names(sink), bodies(sink)], [['one'], ['one']])
-  t.ok(isAccounted(app.lightTrace.stats().spans))
+test('where light-trace is loaded after the application was made, it closes behind the hooks that come later', async (t) => {
+  const sink = await startMetricSink(t)
+  const { said } = await runInChild(t, async ({ Fastify, root, say }, url) => {
+    const app = Fastify()
+    app.addHook('onClose', async () => app.lightTrace.tracer.startSpan('too late').end())
+    await app.register(require(root), { exporter: { url }, registerGlobals: false })
+    app.addHook('onClose', async () => app.lightTrace.tracer.startSpan('last').end())
+    await app.close()
+    say({ ...app.lightTrace.stats().spans.dropped })
+  }, { args: [sink.url] }).exit
+  t.same(said, [{ after_shutdown: 1 }])
+  t.same(names(sink), ['last'])
 })
 
 test('without a collector, or with one that hangs, close settles within its time, and what the hooks made is counted', async (t) => {

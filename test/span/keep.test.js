@@ -5,13 +5,13 @@
 const { test } = require('tap')
 const { Keep } = require('../../lib/sampling/keep')
 const { Stats } = require('../../lib/export/pipeline')
+const { GOOD, FAILED, LEFT } = require('../../lib/span/outcome')
 const { extrapolate, probabilityOf } = require('../support/extrapolation')
 const { startSink } = require('../support/otlp-sink')
 const { randomFrom } = require('../support/random')
 const { tracedApp } = require('../support/traced-app')
 const { connect, signal } = require('../support/raw-client')
 
-const ERROR = { statusCode: 2 }
 const TWO_24 = 2 ** 24
 
 for (const ratio of [0, 0.01, 0.5]) {
@@ -157,11 +157,12 @@ test('request.trace.keep() without the option, outside of a request, with nonsen
   }
 })
 
-test('a status that the application has set is an error, a response that took long is slow', async (t) => {
+test('what failed is an error, what took long is slow, and the client that left is asked about by itself', async (t) => {
   const { keep } = keeper({ errors: true, slowerThanMs: 100 })
-  t.equal(keep.reasonFor({ details: ERROR, errorType: '', start: 0 }, 1), 'error')
-  t.equal(keep.reasonFor({ details: ERROR, errorType: 'aborted', start: 0 }, 101), 'slow', 'a slow one is, whoever leaves')
-  t.equal(keep.reasonFor({ details: null, errorType: '', start: 0 }, 100), '')
+  t.equal(keep.reasonFor(FAILED, 1), 'error')
+  t.equal(keep.reasonFor(LEFT, 101), 'slow', 'a slow one is, whoever leaves')
+  t.equal(keep.reasonFor(LEFT, 100), '')
+  t.equal(keep.reasonFor(GOOD, 100), '')
 })
 
 function keeper (settings) {
