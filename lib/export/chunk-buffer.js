@@ -25,6 +25,7 @@ const SPAN_BYTES_MAX = 4 * 1024 * 1024
 const THIN_BELOW = 1 / 16
 const BESIDE = 2 // chunks on each side of one: a request and its children are seldom further apart
 const NO_TRACES = new Set()
+const TOLD_BYTES = 1024 // kept free where spans are thinned: what stays says for how many it stands, and may be longer than before
 const THINNED_AT_ONCE_MAX = 1024 * 1024 // bytes, about a millisecond, of one allocation: then the oldest chunk goes
 
 /**
@@ -223,7 +224,7 @@ class ChunkBuffer {
     this.#bytesThinned = 0
     for (;;) {
       if (isStandard && this.#spare.length > 0) return this.#takeSpare()
-      const room = this.bytesMax - this.#budget.bytes
+      const room = this.bytesMax - this.#budget.bytes - (this.#thinning === null ? 0 : TOLD_BYTES)
       if (isStandard && this.#thinning !== null && room >= Math.max(byteCountMin, this.chunkBytes / 2)) byteCount = Math.min(byteCount, room)
       if (byteCount <= room) break
       if (this.#spare.length > 0) this.#forget(this.#takeSpare())
