@@ -1,88 +1,15 @@
 'use strict'
 
 // A buffer that is full is thinned: what a collector gets after an outage of twenty times the buffer's length is a true sample of
-// all of it. The trace ids are the callers', and the same in each run; how far each chunk is thinned depends on when it was
-// compressed, so sums are compared with the error of a sample. Five standard errors: three would be missed once in 370 times.
+// all of it. thinned-ids.test.js has what depends on the ids.
 
 const { test } = require('tap')
-const crypto = require('node:crypto')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
-const { extrapolate } = require('../support/extrapolation')
 const { freePort } = require('../../scripts/free-port')
 const { runInChild } = require('../support/child')
 const { CollectorProcess } = require('../support/collector-process')
-const { startFakeCollector } = require('../support/fake-collector')
-
-const ERRORS_MAX = 5
-
-const thresholdOf = ({ traceState }) => parseInt((/\bth:([0-9a-f]+)/.exec(traceState)?.[1] ?? '0').padEnd(14, '0').slice(0, 12), 16) / 2 ** 48
-const randomOf = ({ traceId }) => parseInt(traceId.slice(18, 30), 16) / 2 ** 48
-
-/** Trace ids by number: the same in each run, and as good as random. */
-function idOf (number) {
-  return crypto.createHash('sha256').update(String(number)).digest('hex').slice(0, 32)
-}
-
-async function appWithout (t, { trace = {}, routes = shop } = {}) {
-  const collector = await startFakeCollector(t, { keepSpans: true })
-  await collector.down()
-  const lines = []
-  const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
-  t.teardown(() => app.close())
-  await app.register(lightTrace, { exporter: { url: collector.url }, registerGlobals: false, slow: false, closeTimeoutMs: 100, ...trace, buffer: { maxBytes: 256 * 1024, flushDelayMs: 50, ...trace.buffer } })
-  routes(app)
-  await app.ready()
-  return { app, collector, lines }
-}
-
-function shop (app) {
-  app.get('/cart', async (request) => {
-    request.trace.withSpan('price', () => {})
-    return 'cart'
-  })
-  app.get('/items/:id', async () => 'item')
-  app.get('/fail', async () => { throw new Error('out of stock') })
-}
-
-function ask (app, url, number, headers = {}) {
-  return app.inject({ url, headers: { traceparent: `00-${idOf(number)}-00f067aa0ba902b7-03`, ...headers } })
-}
-
-/** Requests until the spans of `times` buffers were written: where every tenth of them fails, some 1,100 a buffer. */
-async function serve (app, requests, urlOf, { pauseAfterFirst = () => {} } = {}) {
-  const asked = new Map()
-  for (let i = 0; i < requests; i++) {
-    const url = urlOf(i)
-    await ask(app, url, i)
-    asked.set(url, (asked.get(url) ?? 0) + 1)
-    if (i === 0) await pauseAfterFirst()
-    if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
-  }
-  return asked
-}
-
-async function comeBack (app, collector) {
-  await collector.up()
-  const { spans } = app.lightTrace.stats()
-  await collector.until(() => {
-    app.lightTrace.flush()
-    const { queued, inFlight } = app.lightTrace.stats().spans
-    return queued + inFlight === 0
-  })
-  return spans
-}
-
-function identity ({ spans }) {
-  const dropped = Object.values(spans.dropped).reduce((sum, count) => sum + count, 0)
-  return spans.accepted - spans.delivered - spans.rejected - spans.thinned - dropped - spans.queued - spans.inFlight
-}
-
-/** Compares a sum over the thresholds with what was there, in standard errors of such a sum. */
-function isTrueSum (t, spans, truth, what) {
-  const { count, deviation } = extrapolate(spans)
-  t.ok(Math.abs(count - truth) <= ERRORS_MAX * deviation, `${what}: ${Math.round(count)} of ${truth} by ${spans.length} spans, standard error ${Math.round(deviation)}`)
-}
+const { idOf, thresholdOf, randomOf, appWithout, shop, ask, serve, comeBack, identity, isTrueSum } = require('../support/outage')
 
 // T36
 test('after an outage of twenty buffers a sum over the spans is right for each route and each part of the outage', async (t) => {
@@ -242,74 +169,4 @@ test('SIGTERM while a full buffer is being thinned: the process ends in time, an
   t.ok(spans.dropped.shutdown_deadline > 0)
   t.equal(identity({ spans }), 0)
   t.equal((await child.exit).code, 0)
-})
-
-test('two services that lost their collectors keep the same traces', async (t) => {
-  const back = await appWithout(t, { trace: { buffer: { maxBytes: 128 * 1024 } } })
-  const front = await appWithout(t, {
-    routes: (app) => app.get('/', async (request) => (await back.app.inject({ url: '/cart', headers: { traceparent: request.trace.traceparent } })).body)
-  })
-  await serve(front.app, 2500, () => '/')
-  await comeBack(back.app, back.collector)
-  await comeBack(front.app, front.collector)
-  const inFront = front.collector.spans
-  const inBack = back.collector.spans.filter(({ name }) => name === 'GET /cart')
-  // A chunk may have gone through a level of which no span of it is left to say so: two levels above are beyond all.
-  const highest = 1 - (1 - Math.max(...[...inFront, ...inBack].map(thresholdOf))) / 4
-  const whole = (spans) => spans.filter((span) => randomOf(span) >= highest).map(({ traceId }) => traceId).sort()
-  t.ok(whole(inFront).length > 10, `${whole(inFront).length} traces`)
-  t.strictSame(whole(inFront), whole(inBack))
-  isTrueSum(t, inFront, 2500, 'front')
-  isTrueSum(t, inBack, 2500, 'back')
-})
-
-test('a sampler\'s own threshold is counted with', async (t) => {
-  const { app, collector } = await appWithout(t, { trace: { sampler: 0.25, trustIncoming: false } })
-  for (let i = 0; i < 8000; i++) {
-    await app.inject('/cart')
-    if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
-  }
-  await comeBack(app, collector)
-  const { thinned, dropped } = app.lightTrace.stats().spans
-  t.same(dropped, {})
-  t.ok(thinned > 500, `${thinned} spans gave way`)
-  isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /cart'), 8000, '/cart')
-})
-
-// T37
-const CHOSEN = {
-  'a caller who chooses ids that always stay': (i) => ({ traceparent: `00-${idOf(i).slice(0, 18)}ffffffffffffff-00f067aa0ba902b7-01`, tracestate: 'ot=th:0' }),
-  'a caller who chooses the first of the random bits': (i) => ({ traceparent: `00-${idOf(i).slice(0, 16)}ffffff${idOf(i).slice(22)}-00f067aa0ba902b7-01` }),
-  'a caller who chooses the randomness': (i) => ({ traceparent: `00-${idOf(i)}-00f067aa0ba902b7-01`, tracestate: 'ot=rv:ffffffffffffff' }),
-  'a caller who has one id': () => ({ traceparent: `00-${'ff'.repeat(16)}-00f067aa0ba902b7-01` })
-}
-for (const [who, headersOf] of Object.entries(CHOSEN)) {
-  test(`${who}: the buffer holds, and what is exported does not stand for much more than there was`, async (t) => {
-    const { app, collector } = await appWithout(t)
-    let most = 0
-    for (let i = 0; i < 3000; i++) {
-      await app.inject({ url: '/cart', headers: headersOf(i) })
-      if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
-      most = Math.max(most, app.lightTrace.stats().buffer.bytes)
-    }
-    // A chunk in which all spans stay grows by what they say, until memory is asked for the next time.
-    t.ok(most <= 256 * 1024 + 1024, `${most} bytes`)
-    const { dropped, thinned } = app.lightTrace.stats().spans
-    await comeBack(app, collector)
-    const { count } = extrapolate(collector.spans)
-    t.ok(count < 3 * 6000, `${Math.round(count)} of 6000, by ${collector.spans.length}`)
-    t.ok(dropped.queue_full > 500, `${dropped.queue_full} were dropped, ${thinned} thinned`)
-    t.equal(identity(app.lightTrace.stats()), 0)
-  })
-}
-
-test("`whenFull: 'drop-oldest'` drops the oldest, and counts them", async (t) => {
-  const { app, collector } = await appWithout(t, { trace: { buffer: { whenFull: 'drop-oldest' } } })
-  await serve(app, 3000, () => '/cart')
-  await comeBack(app, collector)
-  const { dropped, thinned } = app.lightTrace.stats().spans
-  t.equal(thinned, 0)
-  t.ok(dropped.queue_full > 0)
-  t.ok(collector.spans.every(({ traceState }) => traceState === ''))
-  t.equal(identity(app.lightTrace.stats()), 0)
 })

@@ -1,0 +1,89 @@
+'use strict'
+
+// Applications whose collector is away for so long that their buffer is thinned, and sums over what it gets afterwards. The trace ids
+// are the callers', and the same in each run; how far each chunk is thinned depends on when it was compressed, so sums are compared
+// with the error of a sample. Five standard errors: three would be missed once in 370 times.
+
+const crypto = require('node:crypto')
+const Fastify = require('fastify')
+const lightTrace = require('../..')
+const { extrapolate } = require('./extrapolation')
+const { startFakeCollector } = require('./fake-collector')
+
+module.exports = { idOf, thresholdOf, randomOf, appWithout, shop, ask, serve, comeBack, identity, isTrueSum }
+
+const ERRORS_MAX = 5
+
+/** What a span says of how many it stands for, of 1. */
+function thresholdOf ({ traceState }) {
+  return parseInt((/\bth:([0-9a-f]+)/.exec(traceState)?.[1] ?? '0').padEnd(14, '0').slice(0, 12), 16) / 2 ** 48
+}
+
+function randomOf ({ traceId }) {
+  return parseInt(traceId.slice(18, 30), 16) / 2 ** 48
+}
+
+/** Trace ids by number: the same in each run, and as good as random. */
+function idOf (number) {
+  return crypto.createHash('sha256').update(String(number)).digest('hex').slice(0, 32)
+}
+
+async function appWithout (t, { trace = {}, routes = shop } = {}) {
+  const collector = await startFakeCollector(t, { keepSpans: true })
+  await collector.down()
+  const lines = []
+  const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
+  t.teardown(() => app.close())
+  await app.register(lightTrace, { exporter: { url: collector.url }, registerGlobals: false, slow: false, closeTimeoutMs: 100, ...trace, buffer: { maxBytes: 256 * 1024, flushDelayMs: 50, ...trace.buffer } })
+  routes(app)
+  await app.ready()
+  return { app, collector, lines }
+}
+
+function shop (app) {
+  app.get('/cart', async (request) => {
+    request.trace.withSpan('price', () => {})
+    return 'cart'
+  })
+  app.get('/items/:id', async () => 'item')
+  app.get('/fail', async () => { throw new Error('out of stock') })
+}
+
+function ask (app, url, number, headers = {}) {
+  return app.inject({ url, headers: { traceparent: `00-${idOf(number)}-00f067aa0ba902b7-03`, ...headers } })
+}
+
+/** Requests until the spans of `times` buffers were written: where every tenth of them fails, some 1,100 a buffer. */
+async function serve (app, requests, urlOf, { pauseAfterFirst = () => {} } = {}) {
+  const asked = new Map()
+  for (let i = 0; i < requests; i++) {
+    const url = urlOf(i)
+    await ask(app, url, i)
+    asked.set(url, (asked.get(url) ?? 0) + 1)
+    if (i === 0) await pauseAfterFirst()
+    if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  return asked
+}
+
+async function comeBack (app, collector) {
+  await collector.up()
+  const { spans } = app.lightTrace.stats()
+  await collector.until(() => {
+    app.lightTrace.flush()
+    const { queued, inFlight } = app.lightTrace.stats().spans
+    return queued + inFlight === 0
+  })
+  return spans
+}
+
+function identity ({ spans }) {
+  const dropped = Object.values(spans.dropped).reduce((sum, count) => sum + count, 0)
+  return spans.accepted - spans.delivered - spans.rejected - spans.thinned - dropped - spans.queued - spans.inFlight
+}
+
+/** Compares a sum over the thresholds with what was there, in standard errors of such a sum. */
+function isTrueSum (t, spans, truth, what) {
+  const { count, deviation } = extrapolate(spans)
+  t.ok(Math.abs(count - truth) <= ERRORS_MAX * deviation, `${what}: ${Math.round(count)} of ${truth} by ${spans.length} spans, standard error ${Math.round(deviation)}`)
+}
