@@ -28,8 +28,8 @@ const NEEDS_MORE = ['browser', 'collector', 'examples', 'fleet', 'metrics-server
 const LEFT_TO_THE_MATRIX = [
   'context/chains', 'examples', 'metrics/bad-times', 'metrics/export', 'metrics/kept-bytes', 'otlp/long-span', 'otlp/same-span', 'outbound/trace-events', 'span/extrapolation', 'span/fair-rate',
   'viewer/bad-input', 'viewer/bounds', 'viewer/check', 'viewer/events', 'viewer/logs', 'viewer/pg', 'viewer/run-process', 'viewer/run-program', 'serverless/cloud-run', 'serverless/lambda', 'serverless/vercel',
-  'faults/answers', 'faults/clock', 'faults/connections', 'faults/crash', 'faults/fuzz', 'faults/inherited-names', 'faults/leaks', 'faults/linear-work', 'faults/logs', 'faults/memory',
-  'faults/outages', 'faults/process', 'faults/proxy', 'faults/surroundings'
+  'faults/answers', 'faults/clock', 'faults/connections', 'faults/crash', 'faults/fuzz', 'faults/inherited-names', 'faults/leaks', 'faults/linear-work', 'faults/logs', 'faults/memory', 'faults/pipelined-memory',
+  'faults/outages', 'faults/process', 'faults/proxy', 'faults/surroundings', 'faults/thinning', 'faults/thinned-ids'
 ].map((name) => path.join('test', `${name}.test.js`))
 // Minutes at full length, of which nearly all is waiting: what begins last would be waited for alone.
 const BEGINS_FIRST = path.join('test', 'faults', 'outages.test.js')

@@ -116,33 +116,6 @@ test('requests over kept connections and aborted ones leave a flat heap, and not
   t.equal(after.stats.spans.ended >= KEEP_ALIVE_REQUESTS + ABORTED_REQUESTS, true)
 })
 
-// What has ended and been moved to the old generation must not refer to what came later: V8 would move each later request too.
-for (const [what, trace] of [['recorded', {}], ['with metrics', { metrics: { exporter: 'none' } }], ['not sampled', { sampler: 'always_off' }], ['with `blockedLoop`', { blockedLoop: true }]]) {
-  test(`pipelined requests, ${what}, are forgotten by the collections of the young generation`, async (t) => {
-    const child = runInChild(t, async ({ Fastify, lightTrace, say }, trace) => {
-      const app = Fastify({ forceCloseConnections: true })
-      await app.register(lightTrace, { exporter: 'none', ...trace })
-      app.get('/', async () => 'ok')
-      app.get('/old', async () => {
-        const space = require('node:v8').getHeapSpaceStatistics().find(({ space_name: name }) => name === 'old_space')
-        return { bytes: space.space_used_size }
-      })
-      await app.listen({ port: 0, host: '127.0.0.1' })
-      say(app.server.address().port)
-    }, { args: [trace], nodeArgs: ['--max-semi-space-size=1', '--initial-old-space-size=1024'], killAfterMs: 120_000 })
-    const port = await child.said()
-    t.teardown(() => child.kill('SIGKILL'))
-    const old = async () => (await (await fetch(`http://127.0.0.1:${port}/old`)).json()).bytes
-    const clients = await openClients(port, 3)
-    t.teardown(() => clients.close())
-    await clients.send(5000, () => get('/'))
-    const before = await old()
-    await clients.send(20_000, () => get('/'))
-    const bytes = (await old() - before) / 20_000
-    t.ok(bytes < 400, `${Math.round(bytes)} bytes of each request got old`)
-  })
-}
-
 // M06, M07
 test('requests that never end hold no timer each, and are let go with their connection', async (t) => {
   const collector = await startFakeCollector(t)
