@@ -15,16 +15,19 @@ const AGAIN_MS = 200
 
 const options = { [Symbol.for('light-trace.automatic')]: true, unrouted: true, spans: { handler: true } }
 
+// Before light-trace is loaded, which adds an onClose hook to each application: the one that was added first runs last, and the tracer has
+// closed by then.
+subscribe('fastify.initialization', ({ fastify }) => guarded(() => { if (isTraced(fastify)) reportLosses(fastify) }))
+
 guarded(() => {
   const { lightTrace, within } = plugin()
   const locate = locator(within)
   let hasPg = false
   guarded(() => { hasPg = tracePg(lightTrace) })
   subscribe('fastify.initialization', ({ fastify }) => guarded(() => {
-    if (Number.parseInt(fastify.version, 10) < OLDEST_MAJOR) return reportUntraced(`uses Fastify ${fastify.version}, and light-trace needs Fastify ${OLDEST_MAJOR} or later`)
+    if (!isTraced(fastify)) return reportUntraced(`uses Fastify ${fastify.version}, and light-trace needs Fastify ${OLDEST_MAJOR} or later`)
     fastify.register(lightTrace, options)
     guarded(() => fastify.addHook('onRoute', locate)) // now: routes may be declared before a plugin is loaded
-    reportLosses(fastify)
   }))
   subscribe('http.server.request.start', firstRequest)
   takeSignalsOnce()
@@ -35,6 +38,8 @@ guarded(() => {
     setImmediate(sayUntracedLibraries, within, hasPg)
   }
 })
+
+function isTraced ({ version }) { return Number.parseInt(version, 10) >= OLDEST_MAJOR }
 
 /** What notes where a route is declared; an app's own light-trace of an older version cannot. */
 function locator (within) {

@@ -32,7 +32,7 @@ function reportLosses (app) {
   if (viewer === null) return
   apps.add(app)
   timer ??= setInterval(report, EVERY_MS).unref()
-  // The first hook that is added is the last to run: the tracer has closed by then.
+  // See preload.js for when it runs.
   app.addHook('onClose', (closed, done) => {
     report(true)
     apps.delete(app)
