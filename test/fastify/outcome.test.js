@@ -126,7 +126,7 @@ async function check (t, http, { metrics = { exporter: 'none' }, ...trace }) {
   const ways = Object.entries(WAYS)
   const seen = ways.filter(([, [, outcome]]) => sampler === 1 || (keep !== undefined && isBad(outcome)))
   const own = OWN.map(([said]) => said)
-  const spans = (await picture(collector)).map((line) => line.replace(/ exception=FST_.*/, ''))
+  const spans = (await picture(collector)).map((line) => line.replace(/=SyntaxError exception=.*/, '=FST_ERR_CTP_INVALID_JSON_BODY').replace(/ exception=FST_.*/, '')) // Fastify 5.0 has no code for it
   t.same(spans, [...seen.map(([path, [said]]) => `GET /${path} ${said}`), ...sampler === 1 ? own : []], 'spans, by `keep` where they are not sampled')
 
   const worth = ways.filter(([path, [said, outcome]]) => isTraced || !path.startsWith('said-') ? isBad(outcome) : said.startsWith('5'))
