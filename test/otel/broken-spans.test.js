@@ -36,8 +36,8 @@ function brokenProvider (broken = METHODS) {
   return { calls, getTracer: () => ({ startSpan }), forceFlush: async () => {}, shutdown: async () => {} }
 }
 
-// A timer could fire before the turn of the event loop in which the wait began has ended.
-const nextTurn = () => new Promise((resolve) => setImmediate(setImmediate, resolve))
+// A wait that has a span takes more than a millisecond, and more than one turn of the event loop, at whose end a timer may fire.
+const nextTurn = () => new Promise((resolve) => setTimeout(() => setImmediate(setImmediate, resolve), 5))
 
 // pg's client in a few lines.
 class Client {
