@@ -6,7 +6,7 @@ const fp = require('fastify-plugin')
 const { REQUEST_KEY } = require('./lib/context/trace-context.js')
 const { ownContextManager } = require('./lib/context/request-context.js')
 const { activeManager } = require('./lib/otel/api-globals.js')
-const { OLDEST_FASTIFY, registrationFor, closeWith } = require('./lib/registration.js')
+const { OLDEST_FASTIFY, registrationFor, closeLast } = require('./lib/registration.js')
 
 function plugin (app, options, done) {
   if (typeof app?.addHook !== 'function' || typeof done !== 'function') {
@@ -69,7 +69,7 @@ function addHooks (app, registration) {
     registration.open()
     ready()
   })
-  closeWith(app)
+  closeLast(app)
 }
 
 /** The `request.trace` of the running request, or undefined. */

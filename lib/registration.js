@@ -14,7 +14,7 @@ const { Scope, SCHEMA_URL } = require('./span/recording-span.js')
 const { Tracer } = require('./tracer.js')
 const apiGlobals = require('./otel/api-globals.js')
 const { fastifyHooks } = require('./fastify/hooks.js')
-const { kTrace, ownHook } = require('./fastify/keys.js')
+const { ownHook, traceGetterOf } = require('./fastify/keys.js')
 const { noteDeclaration, warnAboutRoute } = require('./fastify/routes.js')
 const { openOutbound } = require('./outbound/index.js')
 const { StageHooks } = require('./fastify/stages.js')
@@ -29,27 +29,19 @@ const { registrations } = processState
 
 retainTickRecord() // as early as can be: what V8 has forgotten it does not learn again
 
-const closedLast = new WeakSet() // the servers of the applications that are closed by `closeLast`
+const closing = new WeakSet() // the servers of the applications that have the hook of `closeLast`
 
 subscribe('fastify.initialization', guarded(({ fastify }) => closeLast(fastify)))
 
 /**
- * Has an application's registration closed behind all its onClose hooks, so that what they do is delivered. The hook that was added first
- * runs last, and the application's own may be there before its plugins are loaded: with `app.register(lightTrace)` without await they are.
+ * Closes an application's registration behind its onClose hooks, so that what they do is delivered. The hook that was added first runs
+ * last. So it is added when the application is made: with `app.register(lightTrace)` without await, the application's own hooks are
+ * there before its plugins are loaded. An application that was made before this file was loaded gets it with its registration.
  */
-function closeLast (app) {
-  const { server } = app
-  if (closedLast.has(server)) return
-  closedLast.add(server)
-  app.onClose(function lightTraceOnClose (instance, closed) { closeOf(server).then(() => closed(), closed) })
-}
-
-async function closeOf (server) { await registrations.get(server)?.close() }
-
-/** For an application that was there before this file: behind the hooks that are added from now on. */
-function closeWith (app) {
-  if (closedLast.has(app.server)) return
-  app.addHook('onClose', function lightTraceOnClose (instance, closed) { closeOf(app.server).then(() => closed(), closed) })
+function closeLast ({ server, onClose }) {
+  if (closing.has(server)) return
+  closing.add(server)
+  onClose(async function lightTraceOnClose (instance) { await registrations.get(server)?.close() })
 }
 
 // In the options of light-trace/register.
@@ -84,7 +76,6 @@ class Registration {
   #servesMetrics = false
   #stageHooks
   #releases = [] // what ends with the application, in the order in which it began
-  #closing = null // the promise of `close`
 
   constructor (app, options) {
     const settings = resolveOptions(options)
@@ -102,9 +93,8 @@ class Registration {
     this.#stageHooks = new StageHooks(tracer, this.isAutomatic && settings.spans.handler) // so for `npx light-trace`
     this.#releases.push(openOutbound(tracer), () => this.#stageHooks.release())
     this.decorator = decoratorOf(tracer) // `app.lightTrace`
-    const noTrace = this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
-    // HOT. `request.trace`: costs nothing until it is read
-    this.traceGetter = function trace () { return this[kTrace] ?? noTrace }
+    this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
+    this.traceGetter = traceGetterOf(this.noTrace) // `request.trace`
   }
 
   /** Whether `app` or a scope around it is traced by this registration already. */
@@ -171,13 +161,8 @@ class Registration {
     if (settings.unrouted && this.#unrouted !== null) this.#releases.push(watchUnrouted(this.app.server, this.#unrouted))
   }
 
-  /** Idempotent. Never rejects. */
-  close () {
-    if (this.#replacement !== null) return this.#replacement.close()
-    return (this.#closing ??= this.#close())
-  }
-
-  async #close () {
+  /** Never rejects. */
+  async close () {
     registrations.delete(this.app.server)
     await this.tracer.drained()
     await this.#end()
@@ -227,8 +212,7 @@ class Registration {
 const INACTIVE = {
   onRequest: (request, reply, done) => done(),
   onError: (request, reply, error, done) => done(),
-  open: () => {},
-  close: async () => {}
+  open: () => {}
 }
 
 function decoratorOf (tracer) {
@@ -248,4 +232,4 @@ function decoratorOf (tracer) {
   }
 }
 
-module.exports = { OLDEST_FASTIFY, registrationFor, closeLast, closeWith }
+module.exports = { OLDEST_FASTIFY, registrationFor, closeLast }

@@ -18,6 +18,11 @@ function ownHook (fn, kind = 'other') {
   return fn
 }
 
+/** The getter of `request.trace`: a request that is not traced has `noTrace`. */
+function traceGetterOf (noTrace) {
+  return function trace () { return this[kTrace] ?? noTrace } // HOT: costs nothing until it is read
+}
+
 const kGiven = Symbol('light-trace.bare')
 
 /**
@@ -50,4 +55,4 @@ function symbolOf (object, description) {
   }
 }
 
-module.exports = { kSpan, kTrace, kStage, kLoggedSpan, kHook, ownHook, symbolOf, giveTrace, giveTraceToFrameworkErrors }
+module.exports = { kSpan, kTrace, kStage, kLoggedSpan, kHook, ownHook, symbolOf, traceGetterOf, giveTrace, giveTraceToFrameworkErrors }

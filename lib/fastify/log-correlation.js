@@ -7,7 +7,6 @@
 
 const { Buffer } = require('node:buffer')
 const { writeIds } = require('../context/ids.js')
-const { attempt } = require('../runtime/report.js')
 const { kLoggedSpan, symbolOf } = require('./keys.js')
 
 const KEYS = ['trace_id', 'span_id', 'trace_flags']
@@ -26,13 +25,13 @@ class LogCorrelation {
   #instanceLog
   #logs // AppLogs, where lines are exported, else null
   #isFactoryOnRoutes = false
-  #factory // the application's childLoggerFactory where it makes a logger for each request, else null
+  #factory // the application's childLoggerFactory where it may be Fastify's own, else null
   #plain = undefined // what pino's loggers have in common where text can be added to their bindings, else null; found with the first
 
   constructor (app, logs) {
     this.#instanceLog = app.log
     this.#logs = logs
-    this.#factory = isPlain(app.childLoggerFactory, app) ? app.childLoggerFactory : null
+    this.#factory = app.childLoggerFactory?.length === FACTORY_LENGTH ? app.childLoggerFactory : null
     const correlation = this
     app.addHook('onRoute', function lightTraceOnRoute (route) {
       if (route.childLoggerFactory !== undefined) correlation.#isFactoryOnRoutes = true
@@ -81,9 +80,9 @@ class LogCorrelation {
   }
 
   // Found once per route: a factory is a look-up in a dictionary, and Fastify takes no other one once it has started.
-  #isOwn ({ server }, route) {
+  #isOwn ({ server, id, log }, route) {
     if (route.loggingServer === server) return true
-    if (this.#isFactoryOnRoutes || server.childLoggerFactory !== this.#factory) return false
+    if (this.#isFactoryOnRoutes || server.childLoggerFactory !== this.#factory || !namesRequest(log, id)) return false
     route.loggingServer = server
     return true
   }
@@ -91,18 +90,11 @@ class LogCorrelation {
 
 const FACTORY_LENGTH = 3 // of Fastify's own; the documentation's form takes the request too
 
-// Whether a factory returns the child that it has its logger make, as Fastify's own does. There is no way to get that one and compare,
-// and a minifier changes its name and its text. So it is tried once, at registration. An application's factory is seldom
-// a `function` of three parameters; what one keeps of this call works as a logger.
-function isPlain (factory, app) {
-  if (factory?.length !== FACTORY_LENGTH || !Object.hasOwn(factory, 'prototype') || typeof app.log !== 'object') return false
-  const bindings = {}
-  const options = {}
-  const child = Object.create(app.log)
-  let given = []
-  const logger = { child: (...args) => { given = args; return child } }
-  const made = attempt(() => factory.call(app, logger, bindings, options))
-  return made === child && given[0] === bindings && given[1] === options && Object.keys(bindings).length === 0
+// Whether a logger is a child that was made for this very request, as Fastify's own factory makes it: the request's id is its last
+// binding. A minifier changes that factory's name and its text, and there is no way to get it and compare.
+function namesRequest (log, id) {
+  const bindings = Object.getOwnPropertyDescriptor(log, symbolOf(log, 'pino.chindings'))?.value
+  return typeof bindings === 'string' && bindings.endsWith(`:${JSON.stringify(id)}`)
 }
 
 function bindingsOf ({ traceId, spanId, flags }) {
