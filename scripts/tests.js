@@ -3,8 +3,9 @@
 // npm run test:unit [files or folders]
 // node scripts/tests.js [--all] [--long] [--beside script]… [--jobs N] [files or folders]
 //
-// Each test file in a process of its own, one more at a time than there are cores, since some wait. One line per file; of a
-// file that fails also what it printed, without what passed. Then `N passed, N failed`: tests, not assertions.
+// Node takes longer to load tap and Fastify than most files take to test, so the files of a folder share a process
+// (test/support/together.js). A file that changes its process for good says `// Alone in its process: why`. One line per file; of
+// a file that fails also what it printed, without what passed. Then `N passed, N failed`: tests, not assertions.
 //
 // --beside: an npm script that is run among the files and counts as one test.
 // --all: those too that take long by nature, which `npm test` leaves to the matrix (and test:faults), without those of the
@@ -14,11 +15,10 @@
 // Plain Node runs a file that is written for tap. tap's own runner loads two module loaders, each in a thread of its
 // own, into every process: 0.7 s of CPU for each file, as much as most files take themselves.
 
-const { readdirSync, statSync } = require('node:fs')
+const { readFileSync, readdirSync, statSync } = require('node:fs')
 const { availableParallelism } = require('node:os')
 const path = require('node:path')
 const { parseArgs } = require('node:util')
-const { countsOf } = require('./counts')
 const { run } = require('./run')
 
 const ROOT = path.join(__dirname, '..')
@@ -38,12 +38,15 @@ const TIMEOUT_S = 60
 const LONG_TIMEOUT_S = 600
 const DEADLINE_MS = 5 * 60_000 // tap fails what runs into its timeout; this ends a process that goes on all the same
 const LONG_DEADLINE_MS = 15 * 60_000
-const ALL_SKIPPED = /^# \{ total: (\d+), pass: 0, skip: \1 \}$/m // there is nothing to test on this Node
+const FILES_PER_DEADLINE = 5 // where files share a process
+const TOGETHER = path.join('test', 'support', 'together.js')
+const ALONE = /^\/\/ Alone in its process: /m
 const PASSED = /^ *ok \d.*\n/gm
 const TEST = /^(not )?ok \d+(.*)$/gm
+const IS_COMPLETE = /^1\.\.\d+/m
 const COMMENT = /^ +# (?!Subtest|time[=o]|\{).*/gm // by t.comment()
 
-module.exports = { testFiles, testsIn, runFiles, NEEDS_MORE, LEFT_TO_THE_MATRIX, HOUSE }
+module.exports = { testFiles, testsIn, together, runFiles, NEEDS_MORE, LEFT_TO_THE_MATRIX, HOUSE }
 
 if (require.main === module) main().then((code) => { process.exitCode = code })
 
@@ -51,9 +54,8 @@ async function main () {
   const { values, positionals } = parseArgs({ options: { all: { type: 'boolean' }, long: { type: 'boolean' }, beside: { type: 'string', multiple: true, default: [] }, jobs: { type: 'string' } }, allowPositionals: true })
   const started = performance.now()
   const files = positionals.length > 0 ? positionals.flatMap(testsIn) : testFiles(values)
-  files.sort((a, b) => Number(b === BEGINS_FIRST) - Number(a === BEGINS_FIRST))
   const limits = values.long ? { timeoutS: LONG_TIMEOUT_S, deadlineMs: LONG_DEADLINE_MS } : {}
-  const { passed, failed } = await runFiles(files, { scripts: values.beside, jobs: Number(values.jobs ?? availableParallelism() + 1), ...limits })
+  const { passed, failed } = await runFiles(together(files), { scripts: values.beside, jobs: Number(values.jobs ?? availableParallelism() + 1), ...limits })
   console.log(`${files.length} files, ${Math.round((performance.now() - started) / 1000)} s`)
   console.log(`${passed} passed, ${failed} failed`)
   return failed === 0 ? 0 : 1
@@ -66,40 +68,77 @@ function testFiles ({ all = false } = {}) {
 }
 
 /**
+ * Groups files that can share a process, by folder. What takes longest comes first: it would be waited for at the end.
  * @param {string[]} files
+ * @returns {Array<string | string[]>} for runFiles
+ */
+function together (files) {
+  const isAlone = (file) => LEFT_TO_THE_MATRIX.includes(file) || ALONE.test(readFileSync(path.join(ROOT, file), 'utf8'))
+  const alone = files.filter(isAlone)
+  const groups = new Map() // Node 20 has no Map.groupBy
+  for (const file of files) {
+    if (alone.includes(file)) continue
+    const folder = path.join(...path.dirname(file).split(path.sep).slice(0, 2))
+    groups.set(folder, [...groups.get(folder) ?? [], file])
+  }
+  const isFirst = (file) => file === BEGINS_FIRST
+  return [...alone.filter(isFirst), ...[...groups.values()].sort((a, b) => b.length - a.length), ...alone.filter((file) => !isFirst(file))]
+}
+
+/**
+ * @param {Array<string | string[]>} files those of a list share a process
  * @param {{ scripts?: string[], node?: string, env?: object, jobs?: number, timeoutS?: number, deadlineMs?: number }} [options]
- *   scripts: of npm, run first; env: besides that of this process; timeoutS: tap's, for a file; deadlineMs: its process is ended then
+ *   scripts: of npm, run first; env: besides that of this process; timeoutS: tap's, for a file; deadlineMs: a process is ended then
  * @returns {Promise<{ passed: number, failed: number }>} the sum; a file that counts nothing or does not end is a failure
  */
 async function runFiles (files, { scripts = [], node = process.execPath, env = {}, jobs = 1, timeoutS = TIMEOUT_S, deadlineMs = DEADLINE_MS } = {}) {
   const sum = { passed: 0, failed: 0 }
-  const options = { cwd: ROOT, env: { ...process.env, ...env, TAP_TIMEOUT: String(timeoutS) }, deadlineMs }
-  const waiting = [
-    ...scripts.map((name) => ({ name: `npm run ${name}`, command: [`npm run ${name}`, []], shell: true, countedBy: (output, code) => code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 } })),
-    ...files.map((name) => ({ name, command: [node, [name]], countedBy: testsOf }))
-  ]
-  const work = async () => {
-    for (let next; (next = waiting.shift()) !== undefined;) {
-      const { name, command, shell, countedBy } = next
-      const started = performance.now()
-      const { code, output } = await run(...command, { ...options, shell })
-      const { passed, failed } = countedBy(output, code)
-      sum.passed += passed
-      sum.failed += failed
-      const notes = failed === 0 ? output.match(COMMENT) ?? [] : [output.replace(PASSED, ''), `${name} ended with ${code}`]
-      console.log([`${failed === 0 ? 'ok    ' : 'FAILED'} ${name}  ${passed} passed, ${((performance.now() - started) / 1000).toFixed(1)} s`, ...notes].join('\n'))
-    }
+  const options = { cwd: ROOT, env: { ...process.env, ...env, TAP_TIMEOUT: String(timeoutS) } }
+  const report = ({ name, passed, failed, output, seconds, code }) => {
+    sum.passed += passed
+    sum.failed += failed
+    const notes = failed === 0 ? output.match(COMMENT) ?? [] : [output.replace(PASSED, ''), `${name} ended with ${code}`]
+    console.log([`${failed === 0 ? 'ok    ' : 'FAILED'} ${name}  ${passed} passed, ${seconds.toFixed(1)} s`, ...notes].join('\n'))
   }
+  const waiting = [
+    ...scripts.map((name) => async () => {
+      const started = performance.now()
+      const { code, output } = await run(`npm run ${name}`, [], { ...options, deadlineMs, shell: true })
+      report({ name: `npm run ${name}`, passed: Number(code === 0), failed: Number(code !== 0), output, seconds: secondsSince(started), code })
+    }),
+    ...files.map((name) => async () => {
+      const names = [name].flat()
+      const started = performance.now()
+      const { code, output } = await run(node, [...(names.length > 1 ? [TOGETHER] : []), ...names], { ...options, deadlineMs: deadlineMs * Math.ceil(names.length / FILES_PER_DEADLINE) })
+      if (names.length === 1) report({ name: names[0], ...testsOf(output, code === 0 && IS_COMPLETE.test(output)), output, seconds: secondsSince(started), code })
+      else for (const part of partsOf(names, output)) report({ ...part, code })
+    })
+  ]
+  const work = async () => { for (let next; (next = waiting.shift()) !== undefined;) await next() }
   await Promise.all(Array.from({ length: jobs }, work))
   return sum
 }
 
-/** The tests of a file, which has failed where it asserts nothing or does not end well, too. */
-function testsOf (output, code) {
-  if (code === 0 && ALL_SKIPPED.test(output)) return { passed: 0, failed: 0 }
-  const results = [...output.matchAll(TEST)].filter(([, , comment]) => !/# (?:SKIP|TODO)/i.test(comment)).map(([, not]) => not === undefined)
+/** What each of the files printed that share a process. The last one that began has what was printed where that process broke off. */
+function partsOf (names, output) {
+  return names.map((name) => {
+    const [, own = 'it did not begin', ending] = new RegExp(`^# Subtest: ${name}\n([^]*?)(?:^((?:not )?ok \\d+ - ${name}.*)$|(?![^]))`, 'm').exec(output) ?? []
+    const text = own.replaceAll(/^ {4}/gm, '')
+    const isOk = ending?.startsWith('ok') === true
+    return { name, ...testsOf(text, isOk), output: text, seconds: Number(/time=([\d.]+)ms/.exec(ending)?.[1] ?? 0) / 1000 }
+  })
+}
+
+/** The tests of a file. One that did not end well, or that tests nothing, has failed. */
+function testsOf (output, endedWell) {
+  const all = [...output.matchAll(TEST)]
+  const results = all.filter(([, , comment]) => !/# (?:SKIP|TODO)/i.test(comment)).map(([, not]) => not === undefined)
   const failed = results.filter((isOk) => !isOk).length
-  return { passed: results.length - failed, failed: countsOf(output, code).failed === 0 ? 0 : Math.max(1, failed) }
+  return { passed: results.length - failed, failed: failed === 0 && (!endedWell || all.length === 0) ? 1 : failed }
+}
+
+function secondsSince (started) {
+  return (performance.now() - started) / 1000
 }
 
 /** A folder's tests, or the file itself. */

@@ -20,7 +20,8 @@ function ownHook (fn, kind = 'other') {
 
 /** The getter of `request.trace`: a request that is not traced has `noTrace`. */
 function traceGetterOf (noTrace) {
-  return function trace () { return this[kTrace] ?? noTrace } // HOT: costs nothing until it is read
+  // HOT. Costs nothing until it is read.
+  return function trace () { return this[kTrace] ?? noTrace }
 }
 
 const kGiven = Symbol('light-trace.bare')

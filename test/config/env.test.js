@@ -1,5 +1,7 @@
 'use strict'
 
+// Alone in its process: it has URL.canParse optimised, which then refuses hosts that are not ASCII on Node 20.
+
 const { test } = require('tap')
 const { resolveOptions } = require('../../lib/config/options')
 const { randomFrom } = require('../support/random')

@@ -42,7 +42,7 @@ const FILES = {
   deep: {
     'throws.test.js': 'throw new Error(\'no tests here\')',
     'asserts-nothing.test.js': '',
-    'ends-too-early.test.js': `${TAP}test('a', async (t) => { t.ok(1); process.exit(0) })`
+    'ends-too-early.test.js': `// Alone in its process: it ends it.\n${TAP}test('a', async (t) => { t.ok(1); process.exit(0) })`
   }
 }
 
@@ -54,9 +54,22 @@ test('a file passes that has passed something and failed nothing; the sum of all
     ['passes.test.js', 'ok .*  1 passed'], ['fails.test.js', 'FAILED .*  0 passed'], ['skips.test.js', 'ok .*  0 passed'], ['deep.throws.test.js', 'FAILED .*  0 passed'],
     ['deep.asserts-nothing.test.js', 'FAILED .*  0 passed'], ['deep.ends-too-early.test.js', 'FAILED .*  \\d passed']
   ]) t.match(output, new RegExp(`^${line.replace('.*', `.*${name}`)}, \\d+\\.\\d s$`, 'm'), name)
-  for (const shown of [/^ +# a note$/m, /not ok 2 - this one/, /Error: no tests here/, /asserts-nothing\.test\.js ended with 0$/m]) t.match(output, shown)
+  for (const shown of [/^ +# a note$/m, /not ok 2 - this one/, /not ok 1 - no tests here/, /asserts-nothing\.test\.js ended with 1$/m]) t.match(output, shown)
   t.notMatch(output, /^ *ok \d/m, 'what passed is not printed')
   t.match(output, /^6 files, \d+ s\n[12] passed, [4-9] failed\n$/m)
+})
+
+test('files of a folder share a process: where one ends it, that one has failed, and those behind it', async (t) => {
+  const folder = relative(ROOT, t.testdir({
+    'a.test.js': `${TAP}test('a', async (t) => { process.env.OF_A = '1'; t.equal(process.pid, globalThis.shared ??= process.pid) })`,
+    'b.test.js': `${TAP}test('b', async (t) => { t.equal(process.pid, globalThis.shared); t.notOk('OF_A' in process.env) })`,
+    'c.test.js': `${TAP}test('c', async (t) => { t.ok(1); process.exit(0) })`,
+    'd.test.js': `${TAP}test('d', async (t) => t.ok(1))`
+  }))
+  const { code, output } = await node(RUNNER, folder)
+  t.equal(code, 1)
+  t.same(output.match(/^\w+ +\S+[abcd]\.test\.js /gm).map((line) => /^(\w+) .*([abcd])\.test/.exec(line).slice(1).join(' ')), ['ok a', 'ok b', 'FAILED c', 'FAILED d'])
+  t.match(output, /\n4 files, \d+ s\n2 passed, 2 failed\n$/)
 })
 
 test('a script that runs among the files counts as a test', async (t) => {

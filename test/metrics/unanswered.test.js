@@ -1,6 +1,7 @@
 'use strict'
 
 // Callbacks whose promise does not settle. The clock is ours: what a round waits at most is over at once.
+// Alone in its process: the timers are replaced before light-trace reads them.
 
 const { setTimeout } = globalThis
 let holding = 0 // timers of ours that hold the process

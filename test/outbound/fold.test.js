@@ -2,6 +2,7 @@
 
 // Calls that repeat themselves under one parent: that the parent says so, and that `outbound.fold` makes one span of most of them.
 // The calls are published as their libraries do; test/services has the libraries.
+// Alone in its process: traceClient leaves pg alone once its channel has been heard, and other files publish it.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { EventEmitter, once } = require('node:events')

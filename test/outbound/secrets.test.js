@@ -2,6 +2,7 @@
 
 // No value leaves that nobody asked for. Every instrumentation is given a marked secret in every argument that may hold
 // a value, and the bytes that are exported are searched for it, also where the call fails with the secret in the error.
+// Alone in its process: traceClient leaves pg alone once its channel has been heard, and other files publish it.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const http = require('node:http')

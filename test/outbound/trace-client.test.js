@@ -1,6 +1,7 @@
 'use strict'
 
 // pg's shapes in a few lines; pg itself, with PostgreSQL behind it, is in test/services.
+// Alone in its process: traceClient leaves pg alone once its channel has been heard, and other files publish it.
 
 const { EventEmitter } = require('node:events')
 const { test } = require('tap')

@@ -1,5 +1,7 @@
 'use strict'
 
+// Alone in its process: no other file may have loaded the libraries that it looks for.
+
 const path = require('node:path')
 const { test } = require('tap')
 const Fastify = require('fastify')

@@ -2,6 +2,7 @@
 
 // One connection, two users, one after the other. The callbacks of a connection run in the context of whoever opened it: here an
 // AsyncResource that the first request has made. The libraries themselves are in test/services.
+// Alone in its process: traceClient leaves pg alone once its channel has been heard, and other files publish it.
 
 const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
 const diagnosticsChannel = require('node:diagnostics_channel')

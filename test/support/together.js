@@ -1,0 +1,29 @@
+'use strict'
+
+// node test/support/together.js file…
+//
+// Test files one after the other in one process: each is a subtest, which the file takes for tap itself. Between them the
+// environment is put back. tap ends a file that takes longer than TAP_TIMEOUT seconds.
+
+const path = require('node:path')
+
+const files = process.argv.splice(2) // tap names its fixtures' folders after what is left of it
+const ROOT = process.cwd()
+const timeout = Number(process.env.TAP_TIMEOUT ?? 60) * 1000
+const tap = require('tap')
+const loaded = require.cache[require.resolve('tap')]
+
+tap.setTimeout(0)
+
+for (const file of files) {
+  tap.test(file, { timeout }, (t) => {
+    const env = { ...process.env }
+    t.teardown(() => {
+      for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name]
+      Object.assign(process.env, env)
+    })
+    loaded.exports = t
+    require(path.join(ROOT, file))
+    t.end()
+  })
+}
