@@ -53,17 +53,17 @@ async function prepare ({ name, node, replaced = {} }) {
   return directory
 }
 
-function suite ({ node, flag, replaced, isLong }, directory, testFiles, log) {
+function suite ({ node, flag, replaced, isLong, isAsked }, directory, testFiles, log) {
   const binaries = path.join(MATRIX, 'packages', `node${node}`, 'node_modules', 'node', 'bin')
   const runtime = path.join('test', 'runtime.test.js')
   // .ci/run has this Node's version from before, when `npm test` ran on it: that is not run a second time.
-  const isTested = replaced === undefined && testFiles.length === 0 && process.env.TESTED_ON === `v${versionIn(path.join(binaries, '..', 'package.json'))}`
-  const files = isTested ? [runtime, ...LEFT_TO_THE_MATRIX] : testFiles.length > 0 ? [runtime, ...testFiles] : []
+  const isTested = replaced === undefined && !isAsked && process.env.TESTED_ON === `v${versionIn(path.join(binaries, '..', 'package.json'))}`
+  const files = [runtime, ...testFiles.filter((file) => file !== runtime && (!isTested || LEFT_TO_THE_MATRIX.includes(file)))]
   const jobs = ['--jobs', String(availableParallelism())] // CI runs other suites beside it
   const length = isLong ? ['--long'] : []
   const env = { ...process.env, ...(isLong && { LIGHT_TRACE_LONG: '1' }), ...(flag && { NODE_OPTIONS: flag }), PATH: binaries + path.delimiter + process.env.PATH, MATRIX_EXPECTS: JSON.stringify({ node: `v${node}.`, flag, ...replaced }) }
   for (const key of Object.keys(env)) if (/^(npm_|NODE$|TAP_|_TAPJS)/.test(key)) delete env[key] // they name the Node that runs this
-  return run(path.join(binaries, 'node'), [path.join('scripts', 'tests.js'), '--all', ...jobs, ...length, ...files], { cwd: directory, env, log, deadlineMs: DEADLINE_MS })
+  return run(path.join(binaries, 'node'), [path.join('scripts', 'tests.js'), ...jobs, ...length, ...files], { cwd: directory, env, log, deadlineMs: DEADLINE_MS })
 }
 
 function installedVersion (dependency) {

@@ -5,8 +5,9 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 
 const reporter = join(import.meta.dirname, 'reporter.mjs')
 const FILE_DEADLINE_MS = 120_000
@@ -27,8 +28,7 @@ export async function compare ({ binary, cwd, pattern, url }) {
   return { count: all.length, differences: [...plain].filter(([name, isOk]) => isOk && traced.get(name) !== true).map(([name]) => name) }
 }
 
-// Each file has a runner of its own: one that hangs, or whose failed test leaves a server open, is ended alone. A runner of all
-// would wait for it, and say nothing of the files behind it.
+// Each file is a process of its own, without a runner around it, which would be a second one: a file that hangs is ended alone.
 /** @returns {Promise<{ file: string, name: string, isOk: boolean }[]>} */
 async function run ({ binary, cwd, files, concurrency, env }) {
   const outcomes = []
@@ -41,16 +41,19 @@ async function run ({ binary, cwd, files, concurrency, env }) {
 }
 
 async function runFile ({ binary, cwd, file, env }) {
-  const { NODE_TEST_CONTEXT, ...own } = process.env // with it a runner believes that it is this one's child
-  const child = spawn(binary, ['--test', `--test-reporter=${reporter}`, file], { cwd, env: { ...own, ...env }, stdio: ['ignore', 'pipe', 'ignore'], detached: true })
-  const pieces = []
-  child.stdout.on('data', (piece) => pieces.push(piece))
+  const { NODE_TEST_CONTEXT, ...own } = process.env // with it a process believes that it is this one's child
+  const report = join(mkdtempSync(join(tmpdir(), 'light-trace-suite-')), 'report') // standard output is the tests'
+  const child = spawn(binary, [`--test-reporter=${reporter}`, `--test-reporter-destination=${report}`, file], { cwd, env: { ...own, ...env }, stdio: 'ignore', detached: true })
   const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), FILE_DEADLINE_MS) // what it has started too
   const [, signal] = await once(child, 'close')
   clearTimeout(timer)
-  const lines = Buffer.concat(pieces).toString().split('\n').filter((line) => /^\{.*\}$/.test(line)) // the last may be cut
-  const outcomes = lines.map(JSON.parse).map(({ name, isOk }) => ({ file, name: name.replaceAll(`${cwd}/`, ''), isOk }))
-  return [...outcomes, { file, name: 'the file ends by itself', isOk: signal === null }]
+  const text = existsSync(report) ? readFileSync(report, 'utf8') : ''
+  rmSync(dirname(report), { recursive: true })
+  const outcomes = text.split('\n').filter((line) => line.endsWith('}')).map(JSON.parse) // the last may be cut
+  return [
+    ...outcomes.map(({ name, isOk }) => ({ file, name: name.replaceAll(`${cwd}/`, ''), isOk })),
+    { file, name: 'the file ends by itself', isOk: signal === null }
+  ]
 }
 
 // Tests of one name count together.
