@@ -16,6 +16,7 @@ const { now, setImmediate } = require('./timers.js')
 const SPACING_MS = 5 // of time between samples, and of work between two that read the CPU time: at most 200 a second, 4 us each
 const SAMPLES_MAX = 8192 // which a busy process takes in 40 s; what began before is not explained
 const ERROR_SHARE_MAX = 0.1 // of a request: where less is known nothing is said
+const ERROR_MS_MAX = 3 * SPACING_MS // of a short one: what its samples may be off at its start, at its end, and in work that was not read
 
 // Each collection costs 220,000 instructions more while Node tells of it, 300 for each request of a busy hello world. So Node is
 // asked for a minute after each request that wants to know.
@@ -123,9 +124,9 @@ function account (start, end, done) {
   if (end > dueAt) keepSample(now(), false)
   const [first, final] = [sampleAt(start), sampleOf(taken - 1)]
   if (first === undefined) return false
-  const error = Math.max(Math.abs(start - first.at), Math.abs(end - final.at)) + Math.max(first.unread, final.unread)
+  const error = Math.abs(start - first.at) + Math.abs(end - final.at) + Math.max(first.unread, final.unread)
   // A hook before ours that took its time, an end that the application has set.
-  if (error > Math.max(2 * SPACING_MS, (end - start) * ERROR_SHARE_MAX)) return false
+  if (error > Math.max(ERROR_MS_MAX, (end - start) * ERROR_SHARE_MAX)) return false
   // A loop that has never waited, or an embedder that does not let Node count it.
   if (final.idle === 0) return false
   const window = { first, final, error, done }
