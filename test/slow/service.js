@@ -53,9 +53,12 @@ function collect (ms) {
 }
 
 async function routes (app, { upstream }) {
-  app.get('/fast', async () => ({}))
+  app.get('/fast', { config: { trace: { slow: { afterMs: 60_000 } } } }, async () => ({})) // also on a busy machine
   app.get('/timer', async ({ query }) => wait(sleep(Number(query.ms ?? 200))))
-  app.get('/busy', async () => run(200))
+  app.get('/busy', async ({ query }) => {
+    if (query.afterMs !== undefined) await sleep(Number(query.afterMs))
+    return run(200)
+  })
   app.get('/upstream', async () => wait(fetch(upstream).then((answer) => answer.text())))
   app.get('/gc', async () => collect(200))
   app.get('/gc-between', async () => {
