@@ -3,7 +3,7 @@
 // Memory: bounded in a fault, given back after it, and none of it the app's.
 // LIGHT_TRACE_LONG=1 (npm run test:faults) runs the full lengths.
 
-const { test } = require('tap')
+const { test, setTimeout } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { startFakeCollector } = require('../support/fake-collector')
@@ -14,6 +14,7 @@ const { openClients } = require('../support/pipelined-clients')
 const { unusedUrl } = require('../support/scenarios')
 
 const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
+setTimeout(IS_LONG ? 600_000 : 240_000) // 20 s of CPU: on a busy machine a minute is over before its end
 const ROUNDS = IS_LONG ? 1000 : 100
 const KEEP_ALIVE_REQUESTS = IS_LONG ? 50_000 : 10_000
 const ABORTED_REQUESTS = IS_LONG ? 5000 : 500
@@ -32,11 +33,11 @@ async function observedApp ({ Fastify, lightTrace, say }, url, options = {}) {
     request.trace.set('user', { name: 'x'.repeat(100) })
     return 'ok'
   })
-  app.get('/slow', (request, reply) => { setTimeout(() => reply.send('late'), 50) })
+  app.get('/late', (request, reply) => { reply.raw.once('close', () => reply.send('too late')) })
   app.get('/never', () => {})
   app.get('/state', async () => {
     for (let i = 0; i < 3; i++) {
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await new Promise((resolve) => setImmediate(resolve)) // what a turn has looked at is held until its end
       global.gc()
     }
     return {
@@ -102,16 +103,16 @@ test('requests over kept connections and aborted ones leave a flat heap, and not
   const clients = await openClients(port, 10)
   t.teardown(() => clients.close())
   const abort = async (count) => {
-    for (let i = 0; i < count; i++) await clients.abort(get('/slow'))
+    for (let i = 0; i < count; i++) await clients.abort(get('/late'))
   }
   await clients.send(3000, () => get('/'))
   await abort(50)
   const before = await state()
   await clients.send(KEEP_ALIVE_REQUESTS, () => get('/'))
   await abort(ABORTED_REQUESTS)
-  const after = await state() // the kept connections are still open
+  let after = await state() // the kept connections are still open
   t.ok(after.watched > 3000)
-  t.ok(after.alive <= 3 * 12, `${after.alive} of ${after.watched} are still held`) // the last one of each connection may be
+  while (after.alive > 3 * 12) after = await state() // the last one of each connection may be held
   t.ok(after.heap - before.heap < 3_000_000, `${before.heap} → ${after.heap} bytes`)
   t.equal(after.stats.spans.ended >= KEEP_ALIVE_REQUESTS + ABORTED_REQUESTS, true)
 })
@@ -130,8 +131,7 @@ test('requests that never end hold no timer each, and are let go with their conn
   clients.close()
   let after = await state()
   // All but the one that asks. Their connections close one after the other.
-  while (after.stats.spans.started - after.stats.spans.ended > 1) after = await state()
-  t.ok(after.alive <= 12, `${after.alive} are still held`)
+  while (after.stats.spans.started - after.stats.spans.ended > 1 || after.alive > 12) after = await state()
 })
 
 // M11
@@ -251,7 +251,7 @@ test('above half of the buffer waiting spans are compressed, and arrive as they 
     write(20, 410, true)
     written += 20
     await new Promise((resolve) => setImmediate(resolve))
-    while (exporter.bufferBytes > 0.8 * maxBytes && stats.dropped.queue_full === undefined) await new Promise((resolve) => setTimeout(resolve, 5))
+    await collector.until(() => exporter.bufferBytes <= 0.8 * maxBytes || stats.dropped.queue_full !== undefined)
     if (stats.dropped.queue_full !== undefined) break
   }
   t.equal(stats.dropped.queue_full, undefined)
@@ -272,10 +272,8 @@ test('a collector that takes no gzip still gets what was compressed', async (t) 
   await collector.down()
   const maxBytes = 2 * 1024 * 1024
   const { exporter, stats, write, identity } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 20 } })
-  for (let i = 0; i < 40; i++) {
-    write(110, 410, true)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
+  write(4400, 410, true)
+  await collector.until(() => exporter.bufferBytes <= maxBytes / 2) // some of it is compressed then
   await collector.up()
   await exporter.flush({ timeoutMs: 20_000 })
   await collector.until(() => exporter.queued + exporter.inFlight === 0) // an attempt from before may end the flush: nobody was there

@@ -3,9 +3,11 @@
 // Which spans a full buffer keeps is decided by their traces' ids: by other services' buffers too, by a sampler before it, and by
 // callers who choose them.
 
-const { test } = require('tap')
+const { test, setTimeout } = require('tap')
 const { extrapolate } = require('../support/extrapolation')
-const { idOf, thresholdOf, randomOf, appWithout, serve, comeBack, identity, isTrueSum } = require('../support/outage')
+const { idOf, thresholdOf, randomOf, appWithout, serve, comeBack, identity, isTrueSum, turn, TURN_EVERY } = require('../support/outage')
+
+setTimeout(240_000) // 20 s of CPU: on a busy machine a minute is over before its end
 
 test('two services that lost their collectors keep the same traces', async (t) => {
   const back = await appWithout(t, { trace: { buffer: { maxBytes: 128 * 1024 } } })
@@ -30,7 +32,7 @@ test('a sampler\'s own threshold is counted with', async (t) => {
   const { app, collector } = await appWithout(t, { trace: { sampler: 0.25, trustIncoming: false } })
   for (let i = 0; i < 8000; i++) {
     await app.inject('/cart')
-    if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+    if (i % TURN_EVERY === 0) await turn()
   }
   await comeBack(app, collector)
   const { thinned, dropped } = app.lightTrace.stats().spans
@@ -52,7 +54,7 @@ for (const [who, headersOf] of Object.entries(CHOSEN)) {
     let most = 0
     for (let i = 0; i < 3000; i++) {
       await app.inject({ url: '/cart', headers: headersOf(i) })
-      if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+      if (i % TURN_EVERY === 0) await turn()
       most = Math.max(most, app.lightTrace.stats().buffer.bytes)
     }
     t.ok(most <= 256 * 1024, `${most} bytes`)

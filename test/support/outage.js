@@ -10,7 +10,9 @@ const lightTrace = require('../..')
 const { extrapolate } = require('./extrapolation')
 const { startFakeCollector } = require('./fake-collector')
 
-module.exports = { idOf, thresholdOf, randomOf, appWithout, shop, ask, serve, comeBack, identity, isTrueSum }
+const TURN_EVERY = 10 // requests: app.inject() alone never lets the event loop turn, and nothing is compressed or sent meanwhile
+
+module.exports = { idOf, thresholdOf, randomOf, appWithout, shop, ask, serve, comeBack, identity, isTrueSum, turn, TURN_EVERY }
 
 const ERRORS_MAX = 5
 
@@ -61,7 +63,7 @@ async function serve (app, requests, urlOf, { pauseAfterFirst = () => {} } = {})
     await ask(app, url, i)
     asked.set(url, (asked.get(url) ?? 0) + 1)
     if (i === 0) await pauseAfterFirst()
-    if (i % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+    if (i % TURN_EVERY === 0) await turn()
   }
   return asked
 }
@@ -75,6 +77,10 @@ async function comeBack (app, collector) {
     return queued + inFlight === 0
   })
   return spans
+}
+
+function turn () {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 function identity ({ spans }) {
