@@ -9,6 +9,7 @@
 //   await collector.down(); await collector.up()                            the same port
 //
 // A behaviour: status, headers, body, delayMs (before the headers), partialSuccess: { rejectedSpans, errorMessage },
+//   after: a promise (the answer waits for it),
 //   trickle: { bytes, everyMs } (a body without end), raw: text in the place of an answer, hang: true,
 //   resetAt: bytes of the body after which the connection is reset, resetAfterUpload, closeAfterAnswer,
 //   early: true (answers before it reads the body, and closes unless keepOpen), readEveryMs (reads the body slowly).
@@ -156,6 +157,7 @@ class FakeCollector {
     if (how.hang) return
     if (how.resetAfterUpload) return req.socket.resetAndDestroy()
     if (how.delayMs) await sleep(how.delayMs)
+    await how.after
     if (how.raw !== undefined) return how.closeAfterAnswer ? req.socket.end(how.raw) : req.socket.write(how.raw)
     this.#answer(request, res, how)
   }

@@ -1,19 +1,23 @@
 'use strict'
 
-/** `perSecond` spans for `ms`, written as requests would: a few at a time, between other work. */
+const TICK_MS = 5
+
+/**
+ * `perSecond` spans for `ms`, written as requests would: a few at a time, between other work. It counts ticks and not the time: where
+ * the process is held back, so are its requests, and no more of them come at once afterwards.
+ */
 function load (write, perSecond, ms, bytes = 350) {
-  const startedAt = performance.now()
-  let done = 0
+  const ticks = Math.ceil(ms / TICK_MS)
+  let [tick, done] = [0, 0]
   return new Promise((resolve) => {
     const timer = setInterval(() => {
-      const elapsed = Math.min(performance.now() - startedAt, ms)
-      const due = Math.floor(elapsed * perSecond / 1000)
+      const due = Math.floor(++tick * perSecond * TICK_MS / 1000)
       write(due - done, bytes)
       done = due
-      if (elapsed < ms) return
+      if (tick < ticks) return
       clearInterval(timer)
       resolve()
-    }, 5)
+    }, TICK_MS)
   })
 }
 
