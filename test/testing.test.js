@@ -113,8 +113,8 @@ test('exporter: console writes to standard output', async (t) => {
 test('exporter: console says in a line what a slow request waited for', async (t) => {
   const program = `
     const app = require('fastify')()
-    app.register(require('./'), { exporter: 'console', registerGlobals: false, slow: { afterMs: 30 } })
-    app.get('/', (request) => request.trace.withSpan('wait', () => new Promise((resolve) => setTimeout(resolve, 50))))
+    app.register(require('./'), { exporter: 'console', registerGlobals: false, slow: { afterMs: 10 } })
+    app.get('/', (request) => request.trace.withSpan('wait', () => require('node:timers/promises').setTimeout(30, 'waited')))
     const ask = async () => { for (let i = 0; i < 5; i++) await app.inject('/') }
     ask().then(() => app.close())`
   const { stdout } = await execFile(process.execPath, ['-e', program], { cwd: join(__dirname, '..') })
@@ -130,7 +130,7 @@ test('exporter: console into a pipe that nobody reads any more does not take the
     process.stdin.once('data', async () => {
       for (let i = 0; i < 3; i++) {
         console.error((await app.inject('/')).statusCode)
-        await new Promise((resolve) => setTimeout(resolve, 20)) // the pipe's error comes later
+        await new Promise((resolve) => setImmediate(resolve)) // the pipe's error comes in another turn
       }
       process.exitCode = 7
       process.stdin.unref()

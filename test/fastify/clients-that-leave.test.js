@@ -215,10 +215,15 @@ test('a queue of pipelined requests ends when the client leaves', async (t) => {
 })
 
 test('pipelined requests that are all answered', async (t) => {
+  const isThere = signal()
   const { collector, port } = await tracedApp(t, {
     routes (app) {
-      app.get('/a', (request, reply) => { setTimeout(() => reply.send('aaa'), 15) })
-      app.get('/b', async () => 'bbb')
+      // The second answer is there before the first.
+      app.get('/a', (request, reply) => { isThere.promise.then(() => reply.send('aaa')) })
+      app.get('/b', async () => {
+        setImmediate(isThere.give)
+        return 'bbb'
+      })
     }
   })
   const client = await connect(port)

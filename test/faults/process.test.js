@@ -29,10 +29,12 @@ test('an exit code that was set stays', async (t) => {
   t.equal(collector.delivered.size, 1)
 })
 
+// What a process may not wait for takes so long that it would be killed before.
+const TOO_LONG_MS = 600_000
+
 test('nobody to take the spans: the process exits without waiting and says so', async (t) => {
-  const { code, lingeredMs, stderr } = await runInChild(t, oneRequest, { args: [await unusedUrl()] }).exit
+  const { code, stderr } = await runInChild(t, oneRequest, { args: [await unusedUrl(), { closeTimeoutMs: TOO_LONG_MS }] }).exit
   t.equal(code, 0)
-  t.ok(lingeredMs < 3000, `${lingeredMs} ms`)
   t.match(stderr, /LT_WARN_LOSS/)
   t.match(stderr, /exits with 1 span /)
 })
@@ -40,39 +42,37 @@ test('nobody to take the spans: the process exits without waiting and says so', 
 test('a collector that hangs holds the exit for the close timeout at most', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]
-  const { code, lingeredMs } = await runInChild(t, oneRequest, { args: [collector.url, { closeTimeoutMs: 300 }] }).exit
+  const { code } = await runInChild(t, oneRequest, { args: [collector.url, { closeTimeoutMs: 300, exporter: { url: collector.url, timeoutMs: TOO_LONG_MS } }] }).exit
   t.equal(code, 0)
-  t.ok(lingeredMs < 3000, `${lingeredMs} ms`)
 })
 
 test('an app that waits for its collector to come back may exit', async (t) => {
-  const { code, said, lingeredMs } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+  const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url, closeTimeoutMs) => {
     const app = Fastify()
-    await app.register(lightTrace, { exporter: { url } })
+    await app.register(lightTrace, { exporter: { url }, closeTimeoutMs })
     await app.inject('/')
     await app.lightTrace.flush()
     say(app.lightTrace.stats())
-    await new Promise((resolve) => setTimeout(resolve, 20)) // the socket that failed is closed by now
-    say(process.getActiveResourcesInfo())
-  }, { args: [await unusedUrl()] }).exit
+    const resources = () => process.getActiveResourcesInfo().filter((name) => name !== 'PipeWrap' && name !== 'Immediate')
+    while (resources().length > 0) await new Promise((resolve) => setImmediate(resolve)) // until the socket that failed is closed
+    say('nothing is left')
+  }, { args: [await unusedUrl(), TOO_LONG_MS] }).exit
   t.equal(code, 0)
   t.equal(said[0].spans.queued, 1)
-  t.strictSame(said[1].filter((name) => name !== 'PipeWrap'), [])
-  t.ok(lingeredMs < 3000, `${lingeredMs} ms`)
+  t.equal(said[1], 'nothing is left')
 })
 
 test('an idle connection to the collector keeps nothing alive', async (t) => {
   const collector = await startFakeCollector(t)
-  const { code, said, lingeredMs } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+  const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const app = Fastify()
     await app.register(lightTrace, { exporter: { url } })
     await app.inject('/')
     await app.lightTrace.flush()
     say(app.lightTrace.stats().spans.delivered)
-  }, { args: [collector.url] }).exit
+  }, { args: [collector.url] }).exit // the collector keeps its connections for a minute, twice as long as a child has
   t.equal(code, 0)
   t.strictSame(said, [1])
-  t.ok(lingeredMs < 3000, `${lingeredMs} ms`)
 })
 
 test('two apps share one beforeExit listener, which is gone with the spans', async (t) => {
@@ -129,15 +129,13 @@ test('SIGTERM through the app\'s own close delivers everything', async (t) => {
 test('process.exit does not wait', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]
-  const { code, lingeredMs } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+  const { code } = await runInChild(t, async ({ Fastify, lightTrace }, url, timeoutMs) => {
     const app = Fastify()
-    await app.register(lightTrace, { exporter: { url } })
+    await app.register(lightTrace, { exporter: { url, timeoutMs }, closeTimeoutMs: timeoutMs })
     await app.inject('/')
-    say('exits')
     process.exit(3)
-  }, { args: [collector.url] }).exit
+  }, { args: [collector.url, TOO_LONG_MS] }).exit
   t.equal(code, 3)
-  t.ok(lingeredMs < 3000, `${lingeredMs} ms`)
 })
 
 // L06
@@ -158,19 +156,16 @@ test('an uncaught exception and an unhandled rejection end the process as they w
 })
 
 // L09
-test('close without a collector takes no time and says what was lost', async (t) => {
-  const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+test('close without a collector does not wait for it and says what was lost', async (t) => {
+  const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url, closeTimeoutMs) => {
     const app = Fastify()
-    await app.register(lightTrace, { exporter: { url } })
+    await app.register(lightTrace, { exporter: { url }, closeTimeoutMs })
     await app.inject('/')
-    const before = performance.now()
     await app.close()
-    say(performance.now() - before)
     say(app.lightTrace.stats().spans)
-  }, { args: [await unusedUrl()] }).exit
+  }, { args: [await unusedUrl(), TOO_LONG_MS] }).exit
   t.equal(code, 0)
-  t.ok(said[0] < 3000, `${said[0]} ms`)
-  t.strictSame(said[1].dropped, { shutdown_deadline: 1 })
+  t.strictSame(said[0].dropped, { shutdown_deadline: 1 })
   t.equal(stderr.match(/LT_WARN/g).length, 1)
 })
 

@@ -6,6 +6,7 @@
 const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
+const { signal } = require('../support/raw-client')
 const { startSink } = require('../support/otlp-sink')
 
 const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
@@ -21,14 +22,20 @@ test(`${CULPRITS} culprits among ${CULPRITS * REQUESTS} requests, and those who 
   t.teardown(() => app.close())
   await app.register(lightTrace, { sampler: 0, keep: { errors: true }, recorder: true, exporter: { url: sink.url }, registerGlobals: false, slow: false })
   let lock = Promise.resolve()
+  let held, allWait, release
+  let waiting = 0
   app.get('/usual', async () => '')
   app.get('/culprit/:round', async (request) => {
-    lock = request.trace.withSpan('holds the lock', () => new Promise((resolve) => setTimeout(resolve, 30)))
+    lock = request.trace.withSpan('holds the lock', () => new Promise((resolve) => { release = resolve }))
+    held.give()
     await lock
     return ''
   })
   app.get('/victim/:round', async (request) => {
-    await request.trace.withSpan('waits', () => lock)
+    await request.trace.withSpan('waits', () => {
+      if (++waiting % VICTIMS === 0) allWait.give()
+      return lock
+    })
     return ''
   })
   app.get('/fails/:round', async (request, reply) => {
@@ -37,11 +44,15 @@ test(`${CULPRITS} culprits among ${CULPRITS * REQUESTS} requests, and those who 
   })
   for (let round = 0; round < CULPRITS; round++) {
     for (let i = 0; i < REQUESTS; i++) await app.inject('/usual')
+    held = signal()
+    allWait = signal()
     const culprit = app.inject(`/culprit/${round}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await held.promise
     const victims = Array.from({ length: VICTIMS }, () => app.inject(`/victim/${round}`))
     const failed = app.inject(`/fails/${round}`)
+    await allWait.promise
     const snapshot = app.lightTrace.snapshot({ seconds: 1, reason: `round ${round}` }) // while all of them are open
+    release()
     await Promise.all([culprit, failed, ...victims])
     t.equal((await snapshot).missed, 0)
     await app.lightTrace.flush()

@@ -2,29 +2,34 @@
 
 // What the machine, the event loop and Node's own switches may do. Each in a process of its own.
 
+const { mkdtempSync, rmSync, writeFileSync } = require('node:fs')
+const { tmpdir } = require('node:os')
+const path = require('node:path')
 const { test } = require('tap')
 const { startFakeCollector } = require('../support/fake-collector')
 const { runInChild } = require('../support/child')
 const { unusedUrl, oneRequest } = require('../support/scenarios')
 
+const TIMEOUT_MS = 1000 // of a request to the collector
+const LONGER_MS = 1300
+
 // L17
 test('a process that was stopped while it sent goes on as if nothing had been', async (t) => {
   const collector = await startFakeCollector(t)
-  collector.script = () => ({ delayMs: 100 })
-  const child = runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+  let answer
+  collector.script = () => ({ after: new Promise((resolve) => { answer = resolve }) })
+  const child = runInChild(t, async ({ Fastify, lightTrace, say }, url, timeoutMs) => {
     const app = Fastify()
-    await app.register(lightTrace, { exporter: { url, timeoutMs: 1000 } })
+    await app.register(lightTrace, { exporter: { url, timeoutMs } })
     await app.inject('/')
-    await new Promise((resolve) => setImmediate(resolve))
-    const flushed = app.lightTrace.flush({ timeoutMs: 20_000 })
-    say('sending')
-    await flushed
+    await app.lightTrace.flush({ timeoutMs: 20_000 })
     say(app.lightTrace.stats())
     await app.close()
-  }, { args: [collector.url] })
-  await child.said()
+  }, { args: [collector.url, TIMEOUT_MS] })
+  await collector.until(() => answer !== undefined)
   child.kill('SIGSTOP')
-  await new Promise((resolve) => setTimeout(resolve, 1500)) // longer than the timeout
+  answer()
+  await new Promise((resolve) => setTimeout(resolve, LONGER_MS)) // its clock goes on
   child.kill('SIGCONT')
   const stats = await child.said()
   t.equal(stats.spans.delivered, 1)
@@ -35,23 +40,36 @@ test('a process that was stopped while it sent goes on as if nothing had been', 
 // M09, L18
 test('a blocked event loop is not taken for a slow collector', async (t) => {
   const collector = await startFakeCollector(t)
-  collector.script = [{ delayMs: 100 }]
-  const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
+  let answer
+  collector.script = () => ({ after: new Promise((resolve) => { answer = resolve }) })
+  const folder = mkdtempSync(path.join(tmpdir(), 'light-trace-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const mark = (name) => writeFileSync(path.join(folder, name), '')
+  const child = runInChild(t, async ({ Fastify, lightTrace, say }, url, folder, timeoutMs, longerMs) => {
+    const { existsSync } = require('node:fs')
+    const isThere = (name) => existsSync(`${folder}/${name}`)
     const app = Fastify()
-    await app.register(lightTrace, { exporter: { url, timeoutMs: 1000 } })
+    await app.register(lightTrace, { exporter: { url, timeoutMs } })
     await app.inject('/')
-    await new Promise((resolve) => setImmediate(resolve))
     const flushed = app.lightTrace.flush({ timeoutMs: 20_000 })
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    const until = performance.now() + 1500
-    while (performance.now() < until);
+    while (!isThere('sent')) await new Promise((resolve) => setImmediate(resolve))
+    say('blocked')
+    const until = performance.now() + longerMs
+    while (performance.now() < until || !isThere('answered'));
     await flushed
     say(app.lightTrace.stats())
     await app.close()
-  }, { args: [collector.url] }).exit
+  }, { args: [collector.url, folder, TIMEOUT_MS, LONGER_MS] })
+  await collector.until(() => answer !== undefined)
+  mark('sent')
+  await child.said()
+  answer()
+  await collector.until(() => collector.delivered.size === 1)
+  mark('answered')
+  const { code, said } = await child.exit
   t.equal(code, 0)
-  t.equal(said[0].spans.delivered, 1)
-  t.equal(said[0].exports.failed, 0)
+  t.equal(said[1].spans.delivered, 1)
+  t.equal(said[1].exports.failed, 0)
 })
 
 // T29

@@ -1,6 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
+const { setTimeout: after } = require('node:timers/promises')
 const zlib = require('node:zlib')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
@@ -127,19 +128,18 @@ test('in an outage a cumulative export is replaced by a newer one', async (t) =>
 })
 
 test('a collector that answers 503 without Retry-After, or refuses connections, is asked again before the next interval', async (t) => {
-  const intervalMs = 4000 // three attempts are over after one second, where the machine is not busy
+  const intervalMs = 8000 // three attempts are over after a quarter of a second
+  const { random } = Math
+  t.teardown(() => { Math.random = random })
+  Math.random = () => 0 // the first export is after half of the interval, and the waits are the shortest
   await Promise.all([true, false].map(async (isUp) => {
     const sink = await startMetricSink(t)
     sink.answer = () => ({ status: 503 })
     const url = isUp ? sink.url : `http://127.0.0.1:${await freePort()}/v1/traces`
     const { app } = await measuredApp(t, { sink, exporter: { url }, metrics: { intervalMs } })
-    const failedAt = []
-    while (failedAt.length < 3) {
-      const { failed } = app.lightTrace.stats().metrics.exports
-      while (failedAt.length < failed) failedAt.push(performance.now())
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-    t.ok(failedAt[2] - failedAt[0] < intervalMs, isUp ? 'answers 503' : 'refuses connections')
+    const failed = async (times) => { while (app.lightTrace.stats().metrics.exports.failed < times) await after(10) }
+    await failed(1)
+    t.equal(await Promise.race([failed(3).then(() => 'is asked again'), after(intervalMs, 'the next interval', { ref: false })]), 'is asked again', isUp ? 'answers 503' : 'refuses connections')
   }))
 })
 
@@ -400,7 +400,7 @@ test('OTEL_METRICS_EXPORTER=prometheus in a cluster: one worker has the port, an
       const text = await fetch(`http://127.0.0.1:${port}/metrics`).then((answer) => answer.text(), () => '')
       return Number(/_duration_seconds_count\{.*\} (\d)/.exec(text)?.[1] ?? 0)
     }
-    const until = async (isDone) => { while (!isDone(await count())) await new Promise((resolve) => setTimeout(resolve, 20)) }
+    const until = async (isDone) => { while (!isDone(await count())); }
     const workers = [cluster.fork(), cluster.fork()]
     await Promise.all(workers.map((worker) => new Promise((resolve) => worker.on('message', resolve))))
     await until((id) => id > 0)

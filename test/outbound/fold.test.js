@@ -7,7 +7,7 @@
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { EventEmitter, once } = require('node:events')
 const { test } = require('tap')
-const { setTimeout: sleep } = require('node:timers/promises')
+const { setTimeout: waits } = require('node:timers/promises')
 const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 
@@ -41,6 +41,11 @@ async function during (t, work, trace = {}) {
   if (response.statusCode !== 200) throw new Error(response.body)
   const spans = await collector.spans()
   return { app, collector, spans, server: spans.find(({ kind }) => kind === 'SERVER'), calls: spans.filter(({ kind }) => kind === 'CLIENT') }
+}
+
+// What is left open then are the calls that outlive it.
+async function requestHasEnded (app, openCalls) {
+  for (let spans; spans === undefined || spans.started - spans.ended > openCalls; spans = app.lightTrace.stats().spans) await turn()
 }
 
 const repeated = ({ attributes }) => [attributes['light_trace.repeated.shape'], attributes['light_trace.repeated.count']]
@@ -105,7 +110,7 @@ test('work that ends after its request says so', async (t) => {
     })
   })
   await app.inject('/go')
-  await sleep(5)
+  await requestHasEnded(app, 3)
   over()
   const spans = await collector.spans()
   const marked = spans.filter(({ attributes }) => attributes['light_trace.after_response'] === true).map(({ name, attributes }) => attributes['db.query.text'] ?? name)
@@ -144,7 +149,7 @@ test('fold: queries are told apart by their summary, and the span has the text o
 test('fold: a call that fails or is slow has a span of its own', async (t) => {
   const { calls } = await during(t, () => inTurn(40, async (i) => {
     if (i === 20) await t.rejects(get('broken', fails))
-    else await get(`k${i}`, () => i === 30 ? sleep(300) : turn())
+    else await get(`k${i}`, () => i === 30 ? waits(300) : turn())
   }), fold)
   const texts = calls.filter((span) => countOf(span) === undefined).map(({ attributes }) => attributes['db.query.text'])
   t.ok(texts.includes('GET broken') && texts.includes('GET k30'), texts.join())
@@ -169,7 +174,7 @@ test('fold: calls at once, and calls that outlive their parent', async (t) => {
     })
   })
   await app.inject('/go')
-  await sleep(5)
+  await requestHasEnded(app, 1)
   over()
   await turn()
   const spans = await collector.spans()

@@ -3,7 +3,7 @@
 // Runs a function of a test in a process of its own.
 //
 //   const child = runInChild(t, ({ Fastify, lightTrace, say }, url) => { … say({ … }) … }, { args: [url] })
-//   const { code, signal, said, stderr, lingeredMs } = await child.exit    lingered: after the last thing that it said
+//   const { code, signal, said, stderr } = await child.exit    killed after half a minute: one that has ended has waited for nothing longer
 //
 // The function is handed over as text: it sees its parameters and Node's globals only.
 
@@ -44,8 +44,7 @@ function runInChild (t, fn, { args = [], nodeArgs = [], env = {}, killAfterMs = 
     exit: new Promise((resolve) => {
       process_.on('exit', (code, signal) => {
         clearTimeout(timer)
-        const lingeredMs = performance.now() - out.lastAt
-        process_.once('close', () => resolve({ code, signal, said: out.all, stderr, lingeredMs }))
+        process_.once('close', () => resolve({ code, signal, said: out.all, stderr }))
       })
     })
   }
@@ -53,7 +52,6 @@ function runInChild (t, fn, { args = [], nodeArgs = [], env = {}, killAfterMs = 
 
 class Lines {
   all = []
-  lastAt = performance.now()
   #taken = 0
   #rest = ''
   #waiting = []
@@ -63,7 +61,6 @@ class Lines {
       const lines = (this.#rest + text).split('\n')
       this.#rest = lines.pop()
       for (const line of lines) this.all.push(parse(line))
-      this.lastAt = performance.now()
       this.#wake(false)
     })
     stream.on('close', () => this.#wake(true))

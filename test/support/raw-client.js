@@ -81,4 +81,23 @@ function signal () {
   return { promise, give: (value) => resolve({ value }) } // boxed: a reply is a thenable
 }
 
-module.exports = { connect, signal }
+/** A handler of `/:place`: once `count` requests are there it answers them in the order of their places, a turn of the event loop apart. */
+function inOrder (count) {
+  const waiting = []
+  return async ({ params: { place } }) => {
+    const mine = signal()
+    waiting.push([place, mine])
+    if (waiting.length === count) answerInTurn(waiting.splice(0).sort(([a], [b]) => a - b))
+    await mine.promise
+    return `as ${place}.`
+  }
+}
+
+async function answerInTurn (waiting) {
+  for (const [, { give }] of waiting) {
+    give()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+module.exports = { connect, signal, inOrder }

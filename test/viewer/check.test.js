@@ -77,7 +77,7 @@ test('what goes on after the response, and what never ends, is named in the file
     'app.js': `
       const app = require('fastify')()
       const answered = Promise.withResolvers?.() ?? (() => { let resolve; const promise = new Promise((r) => { resolve = r }); return { promise, resolve } })()
-      const over = answered.promise.then(() => new Promise((resolve) => setTimeout(resolve, 5)))
+      const over = answered.promise.then(() => new Promise((resolve) => setImmediate(resolve)))
       app.get('/orders', async ({ trace }) => {
         trace.withSpan('mail', () => over)
         trace.withSpan('report', () => new Promise(() => {}))
