@@ -6,10 +6,11 @@
 const { execFileSync } = require('node:child_process')
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
+const { SUITES } = require('./suites')
 
 const ROOT = join(__dirname, '..')
 
-const LEFT_OUT = ['test:fleet'] // its collector is built in five minutes on two cores, and kept by the workflow
+const LEFT_OUT = ['fleet'] // its collector is built in five minutes on two cores, and kept by the workflow
 
 module.exports = { jobs, LEFT_OUT }
 
@@ -17,11 +18,11 @@ if (require.main === module) console.log(JSON.stringify(jobs()))
 
 function jobs () {
   const lanes = [...readFileSync(join(ROOT, '.ci', 'run'), 'utf8').matchAll(/^ *lane ([^(&]+?)(?: &)?$/gm)]
-  const suites = lanes.flatMap(([, names]) => names.split(' '))
+  const names = lanes.flatMap(([, names]) => names.split(' '))
   const cells = execFileSync(process.execPath, [join(__dirname, 'matrix.js'), '--list'], { encoding: 'utf8' })
   return {
     cells: JSON.parse(cells),
-    suites: [...new Set([...suites, ...LEFT_OUT])].filter((name) => name !== 'test:matrix' && !name.startsWith('bench:')),
-    benches: suites.filter((name) => name.startsWith('bench:'))
+    suites: [...new Set([...names, ...LEFT_OUT])].filter((name) => Object.hasOwn(SUITES, name)),
+    benches: names.filter((name) => name.startsWith('bench:'))
   }
 }

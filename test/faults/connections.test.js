@@ -101,7 +101,7 @@ test('gone for twice that time: what is missing is what was counted, and the new
   t.match(logged.at(-1), { code: 'recovered', message: new RegExp(`; ${dropped} spans? lost`) })
 })
 
-// T05; a minute of it is in scripts/soak.js
+// T05; a minute of it is in bench/soak
 test('a collector that flaps loses nothing and is not run down', async (t) => {
   const collector = await startFakeCollector(t)
   const { stats, write, identity, exporter } = startExporter(t, { url: collector.url, buffer: { flushDelayMs: 20 } })

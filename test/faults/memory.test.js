@@ -1,7 +1,7 @@
 'use strict'
 
 // Memory: bounded in a fault, given back after it, and none of it the app's.
-// LIGHT_TRACE_LONG=1 (npm run test:faults) runs the full lengths.
+// LIGHT_TRACE_LONG=1 (npm run test:suite -- faults) runs the full lengths.
 
 const { test, setTimeout } = require('tap')
 const Fastify = require('fastify')

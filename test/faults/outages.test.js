@@ -1,7 +1,7 @@
 'use strict'
 
 // A collector process that goes away and comes back while spans are written faster than the buffer lasts: its return is
-// noticed within a second, and what is lost is what the outage itself cost. LIGHT_TRACE_LONG=1 (npm run test:faults) runs
+// noticed within a second, and what is lost is what the outage itself cost. LIGHT_TRACE_LONG=1 (npm run test:suite -- faults) runs
 // an outage of 30 s and fifty restarts; LIGHT_TRACE_OUTAGE_S=300 one of that length in its place.
 
 const { test } = require('tap')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The contract with what this repository has installed. `npm run test:interop` runs it with other pairs.
+// The contract with what this repository has installed. `npm run test:suite -- interop` runs it with other pairs.
 
 const { AsyncLocalStorage } = require('node:async_hooks')
 const tap = require('tap')

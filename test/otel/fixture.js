@@ -1,6 +1,6 @@
 'use strict'
 
-// Run by scripts/interop.js in each fixture package: the contract, and the other OpenTelemetry packages that are installed only there.
+// Run by scripts/apps.js in each fixture package: the contract, and the other OpenTelemetry packages that are installed only there.
 
 const path = require('node:path')
 const { test } = require('node:test')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The real collectors that scripts/collectors.js started, read back in one shape: that of otlp-decode.js. What a
+// The real collectors that scripts/suites.js started, read back in one shape: that of otlp-decode.js. What a
 // collector keeps in another form, or not at all, its expect() says.
 
 const { setTimeout: pause } = require('node:timers/promises')
@@ -54,7 +54,7 @@ const rotel = {
 
 const collectors = [jaeger, rotel]
 
-if (collectors.some(({ tracesUrl }) => tracesUrl === undefined)) throw new Error('No collectors run: start these tests by `npm run test:collector`')
+if (collectors.some(({ tracesUrl }) => tracesUrl === undefined)) throw new Error('No collectors run: start these tests by `npm run test:suite -- collector`')
 
 module.exports = { collectors, jaeger, rotel }
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// The example projects as scripts/examples.js installed them, and what a newcomer does with one.
+// The example projects as scripts/suites.js installed them, and what a newcomer does with one.
 
 module.exports = { startExample, runScript, ended, sinkFor, byStart, tree, promised, directoryOf }
 
@@ -8,7 +8,7 @@ const { spawn } = require('node:child_process')
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { drawTree, spanLabel } = require('../../lib/export/sinks/console')
-const { environment } = require('../../scripts/ecosystem')
+const { environment } = require('../../scripts/apps')
 const { startSink } = require('./otlp-sink')
 const { ROOT } = require('./program')
 

@@ -1,5 +1,5 @@
 // The same thirty requests with light-trace and with what people come from. docs/migration.md has the tables that these make; if a
-// span changes, ours or theirs, the page no longer says so, and the test fails: `npm run test:ecosystem -- migration --update`.
+// span changes, ours or theirs, the page no longer says so, and the test fails: `npm run test:suite -- ecosystem migration --update`.
 
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,5 +1,5 @@
 // Bun and Deno: each thing that light-trace does, tried by features.cjs. The table of docs/recipes.md is what came out, so this fails
-// when it changes; `DOCS=write npm run test:ecosystem -- runtimes` writes it.
+// when it changes; `DOCS=write npm run test:suite -- ecosystem runtimes` writes it.
 
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -49,5 +49,5 @@ test('what works in Bun and in Deno is what docs/recipes.md says', { timeout: 30
   const [before, rest] = text.split(START)
   const [shown, after] = rest.split(END)
   if (process.env.DOCS === 'write') writeFileSync(page, before + START + table + END + after)
-  else assert.equal(shown, table, 'DOCS=write npm run test:ecosystem -- runtimes writes it')
+  else assert.equal(shown, table, 'DOCS=write npm run test:suite -- ecosystem runtimes writes it')
 })

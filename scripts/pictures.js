@@ -1,15 +1,18 @@
 'use strict'
 
-// Part of npm run docs:pictures. Asks the shop of the demo with `exporter: 'console'`, and draws what it printed as docs/images/console.svg:
-// the text is that of a real run.
+// npm run docs:pictures: docs/images. The console is drawn from what the shop of the demo prints with `exporter: 'console'`, and
+// the viewer's pages are those that a real browser shows in test/browser/pictures.test.js.
 
 const { execFile } = require('node:child_process')
 const { readFileSync, writeFileSync } = require('node:fs')
 const path = require('node:path')
 const { promisify } = require('node:util')
+const { runFiles } = require('./tests')
+const { chromium } = require('./viewer/chromium')
 
 const ROOT = path.join(__dirname, '..')
-const FILE = path.join(ROOT, 'docs', 'images', 'console.svg')
+const PICTURES = path.join(ROOT, 'docs', 'images')
+const FILE = path.join(PICTURES, 'console.svg')
 const ALT = 'The spans of three requests on the console, as trees: a user is loaded; an order reserves stock by a call to another service and fails when the card is charged; a page that is not there.'
 
 const PROGRAM = `
@@ -34,6 +37,8 @@ if (require.main === module) main()
 async function main () {
   writeFileSync(FILE, draw(await printed()))
   console.log(`${path.relative(ROOT, FILE)}: ${textOf(readFileSync(FILE, 'utf8')).length} lines`)
+  const { failed } = await runFiles([path.join('test', 'browser', 'pictures.test.js')], { env: { LIGHT_TRACE_CHROMIUM: await chromium(), LIGHT_TRACE_PICTURES: PICTURES }, timeoutS: 180 })
+  process.exitCode = failed === 0 ? 0 : 1
 }
 
 /** @returns {Promise<string[]>} the lines that the demo's shop prints */

@@ -11,12 +11,12 @@ const { fork } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
 const { setTimeout: pause } = require('node:timers/promises')
-const { installJaeger, installRotel } = require('./collectors/install')
-const { startJaeger, startRotel } = require('./collectors/start')
-const { startRecorder } = require('./collectors/recorder')
-const { SoakCollector } = require('./soak/collector')
-const { makeSchedule } = require('./soak/schedule')
-const { summarise, asText, publish } = require('./soak/report')
+const { installJaeger, installRotel } = require('../../scripts/collectors/install')
+const { startJaeger, startRotel } = require('../../scripts/collectors/start')
+const { startRecorder } = require('../../scripts/collectors/recorder')
+const { SoakCollector } = require('./collector')
+const { makeSchedule } = require('./schedule')
+const { summarise, asText, publish } = require('./report')
 
 // Some four seconds of the default load, and several times that compressed: the longest outages overflow it, the others
 // must not lose a span.
@@ -86,7 +86,7 @@ async function startRealCollectors () {
 async function run (trace, phases, collector) {
   const traced = await startServer(trace)
   const bare = await startServer(null)
-  const load = fork(path.join(__dirname, 'soak/load.js'), [JSON.stringify({ ports: { traced: traced.port, bare: bare.port }, perSecond })])
+  const load = fork(path.join(__dirname, 'load.js'), [JSON.stringify({ ports: { traced: traced.port, bare: bare.port }, perSecond })])
   const finished = once(load, 'message')
   await pause(WARM_UP_S * 1000)
   for (const [index, phase] of phases.entries()) {
@@ -104,7 +104,7 @@ async function run (trace, phases, collector) {
 }
 
 async function startServer (trace) {
-  const server = fork(path.join(__dirname, 'soak/server.js'), [JSON.stringify({ trace })])
+  const server = fork(path.join(__dirname, 'server.js'), [JSON.stringify({ trace })])
   const [{ port }] = await once(server, 'message')
   return {
     port,
