@@ -1,7 +1,7 @@
 'use strict'
 
 // npm run test:suite                                      what there is
-// npm run test:suite -- <suite> [--node 20]… [test files]
+// npm run test:suite -- <suite> [--node 20]… [files or folders]
 //
 // The suites that need more than Node: servers, a browser, other packages, or nothing beside them. Installs what is missing,
 // starts servers on free loopback ports, runs the suite's tests against them, ends them, and prints `N passed, N failed`. What
@@ -138,7 +138,7 @@ async function main () {
 
 async function runSuite ({ run, folders, prepare, nodes = [THIS_NODE], ...limits }, given, asked = nodes) {
   if (run !== undefined) return run(given)
-  const files = given.length > 0 ? given : folders.flatMap(testsIn)
+  const files = (given.length > 0 ? given : folders).flatMap(testsIn)
   const opened = []
   const open = async (starting) => {
     opened.unshift(await starting)

@@ -1,9 +1,9 @@
 import '../../register'
 import fastify from 'fastify'
-import { expectType } from 'tsd'
 import { RequestTrace } from '../..'
+import { expectTypeOf } from './expect'
 
 // The preload alone brings the types.
 fastify().get('/', async (request) => {
-  expectType<RequestTrace>(request.trace)
+  expectTypeOf(request.trace).toBe<RequestTrace>()
 })
