@@ -1,12 +1,15 @@
 'use strict'
 
-// Every test file is run by a suite, and the runner believes no file that has not proven anything.
+// Every test file is run by a suite, and the runner believes no file that has not proven anything: else a contributor reads "passed" of
+// what never ran. All of it saves from that.
 
-const { readFileSync, readdirSync } = require('node:fs')
+const { readFileSync } = require('node:fs')
 const { join, relative, sep } = require('node:path')
 const { test, setTimeout } = require('tap')
 const { testFiles, testsIn, NEEDS_MORE, LEFT_TO_THE_MATRIX, HOUSE } = require('../../scripts/tests')
 const { run } = require('../../scripts/run')
+const { countsOf } = require('../../scripts/counts')
+const { SUITES } = require('../../scripts/suites')
 
 setTimeout(240_000) // ten processes, one after the other, on a machine with other work
 
@@ -23,8 +26,7 @@ test('npm test and the matrix run every file that needs nothing but Node', async
   for (const file of LEFT_TO_THE_MATRIX) t.ok(all.includes(file), `${file} is run by the matrix`)
   const elsewhere = testsIn('test').filter((file) => !all.includes(file) && !file.startsWith(HOUSE))
   t.same([...new Set(elsewhere.map((file) => file.split(sep)[1]))], NEEDS_MORE)
-  const sources = readdirSync(join(ROOT, 'scripts')).filter((name) => name.endsWith('.js') && name !== 'tests.js').map((name) => readFileSync(join(ROOT, 'scripts', name), 'utf8')).join()
-  for (const folder of NEEDS_MORE) t.ok(sources.includes(`'test/${folder}'`), `a script runs test/${folder}`)
+  t.same(Object.values(SUITES).flatMap(({ folders = [] }) => folders).sort(), NEEDS_MORE.map((folder) => `test/${folder}`), 'a suite runs each')
 })
 
 test('npm test runs lint, types and the files', async (t) => {
@@ -91,4 +93,21 @@ test('a file that does not end is ended, and has failed', async (t) => {
   const program = `require(${JSON.stringify(RUNNER)}).runFiles([${JSON.stringify(file)}], { deadlineMs: 500 }).then((sum) => console.log(JSON.stringify(sum)))`
   const { output } = await node('-e', program)
   t.match(output, /goes-on\.test\.js ended with (?:SIGTERM|1)\n\{"passed":0,"failed":1\}\n$/)
+})
+
+test('a suite counted what its last line says', async (t) => {
+  t.same(countsOf('noise\n3 passed, 0 failed\n', 0), { passed: 3, failed: 0 })
+  t.same(countsOf('1 passed, 1 failed\n# { total: 9, pass: 9 }\n7 passed, 2 failed', 1), { passed: 7, failed: 2 })
+  t.same(countsOf('7 passed, 2 failed\n# { total: 9, pass: 8, fail: 1 }\n', 1), { passed: 8, failed: 1 }, 'of either kind')
+  t.same(countsOf('# { total: 5, pass: 5 }\n# time=1ms\n# { total: 41, pass: 39, fail: 1, todo: 1 }\n', 1), { passed: 39, failed: 1 })
+  t.same(countsOf('# { total: 41, pass: 41 }\n', 0), { passed: 41, failed: 0 })
+})
+
+test('a suite that counted nothing, or did not end well, failed', async (t) => {
+  t.same(countsOf('', 0), { passed: 0, failed: 1 })
+  t.same(countsOf('all is well, 3 passed, 0 failed, really', 0), { passed: 0, failed: 1 })
+  t.same(countsOf('0 passed, 0 failed\n', 0), { passed: 0, failed: 1 })
+  t.same(countsOf('# { total: 2, skip: 2 }', 0), { passed: 0, failed: 1 })
+  t.same(countsOf('3 passed, 0 failed\n', 1), { passed: 3, failed: 1 })
+  t.same(countsOf('3 passed, 0 failed\n', 'SIGKILL'), { passed: 3, failed: 1 })
 })
