@@ -5,43 +5,27 @@
 // name      what --cases takes
 // label     what tables say
 // setup     the file that makes it, from bench/; options are handed to it
-// env       of the server process; {sink} is the sink's URL for this case, {base} the sink's own,
-//           {down} one that nobody listens on
+// env       of the server process; {sink} is the sink's URL for this case, {down} one that nobody listens on
 // against   the case that the difference is taken to, in the same round; none: 'bare'
-// also      a second one of that kind
 // spans     how many spans a request makes; { ratio } where it is a matter of chance, { least } where it is a rival's affair
 // delivers  true: spans that are lost make the round invalid, they are not just counted
 // down      true: the collector is not there
 // route     a name in routes.js; none: hello
 // headers   sent with each request
 // isFresh   true: each request has a connection of its own; 'elsewhere': and each connection comes from another address
-// load      { connections, pipelining, rate } over the run's own; rate 'half' is half of what its baseline served
-// countedAtSink  it says itself neither what it made nor what it lost
 // node      the Node major; none: the headline's
 // needs     one or more folders of install.js
 // service   'redis' or 'postgresql': a server that the case's route asks
 // minNode   the lowest Node it runs on
-// sets      quick, headline, publish (RESULTS.md): of npm run bench; those of bench/seeds.js are at the end
+//
+// What npm run bench measures is at the end.
 
 const HEADLINE_NODE = 24
 
-const lightTrace = { setup: 'server/setups/light-trace', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}' }, spans: 1, delivers: true, sets: ['publish'] }
-const lightTraceHeadline = { ...lightTrace, sets: ['headline', 'publish'] }
-const bare = { label: 'Fastify', setup: 'server/setups/bare', spans: 0, sets: ['publish'] }
-const floor = { label: '+ one AsyncLocalStorage', setup: 'server/setups/als-floor', spans: 0, sets: ['publish'] }
-const rival = {
-  needs: 'rivals',
-  env: {
-    OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}',
-    OTEL_METRICS_EXPORTER: 'none',
-    OTEL_LOGS_EXPORTER: 'none',
-    DD_TRACE_AGENT_URL: '{base}',
-    DD_TRACE_STARTUP_LOGS: 'false',
-    DD_INSTRUMENTATION_TELEMETRY_ENABLED: 'false',
-    DD_REMOTE_CONFIGURATION_ENABLED: 'false'
-  },
-  sets: ['headline', 'publish']
-}
+const lightTrace = { setup: 'server/setups/light-trace', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}' }, spans: 1, delivers: true }
+const bare = { label: 'Fastify', setup: 'server/setups/bare', spans: 0 }
+const floor = { label: '+ one AsyncLocalStorage', setup: 'server/setups/als-floor', spans: 0 }
+const rival = { needs: 'rivals', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}', OTEL_METRICS_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none' } }
 const sdk3 = { needs: 'sdk3', minNode: 22 }
 const traceparent = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
 
@@ -56,35 +40,29 @@ const propagated = {
 }
 
 const hello = [
-  { ...bare, name: 'bare', sets: ['quick', 'headline', 'publish'] },
-  { ...floor, name: 'als-floor', sets: ['quick', 'headline', 'publish'] },
-  { ...bare, name: 'bare-kept-tick', label: '+ one record of process.nextTick kept', setup: 'server/setups/bare-kept-tick', sets: ['publish'] },
-  { ...floor, name: 'hook-steps', label: '+ a hook', setup: 'server/setups/hook-steps', options: { steps: 1 }, sets: [] },
-  { ...floor, name: 'enter-with-floor', label: '+ a hook, enterWith and a close listener, and a record kept', setup: 'server/setups/enter-with-floor', sets: [] },
-  { ...bare, name: 'bare-with-socket', label: 'Fastify with a connection of its own, and a record kept', setup: 'server/setups/bare-with-socket', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}' }, sets: [] },
-  { name: 'request-context', label: '+ @fastify/request-context', setup: 'server/setups/request-context', spans: 0, sets: ['headline', 'publish'] },
-  { ...lightTrace, name: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', also: 'als-floor', env: { OTEL_SDK_DISABLED: 'true' }, spans: 0, sets: ['headline', 'publish'] },
-  { ...lightTrace, name: 'lighttrace-unsampled', label: 'light-trace, no request sampled', options: { plugin: { sampler: 'always_off' } }, spans: 0, sets: ['headline', 'publish'] },
-  { ...lightTraceHeadline, name: 'lighttrace-1', label: 'light-trace, 1 % sampled', options: { plugin: { sampler: 0.01 } }, spans: { ratio: 0.01 } },
-  { ...lightTrace, name: 'lighttrace-100', label: 'light-trace, every request', sets: ['quick', 'headline', 'publish'] },
-  { ...lightTraceHeadline, name: 'lighttrace-down', label: 'light-trace, collector down', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true },
+  { ...bare, name: 'bare' },
+  { ...floor, name: 'als-floor' },
+  { ...bare, name: 'bare-kept-tick', label: '+ one record of process.nextTick kept', setup: 'server/setups/bare-kept-tick' },
+  { ...floor, name: 'hook-steps', label: '+ a hook', setup: 'server/setups/hook-steps', options: { steps: 1 } },
+  { name: 'request-context', label: '+ @fastify/request-context', setup: 'server/setups/request-context', spans: 0 },
+  { ...lightTrace, name: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', env: { OTEL_SDK_DISABLED: 'true' }, spans: 0 },
+  { ...lightTrace, name: 'lighttrace-unsampled', label: 'light-trace, no request sampled', options: { plugin: { sampler: 'always_off' } }, spans: 0 },
+  { ...lightTrace, name: 'lighttrace-1', label: 'light-trace, 1 % sampled', options: { plugin: { sampler: 0.01 } }, spans: { ratio: 0.01 } },
+  { ...lightTrace, name: 'lighttrace-100', label: 'light-trace, every request' },
+  { ...lightTrace, name: 'lighttrace-down', label: 'light-trace, collector down', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true },
   // A buffer so large that it stays below half: at this rate the default one is half full within a second.
-  { ...lightTraceHeadline, name: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half', options: { plugin: { buffer: { maxBytes: 2 ** 30 } } }, env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true, sets: ['headline', 'publish'] },
-  { ...lightTrace, name: 'lighttrace-slow', label: 'light-trace, collector answers after 200 ms', sinkDelayMs: 200, delivers: false },
+  { ...lightTrace, name: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half', options: { plugin: { buffer: { maxBytes: 2 ** 30 } } }, env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true },
   { ...lightTrace, name: 'lighttrace-gzip', label: 'light-trace, gzip', env: { ...lightTrace.env, OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' } },
   { ...lightTrace, name: 'lighttrace-processors', label: 'light-trace through spanProcessors', needs: 'rivals', options: { way: 'spanProcessors' }, delivers: false },
   { ...lightTrace, name: 'lighttrace-provider', label: 'light-trace in SDK mode', needs: 'rivals', options: { way: 'tracerProvider' }, delivers: false },
   { ...lightTrace, name: 'lighttrace-keep', label: 'light-trace, 1 % sampled, keep', options: { plugin: { sampler: 0.01, keep: { errors: true, slowerThanMs: 2000 } } }, spans: { ratio: 0.01 } },
-  { ...rival, name: 'sdk2-by-hand', label: 'SDK 2.x by hand', setup: 'server/setups/sdk-by-hand', options: { sdk: 2 }, spans: 1, sets: ['headline', 'publish'] },
-  { ...rival, name: 'sdk3-by-hand', label: 'SDK 3.x by hand', setup: 'server/setups/sdk-by-hand', options: { sdk: 3 }, ...sdk3, spans: 1 },
-  { ...rival, name: 'fastify-otel', label: '@fastify/otel', setup: 'server/setups/fastify-otel', spans: { least: 1 }, sets: ['headline', 'publish'] },
-  { ...rival, name: 'nodesdk-http', label: 'NodeSDK: http + @fastify/otel', setup: 'server/setups/node-sdk', spans: { least: 2 }, sets: ['headline', 'publish'] },
+  { ...rival, name: 'sdk2-by-hand', label: 'SDK 2.x by hand', setup: 'server/setups/sdk-by-hand', options: { sdk: 2 }, spans: 1 },
+  { ...rival, name: 'fastify-otel', label: '@fastify/otel', setup: 'server/setups/fastify-otel', spans: { least: 1 } },
+  { ...rival, name: 'nodesdk-http', label: 'NodeSDK: http + @fastify/otel', setup: 'server/setups/node-sdk', spans: { least: 2 } },
   { ...rival, name: 'nodesdk-auto', label: 'NodeSDK: auto-instrumentations + @fastify/otel', setup: 'server/setups/node-sdk', options: { auto: true }, spans: { least: 2 } },
-  { ...rival, name: 'fastify-otel-sdk3', label: '@fastify/otel, SDK 3.x', setup: 'server/setups/fastify-otel', options: { sdk: 3 }, ...sdk3, spans: { least: 1 }, sets: [] },
-  { ...rival, name: 'nodesdk-auto-sdk3', label: 'NodeSDK 3.x: auto-instrumentations + @fastify/otel', setup: 'server/setups/node-sdk', options: { sdk: 3, auto: true }, ...sdk3, spans: { least: 2 }, sets: [] },
-  { ...bare, name: 'sdk-meter', label: 'SDK 2.x, a histogram of durations', setup: 'server/setups/sdk-meter', needs: 'rivals', sets: [] },
-  { ...bare, name: 'fastify-metrics', label: 'fastify-metrics', setup: 'server/setups/fastify-metrics', needs: 'rivals', sets: [] },
-  { ...rival, name: 'dd-trace', label: 'dd-trace', setup: 'server/setups/dd-trace', minNode: 22, spans: 1 }
+  { ...rival, name: 'fastify-otel-sdk3', label: '@fastify/otel, SDK 3.x', setup: 'server/setups/fastify-otel', options: { sdk: 3 }, ...sdk3, spans: { least: 1 } },
+  { ...rival, name: 'nodesdk-auto-sdk3', label: 'NodeSDK 3.x: auto-instrumentations + @fastify/otel', setup: 'server/setups/node-sdk', options: { sdk: 3, auto: true }, ...sdk3, spans: { least: 2 } },
+  { ...bare, name: 'fastify-metrics', label: 'fastify-metrics', setup: 'server/setups/fastify-metrics', needs: 'rivals' },
 ]
 
 const withBaselineOfTheirOwn = [
@@ -94,8 +72,8 @@ const withBaselineOfTheirOwn = [
   { ...lightTrace, name: 'lighttrace-logs', label: 'light-trace, logger on', against: 'bare-logs', options: { logger: true } },
   { ...bare, name: 'bare-outbound', against: 'bare-outbound', label: 'Fastify, one outbound call', route: 'outbound' },
   { ...lightTrace, name: 'lighttrace-outbound', label: 'light-trace, one outbound call', against: 'bare-outbound', route: 'outbound', spans: 2 },
-  { ...bare, name: 'bare-redis', against: 'bare-redis', label: 'Fastify, one Redis GET', route: 'redis', service: 'redis', needs: 'rivals', sets: [] },
-  { ...lightTrace, name: 'lighttrace-redis', label: 'light-trace, one Redis GET', against: 'bare-redis', route: 'redis', service: 'redis', needs: 'rivals', spans: 2, sets: [] },
+  { ...bare, name: 'bare-redis', against: 'bare-redis', label: 'Fastify, one Redis GET', route: 'redis', service: 'redis', needs: 'rivals' },
+  { ...lightTrace, name: 'lighttrace-redis', label: 'light-trace, one Redis GET', against: 'bare-redis', route: 'redis', service: 'redis', needs: 'rivals', spans: 2 },
   { ...bare, name: 'bare-attributes', against: 'bare-attributes', label: 'Fastify', route: 'attributes' },
   { ...lightTrace, name: 'lighttrace-attributes', label: 'light-trace, twenty attributes and a child span', against: 'bare-attributes', route: 'attributes', spans: 2 }
 ]
@@ -121,13 +99,13 @@ const others = [
   { name: 'throws', label: 'a thrown 500', route: 'throws' },
   { name: 'throws-logged', label: 'a thrown 500, logger on', route: 'throws', options: { logger: true } }
 ].flatMap(({ name, label, ...request }) => [
-  { ...bare, ...request, setup: 'server/setups/bare-kept-tick', name: `bare-${name}`, label: `Fastify, ${label}`, against: `bare-${name}`, spans: 0, sets: [] },
-  { ...lightTrace, ...request, name: `lighttrace-${name}`, label: `light-trace, ${label}`, against: `bare-${name}`, sets: [] },
-  ...asksCaller.includes(name) ? [{ ...bare, ...request, setup: 'server/setups/asks-caller', name: `asks-${name}`, label: `+ who calls, ${label}`, against: `bare-${name}`, sets: [] }] : []
+  { ...bare, ...request, setup: 'server/setups/bare-kept-tick', name: `bare-${name}`, label: `Fastify, ${label}`, against: `bare-${name}`, spans: 0 },
+  { ...lightTrace, ...request, name: `lighttrace-${name}`, label: `light-trace, ${label}`, against: `bare-${name}` },
+  ...asksCaller.includes(name) ? [{ ...bare, ...request, setup: 'server/setups/asks-caller', name: `asks-${name}`, label: `+ who calls, ${label}`, against: `bare-${name}` }] : []
 ])
 
 // A request that does what requests do: the headline of npm run bench:instructions.
-const real = { route: 'checkout', service: 'redis', needs: 'rivals', headers: traceparent, sets: [] }
+const real = { route: 'checkout', service: 'redis', needs: 'rivals', headers: traceparent }
 const realRequest = [
   { ...bare, ...real, name: 'bare-real', label: 'Fastify, a real request', setup: 'server/setups/bare-kept-tick', options: { logger: { isSync: true } } },
   { ...floor, ...real, name: 'floor-real', label: 'The floor of a real request', setup: 'server/setups/real-floor' },
@@ -149,10 +127,10 @@ const realRequest = [
 const lightLoad = [
   { ...bare, name: 'bare-light-load', label: 'Fastify, fifty requests a second', options: { work: 'rates' } },
   { ...lightTrace, name: 'lighttrace-light-load', label: 'light-trace, fifty requests a second: their samples and POSTs', options: { work: 'rates', isTraced: true, n: 50 } }
-].map((testCase) => ({ ...testCase, setup: 'server/setups/growth', route: 'growth', against: 'bare-light-load', sets: [] }))
+].map((testCase) => ({ ...testCase, setup: 'server/setups/growth', route: 'growth', against: 'bare-light-load' }))
 
 // Of what a thrown error costs: the text of its stack, which Fastify alone does not read.
-const readsStack = { ...bare, name: 'bare-throws-stack', against: 'bare-throws', label: "Fastify, a thrown 500, and a hook that reads the error's stack", setup: 'server/setups/bare-kept-tick', route: 'throws', options: { readsStack: true }, sets: [] }
+const readsStack = { ...bare, name: 'bare-throws-stack', against: 'bare-throws', label: "Fastify, a thrown 500, and a hook that reads the error's stack", setup: 'server/setups/bare-kept-tick', route: 'throws', options: { readsStack: true } }
 
 // Ten lines of a request, and ten that nobody asked for until it fails.
 const logLines = [
@@ -163,19 +141,9 @@ const logLines = [
   { ...lightTrace, name: 'lighttrace-debug', label: 'light-trace, ten debug lines that nobody writes', route: 'debug', options: { logger: { isSync: true } }, against: 'lighttrace-debug' },
   { ...lightTrace, name: 'lighttrace-debug-held', label: 'light-trace, ten debug lines held', route: 'debug', options: { logger: { isSync: true }, plugin: { logs: { buffer: 'debug' } } }, against: 'lighttrace-debug' },
   { ...lightTrace, name: 'lighttrace-debug-printed', label: 'light-trace, ten debug lines printed', route: 'debug', options: { logger: { level: 'debug', isSync: true } }, against: 'lighttrace-debug' }
-].map((testCase) => ({ ...testCase, sets: [] }))
+]
 
-const routes = ['json', 'post', 'params20'].flatMap((route) => [
-  { ...bare, name: `bare-${route}`, against: `bare-${route}`, label: `Fastify, ${route}`, route },
-  { ...lightTrace, name: `lighttrace-${route}`, label: `light-trace, ${route}`, against: `bare-${route}`, route }
-])
-
-const fixedRate = [
-  { ...bare, name: 'bare-rate' },
-  { ...lightTrace, name: 'lighttrace-rate', label: 'light-trace, every request' }
-].map((testCase) => ({ ...testCase, against: 'bare-rate', load: { rate: 'half' } }))
-
-const cases = [...hello, ...withBaselineOfTheirOwn, ...others, ...lightLoad, readsStack, ...realRequest, ...logLines, ...routes, ...fixedRate]
+const cases = [...hello, ...withBaselineOfTheirOwn, ...others, ...lightLoad, readsStack, ...realRequest, ...logLines]
 
 // What bench/seeds.js measures, by route and the Node's major. SDK 3 needs Node 22.15.
 const seeds = {

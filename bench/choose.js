@@ -1,7 +1,6 @@
 'use strict'
 
-// Which cases a run measures: a set or named ones, their baselines with them, without those that
-// cannot run here.
+// Which cases a run measures: those that are named, their baselines before them, without those that cannot run here.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -11,10 +10,9 @@ const root = process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '..')
 
 module.exports = chooseCases
 
-// table: all cases; names: those wanted, over set
-function chooseCases (table, { names, set }) {
-  const wanted = names ? names.map((name) => caseNamed(table, name)) : table.filter(({ sets }) => sets.includes(set))
-  return withBaselines(table, wanted).filter((testCase) => {
+function chooseCases (table, names) {
+  const wanted = names.map((name) => caseNamed(table, name))
+  return [...new Set([...wanted.map(({ against = 'bare' }) => caseNamed(table, against)), ...wanted])].filter((testCase) => {
     const missing = whyNot(testCase)
     if (missing) console.error(`skipped ${testCase.name}: ${missing}`)
     return !missing
@@ -23,18 +21,8 @@ function chooseCases (table, { names, set }) {
 
 function caseNamed (table, name) {
   const found = table.find((testCase) => testCase.name === name)
-  if (!found) throw new Error(`no case is called "${name}": --list shows them`)
+  if (!found) throw new Error(`no case is called "${name}"; there are ${table.map(({ name }) => name).join(', ')}`)
   return found
-}
-
-function withBaselines (table, wanted) {
-  const needed = new Set()
-  for (const { against = 'bare', also } of wanted) {
-    needed.add(caseNamed(table, against))
-    if (also) needed.add(caseNamed(table, also))
-  }
-  for (const testCase of wanted) needed.add(testCase)
-  return [...needed]
 }
 
 function whyNot ({ setup, minNode = 0, node = HEADLINE_NODE }) {

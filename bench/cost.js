@@ -38,32 +38,28 @@ const STEPS = [
   ['seeds-nodes', 14, ['seeds.js', ...nodes(20, 22, 26), '--publish']],
   ['seeds-nodes-one-by-one', 14, ['seeds.js', ...nodes(20, 22, 26), '--pipelining', '1', '--publish']],
   ['seeds-real', 16, ['seeds.js', '--route', 'checkout', ...nodes(20, 22, 24, 26), '--publish']],
-  ['tail', 6, ['tail.js', '--publish']],
-  ['startup', 1, ['startup.js', '--time']],
   ['v8', 5, ['v8.js', '--publish']],
   ['micro', 1, ['micro/index.js', '--publish']],
   ['next-tick', 2, ['next-tick.js', '--publish']],
   ['viewer', 2, ['viewer/index.js']],
+  ['sizes', 1, ['run/installed-size.js']],
   ['log-lines', 3, ['log-lines.js', '--publish']],
-  ['outgoing', 10, ['calls/index.js', '--publish']],
   ['faults', 10, ['faults.js', '--publish']],
   ['counted', 7, counted('floor unsampled disabled delivered down traceparent logger attributes')],
-  ['calls', 7, counted('bare-redis redis bare-fetch fetch', '--counted')],
+  ['calls', 7, counted('redis fetch', '--counted')],
   ['rivals', 4, counted('fastify-otel nodesdk-http', '--counted')],
   ['node22', 2, counted('floor delivered', '--node', '22')],
-  ['startup-instructions', 8, ['startup.js', '--instructions']],
+  ['startup', 8, ['startup.js']],
   ['metrics', 16, ['instructions', '--parallel', '2', '--publish', '--counted', ...cases('delivered-long metrics unsampled-long metrics-unsampled one-percent metrics-one-percent')]],
-  ['other-metrics', 2, counted('sdk-meter fastify-metrics', '--counted')],
+  ['other-metrics', 2, counted('fastify-metrics', '--counted')],
   ['node26', 2, counted('floor delivered', '--node', '26')],
   ['node20', 2, counted('floor delivered', '--node', '20')],
-  ['parts', 4, counted('hook hook-record hook-context hook-clock not-sent bare-with-socket unrouted', '--counted')],
+  ['parts', 4, counted('hook hook-record hook-context hook-clock not-sent unrouted', '--counted')],
   // Until each is known to half of what is worth talking about.
   ['repeated', 15, ['instructions', '--parallel', '2', '--publish', ...cases('floor unsampled disabled delivered')]],
   ['real-rest', 25, [...COUNT_REAL, ...cases('floor-real-pg real-pg floor-real-fetch real-fetch')]],
   ['real-rest-nodes', 60, [...COUNT_REAL, ...nodes(26, 22, 20), ...cases('floor-real real-unsampled stock-real floor-real-pg real-pg floor-real-fetch real-fetch')]],
-  ['growth', 15, ['growth.js', '--publish']],
-  ['load', 13, ['index.js', '--publish']],
-  ['field', 22, ['index.js', '--field', '--publish']]
+  ['growth', 15, ['growth.js', '--publish']]
 ]
 // What is published of bench/instructions and has no step of its own. Baselines are counted with what is compared with them.
 const named = new Set(STEPS.flatMap(([, , args]) => args))

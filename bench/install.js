@@ -1,13 +1,13 @@
 'use strict'
 
-// npm run bench:install, and before any run that needs it: the rivals, each folder with its own
+// node bench/install.js, and before any run that needs it: the rivals, each folder with its own
 // node_modules so that two majors of one package do not meet.
 
 const fs = require('node:fs')
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')
 
-const FOLDERS = { rivals: __dirname, sdk3: path.join(__dirname, 'sdk3'), field: path.join(__dirname, 'field') }
+const FOLDERS = { rivals: __dirname, sdk3: path.join(__dirname, 'sdk3') }
 
 module.exports = installMissing
 

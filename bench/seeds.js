@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run bench -- seeds: the benchmark that this project began with, and that anyone will run first. autocannon with a hundred
+// npm run bench, or npm run bench -- seeds: the benchmark that this project began with, and that anyone will run first. autocannon with a hundred
 // connections and ten requests in flight on each, against Fastify alone, with one AsyncLocalStorage, with light-trace, with
 // @fastify/otel, and with NodeSDK and its auto-instrumentations.
 //
@@ -29,6 +29,7 @@ const { run, stepsOf } = require('./run/run')
 const summarise = require('./report/summary')
 const { readResults, writeResults } = require('./report/results-file')
 const { seedsTable, tableName } = require('./report/seeds-table')
+const { stored } = require('./report/stored')
 
 // The order of the tables in bench/RESULTS.md.
 const ROUTES = Object.keys(seeds)
@@ -51,9 +52,10 @@ async function main () {
   const machine = describeMachine() // before this process is pinned to a core
   for (const node of values.node.map(Number)) {
     const names = values.case?.split(',') ?? seeds[values.route](node)
-    const chosen = chooseCases(cases.map((testCase) => ({ ...testCase, node })), { names }).flatMap((testCase) => pairOf(testCase, there))
+    const chosen = chooseCases(cases.map((testCase) => ({ ...testCase, node })), names).flatMap((testCase) => pairOf(testCase, there))
     const result = { machine, ...await measure(chosen, profile), route: values.route }
-    console.log(`\n${seedsTable(result)}\n`)
+    const { tables: [table] } = stored('seeds', { tables: [result] })
+    console.log(`\n${seedsTable(table)}\n`)
     if (result.rows.some(({ faults }) => faults.length > 0)) process.exitCode = 1
     else if (values.publish) publish(result)
   }

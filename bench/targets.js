@@ -8,9 +8,11 @@
 // why               for the one who finds it missed: what the cost is made of, and why it stays. No figures; those stand in the tables
 
 const { HEADLINE_NODE } = require('./cases')
+const { KINDS } = require('./instructions/callgrind')
 
 const MB = 1e6
 const PERCENT = 100
+const GC = KINDS.indexOf('gc')
 
 const STREAMS = "the collector's socket: Node's stream functions serve it beside the server's own and compare classes from then on, as with any connection that an application has"
 const WAITS = 'a response that waits for its turn is followed until then, with its span and its context, which a young collection copies'
@@ -27,19 +29,10 @@ const targets = [
     ['`trustProxy` and another client with each request, over bare', 9300, of('proxied'), "Fastify's getters of ip, host and protocol read the forwarded headers each time"],
     ['a connection for each request, over bare', 15500, of('fresh'), 'the address and the port are asked of the kernel, and all attributes of the connection are written anew'],
     ['a query, over bare', 8000, of('query'), 'each name and value is looked at before it leaves the process, and path and query are attributes'],
-    ['traceparent, tracestate and baggage, over bare', undefined, of('propagated'), 'each header is checked character by character, and the trace state goes into the span'],
-    ['404, over bare', undefined, of('missing'), 'its path is no route, so that it is written anew'],
-    ['a thrown 500, over bare', undefined, of('throws'), 'V8 makes the text of the stack when somebody reads it, which Fastify without a logger never does: a hook that does nothing else takes 95,700'],
     ['every request sampled and delivered, over bare', 5200, of('delivered'), `the floor, which no tracer of requests can do without; the span; its bytes; and ${STREAMS}`],
     ['no request sampled, over bare', 1900, of('unsampled'), 'the hook, the record and the context of the floor; then a look at the route and at the caller, the sampler, and an id for what the request calls'],
     ['off (`OTEL_SDK_DISABLED`), over bare', 1000, of('disabled'), 'a request still has its `request.trace` and its context, with which a caller\'s trace is handed on: the hook, the record and the context of the floor'],
     ["with a caller's `traceparent`, more than without", 400, of('traceparent', 'delivered'), 'the header is copied into memory, and each of its characters is checked before anything of it gets into a trace'],
-    ['logger on, more than off', undefined, of('logger', 'delivered'), 'two lines a request carry two ids each: longer texts, which pino joins and V8 flattens and encodes; nearly all of it is native code'],
-    ['twenty attributes and a child span, more than without', undefined, of('attributes', 'delivered'), 'each attribute is checked, kept until the end, and written with its key and its value; the child span is written whole'],
-    ["a `fetch`'s span, over the same `fetch` without", undefined, inTurns('fetch'), 'a second span, and the header that undici checks and writes for it; and what undici does as soon as anybody listens to its channels, which is the next row'],
-    ['of that, with somebody who listens and does nothing', undefined, inTurns('fetch-listened')],
-    ["a Redis GET's span, over the same GET without", undefined, inTurns('redis'), 'a second span; and what the client and Node do for a command as soon as anybody listens to its channel, which is the next row: the client copies the arguments, tests the name with regular expressions and makes an object of some seven fields, and Node wraps the promise'],
-    ['of that, with somebody who listens and does nothing', undefined, inTurns('redis-listened')],
     ['collector down, buffer below half, more than delivered', 300, of('down', 'delivered'), 'what nobody takes stays in memory, which has to be taken from the system; and now and then an attempt to connect. Not in it: V8 collects its whole heap each time some 8 MiB of new memory hang on it, which the buffer does twice until it is half full, and then once a while'],
     ['with metrics, sampled, more than without', 250, of('metrics'), 'the series of the route and status is found, and its sum, its count, its bucket and its exemplar are kept; a part of a collection is in it'],
     ['with metrics, no request sampled, more than without', 1500, of('metrics-unsampled'), 'without metrics nothing follows such a request to its end: with them it has a record, its end, which Node tells of, a second look at the clock, and a connection to the collector beside it']
@@ -61,13 +54,10 @@ const targets = [
   { label: 'one at a time on each: throughput', unit: '× bare', digits: 2, atLeast: 0.95, measured: ofSeeds(1, 'relativeRps'), why: 'the server has one core and is busy with nothing else, so what the CPU time is more, the throughput is less; the collector shares a core with the load' },
   { label: 'the same: CPU time', unit: '× bare', digits: 2, atMost: 1.07, measured: ofSeeds(1, 'relativeCpu'), why: `the instructions above, and memory that is touched: a span is written once, read once by the kernel, and ${STREAMS}` },
   { label: 'the same: RSS at full load, over bare', unit: 'MB', digits: 0, atMost: 30, measured: ofSeeds(1, 'overRssMB'), why: YOUNG },
-  { label: 'functions that V8 gives up again, more than in bare', unit: 'functions', digits: 0, atMost: 5, measured: ({ v8 }) => single(row(v8, 'delivered')?.over?.deoptimisations), why: `${STREAMS}; V8 gives up what it had compiled for the one class only` },
+  { label: 'functions that V8 gives up again, more than in bare', unit: 'functions', digits: 0, atMost: 5, measured: ({ v8 }) => single(row(v8, 'delivered')?.over.deoptimisations), why: `${STREAMS}; V8 gives up what it had compiled for the one class only` },
   { label: 'bytes allocated, over the floor', unit: 'bytes', digits: 0, atMost: 400, measured: ({ v8 }) => single(row(v8, 'delivered')?.bytes - row(v8, 'floor')?.bytes), why: 'the context and the span are objects, and an object has a field for each thing that it knows' },
-  { label: 'collector down for the whole run: RSS over bare (the buffer, 32 MiB, and 40 MB)', unit: 'MB', digits: 0, atMost: 32 * 2 ** 20 / MB + 40, measured: ({ overhead }) => row(overhead, 'lighttrace-down')?.overRssMB, why: YOUNG },
-  { label: 'p99 at half of the capacity, over bare', unit: '%', digits: 1, atMost: 5, measured: ({ tail }) => ranked(tail?.share.p99, (share) => PERCENT * share), why: 'it comes with the requests to the collector: without the sending it cannot be told from noise' },
-  { label: "start, in instructions of Fastify's own", unit: '%', digits: 1, atMost: 8, measured: ({ startupInstructions }) => single(PERCENT * startupInstructions?.rows['lighttrace-100']?.ready.share), why: 'what a registration loads is what its options, its hooks and its first request need: later it would be the first request that waits' },
-  { label: "start, in time of Fastify's own", unit: '%', digits: 0, atMost: 8, measured: ({ startup }) => spreadOf(startup?.startup['lighttrace-100']?.over.share, (share) => PERCENT * share), why: 'as by instructions; the last rows of the table of starts say what of it is finding and reading them' },
-  { label: 'installed size of light-trace and fastify-plugin', unit: 'MB', digits: 2, atMost: 1, measured: ({ overhead }) => single(overhead?.installedBytes?.lighttrace / MB), why: 'the viewer, types and documentation come with it' }
+  { label: "start, in instructions of Fastify's own", unit: '%', digits: 1, atMost: 8, measured: ({ startupInstructions }) => single(PERCENT * startupInstructions?.rows['lighttrace-100'].ready[2]), why: 'what a registration loads is what its options, its hooks and its first request need: later it would be the first request that waits' },
+  { label: 'installed size of light-trace and fastify-plugin', unit: 'MB', digits: 2, atMost: 1, measured: ({ sizes }) => single(sizes?.installedBytes.lighttrace / MB), why: 'the viewer, types and documentation come with it' }
 ]
 
 module.exports = { targets, row, seedsOf, judge }
@@ -106,54 +96,39 @@ function byInstructions (list, major = HEADLINE_NODE) {
   }))
 }
 
-// What a case takes over its baseline, less what `without` takes over its own: of that the collector's part, where the case was
-// counted without.
+// What a case takes over its baseline, less what `without` takes over its own: of that without the collector's part, where only the
+// case was counted without.
 function of (name, without) {
   return (rowOf) => {
     const found = rowOf(name)
     if (!found?.over) return null
     if (without === undefined) return interval(found.over)
-    const { over: base } = rowOf(without) ?? {}
+    const { over: base, isCollected = true, kinds } = rowOf(without) ?? {}
     if (!base) return null
-    const gc = found.isCollected === false ? base.gc : 0
-    const halves = [found.over.halfWidth, base.halfWidth]
-    return interval({ median: found.over.median - (base.median - gc), halfWidth: halves.includes(null) ? null : Math.hypot(...halves) })
+    const gc = found.isCollected === false && isCollected ? kinds[GC] : 0
+    const halves = [found.over[1], base[1]]
+    return interval([found.over[0] - (base[0] - gc), halves.includes(undefined) ? undefined : Math.hypot(...halves)])
   }
-}
-
-// Of a case that is counted in turns: without the collector of garbage, on either side.
-function inTurns (name) {
-  return (rowOf) => interval(rowOf(name)?.inTurns)
 }
 
 // How many times light-trace's own over bare a rival's is.
 function timesOurs (rival, ours = 'delivered') {
   return ({ instructions }) => {
-    const overOf = (name) => row(instructions?.nodes[HEADLINE_NODE], name)?.over?.median
-    return single(overOf(rival) / overOf(ours))
+    const [theirs, own] = [rival, ours].map((name) => row(instructions?.nodes[HEADLINE_NODE], name)?.over?.[0])
+    return single(theirs / own)
   }
 }
 
-// Of light-trace's row of the hello world, on the headline's Node: the median of its rounds, which scatter by more than it does.
+// A table of the seeds has no interval of its own: the median of its rounds, which scatter by more than it does.
 function ofSeeds (pipelining, figure) {
-  return ({ seeds }) => single(seedsOf(seeds, 'hello', pipelining, HEADLINE_NODE)?.rows.find(({ name }) => name === 'lighttrace-100')?.[figure]?.median)
+  return ({ seeds }) => single([seedsOf(seeds, 'hello', pipelining, HEADLINE_NODE)?.rows.find(({ name }) => name === 'lighttrace-100')?.[figure]].flat()[0])
 }
 
-// halfWidth null: of one process, whose interval nobody knows
-function interval (figure, scale = (value) => value) {
-  if (figure === undefined) return null
-  const { median, halfWidth } = figure
-  return spreadOf({ median, min: median - (halfWidth ?? 0), max: median + (halfWidth ?? 0) }, scale)
-}
-
-function ranked (figure, scale) {
-  return figure === undefined ? null : spreadOf({ median: figure.median, min: figure.low, max: figure.high }, scale)
-}
-
-function spreadOf (spread, scale) {
-  return spread ? { median: scale(spread.median), min: scale(spread.min), max: scale(spread.max) } : null
+// Of one process the width is not known.
+function interval ([median, halfWidth = 0]) {
+  return { median, min: median - halfWidth, max: median + halfWidth }
 }
 
 function single (value) {
-  return Number.isFinite(value) ? { median: value, min: value, max: value } : null
+  return Number.isFinite(value) ? interval([value]) : null
 }

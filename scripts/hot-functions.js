@@ -1,21 +1,19 @@
 'use strict'
 
-// npm run docs:figures: the comments `// HOT …` of lib/ → the table of hot functions in bench/RESULTS.md.
-// test/house/docs.test.js compares.
+// node scripts/hot-functions.js: what runs for every request, span or call, and what it may allocate, as the comments `// HOT …` of
+// lib/ say.
 
-const { readFileSync, writeFileSync } = require('node:fs')
+const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { requiredFiles } = require('./required-files')
 
 const ROOT = join(__dirname, '..')
-const PAGE = join(ROOT, 'bench', 'RESULTS.md')
 const COMMENT = /^\s*(?:\/\/|\/\*\*|\*)/
-const START = '<!-- hot:start -->'
-const END = '<!-- hot:end -->'
 
-module.exports = { hotFunctions, hotFiles, withTable }
+module.exports = { hotFunctions, hotFiles }
 
-if (require.main === module) writeFileSync(PAGE, withTable(readFileSync(PAGE, 'utf8')))
+// Those that say how often they run; the others are called by these.
+if (require.main === module) console.table(hotFunctions().filter(({ often }) => often !== ''), ['name', 'file', 'often', 'budget', 'proof'])
 
 /** → [{ file, name, often, budget, proof }], by file */
 function hotFunctions () {
@@ -26,13 +24,6 @@ function hotFunctions () {
 /** The files that run per request: those with such a comment. test/house/code.test.js finds the ones that lack it. */
 function hotFiles () {
   return [...new Set(hotFunctions().map(({ file }) => file))]
-}
-
-function withTable (page) {
-  // Those that say how often they run; the others are called by these.
-  const rows = hotFunctions().filter(({ often }) => often !== '').map(({ file, name, often, budget, proof }) => `| \`${name}\` | \`${file}\` | ${often} | ${budget} | ${proof} |`)
-  const table = ['| function | file | runs | may allocate | measured by |', '|---|---|---|---|---|', ...rows].join('\n')
-  return page.replace(new RegExp(`${START}[^]*${END}`), () => `${START}\n${table}\n${END}`)
 }
 
 function inFile (file, lines) {
@@ -54,7 +45,7 @@ function saidIn (text) {
   const [, often = ''] = /\bHOT((?:,| where)[^.]*)/.exec(text) ?? []
   const [, budget = ''] = /Budget: ([^.]*)/.exec(text) ?? []
   const [, proof = ''] = /Proof: (bench\/[\w./-]*\w)/.exec(text) ?? []
-  return { often: often.replace(/^, ?/, '').trim(), budget, proof: proof && `\`${proof}\`` }
+  return { often: often.replace(/^, ?/, '').trim(), budget, proof }
 }
 
 function nameIn (line) {

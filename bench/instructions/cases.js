@@ -43,7 +43,6 @@ const table = [
   { name: 'hook-context', of: 'hook-steps', label: '+ `enterWith`', options: { steps: 3 } },
   { name: 'floor', of: 'hook-steps', label: 'The floor: + a `close` listener', options: { steps: 4 } },
   { name: 'hook-clock', of: 'hook-steps', label: '+ the clock, twice', options: { steps: 5 } },
-  { name: 'bare-with-socket', of: 'bare-with-socket' },
   { name: 'disabled', of: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', guard: true },
   { name: 'unsampled', of: 'lighttrace-unsampled', label: 'light-trace, no request sampled', guard: true },
   // Until the ring has been filled a few times.
@@ -120,7 +119,6 @@ const table = [
   { name: 'redis-often-listened', of: 'lighttrace-redis', label: 'the same, and somebody who does nothing listens to the channel', ...listened, ...often },
   { name: 'fetch', of: 'lighttrace-outbound', label: 'light-trace, one fetch: its span', route: 'fetch', ...callSpan },
   { name: 'fetch-listened', of: 'lighttrace-outbound', label: 'the same, and somebody who does nothing listens to the channels', route: 'fetch', ...listened },
-  { name: 'sdk-meter', of: 'sdk-meter' },
   { name: 'fastify-metrics', of: 'fastify-metrics' },
   { name: 'sdk2-by-hand', of: 'sdk2-by-hand', warmUp: LONG_WARM_UP },
   { name: 'fastify-otel', of: 'fastify-otel', warmUp: LONG_WARM_UP },

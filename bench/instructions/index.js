@@ -2,7 +2,7 @@
 
 // npm run bench:instructions: how many instructions a request takes, by callgrind, with a V8 that is made deterministic.
 // It repeats to about half a percent however busy the machine is, so two commits can be told apart by it. It knows nothing of
-// caches, of the kernel, and of how soon V8 is done compiling: that is what npm run bench -- settled is for.
+// caches, of the kernel, and of how soon V8 is done compiling: that is what npm run bench is for.
 //
 //   --case delivered          only this case and its baseline; may be given more than once; none: all
 //   --quick                   one process a case: a comparison of two cases takes below three minutes
@@ -68,7 +68,7 @@ async function main () {
 }
 
 async function countOn (node, values) {
-  const known = values.counted ? publishedRows(node) : []
+  const known = values.counted ? publishedRows(node).map(asCounted) : []
   const cases = chooseCases(values.case)
     .filter(({ name }) => values.case?.includes(name) || !known.some((row) => row.name === name))
     .flatMap((testCase) => withTree(testCase, values.tree))
@@ -207,7 +207,7 @@ function difference (row, base) {
   if (base === undefined || base === row) return null
   return {
     median: row.total.median - base.total.median,
-    halfWidth: Math.hypot(row.total.halfWidth ?? Infinity, base.total.halfWidth ?? Infinity), // null: read from a file
+    halfWidth: Math.hypot(row.total.halfWidth, base.total.halfWidth),
     ...Object.fromEntries(KINDS.map((kind) => [kind, row[kind] - base[kind]]))
   }
 }
@@ -222,11 +222,16 @@ function publishedRows (name) {
   return readResults('instructions')?.nodes[name]?.rows ?? []
 }
 
+// As the rows that are counted. Of the kinds nothing is stored.
+function asCounted ({ name, total: [median, halfWidth = Infinity] }) {
+  return { name, total: { median, halfWidth } }
+}
+
 // One results file holds all Nodes: each run replaces the rows that it has counted.
 function publish (result) {
-  const { rows, name, node, ...provenance } = result
+  const { rows, name, node, date } = result
   const earlier = readResults('instructions')
   const kept = publishedRows(name).filter(({ name }) => !rows.some((row) => row.name === name))
   const { warmUp, requests } = FULL // of rows that do not say otherwise
-  writeResults('instructions', { ...provenance, profile: { warmUp, requests }, nodes: { ...earlier?.nodes, [name]: { node, date: provenance.date, commit: provenance.commit, rows: inOrder([...kept, ...rows]) } } })
+  writeResults('instructions', { profile: { warmUp, requests }, nodes: { ...earlier?.nodes, [name]: { node, date, rows: inOrder([...kept, ...rows]) } } })
 }

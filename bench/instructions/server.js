@@ -6,7 +6,6 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const v8 = require('node:v8')
 const { answer } = require('../run/ipc')
 
 const FLUSH_MS = 60_000 // under valgrind everything takes some thirty times as long
@@ -42,7 +41,7 @@ async function main () {
       return process.memoryUsage()
     },
     memory: () => process.memoryUsage(),
-    figures: () => ({ ...process.cpuUsage(), rss: process.memoryUsage.rss(), codeBytes: v8.getHeapCodeStatistics().code_and_metadata_size })
+    figures: () => ({ ...process.cpuUsage(), rss: process.memoryUsage.rss() })
   })
   process.send({ ready: true, port: server.port, runtime: process.version, versions: { ...server.versions, ...setup.versions?.() } })
 }

@@ -9,7 +9,7 @@ const BAR_WIDTH_MAX = WIDTH - LEFT - 70 // the figures stand behind the bars
 
 /** → SVG text. @param {object} seeds a table of bench/seeds.js */
 function drawChart ({ rows, node, profile: { connections, pipelining } }) {
-  const values = rows.map(({ name, label, relativeRps }) => ({ label, name, ratio: relativeRps?.median ?? 1 }))
+  const values = rows.map(({ name, label, relativeRps }) => ({ label, name, ratio: relativeRps?.[0] ?? 1 }))
   const most = Math.max(...values.map(({ ratio }) => ratio))
   const height = TOP + STEP * values.length + 10
   const title = `Throughput in parts of Fastify's own, ${connections} connections × ${pipelining} requests (Node ${node.slice(1)})`

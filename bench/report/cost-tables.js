@@ -4,13 +4,13 @@
 
 const { table } = require('./markdown')
 const { others, HEADLINE_NODE } = require('../cases')
-const { KINDS } = require('../instructions/callgrind')
 const { table: countedCases } = require('../instructions/cases')
 const { row, seedsOf } = require('../targets')
 const { codeOf } = require('../run/code')
 const { seedsShort } = require('./seeds-table')
+const { provenance } = require('./tables')
 
-module.exports = { readmeTable, readmeRows, realTable, othersTable, answer, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, tailTable, nextTickTable }
+module.exports = { readmeTable, readmeRows, realTable, othersTable, answer, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, nextTickTable }
 
 /**
  * The README's tables: the benchmark that people run, the real request by its instructions, and the hello world one by one.
@@ -63,12 +63,12 @@ const REAL_ROWS = [
 /** The real request, on each Node that was counted; `shortly`: on the headline's in full, of the others light-trace alone. */
 function realTable (instructions, shortly = false) {
   const counted = realRows(instructions, shortly)
-  const processes = counted.find(({ name }) => name === 'real').processes
+  const { processes } = counted.find(({ name }) => name === 'real')
   return [
     table([
       ['', ({ label }) => label],
-      ['instructions of a request', ({ total: { median, halfWidth } }) => halfWidth === null ? thousands(median) : `${thousands(median)} ± ${thousands(halfWidth)}`, 'right'],
-      ['more', ({ over, total }) => over === null ? '' : `${signedCount(over.median)} (${percent({ total, over })})`, 'right']
+      ['instructions of a request', ({ total }) => withHalfWidth(total), 'right'],
+      ['more', ({ over, total }) => over === undefined ? '' : `${signedCount(over[0])} (${percent({ total, over })})`, 'right']
     ], counted),
     '',
     `Of a request that does this little: the share is smaller where it does more. ${shortly ? "Counted, not timed, so a machine's load does not matter. " : ''}${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${[...new Set(counted.map(({ node }) => node.slice(1)))].join(', ')}, ${codeOf(counted)}.`
@@ -102,17 +102,21 @@ const OTHER_ROWS = [['delivered', 'one client, the same request again and again'
 /** What a hello world costs where requests are not alike. */
 function othersTable (instructions) {
   const rows = rowsOf(instructions, HEADLINE_NODE)
-  const counted = OTHER_ROWS.map(([name, label]) => ({ ...row({ rows }, name), ...label && { label } })).filter(({ total }) => total !== undefined)
+  const counted = OTHER_ROWS.map(([name, label = labelOf(name)]) => ({ ...row({ rows }, name), label })).filter(({ total }) => total !== undefined)
   return [
     table([
       ['a hello world, its span delivered', ({ label }) => label.replace('light-trace, ', '')],
-      ['Fastify', ({ total, over }) => thousands(total.median - over.median), 'right'],
-      ['light-trace', ({ total }) => thousands(total.median), 'right'],
-      ['more', ({ over }) => signedCount(over.median), 'right']
+      ['Fastify', ({ total: [all], over: [more] }) => thousands(all - more), 'right'],
+      ['light-trace', ({ total: [all] }) => thousands(all), 'right'],
+      ['more', ({ over: [more] }) => signedCount(more), 'right']
     ], counted),
     '',
     `Instructions of a request. Node ${instructions.nodes[HEADLINE_NODE].node.slice(1)}, ${codeOf(counted)}.`
   ].join('\n')
+}
+
+function labelOf (wanted) {
+  return countedCases.find(({ name }) => name === wanted).label
 }
 
 function rowsOf ({ nodes }, major) {
@@ -120,8 +124,8 @@ function rowsOf ({ nodes }, major) {
 }
 
 /** Of its baseline, as both were counted in one run. */
-function percent ({ total, over }) {
-  return `${(100 * over.median / (total.median - over.median)).toFixed(0)} %`
+function percent ({ total: [all], over: [more] }) {
+  return `${(100 * more / (all - more)).toFixed(0)} %`
 }
 
 /**
@@ -129,18 +133,18 @@ function percent ({ total, over }) {
  * memory and start.
  * @param {Record<string, any>} results the results files by name, as targets.js takes them
  */
-function answer ({ instructions, seeds, startupInstructions, overhead }) {
+function answer ({ instructions, seeds, startupInstructions, sizes }) {
   const { rows } = instructions.nodes[HEADLINE_NODE]
-  const more = (name) => `${thousands(row({ rows }, name).over.median)} instructions`
+  const more = (name) => `${thousands(row({ rows }, name).over[0])} instructions`
   const [pipelined, single] = [10, 1].map((pipelining) => seedsOf(seeds, 'hello', pipelining, HEADLINE_NODE))
   const [ours, theirs, all] = [/^lighttrace-/, /^fastify-otel/, /^nodesdk-/].map((name) => (result) => result.rows.find((found) => name.test(found.name)))
   const [floor, real, unsampled, stock] = ['floor-real', 'real', 'real-unsampled', 'stock-real'].map((name) => row({ rows }, name))
   const { overMicros, relativeCpu, overRssMB, requests } = ours(single)
   return [
     `- **A real request**, all of it traced, takes ${percent(real)} more instructions than without a tracer; ${percent(floor)} are what no tracer can do without. Not sampled it takes ${percent(unsampled)} more, with OpenTelemetry's own instrumentations ${percent(stock)}.`,
-    `- **A hello world**, its span delivered, takes **${overMicros.median.toFixed(1)} µs of CPU time more, ${share(relativeCpu)} of what Fastify itself needs for it**. It is ${more('delivered')}; behind a proxy, with another client each time, ${more('proxied')}. Not sampled it takes ${more('unsampled')} more, with \`OTEL_SDK_DISABLED\` ${more('disabled')}.`,
+    `- **A hello world**, its span delivered, takes **${overMicros.toFixed(1)} µs of CPU time more, ${share(relativeCpu)} of what Fastify itself needs for it**. It is ${more('delivered')}; behind a proxy, with another client each time, ${more('proxied')}. Not sampled it takes ${more('unsampled')} more, with \`OTEL_SDK_DISABLED\` ${more('disabled')}.`,
     `- **Ten hello worlds in flight on each of a hundred connections**: light-trace keeps ${kept(ours(pipelined))} of Fastify's throughput, @fastify/otel ${kept(theirs(pipelined))}, NodeSDK with its auto-instrumentations ${kept(all(pipelined))}. With one at a time it is ${kept(ours(single))}, ${kept(theirs(single))} and ${kept(all(single))}.`,
-    `- **Memory and start**: ${overRssMB.median.toFixed(0)} MB over Fastify's own after ${thousands(requests / 1000)},000 requests at full load; ${(100 * startupInstructions.rows['lighttrace-100'].ready.share).toFixed(1)} % of the instructions that Fastify itself takes to start; ${(overhead.installedBytes.lighttrace / 1e6).toFixed(2)} MB on the disk.`
+    `- **Memory and start**: ${overRssMB.toFixed(0)} MB over Fastify's own after ${thousands(requests / 1000)},000 requests at full load; ${(100 * startupInstructions.rows['lighttrace-100'].ready[2]).toFixed(1)} % of the instructions that Fastify itself takes to start; ${(sizes.installedBytes.lighttrace / 1e6).toFixed(2)} MB on the disk.`
   ].join('\n')
 }
 
@@ -162,40 +166,39 @@ function nodesTable (seeds) {
 }
 
 function both (found) {
-  return found === undefined ? '' : `${found.relativeRps.median.toFixed(2)}, ${found.relativeCpu.median.toFixed(2)}`
+  return found === undefined ? '' : `${found.relativeRps[0].toFixed(2)}, ${found.relativeCpu[0].toFixed(2)}`
 }
 
-function kept ({ relativeRps }) {
-  return `${(100 * relativeRps.median).toFixed(0)} %`
+function kept ({ relativeRps: [median] }) {
+  return `${(100 * median).toFixed(0)} %`
 }
 
-function share ({ median }) {
+function share ([median]) {
   return `${(100 * (median - 1)).toFixed(0)} %`
 }
 
-/** Of bench/instructions: a table for each Node. */
+/** What no other table has. Baselines are left out: what a row is over says them. */
 function instructionsTable ({ nodes, profile }) {
-  const { [HEADLINE_NODE]: headline, ...others } = nodes
-  const tables = [headline, ...Object.values(others).reverse()].filter(Boolean).flatMap(({ node, date, rows }) => [
+  const { node, rows } = nodes[HEADLINE_NODE]
+  const elsewhere = new Set([...REAL_ROWS.map(([, name]) => name), ...others, ...STEPS.map(([name]) => name)])
+  const shown = rows.filter(({ name, over }) => over !== undefined && (!elsewhere.has(name) || name === 'delivered'))
+  return [
     table([
-      ['', (row) => `${row.label}${howCounted(row, profile)}`],
+      ['', (row) => `${labelOf(row.name)}${howCounted(row, profile)}`],
       ['instructions a request', ({ total }) => withHalfWidth(total), 'right'],
-      ['over its baseline', ({ over }) => over ? `**${signedCount(over.median)}**` : '', 'right'],
-      ['of that JavaScript / builtins / GC / native', ({ over }) => over ? KINDS.map((kind) => signedCount(over[kind])).join(' / ') : '', 'right'],
-      ['processes', ({ processes }) => String(processes), 'right']
-    ], rows),
+      ['over its baseline', ({ over: [more] }) => `**${signedCount(more)}**`, 'right'],
+      ['of that JavaScript / builtins / GC / native', ({ kinds = [] }) => kinds.map(signedCount).join(' / '), 'right']
+    ], shown),
     '',
-    `Node ${node.slice(1)}, ${date.slice(0, 10)}, ${codeOf(rows)}.`,
-    ''
-  ])
-  return [...tables, `${profile.requests.toLocaleString('en')} requests after ${profile.warmUp.toLocaleString('en')} to warm up, in each process.`].join('\n')
+    `${profile.requests.toLocaleString('en')} requests after ${profile.warmUp.toLocaleString('en')} to warm up, in each process; ± is known where there were several. Node ${node.slice(1)}, ${codeOf(shown)}.`
+  ].join('\n')
 }
 
 // Where it was counted otherwise than the line below the table says.
 function howCounted ({ requests, warmUp, isCollected }, profile) {
   const notes = [
-    requests === undefined || requests === profile.requests ? null : `${thousands(requests)} at a time`,
-    warmUp === undefined || warmUp === profile.warmUp ? null : `after ${thousands(warmUp)}`,
+    requests < profile.requests || requests > profile.requests ? `${thousands(requests)} at a time` : null,
+    warmUp < profile.warmUp ? `after ${thousands(warmUp)}` : null,
     isCollected === false ? 'without the collector' : null
   ].filter((note) => note !== null)
   return notes.length === 0 ? '' : ` (${notes.join(', ')})`
@@ -220,8 +223,8 @@ function stepsTable ({ nodes }, major) {
   return [
     table([
       ['with', ({ what }) => what],
-      ['instructions', ({ total }) => thousands(total.median), 'right'],
-      ['more than the line above', (step) => { const i = counted.indexOf(step); return i === 0 ? '' : signedCount(step.total.median - counted[i - 1].total.median) }, 'right']
+      ['instructions', ({ total: [all] }) => thousands(all), 'right'],
+      ['more than the line above', (step) => { const i = counted.indexOf(step); return i === 0 ? '' : signedCount(step.total[0] - counted[i - 1].total[0]) }, 'right']
     ], counted),
     '',
     `Node ${node.slice(1)}, ${codeOf(counted)}.`
@@ -229,45 +232,21 @@ function stepsTable ({ nodes }, major) {
 }
 
 /** Of bench/v8.js. */
-function deoptimisationsTable ({ rows, node, profile }) {
-  const delivered = row({ rows }, 'delivered')
+function deoptimisationsTable ({ rows, profile, ...result }) {
   return [
     table([
       ['', ({ label }) => label],
       ['functions compiled', ({ compiled }) => String(compiled), 'right'],
-      ['given up again', ({ deoptimised }) => String(deoptimised.length), 'right'],
-      ['of those ours', ({ deoptimised }) => String(deoptimised.filter(({ ours }) => ours).length), 'right'],
+      ['given up again', ({ deoptimised }) => String(deoptimised), 'right'],
+      ['of those ours', ({ ours }) => String(ours), 'right'],
       ['bytes a request allocates', ({ bytes }) => thousands(bytes), 'right'],
       ['over its baseline', ({ over }) => over ? signedCount(over.bytes) : '', 'right'],
       ['bytes alive at a collection', ({ survivors }) => thousands(survivors), 'right']
     ], rows),
     '',
-    'What V8 gave up with light-trace and not without:',
+    `What V8 gave up with light-trace and not without: ${row({ rows }, 'delivered').over.functions.map(({ name, reason }) => `\`${name.trim()}\` (${reason})`).join(', ')}.`,
     '',
-    table([
-      ['function', ({ name }) => `\`${name.trim()}\``],
-      ['reason', ({ reason }) => reason]
-    ], delivered?.over?.functions ?? []),
-    '',
-    `In ${profile.settle.toLocaleString('en')} requests of one process; what is alive with ${profile.connections} connections. Node ${node.slice(1)}.`
-  ].join('\n')
-}
-
-/** Of bench/tail.js. */
-function tailTable (result) {
-  const { rows, over, share, rate, profile } = result
-  const shown = ({ median, low, high }, digits) => `${median.toFixed(digits)} (${low.toFixed(digits)}…${high.toFixed(digits)})`
-  const percent = ({ median, low, high }) => shown({ median: 100 * median, low: 100 * low, high: 100 * high }, 1)
-  return [
-    table([
-      ['', ({ label }) => label],
-      ['p50, ms', ({ p50 }) => shown(p50, 3), 'right'],
-      ['p99, ms', ({ p99 }) => shown(p99, 3), 'right'],
-      ...(rows[0].late === undefined ? [] : [['of that, how late the load was, p99', ({ late }) => shown(late, 3), 'right']]),
-      ['windows in which not all could be sent', ({ windowsBehind }) => String(windowsBehind), 'right']
-    ], rows),
-    '',
-    `Window by window, the traced p99 is **${shown(over.p99, 3)} ms** over the bare one beside it: ${percent(share.p99)} % of it. In brackets stands where the median lies with 95 % confidence. ${profile.windows} windows of ${profile.seconds} s each, in turn, ${Math.round(rate).toLocaleString('en')} requests a second. ${provenance(result)}`
+    `In ${profile.settle.toLocaleString('en')} requests of one process; what is alive with ${profile.connections} connections. ${provenance(result)}`
   ].join('\n')
 }
 
@@ -282,12 +261,8 @@ function nextTickTable ({ rows, rounds, machine, date }) {
       ['after', ({ keptAfter }) => `${keptAfter} ns`, 'right']
     ], rows),
     '',
-    `CPU time of one \`process.nextTick\`; medians of ${rounds} processes each. ${machine.cores}-core ${machine.cpu}, ${date.slice(0, 10)}.`
+    `CPU time of one \`process.nextTick\`; medians of ${rounds} processes each. ${machine}, ${date.slice(0, 10)}.`
   ].join('\n')
-}
-
-function provenance ({ machine, node, date, dirty, ...code }, counted = codeOf([code])) {
-  return `Node ${node.slice(1)}, ${machine.cores}-core ${machine.cpu}, ${date.slice(0, 10)}, ${counted}${dirty ? ' with changes' : ''}.`
 }
 
 function thousands (value) {
@@ -298,8 +273,7 @@ function signedCount (value) {
   return `${value < 0 ? '−' : '+'}${thousands(Math.abs(value))}`
 }
 
-// null: of a single process, whose interval nobody knows
-function withHalfWidth ({ median, halfWidth }, digits = 0) {
-  const shown = digits === 0 ? thousands(median) : median.toFixed(digits)
-  return halfWidth === null ? shown : `${shown} ±${digits === 0 ? thousands(halfWidth) : halfWidth.toFixed(digits)}`
+// Of a single process the width is not known.
+function withHalfWidth ([median, halfWidth]) {
+  return halfWidth === undefined ? thousands(median) : `${thousands(median)} ± ${thousands(halfWidth)}`
 }

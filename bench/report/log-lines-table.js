@@ -2,7 +2,7 @@
 
 // Of bench/log-lines.js.
 
-const { table } = require('./markdown')
+const { table, withSpread } = require('./markdown')
 const { provenance } = require('./tables')
 
 module.exports = { logLinesTable }
@@ -12,7 +12,7 @@ function logLinesTable (result) {
   return [
     table([
       ['a line printed by', ({ label }) => label],
-      ['CPU \u00b5s', ({ median, min, max }) => `${median.toFixed(1)} (${min.toFixed(1)}\u2026${max.toFixed(1)})`, 'right'],
+      ['CPU \u00b5s', ({ micros }) => withSpread(micros, 1), 'right'],
       ['over pino', ({ over }) => over === 0 ? '' : `**+${over.toFixed(1)}**`, 'right']
     ], rows),
     '',

@@ -2,7 +2,7 @@
 
 // Results → markdown tables.
 
-module.exports = { table, figure, withSpread, replaceBetween }
+module.exports = { table, withSpread, replaceBetween }
 
 // columns: [[title, (row) => text, 'right'?]]
 function table (columns, rows) {
@@ -14,12 +14,9 @@ function table (columns, rows) {
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 
-function figure (spread, digits) {
-  return spread ? spread.median.toFixed(digits) : ''
-}
-
-function withSpread (spread, digits) {
-  return spread ? `${spread.median.toFixed(digits)} (${spread.min.toFixed(digits)}…${spread.max.toFixed(digits)})` : ''
+// [median, least, greatest], or [median, low, high]
+function withSpread ([median, least, greatest], digits) {
+  return `${median.toFixed(digits)} (${least.toFixed(digits)}…${greatest.toFixed(digits)})`
 }
 
 // Puts `content` between <!-- name:start --> and <!-- name:end -->; a text without them is an error.

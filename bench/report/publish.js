@@ -9,24 +9,39 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { readResults, writeResults, resultKinds } = require('./results-file')
+const { readResults, resultKinds } = require('./results-file')
 const { replaceBetween } = require('./markdown')
-const { overheadTable, startupTable, startupInstructionsTable, targetsTable, sizesTable, provenance } = require('./tables')
-const { readmeTable, readmeRows, realTable, othersTable, answer, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, tailTable, nextTickTable } = require('./cost-tables')
+const { startupTable, targetsTable, sizesTable } = require('./tables')
+const { readmeTable, readmeRows, realTable, othersTable, answer, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, nextTickTable } = require('./cost-tables')
 const { seedsTable } = require('./seeds-table')
 const { seedsOf } = require('../targets')
-const { callsTable } = require('./calls-table')
 const { growthTables, growthShort } = require('./growth-tables')
 const { faultsTable } = require('./faults-table')
 const { microTable } = require('./micro-table')
 const { logLinesTable } = require('./log-lines-table')
-const { fieldTables } = require('./field-tables')
-const { withLatest, historyTable } = require('./history')
+const { viewerTable } = require('./viewer-table')
 const { rowsIn, unknownRows, isOfToday } = require('../run/code')
 const drawChart = require('./chart')
-const { cases, HEADLINE_NODE } = require('../cases')
+const { HEADLINE_NODE } = require('../cases')
 
 const root = path.join(__dirname, '../..')
+
+// [page, section, of which results file, its table]
+const SECTIONS = [
+  ['bench/RESULTS.md', 'bench:seeds', 'seeds', ({ tables }) => tables.filter(({ node }) => node.startsWith(`v${HEADLINE_NODE}.`)).map(seedsTable).join('\n\n')],
+  ['bench/RESULTS.md', 'bench:instructions', 'instructions', instructionsTable],
+  ['bench/RESULTS.md', 'bench:steps', 'instructions', (instructions) => stepsTable(instructions, HEADLINE_NODE)],
+  ['bench/RESULTS.md', 'bench:startup', 'startup-instructions', startupTable],
+  ['bench/RESULTS.md', 'bench:sizes', 'sizes', sizesTable],
+  ['bench/RESULTS.md', 'bench:faults', 'faults', faultsTable],
+  ['bench/RESULTS.md', 'bench:v8', 'v8', deoptimisationsTable],
+  ['bench/RESULTS.md', 'bench:growth', 'growth', growthTables],
+  ['bench/upstream/README.md', 'bench:next-tick', 'next-tick', nextTickTable],
+  ['docs/overhead.md', 'bench:growth-short', 'growth', growthShort],
+  ['docs/architecture.md', 'bench:micro', 'micro', microTable],
+  ['docs/logs.md', 'bench:log-lines', 'log-lines', logLinesTable],
+  ['docs/viewer.md', 'bench:viewer', 'viewer', (viewer) => viewerTable(viewer, readResults('viewer-page'))]
+]
 
 module.exports = { publish, resultsByName, hasAll, refusedRows, staleRows }
 
@@ -36,34 +51,14 @@ function publish () {
   const refused = refusedRows()
   if (refused === null) console.error('a shallow clone: whether the rows are of commits in the history is not known')
   else if (refused.length > 0) return fail('of commits that are not in the history', refused)
-  const overhead = readResults('overhead')
-  if (overhead) edit('bench/RESULTS.md', overheadSections(overhead))
-  const startup = readResults('startup')
-  if (startup) edit('bench/RESULTS.md', { 'bench:startup': startupTable(startup) })
-  const startupInstructions = readResults('startup-instructions')
-  if (startupInstructions) edit('bench/RESULTS.md', { 'bench:startup-instructions': startupInstructionsTable(startupInstructions) })
-  publishCost()
+  for (const [page, section, kind, tableOf] of SECTIONS) {
+    const result = readResults(kind)
+    if (result !== null) edit(page, { [section]: tableOf(result) })
+  }
   const results = resultsByName()
   edit('bench/RESULTS.md', { 'bench:targets': targetsTable(results) })
-  const calls = readResults('calls')
-  if (calls) edit('bench/RESULTS.md', { 'bench:calls': callsTable(calls) })
-  const growth = readResults('growth')
-  if (growth) {
-    edit('bench/RESULTS.md', { 'bench:growth': growthTables(growth) })
-    edit('docs/overhead.md', { 'bench:growth-short': growthShort(growth) })
-  }
-  const micro = readResults('micro')
-  if (micro) edit('docs/architecture.md', { 'bench:micro': microTable(micro) })
-  const logLines = readResults('log-lines')
-  if (logLines) edit('docs/logs.md', { 'bench:log-lines': logLinesTable(logLines) })
-  const faults = readResults('faults')
-  if (faults) edit('bench/RESULTS.md', { 'bench:faults': faultsTable(faults) })
-  require('./publish-viewer')()
-  const field = readResults('field')
-  if (field) edit('bench/RESULTS.md', { 'bench:field': fieldTables(field) })
-  const { seeds } = results
-  if (seeds) edit('bench/RESULTS.md', { 'bench:seeds': seeds.tables.map(seedsTable).join('\n\n') })
   if (!hasAll(results)) return
+  const { seeds } = results
   edit('docs/overhead.md', { 'bench:answer': answer(results), 'bench:real': realTable(results.instructions), 'bench:others': othersTable(results.instructions), 'bench:nodes': nodesTable(seeds) })
   fs.writeFileSync(path.join(root, 'docs/overhead.svg'), drawChart(seedsOf(seeds, 'hello', 10, HEADLINE_NODE)))
   const stale = staleRows(results)
@@ -87,48 +82,14 @@ function staleRows (results) {
   return readmeRows(results).filter((found) => !isOfToday(found)).map(({ name, commit }) => `${name}${commit === undefined ? '' : `, ${commit.slice(0, 7)}`}`)
 }
 
-function publishCost () {
-  const instructions = readResults('instructions')
-  if (instructions) edit('bench/RESULTS.md', { 'bench:instructions': instructionsTable(instructions), 'bench:steps': stepsTable(instructions, HEADLINE_NODE) })
-  if (instructions) publishHistory(instructions)
-  const v8 = readResults('v8')
-  if (v8) edit('bench/RESULTS.md', { 'bench:v8': deoptimisationsTable(v8) })
-  const tail = readResults('tail')
-  if (tail) edit('bench/RESULTS.md', { 'bench:tail': tailTable(tail) })
-  const nextTick = readResults('next-tick')
-  if (nextTick) edit('bench/upstream/README.md', { 'bench:next-tick': nextTickTable(nextTick) })
-}
-
-function publishHistory (instructions) {
-  const history = withLatest(readResults('history') ?? [], instructions)
-  writeResults('history', history)
-  edit('bench/RESULTS.md', { 'bench:history': historyTable(history) })
-}
-
-function overheadSections (result) {
-  const published = cases.filter(({ sets }) => sets.includes('publish'))
-  const names = (choose) => published.filter(choose).map(({ name }) => name)
-  return {
-    'bench:provenance': provenance(result),
-    'bench:hello': overheadTable(result, names(isHello)),
-    'bench:more': overheadTable(result, names((testCase) => !isHello(testCase) && !testCase.load)),
-    'bench:rate': overheadTable(result, names(({ load }) => load?.rate)),
-    'bench:sizes': sizesTable(result)
-  }
-}
-
 function resultsByName () {
-  const kinds = { instructions: 'instructions', seeds: 'seeds', v8: 'v8', tail: 'tail', startup: 'startup', startupInstructions: 'startup-instructions', overhead: 'overhead' }
+  const kinds = { instructions: 'instructions', seeds: 'seeds', v8: 'v8', startupInstructions: 'startup-instructions', sizes: 'sizes' }
   return Object.fromEntries(Object.entries(kinds).map(([name, kind]) => [name, readResults(kind)]))
 }
 
 // A machine that has run only some of the benches leaves the short page as it is.
 function hasAll (results) {
   return Object.values(results).every((result) => result !== null) && [10, 1].every((pipelining) => seedsOf(results.seeds, 'hello', pipelining, HEADLINE_NODE) !== undefined)
-}
-
-function isHello ({ against = 'bare' }) {
-  return against === 'bare'
 }
 
 function edit (name, sections) {

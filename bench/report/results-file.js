@@ -1,28 +1,31 @@
 'use strict'
 
-// bench/results/<kind>.json: the last published run of each kind; git keeps the earlier ones.
+// bench/results/<kind>.json: the last published run of each kind, as ./stored.js has it; git keeps the earlier ones.
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { stored } = require('./stored')
 
 const FOLDER = path.join(__dirname, '../results')
+const NUMBERS = /\[\s+((?:-?[\d.e+-]+,?\s+)+)\]/g
 
-// What is no measurement of one code: the bounds of CI, and the log of what was published.
-const NO_RESULTS = ['ci-bounds', 'history']
+// No measurement of one code, but the bounds of CI.
+const NO_RESULTS = ['ci-bounds']
 
 module.exports = { writeResults, readResults, resultKinds }
 
 function writeResults (kind, result) {
   const file = path.join(FOLDER, `${kind}.json`)
   fs.mkdirSync(FOLDER, { recursive: true })
-  fs.writeFileSync(file, JSON.stringify(result, shorten, 1) + '\n')
+  const text = JSON.stringify(stored(kind, result), shorten, 1)
+  fs.writeFileSync(file, text.replace(NUMBERS, (all, numbers) => `[${numbers.trim().replace(/\s+/g, ' ')}]`) + '\n')
   return file
 }
 
 // → null where there is none yet
 function readResults (kind) {
   const file = path.join(FOLDER, `${kind}.json`)
-  return fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : null
+  return fs.existsSync(file) ? stored(kind, JSON.parse(fs.readFileSync(file, 'utf8'))) : null
 }
 
 // → the names of all files that have measurements

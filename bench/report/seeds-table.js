@@ -13,17 +13,17 @@ function tableName ({ route, profile: { connections, pipelining }, node }) {
   return `${route} -c ${connections} -p ${pipelining} @${node.slice(1).split('.')[0]}`
 }
 
-const ratio = (figure) => figure === null ? '1' : withSpread(figure, 2)
+const ratio = (figure) => figure === undefined ? '1' : withSpread(figure, 2)
 const strong = ({ name }, text) => name.startsWith('lighttrace') ? `**${text}**` : text
-const spansOf = ({ spans, requests }) => spans.created === 0 ? '' : `${shownSpans(spans)}, ${(spans.created / requests).toFixed(0)} a request`
+const spansOf = ({ spans, requests }) => spans[0] === 0 ? '' : `${shownSpans(spans)}, ${(spans[0] / requests).toFixed(0)} a request`
 
-function shownSpans ({ created, received }) {
+function shownSpans ([created, received]) {
   return created === received ? `all of ${millions(created)}` : `${millions(received)} of ${millions(created)}`
 }
 
 const COLUMNS = [
   ['', (row) => strong(row, row.label)],
-  ['requests a second', ({ requestsPerSecond }) => Math.round(requestsPerSecond.median).toLocaleString('en'), 'right'],
+  ['requests a second', ({ requestsPerSecond }) => Math.round(requestsPerSecond).toLocaleString('en'), 'right'],
   ['throughput, of bare', ({ relativeRps }) => ratio(relativeRps), 'right'],
   ['CPU time of a request, of bare', ({ relativeCpu }) => ratio(relativeCpu), 'right'],
   ['spans that arrived', spansOf, 'right']
@@ -40,9 +40,9 @@ function seedsTable (result) {
       ['CPU µs', ({ cpuMicrosPerRequest }) => withSpread(cpuMicrosPerRequest, 1), 'right'],
       ['p99 ms', ({ latencyP99Ms }) => withSpread(latencyP99Ms, 1), 'right'],
       ['RSS MB', ({ rssMB }) => withSpread(rssMB, 0), 'right'],
-      ['server, load busy', ({ serverBusy, loadBusy }) => `${percent(serverBusy)}, ${percent(loadBusy)} %`, 'right']
+      ['server, load busy', ({ busy }) => `${busy.map((share) => (share * 100).toFixed(0)).join(', ')} %`, 'right']
     ], rows),
-    ...rows.flatMap(({ label, faults }) => faults.map((sentence) => `\nINVALID, ${label}: ${sentence}`)),
+    ...rows.flatMap(({ label, faults = [] }) => faults.map((sentence) => `\nINVALID, ${label}: ${sentence}`)),
     '',
     `${loadOf(result)} ${versionsOf(result)} ${provenance(result)}`
   ].join('\n')
@@ -68,14 +68,9 @@ function loadOf ({ profile: { connections, pipelining, rounds, seconds, processe
 }
 
 /** Of all that was loaded, each once. */
-function versionsOf ({ rows }) {
-  const versions = Object.assign({}, ...rows.map(({ versions }) => versions))
-  delete versions['light-trace']
-  return `${Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(', ')}.`
-}
-
-function percent (spread) {
-  return (spread.median * 100).toFixed(0)
+function versionsOf ({ versions }) {
+  const named = Object.entries(versions).filter(([name]) => name !== 'light-trace')
+  return `${named.map(([name, version]) => `${name} ${version}`).join(', ')}.`
 }
 
 function millions (count) {

@@ -10,7 +10,7 @@ module.exports = summarise
 // measured: what run() gives → [{ name, label, against, node, versions, figures, over, relativeRps, spans, faults }]
 function summarise (measured) {
   const byName = new Map(measured.map((entry) => [entry.testCase.name, entry]))
-  return measured.map((entry) => summariseCase(entry, byName.get(baselineOf(entry.testCase)), byName.get(entry.testCase.also)))
+  return measured.map((entry) => summariseCase(entry, byName.get(baselineOf(entry.testCase))))
 }
 
 function baselineOf ({ name, against = 'bare' }) {

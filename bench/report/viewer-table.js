@@ -27,7 +27,7 @@ function viewerTable (result, page) {
     table([['', ([name]) => name], ['measured', ([, figure]) => figure, 'right'], ['promised', ([, , bound]) => bound, 'right']], rows),
     '',
     `Medians; spans per second are by the CPU time of the viewer's process. ${provenance(result, `commit ${result.commit.slice(0, 7)}`)}`,
-    ...(page === null ? [] : ['', `The page: Chromium ${page.chromium}, load of the machine before ${page.machine.loadBefore.toFixed(0)}${page.realTime ? ', measured at real-time priority' : ''}, ${page.date.slice(0, 10)}.`])
+    ...(page === null ? [] : ['', `The page: Chromium ${page.chromium} on a ${page.machine}${page.realTime ? ', measured at real-time priority' : ''}, ${page.date.slice(0, 10)}.`])
   ].join('\n')
 }
 

@@ -3,9 +3,6 @@
 // What makes a round invalid. A rival that drops spans is not at fault, its row says how many; two
 // sides that count differently are.
 
-// A case that cannot be told to send has the span of a request before the round in it.
-const PROBES = 1
-
 module.exports = findFaults
 module.exports.plausible = plausible
 
@@ -15,7 +12,6 @@ function findFaults ({ testCase, sent, counts, received, check }) {
 
   fault(sent.requests === 0, 'no request was answered')
   fault(sent.failed > 0, `${sent.failed} requests failed`)
-  fault(sent.behind > sent.requests / 1000, `the load fell ${sent.behind} requests behind its rate`)
   fault(received.unreadable > 0, `${received.unreadable} bodies could not be read`)
   for (const sentence of check.faults) faults.push(sentence)
 
@@ -27,8 +23,7 @@ function findFaults ({ testCase, sent, counts, received, check }) {
   const { created, delivered, handedOver = 0, rejected, dropped, waiting } = counts
   fault(created !== handedOver + delivered + rejected + dropped + waiting,
     `${created} spans created, but ${handedOver} handed over + ${delivered} delivered + ${rejected} rejected + ${dropped} dropped + ${waiting} waiting`)
-  if (testCase.countedAtSink) fault(received.spans === 0 || received.spans > created + PROBES, `${created} spans expected, ${received.spans} received`)
-  else fault(received.spans !== (counts.exported ?? delivered), `${counts.exported ?? delivered} spans delivered by the server's count, ${received.spans} by the sink's`)
+  fault(received.spans !== (counts.exported ?? delivered), `${counts.exported ?? delivered} spans delivered by the server's count, ${received.spans} by the sink's`)
   fault(testCase.delivers && received.spans !== created, `${created} spans created, ${received.spans} received`)
   fault(received.spans > 0 && check.checked === 0, 'no span was checked')
   fault(!plausible(testCase.spans, created, sent.requests), `${created} spans created by ${sent.requests} requests`)

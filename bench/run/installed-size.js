@@ -1,7 +1,7 @@
 'use strict'
 
 // What lands on disk: the bytes of all files of a package and of everything that npm brings with it.
-// node bench/run/installed-size.js writes anew what light-trace and its viewer take, without a run of the rest.
+// node bench/run/installed-size.js writes bench/results/sizes.json, and what the viewer takes into viewer.json.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -15,18 +15,16 @@ const SETS = {
   'sdk2-by-hand': ['@opentelemetry/api', '@opentelemetry/sdk-trace-base', '@opentelemetry/context-async-hooks', '@opentelemetry/exporter-trace-otlp-proto'],
   'fastify-otel': ['@fastify/otel', '@opentelemetry/api', '@opentelemetry/sdk-trace-base', '@opentelemetry/context-async-hooks', '@opentelemetry/exporter-trace-otlp-proto'],
   'nodesdk-http': ['@fastify/otel', '@opentelemetry/api', '@opentelemetry/sdk-node', '@opentelemetry/instrumentation-http'],
-  'nodesdk-auto': ['@fastify/otel', '@opentelemetry/api', '@opentelemetry/sdk-node', '@opentelemetry/auto-instrumentations-node'],
-  'dd-trace': ['dd-trace']
+  'nodesdk-auto': ['@fastify/otel', '@opentelemetry/api', '@opentelemetry/sdk-node', '@opentelemetry/auto-instrumentations-node']
 }
 
-module.exports = measureInstalledSizes
-module.exports.measureOwnSizes = measureOwnSizes
+module.exports = { measureOwnSizes }
 
 if (require.main === module) {
+  const { describeCommit } = require('./machine')
   const { readResults, writeResults } = require('../report/results-file')
-  const overhead = readResults('overhead')
-  overhead.installedBytes.lighttrace = lightTraceBytes()
-  writeResults('overhead', overhead)
+  require('../install')(['rivals'])
+  writeResults('sizes', { date: new Date().toISOString(), ...describeCommit(root), installedBytes: measureInstalledSizes() })
   writeResults('viewer', { ...readResults('viewer'), sizes: measureOwnSizes() })
 }
 

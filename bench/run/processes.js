@@ -17,16 +17,13 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.e
 
 module.exports = { start, startTool, startServer, freeze, thaw, stop, stopAll }
 
-// role: 'load' | 'sink'; file: in the folder of its name → the process, with what it said when it became ready
-function startTool (role, node, file = 'main.js') {
-  return start(spawnPinned(role, node, [path.join(__dirname, '..', role, file)]))
+// role: 'load' | 'sink' → the process, with what it said when it became ready
+function startTool (role, node) {
+  return start(spawnPinned(role, node, [path.join(__dirname, '..', role, 'main.js')]))
 }
 
-// A case with many processes of its own is given all cores.
-function startServer ({ name, manyProcesses, runtime }, { binary, env }) {
-  const role = manyProcesses ? 'cluster' : 'server'
-  const before = runtime === 'deno' ? ['run', '--allow-all', '--no-lock'] : []
-  return start(spawnPinned(role, binary, [...before, path.join(__dirname, '../server/main.js')], { env, title: name }))
+function startServer ({ name }, { binary, env }) {
+  return start(spawnPinned('server', binary, [path.join(__dirname, '../server/main.js')], { env, title: name }))
 }
 
 // withinMs: how long it may take to become ready.

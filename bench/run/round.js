@@ -15,21 +15,21 @@ const SERVER_SETTLE_MS = 250
 module.exports = { measure, load, FLUSH_MS }
 
 // → the round's figures; `faults` is empty for a valid one
-async function measure ({ testCase, server, loader, sink, rate }, profile) {
+async function measure ({ testCase, server, loader, sink }, profile) {
   thaw(server)
   try {
     await probe(testCase, server)
     await flushEarlier(server)
-    await ask(sink, 'expect', { delayMs: testCase.sinkDelayMs })
+    await ask(sink, 'expect')
     const before = await ask(server, 'begin')
-    const sent = await load({ testCase, server, loader }, profile, rate)
+    const sent = await load({ testCase, server, loader }, profile)
     const after = await ask(server, 'end', { flushMs: FLUSH_MS, settleMs: SERVER_SETTLE_MS })
     const received = await settled(sink, created(before, after) - notDelivered(before, after))
     const check = await ask(sink, 'check', expectation(testCase))
     const counts = difference(before.counts, after.flushed.counts)
     return {
       ...figures(before, after, sent),
-      spans: { ...counts, received: received.spans, receivedBytes: received.bytes, checked: check.checked, attributes: check.attributes },
+      spans: { ...counts, received: received.spans, receivedBytes: received.bytes },
       faults: findFaults({ testCase, sent, counts, received, check })
     }
   } finally {
@@ -37,19 +37,15 @@ async function measure ({ testCase, server, loader, sink, rate }, profile) {
   }
 }
 
-// rate: over the profile's own, 0 for none
-function load ({ testCase, server, loader }, profile, rate = profile.rate) {
+function load ({ testCase, server, loader }, { connections, pipelining, seconds }) {
   const { requests } = routes[testCase.route ?? 'hello']
-  const { connections, pipelining } = { ...profile, ...testCase.load }
-  const { seconds } = profile
   return ask(loader, 'run', {
     url: `http://127.0.0.1:${server.ready.port}`,
     requests,
     headers: testCase.headers,
     connections,
     pipelining,
-    seconds,
-    rate
+    seconds
   }, seconds * 1000 + 60_000)
 }
 
@@ -71,8 +67,7 @@ async function flushEarlier (server) {
 
 function expectation (testCase) {
   const { route, status = 200 } = routes[testCase.route ?? 'hello']
-  if (testCase.routeless) return { status }
-  return { route: typeof route === 'string' ? route : { source: route.source }, status }
+  return { route, status }
 }
 
 // A flush resolves when the sink has answered; tools without one are given time until nothing more comes.
@@ -100,12 +95,10 @@ function figures (before, after, sent) {
     cpuMicrosPerRequest: cpuMicros / sent.requests,
     requestsPerSecond: sent.requests / sent.seconds,
     latencyMs: sent.latencyMs,
-    eventLoopDelayP99Ms: after.loadEnd.eventLoopDelayP99Ms,
     rssMB: after.loadEnd.rssBytes / 1e6,
     requests: sent.requests,
     serverBusy: (after.loadEnd.cpuMicros - before.cpuMicros) / 1e6 / sent.seconds,
-    loadBusy: sent.busy,
-    behind: sent.behind
+    loadBusy: sent.busy
   }
 }
 

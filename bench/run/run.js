@@ -9,20 +9,18 @@ const { ask } = require('./ipc')
 const { startTool, startServer, freeze, stop, stopAll } = require('./processes')
 const { pinBench } = require('./pinning')
 const { measure, load, FLUSH_MS } = require('./round')
-const { nodeOfMajor, bun, deno } = require('./binaries')
+const { nodeOfMajor } = require('./binaries')
 
-const QUIET_LOADS = 3
+module.exports = { run, stepsOf, environmentOf }
 
-module.exports = { run, stepsOf, startCase, environmentOf, rotated }
-
-// cases: entries of cases.js. node: a binary for all servers, over each case's own. progress: (sentence) => void
-// → [{ testCase, node, versions, rate, rounds: [figures] }]
-async function run (cases, { profile, node, headlineNode, progress, env = {} }) {
+// cases: entries of cases.js. progress: (sentence) => void
+// → [{ testCase, node, versions, rounds: [figures] }]
+async function run (cases, { profile, headlineNode, progress }) {
   pinBench()
   const tools = nodeOfMajor(headlineNode)
   const [loader, sink] = await Promise.all([startTool('load', tools), startTool('sink', tools)])
-  const binaryFor = ({ runtime, node: major = headlineNode }) => runtime === undefined ? node ?? nodeOfMajor(major) : { bun, deno }[runtime]()
-  const context = { profile, progress, loader, sink, down: await freePort(), env, binaryFor }
+  const binaryFor = ({ node = headlineNode }) => nodeOfMajor(node)
+  const context = { profile, progress, loader, sink, down: await freePort(), binaryFor }
   try {
     const measured = []
     for (const block of blocksOf(cases)) measured.push(...await runBlock(block, context))
@@ -52,7 +50,7 @@ async function runBlock (block, context) {
   const benches = []
   for (const testCase of block) {
     progress(`warming ${testCase.name} up`)
-    benches.push(await warmUp(testCase, context, benches[0]))
+    benches.push(await warmUp(testCase, context))
   }
   for (let round = 0; round < profile.rounds; round++) {
     for (const bench of rotated(benches, round)) {
@@ -61,47 +59,26 @@ async function runBlock (block, context) {
     }
   }
   for (const { server } of benches) await stop(server)
-  return benches.map(({ testCase, server, rate, rounds }) => ({ testCase, node: server.ready.runtime, versions: server.ready.versions, rate, rounds }))
+  return benches.map(({ testCase, server, rounds }) => ({ testCase, node: server.ready.runtime, versions: server.ready.versions, rounds }))
 }
 
-async function warmUp (testCase, { profile, loader, sink, down, env, binaryFor }, baseline) {
-  const server = await startCase(testCase, { sink, down, env, binaryFor })
+async function warmUp (testCase, { profile, loader, sink, down, binaryFor }) {
+  const server = await startServer(testCase, { binary: binaryFor(testCase), env: environmentOf(testCase, sink, down) })
   const bench = { testCase, server, loader, sink, rounds: [] }
-  const { requests, seconds } = await settle(bench, profile)
-  bench.capacity = requests / seconds
-  if (testCase.load?.rate === 'half') bench.rate = Math.round((baseline ?? bench).capacity / 2)
+  await load(bench, { ...profile, seconds: profile.warmup })
   await ask(server, 'begin')
   await ask(server, 'end', { flushMs: FLUSH_MS })
   freeze(server)
   return bench
 }
 
-// What V8 compiles while it is measured would be in the figure. It is done when its code has kept its size for a while; other engines
-// do not say it, and are loaded for as long as V8 may take.
-async function settle (bench, { warmup, settle: secondsMax = 0, ...profile }) {
-  let loaded = await load(bench, { ...profile, seconds: warmup }, 0)
-  let codeBytes = 0
-  for (let quiet = 0, left = secondsMax - warmup; quiet < QUIET_LOADS && left > 0; left -= warmup) {
-    await ask(bench.server, 'begin')
-    loaded = await load(bench, { ...profile, seconds: warmup }, 0)
-    const { flushed } = await ask(bench.server, 'end', { flushMs: FLUSH_MS })
-    quiet = Math.abs(flushed.codeBytes - codeBytes) < codeBytes / 1000 ? quiet + 1 : 0
-    codeBytes = flushed.codeBytes
-  }
-  return loaded
-}
-
-function startCase (testCase, { sink, down, env = {}, binaryFor }) {
-  return startServer(testCase, { binary: binaryFor(testCase), env: environmentOf(testCase, sink, down, env) })
-}
-
-function environmentOf (testCase, sink, down, env = {}) {
-  return { ...ownEnvironment(), ...env, ...serverEnv(testCase, sink, down) }
+function environmentOf (testCase, sink, down) {
+  return { ...ownEnvironment(), ...serverEnv(testCase, sink, down) }
 }
 
 // The shell's own settings of what is measured are not part of a case.
 function ownEnvironment () {
-  const entries = Object.entries(process.env).filter(([name]) => !/^(OTEL_|DD_|NODE_OPTIONS$)/.test(name))
+  const entries = Object.entries(process.env).filter(([name]) => !/^(OTEL_|NODE_OPTIONS$)/.test(name))
   return { ...Object.fromEntries(entries), NODE_ENV: 'production' }
 }
 
@@ -109,7 +86,7 @@ function serverEnv (testCase, sink, down) {
   const base = `http://127.0.0.1:${sink.ready.port}`
   const env = { LIGHT_TRACE_BENCH: JSON.stringify({ setup: testCase.setup, options: testCase.options, down: testCase.down, upstream: `${base}/upstream`, redis: testCase.redisPort, postgresql: testCase.postgresqlPort }) }
   for (const [name, value] of Object.entries(testCase.env ?? {})) {
-    env[name] = value.replace('{sink}', `${base}/${encodeURIComponent(testCase.name)}`).replace('{down}', `http://127.0.0.1:${down}`).replace('{base}', base)
+    env[name] = value.replace('{sink}', `${base}/${encodeURIComponent(testCase.name)}`).replace('{down}', `http://127.0.0.1:${down}`)
   }
   return env
 }

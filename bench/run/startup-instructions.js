@@ -60,7 +60,7 @@ async function countStarts (node, args, env, folder) {
 }
 
 async function countOne (node, args, env, profile) {
-  const command = ['--tool=callgrind', '--smc-check=all', `--callgrind-out-file=${profile}`, node, ...V8_FLAGS, ...args]
+  const command = ['--tool=callgrind', '--smc-check=all-non-file', `--callgrind-out-file=${profile}`, node, ...V8_FLAGS, ...args]
   const { code, output } = await run('valgrind', command, { env: { ...process.env, ...env }, deadlineMs: DEADLINE_MS })
   const collected = /Collected : (\d+)/.exec(output)?.[1]
   if (code !== 0 || collected === undefined) throw new Error(`no instructions were counted:\n${output.slice(-2000)}`)

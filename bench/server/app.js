@@ -9,21 +9,6 @@ module.exports = addRoutes
 function addRoutes (app, { upstream, redis, postgresql, fetches = false, hasFreshTexts = false, manyAttributes, annotate = () => {}, inSpan = (request, name, fn) => fn(), traceClient = (client) => client }) {
   app.get('/', async () => ({ hello: 'world' }))
 
-  app.get('/json', { schema: { response: { 200: userSchema } } }, async () => {
-    const user = await loadUser()
-    user.address = await loadAddress()
-    return user
-  })
-
-  app.post('/orders', { schema: { body: orderSchema, response: { 201: orderAnswerSchema } } }, async (request, reply) => {
-    reply.code(201)
-    return { id: request.body.id, count: request.body.items.reduce((sum, item) => sum + item.count, 0) }
-  })
-
-  for (let i = 0; i < 20; i++) {
-    app.get(`/r${i}/:id`, async (request) => ({ route: i, id: request.params.id }))
-  }
-
   app.get('/users/:id', async () => ({ hello: 'world' }))
 
   let n = 0 // of what takes turns or never comes again
@@ -46,22 +31,12 @@ function addRoutes (app, { upstream, redis, postgresql, fetches = false, hasFres
     throw new Error('no such order')
   })
 
-  app.get('/text', async () => 'hello world')
-
-  app.post('/echo', async (request) => request.body)
-
   for (const [path, level] of [['/lines', 'info'], ['/debug', 'debug']]) {
     app.get(path, async ({ log }) => {
       for (let i = 0; i < 10; i++) log[level]({ order: 'order-7', step: i, took: 1.25, stock: { sku: 'a-1', left: 3 } }, 'the stock was reserved')
       return { hello: 'world' }
     })
   }
-
-  app.get('/awaits', async () => {
-    let sum = 0
-    for (let i = 0; i < 200; i++) sum += await i
-    return { sum }
-  })
 
   const agent = new http.Agent({ keepAlive: true, maxSockets: 256 })
   app.get('/outbound', async () => ({ upstream: await statusOf(upstream, agent) }))
@@ -143,29 +118,13 @@ function statusOf (url, agent) {
   })
 }
 
-async function loadUser () {
-  return { id: 42, name: 'a user', tags: ['a', 'b', 'c'] }
-}
-
-async function loadAddress () {
-  return { city: 'Oslo', zip: '0150' }
-}
-
-const userSchema = {
+const checkoutSchema = {
   type: 'object',
+  required: ['order', 'plan', 'items'],
   properties: {
     id: { type: 'integer' },
-    name: { type: 'string' },
-    tags: { type: 'array', items: { type: 'string' } },
-    address: { type: 'object', properties: { city: { type: 'string' }, zip: { type: 'string' } } }
-  }
-}
-
-const orderSchema = {
-  type: 'object',
-  required: ['id', 'items'],
-  properties: {
-    id: { type: 'integer' },
+    order: { type: 'string' },
+    plan: { type: 'string' },
     items: {
       type: 'array',
       items: {
@@ -176,7 +135,4 @@ const orderSchema = {
     }
   }
 }
-
-const checkoutSchema = { ...orderSchema, required: ['order', 'plan', 'items'], properties: { ...orderSchema.properties, order: { type: 'string' }, plan: { type: 'string' } } }
 const checkoutAnswerSchema = { type: 'object', properties: { plan: { type: 'string' }, user: { type: 'string' }, count: { type: 'integer' } } }
-const orderAnswerSchema = { type: 'object', properties: { id: { type: 'integer' }, count: { type: 'integer' } } }

@@ -7,13 +7,10 @@
 //
 // LIGHT_TRACE_BENCH holds { setup, options, upstream, down } as JSON.
 
-const v8 = require('node:v8')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { answer } = require('../run/ipc')
-const watchLoop = require('./loop-delay')
 
 const FLUSH_DOWN_MS = 50 // there is nobody to wait for
-const isNode = process.versions.bun === undefined && process.versions.deno === undefined
 const config = JSON.parse(process.env.LIGHT_TRACE_BENCH)
 
 main().catch((error) => {
@@ -23,45 +20,30 @@ main().catch((error) => {
 
 async function main () {
   const setup = await require(`../${config.setup}`)(config.options ?? {})
-  const server = setup.start ? await setup.start(config) : await require('./start-fastify')(setup, config)
-  const loop = watchLoop({ here: !setup.figures })
+  const server = await require('./start-fastify')(setup, config)
 
   answer({
-    async begin () {
-      loop.start()
-      return figures()
-    },
+    begin: figures,
     // The spans of a round are its work: what is left in queues is sent, and its CPU time counted. V8 puts
     // work off until there is time, which a case that waits for its collector has: so all wait alike.
     async end ({ flushMs, settleMs = 0 }) {
-      const loadEnd = { ...await figures(), eventLoopDelayP99Ms: loop.stop() }
+      const loadEnd = figures()
       const settled = sleep(settleMs)
       if (setup.flush) await setup.flush(server.app, config.down ? FLUSH_DOWN_MS : flushMs)
       await settled
-      return { loadEnd, flushed: await figures() }
+      return { loadEnd, flushed: figures() }
     }
   })
 
   process.send({
     ready: true,
     port: server.port,
-    runtime: runtime(),
+    runtime: process.version,
     versions: { ...server.versions, ...setup.versions?.() }
   })
 
-  function runtime () {
-    const { bun, deno } = process.versions
-    return bun ? `bun v${bun}` : deno ? `deno v${deno}` : process.version
-  }
-
-  // Only V8 on Node says it.
-  function codeBytes () {
-    return isNode ? v8.getHeapCodeStatistics().code_and_metadata_size : undefined
-  }
-
-  async function figures () {
-    if (setup.figures) return setup.figures()
+  function figures () {
     const { user, system } = process.cpuUsage()
-    return { cpuMicros: user + system, rssBytes: process.memoryUsage.rss(), codeBytes: codeBytes(), counts: setup.counts ? setup.counts(server.app) : null }
+    return { cpuMicros: user + system, rssBytes: process.memoryUsage.rss(), counts: setup.counts ? setup.counts(server.app) : null }
   }
 }

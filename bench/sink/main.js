@@ -1,15 +1,14 @@
 'use strict'
 
-// The collector of the bench: takes OTLP protobuf at /<case>/v1/traces and Datadog's agent protocol
-// at /v0.x/traces, counts every span and keeps a sample of the bodies for full decoding after the
-// round. It shares a core with the load where there are only two, so it does no more than that.
+// The collector of the bench: takes OTLP protobuf at /<case>/v1/traces, counts every span and keeps a sample of the bodies for full
+// decoding after the round. It shares a core with the load where there are only two, so it does no more than that.
 // /upstream answers the one outbound call of the cases that make one.
 
 const http = require('node:http')
 const zlib = require('node:zlib')
 const { answer } = require('../run/ipc')
 const countSpans = require('./count-spans')
-const { checkOtlp, checkDatadog } = require('./check-samples')
+const checkOtlp = require('./check-samples')
 
 const SAMPLE_EVERY_MS = 300
 const SAMPLE_BODIES_MAX = 12
@@ -29,11 +28,11 @@ answer({
   // Before a round: what is to come, and how slowly to answer it.
   expect ({ delayMs = 0 } = {}) { inbox = emptyInbox(delayMs) },
   received: () => ({ spans: inbox.spans, bodies: inbox.bodies, bytes: inbox.bytes, unreadable: inbox.unreadable }),
-  check: (expected) => inbox.datadog ? checkDatadog(inbox.samples) : checkOtlp(inbox.samples, expected)
+  check: (expected) => checkOtlp(inbox.samples, expected)
 })
 
 function emptyInbox (delayMs = 0) {
-  return { spans: 0, bodies: 0, bytes: 0, unreadable: 0, samples: [], lastSampleAt: 0, datadog: false, delayMs }
+  return { spans: 0, bodies: 0, bytes: 0, unreadable: 0, samples: [], lastSampleAt: 0, delayMs }
 }
 
 function receive (request, response, body) {
@@ -45,7 +44,6 @@ function receive (request, response, body) {
       else receiveOtlp(response, plain)
     })
   }
-  if (/^\/v0\.\d\/traces$/.test(request.url)) return receiveDatadog(request, response, body)
   if (request.url.endsWith('/v1/logs')) response.setHeader('content-type', 'application/x-protobuf')
   response.end(request.url.endsWith('/v1/logs') ? '' : '{}')
 }
@@ -60,20 +58,10 @@ function receiveOtlp (response, body) {
   else setTimeout(() => response.end(), inbox.delayMs)
 }
 
-// The tracer says in a header how many traces a body holds; the samples check that.
-function receiveDatadog (request, response, body) {
-  inbox.datadog = true
-  const traces = Number(request.headers['x-datadog-trace-count'] ?? 0)
-  inbox.spans += traces
-  sample(body, traces)
-  response.setHeader('content-type', 'application/json')
-  response.end('{"rate_by_service":{"service:,env:":1}}')
-}
-
-function sample (body, traces) {
+function sample (body) {
   inbox.bodies++
   const now = performance.now()
   if (inbox.samples.length >= SAMPLE_BODIES_MAX || now - inbox.lastSampleAt < SAMPLE_EVERY_MS) return
   inbox.lastSampleAt = now
-  inbox.samples.push({ body, traces })
+  inbox.samples.push(body)
 }

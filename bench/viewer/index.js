@@ -9,6 +9,7 @@ const path = require('node:path')
 const { measureOwnSizes } = require('../run/installed-size')
 const { describeMachine, describeCommit, watchSteal } = require('../run/machine')
 const { writeResults } = require('../report/results-file')
+const { stored } = require('../report/stored')
 const { viewerTable } = require('../report/viewer-table')
 const { measureStart } = require('./start')
 const { measureSeen } = require('./seen')
@@ -41,7 +42,7 @@ async function main () {
   if (!process.argv.includes('--no-publish')) {
     console.error(`wrote ${writeResults('viewer', result)}`)
     if (page !== null) console.error(`wrote ${writeResults('viewer-page', page)}`)
-    await require('../report/publish-viewer')()
+    require('../report/publish').publish()
   }
-  console.log(viewerTable(result, page))
+  console.log(viewerTable(stored('viewer', result), page && stored('viewer-page', page)))
 }

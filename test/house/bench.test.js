@@ -5,22 +5,17 @@
 
 const fs = require('node:fs')
 const http = require('node:http')
-const net = require('node:net')
 const { once } = require('node:events')
-const { fork } = require('node:child_process')
-const { gzipSync } = require('node:zlib')
 const path = require('node:path')
 const { test } = require('tap')
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js')
 const countSpans = require('../../bench/sink/count-spans')
-const { checkOtlp } = require('../../bench/sink/check-samples')
-const { ask } = require('../../bench/run/ipc')
-const { openSockets } = require('../../bench/load/slices')
-const runPaced = require('../../bench/load/paced')
+const checkOtlp = require('../../bench/sink/check-samples')
 const findFaults = require('../../bench/run/find-faults')
 const summarise = require('../../bench/report/summary')
 const { replaceBetween } = require('../../bench/report/markdown')
-const { faster, overBase } = require('../../bench/run/startup')
+const { readResults, resultKinds } = require('../../bench/report/results-file')
+const { stored } = require('../../bench/report/stored')
 const { compare, verdict } = require('../../bench/faults/compare')
 const { readProfile } = require('../../bench/instructions/callgrind')
 const { nameFunctions } = require('../../bench/instructions/symbols')
@@ -32,7 +27,6 @@ const { routes } = require('../../bench/routes')
 const { cases, seeds } = require('../../bench/cases')
 const runLoad = require('../../bench/load/run-load')
 const { seedsShort } = require('../../bench/report/seeds-table')
-const { cases: fieldCases } = require('../../bench/field/cases')
 
 const { ExportTraceServiceRequest } = opentelemetry.proto.collector.trace.v1
 
@@ -64,60 +58,10 @@ test('the sink says of a body that is cut or is no OTLP that it cannot be read',
 
 test('a sample with a span id twice, another route or another status is found out', async (t) => {
   const expected = { route: '/', status: 200 }
-  t.same(checkOtlp([{ body: encode([[5]]) }], expected).faults, [])
-  t.match(checkOtlp([{ body: encode([[5]], { sameId: true }) }], expected).faults, [/4 of 5 span ids came twice/])
-  t.match(checkOtlp([{ body: encode([[5]]) }], { route: '/other', status: 200 }).faults, [/http\.route \//])
-  t.match(checkOtlp([{ body: encode([[5]]) }], { route: '/', status: 404 }).faults, [/status code 200/])
-})
-
-test('the sink that keeps bodies counts every span when it is asked, however the bodies came', async (t) => {
-  const { sink, socket } = await keepingSink(t)
-  const body = encode([[3, 1], [200]])
-  await post(socket, [headOf(body.length), body])
-  const whole = Buffer.concat([Buffer.from(headOf(body.length)), body])
-  await post(socket, [whole.subarray(0, 30), whole.subarray(30, 200), whole.subarray(200)])
-  const gzip = gzipSync(body)
-  await post(socket, [headOf(gzip.length, 'content-encoding: gzip\r\n'), gzip])
-  t.match(await ask(sink, 'count'), { spans: 3 * 204, bodies: 3, unreadable: 0, countedEarly: 0 })
-  t.match(await ask(sink, 'count'), { spans: 0, bodies: 0 })
-  t.match(await ask(sink, 'check', { route: '/', status: 200 }), { faults: [] })
-})
-
-test('the sink that keeps bodies loses none where more come than it has room for', async (t) => {
-  const { sink, socket } = await keepingSink(t)
-  const body = encode([[5]])
-  for (let i = 0; i < 40; i++) await post(socket, [headOf(body.length), body])
-  const counted = await ask(sink, 'count')
-  t.match(counted, { spans: 200, bodies: 40, unreadable: 0 })
-  t.ok(counted.countedEarly > 0)
-})
-
-test('the sink that keeps bodies says that it could not read one, or what is no body', async (t) => {
-  const { sink, socket, port } = await keepingSink(t)
-  await post(socket, [headOf(3), 'abc'])
-  for (const request of ['POST /x/v1/traces HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n', 'GET / HTTP/1.1\r\n\r\n', headOf(1e9)]) {
-    const other = net.connect(port, '127.0.0.1')
-    other.write(request)
-    await once(other, 'close')
-  }
-  t.match(await ask(sink, 'count'), { spans: 0, bodies: 1, unreadable: 4 })
-})
-
-test('the load at a fixed rate sends each request once, and its latency counts from when it was due', async (t) => {
-  let requests = 0
-  const server = http.createServer((request, response) => {
-    if (++requests === 1) setTimeout(() => response.end('ok'), 60)
-    else response.end('ok')
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => { server.closeAllConnections(); server.close() })
-  const load = { port: server.address().port, rate: 1000, seconds: 0.02, connections: 1, path: '/', answer: Buffer.from('ok') }
-  const { latencyMs, ...result } = await runPaced(load)
-  t.equal(result.requests, 20)
-  t.equal(requests, 20)
-  t.ok(latencyMs.p50 > 30, 'of those that waited for the only connection as well')
-  t.equal((await runPaced(load)).requests, 20, 'over the same connection')
+  t.same(checkOtlp([encode([[5]])], expected).faults, [])
+  t.match(checkOtlp([encode([[5]], { sameId: true })], expected).faults, [/4 of 5 span ids came twice/])
+  t.match(checkOtlp([encode([[5]])], { route: '/other', status: 200 }).faults, [/http\.route \//])
+  t.match(checkOtlp([encode([[5]])], { route: '/', status: 404 }).faults, [/status code 200/])
 })
 
 test('a round is valid where both sides count the same', async (t) => {
@@ -132,16 +76,9 @@ test('a round is invalid where the server cannot account for what it created', a
   t.match(findFaults(round({ counts: { ...counts, dropped: 1 } })), [/100 spans created, but/])
 })
 
-test('a round is invalid where a request made no span, or failed, or the load could not keep its rate', async (t) => {
-  t.match(findFaults(round({ sent: { requests: 101, failed: 0, behind: 0 } })), [/100 spans created by 101 requests/])
-  t.match(findFaults(round({ sent: { requests: 100, failed: 1, behind: 0 } })), [/1 requests failed/])
-  t.match(findFaults(round({ sent: { requests: 100, failed: 0, behind: 5 } })), [/5 requests behind/])
-})
-
-test('of starts the fastest third is compared, rank by rank, also where there are fewer of one', async (t) => {
-  t.same(faster([30, 10, 900, 20, 40, 50]), [10, 20])
-  t.same(overBase([15, 27], [10, 20]), [5, 7])
-  t.same(overBase([110, 130], [10, 20, 30, 40]), [100, 100])
+test('a round is invalid where a request made no span, or failed', async (t) => {
+  t.match(findFaults(round({ sent: { requests: 101, failed: 0 } })), [/100 spans created by 101 requests/])
+  t.match(findFaults(round({ sent: { requests: 100, failed: 1 } })), [/1 requests failed/])
 })
 
 test('a rival that drops spans is not at fault', async (t) => {
@@ -158,10 +95,9 @@ test('a difference is taken within each round', async (t) => {
 })
 
 test('the table of the seeds compares the spans that arrived with those made', async (t) => {
-  const spread = { median: 1, min: 1, max: 1 }
-  const row = (name, spans) => ({ name, label: name, requests: 100, spans, versions: {}, requestsPerSecond: spread, relativeRps: spread, relativeCpu: spread })
+  const row = (name, spans) => ({ name, label: name, requests: 100, spans, requestsPerSecond: 1, relativeRps: [1, 1, 1], relativeCpu: [1, 1, 1] })
   const text = seedsShort({
-    date: '2026-11-26', node: 'v24.0.0', commit: 'f'.repeat(40), machine: {}, profile: {}, rows: [row('bare', { created: 0, received: 0 }), row('lighttrace-100', { created: 100, received: 100 }), row('lossy', { created: 300, received: 250 })]
+    date: '2026-11-26', node: 'v24.0.0', commit: 'f'.repeat(40), machine: 'one', versions: {}, profile: {}, rows: [row('bare', [0, 0]), row('lighttrace-100', [100, 100]), row('lossy', [300, 250])]
   })
   t.match(text, /^\| bare \|.*\| {2}\|$/m)
   t.match(text, /^\| \*\*lighttrace-100\*\* \|.*\| all of 100, 1 a request \|$/m)
@@ -194,22 +130,35 @@ test('a body with {n} never comes again, also where requests are in flight', asy
   t.equal(new Set(bodies).size, bodies.length)
 })
 
+test('a file of results holds what a table reads, whether it was measured just now or is stored already', async (t) => {
+  const counted = { name: 'delivered', label: 'each', commit: 'c', hot: 'h', guard: true, processes: 3, requests: 10_000, warmUp: 20_000, isCollected: true, total: { median: 50, halfWidth: 2 }, javascript: 9, over: { median: 5, halfWidth: null, javascript: 1, builtins: 2, gc: 3, native: 4 }, seconds: 60 }
+  const result = { machine: {}, profile: { warmUp: 120_000, requests: 10_000 }, nodes: { 24: { node: 'v24.0.0', date: 'today', rows: [{ ...counted, name: 'bare-query', over: null }, counted] } } }
+  const rows = [{ name: 'delivered', commit: 'c', hot: 'h', processes: 3, warmUp: 20_000, total: [50, 2], over: [5], kinds: [1, 2, 3, 4] }]
+  t.same(stored('instructions', result), { profile: result.profile, nodes: { 24: { node: 'v24.0.0', date: 'today', rows } } })
+  for (const kind of resultKinds()) t.same(stored(kind, readResults(kind)), readResults(kind), kind)
+})
+
+test('bench/results has 4,000 lines at most, and RESULTS.md 450', async (t) => {
+  const lines = (file) => fs.readFileSync(path.join(__dirname, '../../bench', file), 'utf8').split('\n').length - 1
+  const results = fs.readdirSync(path.join(__dirname, '../../bench/results'))
+  t.ok(results.reduce((sum, file) => sum + lines(`results/${file}`), 0) <= 4000)
+  t.ok(lines('RESULTS.md') <= 450)
+})
+
 test('generated text goes between its markers and nowhere else', async (t) => {
   const text = 'a\n<!-- x:start -->\nold\n<!-- x:end -->\nb\n'
   t.equal(replaceBetween(text, 'x', 'new'), 'a\n<!-- x:start -->\nnew\n<!-- x:end -->\nb\n')
   t.throws(() => replaceBetween(text, 'y', 'new'), /no <!-- y:start -->/)
 })
 
-for (const [name, table] of Object.entries({ cases, fieldCases })) {
-  test(`the ${name} have names of their own, and setups, routes and baselines that exist`, async (t) => {
-    const names = new Set(table.map((testCase) => testCase.name))
-    t.equal(names.size, table.length)
-    t.same(table.filter((testCase) => !hangsTogether(testCase, names)), [])
-  })
-}
+test('the cases have names of their own, and setups, routes and baselines that exist', async (t) => {
+  const names = new Set(cases.map((testCase) => testCase.name))
+  t.equal(names.size, cases.length)
+  t.same(cases.filter((testCase) => !hangsTogether(testCase, names)), [])
+})
 
-function hangsTogether ({ setup, route = 'hello', against = 'bare', also = against }, names) {
-  return fs.existsSync(path.join(__dirname, '../../bench', `${setup}.js`)) && route in routes && names.has(against) && names.has(also)
+function hangsTogether ({ setup, route = 'hello', against = 'bare' }, names) {
+  return fs.existsSync(path.join(__dirname, '../../bench', `${setup}.js`)) && route in routes && names.has(against)
 }
 
 const counts = { created: 100, delivered: 100, rejected: 0, dropped: 0, waiting: 0 }
@@ -217,7 +166,7 @@ const counts = { created: 100, delivered: 100, rejected: 0, dropped: 0, waiting:
 function round (over) {
   return {
     testCase: { spans: 1, delivers: true },
-    sent: { requests: 100, failed: 0, behind: 0 },
+    sent: { requests: 100, failed: 0 },
     counts,
     received: { spans: 100, unreadable: 0 },
     check: { checked: 100, faults: [] },
@@ -344,39 +293,19 @@ test('one value has no interval, and values that agree have a narrow one', async
 
 test('a target is reached or missed where all of its interval is on one side of the bound', async (t) => {
   const target = targets.find(({ label }) => label.startsWith('every request sampled and delivered'))
-  const counted = (median, halfWidth) => judge(target, { instructions: { nodes: { 24: { rows: [{ name: 'delivered', over: { median, halfWidth } }] } } } }).verdict
+  const counted = (...over) => judge(target, { instructions: { nodes: { 24: { rows: [{ name: 'delivered', over }] } } } }).verdict
   t.equal(counted(target.atMost - 100, 50), 'reached')
   t.equal(counted(target.atMost + 100, 50), 'missed')
   t.equal(counted(target.atMost + 100, 150), 'within the interval')
-  t.equal(counted(target.atMost + 1, null), 'missed', 'one process has no interval')
+  t.equal(counted(target.atMost + 1), 'missed', 'one process has no interval')
   t.same(judge(target, {}), { measured: null, verdict: '' })
 })
 
 test('each target by instructions names cases that are counted, and each that can be missed says why', async (t) => {
-  const rows = table.map(({ name, turns }) => ({ name, over: { median: 1, halfWidth: null }, ...turns && { inTurns: { median: 1, halfWidth: null } } }))
+  const rows = table.map(({ name }) => ({ name, over: [1], kinds: [1, 1, 1, 1] }))
   const nodes = Object.fromEntries([20, 22, 24, 26].map((major) => [major, { rows }]))
   for (const target of targets) {
     if (target.unit.includes('instructions')) t.ok(target.measured({ instructions: { nodes } }), target.label)
     if (target.atMost !== undefined || target.atLeast !== undefined) t.ok(target.why, `${target.label}: why`)
   }
 })
-
-async function keepingSink (t) {
-  const sink = fork(path.join(__dirname, '../../bench/sink/keeping.js'))
-  t.teardown(() => sink.disconnect())
-  const [{ port }] = await once(sink, 'message')
-  const [socket] = await openSockets(port, 1)
-  t.teardown(() => socket.destroy())
-  return { sink, socket, port }
-}
-
-// Each part is a write of its own.
-async function post (socket, parts) {
-  for (const part of parts) await new Promise((resolve) => socket.write(part, resolve))
-  const [answer] = await once(socket, 'data')
-  if (!answer.toString().startsWith('HTTP/1.1 200 OK')) throw new Error(answer.toString())
-}
-
-function headOf (length, fields = '') {
-  return `POST /case/v1/traces HTTP/1.1\r\nhost: sink\r\n${fields}content-length: ${length}\r\n\r\n`
-}

@@ -102,6 +102,13 @@ test('docs/reliability.md has every reason for which a span is dropped, and no o
   t.same(documented.sort(), [...inSource].sort())
 })
 
+// A contributor from a hot function whose proof is not there.
+test('each proof that a hot function names is there', async (t) => {
+  const { hotFunctions } = require('../../scripts/hot-functions')
+  t.ok(hotFunctions().length > 30)
+  for (const { proof, name } of hotFunctions().filter(({ proof }) => proof !== '')) t.ok(existsSync(join(ROOT, proof)), `${name}: ${proof}`)
+})
+
 // A reader from pasting what cannot run. Examples that are files run: test/examples.test.js.
 test('JavaScript in the docs can be parsed', async (t) => {
   for (const page of pages) {
@@ -151,6 +158,7 @@ function counted (text) {
   return text.replace(/, (?:the oldest )?before [^.]* hot files/g, '')
 }
 
+// A contributor from a hot function whose proof is not there.
 // Whoever looks for when a cost came, from a gap in the history.
 test('the history of the figures ends with the last published run: npm run docs:figures', async (t) => {
   const { withLatest, historyTable } = require('../../bench/report/history')

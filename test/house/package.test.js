@@ -93,7 +93,7 @@ test('nothing runs when the package is installed', async (t) => {
 // Whoever decides by the size that the docs give, from an old one.
 test('the published size is that of the package, within a twentieth: node bench/run/installed-size.js && npm run docs:figures', async (t) => {
   const { unpackedSize } = await packed()
-  const { installedBytes } = require('../../bench/results/overhead.json')
+  const { installedBytes } = require('../../bench/results/sizes.json')
   t.ok(Math.abs(installedBytes.lighttrace / unpackedSize - 1) < 0.05, `${installedBytes.lighttrace} published, ${unpackedSize} packed and fastify-plugin`)
 })
 
