@@ -54,7 +54,8 @@ async function main () {
     date: new Date().toISOString(),
     node: process.version,
     ...describeCommit(path.join(__dirname, '..')),
-    machine: { ...machine, steal: stolen() },
+    machine,
+    steal: stolen(),
     profile: { pairs, sliceMs: SLICE_MS, perSecond: PER_SECOND },
     rows
   }

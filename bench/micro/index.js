@@ -2,7 +2,7 @@
 
 // npm run bench -- micro [-- name …] [--node path] [--publish]: each file here in a process of its own, so that one
 // does not shape the types that another's code sees. --publish writes bench/results/micro.json, for the table of
-// docs/architecture.md that shows what each step of a request costs.
+// docs/architecture.md that shows what each step of a request leaves behind.
 
 const fs = require('node:fs')
 const os = require('node:os')

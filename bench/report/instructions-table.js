@@ -13,7 +13,7 @@ function consoleRows (rows) {
     case: name,
     instructions: `${Math.round(total.median)} ±${rounded(total.halfWidth)}`,
     over: over ? `${signed(over.median)} ±${rounded(over.halfWidth)}` : '',
-    'of that JS / builtins / GC / native': over ? KINDS.map((kind) => signed(over[kind])).join(' / ') : '',
+    'of that JS / builtins / GC / native': over && Number.isFinite(over.javascript) ? KINDS.map((kind) => signed(over[kind])).join(' / ') : '', // not over a row of a file
     ...(change && { 'change by this tree': signed(change.median) }),
     compiler: Math.round(compiler),
     processes,
@@ -37,7 +37,7 @@ function functionRows (rows) {
 }
 
 function rounded (halfWidth) {
-  return halfWidth === null || halfWidth === Infinity ? '?' : Math.round(halfWidth)
+  return halfWidth === Infinity ? '?' : Math.round(halfWidth)
 }
 
 function signed (value) {
