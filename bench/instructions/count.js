@@ -19,12 +19,14 @@ const { readProfile, KINDS } = require('./callgrind')
 const { readSymbols, nameFunctions } = require('./symbols')
 
 const V8_FLAGS = ['--predictable', '--single-threaded', '--hash-seed=1', '--random-seed=1']
-const CALLGRIND = ['--tool=callgrind', '--smc-check=all', '--instr-atstart=no']
+// Only what is in no file may have changed since it ran: to ask of Node's own code too makes a start half as long again.
+const CALLGRIND = ['--tool=callgrind', '--smc-check=all-non-file', '--instr-atstart=no']
 // For cases that say `isCollected: false`: few collections of the young generation, and one major one, early in the warm-up. It has
 // V8 give up all code for classes of which no object is alive, some hundred functions: where it came by itself, into one case's
 // window and not into another's, a request took 30,000 more for the next 20,000 requests.
 const FEW_COLLECTIONS = ['--min-semi-space-size=64', '--max-semi-space-size=64', '--initial-old-space-size=1024', '--expose-gc']
 const COLLECTED_AFTER = 0.25 // of the warm-up
+const GIVEN_UP = '[bailout (kind: ' // in the line of --trace-deopt
 const ANSWER_MS = 15 * 60_000
 // Under valgrind a request takes some thirty times as long, on a busy machine more. A flush timer that runs on the wall's
 // clock would send as many times more often for each request, and each time costs: what is counted would be the machine's
@@ -48,19 +50,21 @@ module.exports = { countProcess, startCounted, sendRequests, V8_FLAGS }
 /**
  * @param {object} testCase of cases.js
  * @param {{ binary: string, root: string, load, sink, down: number, warmUp: number, requests: number, windows: number, rounds?: number,
- *   functions?: boolean }} options
- * @returns {Promise<{ windows: object[], functions: Map | null, spans: object | null, runtime: string }>} instructions per
- *   request: { total, javascript, builtins, gc, native, compiler } of each window; by function of the last one
+ *   functions?: boolean, isTraced?: boolean }} options isTraced: what V8 gives up is counted
+ * @returns {Promise<{ windows: object[], functions: Map | null, spans: object | null, runtime: string, deoptimisations: number | null }>}
+ *   instructions per request: { total, javascript, builtins, gc, native, compiler } of each window; by function of the last one
  */
 async function countProcess (testCase, options) {
-  const { windows, rounds = ROUNDS, functions = false } = options
+  const { windows, rounds = ROUNDS, functions = false, isTraced = false } = options
   const isInTurns = testCase.turns !== undefined
   const requests = isInTurns ? Math.ceil(options.requests / rounds) : Math.max(options.requests, testCase.requests)
   const warmUp = Math.min(options.warmUp, testCase.warmUp)
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-callgrind-'))
   const profile = path.join(folder, 'profile')
-  const symbols = functions ? ['--perf-basic-prof', `--perf-basic-prof-path=${folder}`] : []
-  const server = await startCounted(testCase, options, ['valgrind', ...CALLGRIND, `--callgrind-out-file=${profile}`], symbols)
+  const flags = [...functions ? ['--perf-basic-prof', `--perf-basic-prof-path=${folder}`] : [], ...isTraced ? ['--trace-deopt'] : []]
+  const server = await startCounted(testCase, options, ['valgrind', ...CALLGRIND, `--callgrind-out-file=${profile}`], flags)
+  let printed = ''
+  if (isTraced) server.stdout.on('data', (text) => { printed += text })
   try {
     if (isInTurns) await warmUpInTurns(server, testCase, options, warmUp)
     else await warmUpOnce(server, testCase, options, warmUp)
@@ -84,7 +88,8 @@ async function countProcess (testCase, options) {
       windows: profiles.map((profile, i) => ({ state: order[i], ...perRequest(profile, requests, testCase) })),
       functions: named(isInTurns ? order.lastIndexOf(testCase.turns[1]) : -1),
       functionsBefore: isInTurns ? named(order.lastIndexOf(testCase.turns[0])) : null,
-      spans: spans.includes(null) ? null : sumOf(spans)
+      spans: spans.includes(null) ? null : sumOf(spans),
+      deoptimisations: isTraced ? printed.split(GIVEN_UP).length - 1 : null
     }
   } finally {
     await stop(server)

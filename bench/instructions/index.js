@@ -38,7 +38,7 @@ const ROOT = path.join(__dirname, '../..')
 const FULL = { warmUp: 120_000, requests: 10_000, windows: 2, processesMin: 3, processesMax: 8, halfWidthMax: 100 }
 const QUICK = { ...FULL, processesMin: 1, processesMax: 1 }
 
-module.exports = { countCases, publish, overInTurns, QUICK }
+module.exports = { countCases, overInTurns, QUICK }
 
 if (require.main === module) {
   main().catch((error) => {
@@ -107,7 +107,7 @@ function withTree (testCase, tree) {
 
 /**
  * @param {object[]} cases
- * @param {{ node: number | string, profile: object, functions?: boolean, known?: object[], parallel?: number, onCase?: (row: object, sofar: () => object) => void,
+ * @param {{ node: number | string, profile: object, functions?: boolean, isTraced?: (testCase: object) => boolean, known?: object[], parallel?: number, onCase?: (row: object, sofar: () => object) => void,
  *   onFailure?: (testCase: object, error: Error) => void }} options onFailure: by default it ends the count
  * @returns {Promise<{ date: string, commit: string, machine: object, name: string, node: string, profile: object, rows: object[] }>}
  */
@@ -117,7 +117,7 @@ async function countCases (cases, options) {
   return withServices(cases, (served) => countServed(served, options))
 }
 
-async function countServed (cases, { node, profile, functions = false, known = [], parallel = 1, onCase = () => {}, onFailure = (testCase, error) => { throw error } }) {
+async function countServed (cases, { node, profile, functions = false, isTraced = () => false, known = [], parallel = 1, onCase = () => {}, onFailure = (testCase, error) => { throw error } }) {
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
   const { binary, flags } = nodeNamed(node)
   const options = { ...profile, load, sink, down: await freePort(), binary, flags, functions }
@@ -132,7 +132,7 @@ async function countServed (cases, { node, profile, functions = false, known = [
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
       const [i, testCase] = next
       try {
-        rows[i] = await countCase(testCase, options)
+        rows[i] = await countCase(testCase, { ...options, isTraced: isTraced(testCase) })
       } catch (error) {
         onFailure(testCase, error)
         continue
@@ -163,7 +163,7 @@ async function countCase (testCase, options) {
   const { commit, ...code } = describeCommit(ROOT)
   const hot = testCase.setup.endsWith('/light-trace') ? code.hot : null // nothing of ours runs in the others
   const kinds = Object.fromEntries([...KINDS, 'compiler'].map((kind) => [kind, mean95(processes.map(({ windows }) => ofWindows(windows, kind))).median]))
-  const row = { name, label, against, before, guard, commit, hot, runtime: processes[0].runtime, processes: processes.length, requests: Math.max(options.requests, testCase.requests), warmUp, isCollected, total, ...kinds, spans: sumSpans(processes) }
+  const row = { name, label, against, before, guard, commit, hot, runtime: processes[0].runtime, processes: processes.length, requests: Math.max(options.requests, testCase.requests), warmUp, isCollected, total, ...kinds, spans: sumSpans(processes), deoptimisations: processes[0].deoptimisations }
   if (testCase.turns !== undefined) row.inTurns = overInTurns(processes, testCase)
   row.seconds = Math.round((performance.now() - started) / 1000)
   const { functions, functionsBefore } = processes.at(-1)
