@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run docs:pictures: docs/images. The console is drawn from what the shop of the demo prints with `exporter: 'console'`, and
+// npm run docs:pictures: docs/images, and what the README shows of the demo. The console is drawn from what the shop of the demo prints with `exporter: 'console'`, and
 // the viewer's pages are those that a real browser shows in test/browser/pictures.test.js.
 
 const { execFile } = require('node:child_process')
@@ -12,6 +12,7 @@ const { chromium } = require('./viewer/chromium')
 
 const ROOT = path.join(__dirname, '..')
 const PICTURES = path.join(ROOT, 'docs', 'images')
+const README = path.join(ROOT, 'README.md') // shows what the demo prints
 const FILE = path.join(PICTURES, 'console.svg')
 const ALT = 'The spans of three requests on the console, as trees: a user is loaded; an order reserves stock by a call to another service and fails when the card is charged; a page that is not there.'
 
@@ -30,27 +31,21 @@ const LINE = 21
 const MARGIN = 18
 const COLOURS = { kind: '#7ee787', name: '#e6edf3', error: '#ff7b72', rest: '#8b949e' }
 
-module.exports = { printed, textOf, FILE }
-
-if (require.main === module) main()
+main()
 
 async function main () {
-  writeFileSync(FILE, draw(await printed()))
-  console.log(`${path.relative(ROOT, FILE)}: ${textOf(readFileSync(FILE, 'utf8')).length} lines`)
+  writeFileSync(FILE, draw(await linesOf(['-e', PROGRAM])))
+  const demo = (await linesOf([path.join('examples', 'demo')])).join('\n').split('Set OTEL_')[0].trim()
+  writeFileSync(README, readFileSync(README, 'utf8').replace(/(<!-- demo:start -->\n```\n)[^]*?(\n```\n<!-- demo:end -->)/, (_, start, end) => start + demo + end))
   const { failed } = await runFiles([path.join('test', 'browser', 'pictures.test.js')], { env: { LIGHT_TRACE_CHROMIUM: await chromium(), LIGHT_TRACE_PICTURES: PICTURES }, timeoutS: 180 })
   process.exitCode = failed === 0 ? 0 : 1
 }
 
-/** @returns {Promise<string[]>} the lines that the demo's shop prints */
-async function printed () {
+/** @returns {Promise<string[]>} the lines that a program prints */
+async function linesOf (args) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:OTEL_|NODE_OPTIONS$)/.test(name)))
-  const { stdout } = await promisify(execFile)(process.execPath, ['-e', PROGRAM], { cwd: ROOT, env })
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT, env })
   return stdout.trimEnd().split('\n')
-}
-
-/** @returns {string[]} the lines that a picture shows */
-function textOf (svg) {
-  return [...svg.matchAll(/<text [^>]*>(.*)<\/text>/g)].map(([, line]) => line.replace(/<[^>]+>/g, '').replace(/&(lt|gt|amp);/g, (_, name) => ({ lt: '<', gt: '>', amp: '&' })[name]))
 }
 
 function draw (lines) {

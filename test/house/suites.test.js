@@ -3,7 +3,6 @@
 // Every test file is run by a suite, and the runner believes no file that has not proven anything: else a contributor reads "passed" of
 // what never ran. All of it saves from that.
 
-const { readFileSync } = require('node:fs')
 const { join, relative, sep } = require('node:path')
 const { test, setTimeout } = require('tap')
 const { testFiles, testsIn, NEEDS_MORE, LEFT_TO_THE_MATRIX, HOUSE } = require('../../scripts/tests')
