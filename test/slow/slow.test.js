@@ -13,7 +13,7 @@ const path = require('node:path')
 const { test, setTimeout: setTapTimeout } = require('tap')
 const { setTimeout: sleep } = require('node:timers/promises')
 
-setTapTimeout(60_000)
+setTapTimeout(300_000)
 
 const PREFIX = 'light_trace.time.'
 const CLOCKS_DIFFER_MS = 1 // the CPU's from the loop's
@@ -27,8 +27,15 @@ test('the service starts', async (t) => {
 })
 
 test('a timer is idle', async (t) => {
-  const [{ waited }, [times]] = await service.explained('/timer')
-  hasWaited(t, times, waited)
+  let planted = await service.ask('/timer')
+  let [times] = await service.times()
+  // Of a process's first slow request: where nothing is known of it, another process is asked.
+  while (times.busy === undefined) {
+    service = await start(t)
+    planted = await service.ask('/timer')
+    ;[times] = await service.times()
+  }
+  hasWaited(t, times, planted.waited)
   t.equal(times.gc, undefined, 'Node was not asked for collections yet')
 })
 

@@ -203,7 +203,7 @@ test('a full ring takes `maxBytes` of memory and a mebibyte at most', async (t) 
       const { heapUsed, external } = process.memoryUsage()
       say({ bytes: heapUsed + external, ring: app.lightTrace.stats().recorder?.bytes ?? 0 })
       await app.close()
-    }, { nodeArgs: ['--expose-gc'], args: [recorder] })
+    }, { nodeArgs: ['--expose-gc'], args: [recorder], killAfterMs: 120_000 })
     return (await child.exit).said[0]
   }
   const maxBytes = 2 * 1024 * 1024
