@@ -2,7 +2,7 @@
 
 // npm run test:matrix [-- --only <cell>]… [--long] [--at-once] [test files]
 //
-// --long: at full length, what takes minutes (npm run test:faults).
+// --long: at full length, what takes minutes (npm run test:suite -- faults).
 // --at-once: not one cell after the other, for tests that wait more than they compute.
 // --list: only the cells' names, as JSON; CI makes a job of each.
 //
@@ -19,7 +19,7 @@ const OF_API = ['test/registration.test.js', 'test/testing.test.js', 'test/conte
 // What depends on how Node keeps AsyncLocalStorage.
 const OF_CONTEXT = ['test/registration.test.js', 'test/misuse.test.js', 'test/context', 'test/span', 'test/fastify', 'test/outbound', 'test/otel', 'test/logs', 'test/runtime', 'test/serverless']
 
-// At full length on Node 20 and 24 by npm run test:faults; here on the newest, in their short form.
+// At full length on Node 20 and 24 by npm run test:suite -- faults; here on the newest, in their short form.
 const FAULTS = /^test\/faults\//
 // What no version of Node changes: parsers, encoders, options, pages of the viewer. The oldest Node and the newest run it.
 const OF_NO_NODE = /^test\/(?:faults\/|config\/|otlp\/|viewer\/(?!run-|check|commands))/

@@ -108,6 +108,7 @@ const SUITES = {
     },
     timeoutS: 240
   },
+  house: { about: 'the repository itself: docs against code, modules, what is packed, workflows', folders: ['test/house'], prepare: async () => ({}) },
   slow: {
     about: 'what slow requests say that they waited for, against planted causes; nothing else may run beside it',
     folders: ['test/slow'],

@@ -1,16 +1,14 @@
 'use strict'
 
 // npm run test:unit [files or folders]
-// node scripts/tests.js [--all] [--long] [--beside script]… [--jobs N] [files or folders]
+// node scripts/tests.js [--long] [--beside script]… [--jobs N] [files or folders]
 //
 // Node takes longer to load tap and Fastify than most files take to test, so the files of a folder share a process
 // (test/support/together.js). A file that changes its process for good says `// Alone in its process: why`. One line per file; of
 // a file that fails also what it printed, without what passed. Then `N passed, N failed`: tests, not assertions.
 //
 // --beside: an npm script that is run among the files and counts as one test.
-// --all: those too that take long by nature, which `npm test` leaves to the matrix (and test:faults), without those of the
-// repository itself (test/house), which say the same on each Node.
-// --long: each file has ten minutes instead of one. LIGHT_TRACE_LONG=1 makes the tests long.
+// --long: each file has ten minutes instead of four. LIGHT_TRACE_LONG=1 makes the tests long.
 //
 // Plain Node runs a file that is written for tap. tap's own runner loads two module loaders, each in a thread of its
 // own, into every process: 0.7 s of CPU for each file, as much as most files take themselves.
@@ -27,18 +25,21 @@ const NEEDS_MORE = ['browser', 'collector', 'examples', 'fleet', 'metrics-server
 // Outages and freezes that take their time, thousands of inputs, a process for each case.
 const LEFT_TO_THE_MATRIX = [
   'context/chains', 'examples', 'metrics/bad-times', 'metrics/export', 'metrics/kept-bytes', 'otlp/long-span', 'otlp/same-span', 'outbound/trace-events', 'span/extrapolation', 'span/fair-rate',
-  'viewer/bad-input', 'viewer/bounds', 'viewer/check', 'viewer/events', 'viewer/logs', 'viewer/pg', 'viewer/run-process', 'viewer/run-program', 'serverless/cloud-run', 'serverless/lambda', 'serverless/vercel',
+  'viewer/bad-input', 'viewer/bounds', 'viewer/check', 'viewer/events', 'viewer/logs', 'viewer/pg', 'viewer/run-process', 'viewer/run-program', 'serverless/cloud-run', 'serverless/lambda', 'serverless/vercel', 'span/ring-bounds',
   'faults/answers', 'faults/clock', 'faults/connections', 'faults/crash', 'faults/fuzz', 'faults/inherited-names', 'faults/leaks', 'faults/linear-work', 'faults/logs', 'faults/memory', 'faults/pipelined-memory',
   'faults/outages', 'faults/process', 'faults/proxy', 'faults/surroundings', 'faults/thinning', 'faults/thinned-ids'
 ].map((name) => path.join('test', `${name}.test.js`))
 // Minutes at full length, of which nearly all is waiting: what begins last would be waited for alone.
 const BEGINS_FIRST = path.join('test', 'faults', 'outages.test.js')
 const HOUSE = path.join('test', 'house', path.sep)
-const TIMEOUT_S = 60
+// Of the repository itself, what harms no reader before it lands.
+const LEFT_TO_CI = ['bench', 'configs', 'package', 'suites', 'workflows'].map((name) => `${HOUSE}${name}.test.js`)
+const TIMEOUT_S = 240 // of a whole file: where the machine is busy, some need more than a minute
 const LONG_TIMEOUT_S = 600
 const DEADLINE_MS = 5 * 60_000 // tap fails what runs into its timeout; this ends a process that goes on all the same
 const LONG_DEADLINE_MS = 15 * 60_000
 const FILES_PER_DEADLINE = 5 // where files share a process
+const NOT_OURS = new Set(['node_modules', '.venv'])
 const TOGETHER = path.join('test', 'support', 'together.js')
 const ALONE = /^\/\/ Alone in its process: /m
 const PASSED = /^ *ok \d.*\n/gm
@@ -46,25 +47,28 @@ const TEST = /^(not )?ok \d+(.*)$/gm
 const IS_COMPLETE = /^1\.\.\d+/m
 const COMMENT = /^ +# (?!Subtest|time[=o]|\{).*/gm // by t.comment()
 
-module.exports = { testFiles, testsIn, together, runFiles, NEEDS_MORE, LEFT_TO_THE_MATRIX, HOUSE }
+module.exports = { testFiles, testsIn, together, runFiles, NEEDS_MORE, LEFT_TO_THE_MATRIX, LEFT_TO_CI, HOUSE }
 
 if (require.main === module) main().then((code) => { process.exitCode = code })
 
 async function main () {
-  const { values, positionals } = parseArgs({ options: { all: { type: 'boolean' }, long: { type: 'boolean' }, beside: { type: 'string', multiple: true, default: [] }, jobs: { type: 'string' } }, allowPositionals: true })
+  const { values, positionals } = parseArgs({ options: { long: { type: 'boolean' }, beside: { type: 'string', multiple: true, default: [] }, jobs: { type: 'string' } }, allowPositionals: true })
   const started = performance.now()
-  const files = positionals.length > 0 ? positionals.flatMap(testsIn) : testFiles(values)
+  const files = positionals.length > 0 ? positionals.flatMap(testsIn) : testFiles()
   const limits = values.long ? { timeoutS: LONG_TIMEOUT_S, deadlineMs: LONG_DEADLINE_MS } : {}
   const { passed, failed } = await runFiles(together(files), { scripts: values.beside, jobs: Number(values.jobs ?? availableParallelism() + 1), ...limits })
-  console.log(`${files.length} files, ${Math.round((performance.now() - started) / 1000)} s`)
+  console.log(`${files.length} files, ${Math.round(secondsSince(started))} s${cpuSeconds()}`)
   console.log(`${passed} passed, ${failed} failed`)
   return failed === 0 ? 0 : 1
 }
 
-/** What needs nothing but Node, as paths from the root. */
+/**
+ * What needs nothing but Node, as paths from the root.
+ * @param {{ all?: boolean }} [options] all: what takes long by nature too, without test/house, which says the same on each Node
+ */
 function testFiles ({ all = false } = {}) {
-  const left = all ? (file) => file.startsWith(HOUSE) : (file) => LEFT_TO_THE_MATRIX.includes(file)
-  return testsIn('test').filter((file) => !NEEDS_MORE.includes(file.split(path.sep)[1]) && !left(file))
+  const isLeft = all ? (file) => file.startsWith(HOUSE) : (file) => LEFT_TO_THE_MATRIX.includes(file) || LEFT_TO_CI.includes(file)
+  return testsIn('test').filter((file) => !NEEDS_MORE.includes(file.split(path.sep)[1]) && !isLeft(file))
 }
 
 /**
@@ -137,6 +141,16 @@ function testsOf (output, endedWell) {
   return { passed: results.length - failed, failed: failed === 0 && (!endedWell || all.length === 0) ? 1 : failed }
 }
 
+/** Of all processes that have ended below this one, where the system tells it. */
+function cpuSeconds () {
+  try {
+    const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1].split(' ')
+    return `, ${Math.round((Number(fields[13]) + Number(fields[14])) / 100)} s of CPU`
+  } catch {
+    return ''
+  }
+}
+
 function secondsSince (started) {
   return (performance.now() - started) / 1000
 }
@@ -144,5 +158,9 @@ function secondsSince (started) {
 /** A folder's tests, or the file itself. */
 function testsIn (file) {
   if (!statSync(path.join(ROOT, file)).isDirectory()) return [file]
-  return readdirSync(path.join(ROOT, file), { recursive: true }).sort().filter((name) => name.endsWith('.test.js') && !name.includes('node_modules')).map((name) => path.join(file, name))
+  return readdirSync(path.join(ROOT, file), { withFileTypes: true }).sort((a, b) => a.name < b.name ? -1 : 1).flatMap((entry) => {
+    const name = path.join(file, entry.name)
+    if (entry.isDirectory()) return NOT_OURS.has(entry.name) ? [] : testsIn(name)
+    return name.endsWith('.test.js') ? [name] : []
+  })
 }

@@ -5,7 +5,7 @@
 
 const { join, relative, sep } = require('node:path')
 const { test, setTimeout } = require('tap')
-const { testFiles, testsIn, NEEDS_MORE, LEFT_TO_THE_MATRIX, HOUSE } = require('../../scripts/tests')
+const { testFiles, testsIn, NEEDS_MORE, LEFT_TO_THE_MATRIX, LEFT_TO_CI, HOUSE } = require('../../scripts/tests')
 const { run } = require('../../scripts/run')
 const { countsOf } = require('../../scripts/counts')
 const { SUITES } = require('../../scripts/suites')
@@ -22,10 +22,11 @@ test('npm test and the matrix run every file that needs nothing but Node', async
   t.ok(all.length > 140)
   t.same(testFiles().filter((file) => !file.startsWith(HOUSE)), all.filter((file) => !LEFT_TO_THE_MATRIX.includes(file)))
   t.ok(testFiles().some((file) => file.startsWith(HOUSE)))
+  for (const file of LEFT_TO_CI) t.ok(testsIn('test/house').includes(file), `${file} is run by the suite house`)
   for (const file of LEFT_TO_THE_MATRIX) t.ok(all.includes(file), `${file} is run by the matrix`)
   const elsewhere = testsIn('test').filter((file) => !all.includes(file) && !file.startsWith(HOUSE))
   t.same([...new Set(elsewhere.map((file) => file.split(sep)[1]))], NEEDS_MORE)
-  t.same(Object.values(SUITES).flatMap(({ folders = [] }) => folders).sort(), NEEDS_MORE.map((folder) => `test/${folder}`), 'a suite runs each')
+  t.same(Object.values(SUITES).flatMap(({ folders = [] }) => folders).filter((folder) => folder !== 'test/house').sort(), NEEDS_MORE.map((folder) => `test/${folder}`), 'a suite runs each')
 })
 
 test('npm test runs lint, types and the files', async (t) => {
@@ -56,7 +57,7 @@ test('a file passes that has passed something and failed nothing; the sum of all
   ]) t.match(output, new RegExp(`^${line.replace('.*', `.*${name}`)}, \\d+\\.\\d s$`, 'm'), name)
   for (const shown of [/^ +# a note$/m, /not ok 2 - this one/, /not ok 1 - no tests here/, /asserts-nothing\.test\.js ended with 1$/m]) t.match(output, shown)
   t.notMatch(output, /^ *ok \d/m, 'what passed is not printed')
-  t.match(output, /^6 files, \d+ s\n[12] passed, [4-9] failed\n$/m)
+  t.match(output, /^6 files, \d+ s(?:, \d+ s of CPU)?\n[12] passed, [4-9] failed\n$/m)
 })
 
 test('files of a folder share a process: where one ends it, that one has failed, and those behind it', async (t) => {
@@ -69,7 +70,7 @@ test('files of a folder share a process: where one ends it, that one has failed,
   const { code, output } = await node(RUNNER, folder)
   t.equal(code, 1)
   t.same(output.match(/^\w+ +\S+[abcd]\.test\.js /gm).map((line) => /^(\w+) .*([abcd])\.test/.exec(line).slice(1).join(' ')), ['ok a', 'ok b', 'FAILED c', 'FAILED d'])
-  t.match(output, /\n4 files, \d+ s\n2 passed, 2 failed\n$/)
+  t.match(output, /\n4 files, \d+ s(?:, \d+ s of CPU)?\n2 passed, 2 failed\n$/)
 })
 
 test('a script that runs among the files counts as a test', async (t) => {
@@ -84,7 +85,7 @@ test('where nothing fails the exit code is 0', async (t) => {
   const file = relative(ROOT, join(t.testdir(FILES), 'passes.test.js'))
   const { code, output } = await node(RUNNER, file)
   t.equal(code, 0)
-  t.match(output, /\n1 files, \d+ s\n1 passed, 0 failed\n$/)
+  t.match(output, /\n1 files, \d+ s(?:, \d+ s of CPU)?\n1 passed, 0 failed\n$/)
 })
 
 test('a file that does not end is ended, and has failed', async (t) => {

@@ -8,6 +8,7 @@ const { extrapolate } = require('../support/extrapolation')
 const { startSink } = require('../support/otlp-sink')
 const { runInChild } = require('../support/child')
 const { signal } = require('../support/raw-client')
+const { recordedApp, identity } = require('../support/recorded-app')
 const { tracedApp } = require('../support/traced-app')
 
 const KEPT = 'light_trace.kept'
@@ -30,28 +31,6 @@ test('a request that is kept has all its children, and none of another request i
   const ids = new Set(spans.map(({ spanId }) => spanId))
   t.ok(spans.every(({ kind, parentSpanId }) => kind === 'SERVER' || ids.has(parentSpanId)), 'and their parents are there')
   t.same(tally(spans, ({ traceState, attributes }) => `${traceState} ${attributes[KEPT]}`), { 'ot=th:0 error': 65, ' error': 336 }, 'as many as a sampled one holds stand for themselves, the others for none')
-  identity(t, app)
-})
-
-test('the sums of children come out, of kept requests that have more of them than are held', async (t) => {
-  const REQUESTS = 200
-  const { app, sent } = await recordedApp(t, { sampler: 0.1, keep: { errors: true, maxPerSecond: Infinity } }, (app) => {
-    app.get('/', async ({ trace }, reply) => {
-      for (let i = 0; i < 100; i++) trace.withSpan('child', () => {})
-      return reply.code(500).send('')
-    })
-  })
-  for (let i = 0; i < REQUESTS; i++) await app.inject('/')
-  let spans = []
-  while (spans.length < REQUESTS * 101) { // children that are too many for the moment come a little later
-    await turn()
-    spans = await sent()
-  }
-  t.equal(spans.length, REQUESTS * 101)
-  const counted = spans.filter(({ name, attributes, traceState }) => name === 'child' && (traceState !== '' || attributes[KEPT] === undefined))
-  const { count, deviation } = extrapolate(counted)
-  t.ok(Math.abs(count - 100 * REQUESTS) < 4 * deviation * Math.sqrt(36), `${Math.round(count)} of ${100 * REQUESTS}`) // the 36 others of a request come together
-  t.equal(extrapolate(spans.filter(({ kind }) => kind === 'SERVER')).count, REQUESTS)
   identity(t, app)
 })
 
@@ -160,56 +139,6 @@ test('a snapshot reaches back as far as it is asked to', async (t) => {
     await app.inject('/')
     t.same(await app.lightTrace.snapshot({ seconds }), { spans: 1, missed: 0 }, String(seconds))
   }))
-})
-
-test('the ring takes no more memory than it may, the oldest are overwritten, and counted', async (t) => {
-  const maxBytes = 128 * 1024
-  const { app, sent } = await recordedApp(t, { recorder: { maxBytes } }, (app) => app.get('/:n', async ({ trace }) => {
-    trace.withSpan('child', () => {})
-    return ''
-  }))
-  for (let i = 0; i < 2000; i++) {
-    await app.inject(`/${i}`)
-    if (i % 100 === 0) identity(t, app)
-  }
-  const { spans, recorder } = app.lightTrace.stats()
-  t.ok(recorder.bytes <= maxBytes && recorder.bytes > maxBytes / 2, `${recorder.bytes} bytes`)
-  t.ok(spans.recorded > 200 && spans.recorded < 1000, `${spans.recorded} of 4000`)
-  t.equal(spans.unsampled, 4000 - spans.recorded)
-  const { spans: count } = await app.lightTrace.snapshot()
-  t.equal(count, spans.recorded)
-  const requests = (await sent()).filter(({ kind }) => kind === 'SERVER').map(({ attributes }) => Number(attributes['url.path'].slice(1)))
-  t.same(requests, requests.map((_, i) => 2000 - requests.length + i), 'the last ones')
-})
-
-test('a full ring takes `maxBytes` of memory and a mebibyte at most', async (t) => {
-  const memoryOf = async (recorder) => {
-    const child = runInChild(t, async ({ Fastify, lightTrace, say }, recorder) => {
-      const app = Fastify()
-      await app.register(lightTrace, { sampler: 'always_off', recorder, slow: false, exporter: { url: 'http://127.0.0.1:9' } })
-      app.get('/:n', async ({ trace }) => {
-        trace.withSpan('child', () => {})
-        return ''
-      })
-      // What inject() writes is held until the event loop has turned.
-      for (let i = 0; i < 5000; i++) {
-        await app.inject(`/${i}`)
-        if (i % 100 === 0) await new Promise((resolve) => setImmediate(resolve))
-      }
-      for (let i = 0; i < 3; i++) {
-        global.gc()
-        await new Promise((resolve) => setImmediate(resolve))
-      }
-      const { heapUsed, external } = process.memoryUsage()
-      say({ bytes: heapUsed + external, ring: app.lightTrace.stats().recorder?.bytes ?? 0 })
-      await app.close()
-    }, { nodeArgs: ['--expose-gc'], args: [recorder], killAfterMs: 120_000 })
-    return (await child.exit).said[0]
-  }
-  const maxBytes = 2 * 1024 * 1024
-  const [without, having] = [await memoryOf(false), await memoryOf({ maxBytes })]
-  t.ok(having.ring > 0.9 * maxBytes, `${having.ring} bytes in the ring`)
-  t.ok(having.bytes - without.bytes <= maxBytes + 1024 * 1024, `${having.bytes - without.bytes} bytes more than without it`)
 })
 
 test('a child that is longer than a part of the ring is cut or left out, and the next one is there', async (t) => {
@@ -369,28 +298,6 @@ for (const end of ['exit', 'SIGTERM']) {
     t.same([code, signal, stderr], end === 'exit' ? [0, null, ''] : [null, 'SIGTERM', ''])
     t.equal(sink.requests.length, 0)
   })
-}
-
-/** An app whose requests are not sampled, but recorded. sent(): the spans, once all that were accepted have come. */
-async function recordedApp (t, trace, routes) {
-  const sink = await startSink(t)
-  const { app } = await tracedApp(t, {
-    listen: false,
-    trace: { spanProcessors: undefined, exporter: { url: sink.url }, sampler: 0, recorder: true, ...trace },
-    routes
-  })
-  const sent = async () => {
-    await app.lightTrace.flush()
-    return sink.waitFor(app.lightTrace.stats().spans.accepted)
-  }
-  return { app, sink, sent }
-}
-
-function identity (t, app) {
-  const { ended, accepted, unsampled, recorded, started, queued, inFlight, delivered, thinned, dropped } = app.lightTrace.stats().spans
-  t.equal(ended, accepted + unsampled + recorded)
-  t.equal(started, ended)
-  t.equal(accepted, delivered + thinned + queued + inFlight + Object.values(dropped).reduce((sum, count) => sum + count, 0))
 }
 
 function tally (list, keyOf) {
