@@ -158,20 +158,6 @@ function counted (text) {
   return text.replace(/, (?:the oldest )?before [^.]* hot files/g, '')
 }
 
-// A contributor from a hot function whose proof is not there.
-// Whoever looks for when a cost came, from a gap in the history.
-test('the history of the figures ends with the last published run: npm run docs:figures', async (t) => {
-  const { withLatest, historyTable } = require('../../bench/report/history')
-  const history = require('../../bench/results/history.json')
-  const { instructions } = require('../../bench/report/publish').resultsByName()
-  t.ok(history.length >= 10)
-  t.same(withLatest(history, instructions), history)
-  t.equal(between(read('bench/RESULTS.md'), 'bench:history'), historyTable(history))
-  const moved = structuredClone(instructions)
-  moved.nodes[24].rows.find(({ name }) => name === 'real').over.median += 1
-  t.equal(withLatest(history, moved).length, history.length + 1)
-})
-
 // Users from an option, a member, a variable or an attribute that they cannot find or that does nothing: this and the next three.
 test('the table of options has every option with its default', async (t) => {
   const rows = tableRows(read('docs/options.md'), '# Options')
