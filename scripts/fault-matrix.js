@@ -1,12 +1,13 @@
 'use strict'
 
-// npm run docs: writes into the last column of test/faults/README.md which tests name each row.
-// test/faults/matrix.test.js compares.
+// npm run docs:figures: writes into the last column of test/faults/README.md which tests name each row.
+// test/house/fault-matrix.test.js compares.
 
 module.exports = { read, rowsOf, namedIn, testsOf, withoutTest }
 
-const { readFileSync, readdirSync, writeFileSync } = require('node:fs')
+const { readFileSync, writeFileSync } = require('node:fs')
 const { join } = require('node:path')
+const { filesBelow } = require('./files')
 
 const ROOT = join(__dirname, '..')
 const PAGE = join(ROOT, 'test', 'faults', 'README.md')
@@ -41,8 +42,8 @@ function withoutTest (page) {
 /** Row → the files below a folder whose comments name it, relative to the folder. */
 function namedIn (folder) {
   const named = new Map()
-  for (const file of readdirSync(join(ROOT, folder), { recursive: true }).map((name) => name.replaceAll('\\', '/')).sort()) {
-    if (!CODE.test(file) || file.includes('node_modules') || file.endsWith('matrix.test.js')) continue
+  for (const file of filesBelow(join(ROOT, folder)).map((name) => name.replaceAll('\\', '/'))) {
+    if (!CODE.test(file) || file.endsWith('matrix.test.js')) continue
     const comments = readFileSync(join(ROOT, folder, file), 'utf8').match(/^ *\/\/.*/gm) ?? []
     for (const row of new Set(comments.flatMap(namesIn))) named.set(row, [...named.get(row) ?? [], file])
   }

@@ -13,10 +13,11 @@
 // Plain Node runs a file that is written for tap. tap's own runner loads two module loaders, each in a thread of its
 // own, into every process: 0.7 s of CPU for each file, as much as most files take themselves.
 
-const { readFileSync, readdirSync, statSync } = require('node:fs')
+const { readFileSync, statSync } = require('node:fs')
 const { availableParallelism } = require('node:os')
 const path = require('node:path')
 const { parseArgs } = require('node:util')
+const { filesBelow } = require('./files')
 const { run } = require('./run')
 
 const ROOT = path.join(__dirname, '..')
@@ -33,13 +34,12 @@ const LEFT_TO_THE_MATRIX = [
 const BEGINS_FIRST = path.join('test', 'faults', 'outages.test.js')
 const HOUSE = path.join('test', 'house', path.sep)
 // Of the repository itself, what harms no reader before it lands.
-const LEFT_TO_CI = ['bench', 'configs', 'package', 'suites', 'workflows'].map((name) => `${HOUSE}${name}.test.js`)
+const LEFT_TO_CI = ['bench', 'configs', 'fault-matrix', 'package', 'suites', 'workflows'].map((name) => `${HOUSE}${name}.test.js`)
 const TIMEOUT_S = 240 // of a whole file: where the machine is busy, some need more than a minute
 const LONG_TIMEOUT_S = 600
 const DEADLINE_MS = 5 * 60_000 // tap fails what runs into its timeout; this ends a process that goes on all the same
 const LONG_DEADLINE_MS = 15 * 60_000
 const FILES_PER_DEADLINE = 5 // where files share a process
-const NOT_OURS = new Set(['node_modules', '.venv'])
 const TOGETHER = path.join('test', 'support', 'together.js')
 const ALONE = /^\/\/ Alone in its process: /m
 const PASSED = /^ *ok \d.*\n/gm
@@ -158,9 +158,5 @@ function secondsSince (started) {
 /** A folder's tests, or the file itself. */
 function testsIn (file) {
   if (!statSync(path.join(ROOT, file)).isDirectory()) return [file]
-  return readdirSync(path.join(ROOT, file), { withFileTypes: true }).sort((a, b) => a.name < b.name ? -1 : 1).flatMap((entry) => {
-    const name = path.join(file, entry.name)
-    if (entry.isDirectory()) return NOT_OURS.has(entry.name) ? [] : testsIn(name)
-    return name.endsWith('.test.js') ? [name] : []
-  })
+  return filesBelow(path.join(ROOT, file)).filter((name) => name.endsWith('.test.js')).map((name) => path.join(file, name))
 }

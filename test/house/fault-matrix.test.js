@@ -1,6 +1,6 @@
 'use strict'
 
-// Every row of the fault matrix, README.md, is shown by a test that names it, or the page says why not.
+// Every row of the fault matrix, test/faults/README.md, is shown by a test that names it, or the page says why not.
 
 const { test } = require('tap')
 const { namedIn, read, rowsOf, testsOf, withoutTest } = require('../../scripts/fault-matrix')
