@@ -216,7 +216,8 @@ test('a level that there is not changes nothing', async (t) => {
   }
 })
 
-test('a level of the application\'s own; beside one that there is not nothing else of the file holds', async (t) => {
+// Short names: the message has the path of the file, and is cut.
+test('a level of the application\'s own', async (t) => {
   const { app, change, collector, names, warnings } = await liveApp(t, { logs: { level: 'notice' } }, { logs: { export: true } }, { customLevels: { notice: 35 } })
   for (const level of ['info', 'notice', 'warn']) app.log[level](`own ${level}`)
   t.same((await collector.logs()).map(({ body }) => body).filter((body) => body.startsWith('own')), ['own notice', 'own warn'])
