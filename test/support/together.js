@@ -8,10 +8,12 @@
 const path = require('node:path')
 
 const files = process.argv.splice(2)
-process.argv[1] = path.resolve('t') // tap names its fixtures' folders after it: some tests print a path, which is cut where it is long
 const ROOT = process.cwd()
 const timeout = Number(process.env.TAP_TIMEOUT ?? 60) * 1000
+const program = process.argv[1]
+process.argv[1] = path.resolve('t') // tap names its fixtures' folders after it: some tests print a path, which is cut where it is long
 const tap = require('tap')
+process.argv[1] = program
 const loaded = require.cache[require.resolve('tap')]
 
 tap.setTimeout(0)
