@@ -41,7 +41,7 @@ subscribe('fastify.initialization', guarded(({ fastify }) => closeLast(fastify))
 function closeLast ({ server, onClose }) {
   if (closing.has(server)) return
   closing.add(server)
-  onClose(async function lightTraceOnClose (instance) { await registrations.get(server)?.close() })
+  onClose(async function lightTraceOnClose () { await registrations.get(server)?.close() })
 }
 
 // In the options of light-trace/register.

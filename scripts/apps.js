@@ -15,6 +15,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { filesBelow } = require('./files')
 const { installNode, nodeBinary } = require('./matrix-cell')
 const { run } = require('./run')
 const { installClients } = require('./services/install')
@@ -79,7 +80,7 @@ async function runGroup (group, tarball) {
   copyFiles([...(testsOf === undefined ? [] : [testsOf]), group].map((name) => path.join(GROUPS, name)), directory)
   await install(directory, tarball)
   const env = { ...environment(), NODES: JSON.stringify(await binaries(nodes)) }
-  const files = fs.readdirSync(directory, { recursive: true }).filter((file) => /\.test\.[cm]?js$/.test(file) && !file.includes('node_modules'))
+  const files = filesBelow(directory).filter((file) => /\.test\.[cm]?js$/.test(file))
   return runTests(process.execPath, ['--test-concurrency=1', ...files], directory, env)
 }
 

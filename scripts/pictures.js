@@ -1,7 +1,7 @@
 'use strict'
 
-// npm run docs:pictures: docs/images, and what the README shows of the demo. The console is drawn from what the shop of the demo prints with `exporter: 'console'`, and
-// the viewer's pages are those that a real browser shows in test/browser/pictures.test.js.
+// npm run docs:pictures: docs/images, and what the README shows of the demo. The console is drawn from what the shop of the demo prints
+// with `exporter: 'console'`, and the viewer's pages are those that a real browser shows in test/browser/pictures.test.js.
 
 const { execFile } = require('node:child_process')
 const { readFileSync, writeFileSync } = require('node:fs')

@@ -44,6 +44,7 @@ const TOGETHER = path.join('test', 'support', 'together.js')
 const ALONE = /^\/\/ Alone in its process: /m
 const PASSED = /^ *ok \d.*\n/gm
 const TEST = /^(not )?ok \d+(.*)$/gm
+const ENDED = /^(not |)ok \d+ - .*# time=([\d.]+)ms/m // a file that shares its process
 const IS_COMPLETE = /^1\.\.\d+/m
 const COMMENT = /^ +# (?!Subtest|time[=o]|\{).*/gm // by t.comment()
 
@@ -83,7 +84,7 @@ function together (files) {
   for (const file of files) {
     if (alone.includes(file)) continue
     const folder = path.join(...path.dirname(file).split(path.sep).slice(0, 2))
-    groups.set(folder, [...groups.get(folder) ?? [], file])
+    groups.set(folder, [...groups.get(folder) ?? [], file.replaceAll(path.sep, '/')]) // as tap prints its name
   }
   const isFirst = (file) => file === BEGINS_FIRST
   return [...alone.filter(isFirst), ...[...groups.values()].sort((a, b) => b.length - a.length), ...alone.filter((file) => !isFirst(file))]
@@ -110,12 +111,16 @@ async function runFiles (files, { scripts = [], node = process.execPath, env = {
       const { code, output } = await run(`npm run ${name}`, [], { ...options, deadlineMs, shell: true })
       report({ name: `npm run ${name}`, passed: Number(code === 0), failed: Number(code !== 0), output, seconds: secondsSince(started), code })
     }),
-    ...files.map((name) => async () => {
-      const names = [name].flat()
+    ...files.map((file) => async () => {
+      const names = [file].flat()
+      const isShared = names.length > 1
       const started = performance.now()
-      const { code, output } = await run(node, [...(names.length > 1 ? [TOGETHER] : []), ...names], { ...options, deadlineMs: deadlineMs * Math.ceil(names.length / FILES_PER_DEADLINE) })
-      if (names.length === 1) report({ name: names[0], ...testsOf(output, code === 0 && IS_COMPLETE.test(output)), output, seconds: secondsSince(started), code })
-      else for (const part of partsOf(names, output)) report({ ...part, code })
+      const { code, output } = await run(node, [...isShared ? [TOGETHER] : [], ...names], { ...options, deadlineMs: deadlineMs * Math.ceil(names.length / FILES_PER_DEADLINE) })
+      const whole = { name: isShared ? `the process of ${names[0]} and others` : file, output, seconds: secondsSince(started) }
+      const parts = isShared ? partsOf(names, output) : [{ ...whole, ...testsOf(output, code === 0 && IS_COMPLETE.test(output)) }]
+      // What fails between two files or behind the last one is of no file.
+      if (code !== 0 && parts.every(({ failed }) => failed === 0)) parts.push({ ...whole, passed: 0, failed: 1 })
+      for (const part of parts) report({ ...part, code })
     })
   ]
   const work = async () => { for (let next; (next = waiting.shift()) !== undefined;) await next() }
@@ -125,11 +130,12 @@ async function runFiles (files, { scripts = [], node = process.execPath, env = {
 
 /** What each of the files printed that share a process. The last one that began has what was printed where that process broke off. */
 function partsOf (names, output) {
+  const texts = new Map(output.split(/^# Subtest: /m).map((text) => [text.slice(0, text.indexOf('\n')), text.slice(text.indexOf('\n') + 1)]))
   return names.map((name) => {
-    const [, own = 'it did not begin', ending] = new RegExp(`^# Subtest: ${name}\n([^]*?)(?:^((?:not )?ok \\d+ - ${name}.*)$|(?![^]))`, 'm').exec(output) ?? []
-    const text = own.replaceAll(/^ {4}/gm, '')
-    const isOk = ending?.startsWith('ok') === true
-    return { name, ...testsOf(text, isOk), output: text, seconds: Number(/time=([\d.]+)ms/.exec(ending)?.[1] ?? 0) / 1000 }
+    const text = texts.get(name) ?? 'it did not begin\n'
+    const { index = text.length, 1: not = 'not ', 2: ms = 0 } = ENDED.exec(text) ?? {}
+    const own = text.slice(0, index).replaceAll(/^ {4}/gm, '')
+    return { name, ...testsOf(own, not === ''), output: own, seconds: ms / 1000 }
   })
 }
 

@@ -2,12 +2,11 @@
 
 const { Readable } = require('node:stream')
 const { test } = require('tap')
+const { setImmediate: turn } = require('node:timers/promises')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 const { connect, signal } = require('../support/raw-client')
-
-const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 // Whether the running request is `request`, as the code that runs now sees it.
 const isCurrent = (request) => lightTrace.current() !== undefined && lightTrace.current() === request.trace

@@ -6,16 +6,13 @@ const { test } = require('tap')
 const dns = require('node:dns')
 const net = require('node:net')
 const dc = require('node:diagnostics_channel')
+const { setImmediate: turn } = require('node:timers/promises')
 const { startFakeCollector } = require('../support/fake-collector')
 const { startExporter, idOf } = require('../support/chunk-writer')
 const { signal } = require('../support/raw-client')
 const { load } = require('../support/steady-load')
 
 const realRandom = Math.random
-
-function turn () {
-  return new Promise((resolve) => setImmediate(resolve))
-}
 
 function shortestWaits (t) {
   Math.random = () => 0

@@ -5,7 +5,8 @@
 
 const { test, setTimeout } = require('tap')
 const { extrapolate } = require('../support/extrapolation')
-const { idOf, thresholdOf, randomOf, appWithout, serve, comeBack, identity, isTrueSum, turn, TURN_EVERY } = require('../support/outage')
+const { setImmediate: turn } = require('node:timers/promises')
+const { idOf, thresholdOf, randomOf, appWithout, serve, comeBack, identity, isTrueSum, TURN_EVERY } = require('../support/outage')
 
 setTimeout(240_000) // 20 s of CPU: on a busy machine a minute is over before its end
 

@@ -9,7 +9,8 @@ const lightTrace = require('../..')
 const { freePort } = require('../../scripts/free-port')
 const { runInChild } = require('../support/child')
 const { CollectorProcess } = require('../support/collector-process')
-const { idOf, thresholdOf, randomOf, appWithout, shop, ask, serve, comeBack, identity, isTrueSum, turn, TURN_EVERY } = require('../support/outage')
+const { setImmediate: turn } = require('node:timers/promises')
+const { idOf, thresholdOf, randomOf, appWithout, shop, ask, serve, comeBack, identity, isTrueSum, TURN_EVERY } = require('../support/outage')
 
 setTimeout(240_000) // 20 s of CPU: on a busy machine a minute is over while the last test runs
 

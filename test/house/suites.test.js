@@ -73,6 +73,17 @@ test('files of a folder share a process: where one ends it, that one has failed,
   t.match(output, /\n4 files, \d+ s(?:, \d+ s of CPU)?\n2 passed, 2 failed\n$/)
 })
 
+test('files of a folder share a process: what fails behind the last one has failed', async (t) => {
+  const folder = relative(ROOT, t.testdir({
+    'a.test.js': `${TAP}test('a', async (t) => t.ok(1))`,
+    'b.test.js': `${TAP}test('b', async (t) => t.ok(1))\nprocess.on('exit', () => { process.exitCode = 1 })`
+  }))
+  const { code, output } = await node(RUNNER, folder)
+  t.equal(code, 1)
+  t.match(output, /^FAILED the process of \S+a\.test\.js and others /m)
+  t.match(output, /\n2 passed, 1 failed\n$/)
+})
+
 test('a script that runs among the files counts as a test', async (t) => {
   const file = relative(ROOT, join(t.testdir(FILES), 'passes.test.js'))
   const { code, output } = await node(RUNNER, '--beside', 'test:no-such-script', file)

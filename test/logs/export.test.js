@@ -8,6 +8,7 @@ const { once } = require('node:events')
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { test } = require('tap')
+const { setImmediate: turn } = require('node:timers/promises')
 const Fastify = require('fastify')
 const pino = require('pino')
 const lightTrace = require('../..')
@@ -18,7 +19,6 @@ const { runInChild } = require('../support/child')
 const { signal } = require('../support/raw-client')
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0'
-const turn = () => new Promise((resolve) => setImmediate(resolve))
 const bodies = (records) => records.map(({ body }) => body)
 
 test('off, nothing is loaded and the logger keeps its destination', async (t) => {

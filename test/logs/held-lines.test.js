@@ -6,11 +6,11 @@ const { once } = require('node:events')
 const { connect } = require('node:net')
 const { Readable } = require('node:stream')
 const { test } = require('tap')
+const { setImmediate: turn } = require('node:timers/promises')
 const { loggingApp, isAccounted } = require('../support/logging-app')
 const { runInChild } = require('../support/child')
 
 const SLOW_MS = 300 // a busy machine does not make /ok slow
-const turn = () => new Promise((resolve) => setImmediate(resolve))
 const said = (lines) => lines.map((line) => JSON.parse(line)).filter(({ msg }) => /^(?:ok|bad|slow|late|own|out)/.test(msg)).map(({ msg, buffered = false }) => [msg, buffered])
 
 function routes (app) {

@@ -7,7 +7,7 @@
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { EventEmitter, once } = require('node:events')
 const { test } = require('tap')
-const { setTimeout: waits } = require('node:timers/promises')
+const { setTimeout: waits, setImmediate: turn } = require('node:timers/promises')
 const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 
@@ -16,7 +16,6 @@ const mysql = { database: 'shop', serverAddress: 'db.internal', serverPort: 3306
 const call = (name, payload, work = async () => 'done') => diagnosticsChannel.tracingChannel(name).tracePromise(work, payload)
 const get = (key, work, more) => call('node-redis:command', { command: 'GET', args: ['GET', key], ...redis, ...more }, work)
 const select = (id, more) => call('mysql2:execute', { query: 'SELECT * FROM users WHERE id = ?', values: [id], ...mysql, ...more })
-const turn = () => new Promise((resolve) => setImmediate(resolve))
 const fails = async () => { throw new Error('WRONGTYPE no') }
 const fold = { outbound: { fold: { after: 3 } } }
 

@@ -3,6 +3,7 @@
 // The option `recorder`: what of the requests that are not sampled can be had afterwards, once, and what it may never do.
 
 const { test } = require('tap')
+const { setImmediate: turn } = require('node:timers/promises')
 const { randomBytes } = require('node:crypto')
 const { extrapolate } = require('../support/extrapolation')
 const { startSink } = require('../support/otlp-sink')
@@ -12,7 +13,6 @@ const { recordedApp, identity } = require('../support/recorded-app')
 const { tracedApp } = require('../support/traced-app')
 
 const KEPT = 'light_trace.kept'
-const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 test('a request that is kept has all its children, and none of another request in its trace', async (t) => {
   const { app, sent } = await recordedApp(t, { keep: { errors: true } }, (app) => {

@@ -3,12 +3,12 @@
 // The option `recorder`: the sums of what is kept, and the memory of the ring.
 
 const { test } = require('tap')
+const { setImmediate: turn } = require('node:timers/promises')
 const { extrapolate } = require('../support/extrapolation')
 const { recordedApp, identity } = require('../support/recorded-app')
 const { runInChild } = require('../support/child')
 
 const KEPT = 'light_trace.kept'
-const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 test('the sums of children come out, of kept requests that have more of them than are held', async (t) => {
   const REQUESTS = 200

@@ -8,11 +8,12 @@ const crypto = require('node:crypto')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { extrapolate } = require('./extrapolation')
+const { setImmediate: turn } = require('node:timers/promises')
 const { startFakeCollector } = require('./fake-collector')
 
 const TURN_EVERY = 10 // requests: app.inject() alone never lets the event loop turn, and nothing is compressed or sent meanwhile
 
-module.exports = { idOf, thresholdOf, randomOf, appWithout, shop, ask, serve, comeBack, identity, isTrueSum, turn, TURN_EVERY }
+module.exports = { idOf, thresholdOf, randomOf, appWithout, shop, ask, serve, comeBack, identity, isTrueSum, TURN_EVERY }
 
 const ERRORS_MAX = 5
 
@@ -77,10 +78,6 @@ async function comeBack (app, collector) {
     return queued + inFlight === 0
   })
   return spans
-}
-
-function turn () {
-  return new Promise((resolve) => setImmediate(resolve))
 }
 
 function identity ({ spans }) {
