@@ -80,15 +80,15 @@ function current () {
 // What follows is loaded by its users only.
 
 function traceClient (client) {
-  return require('./lib/outbound/trace-client.js').traceClient(client)
+  return require('./lib/features/libraries/trace-client.js').traceClient(client)
 }
 
 function flushAfter (app, handler, options) {
-  return require('./lib/serverless/platforms.js').flushAfter(app, handler, options)
+  return require('./lib/features/serverless.js').flushAfter(app, handler, options)
 }
 
 function run (carrier, options, fn) {
-  return require('./lib/job.js').run(carrier, options, fn)
+  return require('./lib/features/jobs.js').run(carrier, options, fn)
 }
 
 const lightTrace = fp(plugin, { name: 'light-trace' })

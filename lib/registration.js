@@ -133,8 +133,8 @@ class Registration {
   /** Delivers spans in time where the platform freezes or ends the process. */
   holdPlatform (app) {
     const { platform } = this.tracer.settings
-    if (platform === 'vercel') require('./serverless/platforms.js').holdUntilDelivered(app, this.tracer, { whenOver, ownHook })
-    if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./serverless/platforms.js').flushAtSigterm())
+    if (platform === 'vercel') require('./features/serverless.js').holdUntilDelivered(app, this.tracer, { whenOver, ownHook })
+    if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./features/serverless.js').flushAtSigterm())
   }
 
   /** Adds the route that Prometheus scrapes, in the first scope: never traced, and not counted among the requests. */
@@ -222,11 +222,11 @@ function decoratorOf (tracer) {
     flush: (options) => tracer.flush(options),
     stats: () => tracer.snapshot(),
     snapshot: (options) => tracer.takeSnapshot(options),
-    run: (carrier, options, fn) => require('./job.js').run(carrier, options, fn, tracer),
+    run: (carrier, options, fn) => require('./features/jobs.js').run(carrier, options, fn, tracer),
     metrics: async (options) => tracer.metrics === null ? '' : tracer.metrics.text(options),
     get meterProvider () {
       if (tracer.metrics !== null) return tracer.metrics.meterProvider
-      const { MeterProvider } = require('./metrics/app-metrics.js')
+      const { MeterProvider } = require('./features/metrics/app-metrics.js')
       return new MeterProvider(() => null) // its instruments record nothing
     }
   }

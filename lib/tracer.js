@@ -65,9 +65,9 @@ class Tracer {
     this.invocations = null // an AsyncLocalStorage of attributes in a function, see serverless/platforms.js
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
     this.logs = null // what exports log lines, see `exportLogs`
-    this.metrics = isOn(settings.metrics) ? new (require('./metrics/app-metrics.js').AppMetrics)(this) : null // all of lib/metrics
+    this.metrics = isOn(settings.metrics) ? new (require('./features/metrics/app-metrics.js').AppMetrics)(this) : null // all of lib/features/metrics
     this.liveFile = isOn(settings.configFile) ? this.openLiveFile() : null
-    this.blockedLoop = isOn(settings.blockedLoop) ? new (require('./fastify/blocked-loop.js').BlockedLoop)(this) : null
+    this.blockedLoop = isOn(settings.blockedLoop) ? new (require('./features/blocked-loop/blocked-loop.js').BlockedLoop)(this) : null
   }
 
   /** Decides how spans leave, once: in onReady, or at the first span before it. */
@@ -97,7 +97,7 @@ class Tracer {
   }
 
   openLiveFile () {
-    const { LiveFile } = require('./config/live-file.js')
+    const { LiveFile } = require('./features/live-file.js')
     this.ignore = (request) => this.liveIgnore !== null && this.liveIgnore(request)
     const file = new LiveFile(this.settings.configFile, (live) => this.adjust(live), this.report)
     file.read()
@@ -138,7 +138,7 @@ class Tracer {
   openRecorder () {
     const { settings, stats, report } = this
     if (this.mode === 'native') {
-      this.recorder = new (require('./export/recorder.js').Recorder)(settings.recorder, this.output, stats, report)
+      this.recorder = new (require('./features/recorder.js').Recorder)(settings.recorder, this.output, stats, report)
       if (this.keep === null) this.useKeep(null)
     } else report.once('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${this.output.reason}`)
   }
@@ -153,7 +153,7 @@ class Tracer {
   /** Exports the lines of the application's logger, or holds some of them, where the options ask for it. */
   exportLogs (app) {
     if (this.settings.exportedLogs === null || this.settings.disabled) return
-    const { AppLogs } = require('./logs/app-logs.js')
+    const { AppLogs } = require('./features/logs/app-logs.js')
     this.logs = new AppLogs(this, app)
     this.report.attempt('LT_WARN_CONFIG_FILE', 'configFile: its logs have no effect', () => {
       this.logs.checkLevels(this.liveLogs)
@@ -176,7 +176,7 @@ class Tracer {
 
   enableInterop () {
     if (this.sdkInterop !== null) return
-    const { SdkInterop } = require('./otel/sdk-interop.js')
+    const { SdkInterop } = require('./features/sdk/interop.js')
     this.sdkInterop = new SdkInterop(this)
     if (this.pipeline !== null) this.starter = this.sdkInterop
   }
@@ -368,7 +368,7 @@ function exportMode ({ settings, report, stats, backPressure }) {
   if (settings.disabled) return toNone('disabled', stats, 'OTEL_SDK_DISABLED')
   if (tracerProvider) return toProvider(tracerProvider, settings, report, stats, 'spans are made by the tracerProvider of the options')
   if (spanProcessors !== null) {
-    const { ProcessorSink } = require('./export/sinks/delegated.js')
+    const { ProcessorSink } = require('./features/sdk/delegated.js')
     const sink = new ProcessorSink(spanProcessors, { stats, report, closeTimeoutMs, suppress })
     return new ExportMode('processors', `spans go to ${counted(spanProcessors.length, 'span processor')}`, sink)
   }
@@ -379,7 +379,7 @@ function exportMode ({ settings, report, stats, backPressure }) {
   }
   if (exporter.kind === 'otlp') return toCollector(settings, stats, report, backPressure)
   if (exporter.kind === 'none') return toNone('none', stats, 'spans go nowhere')
-  const { ConsoleSink, OtlpStdoutSink } = require('./export/sinks/console.js')
+  const { ConsoleSink, OtlpStdoutSink } = require('./features/console.js')
   if (exporter.kind === 'console') return new ExportMode('console', 'spans go to stdout', new ConsoleSink(stats))
   return new ExportMode('otlp/stdout', 'spans go to stdout as OTLP JSON', new OtlpStdoutSink(settings.resource, stats))
 }
@@ -391,8 +391,8 @@ function toNone (mode, stats, reason) {
 }
 
 function toProvider (provider, { closeTimeoutMs }, report, stats, reason) {
-  const { providerSink } = require('./export/sinks/delegated.js')
-  const { SdkSpans } = require('./otel/sdk-interop.js')
+  const { providerSink } = require('./features/sdk/delegated.js')
+  const { SdkSpans } = require('./features/sdk/interop.js')
   return new ExportMode('sdk', reason, providerSink(provider, { stats, report, closeTimeoutMs }), null, new SdkSpans(provider, report))
 }
 

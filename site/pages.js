@@ -9,7 +9,7 @@ const { dirname, extname, join, posix } = require('node:path')
 
 const ROOT = join(__dirname, '..')
 const PAGES = join(__dirname, '.cache', 'pages')
-const TYPES = { 'index.d.ts': 'light-trace', 'lib/testing.d.ts': 'testing', 'register.d.ts': 'register' }
+const TYPES = { 'index.d.ts': 'light-trace', 'lib/features/testing/testing.d.ts': 'testing', 'register.d.ts': 'register' }
 const LINKED_ONLY = ['CODE_OF_CONDUCT.md', 'bench/upstream/README.md']
 const DECLARATIONS = join(__dirname, '.cache', 'types')
 const PICTURE = /\.(?:png|svg)$/

@@ -6,7 +6,7 @@ const http = require('node:http')
 const { once } = require('node:events')
 const { SpanKind } = require('@opentelemetry/api')
 const { test } = require('tap')
-const { createCollector } = require('../lib/testing')
+const { createCollector } = require('../lib/features/testing/testing')
 const { tracedApp } = require('./support/traced-app')
 
 /** A call of a database as its instrumentation would record it. */

@@ -7,7 +7,7 @@ const { join } = require('node:path')
 const { test } = require('tap')
 const fastify = require('fastify')
 const lightTrace = require('..')
-const { createCollector } = require('../lib/testing')
+const { createCollector } = require('../lib/features/testing/testing')
 const { tracedApp } = require('./support/traced-app')
 
 test('withSpan without a function says that it needs one, and starts no span', async (t) => {

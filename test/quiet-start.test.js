@@ -5,7 +5,7 @@
 const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('..')
-const { createCollector } = require('../lib/testing')
+const { createCollector } = require('../lib/features/testing/testing')
 const { runInChild } = require('./support/child')
 
 async function linesOf (t, level, options) {

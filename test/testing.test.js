@@ -6,8 +6,8 @@ const { execFile: execFileWithCallback, spawn } = require('node:child_process')
 const { join } = require('node:path')
 const { test } = require('tap')
 const { tracedApp } = require('./support/traced-app')
-const { createCollector } = require('../lib/testing')
-const { ConsoleSink } = require('../lib/export/sinks/console')
+const { createCollector } = require('../lib/features/testing/testing')
+const { ConsoleSink } = require('../lib/features/console')
 
 const execFile = promisify(execFileWithCallback)
 

@@ -4,7 +4,7 @@
 // is set they are sent there too.
 
 const { createCollector } = require('light-trace/testing')
-const { drawTree, spanLabel } = require('../../lib/export/sinks/console')
+const { drawTree, spanLabel } = require('../../lib/features/console')
 const { buildShop } = require('./app')
 const { sender } = require('./sender')
 

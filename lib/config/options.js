@@ -238,7 +238,7 @@ function environmentOf (variables) {
   const given = new Environment(variables)
   const file = given.text('OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE')
   if (file === undefined) return { env: given, fromFile: EMPTY }
-  const { values, fromFile, warnings } = require('./declarative.js').readConfiguration(file, given.values)
+  const { values, fromFile, warnings } = require('../features/declarative-file.js').readConfiguration(file, given.values)
   const env = new Environment(values)
   for (const message of warnings) env.warn('LT_WARN_CONFIG_FILE', message)
   return { env, fromFile }

@@ -94,7 +94,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
 function logCorrelationOf (app, { logs }) {
   const isPino = typeof app.log?.setBindings === 'function' && typeof app.log.child === 'function'
   if (!isPino) return null
-  const { LogCorrelation } = require('./log-correlation.js') // Fastify's default is not to log
+  const { LogCorrelation } = require('../features/log-ids.js') // Fastify's default is not to log
   return new LogCorrelation(app, logs)
 }
 

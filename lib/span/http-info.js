@@ -26,7 +26,7 @@ class RouteInfo {
     this.isMeasured = true // whether metrics count its requests
     this.slowAfterMs = Infinity // see `slow`
     this.accountedAfterMs = Infinity // the same, and for requests that failed or are kept
-    this.series = null // of its metrics, see Entry in lib/metrics/server-metrics.js
+    this.series = null // of its metrics, see Entry in lib/features/metrics/server-metrics.js
     this.loggingServer = null // the route's Fastify instance, where it is known to give each request a logger of its own
   }
 

@@ -47,7 +47,7 @@ class ServerSpan extends RecordingSpan {
   }
 
   get kind () { return SPAN_KIND_SERVER }
-  /** Whether there is a span: RequestRecord in lib/metrics/server-metrics.js may stand for a request without one. */
+  /** Whether there is a span: RequestRecord in lib/features/metrics/server-metrics.js may stand for a request without one. */
   get isTraced () { return true }
   /** The ids that an exemplar takes, and the flags that say whether it is one: what is exported may be. */
   get traceContext () { return this }

@@ -3,7 +3,7 @@
 // How a span is started: which span is its parent, whether the sampler takes it, and whether it is recorded all the same.
 //
 // Usually ids and flags alone decide. A Sampler of the SDK, `keep`, and processors that see spans start are asked with a span
-// (startAsked). Where an SDK has a say, lib/otel/sdk-interop.js stands before the starter, with the same methods:
+// (startAsked). Where an SDK has a say, lib/features/sdk/interop.js stands before the starter, with the same methods:
 // decideServer, startServer and startChild.
 
 const { TraceContext, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, SPAN_KEY, parentIn } = require('../context/trace-context.js')

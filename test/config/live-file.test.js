@@ -11,8 +11,8 @@ const { setTimeout: sleep } = require('node:timers/promises')
 const { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } = require('@opentelemetry/sdk-trace-base')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
-const { LiveFile } = require('../../lib/config/live-file')
-const { createCollector } = require('../../lib/testing')
+const { LiveFile } = require('../../lib/features/live-file')
+const { createCollector } = require('../../lib/features/testing/testing')
 
 const DEADLINE_MS = 20_000
 const isWindows = process.platform === 'win32'

@@ -8,7 +8,7 @@ const path = require('node:path')
 const { test } = require('tap')
 const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
-const { withRequest } = require('../../lib/testing')
+const { withRequest } = require('../../lib/features/testing/testing')
 const asyncStorage = require('../../lib/context/async-storage')
 const { randomFrom } = require('../support/random')
 

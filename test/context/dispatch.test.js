@@ -10,7 +10,7 @@ const { context, ROOT_CONTEXT } = require('@opentelemetry/api')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { storage, hasFrames } = require('../../lib/context/async-storage')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 const { tracedApp } = require('../support/traced-app')
 const { makeCertificate } = require('../support/certificate')
 

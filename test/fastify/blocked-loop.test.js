@@ -6,7 +6,7 @@ const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { resolveOptions } = require('../../lib/config/options')
-const { Stacks } = require('../../lib/fastify/blocked-line')
+const { Stacks } = require('../../lib/features/blocked-loop/blocked-line')
 
 test('a wrong threshold is refused at register', async (t) => {
   for (const blockedLoop of [{ afterMs: 19 }, { afterMs: NaN }, { afterMs: Infinity }, { afterMs: '100' }, { after: 100 }, 100]) {

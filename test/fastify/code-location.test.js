@@ -84,7 +84,7 @@ test('a file that a loader finds, an ES module, and a package: the application\'
 test('source maps count where Node or a loader applies them', async (t) => {
   const map = { version: 3, sources: ['app.ts'], names: [], mappings: ['', '', '', '', ''].join(';') + 'AAoBA' } // line 5 is line 21 of app.ts
   const folder = t.testdir({
-    'app.js': `const { createCollector } = require(${JSON.stringify(join(__dirname, '../../lib/testing'))})\nconst collector = createCollector()
+    'app.js': `const { createCollector } = require(${JSON.stringify(join(__dirname, '../../lib/features/testing/testing'))})\nconst collector = createCollector()
 const app = require(${JSON.stringify(require.resolve('fastify'))})()\napp.register(require(${JSON.stringify(join(__dirname, '../..'))}), { spanProcessors: [collector] }).then(async () => {
 app.get('/', async () => 'ok')
 await app.inject('/'); const [{ attributes }] = await collector.spans(); console.log(attributes['code.file.path'] + ':' + attributes['code.line.number']); await app.close() })

@@ -23,7 +23,7 @@ for (const minify of [false, true]) {
       platform: 'node',
       minify,
       logLevel: 'silent',
-      alias: { 'light-trace/testing': join(root, 'lib/testing.js'), 'light-trace': join(root, 'index.js') }
+      alias: { 'light-trace/testing': join(root, 'lib/features/testing/testing.js'), 'light-trace': join(root, 'index.js') }
     })
     const { stdout } = await promisify(execFile)(process.execPath, [file], { env: { ...process.env, NODE_OPTIONS: '' } })
     t.same(JSON.parse(stdout), {

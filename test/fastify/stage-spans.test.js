@@ -5,7 +5,7 @@ const { test } = require('tap')
 const Fastify = require('fastify')
 const fp = require('fastify-plugin')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 const { tracedApp } = require('../support/traced-app')
 const { upstream } = require('../support/upstream')
 

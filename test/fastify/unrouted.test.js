@@ -140,7 +140,7 @@ test('the channels are subscribed to only while an app asks for it', async (t) =
 test('a child scope does not trace what has no route', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
-  const { createCollector } = require('../../lib/testing')
+  const { createCollector } = require('../../lib/features/testing/testing')
   const collector = createCollector()
   await app.register(async (child) => {
     await child.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, unrouted: true })

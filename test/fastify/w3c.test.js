@@ -10,7 +10,7 @@ const net = require('node:net')
 const { once } = require('node:events')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 const { cases, PARENT_ID } = require('../support/w3c-cases')
 const { checkStep, parseHeaders } = require('../support/w3c-check')
 

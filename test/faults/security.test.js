@@ -11,7 +11,7 @@ const util = require('node:util')
 const { once } = require('node:events')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 const { startFakeCollector } = require('../support/fake-collector')
 const { tracedApp } = require('../support/traced-app')
 

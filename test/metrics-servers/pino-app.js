@@ -14,7 +14,7 @@ new PinoInstrumentation({ disableLogCorrelation: true }).enable()
 const pino = peer('pino')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 
 async function main () {
   const collector = createCollector()

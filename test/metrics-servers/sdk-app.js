@@ -17,7 +17,7 @@ instrumentation.enable()
 const http = require('node:http')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 
 const DURATION = 'http.server.request.duration'
 

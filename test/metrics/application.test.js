@@ -6,7 +6,7 @@ const { test } = require('tap')
 const Fastify = require('fastify')
 const api = require('@opentelemetry/api')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 const { startMetricSink } = require('../support/metric-sink')
 const { freePort } = require('../../scripts/free-port')
 
@@ -252,9 +252,9 @@ test('light-trace counts its own spans', async (t) => {
 })
 
 test('a collection of garbage is counted by its kind', async (t) => {
-  const { openRuntimeMetrics } = require('../../lib/metrics/runtime-metrics')
+  const { openRuntimeMetrics } = require('../../lib/features/metrics/runtime-metrics')
   const { newRegistry, newMeter } = require('./support')
-  const { snapshot } = require('../../lib/metrics/app-metrics')
+  const { snapshot } = require('../../lib/features/metrics/app-metrics')
   require('node:v8').setFlagsFromString('--expose-gc')
   const registry = newRegistry()
   const close = openRuntimeMetrics(newMeter(registry))

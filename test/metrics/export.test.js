@@ -67,7 +67,7 @@ test('an interval that is longer than a timer can be, or endless, sends nothing 
 })
 
 test('a collection that throws is counted and logged once, and the next one is made', async (t) => {
-  const { MetricReader } = require('../../lib/metrics/reader')
+  const { MetricReader } = require('../../lib/features/metrics/reader')
   const logged = []
   const stats = { exports: { ok: 0, failed: 0 }, points: {}, lastError: null }
   let isBroken = true
@@ -330,7 +330,7 @@ test('many series are exported while requests are served', async (t) => {
 })
 
 test('there is one collection at a time, and flushes that wait for it share the next', async (t) => {
-  const { MetricReader } = require('../../lib/metrics/reader')
+  const { MetricReader } = require('../../lib/features/metrics/reader')
   const sends = []
   let running = 0
   class TestReader extends MetricReader {

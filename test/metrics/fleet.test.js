@@ -3,7 +3,7 @@
 // A thousand processes that start in the same moment, in virtual time: how many of them export metrics in one second.
 
 const { test } = require('tap')
-const { firstAfterMs } = require('../../lib/metrics/reader')
+const { firstAfterMs } = require('../../lib/features/metrics/reader')
 const { randomFrom } = require('../support/fuzz')
 
 const PROCESSES = 1000

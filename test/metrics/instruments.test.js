@@ -3,8 +3,8 @@
 const { test } = require('tap')
 const { SPAN_KEY } = require('../../lib/context/trace-context')
 const { TraceContext, SAMPLED } = require('../../lib/context/trace-context')
-const { MeterProvider } = require('../../lib/metrics/instruments')
-const { snapshot } = require('../../lib/metrics/app-metrics')
+const { MeterProvider } = require('../../lib/features/metrics/instruments')
+const { snapshot } = require('../../lib/features/metrics/app-metrics')
 const { newRegistry, newReport, newMeter, encodeAll } = require('./support')
 
 test('observable instruments report what their callbacks observed in this round, and nothing else', async (t) => {

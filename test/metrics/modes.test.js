@@ -9,7 +9,7 @@ const { test } = require('tap')
 const Fastify = require('fastify')
 const { BasicTracerProvider } = require('@opentelemetry/sdk-trace-base')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 const { runProgram, ROOT } = require('../support/program')
 const { startMetricSink } = require('../support/metric-sink')
 

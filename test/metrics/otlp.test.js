@@ -2,10 +2,10 @@
 
 const { test } = require('tap')
 const { TraceContext, SAMPLED } = require('../../lib/context/trace-context')
-const { keepExemplar } = require('../../lib/metrics/histograms')
-const { HTTP_DURATION } = require('../../lib/metrics/histograms')
-const { CallMetrics } = require('../../lib/metrics/call-metrics')
-const { ServerMetrics } = require('../../lib/metrics/server-metrics')
+const { keepExemplar } = require('../../lib/features/metrics/histograms')
+const { HTTP_DURATION } = require('../../lib/features/metrics/histograms')
+const { CallMetrics } = require('../../lib/features/metrics/call-metrics')
+const { ServerMetrics } = require('../../lib/features/metrics/server-metrics')
 const { RouteInfo } = require('../../lib/span/http-info')
 const clock = require('../../lib/runtime/timers')
 const { newRegistry, newMeter, encodeAll, scope } = require('./support')
@@ -117,7 +117,7 @@ function within (value, index, scale) {
 }
 
 test('exponential buckets hold upper-inclusive powers of two at any scale', async (t) => {
-  const { ExponentialHistogram } = require('../../lib/metrics/histograms')
+  const { ExponentialHistogram } = require('../../lib/features/metrics/histograms')
   for (const value of [1, 2, 4, 1024, 0.5, 2 ** -30]) {
     const series = new ExponentialHistogram([], 160, 0)
     series.record(value)
@@ -278,7 +278,7 @@ test('many series are written in steps and come in batches that are whole reques
   const registry = newRegistry({ seriesMax: 9000 })
   const metric = registry.metric(scope, 'histogram', duration)
   for (let i = 0; i < 8000; i++) metric.of(['http.route', `/a/${i}`]).record(i / 1000)
-  const { MetricEncoder } = require('../../lib/metrics/encoder')
+  const { MetricEncoder } = require('../../lib/features/metrics/encoder')
   const steps = [...new MetricEncoder().encode(registry.scopes(), 1, 0)]
   t.ok(steps.filter((step) => step === null).length >= 30)
   const { batches, metrics } = encodeAll(registry)
@@ -290,7 +290,7 @@ test('many series are written in steps and come in batches that are whole reques
 })
 
 test('a collection that fails half-way leaves nothing of it in the next one', async (t) => {
-  const { MetricEncoder } = require('../../lib/metrics/encoder')
+  const { MetricEncoder } = require('../../lib/features/metrics/encoder')
   const encoder = new MetricEncoder()
   const registry = newRegistry()
   const metric = registry.metric(scope, 'histogram', duration)

@@ -2,8 +2,8 @@
 
 const { test } = require('tap')
 const { TraceContext, SAMPLED } = require('../../lib/context/trace-context')
-const { keepExemplar } = require('../../lib/metrics/histograms')
-const { exposition, negotiate, TEXT, OPEN_METRICS } = require('../../lib/metrics/prometheus')
+const { keepExemplar } = require('../../lib/features/metrics/histograms')
+const { exposition, negotiate, TEXT, OPEN_METRICS } = require('../../lib/features/metrics/prometheus')
 const { newRegistry, newMeter, scope } = require('./support')
 
 function textOf (registry, isOpenMetrics = false) {

@@ -7,7 +7,7 @@ const { Readable } = require('node:stream')
 const { test } = require('tap')
 const { measuredApp, points, DURATION } = require('../support/measured-app')
 const { tellingLogger } = require('../support/telling-logger')
-const { HTTP_DURATION } = require('../../lib/metrics/histograms')
+const { HTTP_DURATION } = require('../../lib/features/metrics/histograms')
 
 test('every request is counted with the attributes and buckets of the conventions', async (t) => {
   const { app, sink, get } = await measuredApp(t)

@@ -3,9 +3,9 @@
 // A registry as an application has it, and its export as a collector reads it.
 
 const { Scope } = require('../../lib/span/recording-span')
-const { MetricRegistry } = require('../../lib/metrics/registry')
-const { MeterProvider } = require('../../lib/metrics/instruments')
-const { MetricEncoder } = require('../../lib/metrics/encoder')
+const { MetricRegistry } = require('../../lib/features/metrics/registry')
+const { MeterProvider } = require('../../lib/features/metrics/instruments')
+const { MetricEncoder } = require('../../lib/features/metrics/encoder')
 const { ExportRequestPrefix } = require('../../lib/otlp/request')
 const clock = require('../../lib/runtime/timers')
 const { Report } = require('../../lib/runtime/report')

@@ -6,7 +6,7 @@ const Fastify = require('fastify')
 const api = require('@opentelemetry/api')
 const early = api.trace.getTracer('early', '1.0.0') // before light-trace is loaded
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 
 const { trace, context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode } = api
 

@@ -5,7 +5,7 @@
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 const TREE = ['SERVER GET /shop/:id', '  CLIENT GET', '    SERVER GET /items/:id'].join('\n')

@@ -355,7 +355,7 @@ test('through the proxy that the environment names the server is the one that is
   const { port } = await upstream(t)
   const proxy = await startProxy(t)
   const { said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, root, say }, url) => {
-    const { createCollector } = require(`${root}/lib/testing.js`)
+    const { createCollector } = require(`${root}/lib/features/testing/testing.js`)
     const collector = createCollector()
     const app = Fastify()
     await app.register(lightTrace, { spanProcessors: [collector] })

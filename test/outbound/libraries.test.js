@@ -314,7 +314,7 @@ test('payloads that are not what is documented give a shorter span, and nothing 
 
 test('each channel that is listened to has a descriptor, and each descriptor a channel', (t) => {
   const { LIBRARIES, ON_REQUEST } = require('../../lib/outbound')
-  const { CALL_DESCRIPTORS } = require('../../lib/outbound/libraries')
+  const { CALL_DESCRIPTORS } = require('../../lib/features/libraries')
   t.same([...LIBRARIES, ...ON_REQUEST].sort(), Object.keys(CALL_DESCRIPTORS).sort())
   t.end()
 })

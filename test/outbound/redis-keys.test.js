@@ -5,7 +5,7 @@
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')
-const { recordedArguments, commands } = require('../../lib/outbound/libraries/redis-keys')
+const { recordedArguments, commands } = require('../../lib/features/libraries/redis-keys')
 
 const recordedCommand = (name, args, from) => name + recordedArguments(name, args, from)
 const { tracedApp } = require('../support/traced-app')

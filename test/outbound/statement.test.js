@@ -1,7 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
-const { sanitise, DIALECTS } = require('../../lib/outbound/libraries/statement')
+const { sanitise, DIALECTS } = require('../../lib/features/libraries/statement')
 const { randomFrom } = require('../support/random')
 
 // [statement, what is recorded, summary]

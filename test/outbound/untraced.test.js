@@ -7,7 +7,7 @@ const { test } = require('tap')
 const Fastify = require('fastify')
 const { Writable } = require('node:stream')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 
 /** What is logged by the first requests of an app in whose process these modules are loaded. */
 async function logOf (t, packages, { trace = {}, given = [] } = {}) {

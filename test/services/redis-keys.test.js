@@ -3,7 +3,7 @@
 // Our table of keys against the server's own: for each command that both know, COMMAND GETKEYS of a call of it.
 
 const { test } = require('tap')
-const { recordedArguments, commands } = require('../../lib/outbound/libraries/redis-keys')
+const { recordedArguments, commands } = require('../../lib/features/libraries/redis-keys')
 
 const recordedCommand = (name, args, from) => name + recordedArguments(name, args, from)
 

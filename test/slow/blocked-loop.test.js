@@ -21,7 +21,7 @@ for (const cause of ['a regular expression', 'JSON', 'sync crypto', 'a tight loo
     const child = runInChild(t, async ({ Fastify, lightTrace, say, root }, cause, runs) => {
       const crypto = require('node:crypto')
       const { EventEmitter, once } = require('node:events')
-      const { createCollector } = require(`${root}/lib/testing`)
+      const { createCollector } = require(`${root}/lib/features/testing/testing`)
       // As long as it takes to block for some 300 ms on this machine, three times what is asked for.
       const measured = (task) => { const start = performance.now(); task(); return performance.now() - start }
       const lengthFor = (length, more, task) => { while (measured(() => task(length)) < 300) length = more(length); return length }
@@ -108,7 +108,7 @@ for (const [what, innocentMs, share] of [
     const child = runInChild(t, async ({ Fastify, lightTrace, say, root }, innocentMs, [least, most], runs) => {
       const crypto = require('node:crypto')
       const { once } = require('node:events')
-      const { createCollector } = require(`${root}/lib/testing`)
+      const { createCollector } = require(`${root}/lib/features/testing/testing`)
       const measured = (task) => { const start = performance.now(); task(); return performance.now() - start }
       const hash = (rounds) => crypto.pbkdf2Sync('word', 'salt', rounds, 64, 'sha512')
       hash(1000)
@@ -151,7 +151,7 @@ for (const [what, innocentMs, share] of [
 test('the line that blocked the loop is on the request that ran it and on the one that waited', async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say, root }) => {
     const { EventEmitter, once } = require('node:events')
-    const { createCollector } = require(`${root}/lib/testing`)
+    const { createCollector } = require(`${root}/lib/features/testing/testing`)
     const lines = []
     const collector = createCollector()
     const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
@@ -236,7 +236,7 @@ for (const [how, nodeArgs] of [['with --enable-source-maps the line is that of t
     writeFileSync(compiled, output)
     const child = runInChild(t, async ({ Fastify, lightTrace, say, root }, compiled) => {
       const { once } = require('node:events')
-      const { createCollector } = require(`${root}/lib/testing`)
+      const { createCollector } = require(`${root}/lib/features/testing/testing`)
       const { search } = require(compiled)
       const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
       const collector = createCollector()
@@ -265,7 +265,7 @@ test('streamed, hijacked, aborted and HTTP/2 requests say that they waited, each
     const http = require('node:http')
     const http2 = require('node:http2')
     const { Readable } = require('node:stream')
-    const { createCollector } = require(`${root}/lib/testing`)
+    const { createCollector } = require(`${root}/lib/features/testing/testing`)
     const collector = createCollector()
     const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
     const steps = new EventEmitter()
@@ -327,7 +327,7 @@ test('streamed, hijacked, aborted and HTTP/2 requests say that they waited, each
 async function blockOnce ({ Fastify, lightTrace, say, root }, { apps = 1, end = 'close', inspects = false, isWatched = false } = {}) {
   const { once } = require('node:events')
   const watched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
-  const { createCollector } = require(`${root}/lib/testing`)
+  const { createCollector } = require(`${root}/lib/features/testing/testing`)
   const lines = []
   const collector = createCollector()
   const logger = () => ({ level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line).msg) } })
@@ -380,7 +380,7 @@ test('when the debugger\'s port is closed again it goes on', { skip: process.pla
     const inspector = require('node:inspector')
     const { once } = require('node:events')
     const { setTimeout: wait } = require('node:timers/promises')
-    const { createCollector } = require(`${root}/lib/testing`)
+    const { createCollector } = require(`${root}/lib/features/testing/testing`)
     const lines = []
     const collector = createCollector()
     const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
@@ -451,7 +451,7 @@ test('a process that exits while its loop is blocked leaves at once, without a w
 
 test('a process that was stopped blames no code', { skip: process.platform === 'win32' }, async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say, root }) => {
-    const { createCollector } = require(`${root}/lib/testing`)
+    const { createCollector } = require(`${root}/lib/features/testing/testing`)
     const lines = []
     const collector = createCollector()
     const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line).msg) } } })

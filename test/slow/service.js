@@ -11,7 +11,7 @@ const { Readable } = require('node:stream')
 const { setTimeout: sleep } = require('node:timers/promises')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 const accounts = require('../../lib/runtime/accounts')
 
 const collector = createCollector()

@@ -5,7 +5,7 @@ const Fastify = require('fastify')
 const net = require('node:net')
 const { once } = require('node:events')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 const { startSink } = require('../support/otlp-sink')
 
 async function exported (t, options, drive, fastifyOptions) {

@@ -4,7 +4,7 @@
 
 const Fastify = require('fastify')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/testing')
+const { createCollector } = require('../../lib/features/testing/testing')
 
 /**
  * @param {object} t a tap test: the app is closed at its end

@@ -2,7 +2,7 @@ import { Attributes, Span, Tracer, TracerProvider } from '@opentelemetry/api'
 import { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor, InMemorySpanExporter, ParentBasedSampler, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base'
 import fastify, { FastifyContextConfig, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import lightTrace, { lightTrace as named, JobOptions, LightTraceInstance, LightTraceOptions, LightTraceStats, RequestTrace, RouteTraceOptions, Sampler } from '../..'
-import { Budget, CollectedSpan, createCollector } from '../../lib/testing'
+import { Budget, CollectedSpan, createCollector } from '../../lib/features/testing/testing'
 import { expectAssignable, expectTypeOf } from './expect'
 
 interface User { id: string }

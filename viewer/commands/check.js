@@ -4,7 +4,7 @@
 // request does more than it may. Only the second is a failure: a change may be meant.
 
 const { readFileSync } = require('node:fs')
-const { checkKinds, findingsOf, readBudget, report, requestsOf } = require('../../lib/budget')
+const { checkKinds, findingsOf, readBudget, report, requestsOf } = require('../../lib/features/testing/budget')
 const { isObject, nearestName } = require('../../lib/config/checks')
 const { plain } = require('../otlp/attributes')
 const { readSpan, kindName, statusName } = require('../otlp/span-detail')

@@ -3,7 +3,7 @@
 // What routes do now that they did not do before, from the spans of two runs. Order, ids, times, ports and how many requests there
 // were do not count: of each figure the least and the most of a route's requests are compared.
 
-const { callOf, callsIn } = require('../../lib/budget')
+const { callOf, callsIn } = require('../../lib/features/testing/budget')
 
 const OF_TIME = 'light_trace.time.' // what a slow request waited for: whether it is there is a matter of time
 const PATH_MAX = 4 // of the names above a span
@@ -117,7 +117,7 @@ function labelOf (span) {
 }
 
 /**
- * @param {object[]} requests as lib/budget.js finds them, each with the name of its route
+ * @param {object[]} requests as lib/features/testing/budget.js finds them, each with the name of its route
  * @returns {Map<string, Route>}
  */
 function routesOf (requests) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a request says of a blocked event loop: lib/fastify/blocked-loop.js records it. Anybody may have sent the span.
+// What a request says of a blocked event loop: lib/features/blocked-loop/blocked-loop.js records it. Anybody may have sent the span.
 
 const { plain } = require('../otlp/attributes')
 const { readEvents } = require('../otlp/span-detail')

@@ -2,7 +2,7 @@
 
 // What a request waited for, as light-trace writes it on slow ones: see docs/slow.md. Anybody may have sent the span.
 
-const { WAITS } = require('../../lib/export/sinks/console')
+const { WAITS } = require('../../lib/features/console')
 const { readSomeAttributes } = require('../otlp/attributes')
 const { KIND_SERVER } = require('../otlp/names')
 

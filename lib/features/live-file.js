@@ -1,0 +1,126 @@
+'use strict'
+
+// `configFile`: rates without a deploy. What the file says holds in place of the options, from the moment when it is written.
+//
+// It is looked at once a second, by its name: an editor's new file, a mount of Kubernetes and a link that is turned are all seen.
+
+const fs = require('node:fs')
+const { isatty } = require('node:tty')
+const { counted, printable } = require('../runtime/report.js')
+const { clearInterval, now, setInterval } = require('../runtime/timers.js')
+const { readFile, withoutMark } = require('../config/checks.js')
+const { resolveLive } = require('../config/options.js')
+
+const LOOK_MS = 1000
+// Two writes within one tick of the file system's clock, 2 s at most, may differ in nothing but the text: so many looks read it again.
+const REREADS = 2
+// What writes a wrong file again and again must not fill the log: the next line has the last failure, and how many came before it.
+const SAID_EACH_MS = 60_000
+
+class LiveFile {
+  #path
+  #apply
+  #report
+  #text // as it was read last; null where it could not be
+  #version = '' // of what was read last
+  #rereads = 0 // that are left
+  #timer = null
+  #isLooking = false
+  #unsaid = 0 // failures since the last line about one
+  #wrong = '' // of the last
+  #saidAt = -Infinity
+  #clock
+
+  /**
+   * @param {string} path
+   * @param {(live: ReturnType<typeof resolveLive>) => void} apply
+   * @param {Report} report
+   */
+  constructor (path, apply, report, clock = now) {
+    this.#path = path
+    this.#apply = apply
+    this.#report = report
+    this.#clock = clock
+  }
+
+  /** Applies what the file says now. A file that is wrong changes nothing. */
+  read (rereads = REREADS) {
+    this.#rereads = rereads
+    let text = null
+    try {
+      text = this.#textOf()
+      if (text === this.#text) return
+      this.#apply(resolveLive(JSON.parse(text)))
+      if (this.#text !== undefined) this.#report.info(`${printable(this.#path)} has changed, and holds${unsaid(this.#unsaid)}`)
+      this.#unsaid = 0
+    } catch (error) {
+      if (text === null && this.#text === null) return // it was said
+      this.#unsaid++
+      this.#wrong = whatIsWrong(error)
+      this.#say()
+    } finally {
+      this.#text = text
+    }
+  }
+
+  #say () {
+    if (this.#unsaid === 0 || this.#clock() - this.#saidAt < SAID_EACH_MS) return
+    const message = `${printable(this.#path)} changes nothing${unsaid(this.#unsaid - 1)}: ${this.#wrong}`
+    this.#report.once('LT_WARN_CONFIG_FILE', message, new Set())
+    this.#unsaid = 0
+    this.#saidAt = this.#clock()
+  }
+
+  #textOf () {
+    this.#version = ''
+    this.#version = versionOf(fs.statSync(this.#path)) // before it is read: what is written meanwhile is another one
+    return withoutMark(readFile(this.#path).toString())
+  }
+
+  watch () {
+    // Not fs.watchFile: it would not see what is written before its first look.
+    this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
+    listening.add(this)
+    // In a terminal the signal is its end, and the process's.
+    if (listening.size === 1 && process.platform !== 'win32' && !isatty(0)) process.on('SIGHUP', onSighup)
+  }
+
+  /** One look at a time: a file of a server that hangs takes one of the threads, not all. */
+  #look () {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    fs.stat(this.#path, (error, stats) => {
+      this.#isLooking = false
+      const version = error === null ? versionOf(stats) : ''
+      if (this.#timer === null) return
+      this.#say()
+      if (version !== this.#version) this.read()
+      else if (this.#rereads > 0) this.read(this.#rereads - 1)
+    })
+  }
+
+  close () {
+    clearInterval(this.#timer)
+    this.#timer = null
+    if (listening.delete(this) && listening.size === 0) process.off('SIGHUP', onSighup)
+  }
+}
+
+const listening = new Set()
+
+function onSighup () { for (const file of listening) file.read() }
+
+function versionOf ({ ino, size, mtimeMs, ctimeMs }) {
+  return `${ino} ${size} ${mtimeMs} ${ctimeMs}`
+}
+
+// What JSON.parse says quotes the text, which may be any file.
+function whatIsWrong (error) {
+  return error instanceof SyntaxError ? 'it is not JSON' : error.message
+}
+
+function unsaid (count) {
+  return count === 0 ? '' : `, after ${counted(count, 'other')} that changed nothing`
+}
+
+module.exports = { LiveFile }

@@ -1,0 +1,331 @@
+'use strict'
+
+// The log records of one application: its logger's lines, exceptions where the environment asks for that, and where they go. This
+// file is the door to lib/features/logs: lib/tracer.js loads it where there are any.
+//
+//   pino -- tap --> its destination, as before
+//            +---> level, trace, rate --> RecordEncoder --> Exporter --> /v1/logs
+//   exceptions of spans ----------> +---> light-trace/testing, standard output
+
+const clock = require('../../runtime/timers.js')
+const { SAMPLED, SUPPRESS_KEY, parentIn } = require('../../context/trace-context.js')
+const { wrongValue } = require('../../config/checks.js')
+const { Exporter } = require('../../export/exporter.js')
+const { Stats } = require('../../export/pipeline.js')
+const { ExportRequestPrefix } = require('../../otlp/request.js')
+const { RateLimit } = require('../../sampling/sampler.js')
+const { read } = require('../../span/attributes.js')
+const { Scope } = require('../../span/recording-span.js')
+const { kLoggedSpan, symbolOf } = require('../../fastify/keys.js')
+const { RecordEncoder } = require('./record-encoder.js')
+const { plainRecord, recordJson, recordText } = require('./plain.js')
+const { redactedLine } = require('./redacted-line.js')
+const { holdLines, tapLogger, whenReleased, levelComparisonOf } = require('./tap.js')
+
+const EXCEPTION = 'exception' // the event of a span, and of a record
+const SEVERITY_WARN = 13
+const SEVERITY_ERROR = 17
+const WAITING_MAX = 1000 // lines from before the application is ready
+const ASK_AGAIN_MS = 60_000 // a collector that takes no logs
+// Of levels that are counted downwards, whose numbers say nothing: syslog's by https://opentelemetry.io/docs/specs/otel/logs/data-model-appendix/
+const SEVERITIES = new Map(Object.entries({
+  trace: 1, silly: 1, debug: 5, verbose: 5, info: 9, http: 9, notice: 10, warn: 13, warning: 13, error: 17, err: 17, crit: 18, critical: 18, alert: 19, fatal: 21, emerg: 21, emergency: 21
+}))
+
+class AppLogs {
+  #tracer
+  #settings
+  #stats = new Stats()
+  #log
+  #tap = null
+  #stopWaiting = null // for the logger of another application
+  #held = null // the lines that are held back, if any are
+  #sign // -1 where the logger counts its levels downwards
+  #minimum // the least level of lines that are exported, with that sign
+  #unsampledMinimum // and of those of a trace that is not sampled
+  #names
+  #bindingsKey // pino's, of the text of a logger's bindings
+  #scope // of lines
+  #sink = null // once the application is open
+  #exporter = null
+  #waiting = []
+  #first = null // a line about a request, { request, level, logged }, until the next one or until its trace begins
+  #askAgainAt = -Infinity
+  #isClosed = false
+  #rates = new Map() // by level, and of exceptions
+
+  constructor (tracer, app) {
+    const { log } = app
+    this.#tracer = tracer
+    this.#settings = tracer.settings.exportedLogs
+    this.#log = log
+    const { lines, buffer, byCommand, level, unsampledLevel } = this.#settings
+    this.#sign = levelComparisonOf(log)(2, 1) ? 1 : -1
+    this.checkLevels({ level, unsampledLevel, buffer }, 'logs')
+    this.setLevels()
+    this.#names = { messageKey: log[symbolOf(log, 'pino.messageKey')] ?? 'msg', errorKey: log[symbolOf(log, 'pino.errorKey')] ?? 'err' }
+    this.#scope = new Scope('pino', typeof log.version === 'string' ? log.version : undefined)
+    this.#bindingsKey = symbolOf(log, 'pino.chindings')
+    if (!lines && buffer === null) return
+    this.#openTap()
+    if (this.#tap !== null && buffer !== null) {
+      this.#held = holdLines(app, buffer, () => tracer.keepSettings, (logged) => this.#printHeld(logged), () => this.#tap.flush())
+    } else if (this.#tap === null && (buffer !== null || !byCommand)) {
+      tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
+    }
+  }
+
+  #openTap () {
+    const log = this.#log
+    this.#tap = tapLogger(log, (line, level, logger, given) => this.#onLine(line, level, logger, given), (line, level, logger) => this.#isHeld(line, level, logger))
+    // It exports the lines when the other is gone. It holds none: hooks for that are added before the application is ready.
+    if (this.#tap === null) this.#stopWaiting = whenReleased(log, () => this.#openTap())
+  }
+
+  /** Throws where a name is none of the logger's levels. The default `warn` may be. */
+  checkLevels (names = {}, path = 'configFile.logs') {
+    const known = this.#log.levels?.values
+    if (typeof known !== 'object') return // not pino, whose lines are not exported
+    for (const [option, name] of Object.entries(names)) {
+      const isOne = name === null || name === undefined || name === 'silent' || Object.hasOwn(known, name) || (option === 'unsampledLevel' && name === 'warn')
+      if (!isOne) throw wrongValue(`${path}.${option}`, `one of the logger's levels: ${Object.keys(known).join(', ')}`, name)
+    }
+  }
+
+  /** Which lines are exported, by the names of their levels; without a name as the options say. */
+  setLevels ({ level = this.#settings.level, unsampledLevel = this.#settings.unsampledLevel } = {}) {
+    this.#minimum = level === null ? -Infinity : this.#rankOf(level)
+    this.#unsampledMinimum = this.#rankOf(unsampledLevel)
+  }
+
+  /** A level's number, higher for what is worse. Where the logger has no `warn` it is that of the first level which is as bad. */
+  #rankOf (name) {
+    const known = this.#log.levels?.values ?? {}
+    if (name === 'silent') return Infinity
+    if (Object.hasOwn(known, name)) return known[name] * this.#sign
+    return Math.min(...Object.entries(known).filter(([label, level]) => this.#severityOf(level, label) >= SEVERITY_WARN).map(([, level]) => level * this.#sign))
+  }
+
+  /**
+   * OpenTelemetry's severity number: four for each of the six levels, so that a level in between stands in between; 0 is unknown.
+   * https://opentelemetry.io/docs/specs/otel/logs/data-model/#field-severitynumber
+   */
+  #severityOf (level, label) {
+    if (this.#sign === -1) return SEVERITIES.get(label) ?? 0
+    return Math.min(Math.max(Math.floor((level - 10) * 0.4) + 1, 1), 24)
+  }
+
+  /** Decides where records go, once. Returns this where exceptions are records, else null. */
+  open () {
+    this.#sink = this.#chooseSink()
+    for (const logged of this.#waiting.splice(0)) this.#accept(logged)
+    return this.#settings.exceptions === null ? null : this
+  }
+
+  /** Whether spans have events of their exceptions too. */
+  get keepsEvents () { return this.#settings.exceptions === 'logs/dup' }
+
+  /** Records the exceptions of a span that is exported. https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/ */
+  takeExceptions (span) {
+    const { details } = span
+    for (const { name, list, time } of details.events) if (name === EXCEPTION) this.#attempt(() => this.#exception(span, list, time))
+    if (!this.keepsEvents) details.events = details.events.filter(({ name }) => name !== EXCEPTION)
+  }
+
+  #exception (span, list, time) {
+    this.#take('exceptions', { line: '', bindings: '', list, eventName: EXCEPTION, scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
+  }
+
+  #isHeld (line, level, logger) {
+    if (this.#held === null) return false
+    try {
+      if (!this.#held.isBelow(level, logger)) return false
+      this.#held.take({ level, ...this.#logged(line, level, logger, traceOfLine(this.#tracer.contextManager.active(), logger)) }, logger)
+      return true
+    } catch (error) { // it is printed
+      this.#tracer.report.thrown(error, 'a log line was not held')
+      return false
+    }
+  }
+
+  /** Prints a line that was held, with a member that says so. */
+  #printHeld ({ level, ...logged }) {
+    const end = logged.line.lastIndexOf('}')
+    if (end !== -1) logged.line = `${logged.line.slice(0, end)},"buffered":true${logged.line.slice(end)}`
+    logged.observedTime = clock.now()
+    // The request is over, and no code waits for what the destination throws.
+    this.#tracer.report.attempt('LT_WARN_CALLBACK', "the logger's destination threw where a held line was printed", () => this.#tap.print(logged.line, level))
+    if (!this.#settings.lines) return
+    this.#stats.accepted++
+    this.#accept(logged)
+  }
+
+  // HOT, once per line where lines are exported. Budget: 1 object.
+  #onLine (line, level, logger, given) {
+    if (!this.#settings.lines) return
+    this.#letGo(undefined)
+    try {
+      if (level * this.#sign < this.#minimum) return
+      const active = this.#tracer.contextManager.active()
+      if (active !== undefined && active.getValue(SUPPRESS_KEY) === true) return
+      const context = traceOfLine(active, logger)
+      if (context !== undefined && (context.flags & SAMPLED) === 0 && level * this.#sign < this.#unsampledMinimum) return
+      const logged = this.#logged(line, level, logger, context)
+      const request = context === undefined ? read(given, 'req') : undefined
+      if (request !== undefined) this.#first = { request, level, logged }
+      else this.#take(level, logged)
+    } catch (error) { // a logger that is not what it looks like: its line is printed
+      this.#tracer.report.thrown(error, 'a log line was not exported')
+    }
+  }
+
+  /** @param {number | string} kind of which so many a second are exported: a level, or 'exceptions' */
+  #take (kind, logged) {
+    this.#stats.accepted++
+    if (this.#isTooMuch(kind, logged.time)) this.#stats.drop('rate', 1)
+    else this.#accept(logged)
+  }
+
+  /**
+   * Fastify writes of each request that it came before there is a trace. Its record has the one that begins next, if that is of the
+   * request that was logged.
+   */
+  begun (request, span) {
+    this.#letGo(this.#first?.request === request ? span : undefined)
+  }
+
+  #letGo (span) {
+    if (this.#first === null) return
+    const { level, logged } = this.#first
+    this.#first = null
+    logged.context = span
+    if (span !== undefined && (span.flags & SAMPLED) === 0 && level * this.#sign < this.#unsampledMinimum) return
+    this.#attempt(() => this.#take(level, logged))
+  }
+
+  /** Runs what a collector in a test may throw out of, where a request begins or a span ends. */
+  #attempt (fn) {
+    try {
+      fn()
+    } catch (error) {
+      this.#tracer.report.thrown(error, 'a log line was not exported')
+    }
+  }
+
+  #logged (line, level, logger, context) {
+    const time = clock.now()
+    const severityText = logger?.levels?.labels?.[level] ?? ''
+    const bindings = logger?.[this.#bindingsKey]
+    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: this.#scope, time, observedTime: time, severityNumber: this.#severityOf(level, severityText), severityText, context }
+  }
+
+  #accept (logged) {
+    if (this.#isClosed) this.#tracer.lostAfterClose(this.#stats, 'log line')
+    else if (this.#sink === null) {
+      if (this.#waiting.length < WAITING_MAX) this.#waiting.push(logged)
+      else this.#stats.drop('queue_full', 1)
+    } else if (logged.time < this.#askAgainAt) this.#stats.drop('non_retryable', 1)
+    else {
+      logged.line = redactedLine(logged.line, this.#tracer.redactor)
+      this.#sink.accept(logged)
+    }
+  }
+
+  /** Whether there are more of that kind than may be. */
+  #isTooMuch (kind, now) {
+    const { maxPerSecond } = this.#settings
+    let rate = this.#rates.get(kind)
+    if (rate === undefined) this.#rates.set(kind, rate = new RateLimit(maxPerSecond))
+    if (rate.take(now)) return false
+    const what = typeof kind === 'number' ? `lines of level ${kind}` : kind
+    this.#tracer.report.loss('log rate', `more than ${maxPerSecond} ${what} in a second: the others are not exported (\`logs.maxPerSecond\`)`)
+    return true
+  }
+
+  // ---- where lines go
+
+  #chooseSink () {
+    const { settings } = this.#tracer
+    const collectors = (settings.spanProcessors ?? []).filter((processor) => typeof processor.onLog === 'function')
+    if (collectors.length > 0) return this.#delivering((logged) => collectors.forEach((collector) => collector.onLog(plainRecord(logged, this.#names))))
+    const { exporter, isText } = this.#settings
+    if (exporter === null) {
+      const { toStdout, oneLine } = require('../console.js')
+      const write = toStdout()
+      const textOf = isText ? (logged) => oneLine(recordText(logged, this.#names)) : (logged) => recordJson(settings.resource, logged, this.#names)
+      return this.#delivering((logged) => write(textOf(logged)))
+    }
+    this.#exporter = this.#toCollector(exporter)
+    return new RecordEncoder(this.#exporter, this.#settings, this.#names)
+  }
+
+  #delivering (deliver) {
+    return {
+      accept: (logged) => {
+        this.#stats.delivered++
+        deliver(logged)
+      }
+    }
+  }
+
+  #toCollector (exporter) {
+    const { output, settings, report } = this.#tracer
+    const { flushDelayMs, maxRecords } = this.#settings
+    return new Exporter({
+      settings: { ...settings, exporter, buffer: { maxBytes: settings.buffer.maxBytes, flushDelayMs }, batch: { maxSpans: maxRecords } },
+      prefix: new ExportRequestPrefix(settings.resource),
+      stats: this.#stats,
+      report,
+      suppress: output.suppress,
+      noun: 'log record',
+      onNotFound: (target) => {
+        this.#askAgainAt = clock.now() + ASK_AGAIN_MS
+        report.once('LT_WARN_LOGS_ENDPOINT', `${target} answers 404: it may not take logs. It is asked again once a minute; logs: { export: false } stops that`)
+      },
+      http: output.shareConnection(exporter),
+      budget: output.budget
+    })
+  }
+
+  /** Whether there are lines for which it is not decided yet where they go. */
+  get isWaiting () { return this.#waiting.length > 0 }
+
+  /** Hands those lines to another registration of the application. */
+  takeWaiting () { return this.#waiting.splice(0) }
+
+  acceptWaiting (lines) {
+    if (!this.#settings.lines) return
+    for (const logged of lines) {
+      this.#stats.accepted++
+      this.#accept(logged)
+    }
+  }
+
+  /** What became of the lines, for `app.lightTrace.stats()`. */
+  stats () {
+    this.#letGo(undefined)
+    const { spans, exports, lastError } = this.#stats.snapshot('', this.#waiting.length + (this.#exporter?.queued ?? 0), this.#exporter?.inFlight ?? 0, null)
+    const { started, ended, folded, unsampled, notKept, handedOver, thinned, ...records } = spans
+    return { records, exports, lastError, ...this.#held !== null && { forgotten: this.#held.forgotten } }
+  }
+
+  async flush (options) {
+    this.#letGo(undefined)
+    await this.#exporter?.flush(options)
+  }
+
+  async close () {
+    this.#stopWaiting?.()
+    this.#tap?.release()
+    this.#held?.release()
+    this.#letGo(undefined)
+    this.#isClosed = true
+    if (this.#sink === null) this.#stats.drop('after_shutdown', this.#waiting.splice(0).length)
+    await this.#exporter?.close()
+  }
+}
+
+/** What a line belongs to: the span that is active, else its logger's request. */
+function traceOfLine (active, logger) { return parentIn(active) ?? logger?.[kLoggedSpan] }
+
+module.exports = { AppLogs }

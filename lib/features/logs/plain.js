@@ -1,0 +1,116 @@
+'use strict'
+
+// Lines as plain objects, for light-trace/testing, and as OTLP JSON or text for standard output.
+
+const clock = require('../../runtime/timers.js')
+const { traceOf } = require('../../context/trace-context.js')
+const { attempt } = require('../../runtime/report.js')
+const { toObject } = require('../../span/attributes.js')
+const { SCHEMA_URL } = require('../../span/recording-span.js')
+const { resourceOf, scopeOf, attributesOf } = require('../../otlp/json.js')
+
+// Members of a line that the record says in fields of its own, or the resource.
+const RECORD_KEYS = ['time', 'trace_id', 'span_id', 'trace_flags', 'level', 'pid', 'hostname']
+const EXCEPTION_KEYS = new Map([['type', 'exception.type'], ['message', 'exception.message'], ['stack', 'exception.stacktrace']])
+
+const INT64_DIGITS = 16 // an integer of as many may lie where it becomes a number
+
+function plainRecord (logged, names) {
+  const { eventName, severityNumber, severityText } = logged
+  const { body, list, context } = contentOf(logged, names)
+  const { traceId = '', spanId = '', flags = 0 } = context ?? {}
+  return {
+    time: Number(clock.nanosOf(logged.time)) / 1e6,
+    severityNumber,
+    severityText,
+    eventName,
+    body,
+    attributes: toObject(list),
+    traceId,
+    spanId,
+    traceFlags: flags
+  }
+}
+
+/**
+ * What a line says, by a parser. One that is no JSON, as of `hooks.streamWrite` or of a logger's own stringifier, is the body.
+ * @param {import('./tap').LoggedLine} logged @param {{ messageKey: string, errorKey: string }} names
+ * @param {number} [countMax] how many attributes are read
+ * @returns {{ body: unknown, list: Array, dropped: number, context: TraceContext | undefined }} list: its attributes; dropped: how many there are beside
+ */
+function contentOf ({ line, list, context }, { messageKey, errorKey }, countMax = Infinity) {
+  if (list !== null) return { body: undefined, list: list.slice(0, countMax * 2), dropped: Math.max(0, list.length / 2 - countMax), context }
+  const members = membersOf(line)
+  if (members === null) return { body: line.trimEnd(), list: [], dropped: 0, context }
+  const attributes = new Map()
+  let dropped = 0
+  const add = (key, owner, member) => {
+    if (attributes.size < countMax || attributes.has(key)) attributes.set(key, owner[member])
+    else dropped++
+  }
+  // Keys alone: there may be a hundred thousand, of which few are read.
+  for (const key of Object.keys(members)) {
+    if (key === messageKey || key === '' || RECORD_KEYS.includes(key)) continue
+    if (key === errorKey && isMap(members[key])) {
+      const error = members[key]
+      const hasCode = Object.hasOwn(error, 'code') && typeof error.code === 'string' && error.code !== ''
+      for (const member of Object.keys(error)) {
+        if (hasCode && member === 'type') {
+          add('exception.type', error, 'code') // as spans have it
+          add(`${key}.type`, error, 'type')
+          continue
+        }
+        // By the conventions of exceptions: https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/
+        const name = typeof error[member] === 'string' ? EXCEPTION_KEYS.get(member) : undefined
+        add(name ?? `${key}.${member}`, error, member)
+      }
+    } else add(key, members, key)
+  }
+  const of = (key) => Object.hasOwn(members, key) ? members[key] : undefined
+  return { body: of(messageKey), list: [...attributes].flat(), dropped, context: context ?? contextOf(of('trace_id'), of('span_id'), of('trace_flags')) }
+}
+
+function isMap (value) { return typeof value === 'object' && value !== null && !Array.isArray(value) }
+
+function membersOf (line) {
+  const read = attempt(() => JSON.parse(line))
+  if (!isMap(read)) return null
+  return /\d{16}/.test(line) ? JSON.parse(withLongIntegersAsText(line)) : read
+}
+
+/** No digits of a BigInt are lost. Of JSON alone: behind a string that is not closed each quotation mark would be looked at to the end. */
+function withLongIntegersAsText (line) {
+  return line.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) => /^-?\d+$/.test(token) && token.length >= INT64_DIGITS ? `"${token}"` : token)
+}
+
+/** The ids that a line has of its request, as a context, if they are valid. */
+function contextOf (traceId, spanId, flags) {
+  return traceOf({ spanContext: () => ({ traceId, spanId, traceFlags: parseInt(flags, 16) }) })
+}
+
+/** An OTLP request of one record as a line of JSON. */
+function recordJson (resource, logged, names) {
+  const { severityNumber, severityText, eventName, body, attributes, traceId, spanId, traceFlags } = plainRecord(logged, names)
+  const record = {
+    timeUnixNano: String(clock.nanosOf(logged.time)),
+    observedTimeUnixNano: String(clock.nanosOf(logged.observedTime)),
+    severityNumber,
+    severityText: severityText || undefined,
+    eventName: eventName || undefined,
+    body: body === undefined ? undefined : attributesOf(['body', body])[0].value,
+    attributes: attributesOf(Object.entries(attributes).flat()),
+    ...traceId !== '' && { traceId, spanId, flags: traceFlags }
+  }
+  return JSON.stringify({ resourceLogs: [{ resource: resourceOf(resource), schemaUrl: SCHEMA_URL, scopeLogs: [{ scope: scopeOf(logged.scope), logRecords: [record] }] }] })
+}
+
+/** A record for a person: 'LOG warn not placed order=7 exception.type="TypeError" trace_id=... span_id=...' */
+function recordText (logged, names) {
+  const { severityNumber, severityText, eventName, body, attributes, traceId, spanId } = plainRecord(logged, names)
+  const words = ['LOG', severityText === '' ? severityNumber : severityText, eventName, typeof body === 'object' ? JSON.stringify(body) : body]
+  for (const [key, value] of Object.entries(attributes)) if (key !== 'exception.stacktrace') words.push(`${key}=${JSON.stringify(value)}`)
+  if (traceId !== '') words.push(`trace_id=${traceId}`, `span_id=${spanId}`)
+  return words.filter((word) => word !== undefined && word !== '').join(' ')
+}
+
+module.exports = { EXCEPTION_KEYS, RECORD_KEYS, plainRecord, contentOf, contextOf, recordJson, recordText }

@@ -1,0 +1,219 @@
+'use strict'
+
+// The metrics of one application: what is recorded, and where it goes. This file is the door to lib/features/metrics: lib/tracer.js
+// loads it where metrics are on.
+//
+//   requests, calls -+                     +- OTLP, every minute
+//   runtime, stats() +-> MetricRegistry ---+- standard output, as lines of OTLP JSON
+//   the API's meters +         or          +- the path that Prometheus scrapes
+//                    a registered          +- app.lightTrace.metrics(), light-trace/testing
+//                    MeterProvider
+
+const { Readable } = require('node:stream')
+const { connectTo } = require('../../export/http/failover.js')
+const { encodingOf } = require('../../export/compressor.js')
+const { AdoptedServerSpan } = require('../sdk/interop.js')
+const { foreignMeterProvider } = require('../../otel/api-globals.js')
+const { ExportRequestPrefix } = require('../../otlp/request.js')
+const { processState } = require('../../runtime/process-state.js')
+const { setImmediate } = require('../../runtime/timers.js')
+const { toObject } = require('../../span/attributes.js')
+const { RouteInfo } = require('../../span/http-info.js')
+const { ServerSpan } = require('../../span/server-span.js')
+const { CallMetrics } = require('./call-metrics.js')
+const { MetricEncoder, MetricJson } = require('./encoder.js')
+const { MeterProvider, foreignRegistry } = require('./instruments.js')
+const { exposition, negotiate, OPEN_METRICS, startPrometheusServer } = require('./prometheus.js')
+const { MetricReader } = require('./reader.js')
+const { MetricRegistry } = require('./registry.js')
+const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics.js')
+const { RequestRecord, ServerMetrics } = require('./server-metrics.js')
+
+const PIECE_LENGTH = 32 * 1024 // of the text for Prometheus: some sixteen histograms' series
+
+/** The route of requests that are measured elsewhere. */
+const NOT_MEASURED = new RouteInfo('GET', '', '')
+NOT_MEASURED.isMeasured = false
+
+class AppMetrics {
+  #tracer
+  #ownProvider
+  #foreign = null
+  #readers = []
+  #releases = []
+  #isClosed = false
+  #scrapeDropped = 0 // series that the last scrape had to leave out
+  #stats = { points: { delivered: 0, rejected: 0, dropped: 0 }, exports: { ok: 0, failed: 0 }, lastError: null }
+
+  constructor (tracer) {
+    const { settings, report, scope } = tracer
+    this.#tracer = tracer
+    this.settings = settings.metrics
+    this.server = null // what records requests, once the application is open
+    this.calls = null // the same for what they call
+    const { exporter, lines, histograms, exemplars } = this.settings
+    const temporality = exporter === null && !lines ? 'cumulative' : this.settings.temporality
+    const attributeLengthMax = settings.limits.attributeValueLength
+    const aggregation = { temporality, histograms, exemplars, attributeLengthMax, ownScope: scope.key }
+    this.registry = new MetricRegistry(aggregation, report, () => tracer.contextManager.active())
+    this.#ownProvider = new MeterProvider(() => this.#isClosed ? null : this.registry)
+    this.registry.addProvider(this.#ownProvider)
+  }
+
+  /** For the slot of the API, which has no proxy for meters: instruments ask which application is open when they record. */
+  makeMeterFacade () {
+    return new MeterProvider(() => processState.openApps.all().find(({ metrics }) => metrics)?.metrics.registry ?? null)
+  }
+
+  /** The provider of `app.lightTrace`: the registered one, else ours. */
+  get meterProvider () { return foreignMeterProvider() ?? this.#ownProvider }
+
+  /** Decides where measurements go, once: in onReady, or at the first span before it. */
+  open () {
+    const { report, scope } = this.#tracer
+    this.#foreign = foreignMeterProvider()
+    const registry = this.#foreign === null ? this.registry : foreignRegistry(this.#foreign, this.registry)
+    this.server = new ServerMetrics(registry, scope, this.settings, report)
+    this.calls = new CallMetrics(registry, scope)
+    this.registry.attempt(() => { // the provider may be another package's
+      const meter = this.meterProvider.getMeter(scope.name, scope.version, { schemaUrl: scope.schemaUrl })
+      if (this.settings.runtime) this.#releases.push(openRuntimeMetrics(meter))
+      if (this.settings.self) openSelfMetrics(meter, () => this.#tracer.snapshot())
+    })
+    if (this.#foreign === null) this.#openReaders()
+    else report.info(`metrics are recorded through the registered ${this.#foreign.constructor?.name ?? 'MeterProvider'}`)
+  }
+
+  /** What is to end with the response: the span itself where it is ours. HOT, once per request where metrics are on. */
+  recordOf (span, start, route, peer) {
+    if (span instanceof ServerSpan) return span
+    // instrumentation-http counts its requests itself where it finds a MeterProvider.
+    const isMeasured = this.#foreign === null || !(span instanceof AdoptedServerSpan)
+    return new RequestRecord(span, start, isMeasured ? route : NOT_MEASURED, peer)
+  }
+
+  // ---- where measurements go
+
+  #openReaders () {
+    const { settings, output, report } = this.#tracer
+    const { exporter, lines, prometheus } = this.settings
+    const collectors = (settings.spanProcessors ?? []).filter((processor) => typeof processor.useMetrics === 'function')
+    for (const collector of collectors) collector.useMetrics(() => this.snapshot())
+    if (exporter !== null && collectors.length === 0) this.#export(this.#otlp(exporter))
+    if (lines && collectors.length === 0) this.#export(this.#lines())
+    if (prometheus !== null) this.#releases.push(output.suppress(() => startPrometheusServer(prometheus, this, report)))
+  }
+
+  #export (options) {
+    const { output: { suppress }, settings: { closeTimeoutMs }, report } = this.#tracer
+    const { registry, settings: { intervalMs } } = this
+    this.#readers.push(new MetricReader({ registry, report, stats: this.#stats, intervalMs, closeTimeoutMs, suppress, ...options }))
+  }
+
+  #otlp (exporter) {
+    const { output, settings, report } = this.#tracer
+    return {
+      encoder: new MetricEncoder(),
+      url: exporter.url,
+      // A function's answer waits for spans and metrics: they go side by side.
+      connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? connectTo(exporter, output.suppress, report, settings.closeTimeoutMs),
+      prefix: new ExportRequestPrefix(settings.resource),
+      encoding: encodingOf(exporter)
+    }
+  }
+
+  /** `metrics: { exporter: 'otlp/stdout' }`. What is written counts as delivered. */
+  #lines () {
+    const write = require('../console.js').toStdout()
+    const post = ([line], _encoding, done) => {
+      write(line)
+      done({ disposition: 'delivered', partialSuccess: null })
+    }
+    const takesDeltas = this.settings.exporter === null // they can be taken once
+    const encoder = new MetricJson(this.#tracer.settings.resource, takesDeltas)
+    return { encoder, url: 'file:///dev/stdout', connect: () => ({ post, hold () {}, abort () {}, close () {} }), prefix: null }
+  }
+
+  // ---- reading them
+
+  /** The answer to Prometheus by its Accept header: `{ type, body }`, the body a stream that comes in pieces. */
+  async scrape (accept) {
+    const type = negotiate(accept)
+    // Not in object mode: no more than a piece or two waits to be read.
+    return { type, body: Readable.from(this.#pieces(type === OPEN_METRICS), { objectMode: false }) }
+  }
+
+  /** All of it as text. */
+  async text ({ openMetrics = false } = {}) {
+    let text = ''
+    for await (const piece of this.#pieces(openMetrics)) text += piece
+    return text
+  }
+
+  async * #pieces (isOpenMetrics) {
+    await this.registry.observe()
+    const { settings: { resource }, scope, report } = this.#tracer
+    let dropped = 0
+    const onDropped = ({ name }, count) => {
+      dropped += count
+      report.onceFor(name, 'LT_WARN_METRIC_SCRAPE', `the metric '${name}' has series whose name and labels another one has in the text for Prometheus: they are left out there. Rename the metric or its attributes`)
+    }
+    let piece = ''
+    for (const text of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name, onDropped })) {
+      piece += text
+      if (piece.length < PIECE_LENGTH) continue
+      yield piece
+      piece = ''
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    yield piece
+    this.#scrapeDropped = dropped
+  }
+
+  /** All of it as plain objects. */
+  async snapshot () {
+    await this.registry.observe()
+    return snapshot(this.registry.scopes())
+  }
+
+  /** What became of the exports, for `app.lightTrace.stats()`. */
+  stats () {
+    const { seriesCount: series, overflowed } = this.registry
+    return { series, overflowed: [...overflowed], scrapeDropped: this.#scrapeDropped, ...structuredClone(this.#stats) }
+  }
+
+  async flush (options) { await Promise.all(this.#readers.map((reader) => reader.flush(options))) }
+
+  async close () {
+    await Promise.all(this.#readers.map((reader) => reader.close()))
+    this.#isClosed = true
+    for (const release of this.#releases) release()
+  }
+}
+
+/** The metrics of all scopes that have points, as plain objects: what was recorded since the start. */
+function snapshot (scopes) {
+  const found = []
+  for (const { scope, metrics } of scopes) {
+    for (const metric of metrics) {
+      const points = metric.list.map((series) => pointOf(metric, series)).filter((point) => point !== null)
+      const { name, description, unit, kind, isMonotonic } = metric
+      const from = { name: scope.name, version: scope.version ?? '' }
+      if (points.length > 0) found.push({ name, description, unit, kind, isMonotonic, scope: from, points })
+    }
+  }
+  return found
+}
+
+function pointOf (metric, series) {
+  const { exemplars: slots, buckets = {}, ...state } = series.state()
+  const kept = slots?.filter((exemplar) => exemplar !== null) ?? []
+  const exemplars = kept.map(({ value, traceId, spanId }) => ({ value, traceId, spanId }))
+  const point = { attributes: toObject(series.attributes), exemplars }
+  if (!metric.kind.endsWith('istogram')) return { ...point, value: state.value }
+  if (state.count === 0) return null
+  const bounds = metric.bounds === null ? {} : { bounds: Array.from(metric.bounds.subarray(0, -1)) }
+  return { ...point, ...state, ...buckets, ...bounds }
+}
+
+module.exports = { AppMetrics, MeterProvider, snapshot }

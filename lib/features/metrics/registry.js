@@ -1,0 +1,333 @@
+'use strict'
+
+// All metrics of one application, by their scope, and what runs before each collection: the callbacks of observable instruments.
+
+const clock = require('../../runtime/timers.js')
+const { parentIn, SAMPLED } = require('../../context/trace-context.js')
+const { settleWithin } = require('../../export/exporter.js')
+const { attributeList, NumberSeries, SeriesIndex, own } = require('./series.js')
+const { DEFAULT, searchable, ExplicitHistogram, ExponentialHistogram } = require('./histograms.js')
+
+// One metric and its series, each for one set of attributes. There are no more than its limit: what comes beyond goes into one
+// series that says so. Two kinds give their places to new ones: with delta temporality, series that were delivered and then
+// stayed quiet; of observables, those that the last round did not see. Their holders see `isForgotten` and ask for them again.
+// https://opentelemetry.io/docs/specs/otel/metrics/sdk/#cardinality-limits
+
+const ATTRIBUTES_MAX = 128
+// Of the texts of all series of one metric: a thousand for each.
+const CHARS_MAX = 2_000_000
+const EXPONENTIAL_BUCKETS_MAX = 160
+const OVERFLOW = Object.freeze(['otel.metric.overflow', true])
+
+class Metric {
+  #series = new Map() // canonical text of the attributes -> series
+  #chars = 0 // of its keys
+  #index // finds a series by the attributes objects that the API is given
+  #overflow = null
+  #sweptAt = NaN // the interval or round in which quiet series were last looked for
+  #observed = new Map() // series -> value, of an observable's round that is not over
+  #roundMs // when the last one was over
+  #overflowed = 0 // what the overflow of an observable was then
+  #registry
+
+  constructor (descriptor, registry) {
+    this.name = descriptor.name
+    this.description = descriptor.description
+    this.unit = descriptor.unit
+    this.kind = descriptor.kind
+    this.bounds = descriptor.bounds // of explicit buckets, else null
+    this.isInteger = descriptor.isInteger
+    this.isMonotonic = descriptor.isMonotonic
+    this.isObservable = descriptor.isObservable
+    this.isDelta = descriptor.isDelta
+    this.seriesMax = registry.settings.seriesMax ?? SERIES_MAX
+    this.attributeLengthMax = registry.settings.attributeLengthMax
+    this.sweeps = 0 // how often series were forgotten
+    this.deltaStartMs = -1 // where the first interval of a new series begins
+    this.openedMs = descriptor.openedMs // since when it is measured
+    this.#roundMs = descriptor.openedMs
+    this.list = [] // the series that a collection sees
+    this.#registry = registry
+    this.#index = new SeriesIndex(this)
+  }
+
+  /** The series of an attributes object, made when it is first seen. Never throws. */
+  // HOT, once per recording through the API.
+  at (attributes) {
+    if (attributes === undefined || attributes === null) return this.of([])
+    return this.#index.find(attributes) ?? this.#atNew(attributes)
+  }
+
+  #atNew (attributes) {
+    const series = this.of(attributeList(attributes, ATTRIBUTES_MAX, this.attributeLengthMax))
+    this.#index.add(attributes, series)
+    return series
+  }
+
+  /** The series of a flat list of checked attributes; the overflow series where there are too many. */
+  of (list) {
+    const key = canonical(list)
+    const found = this.#series.get(key)
+    if (found !== undefined) return found
+    // The last place is the overflow's.
+    const isFull = this.#series.size >= this.seriesMax - 1 || this.#chars + key.length > CHARS_MAX
+    // What an observable counter has reported in the overflow stays there: with a series of its own it would count twice.
+    const stays = this.#overflow !== null && this.isObservable && this.isMonotonic
+    if (stays || (isFull && !this.#forgetQuiet())) return this.#overflowing()
+    const series = this.#add(Object.freeze(list.map(own)))
+    this.#series.set(key, series)
+    this.#chars += key.length
+    return series
+  }
+
+  #overflowing () {
+    if (this.#overflow === null) {
+      this.#overflow = this.#add(OVERFLOW)
+      this.#registry.overflowed.add(this.name)
+      this.#registry.report.onceFor(this.name, 'LT_WARN_METRIC_OVERFLOW', `the metric '${this.name}' has ${this.seriesMax} series, which is the limit: others are counted together as otel.metric.overflow. Use attributes with fewer values`)
+    }
+    return this.#overflow
+  }
+
+  #add (attributes) {
+    if (this.isObservable) return new NumberSeries(attributes, this.#roundMs, false) // it is in the list when its round is over
+    const series = this.#newSeries(attributes, clock.now())
+    this.list.push(series)
+    return series
+  }
+
+  #newSeries (attributes, startMs) {
+    if (this.bounds !== null) return new ExplicitHistogram(attributes, this.bounds, startMs)
+    if (this.kind === 'exponentialHistogram') return new ExponentialHistogram(attributes, EXPONENTIAL_BUCKETS_MAX, startMs)
+    return new NumberSeries(attributes, startMs, this.kind === 'sum')
+  }
+
+  // Makes room. Once for each delivery or round, so that a request does not look through thousands of series again and again.
+  // Cumulative series of what is no observable are exported for ever.
+  #forgetQuiet () {
+    const { isObservable } = this
+    const now = isObservable ? this.#roundMs : this.deltaStartMs
+    if ((!this.isDelta && !isObservable) || this.#sweptAt === now) return false
+    this.#sweptAt = now
+    this.sweeps++
+    const { size } = this.#series
+    const seen = new Set(isObservable ? [...this.list, ...this.#observed.keys()] : [])
+    for (const [key, series] of this.#series) {
+      series.isForgotten = isObservable ? !seen.has(series) : series.delivered?.count === series.count
+      if (!series.isForgotten) continue
+      this.#series.delete(key)
+      this.#chars -= key.length
+    }
+    this.list = this.list.filter((series) => !series.isForgotten)
+    return this.#series.size < size
+  }
+
+  /** Where the interval of a delta begins: at the last delivery, or with the metric. */
+  intervalStart (series) {
+    if (this.deltaStartMs === -1) return series.delivered?.atMs ?? Math.min(this.openedMs, series.startMs)
+    return Math.max(series.delivered?.atMs ?? -1, this.deltaStartMs)
+  }
+
+  /** Whether `series` is the one for all that is over the limit. */
+  isOverflow (series) { return series === this.#overflow }
+
+  /** Keeps a value until the round is over. What overflows is added up; else the last value of a round counts. */
+  observe (series, value) {
+    const before = series === this.#overflow && this.kind === 'sum' ? this.#observed.get(series) ?? 0 : 0
+    this.#observed.set(series, before + value)
+  }
+
+  /**
+   * Ends an observation round: its values count now. What was not observed is not exported, but not forgotten either: a callback
+   * may have failed, and what it has counted must not count again.
+   */
+  endRound () {
+    for (const [series, value] of this.#observed) {
+      // A sum of counters grows by what they have gained together; it does not fall when one of them is gone.
+      const isGrowing = series === this.#overflow && this.isMonotonic
+      series.record(isGrowing ? series.value + Math.max(0, value - this.#overflowed) : value)
+      if (series === this.#overflow) this.#overflowed = value
+    }
+    this.list = [...this.#observed.keys()]
+    this.#observed.clear()
+    this.#roundMs = clock.now()
+  }
+}
+
+/** The same text for the same attributes in any order. JSON tells '1' from 1; NaN and infinities it does not know. */
+function canonical (list) {
+  if (list.length === 0) return ''
+  const pairs = []
+  for (let i = 0; i < list.length; i += 2) {
+    const value = list[i + 1]
+    pairs.push([list[i], typeof value === 'number' && !Number.isFinite(value) ? { value: `${value}` } : value])
+  }
+  return JSON.stringify(pairs.sort(byKey))
+}
+
+function byKey ([a], [b]) { return a < b ? -1 : 1 }
+
+const SERIES_MAX = 2000
+// Instruments are named after what they count. Names made of user data must not pile up.
+const METRICS_MAX = 1000
+// One that never answers must not stop all metrics.
+const CALLBACKS_MS = 5000
+
+// Which instruments report differences: OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE.
+const DELTA_INSTRUMENTS = {
+  cumulative: [],
+  delta: ['counter', 'observableCounter', 'histogram'],
+  lowmemory: ['counter', 'histogram']
+}
+
+// Of OTEL_METRICS_EXEMPLAR_FILTER: which bits of a span's flags are taken, and which count as set.
+const EXEMPLAR_FLAGS = {
+  trace_based: { mask: SAMPLED, set: 0 },
+  always_on: { mask: SAMPLED, set: SAMPLED },
+  always_off: { mask: 0, set: 0 }
+}
+
+const KINDS = {
+  counter: { kind: 'sum', isMonotonic: true, isObservable: false },
+  upDownCounter: { kind: 'sum', isMonotonic: false, isObservable: false },
+  histogram: { kind: 'histogram', isMonotonic: true, isObservable: false },
+  gauge: { kind: 'gauge', isMonotonic: false, isObservable: false },
+  observableCounter: { kind: 'sum', isMonotonic: true, isObservable: true },
+  observableUpDownCounter: { kind: 'sum', isMonotonic: false, isObservable: true },
+  observableGauge: { kind: 'gauge', isMonotonic: false, isObservable: true }
+}
+
+class MetricRegistry {
+  #scopes = new Map() // scope key -> { scope, metrics }
+  #metrics = new Map() // scope key, instrument, name ... -> metric
+  #observables = [] // the metrics of observable instruments
+  #providers = []
+  #roundMs = clock.now() // when the last round of observations was over
+  #running = null
+  #unanswered = new Set() // callbacks whose promise has not settled
+  #activeContext
+
+  /**
+   * @param {{ temporality: 'cumulative' | 'delta' | 'lowmemory', histograms: 'explicit' | 'exponential',
+   *   exemplars: 'trace_based' | 'always_on' | 'always_off', seriesMax?: number, attributeLengthMax: number, ownScope?: string }} settings
+   *   ownScope: the key of that whose metrics are no application's
+   */
+  constructor (settings, report, activeContext) {
+    this.settings = settings
+    this.exemplarFlags = EXEMPLAR_FLAGS[settings.exemplars]
+    this.#activeContext = activeContext
+    this.overflowed = new Set() // names of the metrics that have reached their limit
+    this.report = report
+  }
+
+  /**
+   * The metric of an instrument: the same one for the same scope, kind, name and unit.
+   * @param {Scope} scope @param {string} instrument one of KINDS
+   * @param {{ name: string, description?: string, unit?: string, isInteger?: boolean, bounds?: number[] }} options
+   * @returns {Metric | null} null where there are too many
+   */
+  metric (scope, instrument, { name, description = '', unit = '', isInteger = false, bounds }) {
+    const key = JSON.stringify([scope.key, instrument, name.toLowerCase(), unit])
+    const found = this.#metrics.get(key)
+    if (found !== undefined) return found
+    // Our own are few, and always have room.
+    if (this.#metrics.size >= METRICS_MAX && scope.key !== this.settings.ownScope) {
+      this.report.once('LT_WARN_METRIC_LIMIT', `an application can have ${METRICS_MAX} metrics: '${name}' and others are not recorded. Do not put data into names`)
+      return null
+    }
+    const { kind, ...descriptor } = { ...KINDS[instrument], name, description, unit, isInteger }
+    const isDelta = DELTA_INSTRUMENTS[this.settings.temporality].includes(instrument)
+    const openedMs = descriptor.isObservable ? this.#roundMs : clock.now()
+    const metric = new Metric({ ...descriptor, isDelta, openedMs, ...this.#aggregation(kind, bounds) }, this)
+    this.#metrics.set(key, metric)
+    if (metric.isObservable) this.#observables.push(metric)
+    this.#addTo(scope, metric, instrument)
+    return metric
+  }
+
+  #aggregation (kind, bounds) {
+    if (kind !== 'histogram') return { kind, bounds: null }
+    if (this.settings.histograms === 'exponential') return { kind: 'exponentialHistogram', bounds: null }
+    return { kind, bounds: searchable(bounds ?? DEFAULT) }
+  }
+
+  #addTo (scope, metric, instrument) {
+    const { name, unit } = metric
+    if (!this.#scopes.has(scope.key)) this.#scopes.set(scope.key, { scope, metrics: [] })
+    const { metrics } = this.#scopes.get(scope.key)
+    if (metrics.some((other) => other.name.toLowerCase() === name.toLowerCase())) {
+      this.report.onceFor(name, 'LT_WARN_METRIC_CONFLICT', `the metric '${name}' was made with another kind or unit before, and is now made as ${instrument} with unit '${unit}': both are exported. Rename one`)
+    }
+    metrics.push(metric)
+  }
+
+  /** Asks the observable instruments of `provider` at each collection, while they record here. */
+  addProvider (provider) { this.#providers.push(provider) }
+
+  /** The span whose ids a measurement made in `context` is kept with, or undefined. */
+  exemplarSpan (context) {
+    const { mask, set } = this.exemplarFlags
+    if (mask === 0) return undefined
+    const span = parentIn(context ?? this.#activeContext())
+    return span !== undefined && ((span.flags | set) & mask) !== 0 ? span : undefined
+  }
+
+  failed (error, name) { this.report.failed('LT_WARN_METRIC_CALLBACK', whatFailed(name), error) }
+
+  /** What code that is not ours returns; undefined where it throws, which is logged. */
+  attempt (fn, name) { return this.report.attempt('LT_WARN_METRIC_CALLBACK', whatFailed(name), fn) }
+
+  /** All scopes with their metrics, in the order in which they were made. */
+  scopes () { return this.#scopes.values() }
+
+  /** All that was recorded before `ms` is delivered: the next deltas begin there. */
+  startInterval (ms) {
+    for (const metric of this.#metrics.values()) metric.deltaStartMs = ms
+  }
+
+  get seriesCount () {
+    return Array.from(this.#metrics.values(), ({ list }) => list.length).reduce((all, count) => all + count, 0)
+  }
+
+  /** Asks the observable instruments. Collections at once share one round: no callback runs beside itself. Never rejects. */
+  observe () {
+    clock.anchor()
+    if (this.#running !== null) return this.#running
+    const callbacks = this.#providers.flatMap((provider) => provider.recordsTo(this) ? [...provider.callbacks] : [])
+    if (callbacks.length === 0 && this.#observables.length === 0) return undefined
+    this.#running = this.#observe(callbacks).finally(() => { this.#running = null })
+    return this.#running
+  }
+
+  async #observe (callbacks) {
+    const round = { isOpen: true }
+    const waiting = []
+    for (const callback of callbacks) {
+      if (this.#unanswered.has(callback)) continue // each round would wait for it anew
+      this.attempt(() => {
+        const answer = callback.ask(round)
+        if (typeof answer?.then === 'function') waiting.push(this.#answered(callback, answer))
+      }, callback.name)
+    }
+    const late = waiting.length > 0 ? await settleWithin(() => Promise.all(waiting), CALLBACKS_MS, false) : undefined
+    for (const { name } of late === undefined ? [] : this.#unanswered) {
+      this.report.onceFor(`${name}, late`, 'LT_WARN_METRIC_CALLBACK', `the callback of the metric '${name}' has not finished within ${CALLBACKS_MS} ms`)
+    }
+    round.isOpen = false
+    for (const metric of this.#observables) metric.endRound()
+    this.#roundMs = clock.now()
+  }
+
+  async #answered (callback, answer) {
+    this.#unanswered.add(callback)
+    await Promise.resolve(answer).catch((error) => this.failed(error, callback.name))
+    this.#unanswered.delete(callback)
+  }
+}
+
+/** @param {string} [name] of a metric of the application's; the provider may fail for itself */
+function whatFailed (name) {
+  return name === undefined ? 'a provider of metrics failed' : `the callback of the metric '${name}' failed`
+}
+
+module.exports = { Metric, MetricRegistry, SERIES_MAX }

@@ -1,0 +1,290 @@
+'use strict'
+
+// http.server.request.duration of every request, sampled or not. At its end `close` takes what its record knows: a ServerSpan, or where
+// there is none a RequestRecord, which has the same fields. https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
+
+const { HTTP_DURATION, keepExemplar, BODY_SIZE } = require('./histograms.js')
+const { attributeList, SeriesIndex } = require('./series.js')
+const { hasKey } = require('../../span/attributes.js')
+const { NOT_FAILED, CAUGHT, errorTypeOf } = require('../../span/outcome.js')
+const { INVALID_SPAN } = require('../../span/child-span.js')
+const { OPEN } = require('../../context/trace-context.js')
+const { now } = require('../../runtime/timers.js')
+const { atOnce } = require('../../runtime/report.js')
+
+/** What is measured of a request that has no ServerSpan: it is not sampled, suppressed, or traced by an SDK. */
+class RequestRecord {
+  /**
+   * @param {import('../../span/child-span').NonRecordingSpan | ServerSpan} span the request's, which records nothing,
+   *   belongs to an SDK, or has ended
+   * @param {number} start monotonic milliseconds @param {RouteInfo} route @param {PeerInfo} peer
+   */
+  // HOT, once per unsampled request where metrics are on. Budget: 1 object.
+  constructor (span, start, route, peer) {
+    this.span = span
+    this.exemplarFlags = span.flags
+    this.start = start
+    this.endedAt = OPEN
+    this.route = route
+    this.peer = peer
+    this.httpStatus = 0
+    this.errorType = ''
+    this.error = undefined // what was thrown, until the end decides whether it counts
+    this.failed = NOT_FAILED
+    this.reply = null // Fastify's, until the end
+  }
+
+  get apiSpan () { return this.span.apiSpan }
+  get isTraced () { return this.span.isRecording() }
+  /** The ids that an exemplar takes. */
+  get traceContext () { return this.span }
+
+  fail (error) {
+    this.error = error
+    this.failed = CAUGHT
+    this.span.fail(error)
+  }
+
+  recordFailure (error) { this.fail(error) }
+  keepFor (_reason) {}
+
+  /** Ends as ServerSpan.close does. HOT, once per unsampled request where metrics are on. */
+  close (httpStatus, unfinished) {
+    this.httpStatus = httpStatus
+    if (unfinished !== '' || httpStatus >= 500) this.errorType = errorTypeOf(httpStatus, unfinished, this)
+    this.error = undefined
+    this.endedAt = now()
+  }
+}
+
+// From an ended request to its series without making a string: the series hang on the route. A route of one method has one
+// entry for each scheme, protocol version, status and error that it was seen with: most often one or two.
+
+const SWITCHING_PROTOCOLS = 101 // a WebSocket's hours are no latency
+
+// A route with more entries than this makes new ones, for the rarer errors, each time.
+const ENTRIES_PER_ROUTE_MAX = 64
+
+class Entry {
+  constructor ({ httpStatus, errorType, peer }) {
+    this.httpStatus = httpStatus
+    this.errorType = errorType
+    this.scheme = peer.scheme
+    this.protocolVersion = peer.protocolVersion
+    this.series = null // once it is asked for
+    this.byAttributes = null // with the user's attributes: a SeriesIndex
+    this.requestSize = null // the same attributes in the metrics of body sizes
+    this.responseSize = null
+    this.next = null
+    this.others = 0 // how many were to stand behind it, if it is the first
+  }
+}
+
+/** The entry of an ended request. */
+// HOT, once per request. Budget: 0 objects, 0 strings.
+function entryOf (span) {
+  const { httpStatus, errorType, peer, route } = span
+  let entry = route.series
+  while (entry !== null && (entry.httpStatus !== httpStatus || entry.errorType !== errorType ||
+    entry.scheme !== peer.scheme || entry.protocolVersion !== peer.protocolVersion)) entry = entry.next
+  return entry === null ? addEntry(span) : entry
+}
+
+// Behind the first, which most requests find at once.
+function addEntry (span) {
+  const entry = new Entry(span)
+  const { route } = span
+  const first = route.series
+  if (first === null) return (route.series = entry)
+  if (++first.others >= ENTRIES_PER_ROUTE_MAX) return entry
+  entry.next = first.next
+  return (first.next = entry)
+}
+
+function isCounted ({ httpStatus, route }) {
+  return httpStatus !== SWITCHING_PROTOCOLS && route.isMeasured
+}
+
+/** What the conventions ask for, as a flat list. The values are the span's. */
+function attributesOf ({ route, peer, httpStatus, errorType }) {
+  const list = ['http.request.method', route.method, 'url.scheme', peer.scheme]
+  if (httpStatus !== 0) list.push('http.response.status_code', httpStatus)
+  if (route.route !== '') list.push('http.route', route.route)
+  if (peer.protocolVersion !== '') list.push('network.protocol.version', peer.protocolVersion)
+  if (errorType !== '') list.push('error.type', errorType)
+  return list
+}
+
+const DURATION = { name: 'http.server.request.duration', unit: 's', description: 'Duration of HTTP server requests.' }
+const ACTIVE = { name: 'http.server.active_requests', unit: '{request}', description: 'Number of active HTTP server requests.', isInteger: true, bounds: undefined }
+const REQUEST_SIZE = { name: 'http.server.request.body.size', unit: 'By', description: 'Size of HTTP server request bodies.', isInteger: true, bounds: BODY_SIZE }
+const RESPONSE_SIZE = { name: 'http.server.response.body.size', unit: 'By', description: 'Size of HTTP server response bodies.', isInteger: true, bounds: BODY_SIZE }
+
+const ATTRIBUTES_MAX = 32
+
+// On the raw response: the series of active requests in which it is counted down.
+const kActive = Symbol('light-trace.active')
+
+class ServerMetrics {
+  #options
+  #report
+  #active
+  #activeSeries = new Map() // method -> scheme -> series
+  #requestSize
+  #responseSize
+
+  /**
+   * @param {MetricRegistry | ForeignRegistry} registry @param {Scope} scope
+   * @param {{ buckets?: number[], attributes?: Function | null, streams?: boolean, activeRequests?: boolean, bodySizes?: boolean }} options
+   */
+  constructor (registry, scope, options, report) {
+    this.#options = options
+    this.#report = report
+    this.duration = registry.metric(scope, 'histogram', { ...DURATION, bounds: options.buckets ?? HTTP_DURATION })
+    this.#active = options.activeRequests ? registry.metric(scope, 'upDownCounter', ACTIVE) : null
+    this.#requestSize = options.bodySizes ? registry.metric(scope, 'histogram', REQUEST_SIZE) : null
+    this.#responseSize = options.bodySizes ? registry.metric(scope, 'histogram', RESPONSE_SIZE) : null
+    this.exemplarMask = registry.exemplarFlags.mask
+    this.exemplarSet = registry.exemplarFlags.set
+    // Kept for as long as V8 has code for objects of its shape, as the spans of lib/span/span-starter.js are, which says why.
+    this.kept = new RequestRecord(INVALID_SPAN, 0.5, null, null)
+    this.kept.endedAt = 0.5
+  }
+
+  /** A request has begun. */
+  started ({ route, peer }, response) {
+    if (this.#active === null || !route.isMeasured) return
+    const series = this.#activeOf(route.method, peer.scheme)
+    series.record(1)
+    response[kActive] = series
+  }
+
+  /** Its response is over, however it ended. */
+  left (response) {
+    if (this.#active !== null && response[kActive] !== undefined) response[kActive].record(-1)
+  }
+
+  #activeOf (method, scheme) {
+    let bySchemes = this.#activeSeries.get(method)
+    if (bySchemes === undefined) this.#activeSeries.set(method, bySchemes = new Map())
+    let series = bySchemes.get(scheme)
+    if (series === undefined) bySchemes.set(scheme, series = this.#active.of(['http.request.method', method, 'url.scheme', scheme]))
+    return series
+  }
+
+  /** Ends and measures it. Without Fastify's reply it had no route. HOT, once per request where metrics are on. */
+  close (record, status, unfinished, reply, response) {
+    if (record.endedAt === OPEN) {
+      record.close(status, unfinished)
+      this.ended(record, reply, response)
+      return
+    }
+    // The application has ended the span before its request: the request counts as a whole.
+    const whole = new RequestRecord(record, record.start, record.route, record.peer)
+    if (record.failed !== NOT_FAILED) whole.fail(record.error)
+    record.close(status, unfinished)
+    whole.close(status, unfinished)
+    whole.exemplarFlags = record.exemplarFlags
+    this.ended(whole, reply, response)
+  }
+
+  // HOT, once per request where metrics are on. Budget: 0 objects, 0 strings. Proof: bench/micro/metrics.bench.js
+  ended (span, reply, response) {
+    const { attributes, streams } = this.#options
+    if (streams === false && isStream(span, reply, response)) return
+    const entry = entryOf(span)
+    const series = attributes === null || reply === null ? this.seriesOf(entry, span) : this.#seriesAsked(entry, span, reply)
+    if (series === null) return
+    this.record(series, span)
+    if (this.#requestSize !== null && reply !== null) this.#recordSizes(entry, span, reply, response)
+  }
+
+  /** The series of an entry without attributes of the user's; null where such requests do not count. HOT, once per request. */
+  seriesOf (entry, span) {
+    const { series } = entry
+    if (series !== null && !series.isForgotten) return series
+    return isCounted(span) ? (entry.series = this.duration.of(attributesOf(span))) : null
+  }
+
+  // HOT, once per request where metrics are on.
+  record (series, span) {
+    const { endedAt } = span
+    const seconds = (endedAt - span.start) / 1000
+    const slot = series.record(seconds)
+    if (((span.exemplarFlags | this.exemplarSet) & this.exemplarMask) !== 0) keepExemplar(series, slot, seconds, endedAt, span.traceContext)
+  }
+
+  /** The same with the attributes that the application asks for. */
+  #seriesAsked (entry, span, reply) {
+    if (!isCounted(span)) return this.seriesOf(entry, span)
+    try {
+      const extra = atOnce(this.#options.attributes(reply.request, reply))
+      if (typeof extra !== 'object' || extra === null) return this.seriesOf(entry, span)
+      entry.byAttributes ??= new SeriesIndex(this.duration)
+      const found = entry.byAttributes.find(extra)
+      if (found !== null) return found
+      const series = this.duration.of(this.#listOf(span, extra))
+      entry.byAttributes.add(extra, series)
+      return series
+    } catch (error) { // its own, or that of a getter of what it returns
+      this.#report.failed('LT_WARN_CALLBACK', 'the function `metrics.attributes` failed', error)
+      return this.seriesOf(entry, span)
+    }
+  }
+
+  /** The conventions' attributes cannot be replaced: a dashboard relies on them. */
+  #listOf (span, extra) {
+    const own = attributesOf(span)
+    const list = attributeList(extra, ATTRIBUTES_MAX, this.duration.attributeLengthMax)
+    for (let i = 0; i < list.length; i += 2) if (!hasKey(own, list[i])) own.push(list[i], list[i + 1])
+    return own
+  }
+
+  /** By the conventions' attributes alone. */
+  #recordSizes (entry, span, reply, response) {
+    const received = receivedBytes(reply.request.raw)
+    if (received >= 0) (entry.requestSize = current(entry.requestSize, this.#requestSize, span)).record(received)
+    const sent = span.httpStatus === 0 ? -1 : sentBytes(span, reply, response)
+    if (sent >= 0) (entry.responseSize = current(entry.responseSize, this.#responseSize, span)).record(sent)
+  }
+}
+
+function current (series, metric, span) {
+  return series === null || series.isForgotten ? metric.of(attributesOf(span)) : series
+}
+
+/** Of a body as it came over the wire; -1 where nobody said how long it is. */
+function receivedBytes ({ headers }) {
+  if (headers['content-length'] !== undefined) return lengthOf(headers['content-length'])
+  return headers['transfer-encoding'] === undefined ? 0 : -1
+}
+
+function sentBytes (span, reply, response) {
+  if (hasNoBody(span, response)) return 0 // a content-length is then that of the body which GET would have
+  const length = headerOf('content-length', reply, response)
+  return length === undefined ? -1 : lengthOf(length)
+}
+
+function lengthOf (header) {
+  const length = Number(header)
+  return Number.isSafeInteger(length) && length >= 0 ? length : -1
+}
+
+function hasNoBody ({ httpStatus }, { req }) {
+  return httpStatus === 204 || httpStatus === 304 || req?.method === 'HEAD'
+}
+
+/** An answer whose length nobody knew when it began: server-sent events, other streams, what was hijacked. */
+function isStream (span, reply, response) {
+  if (span.httpStatus === 0 || hasNoBody(span, response)) return false
+  const type = headerOf('content-type', reply, response)
+  if (typeof type === 'string' && type.startsWith('text/event-stream')) return true
+  return headerOf('content-length', reply, response) === undefined
+}
+
+/** Fastify hands its headers to Node when it sends them: the response does not know them. */
+function headerOf (name, reply, response) {
+  return reply?.getHeader(name) ?? response.getHeader(name)
+}
+
+module.exports = { RequestRecord, ServerMetrics }

@@ -1,0 +1,359 @@
+'use strict'
+
+// The recorder: spans of requests that are not sampled, encoded as all others, in a ring of memory that is not sent. The oldest are
+// overwritten. What a request that is kept, or a snapshot, asks for is copied into the exporter's buffer, once.
+//
+//   encoder --> open --> [ chunk | chunk | chunk ] --> overwritten
+//                              '--release, snapshot--> exporter
+//
+// https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
+
+const { withoutThreshold } = require('../context/tracestate.js')
+const { SpanEncoder } = require('../otlp/span-encoder.js')
+const { encodeAttributes } = require('../otlp/proto-writer.js')
+const { OFFSET_END, TAG_ATTRIBUTE } = require('../otlp/templates.js')
+const { readSpan, EncodedSpan } = require('../otlp/thinning.js')
+const { fieldEnd } = require('../otlp/request.js')
+const { Chunk, NO_CHUNK, allocate, chunkBytesFor } = require('../export/chunk-buffer.js')
+const { KEPT, reasonOf } = require('../span/server-span.js')
+const { monotonicNow, now, setTimeout, clearTimeout, nanosOf } = require('../runtime/timers.js')
+const { counted } = require('../runtime/report.js')
+
+const SNAPSHOT_REASON = 'light_trace.snapshot.reason'
+const LINGER_MS = 1000 // after a snapshot was asked for, so that the requests that were open are in it
+const GIVE_UP_MS = 30_000 // a collector that takes too little
+const STEP_MS = 10
+const STEP_SENT_MAX = 256 // spans, a quarter of a millisecond
+const STEP_SEEN_MAX = 4096
+const SECOND_MS = 1000
+const SECONDS_MAX = 86_400 // no ring reaches back further
+const SPAN_BYTES_MIN = 128 // that a span takes of a chunk: what is known of each beside its bytes is bounded, too
+const ADDED_BYTES_MAX = 2048 // by a release: scope, trace state, why it was kept
+
+const GONE = 0 // in place of an owner
+// A key as it is encoded, behind the last byte of its length, padded or not: the application has set it itself, and a key may not come twice.
+const OWN_MARKS = [KEPT, SNAPSHOT_REASON].flatMap((key) => ['\0', String.fromCharCode(key.length)].map((last) => Buffer.from(last + key)))
+const NO_ATTRIBUTES = new Uint8Array(0)
+
+/** A chunk of the ring, and what its bytes do not say of each of its spans. */
+class RingChunk {
+  constructor (chunk, sequence, spansMax) {
+    this.chunk = chunk
+    this.sequence = sequence // how many came before it
+    this.startedAt = now()
+    this.owners = new Int32Array(spansMax) // the last 32 bits of its request's span id, or GONE once it was sent
+    this.starts = new Uint32Array(spansMax) // where it begins
+    this.runs = [] // { from, scope }: the encoded scope of the spans from that one on
+    this.scope = null // of the last run
+    this.left = 0 // how many are not gone
+  }
+
+  get count () { return this.chunk.spans }
+  scopeOf (i) { return this.runs.findLast(({ from }) => from <= i).scope }
+}
+
+// Nothing fits into it.
+const NO_RING = new RingChunk(NO_CHUNK, 0, 0)
+
+class Recorder {
+  #ring = [] // RingChunks, the oldest first; the last is open
+  #last = NO_RING
+  #chunksMax
+  #spansMax
+  #owner = 0
+  #settings
+  #exporter
+  #exported // the encoder of what is sent
+  #suppress
+  #stats
+  #report
+  #walks = new Set() // Walks, which go through the ring step by step
+  #snapshot = null // that is under way
+  #timer = null
+  #triggeredAt = -Infinity
+  #errors = 0 // in the second that began at #secondAt
+  #secondAt = -Infinity
+  #isClosed = false
+
+  /**
+   * @param {{ maxBytes: number, seconds: number, errorsPerSecond: number, blockedLoop: boolean, pauseMs: number }} settings
+   * @param {{ exporter: Exporter, sink: SpanEncoder, suppress: Function }} output
+   */
+  constructor (settings, { exporter, sink, suppress }, stats, report) {
+    this.#settings = settings
+    this.#exporter = exporter
+    this.#exported = sink
+    this.#suppress = suppress
+    this.#stats = stats
+    this.#report = report
+    this.chunkBytes = chunkBytesFor(settings.maxBytes)
+    this.#chunksMax = Math.floor(settings.maxBytes / this.chunkBytes)
+    this.#spansMax = Math.ceil(this.chunkBytes / SPAN_BYTES_MIN)
+    this.spanBytesMax = Math.min(this.chunkBytes, exporter.spanBytesMax - ADDED_BYTES_MAX)
+    this.encoder = new SpanEncoder(this)
+  }
+
+  /** Keeps a span for as long as its bytes last. @param {import('../span/server-span').KeepServerSpan} root the span of its request */
+  // HOT, once per span that is not sampled.
+  record (span, root) {
+    if (this.#isClosed) return this.dropFailed()
+    if (span !== root && root.recordedSince === -1) root.recordedSince = this.#last.sequence
+    this.#owner = root.s1
+    this.encoder.accept(span)
+  }
+
+  // For the encoder, as the exporter. What cannot be held is as unsampled as the rest.
+
+  dropFailed () { this.#stats.unsampled++ }
+  dropTooLarge () { this.#stats.unsampled++ }
+  logCut () {}
+  isLong (byteCount) { return byteCount > this.spanBytesMax }
+
+  // HOT, as `record`.
+  reserve (byteCount) {
+    const { chunk, owners } = this.#last
+    if (byteCount > this.spanBytesMax) return null
+    return chunk.length + byteCount <= chunk.capacity && chunk.spans < owners.length ? chunk : this.#renew()
+  }
+
+  // HOT, as `record`.
+  commit (chunk, end) {
+    const last = this.#last
+    const i = chunk.spans++
+    last.owners[i] = this.#owner
+    last.starts[i] = chunk.length
+    if (chunk.scope !== last.scope) last.runs.push({ from: i, scope: last.scope = chunk.scope })
+    last.left++
+    chunk.length = end
+    this.#stats.recorded++
+  }
+
+  get state () {
+    const seconds = this.#ring.length === 0 ? 0 : Math.round((now() - this.#ring[0].startedAt) / SECOND_MS)
+    return { bytes: this.#ring.length * this.chunkBytes, maxBytes: this.#settings.maxBytes, seconds }
+  }
+
+  #renew () {
+    const bytes = this.#ring.length < this.#chunksMax ? allocate(this.chunkBytes) : this.#overwrite().chunk.bytes
+    if (bytes === null) {
+      this.dropFailed()
+      return null
+    }
+    this.#last = new RingChunk(new Chunk(bytes), this.#last.sequence + 1, this.#spansMax)
+    this.#ring.push(this.#last)
+    return this.#last.chunk
+  }
+
+  #overwrite () {
+    const oldest = this.#ring.shift()
+    this.#snapshot?.miss(oldest)
+    this.#stats.recorded -= oldest.left
+    this.#stats.unsampled += oldest.left
+    return oldest
+  }
+
+  /** Sends the children that a request had before its end. The first of them at once; who has more waits for their turn. */
+  release (root) {
+    const walk = new Release(root)
+    if (!this.#goOn(walk, { sent: STEP_SENT_MAX, seen: Infinity })) this.#start(walk)
+  }
+
+  /**
+   * Sends all that has ended in the last `seconds`, and what ends in the second that follows. One at a time: who asks meanwhile
+   * gets the one that is under way.
+   * @param {boolean} [isAwaited] whether it keeps the process alive
+   * @returns {Promise<{ spans: number, missed: number }>} never rejects
+   */
+  snapshot (seconds, reason, isAwaited = true) {
+    if (this.#isClosed) return Promise.resolve({ spans: 0, missed: 0 })
+    if (this.#snapshot === null) {
+      const isGiven = typeof seconds === 'number' && seconds >= 0
+      this.#snapshot = new Snapshot(Math.min(isGiven ? seconds : this.#settings.seconds, SECONDS_MAX), reasonOf(reason))
+      this.#start(this.#snapshot)
+    }
+    if (isAwaited) {
+      this.#snapshot.isAwaited = true
+      this.#timer?.ref()
+    }
+    return this.#snapshot.done
+  }
+
+  /** Counts a request that was answered 5xx. */
+  serverError (at) {
+    if (at - this.#secondAt >= SECOND_MS) {
+      this.#secondAt = at
+      this.#errors = 0
+    }
+    if (++this.#errors === this.#settings.errorsPerSecond) this.#trigger('server errors')
+  }
+
+  loopBlocked () { if (this.#settings.blockedLoop) this.#trigger('blocked loop') }
+
+  #trigger (reason) {
+    const at = monotonicNow()
+    if (at - this.#triggeredAt < this.#settings.pauseMs) return
+    this.#triggeredAt = at
+    this.snapshot(undefined, reason, false)
+  }
+
+  #start (walk) {
+    this.#walks.add(walk)
+    if (this.#timer === null) this.#suppress(this.#arm)
+  }
+
+  #arm = () => {
+    this.#timer = setTimeout(this.#step, STEP_MS)
+    if (this.#snapshot === null || !this.#snapshot.isAwaited) this.#timer.unref()
+  }
+
+  #step = () => {
+    this.#timer = null
+    const budget = { sent: STEP_SENT_MAX, seen: STEP_SEEN_MAX }
+    const at = now()
+    for (const walk of this.#walks) {
+      const isThrough = this.#goOn(walk, budget)
+      if ((isThrough && at >= walk.lingersUntil) || at >= walk.givesUpAt) this.#end(walk)
+    }
+    if (this.#walks.size > 0) this.#arm()
+  }
+
+  /** Sends a part of what a walk wants, while the exporter's buffer has room. Returns whether it has come to the end of the ring. */
+  #goOn (walk, budget) {
+    for (const one of this.#ring) {
+      if (one.sequence < walk.sequence) continue
+      if (one.sequence > walk.sequence) walk.moveTo(one)
+      for (let i = walk.next(one); i !== -1; i = walk.next(one)) {
+        if (walk.wants(one, i)) {
+          if (budget.sent-- <= 0 || !(walk.isUrgent || !this.#exporter.isFilling)) return false
+          this.#send(one, i, walk)
+        } else if (budget.seen-- <= 0) {
+          return false
+        }
+        walk.index = i + 1
+      }
+    }
+    return true
+  }
+
+  #send (one, i, walk) {
+    const { bytes, length } = one.chunk
+    const span = readSpan(bytes, new EncodedSpan(null, one.starts[i], fieldEnd(bytes, one.starts[i], length)), undefined)
+    one.owners[i] = GONE
+    one.left--
+    this.#stats.recorded--
+    this.#stats.accepted++
+    const own = bytes.subarray(span.start, span.end)
+    const mark = OWN_MARKS.some((key) => own.includes(key)) ? NO_ATTRIBUTES : walk.mark
+    try {
+      this.#exported.acceptEncoded(bytes, span, one.scopeOf(i), walk.stateOf(span.state.text), mark)
+    } catch (error) { // a bug here would be thrown by the request's end
+      this.#exporter.dropFailed(error)
+    }
+    walk.spans++
+  }
+
+  #end (walk) {
+    this.#walks.delete(walk)
+    if (walk !== this.#snapshot) return
+    for (const one of this.#ring) walk.miss(one) // what it has not come to
+    this.#snapshot = null
+    const { spans, missed, reason, seconds } = walk
+    this.#report.info(`a snapshot (${reason}) of ${seconds} s: ${counted(spans, 'span')} sent${missed === 0 ? '' : `, ${missed} missed: the collector takes too few`}`)
+    walk.end({ spans, missed })
+  }
+
+  /** Forgets all but the children of kept requests: what nobody has asked for is not delivered at the end either. */
+  close () {
+    this.#isClosed = true
+    clearTimeout(this.#timer ?? undefined)
+    for (const walk of this.#walks) {
+      if (walk !== this.#snapshot) this.#goOn(walk, { sent: Infinity, seen: Infinity })
+      this.#end(walk)
+    }
+    while (this.#ring.length > 0) this.#overwrite()
+    this.#last = NO_RING
+  }
+}
+
+/** A way through the ring, from a chunk on. */
+class Walk {
+  constructor (sequence, attributes) {
+    this.sequence = sequence // of the chunk that it is in
+    this.index = 0 // of the next span there
+    this.mark = encodeAttributes(TAG_ATTRIBUTE, attributes)
+    this.spans = 0
+    this.lingersUntil = -Infinity // the end of the ring is its own from then on
+    this.givesUpAt = now() + GIVE_UP_MS
+    this.isUrgent = false // it does not wait for room in the exporter's buffer
+  }
+
+  moveTo ({ sequence }) {
+    this.sequence = sequence
+    this.index = 0
+  }
+
+  /** The index of the next span to look at, -1 for none. */
+  next (one) { return this.index < one.count ? this.index : -1 }
+  wants (one, i) { return one.owners[i] !== GONE }
+  stateOf (text) { return withoutThreshold(text) }
+}
+
+/**
+ * The children of a kept request. The first `limits.keptChildren` stand for as many as the request does. The others for none: those
+ * beyond as many of a sampled request were sent as the sampler says, and stand for these already.
+ */
+class Release extends Walk {
+  #text = null // the last trace state, and what became of it: children have that of their request
+  #state = ''
+  #wasCounted = false
+
+  constructor (root) {
+    super(root.recordedSince, [KEPT, root.kept])
+    this.root = root
+    this.isUrgent = true
+  }
+
+  next (one) {
+    const i = one.owners.indexOf(this.root.s1, this.index)
+    return i < one.count ? i : -1
+  }
+
+  stateOf (text) {
+    this.isUrgent = this.isUrgent && this.root.takeChild()
+    if (text !== this.#text || this.isUrgent !== this.#wasCounted) {
+      this.#text = text
+      this.#wasCounted = this.isUrgent
+      this.#state = this.root.tracestateOfChild(text, this.isUrgent)
+    }
+    return this.#state
+  }
+}
+
+class Snapshot extends Walk {
+  isAwaited = false
+  missed = 0
+  end = (_outcome) => {}
+  done = new Promise((resolve) => { this.end = resolve })
+
+  constructor (seconds, reason) {
+    super(0, [KEPT, 'snapshot', SNAPSHOT_REASON, reason])
+    const at = now()
+    this.seconds = seconds
+    this.reason = reason
+    this.lingersUntil = at + LINGER_MS
+    this.since = Number(nanosOf(at - seconds * SECOND_MS))
+  }
+
+  wants (one, i) { return one.owners[i] !== GONE && nanosIn(one.chunk.view, one.starts[i] + OFFSET_END) >= this.since }
+
+  /** Counts what is lost to it with a chunk. */
+  miss (one) {
+    if (one.sequence < this.sequence) return
+    for (let i = one.sequence === this.sequence ? this.index : 0; i < one.count; i++) if (this.wants(one, i)) this.missed++
+  }
+}
+
+/** A fixed64 as a number: times of today are right to 256 ns. */
+function nanosIn (view, at) { return view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true) }
+
+module.exports = { Recorder }

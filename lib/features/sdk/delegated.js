@@ -1,0 +1,95 @@
+'use strict'
+
+// The sinks that hand spans to the SDK: to its processors, or to a provider.
+
+const { SAMPLED } = require('../../context/trace-context.js')
+const { settleWithin } = require('../../export/exporter.js')
+
+// How many applications use a processor: the last one to close shuts it down.
+const users = new WeakMap()
+
+/**
+ * Hands spans to SpanProcessors of the OpenTelemetry SDK, 2.x and 3.x, as they are: they are ReadableSpans. What a processor
+ * throws, or never finishes, is logged and harms neither the request nor the other processors.
+ */
+class ProcessorSink {
+  #processors
+  #options
+
+  /**
+   * @param {{ stats: object, report: Report, closeTimeoutMs: number, suppress: (fn: () => unknown) => unknown }} options
+   *   suppress: see tracer.js; an exporter's own calls are no children of the request whose span it sends
+   */
+  constructor (processors, options) {
+    this.#processors = processors
+    this.#options = options
+    for (const processor of processors) users.set(processor, (users.get(processor) ?? 0) + 1)
+  }
+
+  started (span, context) { this.#callAll('onStart', span, context) }
+  ending (span) { this.#callAll('onEnding', span) }
+
+  accept (span) {
+    this.#options.stats.handedOver++
+    const { flags } = span
+    // Processors skip what is not sampled, as a span that `keep` has kept. For this call only: its late work asks for its flags.
+    span.flags = flags | SAMPLED
+    this.#end(span)
+    span.flags = flags
+  }
+
+  // Recorded, but neither sampled nor kept: processors see it end, exporters do not get it.
+  discarded (span) { this.#end(span) }
+
+  async flush ({ timeoutMs = this.#options.closeTimeoutMs } = {}) {
+    await this.#settleAll(() => 'forceFlush', timeoutMs)
+  }
+
+  async close () {
+    for (const processor of this.#processors) users.set(processor, users.get(processor) - 1)
+    await this.#settleAll((processor) => users.get(processor) > 0 ? 'forceFlush' : 'shutdown', this.#options.closeTimeoutMs)
+  }
+
+  #end (span) { this.#options.suppress(() => this.#callAll('onEnd', span)) }
+
+  #callAll (method, span, context = undefined) {
+    for (const processor of this.#processors) {
+      try {
+        const result = typeof processor[method] === 'function' ? processor[method](span, context) : undefined
+        if (typeof result?.then === 'function') result.then(undefined, (error) => this.#failed(method, error))
+      } catch (error) {
+        this.#failed(method, error)
+      }
+    }
+  }
+
+  async #settleAll (methodOf, timeoutMs) {
+    await Promise.all([...new Set(this.#processors)].map(async (processor) => {
+      const method = methodOf(processor)
+      if (typeof processor[method] !== 'function') return
+      const error = await settleWithin(() => this.#options.suppress(() => processor[method]()), timeoutMs)
+      if (error !== undefined) this.#failed(method, error)
+    }))
+  }
+
+  #failed (method, error) {
+    this.#options.report.failed('LT_WARN_PROCESSOR', `a span processor failed in ${method}`, error)
+  }
+}
+
+/** Counts the spans of SDK mode, which an SDK's provider makes and exports, and asks it for a flush. */
+function providerSink (provider, { stats, report, closeTimeoutMs }) {
+  async function flush ({ timeoutMs = closeTimeoutMs } = {}) {
+    if (typeof provider.forceFlush !== 'function') return
+    // 3.x takes a deadline of its own, in its own words; 2.x ignores it.
+    const error = await settleWithin(() => provider.forceFlush({ timeoutMillis: timeoutMs }), timeoutMs)
+    if (error !== undefined) report.onceFor('forceFlush', 'LT_WARN_PROVIDER', `the tracer provider failed in forceFlush: ${error.message}`)
+  }
+  return {
+    accept () { stats.handedOver++ },
+    flush,
+    close: () => flush() // the provider is not ours to shut down
+  }
+}
+
+module.exports = { ProcessorSink, providerSink }

@@ -1,0 +1,250 @@
+'use strict'
+
+// Requests in which another OpenTelemetry package takes part: a TracerProvider makes the spans (SDK mode), a context manager holds the API's
+// slot, or instrumentation-http has started a SERVER span before Fastify had the request. Loaded only where there is such a package.
+
+const { ServerSpan, SPAN_KIND_SERVER } = require('../../span/server-span.js')
+const { STATUS_ERROR, RecordingSpan } = require('../../span/recording-span.js')
+const { NonRecordingSpan, wrapSpanContext } = require('../../span/child-span.js')
+const { exceptionAttributes, exceptionOf, toObject } = require('../../span/attributes.js')
+const { attempt } = require('../../runtime/report.js')
+const { now, toHrTime } = require('../../runtime/timers.js')
+const { TraceContext, copyIds, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../../context/trace-context.js')
+const { EMPTY_CONTEXT } = require('../../context/request-context.js')
+const { parentContext, UNDECIDED } = require('../../span/span-starter.js')
+const { foreignManager } = require('../../otel/api-globals.js')
+const { headersGetter } = require('../../otel/propagators.js')
+
+const SPAN_KIND_CLIENT = 2
+const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http'
+// A span that is started so long after its request is given the request's start: requests that reach no hook are known only at their end.
+const LATE_MS = 5
+
+/** The spans that a TracerProvider makes, in SDK mode. */
+class SdkSpans {
+  #provider
+  #report
+  #tracers = new WeakMap() // scope -> the provider's tracer
+
+  constructor (provider, report) {
+    this.#provider = provider
+    this.#report = report
+  }
+
+  /** Returns `{ span, trace }`. `trace` is undefined where the provider made no usable span: the caller's context is then passed on as it came. */
+  start (name, options, context, scope) {
+    try {
+      const span = this.#tracer(scope).startSpan(name, options, context)
+      const isSpan = typeof span?.spanContext === 'function' && typeof span.end === 'function'
+      if (!isSpan) this.#report.onceFor('no span', 'LT_WARN_PROVIDER', 'the tracer provider made no span; requests go on without such spans')
+      const trace = isSpan ? readSpanContext(span) : undefined
+      if (trace !== undefined) return { span, trace }
+    } catch (error) {
+      this.#report.failed('LT_WARN_PROVIDER', 'the tracer provider failed; requests go on without such spans', error)
+    }
+    return { span: wrapSpanContext(parentIn(context)), trace: undefined }
+  }
+
+  #tracer (scope) {
+    let tracer = this.#tracers.get(scope)
+    if (tracer === undefined) {
+      tracer = this.#provider.getTracer(scope.name, scope.version, scope.schemaUrl === undefined ? undefined : { schemaUrl: scope.schemaUrl })
+      this.#tracers.set(scope, tracer)
+    }
+    return tracer
+  }
+}
+
+/**
+ * Another package's span, as our code calls it. The one guard around those calls: its processors may throw, and a listener, a timer
+ * or a client's callback would throw with them. The application and contexts have `apiSpan`, the span itself.
+ */
+class ForeignSpan extends NonRecordingSpan {
+  #span
+  #report
+
+  constructor (span, trace, report) {
+    super()
+    this.#span = span
+    this.#report = report
+    if (trace !== undefined) copyIds(trace, this)
+  }
+
+  get apiSpan () { return this.#span }
+
+  isRecording () { return this.#call('isRecording') === true }
+  setAttribute (key, value) { return this.#set('setAttribute', key, value) }
+  setAttributes (attributes) { return this.#set('setAttributes', attributes) }
+  addEvent (name, attributes, time) { return this.#set('addEvent', name, attributes, time) }
+  addLink (link) { return this.#set('addLink', link) }
+  addLinks (links) { return this.#set('addLinks', links) }
+  setStatus (status) { return this.#set('setStatus', status) }
+  updateName (name) { return this.#set('updateName', name) }
+  recordException (exception, time) { this.#call('recordException', exception, time) }
+  end (endTime) { this.#call('end', endTime) }
+
+  #set (method, ...args) {
+    this.#call(method, ...args)
+    return this
+  }
+
+  #call (method, ...args) {
+    try {
+      return this.#span[method]?.(...args) // before 1.9 the API has no addLink
+    } catch (error) {
+      this.#report.failed('LT_WARN_PROVIDER', `a span of the tracer provider failed in ${method}(), and requests go on`, error)
+    }
+  }
+}
+
+/**
+ * The record of a request in SDK mode: a server span of ours that is never sent. It sets what it learns on the provider's span.
+ */
+class SdkServerSpan extends ServerSpan {
+  foreign = null // ForeignSpan
+
+  get apiSpan () { return this.foreign.apiSpan }
+
+  setAttribute (key, value) {
+    this.foreign.setAttribute(key, value)
+    return this
+  }
+
+  /** The options of the API's startSpan. */
+  startOptions (attributes) {
+    const options = { kind: SPAN_KIND_SERVER, attributes: { ...toObject(this.ownAttributes()), ...attributes } }
+    // Else the provider's own clock, as for its other spans.
+    if (now() - this.start > LATE_MS) options.startTime = toHrTime(this.start)
+    return options
+  }
+
+  isExplained (_endedAt) { return false } // nobody would see what it waited for
+
+  finish (endedAt) {
+    const { foreign, httpStatus, errorType, details, pipeline: { exceptionLog } } = this
+    if (httpStatus !== 0) foreign.setAttribute('http.response.status_code', httpStatus)
+    if (errorType !== '') foreign.setAttribute('error.type', errorType)
+    if (details !== null) {
+      const events = exceptionLog === null || exceptionLog.keepsEvents ? details.events : []
+      for (const { list } of events) foreign.recordException(exceptionOf(list))
+      if (details.statusCode === STATUS_ERROR) foreign.setStatus({ code: STATUS_ERROR })
+    }
+    foreign.end()
+    super.finish(endedAt)
+  }
+}
+
+/** A request that the provider did not sample. */
+class SdkNonRecordingSpan extends ForeignSpan {
+  isRecording () { return false }
+}
+
+/** The SERVER span that instrumentation-http has made for this request, and ends. It gets what only Fastify knows. */
+class AdoptedServerSpan extends ForeignSpan {
+  #error = undefined // what was recorded last: Fastify and the application may both report it
+
+  isRecording () { return true }
+
+  fail (error) {
+    if (error !== undefined && this.#error === error) return
+    this.#error = error
+    this.recordException(exceptionOf(exceptionAttributes(error)))
+  }
+}
+
+class SdkInterop {
+  #tracer
+
+  constructor (tracer) {
+    this.#tracer = tracer
+  }
+
+  /**
+   * The context that a request comes in with. In our own storage only that of instrumentation-http counts: on Node 20
+   * and 22 anything else may be the connection's previous request.
+   */
+  base () {
+    const active = this.#tracer.contextManager.active() ?? EMPTY_CONTEXT
+    return foreignManager() !== undefined || isRecording(httpMetadata(active)) ? active : EMPTY_CONTEXT
+  }
+
+  /** What a propagator that is not ours makes of `base`: the caller's span, and values such as B3's debug flag. Undefined if it fails. */
+  extract (base, headers) {
+    const { propagator, report } = this.#tracer
+    // What is active already is not the caller.
+    return report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed to read headers', () => propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter))
+  }
+
+  /** `span` as our code may call it, see ForeignSpan. Our own spans do not throw. */
+  guarded (span) {
+    return attempt(() => span instanceof TraceContext) === true ? span : new ForeignSpan(span, readSpanContext(span), this.#tracer.report)
+  }
+
+  isSuppressed (base) { return base.getValue(SUPPRESS_KEY) === true }
+  decideServer () { return UNDECIDED }
+
+  /** Makes the record of a request, as SpanStarter.startServer does; its `apiSpan` is what the application sees. */
+  startServer (incoming, route, peer, url, base) {
+    const { ownStarter, output } = this.#tracer
+    const rpc = httpMetadata(base)
+    // With `tracerProvider: false` the spans of an SDK stay apart; those that came through the API to us are ours.
+    const mayAdopt = isRecording(rpc) && (this.#tracer.settings.tracerProvider !== false || rpc.span instanceof RecordingSpan)
+    if (mayAdopt) return this.#adopt(rpc, incoming, route, peer, url)
+    if (output.sdkSpans === null) return ownStarter.startServer(incoming, route, peer, url, base)
+    // Theirs, not recording: their sampler has decided once, and decides the same under that parent.
+    const context = rpc === undefined ? parentContext(base, incoming) : base.setValue(SPAN_KEY, rpc.span)
+    return this.#startBySdk(incoming, route, peer, url, context)
+  }
+
+  /** Starts a span that is not a request's. In SDK mode it is the provider's. */
+  startChild (name, options, context, scope) {
+    const { ownStarter, output, stats, pipeline } = this.#tracer
+    if (output.sdkSpans === null) return ownStarter.startChild(name, options, context, scope)
+    const { span, trace } = output.sdkSpans.start(name, options, context, scope)
+    stats.started++
+    if (trace !== undefined && this.guarded(span).isRecording() && (trace.flags & SAMPLED) !== 0) pipeline.accept(span)
+    else pipeline.discard(span)
+    return span
+  }
+
+  /** Whether instrumentation-http has a span for the outgoing call that runs in `context`. */
+  hasClientSpan (context) {
+    const span = context.getValue(SPAN_KEY)
+    return span?.kind === SPAN_KIND_CLIENT && span.instrumentationScope?.name === HTTP_INSTRUMENTATION
+  }
+
+  #startBySdk ({ start, attributes }, route, peer, url, context) {
+    const { output, pipeline, scope, stats, report } = this.#tracer
+    const record = new SdkServerSpan(pipeline, start, route, peer, url)
+    const { span, trace } = output.sdkSpans.start(route.name, record.startOptions(attributes), context, scope)
+    stats.started++
+    const foreign = new ForeignSpan(span, trace, report)
+    if (trace === undefined || !foreign.isRecording()) {
+      pipeline.discard(record)
+      return new SdkNonRecordingSpan(span, trace, report)
+    }
+    record.foreign = foreign
+    copyIds(trace, record)
+    return record
+  }
+
+  #adopt (rpc, { start, attributes }, route, peer, url) {
+    const { span } = rpc
+    const { pipeline, report } = this.#tracer
+    const ours = toObject(new ServerSpan(pipeline, start, route, peer, url).ownAttributes())
+    if (route.route !== '') rpc.route = route.route // the owner's name and metrics have it from here
+    return new AdoptedServerSpan(span, readSpanContext(span), report).updateName(route.name).setAttributes({ ...ours, ...attributes })
+  }
+}
+
+/** The RPC metadata that instrumentation-http leaves for frameworks, with the request's own SERVER span. */
+function httpMetadata (context) {
+  const rpc = context.getValue(RPC_KEY)
+  return rpc !== null && typeof rpc === 'object' && rpc.type === 'http' && typeof rpc.span?.spanContext === 'function' ? rpc : undefined
+}
+
+function isRecording (rpc) {
+  return rpc !== undefined && attempt(() => rpc.span.isRecording()) === true
+}
+
+module.exports = { SdkSpans, AdoptedServerSpan, SdkInterop }

@@ -1,0 +1,153 @@
+'use strict'
+
+// `light-trace/testing`: an in-memory collector for tests.
+//
+//   const collector = createCollector()
+//   await app.register(lightTrace, { spanProcessors: [collector] })
+//   ...
+//   t.equal(await collector.tree(), 'SERVER GET /users/:id')
+//
+// A span ends when its response is closed, which may be after the client has it: `spans`, `tree` and `check`
+// wait until every span that started has ended. testing.d.ts says what each method does.
+
+const { SAMPLED } = require('../../context/trace-context.js')
+const { runUntraced } = require('../jobs.js')
+const { checkSpans, readBudget } = require('./budget.js')
+const { settleWithin } = require('../../export/exporter.js')
+const { drawTree, spanLabel, kindName, statusName } = require('../console.js')
+const { setImmediate } = require('../../runtime/timers.js')
+
+// Long enough for a slow machine, short enough to fail a test before its runner does.
+const WAIT_MS = 5000
+const CLOSE_TURNS = 8
+
+class Collector {
+  #waitMs
+  #spans = new Map() // span -> what it was when it ended; null as long as it runs
+  #running = 0
+  #waiting = []
+  #metrics = null // asks the application for its metrics
+  #logs = []
+
+  wantsCodeLocation = true // of the application that it is given to
+
+  constructor (waitMs) {
+    this.#waitMs = waitMs
+  }
+
+  // The methods of the SDK's SpanProcessor: a provider of the SDK can have a collector too.
+
+  onStart (span) {
+    if (this.#spans.has(span)) return // given to two lists of processors
+    this.#spans.set(span, null)
+    this.#running++
+  }
+
+  onEnd (span) {
+    if (this.#spans.get(span) !== null) return // it started before reset()
+    const ended = readable(span)
+    // A sampler or `keep` wanted to see it; no exporter gets it.
+    if ((ended.traceFlags & SAMPLED) === 0) this.#spans.delete(span)
+    else this.#spans.set(span, ended)
+    if (--this.#running === 0) this.#wake()
+  }
+
+  async forceFlush () {}
+  async shutdown () {}
+
+  // An application with `metrics` on calls it, and sends them nowhere else.
+  useMetrics (read) { this.#metrics = read }
+
+  async metrics () {
+    if (this.#metrics === null) return []
+    await this.#settled()
+    // A response that the client has is closed some turns later.
+    for (let turn = 0; turn < CLOSE_TURNS; turn++) await new Promise((resolve) => setImmediate(resolve))
+    return this.#metrics()
+  }
+
+  // An application that exports its log lines gives them here, and sends them nowhere else.
+  onLog (record) { this.#logs.push(record) }
+
+  async logs () {
+    await this.#settled()
+    return [...this.#logs]
+  }
+
+  async spans () {
+    await this.#settled()
+    return [...this.#spans.values()].filter((ended) => ended !== null)
+  }
+
+  async tree () {
+    return drawTree(await this.#all(), ({ kind, name, status, attributes, running }) => {
+      return spanLabel({ kind, name, status: status.code, errorType: attributes['error.type'] }) + (running === true ? ' (running)' : '')
+    })
+  }
+
+  async check (budget) {
+    const wanted = readBudget(budget)
+    checkSpans(await this.#all(), wanted)
+  }
+
+  // With those that do not end.
+  async #all () {
+    await this.#settled()
+    return Array.from(this.#spans, ([span, ended]) => ended ?? { ...readable(span), running: true })
+  }
+
+  reset () {
+    this.#spans.clear()
+    this.#running = 0
+    this.#logs = []
+    this.#wake()
+  }
+
+  async #settled () {
+    if (this.#running > 0) await settleWithin(() => new Promise((resolve) => this.#waiting.push(resolve)), this.#waitMs)
+  }
+
+  #wake () {
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+}
+
+/** A ReadableSpan, ours or the SDK's of either version, as a plain object that compares and prints well. */
+function readable (span) {
+  const { traceId, spanId, traceFlags, traceState } = span.spanContext()
+  const { name: scopeName, version: scopeVersion } = span.instrumentationScope ?? span.instrumentationLibrary
+  return {
+    name: span.name,
+    kind: kindName(span.kind),
+    traceId,
+    spanId,
+    parentSpanId: span.parentSpanContext?.spanId ?? span.parentSpanId,
+    traceFlags,
+    traceState: traceState?.serialize() ?? '',
+    attributes: { ...span.attributes },
+    status: { code: statusName(span.status.code), message: span.status.message ?? '' },
+    events: span.events.map((event) => ({ name: event.name, time: milliseconds(event.time), ...attributesOf(event) })),
+    links: span.links.map((link) => ({ traceId: link.context.traceId, spanId: link.context.spanId, ...attributesOf(link) })),
+    resource: { ...span.resource.attributes },
+    scope: { name: scopeName, version: scopeVersion ?? '' },
+    startTime: milliseconds(span.startTime),
+    endTime: milliseconds(span.endTime),
+    duration: milliseconds(span.duration),
+    droppedAttributesCount: span.droppedAttributesCount,
+    droppedEventsCount: span.droppedEventsCount,
+    droppedLinksCount: span.droppedLinksCount
+  }
+}
+
+const attributesOf = ({ attributes, droppedAttributesCount }) => ({ attributes: { ...attributes }, droppedAttributesCount: droppedAttributesCount ?? 0 })
+const milliseconds = ([seconds, nanoseconds]) => seconds * 1000 + nanoseconds / 1e6
+
+function createCollector ({ timeoutMs = WAIT_MS } = {}) {
+  return new Collector(timeoutMs)
+}
+
+function withRequest (values, fn) {
+  return runUntraced(fn, { ...values })
+}
+
+module.exports = { createCollector, withRequest }
