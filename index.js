@@ -5,6 +5,7 @@
 const fp = require('fastify-plugin')
 const { REQUEST_KEY } = require('./lib/context/trace-context.js')
 const { ownContextManager } = require('./lib/context/request-context.js')
+const { load } = require('./lib/features.js')
 const { activeManager } = require('./lib/otel/api-globals.js')
 const { OLDEST_FASTIFY, registrationFor, closeLast } = require('./lib/registration.js')
 
@@ -63,8 +64,7 @@ function addHooks (app, registration) {
   })
   app.addHook('onRequest', onRequest)
   app.addHook('onError', onError)
-  registration.serveMetrics(app)
-  registration.holdPlatform(app)
+  registration.install(app)
   app.addHook('onReady', function lightTraceOnReady (ready) {
     registration.open()
     ready()
@@ -80,15 +80,15 @@ function current () {
 // What follows is loaded by its users only.
 
 function traceClient (client) {
-  return require('./lib/features/libraries/trace-client.js').traceClient(client)
+  return load('trace-client').traceClient(client)
 }
 
 function flushAfter (app, handler, options) {
-  return require('./lib/features/serverless.js').flushAfter(app, handler, options)
+  return load('serverless').flushAfter(app, handler, options)
 }
 
 function run (carrier, options, fn) {
-  return require('./lib/features/jobs.js').run(carrier, options, fn)
+  return load('jobs').run(carrier, options, fn)
 }
 
 const lightTrace = fp(plugin, { name: 'light-trace' })

@@ -12,13 +12,14 @@ const { processState, guarded } = require('./runtime/process-state.js')
 const { INVALID_SPAN } = require('./span/child-span.js')
 const { Scope, SCHEMA_URL } = require('./span/recording-span.js')
 const { Tracer } = require('./tracer.js')
+const features = require('./features.js')
 const apiGlobals = require('./otel/api-globals.js')
 const { fastifyHooks } = require('./fastify/hooks.js')
 const { ownHook, traceGetterOf } = require('./fastify/keys.js')
 const { noteDeclaration, warnAboutRoute } = require('./fastify/routes.js')
 const { openOutbound } = require('./outbound/index.js')
 const { StageHooks } = require('./fastify/stages.js')
-const { watchUnrouted, whenOver } = require('./fastify/response-end.js')
+const { watchUnrouted } = require('./fastify/response-end.js')
 
 const OLDEST_FASTIFY = 5 // its major version
 
@@ -56,14 +57,14 @@ function registrationFor (app, options) {
   }
   const registration = new Registration(app, options)
   registrations.set(app.server, registration)
-  const lines = earlier?.replaceWith(registration) ?? []
+  const handed = earlier?.replaceWith(registration)
   try {
-    registration.tracer.exportLogs(app)
+    registration.tracer.attachFeatures(app)
   } catch (error) { // a level that the logger has not
     registration.abandon(app)
     throw error
   }
-  registration.tracer.logs?.acceptWaiting(lines)
+  registration.takeOver(handed ?? {})
   return registration
 }
 
@@ -73,7 +74,6 @@ class Registration {
   #isOpen = false
   #unrouted = null
   #notesRoutes // whether the place where a route is declared is noted
-  #servesMetrics = false
   #stageHooks
   #releases = [] // what ends with the application, in the order in which it began
 
@@ -88,7 +88,7 @@ class Registration {
     this.#notesRoutes = settings.codeLocation
     if (!this.isAutomatic) report.startup(settings)
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
-    tracer.metrics?.registry.addProvider(apiGlobals.meterFacade())
+    tracer.observer?.registry.addProvider(apiGlobals.meterFacade())
     tracer.useGlobals()
     this.#stageHooks = new StageHooks(tracer, this.isAutomatic && settings.spans.handler) // so for `npx light-trace`
     this.#releases.push(openOutbound(tracer), () => this.#stageHooks.release())
@@ -130,25 +130,9 @@ class Registration {
     if (this.#notesRoutes) noteDeclaration(route)
   }
 
-  /** Delivers spans in time where the platform freezes or ends the process. */
-  holdPlatform (app) {
-    const { platform } = this.tracer.settings
-    if (platform === 'vercel') require('./features/serverless.js').holdUntilDelivered(app, this.tracer, { whenOver, ownHook })
-    if (platform === 'cloud_run' && app === this.app) this.#releases.push(require('./features/serverless.js').flushAtSigterm())
-  }
-
-  /** Adds the route that Prometheus scrapes, in the first scope: never traced, and not counted among the requests. */
-  serveMetrics (app) {
-    const { metrics } = this.tracer
-    if (metrics === null || metrics.settings.path === null || this.#servesMetrics) return
-    this.#servesMetrics = true
-    const config = { trace: { ignore: true, metrics: false } }
-    // `hide`: no page of an API's documentation shows it.
-    app.get(metrics.settings.path, { config, logLevel: 'warn', schema: { hide: true } }, async (request, reply) => {
-      const { type, body } = await metrics.scrape(request.headers.accept)
-      reply.type(type)
-      return body
-    })
+  /** Adds what features have of hooks and routes. */
+  install (app) {
+    for (const part of this.tracer.parts.values()) part.install?.(app, app === this.app)
   }
 
   open () {
@@ -177,23 +161,26 @@ class Registration {
 
   /**
    * Hands over to the registration in the application's code, before a request has come: all that belongs to one. That one may be of
-   * another copy of this package, so that only its methods are there. Returns the log lines that wait for where they go.
+   * another copy of this package, so that only its methods are there. Returns what waits in parts of the tracer, by their names.
    */
   replaceWith (explicit) {
-    const lines = this.tracer.logs?.takeWaiting()
+    const handed = Object.fromEntries(Array.from(this.tracer.parts, ([name, part]) => [name, part.handOver?.()]))
     this.#end()
     explicit.follow(this, this.#stageHooks.wantsHandlers)
     this.#replacement = this.#hooks = INACTIVE
     this.#notesRoutes = false
     const { app } = this
-    if (explicit.app !== app) return lines // its own scope gets its own
+    if (explicit.app !== app) return handed // its own scope gets its own
     this.#replacement = explicit
     this.#hooks = explicit.hooksFor(app)
     this.#notesRoutes = explicit.tracer.settings.codeLocation
     explicit.decorator = Object.defineProperties(this.decorator, Object.getOwnPropertyDescriptors(explicit.decorator))
-    explicit.serveMetrics(app)
-    explicit.holdPlatform(app)
-    return lines
+    explicit.install(app)
+    return handed
+  }
+
+  takeOver (handed) {
+    for (const [name, part] of this.tracer.parts) if (handed[name] !== undefined) part.takeOver(handed[name])
   }
 
   follow ({ decoratesRequest }, wantsHandlers) {
@@ -216,20 +203,14 @@ const INACTIVE = {
 }
 
 function decoratorOf (tracer) {
-  return {
+  const decorator = {
     tracer: tracer.tracerProvider.getTracer(name, version),
     tracerProvider: tracer.tracerProvider,
     flush: (options) => tracer.flush(options),
-    stats: () => tracer.snapshot(),
-    snapshot: (options) => tracer.takeSnapshot(options),
-    run: (carrier, options, fn) => require('./features/jobs.js').run(carrier, options, fn, tracer),
-    metrics: async (options) => tracer.metrics === null ? '' : tracer.metrics.text(options),
-    get meterProvider () {
-      if (tracer.metrics !== null) return tracer.metrics.meterProvider
-      const { MeterProvider } = require('./features/metrics/app-metrics.js')
-      return new MeterProvider(() => null) // its instruments record nothing
-    }
+    stats: () => tracer.snapshot()
   }
+  features.addSurface(decorator, tracer)
+  return decorator
 }
 
 module.exports = { OLDEST_FASTIFY, registrationFor, closeLast }

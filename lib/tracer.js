@@ -15,7 +15,7 @@ const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-start
 const { toObject, read } = require('./span/attributes.js')
 const { KIND_INTERNAL, KIND_CLIENT } = require('./outbound/calls.js')
 const { QueryRedactor } = require('./http/redact.js')
-const { samplerOf, LiveSampler, BackPressure, RateLimit } = require('./sampling/sampler.js')
+const { samplerOf, BackPressure, RateLimit } = require('./sampling/sampler.js')
 const { Keep } = require('./sampling/keep.js')
 const { Pipeline, LoggingPipeline, Stats } = require('./export/pipeline.js')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals.js')
@@ -23,7 +23,8 @@ const { inject } = require('./otel/propagators.js')
 const { ExportRequestPrefix } = require('./otlp/request.js')
 const { SpanEncoder } = require('./otlp/span-encoder.js')
 const { Exporter } = require('./export/exporter.js')
-const { attempt, counted } = require('./runtime/report.js')
+const { attempt } = require('./runtime/report.js')
+const features = require('./features.js')
 
 const ASKED_ALONE = Object.freeze({ errors: false, aborted: false, slowerThanMs: Infinity }) // of `keep`, where the recorder alone is asked for
 
@@ -32,23 +33,18 @@ const CLOSE_TURNS_MAX = 8
 
 class Tracer {
   constructor (settings, report, scope) {
-    const isOn = (option) => option !== null && !settings.disabled
     this.settings = settings
     this.report = report
     this.scope = scope
     this.stats = new Stats()
     this.backPressure = settings.backPressure ? new BackPressure(report) : null
-    this.sampler = samplerOf(settings.sampler, report, this.backPressure, settings.configFile !== null)
+    this.sampler = samplerOf(settings.sampler, report, this.backPressure)
     this.ignore = settings.ignore // which requests get no span, or null
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
     this.keep = null
     this.recorder = null // of requests that are not sampled
     this.ownStarter = null // of our own spans
     this.keepSettings = settings.keep // as the options or `configFile` say
-    if (isOn(settings.keep)) this.useKeep(settings.keep)
-    this.liveIgnore = settings.ignore // the same where `configFile` may change it
-    this.liveSampler = undefined // of `configFile`, as it says
-    this.liveLogs = undefined
     this.contextManager = ownContextManager
     this.enter = asyncStorage.call
     this.propagator = null // a foreign one; null for our own W3C code
@@ -62,12 +58,18 @@ class Tracer {
     this.isClosed = false
     this.foldAfter = settings.outbound.fold ? settings.outbound.fold.after : 0 // no call is folded
     this.environmentParent = settings.environmentTrace === null ? null : remoteSpanOf(settings.environmentTrace)
-    this.invocations = null // an AsyncLocalStorage of attributes in a function, see serverless/platforms.js
+    this.invocations = null // an AsyncLocalStorage of attributes for the requests that run in it
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
-    this.logs = null // what exports log lines, see `exportLogs`
-    this.metrics = isOn(settings.metrics) ? new (require('./features/metrics/app-metrics.js').AppMetrics)(this) : null // all of lib/features/metrics
-    this.liveFile = isOn(settings.configFile) ? this.openLiveFile() : null
-    this.blockedLoop = isOn(settings.blockedLoop) ? new (require('./features/blocked-loop/blocked-loop.js').BlockedLoop)(this) : null
+    this.observer = null // what measures requests and calls
+    this.exceptionLog = null // what takes exceptions in place of their spans, or beside them
+    this.parts = new Map() // of the features that are asked for, see features.js
+    if (settings.keep !== null && !settings.disabled) this.useKeep(settings.keep)
+    this.attachFeatures()
+  }
+
+  /** @param {object} [app] once it has this tracer */
+  attachFeatures (app) {
+    if (!this.settings.disabled) features.attach(this, app)
   }
 
   /** Decides how spans leave, once: in onReady, or at the first span before it. */
@@ -77,88 +79,30 @@ class Tracer {
     clock.anchor()
     this.output = exportMode(this)
     this.mode = this.output.mode
-    if (settings.recorder !== null && !settings.disabled) this.openRecorder()
     if (this.backPressure !== null && (this.mode !== 'native' || this.sampler.isCustom)) {
       report.once('LT_WARN_BACK_PRESSURE', `backPressure has no effect: ${this.mode === 'native' ? "a Sampler of the SDK's decides" : this.output.reason}`)
     }
-    const exceptionLog = this.logs === null ? null : this.logs.open()
-    this.pipeline = exceptionLog === null ? new Pipeline(this) : new LoggingPipeline(this, exceptionLog)
-    this.warnAboutUnheard(this.keepSettings)
-    if (this.output.sdkSpans !== null) this.keep = null
+    for (const part of this.parts.values()) part.decided?.()
+    this.pipeline = this.exceptionLog === null ? new Pipeline(this) : new LoggingPipeline(this, this.exceptionLog)
+    if (this.output.sdkSpans !== null) this.useKeep(this.keepSettings)
     this.ownStarter = new SpanStarter(this)
-    this.metrics?.open()
+    for (const part of this.parts.values()) part.open?.()
     this.starter = this.sdkInterop ?? this.ownStarter
     this.useGlobals()
-    this.blockedLoop?.start()
-    if (this.liveFile !== null) this.output.suppress(() => this.liveFile.watch())
     // Disabled by a variable, or left to a registered SDK: the options do not say so.
     const isByOptions = this.mode !== 'disabled' && (this.mode !== 'sdk' || Boolean(settings.tracerProvider))
     report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`, isByOptions ? 'debug' : 'info')
   }
 
-  openLiveFile () {
-    const { LiveFile } = require('./features/live-file.js')
-    this.ignore = (request) => this.liveIgnore !== null && this.liveIgnore(request)
-    const file = new LiveFile(this.settings.configFile, (live) => this.adjust(live), this.report)
-    file.read()
-    return file
-  }
-
-  /** Applies what `configFile` says, and the options where it says nothing. */
-  adjust ({ sampler, keep, ignore, logs }) {
-    const { settings, output } = this
-    this.logs?.checkLevels(logs) // throws: a file that is wrong changes nothing
-    if (this.sampler instanceof LiveSampler) this.sampler.use(sampler ?? settings.sampler)
-    this.liveSampler = sampler
-    this.liveIgnore = ignore === undefined ? settings.ignore : ignore
-    if (output === null || output.sdkSpans === null) this.useKeep(keep === undefined ? settings.keep : keep)
-    if (output !== null) this.warnAboutUnheard(keep ?? null)
-    this.liveLogs = logs
-    this.logs?.setLevels(logs)
-  }
-
-  /** Says, once for each, what is set in vain because something of an SDK's decides. */
-  warnAboutUnheard (keep) {
-    const { report } = this
-    const isByProvider = this.output.sdkSpans !== null
-    if (isByProvider && keep !== null) report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
-    if (this.liveSampler === undefined || (!isByProvider && this.sampler instanceof LiveSampler)) return
-    report.once('LT_WARN_CONFIG_FILE', `configFile: sampler has no effect, ${isByProvider ? 'that of a tracer provider decides' : "a Sampler of the SDK's decides"}`)
-  }
-
   useKeep (keepSettings) {
-    const asked = keepSettings ?? (this.recorder === null ? null : { ...ASKED_ALONE, maxPerSecond: this.settings.recorder.keptPerSecond })
     this.keepSettings = keepSettings
+    const isUnheard = this.output !== null && this.output.sdkSpans !== null
+    if (isUnheard && keepSettings !== null) this.report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
+    const asked = isUnheard ? null : keepSettings ?? (this.recorder === null ? null : { ...ASKED_ALONE, maxPerSecond: this.settings.recorder.keptPerSecond })
     this.keep = asked === null ? null : new Keep(asked, this.stats, this.report)
     if (this.ownStarter === null) return
     this.ownStarter.keep = this.keep
     this.ownStarter.decidesByIds = this.decidesByIds
-  }
-
-  openRecorder () {
-    const { settings, stats, report } = this
-    if (this.mode === 'native') {
-      this.recorder = new (require('./features/recorder.js').Recorder)(settings.recorder, this.output, stats, report)
-      if (this.keep === null) this.useKeep(null)
-    } else report.once('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${this.output.reason}`)
-  }
-
-  /** Sends what the recorder has, see index.d.ts. */
-  async takeSnapshot (options) {
-    if (this.recorder !== null) return this.recorder.snapshot(read(options, 'seconds'), read(options, 'reason'))
-    this.report.once('LT_WARN_RECORDER', `there is nothing to take a snapshot of: ${this.settings.recorder === null ? 'the option `recorder` is not set' : 'the application is not ready'}`)
-    return { spans: 0, missed: 0 }
-  }
-
-  /** Exports the lines of the application's logger, or holds some of them, where the options ask for it. */
-  exportLogs (app) {
-    if (this.settings.exportedLogs === null || this.settings.disabled) return
-    const { AppLogs } = require('./features/logs/app-logs.js')
-    this.logs = new AppLogs(this, app)
-    this.report.attempt('LT_WARN_CONFIG_FILE', 'configFile: its logs have no effect', () => {
-      this.logs.checkLevels(this.liveLogs)
-      this.logs.setLevels(this.liveLogs)
-    })
   }
 
   /** Finds out what else is registered with the API. Requests are entered by its context manager, if there is one. */
@@ -176,9 +120,8 @@ class Tracer {
 
   enableInterop () {
     if (this.sdkInterop !== null) return
-    const { SdkInterop } = require('./features/sdk/interop.js')
-    this.sdkInterop = new SdkInterop(this)
-    if (this.pipeline !== null) this.starter = this.sdkInterop
+    this.sdkInterop = features.interopOf(this)
+    if (this.pipeline !== null && this.sdkInterop !== null) this.starter = this.sdkInterop
   }
 
   /** Whether ids and flags alone decide about a request, and no processor sees it start. */
@@ -228,7 +171,7 @@ class Tracer {
     const parent = parentIn(context)
     if (parent === undefined) return null
     if (folded === null && this.sdkInterop !== null && this.sdkInterop.hasClientSpan(context)) return null
-    const measures = !isFold && this.metrics !== null && callDescriptor.kind === KIND_CLIENT
+    const measures = !isFold && this.observer !== null && callDescriptor.kind === KIND_CLIENT
     const isSampled = (parent.flags & SAMPLED) !== 0
     // A child is recorded if its parent is, unless a Sampler, `keep` or a provider has a say.
     const isByFlags = this.pipeline !== null && !this.sampler.isCustom && this.keep === null && this.output.sdkSpans === null && parent.remote !== true
@@ -249,12 +192,12 @@ class Tracer {
         span.callShape = shape
         if (isCall(shape)) follow(parent, span)
       }
-      return measures ? this.metrics.calls.measured(span, start, list) : span
+      return measures ? this.observer.calls.measured(span, start, list) : span
     }
     this.stats.started++
     const span = new ChildSpan(this.pipeline, start, info === null ? callDescriptor.name(call) : info.name, callDescriptor.kind, this.scope)
     span.callShape = shape // at once: the store into a new object costs nothing
-    if (measures) span.metrics = this.metrics.calls
+    if (measures) span.observer = this.observer.calls
     span.inheritFrom(parent, PARENT_LOCAL)
     const hasTarget = isSampled && info !== null && info.origin !== '' // no metric has it
     span.setCallInfo(info, hasTarget ? callDescriptor.target(call, info) : '', callDescriptor.attributes(call))
@@ -299,39 +242,40 @@ class Tracer {
   inject (requestContext, headers) { return inject(this, requestContext, headers) }
 
   /** Lines may wait in an application that is not ready, or never will be: those of a start that fails. */
-  openForLines () {
-    if (this.pipeline === null && !this.isClosed && this.logs?.isWaiting) this.open()
+  openIfAwaited () {
+    if (this.pipeline === null && !this.isClosed && [...this.parts.values()].some(({ isWaiting }) => isWaiting)) this.open()
   }
 
   /** Sends what there is. Never rejects. */
   async flush (options) {
-    this.openForLines()
+    this.openIfAwaited()
     settleNow()
-    await Promise.all([this.output?.flush(options), this.metrics?.flush(options), this.logs?.flush(options)])
+    await this.ofAll((end) => end.flush?.(options))
   }
 
   /** Waits, some turns of the event loop, for the last responses: they close with their sockets, after the server. */
   async drained () {
     // An unsampled request counts as ended at once, but is measured when it is over.
-    const isDrained = () => this.metrics === null && this.stats.ended >= this.stats.started
+    const isDrained = () => this.observer === null && this.stats.ended >= this.stats.started
     for (let turn = 0; turn < CLOSE_TURNS_MAX && !isDrained(); turn++) {
       await new Promise((resolve) => clock.setImmediate(resolve))
     }
   }
 
   async close () {
-    this.openForLines()
+    this.openIfAwaited()
     this.isClosed = true
     settleNow()
-    this.blockedLoop?.close()
-    this.liveFile?.close()
     if (this.pipeline !== null) {
       endOpen(this.pipeline.open ?? [])
       this.pipeline.onLate = () => this.lostAfterClose(this.stats, 'span')
-      this.recorder?.close()
     }
-    await Promise.all([this.output?.close(), this.metrics?.close(), this.logs?.close()])
+    for (const part of this.parts.values()) part.stop?.()
+    await this.ofAll((end) => end.close?.())
   }
+
+  /** What sends spans and what else is sent, all at once. */
+  async ofAll (fn) { await Promise.all([...this.output === null ? [] : [this.output], ...this.parts.values()].map(fn)) }
 
   /** Counts what came too late to be sent, and says once for each kind that there was any. */
   lostAfterClose (stats, what) {
@@ -340,11 +284,12 @@ class Tracer {
   }
 
   snapshot () {
-    const { output, stats, settings, metrics, logs, recorder, backPressure } = this
+    const { output, stats, settings, parts, backPressure } = this
     const { queued = 0, inFlight = 0, bufferBytes: bytes = 0 } = output?.exporter ?? {}
     const spans = stats.snapshot(this.mode, queued, inFlight, { bytes, maxBytes: settings.buffer.maxBytes })
     const pressure = backPressure !== null && { backPressure: { ratio: backPressure.ratio } }
-    return { ...spans, ...pressure, ...recorder !== null && { recorder: recorder.state }, ...metrics !== null && { metrics: metrics.stats() }, ...logs !== null && { logs: logs.stats() } }
+    const others = Array.from(parts, ([name, part]) => [name, part.stats?.()])
+    return { ...spans, ...pressure, ...Object.fromEntries(others.filter(([, found]) => found !== undefined)) }
   }
 }
 
@@ -359,41 +304,24 @@ function startOf (callDescriptor, call) {
 /** A span's name that is no string, as text. */
 function textOf (name) { return attempt(() => String(name)) ?? typeof name }
 
-// How spans leave the process, decided once per tracer in the order of decision D6 (docs/decisions.md).
-// The sinks and the SDK's interop are required where they are chosen: most apps send to a collector and never load them.
+// How spans leave the process, decided once per tracer in the order of decision D6 (docs/decisions.md): by a feature, else to a
+// collector or nowhere.
 
-function exportMode ({ settings, report, stats, backPressure }) {
-  const { exporter, spanProcessors, tracerProvider, closeTimeoutMs } = settings
-
+function exportMode (tracer) {
+  const { settings, report, stats, backPressure } = tracer
+  const { exporter, tracerProvider } = settings
   if (settings.disabled) return toNone('disabled', stats, 'OTEL_SDK_DISABLED')
-  if (tracerProvider) return toProvider(tracerProvider, settings, report, stats, 'spans are made by the tracerProvider of the options')
-  if (spanProcessors !== null) {
-    const { ProcessorSink } = require('./features/sdk/delegated.js')
-    const sink = new ProcessorSink(spanProcessors, { stats, report, closeTimeoutMs, suppress })
-    return new ExportMode('processors', `spans go to ${counted(spanProcessors.length, 'span processor')}`, sink)
-  }
-  if (!exporter.explicit && tracerProvider !== false) {
-    const global = foreignProvider()
-    const name = global?.constructor?.name ?? 'tracer provider'
-    if (global !== null) return toProvider(global, settings, report, stats, `spans are made by the registered ${name}`)
-  }
-  if (exporter.kind === 'otlp') return toCollector(settings, stats, report, backPressure)
+  const foreign = exporter.explicit || tracerProvider === false ? null : foreignProvider()
+  const found = features.outputOf(tracer, foreign, suppress)
+  if (found !== null) return new ExportMode(found.mode, found.reason, found.sink, null, found.sdkSpans)
   if (exporter.kind === 'none') return toNone('none', stats, 'spans go nowhere')
-  const { ConsoleSink, OtlpStdoutSink } = require('./features/console.js')
-  if (exporter.kind === 'console') return new ExportMode('console', 'spans go to stdout', new ConsoleSink(stats))
-  return new ExportMode('otlp/stdout', 'spans go to stdout as OTLP JSON', new OtlpStdoutSink(settings.resource, stats))
+  return toCollector(settings, stats, report, backPressure)
 }
 
 // Spans are made and counted, and go nowhere.
 function toNone (mode, stats, reason) {
   const nothing = async () => {}
   return new ExportMode(mode, reason, { accept: () => stats.drop('exporter_none', 1), flush: nothing, close: nothing })
-}
-
-function toProvider (provider, { closeTimeoutMs }, report, stats, reason) {
-  const { providerSink } = require('./features/sdk/delegated.js')
-  const { SdkSpans } = require('./features/sdk/interop.js')
-  return new ExportMode('sdk', reason, providerSink(provider, { stats, report, closeTimeoutMs }), null, new SdkSpans(provider, report))
 }
 
 function toCollector ({ exporter, buffer, batch, closeTimeoutMs, logLevel, resource }, stats, report, backPressure) {

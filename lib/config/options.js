@@ -9,6 +9,7 @@ const {
   COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, TOKEN, anyOf, attributes, boolean, bytes, callback, count, duration, headerNames,
   describeValue, isObject, listOf, literal, notNegative, object, orBoolean, orCallback, text
 } = require('./checks.js')
+const features = require('../features.js')
 const { Environment } = require('./env.js')
 const { checkExporter, resolveExporter } = require('./exporter.js')
 const { checkIgnore, compileIgnore, ignoreFromEnvironment, isLikeExpression, checkSampler, samplerFromEnvironment } = require('./sampling.js')
@@ -238,7 +239,7 @@ function environmentOf (variables) {
   const given = new Environment(variables)
   const file = given.text('OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE')
   if (file === undefined) return { env: given, fromFile: EMPTY }
-  const { values, fromFile, warnings } = require('../features/declarative-file.js').readConfiguration(file, given.values)
+  const { values, fromFile, warnings } = features.environmentOf(file, given.values) ?? { values: given.values, fromFile: EMPTY, warnings: [] }
   const env = new Environment(values)
   for (const message of warnings) env.warn('LT_WARN_CONFIG_FILE', message)
   return { env, fromFile }

@@ -10,19 +10,21 @@ const { Routes } = require('./routes.js')
 const { RequestStart } = require('./request-start.js')
 const { Callbacks, appendServerTiming } = require('./callbacks.js')
 const { isUsual, sentStatus, unfinished, prepareEnd, endOthers, endLast } = require('./response-end.js')
+const { startedOf } = require('../features.js')
 const { kSpan, kStage, ownHook, giveTrace, giveTraceToFrameworkErrors } = require('./keys.js')
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
 function fastifyHooks (app, tracer, noTrace, stageHooks) {
-  const { settings, report, metrics, blockedLoop } = tracer
+  const { settings, report, observer, parts } = tracer
   const atFirstRequest = [stageHooks.addTo.bind(stageHooks)]
   if (settings.replyHeader === 'server-timing') atFirstRequest.push(appendServerTiming)
   const routes = new Routes(tracer, atFirstRequest)
   const callbacks = new Callbacks(tracer)
-  const logCorrelation = settings.logs ? logCorrelationOf(app, tracer) : null
-  const onClose = blockedLoop === null ? endRequest : endWatchedRequest
-  const requests = new RequestStart(tracer, { routes, callbacks, logCorrelation, onClose })
-  if (blockedLoop !== null) blockedLoop.follow(requests)
+  const follower = startedOf(app, tracer)
+  let onClose = endRequest
+  for (const part of parts.values()) onClose = part.wrapEnd?.(onClose) ?? onClose
+  const requests = new RequestStart(tracer, { routes, callbacks, follower, onClose })
+  for (const part of parts.values()) part.follow?.(requests)
   giveTraceToFrameworkErrors(app, noTrace)
 
   return { onRequest: ownHook(lightTraceOnRequest, 'request'), onError: ownHook(lightTraceOnError, 'request'), unrouted: requests.unrouted.bind(requests) }
@@ -68,18 +70,13 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
       status = sentStatus(this)
       broken = unfinished(this, reply)
       if (callbacks.anyAtEnd && span.isTraced) callbacks.ending(span.apiSpan, reply)
-      if (metrics === null) span.close(status, broken)
-      else metrics.server.close(span, status, broken, reply, this)
+      if (observer === null) span.close(status, broken)
+      else observer.server.close(span, status, broken, reply, this)
     } catch (error) { // thrown from a listener it would end the process
       report.thrown(error, 'a request was not traced to its end')
     }
     if (ending !== null) endLast(context, ending, status, broken)
-    if (metrics !== null) metrics.server.left(this)
-  }
-
-  function endWatchedRequest () {
-    blockedLoop.ending()
-    endRequest.call(this)
+    if (observer !== null) observer.server.left(this)
   }
 
   function lightTraceOnError (request, reply, error, done) {
@@ -89,13 +86,6 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
     if (stages === undefined) done()
     else stages.leave(request, reply, error, done)
   }
-}
-
-function logCorrelationOf (app, { logs }) {
-  const isPino = typeof app.log?.setBindings === 'function' && typeof app.log.child === 'function'
-  if (!isPino) return null
-  const { LogCorrelation } = require('../features/log-ids.js') // Fastify's default is not to log
-  return new LogCorrelation(app, logs)
 }
 
 module.exports = { fastifyHooks }

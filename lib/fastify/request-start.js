@@ -26,16 +26,16 @@ const NO_REQUEST = Object.freeze({ caught () {}, takeRecord () { return null } }
 class RequestStart {
   /**
    * @param {Tracer} tracer
-   * @param {{ routes, callbacks, logCorrelation, onClose }} parts `onClose`: of the raw response
+   * @param {{ routes, callbacks, follower, onClose }} parts `onClose`: of the raw response
    */
-  constructor (tracer, { routes, callbacks, logCorrelation, onClose }) {
+  constructor (tracer, { routes, callbacks, follower, onClose }) {
     const { limits, disabled, trustIncoming, propagators } = tracer.settings
     this.tracer = tracer
-    this.metrics = tracer.metrics
+    this.observer = tracer.observer
     this.isDisabled = disabled
     this.routes = routes
     this.callbacks = callbacks
-    this.logCorrelation = logCorrelation
+    this.follower = follower
     this.onClose = onClose
     this.ignore = tracer.ignore
     this.valueLengthMax = limits.attributeValueLength
@@ -65,24 +65,24 @@ class RequestStart {
     if (base !== null) base = this.contextUnder(base)
     const { starter, ownStarter } = this.tracer
     const decision = starter.decideServer(incoming, route)
-    const peer = decision === DROP && this.metrics === null ? null : this.peerOf(raw, reply.raw, headers, request)
+    const peer = decision === DROP && this.observer === null ? null : this.peerOf(raw, reply.raw, headers, request)
     const span = decision === RECORD_AND_SAMPLE
       ? ownStarter.startTaken(incoming, route, peer, requestTarget(raw))
       : decision === DROP ? ownStarter.startUnsampled(incoming) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
-    const record = this.metrics !== null ? this.metrics.recordOf(span, start, route, peer) : span.isRecording() ? span : null
+    const record = this.observer !== null ? this.observer.recordOf(span, start, route, peer) : span.isRecording() ? span : null
     return this.open(span, record, base, request, reply, headers, route, hasCallbacks ? incoming : null)
   }
 
   /** Makes the request's context. Apart from `begin`, because V8 inlines so much into one function; `incoming`: null where the user has no functions. HOT, once per request. */
   open (span, record, base, request, reply, headers, route, incoming) {
-    const { tracer, logCorrelation } = this
+    const { tracer, follower } = this
     const response = reply.raw
     const context = new RequestContext(tracer, span.apiSpan, base, false, this.callerOf(headers), this.baggageOf(headers), record)
     response[kSpan] = context
     request[kTrace] = context
     if (record !== null) this.watchEnd(record, reply, response)
     if (incoming !== null) this.callbacks.started(context.span, context, request, route, incoming, response)
-    if (logCorrelation !== null) logCorrelation.correlate(request, reply, span, route)
+    if (follower !== null) follower.started(request, reply, span, route)
     if (isOver(response)) this.onClose.call(response)
     return context
   }
@@ -121,7 +121,7 @@ class RequestStart {
 
   watchEnd (record, reply, response) {
     record.reply = reply
-    if (this.metrics !== null) this.metrics.server.started(record, response)
+    if (this.observer !== null) this.observer.server.started(record, response)
   }
 
   /** No span, but a context: an incoming traceparent is handed on as it came. */
@@ -130,7 +130,7 @@ class RequestStart {
     const incoming = this.readPassedOn(raw, headers, request, base)
     if (base !== null) base = this.contextUnder(base)
     const span = incoming === null ? INVALID_SPAN : new RemoteSpan(incoming, false)
-    const record = this.metrics === null ? null : this.recordOfSuppressed(raw, headers, request, reply)
+    const record = this.observer === null ? null : this.recordOfSuppressed(raw, headers, request, reply)
     const context = new RequestContext(tracer, span, base, true, this.callerOf(headers), this.baggageOf(headers), record)
     reply.raw[kSpan] = context
     request[kTrace] = context
@@ -144,7 +144,7 @@ class RequestStart {
   /** Without a span it counts all the same, unless its route says otherwise. */
   recordOfSuppressed (raw, headers, request, reply) {
     const route = this.routes.infoOf(request)
-    return route.isMeasured ? this.metrics.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, reply.raw, headers, request)) : null
+    return route.isMeasured ? this.observer.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, reply.raw, headers, request)) : null
   }
 
   /**
@@ -173,7 +173,7 @@ class RequestStart {
     const route = this.routes.unrouted(method)
     const peer = peerInfo(raw, response, headers, this.valueLengthMax)
     const span = starter.startServer(incoming, route, peer, requestTarget(raw), base)
-    if (this.metrics !== null) this.metrics.server.close(this.metrics.recordOf(span, startedAt, route, peer), sentStatus(response), '', null, response)
+    if (this.observer !== null) this.observer.server.close(this.observer.recordOf(span, startedAt, route, peer), sentStatus(response), '', null, response)
     else if (span.isRecording()) span.close(sentStatus(response), '')
   }
 
@@ -233,7 +233,7 @@ class RequestStart {
 
   adoptActive () {
     const span = parentIn(this.tracer.contextManager.active())
-    // A remote one is active where a platform of functions names it, see serverless/platforms.js.
+    // A remote one is active where a platform of functions names it, as Lambda's own span.
     if (span !== undefined) this.adopt(span, span.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
     return span !== undefined
   }

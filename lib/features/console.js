@@ -5,6 +5,7 @@
 
 const { PARENT_LOCAL } = require('../context/trace-context.js')
 const { setImmediate } = require('../runtime/timers.js')
+const { toStdout, oneLine } = require('../export/stdout.js')
 const { cut } = require('../span/attributes.js')
 const { requestJson } = require('../otlp/json.js')
 
@@ -52,12 +53,6 @@ function spanLabel ({ kind, name, status, errorType }) {
 
 function typeText (errorType) {
   return errorType === undefined ? '' : ` error.type=${oneLine(String(errorType))}`
-}
-
-// A name is the user's, or a caller's: it must not draw lines of its own, nor control a terminal.
-function oneLine (text) {
-  // eslint-disable-next-line no-control-regex
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, ' ')
 }
 
 function kindName (kind) {
@@ -159,19 +154,6 @@ function waitsOf (attributes) {
   return parts.length === 0 ? '' : `\n  slow: ${parts.map(({ name, ms }) => `${ms.toFixed(0)} ms ${name}`).join(', ')}`
 }
 
-// When the reader of a pipe has gone, stdout emits an error, which would end the process. Our listener is there while we write.
-function toStdout () {
-  let underWay = 0
-  const ignore = () => {}
-  return (text) => {
-    const { stdout } = process
-    if (underWay++ === 0) stdout.on('error', ignore)
-    stdout.write(text + '\n', () => setImmediate(() => { // the error comes after this call
-      if (--underWay === 0) stdout.off('error', ignore)
-    }))
-  }
-}
-
 // Finds a root and what lies under it, whatever the order of the lines.
 function descendants (root, lines) {
   const found = new Set([root])
@@ -224,4 +206,9 @@ class OtlpStdoutSink {
   }
 }
 
-module.exports = { drawTree, spanLabel, oneLine, kindName, statusName, WAITS, ConsoleSink, toStdout, OtlpStdoutSink }
+function output ({ settings: { exporter, resource }, stats }) {
+  if (exporter.kind === 'console') return { mode: 'console', reason: 'spans go to stdout', sink: new ConsoleSink(stats) }
+  return { mode: 'otlp/stdout', reason: 'spans go to stdout as OTLP JSON', sink: new OtlpStdoutSink(resource, stats) }
+}
+
+module.exports = { output, drawTree, spanLabel, kindName, statusName, WAITS, ConsoleSink, OtlpStdoutSink }

@@ -6,6 +6,7 @@
 
 const fs = require('node:fs')
 const { isatty } = require('node:tty')
+const { samplerOf } = require('../sampling/sampler.js')
 const { counted, printable } = require('../runtime/report.js')
 const { clearInterval, now, setInterval } = require('../runtime/timers.js')
 const { readFile, withoutMark } = require('../config/checks.js')
@@ -123,4 +124,73 @@ function unsaid (count) {
   return count === 0 ? '' : `, after ${counted(count, 'other')} that changed nothing`
 }
 
-module.exports = { LiveFile }
+/** A sampler in whose place another may be put. */
+class LiveSampler {
+  #report
+
+  constructor (sampler, report) {
+    this.#report = report
+    this.sampler = sampler
+    /** @type {false} */
+    this.isCustom = false
+    this.tracestate = ''
+  }
+
+  use (option) { this.sampler = samplerOf(option, this.#report) }
+
+  // HOT, once per request where `configFile` is set.
+  decide (context, hasParent, now, route) { return this.sampler.decide(context, hasParent, now, route) }
+}
+
+/** An application's options that the file may change. */
+class LiveOptions {
+  #tracer
+  #file
+  #ignore
+  #sampler // as the file says
+  logs = undefined // the same
+
+  constructor (tracer) {
+    const { settings, report, sampler } = tracer
+    this.#tracer = tracer
+    this.#ignore = settings.ignore
+    tracer.ignore = (request) => this.#ignore !== null && this.#ignore(request)
+    if (!sampler.isCustom) tracer.sampler = new LiveSampler(sampler, report)
+    this.#file = new LiveFile(settings.configFile, (live) => this.#adjust(live), report)
+    this.#file.read()
+  }
+
+  /** Applies what the file says, and the options where it says nothing. */
+  #adjust ({ sampler, keep, ignore, logs }) {
+    const tracer = this.#tracer
+    const { settings, parts } = tracer
+    const appLogs = parts.get('logs')
+    appLogs?.checkLevels(logs) // throws: a file that is wrong changes nothing
+    if (!tracer.sampler.isCustom) tracer.sampler.use(sampler ?? settings.sampler)
+    this.#sampler = sampler
+    this.#ignore = ignore === undefined ? settings.ignore : ignore
+    tracer.useKeep(keep === undefined ? settings.keep : keep)
+    this.#warnAboutUnheard()
+    this.logs = logs
+    appLogs?.setLevels(logs)
+  }
+
+  /** Says once that a sampler is set in vain because something of an SDK's decides. */
+  #warnAboutUnheard () {
+    const { sampler, output, report } = this.#tracer
+    if (output === null || this.#sampler === undefined) return
+    const isByProvider = output.sdkSpans !== null
+    if (isByProvider || sampler.isCustom) {
+      report.once('LT_WARN_CONFIG_FILE', `configFile: sampler has no effect, ${isByProvider ? 'that of a tracer provider decides' : "a Sampler of the SDK's decides"}`)
+    }
+  }
+
+  open () {
+    this.#warnAboutUnheard()
+    this.#tracer.output.suppress(() => this.#file.watch())
+  }
+
+  stop () { this.#file.close() }
+}
+
+module.exports = { attach: (tracer) => new LiveOptions(tracer), LiveFile }

@@ -39,7 +39,7 @@ class LogCorrelation {
   }
 
   /** Adds the ids of `span` to the request's logger. HOT, once per request where there is a logger. */
-  correlate (request, reply, span, route) {
+  started (request, reply, span, route) {
     const { log } = request
     // Switched off: no line will be written.
     if (!span.valid || log === undefined || log === null || log.levelVal === Infinity) return
@@ -115,4 +115,6 @@ function ownerOf (log, name) {
   return owner
 }
 
-module.exports = { LogCorrelation }
+function started (app, { parts }) { return new LogCorrelation(app, parts.get('logs') ?? null) }
+
+module.exports = { started }

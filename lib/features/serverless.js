@@ -14,6 +14,8 @@ const { object, duration, optionInvalid, describeValue } = require('../config/ch
 const { invocationTraceHeader } = require('../config/env.js')
 const { EMPTY_CONTEXT } = require('../context/request-context.js')
 const { SPAN_KEY } = require('../context/trace-context.js')
+const { ownHook } = require('../fastify/keys.js')
+const { whenOver } = require('../fastify/response-end.js')
 const { processState } = require('../runtime/process-state.js')
 const { attempt } = require('../runtime/report.js')
 const { monotonicNow } = require('../runtime/timers.js')
@@ -132,12 +134,25 @@ function platformWaitUntil () {
   return null
 }
 
-/**
- * Holds the process until each request's spans are delivered. This hook follows light-trace's own.
- * @param {object} app @param {Tracer} tracer
- * @param {{ whenOver: (response: object, end: () => void) => void, ownHook: (hook: Function) => Function }} parts of lib/fastify
- */
-function holdUntilDelivered (app, tracer, { whenOver, ownHook }) {
+/** Delivers spans in time where the platform freezes or ends the process. */
+class Platform {
+  #tracer
+  #release = null
+
+  constructor (tracer) {
+    this.#tracer = tracer
+  }
+
+  install (app, isRoot) {
+    if (this.#tracer.settings.platform === 'vercel') holdUntilDelivered(app, this.#tracer)
+    else if (isRoot) this.#release = flushAtSigterm()
+  }
+
+  stop () { this.#release?.() }
+}
+
+/** Holds the process until each request's spans are delivered. This hook follows light-trace's own. */
+function holdUntilDelivered (app, tracer) {
   app.addHook('onRequest', ownHook((request, reply, done) => {
     const waitUntil = tracer.isClosed ? null : platformWaitUntil() // closed: another registration has taken over
     if (waitUntil !== null) {
@@ -190,4 +205,4 @@ function xrayParent (text) {
   return Sampled === '1' && root !== null ? remoteSpanOf({ traceparent: `00-${root[1]}${root[2]}-${Parent}-01`, tracestate: undefined }) : null
 }
 
-module.exports = { flushAfter, holdUntilDelivered, flushAtSigterm }
+module.exports = { attach: (tracer) => new Platform(tracer), flushAfter }

@@ -40,7 +40,7 @@ const forgotten = new FinalizationRegistry(releaseIfLast)
 function openApp (tracer, register) {
   processState.openApps.add(tracer)
   forgotten.register(tracer)
-  if (tracer.metrics !== null) facade.metrics ??= tracer.metrics.makeMeterFacade()
+  if (tracer.observer !== null) facade.metrics ??= tracer.observer.makeMeterFacade()
   return register ? fill(tracer) : null
 }
 
@@ -49,7 +49,7 @@ function closeApp (tracer) {
   releaseIfLast()
 }
 
-function fill ({ report, metrics }) {
+function fill ({ report, observer }) {
   const registeredVersion = slots()?.version
   const api = findApi(registeredVersion)
   if (api.version === '') return null
@@ -59,7 +59,7 @@ function fill ({ report, metrics }) {
   }
   if (registeredVersion === undefined) processState.hasSealed = true
   for (const slot of Object.keys(SETTERS)) {
-    if (isOurs(slot) || (slot === 'metrics' && metrics === null)) continue
+    if (isOurs(slot) || (slot === 'metrics' && observer === null)) continue
     const occupant = slots()?.[slot] ?? null
     if (occupant === null) put(slot, api)
     else report.info(`the ${slot} slot of @opentelemetry/api is taken by ${delegateOf(occupant)?.constructor?.name || 'another package'}`)

@@ -17,7 +17,7 @@ const { httpSubscribers } = require('./http.js')
 const { undiciSubscribers } = require('./undici.js')
 
 /** The tables of call descriptors: long, and an app uses few, so they are loaded at the first call of a library that has one. */
-const tables = () => require('../features/libraries/index.js')
+const { calls: tables } = require('../features.js')
 
 const LIBRARIES = [
   'mysql2:query', 'mysql2:execute',

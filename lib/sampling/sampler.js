@@ -29,11 +29,10 @@ const BIASED_MS = 1000
 /**
  * The sampler of what lib/config/sampling.js made of an option: the user's own object, or one of ours by its kind.
  * @param {BackPressure | null} [pressure] makes ours take fewer new traces, where it is not null
- * @param {boolean} [isLive] whether another option may take its place, by `use`
  */
-function samplerOf (option, report, pressure = null, isLive = false) {
+function samplerOf (option, report, pressure = null) {
   if (typeof option.shouldSample === 'function') return new SdkSampler(option, report)
-  return pressure === null && !isLive ? ownSamplerOf(option) : new LiveSampler(option, pressure)
+  return pressure === null ? ownSamplerOf(option) : new LiveSampler(option, pressure)
 }
 
 function ownSamplerOf (option) {

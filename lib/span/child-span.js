@@ -100,7 +100,7 @@ class ChildSpan extends RecordingSpan {
     this.scope = scope
     this.info = null // what it shares with other calls to the same place
     this.target = '' // what the info's open attribute has beyond its origin
-    this.metrics = null // CallMetrics, where its end is measured; then it need not be sampled
+    this.observer = null // what measures its end; then it need not be sampled
     this.request = null // the span of the request that it is under
     this.callShape = null // CallInfo of a call whose repeats count
     this.nextCall = null // the first of the next shape
@@ -145,12 +145,12 @@ class ChildSpan extends RecordingSpan {
 
   finish (endedAt) {
     if (this.request !== null && this.request.endedAt !== OPEN) this.markLate(endedAt)
-    if (this.metrics === null || (this.flags & SAMPLED) !== 0) super.finish(endedAt)
+    if (this.observer === null || (this.flags & SAMPLED) !== 0) super.finish(endedAt)
     else {
       this.endedAt = endedAt < this.start ? this.start : endedAt
       this.pipeline.stats.unsampled++
     }
-    if (this.metrics !== null) this.metrics.ended(this)
+    if (this.observer !== null) this.observer.ended(this)
     if (this.run !== null) this.run.ended(this.endedAt - this.start, this.endedAt)
   }
 

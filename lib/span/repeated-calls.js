@@ -152,7 +152,7 @@ class FoldedCall {
     }
     tracer.stats.folded++
     const span = run.take(this, ms)
-    if (tracer.metrics !== null) tracer.metrics.calls.ended(this, span)
+    if (tracer.observer !== null) tracer.observer.calls.ended(this, span)
   }
 
   #own () { return (this.#span ??= this.makeSpan(false)) }

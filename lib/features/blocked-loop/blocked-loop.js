@@ -22,7 +22,7 @@ const { read } = require('../../span/attributes.js')
 const inspector = process.features.inspector === true ? require('node:inspector') : null // Node can be built without
 
 // One for the process, whatever copies of this package it has: the worker's command finds it by this name.
-const NAME = 'light-trace.blocked-loop.2'
+const NAME = 'light-trace.blocked-loop.3'
 const KEY = Symbol.for(NAME)
 
 const ROOM_MIN = 64
@@ -165,7 +165,7 @@ class LoopWatch {
     this.#lives(now())
     this.#beat = takeSample()
     if (isDebugged()) return this.#refuse('a debugger may be attached')
-    const isOpen = [...this.#apps].some((app) => app.open.some(isUnderWay))
+    const isOpen = [...this.#apps].some((app) => app.requests.some(isUnderWay))
     const isAwake = this.#beat.at - this.#startedAt < (isOpen ? STREAM_MS : IDLE_MS)
     if (isAwake) this.#timer.refresh()
     if (isAwake !== (this.#words[AWAKE] === 1)) this.#tell(AWAKE, isAwake ? 1 : 0)
@@ -198,8 +198,8 @@ class LoopWatch {
     if (block === null) return
     for (const app of this.#apps) {
       if (block.duration < app.afterMs) continue
-      for (const record of app.open.filter(isUnderWay)) mark(record, block, app.tracer)
-      app.tracer.recorder?.loopBlocked()
+      for (const record of app.requests.filter(isUnderWay)) mark(record, block, app.tracer)
+      app.tracer.parts.get('recorder')?.loopBlocked()
     }
     this.#log(block)
   }
@@ -273,39 +273,45 @@ class BlockedLoop {
     this.tracer = tracer
     this.afterMs = tracer.settings.blockedLoop.afterMs
     // The records of its requests, also of some that have ended. Not a Set, for the reason at leaveConnection() in response-end.js.
-    this.open = []
+    this.requests = []
     this.room = ROOM_MIN // how many until those that have ended are forgotten
     if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: new LoopWatch(), configurable: true })
     this.#watch = globalThis[KEY]
   }
 
-  start () { this.#watch.add(this) }
+  open () { this.#watch.add(this) }
 
-  close () {
+  stop () {
     this.#watch.delete(this)
-    this.open = []
+    this.requests = []
   }
 
-  /** Follows requests from here to `ending`. */
+  /** Sees each request that starts. */
   follow (requests) {
     const { watchEnd } = requests
     requests.watchEnd = (record, reply, response) => {
       this.#watch.started(record.start)
-      if (this.open.length >= this.room) this.#forgetEnded()
-      this.open.push(record)
+      if (this.requests.length >= this.room) this.#forgetEnded()
+      this.requests.push(record)
       watchEnd.call(requests, record, reply, response)
     }
   }
 
-  /** A request is about to end. */
-  ending () { this.#watch.ended() }
+  /** And each that is about to end. */
+  wrapEnd (endRequest) {
+    const watch = this.#watch
+    return function endWatchedRequest () {
+      watch.ended()
+      endRequest.call(this)
+    }
+  }
 
   #forgetEnded () {
-    this.open = this.open.filter(isUnderWay).slice(-OPEN_MAX)
-    this.room = Math.max(ROOM_MIN, 2 * this.open.length)
+    this.requests = this.requests.filter(isUnderWay).slice(-OPEN_MAX)
+    this.room = Math.max(ROOM_MIN, 2 * this.requests.length)
   }
 }
 
 function isUnderWay ({ reply }) { return reply !== null }
 
-module.exports = { BlockedLoop }
+module.exports = { attach: (tracer) => new BlockedLoop(tracer) }

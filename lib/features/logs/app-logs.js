@@ -1,7 +1,6 @@
 'use strict'
 
-// The log records of one application: its logger's lines, exceptions where the environment asks for that, and where they go. This
-// file is the door to lib/features/logs: lib/tracer.js loads it where there are any.
+// The log records of one application: its logger's lines, exceptions where the environment asks for that, and where they go.
 //
 //   pino -- tap --> its destination, as before
 //            +---> level, trace, rate --> RecordEncoder --> Exporter --> /v1/logs
@@ -11,6 +10,7 @@ const clock = require('../../runtime/timers.js')
 const { SAMPLED, SUPPRESS_KEY, parentIn } = require('../../context/trace-context.js')
 const { wrongValue } = require('../../config/checks.js')
 const { Exporter } = require('../../export/exporter.js')
+const { toStdout, oneLine } = require('../../export/stdout.js')
 const { Stats } = require('../../export/pipeline.js')
 const { ExportRequestPrefix } = require('../../otlp/request.js')
 const { RateLimit } = require('../../sampling/sampler.js')
@@ -62,7 +62,11 @@ class AppLogs {
     const { lines, buffer, byCommand, level, unsampledLevel } = this.#settings
     this.#sign = levelComparisonOf(log)(2, 1) ? 1 : -1
     this.checkLevels({ level, unsampledLevel, buffer }, 'logs')
-    this.setLevels()
+    const live = tracer.parts.get('live-file')?.logs
+    tracer.report.attempt('LT_WARN_CONFIG_FILE', 'configFile: its logs have no effect', () => {
+      this.checkLevels(live)
+      this.setLevels(live)
+    })
     this.#names = { messageKey: log[symbolOf(log, 'pino.messageKey')] ?? 'msg', errorKey: log[symbolOf(log, 'pino.errorKey')] ?? 'err' }
     this.#scope = new Scope('pino', typeof log.version === 'string' ? log.version : undefined)
     this.#bindingsKey = symbolOf(log, 'pino.chindings')
@@ -115,11 +119,11 @@ class AppLogs {
     return Math.min(Math.max(Math.floor((level - 10) * 0.4) + 1, 1), 24)
   }
 
-  /** Decides where records go, once. Returns this where exceptions are records, else null. */
-  open () {
+  /** Decides where records go, once. */
+  decided () {
     this.#sink = this.#chooseSink()
     for (const logged of this.#waiting.splice(0)) this.#accept(logged)
-    return this.#settings.exceptions === null ? null : this
+    if (this.#settings.exceptions !== null) this.#tracer.exceptionLog = this
   }
 
   /** Whether spans have events of their exceptions too. */
@@ -250,7 +254,6 @@ class AppLogs {
     if (collectors.length > 0) return this.#delivering((logged) => collectors.forEach((collector) => collector.onLog(plainRecord(logged, this.#names))))
     const { exporter, isText } = this.#settings
     if (exporter === null) {
-      const { toStdout, oneLine } = require('../console.js')
       const write = toStdout()
       const textOf = isText ? (logged) => oneLine(recordText(logged, this.#names)) : (logged) => recordJson(settings.resource, logged, this.#names)
       return this.#delivering((logged) => write(textOf(logged)))
@@ -291,9 +294,9 @@ class AppLogs {
   get isWaiting () { return this.#waiting.length > 0 }
 
   /** Hands those lines to another registration of the application. */
-  takeWaiting () { return this.#waiting.splice(0) }
+  handOver () { return this.#waiting.splice(0) }
 
-  acceptWaiting (lines) {
+  takeOver (lines) {
     if (!this.#settings.lines) return
     for (const logged of lines) {
       this.#stats.accepted++
@@ -328,4 +331,4 @@ class AppLogs {
 /** What a line belongs to: the span that is active, else its logger's request. */
 function traceOfLine (active, logger) { return parentIn(active) ?? logger?.[kLoggedSpan] }
 
-module.exports = { AppLogs }
+module.exports = { attach: (tracer, app) => new AppLogs(tracer, app) }

@@ -1,7 +1,6 @@
 'use strict'
 
-// The metrics of one application: what is recorded, and where it goes. This file is the door to lib/features/metrics: lib/tracer.js
-// loads it where metrics are on.
+// The metrics of one application: what is recorded, and where it goes.
 //
 //   requests, calls -+                     +- OTLP, every minute
 //   runtime, stats() +-> MetricRegistry ---+- standard output, as lines of OTLP JSON
@@ -12,7 +11,7 @@
 const { Readable } = require('node:stream')
 const { connectTo } = require('../../export/http/failover.js')
 const { encodingOf } = require('../../export/compressor.js')
-const { AdoptedServerSpan } = require('../sdk/interop.js')
+const { toStdout } = require('../../export/stdout.js')
 const { foreignMeterProvider } = require('../../otel/api-globals.js')
 const { ExportRequestPrefix } = require('../../otlp/request.js')
 const { processState } = require('../../runtime/process-state.js')
@@ -41,6 +40,7 @@ class AppMetrics {
   #foreign = null
   #readers = []
   #releases = []
+  #isServed = false // by a route
   #isClosed = false
   #scrapeDropped = 0 // series that the last scrape had to leave out
   #stats = { points: { delivered: 0, rejected: 0, dropped: 0 }, exports: { ok: 0, failed: 0 }, lastError: null }
@@ -48,6 +48,7 @@ class AppMetrics {
   constructor (tracer) {
     const { settings, report, scope } = tracer
     this.#tracer = tracer
+    tracer.observer = this
     this.settings = settings.metrics
     this.server = null // what records requests, once the application is open
     this.calls = null // the same for what they call
@@ -62,7 +63,7 @@ class AppMetrics {
 
   /** For the slot of the API, which has no proxy for meters: instruments ask which application is open when they record. */
   makeMeterFacade () {
-    return new MeterProvider(() => processState.openApps.all().find(({ metrics }) => metrics)?.metrics.registry ?? null)
+    return new MeterProvider(() => processState.openApps.all().find(({ observer }) => observer)?.observer.registry ?? null)
   }
 
   /** The provider of `app.lightTrace`: the registered one, else ours. */
@@ -88,8 +89,22 @@ class AppMetrics {
   recordOf (span, start, route, peer) {
     if (span instanceof ServerSpan) return span
     // instrumentation-http counts its requests itself where it finds a MeterProvider.
-    const isMeasured = this.#foreign === null || !(span instanceof AdoptedServerSpan)
+    const isMeasured = this.#foreign === null || span.isAdopted !== true
     return new RequestRecord(span, start, isMeasured ? route : NOT_MEASURED, peer)
+  }
+
+  /** Adds the route that Prometheus scrapes, in the first scope: never traced, and not counted among the requests. */
+  install (app) {
+    const { path } = this.settings
+    if (path === null || this.#isServed) return
+    this.#isServed = true
+    const config = { trace: { ignore: true, metrics: false } }
+    // `hide`: no page of an API's documentation shows it.
+    app.get(path, { config, logLevel: 'warn', schema: { hide: true } }, async (request, reply) => {
+      const { type, body } = await this.scrape(request.headers.accept)
+      reply.type(type)
+      return body
+    })
   }
 
   // ---- where measurements go
@@ -124,7 +139,7 @@ class AppMetrics {
 
   /** `metrics: { exporter: 'otlp/stdout' }`. What is written counts as delivered. */
   #lines () {
-    const write = require('../console.js').toStdout()
+    const write = toStdout()
     const post = ([line], _encoding, done) => {
       write(line)
       done({ disposition: 'delivered', partialSuccess: null })
@@ -216,4 +231,9 @@ function pointOf (metric, series) {
   return { ...point, ...state, ...buckets, ...bounds }
 }
 
-module.exports = { AppMetrics, MeterProvider, snapshot }
+function attach (tracer) { return new AppMetrics(tracer) }
+
+/** A MeterProvider whose instruments record nothing. */
+function withoutMetrics () { return new MeterProvider(() => null) }
+
+module.exports = { attach, withoutMetrics, AppMetrics, MeterProvider, snapshot }

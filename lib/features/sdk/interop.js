@@ -7,7 +7,8 @@ const { ServerSpan, SPAN_KIND_SERVER } = require('../../span/server-span.js')
 const { STATUS_ERROR, RecordingSpan } = require('../../span/recording-span.js')
 const { NonRecordingSpan, wrapSpanContext } = require('../../span/child-span.js')
 const { exceptionAttributes, exceptionOf, toObject } = require('../../span/attributes.js')
-const { attempt } = require('../../runtime/report.js')
+const { attempt, counted } = require('../../runtime/report.js')
+const { ProcessorSink, providerSink } = require('./delegated.js')
 const { now, toHrTime } = require('../../runtime/timers.js')
 const { TraceContext, copyIds, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../../context/trace-context.js')
 const { EMPTY_CONTEXT } = require('../../context/request-context.js')
@@ -141,6 +142,8 @@ class SdkNonRecordingSpan extends ForeignSpan {
 
 /** The SERVER span that instrumentation-http has made for this request, and ends. It gets what only Fastify knows. */
 class AdoptedServerSpan extends ForeignSpan {
+  get isAdopted () { return true } // what has made it measures its request, where there is a MeterProvider
+
   #error = undefined // what was recorded last: Fastify and the application may both report it
 
   isRecording () { return true }
@@ -247,4 +250,15 @@ function isRecording (rpc) {
   return rpc !== undefined && attempt(() => rpc.span.isRecording()) === true
 }
 
-module.exports = { SdkSpans, AdoptedServerSpan, SdkInterop }
+function output ({ settings, stats, report }, foreign, suppress) {
+  const { spanProcessors, tracerProvider, closeTimeoutMs } = settings
+  if (!tracerProvider && spanProcessors !== null) {
+    const sink = new ProcessorSink(spanProcessors, { stats, report, closeTimeoutMs, suppress })
+    return { mode: 'processors', reason: `spans go to ${counted(spanProcessors.length, 'span processor')}`, sink }
+  }
+  const provider = tracerProvider || foreign
+  const whose = tracerProvider ? 'the tracerProvider of the options' : `the registered ${foreign.constructor?.name ?? 'tracer provider'}`
+  return { mode: 'sdk', reason: `spans are made by ${whose}`, sink: providerSink(provider, { stats, report, closeTimeoutMs }), sdkSpans: new SdkSpans(provider, report) }
+}
+
+module.exports = { output, interop: (tracer) => new SdkInterop(tracer) }

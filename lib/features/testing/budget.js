@@ -5,7 +5,8 @@
 
 const { relative } = require('node:path')
 const { boolean, count, inWords, isObject, LightTraceError, nearestName, object } = require('../../config/checks.js')
-const { drawTree, oneLine, spanLabel } = require('../console.js')
+const { oneLine } = require('../../export/stdout.js')
+const { drawTree, spanLabel } = require('../console.js')
 const { counted } = require('../../runtime/report.js')
 
 // Kinds of calls that a budget may name although no span has them: what light-trace and OpenTelemetry's conventions know.

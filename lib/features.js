@@ -1,0 +1,126 @@
+'use strict'
+
+// The table of features: what an option switches on, or what many applications never meet. Each is a folder or a file of lib/features.
+// The core names none of them. It asks this file at its seams, below the table; and only this file loads them, where they are asked for.
+// `node scripts/without.js NAME` takes one out of a copy and runs what is left.
+//
+// A row has `load`, and of the others what concerns it:
+//
+//   asked (settings)                whether an application asks for it: then `attach(tracer)` of its file makes a part of the tracer
+//   wants: 'app'                    `attach(tracer, app)`, as soon as the application has it to itself
+//   output (settings, foreign)      whether ended spans go to it: then `output(tracer, foreign, suppress)` of its file says where to
+//   interop, started, environment   that its file has the function of this name, for the seam of this name
+//   surface (tracer, load)          members of app.lightTrace, there whether the feature is asked for or not
+//
+// A part may have these, which are called in the order of the table:
+//
+//   install (app, isRoot)       hooks and routes of the application, or of a scope that registers light-trace
+//   follow (requests)           requests from their start
+//   wrapEnd (endRequest)        the function that ends a request, made anew
+//   decided ()                  it is decided how spans leave the process
+//   open ()                     spans can be made
+//   isWaiting, handOver (), takeOver (handed)  what waits for `open`, and its way to another registration
+//   flush (options), stats ()   with the tracer's own
+//   stop (), close ()           before the last spans are sent, and with them
+
+/** @type {Record<string, any>} */
+const FEATURES = {
+  metrics: {
+    asked: ({ metrics }) => metrics !== null,
+    load: () => require('./features/metrics/app-metrics.js'),
+    surface: ({ parts }, load) => ({
+      metrics: async (options) => parts.get('metrics')?.text(options) ?? '',
+      get meterProvider () { return parts.get('metrics')?.meterProvider ?? load().withoutMetrics() }
+    })
+  },
+  'live-file': {
+    asked: ({ configFile }) => configFile !== null,
+    load: () => require('./features/live-file.js')
+  },
+  'blocked-loop': {
+    asked: ({ blockedLoop }) => blockedLoop !== null,
+    load: () => require('./features/blocked-loop/blocked-loop.js')
+  },
+  recorder: {
+    asked: ({ recorder }) => recorder !== null,
+    load: () => require('./features/recorder.js'),
+    surface: ({ parts, report }, load) => ({ snapshot: (options) => load().takeSnapshot(parts.get('recorder'), options, report) })
+  },
+  logs: {
+    asked: ({ exportedLogs }) => exportedLogs !== null,
+    wants: 'app',
+    load: () => require('./features/logs/app-logs.js')
+  },
+  'log-ids': {
+    started: ({ logs }, { log }) => logs && typeof log?.setBindings === 'function' && typeof log.child === 'function', // pino; Fastify's default is not to log
+    load: () => require('./features/log-ids.js')
+  },
+  serverless: {
+    asked: ({ platform }) => platform === 'vercel' || platform === 'cloud_run',
+    load: () => require('./features/serverless.js')
+  },
+  jobs: {
+    load: () => require('./features/jobs.js'),
+    surface: (tracer, load) => ({ run: (carrier, options, fn) => load().run(carrier, options, fn, tracer) })
+  },
+  sdk: {
+    output: ({ tracerProvider, spanProcessors }, foreign) => Boolean(tracerProvider) || spanProcessors !== null || foreign !== null,
+    interop: true,
+    load: () => require('./features/sdk/interop.js')
+  },
+  console: {
+    output: ({ exporter: { kind } }) => kind === 'console' || kind === 'otlp/stdout',
+    load: () => require('./features/console.js')
+  },
+  libraries: {
+    calls: true,
+    load: () => require('./features/libraries/index.js')
+  },
+  'trace-client': {
+    load: () => require('./features/libraries/trace-client.js')
+  },
+  'declarative-file': {
+    environment: true,
+    load: () => require('./features/declarative-file.js')
+  }
+}
+
+const rows = Object.entries(FEATURES)
+
+/** The first of the features that answers at a seam, loaded; undefined where none does. */
+function first (seam, ...args) {
+  return rows.find(([, row]) => typeof row[seam] === 'function' ? row[seam](...args) : row[seam] === true)?.[1].load()
+}
+
+/** Adds the parts that are asked for to `tracer.parts`. @param {object} [app] once it has the tracer */
+function attach (tracer, app = undefined) {
+  for (const [name, { asked, wants, load }] of rows) {
+    const isDue = (wants === 'app') === (app !== undefined)
+    if (isDue && asked?.(tracer.settings)) tracer.parts.set(name, load().attach(tracer, app))
+  }
+}
+
+/** Where ended spans go, if not to a collector: see exportMode() in tracer.js. */
+function outputOf (tracer, foreign, suppress) { return first('output', tracer.settings, foreign)?.output(tracer, foreign, suppress) ?? null }
+
+/** What lets another tracer provider, context manager or instrumentation take part in requests; null where nothing does. */
+function interopOf (tracer) { return first('interop')?.interop(tracer) ?? null }
+
+/** What is told of each request that has started, or null. */
+function startedOf (app, tracer) { return first('started', tracer.settings, app)?.started(app, tracer) ?? null }
+
+/** The variables that stand for a file of OTEL_CONFIG_FILE; undefined where nothing reads one. */
+function environmentOf (file, values) { return first('environment')?.readConfiguration(file, values) }
+
+/** The tables of the calls of libraries. */
+function calls () { return first('calls') }
+
+/** Adds what `app.lightTrace` has of features. */
+function addSurface (decorator, tracer) {
+  for (const [, { surface, load }] of rows) if (surface !== undefined) Object.defineProperties(decorator, Object.getOwnPropertyDescriptors(surface(tracer, load)))
+}
+
+/** What the package itself offers of a feature. */
+function load (name) { return FEATURES[name].load() }
+
+module.exports = { FEATURES, attach, outputOf, interopOf, startedOf, environmentOf, calls, addSurface, load }
