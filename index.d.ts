@@ -162,8 +162,6 @@ declare namespace lightTrace {
       /** Sent more than once. */
       retried: number
     }
-    /** With the option `backPressure`: the part of new traces that is sampled, of those that the sampler takes. */
-    backPressure?: { ratio: number }
     buffer: {
       /** Bytes that are allocated for undelivered spans now. */
       bytes: number
@@ -448,11 +446,6 @@ declare namespace lightTrace {
     recorder?: RecorderOptions | boolean | undefined
     /** Upper bound for sampled requests per second, including those whose callers set the flag. @default Infinity */
     maxSampledPerSecond?: number | undefined
-    /**
-     * Sample fewer new traces while the collector answers 429, or 503 with Retry-After, again and again: half as many, down to a
-     * 64th, and more again once it accepts. The spans say for how many they stand. @default false
-     */
-    backPressure?: boolean | undefined
     /**
      * The path of a JSON file whose `sampler`, `keep`, `ignore` and `logs: { level, unsampledLevel }` hold in place of the options. It is
      * read anew when it changes, and on SIGHUP. A file that is wrong changes nothing, and is logged.

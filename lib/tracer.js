@@ -15,7 +15,7 @@ const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-start
 const { toObject, read } = require('./span/attributes.js')
 const { KIND_INTERNAL, KIND_CLIENT } = require('./outbound/calls.js')
 const { QueryRedactor } = require('./http/redact.js')
-const { samplerOf, LiveSampler, BackPressure, RateLimit } = require('./sampling/sampler.js')
+const { samplerOf, LiveSampler, RateLimit } = require('./sampling/sampler.js')
 const { Keep } = require('./sampling/keep.js')
 const { Pipeline, LoggingPipeline, Stats } = require('./export/pipeline.js')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals.js')
@@ -37,8 +37,7 @@ class Tracer {
     this.report = report
     this.scope = scope
     this.stats = new Stats()
-    this.backPressure = settings.backPressure ? new BackPressure(report) : null
-    this.sampler = samplerOf(settings.sampler, report, this.backPressure, settings.configFile !== null)
+    this.sampler = samplerOf(settings.sampler, report, settings.configFile !== null)
     this.ignore = settings.ignore // which requests get no span, or null
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
     this.keep = null
@@ -78,9 +77,6 @@ class Tracer {
     this.output = exportMode(this)
     this.mode = this.output.mode
     if (settings.recorder !== null && !settings.disabled) this.openRecorder()
-    if (this.backPressure !== null && (this.mode !== 'native' || this.sampler.isCustom)) {
-      report.once('LT_WARN_BACK_PRESSURE', `backPressure has no effect: ${this.mode === 'native' ? "a Sampler of the SDK's decides" : this.output.reason}`)
-    }
     const exceptionLog = this.logs === null ? null : this.logs.open()
     this.pipeline = exceptionLog === null ? new Pipeline(this) : new LoggingPipeline(this, exceptionLog)
     this.warnAboutUnheard(this.keepSettings)
@@ -340,11 +336,10 @@ class Tracer {
   }
 
   snapshot () {
-    const { output, stats, settings, metrics, logs, recorder, backPressure } = this
+    const { output, stats, settings, metrics, logs, recorder } = this
     const { queued = 0, inFlight = 0, bufferBytes: bytes = 0 } = output?.exporter ?? {}
     const spans = stats.snapshot(this.mode, queued, inFlight, { bytes, maxBytes: settings.buffer.maxBytes })
-    const pressure = backPressure !== null && { backPressure: { ratio: backPressure.ratio } }
-    return { ...spans, ...pressure, ...recorder !== null && { recorder: recorder.state }, ...metrics !== null && { metrics: metrics.stats() }, ...logs !== null && { logs: logs.stats() } }
+    return { ...spans, ...recorder !== null && { recorder: recorder.state }, ...metrics !== null && { metrics: metrics.stats() }, ...logs !== null && { logs: logs.stats() } }
   }
 }
 
@@ -362,7 +357,7 @@ function textOf (name) { return attempt(() => String(name)) ?? typeof name }
 // How spans leave the process, decided once per tracer in the order of decision D6 (docs/decisions.md).
 // The sinks and the SDK's interop are required where they are chosen: most apps send to a collector and never load them.
 
-function exportMode ({ settings, report, stats, backPressure }) {
+function exportMode ({ settings, report, stats }) {
   const { exporter, spanProcessors, tracerProvider, closeTimeoutMs } = settings
 
   if (settings.disabled) return toNone('disabled', stats, 'OTEL_SDK_DISABLED')
@@ -377,7 +372,7 @@ function exportMode ({ settings, report, stats, backPressure }) {
     const name = global?.constructor?.name ?? 'tracer provider'
     if (global !== null) return toProvider(global, settings, report, stats, `spans are made by the registered ${name}`)
   }
-  if (exporter.kind === 'otlp') return toCollector(settings, stats, report, backPressure)
+  if (exporter.kind === 'otlp') return toCollector(settings, stats, report)
   if (exporter.kind === 'none') return toNone('none', stats, 'spans go nowhere')
   const { ConsoleSink, OtlpStdoutSink } = require('./export/sinks/console.js')
   if (exporter.kind === 'console') return new ExportMode('console', 'spans go to stdout', new ConsoleSink(stats))
@@ -396,10 +391,10 @@ function toProvider (provider, { closeTimeoutMs }, report, stats, reason) {
   return new ExportMode('sdk', reason, providerSink(provider, { stats, report, closeTimeoutMs }), null, new SdkSpans(provider, report))
 }
 
-function toCollector ({ exporter, buffer, batch, closeTimeoutMs, logLevel, resource }, stats, report, backPressure) {
+function toCollector ({ exporter, buffer, batch, closeTimeoutMs, logLevel, resource }, stats, report) {
   // None of the user's functions: spans that wait for a collector must not keep the application in memory.
   const settings = { exporter, buffer, batch, closeTimeoutMs, logLevel }
-  const otlp = new Exporter({ settings, prefix: new ExportRequestPrefix(resource), stats, report, suppress, backPressure })
+  const otlp = new Exporter({ settings, prefix: new ExportRequestPrefix(resource), stats, report, suppress })
   return new ExportMode('native', `spans go to ${exporter.printableUrl}`, new SpanEncoder(otlp), otlp)
 }
 

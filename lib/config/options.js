@@ -125,7 +125,6 @@ const checkOptions = object({
   recorder: checkRecorder,
   slow: checkSlow,
   maxSampledPerSecond: notNegative('spans'),
-  backPressure: boolean,
   configFile: text,
   ignore: checkIgnore,
   trustIncoming: anyOf('true, false or a function (request) => boolean', (value) => typeof value === 'boolean', (value) => typeof value === 'function'),
@@ -193,7 +192,6 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     // What `keep` calls slow is slow, unless `slow` says otherwise.
     slow: Object.freeze({ afterMs: given.slow?.afterMs ?? given.keep?.slowerThanMs ?? env.integer([SLOW_VARIABLE]) ?? DEFAULT_SLOW_MS }),
     maxSampledPerSecond: given.maxSampledPerSecond ?? Infinity,
-    backPressure: given.backPressure ?? false,
     configFile: given.configFile === undefined ? null : path.resolve(given.configFile),
     ignore: compileIgnore(given.ignore ?? ignoreFromEnvironment(env)),
     trustIncoming: given.trustIncoming ?? true,

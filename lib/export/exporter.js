@@ -36,7 +36,7 @@ class Exporter {
   #finish = null
 
   // `noun`: what is sent. onNotFound(target) is called in place of a line in the log where that answers 404. `http` and `budget` are shared with another exporter of the application, where there is one.
-  constructor ({ settings, prefix, stats, report, suppress = (fn) => fn(), noun = 'span', onNotFound = null, http = null, backPressure = null, budget = new Budget(settings.buffer.maxBytes) }) {
+  constructor ({ settings, prefix, stats, report, suppress = (fn) => fn(), noun = 'span', onNotFound = null, http = null, budget = new Budget(settings.buffer.maxBytes) }) {
     this.#settings = settings
     this.#stats = stats
     this.#suppress = suppress
@@ -54,7 +54,6 @@ class Exporter {
       stats,
       log: this.#log,
       compressor: this.#compressor,
-      backPressure,
       onCompleted: (isUnreachable) => this.#onCompleted(isUnreachable),
       encoding: encodingOf(settings.exporter)
     })
