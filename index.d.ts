@@ -351,11 +351,6 @@ declare namespace lightTrace {
      * @default OTEL_BSP_SCHEDULE_DELAY, 1000
      */
     flushDelayMs?: number | undefined
-    /**
-     * What gives way when the buffer is full. `thin`: whole traces, by their random bits; spans that stay say for how many they stand
-     * (`ot=th`), and failed requests go last. `drop-oldest`: the oldest spans. Both are counted. See docs/reliability.md. @default 'thin'
-     */
-    whenFull?: 'thin' | 'drop-oldest' | undefined
   }
 
   /** See docs/logs.md. Levels are names of the logger's. */

@@ -394,7 +394,7 @@ function toProvider (provider, { closeTimeoutMs }, report, stats, reason) {
 function toCollector ({ exporter, buffer, batch, closeTimeoutMs, logLevel, resource }, stats, report) {
   // None of the user's functions: spans that wait for a collector must not keep the application in memory.
   const settings = { exporter, buffer, batch, closeTimeoutMs, logLevel }
-  const otlp = new Exporter({ settings, prefix: new ExportRequestPrefix(resource), stats, report, suppress })
+  const otlp = new Exporter({ settings, prefix: new ExportRequestPrefix(resource), stats, report, suppress, areThinned: true })
   return new ExportMode('native', `spans go to ${exporter.printableUrl}`, new SpanEncoder(otlp), otlp)
 }
 

@@ -63,7 +63,7 @@ const checkFold = orBoolean(object({ after: anyOf('an integer from 1 on', (value
 const checkOutbound = orBoolean(object({
   http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback, graphqlDocuments: boolean, fold: checkFold
 }), EMPTY, { http: false, undici: false, libraries: false })
-const checkBuffer = object({ maxBytes: bytes, flushDelayMs: duration, whenFull: literal('thin', 'drop-oldest') })
+const checkBuffer = object({ maxBytes: bytes, flushDelayMs: duration })
 const checkLimits = object({ attributes: count, attributeValueLength: count, events: count, links: count, keptChildren: count })
 
 const checkChannel = object({
@@ -303,7 +303,6 @@ function resolveBuffer (given = EMPTY, env) {
   }
   return Object.freeze({
     maxBytes: given.maxBytes ?? DEFAULT_BUFFER_BYTES,
-    whenFull: given.whenFull ?? 'thin',
     flushDelayMs: given.flushDelayMs ?? env.integer(['OTEL_BSP_SCHEDULE_DELAY'], { max: DURATION_MAX_MS }) ?? DEFAULT_FLUSH_DELAY_MS
   })
 }
