@@ -410,8 +410,6 @@ declare namespace lightTrace {
     events?: number | undefined
     /** @default OTEL_SPAN_LINK_COUNT_LIMIT, 128 */
     links?: number | undefined
-    /** With `keep`: child spans that are held until their request ends. With `recorder` those of sampled requests alone. @default 64 */
-    keptChildren?: number | undefined
   }
 
   /**

@@ -29,7 +29,6 @@ const DEFAULT_FLUSH_DELAY_MS = 1000
 // OpenTelemetry's defaults are 128 of each and a value of any length; 16 KiB hold any stack trace.
 const DEFAULT_COUNT = 128
 const DEFAULT_VALUE_LENGTH = 16384
-const DEFAULT_KEPT_CHILDREN = 64
 const DEFAULT_FOLD_AFTER = 10
 // A service that keeps more than this has an outage, of which a hundred traces a second show as much as all.
 const DEFAULT_KEPT_PER_SECOND = 100
@@ -64,7 +63,7 @@ const checkOutbound = orBoolean(object({
   http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback, graphqlDocuments: boolean, fold: checkFold
 }), EMPTY, { http: false, undici: false, libraries: false })
 const checkBuffer = object({ maxBytes: bytes, flushDelayMs: duration })
-const checkLimits = object({ attributes: count, attributeValueLength: count, events: count, links: count, keptChildren: count })
+const checkLimits = object({ attributes: count, attributeValueLength: count, events: count, links: count })
 
 const checkChannel = object({
   kind: anyOf("'client', 'internal', 'producer', 'consumer', 'server' or a SpanKind",
@@ -292,8 +291,7 @@ function resolveLimits (given = EMPTY, env) {
     events: given.events ?? from('OTEL_SPAN_EVENT_COUNT_LIMIT') ?? DEFAULT_COUNT,
     links: given.links ?? from('OTEL_SPAN_LINK_COUNT_LIMIT') ?? DEFAULT_COUNT,
     attributesPerEvent: from('OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT', 'OTEL_SPAN_ATTRIBUTE_PER_EVENT_COUNT_LIMIT') ?? DEFAULT_COUNT,
-    attributesPerLink: from('OTEL_LINK_ATTRIBUTE_COUNT_LIMIT', 'OTEL_SPAN_ATTRIBUTE_PER_LINK_COUNT_LIMIT') ?? DEFAULT_COUNT,
-    keptChildren: given.keptChildren ?? DEFAULT_KEPT_CHILDREN
+    attributesPerLink: from('OTEL_LINK_ATTRIBUTE_COUNT_LIMIT', 'OTEL_SPAN_ATTRIBUTE_PER_LINK_COUNT_LIMIT') ?? DEFAULT_COUNT
   })
 }
 

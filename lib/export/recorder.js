@@ -299,7 +299,7 @@ class Walk {
 }
 
 /**
- * The children of a kept request. The first `limits.keptChildren` stand for as many as the request does. The others for none: those
+ * The children of a kept request. The first KEPT_CHILDREN_MAX stand for as many as the request does. The others for none: those
  * beyond as many of a sampled request were sent as the sampler says, and stand for these already.
  */
 class Release extends Walk {

@@ -53,7 +53,7 @@ test('without options and variables everything has its documented default', (t) 
     buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000 },
     batch: { maxSpans: Infinity },
     closeTimeoutMs: 5000,
-    limits: { attributes: 128, attributeValueLength: 16384, events: 128, links: 128, attributesPerEvent: 128, attributesPerLink: 128, keptChildren: 64 },
+    limits: { attributes: 128, attributeValueLength: 16384, events: 128, links: 128, attributesPerEvent: 128, attributesPerLink: 128 },
     knownMethods: null,
     propagators: ['tracecontext', 'baggage'],
     logLevel: 'info',
