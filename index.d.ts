@@ -296,8 +296,6 @@ declare namespace lightTrace {
     errorsPerSecond?: number | undefined
     /** With the option `blockedLoop`: a blocked event loop makes a snapshot. @default false */
     blockedLoop?: boolean | undefined
-    /** Milliseconds between two snapshots that nobody asked for. @default 60000 */
-    pauseMs?: number | undefined
   }
 
   /** What is slow, see docs/slow.md. */

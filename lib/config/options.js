@@ -35,7 +35,6 @@ const DEFAULT_KEPT_PER_SECOND = 100
 
 const DEFAULT_RECORDER_BYTES = 8 * 1024 * 1024 // some 20,000 spans
 const DEFAULT_SNAPSHOT_SECONDS = 10
-const MINUTE_MS = 60_000
 
 const SLOW_VARIABLE = 'LIGHT_TRACE_SLOW_AFTER_MS'
 const DEFAULT_SLOW_MS = 250
@@ -50,7 +49,7 @@ const checkKeep = orBoolean(object({
   errors: boolean, aborted: boolean, slowerThanMs: notNegative('milliseconds'), asked: boolean, maxPerSecond: notNegative('requests a second')
 }), { errors: true }, EMPTY)
 const checkRecorder = orBoolean(object({
-  maxBytes: bytes, seconds: notNegative('seconds'), errorsPerSecond: count, blockedLoop: boolean, pauseMs: duration
+  maxBytes: bytes, seconds: notNegative('seconds'), errorsPerSecond: count, blockedLoop: boolean
 }), EMPTY, false)
 const checkSlow = orBoolean(object({ afterMs: notNegative('milliseconds') }), EMPTY, { afterMs: Infinity })
 // true: the handler, which is what most want to see.
@@ -275,10 +274,10 @@ function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity
 }
 
 function resolveRecorder ({ recorder: given, keep }, isLoopWatched, env) {
-  const { maxBytes = DEFAULT_RECORDER_BYTES, seconds = DEFAULT_SNAPSHOT_SECONDS, errorsPerSecond = 0, blockedLoop = false, pauseMs = MINUTE_MS } = given || EMPTY
+  const { maxBytes = DEFAULT_RECORDER_BYTES, seconds = DEFAULT_SNAPSHOT_SECONDS, errorsPerSecond = 0, blockedLoop = false } = given || EMPTY
   if (blockedLoop && !isLoopWatched) env.warn('LT_WARN_RECORDER', 'recorder.blockedLoop has no effect without the option blockedLoop')
   const keptPerSecond = keep?.maxPerSecond ?? DEFAULT_KEPT_PER_SECOND // for request.trace.keep(), where there is no `keep`
-  return given ? Object.freeze({ maxBytes, seconds, errorsPerSecond, blockedLoop, pauseMs, keptPerSecond }) : null
+  return given ? Object.freeze({ maxBytes, seconds, errorsPerSecond, blockedLoop, keptPerSecond }) : null
 }
 
 // The names with PER are those of SDK 2.x.

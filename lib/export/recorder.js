@@ -21,6 +21,7 @@ const { counted } = require('../runtime/report.js')
 
 const SNAPSHOT_REASON = 'light_trace.snapshot.reason'
 const LINGER_MS = 1000 // after a snapshot was asked for, so that the requests that were open are in it
+const PAUSE_MS = 60_000 // between two snapshots that nobody asked for
 const GIVE_UP_MS = 30_000 // a collector that takes too little
 const STEP_MS = 10
 const STEP_SENT_MAX = 256 // spans, a quarter of a millisecond
@@ -76,7 +77,7 @@ class Recorder {
   #isClosed = false
 
   /**
-   * @param {{ maxBytes: number, seconds: number, errorsPerSecond: number, blockedLoop: boolean, pauseMs: number }} settings
+   * @param {{ maxBytes: number, seconds: number, errorsPerSecond: number, blockedLoop: boolean }} settings
    * @param {{ exporter: Exporter, sink: SpanEncoder, suppress: Function }} output
    */
   constructor (settings, { exporter, sink, suppress }, stats, report) {
@@ -191,7 +192,7 @@ class Recorder {
 
   #trigger (reason) {
     const at = monotonicNow()
-    if (at - this.#triggeredAt < this.#settings.pauseMs) return
+    if (at - this.#triggeredAt < PAUSE_MS) return
     this.#triggeredAt = at
     this.snapshot(undefined, reason, false)
   }
