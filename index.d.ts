@@ -162,8 +162,6 @@ declare namespace lightTrace {
       /** Sent more than once. */
       retried: number
     }
-    /** With the option `backPressure`: the part of new traces that is sampled, of those that the sampler takes. */
-    backPressure?: { ratio: number }
     buffer: {
       /** Bytes that are allocated for undelivered spans now. */
       bytes: number
@@ -298,8 +296,6 @@ declare namespace lightTrace {
     errorsPerSecond?: number | undefined
     /** With the option `blockedLoop`: a blocked event loop makes a snapshot. @default false */
     blockedLoop?: boolean | undefined
-    /** Milliseconds between two snapshots that nobody asked for. @default 60000 */
-    pauseMs?: number | undefined
   }
 
   /** What is slow, see docs/slow.md. */
@@ -353,11 +349,6 @@ declare namespace lightTrace {
      * @default OTEL_BSP_SCHEDULE_DELAY, 1000
      */
     flushDelayMs?: number | undefined
-    /**
-     * What gives way when the buffer is full. `thin`: whole traces, by their random bits; spans that stay say for how many they stand
-     * (`ot=th`), and failed requests go last. `drop-oldest`: the oldest spans. Both are counted. See docs/reliability.md. @default 'thin'
-     */
-    whenFull?: 'thin' | 'drop-oldest' | undefined
   }
 
   /** See docs/logs.md. Levels are names of the logger's. */
@@ -382,8 +373,6 @@ declare namespace lightTrace {
     path?: string | undefined
     /** Event loop, garbage collection, heap, CPU and memory of the process. @default false */
     runtime?: boolean | undefined
-    /** light-trace's own counters, `otel.sdk.*`. @default true */
-    self?: boolean | undefined
     /**
      * More attributes of `http.server.request.duration`, asked for when the request has ended. Each different set is a
      * series; over 2,000 they are counted together as `otel.metric.overflow`.
@@ -397,8 +386,6 @@ declare namespace lightTrace {
     temporality?: 'cumulative' | 'delta' | 'lowmemory' | undefined
     /** Which measurements are kept as examples, with the ids of their trace and span. @default OTEL_METRICS_EXEMPLAR_FILTER, 'trace_based' */
     exemplars?: 'trace_based' | 'always_on' | 'always_off' | undefined
-    /** `false`: server-sent events and other streams do not count. @default true */
-    streams?: boolean | undefined
     /** `http.server.active_requests`. @default false */
     activeRequests?: boolean | undefined
     /** `http.server.request.body.size` and `http.server.response.body.size`, in bytes. @default false */
@@ -417,8 +404,6 @@ declare namespace lightTrace {
     events?: number | undefined
     /** @default OTEL_SPAN_LINK_COUNT_LIMIT, 128 */
     links?: number | undefined
-    /** With `keep`: child spans that are held until their request ends. With `recorder` those of sampled requests alone. @default 64 */
-    keptChildren?: number | undefined
   }
 
   /**
@@ -448,11 +433,6 @@ declare namespace lightTrace {
     recorder?: RecorderOptions | boolean | undefined
     /** Upper bound for sampled requests per second, including those whose callers set the flag. @default Infinity */
     maxSampledPerSecond?: number | undefined
-    /**
-     * Sample fewer new traces while the collector answers 429, or 503 with Retry-After, again and again: half as many, down to a
-     * 64th, and more again once it accepts. The spans say for how many they stand. @default false
-     */
-    backPressure?: boolean | undefined
     /**
      * The path of a JSON file whose `sampler`, `keep`, `ignore` and `logs: { level, unsampledLevel }` hold in place of the options. It is
      * read anew when it changes, and on SIGHUP. A file that is wrong changes nothing, and is logged.

@@ -15,7 +15,7 @@ const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-start
 const { toObject, read } = require('./span/attributes.js')
 const { KIND_INTERNAL, KIND_CLIENT } = require('./outbound/calls.js')
 const { QueryRedactor } = require('./http/redact.js')
-const { samplerOf, BackPressure, RateLimit } = require('./sampling/sampler.js')
+const { samplerOf, RateLimit } = require('./sampling/sampler.js')
 const { Keep } = require('./sampling/keep.js')
 const { Pipeline, LoggingPipeline, Stats } = require('./export/pipeline.js')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals.js')
@@ -37,8 +37,7 @@ class Tracer {
     this.report = report
     this.scope = scope
     this.stats = new Stats()
-    this.backPressure = settings.backPressure ? new BackPressure(report) : null
-    this.sampler = samplerOf(settings.sampler, report, this.backPressure)
+    this.sampler = samplerOf(settings.sampler, report)
     this.ignore = settings.ignore // which requests get no span, or null
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
     this.keep = null
@@ -79,9 +78,6 @@ class Tracer {
     clock.anchor()
     this.output = exportMode(this)
     this.mode = this.output.mode
-    if (this.backPressure !== null && (this.mode !== 'native' || this.sampler.isCustom)) {
-      report.once('LT_WARN_BACK_PRESSURE', `backPressure has no effect: ${this.mode === 'native' ? "a Sampler of the SDK's decides" : this.output.reason}`)
-    }
     for (const part of this.parts.values()) part.decided?.()
     this.pipeline = this.exceptionLog === null ? new Pipeline(this) : new LoggingPipeline(this, this.exceptionLog)
     if (this.output.sdkSpans !== null) this.useKeep(this.keepSettings)
@@ -284,12 +280,11 @@ class Tracer {
   }
 
   snapshot () {
-    const { output, stats, settings, parts, backPressure } = this
+    const { output, stats, settings, parts } = this
     const { queued = 0, inFlight = 0, bufferBytes: bytes = 0 } = output?.exporter ?? {}
     const spans = stats.snapshot(this.mode, queued, inFlight, { bytes, maxBytes: settings.buffer.maxBytes })
-    const pressure = backPressure !== null && { backPressure: { ratio: backPressure.ratio } }
     const others = Array.from(parts, ([name, part]) => [name, part.stats?.()])
-    return { ...spans, ...pressure, ...Object.fromEntries(others.filter(([, found]) => found !== undefined)) }
+    return { ...spans, ...Object.fromEntries(others.filter(([, found]) => found !== undefined)) }
   }
 }
 
@@ -308,14 +303,14 @@ function textOf (name) { return attempt(() => String(name)) ?? typeof name }
 // collector or nowhere.
 
 function exportMode (tracer) {
-  const { settings, report, stats, backPressure } = tracer
+  const { settings, report, stats } = tracer
   const { exporter, tracerProvider } = settings
   if (settings.disabled) return toNone('disabled', stats, 'OTEL_SDK_DISABLED')
   const foreign = exporter.explicit || tracerProvider === false ? null : foreignProvider()
   const found = features.outputOf(tracer, foreign, suppress)
   if (found !== null) return new ExportMode(found.mode, found.reason, found.sink, null, found.sdkSpans)
   if (exporter.kind === 'none') return toNone('none', stats, 'spans go nowhere')
-  return toCollector(settings, stats, report, backPressure)
+  return toCollector(settings, stats, report)
 }
 
 // Spans are made and counted, and go nowhere.
@@ -324,10 +319,10 @@ function toNone (mode, stats, reason) {
   return new ExportMode(mode, reason, { accept: () => stats.drop('exporter_none', 1), flush: nothing, close: nothing })
 }
 
-function toCollector ({ exporter, buffer, batch, closeTimeoutMs, logLevel, resource }, stats, report, backPressure) {
+function toCollector ({ exporter, buffer, batch, closeTimeoutMs, logLevel, resource }, stats, report) {
   // None of the user's functions: spans that wait for a collector must not keep the application in memory.
   const settings = { exporter, buffer, batch, closeTimeoutMs, logLevel }
-  const otlp = new Exporter({ settings, prefix: new ExportRequestPrefix(resource), stats, report, suppress, backPressure })
+  const otlp = new Exporter({ settings, prefix: new ExportRequestPrefix(resource), stats, report, suppress, areThinned: true })
   return new ExportMode('native', `spans go to ${exporter.printableUrl}`, new SpanEncoder(otlp), otlp)
 }
 

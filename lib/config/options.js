@@ -30,14 +30,12 @@ const DEFAULT_FLUSH_DELAY_MS = 1000
 // OpenTelemetry's defaults are 128 of each and a value of any length; 16 KiB hold any stack trace.
 const DEFAULT_COUNT = 128
 const DEFAULT_VALUE_LENGTH = 16384
-const DEFAULT_KEPT_CHILDREN = 64
 const DEFAULT_FOLD_AFTER = 10
 // A service that keeps more than this has an outage, of which a hundred traces a second show as much as all.
 const DEFAULT_KEPT_PER_SECOND = 100
 
 const DEFAULT_RECORDER_BYTES = 8 * 1024 * 1024 // some 20,000 spans
 const DEFAULT_SNAPSHOT_SECONDS = 10
-const MINUTE_MS = 60_000
 
 const SLOW_VARIABLE = 'LIGHT_TRACE_SLOW_AFTER_MS'
 const DEFAULT_SLOW_MS = 250
@@ -52,7 +50,7 @@ const checkKeep = orBoolean(object({
   errors: boolean, aborted: boolean, slowerThanMs: notNegative('milliseconds'), asked: boolean, maxPerSecond: notNegative('requests a second')
 }), { errors: true }, EMPTY)
 const checkRecorder = orBoolean(object({
-  maxBytes: bytes, seconds: notNegative('seconds'), errorsPerSecond: count, blockedLoop: boolean, pauseMs: duration
+  maxBytes: bytes, seconds: notNegative('seconds'), errorsPerSecond: count, blockedLoop: boolean
 }), EMPTY, false)
 const checkSlow = orBoolean(object({ afterMs: notNegative('milliseconds') }), EMPTY, { afterMs: Infinity })
 // true: the handler, which is what most want to see.
@@ -64,8 +62,8 @@ const checkFold = orBoolean(object({ after: anyOf('an integer from 1 on', (value
 const checkOutbound = orBoolean(object({
   http: boolean, undici: boolean, libraries: boolean, channels: checkChannels, propagateTo: callback, graphqlDocuments: boolean, fold: checkFold
 }), EMPTY, { http: false, undici: false, libraries: false })
-const checkBuffer = object({ maxBytes: bytes, flushDelayMs: duration, whenFull: literal('thin', 'drop-oldest') })
-const checkLimits = object({ attributes: count, attributeValueLength: count, events: count, links: count, keptChildren: count })
+const checkBuffer = object({ maxBytes: bytes, flushDelayMs: duration })
+const checkLimits = object({ attributes: count, attributeValueLength: count, events: count, links: count })
 
 const checkChannel = object({
   kind: anyOf("'client', 'internal', 'producer', 'consumer', 'server' or a SpanKind",
@@ -126,7 +124,6 @@ const checkOptions = object({
   recorder: checkRecorder,
   slow: checkSlow,
   maxSampledPerSecond: notNegative('spans'),
-  backPressure: boolean,
   configFile: text,
   ignore: checkIgnore,
   trustIncoming: anyOf('true, false or a function (request) => boolean', (value) => typeof value === 'boolean', (value) => typeof value === 'function'),
@@ -194,7 +191,6 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     // What `keep` calls slow is slow, unless `slow` says otherwise.
     slow: Object.freeze({ afterMs: given.slow?.afterMs ?? given.keep?.slowerThanMs ?? env.integer([SLOW_VARIABLE]) ?? DEFAULT_SLOW_MS }),
     maxSampledPerSecond: given.maxSampledPerSecond ?? Infinity,
-    backPressure: given.backPressure ?? false,
     configFile: given.configFile === undefined ? null : path.resolve(given.configFile),
     ignore: compileIgnore(given.ignore ?? ignoreFromEnvironment(env)),
     trustIncoming: given.trustIncoming ?? true,
@@ -279,10 +275,10 @@ function resolveKeep ({ errors = false, aborted = false, slowerThanMs = Infinity
 }
 
 function resolveRecorder ({ recorder: given, keep }, isLoopWatched, env) {
-  const { maxBytes = DEFAULT_RECORDER_BYTES, seconds = DEFAULT_SNAPSHOT_SECONDS, errorsPerSecond = 0, blockedLoop = false, pauseMs = MINUTE_MS } = given || EMPTY
+  const { maxBytes = DEFAULT_RECORDER_BYTES, seconds = DEFAULT_SNAPSHOT_SECONDS, errorsPerSecond = 0, blockedLoop = false } = given || EMPTY
   if (blockedLoop && !isLoopWatched) env.warn('LT_WARN_RECORDER', 'recorder.blockedLoop has no effect without the option blockedLoop')
   const keptPerSecond = keep?.maxPerSecond ?? DEFAULT_KEPT_PER_SECOND // for request.trace.keep(), where there is no `keep`
-  return given ? Object.freeze({ maxBytes, seconds, errorsPerSecond, blockedLoop, pauseMs, keptPerSecond }) : null
+  return given ? Object.freeze({ maxBytes, seconds, errorsPerSecond, blockedLoop, keptPerSecond }) : null
 }
 
 // The names with PER are those of SDK 2.x.
@@ -295,8 +291,7 @@ function resolveLimits (given = EMPTY, env) {
     events: given.events ?? from('OTEL_SPAN_EVENT_COUNT_LIMIT') ?? DEFAULT_COUNT,
     links: given.links ?? from('OTEL_SPAN_LINK_COUNT_LIMIT') ?? DEFAULT_COUNT,
     attributesPerEvent: from('OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT', 'OTEL_SPAN_ATTRIBUTE_PER_EVENT_COUNT_LIMIT') ?? DEFAULT_COUNT,
-    attributesPerLink: from('OTEL_LINK_ATTRIBUTE_COUNT_LIMIT', 'OTEL_SPAN_ATTRIBUTE_PER_LINK_COUNT_LIMIT') ?? DEFAULT_COUNT,
-    keptChildren: given.keptChildren ?? DEFAULT_KEPT_CHILDREN
+    attributesPerLink: from('OTEL_LINK_ATTRIBUTE_COUNT_LIMIT', 'OTEL_SPAN_ATTRIBUTE_PER_LINK_COUNT_LIMIT') ?? DEFAULT_COUNT
   })
 }
 
@@ -306,7 +301,6 @@ function resolveBuffer (given = EMPTY, env) {
   }
   return Object.freeze({
     maxBytes: given.maxBytes ?? DEFAULT_BUFFER_BYTES,
-    whenFull: given.whenFull ?? 'thin',
     flushDelayMs: given.flushDelayMs ?? env.integer(['OTEL_BSP_SCHEDULE_DELAY'], { max: DURATION_MAX_MS }) ?? DEFAULT_FLUSH_DELAY_MS
   })
 }

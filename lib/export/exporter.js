@@ -35,8 +35,8 @@ class Exporter {
   #closing = null // the promise of `close`
   #finish = null
 
-  // `noun`: what is sent. onNotFound(target) is called in place of a line in the log where that answers 404. `http` and `budget` are shared with another exporter of the application, where there is one.
-  constructor ({ settings, prefix, stats, report, suppress = (fn) => fn(), noun = 'span', onNotFound = null, http = null, backPressure = null, budget = new Budget(settings.buffer.maxBytes) }) {
+  // `noun`: what is sent; `areThinned` if it is spans, which can be when the buffer is full. onNotFound(target) is called in place of a line in the log where that answers 404. `http` and `budget` are shared with another exporter of the application, where there is one.
+  constructor ({ settings, prefix, stats, report, suppress = (fn) => fn(), noun = 'span', areThinned = false, onNotFound = null, http = null, budget = new Budget(settings.buffer.maxBytes) }) {
     this.#settings = settings
     this.#stats = stats
     this.#suppress = suppress
@@ -44,7 +44,7 @@ class Exporter {
     this.#http = http ?? connectTo(settings.exporter, suppress, report, settings.closeTimeoutMs)
     this.noun = noun
     this.budget = budget
-    const thinning = settings.buffer.whenFull === 'thin' ? { onFailed: (error) => this.#log.notThinned(error) } : null
+    const thinning = areThinned ? { onFailed: (error) => this.#log.notThinned(error) } : null
     this.#buffer = new ChunkBuffer(budget, settings.batch?.maxSpans, (spans, level) => this.#onGone(spans, level), thinning)
     this.#compressor = new ChunkCompressor(this.#buffer, prefix)
     this.#sender = new Sender({
@@ -54,7 +54,6 @@ class Exporter {
       stats,
       log: this.#log,
       compressor: this.#compressor,
-      backPressure,
       onCompleted: (isUnreachable) => this.#onCompleted(isUnreachable),
       encoding: encodingOf(settings.exporter)
     })

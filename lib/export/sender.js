@@ -22,7 +22,6 @@ class Sender {
   #stats
   #log
   #compressor
-  #backPressure
   #onCompleted
   #encoding
   #schedule
@@ -39,14 +38,13 @@ class Sender {
   inFlight = 0
   completed = 0 // spans that left for good, delivered or not
 
-  constructor ({ buffer, http, prefix, stats, log, compressor, backPressure, onCompleted, encoding }) {
+  constructor ({ buffer, http, prefix, stats, log, compressor, onCompleted, encoding }) {
     this.#buffer = buffer
     this.#http = http
     this.#prefix = prefix
     this.#stats = stats
     this.#log = log
     this.#compressor = compressor
-    this.#backPressure = backPressure // null where nobody asked for it
     this.#onCompleted = onCompleted
     this.#encoding = encoding
     this.#schedule = new RetrySchedule(buffer.bytesMax)
@@ -160,7 +158,6 @@ class Sender {
 
   #complete (outcome, batch, spans) {
     const { disposition } = outcome
-    this.#backPressure?.answered(outcome, monotonicNow())
     if (disposition === 'delivered') return this.#onDelivered(outcome, batch, spans)
     this.#stats.exportsFailed++
     this.#stats.lastError = this.#log.failure(outcome)

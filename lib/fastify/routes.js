@@ -92,15 +92,13 @@ class Routes {
   #settings
   #knownMethods
   #report
-  #backPressure
   #atFirstRequest
   #noConfig = {}
   #unrouted = new Map()
 
   /** @param {Tracer} tracer @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest what readies a route */
-  constructor ({ settings, report, backPressure }, atFirstRequest) {
+  constructor ({ settings, report }, atFirstRequest) {
     this.#settings = settings
-    this.#backPressure = backPressure
     this.#knownMethods = knownMethods(settings.knownMethods)
     this.#report = report
     this.#atFirstRequest = atFirstRequest
@@ -153,7 +151,7 @@ class Routes {
     }
     const { attributes, sampler } = info.options
     info.isMeasured = info.options.metrics
-    if (sampler !== null) info.sampler = samplerOf(sampler, this.#report, this.#backPressure)
+    if (sampler !== null) info.sampler = samplerOf(sampler, this.#report)
     if (attributes === null || typeof attributes === 'function') return // asked per request
     const keys = Object.keys(attributes).slice(0, ATTRIBUTES_MAX)
     if (keys.some((key) => SERVER_KEYS.has(key))) { // in place of what the request itself says: set like a user's own

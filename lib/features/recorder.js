@@ -22,6 +22,7 @@ const { read } = require('../span/attributes.js')
 
 const SNAPSHOT_REASON = 'light_trace.snapshot.reason'
 const LINGER_MS = 1000 // after a snapshot was asked for, so that the requests that were open are in it
+const PAUSE_MS = 60_000 // between two snapshots that nobody asked for
 const GIVE_UP_MS = 30_000 // a collector that takes too little
 const STEP_MS = 10
 const STEP_SENT_MAX = 256 // spans, a quarter of a millisecond
@@ -77,7 +78,7 @@ class Recorder {
   #isClosed = false
 
   /**
-   * @param {{ maxBytes: number, seconds: number, errorsPerSecond: number, blockedLoop: boolean, pauseMs: number }} settings
+   * @param {{ maxBytes: number, seconds: number, errorsPerSecond: number, blockedLoop: boolean }} settings
    * @param {{ exporter: Exporter, sink: SpanEncoder, suppress: Function }} output
    */
   constructor (settings, { exporter, sink, suppress }, stats, report) {
@@ -192,7 +193,7 @@ class Recorder {
 
   #trigger (reason) {
     const at = monotonicNow()
-    if (at - this.#triggeredAt < this.#settings.pauseMs) return
+    if (at - this.#triggeredAt < PAUSE_MS) return
     this.#triggeredAt = at
     this.snapshot(undefined, reason, false)
   }
@@ -329,7 +330,7 @@ class Walk {
 }
 
 /**
- * The children of a kept request. The first `limits.keptChildren` stand for as many as the request does. The others for none: those
+ * The children of a kept request. The first KEPT_CHILDREN_MAX stand for as many as the request does. The others for none: those
  * beyond as many of a sampled request were sent as the sampler says, and stand for these already.
  */
 class Release extends Walk {

@@ -18,7 +18,6 @@ const RECORD = 1
 const RECORD_AND_SAMPLE = 2
 
 const TWO_56 = 72057594037927936n
-const TWO_32 = 2 ** 32
 const TWO_24 = 2 ** 24
 // Of the 56 random bits of a trace id, those in its third word.
 const HIGH_BITS = 0xffffff
@@ -28,14 +27,9 @@ const BIASED_MS = 1000
 
 /**
  * The sampler of what lib/config/sampling.js made of an option: the user's own object, or one of ours by its kind.
- * @param {BackPressure | null} [pressure] makes ours take fewer new traces, where it is not null
  */
-function samplerOf (option, report, pressure = null) {
+function samplerOf (option, report) {
   if (typeof option.shouldSample === 'function') return new SdkSampler(option, report)
-  return pressure === null ? ownSamplerOf(option) : new LiveSampler(option, pressure)
-}
-
-function ownSamplerOf (option) {
   const { kind, ratio, perSecond, parentBased } = option
   if (kind === 'per_second') return new PerSecond(perSecond)
   return kind === 'ratio' ? new Ratio(ratio, parentBased) : new HeadSampler(parentBased, kind === 'always_on')
@@ -160,95 +154,6 @@ class RateLimit {
     if (this.tokens < 1) return false
     this.tokens--
     return true
-  }
-}
-
-const REFUSALS_PER_STEP = 3
-const FADES = 0.25 // of a refusal, with each delivery: one in five is none too many
-const STEP_DOWN_MS = 10_000 // at least, from one step to the next: what was sampled before is still on its way
-const STEP_UP_MS = 30_000
-const LEVEL_MAX = 6
-
-/**
- * `backPressure`: what an overloaded collector (429, or 503 with Retry-After) does to the rate at which traces are sampled. Three
- * refusals with few deliveries between them halve it, down to a 64th; half a minute of deliveries alone doubles it again. Time is given.
- */
-class BackPressure {
-  #report
-  #refusals = 0
-  #acceptsSince = NaN // not a number while it refuses
-  #steppedAt = -Infinity
-
-  level = 0 // one of 2^level traces is sampled
-
-  constructor (report) {
-    this.#report = report
-  }
-
-  get ratio () { return 1 / 2 ** this.level }
-
-  /** @param {Pick<Outcome, 'isOverload' | 'disposition'>} outcome of an export @param {number} now milliseconds */
-  answered ({ isOverload, disposition }, now) {
-    if (isOverload) this.#refused(now)
-    else if (disposition === 'delivered') this.#delivered(now)
-  }
-
-  #refused (now) {
-    this.#acceptsSince = NaN
-    if (++this.#refusals < REFUSALS_PER_STEP || this.level === LEVEL_MAX || now - this.#steppedAt < STEP_DOWN_MS) return
-    this.#refusals = 0
-    this.#steppedAt = now
-    this.level++
-    this.#report.loss('overload', `the collector is overloaded (429 or 503): one of ${2 ** this.level} new traces is sampled, and its spans say so in their trace state`)
-  }
-
-  #delivered (now) {
-    this.#refusals = Math.max(0, this.#refusals - FADES)
-    if (Number.isNaN(this.#acceptsSince)) this.#acceptsSince = now
-    if (now - Math.max(this.#acceptsSince, this.#steppedAt) >= STEP_UP_MS) this.#recover(now)
-  }
-
-  #recover (now) {
-    this.#refusals = 0
-    if (this.level === 0) return
-    this.#steppedAt = now
-    if (--this.level === 0) this.#report.recovered('overload', 'the collector is no longer overloaded: new traces are sampled as before')
-  }
-
-  /** Whether a trace that a sampler has taken stays, by a threshold in its trace state that says for how many it stands. */
-  keeps (context) {
-    const own = thresholdOf(context.tracestate).padEnd(14, '0')
-    const random = randomnessOf(context.tracestate)
-    // Of 2^24: how many traces the sampler takes, rounded down, so that the new threshold is never the lower one.
-    const taken = TWO_24 - Math.ceil(parseInt(own, 16) / TWO_32)
-    const threshold = TWO_24 - Math.max(1, Math.floor(taken / 2 ** this.level))
-    if (taken === 0) return true // it stands for 16 million
-    if ((random === '' ? context.t2 & HIGH_BITS : parseInt(random.slice(0, 6), 16)) < threshold) return false
-    context.tracestate = withThreshold(context.tracestate, thresholdText(threshold, 0))
-    return true
-  }
-}
-
-/** A sampler of ours in whose place another may be put, and that is under back pressure. Callers that have decided are followed. */
-class LiveSampler extends HeadSampler {
-  constructor (option, pressure) {
-    super(option.parentBased, false)
-    this.sampler = ownSamplerOf(option)
-    this.pressure = pressure
-  }
-
-  use (option) {
-    this.sampler = ownSamplerOf(option)
-    this.parentBased = option.parentBased
-  }
-
-  // HOT, once per request where `backPressure` or `configFile` is set.
-  decide (context, hasParent, now, route) {
-    const decision = this.sampler.decide(context, hasParent, now, route)
-    if (this.pressure === null || this.pressure.level === 0 || decision === DROP || (hasParent && this.parentBased)) return decision
-    if (this.pressure.keeps(context)) return decision
-    context.tracestate = withoutThreshold(context.tracestate)
-    return DROP
   }
 }
 
@@ -416,4 +321,4 @@ function waterLevel (routes, budget) {
   return routes.length === 0 ? budget : routes[routes.length - 1].arrivals + rest
 }
 
-module.exports = { samplerOf, applyDecision, LiveSampler, BackPressure, RateLimit, DROP, RECORD_AND_SAMPLE, FairRate, RouteRate }
+module.exports = { samplerOf, applyDecision, RateLimit, DROP, RECORD_AND_SAMPLE, FairRate, RouteRate }

@@ -17,6 +17,7 @@ const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
 // On every span of a request that was kept, so that a reader can tell that services downstream left theirs out.
 const KEPT = 'light_trace.kept'
 const REASON_LENGTH_MAX = 64
+const KEPT_CHILDREN_MAX = 64 // that wait for the end of their request, as objects
 
 // What the thread did while a slow request was open, in seconds: see docs/slow.md.
 const TIMES = [
@@ -281,7 +282,7 @@ class KeepServerSpan extends ServerSpan {
 
   /** Whether one more child may be held, or kept after the end. */
   takeChild () {
-    if (this.heldCount >= this.pipeline.limits.keptChildren) return false
+    if (this.heldCount >= KEPT_CHILDREN_MAX) return false
     this.heldCount++
     return true
   }

@@ -56,7 +56,7 @@ for (const [options, fix] of [
   [{ unsampledLevel: 'warn' }, 'Use logs: { unsampledLevel }'],
   [{ timeoutMs: 5 }, 'Use exporter: { headers, compression, timeoutMs }'],
   [{ exporterUrls: [] }, 'Use exporter: { urls }'],
-  [{ keptChildren: 5 }, 'Use limits: { keptChildren }'],
+  [{ links: 5 }, 'Use limits: { links }'],
   [{ defaultStoreValues: {} }, 'Use store'],
   [{ propagators: [] }, 'Use OTEL_PROPAGATORS'],
   [{ traceExporter: {} }, "Use exporter: { url: 'http://localhost:4318' }, or spanProcessors"],

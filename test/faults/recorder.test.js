@@ -13,7 +13,7 @@ const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
 const CULPRITS = IS_LONG ? 20 : 4
 const REQUESTS = IS_LONG ? 5000 : 500 // for each
 const VICTIMS = 10
-const STEPS = 100 // of a request that fails, more than `limits.keptChildren`
+const STEPS = 100 // of a request that fails, more than a sampled one holds
 
 // M13
 test(`${CULPRITS} culprits among ${CULPRITS * REQUESTS} requests, and those who waited for them`, { timeout: 300_000 }, async (t) => {

@@ -67,14 +67,3 @@ for (const [who, headersOf] of Object.entries(CHOSEN)) {
     t.equal(identity(app.lightTrace.stats()), 0)
   })
 }
-
-test("`whenFull: 'drop-oldest'` drops the oldest, and counts them", async (t) => {
-  const { app, collector } = await appWithout(t, { trace: { buffer: { whenFull: 'drop-oldest' } } })
-  await serve(app, 3000, () => '/cart')
-  await comeBack(app, collector)
-  const { dropped, thinned } = app.lightTrace.stats().spans
-  t.equal(thinned, 0)
-  t.ok(dropped.queue_full > 0)
-  t.ok(collector.spans.every(({ traceState }) => traceState === ''))
-  t.equal(identity(app.lightTrace.stats()), 0)
-})

@@ -159,7 +159,7 @@ test('in an outage of deltas every request arrives once', async (t) => {
 })
 
 test('a delta whose answer was lost is sent again with the same interval and numbers, and then what came since', async (t) => {
-  const { app, sink } = await measuredApp(t, { metrics: { temporality: 'delta', self: false } })
+  const { app, sink } = await measuredApp(t, { metrics: { temporality: 'delta' } })
   const sent = () => sink.requests.filter(({ path }) => path === '/v1/metrics').map(({ metrics }) => metrics.find(({ name }) => name === DURATION).points[0])
   sink.answer = (path) => ({ status: path === '/v1/metrics' ? 502 : 200 })
   for (let i = 0; i < 2; i++) {
@@ -177,7 +177,7 @@ test('a delta whose answer was lost is sent again with the same interval and num
 })
 
 test('what an application that closes cannot deliver is counted whole: what was held, and what came since', async (t) => {
-  const { app, sink } = await measuredApp(t, { metrics: { temporality: 'delta', self: false } })
+  const { app, sink } = await measuredApp(t, { metrics: { temporality: 'delta' } })
   sink.answer = (path) => ({ status: path === '/v1/metrics' ? 503 : 200 })
   await app.inject('/users/1')
   await app.lightTrace.flush()
@@ -218,7 +218,7 @@ test('a server without metrics is logged once, and not asked each time', async (
 })
 
 test('one that answered 404 while it began is asked again', async (t) => {
-  const { app, sink } = await measuredApp(t, { metrics: { self: false } })
+  const { app, sink } = await measuredApp(t)
   sink.answer = (path) => ({ status: path === '/v1/metrics' ? 404 : 200 })
   await app.inject('/users/1')
   await app.lightTrace.flush()
@@ -228,7 +228,7 @@ test('one that answered 404 while it began is asked again', async (t) => {
 })
 
 test('what a server refuses is counted, and the next export is made all the same', async (t) => {
-  const { app, sink } = await measuredApp(t, { metrics: { temporality: 'delta', self: false } })
+  const { app, sink } = await measuredApp(t, { metrics: { temporality: 'delta' } })
   sink.answer = (path) => ({ status: path === '/v1/metrics' ? 400 : 200 })
   await app.inject('/users/1')
   await app.lightTrace.flush()
@@ -240,7 +240,7 @@ test('what a server refuses is counted, and the next export is made all the same
 })
 
 test('a server that takes less in one request gets several', async (t) => {
-  const { app, sink } = await measuredApp(t, { metrics: { attributes: ({ query }) => ({ n: query.n }), self: false } })
+  const { app, sink } = await measuredApp(t, { metrics: { attributes: ({ query }) => ({ n: query.n }) } })
   for (let i = 0; i < 300; i++) await app.inject(`/users/1?n=${i}`)
   let refused = 0
   sink.answer = (path) => ({ status: path === '/v1/metrics' && refused++ < 2 ? 413 : 200 })
@@ -250,7 +250,7 @@ test('a server that takes less in one request gets several', async (t) => {
 })
 
 test('a partial success is counted', async (t) => {
-  const { app, sink } = await measuredApp(t, { metrics: { self: false } })
+  const { app, sink } = await measuredApp(t)
   const body = Buffer.from([0x0a, 0x06, 0x08, 0x01, 0x12, 0x02, 0x6e, 0x6f]) // rejected_data_points 1, error_message 'no'
   sink.answer = (path) => path === '/v1/metrics' ? { status: 200, body, headers: { 'content-type': 'application/x-protobuf' } } : { status: 200 }
   await app.inject('/users/1')

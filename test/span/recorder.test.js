@@ -202,7 +202,7 @@ test('where nothing may be kept a snapshot can be taken all the same', async (t)
 })
 
 test('server errors ask for a snapshot; the next one has to wait', async (t) => {
-  const { app, sent } = await recordedApp(t, { recorder: { errorsPerSecond: 5, pauseMs: 60_000 } }, (app) => {
+  const { app, sent } = await recordedApp(t, { recorder: { errorsPerSecond: 5 } }, (app) => {
     app.get('/fails', async (request, reply) => reply.code(500).send(''))
     app.get('/ok', async () => '')
   })

@@ -63,10 +63,10 @@ expectAssignable<LightTraceOptions>({
   unrouted: true,
   logs: { export: { url: 'http://localhost:4318' }, level: 'info', unsampledLevel: 'error', maxPerSecond: 100, buffer: 'debug' },
   replyHeader: 'server-timing',
-  buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000, whenFull: 'drop-oldest' },
+  buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000 },
   closeTimeoutMs: 5000,
   blockedLoop: { afterMs: 250 },
-  limits: { attributes: 128, attributeValueLength: 16384, events: 128, links: 128, keptChildren: 64 }
+  limits: { attributes: 128, attributeValueLength: 16384, events: 128, links: 128 }
 })
 
 expectTypeOf(lightTrace.flushAfter(app, async (event: string) => event.length, { timeoutMs: 500 })).toBe<(event: string) => Promise<number>>()

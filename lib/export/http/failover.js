@@ -192,7 +192,6 @@ class Failover {
 
 /** What the attempt at another server before it means for the whole. */
 function addTo (outcome, before) {
-  if (outcome.disposition !== 'delivered') outcome.isOverload ||= before.isOverload
   outcome.wasResent ||= before.wasResent || !before.isUnreachable
   outcome.isUnreachable &&= before.isUnreachable
   outcome.isUploaded &&= before.isUploaded // else its socket may still read the bytes

@@ -184,7 +184,6 @@ class Outcome {
   error = { code: 'ABORTED', message: MESSAGES.ABORTED } // null if an answer came
   isUnreachable = false
   retryAfterMs = -1
-  isOverload = false
   format = '' // of the answer, see response.js
   partialSuccess = null
   wasResent = false // the collector may have had it twice
@@ -297,7 +296,6 @@ class Attempt {
     else this.#connection?.destroy()
     if (response.status !== 0) Object.assign(outcome, this.owner.answerOf(response))
     else readError(error, outcome)
-    outcome.isOverload = outcome.status === 429 || (outcome.status === 503 && outcome.retryAfterMs >= 0)
     this.#connection = this.#response = this.#message = null
     this.#line.end(this, outcome)
   }
