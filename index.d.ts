@@ -252,8 +252,6 @@ declare namespace lightTrace {
      * @default OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT + '/v1/traces', 'http://localhost:4318/v1/traces'
      */
     url?: string | URL | undefined
-    /** In place of `url`: several collectors. The first takes all; the next one while it fails. */
-    urls?: readonly (string | URL)[] | undefined
     /** Added to those of OTEL_EXPORTER_OTLP_HEADERS, and wins over them. Never logged. */
     headers?: Record<string, string> | Iterable<[string, string]> | undefined
     /** zstd from Node 22.15 on; before, and for a collector that refuses it, it is gzip. @default 'none' */

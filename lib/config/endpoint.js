@@ -18,14 +18,15 @@ function endpointFromCode (url, path) {
 }
 
 // "OTLP Exporter": the signal's own variable is used as it is, the general one gets v1/traces appended.
-function endpointsFromEnvironment (env, path) {
-  const own = env.first(['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'], EXPECTED_URL, parseHttpUrls)
+function endpointFromEnvironment (env, path) {
+  const read = (name) => env.first([name], `${EXPECTED_URL} and no comma`, (text) => text.includes(',') ? undefined : parseHttpUrl(text))
+  const own = read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')
   if (own !== undefined) return own
-  const general = env.first(['OTEL_EXPORTER_OTLP_ENDPOINT'], EXPECTED_URL, parseHttpUrls) ?? [new URL(DEFAULT_ENDPOINT)]
-  if (general.some(({ pathname }) => /\/v1\/(?:traces|metrics|logs)\/?$/.test(pathname))) {
+  const general = read('OTEL_EXPORTER_OTLP_ENDPOINT') ?? new URL(DEFAULT_ENDPOINT)
+  if (/\/v1\/(?:traces|metrics|logs)\/?$/.test(general.pathname)) {
     env.warn('LT_WARN_ENDPOINT', `OTEL_EXPORTER_OTLP_ENDPOINT ends in a signal's path, and ${path} is added to it: leave that path out, or set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`)
   }
-  return general.map((url) => withPath(url, path))
+  return withPath(general, path)
 }
 
 function withPath (url, path) {
@@ -38,12 +39,6 @@ function parseHttpUrl (value) {
   if (value.length > URL_LENGTH_MAX || !URL.canParse(value)) return undefined
   const url = new URL(value)
   return url.protocol === 'http:' || url.protocol === 'https:' ? url : undefined
-}
-
-// Of a list, in which a comma in a URL is followed by something else than another one. Undefined if one is none.
-function parseHttpUrls (list) {
-  const urls = list.split(/,(?=\s*(?:https?:\/\/|$))/i).map((text) => text.trim()).filter((text) => text !== '').map(parseHttpUrl)
-  return urls.length > 0 && urls.every((url) => url !== undefined && !url.hostname.includes(',')) ? urls : undefined
 }
 
 // Whether the URL is this machine's. WHATWG's parser has written IPv4 in its one dotted form and IPv6 in brackets by now.
@@ -96,5 +91,5 @@ function names (suffix) {
 }
 
 module.exports = {
-  EXPECTED_URL, basicAuthorization, endpointFromCode, endpointsFromEnvironment, hostAndPort, isLinkLocal, isLoopback, names, parseHttpUrl, withSecrets
+  EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, hostAndPort, isLinkLocal, isLoopback, names, parseHttpUrl, withSecrets
 }

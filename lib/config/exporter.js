@@ -4,11 +4,11 @@
 
 const { printable } = require('../runtime/report.js')
 const {
-  CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, boolean, duration, listOf, literal, object, optionInvalid, readOwn, wrongValue
+  CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, boolean, duration, literal, object, optionInvalid, readOwn, wrongValue
 } = require('./checks.js')
 const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env.js')
 const {
-  EXPECTED_URL, basicAuthorization, endpointFromCode, endpointsFromEnvironment, isLinkLocal, isLoopback, names, parseHttpUrl, withSecrets
+  EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, names, parseHttpUrl, withSecrets
 } = require('./endpoint.js')
 
 module.exports = { checkExporter, resolveExporter, exporterOfSignal }
@@ -25,7 +25,6 @@ const GRPC_PORT = '4317'
 
 const checkMembers = object({
   url: checkUrl,
-  urls: listOf(checkUrl),
   headers: checkHeaders,
   compression: literal(...COMPRESSIONS),
   timeoutMs: duration,
@@ -41,10 +40,7 @@ function checkExporter (path, value) {
     throw wrongValue(path, `${EXPECTED_KIND}; an SDK exporter goes into \`spanProcessors: [new BatchSpanProcessor(exporter)]\``, value)
   }
   if (typeof value !== 'object' || value === null) throw wrongValue(path, EXPECTED_KIND, value)
-  const members = checkMembers(path, value)
-  const { url, urls = url === undefined ? undefined : [url] } = members
-  if (urls?.length === 0 || (url !== undefined && members.urls !== undefined)) throw wrongValue(path, 'an object with either a url or urls', value)
-  return Object.assign(members, { kind: 'otlp', urls })
+  return Object.assign(checkMembers(path, value), { kind: 'otlp' })
 }
 
 checkExporter.names = checkMembers.names
@@ -64,7 +60,7 @@ function resolveExporter (given = EMPTY, idle, environment, isShared = false) {
     environment.warn('LT_WARN_EXPORTER', 'no spans go to `exporter`: `spanProcessors` or `tracerProvider` take them')
   }
   const env = idle || kind !== 'otlp' ? environment.muted() : environment
-  return otlpSettings(kind, given, endpointsOfSignal('v1/traces', given, EMPTY, env), env, 'OTEL_BSP_EXPORT_TIMEOUT')
+  return otlpSettings(kind, given, endpointOfSignal('v1/traces', given, EMPTY, env), env, 'OTEL_BSP_EXPORT_TIMEOUT')
 }
 
 const TRACES_END = /\/v1\/traces$/
@@ -77,24 +73,22 @@ function exporterOfSignal (signal, own = EMPTY, options, environment, timeoutVar
   const env = environment.forSignal(signal)
   const path = `v1/${signal.toLowerCase()}`
   // An exporter in the code is for this signal too, with its headers, unless another place is named for it.
-  const isElsewhere = own.urls !== undefined || env.text('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') !== undefined
+  const isElsewhere = own.url !== undefined || env.text('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') !== undefined
   const shared = !isElsewhere && options.exporter?.kind === 'otlp' ? options.exporter : EMPTY
-  return otlpSettings('otlp', { ...shared, ...own, kind: 'otlp' }, endpointsOfSignal(path, own, shared, env), env, timeoutVariable, AROUND_MS)
+  return otlpSettings('otlp', { ...shared, ...own, kind: 'otlp' }, endpointOfSignal(path, own, shared, env), env, timeoutVariable, AROUND_MS)
 }
 
-function endpointsOfSignal (path, own, shared, env) {
-  if (own.urls !== undefined) return own.urls.map((url) => endpointFromCode(url, path))
-  if (shared.urls === undefined) return endpointsFromEnvironment(env, path)
-  return shared.urls.map((shared) => {
-    const url = endpointFromCode(shared, path)
-    // A path of its own says nothing about another signal, but for the usual one.
-    if (!url.pathname.endsWith(path)) url.pathname = TRACES_END.test(url.pathname) ? url.pathname.replace(TRACES_END, `/${path}`) : `/${path}`
-    return url
-  })
+function endpointOfSignal (path, own, shared, env) {
+  if (own.url !== undefined) return endpointFromCode(own.url, path)
+  if (shared.url === undefined) return endpointFromEnvironment(env, path)
+  const url = endpointFromCode(shared.url, path)
+  // A path of its own says nothing about another signal, but for the usual one.
+  if (!url.pathname.endsWith(path)) url.pathname = TRACES_END.test(url.pathname) ? url.pathname.replace(TRACES_END, `/${path}`) : `/${path}`
+  return url
 }
 
 // `timeoutVariable` and its default `aroundMs` are those of what stands around the exporter, a processor or a reader.
-function otlpSettings (kind, given, [url, ...more], env, timeoutVariable, aroundMs = 0) {
+function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
   warnAboutEndpoint(url, given, env)
   const isSecure = url.protocol === 'https:'
   const variable = isSecure ? env.find('https_proxy', 'HTTPS_PROXY') : env.find('http_proxy', 'HTTP_PROXY')
@@ -107,8 +101,6 @@ function otlpSettings (kind, given, [url, ...more], env, timeoutVariable, around
     compression: compressionHere(given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none', env),
     timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env, timeoutVariable, aroundMs) : given.timeoutMs || DURATION_MAX_MS,
     proxy,
-    // The other collectors of `urls`, the same but for where they are.
-    others: Object.freeze(more.map((other) => otlpSettings(kind, given, [other], env, timeoutVariable, aroundMs))),
     printableUrl: `${url.origin}${url.pathname}` // without the query, in which some vendors take their key
   }, { url: url.href, headers: Object.freeze(headers), ca, cert, key })
 }
@@ -151,7 +143,7 @@ function warnAboutEndpoint (url, given, env) {
 
 // We speak http/protobuf only. A URL from code says that it is meant for us.
 function warnAboutProtocol (url, given, env) {
-  const protocol = given.urls === undefined ? env.oneOf(names('PROTOCOL'), PROTOCOLS) : undefined
+  const protocol = given.url === undefined ? env.oneOf(names('PROTOCOL'), PROTOCOLS) : undefined
   const unsupported = protocol !== undefined && protocol !== 'http/protobuf'
   if (!unsupported && url.port !== GRPC_PORT) return
   const what = unsupported ? `OTLP over ${protocol} is not supported, http/protobuf is used` : 'http/protobuf is used'

@@ -91,7 +91,7 @@ function memberNamed (name) {
 
 // What to use, and what it is called elsewhere.
 const ELSEWHERE = [
-  ["exporter: { url: 'http://localhost:4318' }", 'endpoint', 'url', 'collector', 'collectorUrl', 'otlpEndpoint', 'exporterUrl', 'dsn'],
+  ["exporter: { url: 'http://localhost:4318' }", 'endpoint', 'url', 'collector', 'collectorUrl', 'otlpEndpoint', 'exporterUrl', 'urls', 'exporterUrls', 'dsn'],
   ['exporter: { headers, compression, timeoutMs }', 'headers', 'compression', 'timeout', 'timeoutMs'],
   ['sampler: 0.1', 'sampling', 'sampleRate', 'samplingRate', 'sampleRatio', 'samplingRatio', 'ratio', 'tracesSampleRate', 'traceIdRatio'],
   ['sampler: { perSecond: 10 }', 'perSecond', 'rateLimit', 'tracesPerSecond'],

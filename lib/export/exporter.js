@@ -6,7 +6,7 @@ const { writeSync } = require('node:fs')
 const { NO_CHUNK, Budget, ChunkBuffer } = require('./chunk-buffer.js')
 const { ChunkCompressor, encodingOf } = require('./compressor.js')
 const { Sender } = require('./sender.js')
-const { connectTo } = require('./http/failover.js')
+const { OtlpHttp } = require('./http/otlp-http.js')
 const { ExportLog } = require('./log.js')
 const { DURATION_MAX_MS } = require('../config/checks.js')
 const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers.js')
@@ -41,7 +41,7 @@ class Exporter {
     this.#stats = stats
     this.#suppress = suppress
     this.#log = new ExportLog(report, stats, settings.exporter, noun, onNotFound)
-    this.#http = http ?? connectTo(settings.exporter, suppress, report, settings.closeTimeoutMs)
+    this.#http = http ?? new OtlpHttp(settings.exporter, suppress)
     this.noun = noun
     this.budget = budget
     const thinning = areThinned ? { onFailed: (error) => this.#log.notThinned(error) } : null
@@ -103,12 +103,12 @@ class Exporter {
   get isFilling () { return this.bufferBytes + this.#buffer.chunkBytes > this.#buffer.bytesMax / 2 }
   get bufferBytes () { return this.budget.bytes }
 
-  // Returns what OtlpHttp.share makes, or null if `exporter` names other servers or other certificates.
+  // Returns what OtlpHttp.share makes, or null if `exporter` names another server or other certificates.
   shareConnection (exporter) {
     if (this.#closing !== null) return null
     const own = this.#settings.exporter
     const hasSameFiles = own.ca === exporter.ca && own.cert === exporter.cert && own.key === exporter.key
-    return hasSameFiles && originsOf(own) === originsOf(exporter) ? this.#http.share(exporter) : null
+    return hasSameFiles && new URL(own.url).origin === new URL(exporter.url).origin ? this.#http.share(exporter) : null
   }
 
   // Resolves when all that is here now has left, when the collector is unreachable, or after `timeoutMs`; never rejects.
@@ -254,10 +254,6 @@ class Exporter {
     this.#http.hold(true)
     this.#sender.startClosing()
   }
-}
-
-function originsOf (exporter) {
-  return [exporter, ...exporter.others].map(({ url }) => new URL(url).origin).join()
 }
 
 // The ends of waiting: a deadline for a promise of the user's, and the last flush of a process that is about to exit.

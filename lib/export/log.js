@@ -54,15 +54,7 @@ class ExportLog {
 
   // Returns one line of text for `stats().lastError`.
   failure (outcome) {
-    this.#note(outcome)
     return failureOf(outcome) + hintOf(outcome, this.#url) + this.#through
-  }
-
-  // Of several collectors the last one to answer is meant.
-  #note ({ target = '' }) {
-    if (target === '' || target === this.#target) return
-    this.#target = target
-    this.#url = new URL(target)
   }
 
   // An attempt failed and its spans wait for the next one.
@@ -77,7 +69,6 @@ class ExportLog {
 
   // One kind for each class of status: a collector that always answers another one is logged no oftener.
   refused (outcome, spans) {
-    this.#note(outcome)
     if (outcome.status === 404 && this.#onNotFound !== null) return this.#onNotFound(this.#target)
     const why = this.failure(outcome)
     if (outcome.disposition === 'misdirected') {
@@ -88,7 +79,6 @@ class ExportLog {
   }
 
   delivered (outcome, rejected, hasAccepted) {
-    this.#note(outcome)
     const message = outcome.partialSuccess?.message ?? ''
     if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${counted(sum, this.#noun)}: ${message}`)
     else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} accepted the ${this.#noun}s and says: ${message}`)

@@ -158,7 +158,7 @@ test('an outage of an hour holds what the buffer may hold, and no more', async (
     const noise = require('node:crypto').randomBytes(1024 * 1024)
     const maxBytes = 16 * 1024 * 1024
     const exporter = new Exporter({
-      settings: { exporter: { url, headers: {}, timeoutMs: 10_000, others: [] }, buffer: { maxBytes, flushDelayMs: 1000 }, closeTimeoutMs: 1000 },
+      settings: { exporter: { url, headers: {}, timeoutMs: 10_000 }, buffer: { maxBytes, flushDelayMs: 1000 }, closeTimeoutMs: 1000 },
       prefix: { head: () => Buffer.alloc(100) },
       stats,
       report: { once () {}, loss () {}, recovered () {} }

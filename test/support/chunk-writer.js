@@ -53,7 +53,7 @@ function startExporter (t, { url, exporter = {}, buffer = {}, batch, closeTimeou
     }
   }
   const settings = {
-    exporter: { url, headers: {}, compression: 'none', timeoutMs: 10_000, others: [], ...exporter },
+    exporter: { url, headers: {}, compression: 'none', timeoutMs: 10_000, ...exporter },
     buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000, ...buffer },
     closeTimeoutMs,
     batch

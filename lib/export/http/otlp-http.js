@@ -189,7 +189,6 @@ class Outcome {
   wasResent = false // the collector may have had it twice
   isUploaded = false // no socket reads the body's memory any more
   message = '' // what the collector said about a failure
-  target = '' // the URL that has said it, where there are several
 }
 
 /** One request and its answer. A Connection calls the methods onReady, onData, onEnd and onClosed. */

@@ -26,7 +26,7 @@ const UNREACHABLE = new Set([
 const TLS_FAILURE = /^ERR_TLS|^ERR_SSL|CERT|^UNABLE_TO|^HOSTNAME_MISMATCH/
 
 /**
- * Decides what becomes of a batch. Sender carries it out, MetricReader does so for metrics; failover.js asks the next server first.
+ * Decides what becomes of a batch. Sender carries it out, MetricReader does so for metrics.
  *
  *   delivered    taken
  *   retry        sent again after a wait, see RetrySchedule: an overloaded collector, and no answer at all

@@ -9,7 +9,7 @@
 //                    MeterProvider
 
 const { Readable } = require('node:stream')
-const { connectTo } = require('../../export/http/failover.js')
+const { OtlpHttp } = require('../../export/http/otlp-http.js')
 const { encodingOf } = require('../../export/compressor.js')
 const { toStdout } = require('../../export/stdout.js')
 const { foreignMeterProvider } = require('../../otel/api-globals.js')
@@ -126,12 +126,12 @@ class AppMetrics {
   }
 
   #otlp (exporter) {
-    const { output, settings, report } = this.#tracer
+    const { output, settings } = this.#tracer
     return {
       encoder: new MetricEncoder(),
       url: exporter.url,
       // A function's answer waits for spans and metrics: they go side by side.
-      connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? connectTo(exporter, output.suppress, report, settings.closeTimeoutMs),
+      connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? new OtlpHttp(exporter, output.suppress),
       prefix: new ExportRequestPrefix(settings.resource),
       encoding: encodingOf(exporter)
     }

@@ -192,7 +192,6 @@ class MetricReader {
     const { prefix } = this.#options
     const parts = prefix === null ? [batch.body] : [prefix.head(batch.body.length), batch.body]
     const outcome = await this.#send(parts)
-    this.#target = outcome.target || this.#target
     if (!refusesZstd(this.#options.encoding, outcome)) return outcome
     this.#options.encoding = 'gzip'
     return this.#send(parts)
