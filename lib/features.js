@@ -11,6 +11,7 @@
 //   output (settings, foreign)      whether ended spans go to it: then `output(tracer, foreign, suppress)` of its file says where to
 //   interop, started, environment   that its file has the function of this name, for the seam of this name
 //   surface (tracer, load)          members of app.lightTrace, there whether the feature is asked for or not
+//   uses                            the features that it requires
 //
 // A part may have these, which are called in the order of the table:
 //
@@ -72,16 +73,21 @@ const FEATURES = {
     output: ({ exporter: { kind } }) => kind === 'console' || kind === 'otlp/stdout',
     load: () => require('./features/console.js')
   },
+  'trace-client': {
+    load: () => require('./features/trace-client.js'),
+    uses: ['libraries']
+  },
   libraries: {
     calls: true,
     load: () => require('./features/libraries/index.js')
   },
-  'trace-client': {
-    load: () => require('./features/libraries/trace-client.js')
-  },
   'declarative-file': {
     environment: true,
     load: () => require('./features/declarative-file.js')
+  },
+  testing: { // light-trace/testing
+    load: () => require('./features/testing/testing.js'),
+    uses: ['console', 'jobs', 'sdk']
   }
 }
 

@@ -7,12 +7,14 @@ const { readdirSync, readFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
 const { join, relative, sep } = require('node:path')
 const { test } = require('tap')
+const { FEATURES } = require('../../lib/features')
 
 const ROOT = join(__dirname, '..', '..')
 
-// A room may require itself and what stands here. The files of lib that are in no room compose, and may require all.
+// A room may require itself and what stands here. The files of lib that are in no room compose, and may require all. Features
+// stand around the core: they may require its rooms and what their rows say they use, and nothing but the table requires them.
 const GROUND = ['runtime', 'config', 'context', 'sampling', 'span', 'http']
-const MAY_REQUIRE = {
+const CORE = {
   runtime: [],
   config: ['runtime'],
   context: ['runtime'],
@@ -21,15 +23,11 @@ const MAY_REQUIRE = {
   http: ['runtime', 'context', 'span'],
   otlp: ['runtime', 'context', 'span', 'http'],
   export: [...GROUND, 'otlp'],
-  otel: [...GROUND, 'metrics'],
-  metrics: [...GROUND, 'otlp', 'export', 'otel'],
+  otel: GROUND,
   outbound: [...GROUND, 'otel'],
-  logs: [...GROUND, 'otlp', 'export', 'fastify'],
-  fastify: [...GROUND, 'otel', 'outbound'],
-  serverless: GROUND
+  fastify: [...GROUND, 'otel', 'outbound']
 }
-
-const DOORS_MAX = 16 // the last: the recorder and the two files of a configuration, which few ask for
+const TABLE = 'lib/features.js'
 
 const files = [...filesIn('lib'), ...filesIn('viewer'), 'index.js', 'register.js'].map((file) => ({ file, required: requiredBy(file) }))
 
@@ -37,13 +35,26 @@ const files = [...filesIn('lib'), ...filesIn('viewer'), 'index.js', 'register.js
 test('each file requires only what lies before it on a span\'s way', async (t) => {
   t.ok(files.length > 100)
   const wrong = []
-  for (const { file, required } of files) {
-    const room = roomOf(file)
-    for (const { target } of required.filter(({ target }) => room in MAY_REQUIRE && target.startsWith('lib/'))) {
-      if (roomOf(target) !== room && !MAY_REQUIRE[room].includes(roomOf(target))) wrong.push(`${file} requires ${target}`)
+  for (const { file, required } of files.filter(({ file }) => roomOf(file) in CORE)) {
+    for (const { target } of required.filter(({ target }) => target.startsWith('lib/') && target !== TABLE)) {
+      if (roomOf(target) !== roomOf(file) && !CORE[roomOf(file)].includes(roomOf(target))) wrong.push(`${file} requires ${target}`)
     }
   }
   t.same(wrong, [])
+})
+
+// Whoever reads the core, from having to know a feature; and whoever takes one out, from what breaks.
+test('only the table of features requires a feature, and features no other one that their row does not name', async (t) => {
+  const wrong = []
+  for (const { file, required } of files.filter(({ file }) => file !== TABLE && !file.startsWith('viewer/'))) {
+    for (const { target } of required) {
+      const feature = featureOf(target)
+      if (feature === undefined || feature === featureOf(file) || (FEATURES[featureOf(file)]?.uses ?? []).includes(feature)) continue
+      wrong.push(`${file} requires ${target}`)
+    }
+  }
+  t.same(wrong, [])
+  t.same(Object.keys(FEATURES).filter((name) => !files.some(({ file }) => featureOf(file) === name)), [], 'rows without a file')
 })
 
 // Users of the viewer, from one that shows nothing after a rename in lib.
@@ -55,16 +66,16 @@ test('what the viewer takes of the application\'s own light-trace is there: wher
 
 // Users, from an export that is undefined for whoever comes first.
 test('no file requires itself by way of others', async (t) => {
-  const targets = new Map(files.map(({ file, required }) => [file, required.map(({ target }) => target)]))
+  const targets = new Map(files.map(({ file, required }) => [file, file === TABLE ? [] : required.map(({ target }) => target)])) // which loads them later
   t.same([...targets.keys()].filter((file) => reaches(targets, file, file)), [])
 })
 
 // Users, from a first request that waits for the disk.
-test('sixteen doors at most are opened on demand, the rest is loaded at the start', async (t) => {
+test('features are loaded on demand, the core at the start, but for options of features, and what https and a proxy need', async (t) => {
   // register.js opens the whole house, at the first Fastify.
   const doors = files.filter(({ file }) => !file.startsWith('viewer/') && file !== 'register.js').flatMap(({ required }) => required.filter(({ isLazy, target }) => isLazy && target.startsWith('lib/')))
   const opened = new Set(doors.map(({ target }) => target))
-  t.ok(opened.size <= DOORS_MAX, [...opened].join(', '))
+  t.same([...opened].filter((door) => featureOf(door) === undefined).sort(), ['lib/config/signals.js', 'lib/config/tls-and-proxy.js'])
   const loaded = reachable('index.js')
   t.same([...opened].filter((door) => loaded.has(door)), [], 'loaded at the start all the same')
 })
@@ -127,6 +138,13 @@ function filesIn (folder) {
   return readdirSync(join(ROOT, folder), { recursive: true }).map((name) => `${folder}/${name.split(sep).join('/')}`)
     .filter((file) => file.endsWith('.js') && !file.startsWith('viewer/page/'))
 }
+
+/** The row of lib/features.js that a file belongs to; undefined for the core. */
+function featureOf (file) {
+  return Object.keys(FEATURES).find((name) => [].concat(FEATURES[name].files ?? [name, `${name}.js`]).some((place) => isBelow(file, `lib/features/${place}`)))
+}
+
+function isBelow (file, place) { return file === place || file.startsWith(`${place}/`) }
 
 function roomOf (file) {
   const parts = file.split('/')

@@ -9,13 +9,13 @@
 
 const { AsyncResource } = require('node:async_hooks')
 const { errorMonitor } = require('node:events')
-const { optionInvalid, describeValue } = require('../../config/checks.js')
-const { guarded } = require('../../runtime/process-state.js')
-const { now } = require('../../runtime/timers.js')
-const { activeContext, tracerIn, isSuppressed, fail, PoolWait, recordWait } = require('../../outbound/calls.js')
-const { settledKinds } = require('../../outbound/index.js')
-const { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannel } = require('./databases.js')
-const { read, text, label } = require('./read.js')
+const { optionInvalid, describeValue } = require('../config/checks.js')
+const { guarded } = require('../runtime/process-state.js')
+const { now } = require('../runtime/timers.js')
+const { activeContext, tracerIn, isSuppressed, fail, PoolWait, recordWait } = require('../outbound/calls.js')
+const { settledKinds } = require('../outbound/index.js')
+const { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannel } = require('./libraries/databases.js')
+const { read, text, label } = require('./libraries/read.js')
 
 const kTraced = Symbol.for('light-trace.traced')
 
