@@ -1,0 +1,109 @@
+'use strict'
+
+// node scripts/without.js NAME [files or folders of tests]
+// node scripts/without.js --all | --list
+//
+// Shows that a feature attaches to the core and the core does not need it: in a copy of the repository its folder, its row of
+// lib/features.js, its tests, and the features that use it are taken out, and the tests that are left are run.
+//
+// Its tests are the files that begin with `// Feature: NAME`, those that require a file of it, and single tests with
+// `{ skip: without('NAME') }` (test/support/features.js).
+
+const { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } = require('node:fs')
+const { execFileSync } = require('node:child_process')
+const { tmpdir } = require('node:os')
+const path = require('node:path')
+const { parseArgs } = require('node:util')
+const { run } = require('./run')
+const { testFiles, testsIn, HOUSE } = require('./tests')
+
+const ROOT = path.join(__dirname, '..')
+const TABLE = path.join('lib', 'features.js')
+const DEADLINE_MS = 10 * 60_000
+const VIEWER = path.join('test', 'viewer', path.sep) // which is beside the library
+const FEATURE = /^\/\/ Feature: (.+)$/m
+const REQUIRED = /\b(?:require|import)\('(\.{1,2}\/[^']+)'\)|\bfrom '(\.{1,2}\/[^']+)'/g
+
+main().then((code) => { process.exitCode = code })
+
+async function main () {
+  const { values, positionals: [name, ...given] } = parseArgs({ options: { all: { type: 'boolean' }, list: { type: 'boolean' } }, allowPositionals: true })
+  const { FEATURES } = require('../lib/features')
+  const known = Object.keys(FEATURES)
+  if (values.list || (!values.all && !known.includes(name))) {
+    console.log(known.join('\n'))
+    return values.list ? 0 : 1
+  }
+  const total = { passed: 0, failed: 0 }
+  for (const one of values.all ? known : [name]) {
+    const { passed, failed, output } = await runWithout(withUsers(one, FEATURES), values.all ? [] : given)
+    total.passed += passed
+    total.failed += failed
+    if (failed > 0) console.log(output)
+    console.log(`${failed === 0 ? 'ok    ' : 'FAILED'} without ${one}: ${passed} passed, ${failed} failed`)
+  }
+  console.log(`${total.passed} passed, ${total.failed} failed`)
+  return total.failed === 0 && total.passed > 0 ? 0 : 1
+}
+
+/** A feature, and those that use it or its users. */
+function withUsers (name, features, found = new Set([name])) {
+  for (const [user, { uses = [] }] of Object.entries(features)) {
+    if (!uses.includes(name) || found.has(user)) continue
+    found.add(user)
+    withUsers(user, features, found)
+  }
+  return [...found]
+}
+
+async function runWithout (names, given) {
+  const directory = mkdtempSync(path.join(tmpdir(), 'light-trace-without-'))
+  try {
+    const files = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' }).split('\0').filter(Boolean)
+    const isGone = (file) => names.some((name) => file === `lib/features/${name}.js` || file.startsWith(`lib/features/${name}/`))
+    for (const file of files) if (!isGone(file)) cpSync(path.join(ROOT, file), path.join(directory, file))
+    symlinkSync(path.join(ROOT, 'node_modules'), path.join(directory, 'node_modules'), 'junction')
+    writeFileSync(path.join(directory, TABLE), withoutRows(readFileSync(path.join(ROOT, TABLE), 'utf8'), names))
+    const tests = (given.length > 0 ? given.flatMap(testsIn) : testFiles().filter((file) => !file.startsWith(HOUSE) && !file.startsWith(VIEWER)))
+    const left = tests.filter((file) => !isOf(file, names, isGone))
+    for (const file of tests) if (!left.includes(file)) rmSync(path.join(directory, file))
+    const { output } = await run(process.execPath, ['scripts/tests.js', ...left], { cwd: directory, env: process.env, deadlineMs: DEADLINE_MS })
+    const [, passed, failed] = /(\d+) passed, (\d+) failed\s*$/.exec(output) ?? ['', 0, 1]
+    return { passed: Number(passed), failed: Number(failed), output }
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** The table without some of its rows, each of which begins and ends with a line that has two spaces before it. */
+function withoutRows (table, names) {
+  return names.reduce((text, name) => {
+    const row = new RegExp(`^  '?${name}'?: \\{[^]*?^  \\},?\\n`, 'm')
+    if (!row.test(text)) throw new Error(`${TABLE} has no row ${name} of that form`)
+    return text.replace(row, '')
+  }, table)
+}
+
+/** Whether a test is of one of the features: it says so, or requires a file that is gone. */
+function isOf (file, names, isGone) {
+  const [, said = ''] = FEATURE.exec(readFileSync(path.join(ROOT, file), 'utf8')) ?? []
+  return said.split(', ').some((name) => names.includes(name)) || requires(file, isGone, new Set())
+}
+
+function requires (file, isGone, seen) {
+  seen.add(file)
+  const text = readFileSync(path.join(ROOT, file), 'utf8')
+  return Array.from(text.matchAll(REQUIRED), ([, one, other]) => resolve(file, one ?? other)).some((target) => {
+    if (target === undefined) return false
+    const name = target.split(path.sep).join('/')
+    return isGone(name) || (name.startsWith('test/') && !seen.has(target) && requires(target, isGone, seen))
+  })
+}
+
+function resolve (from, name) {
+  try {
+    return path.relative(ROOT, require.resolve(path.join(ROOT, path.dirname(from), name)))
+  } catch {
+    return undefined
+  }
+}
