@@ -21,7 +21,8 @@
 //   decided ()                  it is decided how spans leave the process
 //   open ()                     spans can be made
 //   isWaiting, handOver (), takeOver (handed)  what waits for `open`, and its way to another registration
-//   flush (options), stats ()   with the tracer's own
+//   flush (options)             with the tracer's own
+//   stats ()                    members of stats()
 //   stop (), close ()           before the last spans are sent, and with them
 
 /** @type {Record<string, any>} */
@@ -34,6 +35,13 @@ const FEATURES = {
       get meterProvider () { return parts.get('metrics')?.meterProvider ?? load().withoutMetrics() }
     })
   },
+  keep: {
+    asked: ({ keep, recorder, configFile }) => keep !== null || recorder !== null || configFile !== null, // the file may name one
+    load: () => require('./features/keep/keep.js'),
+    surface: ({ parts, report }, load) => ({
+      snapshot: async (options) => parts.get('keep')?.snapshot(options) ?? load().nothingToTake(report, 'the option `recorder` is not set')
+    })
+  },
   'live-file': {
     asked: ({ configFile }) => configFile !== null,
     load: () => require('./features/live-file.js')
@@ -41,11 +49,6 @@ const FEATURES = {
   'blocked-loop': {
     asked: ({ blockedLoop }) => blockedLoop !== null,
     load: () => require('./features/blocked-loop/blocked-loop.js')
-  },
-  recorder: {
-    asked: ({ recorder }) => recorder !== null,
-    load: () => require('./features/recorder.js'),
-    surface: ({ parts, report }, load) => ({ snapshot: (options) => load().takeSnapshot(parts.get('recorder'), options, report) })
   },
   logs: {
     asked: ({ exportedLogs }) => exportedLogs !== null,

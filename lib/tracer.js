@@ -16,7 +16,6 @@ const { toObject, read } = require('./span/attributes.js')
 const { KIND_INTERNAL, KIND_CLIENT } = require('./outbound/calls.js')
 const { QueryRedactor } = require('./http/redact.js')
 const { samplerOf, RateLimit } = require('./sampling/sampler.js')
-const { Keep } = require('./sampling/keep.js')
 const { Pipeline, LoggingPipeline, Stats } = require('./export/pipeline.js')
 const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals.js')
 const { inject } = require('./otel/propagators.js')
@@ -25,8 +24,6 @@ const { SpanEncoder } = require('./otlp/span-encoder.js')
 const { Exporter } = require('./export/exporter.js')
 const { attempt } = require('./runtime/report.js')
 const features = require('./features.js')
-
-const ASKED_ALONE = Object.freeze({ errors: false, aborted: false, slowerThanMs: Infinity }) // of `keep`, where the recorder alone is asked for
 
 // A TCP socket takes two turns, TLS over it two more.
 const CLOSE_TURNS_MAX = 8
@@ -40,10 +37,8 @@ class Tracer {
     this.sampler = samplerOf(settings.sampler, report)
     this.ignore = settings.ignore // which requests get no span, or null
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
-    this.keep = null
-    this.recorder = null // of requests that are not sampled
+    this.keep = null // what decides about requests that have ended, and about their children
     this.ownStarter = null // of our own spans
-    this.keepSettings = settings.keep // as the options or `configFile` say
     this.contextManager = ownContextManager
     this.enter = asyncStorage.call
     this.propagator = null // a foreign one; null for our own W3C code
@@ -62,7 +57,6 @@ class Tracer {
     this.observer = null // what measures requests and calls
     this.exceptionLog = null // what takes exceptions in place of their spans, or beside them
     this.parts = new Map() // of the features that are asked for, see features.js
-    if (settings.keep !== null && !settings.disabled) this.useKeep(settings.keep)
     this.attachFeatures()
   }
 
@@ -80,7 +74,6 @@ class Tracer {
     this.mode = this.output.mode
     for (const part of this.parts.values()) part.decided?.()
     this.pipeline = this.exceptionLog === null ? new Pipeline(this) : new LoggingPipeline(this, this.exceptionLog)
-    if (this.output.sdkSpans !== null) this.useKeep(this.keepSettings)
     this.ownStarter = new SpanStarter(this)
     for (const part of this.parts.values()) part.open?.()
     this.starter = this.sdkInterop ?? this.ownStarter
@@ -88,17 +81,6 @@ class Tracer {
     // Disabled by a variable, or left to a registered SDK: the options do not say so.
     const isByOptions = this.mode !== 'disabled' && (this.mode !== 'sdk' || Boolean(settings.tracerProvider))
     report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`, isByOptions ? 'debug' : 'info')
-  }
-
-  useKeep (keepSettings) {
-    this.keepSettings = keepSettings
-    const isUnheard = this.output !== null && this.output.sdkSpans !== null
-    if (isUnheard && keepSettings !== null) this.report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
-    const asked = isUnheard ? null : keepSettings ?? (this.recorder === null ? null : { ...ASKED_ALONE, maxPerSecond: this.settings.recorder.keptPerSecond })
-    this.keep = asked === null ? null : new Keep(asked, this.stats, this.report)
-    if (this.ownStarter === null) return
-    this.ownStarter.keep = this.keep
-    this.ownStarter.decidesByIds = this.decidesByIds
   }
 
   /** Finds out what else is registered with the API. Requests are entered by its context manager, if there is one. */
@@ -283,8 +265,7 @@ class Tracer {
     const { output, stats, settings, parts } = this
     const { queued = 0, inFlight = 0, bufferBytes: bytes = 0 } = output?.exporter ?? {}
     const spans = stats.snapshot(this.mode, queued, inFlight, { bytes, maxBytes: settings.buffer.maxBytes })
-    const others = Array.from(parts, ([name, part]) => [name, part.stats?.()])
-    return { ...spans, ...Object.fromEntries(others.filter(([, found]) => found !== undefined)) }
+    return Object.assign(spans, ...Array.from(parts.values(), (part) => part.stats?.()))
   }
 }
 

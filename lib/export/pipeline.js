@@ -58,7 +58,7 @@ class Resource {
 
 class Pipeline {
   /** @param {Tracer} tracer once it is decided how its spans leave */
-  constructor ({ settings, redactor, scope, stats, report, sampler, recorder, output: { sink } }) {
+  constructor ({ settings, redactor, scope, stats, report, sampler, output: { sink } }) {
     const { limits, clientErrors, resource, namesOpen } = settings
     this.limits = limits
     this.clientErrors = clientErrors // whether what is thrown is recorded where the answer is 4xx
@@ -72,7 +72,6 @@ class Pipeline {
     this.report = report
     this.exceptionLog = null // AppLogs, in a LoggingPipeline
     this.sink = sink
-    this.recorder = recorder // null where unsampled requests are not recorded
     this.onLate = null // what counts a span, once the application has closed
     this.overLimits = { attributes: false, events: false, links: false } // what was said to be left out
     this.open = namesOpen ? new Set() : null // spans that have not ended
@@ -109,8 +108,8 @@ class Pipeline {
   // HOT, once per recorded span.
   ended (span) {
     if (this.open !== null) this.open.delete(span)
-    if ((span.flags & SAMPLED) === 0 || span.localRoot !== null) this.endedUnderKeep(span)
-    else this.accept(span)
+    if (span.localRoot !== null) span.localRoot.decide(span)
+    else this.leave(span)
   }
 
   accept (span) {
@@ -119,41 +118,8 @@ class Pipeline {
     else this.sink.accept(span)
   }
 
-  // Of a sampler that said RECORD, or of `keep`, which decides when the request has ended: a child that waits has not ended.
-  endedUnderKeep (span) {
-    const { localRoot: root } = span
-    if (root === null) return this.leave(span, false)
-    if (root === span) return this.endedRoot(root)
-    if (this.recorder !== null && (span.flags & SAMPLED) === 0) {
-      if (root.ended && root.kept !== '') return this.leaveAsChild(root, span, root.takeChild())
-      if (root.ended) span.localRoot = null // else what is started under it asks for it
-      this.recorder.record(span, root)
-    } else if (!root.takeChild()) {
-      span.localRoot = null
-      this.leave(span, false) // if it is sampled it stands for as many as the sampler said: it would be there whether or not this fails
-    } else if (!root.ended) {
-      root.held.push(span)
-    } else {
-      this.leaveAsChild(root, span)
-    }
-  }
-
-  endedRoot (root) {
-    const isKept = root.kept !== ''
-    if (this.recorder !== null && !isKept && (root.flags & SAMPLED) === 0) this.recorder.record(root, root)
-    else this.leave(root, isKept)
-    for (const child of root.release()) this.leaveAsChild(root, child)
-    if (isKept && root.recordedSince !== -1) this.recorder.release(root)
-  }
-
-  leaveAsChild (root, child, isCounted = true) {
-    child.localRoot = null // lets go of the request's span
-    if (root.kept !== '') root.markChild(child, isCounted)
-    this.leave(child, root.kept !== '')
-  }
-
-  leave (span, isKept) {
-    if (isKept || (span.flags & SAMPLED) !== 0) this.accept(span)
+  leave (span) {
+    if ((span.flags & SAMPLED) !== 0) this.accept(span)
     else this.discard(span)
   }
 

@@ -169,7 +169,7 @@ class LiveOptions {
     if (!tracer.sampler.isCustom) tracer.sampler.use(sampler ?? settings.sampler)
     this.#sampler = sampler
     this.#ignore = ignore === undefined ? settings.ignore : ignore
-    tracer.useKeep(keep === undefined ? settings.keep : keep)
+    parts.get('keep')?.use(keep === undefined ? settings.keep : keep)
     this.#warnAboutUnheard()
     this.logs = logs
     appLogs?.setLevels(logs)

@@ -3,8 +3,7 @@
 // The span of one request: the infos of its route and its connection, and a few values of its own. The list of its attributes is
 // built only for samplers, processors, and spans whose user set one of ours anew.
 
-const { thresholdOf, withThreshold, withoutThreshold } = require('../context/tracestate.js')
-const { OPEN, SAMPLED } = require('../context/trace-context.js')
+const { OPEN } = require('../context/trace-context.js')
 const { RecordingSpan, STATUS_ERROR, OWN_MAX } = require('./recording-span.js')
 const { SERVER_KEYS } = require('./http-info.js')
 const { NO_SHAPE, cut, setClean, placeOf, hasKey, errorType } = require('./attributes.js')
@@ -13,11 +12,6 @@ const { now } = require('../runtime/timers.js')
 const accounts = require('../runtime/accounts.js')
 
 const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
-
-// On every span of a request that was kept, so that a reader can tell that services downstream left theirs out.
-const KEPT = 'light_trace.kept'
-const REASON_LENGTH_MAX = 64
-const KEPT_CHILDREN_MAX = 64 // that wait for the end of their request, as objects
 
 // What the thread did while a slow request was open, in seconds: see docs/slow.md.
 const TIMES = [
@@ -241,88 +235,10 @@ class ServerSpan extends RecordingSpan {
 // Not a field: whoever prints a span would find it in itself.
 Object.defineProperty(/** @type {object} */ (ServerSpan.prototype), 'request', { get () { return this } })
 
-// The spans of requests where `keep` is set. Requests that fail or take too long are exported, sampled or not, with a threshold
-// that says so where spans are counted by their probability: see lib/sampling/keep.js.
-//
-// The span of a request that is not sampled is recorded all the same. It holds a bounded number of the children that ended before
-// it, and so does that of a sampled one: what a child says of its probability is known at the end of its request. Services
-// downstream see only what the sampler has decided: the headers have left long before the end.
-
-class KeepServerSpan extends ServerSpan {
-  constructor (pipeline, start, route, peer, url, keep) {
-    super(pipeline, start, route, peer, url)
-    this.keep = keep
-    this.asked = '' // why the application wants it to be kept
-    this.kept = '' // why it is exported whatever the sampler said, once it has ended
-    this.localRoot = this
-    this.held = [] // the children that ended before it
-    this.heldCount = 0
-    this.recordedSince = -1 // where in the ring of the recorder the first of its children is, -1: there is none
-  }
-
-  keepFor (reason) {
-    if (this.endedAt === OPEN) this.asked = reasonOf(reason)
-  }
-
-  finish (endedAt) {
-    const why = this.asked || this.keep.reasonFor(this.outcome, endedAt - this.start)
-    const tracestate = why === '' ? null : this.keep.take(this, now())
-    if (tracestate !== null) {
-      this.kept = why
-      if (tracestate !== this.tracestate) this.exportWithTracestate(tracestate)
-      this.mark(this)
-    }
-    const { recorder } = this.pipeline
-    if (recorder !== null && this.httpStatus >= 500) recorder.serverError(endedAt)
-    super.finish(endedAt)
-  }
-
-  get isKept () { return this.kept !== '' }
-  get exemplarFlags () { return this.kept === '' ? this.flags : this.flags | SAMPLED }
-
-  /** Whether one more child may be held, or kept after the end. */
-  takeChild () {
-    if (this.heldCount >= KEPT_CHILDREN_MAX) return false
-    this.heldCount++
-    return true
-  }
-
-  /** Hands out the children that ended before it, once. */
-  release () {
-    const { held } = this
-    this.held = []
-    return held
-  }
-
-  /** A child of a kept request stands for as many as its request: wherever that is exported, it is there too. */
-  markChild (child, isCounted) {
-    this.mark(child)
-    const tracestate = this.tracestateOfChild(child.tracestate, isCounted)
-    if (tracestate !== child.tracestate) child.exportWithTracestate(tracestate)
-  }
-
-  tracestateOfChild (tracestate, isCounted) {
-    const threshold = isCounted ? thresholdOf(this.exportedTracestate) : ''
-    return threshold === '' ? withoutThreshold(tracestate) : withThreshold(tracestate, threshold)
-  }
-
-  /** Sets the mark on what is not sampled, also past the limit of attributes and past the end of a span: it is not the user's. */
-  mark (span) {
-    if ((span.flags & SAMPLED) !== 0) return
-    span.attributeList ??= []
-    setClean(span.attributeList, KEPT, this.kept, Infinity, span)
-  }
-}
-
-/** Why something is kept, as the application says it. */
-function reasonOf (reason) {
-  return typeof reason === 'string' && reason !== '' ? cut(reason, REASON_LENGTH_MAX) : 'application'
-}
-
 /** Whether there is a `url.query`: a question mark alone is none. */
 function hasQuery (url) {
   const mark = url.indexOf('?')
   return mark !== -1 && mark !== url.length - 1
 }
 
-module.exports = { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER, KEPT, reasonOf }
+module.exports = { ServerSpan, SPAN_KIND_SERVER }

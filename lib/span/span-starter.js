@@ -9,7 +9,7 @@
 const { TraceContext, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, SPAN_KEY, parentIn } = require('../context/trace-context.js')
 const { newTraceId, newSpanId } = require('../context/ids.js')
 const { EMPTY_CONTEXT } = require('../context/request-context.js')
-const { ServerSpan, KeepServerSpan, SPAN_KIND_SERVER } = require('./server-span.js')
+const { ServerSpan, SPAN_KIND_SERVER } = require('./server-span.js')
 const { RecordingSpan } = require('./recording-span.js')
 const { ChildSpan, RemoteSpan, unsampledIn, wrapSpanContext } = require('./child-span.js')
 const { applyDecision, DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler.js')
@@ -71,7 +71,7 @@ class SpanStarter {
     this.stats.started++
     const span = this.keep === null
       ? new ServerSpan(this.pipeline, incoming.start, route, peer, url)
-      : new KeepServerSpan(this.pipeline, incoming.start, route, peer, url, this.keep)
+      : this.keep.serverSpan(this.pipeline, incoming.start, route, peer, url)
     // Not copyTrace: V8 knows the classes of one place better than those of all.
     span.t0 = incoming.t0
     span.t1 = incoming.t1

@@ -3,7 +3,7 @@
 // How many requests `keep` exports, which of them, and what they say of the others.
 
 const { test } = require('tap')
-const { Keep } = require('../../lib/sampling/keep')
+const { Keep } = require('../../lib/features/keep/keep')
 const { Stats } = require('../../lib/export/pipeline')
 const { GOOD, FAILED, LEFT } = require('../../lib/span/outcome')
 const { extrapolate, probabilityOf } = require('../support/extrapolation')

@@ -199,7 +199,7 @@ class LoopWatch {
     for (const app of this.#apps) {
       if (block.duration < app.afterMs) continue
       for (const record of app.requests.filter(isUnderWay)) mark(record, block, app.tracer)
-      app.tracer.parts.get('recorder')?.loopBlocked()
+      app.tracer.parts.get('keep')?.loopBlocked()
     }
     this.#log(block)
   }

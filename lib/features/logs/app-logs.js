@@ -73,7 +73,7 @@ class AppLogs {
     if (!lines && buffer === null) return
     this.#openTap()
     if (this.#tap !== null && buffer !== null) {
-      this.#held = holdLines(app, buffer, () => tracer.keepSettings, (logged) => this.#printHeld(logged), () => this.#tap.flush())
+      this.#held = holdLines(app, buffer, () => tracer.parts.get('keep')?.settings ?? null, (logged) => this.#printHeld(logged), () => this.#tap.flush())
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
       tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }
@@ -309,7 +309,7 @@ class AppLogs {
     this.#letGo(undefined)
     const { spans, exports, lastError } = this.#stats.snapshot('', this.#waiting.length + (this.#exporter?.queued ?? 0), this.#exporter?.inFlight ?? 0, null)
     const { started, ended, folded, unsampled, notKept, handedOver, thinned, ...records } = spans
-    return { records, exports, lastError, ...this.#held !== null && { forgotten: this.#held.forgotten } }
+    return { logs: { records, exports, lastError, ...this.#held !== null && { forgotten: this.#held.forgotten } } }
   }
 
   async flush (options) {

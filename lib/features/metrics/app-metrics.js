@@ -194,7 +194,7 @@ class AppMetrics {
   /** What became of the exports, for `app.lightTrace.stats()`. */
   stats () {
     const { seriesCount: series, overflowed } = this.registry
-    return { series, overflowed: [...overflowed], scrapeDropped: this.#scrapeDropped, ...structuredClone(this.#stats) }
+    return { metrics: { series, overflowed: [...overflowed], scrapeDropped: this.#scrapeDropped, ...structuredClone(this.#stats) } }
   }
 
   async flush (options) { await Promise.all(this.#readers.map((reader) => reader.flush(options))) }

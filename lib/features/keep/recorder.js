@@ -8,17 +8,16 @@
 //
 // https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
 
-const { withoutThreshold } = require('../context/tracestate.js')
-const { SpanEncoder } = require('../otlp/span-encoder.js')
-const { encodeAttributes } = require('../otlp/proto-writer.js')
-const { OFFSET_END, TAG_ATTRIBUTE } = require('../otlp/templates.js')
-const { readSpan, EncodedSpan } = require('../otlp/thinning.js')
-const { fieldEnd } = require('../otlp/request.js')
-const { Chunk, NO_CHUNK, allocate, chunkBytesFor } = require('../export/chunk-buffer.js')
-const { KEPT, reasonOf } = require('../span/server-span.js')
-const { monotonicNow, now, setTimeout, clearTimeout, nanosOf } = require('../runtime/timers.js')
-const { counted } = require('../runtime/report.js')
-const { read } = require('../span/attributes.js')
+const { withoutThreshold } = require('../../context/tracestate.js')
+const { SpanEncoder } = require('../../otlp/span-encoder.js')
+const { encodeAttributes } = require('../../otlp/proto-writer.js')
+const { OFFSET_END, TAG_ATTRIBUTE } = require('../../otlp/templates.js')
+const { readSpan, EncodedSpan } = require('../../otlp/thinning.js')
+const { fieldEnd } = require('../../otlp/request.js')
+const { Chunk, NO_CHUNK, allocate, chunkBytesFor } = require('../../export/chunk-buffer.js')
+const { KEPT, reasonOf } = require('./keep-span.js')
+const { monotonicNow, now, setTimeout, clearTimeout, nanosOf } = require('../../runtime/timers.js')
+const { counted } = require('../../runtime/report.js')
 
 const SNAPSHOT_REASON = 'light_trace.snapshot.reason'
 const LINGER_MS = 1000 // after a snapshot was asked for, so that the requests that were open are in it
@@ -95,7 +94,7 @@ class Recorder {
     this.encoder = new SpanEncoder(this)
   }
 
-  /** Keeps a span for as long as its bytes last. @param {import('../span/server-span').KeepServerSpan} root the span of its request */
+  /** Keeps a span for as long as its bytes last. @param {import('./keep-span').KeepServerSpan} root the span of its request */
   // HOT, once per span that is not sampled.
   record (span, root) {
     if (this.#isClosed) return this.dropFailed()
@@ -277,35 +276,6 @@ class Recorder {
   }
 }
 
-/** What an application has of it. The ring is made once it is decided that its spans go to a collector: it holds them as one takes them. */
-class RecorderPart {
-  #tracer
-  #recorder = null
-
-  constructor (tracer) {
-    this.#tracer = tracer
-  }
-
-  decided () {
-    const { settings, output, mode, stats, report } = this.#tracer
-    if (mode !== 'native') return report.once('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${output.reason}`)
-    this.#tracer.recorder = this.#recorder = new Recorder(settings.recorder, output, stats, report)
-    this.#tracer.useKeep(this.#tracer.keepSettings)
-  }
-
-  get snapshot () { return this.#recorder?.snapshot.bind(this.#recorder) }
-  loopBlocked () { this.#recorder?.loopBlocked() }
-  stats () { return this.#recorder?.state }
-  stop () { this.#recorder?.close() }
-}
-
-/** Sends what the recorder has, see index.d.ts. @param {RecorderPart | undefined} part undefined where the option is not set */
-async function takeSnapshot (part, options, report) {
-  if (part?.snapshot !== undefined) return part.snapshot(read(options, 'seconds'), read(options, 'reason'))
-  report.once('LT_WARN_RECORDER', `there is nothing to take a snapshot of: ${part === undefined ? 'the option `recorder` is not set' : 'the application is not ready'}`)
-  return { spans: 0, missed: 0 }
-}
-
 /** A way through the ring, from a chunk on. */
 class Walk {
   constructor (sequence, attributes) {
@@ -387,4 +357,4 @@ class Snapshot extends Walk {
 /** A fixed64 as a number: times of today are right to 256 ns. */
 function nanosIn (view, at) { return view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true) }
 
-module.exports = { attach: (tracer) => new RecorderPart(tracer), takeSnapshot, Recorder }
+module.exports = { Recorder }
