@@ -8,6 +8,8 @@
 //
 //   asked (settings)                whether an application asks for it: then `attach(tracer)` of its file makes a part of the tracer
 //   wants: 'app'                    `attach(tracer, app)`, as soon as the application has it to itself
+//   routeAsks (options)             whether a route asks for it, by its config.trace
+//   inherits                        it is asked for also where a registration that is replaced has it
 //   output (settings, foreign)      whether ended spans go to it: then `output(tracer, foreign, suppress)` of its file says where to
 //   interop, started, environment   that its file has the function of this name, for the seam of this name
 //   surface (tracer, load)          members of app.lightTrace, there whether the feature is asked for or not
@@ -16,6 +18,7 @@
 // A part may have these, which are called in the order of the table:
 //
 //   install (app, isRoot)       hooks and routes of the application, or of a scope that registers light-trace
+//   atFirstRequest (hooks, request, options)  of a route: `hooks` is Fastify's own object for it
 //   follow (requests)           requests from their start
 //   wrapEnd (endRequest)        the function that ends a request, made anew
 //   decided ()                  it is decided how spans leave the process
@@ -67,6 +70,12 @@ const FEATURES = {
     load: () => require('./features/jobs.js'),
     surface: (tracer, load) => ({ run: (carrier, options, fn) => load().run(carrier, options, fn, tracer) })
   },
+  stages: {
+    asked: asksForStages,
+    routeAsks: asksForStages,
+    inherits: true,
+    load: () => require('./features/stages.js')
+  },
   sdk: {
     output: ({ tracerProvider, spanProcessors }, foreign) => Boolean(tracerProvider) || spanProcessors !== null || foreign !== null,
     interop: true,
@@ -94,6 +103,8 @@ const FEATURES = {
   }
 }
 
+function asksForStages ({ spans }) { return spans !== null && (spans.handler || spans.hooks.length > 0) }
+
 const rows = Object.entries(FEATURES)
 
 /** The first of the features that answers at a seam, loaded; undefined where none does. */
@@ -107,6 +118,20 @@ function attach (tracer, app = undefined) {
     const isDue = (wants === 'app') === (app !== undefined)
     if (isDue && asked?.(tracer.settings)) tracer.parts.set(name, load().attach(tracer, app))
   }
+}
+
+/** The same for what a route asks for, at its first request. */
+function attachForRoute (tracer, options) {
+  for (const [name, { routeAsks }] of rows) if (routeAsks?.(options)) partOf(tracer, name)
+}
+
+/** The part that takes over from that of a registration before; undefined where nobody asks for it. */
+function heir (tracer, name) { return FEATURES[name]?.inherits ? partOf(tracer, name) : tracer.parts.get(name) }
+
+function partOf (tracer, name) {
+  const { parts, settings } = tracer
+  if (!parts.has(name) && !settings.disabled) parts.set(name, FEATURES[name].load().attach(tracer))
+  return parts.get(name)
 }
 
 /** Where ended spans go, if not to a collector: see exportMode() in tracer.js. */
@@ -132,4 +157,4 @@ function addSurface (decorator, tracer) {
 /** What the package itself offers of a feature. */
 function load (name) { return FEATURES[name].load() }
 
-module.exports = { FEATURES, attach, outputOf, interopOf, startedOf, environmentOf, calls, addSurface, load }
+module.exports = { FEATURES, attach, attachForRoute, heir, outputOf, interopOf, startedOf, environmentOf, calls, addSurface, load }

@@ -18,7 +18,6 @@ const { fastifyHooks } = require('./fastify/hooks.js')
 const { ownHook, traceGetterOf } = require('./fastify/keys.js')
 const { noteDeclaration, warnAboutRoute } = require('./fastify/routes.js')
 const { openOutbound } = require('./outbound/index.js')
-const { StageHooks } = require('./fastify/stages.js')
 const { watchUnrouted } = require('./fastify/response-end.js')
 
 const OLDEST_FASTIFY = 5 // its major version
@@ -74,7 +73,6 @@ class Registration {
   #isOpen = false
   #unrouted = null
   #notesRoutes // whether the place where a route is declared is noted
-  #stageHooks
   #releases = [] // what ends with the application, in the order in which it began
 
   constructor (app, options) {
@@ -90,8 +88,7 @@ class Registration {
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
     tracer.observer?.registry.addProvider(apiGlobals.meterFacade())
     tracer.useGlobals()
-    this.#stageHooks = new StageHooks(tracer, this.isAutomatic && settings.spans.handler) // so for `npx light-trace`
-    this.#releases.push(openOutbound(tracer), () => this.#stageHooks.release())
+    this.#releases.push(openOutbound(tracer))
     this.decorator = decoratorOf(tracer) // `app.lightTrace`
     this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
     this.traceGetter = traceGetterOf(this.noTrace) // `request.trace`
@@ -107,7 +104,7 @@ class Registration {
 
   /** A child scope's hooks trace that scope only. */
   hooksFor (app) {
-    const hooks = fastifyHooks(app, this.tracer, this.noTrace, this.#stageHooks)
+    const hooks = fastifyHooks(app, this.tracer, this.noTrace)
     // Requests without a route belong to no child scope.
     if (Object.hasOwn(app, 'server')) this.#unrouted = hooks.unrouted
     return this.isAutomatic ? this.#exchangeable(hooks) : hooks
@@ -125,7 +122,7 @@ class Registration {
 
   /** Sees a route that is declared. Wrong options throw where they stand. */
   declared (route, scope) {
-    resolveRouteOptions(route.config?.trace)
+    features.attachForRoute(this.tracer, resolveRouteOptions(route.config?.trace))
     warnAboutRoute(route, this.tracer.report, scope)
     if (this.#notesRoutes) noteDeclaration(route)
   }
@@ -166,7 +163,7 @@ class Registration {
   replaceWith (explicit) {
     const handed = Object.fromEntries(Array.from(this.tracer.parts, ([name, part]) => [name, part.handOver?.()]))
     this.#end()
-    explicit.follow(this, this.#stageHooks.wantsHandlers)
+    explicit.decoratesRequest = this.decoratesRequest
     this.#replacement = this.#hooks = INACTIVE
     this.#notesRoutes = false
     const { app } = this
@@ -180,12 +177,7 @@ class Registration {
   }
 
   takeOver (handed) {
-    for (const [name, part] of this.tracer.parts) if (handed[name] !== undefined) part.takeOver(handed[name])
-  }
-
-  follow ({ decoratesRequest }, wantsHandlers) {
-    this.decoratesRequest = decoratesRequest
-    this.#stageHooks.wantsHandlers = wantsHandlers
+    for (const [name, one] of Object.entries(handed)) if (one !== undefined) features.heir(this.tracer, name)?.takeOver(one)
   }
 
   #end () {

@@ -10,13 +10,13 @@ const { Routes } = require('./routes.js')
 const { RequestStart } = require('./request-start.js')
 const { Callbacks, appendServerTiming } = require('./callbacks.js')
 const { isUsual, sentStatus, unfinished, prepareEnd, endOthers, endLast } = require('./response-end.js')
-const { startedOf } = require('../features.js')
+const { startedOf, attachForRoute } = require('../features.js')
 const { kSpan, kStage, ownHook, giveTrace, giveTraceToFrameworkErrors } = require('./keys.js')
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
-function fastifyHooks (app, tracer, noTrace, stageHooks) {
+function fastifyHooks (app, tracer, noTrace) {
   const { settings, report, observer, parts } = tracer
-  const atFirstRequest = [stageHooks.addTo.bind(stageHooks)]
+  const atFirstRequest = [readyRoute]
   if (settings.replyHeader === 'server-timing') atFirstRequest.push(appendServerTiming)
   const routes = new Routes(tracer, atFirstRequest)
   const callbacks = new Callbacks(tracer)
@@ -28,6 +28,11 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
   giveTraceToFrameworkErrors(app, noTrace)
 
   return { onRequest: ownHook(lightTraceOnRequest, 'request'), onError: ownHook(lightTraceOnError, 'request'), unrouted: requests.unrouted.bind(requests) }
+
+  function readyRoute (hooks, request, options) {
+    if (options !== null) attachForRoute(tracer, options)
+    for (const part of parts.values()) part.atFirstRequest?.(hooks, request, options)
+  }
 
   // HOT, once per request.
   function lightTraceOnRequest (request, reply, done) {

@@ -8,14 +8,14 @@
 const { now, setTimeout, clearTimeout, toHrTime } = require('../runtime/timers.js')
 const { KIND_INTERNAL, kCall, tracerIn } = require('../outbound/calls.js')
 const { SPAN_KEY, REQUEST_KEY } = require('../context/trace-context.js')
-const { kStage, kHook, ownHook } = require('./keys.js')
-const { whenEnded, whenOver } = require('./response-end.js')
+const { kStage, kHook, ownHook } = require('../fastify/keys.js')
+const { whenEnded, whenOver } = require('../fastify/response-end.js')
 const { errorType } = require('../span/attributes.js')
 const { FAILED } = require('../span/outcome.js')
 const { STATUS_ERROR } = require('../span/recording-span.js')
 const { guarded, subscribe, bug } = require('../runtime/process-state.js')
 const asyncStorage = require('../context/async-storage.js')
-const { routeContextOf } = require('./routes.js')
+const { routeContextOf } = require('../fastify/routes.js')
 
 const OVERDUE_MS = 10_000 // an onResponse hook that takes longer may have failed, which Fastify does not report: its span ends
 
@@ -26,24 +26,28 @@ const STAGE = { kind: KIND_INTERNAL, name: (stage) => stage, attributes: () => [
 class StageHooks {
   #tracer
   #release = null // ends the subscription to Fastify's handlers, once there is one
+  #wantsHandlers = false // the handler of each route has a span, whatever the route says
 
-  /** @param {boolean} wantsHandlers the handler of each route has a span, whatever the route says */
-  constructor (tracer, wantsHandlers) {
+  constructor (tracer) {
     this.#tracer = tracer
-    this.wantsHandlers = wantsHandlers
   }
 
-  /** Adds them to a route that asks for them, at its first request. `hooks` is the route's own object, see Routes. */
-  addTo (hooks, request, options) {
+  /** `npx light-trace` asks for handlers by its registration, and has them also where the code has one of its own. */
+  handOver () { return this.#tracer.settings.spans.handler || undefined }
+
+  takeOver () { this.#wantsHandlers = true }
+
+  /** Adds them to a route that asks for them. `hooks` is the route's own object, see Routes. */
+  atFirstRequest (hooks, request, options) {
     const { handler: isAsked, hooks: stages } = options?.spans ?? this.#tracer.settings.spans
-    const handler = isAsked || this.wantsHandlers
+    const handler = isAsked || this.#wantsHandlers
     for (const stage of stages) if (hasHooks(hooks[stage])) this.#bracket(stage, hooks[stage])
     if (handler && !request.is404) this.#traceHandler(hooks)
     // A custom not-found handler, which no channel shows: its span ends with its answer or an error.
     else if (handler && !isDefault404(hooks.handler)) surround(hooks, this.#entering('handler'), leave)
   }
 
-  release () { this.#release?.() }
+  stop () { this.#release?.() }
 
   #bracket (stage, list) {
     // A stage's span is a child of the request's.
@@ -250,4 +254,4 @@ const subscribers = [
   ['tracing:fastify.request.handler:asyncStart', guarded(onSettled)]
 ]
 
-module.exports = { StageHooks }
+module.exports = { attach: (tracer) => new StageHooks(tracer) }
