@@ -245,68 +245,98 @@ declare namespace lightTrace {
 
   export type IgnoreOption = IgnorePattern | IgnorePattern[]
 
+  // options:start: npm run docs:options writes this, from lib/config/table.js and scripts/options-text.js
   /** OTLP over HTTP with protobuf. Missing members come from the OTEL_EXPORTER_OTLP_* variables. */
   export interface ExporterOptions {
     /**
-     * Used as it is; if it has no path, `/v1/traces` is added. User and password in it become an Authorization header.
-     * @default OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT + '/v1/traces', 'http://localhost:4318/v1/traces'
+     * The URL to send to, used as it is. If it has no path, `/v1/traces` is added. User and password in it become an `authorization`
+     * header.
+     * @default OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT + v1/traces, http://localhost:4318/v1/traces
      */
     url?: string | URL | undefined
-    /** Added to those of OTEL_EXPORTER_OTLP_HEADERS, and wins over them. Never logged. */
+    /**
+     * An object, a Map or Headers. Added to the headers of the variables, and wins over them. Never logged.
+     * @default OTEL_EXPORTER_OTLP_HEADERS
+     */
     headers?: Record<string, string> | Iterable<[string, string]> | undefined
-    /** zstd from Node 22.15 on; before, and for a collector that refuses it, it is gzip. @default 'none' */
+    /**
+     * `'none'`, `'gzip'` or `'zstd'`, which run off the main thread. zstd needs Node 22.15; before it, and for a collector that refuses it
+     * (400 or 415), it is gzip.
+     * @default OTEL_EXPORTER_OTLP_COMPRESSION, 'none'
+     */
     compression?: 'none' | 'gzip' | 'zstd' | undefined
-    /** Milliseconds for one attempt, from its start to the end of the response. 0 is no limit. @default 10000 */
+    /** Milliseconds for one attempt, from its start to the end of the answer. 0 is no limit. @default OTEL_EXPORTER_OTLP_TIMEOUT, 10000 */
     timeoutMs?: number | undefined
-    /** Certificate authorities to trust: PEM, or the path of a file, which is read once. @default Node's own */
+    /** Certificate authorities to trust: PEM, or the path of a file. Read once. @default OTEL_EXPORTER_OTLP_CERTIFICATE, Node's own */
     ca?: string | Buffer | undefined
-    /** The client's certificate for mTLS: PEM, or the path of a file, read once. */
+    /** A client certificate for mTLS: PEM, or the path of a file. Read once. @default OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE */
     cert?: string | Buffer | undefined
-    /** The client's key for mTLS: PEM, or the path of a file, read once. */
+    /** The key of the client certificate: PEM, or the path of a file. Read once. @default OTEL_EXPORTER_OTLP_CLIENT_KEY */
     key?: string | Buffer | undefined
     /**
-     * Send headers that look like credentials (authorization, api-key, …token …) over http: to other machines too.
+     * Headers that look like credentials are not sent over `http:` to another machine, unless this is `true`. `authorization`, `api-key`
+     * and names with `token` are among them.
      * @default OTEL_EXPORTER_OTLP_INSECURE, false
      */
     insecureHeaders?: boolean | undefined
   }
 
+  /** Which unsampled requests are exported all the same. */
   export interface KeepOptions {
-    /** Requests that end with an error. @default false */
+    /** Export unsampled requests that end with an error. @default false */
     errors?: boolean | undefined
-    /** Requests whose client left before the response was there: any stranger can make such. @default false */
+    /** Export unsampled requests whose client left before the response was there. Any stranger can send such requests. @default false */
     aborted?: boolean | undefined
-    /** Requests that take longer than this, in milliseconds. @default Infinity */
+    /** Export unsampled requests that take longer than this many milliseconds. @default Infinity */
     slowerThanMs?: number | undefined
-    /** Those for which the application calls `request.trace.keep()`, which works with the others too. @default false */
+    /**
+     * Export unsampled requests for which the application calls `request.trace.keep(reason)`. It does so with the others, too: this is for
+     * `keep` without any of them.
+     * @default false
+     */
     asked?: boolean | undefined
-    /** About how many requests a second are kept at most. Beyond it some are, by chance, and say how many they stand for. @default 100 */
+    /**
+     * About how many requests per second `keep` exports at most. Beyond it some are exported, and say for how many they stand
+     * (docs/sampling.md).
+     * @default 100
+     */
     maxPerSecond?: number | undefined
   }
 
   /** What the recorder holds, and when it gives it away by itself; see docs/sampling.md. */
   export interface RecorderOptions {
-    /** Bytes of encoded spans, beside `buffer.maxBytes`; the oldest are overwritten. @default 8388608 */
+    /** Bytes of spans, beside `buffer.maxBytes`; the oldest are overwritten. @default 8388608 */
     maxBytes?: number | undefined
-    /** How far back a snapshot reaches that does not say it. @default 10 */
+    /** How many seconds a snapshot reaches back, unless it is asked for with a number of its own. @default 10 */
     seconds?: number | undefined
-    /** About so many answers of 5xx within a second make a snapshot; 0: none do. @default 0 */
+    /** About so many answers of 5xx within a second make a snapshot. `0`: none do. @default 0 */
     errorsPerSecond?: number | undefined
-    /** With the option `blockedLoop`: a blocked event loop makes a snapshot. @default false */
+    /** With `blockedLoop`: a blocked event loop makes a snapshot. @default false */
     blockedLoop?: boolean | undefined
   }
 
   /** What is slow, see docs/slow.md. */
   export interface SlowOptions {
-    /** In milliseconds; 0: each request. Requests that failed or are kept say it from 20 ms on. @default 250 */
+    /**
+     * Milliseconds; 0: each request. Requests that failed or are kept say it from 20 ms on.
+     * @default keep.slowerThanMs, LIGHT_TRACE_SLOW_AFTER_MS, 250
+     */
     afterMs?: number | undefined
   }
 
   /** Child spans of Fastify's own stages. */
   export type SpansOptions = {
-    /** One around the handler. @default false */
+    /**
+     * A child span around the handler, also around a not-found handler of your own; that one begins with the hooks before it and ends when
+     * the response is closed.
+     * @default false
+     */
     handler?: boolean | undefined
-    /** One for each of these stages that has hooks. @default [] */
+    /**
+     * A child span for each of these stages that has hooks: `onRequest`, `preParsing`, `preValidation`, `preHandler`, `preSerialization`,
+     * `onSend`, `onResponse`, `onError`.
+     * @default []
+     */
     hooks?: LifecycleHook[] | undefined
   }
 
@@ -315,92 +345,134 @@ declare namespace lightTrace {
 
   /** How the events of a TracingChannel of `node:diagnostics_channel` become spans. */
   export interface ChannelOptions {
-    /** @default 'client' */
+    /** The kind of its spans. @default 'client' */
     kind?: 'internal' | 'server' | 'client' | 'producer' | 'consumer' | SpanKind | undefined
-    /** @default the name of the channel */
+    /** The name of its spans. @default the name of the channel */
     name?: string | ((context: any) => string) | undefined
+    /** Attributes of its spans. */
     attributes?: Attributes | ((context: any) => Attributes) | undefined
   }
 
+  /** Which calls share a span, see docs/outbound.md. */
+  export interface FoldOptions {
+    /** How many of the calls under one span that do the same have spans of their own, 1 or more. @default 10 */
+    after?: number | undefined
+  }
+
+  /** Spans and trace headers for outgoing calls, see docs/outbound.md. */
   export interface OutboundOptions {
-    /** node:http, node:https and node:http2. @default true */
+    /** Trace `node:http`, `node:https` and `node:http2`. @default true */
     http?: boolean | undefined
-    /** fetch and undici. @default true */
+    /** Trace `fetch` and every client of undici. @default true */
     undici?: boolean | undefined
-    /** Libraries that publish channels themselves. @default true */
+    /** Trace libraries that publish diagnostics channels. @default true */
     libraries?: boolean | undefined
-    /** Your own channels, by name; `true` for one that light-trace knows and uses only if it is named here. */
+    /**
+     * Channels of your own, `{ 'my-lib:op': { kind, name, attributes } }`, and those of libraries that are only traced if you name them.
+     * `true` is for one that light-trace knows.
+     */
     channels?: Record<string, ChannelOptions | true> | undefined
-    /** Which calls get traceparent, tracestate and baggage. @default all */
+    /** `(url) => boolean`: which calls get the headers `traceparent`, `tracestate` and `baggage`. @default all */
     propagateTo?: ((url: string) => boolean) | undefined
     /** Record the document of a GraphQL operation as `graphql.document`, with `?` for its values. @default false */
     graphqlDocuments?: boolean | undefined
-    /** Of the calls of one parent that do the same, have only the first `after` (10) as spans, and one span for the others. @default false */
-    fold?: boolean | { after?: number | undefined } | undefined
+    /**
+     * `{ after: 10 }`: of the calls under one span that do the same, record the first ten, and one span for the others (docs/outbound.md).
+     * `true`: ten.
+     * @default false
+     */
+    fold?: FoldOptions | boolean | undefined
   }
 
+  /** See docs/logs.md. Levels are names of the logger's. */
+  export interface LogsOptions {
+    /**
+     * `true`, `'otlp'`, `'otlp/stdout'`, `'console'` (a line of text for each record), or an object as `exporter` (docs/options.md) takes
+     * it. `true`: where spans go.
+     * @default OTEL_LOGS_EXPORTER, false
+     */
+    export?: boolean | 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions | undefined
+    /** The least level that is exported: `'info'`. @default the logger's */
+    level?: string | undefined
+    /** The least level that is exported of requests that are not sampled. @default 'warn' */
+    unsampledLevel?: string | undefined
+    /** How many lines of one level are exported in a second. @default 10000 */
+    maxPerSecond?: number | undefined
+    /** The least level of lines that are held, and printed if the request fails. */
+    buffer?: string | undefined
+  }
+
+  /** When the event loop counts as blocked, see docs/slow.md. */
+  export interface BlockedLoopOptions {
+    /** For how many milliseconds the event loop has to be blocked, 20 or more. @default 100 */
+    afterMs?: number | undefined
+  }
+
+  /** What waits to be sent, see docs/reliability.md. */
   export interface BufferOptions {
-    /** Bytes for spans that are not yet delivered. @default 33554432 */
+    /** Bytes allocated for spans that are not yet delivered. @default 33554432 */
     maxBytes?: number | undefined
     /**
-     * Milliseconds that a span may wait for others to be sent with it. The first ones wait 2 ms, the next 4 ms, and so on up to this.
+     * Milliseconds that a span may wait for others. The first ones wait 2 ms, the next 4 ms, and so on up to this.
      * @default OTEL_BSP_SCHEDULE_DELAY, 1000
      */
     flushDelayMs?: number | undefined
   }
 
-  /** See docs/logs.md. Levels are names of the logger's. */
-  export interface LogsOptions {
-    /** Where lines go, as OTLP log records; `true`: where spans go. @default OTEL_LOGS_EXPORTER, off */
-    export?: boolean | 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions | undefined
-    /** The least level that is exported. @default all that the logger writes */
-    level?: string | undefined
-    /** The least level that is exported of requests that are not sampled. @default 'warn' */
-    unsampledLevel?: string | undefined
-    /** How many lines of a level are exported in a second. @default 10000 */
-    maxPerSecond?: number | undefined
-    /** Lines of `request.log` from this level up are held, and printed if the request fails. @default none */
-    buffer?: string | undefined
-  }
-
   /** See docs/metrics.md. The names and units of metrics are those of OpenTelemetry's semantic conventions. */
   export interface MetricsOptions {
-    /** Where metrics go. @default OTEL_METRICS_EXPORTER, the `exporter` of spans, 'otlp' */
+    /** `'otlp'`, `'otlp/stdout'`, `'none'`, or an object as `exporter` takes it. @default OTEL_METRICS_EXPORTER, as exporter */
     exporter?: 'otlp' | 'otlp/stdout' | 'none' | ExporterOptions | undefined
-    /** Serve Prometheus text and OpenMetrics 1.0 on this path, which is neither traced nor counted. @default none */
+    /** A path on which Prometheus can scrape. Requests for it are neither traced nor counted. */
     path?: string | undefined
-    /** Event loop, garbage collection, heap, CPU and memory of the process. @default false */
+    /** Event loop, garbage collection, heap, CPU and memory. @default false */
     runtime?: boolean | undefined
     /**
-     * More attributes of `http.server.request.duration`, asked for when the request has ended. Each different set is a
-     * series; over 2,000 they are counted together as `otel.metric.overflow`.
+     * `(request, reply) => attributes`: more attributes of `http.server.request.duration`, asked for when the request has ended. Each
+     * different set is a series; over 2,000 they are counted together as `otel.metric.overflow`.
      */
     attributes?: ((request: FastifyRequest, reply: FastifyReply) => Attributes) | undefined
-    /** Bounds of `http.server.request.duration` in seconds, ascending. @default those of the conventions, 0.005 to 10 */
+    /** Bounds of `http.server.request.duration`, in seconds, ascending. @default those of the conventions, 0.005 to 10 */
     buckets?: number[] | undefined
-    /** Explicit buckets, or base-2 exponential ones. @default OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION, 'explicit' */
+    /**
+     * `'explicit'` buckets, or `'exponential'` ones, of base 2.
+     * @default OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION, 'explicit'
+     */
     histograms?: 'explicit' | 'exponential' | undefined
-    /** What OTLP reports: sums since the start, or differences. @default OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE, 'cumulative' */
+    /**
+     * `'cumulative'`, `'delta'` or `'lowmemory'`: whether OTLP reports sums since the start, or differences.
+     * @default OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE, 'cumulative'
+     */
     temporality?: 'cumulative' | 'delta' | 'lowmemory' | undefined
-    /** Which measurements are kept as examples, with the ids of their trace and span. @default OTEL_METRICS_EXEMPLAR_FILTER, 'trace_based' */
+    /**
+     * `'trace_based'`, `'always_on'` or `'always_off'`: which measurements are kept as examples, with the ids of their trace and span.
+     * @default OTEL_METRICS_EXEMPLAR_FILTER, 'trace_based'
+     */
     exemplars?: 'trace_based' | 'always_on' | 'always_off' | undefined
     /** `http.server.active_requests`. @default false */
     activeRequests?: boolean | undefined
     /** `http.server.request.body.size` and `http.server.response.body.size`, in bytes. @default false */
     bodySizes?: boolean | undefined
-    /** Milliseconds from one export to the next, 100 at least. @default OTEL_METRIC_EXPORT_INTERVAL, 60000 */
+    /**
+     * Milliseconds from one export to the next, 100 at least; `Infinity` is never, but for flushes and the end. The first comes after half
+     * to one and a half of it, so that a fleet that starts at once does not export at once.
+     * @default OTEL_METRIC_EXPORT_INTERVAL, 60000
+     */
     intervalMs?: number | undefined
   }
 
   /** How much a span may hold. More is dropped and counted on the span. */
   export interface LimitsOptions {
-    /** @default OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, OTEL_ATTRIBUTE_COUNT_LIMIT, 128 */
+    /** Attributes of a span. light-trace's own come first. @default OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, OTEL_ATTRIBUTE_COUNT_LIMIT, 128 */
     attributes?: number | undefined
-    /** Characters. @default OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT, OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT, 16384 */
+    /**
+     * Characters of a string value. Longer ones are cut.
+     * @default OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT, OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT, 16384
+     */
     attributeValueLength?: number | undefined
-    /** @default OTEL_SPAN_EVENT_COUNT_LIMIT, 128 */
+    /** Events of a span. @default OTEL_SPAN_EVENT_COUNT_LIMIT, 128 */
     events?: number | undefined
-    /** @default OTEL_SPAN_LINK_COUNT_LIMIT, 128 */
+    /** Links of a span. @default OTEL_SPAN_LINK_COUNT_LIMIT, 128 */
     links?: number | undefined
   }
 
@@ -411,115 +483,186 @@ declare namespace lightTrace {
    * @throws LT_ERR_OPTION_INVALID for a value that cannot be used; the message says what was received
    */
   export interface LightTraceOptions {
-    /** The name of your service. @default resource['service.name'], OTEL_SERVICE_NAME, that of OTEL_RESOURCE_ATTRIBUTES, the name in package.json, 'unknown_service:node' */
+    /**
+     * The name of your service, `service.name`. Without it: `OTEL_SERVICE_NAME`, then `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, then
+     * the name in your package.json, then `npm_package_name` (which npm sets for its scripts), then `unknown_service:node`.
+     * @default found out
+     */
     serviceName?: string | undefined
-    /** More attributes of the resource. They win over OTEL_RESOURCE_ATTRIBUTES and over those that light-trace finds out. */
+    /**
+     * More attributes of the resource, such as `deployment.environment.name`. They win over those of `OTEL_RESOURCE_ATTRIBUTES` and those
+     * that light-trace finds out.
+     * @default {}
+     */
     resource?: Attributes | undefined
-    /** Where spans go. @default OTEL_TRACES_EXPORTER, 'otlp' */
+    /**
+     * Where spans go: `'otlp'`, `'otlp/stdout'` (OTLP as lines of JSON on standard output), `'console'` (trees on standard output),
+     * `'none'`, or an object that describes an OTLP exporter.
+     * @default OTEL_TRACES_EXPORTER, 'otlp'
+     */
     exporter?: 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions | undefined
-    /** Spans go through these processors instead of the exporter (SDK 2.x and 3.x). */
+    /** An array of span processors of OpenTelemetry's SDK 2.x or 3.x. Spans go through them instead of the exporter. */
     spanProcessors?: SpanProcessor[] | undefined
-    /** A provider of an OpenTelemetry SDK that makes the spans. `false`: never use the global one. */
+    /** A tracer provider of OpenTelemetry's SDK, which then makes the spans. `false`: never use the one that is registered globally. */
     tracerProvider?: TracerProvider | false | undefined
-    /** Register with `@opentelemetry/api` where nothing else is registered. @default true */
+    /** Register with `@opentelemetry/api` where nothing else is registered, so that `trace.getTracer()` works. @default true */
     registerGlobals?: boolean | undefined
-    /** @default OTEL_TRACES_SAMPLER, 'always_on' */
+    /**
+     * `'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or a Sampler of the SDK. A caller's sampled flag wins.
+     * @default OTEL_TRACES_SAMPLER, 'always_on'
+     */
     sampler?: SamplerOption | undefined
-    /** Which unsampled requests are exported all the same. `true` is `{ errors: true }`. @default off */
+    /**
+     * `{ errors, aborted, slowerThanMs, asked, maxPerSecond }`: export unsampled requests that failed, were slow, or that the application
+     * asks for. `true`: those that failed. See docs/sampling.md.
+     * @default false
+     */
     keep?: KeepOptions | boolean | undefined
-    /** Holds the last spans of requests that are not sampled, for `lightTrace.snapshot()` and `request.trace.keep()`. @default off */
+    /**
+     * `{ maxBytes, seconds, errorsPerSecond, blockedLoop }`: hold the last spans of unsampled requests. `true` is `{}`. See
+     * docs/sampling.md. `lightTrace.snapshot()` and `request.trace.keep()` export them.
+     * @default false
+     */
     recorder?: RecorderOptions | boolean | undefined
-    /** Upper bound for sampled requests per second, including those whose callers set the flag. @default Infinity */
+    /**
+     * From how many milliseconds on a request's span says what it waited for (docs/slow.md). Without it: `keep.slowerThanMs`, then
+     * `LIGHT_TRACE_SLOW_AFTER_MS`, then 250. `false`: never. The attributes are `light_trace.time.*`.
+     * @default { afterMs: 250 }
+     */
+    slow?: SlowOptions | boolean | undefined
+    /** An upper bound for sampled requests per second, including those whose callers set the sampled flag. @default Infinity */
     maxSampledPerSecond?: number | undefined
     /**
-     * The path of a JSON file whose `sampler`, `keep`, `ignore` and `logs: { level, unsampledLevel }` hold in place of the options. It is
-     * read anew when it changes, and on SIGHUP. A file that is wrong changes nothing, and is logged.
+     * The path of a JSON file whose `sampler`, `keep`, `ignore` and `logs` hold in place of these options, and from each change of it on.
+     * It is read again at once on SIGHUP. A file that is wrong changes nothing, and is logged.
      */
     configFile?: string | undefined
-    /** Which requests' spans say what they waited for, `light_trace.time.*`. `false`: none. @default { afterMs: keep.slowerThanMs, LIGHT_TRACE_SLOW_AFTER_MS, 250 } */
-    slow?: SlowOptions | boolean | undefined
-    /** Requests that get no spans. @default OTEL_FASTIFY_IGNORE_PATHS, none */
+    /**
+     * Requests that get no spans: a path (`'/health'`, `'/assets/*'`), a RegExp, a function `(request) => boolean`, or an array of these.
+     * They keep their context.
+     * @default OTEL_FASTIFY_IGNORE_PATHS
+     */
     ignore?: IgnoreOption | undefined
-    /** `false`: start a new trace and link to the caller's span. @default true */
+    /**
+     * `false` or `(request) => boolean`: do not continue the caller's trace. Start a new one and link to the caller's span.
+     * @default true
+     */
     trustIncoming?: boolean | ((request: FastifyRequest) => boolean) | undefined
     /** Request headers to record. Headers that carry credentials are never recorded. @default [] */
     requestHeaders?: string[] | undefined
     /** Response headers to record. Headers that carry credentials are never recorded. @default [] */
     responseHeaders?: string[] | undefined
     /**
-     * Which parameters of a query have their values replaced by `REDACTED`, in `url.query` and in the `url.full` of
-     * outgoing calls: more names besides those of credentials, compared without case and separators, or a function that
-     * receives each name, decoded, and decides about all of them. @default []
+     * More names of query parameters whose values are recorded as `REDACTED`, or a function that decides about all of them. This holds for
+     * `url.query` and for the `url.full` of outgoing calls. Names are compared without case and separators; a function receives each name,
+     * decoded.
+     * @default []
      */
     redactQuery?: string[] | ((name: string) => boolean) | undefined
-    /** The name of the SERVER span, in place of 'GET /users/:id'. */
+    /** `(request) => string`: the name of the request's span, instead of `GET /users/:id`. */
     spanName?: ((request: FastifyRequest) => string) | undefined
-    /** Attributes that the SERVER span starts with. */
+    /** `(request) => attributes` to start the request's span with. */
     attributes?: ((request: FastifyRequest) => Attributes) | undefined
-    /** Called when the request's span has started. */
+    /** `(span, request)`: called when the request's span has started. */
     onStart?: ((span: Span, request: FastifyRequest) => void) | undefined
-    /** Called just before the request's span ends. */
+    /** `(span, request, reply)`: called just before the request's span ends. */
     onEnd?: ((span: Span, request: FastifyRequest, reply: FastifyReply) => void) | undefined
-    /** What each request's store starts with. An object is copied for each request. */
+    /** What each request's store starts with: an object, which is copied, or `(request) => object`. See docs/context.md. */
     store?: Store | ((request: FastifyRequest) => Store) | undefined
-    /** Child spans of Fastify's own stages; `true`: the handler's. @default none */
+    /** Child spans for the handler and for stages of Fastify's lifecycle. `true`: the handler. @default { handler: false, hooks: [] } */
     spans?: SpansOptions | boolean | undefined
-    /** Spans and trace headers for outgoing calls. `false`: none. `true`: the defaults. */
+    /**
+     * Spans and trace headers for outgoing calls (docs/outbound.md); also `channels` and `propagateTo`. `true`: these defaults. `false`:
+     * none.
+     * @default { http: true, undici: true, libraries: true, graphqlDocuments: false, fold: false }
+     */
     outbound?: OutboundOptions | boolean | undefined
     /**
-     * Spans for requests that never reach light-trace's hook, too: a bad URL, no Host, an app that is closing, a response
-     * by a hook that was registered before. HTTP/1 only, and not if registered in a child scope. Such spans have no
-     * `http.route`, and only the functions `ignore` and `trustIncoming` are called for them. @default false
+     * Spans for requests that never reach light-trace's hook, too: a bad URL, an app that is closing. HTTP/1 only, and not if light-trace
+     * is registered in a child scope. These spans have no `http.route`, and only the functions `ignore` and `trustIncoming` are called for
+     * them.
+     * @default false
      */
     unrouted?: boolean | undefined
     /**
-     * Whether a request's span says where its route is declared: `code.file.path` and `code.line.number`, of routes that are
-     * declared after light-trace is loaded. A stack is taken once per route, nothing per request. @default false, but true in `npx
-     * light-trace app.js` and with a collector of `light-trace/testing`
+     * Where the route is declared, as `code.file.path` and `code.line.number` of the request's span. `true` under `npx light-trace app.js`
+     * and with a collector of `light-trace/testing` (docs/recipes.md). A stack is taken once for each route that is declared after
+     * light-trace is loaded, and nothing per request.
+     * @default false
      */
     codeLocation?: boolean | undefined
     /**
-     * Whether an error that was thrown is recorded where the answer is 4xx: an `exception` event and `error.type`. The span's
-     * status stays unset. `false` for services with floods of 4xx.
+     * Whether an error that was thrown is recorded where the answer is 4xx: an `exception` event and `error.type`. `false` for services
+     * with floods of 4xx. The span's status stays unset.
      * @default true
      */
     clientErrors?: boolean | undefined
-    /** trace_id, span_id and trace_flags on the lines of `request.log`. An object: the lines are exported too. @default true */
-    logs?: boolean | LogsOptions | undefined
     /**
-     * Send the trace id to the caller in this response header, appended to the application's own metrics: `trace;desc=…`
-     * (W3C Trace Context level 3) and `traceparent;desc="…"`. @default off
+     * `trace_id`, `span_id` and `trace_flags` on the lines of `request.log`. See docs/recipes.md. An object: exported lines (docs/logs.md)
+     * too, `logs.export`, `logs.level`, `logs.unsampledLevel`, `logs.maxPerSecond`, `logs.buffer`.
+     * @default true
+     */
+    logs?: LogsOptions | boolean | undefined
+    /**
+     * `'server-timing'`: send the trace id to the caller in this response header. It is appended to the metrics of the application:
+     * `trace;desc=…` (W3C Trace Context level 3) and `traceparent;desc="…"`.
+     * @default false
      */
     replyHeader?: 'server-timing' | false | undefined
-    /** Keys of a trusted caller's baggage that become attributes of the request's span, unless the span has that attribute already. @default [] */
+    /**
+     * Keys of a trusted caller's baggage that become attributes of the request's span: `['tenant.id']`. At most 256 characters of each, and
+     * never in place of an attribute that is there for another reason.
+     * @default []
+     */
     baggage?: string[] | undefined
-    /** Find the line that blocks the event loop, by a worker that watches it while requests are open. `true`: after 100 ms. @default false, unless LIGHT_TRACE_BLOCKED_LOOP says otherwise */
+    /**
+     * `true` or `{ afterMs: 100 }`: the line that blocked the event loop (docs/slow.md), on the requests that waited for it. A worker
+     * watches the event loop while requests are open.
+     * @default LIGHT_TRACE_BLOCKED_LOOP, false
+     */
     blockedLoop?: BlockedLoopOptions | boolean | undefined
+    /**
+     * How many bytes undelivered spans may take, and how long a span may wait for others to be sent with it. A full buffer is thinned
+     * (docs/reliability.md).
+     * @default { maxBytes: 33554432, flushDelayMs: 1000 }
+     */
     buffer?: BufferOptions | undefined
-    /** Milliseconds that `app.close()` waits for a collector that does not answer. @default 5000 */
+    /**
+     * How many milliseconds `app.close()` waits for a collector that does not answer. A collector that refuses the connection is given up
+     * at once.
+     * @default 5000
+     */
     closeTimeoutMs?: number | undefined
-    /** Count every request, sampled or not. @default off, unless OTEL_METRICS_EXPORTER says otherwise */
+    /**
+     * `true`, or an object: count the requests, sampled or not. See docs/metrics.md. `OTEL_METRICS_EXPORTER` switches them on, too.
+     * @default false
+     */
     metrics?: MetricsOptions | boolean | undefined
+    /**
+     * How much a span may hold. More is dropped, and counted on the span.
+     * @default { attributes: 128, attributeValueLength: 16384, events: 128, links: 128 }
+     */
     limits?: LimitsOptions | undefined
-  }
-
-  export interface BlockedLoopOptions {
-    /** For how many milliseconds the event loop has to be blocked, 20 or more. @default 100 */
-    afterMs?: number | undefined
   }
 
   /** A route's `config.trace`. For missing members the plugin's options hold. */
   export type RouteTraceOptions = {
+    /** A string, or `(request) => string`. */
     spanName?: string | ((request: FastifyRequest) => string) | undefined
+    /** An object, or `(request) => attributes`. Added to those of the option `attributes`. */
     attributes?: Attributes | ((request: FastifyRequest) => Attributes) | undefined
+    /** Like the option `spans`, and instead of it. */
     spans?: SpansOptions | boolean | undefined
+    /** Like the option `sampler`, and instead of it. */
     sampler?: SamplerOption | undefined
+    /** Like the option `slow`, and instead of it. `{ afterMs: 0 }`: each request of the route. */
     slow?: SlowOptions | boolean | undefined
-    /** `false`: metrics do not count this route. @default true */
+    /** `false`: metrics (docs/metrics.md) do not count this route. @default true */
     metrics?: boolean | undefined
-    /** `true` is the same as `trace: false`. */
+    /** Like the option `ignore`; `true` is the same as `trace: false`. */
     ignore?: boolean | IgnoreOption | undefined
   }
+  // options:end
 
   /** The error that `register` and adding a route throw. Codes are stable, messages are not. */
   export interface LightTraceError extends Error {

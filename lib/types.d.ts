@@ -49,6 +49,29 @@ type CallMetrics = import('./features/metrics/call-metrics').CallMetrics
 type Environment = import('./config/env').Environment
 type Outcome = import('./export/http/otlp-http').Outcome
 
+/** A row of the table of options, lib/config/table.js. */
+type OptionRow = {
+  /** Of a value that is given. Of a group it checks the whole, whose settings are made elsewhere. */
+  check?: ((path: string, value: any) => any) & { read?: OptionRow['read'] }
+  /** Null where it is left out. */
+  default?: any
+  /** What stands for the option in the environment. */
+  variables?: string[]
+  /** How it is read, if not as the kind of its check is. */
+  read? (variables: string[], env: Environment, context: any): any
+  /** Whether `configFile` may change it while the application runs. */
+  live?: boolean
+  /** Makes the setting of a value: of a group, of its settings. */
+  resolve? (value: any, context: any): any
+  /** Of a group, for which `true` and `false` may stand for something. */
+  members?: Record<string, OptionRow>
+  whenTrue?: any
+  whenFalse?: any
+}
+type SettingsOf<Rows> = {
+  readonly [Name in keyof Rows]: Rows[Name] extends { members: infer Members, check?: undefined, resolve?: undefined } ? SettingsOf<Members> : any
+}
+
 // Methods of Buffer that @types/node does not know.
 interface Buffer<TArrayBuffer extends ArrayBufferLike = ArrayBufferLike> {
   latin1Slice (start?: number, end?: number): string

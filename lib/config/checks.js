@@ -22,12 +22,20 @@ const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 // Names of headers that carry credentials, whatever their vendor. Tenant and routing headers (x-scope-orgid) do not match.
 const CREDENTIAL = /assertion|auth|bearer|cookie|credential|dpop|dsn|hmac|jw[st]|key|oidc|otp|pass[cpw]|principal|pwd|saml|secret|session|signature|team|ticket|token/
 
-const boolean = anyOf('true or false', (value) => typeof value === 'boolean')
+const boolean = readBy(anyOf('true or false', (value) => typeof value === 'boolean'), (names, env) => env.boolean(...names))
 const callback = anyOf('a function', (value) => typeof value === 'function')
-const text = anyOf('a non-empty string', (value) => typeof value === 'string' && value.trim() !== '')
-const count = anyOf(`an integer from 0 to ${COUNT_MAX}`, (value) => Number.isInteger(value) && value >= 0 && value <= COUNT_MAX)
+const text = readBy(anyOf('a non-empty string', (value) => typeof value === 'string' && value.trim() !== ''), (names, env) => env.text(...names))
+const count = readBy(anyOf(`an integer from 0 to ${COUNT_MAX}`, (value) => Number.isInteger(value) && value >= 0 && value <= COUNT_MAX),
+  (names, env) => env.integer(names, { max: COUNT_MAX }))
+const atLeastOne = readBy(anyOf('an integer from 1 on', (value) => Number.isSafeInteger(value) && value > 0), (names, env) => env.integer(names, { min: 1 }))
 const bytes = anyOf('a positive integer number of bytes', (value) => Number.isSafeInteger(value) && value > 0)
-const duration = (path, value) => Math.min(notNegative('milliseconds')(path, value), DURATION_MAX_MS)
+const duration = readBy((path, value) => Math.min(notNegative('milliseconds')(path, value), DURATION_MAX_MS),
+  (names, env) => env.integer(names, { max: DURATION_MAX_MS }))
+
+/** @param {(names: string[], env: Environment) => any} read how a variable says the same */
+function readBy (check, read) {
+  return Object.assign(check, { read })
+}
 
 function notNegative (unit) {
   return anyOf(`a number of ${unit}, 0 or more`, (value) => typeof value === 'number' && value >= 0)
@@ -41,7 +49,8 @@ function anyOf (expected, ...accepts) {
 }
 
 function literal (...values) {
-  return anyOf(inWords(values.map((value) => typeof value === 'string' ? `'${value}'` : value)), (value) => values.includes(value))
+  const check = anyOf(inWords(values.map((value) => typeof value === 'string' ? `'${value}'` : value)), (value) => values.includes(value))
+  return Object.assign(readBy(check, (names, env) => env.oneOf(names, values)), { values })
 }
 
 /** 'a', 'a or b', 'a, b or c'. */
@@ -55,19 +64,19 @@ function orCallback (otherwise) {
 
 // `true` and `false` stand for something else.
 function orBoolean (otherwise, whenTrue, whenFalse) {
-  const check = (path, value) => {
+  return (path, value) => {
     if (typeof value === 'boolean') return value ? whenTrue : whenFalse
     if (otherwise.expected !== undefined && !isObject(value)) throw wrongValue(path, `true, false or ${otherwise.expected}`, value)
     return otherwise(path, value)
   }
-  return Object.assign(check, { names: otherwise.names ?? [] })
 }
 
 function listOf (checkItem) {
-  return (path, value) => {
+  const check = (path, value) => {
     if (!Array.isArray(value)) throw wrongValue(path, 'an array', value)
     return Array.from(value, (item, index) => checkItem(`${path}[${index}]`, item))
   }
+  return Object.assign(check, { item: checkItem })
 }
 
 const headerNames = listOf((path, value) => {
@@ -98,7 +107,7 @@ function object (shape, meant = undefined) {
     }
     return read
   }
-  return Object.assign(check, { expected, names: known })
+  return Object.assign(check, { expected })
 }
 
 // Checks attributes as OpenTelemetry has them: strings, numbers, booleans, and arrays of one of these kinds.
@@ -248,7 +257,7 @@ function editDistance (a, b) {
 /** A text of a file without the byte order mark that Windows' editors write. */
 function withoutMark (text) { return text.replace(/^\ufeff/, '') }
 
-const values = { attributes, boolean, bytes, callback, count, duration, headerNames, text }
+const values = { atLeastOne, attributes, boolean, bytes, callback, count, duration, headerNames, text }
 const kinds = { anyOf, listOf, literal, notNegative, object, orBoolean, orCallback }
 const parts = { COUNT_MAX, CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, FILE_BYTES_MAX, TOKEN, isAttributeValue, isObject, readFile, readOwn, withoutMark }
 const errors = { LightTraceError, describeValue, editDistance, inWords, nearestName, optionInvalid, wrongValue }

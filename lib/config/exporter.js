@@ -4,35 +4,38 @@
 
 const { printable } = require('../runtime/report.js')
 const {
-  CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, boolean, duration, literal, object, optionInvalid, readOwn, wrongValue
+  CREDENTIAL, DURATION_MAX_MS, EMPTY, FIELD_VALUE, TOKEN, boolean, duration, literal, optionInvalid, readOwn, wrongValue
 } = require('./checks.js')
 const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env.js')
+const { checkOf, group, settled } = require('./rows.js')
 const {
   EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, names, parseHttpUrl, withSecrets
 } = require('./endpoint.js')
 
-module.exports = { checkExporter, resolveExporter, exporterOfSignal }
-
 const KINDS = ['otlp', 'otlp/stdout', 'console', 'none']
 const EXPECTED_KIND = `'${KINDS.join("', '")}' or an object with a url`
-const COMPRESSIONS = ['none', 'gzip', 'zstd']
 const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc']
 
-const DEFAULT_TIMEOUT_MS = 10000 // "OTLP Exporter": for each batch
 const AROUND_MS = 30_000 // of a reader of metrics and a processor of logs
 
 const GRPC_PORT = '4317'
 
-const checkMembers = object({
-  url: checkUrl,
-  headers: checkHeaders,
-  compression: literal(...COMPRESSIONS),
-  timeoutMs: duration,
-  ca: checkPem,
-  cert: checkPem,
-  key: checkPem,
-  insecureHeaders: boolean
+// The row of the table of options.
+const EXPORTER = group({ check: checkExporter, default: 'otlp', variables: ['OTEL_TRACES_EXPORTER'] }, {
+  url: { check: checkUrl, variables: names('ENDPOINT') },
+  headers: { check: checkHeaders, variables: names('HEADERS') },
+  compression: { check: literal('none', 'gzip', 'zstd'), default: 'none', variables: names('COMPRESSION') },
+  timeoutMs: { check: duration, default: 10_000, variables: names('TIMEOUT') }, // "OTLP Exporter": for each batch
+  ca: { check: checkPem, variables: names('CERTIFICATE') },
+  cert: { check: checkPem, variables: names('CLIENT_CERTIFICATE') },
+  key: { check: checkPem, variables: names('CLIENT_KEY') },
+  insecureHeaders: { check: boolean, default: false, variables: names('INSECURE') }
 })
+
+module.exports = { EXPORTER, checkExporter, resolveExporter, exporterOfSignal }
+
+const MEMBERS = EXPORTER.members
+const checkMembers = checkOf({ members: MEMBERS })
 
 function checkExporter (path, value) {
   if (KINDS.includes(value)) return { __proto__: null, kind: value }
@@ -42,8 +45,6 @@ function checkExporter (path, value) {
   if (typeof value !== 'object' || value === null) throw wrongValue(path, EXPECTED_KIND, value)
   return Object.assign(checkMembers(path, value), { kind: 'otlp' })
 }
-
-checkExporter.names = checkMembers.names
 
 function checkUrl (path, value) {
   // A URL object cannot say whether its '/' was written.
@@ -98,7 +99,7 @@ function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
   return withSecrets({
     kind,
     explicit: given.kind !== undefined,
-    compression: compressionHere(given.compression ?? env.oneOf(names('COMPRESSION'), COMPRESSIONS) ?? 'none', env),
+    compression: compressionHere(settled(MEMBERS.compression, given.compression, { env }), env),
     timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env, timeoutVariable, aroundMs) : given.timeoutMs || DURATION_MAX_MS,
     proxy,
     printableUrl: `${url.origin}${url.pathname}` // without the query, in which some vendors take their key
@@ -111,7 +112,7 @@ function checkPem (path, value) {
 
 // The variable may name several. We have one exporter; the first that is known is taken.
 function kindFromEnvironment (env) {
-  const name = 'OTEL_TRACES_EXPORTER'
+  const [name] = EXPORTER.variables
   const [kind, ...others] = env.namesOf(name, KINDS) ?? []
   if (others.length > 0) env.warn('LT_WARN_ENV', `${name} names several exporters: ${kind} is used`)
   return kind ?? 'otlp'
@@ -126,7 +127,7 @@ function compressionHere (compression, env) {
 
 // 0 is "no limit" in both. The shorter one holds, as it would with a batch processor around an exporter.
 function timeoutFromEnvironment (env, timeoutVariable, aroundMs) {
-  const request = env.integer(names('TIMEOUT'), { max: DURATION_MAX_MS }) ?? DEFAULT_TIMEOUT_MS
+  const request = settled(MEMBERS.timeoutMs, undefined, { env })
   const around = env.integer([timeoutVariable], { max: DURATION_MAX_MS }) ?? aroundMs
   return Math.min(request || DURATION_MAX_MS, around || DURATION_MAX_MS)
 }
@@ -178,7 +179,7 @@ function checkHeaders (path, value) {
 
 // User and password of the URL become a header, so that the URL can be shown. A header that was given wins.
 function resolveHeaders (url, given, env, isProxied) {
-  const [own, general] = names('HEADERS')
+  const [own, general] = MEMBERS.headers.variables
   const headers = Object.assign(Object.create(null), parseHeaders(env, general), parseHeaders(env, own), given.headers)
   const authorization = basicAuthorization(url)
   if (authorization === null) env.warn('LT_WARN_ENDPOINT', 'user and password in the exporter\'s URL are not percent-encoded, so they are not sent')
@@ -193,7 +194,7 @@ function resolveHeaders (url, given, env, isProxied) {
 function guardCredentials (headers, given, env) {
   const credentials = Object.keys(headers).filter((name) => CREDENTIAL.test(name))
   // OpenTelemetry defines INSECURE for gRPC; setting it says that clear text will do.
-  const isAllowed = given.insecureHeaders ?? env.boolean(...names('INSECURE')) ?? false
+  const isAllowed = settled(MEMBERS.insecureHeaders, given.insecureHeaders, { env })
   if (credentials.length === 0) return
   if (!isAllowed) for (const name of credentials) delete headers[name]
   const what = isAllowed ? 'sends' : 'does not send'

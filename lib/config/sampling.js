@@ -3,16 +3,19 @@
 // What is recorded, as settings: which traces are sampled, by which lib/sampling/sampler.js decides, and which requests get no span.
 
 const { isRegExp } = require('node:util/types')
-const { EMPTY, isObject, notNegative, object, wrongValue, listOf } = require('./checks.js')
+const { EMPTY, isObject, notNegative, wrongValue, listOf } = require('./checks.js')
+const { checkOf, group } = require('./rows.js')
 const { atOnce } = require('../runtime/report.js')
 
 const EXPECTED_SAMPLER = "'always_on', 'always_off', a ratio from 0 to 1, { perSecond }, or a Sampler with shouldSample()"
 
-const ARG = 'OTEL_TRACES_SAMPLER_ARG'
 const PARENT_BASED = 'parentbased_'
 const KIND_FROM_NAME = new Map([['always_on', 'always_on'], ['always_off', 'always_off'], ['traceidratio', 'ratio']])
 
-const checkMembers = object({ perSecond: notNegative('traces a second') })
+const SAMPLER = group({ check: checkSampler, variables: ['OTEL_TRACES_SAMPLER', 'OTEL_TRACES_SAMPLER_ARG'], read: samplerFromEnvironment, live: true }, {
+  perSecond: { check: notNegative('traces a second') }
+})
+const checkMembers = checkOf({ members: SAMPLER.members })
 
 // The result is { kind, ratio, perSecond, parentBased }, or the user's own Sampler.
 function checkSampler (path, value) {
@@ -27,21 +30,21 @@ function checkSampler (path, value) {
 }
 
 // The names without `parentbased_` decide anew in each service, as OpenTelemetry defines them.
-function samplerFromEnvironment (env) {
+function samplerFromEnvironment ([variable, arg], env) {
   const names = [...KIND_FROM_NAME.keys()]
-  const name = env.oneOf(['OTEL_TRACES_SAMPLER'], [...names, ...names.map((name) => PARENT_BASED + name)]) ?? 'parentbased_always_on'
+  const name = env.oneOf([variable], [...names, ...names.map((name) => PARENT_BASED + name)]) ?? 'parentbased_always_on'
   const parentBased = name.startsWith(PARENT_BASED)
   const kind = KIND_FROM_NAME.get(name.slice(parentBased ? PARENT_BASED.length : 0))
-  if (env.text('OTEL_TRACES_SAMPLER') === undefined && env.text(ARG) !== undefined) {
-    env.warn('LT_WARN_ENV', `${ARG} is ignored: it needs OTEL_TRACES_SAMPLER=parentbased_traceidratio, or traceidratio`)
+  if (env.text(variable) === undefined && env.text(arg) !== undefined) {
+    env.warn('LT_WARN_ENV', `${arg} is ignored: it needs ${variable}=parentbased_traceidratio, or traceidratio`)
   }
-  return samplerOf(kind, kind === 'ratio' ? ratioFromEnvironment(env) : undefined, parentBased)
+  return samplerOf(kind, kind === 'ratio' ? ratioFromEnvironment(arg, env) : undefined, parentBased)
 }
 
-function ratioFromEnvironment (env) {
+function ratioFromEnvironment (variable, env) {
   // Number('0x1') is 1: only what is written as a decimal number counts.
   const isDecimal = (text) => /^[0-9.]{1,40}(?:[eE]-?[0-9]{1,3})?$/.test(text)
-  return env.first([ARG], 'a ratio from 0 to 1', (text) => isDecimal(text) && isRatio(Number(text)) ? Number(text) : undefined) ?? 1
+  return env.first([variable], 'a ratio from 0 to 1', (text) => isDecimal(text) && isRatio(Number(text)) ? Number(text) : undefined) ?? 1
 }
 
 function isRatio (value) {
@@ -57,8 +60,6 @@ function samplerOf (kind, ratio = undefined, parentBased = true) {
 
 // Which requests get no span. Patterns are compiled once; a request is compared in time linear in its path, whatever a caller
 // sends: the glob has one wildcard and no backtracking.
-
-const VARIABLE = 'OTEL_FASTIFY_IGNORE_PATHS' // @fastify/otel's
 
 const EXPECTED_PATTERN = "a path such as '/health' or '/assets/*', a RegExp, a function (request) => boolean, or an array of these"
 
@@ -87,8 +88,8 @@ function isLikeExpression (pattern) {
   return typeof pattern === 'string' && /\.[*+]|[\\(\]]|\$$/.test(pattern)
 }
 
-function ignoreFromEnvironment (env) {
-  return env.listOf(VARIABLE, "a comma-separated list of paths that start with '/' or '*', without '?'", isGlob)
+function ignoreFromEnvironment ([variable], env) {
+  return env.listOf(variable, "a comma-separated list of paths that start with '/' or '*', without '?'", isGlob)
 }
 
 /** @returns {((request: FastifyRequest) => boolean) | null} which throws what a user's function throws; null: all are traced */
@@ -138,4 +139,4 @@ function rawPath (raw) {
   return end === -1 ? url : url.slice(0, end)
 }
 
-module.exports = { checkSampler, samplerFromEnvironment, checkIgnore, compileIgnore, ignoreFromEnvironment, isLikeExpression }
+module.exports = { SAMPLER, checkIgnore, compileIgnore, ignoreFromEnvironment, isLikeExpression }

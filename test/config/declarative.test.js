@@ -7,7 +7,10 @@ const { execFileSync } = require('node:child_process')
 const { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } = require('node:fs')
 const { tmpdir } = require('node:os')
 const { join, parse } = require('node:path')
+const { parse: parseYaml } = require('yaml')
+const { readConfiguration } = require('../../lib/features/declarative-file')
 const { resolveOptions } = require('../../lib/config/options')
+const { namesOfVariables } = require('../../scripts/options')
 const { runProgram, ROOT } = require('../support/program')
 
 function settled (t, content, { name = 'otel.json', options = {}, environment = {} } = {}) {
@@ -214,6 +217,31 @@ test('a file that cannot be used switches tracing off, and says so without a wor
   const { disabled, warnings } = resolveOptions({}, { OTEL_CONFIG_FILE: '/nowhere/otel.json' })
   t.equal(disabled, true)
   t.match(warnings, [{ message: /ENOENT/ }])
+  t.end()
+})
+
+// The rest of what is understood: of each choice that WHOLE makes, the others.
+const OTHERS = [
+  { file_format: '1.0', disabled: true, tracer_provider: { limits: { attribute_count_limit: 1, attribute_value_length_limit: 2 }, sampler: { trace_id_ratio_based: { ratio: 1 } } } },
+  { file_format: '1.0', meter_provider: { readers: [{ pull: { exporter: { 'prometheus/development': { host: 'h', port: 1 } } } }] }, logger_provider: { limits: { attribute_count_limit: 1, attribute_value_length_limit: 2 } } },
+  ...['TRACES', 'METRICS', 'LOGS'].map((signal) => ({ file_format: '1.0', ...providerWith(signal, { schedule_delay: 1, export_timeout: 2, max_queue_size: 3, max_export_batch_size: 4, interval: 5, timeout: 6 }) }))
+]
+
+function providerWith (signal, members) {
+  const tls = { ca_file: 'a', key_file: 'k', cert_file: 'c', insecure: true }
+  const exporter = { otlp_http: { endpoint: 'http://a', headers_list: 'a=b', compression: 'gzip', timeout: 1, encoding: 'protobuf', tls, temporality_preference: 'delta', default_histogram_aggregation: 'explicit_bucket_histogram' } }
+  if (signal === 'METRICS') return { meter_provider: { readers: [{ periodic: { ...members, exporter } }] } }
+  return { [signal === 'TRACES' ? 'tracer_provider' : 'logger_provider']: { processors: [{ batch: { ...members, exporter } }] } }
+}
+
+test('each variable that a file stands for is one that is read without a file, too', (t) => {
+  const known = namesOfVariables()
+  const named = new Set([parseYaml(WHOLE), ...OTHERS].flatMap((content) => {
+    const { values } = readConfiguration(join(t.testdir({ 'otel.json': JSON.stringify(content) }), 'otel.json'), {})
+    return Object.keys(values)
+  }))
+  t.same([...named].filter((name) => !known.includes(name)), [])
+  t.equal(named.size, 62, 'all of them')
   t.end()
 })
 

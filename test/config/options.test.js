@@ -287,6 +287,12 @@ test('what others put on Object.prototype is neither an option nor a variable', 
     events: 0,
     ca: 'x',
     'service.name': 'evil',
+    check: () => 'evil',
+    default: 'evil',
+    members: {},
+    resolve: () => 'evil',
+    read: () => 'evil',
+    variables: ['OTEL_SERVICE_NAME'],
     OTEL_SDK_DISABLED: 'true',
     OTEL_SERVICE_NAME: 'evil'
   }

@@ -4,7 +4,6 @@
 
 const { existsSync, readFileSync, readdirSync } = require('node:fs')
 const { dirname, join, relative } = require('node:path')
-const vm = require('node:vm')
 const { parse } = require('espree')
 const { test } = require('tap')
 const { resolveOptions } = require('../../lib/config/options')
@@ -14,7 +13,6 @@ const { requiredFiles } = require('../../scripts/required-files')
 const { SUITES } = require('../../scripts/suites')
 const { listed } = require('../../site/pages')
 
-const NONE = 'none'
 const texts = new Map()
 const headingsOf = new Map()
 
@@ -158,30 +156,7 @@ function counted (text) {
   return text.replace(/, (?:the oldest )?before [^.]* hot files/g, '')
 }
 
-// Users from an option, a member, a variable or an attribute that they cannot find or that does nothing: this and the next three.
-test('the table of options has every option with its default', async (t) => {
-  const rows = tableRows(read('docs/options.md'), '# Options')
-  t.same(rows.map(([name]) => unquoted(name)).sort(), optionNames().sort())
-  const settings = resolveOptions({}, {})
-  for (const [name, shown] of rows) {
-    const option = unquoted(name)
-    if (option === 'serviceName' || option === 'resource') continue // found out: test/config/resource.test.js
-    const value = shown === NONE ? null : vm.runInNewContext(`(${unquoted(shown)})`)
-    for (const [path, expected, actual] of compared(option, value, settings[option])) t.equal(actual, expected, `${path}: ${shown}`)
-  }
-})
-
-test('docs/options.md has every member of the options that are objects', async (t) => {
-  const documented = new Set([...read('docs/options.md').matchAll(/^\| `([\w.]+)`/gm)].map(([, name]) => name))
-  t.same(Object.entries(members()).flatMap(([option, names]) => names.map((name) => `${option}.${name}`)).filter((name) => !documented.has(name)), [])
-})
-
-test('the table of variables has every variable that is read, and no other', async (t) => {
-  const documented = tableRows(read('docs/environment.md'), '# Environment variables').flatMap(([names]) => names.match(/\bOTEL_\w+/g) ?? [])
-  t.same(documented, [...new Set(documented)], 'each once')
-  t.same([...documented].sort(), [...variablesRead()].sort())
-})
-
+// A user from an attribute that is nowhere explained, or that does nothing.
 test('docs/attributes.md has every attribute that is set, and no other', async (t) => {
   const documented = new Set([...read('docs/attributes.md').matchAll(/^\| `([\w.<>]+)`/gm)].map(([, name]) => name))
   const set = attributesInSource(/^(?:span|fastify|outbound|export|features)[/\\](?!metrics|logs|sdk)/)
@@ -192,63 +167,6 @@ test('docs/attributes.md has every attribute that is set, and no other', async (
 })
 
 // ---- the code's side
-
-function optionNames () {
-  const [, shape] = /const checkOptions = object\(\{\n(.*?)\n\}[,)]/s.exec(read('lib/config/options.js'))
-  return [...shape.matchAll(/^ {2}(\w+):/gm)].map(([, name]) => name)
-}
-
-/** The members of each option, from the type that its users see. */
-function members () {
-  const types = read('index.d.ts')
-  const of = (name) => [...new RegExp(`(?:interface ${name}|type ${name} =) \\{(.*?)\\n  \\}`, 's').exec(types)[1].matchAll(/^ {4}(\w+)\?:/gm)].map(([, member]) => member)
-  return {
-    exporter: of('ExporterOptions'),
-    metrics: of('MetricsOptions'),
-    keep: of('KeepOptions'),
-    spans: of('SpansOptions'),
-    outbound: of('OutboundOptions'),
-    buffer: of('BufferOptions'),
-    limits: of('LimitsOptions'),
-    'config.trace': of('RouteTraceOptions')
-  }
-}
-
-// Limits that no option sets: docs/environment.md has their variables.
-const BY_VARIABLE_ALONE = new Set(['attributesPerEvent', 'attributesPerLink'])
-
-/** Pairs to compare: what a row shows as a literal, and what the settings hold. */
-function compared (option, shown, actual) {
-  if (option === 'exporter' || option === 'sampler') return [[option, shown, actual.kind]]
-  if (shown === false && actual === null) return []
-  if (typeof shown !== 'object' || shown === null) return [[option, shown, actual ?? null]]
-  if (Array.isArray(shown)) return [[option, shown.length, actual.length]]
-  const all = new Set([...Object.keys(shown), ...Object.keys(actual).filter((name) => !isEmpty(actual[name]) && !BY_VARIABLE_ALONE.has(name))])
-  return [...all].flatMap((name) => compared(`${option}.${name}`, shown[name], actual[name]))
-}
-
-function isEmpty (value) {
-  return value === null || (typeof value === 'object' && Object.keys(value).length === 0)
-}
-
-/** Every OTEL_* that is asked for: of two environments that make all of them count. */
-function variablesRead () {
-  const asked = new Set()
-  const values = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_METRICS_EXPORTER: 'otlp,prometheus', OTEL_LOGS_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_HEADERS: 'authorization=x' }
-  for (const endpoint of ['https://127.0.0.1:4318', 'http://192.0.2.1:4318']) {
-    resolveOptions({}, new Proxy({ ...values, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, {
-      getOwnPropertyDescriptor (target, name) {
-        asked.add(name)
-        return Reflect.getOwnPropertyDescriptor(target, name)
-      }
-    }))
-  }
-  for (const file of readdirSync(join(ROOT, 'lib'), { recursive: true }).filter((file) => file.endsWith('.js'))) {
-    const code = read(join('lib', file)).replace(/^\s*(?:\/\/|\*).*$|\s\/\/ .*$/gm, '')
-    for (const [name] of code.matchAll(/\bOTEL_[A-Z][A-Z_]*[A-Z]\b/g)) asked.add(name)
-  }
-  return new Set([...asked].filter((name) => name.startsWith('OTEL_') && !name.endsWith('_')))
-}
 
 /** All that a user's process can come to load, without comments. */
 function sources () {
@@ -304,15 +222,4 @@ function headings (page) {
 
 function between (text, name) {
   return text.split(`<!-- ${name}:start -->`)[1].split(`<!-- ${name}:end -->`)[0].trim()
-}
-
-/** The cells of the tables under a heading, up to the next section. */
-function tableRows (text, heading) {
-  const section = `\n${text}`.split(`\n${heading}\n`)[1].split('\n## ')[0]
-  return section.split('\n').filter((line) => line.startsWith('| `'))
-    .map((line) => line.split(' | ').map((cell) => cell.replace(/^\||\|$/g, '').trim()))
-}
-
-function unquoted (cell) {
-  return cell.replace(/`/g, '')
 }

@@ -1,0 +1,275 @@
+'use strict'
+
+// All that can be set, a row each (OptionRow of types.d.ts says what is in it). Checks and settings are made of it, and what a file
+// may change while the application runs; so are the tables of docs/options.md and docs/environment.md and the options' part of
+// index.d.ts, by npm run docs:options.
+
+const path = require('node:path')
+const {
+  CREDENTIAL, DURATION_MAX_MS, EMPTY, TOKEN, anyOf, atLeastOne, attributes, boolean, bytes, callback, count, duration, headerNames,
+  isObject, listOf, literal, notNegative, object, orBoolean, orCallback, text
+} = require('./checks.js')
+const { EXPORTER, checkExporter } = require('./exporter.js')
+const { checkOf, group, settle } = require('./rows.js')
+const { SAMPLER, checkIgnore, compileIgnore, ignoreFromEnvironment } = require('./sampling.js')
+
+const NONE = Object.freeze([])
+
+const BLOCKED_AFTER_MIN_MS = 20 // a timer of Node is late by some of them on any busy machine
+const INTERVAL_MIN_MS = 100 // below, a mistaken unit would send hundreds of times a second
+
+const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi', 'none']
+const STAGES = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse', 'onError']
+const LOG_KINDS = ['otlp', 'otlp/stdout', 'console', 'none']
+const AGGREGATIONS = { __proto__: null, explicit_bucket_histogram: 'explicit', base2_exponential_bucket_histogram: 'exponential' }
+const KINDS = Object.freeze({ __proto__: null, internal: 0, server: 1, client: 2, producer: 3, consumer: 4 })
+
+const level = anyOf("the name of one of the logger's levels", (value) => typeof value === 'string' && value.trim() !== '')
+
+// A group that is off unless it is asked for.
+const ASKED = { whenTrue: EMPTY, whenFalse: false }
+
+const CHANNEL = {
+  kind: { check: anyOf("'client', 'internal', 'producer', 'consumer', 'server' or a SpanKind", isKind), default: 'client', resolve: (kind) => KINDS[kind] ?? kind },
+  name: { check: orCallback(text) },
+  attributes: { check: orCallback(attributes) }
+}
+
+const OPTIONS = {
+  serviceName: { check: text, variables: ['OTEL_SERVICE_NAME'] },
+  resource: { check: attributes, variables: ['OTEL_RESOURCE_ATTRIBUTES'] },
+  exporter: EXPORTER,
+  spanProcessors: { check: listOf(anyOf('a SpanProcessor with onStart() and onEnd()', (value) => has(value, 'onStart') && has(value, 'onEnd'))), resolve: Object.freeze },
+  tracerProvider: { check: anyOf('a TracerProvider with getTracer(), or false', (value) => value === false || has(value, 'getTracer')) },
+  registerGlobals: { check: boolean, default: true },
+  sampler: SAMPLER,
+  keep: group({ ...ASKED, whenTrue: { errors: true }, live: true, resolve: orNothingToKeep }, {
+    errors: { check: boolean, default: false },
+    aborted: { check: boolean, default: false },
+    slowerThanMs: { check: notNegative('milliseconds'), default: Infinity },
+    asked: { check: boolean, default: false },
+    // A service that keeps more than this has an outage, of which a hundred traces a second show as much as all.
+    maxPerSecond: { check: notNegative('requests a second'), default: 100 }
+  }),
+  recorder: group({ ...ASKED, resolve: withKeep }, {
+    maxBytes: { check: bytes, default: 8 * 1024 * 1024 }, // some 20,000 spans
+    seconds: { check: notNegative('seconds'), default: 10 },
+    errorsPerSecond: { check: count, default: 0 },
+    blockedLoop: { check: boolean, default: false }
+  }),
+  slow: group({ whenTrue: EMPTY, whenFalse: { afterMs: Infinity }, default: EMPTY }, {
+    // What `keep` calls slow is slow, unless `slow` says otherwise.
+    afterMs: {
+      check: notNegative('milliseconds'),
+      default: 250,
+      variables: ['LIGHT_TRACE_SLOW_AFTER_MS'],
+      read: (names, env, { given }) => given.keep?.slowerThanMs ?? env.integer(names)
+    }
+  }),
+  maxSampledPerSecond: { check: notNegative('spans'), default: Infinity },
+  configFile: { check: text, resolve: (file) => path.resolve(file) },
+  ignore: { check: checkIgnore, variables: ['OTEL_FASTIFY_IGNORE_PATHS'], read: ignoreFromEnvironment, live: true, resolve: compileIgnore },
+  trustIncoming: { check: orCallback(anyOf('true, false or a function (request) => boolean', (value) => typeof value === 'boolean')), default: true },
+  requestHeaders: capturedHeaders('requestHeaders'),
+  responseHeaders: capturedHeaders('responseHeaders'),
+  redactQuery: { check: orCallback(listOfNames('an array of names, or a function (name) => boolean')), default: NONE },
+  spanName: { check: callback },
+  attributes: { check: callback },
+  onStart: { check: callback },
+  onEnd: { check: callback },
+  store: { check: orCallback(anyOf('an object or a function (request) => object', isObject)) },
+  // true: the handler, which is what most want to see.
+  spans: group({ whenTrue: { handler: true }, whenFalse: EMPTY, default: EMPTY }, {
+    handler: { check: boolean, default: false },
+    hooks: { check: listOf(literal(...STAGES)), default: NONE, resolve: (hooks) => Object.freeze([...new Set(hooks)]) }
+  }),
+  outbound: group({ whenTrue: EMPTY, whenFalse: { http: false, undici: false, libraries: false }, default: EMPTY }, {
+    http: { check: boolean, default: true },
+    undici: { check: boolean, default: true },
+    libraries: { check: boolean, default: true },
+    channels: { check: checkChannels, default: EMPTY, resolve: resolveChannels, members: CHANNEL },
+    propagateTo: { check: callback },
+    graphqlDocuments: { check: boolean, default: false },
+    fold: { ...ASKED, default: false, members: { after: { check: atLeastOne, default: 10 } } }
+  }),
+  unrouted: { check: boolean, default: false },
+  codeLocation: { check: boolean, default: false, read: (names, env, { given }) => given.spanProcessors?.some((processor) => processor.wantsCodeLocation === true) },
+  clientErrors: { check: boolean, default: true },
+  logs: group({ whenTrue: true, whenFalse: false, default: true }, {
+    export: { check: orBoolean(exporterOf(LOG_KINDS, 'true', 'false'), true, false), default: false, variables: ['OTEL_LOGS_EXPORTER'] },
+    level: { check: level, live: true }, // null: whatever the logger writes
+    unsampledLevel: { check: level, default: 'warn', live: true },
+    maxPerSecond: { check: notNegative('lines a second'), default: 10_000 }, // of one level: more than a person or a bill can take
+    buffer: { check: level } // the least level of lines that are held with their request
+  }),
+  replyHeader: { check: literal('server-timing', false), resolve: (header) => header || null },
+  baggage: { check: listOfNames('an array of keys'), default: NONE, resolve: (keys) => Object.freeze([...keys]) },
+  blockedLoop: group({ ...ASKED, variables: ['LIGHT_TRACE_BLOCKED_LOOP'], read: readBlockedLoop }, {
+    afterMs: {
+      check: anyOf(`a finite number of milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => Number.isFinite(value) && value >= BLOCKED_AFTER_MIN_MS),
+      default: 100,
+      resolve: (ms) => Math.min(ms, DURATION_MAX_MS)
+    }
+  }),
+  buffer: group({ default: EMPTY }, {
+    maxBytes: { check: bytes, default: 32 * 1024 * 1024 },
+    flushDelayMs: { check: duration, default: 1000, variables: ['OTEL_BSP_SCHEDULE_DELAY'] }
+  }),
+  closeTimeoutMs: { check: duration, default: 5000 },
+  metrics: group({ ...ASKED }, {
+    exporter: { check: exporterOf(['otlp', 'otlp/stdout', 'none']), variables: ['OTEL_METRICS_EXPORTER'] },
+    path: { check: anyOf("a path that begins with '/'", (value) => typeof value === 'string' && value.startsWith('/')) },
+    runtime: { check: boolean, default: false },
+    attributes: { check: callback },
+    buckets: { check: anyOf('an array of ascending numbers', areBounds), resolve: (buckets) => Object.freeze(buckets.slice()) },
+    histograms: {
+      check: literal('explicit', 'exponential'),
+      default: 'explicit',
+      variables: ['OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION'],
+      read: (names, env) => AGGREGATIONS[env.oneOf(names, Object.keys(AGGREGATIONS))]
+    },
+    temporality: { check: literal('cumulative', 'delta', 'lowmemory'), default: 'cumulative', variables: ['OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE'] },
+    exemplars: { check: literal('trace_based', 'always_on', 'always_off'), default: 'trace_based', variables: ['OTEL_METRICS_EXEMPLAR_FILTER'] },
+    activeRequests: { check: boolean, default: false },
+    bodySizes: { check: boolean, default: false },
+    intervalMs: {
+      check: duration,
+      default: 60_000,
+      variables: ['OTEL_METRIC_EXPORT_INTERVAL'],
+      read: (names, env) => env.integer(names, { min: 1, max: DURATION_MAX_MS }),
+      resolve: (ms) => Math.max(INTERVAL_MIN_MS, ms)
+    }
+  }),
+  // OpenTelemetry's defaults are 128 of each and a value of any length; 16 KiB hold any stack trace. The names with PER are those of SDK 2.x.
+  limits: group({ default: EMPTY, resolve: withOthers }, {
+    attributes: { check: count, default: 128, variables: ['OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT', 'OTEL_ATTRIBUTE_COUNT_LIMIT'] },
+    attributeValueLength: { check: count, default: 16384, variables: ['OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT', 'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT'] },
+    events: { check: count, default: 128, variables: ['OTEL_SPAN_EVENT_COUNT_LIMIT'] },
+    links: { check: count, default: 128, variables: ['OTEL_SPAN_LINK_COUNT_LIMIT'] }
+  })
+}
+
+// What no option sets, but variables do.
+const VARIABLES = {
+  disabled: { check: boolean, default: false, variables: ['OTEL_SDK_DISABLED'] },
+  logLevel: { check: literal('none', 'error', 'warn', 'info', 'debug', 'verbose', 'all'), default: 'info', variables: ['OTEL_LOG_LEVEL'] },
+  propagators: { default: Object.freeze(['tracecontext', 'baggage']), variables: ['OTEL_PROPAGATORS'], read: readPropagators },
+  knownMethods: { variables: ['OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS'], read: readMethods },
+  environmentTrace: { variables: ['TRACEPARENT', 'TRACESTATE'], read: readTrace },
+  // Unset, the size of a chunk in bytes decides how many spans go together.
+  batch: { default: EMPTY, members: { maxSpans: { check: atLeastOne, default: Infinity, variables: ['OTEL_BSP_MAX_EXPORT_BATCH_SIZE'] } } }
+}
+
+const OTHER_LIMITS = {
+  attributesPerEvent: { check: count, default: 128, variables: ['OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT', 'OTEL_SPAN_ATTRIBUTE_PER_EVENT_COUNT_LIMIT'] },
+  attributesPerLink: { check: count, default: 128, variables: ['OTEL_LINK_ATTRIBUTE_COUNT_LIMIT', 'OTEL_SPAN_ATTRIBUTE_PER_LINK_COUNT_LIMIT'] }
+}
+
+const PROMETHEUS = {
+  host: { check: text, default: 'localhost', variables: ['OTEL_EXPORTER_PROMETHEUS_HOST'] },
+  port: { default: 9464, variables: ['OTEL_EXPORTER_PROMETHEUS_PORT'], read: (names, env) => env.integer(names, { max: 65535 }) }
+}
+
+// Of log records. What is not set is as it is for spans.
+const LOG_RECORDS = {
+  flushDelayMs: { check: duration, variables: ['OTEL_BLRP_SCHEDULE_DELAY'] },
+  maxRecords: { check: atLeastOne, default: Infinity, variables: ['OTEL_BLRP_MAX_EXPORT_BATCH_SIZE'] },
+  attributes: { check: count, variables: ['OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT'] },
+  attributeValueLength: { check: count, variables: ['OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT'] }
+}
+
+// What a route's `config.trace` says; what it leaves out is as the plugin's options say.
+const ROUTE = {
+  spanName: { check: orCallback(text) },
+  attributes: { check: orCallback(attributes) },
+  spans: OPTIONS.spans,
+  sampler: SAMPLER,
+  slow: OPTIONS.slow,
+  metrics: { check: boolean, default: true },
+  ignore: { check: orBoolean(checkIgnore, true, false) }
+}
+
+module.exports = { LOG_KINDS, LOG_RECORDS, OPTIONS, OTHER_LIMITS, PROMETHEUS, ROUTE, VARIABLES }
+
+// Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
+function orNothingToKeep (keep) {
+  const { errors, aborted, asked, slowerThanMs, maxPerSecond } = keep
+  return (errors || aborted || asked || slowerThanMs !== Infinity) && maxPerSecond > 0 ? keep : null
+}
+
+// For request.trace.keep(), where there is no `keep`.
+function withKeep (recorder, { given }) {
+  return Object.freeze({ ...recorder, keptPerSecond: given.keep?.maxPerSecond ?? OPTIONS.keep.members.maxPerSecond.default })
+}
+
+function withOthers (limits, context) {
+  return Object.freeze({ ...limits, ...settle(OTHER_LIMITS, EMPTY, context) })
+}
+
+function readBlockedLoop (names, env) {
+  return env.first(names, `true, false or milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => {
+    if (/^(?:true|false)$/i.test(value)) return value.toLowerCase() === 'true' && EMPTY
+    if (/^[0-9]{1,9}$/.test(value) && Number(value) >= BLOCKED_AFTER_MIN_MS) return { afterMs: Number(value) }
+  })
+}
+
+function isKind (value) {
+  return typeof value === 'string' ? value in KINDS : Object.values(KINDS).includes(value)
+}
+
+// The names are the user's. `true` is for a channel of a library that light-trace knows, and leaves alone unless asked.
+function checkChannels (path, value) {
+  const checkOne = (path, value) => value === true ? {} : checkOf({ members: CHANNEL })(path, value)
+  return object(Object.fromEntries((isObject(value) ? Object.keys(value) : []).map((name) => [name, checkOne])))(path, value)
+}
+
+function resolveChannels (channels, context) {
+  const resolved = Object.create(null)
+  for (const [name, channel] of Object.entries(channels)) resolved[name] = settle(CHANNEL, { name, ...channel }, context)
+  return Object.freeze(resolved)
+}
+
+// Headers that become attributes: those that are named, and never those that carry credentials.
+function capturedHeaders (option) {
+  const resolve = (names, { env }) => {
+    const denied = names.filter((name) => CREDENTIAL.test(name))
+    for (const name of denied) env.warn('LT_WARN_HEADER_DENIED', `${option}: '${name}' carries credentials and is not recorded`)
+    return Object.freeze([...new Set(names)].filter((name) => !denied.includes(name)))
+  }
+  return { check: headerNames, default: NONE, read: (variables, env, { fromFile }) => fromFile[option], resolve }
+}
+
+function areBounds (value) {
+  return Array.isArray(value) && value.length > 0 && value.every((bound, index) => Number.isFinite(bound) && (index === 0 || bound > value[index - 1]))
+}
+
+function exporterOf (kinds, ...others) {
+  const check = anyOf(`${[...others, ...kinds.map((kind) => `'${kind}'`)].join(', ')} or an object with a url`, (value) => isObject(value) || kinds.includes(value))
+  return (path, value) => checkExporter(path, check(path, value))
+}
+
+function readPropagators ([name], env) {
+  const names = env.namesOf(name, PROPAGATORS)
+  return names && Object.freeze(names.includes('none') ? [] : [...new Set(names)])
+}
+
+// Case-sensitive, and in place of the conventions' own list.
+function readMethods ([name], env) {
+  const methods = env.listOf(name, 'a comma-separated list of methods', (method) => TOKEN.test(method)) ?? []
+  return methods.length > 0 ? Object.freeze(methods) : null
+}
+
+// The parent of work outside of requests, see Tracer.startSpan.
+function readTrace ([parent, state], env) {
+  const traceparent = env.text(parent)
+  return traceparent === undefined ? null : Object.freeze({ traceparent, tracestate: env.text(state) ?? '' })
+}
+
+function listOfNames (expected) {
+  return anyOf(expected, (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && name.trim() !== ''))
+}
+
+// A class's methods are inherited, so these are not own properties.
+function has (value, method) {
+  return typeof value === 'object' && value !== null && typeof value[method] === 'function'
+}

@@ -1,0 +1,58 @@
+'use strict'
+
+// What docs and index.d.ts say about options and variables is made of the table that the program reads. Above each test: which reader it
+// saves, and from what.
+
+const { readFileSync } = require('node:fs')
+const { join } = require('node:path')
+const { test } = require('tap')
+const { resolveOptions } = require('../../lib/config/options')
+const { files, namesOfVariables, undescribed, withOptions } = require('../../scripts/options')
+const { ROOT } = require('../support/program')
+
+const INTERNAL = ['LIGHT_TRACE_VIEWER'] // which `npx light-trace` sets
+
+// Users, from an option, a default or a variable that is documented in one way and read in another.
+for (const file of files()) {
+  test(`${file} says of options and variables what the table has: npm run docs:options`, async (t) => {
+    const content = readFileSync(join(ROOT, file), 'utf8')
+    t.equal(content, withOptions(file, content))
+  })
+}
+
+// Users, from an option or a variable that does something and is nowhere explained.
+test('each row of the table has its sentence, and there is no sentence without a row', async (t) => {
+  t.same(undescribed(), [])
+})
+
+// Users, from a variable that is documented and does nothing, or does something and is not documented.
+test('every variable of OpenTelemetry or of light-trace that is read is known, and no other', async (t) => {
+  const known = namesOfVariables()
+  t.same(known, [...new Set(known)], 'each once')
+  const read = variablesRead()
+  t.same(known.filter((name) => !read.has(name)), [], 'not read')
+  t.same([...read].filter((name) => /^(?:OTEL|LIGHT_TRACE)_/.test(name) && !known.includes(name) && !INTERNAL.includes(name)), [], 'not known')
+})
+
+/** What is asked for, in environments that between them make all of them count. */
+function variablesRead () {
+  const asked = new Set()
+  const values = {
+    OTEL_TRACES_SAMPLER: 'traceidratio',
+    OTEL_METRICS_EXPORTER: 'otlp,prometheus',
+    OTEL_LOGS_EXPORTER: 'otlp',
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=x',
+    TRACEPARENT: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    KUBERNETES_SERVICE_HOST: '10.0.0.1',
+    HTTP_PROXY: 'http://proxy:3128'
+  }
+  for (const endpoint of ['https://127.0.0.1:4318', 'http://192.0.2.1:4318']) {
+    resolveOptions({}, new Proxy({ ...values, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, {
+      getOwnPropertyDescriptor (target, name) {
+        asked.add(name)
+        return Reflect.getOwnPropertyDescriptor(target, name)
+      }
+    }))
+  }
+  return asked
+}
