@@ -373,8 +373,6 @@ declare namespace lightTrace {
     path?: string | undefined
     /** Event loop, garbage collection, heap, CPU and memory of the process. @default false */
     runtime?: boolean | undefined
-    /** light-trace's own counters, `otel.sdk.*`. @default true */
-    self?: boolean | undefined
     /**
      * More attributes of `http.server.request.duration`, asked for when the request has ended. Each different set is a
      * series; over 2,000 they are counted together as `otel.metric.overflow`.

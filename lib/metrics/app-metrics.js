@@ -78,7 +78,7 @@ class AppMetrics {
     this.registry.attempt(() => { // the provider may be another package's
       const meter = this.meterProvider.getMeter(scope.name, scope.version, { schemaUrl: scope.schemaUrl })
       if (this.settings.runtime) this.#releases.push(openRuntimeMetrics(meter))
-      if (this.settings.self) openSelfMetrics(meter, () => this.#tracer.snapshot())
+      openSelfMetrics(meter, () => this.#tracer.snapshot())
     })
     if (this.#foreign === null) this.#openReaders()
     else report.info(`metrics are recorded through the registered ${this.#foreign.constructor?.name ?? 'MeterProvider'}`)

@@ -24,7 +24,7 @@ const DURATION = 'http.server.request.duration'
 async function main () {
   const collector = createCollector()
   const app = Fastify()
-  await app.register(lightTrace, { spanProcessors: [collector], metrics: { self: false } })
+  await app.register(lightTrace, { spanProcessors: [collector], metrics: true })
   app.get('/users/:id', async () => ({ ok: true }))
   app.post('/users', async (request, reply) => reply.code(201).send({}))
   app.get('/boom', async () => { throw new Error('boom') })
