@@ -386,8 +386,6 @@ declare namespace lightTrace {
     temporality?: 'cumulative' | 'delta' | 'lowmemory' | undefined
     /** Which measurements are kept as examples, with the ids of their trace and span. @default OTEL_METRICS_EXEMPLAR_FILTER, 'trace_based' */
     exemplars?: 'trace_based' | 'always_on' | 'always_off' | undefined
-    /** `false`: server-sent events and other streams do not count. @default true */
-    streams?: boolean | undefined
     /** `http.server.active_requests`. @default false */
     activeRequests?: boolean | undefined
     /** `http.server.request.body.size` and `http.server.response.body.size`, in bytes. @default false */

@@ -26,7 +26,6 @@ const checkMetrics = orBoolean(object({
   histograms: literal('explicit', 'exponential'),
   temporality: literal(...TEMPORALITIES),
   exemplars: literal(...EXEMPLAR_FILTERS),
-  streams: boolean,
   activeRequests: boolean,
   bodySizes: boolean,
   intervalMs: duration
@@ -57,7 +56,6 @@ function resolveMetrics (options, env) {
     histograms: given.histograms ?? histogramsOf(env),
     temporality: given.temporality ?? env.oneOf(['OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE'], TEMPORALITIES) ?? 'cumulative',
     exemplars: given.exemplars ?? env.oneOf(['OTEL_METRICS_EXEMPLAR_FILTER'], EXEMPLAR_FILTERS) ?? 'trace_based',
-    streams: given.streams ?? true,
     activeRequests: given.activeRequests ?? false,
     bodySizes: given.bodySizes ?? false,
     intervalMs: Math.max(INTERVAL_MIN_MS, given.intervalMs ?? env.integer(['OTEL_METRIC_EXPORT_INTERVAL'], { min: 1, max: DURATION_MAX_MS }) ?? DEFAULT_INTERVAL_MS)

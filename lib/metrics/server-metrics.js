@@ -135,7 +135,7 @@ class ServerMetrics {
 
   /**
    * @param {MetricRegistry | ForeignRegistry} registry @param {Scope} scope
-   * @param {{ buckets?: number[], attributes?: Function | null, streams?: boolean, activeRequests?: boolean, bodySizes?: boolean }} options
+   * @param {{ buckets?: number[], attributes?: Function | null, activeRequests?: boolean, bodySizes?: boolean }} options
    */
   constructor (registry, scope, options, report) {
     this.#options = options
@@ -190,8 +190,7 @@ class ServerMetrics {
 
   // HOT, once per request where metrics are on. Budget: 0 objects, 0 strings. Proof: bench/micro/metrics.bench.js
   ended (span, reply, response) {
-    const { attributes, streams } = this.#options
-    if (streams === false && isStream(span, reply, response)) return
+    const { attributes } = this.#options
     const entry = entryOf(span)
     const series = attributes === null || reply === null ? this.seriesOf(entry, span) : this.#seriesAsked(entry, span, reply)
     if (series === null) return
@@ -259,32 +258,17 @@ function receivedBytes ({ headers }) {
   return headers['transfer-encoding'] === undefined ? 0 : -1
 }
 
-function sentBytes (span, reply, response) {
-  if (hasNoBody(span, response)) return 0 // a content-length is then that of the body which GET would have
-  const length = headerOf('content-length', reply, response)
+function sentBytes ({ httpStatus }, reply, response) {
+  // Without a body a content-length is that of the body which GET would have.
+  if (httpStatus === 204 || httpStatus === 304 || response.req?.method === 'HEAD') return 0
+  // Fastify hands its headers to Node when it sends them: the response does not know them.
+  const length = reply.getHeader('content-length') ?? response.getHeader('content-length')
   return length === undefined ? -1 : lengthOf(length)
 }
 
 function lengthOf (header) {
   const length = Number(header)
   return Number.isSafeInteger(length) && length >= 0 ? length : -1
-}
-
-function hasNoBody ({ httpStatus }, { req }) {
-  return httpStatus === 204 || httpStatus === 304 || req?.method === 'HEAD'
-}
-
-/** An answer whose length nobody knew when it began: server-sent events, other streams, what was hijacked. */
-function isStream (span, reply, response) {
-  if (span.httpStatus === 0 || hasNoBody(span, response)) return false
-  const type = headerOf('content-type', reply, response)
-  if (typeof type === 'string' && type.startsWith('text/event-stream')) return true
-  return headerOf('content-length', reply, response) === undefined
-}
-
-/** Fastify hands its headers to Node when it sends them: the response does not know them. */
-function headerOf (name, reply, response) {
-  return reply?.getHeader(name) ?? response.getHeader(name)
 }
 
 module.exports = { RequestRecord, ServerMetrics }

@@ -61,7 +61,7 @@ test('many values of all the length that is allowed', async (t) => {
 
 test('with delta, series of twenty routes that have given way to others', async (t) => {
   const registry = newRegistry({ temporality: 'delta', seriesMax: 200 })
-  const options = { buckets: null, attributes: (tenant) => ({ tenant }), streams: true, activeRequests: false, bodySizes: false }
+  const options = { buckets: null, attributes: (tenant) => ({ tenant }), activeRequests: false, bodySizes: false }
   const server = new ServerMetrics(registry, scope, options, {})
   const routes = Array.from({ length: 20 }, (_, i) => new RouteInfo('GET', '', `/${i}`))
   const peer = { scheme: 'http', protocolVersion: '1.1' }
