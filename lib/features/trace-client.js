@@ -12,7 +12,7 @@ const { errorMonitor } = require('node:events')
 const { optionInvalid, describeValue } = require('../config/checks.js')
 const { guarded } = require('../runtime/process-state.js')
 const { now } = require('../runtime/timers.js')
-const { activeContext, tracerIn, isSuppressed, fail, PoolWait, recordWait } = require('../outbound/calls.js')
+const { activeContext, tracerIn, placeOfCall, fail, PoolWait, recordWait } = require('../outbound/calls.js')
 const { settledKinds } = require('../outbound/index.js')
 const { DATABASES, KNEX, pgQuery, pgPreparedQuery, pgCallOf, pgChannel } = require('./libraries/databases.js')
 const { read, text, label } = require('./libraries/read.js')
@@ -50,13 +50,6 @@ function tracingOf (client) {
   return has('query') ? { library: 'pg', trace: tracePg } : null
 }
 
-/** Where the running code makes its calls; null where they have no spans. */
-function placeOfCalls () {
-  const context = activeContext()
-  const tracer = tracerIn(context)
-  return tracer?.outbound?.libraries && !isSuppressed(context) ? { tracer, context } : null
-}
-
 /** One call. It ends once, and may be over before it is reported. */
 class Call {
   #span = null
@@ -88,7 +81,7 @@ function eventCalls (callDescriptor) {
   }
   /** @param {() => object} describe makes what the call descriptor reads */
   const start = (id, describe) => {
-    const place = placeOfCalls()
+    const place = placeOfCall(activeContext())
     if (place === null) return
     if (calls.size >= PENDING_MAX) end(calls.keys().next().value)
     const call = new Call(callDescriptor, describe())
@@ -253,7 +246,7 @@ function traced (client) {
 function tracedQuery (query) {
   return function (config, values, callback) {
     if (pgChannel.hasSpoken) return Reflect.apply(query, this, arguments)
-    const place = placeOfCalls()
+    const place = placeOfCall(activeContext())
     if (place === null) {
       return Reflect.apply(query, this, Array.from(arguments, (argument) => typeof argument === 'function' ? AsyncResource.bind(argument) : argument))
     }
@@ -322,7 +315,7 @@ function postgresClient (sql, server) {
 
 function postgresHandler (query, handler, server) {
   return function (...args) {
-    const place = placeOfCalls()
+    const place = placeOfCall(activeContext())
     if (place !== null) watchPostgres(query, new Call(query.tagged ? pgPreparedQuery : pgQuery, { startedAt: now(), ...server }), place)
     return handler(...args)
   }

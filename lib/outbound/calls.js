@@ -54,6 +54,12 @@ function isSuppressed (context) {
   return context.getValue(SUPPRESS_KEY) === true
 }
 
+/** The tracer of a library's call and its context; null where it has no span. */
+function placeOfCall (context) {
+  const tracer = tracerIn(context)
+  return tracer?.outbound?.libraries && !isSuppressed(context) ? { tracer, context } : null
+}
+
 /** The span of a call by an HTTP client, once; null where it has none. HOT */
 function takeSpan (call) {
   const span = call?.[kCall]
@@ -147,9 +153,9 @@ function onTurn () {
 
 /** Makes the span of a wait whose library says how long it was. */
 function recordWait (context, startedAt, system, error) {
-  const tracer = tracerIn(context)
-  if (!tracer?.outbound?.libraries || isSuppressed(context) || now() - startedAt < WAIT_MIN_MS) return
-  const span = tracer.startCall(POOL_WAIT, { system, startedAt }, context)
+  const place = placeOfCall(context)
+  if (place === null || now() - startedAt < WAIT_MIN_MS) return
+  const span = place.tracer.startCall(POOL_WAIT, { system, startedAt }, context)
   if (error !== undefined && error !== null && span?.isRecording()) fail(span, POOL_WAIT, error)
   span?.end()
 }
@@ -232,6 +238,7 @@ module.exports = {
   activeContext,
   tracerIn,
   isSuppressed,
+  placeOfCall,
   takeSpan,
   mark,
   adapterOf,

@@ -20,7 +20,7 @@ const MESSAGE_LENGTH_MAX = 256
 const METHODS_MAX = 32 // of a server
 const PEERS_MAX = 8 // of a connection
 const ORIGIN_LENGTH_MAX = 512
-const TARGETS_MAX = 256
+const ORIGINS_MAX = 256
 const SLASH = 0x2f
 
 const ABORTS = new Set(['ABORT_ERR', 'UND_ERR_ABORTED', 'ERR_CANCELED']) // of Node, undici, and axios or got
@@ -86,7 +86,19 @@ class HttpCall {
   }
 }
 
-const targets = new Map() // origin -> RemoteServer
+const servers = new Map() // origin -> RemoteServer
+
+/** The server of a URL's origin. HOT, once per call of undici */
+function serverOfOrigin (origin) {
+  let server = servers.get(origin)
+  if (server === undefined) {
+    const authority = origin.indexOf('://') + 3
+    const { name, port } = splitHost(origin.slice(authority), origin.slice(0, authority - 3).toLowerCase())
+    if (servers.size === ORIGINS_MAX) servers.clear()
+    servers.set(origin, server = new RemoteServer(name, port, origin))
+  }
+  return server
+}
 
 /** The server that is called through a proxy, which gets the whole URL; undefined for other targets, as that of CONNECT. */
 function serverOfTarget (target) {
@@ -95,14 +107,7 @@ function serverOfTarget (target) {
   const length = target.slice(scheme + 3).search(/[/?#]/)
   const authority = target.slice(scheme + 3, length === -1 ? undefined : scheme + 3 + length)
   const origin = target.slice(0, scheme + 3) + authority.slice(authority.lastIndexOf('@') + 1)
-  if (origin.length > ORIGIN_LENGTH_MAX) return undefined
-  let server = targets.get(origin)
-  if (server === undefined) {
-    const { name, port } = splitHost(origin.slice(scheme + 3), origin.slice(0, scheme).toLowerCase())
-    if (targets.size === TARGETS_MAX) targets.clear()
-    targets.set(origin, server = new RemoteServer(name, port, origin))
-  }
-  return server
+  return origin.length > ORIGIN_LENGTH_MAX ? undefined : serverOfOrigin(origin)
 }
 
 // HOT, once per recorded call. Budget: nothing, where target and server are as usual.
@@ -281,4 +286,4 @@ function mayPropagate (tracer, call) {
   return tracer.report.attempt('LT_WARN_CALLBACK', what, () => atOnce(propagateTo(call.url))) === true
 }
 
-module.exports = { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer, propagate }
+module.exports = { RemoteServer, HttpCall, serverOfOrigin, startHttpCall, endWithStatus, endWithError, setPeer, propagate }

@@ -15,14 +15,11 @@
 const { AsyncResource } = require('node:async_hooks')
 const { onMessage } = require('../runtime/process-state.js')
 const { kCall, activeContext, tracerIn, takeSpan, mark } = require('./calls.js')
-const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span.js')
-const { splitHost } = require('../http/conventions.js')
+const { HttpCall, serverOfOrigin, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span.js')
 
-const ORIGINS_MAX = 256
 const HANDLER_SYMBOLS_MAX = 8
 
 const call = new HttpCall()
-const origins = new Map() // origin -> RemoteServer
 const handlerSymbols = [] // of the copies of undici in the process
 
 const undiciSubscribers = [
@@ -40,7 +37,10 @@ function onCreate ({ request }) {
   const tracer = tracerIn(context)
   if (tracer === null || !tracer.outbound?.undici) return
   if (handler === undefined && !mark(request)) return
-  readCall(request)
+  const { method, origin, path } = request
+  call.method = method
+  call.server = serverOfOrigin(typeof origin === 'string' ? origin : String(origin))
+  call.target = String(path)
   const headers = handler === undefined ? OFFERED_HEADERS : tracer.propagator === null ? HEADERS : FOREIGN_HEADERS
   request[kCall] = startHttpCall(tracer, context, call, request, headers)
 }
@@ -79,25 +79,6 @@ function resendsOf (handler) {
   const { retryCount, history } = handler
   if (Number.isInteger(retryCount)) return retryCount
   return Array.isArray(history) ? history.length : 0
-}
-
-function readCall (request) {
-  const origin = typeof request.origin === 'string' ? request.origin : String(request.origin)
-  let server = origins.get(origin)
-  if (server === undefined) {
-    server = readOrigin(origin)
-    if (origins.size === ORIGINS_MAX) origins.clear()
-    origins.set(origin, server)
-  }
-  call.method = request.method
-  call.server = server
-  call.target = String(request.path)
-}
-
-function readOrigin (origin) {
-  const authority = origin.indexOf('://') + 3
-  const { name, port } = splitHost(origin.slice(authority), origin.slice(0, authority - 3))
-  return new RemoteServer(name, port, origin)
 }
 
 // The headers are a flat list since undici 6, text before.

@@ -7,7 +7,7 @@
 const { CallInfo } = require('../../http/conventions.js')
 const { cut, sqlStateOf } = require('../../span/attributes.js')
 const clock = require('../../runtime/timers.js')
-const { KIND_CLIENT, kCall, activeContext, tracerIn, isSuppressed } = require('../../outbound/calls.js')
+const { KIND_CLIENT, kCall, activeContext, placeOfCall } = require('../../outbound/calls.js')
 const { sanitise, DIALECTS } = require('./statement.js')
 const { recordedArguments, commands } = require('./redis-keys.js')
 const { read, text, label, pushServer, pushPeer, pushText, lengthOf } = require('./read.js')
@@ -275,12 +275,11 @@ const sqliteQuery = new SqlDescriptor('sqlite', DIALECTS.sqlite, 'sql', nothing,
 /** Records a query that node:sqlite has published. */
 function recordSqliteQuery (call) {
   if (call === null || typeof call !== 'object' || call[kCall] !== undefined) return
-  const context = activeContext()
-  const tracer = tracerIn(context)
-  if (!tracer?.outbound?.libraries || isSuppressed(context)) return
+  const place = placeOfCall(activeContext())
+  if (place === null) return
   Reflect.set(call, kCall, null)
   sqliteEndedAt = clock.now()
-  tracer.startCall(sqliteQuery, call, context)?.end(sqliteEndedAt)
+  place.tracer.startCall(sqliteQuery, call, place.context)?.end(sqliteEndedAt)
 }
 
 /** Channel -> call descriptor. What is in `query` has its values inlined; `execute` has them apart. */

@@ -220,6 +220,4 @@ function senderOf (headers) {
   return attempt(() => remoteSpanOf({ traceparent: readHeader(headers, 'traceparent'), tracestate: readHeader(headers, 'tracestate') })) ?? null
 }
 
-const KAFKA = { 'plt:kafka:producer:sends': send }
-
-module.exports = { CALL_DESCRIPTORS: { ...DATABASES, ...GRAPHQL, ...KAFKA }, WITH_DOCUMENTS, recordKafkaMessage, recordSqliteQuery }
+module.exports = { CALL_DESCRIPTORS: { ...DATABASES, ...GRAPHQL, 'plt:kafka:producer:sends': send }, WITH_DOCUMENTS, recordKafkaMessage, recordSqliteQuery }
