@@ -6,9 +6,7 @@
 //                     '--any other disposition, see http/retry.js--> idle
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers.js')
-const { compressBody, refusesZstd } = require('./compressor.js')
 const { RetrySchedule } = require('./http/retry.js')
-const { Outcome } = require('./http/otlp-http.js')
 
 // A request costs 100 to 200 microseconds whatever its size: of a megabyte, some 2,000 spans, less than a tenth of one for each.
 const SEND_BYTES = 1024 * 1024
@@ -24,7 +22,6 @@ class Sender {
   #compressor
   #backPressure
   #onCompleted
-  #encoding
   #schedule
   #sendBytes
   #requestBytesMax
@@ -39,7 +36,7 @@ class Sender {
   inFlight = 0
   completed = 0 // spans that left for good, delivered or not
 
-  constructor ({ buffer, http, prefix, stats, log, compressor, backPressure, onCompleted, encoding }) {
+  constructor ({ buffer, http, prefix, stats, log, compressor, backPressure, onCompleted }) {
     this.#buffer = buffer
     this.#http = http
     this.#prefix = prefix
@@ -48,7 +45,6 @@ class Sender {
     this.#compressor = compressor
     this.#backPressure = backPressure // null where nobody asked for it
     this.#onCompleted = onCompleted
-    this.#encoding = encoding
     this.#schedule = new RetrySchedule(buffer.bytesMax)
     this.#sendBytes = Math.min(SEND_BYTES, buffer.bytesMax / 4)
     this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
@@ -114,18 +110,10 @@ class Sender {
       this.inFlight += chunk.spans
       if (chunk.attempts++ > 0) this.#stats.retried += chunk.spans
     }
-    this.#makeBody(batch, (parts, encoding) => {
-      if (this.#isGivenUp) this.#finish(new Outcome())
-      else this.#http.post(parts, encoding, (outcome) => this.#onOutcome(outcome))
-    })
-  }
-
-  // done(parts, encoding): in this turn if there is nothing to compress.
-  #makeBody (batch, done) {
     const [{ body }] = batch
-    if (body !== null) return done([body], 'gzip') // compressed: it is alone, and whole
-    const parts = [this.#prefix.head(bytesOf(batch)), ...batch.map(({ bytes, length }) => bytes.subarray(0, length))]
-    compressBody(this.#encoding, parts, done)
+    const onOutcome = (outcome) => this.#onOutcome(outcome)
+    if (body !== null) this.#http.post([body], 'gzip', onOutcome) // compressed: it is alone, and whole
+    else this.#http.post([this.#prefix.head(bytesOf(batch)), ...batch.map(({ bytes, length }) => bytes.subarray(0, length))], '', onOutcome)
   }
 
   #onOutcome (outcome) {
@@ -133,10 +121,6 @@ class Sender {
     const [chunk] = this.#batch
     // A server that takes no gzip, against the specification, or that measures what it inflates to.
     const isTooMuch = outcome.status === 413
-    if (chunk.body === null && refusesZstd(this.#encoding, outcome)) {
-      this.#encoding = 'gzip'
-      outcome.disposition = 'again'
-    }
     if (chunk.body === null || !(isTooMuch || outcome.status === 415) || this.#isGivenUp) return this.#finish(outcome)
     if (!isTooMuch) this.#compressor.stop()
     this.#compressor.decompress(chunk, (hasWorked) => {
@@ -162,8 +146,7 @@ class Sender {
     const { disposition } = outcome
     this.#backPressure?.answered(outcome, monotonicNow())
     if (disposition === 'delivered') return this.#onDelivered(outcome, batch, spans)
-    this.#stats.exportsFailed++
-    this.#stats.lastError = this.#log.failure(outcome)
+    this.#log.failed(outcome)
     const isFinal = disposition === 'refused' || disposition === 'misdirected'
     if (disposition === 'retry' || (this.#isGivenUp && !isFinal)) this.#onRetry(outcome, batch, spans)
     else if (disposition === 'again') this.#sendAgain(batch)
@@ -185,14 +168,10 @@ class Sender {
   }
 
   #onDelivered (outcome, batch, spans) {
-    const rejected = Math.min(Math.max(outcome.partialSuccess?.rejected ?? 0, 0), spans)
-    this.#stats.exportsOk++
-    this.#stats.delivered += spans - rejected
-    this.#stats.rejected += rejected
     this.completed += spans
     this.#schedule.delivered()
     this.#buffer.release(batch, outcome.isUploaded)
-    this.#log.delivered(outcome, rejected, spans > rejected)
+    this.#log.delivered(outcome, spans)
   }
 
   #onRetry (outcome, batch, spans) {
@@ -209,11 +188,8 @@ class Sender {
     if (outcome.isUnreachable) this.#dropAll()
   }
 
-  // A server that is no collector would have no use for the spans the next time either.
   #onRefused (outcome, batch, spans) {
     this.completed += spans
-    if (outcome.disposition === 'misdirected') this.#stats.rejected += spans
-    else this.#stats.drop('non_retryable', spans)
     this.#buffer.release(batch, outcome.isUploaded)
     this.#log.refused(outcome, spans)
   }
