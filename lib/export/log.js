@@ -1,6 +1,6 @@
 'use strict'
 
-// Puts what happened to spans, or log records, into words for the operator. What the collector says went through `printable` before.
+// Counts what happened to spans, log records or metric points, and puts it into words for the operator. What the collector says went through `printable` before.
 
 const { processState } = require('../runtime/process-state.js')
 const { Losses, counted } = require('../runtime/report.js')
@@ -34,58 +34,70 @@ class ExportLog {
   #report
   #stats
   #noun
-  #onNotFound
+  #optional
   #url
   #through
   #target
   #shared
 
-  // `url` may hold credentials or an API key in its query: neither is ever logged.
-  constructor (report, stats, { url, proxy = null }, noun = 'span', onNotFound = null) {
+  // `url` may hold credentials or an API key in its query: neither is ever logged. `optional`: of what many collectors do not take,
+  // { code, off }: what is logged once of a 404, and the option that stops it.
+  constructor (report, stats, { url, proxy = null }, noun = 'span', optional = null) {
     this.#report = report
     this.#stats = stats
     this.#noun = noun
-    this.#onNotFound = onNotFound // of what many collectors do not take
+    this.#optional = optional
     this.#url = new URL(url)
     this.#through = proxy === null ? '' : `; through the proxy ${proxy.printableUrl}`
     this.#target = this.#url.origin + this.#url.pathname
     this.#shared = sharedOf(this.#target)
   }
 
-  // Returns one line of text for `stats().lastError`.
-  failure (outcome) {
-    return failureOf(outcome) + hintOf(outcome, this.#url) + this.#through
+  /** Each attempt that failed; what becomes of its spans is said next. */
+  failed (outcome) {
+    this.#stats.exportsFailed++
+    this.#stats.lastError = failureOf(outcome) + hintOf(outcome, this.#url) + this.#through
   }
 
-  // An attempt failed and its spans wait for the next one.
+  // They wait for the next attempt.
   kept (outcome, queued) {
     if (outcome.error?.code === 'ERR_ACCESS_DENIED') {
       this.#once('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`)
     }
     this.#shared.isOutage = true
-    const message = `${this.#target} does not accept ${this.#noun}s (${this.failure(outcome)}); ${counted(queued, this.#noun)} kept, to be sent later`
+    const message = `${this.#target} does not accept ${this.#noun}s (${this.#stats.lastError}); ${counted(queued, this.#noun)} kept, to be sent later`
     this.#report.loss('collector', message, this.#shared.losses)
   }
 
   // One kind for each class of status: a collector that always answers another one is logged no oftener.
   refused (outcome, spans) {
-    if (outcome.status === 404 && this.#onNotFound !== null) return this.#onNotFound(this.#target)
-    const why = this.failure(outcome)
-    if (outcome.disposition === 'misdirected') {
+    const isMisdirected = outcome.disposition === 'misdirected' // what is no collector would have no use for them the next time either
+    if (isMisdirected) this.#stats.rejected += spans
+    else this.#stats.drop('non_retryable', spans)
+    if (outcome.status === 404 && this.#optional !== null) {
+      const { code, off } = this.#optional
+      return this.#report.once(code, `${this.#target} answers 404: it may not take ${this.#noun}s. It is asked again once a minute; ${off} stops that`)
+    }
+    const why = this.#stats.lastError
+    if (isMisdirected) {
       return this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${counted(sum, this.#noun)} lost (${why})`)
     }
     const kind = outcome.error === null ? `status ${Math.floor(outcome.status / 100)}xx` : 'connection'
     this.#loss(kind, spans, (sum) => `${this.#target} refused ${counted(sum, this.#noun)} for good, counted as dropped (${why})`)
   }
 
-  delivered (outcome, rejected, hasAccepted) {
+  delivered (outcome, spans) {
+    const rejected = Math.min(Math.max(outcome.partialSuccess?.rejected ?? 0, 0), spans)
+    this.#stats.exportsOk++
+    this.#stats.delivered += spans - rejected
+    this.#stats.rejected += rejected
     const message = outcome.partialSuccess?.message ?? ''
     if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${counted(sum, this.#noun)}: ${message}`)
     else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} accepted the ${this.#noun}s and says: ${message}`)
     if (outcome.format === 'other') {
       this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} answers with something that is not OTLP: is it a collector? The ${this.#noun}s count as delivered`)
     }
-    if (hasAccepted && this.#shared.isOutage) this.#recovered()
+    if (spans > rejected && this.#shared.isOutage) this.#recovered()
   }
 
   thinned (spans, level) {
@@ -173,9 +185,9 @@ function hintOf ({ error, status, format, message = '' }, { port, pathname }) {
   if (format === 'html') return `; that is a web page: OTLP over HTTP usually has port 4318 and path /v1/traces${at}`
   if (status < 404 || status > 405) return ''
   if (at !== '') return `; OTLP over HTTP usually has port 4318${at}`
-  if (!/\/v1\/(?:traces|logs)$/.test(pathname)) return '; the path of OTLP for traces usually is /v1/traces'
+  if (!/\/v1\/(?:traces|metrics|logs)$/.test(pathname)) return '; the path of OTLP for traces usually is /v1/traces'
   if (pathname.endsWith('/v1/traces/v1/traces')) return '; the path has /v1/traces twice: OTEL_EXPORTER_OTLP_ENDPOINT is written without it'
   return '; does the path need a prefix, as in /otlp/v1/traces?'
 }
 
-module.exports = { hintOf, failureOf, ExportLog }
+module.exports = { hintOf, ExportLog }

@@ -26,7 +26,6 @@ const EXCEPTION = 'exception' // the event of a span, and of a record
 const SEVERITY_WARN = 13
 const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready
-const ASK_AGAIN_MS = 60_000 // a collector that takes no logs
 // Of levels that are counted downwards, whose numbers say nothing: syslog's by https://opentelemetry.io/docs/specs/otel/logs/data-model-appendix/
 const SEVERITIES = new Map(Object.entries({
   trace: 1, silly: 1, debug: 5, verbose: 5, info: 9, http: 9, notice: 10, warn: 13, warning: 13, error: 17, err: 17, crit: 18, critical: 18, alert: 19, fatal: 21, emerg: 21, emergency: 21
@@ -50,7 +49,6 @@ class AppLogs {
   #exporter = null
   #waiting = []
   #first = null // a line about a request, { request, level, logged }, until the next one or until its trace begins
-  #askAgainAt = -Infinity
   #isClosed = false
   #rates = new Map() // by level, and of exceptions
 
@@ -228,7 +226,7 @@ class AppLogs {
     else if (this.#sink === null) {
       if (this.#waiting.length < WAITING_MAX) this.#waiting.push(logged)
       else this.#stats.drop('queue_full', 1)
-    } else if (logged.time < this.#askAgainAt) this.#stats.drop('non_retryable', 1)
+    } else if (this.#exporter?.isAbsent) this.#stats.drop('non_retryable', 1)
     else {
       logged.line = redactedLine(logged.line, this.#tracer.redactor)
       this.#sink.accept(logged)
@@ -281,10 +279,7 @@ class AppLogs {
       report,
       suppress: output.suppress,
       noun: 'log record',
-      onNotFound: (target) => {
-        this.#askAgainAt = clock.now() + ASK_AGAIN_MS
-        report.once('LT_WARN_LOGS_ENDPOINT', `${target} answers 404: it may not take logs. It is asked again once a minute; logs: { export: false } stops that`)
-      },
+      optional: { code: 'LT_WARN_LOGS_ENDPOINT', off: 'logs: { export: false }' },
       http: output.shareConnection(exporter),
       budget: output.budget
     })
