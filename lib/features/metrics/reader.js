@@ -39,9 +39,9 @@ class MetricReader {
   #isOver = false
 
   /**
-   * @param {{ registry: MetricRegistry, encoder: import('./encoder').MetricEncoder | import('./encoder').MetricJson, log: import('../export/log').ExportLog,
+   * @param {{ registry: MetricRegistry, encoder: import('./encoder').MetricEncoder | import('./encoder').MetricJson, log: import('../../export/log').ExportLog,
    *   connect (): Pick<OtlpHttp, 'post' | 'hold' | 'abort' | 'close'>, prefix: ExportRequestPrefix | null,
-   *   report: Report, stats: import('../export/pipeline').Stats, intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T }} options
+   *   report: Report, stats: import('../../export/pipeline').Stats, intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T }} options
    *   connect: asked when there is something to send; prefix: what stands before a body, if it is not whole
    */
   constructor (options) {
