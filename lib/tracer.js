@@ -79,7 +79,7 @@ class Tracer {
     this.mode = this.output.mode
     if (settings.recorder !== null && !settings.disabled) this.openRecorder()
     if (this.backPressure !== null && (this.mode !== 'native' || this.sampler.isCustom)) {
-      report.once('LT_WARN_BACK_PRESSURE', `backPressure has no effect: ${this.mode === 'native' ? "a Sampler of the SDK's decides" : this.output.reason}`)
+      report.warn('LT_WARN_BACK_PRESSURE', `backPressure has no effect: ${this.mode === 'native' ? "a Sampler of the SDK's decides" : this.output.reason}`)
     }
     const exceptionLog = this.logs === null ? null : this.logs.open()
     this.pipeline = exceptionLog === null ? new Pipeline(this) : new LoggingPipeline(this, exceptionLog)
@@ -121,9 +121,9 @@ class Tracer {
   warnAboutUnheard (keep) {
     const { report } = this
     const isByProvider = this.output.sdkSpans !== null
-    if (isByProvider && keep !== null) report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
+    if (isByProvider && keep !== null) report.warn('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
     if (this.liveSampler === undefined || (!isByProvider && this.sampler instanceof LiveSampler)) return
-    report.once('LT_WARN_CONFIG_FILE', `configFile: sampler has no effect, ${isByProvider ? 'that of a tracer provider decides' : "a Sampler of the SDK's decides"}`)
+    report.warn('LT_WARN_CONFIG_FILE', `configFile: sampler has no effect, ${isByProvider ? 'that of a tracer provider decides' : "a Sampler of the SDK's decides"}`)
   }
 
   useKeep (keepSettings) {
@@ -140,13 +140,13 @@ class Tracer {
     if (this.mode === 'native') {
       this.recorder = new (require('./export/recorder.js').Recorder)(settings.recorder, this.output, stats, report)
       if (this.keep === null) this.useKeep(null)
-    } else report.once('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${this.output.reason}`)
+    } else report.warn('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${this.output.reason}`)
   }
 
   /** Sends what the recorder has, see index.d.ts. */
   async takeSnapshot (options) {
     if (this.recorder !== null) return this.recorder.snapshot(read(options, 'seconds'), read(options, 'reason'))
-    this.report.once('LT_WARN_RECORDER', `there is nothing to take a snapshot of: ${this.settings.recorder === null ? 'the option `recorder` is not set' : 'the application is not ready'}`)
+    this.report.warn('LT_WARN_RECORDER', `there is nothing to take a snapshot of: ${this.settings.recorder === null ? 'the option `recorder` is not set' : 'the application is not ready'}`)
     return { spans: 0, missed: 0 }
   }
 
@@ -212,7 +212,7 @@ class Tracer {
     try {
       for (const tracer of processState.openApps.all()) tracer.enableInterop()
     } catch (error) { // such as a file that cannot be read just now: the next one asks again
-      this.report.thrown(error, 'a SERVER span was not noticed')
+      this.report.failed('LT_WARN_BUG', 'a SERVER span was not noticed', error)
     }
   }
 
@@ -336,7 +336,7 @@ class Tracer {
   /** Counts what came too late to be sent, and says once for each kind that there was any. */
   lostAfterClose (stats, what) {
     stats.drop('after_shutdown', 1)
-    suppress(() => this.report.onceFor(what, 'LT_WARN_LOSS', `a ${what} came after the application had closed: it is lost, as are those that follow (stats() counts them as after_shutdown)`))
+    suppress(() => this.report.warn('LT_WARN_LOSS', `a ${what} came after the application had closed: it is lost, as are those that follow (stats() counts them as after_shutdown)`, what))
   }
 
   snapshot () {

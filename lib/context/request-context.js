@@ -272,7 +272,9 @@ function detachedOwner (method) {
 
 /** A mistake in the user's code; it would be a TypeError all the same, with a worse message. */
 function misused (message) {
-  return Object.assign(new TypeError(message), { code: 'LT_ERR_USAGE' })
+  /** @type {Code} */
+  const code = 'LT_ERR_USAGE'
+  return Object.assign(new TypeError(message), { code })
 }
 
 /** The context manager over our own AsyncLocalStorage, in the API's terms. */
@@ -327,4 +329,4 @@ function isUntrusted (caller) {
   return caller instanceof CallerHeaders && !caller.isTrusted
 }
 
-module.exports = { RequestContext, NoRequestContext, ownContextManager, SUPPRESSED, EMPTY_CONTEXT, CallerHeaders, isCopied, isUntrusted }
+module.exports = { RequestContext, NoRequestContext, ownContextManager, SUPPRESSED, EMPTY_CONTEXT, CallerHeaders, misused, isCopied, isUntrusted }

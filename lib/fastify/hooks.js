@@ -41,7 +41,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
     try {
       return requests.begin(request, reply)
     } catch (error) {
-      report.thrown(error, 'a request was not traced')
+      report.failed('LT_WARN_BUG', 'a request was not traced', error)
       return requests.beginFailed(request, response)
     }
   }
@@ -71,7 +71,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
       if (metrics === null) span.close(status, broken)
       else metrics.server.close(span, status, broken, reply, this)
     } catch (error) { // thrown from a listener it would end the process
-      report.thrown(error, 'a request was not traced to its end')
+      report.failed('LT_WARN_BUG', 'a request was not traced to its end', error)
     }
     if (ending !== null) endLast(context, ending, status, broken)
     if (metrics !== null) metrics.server.left(this)

@@ -71,7 +71,7 @@ class AppLogs {
     if (this.#tap !== null && buffer !== null) {
       this.#held = holdLines(app, buffer, () => tracer.keepSettings, (logged) => this.#printHeld(logged), () => this.#tap.flush())
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
-      tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
+      tracer.report.warn('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }
   }
 
@@ -143,7 +143,7 @@ class AppLogs {
       this.#held.take({ level, ...this.#logged(line, level, logger, traceOfLine(this.#tracer.contextManager.active(), logger)) }, logger)
       return true
     } catch (error) { // it is printed
-      this.#tracer.report.thrown(error, 'a log line was not held')
+      this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not held', error)
       return false
     }
   }
@@ -175,7 +175,7 @@ class AppLogs {
       if (request !== undefined) this.#first = { request, level, logged }
       else this.#take(level, logged)
     } catch (error) { // a logger that is not what it looks like: its line is printed
-      this.#tracer.report.thrown(error, 'a log line was not exported')
+      this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not exported', error)
     }
   }
 
@@ -208,7 +208,7 @@ class AppLogs {
     try {
       fn()
     } catch (error) {
-      this.#tracer.report.thrown(error, 'a log line was not exported')
+      this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not exported', error)
     }
   }
 
@@ -238,7 +238,7 @@ class AppLogs {
     if (rate === undefined) this.#rates.set(kind, rate = new RateLimit(maxPerSecond))
     if (rate.take(now)) return false
     const what = typeof kind === 'number' ? `lines of level ${kind}` : kind
-    this.#tracer.report.loss('log rate', `more than ${maxPerSecond} ${what} in a second: the others are not exported (\`logs.maxPerSecond\`)`)
+    this.#tracer.report.warn('LT_WARN_LOSS', `more than ${maxPerSecond} ${what} in a second: the others are not exported (\`logs.maxPerSecond\`)`, 'log rate')
     return true
   }
 
@@ -280,7 +280,7 @@ class AppLogs {
       noun: 'log record',
       onNotFound: (target) => {
         this.#askAgainAt = clock.now() + ASK_AGAIN_MS
-        report.once('LT_WARN_LOGS_ENDPOINT', `${target} answers 404: it may not take logs. It is asked again once a minute; logs: { export: false } stops that`)
+        report.warn('LT_WARN_LOGS_ENDPOINT', `${target} answers 404: it may not take logs. It is asked again once a minute; logs: { export: false } stops that`)
       },
       http: output.shareConnection(exporter),
       budget: output.budget

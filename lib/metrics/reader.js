@@ -120,7 +120,7 @@ class MetricReader {
     } catch (error) {
       this.#stats.exports.failed++
       this.#stats.lastError = messageOf(error)
-      this.#options.report.thrown(error, 'metrics could not be collected')
+      this.#options.report.failed('LT_WARN_BUG', 'metrics could not be collected', error)
     }
     this.#isRunning = false
     return retryMs
@@ -213,7 +213,7 @@ class MetricReader {
     this.#stats.points.rejected += rejected
     const { message = '' } = partialSuccess ?? {}
     if (rejected > 0) this.#loss('metrics rejected', `rejected ${counted(rejected, 'metric point')}: ${message}`)
-    else if (message !== '') this.#options.report.once('LT_WARN_COLLECTOR', `${this.#target} accepted the metrics and says: ${message}`)
+    else if (message !== '') this.#options.report.warn('LT_WARN_COLLECTOR', `${this.#target} accepted the metrics and says: ${message}`, this.#target)
     return batch.points - rejected
   }
 
@@ -229,7 +229,7 @@ class MetricReader {
   #onLost (batches, outcome) {
     const points = batches.reduce((sum, batch) => sum + batch.points, 0)
     this.#stats.points.dropped += points
-    this.#options.report.loss('metrics shutdown', `${counted(points, 'metric point')} not delivered to ${this.#target} before the app closed (${this.#failed(outcome)})`)
+    this.#options.report.warn('LT_WARN_LOSS', `${counted(points, 'metric point')} not delivered to ${this.#target} before the app closed (${this.#failed(outcome)})`, 'metrics shutdown')
     return NO_RETRY
   }
 
@@ -240,7 +240,7 @@ class MetricReader {
     this.#stats.points.dropped += batch.points
     if (outcome.status !== 404) return this.#loss('metrics refused', `refused ${counted(batch.points, 'metric point')} for good (${why})`)
     this.#skips = SKIPS_AFTER_404
-    this.#options.report.once('LT_WARN_METRICS_ENDPOINT', `${this.#target} answers 404: it may not take metrics. It is asked again with each tenth collection; metrics: { exporter: 'none' } stops that`)
+    this.#options.report.warn('LT_WARN_METRICS_ENDPOINT', `${this.#target} answers 404: it may not take metrics. It is asked again with each tenth collection; metrics: { exporter: 'none' } stops that`)
   }
 
   /** Counts a failure. Returns it as one line of text. */
@@ -249,7 +249,7 @@ class MetricReader {
     return (this.#stats.lastError = failureOf(outcome))
   }
 
-  #loss (kind, what) { this.#options.report.loss(kind, `${this.#target} ${what}`) }
+  #loss (kind, what) { this.#options.report.warn('LT_WARN_LOSS', `${this.#target} ${what}`, kind) }
 }
 
 /** When the first collection is due: after half an interval to one and a half, so that a fleet which starts at once does not export at once. */

@@ -37,7 +37,7 @@ class Keep {
     if ((flags & SAMPLED) !== 0) return threshold === '' ? tracestate : lower(tracestate, threshold)
     if (threshold !== '') return withThreshold(tracestate, threshold)
     this.stats.notKept++
-    this.report.once('LT_WARN_KEEP_LIMIT', `more than ${this.rate.perSecond} requests a second failed or were slow: some of ` +
+    this.report.warn('LT_WARN_KEEP_LIMIT', `more than ${this.rate.perSecond} requests a second failed or were slow: some of ` +
       'them are kept, and say for how many they stand; stats().spans.notKept counts the others; keep.maxPerSecond is the limit')
     return null
   }

@@ -200,7 +200,7 @@ class BackPressure {
     this.#refusals = 0
     this.#steppedAt = now
     this.level++
-    this.#report.loss('overload', `the collector is overloaded (429 or 503): one of ${2 ** this.level} new traces is sampled, and its spans say so in their trace state`)
+    this.#report.warn('LT_WARN_LOSS', `the collector is overloaded (429 or 503): one of ${2 ** this.level} new traces is sampled, and its spans say so in their trace state`, 'overload')
   }
 
   #delivered (now) {
@@ -282,7 +282,7 @@ class SdkSampler {
         }
       }
       const answer = typeof decision === 'number' ? decision : typeof decision
-      this.#report.onceFor('answer', 'LT_WARN_SAMPLER', `the sampler answered ${answer} as its decision; such spans are not sampled`)
+      this.#report.warn('LT_WARN_SAMPLER', `the sampler answered ${answer} as its decision; such spans are not sampled`, 'answer')
     } catch (error) {
       this.#report.failed('LT_WARN_SAMPLER', 'the sampler failed; such spans are not sampled', error)
     }

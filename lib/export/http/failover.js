@@ -81,7 +81,7 @@ class Order {
     } else if (index !== before) {
       this.#waitToGoBack(now)
       const why = failure === undefined ? 'it has asked for a pause' : failureOf(failure)
-      this.#report.loss('failover', `${this.names[before]} does not accept what is sent (${why}): it goes to ${this.names[index]}`)
+      this.#report.warn('LT_WARN_LOSS', `${this.names[before]} does not accept what is sent (${why}): it goes to ${this.names[index]}`, 'failover')
     }
   }
 
