@@ -209,11 +209,10 @@ class Tracer {
 
   /** instrumentation-http, most likely, which has come before Fastify: requests must ask from now on. */
   onForeignServerSpan () {
-    try {
+    // It throws for a file that cannot be read just now, for example: the next one asks again.
+    this.report.attempt('LT_WARN_BUG', 'a SERVER span was not noticed', () => {
       for (const tracer of processState.openApps.all()) tracer.enableInterop()
-    } catch (error) { // such as a file that cannot be read just now: the next one asks again
-      this.report.failed('LT_WARN_BUG', 'a SERVER span was not noticed', error)
-    }
+    })
   }
 
   /**

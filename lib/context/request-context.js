@@ -5,6 +5,7 @@
 const asyncStorage = require('./async-storage.js')
 const { parseBaggage } = require('./baggage.js')
 const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY, SAMPLED, traceOf } = require('./trace-context.js')
+const { attempt } = require('../runtime/report.js')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
@@ -160,11 +161,7 @@ class RequestContext {
   inject (headers = {}) {
     if (this === undefined) return detachedOwner('inject').inject(headers)
     const carrier = headers === null || (typeof headers !== 'object' && typeof headers !== 'function') ? {} : headers
-    try {
-      return this.#tracer.inject(this, carrier)
-    } catch { // frozen, or with a setter that throws: the call goes out without
-      return carrier
-    }
+    return attempt(() => this.#tracer.inject(this, carrier)) ?? carrier // frozen, or with a setter that throws: the call goes out without
   }
 
   /** The active context where it is this request's (it may hold a child span), else this one. */

@@ -204,13 +204,7 @@ class AppLogs {
   }
 
   /** Runs what a collector in a test may throw out of, where a request begins or a span ends. */
-  #attempt (fn) {
-    try {
-      fn()
-    } catch (error) {
-      this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not exported', error)
-    }
-  }
+  #attempt (fn) { this.#tracer.report.attempt('LT_WARN_BUG', 'a log line was not exported', fn) }
 
   #logged (line, level, logger, context) {
     const time = clock.now()

@@ -111,10 +111,10 @@ class Report {
     return this.warn(code, `${isOurs ? 'Bug: ' : ''}${what}: ${messageOf(error, isOurs ? 'stack' : 'message')}`, subject)
   }
 
-  /** What `fn`, which may throw, returns; undefined where it does, which is logged. @param {Code} code */
+  /** `attempt` below, with a line where `fn` throws or returns a promise. @param {Code} code */
   attempt (code, what, fn) {
     try {
-      return fn()
+      return atOnce(fn())
     } catch (error) {
       this.failed(code, what, error)
     }
@@ -127,9 +127,7 @@ class Report {
   info (message, level = 'info') {
     if (['none', 'error', 'warn'].includes(this.#level)) return
     const log = this.#log?.deref()
-    try {
-      if (prints(log, level)) calmed(log[level](printable(message)))
-    } catch {} // it was news, not a loss
+    attempt(() => prints(log, level) && calmed(log[level](printable(message)))) // it was news, not a loss
   }
 
   #print (code, message) {
@@ -183,7 +181,11 @@ function atOnce (answer) {
   throw new TypeError('it must return its answer, not a promise')
 }
 
-/** What code that is not ours answers; undefined where it throws. */
+/**
+ * What code that is not ours answers; undefined where it throws. The guard around all of that code, and around ours where the application
+ * would get what it throws, in three forms: this one where there is nothing to say, a report's where there is, and `guarded` of
+ * process-state.js for listeners, which no application calls. What is hot has a `try` of its own: the closure costs more than the rest.
+ */
 function attempt (fn) {
   try {
     return fn()

@@ -61,6 +61,16 @@ test('what fails is logged once for each subject, and of each code no more than 
   t.end()
 })
 
+test('code that is not ours may throw, and may be async by mistake: its promise is no answer, and does not end the process', async (t) => {
+  const log = recorder()
+  const report = new Report(log)
+  t.equal(report.attempt('LT_WARN_CALLBACK', 'a failed', () => 5), 5)
+  t.equal(report.attempt('LT_WARN_CALLBACK', 'b failed', () => { throw new Error('broken') }), undefined)
+  t.equal(report.attempt('LT_WARN_CALLBACK', 'c failed', async () => { throw new Error('later') }), undefined)
+  await new Promise((resolve) => setImmediate(resolve))
+  t.same(log.lines.map(([, , message]) => message), ['b failed: broken', 'c failed: it must return its answer, not a promise'])
+})
+
 test('what was found at start is one line each, also under the same code', (t) => {
   const log = recorder()
   new Report(log).startup({ warnings: [{ code: 'LT_WARN_ENV', message: 'A' }, { code: 'LT_WARN_ENV', message: 'B' }] })
