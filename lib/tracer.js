@@ -34,7 +34,7 @@ class Tracer {
   constructor (settings, report, scope) {
     const isOn = (option) => option !== null && !settings.disabled
     this.settings = settings
-    this.report = report
+    /** @type {Report} */ this.report = report
     this.scope = scope
     this.stats = new Stats()
     this.backPressure = settings.backPressure ? new BackPressure(report) : null

@@ -30,7 +30,7 @@ class CollectorLog {
 }
 
 class ExportLog {
-  #report
+  /** @type {Report} */ #report
   #stats
   #noun
   #onNotFound
@@ -38,7 +38,7 @@ class ExportLog {
   #through
   #target
   #shared
-  #sharedReport
+  /** @type {Report} */ #sharedReport
 
   // `url` may hold credentials or an API key in its query: neither is ever logged.
   constructor (report, stats, { url, proxy = null }, noun = 'span', onNotFound = null) {

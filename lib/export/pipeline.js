@@ -69,7 +69,7 @@ class Pipeline {
     this.resource = new Resource(resource.attributes)
     this.scope = scope
     this.stats = stats
-    this.report = report
+    /** @type {Report} */ this.report = report
     this.exceptionLog = null // AppLogs, in a LoggingPipeline
     this.sink = sink
     this.recorder = recorder // null where unsampled requests are not recorded

@@ -91,7 +91,7 @@ function isOurs (file) {
 class Routes {
   #settings
   #knownMethods
-  #report
+  /** @type {Report} */ #report
   #backPressure
   #atFirstRequest
   #noConfig = {}

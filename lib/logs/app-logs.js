@@ -33,7 +33,7 @@ const SEVERITIES = new Map(Object.entries({
 }))
 
 class AppLogs {
-  #tracer
+  /** @type {Tracer} */ #tracer
   #settings
   #stats = new Stats()
   #log

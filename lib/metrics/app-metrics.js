@@ -36,7 +36,7 @@ const NOT_MEASURED = new RouteInfo('GET', '', '')
 NOT_MEASURED.isMeasured = false
 
 class AppMetrics {
-  #tracer
+  /** @type {Tracer} */ #tracer
   #ownProvider
   #foreign = null
   #readers = []

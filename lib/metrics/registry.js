@@ -217,7 +217,7 @@ class MetricRegistry {
     this.exemplarFlags = EXEMPLAR_FLAGS[settings.exemplars]
     this.#activeContext = activeContext
     this.overflowed = new Set() // names of the metrics that have reached their limit
-    this.report = report
+    /** @type {Report} */ this.report = report
   }
 
   /**

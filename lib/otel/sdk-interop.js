@@ -23,7 +23,7 @@ const LATE_MS = 5
 /** The spans that a TracerProvider makes, in SDK mode. */
 class SdkSpans {
   #provider
-  #report
+  /** @type {Report} */ #report
   #tracers = new WeakMap() // scope -> the provider's tracer
 
   constructor (provider, report) {
@@ -61,7 +61,7 @@ class SdkSpans {
  */
 class ForeignSpan extends NonRecordingSpan {
   #span
-  #report
+  /** @type {Report} */ #report
 
   constructor (span, trace, report) {
     super()

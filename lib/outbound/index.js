@@ -64,7 +64,7 @@ class Outbound {
     this.propagateTo = outbound.propagateTo
     this.knownMethods = knownMethods(override)
     this.#withDocuments = outbound.graphqlDocuments
-    this.report = report
+    /** @type {Report} */ this.report = report
     if (this.libraries) for (const channel of LIBRARIES) this.#callDescriptors.set(channel, null)
     for (const [name, options] of Object.entries(disabled ? {} : outbound.channels)) {
       const isBare = options.attributes === null && options.name === name

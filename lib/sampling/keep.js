@@ -18,7 +18,7 @@ class Keep {
     this.settings = settings
     this.rate = settings.maxPerSecond === Infinity ? null : new FairRate(settings.maxPerSecond)
     this.stats = stats
-    this.report = report
+    /** @type {Report} */ this.report = report
   }
 
   /** 'error', 'slow', or '' where it is not asked for. `outcome`: see lib/span/outcome.js. */

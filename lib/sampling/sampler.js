@@ -175,7 +175,7 @@ const LEVEL_MAX = 6
  * refusals with few deliveries between them halve it, down to a 64th; half a minute of deliveries alone doubles it again. Time is given.
  */
 class BackPressure {
-  #report
+  /** @type {Report} */ #report
   #refusals = 0
   #acceptsSince = NaN // not a number while it refuses
   #steppedAt = -Infinity
@@ -256,7 +256,7 @@ class LiveSampler extends HeadSampler {
 /** A Sampler in the shape of the OpenTelemetry SDK's. It is user code: a wrong answer means "not sampled" and is logged once. */
 class SdkSampler {
   #sampler
-  #report
+  /** @type {Report} */ #report
 
   constructor (sampler, report) {
     this.#sampler = sampler
