@@ -125,7 +125,7 @@ test('the close asks the next one too', async (t) => {
 })
 
 test('a preferred one is asked again after 30 s, then 60 s, up to five minutes', (t) => {
-  const order = new Order(['a', 'b', 'c'], { loss () {}, recovered () {} })
+  const order = new Order(['a', 'b', 'c'], { warn () {}, recovered () {} })
   const failure = { retryAfterMs: -1, error: { code: 'ECONNREFUSED', message: '' } }
   t.same(order.at(0), [0, 1, 2])
   order.failed(0, failure, 0)
@@ -143,7 +143,7 @@ test('a preferred one is asked again after 30 s, then 60 s, up to five minutes',
 })
 
 test('who asks to be left alone is, unless all do: then the sender waits for the first of them', (t) => {
-  const order = new Order(['a', 'b'], { loss () {}, recovered () {} })
+  const order = new Order(['a', 'b'], { warn () {}, recovered () {} })
   order.failed(0, { retryAfterMs: 10_000 }, 0)
   t.same(order.at(9_999), [1])
   t.equal(order.askedMs(1000, [0, 1]), -1)
