@@ -11,7 +11,7 @@ const { OtlpHttp } = require('../../lib/export/http/otlp-http')
 const { thresholdOf } = require('../../lib/context/tracestate')
 const { startFakeCollector } = require('../support/fake-collector')
 
-const silent = { loss () {}, recovered () {} }
+const silent = { warn () {}, recovered () {} }
 const refused = { isOverload: true, disposition: 'retry' }
 const delivered = { isOverload: false, disposition: 'delivered' }
 
