@@ -74,7 +74,7 @@ test('a collection that throws is counted and logged once, and the next one is m
   const stats = new Stats()
   let isBroken = true
   const registry = { async observe () { if (isBroken) throw new Error('no such series') }, scopes: () => [] }
-  const report = { thrown: (error, what) => logged.push(`${what}: ${error.message}`) }
+  const report = { failed: (code, what, error) => logged.push(`${what}: ${error.message}`) }
   const encoder = { encode: () => [] }
   const reader = new MetricReader({ registry, encoder, stats, report, log: null, intervalMs: Infinity, closeTimeoutMs: 5000, suppress: (fn) => fn() })
   await reader.flush()

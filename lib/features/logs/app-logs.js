@@ -32,7 +32,7 @@ const SEVERITIES = new Map(Object.entries({
 }))
 
 class AppLogs {
-  #tracer
+  /** @type {Tracer} */ #tracer
   #settings
   #stats = new Stats()
   #log
@@ -73,7 +73,7 @@ class AppLogs {
     if (this.#tap !== null && buffer !== null) {
       this.#held = holdLines(app, buffer, () => tracer.parts.get('keep')?.settings ?? null, (logged) => this.#printHeld(logged), () => this.#tap.flush())
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
-      tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
+      tracer.report.warn('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }
   }
 
@@ -145,7 +145,7 @@ class AppLogs {
       this.#held.take({ level, ...this.#logged(line, level, logger, traceOfLine(this.#tracer.contextManager.active(), logger)) }, logger)
       return true
     } catch (error) { // it is printed
-      this.#tracer.report.thrown(error, 'a log line was not held')
+      this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not held', error)
       return false
     }
   }
@@ -177,7 +177,7 @@ class AppLogs {
       if (request !== undefined) this.#first = { request, level, logged }
       else this.#take(level, logged)
     } catch (error) { // a logger that is not what it looks like: its line is printed
-      this.#tracer.report.thrown(error, 'a log line was not exported')
+      this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not exported', error)
     }
   }
 
@@ -206,13 +206,7 @@ class AppLogs {
   }
 
   /** Runs what a collector in a test may throw out of, where a request begins or a span ends. */
-  #attempt (fn) {
-    try {
-      fn()
-    } catch (error) {
-      this.#tracer.report.thrown(error, 'a log line was not exported')
-    }
-  }
+  #attempt (fn) { this.#tracer.report.attempt('LT_WARN_BUG', 'a log line was not exported', fn) }
 
   #logged (line, level, logger, context) {
     const time = clock.now()
@@ -240,7 +234,7 @@ class AppLogs {
     if (rate === undefined) this.#rates.set(kind, rate = new RateLimit(maxPerSecond))
     if (rate.take(now)) return false
     const what = typeof kind === 'number' ? `lines of level ${kind}` : kind
-    this.#tracer.report.loss('log rate', `more than ${maxPerSecond} ${what} in a second: the others are not exported (\`logs.maxPerSecond\`)`)
+    this.#tracer.report.warn('LT_WARN_LOSS', `more than ${maxPerSecond} ${what} in a second: the others are not exported (\`logs.maxPerSecond\`)`, 'log rate')
     return true
   }
 

@@ -36,7 +36,7 @@ const NOT_MEASURED = new RouteInfo('GET', '', '')
 NOT_MEASURED.isMeasured = false
 
 class AppMetrics {
-  #tracer
+  /** @type {Tracer} */ #tracer
   #ownProvider
   #foreign = null
   #readers = []
@@ -173,7 +173,7 @@ class AppMetrics {
     let dropped = 0
     const onDropped = ({ name }, count) => {
       dropped += count
-      report.onceFor(name, 'LT_WARN_METRIC_SCRAPE', `the metric '${name}' has series whose name and labels another one has in the text for Prometheus: they are left out there. Rename the metric or its attributes`)
+      report.warn('LT_WARN_METRIC_SCRAPE', `the metric '${name}' has series whose name and labels another one has in the text for Prometheus: they are left out there. Rename the metric or its attributes`, name)
     }
     let piece = ''
     for (const text of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name, onDropped })) {

@@ -113,7 +113,7 @@ class MetricReader {
     } catch (error) {
       this.#stats.exportsFailed++
       this.#stats.lastError = messageOf(error)
-      this.#options.report.thrown(error, 'metrics could not be collected')
+      this.#options.report.failed('LT_WARN_BUG', 'metrics could not be collected', error)
     }
     this.#isRunning = false
     return retryMs

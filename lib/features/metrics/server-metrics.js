@@ -127,7 +127,7 @@ const kActive = Symbol('light-trace.active')
 
 class ServerMetrics {
   #options
-  #report
+  /** @type {Report} */ #report
   #active
   #activeSeries = new Map() // method -> scheme -> series
   #requestSize
