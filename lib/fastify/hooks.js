@@ -69,7 +69,7 @@ function fastifyHooks (app, tracer, noTrace, stageHooks) {
       broken = unfinished(this, reply)
       if (callbacks.anyAtEnd && span.isTraced) callbacks.ending(span.apiSpan, reply)
       if (metrics === null) span.close(status, broken)
-      else metrics.server.close(span, status, broken, reply, this)
+      else metrics.server.close(span, status, broken, reply)
     } catch (error) { // thrown from a listener it would end the process
       report.thrown(error, 'a request was not traced to its end')
     }
