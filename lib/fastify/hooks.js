@@ -76,7 +76,7 @@ function fastifyHooks (app, tracer, noTrace) {
       broken = unfinished(this, reply)
       if (callbacks.anyAtEnd && span.isTraced) callbacks.ending(span.apiSpan, reply)
       if (observer === null) span.close(status, broken)
-      else observer.server.close(span, status, broken, reply, this)
+      else observer.server.close(span, status, broken, reply)
     } catch (error) { // thrown from a listener it would end the process
       report.failed('LT_WARN_BUG', 'a request was not traced to its end', error)
     }

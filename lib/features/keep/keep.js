@@ -96,7 +96,7 @@ class KeepPart {
   decided () {
     const { settings: { recorder }, output, mode, stats, report } = this.#tracer
     if (recorder !== null && mode === 'native') this.#recorder = new Recorder(recorder, output, stats, report)
-    else if (recorder !== null) report.warn('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${output.reason}`)
+    else if (recorder !== null) report.warn('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${output.reason}`, 'no effect')
     this.use(this.settings)
   }
 
@@ -113,7 +113,7 @@ class KeepPart {
 }
 
 function nothingToTake (report, why) {
-  report.warn('LT_WARN_RECORDER', `there is nothing to take a snapshot of: ${why}`)
+  report.warn('LT_WARN_RECORDER', `there is nothing to take a snapshot of: ${why}`, 'no effect')
   return { spans: 0, missed: 0 }
 }
 

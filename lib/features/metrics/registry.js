@@ -294,7 +294,6 @@ class MetricRegistry {
     clock.anchor()
     if (this.#running !== null) return this.#running
     const callbacks = this.#providers.flatMap((provider) => provider.recordsTo(this) ? [...provider.callbacks] : [])
-    if (callbacks.length === 0 && this.#observables.length === 0) return undefined
     this.#running = this.#observe(callbacks).finally(() => { this.#running = null })
     return this.#running
   }
