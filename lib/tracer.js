@@ -140,13 +140,13 @@ class Tracer {
     if (this.mode === 'native') {
       this.recorder = new (require('./export/recorder.js').Recorder)(settings.recorder, this.output, stats, report)
       if (this.keep === null) this.useKeep(null)
-    } else report.warn('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${this.output.reason}`)
+    } else report.warn('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${this.output.reason}`, 'no effect')
   }
 
   /** Sends what the recorder has, see index.d.ts. */
   async takeSnapshot (options) {
     if (this.recorder !== null) return this.recorder.snapshot(read(options, 'seconds'), read(options, 'reason'))
-    this.report.warn('LT_WARN_RECORDER', `there is nothing to take a snapshot of: ${this.settings.recorder === null ? 'the option `recorder` is not set' : 'the application is not ready'}`)
+    this.report.warn('LT_WARN_RECORDER', `there is nothing to take a snapshot of: ${this.settings.recorder === null ? 'the option `recorder` is not set' : 'the application is not ready'}`, 'no effect')
     return { spans: 0, missed: 0 }
   }
 
