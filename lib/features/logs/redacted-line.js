@@ -3,7 +3,7 @@
 // What Fastify says in a line of its own accord and a span redacts: the query of a request, in `req.url` and in the message of its 404.
 // It is found in the text of the line, because a record is made of that: in JSON a quotation mark inside a string has a backslash.
 
-const { attempt } = require('../runtime/report.js')
+const { attempt } = require('../../runtime/report.js')
 
 const REQ = '"req":{'
 const URL = '"url":"'
