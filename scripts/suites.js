@@ -22,6 +22,7 @@ const { installClients, installServers } = require('./services/install')
 const { startMariadb, startPostgresql, startRedis } = require('./services/start')
 const { runFiles, testsIn } = require('./tests')
 const { chromium } = require('./viewer/chromium')
+const { runFeatures } = require('./without')
 const { installSenders } = require('./viewer/senders')
 
 const ROOT = path.join(__dirname, '..')
@@ -108,6 +109,7 @@ const SUITES = {
     },
     timeoutS: 240
   },
+  features: { about: 'each feature of lib/features.js is taken out of a copy, and what is left is tested', run: runFeatures },
   house: { about: 'the repository itself: docs against code, modules, what is packed, workflows', folders: ['test/house'], prepare: async () => ({}) },
   slow: {
     about: 'what slow requests say that they waited for, against planted causes; nothing else may run beside it',

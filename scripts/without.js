@@ -1,7 +1,7 @@
 'use strict'
 
-// node scripts/without.js NAME [files or folders of tests]
-// node scripts/without.js --all | --list
+// node scripts/without.js                                         which features there are
+// node scripts/without.js --all | NAME… [files or folders of tests]
 //
 // Shows that a feature attaches to the core and the core does not need it: in a copy of the repository its folder, its row of
 // lib/features.js, its tests, and the features that use it are taken out, and the tests that are left are run.
@@ -24,26 +24,35 @@ const VIEWER = path.join('test', 'viewer', path.sep) // which is beside the libr
 const FEATURE = /^\/\/ Feature: (.+)$/m
 const REQUIRED = /\b(?:require|import)\('(\.{1,2}\/[^']+)'\)|\bfrom '(\.{1,2}\/[^']+)'/g
 
-main().then((code) => { process.exitCode = code })
+module.exports = { runFeatures }
+
+if (require.main === module) main().then((code) => { process.exitCode = code })
 
 async function main () {
-  const { values, positionals: [name, ...given] } = parseArgs({ options: { all: { type: 'boolean' }, list: { type: 'boolean' } }, allowPositionals: true })
+  const { values, positionals } = parseArgs({ options: { all: { type: 'boolean' } }, allowPositionals: true })
   const { FEATURES } = require('../lib/features')
-  const known = Object.keys(FEATURES)
-  if (values.list || (!values.all && !known.includes(name))) {
-    console.log(known.join('\n'))
-    return values.list ? 0 : 1
+  const names = values.all ? Object.keys(FEATURES) : positionals.filter((name) => name in FEATURES)
+  if (names.length === 0) {
+    console.log(Object.keys(FEATURES).join('\n'))
+    return 1
   }
+  const { passed, failed } = await runFeatures(names, values.all ? [] : positionals.filter((name) => !(name in FEATURES)))
+  console.log(`${passed} passed, ${failed} failed`)
+  return failed === 0 && passed > 0 ? 0 : 1
+}
+
+/** @param {string[]} names none: all of them */
+async function runFeatures (names, files = []) {
+  const { FEATURES } = require('../lib/features')
   const total = { passed: 0, failed: 0 }
-  for (const one of values.all ? known : [name]) {
-    const { passed, failed, output } = await runWithout(withUsers(one, FEATURES), values.all ? [] : given)
+  for (const name of names.length > 0 ? names : Object.keys(FEATURES)) {
+    const { passed, failed, output } = await runWithout(withUsers(name, FEATURES), files)
     total.passed += passed
     total.failed += failed
     if (failed > 0) console.log(output)
-    console.log(`${failed === 0 ? 'ok    ' : 'FAILED'} without ${one}: ${passed} passed, ${failed} failed`)
+    console.log(`${failed === 0 ? 'ok    ' : 'FAILED'} without ${name}: ${passed} passed, ${failed} failed`)
   }
-  console.log(`${total.passed} passed, ${total.failed} failed`)
-  return total.failed === 0 && total.passed > 0 ? 0 : 1
+  return total
 }
 
 /** A feature, and those that use it or its users. */
