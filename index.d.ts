@@ -245,7 +245,7 @@ declare namespace lightTrace {
 
   export type IgnoreOption = IgnorePattern | IgnorePattern[]
 
-  // options:start: npm run docs:options writes this, from lib/config/table.js and scripts/options-text.js
+  // options:start: npm run docs:tables writes this, from lib/config/table.js and scripts/options-text.js
   /** OTLP over HTTP with protobuf. Missing members come from the OTEL_EXPORTER_OTLP_* variables. */
   export interface ExporterOptions {
     /**

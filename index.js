@@ -4,18 +4,18 @@
 
 const fp = require('fastify-plugin')
 const { REQUEST_KEY } = require('./lib/context/trace-context.js')
-const { ownContextManager } = require('./lib/context/request-context.js')
+const { misused, ownContextManager } = require('./lib/context/request-context.js')
 const { load } = require('./lib/features.js')
 const { activeManager } = require('./lib/otel/api-globals.js')
 const { OLDEST_FASTIFY, registrationFor, closeLast } = require('./lib/registration.js')
 
 function plugin (app, options, done) {
   if (typeof app?.addHook !== 'function' || typeof done !== 'function') {
-    throw usageError('lightTrace is the plugin itself, so register it without calling it: await app.register(lightTrace, { ... })')
+    throw misused('lightTrace is the plugin itself, so register it without calling it: await app.register(lightTrace, { ... })')
   }
   // Not by a range for Fastify's own check: semver compiles its grammar for it, which takes as long as a tenth of our files.
   if (Number.parseInt(app.version, 10) < OLDEST_FASTIFY) {
-    done(usageError(`light-trace needs Fastify ${OLDEST_FASTIFY} or later, and this is Fastify ${app.version}`))
+    done(misused(`light-trace needs Fastify ${OLDEST_FASTIFY} or later, and this is Fastify ${app.version}`))
     return
   }
   let waiting
@@ -27,10 +27,6 @@ function plugin (app, options, done) {
   }
   if (waiting === null) done()
   else waiting.then(() => done(), done)
-}
-
-function usageError (message) {
-  return Object.assign(new TypeError(message), { code: 'LT_ERR_USAGE' })
 }
 
 /** @returns {Promise<void> | null} where there is something to wait for */

@@ -31,7 +31,7 @@ const CLOSE_TURNS_MAX = 8
 class Tracer {
   constructor (settings, report, scope) {
     this.settings = settings
-    this.report = report
+    /** @type {Report} */ this.report = report
     this.scope = scope
     this.stats = new Stats()
     this.sampler = samplerOf(settings.sampler, report)
@@ -130,11 +130,10 @@ class Tracer {
 
   /** instrumentation-http, most likely, which has come before Fastify: requests must ask from now on. */
   onForeignServerSpan () {
-    try {
+    // It throws for a file that cannot be read just now, for example: the next one asks again.
+    this.report.attempt('LT_WARN_BUG', 'a SERVER span was not noticed', () => {
       for (const tracer of processState.openApps.all()) tracer.enableInterop()
-    } catch (error) { // such as a file that cannot be read just now: the next one asks again
-      this.report.thrown(error, 'a SERVER span was not noticed')
-    }
+    })
   }
 
   /**
@@ -258,7 +257,7 @@ class Tracer {
   /** Counts what came too late to be sent, and says once for each kind that there was any. */
   lostAfterClose (stats, what) {
     stats.drop('after_shutdown', 1)
-    suppress(() => this.report.onceFor(what, 'LT_WARN_LOSS', `a ${what} came after the application had closed: it is lost, as are those that follow (stats() counts them as after_shutdown)`))
+    suppress(() => this.report.warn('LT_WARN_LOSS', `a ${what} came after the application had closed: it is lost, as are those that follow (stats() counts them as after_shutdown)`, what))
   }
 
   snapshot () {

@@ -15,6 +15,9 @@ type AsyncLocalStorage<T> = import('node:async_hooks').AsyncLocalStorage<T>
 
 type Tracer = import('./tracer').Tracer
 type Report = import('./runtime/report').Report
+// Whoever adds a code adds it to this table: tsc refuses all others.
+type Code = keyof typeof import('./runtime/codes.json')
+type Warning = { code: Code, message: string }
 type TraceContext = import('./context/trace-context').TraceContext
 type IncomingContext = import('./context/trace-context').IncomingContext
 type RequestContext = import('./context/request-context').RequestContext

@@ -1,7 +1,7 @@
 'use strict'
 
 // What the pages and index.d.ts say about the rows of lib/config/table.js: a sentence for each. They are not in the table, because each
-// start of an application would read them. `npm run docs:options` writes them; test/house/options.test.js compares.
+// start of an application would read them. `npm run docs:tables` writes them; test/house/options.test.js compares.
 //
 //   text      for docs/options.md and index.d.ts
 //   more      for index.d.ts alone: what the page says at length somewhere else

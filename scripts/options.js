@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run docs:options: writes the tables of options and variables into docs/*.md, and the options' part of index.d.ts. They are made of
+// npm run docs:tables: writes the tables of options and variables into docs/*.md, and the options' part of index.d.ts. They are made of
 // lib/config/table.js, which the program reads, and of the sentences of options-text.js. test/house/options.test.js compares.
 
 module.exports = { files, withOptions, namesOfVariables, undescribed }

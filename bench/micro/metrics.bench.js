@@ -27,7 +27,7 @@ benchRequest('a request in its series, unsampled', 0)
 benchCollection()
 
 function newRegistry () {
-  return new MetricRegistry(settings, { once () {} }, () => undefined)
+  return new MetricRegistry(settings, { warn () {} }, () => undefined)
 }
 
 function benchRequest (name, flags) {

@@ -168,8 +168,9 @@ function isObject (value) {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The error of `register` and of adding a route. Codes are API, messages are not; docs/errors.md lists the codes. */
+/** The error of `register` and of adding a route. Codes are API, messages are not. */
 class LightTraceError extends Error {
+  /** @param {Code} code */
   constructor (code, message) {
     super(message)
     this.code = code

@@ -18,6 +18,7 @@ class Environment {
   #values
   #signal
   #asked // names that were looked for
+  /** @type {Warning[]} */
   warnings = []
   news = [] // worth a line at info
 
@@ -97,6 +98,7 @@ class Environment {
     if (!this.news.includes(message)) this.news.push(message)
   }
 
+  /** @param {Code} code */
   warn (code, text) {
     const message = this.#named(text)
     if (!this.warnings.some((warning) => warning.message === message)) this.warnings.push({ code, message })

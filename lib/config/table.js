@@ -2,7 +2,7 @@
 
 // All that can be set, a row each (OptionRow of types.d.ts says what is in it). Checks and settings are made of it, and what a file
 // may change while the application runs; so are the tables of docs/options.md and docs/environment.md and the options' part of
-// index.d.ts, by npm run docs:options.
+// index.d.ts, by npm run docs:tables.
 
 const path = require('node:path')
 const {

@@ -5,6 +5,7 @@
 const asyncStorage = require('./async-storage.js')
 const { parseBaggage } = require('./baggage.js')
 const { SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY, SAMPLED, traceOf } = require('./trace-context.js')
+const { attempt } = require('../runtime/report.js')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
@@ -160,11 +161,7 @@ class RequestContext {
   inject (headers = {}) {
     if (this === undefined) return detachedOwner('inject').inject(headers)
     const carrier = headers === null || (typeof headers !== 'object' && typeof headers !== 'function') ? {} : headers
-    try {
-      return this.#tracer.inject(this, carrier)
-    } catch { // frozen, or with a setter that throws: the call goes out without
-      return carrier
-    }
+    return attempt(() => this.#tracer.inject(this, carrier)) ?? carrier // frozen, or with a setter that throws: the call goes out without
   }
 
   /** The active context where it is this request's (it may hold a child span), else this one. */
@@ -272,7 +269,9 @@ function detachedOwner (method) {
 
 /** A mistake in the user's code; it would be a TypeError all the same, with a worse message. */
 function misused (message) {
-  return Object.assign(new TypeError(message), { code: 'LT_ERR_USAGE' })
+  /** @type {Code} */
+  const code = 'LT_ERR_USAGE'
+  return Object.assign(new TypeError(message), { code })
 }
 
 /** The context manager over our own AsyncLocalStorage, in the API's terms. */
@@ -327,4 +326,4 @@ function isUntrusted (caller) {
   return caller instanceof CallerHeaders && !caller.isTrusted
 }
 
-module.exports = { RequestContext, NoRequestContext, ownContextManager, SUPPRESSED, EMPTY_CONTEXT, CallerHeaders, isCopied, isUntrusted }
+module.exports = { RequestContext, NoRequestContext, ownContextManager, SUPPRESSED, EMPTY_CONTEXT, CallerHeaders, misused, isCopied, isUntrusted }

@@ -4,7 +4,7 @@
 
 const { writeSync } = require('node:fs')
 const { NO_CHUNK, Budget, ChunkBuffer } = require('./chunk-buffer.js')
-const { ChunkCompressor, encodingOf } = require('./compressor.js')
+const { ChunkCompressor } = require('./compressor.js')
 const { Sender } = require('./sender.js')
 const { OtlpHttp } = require('./http/otlp-http.js')
 const { ExportLog } = require('./log.js')
@@ -35,12 +35,12 @@ class Exporter {
   #closing = null // the promise of `close`
   #finish = null
 
-  // `noun`: what is sent; `areThinned` if it is spans, which can be when the buffer is full. onNotFound(target) is called in place of a line in the log where that answers 404. `http` and `budget` are shared with another exporter of the application, where there is one.
-  constructor ({ settings, prefix, stats, report, suppress = (fn) => fn(), noun = 'span', areThinned = false, onNotFound = null, http = null, budget = new Budget(settings.buffer.maxBytes) }) {
+  // `noun`: what is sent; `areThinned` if it is spans, which can be when the buffer is full. `optional`, see ExportLog. `http` and `budget` are shared with another exporter of the application, where there is one.
+  constructor ({ settings, prefix, stats, report, suppress = (fn) => fn(), noun = 'span', areThinned = false, optional = null, http = null, budget = new Budget(settings.buffer.maxBytes) }) {
     this.#settings = settings
     this.#stats = stats
     this.#suppress = suppress
-    this.#log = new ExportLog(report, stats, settings.exporter, noun, onNotFound)
+    this.#log = new ExportLog(report, stats, settings.exporter, noun, optional)
     this.#http = http ?? new OtlpHttp(settings.exporter, suppress)
     this.noun = noun
     this.budget = budget
@@ -54,8 +54,7 @@ class Exporter {
       stats,
       log: this.#log,
       compressor: this.#compressor,
-      onCompleted: (isUnreachable) => this.#onCompleted(isUnreachable),
-      encoding: encodingOf(settings.exporter)
+      onCompleted: (isUnreachable) => this.#onCompleted(isUnreachable)
     })
   }
 
@@ -101,6 +100,8 @@ class Exporter {
   get inFlight () { return this.#sender.inFlight }
   /** Whether another chunk would take more than half of the memory: what need not be sent now waits elsewhere. */
   get isFilling () { return this.bufferBytes + this.#buffer.chunkBytes > this.#buffer.bytesMax / 2 }
+  /** Whether the server has lately said that it does not take this signal. */
+  get isAbsent () { return this.#http.isAbsent }
   get bufferBytes () { return this.budget.bytes }
 
   // Returns what OtlpHttp.share makes, or null if `exporter` names another server or other certificates.

@@ -1,9 +1,9 @@
 'use strict'
 
-// Puts what happened to spans, or log records, into words for the operator. What the collector says went through `printable` before.
+// Counts what happened to spans, log records or metric points, and puts it into words for the operator. What the collector says went through `printable` before.
 
 const { processState } = require('../runtime/process-state.js')
-const { Losses, counted } = require('../runtime/report.js')
+const { Said, counted } = require('../runtime/report.js')
 
 // Ports of web pages and of other protocols, beside the receivers.
 const PORTS = new Map([
@@ -22,8 +22,7 @@ const COLLECTORS_MAX = 64 // that are remembered; a test suite may have one for 
 
 /** What was logged of one collector, by all applications of the process: what one has logged, no other logs again. */
 class CollectorLog {
-  losses = new Losses()
-  logged = new Set() // codes that are logged once
+  said = new Said()
   lost = new Map() // kind -> spans lost since that kind was last logged
   lostInOutage = 0
   thinLevel = 0 // the highest of the outage
@@ -31,61 +30,75 @@ class CollectorLog {
 }
 
 class ExportLog {
-  #report
+  /** @type {Report} */ #report
   #stats
   #noun
-  #onNotFound
+  #optional
   #url
   #through
   #target
   #shared
+  /** @type {Report} */ #sharedReport
 
-  // `url` may hold credentials or an API key in its query: neither is ever logged.
-  constructor (report, stats, { url, proxy = null }, noun = 'span', onNotFound = null) {
+  // `url` may hold credentials or an API key in its query: neither is ever logged. `optional`: of what many collectors do not take,
+  // { code, off }: what is logged once of a 404, and the option that stops it.
+  constructor (report, stats, { url, proxy = null }, noun = 'span', optional = null) {
     this.#report = report
     this.#stats = stats
     this.#noun = noun
-    this.#onNotFound = onNotFound // of what many collectors do not take
+    this.#optional = optional
     this.#url = new URL(url)
     this.#through = proxy === null ? '' : `; through the proxy ${proxy.printableUrl}`
     this.#target = this.#url.origin + this.#url.pathname
     this.#shared = sharedOf(this.#target)
+    this.#sharedReport = report.sharing(this.#shared.said)
   }
 
-  // Returns one line of text for `stats().lastError`.
-  failure (outcome) {
-    return failureOf(outcome) + hintOf(outcome, this.#url) + this.#through
+  /** Each attempt that failed; what becomes of its spans is said next. */
+  failed (outcome) {
+    this.#stats.exportsFailed++
+    this.#stats.lastError = failureOf(outcome) + hintOf(outcome, this.#url) + this.#through
   }
 
-  // An attempt failed and its spans wait for the next one.
+  // They wait for the next attempt.
   kept (outcome, queued) {
     if (outcome.error?.code === 'ERR_ACCESS_DENIED') {
-      this.#once('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`)
+      this.#sharedReport.warn('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`, this.#target)
     }
     this.#shared.isOutage = true
-    const message = `${this.#target} does not accept ${this.#noun}s (${this.failure(outcome)}); ${counted(queued, this.#noun)} kept, to be sent later`
-    this.#report.loss('collector', message, this.#shared.losses)
+    const message = `${this.#target} does not accept ${this.#noun}s (${this.#stats.lastError}); ${counted(queued, this.#noun)} kept, to be sent later`
+    this.#sharedReport.warn('LT_WARN_LOSS', message, 'collector')
   }
 
   // One kind for each class of status: a collector that always answers another one is logged no oftener.
   refused (outcome, spans) {
-    if (outcome.status === 404 && this.#onNotFound !== null) return this.#onNotFound(this.#target)
-    const why = this.failure(outcome)
-    if (outcome.disposition === 'misdirected') {
+    const isMisdirected = outcome.disposition === 'misdirected' // what is no collector would have no use for them the next time either
+    if (isMisdirected) this.#stats.rejected += spans
+    else this.#stats.drop('non_retryable', spans)
+    if (outcome.status === 404 && this.#optional !== null) {
+      const { code, off } = this.#optional
+      return this.#report.warn(code, `${this.#target} answers 404: it may not take ${this.#noun}s. It is asked again once a minute; ${off} stops that`)
+    }
+    const why = this.#stats.lastError
+    if (isMisdirected) {
       return this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${counted(sum, this.#noun)} lost (${why})`)
     }
     const kind = outcome.error === null ? `status ${Math.floor(outcome.status / 100)}xx` : 'connection'
     this.#loss(kind, spans, (sum) => `${this.#target} refused ${counted(sum, this.#noun)} for good, counted as dropped (${why})`)
   }
 
-  delivered (outcome, rejected, hasAccepted) {
+  delivered (outcome, spans) {
+    const rejected = Math.min(Math.max(outcome.partialSuccess?.rejected ?? 0, 0), spans)
+    this.#stats.exportsOk++
+    this.#stats.delivered += spans - rejected
+    this.#stats.rejected += rejected
     const message = outcome.partialSuccess?.message ?? ''
     if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${counted(sum, this.#noun)}: ${message}`)
-    else if (message !== '') this.#once('LT_WARN_COLLECTOR', `${this.#target} accepted the ${this.#noun}s and says: ${message}`)
+    else if (message !== '') this.#sharedReport.warn('LT_WARN_COLLECTOR', `${this.#target} accepted the ${this.#noun}s and says: ${message}`, this.#target)
     if (outcome.format === 'other') {
-      this.#once('LT_WARN_RESPONSE_TYPE', `${this.#target} answers with something that is not OTLP: is it a collector? The ${this.#noun}s count as delivered`)
+      this.#sharedReport.warn('LT_WARN_RESPONSE_TYPE', `${this.#target} answers with something that is not OTLP: is it a collector? The ${this.#noun}s count as delivered`, this.#target)
     }
-    if (hasAccepted && this.#shared.isOutage) this.#recovered()
+    if (spans > rejected && this.#shared.isOutage) this.#recovered()
   }
 
   thinned (spans, level) {
@@ -100,17 +113,17 @@ class ExportLog {
     this.#loss('queue_full', spans, (sum) => `the buffer is full: ${counted(sum, this.#noun)} dropped, the oldest first`)
   }
 
-  notThinned (error) { this.#report.thrown(error, `a chunk of ${this.#noun}s could not be thinned`) }
+  notThinned (error) { this.#report.failed('LT_WARN_BUG', `a chunk of ${this.#noun}s could not be thinned`, error) }
 
   cut (bytes, bytesMax) {
-    this.#report.once('LT_WARN_SPAN_CUT', `a span of ${bytes} bytes is longer than one may be (${bytesMax}: 4 MiB, or half of buffer.maxBytes): its largest attributes, events and links were left out, and count as dropped`)
+    this.#report.warn('LT_WARN_SPAN_CUT', `a span of ${bytes} bytes is longer than one may be (${bytesMax}: 4 MiB, or half of buffer.maxBytes): its largest attributes, events and links were left out, and count as dropped`)
   }
 
   tooLarge (bytes, bytesMax) {
     this.#loss('too_large', 1, (sum) => `${counted(sum, this.#noun)} dropped, because ${this.#noun === 'span' ? 'name and status alone are longer' : 'it is longer'} than ${bytesMax} bytes (the last one has ${bytes})`)
   }
 
-  notEncoded (error) { this.#report.thrown(error, `a ${this.#noun} could not be written`) }
+  notEncoded (error) { this.#report.failed('LT_WARN_BUG', `a ${this.#noun} could not be written`, error) }
 
   undelivered (spans) {
     this.#loss('shutdown', spans, (sum) => `${counted(sum, this.#noun)} not delivered to ${this.#target} before the app closed, which waits for closeTimeoutMs at most (${this.#lastError})`)
@@ -128,19 +141,17 @@ class ExportLog {
   }
 
   #recovered () {
-    const { losses, lostInOutage } = this.#shared
+    const { lostInOutage } = this.#shared
     const message = `${this.#target} accepts ${this.#noun}s again; ${counted(lostInOutage, this.#noun)} lost`
-    for (const kind of ['collector', 'thinned', 'queue_full']) if (this.#report.recovered(kind, message, losses)) break
+    for (const kind of ['collector', 'thinned', 'queue_full']) if (this.#sharedReport.recovered(kind, message)) break
     this.#shared.lostInOutage = this.#shared.thinLevel = 0
     this.#shared.isOutage = false
   }
 
-  #once (code, message) { this.#report.once(code, message, this.#shared.logged) }
-
   #loss (kind, spans, messageOf) {
-    const { lost, losses } = this.#shared
+    const { lost } = this.#shared
     const sum = (lost.get(kind) ?? 0) + spans
-    lost.set(kind, this.#report.loss(kind, messageOf(sum), losses) ? 0 : sum)
+    lost.set(kind, this.#sharedReport.warn('LT_WARN_LOSS', messageOf(sum), kind) ? 0 : sum)
   }
 }
 
@@ -173,9 +184,9 @@ function hintOf ({ error, status, format, message = '' }, { port, pathname }) {
   if (format === 'html') return `; that is a web page: OTLP over HTTP usually has port 4318 and path /v1/traces${at}`
   if (status < 404 || status > 405) return ''
   if (at !== '') return `; OTLP over HTTP usually has port 4318${at}`
-  if (!/\/v1\/(?:traces|logs)$/.test(pathname)) return '; the path of OTLP for traces usually is /v1/traces'
+  if (!/\/v1\/(?:traces|metrics|logs)$/.test(pathname)) return '; the path of OTLP for traces usually is /v1/traces'
   if (pathname.endsWith('/v1/traces/v1/traces')) return '; the path has /v1/traces twice: OTEL_EXPORTER_OTLP_ENDPOINT is written without it'
   return '; does the path need a prefix, as in /otlp/v1/traces?'
 }
 
-module.exports = { hintOf, failureOf, ExportLog }
+module.exports = { hintOf, ExportLog }

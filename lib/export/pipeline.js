@@ -69,7 +69,7 @@ class Pipeline {
     this.resource = new Resource(resource.attributes)
     this.scope = scope
     this.stats = stats
-    this.report = report
+    /** @type {Report} */ this.report = report
     this.exceptionLog = null // AppLogs, in a LoggingPipeline
     this.sink = sink
     this.onLate = null // what counts a span, once the application has closed
@@ -87,7 +87,7 @@ class Pipeline {
   }
 
   attributeCut () {
-    this.report.once('LT_WARN_ATTRIBUTE', 'an attribute was cut: its key is longer than 1024 characters, or its value has more than ' +
+    this.report.warn('LT_WARN_ATTRIBUTE', 'an attribute was cut: its key is longer than 1024 characters, or its value has more than ' +
       '1024 members, 64 levels or a member that is no value; spans count it as dropped')
   }
 
@@ -96,7 +96,7 @@ class Pipeline {
     if (this.overLimits[what]) return
     this.overLimits[what] = true
     const max = `${this.limits[what]} ${what}`
-    this.report.onceFor(what, 'LT_WARN_LIMIT', `a span had more than ${max}: the others are left out, and the span counts them (\`limits.${what}\`)`)
+    this.report.warn('LT_WARN_LIMIT', `a span had more than ${max}: the others are left out, and the span counts them (\`limits.${what}\`)`, what)
   }
 
   ending (span) {

@@ -6,9 +6,7 @@
 //                     '--any other disposition, see http/retry.js--> idle
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers.js')
-const { compressBody, refusesZstd } = require('./compressor.js')
 const { RetrySchedule } = require('./http/retry.js')
-const { Outcome } = require('./http/otlp-http.js')
 
 // A request costs 100 to 200 microseconds whatever its size: of a megabyte, some 2,000 spans, less than a tenth of one for each.
 const SEND_BYTES = 1024 * 1024
@@ -23,7 +21,6 @@ class Sender {
   #log
   #compressor
   #onCompleted
-  #encoding
   #schedule
   #sendBytes
   #requestBytesMax
@@ -38,7 +35,7 @@ class Sender {
   inFlight = 0
   completed = 0 // spans that left for good, delivered or not
 
-  constructor ({ buffer, http, prefix, stats, log, compressor, onCompleted, encoding }) {
+  constructor ({ buffer, http, prefix, stats, log, compressor, onCompleted }) {
     this.#buffer = buffer
     this.#http = http
     this.#prefix = prefix
@@ -46,7 +43,6 @@ class Sender {
     this.#log = log
     this.#compressor = compressor
     this.#onCompleted = onCompleted
-    this.#encoding = encoding
     this.#schedule = new RetrySchedule(buffer.bytesMax)
     this.#sendBytes = Math.min(SEND_BYTES, buffer.bytesMax / 4)
     this.#requestBytesMax = Math.min(REQUEST_BYTES_MAX, buffer.bytesMax / 2)
@@ -112,18 +108,10 @@ class Sender {
       this.inFlight += chunk.spans
       if (chunk.attempts++ > 0) this.#stats.retried += chunk.spans
     }
-    this.#makeBody(batch, (parts, encoding) => {
-      if (this.#isGivenUp) this.#finish(new Outcome())
-      else this.#http.post(parts, encoding, (outcome) => this.#onOutcome(outcome))
-    })
-  }
-
-  // done(parts, encoding): in this turn if there is nothing to compress.
-  #makeBody (batch, done) {
     const [{ body }] = batch
-    if (body !== null) return done([body], 'gzip') // compressed: it is alone, and whole
-    const parts = [this.#prefix.head(bytesOf(batch)), ...batch.map(({ bytes, length }) => bytes.subarray(0, length))]
-    compressBody(this.#encoding, parts, done)
+    const onOutcome = (outcome) => this.#onOutcome(outcome)
+    if (body !== null) this.#http.post([body], 'gzip', onOutcome) // compressed: it is alone, and whole
+    else this.#http.post([this.#prefix.head(bytesOf(batch)), ...batch.map(({ bytes, length }) => bytes.subarray(0, length))], '', onOutcome)
   }
 
   #onOutcome (outcome) {
@@ -131,10 +119,6 @@ class Sender {
     const [chunk] = this.#batch
     // A server that takes no gzip, against the specification, or that measures what it inflates to.
     const isTooMuch = outcome.status === 413
-    if (chunk.body === null && refusesZstd(this.#encoding, outcome)) {
-      this.#encoding = 'gzip'
-      outcome.disposition = 'again'
-    }
     if (chunk.body === null || !(isTooMuch || outcome.status === 415) || this.#isGivenUp) return this.#finish(outcome)
     if (!isTooMuch) this.#compressor.stop()
     this.#compressor.decompress(chunk, (hasWorked) => {
@@ -159,8 +143,7 @@ class Sender {
   #complete (outcome, batch, spans) {
     const { disposition } = outcome
     if (disposition === 'delivered') return this.#onDelivered(outcome, batch, spans)
-    this.#stats.exportsFailed++
-    this.#stats.lastError = this.#log.failure(outcome)
+    this.#log.failed(outcome)
     const isFinal = disposition === 'refused' || disposition === 'misdirected'
     if (disposition === 'retry' || (this.#isGivenUp && !isFinal)) this.#onRetry(outcome, batch, spans)
     else if (disposition === 'again') this.#sendAgain(batch)
@@ -182,14 +165,10 @@ class Sender {
   }
 
   #onDelivered (outcome, batch, spans) {
-    const rejected = Math.min(Math.max(outcome.partialSuccess?.rejected ?? 0, 0), spans)
-    this.#stats.exportsOk++
-    this.#stats.delivered += spans - rejected
-    this.#stats.rejected += rejected
     this.completed += spans
     this.#schedule.delivered()
     this.#buffer.release(batch, outcome.isUploaded)
-    this.#log.delivered(outcome, rejected, spans > rejected)
+    this.#log.delivered(outcome, spans)
   }
 
   #onRetry (outcome, batch, spans) {
@@ -206,11 +185,8 @@ class Sender {
     if (outcome.isUnreachable) this.#dropAll()
   }
 
-  // A server that is no collector would have no use for the spans the next time either.
   #onRefused (outcome, batch, spans) {
     this.completed += spans
-    if (outcome.disposition === 'misdirected') this.#stats.rejected += spans
-    else this.#stats.drop('non_retryable', spans)
     this.#buffer.release(batch, outcome.isUploaded)
     this.#log.refused(outcome, spans)
   }

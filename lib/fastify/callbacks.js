@@ -13,7 +13,7 @@ const BAGGAGE_VALUE_LENGTH_MAX = 256 // the caller writes it
 
 class Callbacks {
   #settings
-  #tracer
+  /** @type {Tracer} */ #tracer
 
   constructor (tracer) {
     const { settings } = tracer

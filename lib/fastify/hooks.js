@@ -48,7 +48,7 @@ function fastifyHooks (app, tracer, noTrace) {
     try {
       return requests.begin(request, reply)
     } catch (error) {
-      report.thrown(error, 'a request was not traced')
+      report.failed('LT_WARN_BUG', 'a request was not traced', error)
       return requests.beginFailed(request, response)
     }
   }
@@ -76,9 +76,9 @@ function fastifyHooks (app, tracer, noTrace) {
       broken = unfinished(this, reply)
       if (callbacks.anyAtEnd && span.isTraced) callbacks.ending(span.apiSpan, reply)
       if (observer === null) span.close(status, broken)
-      else observer.server.close(span, status, broken, reply, this)
+      else observer.server.close(span, status, broken, reply)
     } catch (error) { // thrown from a listener it would end the process
-      report.thrown(error, 'a request was not traced to its end')
+      report.failed('LT_WARN_BUG', 'a request was not traced to its end', error)
     }
     if (ending !== null) endLast(context, ending, status, broken)
     if (observer !== null) observer.server.left(this)

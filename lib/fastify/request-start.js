@@ -173,7 +173,7 @@ class RequestStart {
     const route = this.routes.unrouted(method)
     const peer = peerInfo(raw, response, headers, this.valueLengthMax)
     const span = starter.startServer(incoming, route, peer, requestTarget(raw), base)
-    if (this.observer !== null) this.observer.server.close(this.observer.recordOf(span, startedAt, route, peer), sentStatus(response), '', null, response)
+    if (this.observer !== null) this.observer.server.close(this.observer.recordOf(span, startedAt, route, peer), sentStatus(response), '', null)
     else if (span.isRecording()) span.close(sentStatus(response), '')
   }
 

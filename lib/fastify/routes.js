@@ -43,7 +43,7 @@ function warnAboutRoute ({ url, trace, config }, report, app) {
   let what = ''
   if (trace !== undefined) what = '`trace` stands beside `config`'
   else if (config?.otel !== undefined && !app.hasPlugin('@fastify/otel')) what = "`config.otel` is @fastify/otel's"
-  if (what !== '') report.onceFor(url, 'LT_WARN_OPTION_MEANING', `route ${url}: ${what}, and has no effect: use config: { trace: false }`)
+  if (what !== '') report.warn('LT_WARN_OPTION_MEANING', `route ${url}: ${what}, and has no effect: use config: { trace: false }`, url)
 }
 
 /** Notes where a route is declared, once per route, by an `onRoute` hook: in a config of the route's own, which Fastify copies. */
@@ -91,7 +91,7 @@ function isOurs (file) {
 class Routes {
   #settings
   #knownMethods
-  #report
+  /** @type {Report} */ #report
   #atFirstRequest
   #noConfig = {}
   #unrouted = new Map()
@@ -146,7 +146,7 @@ class Routes {
     try {
       info.options = resolveRouteOptions(trace)
     } catch (error) { // a route that was declared before us; those after us have thrown when they were declared
-      this.#report.onceFor(error.message, error.code, error.message)
+      this.#report.warn(error.code, error.message)
       return
     }
     const { attributes, sampler } = info.options

@@ -8,15 +8,13 @@ const fs = require('node:fs')
 const { isatty } = require('node:tty')
 const { samplerOf } = require('../sampling/sampler.js')
 const { counted, printable } = require('../runtime/report.js')
-const { clearInterval, now, setInterval } = require('../runtime/timers.js')
+const { clearInterval, setInterval } = require('../runtime/timers.js')
 const { readFile, withoutMark } = require('../config/checks.js')
 const { resolveLive } = require('../config/options.js')
 
 const LOOK_MS = 1000
 // Two writes within one tick of the file system's clock, 2 s at most, may differ in nothing but the text: so many looks read it again.
 const REREADS = 2
-// What writes a wrong file again and again must not fill the log: the next line has the last failure, and how many came before it.
-const SAID_EACH_MS = 60_000
 
 class LiveFile {
   #path
@@ -29,19 +27,16 @@ class LiveFile {
   #isLooking = false
   #unsaid = 0 // failures since the last line about one
   #wrong = '' // of the last
-  #saidAt = -Infinity
-  #clock
 
   /**
    * @param {string} path
    * @param {(live: ReturnType<typeof resolveLive>) => void} apply
    * @param {Report} report
    */
-  constructor (path, apply, report, clock = now) {
+  constructor (path, apply, report) {
     this.#path = path
     this.#apply = apply
     this.#report = report
-    this.#clock = clock
   }
 
   /** Applies what the file says now. A file that is wrong changes nothing. */
@@ -64,12 +59,11 @@ class LiveFile {
     }
   }
 
+  /** What writes a wrong file again and again does not fill the log: the next line has the last failure, and how many came before it. */
   #say () {
-    if (this.#unsaid === 0 || this.#clock() - this.#saidAt < SAID_EACH_MS) return
+    if (this.#unsaid === 0) return
     const message = `${printable(this.#path)} changes nothing${unsaid(this.#unsaid - 1)}: ${this.#wrong}`
-    this.#report.once('LT_WARN_CONFIG_FILE', message, new Set())
-    this.#unsaid = 0
-    this.#saidAt = this.#clock()
+    if (this.#report.warn('LT_WARN_CONFIG_FILE', message, this.#path)) this.#unsaid = 0
   }
 
   #textOf () {
@@ -181,7 +175,7 @@ class LiveOptions {
     if (output === null || this.#sampler === undefined) return
     const isByProvider = output.sdkSpans !== null
     if (isByProvider || sampler.isCustom) {
-      report.once('LT_WARN_CONFIG_FILE', `configFile: sampler has no effect, ${isByProvider ? 'that of a tracer provider decides' : "a Sampler of the SDK's decides"}`)
+      report.warn('LT_WARN_CONFIG_FILE', `configFile: sampler has no effect, ${isByProvider ? 'that of a tracer provider decides' : "a Sampler of the SDK's decides"}`)
     }
   }
 

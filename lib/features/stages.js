@@ -24,7 +24,7 @@ const WITH_PAYLOAD = new Set(['preParsing', 'preSerialization', 'onSend']) // th
 const STAGE = { kind: KIND_INTERNAL, name: (stage) => stage, attributes: () => [] }
 
 class StageHooks {
-  #tracer
+  /** @type {Tracer} */ #tracer
   #release = null // ends the subscription to Fastify's handlers, once there is one
   #wantsHandlers = false // the handler of each route has a span, whatever the route says
 
@@ -112,7 +112,7 @@ function surround (hooks, before, answers) {
 
 /** The spans of one request's stages, of which one may be open. Its fields are private: it hangs on the request, see keys.js. */
 class RequestStages {
-  #tracer
+  /** @type {Tracer} */ #tracer
   #span = null
   #overdue = null // the timer of a span that may outlive the response
 

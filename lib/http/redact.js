@@ -44,7 +44,7 @@ const USER_INFO = /(?<=\/\/)[^/?#\s]*@/g
 class QueryRedactor {
   #decide
   #names
-  #report
+  /** @type {Report} */ #report
   #known = new Map() // name as it came -> whether it is a credential; a KnownName where it came again
   #knownBytes = new KnownBytes() // these
 

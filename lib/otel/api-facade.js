@@ -77,10 +77,7 @@ function loadedCopies (first) {
 
 // In a bundle: bundlers see the `require`, and can leave it out for apps without the API.
 function bundledApi (sealedVersion) {
-  let copy
-  try {
-    copy = require('@opentelemetry/api')
-  } catch {} // an app that does not use it, and whose bundle was made without
+  const copy = attempt(() => require('@opentelemetry/api')) // undefined: an app that does not use it, and whose bundle was made without
   return isApi(copy) ? { path: '', version: sealedVersion ?? IN_BUNDLE, copies: [copy], other: undefined } : NO_API
 }
 

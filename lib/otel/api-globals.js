@@ -54,7 +54,7 @@ function fill ({ report, observer }) {
   const api = findApi(registeredVersion)
   if (api.version === '') return null
   if (api.other !== undefined) {
-    report.once('LT_WARN_API_VERSION', `two versions of @opentelemetry/api are in use, ${api.version} and ${api.other}: light-trace registers with neither`)
+    report.warn('LT_WARN_API_VERSION', `two versions of @opentelemetry/api are in use, ${api.version} and ${api.other}: light-trace registers with neither`)
     return null
   }
   if (registeredVersion === undefined) processState.hasSealed = true

@@ -93,7 +93,7 @@ function make (name, report) {
   if (name === 'baggage') return baggage
   const B3Propagator = attempt(() => loadFromApp(B3_PACKAGE).B3Propagator)
   if (B3Propagator !== undefined) return new B3Propagator(name === 'b3multi' ? { injectEncoding: B3_MULTI_HEADER } : {})
-  report.onceFor(name, 'LT_WARN_PROPAGATOR', `OTEL_PROPAGATORS names ${name}: install ${B3_PACKAGE}`)
+  report.warn('LT_WARN_PROPAGATOR', `OTEL_PROPAGATORS names ${name}: install ${B3_PACKAGE}`, name)
 }
 
 /** Reads a request's headers for a propagator. */

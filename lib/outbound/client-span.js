@@ -12,7 +12,6 @@ const { STATUS_ERROR } = require('../span/recording-span.js')
 const { kCall, KIND_CLIENT, isSuppressed, takeSpan } = require('./calls.js')
 const { serializeBaggage, besideSentrys } = require('../context/baggage.js')
 const { isCopied, isUntrusted } = require('../context/request-context.js')
-const { atOnce } = require('../runtime/report.js')
 const { injectForeign } = require('../otel/propagators.js')
 
 const METHOD_LENGTH_MAX = 64
@@ -283,7 +282,7 @@ function mayPropagate (tracer, call) {
   const { propagateTo } = tracer.outbound
   if (propagateTo === null) return true
   const what = 'the option outbound.propagateTo failed; calls go on without trace headers'
-  return tracer.report.attempt('LT_WARN_CALLBACK', what, () => atOnce(propagateTo(call.url))) === true
+  return tracer.report.attempt('LT_WARN_CALLBACK', what, () => propagateTo(call.url)) === true
 }
 
 module.exports = { RemoteServer, HttpCall, serverOfOrigin, startHttpCall, endWithStatus, endWithError, setPeer, propagate }

@@ -11,7 +11,6 @@ const { knownMethods } = require('../http/conventions.js')
 const { subscribe, onMessage } = require('../runtime/process-state.js')
 const { setAttributes } = require('../span/attributes.js')
 const { setImmediate } = require('../runtime/timers.js')
-const { atOnce } = require('../runtime/report.js')
 const { adapterOf, carrierOf, poolWaitOf } = require('./calls.js')
 const { httpSubscribers } = require('./http.js')
 const { undiciSubscribers } = require('./undici.js')
@@ -65,7 +64,7 @@ class Outbound {
     this.propagateTo = outbound.propagateTo
     this.knownMethods = knownMethods(override)
     this.#withDocuments = outbound.graphqlDocuments
-    this.report = report
+    /** @type {Report} */ this.report = report
     if (this.libraries) for (const channel of LIBRARIES) this.#callDescriptors.set(channel, null)
     for (const [name, options] of Object.entries(disabled ? {} : outbound.channels)) {
       const isBare = options.attributes === null && options.name === name
@@ -116,7 +115,7 @@ function userDescriptor (channel, { kind, name, attributes }, report) {
   const valueOf = (part, given, call) => {
     if (typeof given !== 'function') return given
     const what = `the function ${part} of outbound.channels['${channel}'] failed; what it should have returned is missing on the span`
-    return report.attempt('LT_WARN_CALLBACK', what, () => atOnce(given(call)))
+    return report.attempt('LT_WARN_CALLBACK', what, () => given(call))
   }
   return {
     kind,

@@ -92,7 +92,7 @@ function want ([name, subscriber, storage], change) {
 
 /** Logs our own mistake once: the library and the app go on. */
 function bug (error) {
-  processState.openApps.first()?.report.thrown(error, 'a call was not traced')
+  processState.openApps.first()?.report.failed('LT_WARN_BUG', 'a call was not traced', error)
 }
 
 // Makes a subscriber or listener that cannot throw: Node would make an uncaught exception of it, a library a failure of its own.

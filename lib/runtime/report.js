@@ -1,8 +1,11 @@
 'use strict'
 
-// All that light-trace logs: once, in one line, to the app's logger or, where that would not print it, as a process warning.
+// All that light-trace logs: in one line, as often as lib/runtime/codes.json says of its code, to the app's logger or, where that would not
+// print it, as a process warning.
 
 const { monotonicNow } = require('./timers.js')
+/** @type {Record<Code, { often: string, per?: string }>} */
+const CODES = require('./codes.json')
 
 const PRINTABLE_MAX = 256
 // What is looked at before filtering; without it a 100 MB message would be walked to its end.
@@ -34,32 +37,36 @@ function messageOf (error, key = 'message') {
   return attempt(() => printable(error[key] ?? error)) ?? printable(error)
 }
 
-// A loss is logged once for each kind in this time: a collector that flaps must not fill the log.
-const LOSS_INTERVAL_MS = 30_000
+const SUBJECTS_MAX = 100 // of a code: an application may make names of its data
 
-class Losses {
+// For how long a code, or a code with its subject, is not logged again.
+const AGAIN_AFTER_MS = { thrown: Infinity, once: Infinity, 'once in 30 s': 30_000, 'each time': -Infinity }
+
+/** What was logged, by one application or by all that share a collector. */
+class Said {
   #now
-  #loggedAt = new Map() // by kind
-  #open = new Set() // kinds that were logged and are not over
+  #at = new Map() // code -> subject -> when
+  #losses = new Set() // subjects of losses that were logged and are not over
 
   constructor (now = monotonicNow) {
     this.#now = now
   }
 
-  /** Whether this kind is to be logged now. */
-  isDue (kind) {
+  /** Whether this is to be logged now: as often as the table says, and after so many subjects as one for all others. */
+  isDue (code, subject) {
+    const { often, per } = CODES[code] ?? CODES.LT_WARN_BUG // unknown: of another version, which shares a collector
+    const at = this.#at.get(code) ?? new Map()
+    const key = per === undefined || (at.size >= SUBJECTS_MAX && !at.has(subject)) ? '' : subject
     const now = this.#now()
-    if (now - (this.#loggedAt.get(kind) ?? -Infinity) < LOSS_INTERVAL_MS) return false
-    this.#loggedAt.set(kind, now)
-    this.#open.add(kind)
+    if (now - (at.get(key) ?? -Infinity) < AGAIN_AFTER_MS[often]) return false
+    this.#at.set(code, at.set(key, now))
+    if (code === 'LT_WARN_LOSS') this.#losses.add(subject)
     return true
   }
 
-  /** Ends a loss of this kind. Returns whether it was logged and not yet over. */
-  close (kind) { return this.#open.delete(kind) }
+  /** Ends a loss. Returns whether it was logged and not yet over. */
+  isOver (subject) { return this.#losses.delete(subject) }
 }
-
-const SUBJECTS_MAX = 100 // of an application, which may make names of its data
 
 // Levels under which a logger that has no isLevelEnabled prints no warning.
 const SILENT_FOR_WARNINGS = new Set(['error', 'fatal', 'silent'])
@@ -68,81 +75,62 @@ const LEVELS_WITH_DEBUG = new Set(['trace', 'debug', 'verbose', 'all'])
 class Report {
   #log
   #level
-  #logged = new Set() // codes, and codes with their subject
-  #subjects = 0
-  #losses
+  #said
 
   // `level` is OTEL_LOG_LEVEL's: none | error | warn | info | debug | verbose | all.
-  constructor (log, level = 'info', clock = undefined) {
+  constructor (log, level = 'info', said = new Said()) {
     // What is logged after the application is gone is a process warning.
     this.#log = log !== null && typeof log === 'object' ? new WeakRef(log) : null
     this.#level = level
-    this.#losses = new Losses(clock)
+    this.#said = said
   }
 
-  /** @param {{ warnings: readonly { code: string, message: string }[], news?: readonly string[] }} settings a line for each */
+  /** One that logs to the same application what nobody else who shares `said` has logged. */
+  sharing (said) { return new Report(this.#log?.deref(), this.#level, said) }
+
+  /** @param {{ warnings: readonly Warning[], news?: readonly string[] }} settings a line for each */
   startup ({ warnings, news = [] }) {
-    for (const { code, message } of warnings) this.#warn(code, message)
+    for (const { code, message } of warnings) this.warn(code, message)
     for (const message of news) this.info(message)
   }
 
-  /** Logs one line for each code and app, or `logged` where apps share it. Returns whether it was logged now. */
-  once (code, message, logged = this.#logged) {
-    if (logged.has(code)) return false
-    logged.add(code)
-    this.#warn(code, message)
+  /**
+   * Logs a line as often as lib/runtime/codes.json says of its code. Returns whether it did.
+   * @param {Code} code
+   * @param {string} subject what failed once must not hide what fails always
+   */
+  warn (code, message, subject = message) {
+    if (!this.#said.isDue(code, subject)) return false
+    this.#print(code, message)
     return true
   }
 
-  /** The same for each subject of a code: what failed once must not hide what fails always. */
-  onceFor (subject, code, message) {
-    const key = `${code} ${subject}`
-    if (this.#logged.has(key)) return false
-    if (this.#subjects === SUBJECTS_MAX) return this.once(code, message)
-    this.#subjects++
-    this.#logged.add(key)
-    this.#warn(code, message)
-    return true
+  /** @param {Code} code @param {string} what it says of the error, and the subject where none is given */
+  failed (code, what, error, subject = what) {
+    const isOurs = code === 'LT_WARN_BUG'
+    return this.warn(code, `${isOurs ? 'Bug: ' : ''}${what}: ${messageOf(error, isOurs ? 'stack' : 'message')}`, subject)
   }
 
-  /** @param {string} what it says, and the subject where none is given */
-  failed (code, what, error, subject = what) { return this.onceFor(subject, code, `${what}: ${messageOf(error)}`) }
-
-  /** What `fn`, which calls code that is not ours, returns; undefined where it throws, which is logged. */
+  /** `attempt` below, with a line where `fn` throws or returns a promise. @param {Code} code */
   attempt (code, what, fn) {
     try {
-      return fn()
+      return atOnce(fn())
     } catch (error) {
       this.failed(code, what, error)
     }
   }
 
+  /** Logs that a loss which was logged is over. Returns whether it did. */
+  recovered (subject, message) { return this.#said.isOver(subject) && this.warn('LT_WARN_RECOVERED', message) }
+
   /** Logs what does no harm: at `info` what is not as the options say, at `debug` what is. */
   info (message, level = 'info') {
     if (['none', 'error', 'warn'].includes(this.#level)) return
     const log = this.#log?.deref()
-    try {
-      if (prints(log, level)) calmed(log[level](printable(message)))
-    } catch {} // it was news, not a loss
+    attempt(() => prints(log, level) && calmed(log[level](printable(message)))) // it was news, not a loss
   }
 
-  /** Logs at most one line for each kind in 30 s. Returns whether it did, so that the caller can start its count anew. */
-  loss (kind, message, losses = this.#losses) {
-    if (!losses.isDue(kind)) return false
-    this.#warn('LT_WARN_LOSS', message)
-    return true
-  }
-
-  /** Logs once that a loss that was logged is over. */
-  recovered (kind, message, losses = this.#losses) {
-    if (!losses.close(kind)) return false
-    this.#warn('LT_WARN_RECOVERED', message)
-    return true
-  }
-
-  thrown (error, what) { this.onceFor(what, 'LT_WARN_BUG', `Bug: ${what}: ${messageOf(error, 'stack')}`) }
-
-  #warn (code, message) {
+  #print (code, message) {
     if (this.#level === 'none' || this.#level === 'error') return
     const text = printable(message)
     const log = this.#log?.deref()
@@ -156,6 +144,7 @@ class Report {
 /**
  * Makes a process warning. Node would name one made of text by assignment, which throws where the application has frozen
  * Error.prototype: in a socket's callback that ends the process.
+ * @param {Code} code
  */
 function warnProcess (text, code) {
   try {
@@ -192,7 +181,11 @@ function atOnce (answer) {
   throw new TypeError('it must return its answer, not a promise')
 }
 
-/** What code that is not ours answers; undefined where it throws. */
+/**
+ * What code that is not ours answers; undefined where it throws. The guard around all of that code, and around ours where the application
+ * would get what it throws, in three forms: this one where there is nothing to say, a report's where there is, and `guarded` of
+ * process-state.js for listeners, which no application calls. What is hot has a `try` of its own: the closure costs more than the rest.
+ */
 function attempt (fn) {
   try {
     return fn()
@@ -201,4 +194,4 @@ function attempt (fn) {
   }
 }
 
-module.exports = { SCAN_MAX, printable, messageOf, counted, Losses, Report, atOnce, attempt, warnProcess }
+module.exports = { SCAN_MAX, printable, messageOf, counted, Said, Report, atOnce, attempt, warnProcess }

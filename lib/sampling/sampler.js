@@ -160,7 +160,7 @@ class RateLimit {
 /** A Sampler in the shape of the OpenTelemetry SDK's. It is user code: a wrong answer means "not sampled" and is logged once. */
 class SdkSampler {
   #sampler
-  #report
+  /** @type {Report} */ #report
 
   constructor (sampler, report) {
     this.#sampler = sampler
@@ -186,7 +186,7 @@ class SdkSampler {
         }
       }
       const answer = typeof decision === 'number' ? decision : typeof decision
-      this.#report.onceFor('answer', 'LT_WARN_SAMPLER', `the sampler answered ${answer} as its decision; such spans are not sampled`)
+      this.#report.warn('LT_WARN_SAMPLER', `the sampler answered ${answer} as its decision; such spans are not sampled`, 'answer')
     } catch (error) {
       this.#report.failed('LT_WARN_SAMPLER', 'the sampler failed; such spans are not sampled', error)
     }

@@ -358,11 +358,8 @@ const PROBLEMS_MAX = 4
 /** Part, path and rule of what Fastify's validation found, `body/age type`: what a validator writes itself may hold the value. */
 function validationText (error, problems) {
   const part = text(error, 'validationContext') || 'request'
-  try {
-    return problems.slice(0, PROBLEMS_MAX).map((problem) => problemText(part, problem)).join(', ')
-  } catch { // a path with a symbol, a list that is a proxy
-    return part
-  }
+  // It throws for a path with a symbol, and a list that is a proxy.
+  return attempt(() => problems.slice(0, PROBLEMS_MAX).map((problem) => problemText(part, problem)).join(', ')) ?? part
 }
 
 function problemText (part, problem) {

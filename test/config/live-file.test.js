@@ -12,6 +12,7 @@ const { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } = requi
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { LiveFile } = require('../../lib/features/live-file')
+const { Report, Said } = require('../../lib/runtime/report')
 const { createCollector } = require('../../lib/features/testing/testing')
 
 const DEADLINE_MS = 20_000
@@ -109,18 +110,19 @@ for (const [what, content] of Object.entries({
   })
 }
 
-test('a file that is wrong again and again is one line, and another after a minute, with how many it speaks for', async (t) => {
+test('a file that is wrong again and again is one line, and another after 30 s, with how many it speaks for', async (t) => {
   const path = join(t.testdir({ 'x.json': '{}' }), 'x.json')
   const clock = { ms: 0 }
   const said = []
   const holds = []
-  const report = { info: (message) => said.push(message), once: (code, message) => said.push(`${code} ${message}`) }
-  const file = new LiveFile(path, (live) => holds.push(live), report, () => clock.ms)
+  const log = { info: (message) => said.push(message), warn: ({ code }, message) => said.push(`${code} ${message}`) }
+  const report = new Report(log, 'info', new Said(() => clock.ms))
+  const file = new LiveFile(path, (live) => holds.push(live), report)
   const write = (value) => { fs.writeFileSync(path, JSON.stringify(value)); file.read() }
   file.read()
   for (let sampler = 2; sampler < 6; sampler++) write({ sampler })
   t.match(said, [/^LT_WARN_CONFIG_FILE .* changes nothing: .*sampler/])
-  clock.ms = 60_000
+  clock.ms = 30_000
   file.watch()
   t.teardown(() => file.close())
   t.ok(await until(() => said.length === 2), 'the last of them is said without a further change')

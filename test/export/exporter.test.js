@@ -98,13 +98,14 @@ test('zstd, where asked for and this Node has it; gzip for a collector that refu
   for (const refused of [400, 415]) {
     const sink = await startSink(t)
     sink.respond = ({ headers }) => ({ status: headers['content-encoding'] === 'zstd' ? refused : 200 })
-    const { exporter, write } = startExporter(t, { url: sink.url, exporter: { compression: 'zstd' } })
+    const { exporter, stats, write } = startExporter(t, { url: sink.url, exporter: { compression: 'zstd' } })
     for (let i = 0; i < 3; i++) {
       write(10, 300)
       await exporter.flush()
     }
     t.same(sink.requests.map(({ headers, status }) => [headers['content-encoding'], status]), [['zstd', refused], ['gzip', 200], ['gzip', 200], ['gzip', 200]], 'asked once')
     t.equal(sink.spans.length, 30)
+    t.match(stats, { exportsOk: 3, exportsFailed: 0, retried: 10 })
   }
 })
 

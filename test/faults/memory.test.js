@@ -161,7 +161,7 @@ test('an outage of an hour holds what the buffer may hold, and no more', async (
       settings: { exporter: { url, headers: {}, timeoutMs: 10_000 }, buffer: { maxBytes, flushDelayMs: 1000 }, closeTimeoutMs: 1000 },
       prefix: { head: () => Buffer.alloc(100) },
       stats,
-      report: { once () {}, loss () {}, recovered () {} }
+      report: { sharing () { return this }, warn () {}, recovered () {} }
     })
     global.gc()
     const before = process.memoryUsage().rss

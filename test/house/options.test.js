@@ -14,7 +14,7 @@ const INTERNAL = ['LIGHT_TRACE_VIEWER'] // which `npx light-trace` sets
 
 // Users, from an option, a default or a variable that is documented in one way and read in another.
 for (const file of files()) {
-  test(`${file} says of options and variables what the table has: npm run docs:options`, async (t) => {
+  test(`${file} says of options and variables what the table has: npm run docs:tables`, async (t) => {
     const content = readFileSync(join(ROOT, file), 'utf8')
     t.equal(content, withOptions(file, content))
   })

@@ -68,7 +68,7 @@ test('with delta, series of twenty routes that have given way to others', async 
   const during = (day) => {
     for (let i = 0; i < 150; i++) {
       const ended = { route: routes[i % 20], peer, httpStatus: 200, errorType: '', start: 0, endedAt: 1, exemplarFlags: 0 }
-      server.ended(ended, { request: `${day} ${i}` }, {})
+      server.ended(ended, { request: `${day} ${i}` })
     }
     encodeAll(registry).delivered()
     registry.startInterval(clock.now())

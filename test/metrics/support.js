@@ -17,8 +17,7 @@ function newReport () {
   const warnings = []
   return {
     warnings,
-    once: (code, message) => warnings.push(`${code} ${message}`),
-    onceFor: (subject, code, message) => warnings.push(`${code} ${message}`),
+    warn: (code, message) => warnings.push(`${code} ${message}`),
     failed: Report.prototype.failed,
     attempt: Report.prototype.attempt
   }

@@ -2,29 +2,73 @@
 
 const fastify = require('fastify')
 const { test } = require('tap')
-const { printable } = require('../../lib/runtime/report')
-const { Report } = require('../../lib/runtime/report')
+const codes = require('../../lib/runtime/codes.json')
+const { printable, Report, Said } = require('../../lib/runtime/report')
+
+test('each code of the table is logged as often as the table says', (t) => {
+  for (const [code, { often, per }] of Object.entries(codes)) {
+    const log = recorder()
+    const clock = { ms: 0 }
+    const report = new Report(log, 'info', new Said(() => clock.ms))
+    for (const subject of ['a', 'b']) {
+      for (const ms of [0, 29_999, 30_000]) {
+        clock.ms = ms
+        report.warn(code, `${subject} ${ms}`, subject)
+      }
+    }
+    const times = { thrown: ['0'], once: ['0'], 'once in 30 s': ['0', '30000'], 'each time': ['0', '29999', '30000'] }[often]
+    const all = (subject) => times.map((ms) => `${subject} ${ms}`)
+    t.same(log.lines.map(([, , message]) => message), often === 'each time' || per !== undefined ? [...all('a'), ...all('b')] : all('a'), code)
+  }
+  t.end()
+})
 
 test('a code is logged once for each app, to its logger', (t) => {
   const log = recorder()
   const report = new Report(log)
-  t.equal(report.once('LT_WARN_A', 'first'), true)
-  t.equal(report.once('LT_WARN_A', 'again'), false)
-  t.equal(report.once('LT_WARN_B', 'other'), true)
-  new Report(log).once('LT_WARN_A', 'another app')
-  t.same(log.lines, [['warn', { code: 'LT_WARN_A' }, 'first'], ['warn', { code: 'LT_WARN_B' }, 'other'], ['warn', { code: 'LT_WARN_A' }, 'another app']])
+  t.equal(report.warn('LT_WARN_KEEP', 'first'), true)
+  t.equal(report.warn('LT_WARN_KEEP', 'again'), false)
+  t.equal(report.warn('LT_WARN_LOGGER', 'other'), true)
+  new Report(log).warn('LT_WARN_KEEP', 'another app')
+  t.same(log.lines, [['warn', { code: 'LT_WARN_KEEP' }, 'first'], ['warn', { code: 'LT_WARN_LOGGER' }, 'other'], ['warn', { code: 'LT_WARN_KEEP' }, 'another app']])
   t.end()
 })
 
-test('what fails is logged once for each subject, and no more than a hundred of them', (t) => {
+test('what several apps share is logged by the first of them', (t) => {
+  const logs = [recorder(), recorder()]
+  const said = new Said()
+  for (const log of logs) {
+    const report = new Report(log)
+    const shared = report.sharing(said)
+    shared.warn('LT_WARN_PERMISSION', 'shared', 'http://127.0.0.1:4318')
+    shared.warn('LT_WARN_LOSS', 'lost', 'queue_full')
+    report.warn('LT_WARN_KEEP', 'its own')
+  }
+  t.same(logs.map(({ lines }) => lines.map(([, , message]) => message)), [['shared', 'lost', 'its own'], ['its own']])
+  t.end()
+})
+
+test('what fails is logged once for each subject, and of each code no more than a hundred, and one line for all others', (t) => {
   const log = recorder()
   const report = new Report(log)
-  for (const what of ['spanName failed', 'onEnd failed', 'spanName failed']) report.failed('LT_WARN_A', what, new Error('broken'))
-  report.attempt('LT_WARN_A', 'ignore failed', () => { throw new Error('too') })
+  for (const what of ['spanName failed', 'onEnd failed', 'spanName failed']) report.failed('LT_WARN_CALLBACK', what, new Error('broken'))
+  report.attempt('LT_WARN_CALLBACK', 'ignore failed', () => { throw new Error('too') })
   t.same(log.lines.map(([, , message]) => message), ['spanName failed: broken', 'onEnd failed: broken', 'ignore failed: too'])
-  for (let i = 0; i < 200; i++) report.onceFor(`metric ${i}`, 'LT_WARN_B', 'has too many series')
-  t.equal(log.lines.length, 3 + 97 + 1, 'the last for all others')
+  for (let i = 0; i < 200; i++) report.warn('LT_WARN_METRIC_OVERFLOW', 'has too many series', `metric ${i}`)
+  t.equal(log.lines.length, 3 + 100 + 1)
+  report.failed('LT_WARN_CALLBACK', 'onStart failed', new Error('not hidden by these'))
+  t.equal(log.lines.length, 3 + 100 + 2)
   t.end()
+})
+
+test('code that is not ours may throw, and may be async by mistake: its promise is no answer, and does not end the process', async (t) => {
+  const log = recorder()
+  const report = new Report(log)
+  t.equal(report.attempt('LT_WARN_CALLBACK', 'a failed', () => 5), 5)
+  t.equal(report.attempt('LT_WARN_CALLBACK', 'b failed', () => { throw new Error('broken') }), undefined)
+  t.equal(report.attempt('LT_WARN_CALLBACK', 'c failed', async () => { throw new Error('later') }), undefined)
+  await new Promise((resolve) => setImmediate(resolve))
+  t.same(log.lines.map(([, , message]) => message), ['b failed: broken', 'c failed: it must return its answer, not a promise'])
 })
 
 test('what was found at start is one line each, also under the same code', (t) => {
@@ -34,16 +78,25 @@ test('what was found at start is one line each, also under the same code', (t) =
   t.end()
 })
 
+// Copies of several versions share what was logged about a collector.
+test('a code that the table does not have is logged, and nothing is thrown', (t) => {
+  const log = recorder()
+  const report = new Report(log)
+  for (const message of ['x', 'x', 'y']) report.warn('LT_WARN_OF_TOMORROW', message)
+  t.same(log.lines.map(([, { code }]) => code), ['LT_WARN_OF_TOMORROW', 'LT_WARN_OF_TOMORROW'])
+  t.end()
+})
+
 test('with Fastify\'s own logger the line is visible once, in the log', async (t) => {
   const lines = []
   const app = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
   t.teardown(() => app.close())
   const warnings = await warningsOf(() => {
     const report = new Report(app.log)
-    report.once('LT_WARN_A', 'logged')
+    report.warn('LT_WARN_KEEP', 'logged')
     report.info('not at this level')
   })
-  t.match(lines, [{ level: 40, code: 'LT_WARN_A', msg: 'logged' }])
+  t.match(lines, [{ level: 40, code: 'LT_WARN_KEEP', msg: 'logged' }])
   t.equal(lines.length, 1)
   t.same(warnings, [])
 })
@@ -58,11 +111,11 @@ test('where the logger would not print it, it is a process warning', async (t) =
   for (const log of logs) {
     const warnings = await warningsOf(() => {
       const report = new Report(log)
-      report.once('LT_WARN_A', 'logged\u001b[31m')
+      report.warn('LT_WARN_KEEP', 'logged\u001b[31m')
       report.info('news are for logs')
     })
     t.equal(warnings.length, 1)
-    t.match(warnings[0], { name: 'LightTraceWarning', code: 'LT_WARN_A', message: 'logged' })
+    t.match(warnings[0], { name: 'LightTraceWarning', code: 'LT_WARN_KEEP', message: 'logged' })
   }
 })
 
@@ -70,7 +123,7 @@ test('OTEL_LOG_LEVEL decides what is said at all', (t) => {
   const said = (level) => {
     const log = recorder()
     const report = new Report(log, level)
-    report.once('LT_WARN_A', 'x')
+    report.warn('LT_WARN_KEEP', 'x')
     report.info('y')
     return log.lines.map(([kind]) => kind)
   }
@@ -83,19 +136,20 @@ test('OTEL_LOG_LEVEL decides what is said at all', (t) => {
 
 test('a loss is logged at most once in 30 s for each kind, and its end once', (t) => {
   const log = recorder()
-  let now = 0
-  const report = new Report(log, 'info', () => now)
+  const clock = { ms: 0 }
+  const report = new Report(log, 'info', new Said(() => clock.ms))
+  const loss = (kind, message) => report.warn('LT_WARN_LOSS', message, kind)
   t.equal(report.recovered('queue_full', 'nothing was lost'), false)
-  t.equal(report.loss('queue_full', 'a'), true)
-  t.equal(report.loss('queue_full', 'b'), false)
-  t.equal(report.loss('status 400', 'c'), true)
+  t.equal(loss('queue_full', 'a'), true)
+  t.equal(loss('queue_full', 'b'), false)
+  t.equal(loss('status 400', 'c'), true)
   t.equal(report.recovered('queue_full', 'd'), true)
   t.equal(report.recovered('queue_full', 'e'), false)
-  now = 29_999
-  t.equal(report.loss('queue_full', 'f'), false)
+  clock.ms = 29_999
+  t.equal(loss('queue_full', 'f'), false)
   t.equal(report.recovered('queue_full', 'of a loss that was not logged'), false)
-  now = 30_000
-  t.equal(report.loss('queue_full', 'g'), true)
+  clock.ms = 30_000
+  t.equal(loss('queue_full', 'g'), true)
   t.equal(report.recovered('queue_full', 'h'), true)
   t.same(log.lines.map(([, { code }, message]) => `${code} ${message}`),
     ['LT_WARN_LOSS a', 'LT_WARN_LOSS c', 'LT_WARN_RECOVERED d', 'LT_WARN_LOSS g', 'LT_WARN_RECOVERED h'])
@@ -104,13 +158,12 @@ test('a loss is logged at most once in 30 s for each kind, and its end once', (t
 
 // K06
 test('the 30 s are those of the monotonic clock', (t) => {
-  const log = recorder()
-  const report = new Report(log)
+  const report = new Report(recorder())
   const wallClock = Date.now
   t.teardown(() => { Date.now = wallClock })
-  report.loss('queue_full', 'a')
+  report.warn('LT_WARN_LOSS', 'a', 'queue_full')
   Date.now = () => wallClock() + 3_600_000
-  t.equal(report.loss('queue_full', 'an hour later, says the wall clock'), false)
+  t.equal(report.warn('LT_WARN_LOSS', 'an hour later, says the wall clock', 'queue_full'), false)
   t.end()
 })
 

@@ -168,6 +168,6 @@ test('what failed is an error, what took long is slow, and the client that left 
 function keeper (settings) {
   const stats = new Stats()
   const lines = []
-  const report = { once: (code) => { if (!lines.includes(code)) lines.push(code) } }
+  const report = { warn: (code) => { if (!lines.includes(code)) lines.push(code) } }
   return { keep: new Keep({ errors: true, aborted: false, slowerThanMs: Infinity, maxPerSecond: 100, ...settings }, stats, report), stats, lines }
 }

@@ -38,9 +38,9 @@ function startExporter (t, { url, exporter = {}, buffer = {}, batch, closeTimeou
   const logged = []
   const lossesAt = new Map()
   const report = {
-    once: (code, message) => logged.push({ code, message }),
-    onceFor: (subject, code, message) => logged.push({ code, message }),
-    loss: (kind, message) => {
+    sharing: () => report,
+    warn: (code, message, kind) => {
+      if (code !== 'LT_WARN_LOSS') return logged.push({ code, message })
       logged.push({ code: 'loss', kind, message })
       if (lossesAt.has(kind)) return false
       lossesAt.set(kind, true)

@@ -10,7 +10,8 @@ const { processState } = require('../../runtime/process-state.js')
 const { Connection } = require('./connection.js')
 const { secretsOf } = require('./secrets.js')
 const { setInterval, clearInterval, monotonicNow, wallNow } = require('../../runtime/timers.js')
-const { dispositionOf, isUnreachable } = require('./retry.js')
+const { compressBody, encodingOf, refusesZstd } = require('../compressor.js')
+const { ASK_AGAIN_MS, dispositionOf, isUnreachable } = require('./retry.js')
 const { HttpResponse, readAnswer } = require('./response.js')
 const { printable } = require('../../runtime/report.js')
 
@@ -27,6 +28,9 @@ class OtlpHttp {
   #line
   #head
   #secrets
+  #encoding // what the options ask for, until the server refuses it
+  #isAborted = false
+  #absentUntil = 0
 
   // suppress(fn) calls fn outside of any request's context, with tracing off.
   constructor (exporter, suppress, line = new Line(exporter, suppress)) {
@@ -34,25 +38,50 @@ class OtlpHttp {
     this.#head = headOf(exporter, line.proxy)
     this.timeoutMs = exporter.timeoutMs
     this.#secrets = secretsOf(exporter, line.proxy)
+    this.#encoding = encodingOf(exporter)
     line.users++
   }
 
   // Makes an OtlpHttp for another path of the same server, over the same connection.
   share (exporter) { return new OtlpHttp(exporter, undefined, this.#line) }
 
-  // Sends `parts` as one body. encoding: '', 'gzip' or 'zstd'. done(outcome) is called once, never in this turn.
+  // Sends `parts` as one body. encoding: 'gzip' for what is compressed already, '' for what is to be as the options say.
+  // done(outcome) is called once, never in this turn.
   post (parts, encoding, done) {
+    if (encoding !== '') return this.#send(parts, encoding, done)
+    compressBody(this.#encoding, parts, (body, used) => this.#send(body, used, (outcome) => {
+      if (!refusesZstd(used, outcome)) return done(outcome)
+      this.#encoding = 'gzip'
+      this.post(parts, '', (outcome) => {
+        outcome.wasResent = true
+        done(outcome)
+      })
+    }))
+  }
+
+  #send (parts, encoding, done) {
+    if (this.#isAborted) return process.nextTick(done, new Outcome()) // while it was compressed
     const byteLength = parts.reduce((sum, { length }) => sum + length, 0)
     const head = `${this.#head}${encoding === '' ? '' : `content-encoding: ${encoding}\r\n`}content-length: ${byteLength}\r\n\r\n`
     this.#line.post(new Attempt(this.#line, this, messageOf(head, parts, byteLength), done))
   }
 
-  answerOf (response) { return readAnswer(response, wallNow(), this.#secrets, this.#line.proxy !== null) }
+  answerOf (response) {
+    this.#absentUntil = response.status === 404 ? monotonicNow() + ASK_AGAIN_MS : 0
+    return readAnswer(response, wallNow(), this.#secrets, this.#line.proxy !== null)
+  }
+
+  /** Whether the server has lately said that this path is not there: see ASK_AGAIN_MS. */
+  get isAbsent () { return this.#absentUntil > 0 && monotonicNow() < this.#absentUntil }
 
   // While held, until a deadline, what is in flight keeps the process alive. `wasFrozen`: it may have been frozen since that was sent.
   hold (isHeld, wasFrozen = false) { this.#line.hold(this, isHeld, wasFrozen) }
 
-  abort () { this.#line.abort(this) }
+  // Ends what is under way; nothing is sent any more.
+  abort () {
+    this.#isAborted = true
+    this.#line.abort(this)
+  }
 
   // Closes the connection once all that share it have closed.
   close () {

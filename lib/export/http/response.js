@@ -4,6 +4,7 @@
 // response is an error, never a guess: two lengths, a line that ends in LF alone, a folded header.
 
 const { FIELD_VALUE } = require('../../config/checks.js')
+const { attempt } = require('../../runtime/report.js')
 const { fieldEnd, bodyStart } = require('../../otlp/request.js')
 const { dispositionOf, retryAfterMs } = require('./retry.js')
 const { quoted } = require('./secrets.js')
@@ -233,11 +234,7 @@ function readAnswer ({ status, fields, body, isCut, isOversized }, wallNow, secr
 // Undefined if it is no JSON. Of one that was cut off only its beginning is known, where the number comes before the message.
 function parse (body, text, isCut) {
   if (isCut) return JSON_BEGINS.test(text) ? { partialSuccess: { rejectedSpans: REJECTED.exec(text)?.[1] } } : undefined
-  try {
-    return JSON.parse(body.toString())
-  } catch {
-    return undefined
-  }
+  return attempt(() => JSON.parse(body.toString()))
 }
 
 function formatOf (type, body, text, json) {

@@ -10,6 +10,9 @@ const RETRY_AFTER_LENGTH_MAX = 64
 // A collector's return is noticed within a second. Asking a machine that refuses costs some 150 microseconds, 0.03 % of one core.
 const WAIT_MAX_MS = 750
 const WAIT_MIN_ANSWERED_MS = 250 // after an answer or silence: the collector may be overloaded
+// 404 is final to spans, whose URL is wrong then. Metrics and logs are what a server may do without, as Jaeger does, or not have
+// yet: neither is made for so long, then the server is asked again.
+const ASK_AGAIN_MS = 60_000
 // An attempt is brought forward each time this part of the buffer has been written anew: a full one does not grow any more.
 const PART_OF_BUFFER = 1 / 16
 
@@ -31,7 +34,7 @@ const TLS_FAILURE = /^ERR_TLS|^ERR_SSL|CERT|^UNABLE_TO|^HOSTNAME_MISMATCH/
  *   delivered    taken
  *   retry        sent again after a wait, see RetrySchedule: an overloaded collector, and no answer at all
  *   split        sent again at once in halves: too much for one request
- *   again        sent again at once as it is: Sender has just put away what was in the way, a compression that the server does not know
+ *   again        sent again at once as it is: Sender has just put away what was in the way, a chunk's compression
  *   refused      dropped: a second attempt would be answered alike
  *   misdirected  dropped: a success, but of something that is no collector, such as a web page
  *
@@ -109,5 +112,5 @@ function backoffMs (failures, random) {
 }
 
 module.exports = {
-  dispositionOf, isUnreachable, retryAfterMs, RetrySchedule, backoffMs, WAIT_MIN_MS, RETRY_AFTER_MAX_MS, WAIT_MAX_MS, WAIT_MIN_ANSWERED_MS
+  ASK_AGAIN_MS, dispositionOf, isUnreachable, retryAfterMs, RetrySchedule, backoffMs, WAIT_MIN_MS, RETRY_AFTER_MAX_MS, WAIT_MAX_MS, WAIT_MIN_ANSWERED_MS
 }

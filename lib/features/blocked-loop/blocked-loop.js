@@ -131,7 +131,7 @@ class LoopWatch {
   #refuse (why) {
     this.#stop()
     this.#againAt = isDebugged() ? now() + AGAIN_MS : Infinity
-    for (const { tracer } of this.#apps) tracer.report.once('LT_WARN_BLOCKED_LOOP', `blockedLoop has no effect: ${why}`)
+    for (const { tracer } of this.#apps) tracer.report.warn('LT_WARN_BLOCKED_LOOP', `blockedLoop has no effect: ${why}`)
   }
 
   #tell (word, value) {
@@ -230,7 +230,7 @@ class LoopWatch {
     const whose = typeof name === 'string' && name !== '' ? `, in ${name}` : ''
     const [{ tracer }] = this.#apps
     const message = `the event loop was blocked for ${Math.round(duration)} ms${used}${code?.text ?? ''}${whose}`
-    tracer.report.once('LT_WARN_LOOP_BLOCKED', message, new Set())
+    tracer.report.warn('LT_WARN_LOOP_BLOCKED', message)
   }
 }
 

@@ -22,7 +22,7 @@ class Keep {
     this.recorder = recorder // of requests that are not sampled, where there is one
     this.rate = settings.maxPerSecond === Infinity ? null : new FairRate(settings.maxPerSecond)
     this.stats = stats
-    this.report = report
+    /** @type {Report} */ this.report = report
   }
 
   /** The span of a request whose end decides. */
@@ -44,7 +44,7 @@ class Keep {
     if ((flags & SAMPLED) !== 0) return threshold === '' ? tracestate : lower(tracestate, threshold)
     if (threshold !== '') return withThreshold(tracestate, threshold)
     this.stats.notKept++
-    this.report.once('LT_WARN_KEEP_LIMIT', `more than ${this.rate.perSecond} requests a second failed or were slow: some of ` +
+    this.report.warn('LT_WARN_KEEP_LIMIT', `more than ${this.rate.perSecond} requests a second failed or were slow: some of ` +
       'them are kept, and say for how many they stand; stats().spans.notKept counts the others; keep.maxPerSecond is the limit')
     return null
   }
@@ -84,7 +84,7 @@ class KeepPart {
     const { output, ownStarter, stats, report } = tracer
     this.settings = settings
     const isUnheard = output !== null && output.sdkSpans !== null
-    if (isUnheard && settings !== null) report.once('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
+    if (isUnheard && settings !== null) report.warn('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
     const asked = settings ?? (this.#recorder === null ? null : { ...ASKED_ALONE, maxPerSecond: tracer.settings.recorder.keptPerSecond })
     tracer.keep = asked === null || isUnheard ? null : new Keep(asked, stats, report, this.#recorder)
     if (ownStarter === null) return
@@ -96,7 +96,7 @@ class KeepPart {
   decided () {
     const { settings: { recorder }, output, mode, stats, report } = this.#tracer
     if (recorder !== null && mode === 'native') this.#recorder = new Recorder(recorder, output, stats, report)
-    else if (recorder !== null) report.once('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${output.reason}`)
+    else if (recorder !== null) report.warn('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${output.reason}`, 'no effect')
     this.use(this.settings)
   }
 
@@ -113,7 +113,7 @@ class KeepPart {
 }
 
 function nothingToTake (report, why) {
-  report.once('LT_WARN_RECORDER', `there is nothing to take a snapshot of: ${why}`)
+  report.warn('LT_WARN_RECORDER', `there is nothing to take a snapshot of: ${why}`, 'no effect')
   return { spans: 0, missed: 0 }
 }
 

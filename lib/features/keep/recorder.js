@@ -67,7 +67,7 @@ class Recorder {
   #exported // the encoder of what is sent
   #suppress
   #stats
-  #report
+  /** @type {Report} */ #report
   #walks = new Set() // Walks, which go through the ring step by step
   #snapshot = null // that is under way
   #timer = null

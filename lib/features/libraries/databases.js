@@ -190,13 +190,7 @@ const redisArguments = (from) => (call, name, rule) => {
     return ''
   }
 }
-const isAlone = (call) => {
-  try {
-    return typeof call.batchMode !== 'string' || call.batchMode === ''
-  } catch {
-    return true
-  }
-}
+const isAlone = (call) => text(call, 'batchMode') === ''
 // By what ioredis opens a connection, to a cluster at the first command. INFO is its check whether the server is ready.
 const OPENING = new Set(['hello', 'info', 'readonly', 'client setinfo', 'client setname', 'cluster slots', 'cluster shards'])
 const WITH_SUBCOMMANDS = new Set(['client', 'cluster'])

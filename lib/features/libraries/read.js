@@ -3,6 +3,7 @@
 // Reading what a library publishes. It may lack a field, hold another type, or throw when read: then there is nothing.
 
 const { isIP } = require('node:net')
+const { attempt } = require('../../runtime/report.js')
 const { read } = require('../../span/attributes.js')
 
 /** A text that is not empty, or ''. */
@@ -44,12 +45,6 @@ function pushText (list, key, value) {
   if (value !== '') list.push(key, value)
 }
 
-function lengthOf (value) {
-  try {
-    return Array.isArray(value) ? value.length : 0
-  } catch {
-    return 0
-  }
-}
+function lengthOf (value) { return attempt(() => Array.isArray(value) ? value.length : 0) ?? 0 }
 
 module.exports = { read, text, label, numberOf, pushServer, pushPeer, pushText, lengthOf }

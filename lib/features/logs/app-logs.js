@@ -26,14 +26,13 @@ const EXCEPTION = 'exception' // the event of a span, and of a record
 const SEVERITY_WARN = 13
 const SEVERITY_ERROR = 17
 const WAITING_MAX = 1000 // lines from before the application is ready
-const ASK_AGAIN_MS = 60_000 // a collector that takes no logs
 // Of levels that are counted downwards, whose numbers say nothing: syslog's by https://opentelemetry.io/docs/specs/otel/logs/data-model-appendix/
 const SEVERITIES = new Map(Object.entries({
   trace: 1, silly: 1, debug: 5, verbose: 5, info: 9, http: 9, notice: 10, warn: 13, warning: 13, error: 17, err: 17, crit: 18, critical: 18, alert: 19, fatal: 21, emerg: 21, emergency: 21
 }))
 
 class AppLogs {
-  #tracer
+  /** @type {Tracer} */ #tracer
   #settings
   #stats = new Stats()
   #log
@@ -50,7 +49,6 @@ class AppLogs {
   #exporter = null
   #waiting = []
   #first = null // a line about a request, { request, level, logged }, until the next one or until its trace begins
-  #askAgainAt = -Infinity
   #isClosed = false
   #rates = new Map() // by level, and of exceptions
 
@@ -75,7 +73,7 @@ class AppLogs {
     if (this.#tap !== null && buffer !== null) {
       this.#held = holdLines(app, buffer, () => tracer.parts.get('keep')?.settings ?? null, (logged) => this.#printHeld(logged), () => this.#tap.flush())
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
-      tracer.report.once('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
+      tracer.report.warn('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
     }
   }
 
@@ -147,7 +145,7 @@ class AppLogs {
       this.#held.take({ level, ...this.#logged(line, level, logger, traceOfLine(this.#tracer.contextManager.active(), logger)) }, logger)
       return true
     } catch (error) { // it is printed
-      this.#tracer.report.thrown(error, 'a log line was not held')
+      this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not held', error)
       return false
     }
   }
@@ -179,7 +177,7 @@ class AppLogs {
       if (request !== undefined) this.#first = { request, level, logged }
       else this.#take(level, logged)
     } catch (error) { // a logger that is not what it looks like: its line is printed
-      this.#tracer.report.thrown(error, 'a log line was not exported')
+      this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not exported', error)
     }
   }
 
@@ -208,13 +206,7 @@ class AppLogs {
   }
 
   /** Runs what a collector in a test may throw out of, where a request begins or a span ends. */
-  #attempt (fn) {
-    try {
-      fn()
-    } catch (error) {
-      this.#tracer.report.thrown(error, 'a log line was not exported')
-    }
-  }
+  #attempt (fn) { this.#tracer.report.attempt('LT_WARN_BUG', 'a log line was not exported', fn) }
 
   #logged (line, level, logger, context) {
     const time = clock.now()
@@ -228,7 +220,7 @@ class AppLogs {
     else if (this.#sink === null) {
       if (this.#waiting.length < WAITING_MAX) this.#waiting.push(logged)
       else this.#stats.drop('queue_full', 1)
-    } else if (logged.time < this.#askAgainAt) this.#stats.drop('non_retryable', 1)
+    } else if (this.#exporter?.isAbsent) this.#stats.drop('non_retryable', 1)
     else {
       logged.line = redactedLine(logged.line, this.#tracer.redactor)
       this.#sink.accept(logged)
@@ -242,7 +234,7 @@ class AppLogs {
     if (rate === undefined) this.#rates.set(kind, rate = new RateLimit(maxPerSecond))
     if (rate.take(now)) return false
     const what = typeof kind === 'number' ? `lines of level ${kind}` : kind
-    this.#tracer.report.loss('log rate', `more than ${maxPerSecond} ${what} in a second: the others are not exported (\`logs.maxPerSecond\`)`)
+    this.#tracer.report.warn('LT_WARN_LOSS', `more than ${maxPerSecond} ${what} in a second: the others are not exported (\`logs.maxPerSecond\`)`, 'log rate')
     return true
   }
 
@@ -281,10 +273,7 @@ class AppLogs {
       report,
       suppress: output.suppress,
       noun: 'log record',
-      onNotFound: (target) => {
-        this.#askAgainAt = clock.now() + ASK_AGAIN_MS
-        report.once('LT_WARN_LOGS_ENDPOINT', `${target} answers 404: it may not take logs. It is asked again once a minute; logs: { export: false } stops that`)
-      },
+      optional: { code: 'LT_WARN_LOGS_ENDPOINT', off: 'logs: { export: false }' },
       http: output.shareConnection(exporter),
       budget: output.budget
     })

@@ -3,6 +3,8 @@
 // What Fastify says in a line of its own accord and a span redacts: the query of a request, in `req.url` and in the message of its 404.
 // It is found in the text of the line, because a record is made of that: in JSON a quotation mark inside a string has a backslash.
 
+const { attempt } = require('../../runtime/report.js')
+
 const REQ = '"req":{'
 const URL = '"url":"'
 const ROUTE = 'Route '
@@ -42,11 +44,8 @@ function redactText (line, start, end, redactor) {
 }
 
 function redactEscaped (text, redactor) {
-  try {
-    return JSON.stringify(redactor.redactUrl(JSON.parse(`"${text}"`))).slice(1, -1)
-  } catch { // it is no JSON
-    return redactor.redactUrl(text)
-  }
+  const unescaped = attempt(() => JSON.parse(`"${text}"`))
+  return unescaped === undefined ? redactor.redactUrl(text) : JSON.stringify(redactor.redactUrl(unescaped)).slice(1, -1)
 }
 
 module.exports = { redactedLine }

@@ -10,7 +10,8 @@
 
 const { Readable } = require('node:stream')
 const { OtlpHttp } = require('../../export/http/otlp-http.js')
-const { encodingOf } = require('../../export/compressor.js')
+const { ExportLog } = require('../../export/log.js')
+const { Stats } = require('../../export/pipeline.js')
 const { toStdout } = require('../../export/stdout.js')
 const { foreignMeterProvider } = require('../../otel/api-globals.js')
 const { ExportRequestPrefix } = require('../../otlp/request.js')
@@ -35,7 +36,7 @@ const NOT_MEASURED = new RouteInfo('GET', '', '')
 NOT_MEASURED.isMeasured = false
 
 class AppMetrics {
-  #tracer
+  /** @type {Tracer} */ #tracer
   #ownProvider
   #foreign = null
   #readers = []
@@ -43,7 +44,7 @@ class AppMetrics {
   #isServed = false // by a route
   #isClosed = false
   #scrapeDropped = 0 // series that the last scrape had to leave out
-  #stats = { points: { delivered: 0, rejected: 0, dropped: 0 }, exports: { ok: 0, failed: 0 }, lastError: null }
+  #stats = new Stats()
 
   constructor (tracer) {
     const { settings, report, scope } = tracer
@@ -126,14 +127,14 @@ class AppMetrics {
   }
 
   #otlp (exporter) {
-    const { output, settings } = this.#tracer
+    const { output, settings, report } = this.#tracer
+    const optional = { code: 'LT_WARN_METRICS_ENDPOINT', off: "metrics: { exporter: 'none' }" }
     return {
       encoder: new MetricEncoder(),
-      url: exporter.url,
+      log: new ExportLog(report, this.#stats, exporter, 'metric point', optional),
       // A function's answer waits for spans and metrics: they go side by side.
       connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? new OtlpHttp(exporter, output.suppress),
-      prefix: new ExportRequestPrefix(settings.resource),
-      encoding: encodingOf(exporter)
+      prefix: new ExportRequestPrefix(settings.resource)
     }
   }
 
@@ -145,8 +146,9 @@ class AppMetrics {
       done({ disposition: 'delivered', partialSuccess: null })
     }
     const takesDeltas = this.settings.exporter === null // they can be taken once
-    const encoder = new MetricJson(this.#tracer.settings.resource, takesDeltas)
-    return { encoder, url: 'file:///dev/stdout', connect: () => ({ post, hold () {}, abort () {}, close () {} }), prefix: null }
+    const { settings: { resource }, report } = this.#tracer
+    const log = new ExportLog(report, this.#stats, { url: 'file:///dev/stdout' })
+    return { encoder: new MetricJson(resource, takesDeltas), log, connect: () => ({ post, hold () {}, abort () {}, close () {} }), prefix: null }
   }
 
   // ---- reading them
@@ -171,7 +173,7 @@ class AppMetrics {
     let dropped = 0
     const onDropped = ({ name }, count) => {
       dropped += count
-      report.onceFor(name, 'LT_WARN_METRIC_SCRAPE', `the metric '${name}' has series whose name and labels another one has in the text for Prometheus: they are left out there. Rename the metric or its attributes`)
+      report.warn('LT_WARN_METRIC_SCRAPE', `the metric '${name}' has series whose name and labels another one has in the text for Prometheus: they are left out there. Rename the metric or its attributes`, name)
     }
     let piece = ''
     for (const text of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name, onDropped })) {
@@ -194,7 +196,9 @@ class AppMetrics {
   /** What became of the exports, for `app.lightTrace.stats()`. */
   stats () {
     const { seriesCount: series, overflowed } = this.registry
-    return { metrics: { series, overflowed: [...overflowed], scrapeDropped: this.#scrapeDropped, ...structuredClone(this.#stats) } }
+    const { spans: { delivered, rejected, dropped }, exports, lastError } = this.#stats.snapshot('', 0, 0, null)
+    const points = { delivered, rejected, dropped: Object.values(dropped).reduce((sum, count) => sum + count, 0) }
+    return { metrics: { series, overflowed: [...overflowed], scrapeDropped: this.#scrapeDropped, points, exports, lastError } }
   }
 
   async flush (options) { await Promise.all(this.#readers.map((reader) => reader.flush(options))) }

@@ -282,7 +282,7 @@ function startPrometheusServer ({ host, port }, metrics, report) {
   const listen = () => server.listen({ port, host, exclusive: true })
   server.on('error', (error) => {
     const why = cluster.isWorker ? 'each worker of a cluster has metrics of its own, and needs a port of its own' : 'it is tried again'
-    report.once('LT_WARN_METRICS_PORT', `metrics are not served on ${host}:${port}: ${error.message}; ${why}: OTEL_EXPORTER_PROMETHEUS_PORT`)
+    report.warn('LT_WARN_METRICS_PORT', `metrics are not served on ${host}:${port}: ${error.message}; ${why}: OTEL_EXPORTER_PROMETHEUS_PORT`)
     timer = clock.setTimeout(listen, RETRY_MS).unref()
   })
   listen()

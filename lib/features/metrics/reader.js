@@ -9,16 +9,11 @@
 
 const clock = require('../../runtime/timers.js')
 const { DURATION_MAX_MS, setTimeout, clearTimeout, setImmediate, monotonicNow } = require('../../runtime/timers.js')
-const { counted, messageOf } = require('../../runtime/report.js')
-const { compressBody, refusesZstd } = require('../../export/compressor.js')
+const { messageOf } = require('../../runtime/report.js')
 const { flushAtExit, forgetAtExit, settleWithin } = require('../../export/exporter.js')
 const { backoffMs } = require('../../export/http/retry.js')
-const { failureOf } = require('../../export/log.js')
 
 const NO_RETRY = -1 // the next one at its interval
-
-// A server that answers 404 has no metrics, as Jaeger, or an ingress is not ready: it is asked with each tenth collection.
-const SKIPS_AFTER_404 = 9
 
 // A server that takes less than this in one request takes no metrics.
 const BATCH_BYTES_MIN = 16 * 1024
@@ -26,7 +21,7 @@ const BATCH_BYTES_MIN = 16 * 1024
 class MetricReader {
   #options
   #stats
-  #target // without what may hold credentials or an API key: they are never logged
+  #log
   #timer = null
   #intervalMs
   #nextAt
@@ -39,22 +34,20 @@ class MetricReader {
   #http = null // once there is something to send
   #isHeld = false
   #deliveredMs = -Infinity // when what the collector has was collected
-  #failures = 0 // which were logged
-  #skips = 0 // collections that are not made
+  #failures = 0 // since something was delivered
   #held = null // one with deltas, or what is left of it, that the collector may have: { nowMs, batches }
   #isOver = false
 
   /**
-   * @param {{ registry: MetricRegistry, encoder: import('./encoder').MetricEncoder | import('./encoder').MetricJson, url: string,
-   *   connect (): Pick<OtlpHttp, 'post' | 'hold' | 'abort' | 'close'>, prefix: ExportRequestPrefix | null, encoding: '' | 'gzip' | 'zstd',
-   *   report: Report, stats: object, intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T }} options
+   * @param {{ registry: MetricRegistry, encoder: import('./encoder').MetricEncoder | import('./encoder').MetricJson, log: import('../../export/log').ExportLog,
+   *   connect (): Pick<OtlpHttp, 'post' | 'hold' | 'abort' | 'close'>, prefix: ExportRequestPrefix | null,
+   *   report: Report, stats: import('../../export/pipeline').Stats, intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T }} options
    *   connect: asked when there is something to send; prefix: what stands before a body, if it is not whole
    */
   constructor (options) {
-    const { origin, pathname } = new URL(options.url)
     this.#options = options
     this.#stats = options.stats
-    this.#target = origin + pathname
+    this.#log = options.log
     this.#intervalMs = options.intervalMs < DURATION_MAX_MS ? options.intervalMs : Infinity // only at a flush, and at the end
     const firstMs = firstAfterMs(this.#intervalMs, Math.random())
     this.#nextAt = monotonicNow() + firstMs
@@ -118,9 +111,9 @@ class MetricReader {
       await this.#options.registry.observe()
       retryMs = await this.send(isLast)
     } catch (error) {
-      this.#stats.exports.failed++
+      this.#stats.exportsFailed++
       this.#stats.lastError = messageOf(error)
-      this.#options.report.thrown(error, 'metrics could not be collected')
+      this.#options.report.failed('LT_WARN_BUG', 'metrics could not be collected', error)
     }
     this.#isRunning = false
     return retryMs
@@ -142,33 +135,30 @@ class MetricReader {
 
   /** Returns when the next attempt is due. */
   async send (isLast) {
-    if (this.#isOver || this.#skips-- > 0) return NO_RETRY
-    this.#skips = 0
+    if (this.#isOver || this.#http?.isAbsent) return NO_RETRY
     const held = this.#held
     this.#held = null
     const { nowMs, batches } = held ?? await this.#encoded()
-    let accepted = 0
     for (let i = 0; i < batches.length; i++) {
       const outcome = await this.#post(batches[i])
       if (outcome.disposition === 'delivered') {
-        accepted += this.#onDelivered(batches[i], outcome)
-      } else if (outcome.disposition === 'retry') {
+        this.#onDelivered(batches[i], outcome)
+        continue
+      }
+      this.#log.failed(outcome)
+      if (outcome.disposition === 'retry') {
         const rest = batches.slice(i)
-        return isLast ? this.#onLost(held === null ? rest : rest.concat((await this.#encoded()).batches), outcome) : this.#onRetry(nowMs, rest, outcome)
+        return isLast ? this.#onLost(held === null ? rest : rest.concat((await this.#encoded()).batches)) : this.#onRetry(nowMs, rest, outcome)
       } else if (outcome.disposition === 'split' && batches[i].points > 1 && batches[i].length > BATCH_BYTES_MIN) {
         for (const batch of batches.slice(i)) batch.failed()
         this.#options.encoder.batchBytes = Math.floor(batches[i].length / 2)
         return this.send(isLast)
-      } else {
-        this.#onRefused(batches[i], outcome)
       }
+      batches[i].delivered() // for good: what a delta held is lost
+      this.#log.refused(outcome, batches[i].points)
     }
     this.#deliveredMs = nowMs
     if (this.#options.encoder.takesDeltas) this.#options.registry.startInterval(nowMs)
-    if (accepted > 0) {
-      if (this.#failures > 0) this.#options.report.recovered('metrics', `${this.#target} accepts metrics again`)
-      this.#failures = 0
-    }
     return held === null ? NO_RETRY : this.send(isLast) // what came since
   }
 
@@ -184,72 +174,40 @@ class MetricReader {
     return { nowMs, batches }
   }
 
-  async #post (batch) {
+  #post (batch) {
     if (this.#http === null) {
       this.#http = this.#options.connect()
       this.#http.hold(this.#isHeld)
     }
     const { prefix } = this.#options
     const parts = prefix === null ? [batch.body] : [prefix.head(batch.body.length), batch.body]
-    const outcome = await this.#send(parts)
-    if (!refusesZstd(this.#options.encoding, outcome)) return outcome
-    this.#options.encoding = 'gzip'
-    return this.#send(parts)
+    return new Promise((resolve) => this.#http.post(parts, '', resolve))
   }
 
-  #send (parts) {
-    return new Promise((resolve) => {
-      compressBody(this.#options.encoding, parts, (body, encoding) => this.#http.post(body, encoding, resolve))
-    })
-  }
-
-  /** Returns how many points the collector has taken. */
-  #onDelivered (batch, { partialSuccess }) {
+  #onDelivered (batch, outcome) {
     batch.delivered()
-    const rejected = Math.min(Math.max(partialSuccess?.rejected ?? 0, 0), batch.points)
-    this.#stats.exports.ok++
-    this.#stats.points.delivered += batch.points - rejected
-    this.#stats.points.rejected += rejected
-    const { message = '' } = partialSuccess ?? {}
-    if (rejected > 0) this.#loss('metrics rejected', `rejected ${counted(rejected, 'metric point')}: ${message}`)
-    else if (message !== '') this.#options.report.once('LT_WARN_COLLECTOR', `${this.#target} accepted the metrics and says: ${message}`)
-    return batch.points - rejected
+    this.#failures = 0
+    this.#log.delivered(outcome, batch.points)
   }
 
   #onRetry (nowMs, batches, outcome) {
     if (batches.some(({ deltas }) => deltas.length > 0)) this.#held = { nowMs, batches }
     this.#failures++
-    this.#loss('metrics', `does not accept metrics (${this.#failed(outcome)}); newer ones are sent later`)
+    this.#log.kept(outcome, pointsIn(batches)) // of a cumulative one newer ones, which say as much
     if (outcome.retryAfterMs < 0) return backoffMs(this.#failures, Math.random())
     this.#notBefore = monotonicNow() + outcome.retryAfterMs
     return outcome.retryAfterMs
   }
 
-  #onLost (batches, outcome) {
-    const points = batches.reduce((sum, batch) => sum + batch.points, 0)
-    this.#stats.points.dropped += points
-    this.#options.report.loss('metrics shutdown', `${counted(points, 'metric point')} not delivered to ${this.#target} before the app closed (${this.#failed(outcome)})`)
+  #onLost (batches) {
+    const points = pointsIn(batches)
+    this.#stats.drop('shutdown_deadline', points)
+    this.#log.undelivered(points)
     return NO_RETRY
   }
-
-  /** For good: what a delta held is lost, and counted. */
-  #onRefused (batch, outcome) {
-    batch.delivered()
-    const why = this.#failed(outcome)
-    this.#stats.points.dropped += batch.points
-    if (outcome.status !== 404) return this.#loss('metrics refused', `refused ${counted(batch.points, 'metric point')} for good (${why})`)
-    this.#skips = SKIPS_AFTER_404
-    this.#options.report.once('LT_WARN_METRICS_ENDPOINT', `${this.#target} answers 404: it may not take metrics. It is asked again with each tenth collection; metrics: { exporter: 'none' } stops that`)
-  }
-
-  /** Counts a failure. Returns it as one line of text. */
-  #failed (outcome) {
-    this.#stats.exports.failed++
-    return (this.#stats.lastError = failureOf(outcome))
-  }
-
-  #loss (kind, what) { this.#options.report.loss(kind, `${this.#target} ${what}`) }
 }
+
+function pointsIn (batches) { return batches.reduce((sum, { points }) => sum + points, 0) }
 
 /** When the first collection is due: after half an interval to one and a half, so that a fleet which starts at once does not export at once. */
 function firstAfterMs (intervalMs, random) { return intervalMs * (0.5 + random) }

@@ -84,7 +84,7 @@ class Metric {
     if (this.#overflow === null) {
       this.#overflow = this.#add(OVERFLOW)
       this.#registry.overflowed.add(this.name)
-      this.#registry.report.onceFor(this.name, 'LT_WARN_METRIC_OVERFLOW', `the metric '${this.name}' has ${this.seriesMax} series, which is the limit: others are counted together as otel.metric.overflow. Use attributes with fewer values`)
+      this.#registry.report.warn('LT_WARN_METRIC_OVERFLOW', `the metric '${this.name}' has ${this.seriesMax} series, which is the limit: others are counted together as otel.metric.overflow. Use attributes with fewer values`, this.name)
     }
     return this.#overflow
   }
@@ -217,7 +217,7 @@ class MetricRegistry {
     this.exemplarFlags = EXEMPLAR_FLAGS[settings.exemplars]
     this.#activeContext = activeContext
     this.overflowed = new Set() // names of the metrics that have reached their limit
-    this.report = report
+    /** @type {Report} */ this.report = report
   }
 
   /**
@@ -232,7 +232,7 @@ class MetricRegistry {
     if (found !== undefined) return found
     // Our own are few, and always have room.
     if (this.#metrics.size >= METRICS_MAX && scope.key !== this.settings.ownScope) {
-      this.report.once('LT_WARN_METRIC_LIMIT', `an application can have ${METRICS_MAX} metrics: '${name}' and others are not recorded. Do not put data into names`)
+      this.report.warn('LT_WARN_METRIC_LIMIT', `an application can have ${METRICS_MAX} metrics: '${name}' and others are not recorded. Do not put data into names`)
       return null
     }
     const { kind, ...descriptor } = { ...KINDS[instrument], name, description, unit, isInteger }
@@ -256,7 +256,7 @@ class MetricRegistry {
     if (!this.#scopes.has(scope.key)) this.#scopes.set(scope.key, { scope, metrics: [] })
     const { metrics } = this.#scopes.get(scope.key)
     if (metrics.some((other) => other.name.toLowerCase() === name.toLowerCase())) {
-      this.report.onceFor(name, 'LT_WARN_METRIC_CONFLICT', `the metric '${name}' was made with another kind or unit before, and is now made as ${instrument} with unit '${unit}': both are exported. Rename one`)
+      this.report.warn('LT_WARN_METRIC_CONFLICT', `the metric '${name}' was made with another kind or unit before, and is now made as ${instrument} with unit '${unit}': both are exported. Rename one`, name)
     }
     metrics.push(metric)
   }
@@ -294,7 +294,6 @@ class MetricRegistry {
     clock.anchor()
     if (this.#running !== null) return this.#running
     const callbacks = this.#providers.flatMap((provider) => provider.recordsTo(this) ? [...provider.callbacks] : [])
-    if (callbacks.length === 0 && this.#observables.length === 0) return undefined
     this.#running = this.#observe(callbacks).finally(() => { this.#running = null })
     return this.#running
   }
@@ -311,7 +310,7 @@ class MetricRegistry {
     }
     const late = waiting.length > 0 ? await settleWithin(() => Promise.all(waiting), CALLBACKS_MS, false) : undefined
     for (const { name } of late === undefined ? [] : this.#unanswered) {
-      this.report.onceFor(`${name}, late`, 'LT_WARN_METRIC_CALLBACK', `the callback of the metric '${name}' has not finished within ${CALLBACKS_MS} ms`)
+      this.report.warn('LT_WARN_METRIC_CALLBACK', `the callback of the metric '${name}' has not finished within ${CALLBACKS_MS} ms`, `${name}, late`)
     }
     round.isOpen = false
     for (const metric of this.#observables) metric.endRound()

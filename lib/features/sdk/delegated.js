@@ -83,7 +83,7 @@ function providerSink (provider, { stats, report, closeTimeoutMs }) {
     if (typeof provider.forceFlush !== 'function') return
     // 3.x takes a deadline of its own, in its own words; 2.x ignores it.
     const error = await settleWithin(() => provider.forceFlush({ timeoutMillis: timeoutMs }), timeoutMs)
-    if (error !== undefined) report.onceFor('forceFlush', 'LT_WARN_PROVIDER', `the tracer provider failed in forceFlush: ${error.message}`)
+    if (error !== undefined) report.warn('LT_WARN_PROVIDER', `the tracer provider failed in forceFlush: ${error.message}`, 'forceFlush')
   }
   return {
     accept () { stats.handedOver++ },

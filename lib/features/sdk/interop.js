@@ -24,7 +24,7 @@ const LATE_MS = 5
 /** The spans that a TracerProvider makes, in SDK mode. */
 class SdkSpans {
   #provider
-  #report
+  /** @type {Report} */ #report
   #tracers = new WeakMap() // scope -> the provider's tracer
 
   constructor (provider, report) {
@@ -37,7 +37,7 @@ class SdkSpans {
     try {
       const span = this.#tracer(scope).startSpan(name, options, context)
       const isSpan = typeof span?.spanContext === 'function' && typeof span.end === 'function'
-      if (!isSpan) this.#report.onceFor('no span', 'LT_WARN_PROVIDER', 'the tracer provider made no span; requests go on without such spans')
+      if (!isSpan) this.#report.warn('LT_WARN_PROVIDER', 'the tracer provider made no span; requests go on without such spans', 'no span')
       const trace = isSpan ? readSpanContext(span) : undefined
       if (trace !== undefined) return { span, trace }
     } catch (error) {
@@ -62,7 +62,7 @@ class SdkSpans {
  */
 class ForeignSpan extends NonRecordingSpan {
   #span
-  #report
+  /** @type {Report} */ #report
 
   constructor (span, trace, report) {
     super()

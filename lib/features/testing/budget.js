@@ -43,6 +43,7 @@ function shapeOf (path, value) {
   }
 }
 
+/** @param {Code} code */
 function wrongBudget (message, code = 'LT_ERR_OPTION_INVALID') {
   return Object.assign(new TypeError(message), { code })
 }
