@@ -64,6 +64,8 @@ type OptionRow = {
   read? (variables: string[], env: Environment, context: any): any
   /** Whether `configFile` may change it while the application runs. */
   live?: boolean
+  /** What others call it. */
+  elsewhere?: string[]
   /** Makes the setting of a value: of a group, of its settings. */
   resolve? (value: any, context: any): any
   /** Of a group, for which `true` and `false` may stand for something. */

@@ -131,7 +131,8 @@ function defaultCell (path, row) {
 /** As it would be written; null for none. */
 function literalOf (row) {
   const { default: value = null, members, check, whenFalse } = row
-  if (members !== undefined && check === undefined && typeof value === 'object') return value === null ? `${whenFalse}` : literalOfMembers(members)
+  if (value === null && whenFalse === false) return 'false'
+  if (members !== undefined && check === undefined && typeof value === 'object' && value !== null) return literalOfMembers(members)
   if (value === null || (typeof value === 'object' && !Array.isArray(value))) return null
   return Array.isArray(value) ? `[${value.map((item) => `'${item}'`).join(', ')}]` : typeof value === 'string' ? `'${value}'` : `${value}`
 }
@@ -169,8 +170,7 @@ function typeNameOf (group) {
 function docOf (path, row) {
   const { text: sentence, more } = text.OPTIONS[path]
   const shown = defaultCell(path, row).replaceAll('`', '')
-  const isOfOption = path.startsWith('config.trace.') && Object.values(OPTIONS).includes(row)
-  return [[withoutLinks(sentence), more, !isOfOption && shown !== 'none' && `@default ${shown}`].filter(Boolean).join(' ')]
+  return [[withoutLinks(sentence), more, shown !== 'none' && `@default ${shown}`].filter(Boolean).join(' ')]
 }
 
 /** A link is what it says, and the page that it leads to. */

@@ -10,7 +10,7 @@ const { Environment } = require('./env.js')
 const { resolveExporter } = require('./exporter.js')
 const { serverlessPlatform, resolveResource } = require('./resource.js')
 const { checkOf, liveRows, settle, settled } = require('./rows.js')
-const { compileIgnore, isLikeExpression } = require('./sampling.js')
+const { isLikeExpression } = require('./sampling.js')
 const { OPTIONS, ROUTE, VARIABLES } = require('./table.js')
 
 module.exports = { resolveOptions, resolveRouteOptions, resolveLive }
@@ -18,21 +18,18 @@ module.exports = { resolveOptions, resolveRouteOptions, resolveLive }
 // Fastify's own, which it hands on to every plugin. fastify-cli and @fastify/autoload add those of their users.
 const REGISTER_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
 
-/** What to use for an option that others have, or that stands one level too high; undefined for other names. */
+/** What to use for an option that others have, or that stands one level too high (`handler`, `metricsPath`); undefined for other names. */
 function meant (name) {
   const [hint] = ELSEWHERE.find(([, ...names]) => names.includes(name)) ?? []
-  return hint ?? memberNamed(name.toLowerCase())
-}
-
-/** The group with a member of that name, if there is one: `handler`, `metricsPath`. */
-function memberNamed (name) {
-  for (const [group, { members = {} }] of Object.entries(/** @type {Record<string, OptionRow>} */ (OPTIONS))) {
-    const member = Object.keys(members).find((member) => name === member.toLowerCase() || name === `${group}${member}`.toLowerCase())
-    if (member !== undefined) return `${group}: { ${member} }`
+  if (hint !== undefined) return hint
+  for (const [option, { elsewhere = [], members = {} }] of Object.entries(/** @type {Record<string, OptionRow>} */ (OPTIONS))) {
+    if (elsewhere.includes(name)) return option
+    const member = Object.keys(members).find((member) => [member, option + member].some((known) => known.toLowerCase() === name.toLowerCase()))
+    if (member !== undefined) return `${option}: { ${member} }`
   }
 }
 
-// What to use, and what it is called elsewhere.
+// What to use where a name alone is no help, and what it is called elsewhere.
 const ELSEWHERE = [
   ["exporter: { url: 'http://localhost:4318' }", 'endpoint', 'url', 'collector', 'collectorUrl', 'otlpEndpoint', 'exporterUrl', 'urls', 'exporterUrls', 'dsn'],
   ['exporter: { headers, compression, timeoutMs }', 'headers', 'compression', 'timeout', 'timeoutMs'],
@@ -40,18 +37,12 @@ const ELSEWHERE = [
   ['sampler: { perSecond: 10 }', 'perSecond', 'rateLimit', 'tracesPerSecond'],
   ['keep: { errors: true, slowerThanMs: 1000 }', 'keepErrors', 'keepSlow', 'slowerThanMs', 'errors'],
   ["ignore: ['/health']", 'exclude', 'excludePaths', 'excludeUrls'],
-  ['serviceName', 'name', 'appName'],
   ["resource: { 'service.version': '1.2.3' }", 'serviceVersion', 'version', 'resourceAttributes'],
   ["resource: { 'deployment.environment.name': 'production' }", 'environment', 'env'],
   ["exporter: { url: 'http://localhost:4318' }, or spanProcessors", 'traceExporter', 'exporters'],
   ['OTEL_PROPAGATORS', 'propagators', 'propagator', 'textMapPropagator'],
-  ['store', 'defaultStoreValues'],
-  ['spanName', 'formatSpanName'],
-  ['attributes', 'formatSpanAttributes'],
   ["replyHeader: 'server-timing'", 'propagateToReply'],
-  ['outbound', 'instrumentations'],
   ['onStart or attributes', 'requestHook'],
-  ['onEnd', 'responseHook'],
   ['OTEL_SDK_DISABLED=true, or do not register it', 'enabled', 'enable', 'disabled', 'disable']
 ]
 
@@ -115,19 +106,10 @@ function environmentOf (variables) {
   return { env, fromFile }
 }
 
-// Resolves a route's own `config.trace`; in each field null means: as the plugin's options say.
+/** A route's own `config.trace`. */
 function resolveRouteOptions (value) {
   const given = value === undefined ? EMPTY : checkRoute('config.trace', value)
-  return Object.freeze({
-    off: given.ignore === true,
-    spanName: given.spanName ?? null,
-    attributes: given.attributes ?? null,
-    spans: given.spans === undefined ? null : settled(OPTIONS.spans, given.spans),
-    sampler: given.sampler ?? null,
-    slow: given.slow ?? null,
-    metrics: given.metrics ?? true,
-    ignore: typeof given.ignore === 'boolean' ? null : compileIgnore(given.ignore)
-  })
+  return Object.freeze({ off: given.ignore === true, ...settle(ROUTE, given) })
 }
 
 /** What `configFile` says; undefined where it says nothing. Throws where it is wrong. The logger knows its levels, see AppLogs.checkLevels(). */

@@ -36,7 +36,7 @@ const CHANNEL = {
 }
 
 const OPTIONS = {
-  serviceName: { check: text, variables: ['OTEL_SERVICE_NAME'] },
+  serviceName: { check: text, variables: ['OTEL_SERVICE_NAME'], elsewhere: ['name', 'appName'] },
   resource: { check: attributes, variables: ['OTEL_RESOURCE_ATTRIBUTES'] },
   exporter: EXPORTER,
   spanProcessors: { check: listOf(anyOf('a SpanProcessor with onStart() and onEnd()', (value) => has(value, 'onStart') && has(value, 'onEnd'))), resolve: Object.freeze },
@@ -73,17 +73,17 @@ const OPTIONS = {
   requestHeaders: capturedHeaders('requestHeaders'),
   responseHeaders: capturedHeaders('responseHeaders'),
   redactQuery: { check: orCallback(listOfNames('an array of names, or a function (name) => boolean')), default: NONE },
-  spanName: { check: callback },
-  attributes: { check: callback },
+  spanName: { check: callback, elsewhere: ['formatSpanName'] },
+  attributes: { check: callback, elsewhere: ['formatSpanAttributes'] },
   onStart: { check: callback },
-  onEnd: { check: callback },
-  store: { check: orCallback(anyOf('an object or a function (request) => object', isObject)) },
+  onEnd: { check: callback, elsewhere: ['responseHook'] },
+  store: { check: orCallback(anyOf('an object or a function (request) => object', isObject)), elsewhere: ['defaultStoreValues'] },
   // true: the handler, which is what most want to see.
   spans: group({ whenTrue: { handler: true }, whenFalse: EMPTY, default: EMPTY }, {
     handler: { check: boolean, default: false },
     hooks: { check: listOf(literal(...STAGES)), default: NONE, resolve: (hooks) => Object.freeze([...new Set(hooks)]) }
   }),
-  outbound: group({ whenTrue: EMPTY, whenFalse: { http: false, undici: false, libraries: false }, default: EMPTY }, {
+  outbound: group({ whenTrue: EMPTY, whenFalse: { http: false, undici: false, libraries: false }, default: EMPTY, elsewhere: ['instrumentations'] }, {
     http: { check: boolean, default: true },
     undici: { check: boolean, default: true },
     libraries: { check: boolean, default: true },
@@ -178,15 +178,15 @@ const LOG_RECORDS = {
   attributeValueLength: { check: count, variables: ['OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT'] }
 }
 
-// What a route's `config.trace` says; what it leaves out is as the plugin's options say.
+// What a route's `config.trace` says; null is as the plugin's options say.
 const ROUTE = {
   spanName: { check: orCallback(text) },
   attributes: { check: orCallback(attributes) },
-  spans: OPTIONS.spans,
-  sampler: SAMPLER,
-  slow: OPTIONS.slow,
+  spans: { ...OPTIONS.spans, default: null },
+  sampler: { check: SAMPLER.check },
+  slow: { check: checkOf(OPTIONS.slow) },
   metrics: { check: boolean, default: true },
-  ignore: { check: orBoolean(checkIgnore, true, false) }
+  ignore: { check: orBoolean(checkIgnore, true, false), resolve: (ignore) => typeof ignore === 'boolean' ? null : compileIgnore(ignore) }
 }
 
 module.exports = { LOG_KINDS, LOG_RECORDS, OPTIONS, OTHER_LIMITS, PROMETHEUS, ROUTE, VARIABLES }
