@@ -1,5 +1,5 @@
 import { Attributes, Context } from '@opentelemetry/api'
-import { RequestTrace, SpanProcessor, Store } from '..'
+import { RequestTrace, SpanProcessor, Store } from '../../..'
 
 /** A finished span as a plain object. Times are milliseconds since the Unix epoch. */
 export interface CollectedSpan {
