@@ -7,6 +7,7 @@ const { once } = require('node:events')
 const { SpanKind } = require('@opentelemetry/api')
 const { test } = require('tap')
 const { createCollector } = require('../lib/features/testing/testing')
+const { without } = require('./support/features')
 const { tracedApp } = require('./support/traced-app')
 
 /** A call of a database as its instrumentation would record it. */
@@ -129,7 +130,7 @@ test('what goes on after the response, and what never ends', async (t) => {
   t.match((await refused(t, collector, { afterResponse: false, open: false })).message, /1 span went on after the response\n\n {2}SERVER.*\n {4}CLIENT.* <-- after the response$/)
 })
 
-test('spans of hooks after the answer are not work after the response', async (t) => {
+test('spans of hooks after the answer are not work after the response', { skip: without('stages') }, async (t) => {
   const { collector, app } = await tracedApp(t, {
     listen: false,
     trace: { spans: { handler: true, hooks: ['onSend', 'onResponse'] } },

@@ -1,6 +1,7 @@
 'use strict'
 
 // Work that no request has brought: lightTrace.run, and TRACEPARENT of the environment.
+// Feature: jobs
 
 const { test } = require('tap')
 const { trace: api, SpanKind } = require('@opentelemetry/api')

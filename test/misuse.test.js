@@ -8,6 +8,7 @@ const { test } = require('tap')
 const fastify = require('fastify')
 const lightTrace = require('..')
 const { createCollector } = require('../lib/features/testing/testing')
+const { without } = require('./support/features')
 const { tracedApp } = require('./support/traced-app')
 
 test('withSpan without a function says that it needs one, and starts no span', async (t) => {
@@ -52,7 +53,7 @@ test('outside of a request a method without its object says how to call it', asy
   t.throws(() => taken('x', () => {}), { code: 'LT_ERR_USAGE', message: /request\.trace\.withSpan/ })
 })
 
-test('flushAfter without an application or a handler names what came', (t) => {
+test('flushAfter without an application or a handler names what came', { skip: without('serverless') }, (t) => {
   const app = fastify()
   t.throws(() => lightTrace.flushAfter('shop', () => {}), { code: 'LT_ERR_OPTION_INVALID', message: "`flushAfter(app)` must be a Fastify application, received 'shop'" })
   t.throws(() => lightTrace.flushAfter(app, 7), { code: 'LT_ERR_OPTION_INVALID', message: '`flushAfter(app, handler)` must be a function, received 7' })

@@ -126,7 +126,7 @@ test('a file that is wrong again and again is one line, and another after 30 s, 
   file.watch()
   t.teardown(() => file.close())
   t.ok(await until(() => said.length === 2), 'the last of them is said without a further change')
-  t.match(said[1], /x\.json changes nothing, after 2 others that changed nothing: .*sampler/)
+  t.match(said[1], /x\.json changes nothing, after 2 others that changed nothing: /)
   write({ sampler: 7 })
   write({ sampler: 1 })
   write({ sampler: 0.5 })

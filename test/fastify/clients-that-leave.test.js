@@ -4,6 +4,7 @@ const { once } = require('node:events')
 const http = require('node:http')
 const { PassThrough } = require('node:stream')
 const { test } = require('tap')
+const { without } = require('../support/features')
 const { tracedApp } = require('../support/traced-app')
 const { picture } = require('../support/picture')
 const { connect, signal } = require('../support/raw-client')
@@ -241,7 +242,7 @@ const LAST_WORDS = {
 }
 
 for (const [what, { text, event }] of Object.entries(LAST_WORDS)) {
-  test(`a queue of pipelined requests before ${what} ends when the client leaves, with all that hangs on it`, async (t) => {
+  test(`a queue of pipelined requests before ${what} ends when the client leaves, with all that hangs on it`, { skip: without('stages') }, async (t) => {
     const running = signal()
     let count = 0
     const { app, collector, port } = await tracedApp(t, {

@@ -2,6 +2,7 @@
 
 // `config.trace.spans` of a route counts instead of the instance's option: to add stages, to narrow and to switch off.
 // A stage that runs no hook of the user's has no span.
+// Feature: stages
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')

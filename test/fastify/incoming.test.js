@@ -5,6 +5,7 @@
 const { test } = require('tap')
 const http2 = require('node:http2')
 const api = require('@opentelemetry/api')
+const { without } = require('../support/features')
 const { tracedApp } = require('../support/traced-app')
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
@@ -200,7 +201,7 @@ test('headers that come twice over HTTP/2 are treated as over HTTP/1', async (t)
   t.equal(joined.baggage, 'a=1,b=2')
 })
 
-test('inject() names the active span of the request: its own, a child, the handler\'s', async (t) => {
+test('inject() names the active span of the request: its own, a child, the handler\'s', { skip: without('stages') }, async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: { spans: { handler: true } },

@@ -8,10 +8,12 @@ const { join } = require('node:path')
 const { promisify } = require('node:util')
 const { build } = require('esbuild')
 const { test } = require('tap')
+const { without } = require('../support/features')
 
 const root = join(__dirname, '../..')
 
-const stages = (name) => [name, '  INTERNAL onRequest', '  INTERNAL preHandler']
+const hasStages = !without('stages')
+const stages = (name) => [name, ...(hasStages ? ['  INTERNAL onRequest', '  INTERNAL preHandler'] : [])]
 
 for (const minify of [false, true]) {
   test(`a bundle has all that the app has${minify ? ', minified' : ''}`, async (t) => {
@@ -25,12 +27,12 @@ for (const minify of [false, true]) {
       logLevel: 'silent',
       alias: { 'light-trace/testing': join(root, 'lib/features/testing/testing.js'), 'light-trace': join(root, 'index.js') }
     })
-    const { stdout } = await promisify(execFile)(process.execPath, [file], { env: { ...process.env, NODE_OPTIONS: '' } })
+    const { stdout } = await promisify(execFile)(process.execPath, [file], { env: { ...process.env, NODE_OPTIONS: '', BLOCKS: without('blocked-loop') ? '0' : '20' } })
     t.same(JSON.parse(stdout), {
-      tree: [...stages('SERVER GET /bad'), '  INTERNAL handler', ...stages('SERVER GET')].join('\n'),
+      tree: [...stages('SERVER GET /bad'), ...(hasStages ? ['  INTERNAL handler'] : []), ...stages('SERVER GET')].join('\n'),
       hasOwnLogger: true,
       held: true,
-      blocked: true,
+      blocked: !without('blocked-loop'),
       warned: []
     })
   })

@@ -6,6 +6,7 @@ const { once } = require('node:events')
 const http2 = require('node:http2')
 const { Readable } = require('node:stream')
 const { test } = require('tap')
+const { without } = require('../support/features')
 const { tracedApp } = require('../support/traced-app')
 const { picture } = require('../support/picture')
 const { connect } = require('../support/raw-client')
@@ -138,7 +139,7 @@ async function check (t, http, { metrics = { exporter: 'none' }, ...trace }) {
   if (metrics !== false) t.same(measured(await app.lightTrace.metrics()), [...ways.map(([path, [said]]) => measuredOf(`/${path}`, said)), ...own.map(measuredOfOwn)].sort(), 'metrics')
 }
 
-test('what was thrown in a handler or a hook is its span\'s error where the request has failed', async (t) => {
+test('what was thrown in a handler or a hook is its span\'s error where the request has failed', { skip: without('stages') }, async (t) => {
   const { collector, app } = await tracedApp(t, {
     listen: false,
     trace: { spans: { handler: true, hooks: ['preHandler'] } },

@@ -1,6 +1,7 @@
 'use strict'
 
 // A stage that is asked for changes that stage alone, and nothing that a hook of the user's would not change too.
+// Feature: stages
 
 const { test } = require('tap')
 const Fastify = require('fastify')

@@ -3,6 +3,7 @@
 // What holds memory in bare Fastify holds it with light-trace too, and nothing else does.
 
 const { test, setTimeout } = require('tap')
+const { without } = require('../support/features')
 const { runInChild } = require('../support/child')
 const { startSink } = require('../support/otlp-sink')
 
@@ -141,7 +142,7 @@ test('an app that is alive is traced, however often garbage is collected', async
   t.same((await child.exit).said, [true, true, true, true, true])
 })
 
-test('spans of onResponse share a timer', async (t) => {
+test('spans of onResponse share a timer', { skip: without('stages') }, async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const app = Fastify()
     await app.register(lightTrace, { exporter: 'none', registerGlobals: false, spans: { hooks: ['onResponse'] } })

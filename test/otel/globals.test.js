@@ -6,6 +6,7 @@ const { test } = require('tap')
 const { mkdirSync, writeFileSync, readFileSync, cpSync } = require('node:fs')
 const { join } = require('node:path')
 const { execFile } = require('node:child_process')
+const { without } = require('../support/features')
 
 const ROOT = join(__dirname, '..', '..')
 const SLOTS = "globalThis[Symbol.for('opentelemetry.js.api.1')]"
@@ -206,7 +207,7 @@ async function run (t, code, { apiVersion, copy = false } = {}) {
   return { ...JSON.parse(stdout.split('\n').find((line) => line.startsWith('{"seen"'))), stdout, stderr }
 }
 
-test('one copy is preloaded and another is registered in the code: that one counts', async (t) => {
+test('one copy is preloaded and another is registered in the code: that one counts', { skip: without('stages') }, async (t) => {
   const { seen, spans } = await run(t, `
     const copy = require(process.env.COPY)
     const processor = ${PROCESSOR}

@@ -9,6 +9,7 @@ const { EventEmitter, once } = require('node:events')
 const { test } = require('tap')
 const { setTimeout: waits, setImmediate: turn } = require('node:timers/promises')
 const lightTrace = require('../..')
+const { without } = require('../support/features')
 const { tracedApp } = require('../support/traced-app')
 
 const redis = { database: 2, serverAddress: 'redis.internal', serverPort: 6379 }
@@ -214,11 +215,14 @@ test('fold: in a transaction its own statements stay, and a pipeline or a MULTI 
   }
 })
 
-test('fold: cursors and streams, as they are asked for more', async (t) => {
+test('fold: cursors, as they are asked for more', async (t) => {
   const next = (i) => call('mongoose:cursor:next', { operation: 'next', collection: 'users', database: 'shop', serverAddress: 'db.internal', serverPort: 27017 }, turn)
   const { calls } = await during(t, () => inTurn(40, next), { outbound: { fold: { after: 3 }, channels: { 'mongoose:cursor:next': true } } })
   t.equal(total(calls), 40)
   t.equal(calls.filter(isFold).length, 1)
+})
+
+test('fold: what a traced client streams', { skip: without('trace-client') }, async (t) => {
   class Client {
     host = 'db.internal'
     port = 5432

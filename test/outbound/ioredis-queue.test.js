@@ -1,6 +1,7 @@
 'use strict'
 
 // Commands of ioredis that wait for the connection, in ioredis' own words and order; ioredis itself runs in test/services.
+// Feature: trace-client
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')

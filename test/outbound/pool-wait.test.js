@@ -2,6 +2,7 @@
 
 // The clock is ours: a wait is one from 1 ms on, and on a busy machine everything takes that long.
 // Alone in its process: the clock is replaced before light-trace reads it.
+// Feature: trace-client
 
 const { performance } = require('node:perf_hooks')
 let now = performance.now()

@@ -10,6 +10,7 @@ const { EventEmitter } = require('node:events')
 const { test } = require('tap')
 const lightTrace = require('../..')
 const { LIBRARIES, ON_REQUEST } = require('../../lib/outbound')
+const { without } = require('../support/features')
 const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 const { upstream } = require('../support/upstream')
@@ -95,7 +96,7 @@ test('every channel of the tables is fed', async (t) => {
 })
 
 // Before pg's channel speaks, after which traceClient leaves queries to it.
-test('pg by traceClient', async (t) => {
+test('pg by traceClient', { skip: without('trace-client') }, async (t) => {
   class Client extends EventEmitter {
     host = 'db'
     password = SECRET

@@ -2,6 +2,7 @@
 
 // pg's shapes in a few lines; pg itself, with PostgreSQL behind it, is in test/services.
 // Alone in its process: traceClient leaves pg alone once its channel has been heard, and other files publish it.
+// Feature: trace-client
 
 const { EventEmitter } = require('node:events')
 const { test } = require('tap')

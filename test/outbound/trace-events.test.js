@@ -1,6 +1,7 @@
 'use strict'
 
 // traceClient of clients that tell of their calls by events. The drivers themselves run in test/services.
+// Feature: trace-client
 
 const { EventEmitter } = require('node:events')
 const { test } = require('tap')

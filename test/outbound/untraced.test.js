@@ -1,6 +1,7 @@
 'use strict'
 
 // Alone in its process: no other file may have loaded the libraries that it looks for.
+// Feature: trace-client
 
 const path = require('node:path')
 const { test } = require('tap')

@@ -8,6 +8,7 @@ const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')
 const lightTrace = require('../..')
+const { without } = require('../support/features')
 const { tracedApp } = require('../support/traced-app')
 
 const usersOwn = new AsyncLocalStorage()
@@ -38,7 +39,7 @@ async function seenBy (t, work, trace = {}) {
   return { seen: [...seen, outside === undefined ? 'none' : 'another\'s'], spans: await collector.spans() }
 }
 
-test('pg, traced: a callback runs in the context of its own request, and in that of the application\'s own storage', async (t) => {
+test('pg, traced: a callback runs in the context of its own request, and in that of the application\'s own storage', { skip: without('trace-client') }, async (t) => {
   const connection = new Connection()
   const client = lightTrace.traceClient({ query: (text, values, callback) => connection.answer(callback ?? values, null, { rows: [] }) })
   const storages = []
@@ -51,7 +52,7 @@ test('pg, traced: a callback runs in the context of its own request, and in that
   t.same(storages, [0, 1, 2])
 })
 
-test('pg\'s pool, traced: a callback that gets a client runs in the context of its own request', async (t) => {
+test('pg\'s pool, traced: a callback that gets a client runs in the context of its own request', { skip: without('trace-client') }, async (t) => {
   const connection = new Connection()
   const client = { query () {} }
   const pool = lightTrace.traceClient({ totalCount: 1, query () {}, connect: (callback) => connection.answer(callback, null, client) })

@@ -1,5 +1,7 @@
 'use strict'
 
+// Feature: serverless
+
 const { test, setTimeout: setTestTimeout } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')

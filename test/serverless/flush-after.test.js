@@ -1,6 +1,7 @@
 'use strict'
 
 // `flushAfter` in this process: what goes on side by side.
+// Feature: serverless
 
 const http = require('node:http')
 const { once } = require('node:events')

@@ -2,6 +2,7 @@
 
 // A function that is frozen the moment its answer is out, with collectors of every temper. LIGHT_TRACE_LONG=1 has a hundred
 // invocations of each.
+// Feature: serverless
 
 const { test, setTimeout: setTestTimeout } = require('tap')
 const { startFakeCollector } = require('../support/fake-collector')

@@ -1,5 +1,7 @@
 'use strict'
 
+// Feature: serverless
+
 const path = require('node:path')
 const { test, setTimeout: setTestTimeout } = require('tap')
 const { startFakeCollector } = require('../support/fake-collector')
