@@ -29,7 +29,7 @@
 //   stop (), close ()           before the last spans are sent, and with them
 
 /** @type {Record<string, any>} */
-const FEATURES = {
+const FEATURES = { // where several answer at a seam, the first one does: `sdk` stands before `console` by decision D6
   metrics: {
     asked: ({ metrics }) => metrics !== null,
     load: () => require('./features/metrics/app-metrics.js'),
@@ -41,8 +41,8 @@ const FEATURES = {
   keep: {
     asked: ({ keep, recorder, configFile }) => keep !== null || recorder !== null || configFile !== null, // the file may name one
     load: () => require('./features/keep/keep.js'),
-    surface: ({ parts, report }, load) => ({
-      snapshot: async (options) => parts.get('keep')?.snapshot(options) ?? load().nothingToTake(report, 'the option `recorder` is not set')
+    surface: ({ parts, report, settings }, load) => ({
+      snapshot: async (options) => parts.get('keep')?.snapshot(options) ?? load().nothingToTake(report, settings.disabled ? 'tracing is switched off' : 'the option `recorder` is not set')
     })
   },
   'live-file': {

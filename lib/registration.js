@@ -56,14 +56,15 @@ function registrationFor (app, options) {
   }
   const registration = new Registration(app, options)
   registrations.set(app.server, registration)
-  const handed = earlier?.replaceWith(registration)
+  const handed = earlier?.retire() ?? {}
   try {
     registration.tracer.attachFeatures(app)
   } catch (error) { // a level that the logger has not
     registration.abandon(app)
     throw error
   }
-  registration.takeOver(handed ?? {})
+  earlier?.follow(registration)
+  registration.takeOver(handed)
   return registration
 }
 
@@ -92,6 +93,7 @@ class Registration {
     this.decorator = decoratorOf(tracer) // `app.lightTrace`
     this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
     this.traceGetter = traceGetterOf(this.noTrace) // `request.trace`
+    if (this.isAutomatic) this.takeOver(this.#handOver()) // what it asks for it has whatever a route says, as after a replacement
   }
 
   /** Whether `app` or a scope around it is traced by this registration already. */
@@ -156,25 +158,31 @@ class Registration {
     this.#end()
   }
 
-  /**
-   * Hands over to the registration in the application's code, before a request has come: all that belongs to one. That one may be of
-   * another copy of this package, so that only its methods are there. Returns what waits in parts of the tracer, by their names.
-   */
-  replaceWith (explicit) {
-    const handed = Object.fromEntries(Array.from(this.tracer.parts, ([name, part]) => [name, part.handOver?.()]))
+  /** Ends, before a request has come. Returns what waits in parts of the tracer, by their names. */
+  retire () {
+    const handed = this.#handOver()
     this.#end()
-    explicit.decoratesRequest = this.decoratesRequest
     this.#replacement = this.#hooks = INACTIVE
     this.#notesRoutes = false
+    return handed
+  }
+
+  /**
+   * Does what the registration in the application's code does, as far as all that belongs to one. That one may be of another copy of
+   * this package, so that only its methods are there.
+   */
+  follow (explicit) {
     const { app } = this
-    if (explicit.app !== app) return handed // its own scope gets its own
+    explicit.decoratesRequest = this.decoratesRequest
+    if (explicit.app !== app) return // its own scope gets its own
     this.#replacement = explicit
     this.#hooks = explicit.hooksFor(app)
     this.#notesRoutes = explicit.tracer.settings.codeLocation
     explicit.decorator = Object.defineProperties(this.decorator, Object.getOwnPropertyDescriptors(explicit.decorator))
     explicit.install(app)
-    return handed
   }
+
+  #handOver () { return Object.fromEntries(Array.from(this.tracer.parts, ([name, part]) => [name, part.handOver?.()])) }
 
   takeOver (handed) {
     for (const [name, one] of Object.entries(handed)) if (one !== undefined) features.heir(this.tracer, name)?.takeOver(one)

@@ -29,6 +29,8 @@ const features = require('./features.js')
 const CLOSE_TURNS_MAX = 8
 
 class Tracer {
+  #late = new Set() // what has come after the close, and was said
+
   constructor (settings, report, scope) {
     this.settings = settings
     /** @type {Report} */ this.report = report
@@ -75,9 +77,9 @@ class Tracer {
     for (const part of this.parts.values()) part.decided?.()
     this.pipeline = this.exceptionLog === null ? new Pipeline(this) : new LoggingPipeline(this, this.exceptionLog)
     this.ownStarter = new SpanStarter(this)
-    for (const part of this.parts.values()) part.open?.()
     this.starter = this.sdkInterop ?? this.ownStarter
     this.useGlobals()
+    for (const part of this.parts.values()) part.open?.()
     // Disabled by a variable, or left to a registered SDK: the options do not say so.
     const isByOptions = this.mode !== 'disabled' && (this.mode !== 'sdk' || Boolean(settings.tracerProvider))
     report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`, isByOptions ? 'debug' : 'info')
@@ -257,6 +259,8 @@ class Tracer {
   /** Counts what came too late to be sent, and says once for each kind that there was any. */
   lostAfterClose (stats, what) {
     stats.drop('after_shutdown', 1)
+    if (this.#late.has(what)) return
+    this.#late.add(what)
     suppress(() => this.report.warn('LT_WARN_LOSS', `a ${what} came after the application had closed: it is lost, as are those that follow (stats() counts them as after_shutdown)`, what))
   }
 

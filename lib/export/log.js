@@ -60,13 +60,14 @@ class ExportLog {
     this.#stats.lastError = failureOf(outcome) + hintOf(outcome, this.#url) + this.#through
   }
 
-  // They wait for the next attempt.
+  /** `queued` wait for the next attempt; 0 where they are made anew. */
   kept (outcome, queued) {
     if (outcome.error?.code === 'ERR_ACCESS_DENIED') {
       this.#sharedReport.warn('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`, this.#target)
     }
     this.#shared.isOutage = true
-    const message = `${this.#target} does not accept ${this.#noun}s (${this.#stats.lastError}); ${counted(queued, this.#noun)} kept, to be sent later`
+    const later = queued > 0 ? `${counted(queued, this.#noun)} kept, to be sent later` : 'newer ones are sent later'
+    const message = `${this.#target} does not accept ${this.#noun}s (${this.#stats.lastError}); ${later}`
     this.#sharedReport.warn('LT_WARN_LOSS', message, 'collector')
   }
 
@@ -186,7 +187,7 @@ function hintOf ({ error, status, format, message = '' }, { port, pathname }) {
   if (at !== '') return `; OTLP over HTTP usually has port 4318${at}`
   if (!/\/v1\/(?:traces|metrics|logs)$/.test(pathname)) return '; the path of OTLP for traces usually is /v1/traces'
   if (pathname.endsWith('/v1/traces/v1/traces')) return '; the path has /v1/traces twice: OTEL_EXPORTER_OTLP_ENDPOINT is written without it'
-  return '; does the path need a prefix, as in /otlp/v1/traces?'
+  return `; does the path need a prefix, as in /otlp${pathname.slice(pathname.lastIndexOf('/v1/'))}?`
 }
 
 module.exports = { hintOf, ExportLog }

@@ -142,6 +142,7 @@ class LiveOptions {
   #file
   #ignore
   #sampler // as the file says
+  #isUnheard = false // as was said
   logs = undefined // the same
 
   constructor (tracer) {
@@ -172,9 +173,10 @@ class LiveOptions {
   /** Says once that a sampler is set in vain because something of an SDK's decides. */
   #warnAboutUnheard () {
     const { sampler, output, report } = this.#tracer
-    if (output === null || this.#sampler === undefined) return
+    if (output === null || this.#sampler === undefined || this.#isUnheard) return
     const isByProvider = output.sdkSpans !== null
     if (isByProvider || sampler.isCustom) {
+      this.#isUnheard = true
       report.warn('LT_WARN_CONFIG_FILE', `configFile: sampler has no effect, ${isByProvider ? 'that of a tracer provider decides' : "a Sampler of the SDK's decides"}`)
     }
   }

@@ -218,6 +218,14 @@ test('a level that there is not changes nothing', async (t) => {
   }
 })
 
+test('a level in the file that the logger has not leaves the levels of the options in force', async (t) => {
+  const { app, collector } = await liveApp(t, { logs: { level: 'nolevel' } }, { logs: { export: true, level: 'error' } })
+  app.log.info('own info')
+  app.log.error('own error')
+  await app.ready()
+  t.same((await collector.logs()).map(({ body }) => body), ['own error'])
+})
+
 // Short names: the message has the path of the file, and is cut.
 test('a level of the application\'s own', async (t) => {
   const { app, change, collector, names, warnings } = await liveApp(t, { logs: { level: 'notice' } }, { logs: { export: true } }, { customLevels: { notice: 35 } })

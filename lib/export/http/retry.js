@@ -12,7 +12,7 @@ const WAIT_MAX_MS = 750
 const WAIT_MIN_ANSWERED_MS = 250 // after an answer or silence: the collector may be overloaded
 // 404 is final to spans, whose URL is wrong then. Metrics and logs are what a server may do without, as Jaeger does, or not have
 // yet: neither is made for so long, then the server is asked again.
-const ASK_AGAIN_MS = 60_000
+const ASK_AGAIN_MS = 55_000 // less than a minute, which is how often metrics are sent
 // An attempt is brought forward each time this part of the buffer has been written anew: a full one does not grow any more.
 const PART_OF_BUFFER = 1 / 16
 

@@ -60,6 +60,7 @@ class AppLogs {
     const { lines, buffer, byCommand, level, unsampledLevel } = this.#settings
     this.#sign = levelComparisonOf(log)(2, 1) ? 1 : -1
     this.checkLevels({ level, unsampledLevel, buffer }, 'logs')
+    this.setLevels()
     const live = tracer.parts.get('live-file')?.logs
     tracer.report.attempt('LT_WARN_CONFIG_FILE', 'configFile: its logs have no effect', () => {
       this.checkLevels(live)
