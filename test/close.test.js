@@ -9,6 +9,7 @@ const lightTrace = require('..')
 const { isAccounted } = require('./support/logging-app')
 const { startMetricSink } = require('./support/metric-sink')
 const { runInChild } = require('./support/child')
+const { without } = require('./support/features')
 
 const names = (sink) => sink.requests.flatMap(({ spans = [] }) => spans).map(({ name }) => name).sort()
 const bodies = (sink) => sink.records.map(({ body }) => body).sort()
@@ -64,7 +65,7 @@ const FORMS = {
 }
 
 for (const [form, register] of Object.entries(FORMS)) {
-  test(`registered ${form}, what two onClose hooks make is there when close has settled`, async (t) => {
+  test(`registered ${form}, what two onClose hooks make is there when close has settled`, { skip: without('logs') || without('metrics') }, async (t) => {
     const { app, sink, lines } = await appOf(t, register)
     await app.close()
     t.same(names(sink), form === 'in a child plugin' ? ['one'] : ['one', 'two'])
@@ -73,7 +74,7 @@ for (const [form, register] of Object.entries(FORMS)) {
   })
 }
 
-test('so by a callback of each kind, by `await using`, and where close is called twice', async (t) => {
+test('so by a callback of each kind, by `await using`, and where close is called twice', { skip: without('logs') || without('metrics') }, async (t) => {
   const kinds = {
     none: (app, resolve) => app.close(() => resolve()),
     error: (app, resolve) => app.close((error) => resolve(error)),
@@ -119,7 +120,7 @@ test('where light-trace is loaded after the application was made, it closes behi
   t.same(names(sink), ['last'])
 })
 
-test('without a collector, or with one that hangs, close settles within its time, and what the hooks made is counted', async (t) => {
+test('without a collector, or with one that hangs, close settles within its time, and what the hooks made is counted', { skip: without('logs') || without('metrics') }, async (t) => {
   const dead = await startMetricSink(t)
   await dead.down()
   dead.down = async () => {}
@@ -134,7 +135,7 @@ test('without a collector, or with one that hangs, close settles within its time
   }
 })
 
-test('what comes later still is printed, counted as after_shutdown, and said once', async (t) => {
+test('what comes later still is printed, counted as after_shutdown, and said once', { skip: without('logs') || without('metrics') }, async (t) => {
   const { app, sink, lines } = await appOf(t, FORMS['without await'])
   const late = app.lightTrace.tracer.startSpan('late')
   await app.close()

@@ -8,6 +8,7 @@ const { test } = require('tap')
 const { tracedApp } = require('./support/traced-app')
 const { createCollector } = require('../lib/features/testing/testing')
 const { ConsoleSink } = require('../lib/features/console')
+const { without } = require('./support/features')
 
 const execFile = promisify(execFileWithCallback)
 
@@ -72,7 +73,7 @@ test('a collector that is given twice has each span once, and waits for none tha
   t.equal((await collector.spans()).length, 1)
 })
 
-test('of requests that keep decides about, the collector shows those that were kept, and waits for none', async (t) => {
+test('of requests that keep decides about, the collector shows those that were kept, and waits for none', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, {
     trace: { sampler: 'always_off', keep: { errors: true } },
     listen: false,

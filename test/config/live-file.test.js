@@ -14,6 +14,7 @@ const lightTrace = require('../..')
 const { LiveFile } = require('../../lib/features/live-file')
 const { Report, Said } = require('../../lib/runtime/report')
 const { createCollector } = require('../../lib/features/testing/testing')
+const { without } = require('../support/features')
 
 const DEADLINE_MS = 20_000
 const isWindows = process.platform === 'win32'
@@ -58,7 +59,7 @@ async function until (holds) {
   return false
 }
 
-test('sampler, keep and ignore of the file hold from the first request on, and each change of it at once', async (t) => {
+test('sampler, keep and ignore of the file hold from the first request on, and each change of it at once', { skip: without('keep') }, async (t) => {
   const { write, names, lines, warnings } = await liveApp(t, { sampler: 'always_off', keep: { errors: true } }, { ignore: '/health', sampler: 'always_on' })
   t.same(await names('/', '/health', '/failing'), ['GET /failing'])
   write({ ignore: ['/'] })
@@ -249,7 +250,7 @@ test('levels of exported lines', async (t) => {
   t.ok(await until(async () => await bodies() === 'one,two'))
 })
 
-test('with the recorder a file may take keep away and give it back', async (t) => {
+test('with the recorder a file may take keep away and give it back', { skip: without('keep') }, async (t) => {
   const { startFakeCollector } = require('../support/fake-collector')
   const to = await startFakeCollector(t, { keepSpans: true })
   const { app, change } = await liveApp(t, { keep: true }, { spanProcessors: undefined, exporter: { url: to.url }, sampler: 'always_off', recorder: true })
@@ -273,7 +274,7 @@ test('a Sampler of the SDK stays, and that is said', async (t) => {
   t.match(warnings(), [{ msg: /a Sampler of the SDK's decides/ }])
 })
 
-test('where a provider makes the spans, sampler and keep of the file are said to have no effect, once each', async (t) => {
+test('where a provider makes the spans, sampler and keep of the file are said to have no effect, once each', { skip: without('keep') }, async (t) => {
   const exporter = new InMemorySpanExporter()
   const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
   const { app, write, lines } = await liveApp(t, { sampler: 0 }, { tracerProvider, spanProcessors: undefined })

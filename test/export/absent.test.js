@@ -4,8 +4,9 @@
 
 const { test } = require('tap')
 const { runInChild } = require('../support/child')
+const { without } = require('../support/features')
 
-test('metrics and logs that a collector answers with 404 are said once and sent again after a minute; spans go on', async (t) => {
+test('metrics and logs that a collector answers with 404 are said once and sent again after a minute; spans go on', { skip: without('logs') || without('metrics') }, async (t) => {
   const child = runInChild(t, async ({ Fastify, root, say }) => {
     const { performance } = require('node:perf_hooks')
     const now = performance.now.bind(performance)

@@ -5,6 +5,7 @@
 const { test } = require('tap')
 const { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } = require('@opentelemetry/sdk-trace-base')
 const { tracedApp } = require('../support/traced-app')
+const { without } = require('../support/features')
 
 function answers (app) {
   app.get('/:status', async (request, reply) => {
@@ -76,7 +77,7 @@ test('unsampled, ignored and ended requests take it and do nothing', async (t) =
   t.same(span.events, [])
 })
 
-test('keep exports an unsampled request that failed so', async (t) => {
+test('keep exports an unsampled request that failed so', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, routes: answers, trace: { sampler: 'always_off', keep: { errors: true } } })
   await app.inject('/500')
   await app.inject('/200')

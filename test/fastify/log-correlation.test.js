@@ -1,5 +1,7 @@
 'use strict'
 
+// Feature: log-ids
+
 const { test } = require('tap')
 const pino = require('pino')
 const { tracedApp } = require('../support/traced-app')

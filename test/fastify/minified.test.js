@@ -31,7 +31,7 @@ for (const minify of [false, true]) {
     t.same(JSON.parse(stdout), {
       tree: [...stages('SERVER GET /bad'), ...(hasStages ? ['  INTERNAL handler'] : []), ...stages('SERVER GET')].join('\n'),
       hasOwnLogger: true,
-      held: true,
+      held: !without('logs'),
       blocked: !without('blocked-loop'),
       warned: []
     })

@@ -9,6 +9,7 @@ const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 const { connect, signal } = require('../support/raw-client')
+const { without } = require('../support/features')
 
 const ALL = { config: { trace: { slow: { afterMs: 0 } } } }
 const KEYS = ['busy', 'error', 'gc', 'idle', 'unscheduled'].map((name) => `light_trace.time.${name}`)
@@ -111,7 +112,7 @@ test('`slow: false` switches it off for all, but for routes that ask', async (t)
   saysAll(t, await traced.collector.spans())
 })
 
-test('a request that is not sampled says it where it is kept', async (t) => {
+test('a request that is not sampled says it where it is kept', { skip: without('keep') }, async (t) => {
   const traced = await tracedApp(t, { routes, trace: { slow: undefined, sampler: 'always_off', keep: { errors: true, slowerThanMs: 1e6 } } })
   await ask(traced.origin, '/fast', ...times('/fails'))
   const spans = await traced.collector.spans()

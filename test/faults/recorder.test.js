@@ -2,6 +2,7 @@
 
 // Culprits that are planted among requests of which none is sampled: one holds what others wait for. None of them fails. 20 among
 // 100,000 with LIGHT_TRACE_LONG=1, else 4 among 2,000. A snapshot has the culprit, all who waited, and all that both have called.
+// Feature: keep
 
 const { test } = require('tap')
 const Fastify = require('fastify')

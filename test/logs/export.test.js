@@ -1,6 +1,7 @@
 'use strict'
 
 // Which lines are exported, with which trace, and what becomes of them.
+// Feature: logs
 
 const { execFileSync } = require('node:child_process')
 const { devNull } = require('node:os')
@@ -17,6 +18,7 @@ const { loggingApp, isAccounted } = require('../support/logging-app')
 const { startMetricSink } = require('../support/metric-sink')
 const { runInChild } = require('../support/child')
 const { signal } = require('../support/raw-client')
+const { without } = require('../support/features')
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0'
 const bodies = (records) => records.map(({ body }) => body)
@@ -36,7 +38,7 @@ test('off, nothing is loaded and the logger keeps its destination', async (t) =>
   t.same(said, [{ destination: true, loaded: [] }])
 })
 
-test('the span that is active at the call, the request\'s ids outside of its context, none outside of requests', async (t) => {
+test('the span that is active at the call, the request\'s ids outside of its context, none outside of requests', { skip: without('log-ids') }, async (t) => {
   let request
   const { app, exported } = await loggingApp(t, {
     routes: (app) => app.get('/', async (req) => {
@@ -66,7 +68,7 @@ test('the span that is active at the call, the request\'s ids outside of its con
   for (const { attributes } of records) for (const key of ['trace_id', 'span_id', 'trace_flags', 'pid', 'hostname', 'time', 'level']) t.notOk(key in attributes)
 })
 
-test('Fastify\'s `incoming request` has the trace of its own request or none, and goes with it where it is not sampled', async (t) => {
+test('Fastify\'s `incoming request` has the trace of its own request or none, and goes with it where it is not sampled', { skip: without('log-ids') }, async (t) => {
   const sink = await startMetricSink(t)
   const stream = { write () {} }
   const app = Fastify({ logger: { stream } })
@@ -89,7 +91,7 @@ test('Fastify\'s `incoming request` has the trace of its own request or none, an
   t.ok(isAccounted(app.lightTrace.stats().logs.records))
 })
 
-test('`incoming request` whatever the ids of requests are, and however its message begins', async (t) => {
+test('`incoming request` whatever the ids of requests are, and however its message begins', { skip: without('log-ids') }, async (t) => {
   for (const [genReqId, logger] of [[(n) => n, {}], [(n) => `quo"te \\ ${n}`, {}], [(n) => `req-${n}`, { msgPrefix: '[shop] ' }]]) {
     let n = 0
     const { app, exported } = await loggingApp(t, {
@@ -545,7 +547,7 @@ for (const [what, options, url, count] of [ // a second may end in between
   ['that are sampled, within the rate', { sampler: 1, logs: { maxPerSecond: 2 } }, '/?status=404', 2],
   ['with many exceptions, within the limit of events', { sampler: 1, limits: { events: 3 } }, '/?status=500&times=10', 15]
 ]) {
-  test(`exceptions as records go with their spans: of requests ${what}`, async (t) => {
+  test(`exceptions as records go with their spans: of requests ${what}`, { skip: what === 'that are kept' && without('keep') }, async (t) => {
     const sink = await startMetricSink(t)
     const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, options, url) => {
       const app = Fastify()

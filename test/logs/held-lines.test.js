@@ -1,6 +1,7 @@
 'use strict'
 
 // `logs: { buffer: 'debug' }`: the debug lines of requests that fail, and of no others.
+// Feature: logs
 
 const { once } = require('node:events')
 const { connect } = require('node:net')
@@ -9,6 +10,7 @@ const { test } = require('tap')
 const { setImmediate: turn } = require('node:timers/promises')
 const { loggingApp, isAccounted } = require('../support/logging-app')
 const { runInChild } = require('../support/child')
+const { without } = require('../support/features')
 
 const SLOW_MS = 300 // a busy machine does not make /ok slow
 const said = (lines) => lines.map((line) => JSON.parse(line)).filter(({ msg }) => /^(?:ok|bad|slow|late|own|out)/.test(msg)).map(({ msg, buffered = false }) => [msg, buffered])
@@ -60,7 +62,7 @@ for (const isExported of [true, false]) {
   })
 }
 
-test('of slow requests, where `keep` says what is slow; and what comes later of them', async (t) => {
+test('of slow requests, where `keep` says what is slow; and what comes later of them', { skip: without('keep') }, async (t) => {
   const { app, lines } = await loggingApp(t, { logs: { buffer: 'debug' }, trace: { keep: { slowerThanMs: SLOW_MS } }, routes })
   for (const url of ['/ok', '/slow']) await app.inject(url)
   await app.isOver
@@ -116,7 +118,7 @@ test('the logger\'s level is the application\'s, which may change it', async (t)
   t.same(said(lines), [['ok 1', false], ['ok 2', false]])
 })
 
-test('of requests whose client left where `keep` says so, also where they waited behind another on their connection', async (t) => {
+test('of requests whose client left where `keep` says so, also where they waited behind another on their connection', { skip: without('keep') }, async (t) => {
   for (const aborted of [false, true]) {
     let opened = 0
     let allOpen

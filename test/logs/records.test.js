@@ -1,6 +1,7 @@
 'use strict'
 
 // A record says what the line says that pino printed: what redaction, serializers and formatters left out is not in it either.
+// Feature: logs
 
 const { inspect } = require('node:util')
 const { test } = require('tap')

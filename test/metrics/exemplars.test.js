@@ -4,6 +4,7 @@ const { test } = require('tap')
 const { runInChild } = require('../support/child')
 const { measuredApp, points } = require('../support/measured-app')
 const { startMetricSink } = require('../support/metric-sink')
+const { without } = require('../support/features')
 
 // Of OTEL_METRICS_EXEMPLAR_FILTER, for a request that is sampled and one that is not, and for their calls of an instrument.
 const EXPECTED = {
@@ -65,7 +66,7 @@ test('a request without a trace has no exemplar, and leaves in place the one tha
   t.same(tracesOf((await sink.metric('orders')).points[0]), [traceId])
 })
 
-test('a request that is not sampled but kept is one, where unsampled ones are not', async (t) => {
+test('a request that is not sampled but kept is one, where unsampled ones are not', { skip: without('keep') }, async (t) => {
   for (const [filter, kept, fine] of [['trace_based', 1, 0], ['always_off', 0, 0]]) {
     const options = { metrics: { exemplars: filter }, sampler: 'always_off', keep: { errors: true } }
     const ids = []

@@ -7,6 +7,7 @@ const { ParentBasedSampler, AlwaysOnSampler, AlwaysOffSampler, TraceIdRatioBased
 const lightTrace = require('../..')
 const { createCollector } = require('../../lib/features/testing/testing')
 const { startSink } = require('../support/otlp-sink')
+const { without } = require('../support/features')
 
 const SAMPLED = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03'
 const UNSAMPLED = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-02'
@@ -100,7 +101,7 @@ test('a route has a sampler of its own', async (t) => {
   t.match(await collector.spans(), [{ name: 'GET /rule', attributes: { rule: 1 } }])
 })
 
-test('keep exports failed and slow requests with their children, marked, and tells nobody outside', async (t) => {
+test('keep exports failed and slow requests with their children, marked, and tells nobody outside', { skip: without('keep') }, async (t) => {
   const seen = []
   const { app, collector } = await traced(t, { sampler: 'always_off', keep: { errors: true, slowerThanMs: 1e6 } }, [seeing(seen)], keepRoutes)
   const failed = await app.inject('/fail')
@@ -117,7 +118,7 @@ test('keep exports failed and slow requests with their children, marked, and tel
   t.match(app.lightTrace.stats().spans, { started: 8, ended: 8, unsampled: 4, accepted: 4, handedOver: 4 })
 })
 
-test('kept spans reach exporters of the SDK', async (t) => {
+test('kept spans reach exporters of the SDK', { skip: without('keep') }, async (t) => {
   const exporter = new InMemorySpanExporter()
   const { app } = await traced(t, { sampler: 'always_off', keep: { slowerThanMs: 0 } }, [new BatchSpanProcessor(exporter)], keepRoutes)
   await app.inject('/fine')
@@ -127,7 +128,7 @@ test('kept spans reach exporters of the SDK', async (t) => {
   t.ok(exporter.getFinishedSpans().every((span) => (span.spanContext().traceFlags & 1) === 0), 'and stay unsampled outward')
 })
 
-test('kept spans reach a collector natively', async (t) => {
+test('kept spans reach a collector natively', { skip: without('keep') }, async (t) => {
   const sink = await startSink(t)
   const { app } = await traced(t, { exporter: { url: sink.url }, spanProcessors: undefined, sampler: 'always_off', keep: { errors: true } }, [], keepRoutes)
   await app.inject('/fine')
@@ -138,7 +139,7 @@ test('kept spans reach a collector natively', async (t) => {
   t.match(app.lightTrace.stats().spans, { started: 8, ended: 8, unsampled: 4, accepted: 4, delivered: 4 })
 })
 
-test('keep has no effect in SDK mode, and that is logged', async (t) => {
+test('keep has no effect in SDK mode, and that is logged', { skip: without('keep') }, async (t) => {
   const exporter = new InMemorySpanExporter()
   const tracerProvider = new BasicTracerProvider({ sampler: new AlwaysOffSampler(), spanProcessors: [new SimpleSpanProcessor(exporter)] })
   const { app, lines } = await traced(t, { tracerProvider, spanProcessors: undefined, keep: { errors: true } }, [], keepRoutes)
@@ -147,7 +148,7 @@ test('keep has no effect in SDK mode, and that is logged', async (t) => {
   t.equal(lines.filter(({ code }) => code === 'LT_WARN_KEEP').length, 1)
 })
 
-test('no more than 64 children are held', async (t) => {
+test('no more than 64 children are held', { skip: without('keep') }, async (t) => {
   let late
   const { app, collector } = await traced(t, { sampler: 'always_off', keep: { errors: true } }, [], (app) => {
     app.get('/many', async (request) => {

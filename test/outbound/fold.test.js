@@ -288,7 +288,7 @@ test('fold: has its parent\'s threshold', async (t) => {
   t.same([...new Set(calls.map(({ traceState }) => traceState))], ['ot=th:8'])
 })
 
-test('fold: under `keep` the folded calls wait with the others for the end of their request', async (t) => {
+test('fold: under `keep` the folded calls wait with the others for the end of their request', { skip: without('keep') }, async (t) => {
   for (const [sampler, errors] of [['always_on', true], ['always_off', true], ['always_off', false]]) {
     const { app, collector } = await tracedApp(t, {
       listen: false,

@@ -9,6 +9,7 @@ const esbuild = require('esbuild')
 const tap = require('tap')
 const { runInChild } = require('../support/child')
 const { startSink } = require('../support/otlp-sink')
+const { without } = require('../support/features')
 
 const { test } = tap
 const RUNS = 10
@@ -485,7 +486,7 @@ function permission (...rights) {
   return [flags.has('--permission') ? '--permission' : '--experimental-permission', '--allow-fs-read=*', ...net, ...rights]
 }
 
-test('a blocked loop makes a snapshot of requests that were not sampled: who blocked it, and who waited', async (t) => {
+test('a blocked loop makes a snapshot of requests that were not sampled: who blocked it, and who waited', { skip: without('keep') }, async (t) => {
   const sink = await startSink(t)
   const child = runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const { EventEmitter, once } = require('node:events')

@@ -1,6 +1,7 @@
 'use strict'
 
 // The option `recorder`: what of the requests that are not sampled can be had afterwards, once, and what it may never do.
+// Feature: keep
 
 const { test } = require('tap')
 const { setImmediate: turn } = require('node:timers/promises')
