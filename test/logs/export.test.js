@@ -91,6 +91,23 @@ test('Fastify\'s `incoming request` has the trace of its own request or none, an
   t.ok(isAccounted(app.lightTrace.stats().logs.records))
 })
 
+test('`incoming request` has its trace also where the code\'s registration replaces that of light-trace/register', { skip: without('log-ids') }, async (t) => {
+  const child = runInChild(t, async ({ Fastify, root, say }) => {
+    const app = Fastify({ logger: { stream: { write () {} } } })
+    const { createCollector } = require(`${root}/lib/features/testing/testing`)
+    const collector = createCollector()
+    await app.register(require(root), { spanProcessors: [collector], logs: { export: true } })
+    app.get('/', async () => 'x')
+    await app.inject('/')
+    say((await collector.logs()).filter(({ body }) => body === 'incoming request').map(({ traceId }) => traceId))
+    say((await collector.spans()).map(({ traceId }) => traceId))
+    await app.close()
+  }, { nodeArgs: ['--require', require.resolve('../../register.js')] })
+  const { said } = await child.exit
+  t.equal(said[0].length, 1)
+  t.same(said[0], said[1])
+})
+
 test('`incoming request` whatever the ids of requests are, and however its message begins', { skip: without('log-ids') }, async (t) => {
   for (const [genReqId, logger] of [[(n) => n, {}], [(n) => `quo"te \\ ${n}`, {}], [(n) => `req-${n}`, { msgPrefix: '[shop] ' }]]) {
     let n = 0
