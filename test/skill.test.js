@@ -71,7 +71,7 @@ test('npx light-trace shows its requests', async (t) => {
   const command = runCommand(t, ['--port', '0', ...args], { cwd: project(t), env: { PORT: '0' } })
   const [, origin] = await command.output(/Server listening at (http:\/\/127[\d.:]+)/)
   await fetch(`${origin}/orders/7`)
-  await command.output(/SERVER GET \/orders\/:id .*\n {2}INTERNAL handler .*\n {4}INTERNAL load order/)
+  await command.output(/SERVER GET \/orders\/:id .*\n {2}INFO .*incoming request.*\n {2}INTERNAL handler .*\n {4}INTERNAL load order/)
   t.equal(commands.length, 2, 'every command is tried')
 })
 

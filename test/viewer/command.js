@@ -28,7 +28,10 @@ function runCommand (t, args, { cwd, env = {}, input, isGroup = false } = {}) {
     child.kill('SIGTERM')
     return exit
   })
-  const timer = setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS)
+  const timer = setTimeout(() => {
+    child.kill('SIGKILL')
+    for (const pipe of [child.stdout, child.stderr]) pipe.destroy() // which an app that lives on would keep open, and the test waiting
+  }, KILL_AFTER_MS)
   const texts = { stdout: '', stderr: '' }
   const listeners = new Set()
   for (const name of ['stdout', 'stderr']) {
