@@ -120,7 +120,7 @@ function attach (tracer, app = undefined) {
   }
 }
 
-/** The same for what a route asks for, at its first request. */
+/** The same for what a route asks for: when it is declared, or at its first request if that was before the plugin. */
 function attachForRoute (tracer, options) {
   for (const [name, { routeAsks }] of rows) if (routeAsks?.(options)) partOf(tracer, name)
 }
@@ -146,8 +146,10 @@ function startedOf (app, tracer) { return first('started', tracer.settings, app)
 /** The variables that stand for a file of OTEL_CONFIG_FILE; undefined where nothing reads one. */
 function environmentOf (file, values) { return first('environment')?.readConfiguration(file, values) }
 
-/** The tables of the calls of libraries. */
-function calls () { return first('calls') }
+let tables // of the calls of libraries, once one of them has made a call
+
+/** Those tables: asked for by each call of some libraries. */
+function calls () { return (tables ??= first('calls')) }
 
 /** Adds what `app.lightTrace` has of features. */
 function addSurface (decorator, tracer) {
