@@ -143,7 +143,7 @@ class LiveOptions {
   #ignore
   #sampler // as the file says
   #isUnheard = false // as was said
-  logs = undefined // the same
+  logs = undefined // as the file says
 
   constructor (tracer) {
     const { settings, report, sampler } = tracer

@@ -75,7 +75,7 @@ class KeepPart {
 
   constructor (tracer) {
     this.#tracer = tracer
-    this.use(tracer.settings.keep)
+    this.settings = tracer.settings.keep // until it is decided how spans leave, and there is something to use them for
   }
 
   /** @param {object | null} settings as the options or `configFile` say */
