@@ -1,14 +1,14 @@
 'use strict'
 
-// The files of the repository that a user's process can come to load: the package's entries, and all that they
-// require or import of ours, to the end.
+// What a file requires or imports of ours, and the files of the repository that a user's process can come to load: the package's
+// entries, and all that they require, to the end.
 
 const { existsSync, readFileSync } = require('node:fs')
 const { dirname, join, relative } = require('node:path')
 
 const ROOT = join(__dirname, '..')
 
-module.exports = { entries, requiredFiles }
+module.exports = { entries, requiredBy, requiredFiles }
 
 /** What package.json names: relative to the root. */
 function entries () {
@@ -26,11 +26,20 @@ function requiredFiles () {
     if (found.has(file)) continue
     found.add(file)
     if (!/\.m?js$/.test(file)) continue
-    for (const [, path] of readFileSync(join(ROOT, file), 'utf8').matchAll(/(?:require\(|from )'(\.\.?(?:\/[^']*)?)'/g)) {
-      todo.push(relative(ROOT, fileOf(join(ROOT, dirname(file), path))))
+    for (const { path, target } of requiredBy(file)) {
+      if (target === undefined) throw new Error(`${file} requires ${path}, which is not there`)
+      todo.push(target)
     }
   }
   return found
+}
+
+/** @returns {{ path: string, target: string | undefined }[]} what stands in a file, and the file that it means, from the root with `/` */
+function requiredBy (file) {
+  return Array.from(readFileSync(join(ROOT, file), 'utf8').matchAll(/(?:require\(|from )'(\.\.?(?:\/[^']*)?)'/g), ([, path]) => {
+    const found = fileOf(join(ROOT, dirname(file), path))
+    return { path, target: found && relative(ROOT, found).replaceAll('\\', '/') }
+  })
 }
 
 function fileOf (path) {

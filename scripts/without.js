@@ -14,6 +14,7 @@ const { execFileSync } = require('node:child_process')
 const { tmpdir } = require('node:os')
 const path = require('node:path')
 const { parseArgs } = require('node:util')
+const { requiredBy } = require('./required-files')
 const { run } = require('./run')
 const { testFiles, testsIn, HOUSE } = require('./tests')
 
@@ -22,7 +23,6 @@ const TABLE = path.join('lib', 'features.js')
 const DEADLINE_MS = 10 * 60_000
 const VIEWER = path.join('test', 'viewer', path.sep) // which is beside the library
 const FEATURE = /^\/\/ Feature: (.+)$/m
-const REQUIRED = /\b(?:require|import)\('(\.{1,2}\/[^']+)'\)|\bfrom '(\.{1,2}\/[^']+)'/g
 
 module.exports = { runFeatures }
 
@@ -101,18 +101,7 @@ function isOf (file, names, isGone) {
 
 function requires (file, isGone, seen) {
   seen.add(file)
-  const text = readFileSync(path.join(ROOT, file), 'utf8')
-  return Array.from(text.matchAll(REQUIRED), ([, one, other]) => resolve(file, one ?? other)).some((target) => {
-    if (target === undefined) return false
-    const name = target.split(path.sep).join('/')
-    return isGone(name) || (name.startsWith('test/') && !seen.has(target) && requires(target, isGone, seen))
+  return requiredBy(file).some(({ target }) => { // undefined: what a test writes into a program of its own
+    return target !== undefined && (isGone(target) || (target.startsWith('test/') && !seen.has(target) && requires(target, isGone, seen)))
   })
-}
-
-function resolve (from, name) {
-  try {
-    return path.relative(ROOT, require.resolve(path.join(ROOT, path.dirname(from), name)))
-  } catch {
-    return undefined
-  }
 }
