@@ -253,8 +253,8 @@ class Tracer {
     await this.ofAll((end) => end.close?.())
   }
 
-  /** What sends spans and what else is sent, all at once. */
-  async ofAll (fn) { await Promise.all([...this.output === null ? [] : [this.output], ...this.parts.values()].map(fn)) }
+  /** What sends spans and what else is sent, all at once; the parts first, which may have spans to send. */
+  async ofAll (fn) { await Promise.all([...this.parts.values(), ...this.output === null ? [] : [this.output]].map(fn)) }
 
   /** Counts what came too late to be sent, and says once for each kind that there was any. */
   lostAfterClose (stats, what) {

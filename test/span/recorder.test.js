@@ -35,6 +35,19 @@ test('a request that is kept has all its children, and none of another request i
   identity(t, app)
 })
 
+test('a flush sends all that a kept request had, and does not wait for its turns', async (t) => {
+  const { app, sent } = await recordedApp(t, { keep: { errors: true } }, (app) => app.get('/', async ({ trace }, reply) => {
+    for (let i = 0; i < 1000; i++) trace.withSpan('child', () => {})
+    return reply.code(500).send('')
+  }))
+  await app.inject('/')
+  const flushed = app.lightTrace.flush()
+  t.equal(app.lightTrace.stats().spans.accepted, 1001)
+  await flushed
+  t.equal((await sent()).length, 1001)
+  identity(t, app)
+})
+
 test('what is started under an ended step is a child, too', async (t) => {
   const { app, sent } = await recordedApp(t, { keep: { errors: true } }, (app) => {
     app.get('/', async ({ trace }, reply) => {

@@ -102,6 +102,7 @@ class KeepPart {
 
   loopBlocked () { this.#recorder?.loopBlocked() }
   stats () { return this.#recorder === null ? {} : { recorder: this.#recorder.state } }
+  flush () { this.#recorder?.finishReleases() }
   stop () { this.#recorder?.close() }
 
   /** Sends what the recorder has, see index.d.ts. */

@@ -263,14 +263,19 @@ class Recorder {
     walk.end({ spans, missed })
   }
 
+  /** Sends the children of kept requests that wait for their turn. */
+  finishReleases () {
+    for (const walk of this.#walks) {
+      if (walk !== this.#snapshot && this.#goOn(walk, { sent: Infinity, seen: Infinity })) this.#end(walk)
+    }
+  }
+
   /** Forgets all but the children of kept requests: what nobody has asked for is not delivered at the end either. */
   close () {
     this.#isClosed = true
     clearTimeout(this.#timer ?? undefined)
-    for (const walk of this.#walks) {
-      if (walk !== this.#snapshot) this.#goOn(walk, { sent: Infinity, seen: Infinity })
-      this.#end(walk)
-    }
+    this.finishReleases()
+    for (const walk of this.#walks) this.#end(walk)
     while (this.#ring.length > 0) this.#overwrite()
     this.#last = NO_RING
   }
