@@ -19,7 +19,7 @@ function endpointFromCode (url, path) {
 
 // "OTLP Exporter": the signal's own variable is used as it is, the general one gets v1/traces appended.
 function endpointFromEnvironment (env, path) {
-  const read = (name) => env.first([name], `${EXPECTED_URL} and no comma`, (text) => text.includes(',') ? undefined : parseHttpUrl(text))
+  const read = (name) => env.firstValid([name], `${EXPECTED_URL} and no comma`, (text) => text.includes(',') ? undefined : parseHttpUrl(text))
   const own = read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')
   if (own !== undefined) return own
   const general = read('OTEL_EXPORTER_OTLP_ENDPOINT') ?? new URL(DEFAULT_ENDPOINT)

@@ -55,18 +55,18 @@ class Environment {
   text (...names) { return this.find(...names)?.value }
 
   boolean (...names) {
-    return this.first(names, 'true or false', (value) => BOOLEANS.get(value.toLowerCase()))
+    return this.firstValid(names, 'true or false', (value) => BOOLEANS.get(value.toLowerCase()))
   }
 
   integer (names, { min = 0, max = Number.MAX_SAFE_INTEGER } = {}) {
-    return this.first(names, `an integer of at least ${min}`, (value) => {
+    return this.firstValid(names, `an integer of at least ${min}`, (value) => {
       if (!/^[0-9]{1,15}$/.test(value) || Number(value) < min) return undefined
       return Math.min(Number(value), max)
     })
   }
 
   oneOf (names, known) {
-    return this.first(names, inWords(known), (value) => known.find((item) => item === value.toLowerCase()))
+    return this.firstValid(names, inWords(known), (value) => known.find((item) => item === value.toLowerCase()))
   }
 
   // The names of a list that are known; they know no case.
@@ -105,7 +105,7 @@ class Environment {
   }
 
   // What `parse` makes of the first that it does not answer with undefined: a specific one that is no use does not hide the general.
-  first (names, expected, parse) {
+  firstValid (names, expected, parse) {
     for (const name of names) {
       const value = this.text(name)
       if (value === undefined) continue

@@ -12,8 +12,8 @@ const {
   EXPECTED_URL, basicAuthorization, endpointFromCode, endpointFromEnvironment, isLinkLocal, isLoopback, names, parseHttpUrl, withSecrets
 } = require('./endpoint.js')
 
-const KINDS = ['otlp', 'otlp/stdout', 'console', 'none']
-const EXPECTED_KIND = `'${KINDS.join("', '")}' or an object with a url`
+const EXPORTER_KINDS = ['otlp', 'otlp/stdout', 'console', 'none']
+const EXPECTED_KIND = `'${EXPORTER_KINDS.join("', '")}' or an object with a url`
 const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc']
 
 const AROUND_MS = 30_000 // of a reader of metrics and a processor of logs
@@ -32,13 +32,13 @@ const EXPORTER = group({ check: checkExporter, default: 'otlp', variables: ['OTE
   insecureHeaders: { check: boolean, default: false, variables: names('INSECURE') }
 })
 
-module.exports = { EXPORTER, checkExporter, resolveExporter, exporterOfSignal }
+module.exports = { EXPORTER, EXPORTER_KINDS, checkExporter, resolveExporter, exporterOfSignal }
 
 const MEMBERS = EXPORTER.members
 const checkMembers = checkOf({ members: MEMBERS })
 
 function checkExporter (path, value) {
-  if (KINDS.includes(value)) return { __proto__: null, kind: value }
+  if (EXPORTER_KINDS.includes(value)) return { __proto__: null, kind: value }
   if (typeof value?.export === 'function') { // an exporter of the SDK's
     throw wrongValue(path, `${EXPECTED_KIND}; an SDK exporter goes into \`spanProcessors: [new BatchSpanProcessor(exporter)]\``, value)
   }
@@ -113,7 +113,7 @@ function checkPem (path, value) {
 // The variable may name several. We have one exporter; the first that is known is taken.
 function kindFromEnvironment (env) {
   const [name] = EXPORTER.variables
-  const [kind, ...others] = env.namesOf(name, KINDS) ?? []
+  const [kind, ...others] = env.namesOf(name, EXPORTER_KINDS) ?? []
   if (others.length > 0) env.warn('LT_WARN_ENV', `${name} names several exporters: ${kind} is used`)
   return kind ?? 'otlp'
 }

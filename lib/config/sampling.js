@@ -44,7 +44,7 @@ function samplerFromEnvironment ([variable, arg], env) {
 function ratioFromEnvironment (variable, env) {
   // Number('0x1') is 1: only what is written as a decimal number counts.
   const isDecimal = (text) => /^[0-9.]{1,40}(?:[eE]-?[0-9]{1,3})?$/.test(text)
-  return env.first([variable], 'a ratio from 0 to 1', (text) => isDecimal(text) && isRatio(Number(text)) ? Number(text) : undefined) ?? 1
+  return env.firstValid([variable], 'a ratio from 0 to 1', (text) => isDecimal(text) && isRatio(Number(text)) ? Number(text) : undefined) ?? 1
 }
 
 function isRatio (value) {

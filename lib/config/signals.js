@@ -3,9 +3,9 @@
 // Where metrics and exported log lines go, and which. Loaded only where there are any.
 
 const { EMPTY, isObject } = require('./checks.js')
-const { exporterOfSignal } = require('./exporter.js')
+const { EXPORTER_KINDS, exporterOfSignal } = require('./exporter.js')
 const { settle } = require('./rows.js')
-const { LOG_KINDS, LOG_RECORDS, OPTIONS, PROMETHEUS } = require('./table.js')
+const { LOG_RECORDS, OPTIONS, PROMETHEUS } = require('./table.js')
 
 const METRIC_KINDS = ['otlp', 'otlp/stdout', 'prometheus', 'none']
 const EXCEPTION_SIGNALS = ['logs', 'logs/dup']
@@ -62,7 +62,7 @@ function resolveLogs (options, env, limits) {
 function logKind (given, options, env) {
   if (given.export === false) return 'none'
   if (isObject(given.export)) return given.export.kind
-  const [named] = env.namesOf(...OPTIONS.logs.members.export.variables, LOG_KINDS) ?? []
+  const [named] = env.namesOf(...OPTIONS.logs.members.export.variables, EXPORTER_KINDS) ?? []
   if (given.export === undefined || named !== undefined) return named ?? 'none'
   const spans = options.exporter?.kind
   return spans === 'otlp/stdout' || spans === 'console' ? spans : 'otlp'

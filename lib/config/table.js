@@ -9,7 +9,7 @@ const {
   CREDENTIAL, DURATION_MAX_MS, EMPTY, TOKEN, anyOf, atLeastOne, attributes, boolean, bytes, callback, count, duration, headerNames,
   isObject, listOf, literal, notNegative, object, orBoolean, orCallback, text
 } = require('./checks.js')
-const { EXPORTER, checkExporter } = require('./exporter.js')
+const { EXPORTER, EXPORTER_KINDS, checkExporter } = require('./exporter.js')
 const { checkOf, group, settle } = require('./rows.js')
 const { SAMPLER, checkIgnore, compileIgnore, ignoreFromEnvironment } = require('./sampling.js')
 
@@ -20,9 +20,8 @@ const INTERVAL_MIN_MS = 100 // below, a mistaken unit would send hundreds of tim
 
 const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi', 'none']
 const STAGES = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse', 'onError']
-const LOG_KINDS = ['otlp', 'otlp/stdout', 'console', 'none']
 const AGGREGATIONS = { __proto__: null, explicit_bucket_histogram: 'explicit', base2_exponential_bucket_histogram: 'exponential' }
-const KINDS = Object.freeze({ __proto__: null, internal: 0, server: 1, client: 2, producer: 3, consumer: 4 })
+const SPAN_KINDS = Object.freeze({ __proto__: null, internal: 0, server: 1, client: 2, producer: 3, consumer: 4 })
 
 const level = anyOf("the name of one of the logger's levels", (value) => typeof value === 'string' && value.trim() !== '')
 
@@ -30,7 +29,7 @@ const level = anyOf("the name of one of the logger's levels", (value) => typeof 
 const ASKED = { whenTrue: EMPTY, whenFalse: false }
 
 const CHANNEL = {
-  kind: { check: anyOf("'client', 'internal', 'producer', 'consumer', 'server' or a SpanKind", isKind), default: 'client', resolve: (kind) => KINDS[kind] ?? kind },
+  kind: { check: anyOf("'client', 'internal', 'producer', 'consumer', 'server' or a SpanKind", isKind), default: 'client', resolve: (kind) => SPAN_KINDS[kind] ?? kind },
   name: { check: orCallback(text) },
   attributes: { check: orCallback(attributes) }
 }
@@ -96,7 +95,7 @@ const OPTIONS = {
   codeLocation: { check: boolean, default: false, read: (names, env, { given }) => given.spanProcessors?.some((processor) => processor.wantsCodeLocation === true) },
   clientErrors: { check: boolean, default: true },
   logs: group({ whenTrue: true, whenFalse: false, default: true }, {
-    export: { check: orBoolean(exporterOf(LOG_KINDS, 'true', 'false'), true, false), default: false, variables: ['OTEL_LOGS_EXPORTER'] },
+    export: { check: orBoolean(exporterOf(EXPORTER_KINDS, 'true', 'false'), true, false), default: false, variables: ['OTEL_LOGS_EXPORTER'] },
     level: { check: level, live: true }, // null: whatever the logger writes
     unsampledLevel: { check: level, default: 'warn', live: true },
     maxPerSecond: { check: notNegative('lines a second'), default: 10_000 }, // of one level: more than a person or a bill can take
@@ -189,7 +188,7 @@ const ROUTE = {
   ignore: { check: orBoolean(checkIgnore, true, false), resolve: (ignore) => typeof ignore === 'boolean' ? null : compileIgnore(ignore) }
 }
 
-module.exports = { LOG_KINDS, LOG_RECORDS, OPTIONS, OTHER_LIMITS, PROMETHEUS, ROUTE, VARIABLES }
+module.exports = { LOG_RECORDS, OPTIONS, OTHER_LIMITS, PROMETHEUS, ROUTE, VARIABLES }
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
 function orNothingToKeep (keep) {
@@ -207,14 +206,14 @@ function withOthers (limits, context) {
 }
 
 function readBlockedLoop (names, env) {
-  return env.first(names, `true, false or milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => {
+  return env.firstValid(names, `true, false or milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => {
     if (/^(?:true|false)$/i.test(value)) return value.toLowerCase() === 'true' && EMPTY
     if (/^[0-9]{1,9}$/.test(value) && Number(value) >= BLOCKED_AFTER_MIN_MS) return { afterMs: Number(value) }
   })
 }
 
 function isKind (value) {
-  return typeof value === 'string' ? value in KINDS : Object.values(KINDS).includes(value)
+  return typeof value === 'string' ? value in SPAN_KINDS : Object.values(SPAN_KINDS).includes(value)
 }
 
 // The names are the user's. `true` is for a channel of a library that light-trace knows, and leaves alone unless asked.

@@ -61,7 +61,7 @@ class ExportLog {
   }
 
   /** `queued` wait for the next attempt; 0 where they are made anew. */
-  kept (outcome, queued) {
+  willRetry (outcome, queued) {
     if (outcome.error?.code === 'ERR_ACCESS_DENIED') {
       this.#sharedReport.warn('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`, this.#target)
     }

@@ -57,7 +57,7 @@ class Resource {
 }
 
 class Pipeline {
-  /** @param {Tracer} tracer once it is decided how its spans leave */
+  /** @param {Tracer} tracer once it is decided how its spans exportOrDiscard */
   constructor ({ settings, redactor, scope, stats, report, sampler, output: { sink } }) {
     const { limits, clientErrors, resource, namesOpen } = settings
     this.limits = limits
@@ -109,7 +109,7 @@ class Pipeline {
   ended (span) {
     if (this.open !== null) this.open.delete(span)
     if (span.localRoot !== null) span.localRoot.decide(span)
-    else this.leave(span)
+    else this.exportOrDiscard(span)
   }
 
   accept (span) {
@@ -118,7 +118,7 @@ class Pipeline {
     else this.sink.accept(span)
   }
 
-  leave (span) {
+  exportOrDiscard (span) {
     if ((span.flags & SAMPLED) !== 0) this.accept(span)
     else this.discard(span)
   }

@@ -174,7 +174,7 @@ class Sender {
   #onRetry (outcome, batch, spans) {
     if (this.#isClosing) return this.#onRetryWhileClosing(outcome, batch, spans)
     this.#sendAgain(batch)
-    this.#log.kept(outcome, this.#buffer.sealedSpans + this.#buffer.open.spans)
+    this.#log.willRetry(outcome, this.#buffer.sealedSpans + this.#buffer.open.spans)
     this.#waitUntil(this.#schedule.failed(outcome, monotonicNow(), Math.random()))
   }
 

@@ -9,7 +9,7 @@ const { toStdout, oneLine } = require('../export/stdout.js')
 const { cut } = require('../span/attributes.js')
 const { requestJson } = require('../otlp/json.js')
 
-const KINDS = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER']
+const KIND_NAMES = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER']
 const STATUS_CODES = ['UNSET', 'OK', 'ERROR']
 // A request that never ends must not hold its children for ever.
 const HELD_MAX = 1000
@@ -56,7 +56,7 @@ function typeText (errorType) {
 }
 
 function kindName (kind) {
-  return KINDS[kind] ?? 'INTERNAL'
+  return KIND_NAMES[kind] ?? 'INTERNAL'
 }
 
 function statusName (code) {

@@ -108,12 +108,12 @@ function readConnection (raw, host, protocol, version, ip, agent, valueLengthMax
   const { socket } = raw
   const peerPort = socket?.remotePort
   const hasPort = Number.isInteger(peerPort)
-  const place = placeOf(socket?.remoteAddress, hasPort, host, protocol, schemeOf(protocol, socket))
+  const place = placeFor(socket?.remoteAddress, hasPort, host, protocol, schemeOf(protocol, socket))
   return readPeer(raw, place, hasPort ? peerPort : -1, version, ip, agent, valueLengthMax)
 }
 
 /** One of the last places, or a new one: before browsers each connection comes from another address, to a host that is known. */
-function placeOf (address, hasPort, host, protocol, scheme) {
+function placeFor (address, hasPort, host, protocol, scheme) {
   const last = lastPlaces.get(host)
   let sameHost
   let count = 0

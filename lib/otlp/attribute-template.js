@@ -32,7 +32,7 @@ class AttributeTemplate {
     this.bytes = bytes
     this.starts = starts
     this.ends = ends
-    this.values = starts.map((start, i) => kept(list[i * 2 + 1]))
+    this.values = starts.map((start, i) => comparable(list[i * 2 + 1]))
     this.rests = starts.map(() => null)
     this.changes = new Uint16Array(starts.length) // what `compare` found, for `write`
     this.changeCount = 0
@@ -141,7 +141,7 @@ function makeTemplate (list, shape, before) {
 }
 
 /** Returns what `compare` compares a value with: NaN, which equals nothing, for one that is not kept. */
-function kept (value) {
+function comparable (value) {
   if (typeof value === 'string') return value.length > KEPT_LENGTH_MAX ? NaN : ownText(value)
   return typeof value === 'object' && value !== null ? NaN : value
 }

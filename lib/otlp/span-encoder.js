@@ -233,8 +233,8 @@ function openRun (writer, chunk, scope) {
 }
 
 /** Whether a template and the connection's block say all of a span but its ids, times, URL, trace state and parent. HOT */
-function isUsual (span, { isWhole, staticPath }) {
-  return (staticPath ? isWhole : span.url.length <= span.pipeline.templateUrlLengthMax) && span.attributeList === null && span.details === null && span.errorType === ''
+function isUsual (span, { hasWholeUrl, staticPath }) {
+  return (staticPath ? hasWholeUrl : span.url.length <= span.pipeline.templateUrlLengthMax) && span.attributeList === null && span.details === null && span.errorType === ''
 }
 
 /** Whether a template says all of a child span but its ids, its times and its target. HOT */

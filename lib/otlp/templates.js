@@ -69,7 +69,7 @@ class RouteTemplate {
     this.protocolVersion = span.peer.protocolVersion
     this.scheme = span.peer.scheme
     this.staticPath = staticPath
-    this.isWhole = staticPath && span.url.length <= span.pipeline.templateUrlLengthMax // and uncut
+    this.hasWholeUrl = staticPath && span.url.length <= span.pipeline.templateUrlLengthMax // and uncut
     this.hasTracestate = hasTracestate
     this.bytes = encodeTemplate(span, staticPath, hasTracestate)
     this.next = null
@@ -152,7 +152,7 @@ function encodeName (name, kind) {
   return bytes
 }
 
-const OPEN = [0, 0, 0, 0] // a length that `writeRestOfUrl` patches
+const PATCHED_LENGTH = [0, 0, 0, 0] // a length that `writeRestOfUrl` patches
 
 /**
  * Head, kind, name and shared attributes of a call's span. The origin of its URL, or the name of its Redis command, comes last
@@ -175,7 +175,7 @@ function encodeCall (info) {
 }
 
 function openAttribute (key, origin) {
-  return Buffer.concat([Buffer.from([TAG_ATTRIBUTE, ...OPEN]), text(0x0a, key), Buffer.from([0x12, ...OPEN, 0x0a, ...OPEN]), Buffer.from(origin)])
+  return Buffer.concat([Buffer.from([TAG_ATTRIBUTE, ...PATCHED_LENGTH]), text(0x0a, key), Buffer.from([0x12, ...PATCHED_LENGTH, 0x0a, ...PATCHED_LENGTH]), Buffer.from(origin)])
 }
 
 /**

@@ -179,7 +179,7 @@ function start (name, call) {
   const callDescriptor = tracer.outbound.callDescriptorOf(name)
   if (callDescriptor === undefined) return
   if (typeof callDescriptor.shouldTrace === 'function' && callDescriptor.shouldTrace(call) === false) return
-  if (!mark(call)) return
+  if (!reserve(call)) return
   const span = tracer.startCall(callDescriptor, call, context)
   if (span === null) return
   // First, so that it ends whatever `started` may do.
@@ -188,7 +188,7 @@ function start (name, call) {
 }
 
 /** Returns false where the object is frozen or refuses: there is nowhere to keep the span. */
-function mark (call) {
+function reserve (call) {
   try {
     call[kCall] = null // by assignment: Reflect.set is several times as slow
     return true
@@ -240,7 +240,7 @@ module.exports = {
   isSuppressed,
   placeOfCall,
   takeSpan,
-  mark,
+  reserve,
   adapterOf,
   carrierOf,
   poolWaitOf,

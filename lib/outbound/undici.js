@@ -14,7 +14,7 @@
 
 const { AsyncResource } = require('node:async_hooks')
 const { onMessage } = require('../runtime/process-state.js')
-const { kCall, activeContext, tracerIn, takeSpan, mark } = require('./calls.js')
+const { kCall, activeContext, tracerIn, takeSpan, reserve } = require('./calls.js')
 const { HttpCall, serverOfOrigin, startHttpCall, endWithStatus, endWithError, setPeer } = require('./client-span.js')
 
 const HANDLER_SYMBOLS_MAX = 8
@@ -36,7 +36,7 @@ function onCreate ({ request }) {
   const context = callersContext(handler)
   const tracer = tracerIn(context)
   if (tracer === null || !tracer.outbound?.undici) return
-  if (handler === undefined && !mark(request)) return
+  if (handler === undefined && !reserve(request)) return
   const { method, origin, path } = request
   call.method = method
   call.server = serverOfOrigin(typeof origin === 'string' ? origin : String(origin))

@@ -25,7 +25,7 @@ const ONE_PIECE_BYTES = 16 * 1024
 
 /** One path of a collector. What `exporter` holds was checked: its headers are valid, under no name that is set here. */
 class OtlpHttp {
-  #line
+  #shared
   #head
   #secrets
   #encoding // what the options ask for, until the server refuses it
@@ -33,17 +33,17 @@ class OtlpHttp {
   #absentUntil = 0
 
   // suppress(fn) calls fn outside of any request's context, with tracing off.
-  constructor (exporter, suppress, line = new Line(exporter, suppress)) {
-    this.#line = line
-    this.#head = headOf(exporter, line.proxy)
+  constructor (exporter, suppress, shared = new SharedConnection(exporter, suppress)) {
+    this.#shared = shared
+    this.#head = headOf(exporter, shared.proxy)
     this.timeoutMs = exporter.timeoutMs
-    this.#secrets = secretsOf(exporter, line.proxy)
+    this.#secrets = secretsOf(exporter, shared.proxy)
     this.#encoding = encodingOf(exporter)
-    line.users++
+    shared.users++
   }
 
   // Makes an OtlpHttp for another path of the same server, over the same connection.
-  share (exporter) { return new OtlpHttp(exporter, undefined, this.#line) }
+  share (exporter) { return new OtlpHttp(exporter, undefined, this.#shared) }
 
   // Sends `parts` as one body. encoding: 'gzip' for what is compressed already, '' for what is to be as the options say.
   // done(outcome) is called once, never in this turn.
@@ -63,29 +63,29 @@ class OtlpHttp {
     if (this.#isAborted) return process.nextTick(done, new Outcome()) // while it was compressed
     const byteLength = parts.reduce((sum, { length }) => sum + length, 0)
     const head = `${this.#head}${encoding === '' ? '' : `content-encoding: ${encoding}\r\n`}content-length: ${byteLength}\r\n\r\n`
-    this.#line.post(new Attempt(this.#line, this, messageOf(head, parts, byteLength), done))
+    this.#shared.post(new Attempt(this.#shared, this, messageOf(head, parts, byteLength), done))
   }
 
   answerOf (response) {
     this.#absentUntil = response.status === 404 ? monotonicNow() + ASK_AGAIN_MS : 0
-    return readAnswer(response, wallNow(), this.#secrets, this.#line.proxy !== null)
+    return readAnswer(response, wallNow(), this.#secrets, this.#shared.proxy !== null)
   }
 
   /** Whether the server has lately said that this path is not there: see ASK_AGAIN_MS. */
   get isAbsent () { return this.#absentUntil > 0 && monotonicNow() < this.#absentUntil }
 
   // While held, until a deadline, what is in flight keeps the process alive. `wasFrozen`: it may have been frozen since that was sent.
-  hold (isHeld, wasFrozen = false) { this.#line.hold(this, isHeld, wasFrozen) }
+  hold (isHeld, wasFrozen = false) { this.#shared.hold(this, isHeld, wasFrozen) }
 
   // Ends what is under way; nothing is sent any more.
   abort () {
     this.#isAborted = true
-    this.#line.abort(this)
+    this.#shared.abort(this)
   }
 
   // Closes the connection once all that share it have closed.
   close () {
-    if (--this.#line.users === 0) this.#line.close()
+    if (--this.#shared.users === 0) this.#shared.close()
   }
 }
 
@@ -101,7 +101,7 @@ function messageOf (head, parts, byteLength) {
 }
 
 /** The connection to a server, and the attempts that wait for it. */
-class Line {
+class SharedConnection {
   #address
   #suppress
   #connection = null
@@ -222,7 +222,7 @@ class Outcome {
 
 /** One request and its answer. A Connection calls the methods onReady, onData, onEnd and onClosed. */
 class Attempt {
-  #line
+  #shared
   #message
   #timer = null
   #ticks = 0
@@ -232,11 +232,11 @@ class Attempt {
   #isHeld = false
   #outcome = new Outcome()
 
-  // `message`: in pieces. `done` is the line's to call.
-  constructor (line, owner, message, done) {
+  // `message`: in pieces. `done` is for the connection to call.
+  constructor (shared, owner, message, done) {
     this.owner = owner
     this.done = done
-    this.#line = line
+    this.#shared = shared
     this.#message = message
   }
 
@@ -246,7 +246,7 @@ class Attempt {
       if (++this.#ticks === TICKS_PER_TIMEOUT) this.abort('ETIMEDOUT')
     }, Math.max(1, this.owner.timeoutMs / TICKS_PER_TIMEOUT))
     this.hold(isHeld)
-    this.#line.serve(this)
+    this.#shared.serve(this)
   }
 
   useConnection (connection) {
@@ -310,7 +310,7 @@ class Attempt {
     this.#response = new HttpResponse()
     this.#outcome.isUploaded = false
     this.#outcome.wasResent = true
-    this.#line.serve(this)
+    this.#shared.serve(this)
   }
 
   // Once the status is known, no later failure of the connection changes what it means.
@@ -325,7 +325,7 @@ class Attempt {
     if (response.status !== 0) Object.assign(outcome, this.owner.answerOf(response))
     else readError(error, outcome)
     this.#connection = this.#response = this.#message = null
-    this.#line.end(this, outcome)
+    this.#shared.end(this, outcome)
   }
 }
 

@@ -198,7 +198,7 @@ class LoopWatch {
     if (block === null) return
     for (const app of this.#apps) {
       if (block.duration < app.afterMs) continue
-      for (const record of app.requests.filter(isUnderWay)) mark(record, block, app.tracer)
+      for (const record of app.requests.filter(isUnderWay)) addEventTo(record, block, app.tracer)
       app.tracer.parts.get('keep')?.loopBlocked()
     }
     this.#log(block)
@@ -251,7 +251,7 @@ function refusal () {
 
 function isDebugged () { return inspector !== null && inspector.url() !== undefined }
 
-function mark ({ apiSpan }, { id, start, duration, cpuTime, request, code }, tracer) {
+function addEventTo ({ apiSpan }, { id, start, duration, cpuTime, request, code }, tracer) {
   const attributes = {
     'light_trace.blocked_loop.id': id,
     'light_trace.blocked_loop.duration': duration / 1000,

@@ -68,7 +68,7 @@ class KeepServerSpan extends ServerSpan {
       recorder.record(span, this)
     } else if (!this.takeChild()) {
       span.localRoot = null
-      this.pipeline.leave(span) // if it is sampled it stands for as many as the sampler said: it would be there whether or not this fails
+      this.pipeline.exportOrDiscard(span) // if it is sampled it stands for as many as the sampler said: it would be there whether or not this fails
     } else if (hasEnded) this.letGo(span)
     else this.held.push(span)
   }
@@ -77,7 +77,7 @@ class KeepServerSpan extends ServerSpan {
     const { keep: { recorder }, pipeline, isKept, held } = this
     if (isKept) pipeline.accept(this)
     else if (recorder !== null && (this.flags & SAMPLED) === 0) recorder.record(this, this)
-    else pipeline.leave(this)
+    else pipeline.exportOrDiscard(this)
     this.held = []
     for (const child of held) this.letGo(child)
     if (isKept && this.recordedSince !== -1) recorder.release(this)
@@ -88,7 +88,7 @@ class KeepServerSpan extends ServerSpan {
     if (this.isKept) {
       this.markChild(child, isCounted)
       this.pipeline.accept(child)
-    } else this.pipeline.leave(child)
+    } else this.pipeline.exportOrDiscard(child)
   }
 
   /** A child of a kept request stands for as many as its request: wherever that is exported, it is there too. */

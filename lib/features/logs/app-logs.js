@@ -48,7 +48,7 @@ class AppLogs {
   #sink = null // once the application is open
   #exporter = null
   #waiting = []
-  #first = null // a line about a request, { request, level, logged }, until the next one or until its trace begins
+  #requestLine = null // a line about a request, { request, level, logged }, until the next one or until its trace begins
   #isClosed = false
   #rates = new Map() // by level, and of exceptions
 
@@ -175,7 +175,7 @@ class AppLogs {
       if (context !== undefined && (context.flags & SAMPLED) === 0 && level * this.#sign < this.#unsampledMinimum) return
       const logged = this.#logged(line, level, logger, context)
       const request = context === undefined ? read(given, 'req') : undefined
-      if (request !== undefined) this.#first = { request, level, logged }
+      if (request !== undefined) this.#requestLine = { request, level, logged }
       else this.#take(level, logged)
     } catch (error) { // a logger that is not what it looks like: its line is printed
       this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not exported', error)
@@ -194,13 +194,13 @@ class AppLogs {
    * request that was logged.
    */
   begun (request, span) {
-    this.#letGo(this.#first?.request === request ? span : undefined)
+    this.#letGo(this.#requestLine?.request === request ? span : undefined)
   }
 
   #letGo (span) {
-    if (this.#first === null) return
-    const { level, logged } = this.#first
-    this.#first = null
+    if (this.#requestLine === null) return
+    const { level, logged } = this.#requestLine
+    this.#requestLine = null
     logged.context = span
     if (span !== undefined && (span.flags & SAMPLED) === 0 && level * this.#sign < this.#unsampledMinimum) return
     this.#attempt(() => this.#take(level, logged))

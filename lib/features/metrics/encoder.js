@@ -66,7 +66,7 @@ const EXPONENTIAL = [
 ]
 
 // data: the tag in Metric; attributes, exemplars: the tags in the point
-const KINDS = {
+const POINT_KINDS = {
   gauge: { data: 0x2a, attributes: 0x3a, exemplars: 0x2a, fields: NUMBER, values: numberOf },
   sum: { data: 0x3a, attributes: 0x3a, exemplars: 0x2a, fields: NUMBER, values: numberOf },
   histogram: { data: 0x4a, attributes: 0x4a, exemplars: 0x42, fields: HISTOGRAM, values: histogramOf },
@@ -75,7 +75,7 @@ const KINDS = {
 
 /** The values of a point's fields by name; undefined for what it has not. */
 function valuesOf (metric, point, { start, now }) {
-  return { startTimeUnixNano: metric.kind === 'gauge' ? undefined : start, timeUnixNano: now, ...KINDS[metric.kind].values(point, metric) }
+  return { startTimeUnixNano: metric.kind === 'gauge' ? undefined : start, timeUnixNano: now, ...POINT_KINDS[metric.kind].values(point, metric) }
 }
 
 function numberOf ({ value }, { isInteger }) {
@@ -144,7 +144,7 @@ class MetricEncoder {
 
   /** @returns {{ length: number }} what `body` is given */
   point (metric, series, point, times) {
-    const { attributes, exemplars, fields } = KINDS[metric.kind]
+    const { attributes, exemplars, fields } = POINT_KINDS[metric.kind]
     series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes)) // a copy: a slice would keep Node's pool
     const buckets = metric.bounds === null ? series.bucketsMax ?? 0 : 2 * metric.bounds.length
     const bound = POINT_BOUND + series.encoded.length + buckets * VARINT_BOUND + (point.exemplars?.length ?? 0) * EXEMPLAR_BOUND
@@ -199,7 +199,7 @@ class MetricEncoder {
 function encodeMetric ({ metric: { name, description, unit, kind, isMonotonic }, isDelta, points }) {
   const options = kind === 'gauge' ? [] : [0x10, isDelta ? DELTA : CUMULATIVE]
   if (kind === 'sum' && isMonotonic) options.push(0x18, 1)
-  const data = inParts(KINDS[kind].data, [Uint8Array.from(options), ...points])
+  const data = inParts(POINT_KINDS[kind].data, [Uint8Array.from(options), ...points])
   return inParts(0x12, [text(0x0a, name), text(0x12, description), text(0x1a, unit), ...data])
 }
 
@@ -241,7 +241,7 @@ class MetricJson extends MetricEncoder {
     const exemplars = exemplarsOf(point, times.sinceMs, metric).map(EXEMPLAR.json)
     const json = {
       attributes: attributesOf(series.attributes),
-      ...jsonOf(KINDS[metric.kind].fields, valuesOf(metric, point, times)),
+      ...jsonOf(POINT_KINDS[metric.kind].fields, valuesOf(metric, point, times)),
       exemplars: exemplars.length > 0 ? exemplars : undefined
     }
     return { json, length: JSON.stringify(json).length }

@@ -194,7 +194,7 @@ class MetricReader {
     const areHeld = batches.some(({ deltas }) => deltas.length > 0) // of a cumulative one newer ones are sent, which say as much
     if (areHeld) this.#held = { nowMs, batches }
     this.#failures++
-    this.#log.kept(outcome, areHeld ? pointsIn(batches) : 0)
+    this.#log.willRetry(outcome, areHeld ? pointsIn(batches) : 0)
     if (outcome.retryAfterMs < 0) return backoffMs(this.#failures, Math.random())
     this.#notBefore = monotonicNow() + outcome.retryAfterMs
     return outcome.retryAfterMs

@@ -187,7 +187,7 @@ const EXEMPLAR_FLAGS = {
   always_off: { mask: 0, set: 0 }
 }
 
-const KINDS = {
+const INSTRUMENTS = {
   counter: { kind: 'sum', isMonotonic: true, isObservable: false },
   upDownCounter: { kind: 'sum', isMonotonic: false, isObservable: false },
   histogram: { kind: 'histogram', isMonotonic: true, isObservable: false },
@@ -222,7 +222,7 @@ class MetricRegistry {
 
   /**
    * The metric of an instrument: the same one for the same scope, kind, name and unit.
-   * @param {Scope} scope @param {string} instrument one of KINDS
+   * @param {Scope} scope @param {string} instrument one of INSTRUMENTS
    * @param {{ name: string, description?: string, unit?: string, isInteger?: boolean, bounds?: number[] }} options
    * @returns {Metric | null} null where there are too many
    */
@@ -235,7 +235,7 @@ class MetricRegistry {
       this.report.warn('LT_WARN_METRIC_LIMIT', `an application can have ${METRICS_MAX} metrics: '${name}' and others are not recorded. Do not put data into names`)
       return null
     }
-    const { kind, ...descriptor } = { ...KINDS[instrument], name, description, unit, isInteger }
+    const { kind, ...descriptor } = { ...INSTRUMENTS[instrument], name, description, unit, isInteger }
     const isDelta = DELTA_INSTRUMENTS[this.settings.temporality].includes(instrument)
     const openedMs = descriptor.isObservable ? this.#roundMs : clock.now()
     const metric = new Metric({ ...descriptor, isDelta, openedMs, ...this.#aggregation(kind, bounds) }, this)
