@@ -7,7 +7,6 @@ const { processState } = require('./runtime/process-state.js')
 const { EMPTY_CONTEXT, ownContextManager, SUPPRESSED } = require('./context/request-context.js')
 const asyncStorage = require('./context/async-storage.js')
 const clock = require('./runtime/timers.js')
-const { settleNow } = require('./runtime/accounts.js')
 const { SPAN_KIND_SERVER } = require('./span/server-span.js')
 const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan, STAGE, runInSpan, runUnrecorded } = require('./span/child-span.js')
 const { FoldedCall, follow, runToFold, endOpen } = require('./span/repeated-calls.js')
@@ -228,7 +227,7 @@ class Tracer {
   /** Sends what there is. Never rejects. */
   async flush (options) {
     this.openIfAwaited()
-    settleNow()
+    for (const part of this.parts.values()) part.settle?.()
     await this.ofAll((end) => end.flush?.(options))
   }
 
@@ -244,7 +243,7 @@ class Tracer {
   async close () {
     this.openIfAwaited()
     this.isClosed = true
-    settleNow()
+    for (const part of this.parts.values()) part.settle?.()
     if (this.pipeline !== null) {
       endOpen(this.pipeline.open ?? [])
       this.pipeline.onLate = () => this.lostAfterClose(this.stats, 'span')
