@@ -52,6 +52,10 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     routeAsks: isSlowSaid,
     load: () => require('./features/accounts.js')
   },
+  'repeated-calls': {
+    asked: () => true, // the first call would come too late
+    load: () => require('./features/repeated-calls.js')
+  },
   'live-file': {
     asked: ({ configFile }) => configFile !== null,
     load: () => require('./features/live-file.js')
