@@ -19,11 +19,13 @@
 //
 //   install (app, isRoot)       hooks and routes of the application, or of a scope that registers light-trace
 //   atFirstRequest (hooks, request, options)  of a route: `hooks` is Fastify's own object for it
+//   route (info)                of each method of a route, after that
 //   follow (requests)           requests from their start
 //   wrapEnd (endRequest)        the function that ends a request, made anew
 //   decided ()                  it is decided how spans leave the process
 //   open ()                     spans can be made
 //   isWaiting, handOver (), takeOver (handed)  what waits for `open`, and its way to another registration
+//   settle ()                   before a flush and the close: hands on the spans that wait for the event loop to turn
 //   flush (options)             with the tracer's own
 //   stats ()                    members of stats()
 //   stop (), close ()           before the last spans are sent, and with them
@@ -45,13 +47,23 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
       snapshot: async (options) => parts.get('keep')?.snapshot(options) ?? load().nothingToTake(report, settings.disabled ? 'tracing is switched off' : 'the option `recorder` is not set')
     })
   },
+  accounts: {
+    asked: isSlowSaid,
+    routeAsks: isSlowSaid,
+    load: () => require('./features/accounts.js')
+  },
+  'repeated-calls': {
+    asked: () => true, // the first call would come too late
+    load: () => require('./features/repeated-calls.js')
+  },
   'live-file': {
     asked: ({ configFile }) => configFile !== null,
     load: () => require('./features/live-file.js')
   },
   'blocked-loop': {
     asked: ({ blockedLoop }) => blockedLoop !== null,
-    load: () => require('./features/blocked-loop/blocked-loop.js')
+    load: () => require('./features/blocked-loop/blocked-loop.js'),
+    uses: ['accounts']
   },
   logs: {
     asked: ({ exportedLogs }) => exportedLogs !== null,
@@ -102,6 +114,8 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     uses: ['console', 'jobs', 'sdk']
   }
 }
+
+function isSlowSaid ({ slow }) { return slow?.afterMs < Infinity }
 
 function asksForStages ({ spans }) { return spans !== null && (spans.handler || spans.hooks.length > 0) }
 

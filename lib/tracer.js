@@ -7,10 +7,8 @@ const { processState } = require('./runtime/process-state.js')
 const { EMPTY_CONTEXT, ownContextManager, SUPPRESSED } = require('./context/request-context.js')
 const asyncStorage = require('./context/async-storage.js')
 const clock = require('./runtime/timers.js')
-const { settleNow } = require('./runtime/accounts.js')
 const { SPAN_KIND_SERVER } = require('./span/server-span.js')
 const { NonRecordingSpan, INVALID_SPAN, wrapSpanContext, remoteSpanOf, ChildSpan, STAGE, runInSpan, runUnrecorded } = require('./span/child-span.js')
-const { FoldedCall, follow, runToFold, endOpen } = require('./span/repeated-calls.js')
 const { SpanStarter, readOptions, NAME_LENGTH_MAX } = require('./span/span-starter.js')
 const { toObject, read } = require('./span/attributes.js')
 const { KIND_INTERNAL, KIND_CLIENT } = require('./outbound/calls.js')
@@ -52,7 +50,7 @@ class Tracer {
     this.outbound = null // what outbound/index knows of this app
     this.starter = null // `ownStarter`, or `sdkInterop` where an SDK has a say
     this.isClosed = false
-    this.foldAfter = settings.outbound.fold ? settings.outbound.fold.after : 0 // no call is folded
+    this.repeats = null // what follows calls that may be repeated, and folds them
     this.environmentParent = settings.environmentTrace === null ? null : remoteSpanOf(settings.environmentTrace)
     this.invocations = null // an AsyncLocalStorage of attributes for the requests that run in it
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
@@ -160,16 +158,17 @@ class Tracer {
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
     // Without an info it has none, or is a stage, which is no call.
     const shape = info === null ? (callDescriptor.kind === KIND_INTERNAL ? STAGE : null) : folded === null ? info.shape : null
+    const repeats = shape === null || shape === STAGE ? null : this.repeats
     // A Sampler of the SDK is asked for each.
-    if (this.foldAfter !== 0 && isCall(shape) && (isByFlags ? isSampled : this.output.sdkSpans === null && !this.sampler.isCustom)) {
-      const run = runToFold(parent, shape, this.foldAfter)
-      if (run !== null) return new FoldedCall(this, callDescriptor, call, context, start, info, run)
+    if (repeats !== null && repeats.foldAfter !== 0 && (isByFlags ? isSampled : this.output.sdkSpans === null && !this.sampler.isCustom)) {
+      const one = repeats.fold(parent, callDescriptor, call, context, start, info)
+      if (one !== null) return one
     }
     if (!isByFlags) {
       const { span, list } = this.startByOptions(callDescriptor, call, context, info, given)
       if (span instanceof ChildSpan) {
         span.callShape = shape
-        if (isCall(shape)) follow(parent, span)
+        if (repeats !== null) repeats.follow(parent, span)
       }
       return measures ? this.observer.calls.measured(span, start, list) : span
     }
@@ -180,7 +179,7 @@ class Tracer {
     span.inheritFrom(parent, PARENT_LOCAL)
     const hasTarget = isSampled && info !== null && info.origin !== '' // no metric has it
     span.setCallInfo(info, hasTarget ? callDescriptor.target(call, info) : '', callDescriptor.attributes(call))
-    if (isCall(shape)) follow(parent, span)
+    if (repeats !== null) repeats.follow(parent, span)
     if (isSampled) this.pipeline.started(span, context)
     return span
   }
@@ -228,7 +227,7 @@ class Tracer {
   /** Sends what there is. Never rejects. */
   async flush (options) {
     this.openIfAwaited()
-    settleNow()
+    for (const part of this.parts.values()) part.settle?.()
     await this.ofAll((end) => end.flush?.(options))
   }
 
@@ -244,9 +243,9 @@ class Tracer {
   async close () {
     this.openIfAwaited()
     this.isClosed = true
-    settleNow()
+    for (const part of this.parts.values()) part.settle?.()
     if (this.pipeline !== null) {
-      endOpen(this.pipeline.open ?? [])
+      this.pipeline.endOpen()
       this.pipeline.onLate = () => this.lostAfterClose(this.stats, 'span')
     }
     for (const part of this.parts.values()) part.stop?.()
@@ -271,9 +270,6 @@ class Tracer {
     return Object.assign(spans, ...Array.from(parts.values(), (part) => part.stats?.()))
   }
 }
-
-/** Whether its repeats count. HOT */
-function isCall (shape) { return shape !== null && shape !== STAGE }
 
 /** When a call began that is reported later; undefined: now, by the provider's own clock. */
 function startOf (callDescriptor, call) {

@@ -111,7 +111,7 @@ test('exporter: console writes to standard output', async (t) => {
   t.match(stdout, /^SERVER GET \/hello [\d.]+ ms trace_id=[0-9a-f]{32}\n {2}INTERNAL greet [\d.]+ ms\n$/)
 })
 
-test('exporter: console says in a line what a slow request waited for', async (t) => {
+test('exporter: console says in a line what a slow request waited for', { skip: without('accounts') }, async (t) => {
   const program = `
     const app = require('fastify')()
     app.register(require('./'), { exporter: 'console', registerGlobals: false, slow: { afterMs: 10 } })

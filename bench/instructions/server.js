@@ -53,9 +53,9 @@ function slowDownTimers () {
   timers.setTimeout = (fn, ms, ...args) => setTimeout(fn, ms * TIMES_SLOWER, ...args)
 }
 
-// As often per request as without valgrind, see lib/runtime/accounts.js. A tree that is compared with may have none.
+// As often per request as without valgrind, see lib/features/accounts.js. A tree that is compared with may have none.
 function sampleAsOften () {
-  const file = path.join(process.env.LIGHT_TRACE_ROOT, 'lib/runtime/accounts.js')
+  const file = path.join(process.env.LIGHT_TRACE_ROOT, 'lib/features/accounts.js')
   if (!fs.existsSync(file)) return
   const { spaceBy, SPACING_MS } = require(file)
   spaceBy(SPACING_MS * TIMES_SLOWER)

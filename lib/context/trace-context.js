@@ -60,7 +60,7 @@ class TraceContext {
 
 // Whether the span is another process's. On the prototype: of ours only those that came from there have a field of their own.
 TraceContext.prototype.remote = false
-// Nor does any but a span that records have calls, whatever others put on Object.prototype: see span/repeated-calls.js.
+// Nor does any but a span that records have calls, whatever others put on Object.prototype.
 TraceContext.prototype.calls = undefined
 // The span of the request that it is under, where that is one of ours.
 TraceContext.prototype.request = null

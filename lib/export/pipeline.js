@@ -112,6 +112,11 @@ class Pipeline {
     else this.exportOrDiscard(span)
   }
 
+  /** At an application's end: ends the children that nobody has ended, and each says so. Requests close by themselves. */
+  endOpen () {
+    for (const span of this.open ?? []) if (span.info !== undefined) span.setAttribute('light_trace.never_ended', true).end()
+  }
+
   accept (span) {
     this.stats.accepted++
     if (this.onLate !== null) this.onLate()

@@ -13,8 +13,6 @@ const { routeInfo, knownMethods } = require('../http/conventions.js')
 const kRoute = Symbol('light-trace.route')
 const kDeclared = Symbol('light-trace.declared')
 const ATTRIBUTES_MAX = 128
-// The accounts of a shorter request would be mostly their error, which is up to 5 ms: see lib/runtime/accounts.js.
-const EXPLAINED_AFTER_MS = 20
 
 const FRAMES_MAX = 50
 const PLACE = /^(.+):(\d+):\d+$/
@@ -92,13 +90,15 @@ class Routes {
   #settings
   #knownMethods
   /** @type {Report} */ #report
+  #parts
   #atFirstRequest
   #noConfig = {}
   #unrouted = new Map()
 
   /** @param {Tracer} tracer @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest what readies a route */
-  constructor ({ settings, report }, atFirstRequest) {
+  constructor ({ settings, report, parts }, atFirstRequest) {
     this.#settings = settings
+    this.#parts = parts
     this.#knownMethods = knownMethods(settings.knownMethods)
     this.#report = report
     this.#atFirstRequest = atFirstRequest
@@ -123,11 +123,10 @@ class Routes {
   #add (request, config, url, method) {
     const info = routeInfo(method, url, this.#knownMethods)
     this.#configure(info, config.trace)
-    info.slowAfterMs = info.options?.slow?.afterMs ?? this.#settings.slow.afterMs
-    if (info.slowAfterMs !== Infinity) info.accountedAfterMs = Math.min(info.slowAfterMs, EXPLAINED_AFTER_MS)
     this.#locate(info, config)
     const hooks = config[kRoute] === undefined ? request[kContext] : undefined // it has them by stage
     if (hooks !== undefined) for (const ready of this.#atFirstRequest) ready(hooks, request, info.options)
+    for (const part of this.#parts.values()) part.route?.(info)
     info.requestMethod = method
     info.next = config[kRoute]
     Object.defineProperty(config, kRoute, { value: info, configurable: true, writable: true, enumerable: false })

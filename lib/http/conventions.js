@@ -241,7 +241,7 @@ class CallInfo {
     this.attributeList = attributeList
     this.origin = origin
     this.openKey = openKey
-    this.shape = isShape ? this : null // see span/repeated-calls.js
+    this.shape = isShape ? this : null
     this.operandRule = undefined // of a Redis command: which arguments behind `origin` may be recorded
     this.encoded = null // the encoder's bytes
     this.urlOffset = 0 // in `encoded`, of the length of the attribute `openKey`

@@ -104,7 +104,7 @@ class ChildSpan extends RecordingSpan {
     this.request = null // the span of the request that it is under
     this.callShape = null // CallInfo of a call whose repeats count
     this.nextCall = null // the first of the next shape
-    this.run = null // CallRun, of a call that is repeated
+    this.run = null // what follows it, of a call that is repeated
   }
 
   get name () { return this.details === null || this.details.name === '' ? this.title.toWellFormed() : this.details.name }

@@ -7,7 +7,6 @@ const { isDate } = require('node:util').types
 const { TraceContext, readContext, OPEN, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context.js')
 const { TraceState } = require('../context/tracestate.js')
 const { hex } = require('../context/ids.js')
-const { endCalls } = require('./repeated-calls.js')
 const { now, toHrTime, fromTimeInput } = require('../runtime/timers.js')
 const { setAttributes, ownKeys, read, isArray, elements, cleanValue, cut, cutKey, toObject, EMPTY_SHAPE, SEARCHED_MAX, exceptionAttributes } = require('./attributes.js')
 
@@ -74,8 +73,8 @@ class RecordingSpan extends TraceContext {
     this.roomyLength = 0 // of the list, up to which the limit need not be counted
     this.details = null
     this.localRoot = null // the request's span, while it holds children back (see `keep`)
-    this.calls = null // the first of its calls, undefined when it has ended: see repeated-calls.js
-    this.runs = null // the latest of its CallRuns
+    this.calls = null // the first of its calls, undefined when it has ended
+    this.runs = null // what follows the calls that it repeats, and has its say before the end
   }
 
   // The API's Span.
@@ -320,7 +319,7 @@ class RecordingSpan extends TraceContext {
   /** Ends it, and does not hand it on yet. HOT, as `finish`. */
   stop (endedAt) {
     this.calls = undefined
-    if (this.runs !== null) endCalls(this)
+    if (this.runs !== null) this.runs.parentEnds(this)
     if (this.pipeline.wantsEnding) this.pipeline.ending(this)
     this.endedAt = endedAt < this.start ? this.start : endedAt
   }

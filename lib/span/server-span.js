@@ -6,18 +6,11 @@
 const { OPEN } = require('../context/trace-context.js')
 const { RecordingSpan, STATUS_ERROR, OWN_MAX } = require('./recording-span.js')
 const { SERVER_KEYS } = require('./http-info.js')
-const { NO_SHAPE, cut, setClean, placeOf, hasKey, errorType } = require('./attributes.js')
+const { NO_SHAPE, cut, placeOf, hasKey, errorType } = require('./attributes.js')
 const { GOOD, FAILED, LEFT, NOT_FAILED, CAUGHT, RECORDED, NOT_OURS, outcomeOf, errorTypeOf } = require('./outcome.js')
 const { now } = require('../runtime/timers.js')
-const accounts = require('../runtime/accounts.js')
 
 const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
-
-// What the thread did while a slow request was open, in seconds: see docs/slow.md.
-const TIMES = [
-  ['idle', 'light_trace.time.idle'], ['busy', 'light_trace.time.busy'], ['gc', 'light_trace.time.gc'],
-  ['unscheduled', 'light_trace.time.unscheduled'], ['error', 'light_trace.time.error']
-]
 
 class ServerSpan extends RecordingSpan {
   /**
@@ -104,33 +97,9 @@ class ServerSpan extends RecordingSpan {
     return this.failed === NOT_OURS ? LEFT : FAILED
   }
 
-  /** One that took long may say what it waited for. */
   finish (endedAt) {
-    if (endedAt - this.start >= this.route.accountedAfterMs && this.isExplained(endedAt)) this.finishExplained(endedAt)
-    else super.finish(endedAt)
-  }
-
-  isExplained (endedAt) {
-    return endedAt - this.start >= this.route.slowAfterMs || this.isKept || this.outcome !== GOOD
-  }
-
-  /** Hands it on once it is known what it waited for: when the event loop has turned, or at once. */
-  finishExplained (endedAt) {
-    this.stop(endedAt)
-    const isComing = accounts.account(this.start, endedAt, (parts) => {
-      this.setTimes(parts)
-      this.pipeline.ended(this)
-    })
-    if (!isComing) this.pipeline.ended(this)
-  }
-
-  /** The last of the user's attributes make room for them where the limit leaves none. */
-  setTimes (parts) {
-    this.attributeList ??= []
-    this.makeRoom(TIMES.length + 1)
-    for (const [name, key] of TIMES) {
-      if (!Number.isNaN(parts[name])) setClean(this.attributeList, key, Math.round(parts[name] * 1000) / 1e6, Infinity, this)
-    }
+    const { explainer } = this.route
+    if (explainer === null || !explainer.takes(this, endedAt)) super.finish(endedAt)
   }
 
   markFailed (httpStatus, unfinished) {

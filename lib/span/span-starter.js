@@ -15,7 +15,6 @@ const { ChildSpan, RemoteSpan, unsampledIn, wrapSpanContext } = require('./child
 const { applyDecision, DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler.js')
 const { toObject, copyOf, elements, cut } = require('./attributes.js')
 const clock = require('../runtime/timers.js')
-const { mark } = require('../runtime/accounts.js')
 
 const NAME_LENGTH_MAX = 16384 // a span whose name has megabytes fits no chunk
 const NO_LINKS = Object.freeze([])
@@ -82,7 +81,7 @@ class SpanStarter {
     span.p0 = incoming.p0
     span.p1 = incoming.p1
     span.parentKind = incoming.parentKind
-    if (route.accountedAfterMs !== Infinity) mark(incoming.start) // else it began in an earlier turn, or nobody asks
+    if (route.explainer !== null) route.explainer.started(incoming.start)
     newSpanId(span)
     return span
   }

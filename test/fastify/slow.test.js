@@ -1,6 +1,7 @@
 'use strict'
 
 // Which requests say what they waited for. What they say is measured by test/slow, where nothing else runs.
+// Feature: accounts
 
 const http2 = require('node:http2')
 const { once } = require('node:events')

@@ -2,6 +2,7 @@
 
 // Calls that repeat themselves under one parent: that the parent says so, and that `outbound.fold` makes one span of most of them.
 // The calls are published as their libraries do; test/services has the libraries.
+// Feature: repeated-calls, libraries
 // Alone in its process: traceClient leaves pg alone once its channel has been heard, and other files publish it.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
@@ -94,27 +95,6 @@ test('ten thousand shapes: those of the first sixteen are known, and nothing bre
   }, fold)
   t.equal(calls.length, 10_009)
   t.same(repeated(server), [undefined, undefined])
-})
-
-test('work that ends after its request says so', async (t) => {
-  let over
-  const late = new Promise((resolve) => { over = resolve })
-  const { app, collector } = await tracedApp(t, {
-    listen: false,
-    trace: { spans: { handler: true, hooks: ['onSend', 'onResponse'] } },
-    routes: (app) => app.get('/go', async ({ trace }) => {
-      get('late', () => late)
-      trace.withSpan('outer', () => trace.withSpan('inner', () => late))
-      await get('in time')
-      return 'ok'
-    })
-  })
-  await app.inject('/go')
-  await requestHasEnded(app, 3)
-  over()
-  const spans = await collector.spans()
-  const marked = spans.filter(({ attributes }) => attributes['light_trace.after_response'] === true).map(({ name, attributes }) => attributes['db.query.text'] ?? name)
-  t.same(marked.sort(), ['GET late', 'inner', 'outer'])
 })
 
 test('fold: after the first calls there is one span for the others', async (t) => {

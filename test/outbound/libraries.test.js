@@ -5,6 +5,7 @@
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')
+const { setImmediate: turn } = require('node:timers/promises')
 const { tracedApp } = require('../support/traced-app')
 
 // Runs `publish` inside a request and gives the spans under it.
@@ -329,6 +330,28 @@ test('an unsampled request reads nothing of a call', async (t) => {
   const { children } = await during(t, () => call('mysql2:query', { get query () { reads++; return 'SELECT 1' } }), { sampler: 'always_off' })
   t.same(children, [])
   t.equal(reads, 0)
+})
+
+test('work that ends after its request says so', async (t) => {
+  const get = (key, work) => call('node-redis:command', { command: 'GET', args: ['GET', key], serverAddress: 'redis.internal', serverPort: 6379 }, work)
+  let over
+  const late = new Promise((resolve) => { over = resolve })
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    trace: { spans: { handler: true, hooks: ['onSend', 'onResponse'] } },
+    routes: (app) => app.get('/go', async ({ trace }) => {
+      get('late', () => late)
+      trace.withSpan('outer', () => trace.withSpan('inner', () => late))
+      await get('in time')
+      return 'ok'
+    })
+  })
+  await app.inject('/go')
+  for (let spans; spans === undefined || spans.started - spans.ended > 3; spans = app.lightTrace.stats().spans) await turn()
+  over()
+  const spans = await collector.spans()
+  const marked = spans.filter(({ attributes }) => attributes['light_trace.after_response'] === true).map(({ name, attributes }) => attributes['db.query.text'] ?? name)
+  t.same(marked.sort(), ['GET late', 'inner', 'outer'])
 })
 
 test('what no span needs has no subscriber', async (t) => {

@@ -5,7 +5,7 @@
 const { test } = require('tap')
 const { now } = require('../../lib/runtime/timers')
 
-const { SPACING_MS, mark, takeSample, account, settleNow, partsOf, spaceBy } = require('../../lib/runtime/accounts')
+const { SPACING_MS, mark, takeSample, account, settleNow, partsOf, spaceBy } = require('../../lib/features/accounts')
 
 test('the parts are the whole, whatever the clocks say', async (t) => {
   for (const [wall, idle, cpu, gc, parts] of [

@@ -1,6 +1,7 @@
 'use strict'
 
 // The N+1 of real libraries against real servers: each is found, and none in the same work with one query.
+// Feature: repeated-calls
 
 const { execFileSync } = require('node:child_process')
 const { mkdtempSync, rmSync, writeFileSync } = require('node:fs')

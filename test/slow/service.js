@@ -12,7 +12,7 @@ const { setTimeout: sleep } = require('node:timers/promises')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { createCollector } = require('../../lib/features/testing/testing')
-const accounts = require('../../lib/runtime/accounts')
+const accounts = require('../../lib/features/accounts')
 
 const collector = createCollector()
 const threadCpuUsage = (process.threadCpuUsage ?? process.cpuUsage).bind(process)

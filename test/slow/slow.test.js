@@ -3,6 +3,7 @@
 // What slow requests say that they waited for, against causes that are planted: right to 10 % or 10 ms, beside the error that each
 // request states for itself. The service measures what it plants where it does it, so that a busy machine changes both alike; what
 // the request did before and after is not measured, so a part of the request is at least what was planted. npm run test:suite -- slow.
+// Feature: accounts
 
 const { spawn, fork } = require('node:child_process')
 const { once } = require('node:events')

@@ -6,11 +6,11 @@ const http = require('node:http')
 const net = require('node:net')
 const path = require('node:path')
 const bareKeptTick = require('./bare-kept-tick')
-const { spaceBy } = require(path.join(process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..'), 'lib/runtime/accounts'))
+const { spaceBy } = require(path.join(process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..'), 'lib/features/accounts'))
 
 const KEYS = Array.from({ length: 256 }, (_, i) => `app.key.${i}`)
 const ANSWER = { hello: 'world' }
-// See lib/runtime/accounts.js. The CPU time is read after 5 ms of work, and here with each seventh request: a hello world was seen to do
+// See lib/features/accounts.js. The CPU time is read after 5 ms of work, and here with each seventh request: a hello world was seen to do
 // 0.5 to 0.7 ms of work at 10 to 200 requests a second, where no cache has anything of it any more, and 0.2 ms at a thousand.
 const SAMPLES_A_SECOND = 200
 const READS_CPU_EACH = 7

@@ -119,8 +119,6 @@ class SdkServerSpan extends ServerSpan {
     return options
   }
 
-  isExplained (_endedAt) { return false } // nobody would see what it waited for
-
   finish (endedAt) {
     const { foreign, httpStatus, errorType, details, pipeline: { exceptionLog } } = this
     if (httpStatus !== 0) foreign.setAttribute('http.response.status_code', httpStatus)

@@ -1,17 +1,20 @@
 'use strict'
 
-// What the thread did while a request was open: waited for events, ran code, collected garbage, or did not run.
+// What the thread did while a slow request was open: waited for events, ran code, collected garbage, or did not run. One that failed
+// or is kept is explained too. See docs/slow.md.
 //
 // A sample has what the clock, the loop's idle time and the CPU time were. One is taken where a recorded request starts or one that is
 // explained ends and the last is older than SPACING_MS: no timer, and nothing while the process is idle. Two of them are subtracted
-// where somebody asks, those nearest to a request's start and end: see lib/span/server-span.js.
+// at the end of such a request, those nearest to its start and end.
 //
 // The CPU time takes three times as much to read as the other two. While the loop waits it stands still, so it is read after so much
 // work, not after so much time: a light load would read it for each request. Work that came after it counts as having had the CPU.
 
 const { performance, PerformanceObserver } = require('node:perf_hooks')
-const { guarded } = require('./process-state.js')
-const { now, setImmediate } = require('./timers.js')
+const { guarded } = require('../runtime/process-state.js')
+const { now, setImmediate } = require('../runtime/timers.js')
+const { setClean } = require('../span/attributes.js')
+const { GOOD } = require('../span/outcome.js')
 
 const SPACING_MS = 5 // of time between samples, and of work between two that read the CPU time: at most 200 a second, 4 us each
 const SAMPLES_MAX = 8192 // which a busy process takes in 40 s; what began before is not explained
@@ -22,6 +25,73 @@ const ERROR_MS_MAX = 3 * SPACING_MS // of a short one: what its samples may be o
 // asked for a minute after each request that wants to know.
 const GC_WATCHED_MS = 60_000
 const PAUSES_MAX = 4096 // of the collector, that are remembered; before the first of them nothing is known
+
+// The accounts of a shorter request would be mostly their error.
+const EXPLAINED_AFTER_MS = 20
+
+// In seconds.
+const TIMES = [
+  ['idle', 'light_trace.time.idle'], ['busy', 'light_trace.time.busy'], ['gc', 'light_trace.time.gc'],
+  ['unscheduled', 'light_trace.time.unscheduled'], ['error', 'light_trace.time.error']
+]
+
+/** An application's part. */
+class AccountsPart {
+  #tracer
+
+  constructor (tracer) {
+    this.#tracer = tracer
+  }
+
+  route (info) {
+    const { settings, output } = this.#tracer
+    const slowAfterMs = info.options?.slow?.afterMs ?? settings.slow.afterMs
+    // Nobody would see what a provider's span waited for.
+    if (slowAfterMs !== Infinity && output.sdkSpans === null) info.explainer = new RouteAccounts(slowAfterMs)
+  }
+
+  settle () { settleNow() }
+}
+
+/** Explains the requests of a route. */
+class RouteAccounts {
+  constructor (slowAfterMs) {
+    this.slowAfterMs = slowAfterMs
+    this.leastMs = Math.min(slowAfterMs, EXPLAINED_AFTER_MS)
+  }
+
+  // HOT, once per recorded request.
+  started (start) { mark(start) }
+
+  /** Takes a request that has ended, where there is something to explain. HOT, once per recorded request. */
+  takes (span, endedAt) {
+    const ms = endedAt - span.start
+    if (ms < this.leastMs || !this.explains(span, ms)) return false
+    explain(span, endedAt)
+    return true
+  }
+
+  explains (span, ms) { return ms >= this.slowAfterMs || span.isKept || span.outcome !== GOOD }
+}
+
+/** Hands it on once it is known what it waited for: when the event loop has turned, or at once. */
+function explain (span, endedAt) {
+  span.stop(endedAt)
+  const isComing = account(span.start, endedAt, (parts) => {
+    setTimes(span, parts)
+    span.pipeline.ended(span)
+  })
+  if (!isComing) span.pipeline.ended(span)
+}
+
+/** The last of the user's attributes make room for them where the limit leaves none. */
+function setTimes (span, parts) {
+  span.attributeList ??= []
+  span.makeRoom(TIMES.length + 1)
+  for (const [name, key] of TIMES) {
+    if (!Number.isNaN(parts[name])) setClean(span.attributeList, key, Math.round(parts[name] * 1000) / 1e6, Infinity, span)
+  }
+}
 
 const { nodeTiming } = performance
 const { threadCpuUsage } = process // from Node 22.19 on
@@ -191,4 +261,4 @@ function pausedMs (from, to) {
   return pauses.reduce((sum, { startTime, duration }) => startTime >= from && startTime < to ? sum + duration : sum, 0)
 }
 
-module.exports = { SPACING_MS, mark, takeSample, account, settleNow, partsOf, spaceBy }
+module.exports = { attach: (tracer) => new AccountsPart(tracer), SPACING_MS, mark, takeSample, account, settleNow, partsOf, spaceBy }

@@ -8,7 +8,7 @@
 
 const { OPEN } = require('../context/trace-context.js')
 const { now } = require('../runtime/timers.js')
-const { NO_SHAPE } = require('./attributes.js')
+const { NO_SHAPE } = require('../span/attributes.js')
 
 // Of one parent. Calls of further shapes are neither folded nor said to be repeated.
 const SHAPES_MAX = 16
@@ -19,6 +19,40 @@ const SLOW_TIMES = 10
 const FOLD_MS_MAX = 60_000
 
 const OF_ONE_CALL = new Set(['db.query.text', 'db.operation.batch.size'])
+
+/** An application's part. */
+class RepeatedCalls {
+  constructor (tracer) {
+    const { fold } = tracer.settings.outbound
+    this.tracer = tracer
+    this.foldAfter = fold ? fold.after : 0 // no call is folded
+    tracer.repeats = this
+  }
+
+  /** Remembers a call that has a span. HOT, once per call. Budget: nothing, where no call is repeated. */
+  follow (parent, span) {
+    let last = parent.calls
+    if (last === null) parent.calls = span
+    if (!last) return // the first one; or the parent has ended, or is not ours: nobody would say it
+    let shapes = 1
+    for (; last.callShape !== span.callShape && last.nextCall !== null; shapes++) last = last.nextCall
+    if (last.callShape !== span.callShape) {
+      if (shapes < SHAPES_MAX) last.nextCall = span
+      return
+    }
+    span.run = last.run ??= new CallRun(last, parent)
+    span.run.began(span.start)
+  }
+
+  /** What stands for a call that is folded, or null: it gets a span. HOT, once per call where `outbound.fold` is on. */
+  fold (parent, callDescriptor, call, context, start, info) {
+    let first = parent.calls ?? null
+    while (first !== null && first.callShape !== info.shape) first = first.nextCall
+    if (first === null) return null
+    const run = first.run ??= new CallRun(first, parent)
+    return run.count < this.foldAfter ? null : new FoldedCall(this.tracer, callDescriptor, call, context, start, info, run)
+  }
+}
 
 class CallRun {
   /** @param {ChildSpan} first the first call of the shape @param {RecordedSpan} parent */
@@ -102,10 +136,24 @@ class CallRun {
     this.leastMs = Infinity
   }
 
-  /** The parent has ended. Calls that still run have spans of their own: one of them might never end. */
+  /** Calls that still run have spans of their own: one of them might never end. */
   close () {
     this.isOver = true
     this.endFold()
+  }
+
+  /** At the parent's end, before it is handed on: says of all runs what was repeated, and ends the spans of what was folded. */
+  parentEnds (parent) {
+    let most = null
+    for (let run = this; run !== null; run = run.next) {
+      if (run.isRepeated && (most === null || run.inTurn > most.inTurn)) most = run
+      run.close()
+    }
+    parent.runs = null
+    if (most === null) return
+    parent.setAttribute('light_trace.repeated.shape', labelOf(most.shape))
+    parent.setAttribute('light_trace.repeated.count', most.inTurn)
+    parent.setAttribute('light_trace.repeated.duration', most.sumMs / 1000)
   }
 }
 
@@ -168,49 +216,6 @@ class FoldedCall {
   }
 }
 
-/** Remembers a call that has a span. HOT, once per call. Budget: nothing, where no call is repeated. */
-function follow (parent, span) {
-  let last = parent.calls
-  if (last === null) parent.calls = span
-  if (!last) return // the first one; or the parent has ended, or is not ours: nobody would say it
-  let shapes = 1
-  for (; last.callShape !== span.callShape && last.nextCall !== null; shapes++) last = last.nextCall
-  if (last.callShape !== span.callShape) {
-    if (shapes < SHAPES_MAX) last.nextCall = span
-    return
-  }
-  span.run = last.run ??= new CallRun(last, parent)
-  span.run.began(span.start)
-}
-
-/** The run that a call is folded into, or null: it gets a span. HOT, once per call where `outbound.fold` is on. */
-function runToFold (parent, shape, after) {
-  let first = parent.calls ?? null
-  while (first !== null && first.callShape !== shape) first = first.nextCall
-  if (first === null) return null
-  const run = first.run ??= new CallRun(first, parent)
-  return run.count < after ? null : run
-}
-
-/** At a parent's end, before it is handed on: says what it has repeated, and ends the spans of what was folded. */
-function endCalls (parent) {
-  let most = null
-  for (let { runs: run } = parent; run !== null; run = run.next) {
-    if (run.isRepeated && (most === null || run.inTurn > most.inTurn)) most = run
-    run.close()
-  }
-  parent.runs = null
-  if (most === null) return
-  parent.setAttribute('light_trace.repeated.shape', labelOf(most.shape))
-  parent.setAttribute('light_trace.repeated.count', most.inTurn)
-  parent.setAttribute('light_trace.repeated.duration', most.sumMs / 1000)
-}
-
-/** At an application's end: ends the children that nobody has ended, and each says so. Requests close by themselves. */
-function endOpen (spans) {
-  for (const span of spans) if (span.info !== undefined) span.setAttribute('light_trace.never_ended', true).end()
-}
-
 /** 'redis GET', 'SELECT users' */
 function labelOf ({ name, attributeList }) {
   return attributeList.includes('db.operation.name') ? `${attributeList[1]} ${name}` : name
@@ -229,4 +234,4 @@ function median (durations) {
   return sorted[durations.length >> 1]
 }
 
-module.exports = { FoldedCall, follow, runToFold, endCalls, endOpen }
+module.exports = { attach: (tracer) => new RepeatedCalls(tracer) }
