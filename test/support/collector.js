@@ -1,0 +1,75 @@
+'use strict'
+
+// The collector of light-trace/testing; or, where scripts/without.js has taken that out or what it uses, one that has the same spans
+// from a real exporter.
+
+const { FEATURES } = require('../../lib/features')
+const { now } = require('../../lib/runtime/timers')
+const { startSink } = require('./otlp-sink')
+
+const WAIT_MS = 5_000
+
+/**
+ * @param {object} t a tap test
+ * @param {() => object} app gives the app that is traced, once it has light-trace
+ * @returns {Promise<{ collector, options: object }>} options: of light-trace, by which the collector has the spans
+ */
+async function collectorFor (t, app) {
+  const testing = FEATURES.testing?.load() // not by its path, by which all tests would be of that feature
+  if (testing === undefined) {
+    const sink = await startSink(t)
+    return { collector: new SentSpans(sink, app), options: { exporter: { url: sink.url } } }
+  }
+  const collector = testing.createCollector()
+  return { collector, options: { spanProcessors: [collector] } }
+}
+
+class SentSpans {
+  #sink
+  #app
+  #since = 0
+
+  constructor (sink, app) {
+    this.#sink = sink
+    this.#app = app
+  }
+
+  async spans () {
+    const { lightTrace } = this.#app()
+    for (const end = now() + WAIT_MS; areRunning(lightTrace.stats()) && now() < end;) await new Promise((resolve) => setImmediate(resolve))
+    await lightTrace.flush()
+    return this.#sink.spans.map(collected).filter(({ startTime }) => startTime >= this.#since).sort((a, b) => a.startTime - b.startTime)
+  }
+
+  async tree () {
+    const spans = await this.spans()
+    const ids = new Set(spans.map(({ spanId }) => spanId))
+    const draw = (children, indent) => children.flatMap((span) => [indent + label(span), ...draw(spans.filter((child) => child.parentSpanId === span.spanId), `${indent}  `)])
+    return draw(spans.filter(({ parentSpanId }) => !ids.has(parentSpanId)), '').join('\n')
+  }
+
+  reset () { this.#since = now() }
+}
+
+function areRunning ({ spans: { started, ended } }) { return started > ended }
+
+function collected ({ start, end, flags, parentSpanId, schemaUrl, events, ...span }) {
+  return {
+    ...span,
+    parentSpanId: parentSpanId || undefined,
+    traceFlags: flags & 0xff,
+    events: events.map((event) => ({ ...event, time: milliseconds(event.time) })),
+    startTime: milliseconds(start),
+    endTime: milliseconds(end),
+    duration: milliseconds(end - start)
+  }
+}
+
+function label ({ kind, name, status: { code }, attributes }) {
+  const type = attributes['error.type']
+  return `${kind} ${name}${code === 'UNSET' ? '' : ` ${code}`}${code === 'ERROR' && type !== undefined ? ` error.type=${type}` : ''}`
+}
+
+const milliseconds = (nanoseconds) => Number(nanoseconds) / 1e6
+
+module.exports = { collectorFor }
