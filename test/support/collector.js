@@ -4,40 +4,41 @@
 // from a real exporter.
 
 const { FEATURES } = require('../../lib/features')
-const { now } = require('../../lib/runtime/timers')
+const { processState } = require('../../lib/runtime/process-state')
+const { now, nanosOf } = require('../../lib/runtime/timers')
 const { startSink } = require('./otlp-sink')
 
 const WAIT_MS = 5_000
 
+const testing = FEATURES.testing?.load() // not by its path, by which all tests would be of that feature
+
 /**
- * @param {object} t a tap test
- * @param {() => object} app gives the app that is traced, once it has light-trace
+ * @param {object} [t] a tap test
  * @returns {Promise<{ collector, options: object }>} options: of light-trace, by which the collector has the spans
  */
-async function collectorFor (t, app) {
-  const testing = FEATURES.testing?.load() // not by its path, by which all tests would be of that feature
+async function collectorFor (t, { timeoutMs = WAIT_MS } = {}) {
   if (testing === undefined) {
     const sink = await startSink(t)
-    return { collector: new SentSpans(sink, app), options: { exporter: { url: sink.url } } }
+    return { collector: new SentSpans(sink, timeoutMs), options: { exporter: { url: sink.url } } }
   }
-  const collector = testing.createCollector()
+  const collector = testing.createCollector({ timeoutMs })
   return { collector, options: { spanProcessors: [collector] } }
 }
 
 class SentSpans {
   #sink
-  #app
+  #timeoutMs
   #since = 0
 
-  constructor (sink, app) {
+  constructor (sink, timeoutMs) {
     this.#sink = sink
-    this.#app = app
+    this.#timeoutMs = timeoutMs
   }
 
   async spans () {
-    const { lightTrace } = this.#app()
-    for (const end = now() + WAIT_MS; areRunning(lightTrace.stats()) && now() < end;) await new Promise((resolve) => setImmediate(resolve))
-    await lightTrace.flush()
+    const tracers = processState.openApps.all()
+    for (const end = now() + this.#timeoutMs; tracers.some(isRunning) && now() < end;) await new Promise((resolve) => setImmediate(resolve))
+    await Promise.all(tracers.map((tracer) => tracer.flush()))
     return this.#sink.spans.map(collected).filter(({ startTime }) => startTime >= this.#since).sort((a, b) => a.startTime - b.startTime)
   }
 
@@ -48,10 +49,10 @@ class SentSpans {
     return draw(spans.filter(({ parentSpanId }) => !ids.has(parentSpanId)), '').join('\n')
   }
 
-  reset () { this.#since = now() }
+  reset () { this.#since = milliseconds(nanosOf(now())) }
 }
 
-function areRunning ({ spans: { started, ended } }) { return started > ended }
+function isRunning ({ stats: { started, ended } }) { return started > ended }
 
 function collected ({ start, end, flags, parentSpanId, schemaUrl, events, ...span }) {
   return {
@@ -72,4 +73,4 @@ function label ({ kind, name, status: { code }, attributes }) {
 
 const milliseconds = (nanoseconds) => Number(nanoseconds) / 1e6
 
-module.exports = { collectorFor }
+module.exports = { collectorFor, testing }

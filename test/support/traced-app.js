@@ -18,7 +18,7 @@ const { collectorFor } = require('./collector')
  * @returns {Promise<{ app, collector, origin: string, port: number }>}
  */
 async function tracedApp (t, { before, routes, trace = {}, fastify = {}, listen = {} } = {}) {
-  const { collector, options } = await collectorFor(t, () => app)
+  const { collector, options } = await collectorFor(t)
   const app = Fastify({ forceCloseConnections: true, ...fastify })
   t.teardown(() => app.close())
   await before?.(app)
