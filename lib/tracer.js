@@ -93,7 +93,7 @@ class Tracer {
       this.enter = (context, done) => activeManager.with(context, () => asyncStorage.call(context, done))
       this.enableInterop()
     }
-    if (this.propagator !== null || (this.output !== null && this.output.sdkSpans !== null)) this.enableInterop()
+    if (this.output !== null && this.output.sdkSpans !== null) this.enableInterop()
   }
 
   enableInterop () {

@@ -7,7 +7,7 @@ const { join } = require('node:path')
 const { test } = require('tap')
 const fastify = require('fastify')
 const lightTrace = require('..')
-const { createCollector } = require('../lib/features/testing/testing')
+const { collectorFor } = require('./support/collector')
 const { without } = require('./support/features')
 const { tracedApp } = require('./support/traced-app')
 
@@ -80,12 +80,12 @@ test('an application of Fastify 4 does not start, and its error says what light-
 })
 
 test('a request.trace that another plugin has is left to it, and a line says what helps', async (t) => {
-  const collector = createCollector()
+  const { collector, options } = await collectorFor(t)
   const lines = []
   const app = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
   t.teardown(() => app.close())
   app.decorateRequest('trace', 'theirs')
-  await app.register(lightTrace, { spanProcessors: [collector] })
+  await app.register(lightTrace, options)
   app.get('/', async (request) => ({ theirs: request.trace, ours: lightTrace.current().traceId }))
   const { theirs, ours } = (await app.inject('/')).json()
   t.equal(theirs, 'theirs')

@@ -5,13 +5,13 @@ const { test } = require('tap')
 const Fastify = require('fastify')
 const fp = require('fastify-plugin')
 const lightTrace = require('..')
-const { createCollector } = require('../lib/features/testing/testing')
+const { collectorFor } = require('./support/collector')
 const { without } = require('./support/features')
 const { tracedApp } = require('./support/traced-app')
 const { picture } = require('./support/picture')
 
-function setUp (t, options = {}) {
-  const collector = createCollector()
+async function setUp (t, options = {}) {
+  const { collector, options: collecting } = await collectorFor(t)
   const logged = []
   const lines = []
   const logger = { level: 'debug', child: () => logger }
@@ -20,15 +20,15 @@ function setUp (t, options = {}) {
   logger.warn = (fields, message) => logged.push(fields?.code ?? message)
   const app = Fastify({ loggerInstance: logger, ...options })
   t.teardown(() => app.close())
-  return { app, collector, logged, lines, trace: { spanProcessors: [collector], registerGlobals: false } }
+  return { app, collector, logged, lines, trace: { ...collecting, registerGlobals: false } }
 }
 
 // F09, as the four that follow
 test('registered twice: the first registration holds, the second warns, one span per request', async (t) => {
-  const { app, collector, logged, trace } = setUp(t)
-  const second = createCollector()
+  const { app, collector, logged, trace } = await setUp(t)
+  const { collector: second, options: toSecond } = await collectorFor(t)
   await app.register(lightTrace, { ...trace, serviceName: 'first' })
-  await app.register(lightTrace, { spanProcessors: [second], serviceName: 'second' })
+  await app.register(lightTrace, { ...toSecond, serviceName: 'second' })
   await app.register(lightTrace, {})
   app.get('/', async () => 'ok')
   await app.inject('/')
@@ -39,7 +39,7 @@ test('registered twice: the first registration holds, the second warns, one span
 })
 
 test('registered at the root and again in a child: the child is traced once', async (t) => {
-  const { app, collector, logged, trace } = setUp(t)
+  const { app, collector, logged, trace } = await setUp(t)
   await app.register(lightTrace, trace)
   await app.register(async (child) => {
     await child.register(lightTrace, {})
@@ -53,7 +53,7 @@ test('registered at the root and again in a child: the child is traced once', as
 })
 
 test('registered in a child scope, it traces that scope only', async (t) => {
-  const { app, collector, trace } = setUp(t)
+  const { app, collector, trace } = await setUp(t)
   let inner
   await app.register(async (child) => {
     await child.register(lightTrace, trace)
@@ -74,9 +74,9 @@ test('registered in a child scope, it traces that scope only', async (t) => {
 })
 
 test('sibling scopes share the first one\'s tracer and options', async (t) => {
-  const { app, collector, logged, trace } = setUp(t)
-  const second = createCollector()
-  for (const [path, options] of [['/a', trace], ['/b', { ...trace, spanProcessors: [second] }]]) {
+  const { app, collector, logged, trace } = await setUp(t)
+  const { collector: second, options: toSecond } = await collectorFor(t)
+  for (const [path, options] of [['/a', trace], ['/b', { ...trace, ...toSecond }]]) {
     await app.register(async (child) => {
       await child.register(lightTrace, options)
       child.get(path, async () => 'ok')
@@ -90,7 +90,7 @@ test('sibling scopes share the first one\'s tracer and options', async (t) => {
 })
 
 test('registered in a child and then at the root: one span per request everywhere', async (t) => {
-  const { app, collector, logged, trace } = setUp(t)
+  const { app, collector, logged, trace } = await setUp(t)
   app.register(async (child) => {
     await child.register(lightTrace, trace)
     child.get('/in', async (request) => ({ current: lightTrace.current() === request.trace }))
@@ -104,7 +104,7 @@ test('registered in a child and then at the root: one span per request everywher
 })
 
 test('registered after routes: those are traced too', async (t) => {
-  const { app, collector, trace } = setUp(t)
+  const { app, collector, trace } = await setUp(t)
   app.get('/before', { config: { trace: { attributes: { tier: 'gold' } } } }, async () => 'ok')
   await app.register(async (child) => { child.get('/child-before', async () => 'ok') })
   await app.register(lightTrace, trace)
@@ -142,7 +142,7 @@ test('closed and made anew, a hundred times, without listeners or warnings left'
   const listeners = () => process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0)
   let before
   for (let i = 0; i < 100; i++) {
-    const { app, collector, trace } = setUp(t)
+    const { app, collector, trace } = await setUp(t)
     await app.register(lightTrace, { ...trace, unrouted: true })
     app.get('/', async () => 'ok')
     await app.inject('/')
@@ -155,7 +155,7 @@ test('closed and made anew, a hundred times, without listeners or warnings left'
 })
 
 test('a span that ends after close is counted, not lost in silence', async (t) => {
-  const { app, trace } = setUp(t)
+  const { app, trace } = await setUp(t)
   await app.register(lightTrace, trace)
   let span
   app.get('/', async (request) => { span = app.lightTrace.tracer.startSpan('late', {}, request.trace); return 'ok' })
@@ -170,14 +170,14 @@ test('a span that ends after close is counted, not lost in silence', async (t) =
 test('an application in which the name lightTrace is taken does not start, and leaves nothing behind', async (t) => {
   const { openApps } = globalThis[Symbol.for('light-trace.globals')]
   const before = openApps.all().length
-  const { app } = setUp(t)
+  const { app } = await setUp(t)
   app.decorate('lightTrace', 'mine')
   await t.rejects(async () => app.register(lightTrace, { exporter: 'none' }), { code: 'FST_ERR_DEC_ALREADY_PRESENT' })
   t.equal(openApps.all().length, before)
 })
 
 test('a user\'s own request.trace stays theirs', async (t) => {
-  const { app, collector, trace } = setUp(t)
+  const { app, collector, trace } = await setUp(t)
   app.decorateRequest('trace', 'mine')
   await app.register(lightTrace, trace)
   app.get('/', async (request) => ({ mine: request.trace, current: lightTrace.current() !== undefined }))
@@ -186,7 +186,7 @@ test('a user\'s own request.trace stays theirs', async (t) => {
 })
 
 test('inside a plugin of the user\'s that breaks encapsulation it traces the whole app', async (t) => {
-  const { app, collector, trace } = setUp(t)
+  const { app, collector, trace } = await setUp(t)
   await app.register(fp(async (instance) => { await instance.register(lightTrace, trace) }))
   app.get('/', async () => 'ok')
   await app.inject('/')
@@ -197,7 +197,7 @@ test('inside a plugin of the user\'s that breaks encapsulation it traces the who
 const AUTOMATIC = { [Symbol.for('light-trace.automatic')]: true }
 
 test('an explicit registration counts instead of an automatic one, and one line says where spans go', async (t) => {
-  const { app, collector, lines, trace } = setUp(t)
+  const { app, collector, lines, trace } = await setUp(t)
   await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
   await app.register(lightTrace, trace)
   app.get('/', async () => 'ok')
@@ -209,7 +209,7 @@ test('an explicit registration counts instead of an automatic one, and one line 
 })
 
 test('an explicit registration in a child scope counts instead of an automatic one, which is silent from then on', async (t) => {
-  const { app, collector, lines, trace } = setUp(t)
+  const { app, collector, lines, trace } = await setUp(t)
   await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
   await app.register(async (child) => {
     await child.register(lightTrace, trace)
@@ -225,7 +225,7 @@ test('an explicit registration in a child scope counts instead of an automatic o
 })
 
 test('explicit registrations in sibling scopes count instead of an automatic one: the first one\'s options hold', async (t) => {
-  const { app, collector, logged, trace } = setUp(t)
+  const { app, collector, logged, trace } = await setUp(t)
   await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
   for (const path of ['/a', '/b']) {
     await app.register(async (child) => {
@@ -240,7 +240,7 @@ test('explicit registrations in sibling scopes count instead of an automatic one
 })
 
 test('an explicit registration takes over all that belongs to one: the page of metrics, and where routes are declared', async (t) => {
-  const { app, collector, trace } = setUp(t)
+  const { app, collector, trace } = await setUp(t)
   await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false, codeLocation: false })
   await app.register(lightTrace, { ...trace, metrics: { exporter: 'none', path: '/metrics' }, codeLocation: true })
   app.get('/', async () => 'ok')
@@ -250,7 +250,7 @@ test('an explicit registration takes over all that belongs to one: the page of m
 })
 
 test('an explicit registration without codeLocation notes no place after an automatic one that does', async (t) => {
-  const { app, collector, trace } = setUp(t)
+  const { app, collector, trace } = await setUp(t)
   await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false, codeLocation: true })
   await app.register(lightTrace, { ...trace, codeLocation: false })
   app.get('/', async () => 'ok')
@@ -259,7 +259,7 @@ test('an explicit registration without codeLocation notes no place after an auto
 })
 
 test('registered in sibling scopes with a page of metrics: the first scope has it', async (t) => {
-  const { app, trace } = setUp(t)
+  const { app, trace } = await setUp(t)
   for (const path of ['/a', '/b']) {
     await app.register(async (child) => {
       await child.register(lightTrace, { ...trace, metrics: { exporter: 'none', path: '/metrics' } })
@@ -273,7 +273,7 @@ test('registered in sibling scopes with a page of metrics: the first scope has i
 })
 
 test('sibling scopes with handler spans leave no subscriber behind', { skip: without('stages') }, async (t) => {
-  const { app, trace } = setUp(t)
+  const { app, trace } = await setUp(t)
   for (const path of ['/a', '/b']) {
     await app.register(async (child) => {
       await child.register(lightTrace, { ...trace, spans: { handler: true } })

@@ -2,7 +2,7 @@
 
 // The start of a request: whether it is traced, its caller, the sampler's decision, its span and its context.
 
-const { RequestContext, CallerHeaders } = require('../context/request-context.js')
+const { RequestContext, CallerHeaders, EMPTY_CONTEXT } = require('../context/request-context.js')
 const { processState } = require('../runtime/process-state.js')
 const { attempt } = require('../runtime/report.js')
 const { INVALID_SPAN, RemoteSpan } = require('../span/child-span.js')
@@ -12,10 +12,11 @@ const clock = require('../runtime/timers.js')
 const { kSpan, kTrace } = require('./keys.js')
 const { isOver, sentStatus } = require('./response-end.js')
 const {
-  IncomingContext, callerTracestate, copyTrace, parentIn, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM
+  IncomingContext, callerTracestate, copyTrace, parentIn, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM, SPAN_KEY, SUPPRESS_KEY
 } = require('../context/trace-context.js')
 const { newTraceId } = require('../context/ids.js')
 const { parseTraceparent } = require('../context/traceparent.js')
+const { headersGetter } = require('../otel/propagators.js')
 
 // What a request's headers say of its trace. Read again for every request and never kept.
 const incoming = new IncomingContext()
@@ -49,8 +50,7 @@ class RequestStart {
   begin (request, reply) {
     const { raw } = request
     const { headers } = raw // a getter of Node's: read once
-    const { sdkInterop } = this.tracer
-    let base = sdkInterop === null ? null : sdkInterop.base()
+    let base = this.baseOf(this.tracer)
     if (this.isDisabled) return this.beginSuppressed(raw, headers, request, reply, base)
     const start = clock.now()
     const route = this.routes.infoOf(request)
@@ -97,7 +97,7 @@ class RequestStart {
   isLeftOut ({ traceparent }, request, route, base) {
     const { options } = route
     return (options !== null && (options.off || this.ignores(options.ignore, request))) || this.ignores(this.ignore, request) ||
-      (base !== null && this.tracer.sdkInterop.isSuppressed(base)) || (traceparent !== undefined && this.isExporterTraffic(traceparent, route, base))
+      (base !== null && base.getValue(SUPPRESS_KEY) === true) || (traceparent !== undefined && this.isExporterTraffic(traceparent, route, base))
   }
 
   ignores (ignore, request) { return ignore !== null && this.callbacks.ignores(ignore, request) }
@@ -164,8 +164,8 @@ class RequestStart {
     const { headers, method, url } = raw
     const request = { raw, headers, method, url }
     if (this.ignores(this.ignore, request)) return
-    const { sdkInterop, starter } = this.tracer
-    let base = sdkInterop === null ? null : sdkInterop.base()
+    const { starter } = this.tracer
+    let base = this.baseOf(this.tracer)
     const incoming = this.readCaller(raw, headers, request, Number.isNaN(start) ? clock.now() : start, base)
     incoming.attributes = null // there is no request for the user's functions
     if (base !== null) base = this.contextUnder(base)
@@ -206,9 +206,18 @@ class RequestStart {
     return (headers.traceparent !== undefined || headers.baggage !== undefined || this.tracer.propagator !== null) && this.callbacks.trusts(request)
   }
 
-  /** Fills `incoming` by a propagator that is not ours. */
+  /** The context that a request comes in with; null where it is empty, and nothing but our own code reads headers. HOT, once per request. */
+  baseOf ({ sdkInterop, propagator }) {
+    if (sdkInterop !== null) return sdkInterop.base()
+    return propagator === null ? null : EMPTY_CONTEXT
+  }
+
+  /** Fills `incoming` by a propagator that is not ours, which may also leave values such as B3's debug flag. */
   readForeign (raw, headers, base) {
-    this.extracted = incoming.isTrusted ? this.tracer.sdkInterop.extract(base, headers) : undefined
+    const { propagator, report } = this.tracer
+    // What is active already is not the caller.
+    const extract = () => propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter)
+    this.extracted = incoming.isTrusted ? report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed to read headers', extract) : undefined
     const caller = parentIn(this.extracted)
     if (caller === undefined) this.startTrace(raw, headers)
     else this.adopt(caller, PARENT_REMOTE)

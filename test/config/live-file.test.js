@@ -13,7 +13,7 @@ const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { LiveFile } = require('../../lib/features/live-file')
 const { Report, Said } = require('../../lib/runtime/report')
-const { createCollector } = require('../../lib/features/testing/testing')
+const { collectorFor } = require('../support/collector')
 const { without } = require('../support/features')
 
 const DEADLINE_MS = 20_000
@@ -38,10 +38,10 @@ async function liveApp (t, content, options = {}, logger = {}) {
   }
   if (content !== undefined) write(content)
   const lines = []
-  const collector = createCollector()
+  const { collector, options: collecting } = await collectorFor(t)
   const app = Fastify({ logger: { level: 'info', stream: { write: (line) => lines.push(JSON.parse(line)) }, ...logger } })
   t.teardown(() => app.close())
-  await app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, configFile: file, ...options })
+  await app.register(lightTrace, { ...('spanProcessors' in options ? {} : collecting), registerGlobals: false, configFile: file, ...options })
   app.get('/', async () => 'ok')
   app.get('/health', async () => 'ok')
   app.get('/failing', async () => { throw new Error('x') })

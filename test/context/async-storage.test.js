@@ -8,7 +8,8 @@ const path = require('node:path')
 const { test } = require('tap')
 const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
-const { withRequest } = require('../../lib/features/testing/testing')
+const { testing } = require('../support/collector')
+const { without } = require('../support/features')
 const asyncStorage = require('../../lib/context/async-storage')
 const { randomFrom } = require('../support/random')
 
@@ -105,7 +106,8 @@ test('ignored, switched-off and disabled requests have their context and store',
   t.equal(await disabled.collector.tree(), '')
 })
 
-test('in a test without an app, withRequest makes a store current', async (t) => {
+test('in a test without an app, withRequest makes a store current', { skip: without('testing') }, async (t) => {
+  const { withRequest } = testing
   const codeUnderTest = async () => {
     await null
     return lightTrace.current().get('tenant')

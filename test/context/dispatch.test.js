@@ -10,7 +10,6 @@ const { context, ROOT_CONTEXT } = require('@opentelemetry/api')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { storage, hasFrames } = require('../../lib/context/async-storage')
-const { createCollector } = require('../../lib/features/testing/testing')
 const { tracedApp } = require('../support/traced-app')
 const { makeCertificate } = require('../support/certificate')
 
@@ -219,7 +218,7 @@ test('https and http/2 of the user\'s own', async (t) => {
 
   const second = Fastify({ http2: true })
   t.teardown(() => second.close())
-  await second.register(lightTrace, { spanProcessors: [createCollector()], registerGlobals: false })
+  await second.register(lightTrace, { exporter: 'none', registerGlobals: false })
   routes(second)
   await second.ready()
   const h2 = http2.createServer((req, res) => {

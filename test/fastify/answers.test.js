@@ -123,7 +123,7 @@ for (const [title, asked, routes, expected] of ANSWERS) {
     t.equal(lines.length, 1)
     if (typeof expected === 'string') t.equal(lines[0], expected)
     else t.match(lines[0], expected)
-    t.match(app.lightTrace.stats().spans, { started: 1, ended: 1, handedOver: 1 })
+    t.match(app.lightTrace.stats().spans, { started: 1, ended: 1, accepted: 1 })
   })
 }
 

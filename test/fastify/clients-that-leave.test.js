@@ -172,7 +172,7 @@ test('app.close() ends what still runs, and its spans are handed over', async (t
   await app.close()
   await client.closed
   t.same(await picture(collector), [`GET /slow - ${TERMINATED}`])
-  t.match(app.lightTrace.stats().spans, { started: 1, ended: 1, handedOver: 1, dropped: {} })
+  t.match(app.lightTrace.stats().spans, { started: 1, ended: 1, accepted: 1, dropped: {} })
 })
 
 test('a request that is answered while the app closes keeps its span', async (t) => {
@@ -189,7 +189,7 @@ test('a request that is answered while the app closes keeps its span', async (t)
   await client.leave() // or its keep-alive holds the server open
   await closed
   t.same(await picture(collector), ['GET /slow 200'])
-  t.match(app.lightTrace.stats().spans, { ended: 1, handedOver: 1 })
+  t.match(app.lightTrace.stats().spans, { ended: 1, accepted: 1 })
 })
 
 test('a queue of pipelined requests ends when the client leaves', async (t) => {
@@ -212,7 +212,7 @@ test('a queue of pipelined requests ends when the client leaves', async (t) => {
   t.equal(lines[1], `GET /slow - ${ABORTED}`)
   t.match(lines[2], /^GET \/quick (200|-) ERROR error\.type=aborted$/, 'answered, but it never left the queue')
   t.equal(lines[3], `GET /never - ${ABORTED}`)
-  t.match(app.lightTrace.stats().spans, { started: 4, ended: 4, handedOver: 4 })
+  t.match(app.lightTrace.stats().spans, { started: 4, ended: 4, accepted: 4 })
 })
 
 test('pipelined requests that are all answered', async (t) => {

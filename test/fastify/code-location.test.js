@@ -8,13 +8,14 @@ const { pathToFileURL } = require('node:url')
 const Fastify = require('fastify')
 const { test } = require('tap')
 const lightTrace = require('../..')
+const { without } = require('../support/features')
 const { runProgram } = require('../support/program')
 const { tracedApp } = require('../support/traced-app')
 
 const lines = readFileSync(__filename, 'utf8').split('\n')
 const lineOf = (text) => lines.findIndex((line) => line.includes(text)) + 1
 
-const asInTests = { codeLocation: undefined } // not given
+const asInTests = { codeLocation: Boolean(without('testing')) || undefined } // not given
 
 async function placeOf (app, collector, request) {
   collector.reset()
@@ -81,7 +82,7 @@ test('a file that a loader finds, an ES module, and a package: the application\'
   t.same(await placeOf(app, collector, '/added'), { file: __filename, line: lineOf('// by a package\'s function') })
 })
 
-test('source maps count where Node or a loader applies them', async (t) => {
+test('source maps count where Node or a loader applies them', { skip: without('testing') }, async (t) => {
   const map = { version: 3, sources: ['app.ts'], names: [], mappings: ['', '', '', '', ''].join(';') + 'AAoBA' } // line 5 is line 21 of app.ts
   const folder = t.testdir({
     'app.js': `const { createCollector } = require(${JSON.stringify(join(__dirname, '../../lib/features/testing/testing'))})\nconst collector = createCollector()
@@ -94,7 +95,7 @@ await app.inject('/'); const [{ attributes }] = await collector.spans(); console
   t.equal(stdout.trim(), `${join(folder, 'app.ts')}:21`, stderr)
 })
 
-test('nothing of it where nobody asked, and in production only by the option', async (t) => {
+test('nothing of it where nobody asked, and in production only by the option', { skip: without('sdk') }, async (t) => {
   const ended = []
   const processor = { onStart () {}, onEnd: (span) => ended.push(span.attributes), forceFlush: async () => {}, shutdown: async () => {} }
   const { stackTraceLimit } = Error

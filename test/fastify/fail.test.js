@@ -84,7 +84,7 @@ test('keep exports an unsampled request that failed so', { skip: without('keep')
   t.same((await collector.spans()).map(({ attributes }) => attributes['error.type']), ['TypeError'])
 })
 
-test('in SDK mode the provider\'s span gets it', async (t) => {
+test('in SDK mode the provider\'s span gets it', { skip: without('sdk') }, async (t) => {
   const exporter = new InMemorySpanExporter()
   const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
   const { app } = await tracedApp(t, { listen: false, routes: answers, trace: { spanProcessors: undefined, tracerProvider: provider } })

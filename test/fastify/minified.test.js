@@ -2,6 +2,7 @@
 
 // Nothing of ours depends on what a function is called or how it is written: a minifier changes both.
 // test/ecosystem/bundlers has the other bundlers.
+// Feature: testing
 
 const { execFile } = require('node:child_process')
 const { join } = require('node:path')

@@ -106,7 +106,7 @@ for (const secure of [false, true]) {
       'network.peer.address': '127.0.0.1',
       'user_agent.original': 'h2'
     })
-    t.match(app.lightTrace.stats().spans, { started: 5, ended: 5, handedOver: 5 })
+    t.match(app.lightTrace.stats().spans, { started: 5, ended: 5, accepted: 5 })
   })
 
   // How a response over HTTP/2 may be broken off, and by whom.

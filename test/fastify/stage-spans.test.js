@@ -7,7 +7,8 @@ const { test } = require('tap')
 const Fastify = require('fastify')
 const fp = require('fastify-plugin')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/features/testing/testing')
+const { collectorFor } = require('../support/collector')
+const { without } = require('../support/features')
 const { tracedApp } = require('../support/traced-app')
 const { upstream } = require('../support/upstream')
 
@@ -168,10 +169,10 @@ const REGISTRATIONS = {
 for (const [how, build] of Object.entries(REGISTRATIONS)) {
   for (const [who, spans, options] of [['the plugin', trace.config.trace.spans, {}], ['the route', undefined, trace]]) {
     test(`${who} asks for spans, with ${how}`, async (t) => {
-      const collector = createCollector()
+      const { collector, options: collecting } = await collectorFor(t)
       const app = Fastify()
       t.teardown(() => app.close())
-      await build(app, (app) => app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, spans }), (app) => {
+      await build(app, (app) => app.register(lightTrace, { ...collecting, registerGlobals: false, spans }), (app) => {
         app.addHook('preValidation', async () => {})
         app.get('/go', { ...options, onRequest: wait, preHandler: wait, onSend: async (request, reply, payload) => payload }, async (request) => {
           await request.trace.withSpan('inside', wait)
@@ -187,10 +188,10 @@ for (const [how, build] of Object.entries(REGISTRATIONS)) {
 }
 
 test('a stage ends with its last hook where the route was declared before the plugin was loaded', async (t) => {
-  const collector = createCollector()
+  const { options: collecting } = await collectorFor(t)
   const app = Fastify()
   t.teardown(() => app.close())
-  app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, spans: { hooks: ['onSend'] } })
+  app.register(lightTrace, { ...collecting, registerGlobals: false, spans: { hooks: ['onSend'] } })
   app.get('/go', { onSend: async (request, reply, payload) => payload }, async () => 'ok')
   let ended
   app.addHook('onResponse', async () => { ended = app.lightTrace.stats().spans.ended })
@@ -208,7 +209,7 @@ const ANSWERING = {
 }
 
 for (const [how, handler] of Object.entries(ANSWERING)) {
-  test(`a handler that answers ${how} has ended when the hooks of its answer begin, or before its request`, async (t) => {
+  test(`a handler that answers ${how} has ended when the hooks of its answer begin, or before its request`, { skip: without('sdk') }, async (t) => {
     const { app, collector, ended } = await endsOf(t, { handler: true }, (app) => {
       app.get('/hooks', { preSerialization: async (request, reply, payload) => { payload.ended = [...ended]; return payload } }, handler)
       app.get('/onSend', { onSend: async (request, reply, payload) => JSON.stringify([...ended]) }, handler)
@@ -226,7 +227,7 @@ for (const [how, handler] of Object.entries(ANSWERING)) {
   })
 }
 
-test('a stage that answers from a callback, and a not-found handler, end before their request', async (t) => {
+test('a stage that answers from a callback, and a not-found handler, end before their request', { skip: without('sdk') }, async (t) => {
   const { app, collector, ended } = await endsOf(t, { handler: true, hooks: ['preHandler'] }, (app) => {
     app.get('/go', { preHandler: ANSWERING['from a callback'] }, async () => 'ok')
     app.addHook('onSend', async (request, reply, payload) => request.is404 ? JSON.stringify([...ended]) : payload)
@@ -242,7 +243,7 @@ test('a stage that answers from a callback, and a not-found handler, end before 
 /** An app, and the names of its spans in the order in which they end. */
 async function endsOf (t, spans, routes) {
   const ended = []
-  const collector = createCollector()
+  const { collector } = await collectorFor(t)
   const order = { onStart () {}, onEnd: ({ name }) => ended.push(name), async forceFlush () {}, async shutdown () {} }
   const { app } = await tracedApp(t, { listen: false, trace: { spans, spanProcessors: [collector, order] }, routes })
   return { app, collector, ended }

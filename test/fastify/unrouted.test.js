@@ -4,6 +4,7 @@ const dc = require('node:diagnostics_channel')
 const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
+const { collectorFor } = require('../support/collector')
 const { tracedApp } = require('../support/traced-app')
 const { picture } = require('../support/picture')
 const { connect, signal } = require('../support/raw-client')
@@ -39,7 +40,7 @@ test('requests that never reach a hook get one span each, if asked for', async (
     'network.protocol.version': '1.1'
   })
   t.ok(bad.duration > 0)
-  t.match(app.lightTrace.stats().spans, { started: 4, ended: 4, handedOver: 4 })
+  t.match(app.lightTrace.stats().spans, { started: 4, ended: 4, accepted: 4 })
   await client.leave()
 })
 
@@ -140,10 +141,9 @@ test('the channels are subscribed to only while an app asks for it', async (t) =
 test('a child scope does not trace what has no route', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
-  const { createCollector } = require('../../lib/features/testing/testing')
-  const collector = createCollector()
+  const { collector, options: collecting } = await collectorFor(t)
   await app.register(async (child) => {
-    await child.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, unrouted: true })
+    await child.register(lightTrace, { ...collecting, registerGlobals: false, unrouted: true })
     child.get('/in', async () => 'in')
   })
   app.get('/out', async () => 'out')

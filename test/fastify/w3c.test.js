@@ -10,11 +10,11 @@ const net = require('node:net')
 const { once } = require('node:events')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/features/testing/testing')
+const { collectorFor } = require('../support/collector')
 const { cases, PARENT_ID } = require('../support/w3c-cases')
 const { checkStep, parseHeaders } = require('../support/w3c-check')
 
-const collector = createCollector()
+let collector
 const service = Fastify({ forceCloseConnections: true })
 const received = []
 const harness = http.createServer((request, response) => {
@@ -25,7 +25,9 @@ const harness = http.createServer((request, response) => {
 })
 
 before(async () => {
-  await service.register(lightTrace, { spanProcessors: [collector], registerGlobals: false })
+  const { collector: own, options } = await collectorFor()
+  collector = own
+  await service.register(lightTrace, { ...options, registerGlobals: false })
   service.post('/test', async (request) => {
     for (const { url, arguments: toSend } of request.body) {
       await request.trace.withSpan('call', () => post(url, request.trace.inject({ 'content-type': 'application/json' }), JSON.stringify(toSend)))

@@ -11,7 +11,7 @@ const util = require('node:util')
 const { once } = require('node:events')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/features/testing/testing')
+const { collectorFor } = require('../support/collector')
 const { startFakeCollector } = require('../support/fake-collector')
 const { tracedApp } = require('../support/traced-app')
 
@@ -247,10 +247,10 @@ test('what a collector says reaches the log as one harmless line', async (t) => 
 })
 
 test('attributes with the names of prototypes are attributes', async (t) => {
-  const collector = createCollector()
+  const { collector, options } = await collectorFor(t)
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false })
+  await app.register(lightTrace, { ...options, registerGlobals: false })
   app.get('/', async ({ trace }) => {
     trace.span.setAttributes(JSON.parse('{"__proto__":"x","constructor":"y"}'))
     trace.set('__proto__', { polluted: 1 })

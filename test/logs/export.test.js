@@ -13,7 +13,7 @@ const { setImmediate: turn } = require('node:timers/promises')
 const Fastify = require('fastify')
 const pino = require('pino')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/features/testing/testing')
+const { testing } = require('../support/collector')
 const { loggingApp, isAccounted } = require('../support/logging-app')
 const { startMetricSink } = require('../support/metric-sink')
 const { runInChild } = require('../support/child')
@@ -91,7 +91,7 @@ test('Fastify\'s `incoming request` has the trace of its own request or none, an
   t.ok(isAccounted(app.lightTrace.stats().logs.records))
 })
 
-test('`incoming request` has its trace also where the code\'s registration replaces that of light-trace/register', { skip: without('log-ids') }, async (t) => {
+test('`incoming request` has its trace also where the code\'s registration replaces that of light-trace/register', { skip: without('log-ids') || without('testing') }, async (t) => {
   const child = runInChild(t, async ({ Fastify, root, say }) => {
     const app = Fastify({ logger: { stream: { write () {} } } })
     const { createCollector } = require(`${root}/lib/features/testing/testing`)
@@ -132,8 +132,8 @@ test('a line outside of requests is exported whatever stands in it', async (t) =
   t.same(bodies(await exported()), ['first', 'second', 'third'])
 })
 
-test('a collector that throws at `incoming request` leaves the request its trace', async (t) => {
-  const collector = createCollector()
+test('a collector that throws at `incoming request` leaves the request its trace', { skip: without('testing') }, async (t) => {
+  const collector = testing.createCollector()
   collector.onLog = () => { throw new Error('never') }
   const app = Fastify({ logger: { stream: { write () {} } } })
   t.teardown(() => app.close())
@@ -494,9 +494,9 @@ test('console writes a line of text for each record', async (t) => {
   t.match(lines[1], /^LOG warn not placed reqId="req-1" order=7 exception\.type="TypeError" exception\.message="no" text="a b" trace_id=[0-9a-f]{32} span_id=[0-9a-f]{16}$/)
 })
 
-test('light-trace/testing collects records', async (t) => {
+test('light-trace/testing collects records', { skip: without('testing') }, async (t) => {
   const before = Date.now()
-  const collector = createCollector()
+  const collector = testing.createCollector()
   const app = Fastify({ logger: { stream: { write () {} } } })
   t.teardown(() => app.close())
   await app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, logs: { export: true } })

@@ -111,8 +111,8 @@ test('fold: after the first calls there is one span for the others', async (t) =
   t.same(others, { 'db.system.name': 'redis', 'db.namespace': '2', 'db.operation.name': 'GET', 'db.query.text': 'GET', 'server.address': 'redis.internal', 'server.port': 6379 })
   t.ok(one.startTime >= calls[2].endTime && one.endTime <= server.endTime)
   t.same(repeated(server), ['redis GET', 100], 'calls that are folded count')
-  const { started, ended, handedOver } = app.lightTrace.stats().spans
-  t.same([started, ended, handedOver], Array(3).fill(calls.length + 1))
+  const { started, ended, accepted } = app.lightTrace.stats().spans
+  t.same([started, ended, accepted], Array(3).fill(calls.length + 1))
 })
 
 test('fold: queries are told apart by their summary, and the span has the text of none', async (t) => {
@@ -244,8 +244,8 @@ test('fold: where the client leaves, the span of the calls before ends with its 
   t.ok(calls.find(isFold).endTime <= server.endTime)
   const late = calls.filter(({ attributes }) => attributes['light_trace.after_response'] === true)
   t.same(late.map(({ attributes }) => attributes['db.query.text']), Array.from({ length: 30 }, (_, i) => `GET after${i}`))
-  const { started, ended, handedOver } = app.lightTrace.stats().spans
-  t.same([started, ended, handedOver], Array(3).fill(spans.length))
+  const { started, ended, accepted } = app.lightTrace.stats().spans
+  t.same([started, ended, accepted], Array(3).fill(spans.length))
 })
 
 test('fold: off unless asked for; HTTP calls never; nothing under a parent that is not sampled', async (t) => {
@@ -283,13 +283,13 @@ test('fold: under `keep` the folded calls wait with the others for the end of th
     const spans = await collector.spans()
     const calls = spans.filter(({ kind }) => kind === 'CLIENT')
     t.equal(total(calls), errors || sampler === 'always_on' ? 30 : 0, `${sampler} ${errors}`)
-    const { started, ended, unsampled, handedOver, folded } = app.lightTrace.stats().spans
-    t.same([started, started], [ended, unsampled + handedOver])
+    const { started, ended, unsampled, accepted, folded } = app.lightTrace.stats().spans
+    t.same([started, started], [ended, unsampled + accepted])
     t.ok(folded > 0 && folded < 28 && started === 32 - folded, folded)
   }
 })
 
-test('fold: metrics count each call', async (t) => {
+test('fold: metrics count each call', { skip: without('testing') }, async (t) => {
   for (const more of [{}, { keep: { errors: true } }]) {
     const { collector } = await during(t, async () => { await inTurn(30, get); await inTurn(20, select) }, { ...fold, ...more, metrics: true })
     const points = (await collector.metrics()).filter(({ name }) => name === 'db.client.operation.duration')

@@ -5,7 +5,7 @@
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
-const { createCollector } = require('../../lib/features/testing/testing')
+const { collectorFor } = require('../support/collector')
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 const TREE = ['SERVER GET /shop/:id', '  CLIENT GET', '    SERVER GET /items/:id'].join('\n')
@@ -27,13 +27,13 @@ for (const [name, register] of Object.entries(gateways)) {
   for (const caller of ['no caller', 'a sampled caller', 'a caller that is not trusted']) {
     const skip = major === 20 && name.endsWith('http') ? 'node:http cannot be injected into on this Node' : false
     test(`${name}, ${caller}: one server, one client, the next server under it`, { skip }, async (t) => {
-      const collector = createCollector()
+      const { collector, options } = await collectorFor(t)
       const next = await tracedApp(t, {
-        trace: { spanProcessors: [collector] },
+        trace: options,
         routes: (app) => app.get('/items/:id', async ({ headers }) => headers)
       })
       const gateway = await tracedApp(t, {
-        trace: { spanProcessors: [collector], trustIncoming: caller !== 'a caller that is not trusted' },
+        trace: { ...options, trustIncoming: caller !== 'a caller that is not trusted' },
         routes: (app) => register(app, next.origin)
       })
       const headers = caller === 'no caller' ? {} : { traceparent: PARENT, tracestate: 'v=1', baggage: 'tenant=7' }
@@ -49,13 +49,13 @@ for (const [name, register] of Object.entries(gateways)) {
 }
 
 test('@fastify/http-proxy: the next service is under the client span', async (t) => {
-  const collector = createCollector()
+  const { collector, options } = await collectorFor(t)
   const next = await tracedApp(t, {
-    trace: { spanProcessors: [collector] },
+    trace: options,
     routes: (app) => app.post('/items', async ({ body }) => body)
   })
   const gateway = await tracedApp(t, {
-    trace: { spanProcessors: [collector] },
+    trace: options,
     routes: (app) => app.register(require('@fastify/http-proxy'), { upstream: next.origin, prefix: '/api' })
   })
   const response = await fetch(`${gateway.origin}/api/items`, {
@@ -68,14 +68,14 @@ test('@fastify/http-proxy: the next service is under the client span', async (t)
 test('a gateway under OTEL_PROPAGATORS: the next service is under the client span, and what the app set stays', async (t) => {
   process.env.OTEL_PROPAGATORS = 'tracecontext'
   t.teardown(() => { delete process.env.OTEL_PROPAGATORS })
-  const collector = createCollector()
+  const { collector, options } = await collectorFor(t)
   const next = await tracedApp(t, {
-    trace: { spanProcessors: [collector] },
+    trace: options,
     routes: (app) => app.get('/items/:id', async ({ headers }) => headers)
   })
   const OWN = '00-11111111111111111111111111111111-2222222222222222-01'
   const gateway = await tracedApp(t, {
-    trace: { spanProcessors: [collector] },
+    trace: options,
     routes: async (app) => {
       await gateways['@fastify/reply-from'](app, next.origin)
       app.get('/own', async () => (await fetch(`${next.origin}/items/2`, { headers: { traceparent: OWN } })).json())

@@ -6,6 +6,7 @@
 const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
+const { without } = require('../support/features')
 const { startSink } = require('../support/otlp-sink')
 const { tracedApp } = require('../support/traced-app')
 const { randomFrom } = require('../support/random')
@@ -149,7 +150,7 @@ test('keys made of anything: more orders than are remembered', async (t) => {
   }
 })
 
-test('half a pair of surrogates is U+FFFD for whoever reads it, also where the keys were seen before', async (t) => {
+test('half a pair of surrogates is U+FFFD for whoever reads it, also where the keys were seen before', { skip: without('sdk') }, async (t) => {
   const run = await server(t)
   const seen = []
   const { app } = await tracedApp(t, {

@@ -5,7 +5,7 @@ const Fastify = require('fastify')
 const net = require('node:net')
 const { once } = require('node:events')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/features/testing/testing')
+const { collectorFor } = require('../support/collector')
 const { startSink } = require('../support/otlp-sink')
 
 async function exported (t, options, drive, fastifyOptions) {
@@ -63,9 +63,9 @@ test('a call that says more than a limit leaves is logged as well', async (t) =>
 test('an attribute that goes for error.type counts as left out, and is logged', async (t) => {
   for (const statusCode of [409, 500]) {
     const lines = []
-    const collector = createCollector()
+    const { collector, options } = await collectorFor(t)
     const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
-    await app.register(lightTrace, { spanProcessors: [collector], limits: { attributes: 14 } })
+    await app.register(lightTrace, { ...options, limits: { attributes: 14 } })
     app.get('/', async ({ trace }) => {
       const { attributeCountMax } = trace.span
       for (let i = 0; i < attributeCountMax; i++) trace.span.setAttribute(`key.${i}`, i)

@@ -4,7 +4,7 @@
 
 const Fastify = require('fastify')
 const lightTrace = require('../..')
-const { createCollector } = require('../../lib/features/testing/testing')
+const { collectorFor } = require('./collector')
 
 /**
  * @param {object} t a tap test: the app is closed at its end
@@ -18,11 +18,11 @@ const { createCollector } = require('../../lib/features/testing/testing')
  * @returns {Promise<{ app, collector, origin: string, port: number }>}
  */
 async function tracedApp (t, { before, routes, trace = {}, fastify = {}, listen = {} } = {}) {
-  const collector = createCollector()
+  const { collector, options } = await collectorFor(t)
   const app = Fastify({ forceCloseConnections: true, ...fastify })
   t.teardown(() => app.close())
   await before?.(app)
-  await app.register(lightTrace, { spanProcessors: [collector], registerGlobals: false, codeLocation: false, slow: false, ...trace })
+  await app.register(lightTrace, { ...('spanProcessors' in trace ? {} : options), registerGlobals: false, codeLocation: false, slow: false, ...trace })
   await routes?.(app)
   if (listen === false) {
     await app.ready()

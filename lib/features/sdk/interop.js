@@ -10,11 +10,10 @@ const { exceptionAttributes, exceptionOf, toObject } = require('../../span/attri
 const { attempt, counted } = require('../../runtime/report.js')
 const { ProcessorSink, providerSink } = require('./delegated.js')
 const { now, toHrTime } = require('../../runtime/timers.js')
-const { TraceContext, copyIds, readSpanContext, parentIn, SPAN_KEY, SUPPRESS_KEY, RPC_KEY, SAMPLED } = require('../../context/trace-context.js')
+const { TraceContext, copyIds, readSpanContext, parentIn, SPAN_KEY, RPC_KEY, SAMPLED } = require('../../context/trace-context.js')
 const { EMPTY_CONTEXT } = require('../../context/request-context.js')
 const { parentContext, UNDECIDED } = require('../../span/span-starter.js')
 const { foreignManager } = require('../../otel/api-globals.js')
-const { headersGetter } = require('../../otel/propagators.js')
 
 const SPAN_KIND_CLIENT = 2
 const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http'
@@ -169,19 +168,11 @@ class SdkInterop {
     return foreignManager() !== undefined || isRecording(httpMetadata(active)) ? active : EMPTY_CONTEXT
   }
 
-  /** What a propagator that is not ours makes of `base`: the caller's span, and values such as B3's debug flag. Undefined if it fails. */
-  extract (base, headers) {
-    const { propagator, report } = this.#tracer
-    // What is active already is not the caller.
-    return report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed to read headers', () => propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter))
-  }
-
   /** `span` as our code may call it, see ForeignSpan. Our own spans do not throw. */
   guarded (span) {
     return attempt(() => span instanceof TraceContext) === true ? span : new ForeignSpan(span, readSpanContext(span), this.#tracer.report)
   }
 
-  isSuppressed (base) { return base.getValue(SUPPRESS_KEY) === true }
   decideServer () { return UNDECIDED }
 
   /** Makes the record of a request, as SpanStarter.startServer does; its `apiSpan` is what the application sees. */
