@@ -2,6 +2,7 @@
 
 // What goes to standard output is read back by protobufjs' own JSON reader, with OpenTelemetry's .proto files: ids, which
 // OTLP writes in hex and protobuf's mapping in base64, are the one thing that is turned round before.
+// Feature: console
 
 const { test } = require('tap')
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')

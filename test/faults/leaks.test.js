@@ -47,7 +47,7 @@ test('an idle keep-alive connection holds neither its last request nor its respo
   t.ok(traced <= bare, `${traced} objects are alive, ${bare} without light-trace`)
 })
 
-test('the console holds nothing of requests that are recorded and not printed', async (t) => {
+test('the console holds nothing of requests that are recorded and not printed', { skip: without('console') }, async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const recorder = { shouldSample: () => ({ decision: 1 }), toString: () => 'recorder' }
     for (const options of [{ sampler: 'always_off', keep: { errors: true } }, { sampler: recorder }]) {
@@ -76,7 +76,7 @@ test('the console holds nothing of requests that are recorded and not printed', 
 })
 
 for (const kind of ['none', 'console', 'delivers', 'is away', 'processors']) {
-  test(`an app that nobody closes is collected (exporter: ${kind})`, async (t) => {
+  test(`an app that nobody closes is collected (exporter: ${kind})`, { skip: kind === 'console' && without('console') }, async (t) => {
     const sink = await startSink(t)
     const child = runInChild(t, async ({ Fastify, lightTrace, say }, kind, url) => {
       const trace = {

@@ -10,6 +10,7 @@ const { keepExemplar } = require('../../lib/features/metrics/histograms')
 const { MetricJson } = require('../../lib/features/metrics/encoder')
 const clock = require('../../lib/runtime/timers')
 const { decodeMetrics } = require('../support/metric-decode')
+const { without } = require('../support/features')
 const { runInChild } = require('../support/child')
 const { startMetricSink } = require('../support/metric-sink')
 const { newRegistry, newMeter, encodeAll } = require('./support')
@@ -72,7 +73,7 @@ const work = async ({ Fastify, lightTrace, say }, options = {}) => {
 
 test('asked for with the exporter of spans, by itself, or by a variable', async (t) => {
   for (const [options, env] of [
-    [{ exporter: 'otlp/stdout', metrics: true }, {}],
+    ...(without('console') ? [] : [[{ exporter: 'otlp/stdout', metrics: true }, {}]]),
     [{ exporter: 'none', metrics: { exporter: 'otlp/stdout' } }, {}],
     [{ exporter: 'none' }, { OTEL_METRICS_EXPORTER: 'otlp/stdout' }]
   ]) {
