@@ -20,7 +20,7 @@
 //
 //   install (app, isRoot)       hooks and routes of the application, or of a scope that registers light-trace
 //   atFirstRequest (hooks, request, options)  of a route: `hooks` is Fastify's own object for it
-//   follow (requests)           requests from their start
+//   follow (requests, app)      requests of an application or a scope, from their start
 //   wrapEnd (endRequest)        the function that ends a request, made anew
 //   decided ()                  it is decided how spans leave the process
 //   open ()                     spans can be made
@@ -62,6 +62,10 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
   'log-ids': {
     started: ({ logs }, { log }) => logs && typeof log?.setBindings === 'function' && typeof log.child === 'function', // pino; Fastify's default is not to log
     load: () => require('./features/log-ids.js')
+  },
+  unrouted: {
+    asked: ({ unrouted }) => unrouted,
+    load: () => require('./features/unrouted.js')
   },
   serverless: {
     asked: ({ platform }) => platform === 'vercel' || platform === 'cloud_run',
