@@ -11,6 +11,7 @@
 //   routeAsks (options)             whether a route asks for it, by its config.trace
 //   inherits                        it is asked for also where a registration that is replaced has it
 //   output (settings, foreign)      whether ended spans go to it: then `output(tracer, foreign, suppress)` of its file says where to
+//   propagator (name)               whether it has that of OTEL_PROPAGATORS: then `propagator(name, report)` of its file makes it
 //   interop, started, environment   that its file has the function of this name, for the seam of this name
 //   surface (tracer, load)          members of app.lightTrace, there whether the feature is asked for or not
 //   uses                            the features that it requires
@@ -20,7 +21,7 @@
 //   install (app, isRoot)       hooks and routes of the application, or of a scope that registers light-trace
 //   atFirstRequest (hooks, request, options)  of a route: `hooks` is Fastify's own object for it
 //   route (info)                of each method of a route, after that
-//   follow (requests)           requests from their start
+//   follow (requests, app)      requests of an application or a scope, from their start
 //   wrapEnd (endRequest)        the function that ends a request, made anew
 //   decided ()                  it is decided how spans leave the process
 //   open ()                     spans can be made
@@ -74,6 +75,10 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     started: ({ logs }, { log }) => logs && typeof log?.setBindings === 'function' && typeof log.child === 'function', // pino; Fastify's default is not to log
     load: () => require('./features/log-ids.js')
   },
+  unrouted: {
+    asked: ({ unrouted }) => unrouted,
+    load: () => require('./features/unrouted.js')
+  },
   serverless: {
     asked: ({ platform }) => platform === 'vercel' || platform === 'cloud_run',
     load: () => require('./features/serverless.js')
@@ -92,6 +97,10 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     output: ({ tracerProvider, spanProcessors }, foreign) => Boolean(tracerProvider) || spanProcessors !== null || foreign !== null,
     interop: true,
     load: () => require('./features/sdk/interop.js')
+  },
+  b3: {
+    propagator: (name) => name === 'b3' || name === 'b3multi',
+    load: () => require('./features/b3.js')
   },
   console: {
     output: ({ exporter: { kind } }) => kind === 'console' || kind === 'otlp/stdout',
@@ -154,6 +163,9 @@ function outputOf (tracer, foreign, suppress) { return first('output', tracer.se
 /** What lets another tracer provider, context manager or instrumentation take part in requests; null where nothing does. */
 function interopOf (tracer) { return first('interop')?.interop(tracer) ?? null }
 
+/** A propagator that is not W3C's; undefined where nothing has it. */
+function propagatorOf (name, report) { return first('propagator', name)?.propagator(name, report) }
+
 /** What is told of each request that has started, or null. */
 function startedOf (app, tracer) { return first('started', tracer.settings, app)?.started(app, tracer) ?? null }
 
@@ -173,4 +185,4 @@ function addSurface (decorator, tracer) {
 /** What the package itself offers of a feature. */
 function load (name) { return FEATURES[name].load() }
 
-module.exports = { FEATURES, attach, attachForRoute, heir, outputOf, interopOf, startedOf, environmentOf, calls, addSurface, load }
+module.exports = { FEATURES, attach, attachForRoute, heir, outputOf, interopOf, propagatorOf, startedOf, environmentOf, calls, addSurface, load }

@@ -18,7 +18,6 @@ const { fastifyHooks } = require('./fastify/hooks.js')
 const { ownHook, traceGetterOf } = require('./fastify/keys.js')
 const { noteDeclaration, warnAboutRoute } = require('./fastify/routes.js')
 const { openOutbound } = require('./outbound/index.js')
-const { watchUnrouted } = require('./fastify/response-end.js')
 
 const OLDEST_FASTIFY = 5 // its major version
 
@@ -72,9 +71,8 @@ class Registration {
   #hooks = null
   #replacement = null // the registration that counts instead of this one in its own scope
   #isOpen = false
-  #unrouted = null
   #notesRoutes // whether the place where a route is declared is noted
-  #releases = [] // what ends with the application, in the order in which it began
+  #closeOutbound
 
   constructor (app, options) {
     const settings = resolveOptions(options)
@@ -89,7 +87,7 @@ class Registration {
     this.waiting = apiGlobals.openApp(tracer, settings.registerGlobals)
     tracer.observer?.registry.addProvider(apiGlobals.meterFacade())
     tracer.useGlobals()
-    this.#releases.push(openOutbound(tracer))
+    this.#closeOutbound = openOutbound(tracer)
     this.decorator = decoratorOf(tracer) // `app.lightTrace`
     this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
     this.traceGetter = traceGetterOf(this.noTrace) // `request.trace`
@@ -107,8 +105,6 @@ class Registration {
   /** A child scope's hooks trace that scope only. */
   hooksFor (app) {
     const hooks = fastifyHooks(app, this.tracer, this.noTrace)
-    // Requests without a route belong to no child scope.
-    if (Object.hasOwn(app, 'server')) this.#unrouted = hooks.unrouted
     return this.isAutomatic ? this.#exchangeable(hooks) : hooks
   }
 
@@ -138,10 +134,8 @@ class Registration {
     if (this.#replacement !== null) return this.#replacement.open()
     if (this.#isOpen) return
     this.#isOpen = true
-    const { settings, report } = this.tracer
-    if (this.isAutomatic) report.startup(settings)
+    if (this.isAutomatic) this.tracer.report.startup(this.tracer.settings)
     this.tracer.open()
-    if (settings.unrouted && this.#unrouted !== null) this.#releases.push(watchUnrouted(this.app.server, this.#unrouted))
   }
 
   /** Never rejects. */
@@ -189,7 +183,7 @@ class Registration {
   }
 
   #end () {
-    while (this.#releases.length > 0) this.#releases.pop()()
+    this.#closeOutbound()
     apiGlobals.closeApp(this.tracer)
     return this.tracer.close()
   }

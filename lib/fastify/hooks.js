@@ -24,10 +24,10 @@ function fastifyHooks (app, tracer, noTrace) {
   let onClose = endRequest
   for (const part of parts.values()) onClose = part.wrapEnd?.(onClose) ?? onClose
   const requests = new RequestStart(tracer, { routes, callbacks, follower, onClose })
-  for (const part of parts.values()) part.follow?.(requests)
+  for (const part of parts.values()) part.follow?.(requests, app)
   giveTraceToFrameworkErrors(app, noTrace)
 
-  return { onRequest: ownHook(lightTraceOnRequest, 'request'), onError: ownHook(lightTraceOnError, 'request'), unrouted: requests.unrouted.bind(requests) }
+  return { onRequest: ownHook(lightTraceOnRequest, 'request'), onError: ownHook(lightTraceOnError, 'request') }
 
   function readyRoute (hooks, request, options) {
     if (options !== null) attachForRoute(tracer, options)

@@ -10,7 +10,7 @@ const { DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler.js')
 const { requestTarget, peerInfo, forwardedPeerInfo } = require('../http/conventions.js')
 const clock = require('../runtime/timers.js')
 const { kSpan, kTrace } = require('./keys.js')
-const { isOver, sentStatus } = require('./response-end.js')
+const { isOver } = require('./response-end.js')
 const {
   IncomingContext, callerTracestate, copyTrace, parentIn, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM, SPAN_KEY, SUPPRESS_KEY
 } = require('../context/trace-context.js')
@@ -20,9 +20,6 @@ const { headersGetter } = require('../otel/propagators.js')
 
 // What a request's headers say of its trace. Read again for every request and never kept.
 const incoming = new IncomingContext()
-
-// Stands on a response whose request never was one of Fastify's: it has been seen to.
-const NO_REQUEST = Object.freeze({ caught () {}, takeRecord () { return null } })
 
 class RequestStart {
   /**
@@ -155,26 +152,6 @@ class RequestStart {
     if (response[kSpan] === undefined) response[kSpan] = request[kTrace] = new RequestContext(this.tracer, INVALID_SPAN, null, true)
     else if (isOver(response)) this.onClose.call(response)
     return response[kSpan]
-  }
-
-  /** Starts and ends the span of a response that went out without our hook, see response-end.js: there is no Fastify request, and no route. */
-  unrouted (raw, response, start) {
-    if (this.isDisabled || response[kSpan] !== undefined) return
-    response[kSpan] = NO_REQUEST
-    const { headers, method, url } = raw
-    const request = { raw, headers, method, url }
-    if (this.ignores(this.ignore, request)) return
-    const { starter } = this.tracer
-    let base = this.baseOf(this.tracer)
-    const incoming = this.readCaller(raw, headers, request, Number.isNaN(start) ? clock.now() : start, base)
-    incoming.attributes = null // there is no request for the user's functions
-    if (base !== null) base = this.contextUnder(base)
-    const { start: startedAt } = incoming
-    const route = this.routes.unrouted(method)
-    const peer = peerInfo(raw, response, headers, this.valueLengthMax)
-    const span = starter.startServer(incoming, route, peer, requestTarget(raw), base)
-    if (this.observer !== null) this.observer.server.close(this.observer.recordOf(span, startedAt, route, peer), sentStatus(response), '', null)
-    else if (span.isRecording()) span.close(sentStatus(response), '')
   }
 
   // Who calls: which trace a request continues, and whether its caller is trusted with that.

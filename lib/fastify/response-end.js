@@ -2,10 +2,9 @@
 
 // What became of a response, asked once, when it closes. What counts as an error is decision D13 (docs/decisions.md).
 
-const { IncomingMessage, ServerResponse, STATUS_CODES } = require('node:http')
-const { Server } = require('node:net')
-const { now, setImmediate } = require('../runtime/timers.js')
-const { subscribe, guarded, onMessage } = require('../runtime/process-state.js')
+const { STATUS_CODES } = require('node:http')
+const { setImmediate } = require('../runtime/timers.js')
+const { guarded } = require('../runtime/process-state.js')
 const { attempt } = require('../runtime/report.js')
 const { currentFrame, enterFrom } = require('../context/async-storage.js')
 const { LEFT, outcomeOf } = require('../span/outcome.js')
@@ -299,38 +298,4 @@ function isSystemError (error) {
   return typeof error?.syscall === 'string'
 }
 
-// `unrouted: true`: requests that are answered before any of our hooks runs (a bad URL, no Host, an app that is closing). Their
-// spans are made when their response has gone out, which Node publishes for all HTTP/1 servers of the process, but not for
-// HTTP/2 and inject().
-
-const kStart = Symbol('light-trace.start')
-
-/** Calls `trace(request, response, start)` with each response, until what this returns is called. `start`: NaN if it came before. */
-function watchUnrouted (server, trace) {
-  const kOurs = Symbol('light-trace.ours') // of this app, on each server of the process
-  return subscribe([
-    ['http.server.request.start', onMessage(onStart)],
-    ['http.server.response.finish', onMessage(onFinish)]
-  ])
-
-  function onStart ({ request, server: other }) {
-    if (request instanceof IncomingMessage && isOurs(other)) request[kStart] = now()
-  }
-
-  function onFinish ({ request, response, server: other }) {
-    if (response instanceof ServerResponse && isOurs(other)) trace(request, response, request[kStart] ?? NaN)
-  }
-
-  // listen({ host: 'localhost' }) makes a second server, which shares only the request listener. Of calls that go past the network
-  // undici-thread-interceptor publishes on these channels too, with whatever serves them, and with its own request and response.
-  function isOurs (other) {
-    return other === server || (other instanceof Server && (other[kOurs] ??= sharesListener(server, other)))
-  }
-}
-
-function sharesListener (server, other) {
-  const listeners = server.listeners('request')
-  return other.listeners('request').some((listener) => listeners.includes(listener))
-}
-
-module.exports = { isOver, isUsual, hasHead, sentStatus, unfinished, whenOver, whenEnded, prepareEnd, endOthers, endLast, watchUnrouted }
+module.exports = { isOver, isUsual, hasHead, sentStatus, unfinished, whenOver, whenEnded, prepareEnd, endOthers, endLast }

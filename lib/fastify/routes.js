@@ -93,7 +93,6 @@ class Routes {
   #parts
   #atFirstRequest
   #noConfig = {}
-  #unrouted = new Map()
 
   /** @param {Tracer} tracer @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest what readies a route */
   constructor ({ settings, report, parts }, atFirstRequest) {
@@ -111,13 +110,6 @@ class Routes {
     let route = config[kRoute]
     while (route !== undefined && route.requestMethod !== method) route = route.next
     return route === undefined ? this.#add(request, config, request.routeOptions.url ?? '', method) : route
-  }
-
-  /** The info of requests that never had a route. Node's parser bounds the methods. */
-  unrouted (method) {
-    let info = this.#unrouted.get(method)
-    if (info === undefined) this.#unrouted.set(method, info = routeInfo(method, '', this.#knownMethods))
-    return info
   }
 
   #add (request, config, url, method) {

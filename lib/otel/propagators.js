@@ -8,10 +8,9 @@ const { parseBaggage, serializeBaggage, besideSentrys } = require('../context/ba
 const { attempt } = require('../runtime/report.js')
 const { remoteSpanOf } = require('../span/child-span.js')
 const { CallerHeaders, isCopied } = require('../context/request-context.js')
-const { slots, loadFromApp } = require('./api-facade.js')
+const { slots } = require('./api-facade.js')
+const { propagatorOf } = require('../features.js')
 
-const B3_PACKAGE = '@opentelemetry/propagator-b3'
-const B3_MULTI_HEADER = 1 // B3InjectEncoding.MULTI_HEADER
 const W3C_FIELDS = ['traceparent', 'tracestate', 'baggage']
 
 const traceContext = {
@@ -90,10 +89,7 @@ function propagatorFor ({ propagators }, report, own) {
 
 function make (name, report) {
   if (name === 'tracecontext') return traceContext
-  if (name === 'baggage') return baggage
-  const B3Propagator = attempt(() => loadFromApp(B3_PACKAGE).B3Propagator)
-  if (B3Propagator !== undefined) return new B3Propagator(name === 'b3multi' ? { injectEncoding: B3_MULTI_HEADER } : {})
-  report.warn('LT_WARN_PROPAGATOR', `OTEL_PROPAGATORS names ${name}: install ${B3_PACKAGE}`, name)
+  return name === 'baggage' ? baggage : propagatorOf(name, report)
 }
 
 /** Reads a request's headers for a propagator. */

@@ -1,5 +1,7 @@
 'use strict'
 
+// Feature: unrouted
+
 const dc = require('node:diagnostics_channel')
 const { test } = require('tap')
 const Fastify = require('fastify')

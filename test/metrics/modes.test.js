@@ -10,6 +10,7 @@ const Fastify = require('fastify')
 const { BasicTracerProvider } = require('@opentelemetry/sdk-trace-base')
 const lightTrace = require('../..')
 const { createCollector } = require('../../lib/features/testing/testing')
+const { without } = require('../support/features')
 const { runProgram, ROOT } = require('../support/program')
 const { startMetricSink } = require('../support/metric-sink')
 
@@ -68,7 +69,7 @@ test('HTTP/2', async (t) => {
   t.ok(points.every(({ attributes }) => attributes['network.protocol.version'] === '2'))
 })
 
-test('a request that never reaches a hook, with unrouted', async (t) => {
+test('a request that never reaches a hook, with unrouted', { skip: without('unrouted') }, async (t) => {
   const points = await durations(t, { unrouted: true }, async (app) => {
     await app.listen({ port: 0, host: '127.0.0.1' })
     await (await fetch(`${app.listeningOrigin}/%zz`)).text()

@@ -1,0 +1,93 @@
+'use strict'
+
+// `unrouted: true`: requests that are answered before any of our hooks runs (a bad URL, no Host, an app that is closing). Their
+// spans are made when their response has gone out, which Node publishes for all HTTP/1 servers of the process, but not for
+// HTTP/2 and inject(). There is no Fastify request, and no route.
+
+const { IncomingMessage, ServerResponse } = require('node:http')
+const { Server } = require('node:net')
+const { now } = require('../runtime/timers.js')
+const { subscribe, onMessage } = require('../runtime/process-state.js')
+const { routeInfo, knownMethods, peerInfo, requestTarget } = require('../http/conventions.js')
+const { kSpan } = require('../fastify/keys.js')
+const { sentStatus } = require('../fastify/response-end.js')
+
+const kStart = Symbol('light-trace.start')
+
+// Stands on a response whose request never was one of Fastify's: it has been seen to.
+const NO_REQUEST = Object.freeze({ caught () {}, takeRecord () { return null } })
+
+class Unrouted {
+  #tracer
+  #requests = null // of the application, see lib/fastify/request-start.js
+  #server = null
+  #release = null // of the channels
+  #routes = new Map() // by method, which Node's parser bounds
+  #knownMethods
+  #kOurs = Symbol('light-trace.ours') // on each server of the process: whether it is of this app
+
+  constructor (tracer) {
+    this.#tracer = tracer
+    this.#knownMethods = knownMethods(tracer.settings.knownMethods)
+  }
+
+  /** Requests without a route belong to no child scope. */
+  follow (requests, app) {
+    if (!Object.hasOwn(app, 'server')) return
+    this.#requests = requests
+    this.#server = app.server
+    if (this.#tracer.pipeline !== null) this.open() // by a span that the application has made meanwhile
+  }
+
+  open () {
+    if (this.#requests === null) return
+    this.#release ??= subscribe([
+      ['http.server.request.start', onMessage(({ request, server }) => {
+        if (request instanceof IncomingMessage && this.#isOurs(server)) request[kStart] = now()
+      })],
+      ['http.server.response.finish', onMessage(({ request, response, server }) => {
+        if (response instanceof ServerResponse && response[kSpan] === undefined && this.#isOurs(server)) this.#trace(request, response)
+      })]
+    ])
+  }
+
+  stop () { this.#release?.() }
+
+  // listen({ host: 'localhost' }) makes a second server, which shares only the request listener. Of calls that go past the network
+  // undici-thread-interceptor publishes on these channels too, with whatever serves them, and with its own request and response.
+  #isOurs (other) {
+    return other === this.#server || (other instanceof Server && (other[this.#kOurs] ??= sharesListener(this.#server, other)))
+  }
+
+  #trace (raw, response) {
+    response[kSpan] = NO_REQUEST
+    const requests = this.#requests
+    const { headers, method, url } = raw
+    const request = { raw, headers, method, url }
+    if (requests.ignores(requests.ignore, request)) return
+    const { starter, observer } = this.#tracer
+    let base = requests.baseOf(this.#tracer)
+    const incoming = requests.readCaller(raw, headers, request, raw[kStart] ?? now(), base) // it may have come before we were open
+    incoming.attributes = null // there is no request for the user's functions
+    if (base !== null) base = requests.contextUnder(base)
+    const { start } = incoming
+    const route = this.#routeOf(method)
+    const peer = peerInfo(raw, response, headers, requests.valueLengthMax)
+    const span = starter.startServer(incoming, route, peer, requestTarget(raw), base)
+    if (observer !== null) observer.server.close(observer.recordOf(span, start, route, peer), sentStatus(response), '', null)
+    else if (span.isRecording()) span.close(sentStatus(response), '')
+  }
+
+  #routeOf (method) {
+    let info = this.#routes.get(method)
+    if (info === undefined) this.#routes.set(method, info = routeInfo(method, '', this.#knownMethods))
+    return info
+  }
+}
+
+function sharesListener (server, other) {
+  const listeners = server.listeners('request')
+  return other.listeners('request').some((listener) => listeners.includes(listener))
+}
+
+module.exports = { attach: (tracer) => new Unrouted(tracer) }
