@@ -36,39 +36,33 @@ const TIMES = [
 ]
 
 /** An application's part. */
-class AccountsPart {
-  #tracer
-
-  constructor (tracer) {
-    this.#tracer = tracer
+function attach (tracer) {
+  return {
+    route (info) {
+      const slowAfterMs = info.options?.slow?.afterMs ?? tracer.settings.slow.afterMs
+      // Nobody would see what a provider's span waited for.
+      if (slowAfterMs === Infinity || tracer.output.sdkSpans !== null) return
+      info.explainer = new RouteAccounts(slowAfterMs)
+      info.explainedAfterMs = Math.min(slowAfterMs, EXPLAINED_AFTER_MS)
+    },
+    settle: settleNow
   }
-
-  route (info) {
-    const { settings, output } = this.#tracer
-    const slowAfterMs = info.options?.slow?.afterMs ?? settings.slow.afterMs
-    // Nobody would see what a provider's span waited for.
-    if (slowAfterMs !== Infinity && output.sdkSpans === null) info.explainer = new RouteAccounts(slowAfterMs)
-  }
-
-  settle () { settleNow() }
 }
 
 /** Explains the requests of a route. */
 class RouteAccounts {
   constructor (slowAfterMs) {
     this.slowAfterMs = slowAfterMs
-    this.leastMs = Math.min(slowAfterMs, EXPLAINED_AFTER_MS)
   }
 
   // HOT, once per recorded request.
   started (start) { mark(start) }
 
-  /** Takes a request that has ended, where there is something to explain. HOT, once per recorded request. */
+  /** Takes a request that has ended, where there is something to explain. */
   takes (span, endedAt) {
-    const ms = endedAt - span.start
-    if (ms < this.leastMs || !this.explains(span, ms)) return false
-    explain(span, endedAt)
-    return true
+    const isTaken = this.explains(span, endedAt - span.start)
+    if (isTaken) explain(span, endedAt)
+    return isTaken
   }
 
   explains (span, ms) { return ms >= this.slowAfterMs || span.isKept || span.outcome !== GOOD }
@@ -261,4 +255,4 @@ function pausedMs (from, to) {
   return pauses.reduce((sum, { startTime, duration }) => startTime >= from && startTime < to ? sum + duration : sum, 0)
 }
 
-module.exports = { attach: (tracer) => new AccountsPart(tracer), SPACING_MS, mark, takeSample, account, settleNow, partsOf, spaceBy }
+module.exports = { attach, SPACING_MS, mark, takeSample, account, settleNow, partsOf, spaceBy }

@@ -24,7 +24,8 @@ class RouteInfo {
     this.next = undefined // the info of another method on the same route
     this.encoded = null // route templates, see lib/otlp/templates.js
     this.isMeasured = true // whether metrics count its requests
-    this.explainer = null // what may take its spans when they end, to say of the slow ones why
+    this.explainer = null // what sees its spans start, and may take those that
+    this.explainedAfterMs = Infinity // have taken so long, to say of the slow ones why
     this.series = null // of its metrics, see Entry in lib/features/metrics/server-metrics.js
     this.loggingServer = null // the route's Fastify instance, where it is known to give each request a logger of its own
   }

@@ -98,8 +98,8 @@ class ServerSpan extends RecordingSpan {
   }
 
   finish (endedAt) {
-    const { explainer } = this.route
-    if (explainer === null || !explainer.takes(this, endedAt)) super.finish(endedAt)
+    const { route } = this
+    if (endedAt - this.start < route.explainedAfterMs || !route.explainer.takes(this, endedAt)) super.finish(endedAt)
   }
 
   markFailed (httpStatus, unfinished) {
