@@ -26,6 +26,7 @@ class NonRecordingSpan extends TraceContext {
   get isTraced () { return this.isRecording() }
   fail (_error) {}
   recordFailure (error) { this.fail(error) }
+  keepFor (_reason) {}
   close () {}
 }
 

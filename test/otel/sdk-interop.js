@@ -33,6 +33,7 @@ function sdkInterop (test, kit, fixture) {
         ['GET /users/:id', '/users/:id', '/users/7'],
         ['GET /fail', '/fail', '/fail']
       ])
+      assert.equal(servers[1].exception, undefined)
       assert.equal(servers[2].exception, 'TypeError')
       assert.equal(spans.filter(({ kind }) => kind === 2).length, 1, 'one client span')
       const ids = spans.map(({ spanId }) => spanId)

@@ -40,6 +40,7 @@ async function main () {
   await app.register(lightTrace, way === 'sdk' ? {} : { spanProcessors: [collector] })
   const active = []
   app.get('/users/:id', async (request) => {
+    request.trace.keep('asked for')
     active.push(api.trace.getActiveSpan() === request.trace.span, lightTrace.current() === request.trace)
     const traceId = await call(`${origin}/inner`, request.trace.inject())
     active.push(traceId === request.trace.traceId)
