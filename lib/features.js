@@ -12,7 +12,8 @@
 //   inherits                        it is asked for also where a registration that is replaced has it
 //   output (settings, foreign)      whether ended spans go to it: then `output(tracer, foreign, suppress)` of its file says where to
 //   propagator (name)               whether it has that of OTEL_PROPAGATORS: then `propagator(name, report)` of its file makes it
-//   interop, started, environment   that its file has the function of this name, for the seam of this name
+//   interop, started, calls         that its file answers at the seam of this name
+//   environment                     that its file reads the one of OTEL_CONFIG_FILE
 //   surface (tracer, load)          members of app.lightTrace, there whether the feature is asked for or not
 //   uses                            the features that it requires
 //
@@ -34,7 +35,7 @@
 /** @type {Record<string, any>} */
 const FEATURES = { // where several answer at a seam, the first one does: `sdk` stands before `console` by decision D6
   metrics: {
-    asked: ({ metrics }) => metrics !== null,
+    asked: isSet('metrics'),
     load: () => require('./features/metrics/app-metrics.js'),
     surface: ({ parts }, load) => ({
       metrics: async (options) => parts.get('metrics')?.text(options) ?? '',
@@ -42,7 +43,7 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     })
   },
   keep: {
-    asked: ({ keep, recorder, configFile }) => keep !== null || recorder !== null || configFile !== null, // the file may name one
+    asked: isSet('keep', 'recorder', 'configFile'), // the file may name one
     load: () => require('./features/keep/keep.js'),
     surface: ({ parts, report, settings }, load) => ({
       snapshot: async (options) => parts.get('keep')?.snapshot(options) ?? load().nothingToTake(report, settings.disabled ? 'tracing is switched off' : 'the option `recorder` is not set')
@@ -58,16 +59,16 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     load: () => require('./features/repeated-calls.js')
   },
   'live-file': {
-    asked: ({ configFile }) => configFile !== null,
+    asked: isSet('configFile'),
     load: () => require('./features/live-file.js')
   },
   'blocked-loop': {
-    asked: ({ blockedLoop }) => blockedLoop !== null,
+    asked: isSet('blockedLoop'),
     load: () => require('./features/blocked-loop/blocked-loop.js'),
     uses: ['accounts']
   },
   logs: {
-    asked: ({ exportedLogs }) => exportedLogs !== null,
+    asked: isSet('exportedLogs'),
     wants: 'app',
     load: () => require('./features/logs/app-logs.js')
   },
@@ -76,7 +77,7 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     load: () => require('./features/log-ids.js')
   },
   unrouted: {
-    asked: ({ unrouted }) => unrouted,
+    asked: isSet('unrouted'),
     load: () => require('./features/unrouted.js')
   },
   serverless: {
@@ -123,6 +124,9 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     uses: ['console', 'jobs', 'sdk']
   }
 }
+
+/** Whether one of these options is set. */
+function isSet (...options) { return (settings) => options.some((option) => Boolean(settings[option])) }
 
 function isSlowSaid ({ slow }) { return slow?.afterMs < Infinity }
 

@@ -15,7 +15,7 @@ type AsyncLocalStorage<T> = import('node:async_hooks').AsyncLocalStorage<T>
 
 type Tracer = import('./tracer').Tracer
 type Report = import('./runtime/report').Report
-// Whoever adds a code adds it to this table: tsc refuses all others.
+// tsc refuses a code that the table does not have.
 type Code = keyof typeof import('./runtime/codes.json')
 type Warning = { code: Code, message: string }
 type TraceContext = import('./context/trace-context').TraceContext
@@ -40,9 +40,19 @@ type SpanSink = {
 }
 type Exporter = import('./export/exporter').Exporter
 type OtlpHttp = import('./export/http/otlp-http').OtlpHttp
-type FoldedCall = import('./span/repeated-calls').FoldedCall
+type FoldedCall = import('./features/repeated-calls').FoldedCall
 type ChildSpan = import('./span/child-span').ChildSpan
 type RequestRecord = import('./features/metrics/server-metrics').RequestRecord
+/** What ends with a request's response. */
+type RequestEnd = {
+  reply: object | null
+  readonly isTraced: boolean
+  readonly apiSpan: Span
+  fail (error: unknown): void
+  recordFailure (error: unknown): void
+  keepFor (reason: unknown): void
+  close (httpStatus: number, unfinished: string): void
+}
 type MeasuredCall = import('./features/metrics/call-metrics').MeasuredCall
 type ForeignRegistry = ReturnType<typeof import('./features/metrics/instruments').foreignRegistry>
 type MetricRegistry = import('./features/metrics/registry').MetricRegistry

@@ -1,6 +1,6 @@
 'use strict'
 
-// The checks that options.js is made of, and their errors. A check takes an option's path and value and returns the value to
+// The checks of the table of options, and their errors. A check takes an option's path and value and returns the value to
 // use, or throws an error that names both. It never sees `undefined`, which means "not given".
 
 const fs = require('node:fs')

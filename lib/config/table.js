@@ -169,7 +169,7 @@ const PROMETHEUS = {
   port: { default: 9464, variables: ['OTEL_EXPORTER_PROMETHEUS_PORT'], read: (names, env) => env.integer(names, { max: 65535 }) }
 }
 
-// Of log records. What is not set is as it is for spans.
+// Of log records. What is not set is as the options say for spans.
 const LOG_RECORDS = {
   flushDelayMs: { check: duration, variables: ['OTEL_BLRP_SCHEDULE_DELAY'] },
   maxRecords: { check: atLeastOne, default: Infinity, variables: ['OTEL_BLRP_MAX_EXPORT_BATCH_SIZE'] },

@@ -29,7 +29,8 @@ class RequestContext {
    * @param {boolean} suppressed whether children are switched off
    * @param {string | CallerHeaders | undefined} [caller] the traceparent as it came, or all: a proxy may copy them into a call
    * @param {string | null} [baggage] the header as it came, where its caller is trusted
-   * @param {ServerSpan | RequestRecord | null} [record] what ends with the response
+   * @param {RequestEnd | null} [record] what ends with the response: a ServerSpan; an AdoptedServerSpan, which an instrumentation has
+   *   made; with metrics a RequestRecord, where no span is recorded; null: nothing
    */
   // HOT, once per request. Budget: 1 object.
   constructor (tracer, span, base, suppressed, caller = undefined, baggage = null, record = null) {

@@ -11,7 +11,7 @@ const { RequestStart } = require('./request-start.js')
 const { Callbacks, appendServerTiming } = require('./callbacks.js')
 const { isUsual, sentStatus, unfinished, prepareEnd, endOthers, endLast } = require('./response-end.js')
 const { startedOf, attachForRoute } = require('../features.js')
-const { kSpan, kStage, ownHook, giveTrace, giveTraceToFrameworkErrors } = require('./keys.js')
+const { kContext, kStage, ownHook, giveTrace, giveTraceToFrameworkErrors } = require('./keys.js')
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
 function fastifyHooks (app, tracer, noTrace) {
@@ -37,7 +37,7 @@ function fastifyHooks (app, tracer, noTrace) {
   // HOT, once per request.
   function lightTraceOnRequest (request, reply, done) {
     const response = reply.raw
-    if (response[kSpan] !== undefined) { // registered in an outer scope too
+    if (response[kContext] !== undefined) { // registered in an outer scope too
       done()
       return
     }
@@ -62,21 +62,21 @@ function fastifyHooks (app, tracer, noTrace) {
 
   // HOT, once per recorded or measured request; `this` is the raw response.
   function endRequest () {
-    const context = this[kSpan]
+    const context = this[kContext]
     const { ending } = context
     if (ending !== null) endOthers.call(this)
-    const span = context.takeRecord()
-    if (span === null) return
-    const { reply } = span
-    span.reply = null
+    const record = context.takeRecord()
+    if (record === null) return
+    const { reply } = record
+    record.reply = null
     let status = 0
     let broken = ''
     try {
       status = sentStatus(this)
       broken = unfinished(this, reply)
-      if (callbacks.anyAtEnd && span.isTraced) callbacks.ending(span.apiSpan, reply)
-      if (observer === null) span.close(status, broken)
-      else observer.server.close(span, status, broken, reply)
+      if (callbacks.anyAtEnd && record.isTraced) callbacks.ending(record.apiSpan, reply)
+      if (observer === null) record.close(status, broken)
+      else observer.server.close(record, status, broken, reply)
     } catch (error) { // thrown from a listener it would end the process
       report.failed('LT_WARN_BUG', 'a request was not traced to its end', error)
     }
@@ -86,7 +86,7 @@ function fastifyHooks (app, tracer, noTrace) {
 
   function lightTraceOnError (request, reply, error, done) {
     giveTrace(request, noTrace)
-    reply.raw[kSpan]?.caught(error)
+    reply.raw[kContext]?.caught(error)
     const stages = request[kStage]
     if (stages === undefined) done()
     else stages.leave(request, reply, error, done)

@@ -9,7 +9,7 @@ const { INVALID_SPAN, RemoteSpan } = require('../span/child-span.js')
 const { DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler.js')
 const { requestTarget, peerInfo, forwardedPeerInfo } = require('../http/conventions.js')
 const clock = require('../runtime/timers.js')
-const { kSpan, kTrace } = require('./keys.js')
+const { kContext, kTrace } = require('./keys.js')
 const { isOver } = require('./response-end.js')
 const {
   IncomingContext, callerTracestate, copyTrace, parentIn, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, RANDOM, SPAN_KEY, SUPPRESS_KEY
@@ -64,7 +64,7 @@ class RequestStart {
     const decision = starter.decideServer(incoming, route)
     const peer = decision === DROP && this.observer === null ? null : this.peerOf(raw, reply.raw, headers, request)
     const span = decision === RECORD_AND_SAMPLE
-      ? ownStarter.startTaken(incoming, route, peer, requestTarget(raw))
+      ? ownStarter.startRecording(incoming, route, peer, requestTarget(raw))
       : decision === DROP ? ownStarter.startUnsampled(incoming) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
     const record = this.observer !== null ? this.observer.recordOf(span, start, route, peer) : span.isRecording() ? span : null
     return this.open(span, record, base, request, reply, headers, route, hasCallbacks ? incoming : null)
@@ -75,7 +75,7 @@ class RequestStart {
     const { tracer, follower } = this
     const response = reply.raw
     const context = new RequestContext(tracer, span.apiSpan, base, false, this.callerOf(headers), this.baggageOf(headers), record)
-    response[kSpan] = context
+    response[kContext] = context
     request[kTrace] = context
     if (record !== null) this.watchEnd(record, reply, response)
     if (incoming !== null) this.callbacks.started(context.span, context, request, route, incoming, response)
@@ -129,7 +129,7 @@ class RequestStart {
     const span = incoming === null ? INVALID_SPAN : new RemoteSpan(incoming, false)
     const record = this.observer === null ? null : this.recordOfSuppressed(raw, headers, request, reply)
     const context = new RequestContext(tracer, span, base, true, this.callerOf(headers), this.baggageOf(headers), record)
-    reply.raw[kSpan] = context
+    reply.raw[kContext] = context
     request[kTrace] = context
     this.callbacks.fillStore(context, request)
     if (record === null) return context
@@ -149,9 +149,9 @@ class RequestStart {
    * one ends what was started; else it gets one that does nothing.
    */
   beginFailed (request, response) {
-    if (response[kSpan] === undefined) response[kSpan] = request[kTrace] = new RequestContext(this.tracer, INVALID_SPAN, null, true)
+    if (response[kContext] === undefined) response[kContext] = request[kTrace] = new RequestContext(this.tracer, INVALID_SPAN, null, true)
     else if (isOver(response)) this.onClose.call(response)
-    return response[kSpan]
+    return response[kContext]
   }
 
   // Who calls: which trace a request continues, and whether its caller is trusted with that.

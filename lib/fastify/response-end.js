@@ -8,7 +8,7 @@ const { guarded } = require('../runtime/process-state.js')
 const { attempt } = require('../runtime/report.js')
 const { currentFrame, enterFrom } = require('../context/async-storage.js')
 const { LEFT, outcomeOf } = require('../span/outcome.js')
-const { kSpan } = require('./keys.js')
+const { kContext } = require('./keys.js')
 
 // Most responses get 'close' from Node, once, and that is their end. Two kinds of HTTP/1 may not get it:
 //
@@ -35,7 +35,7 @@ class Ending {
 }
 
 function endingOf (response) {
-  const context = response[kSpan]
+  const context = response[kContext]
   return context.ending ?? (context.ending = new Ending(response))
 }
 
@@ -76,7 +76,7 @@ function endWithoutClose ({ socket }, response, onClose) {
 
 /** Calls `end` when the response is over, before its own span ends. */
 function whenOver (response, end) {
-  if (response[kSpan] === undefined) response.once('close', end) // no hook of ours has seen it
+  if (response[kContext] === undefined) response.once('close', end) // no hook of ours has seen it
   else (awaitedEnding(response).callbacks ??= []).push(end)
 }
 
@@ -84,7 +84,7 @@ function whenOver (response, end) {
 function whenEnded (reply, end) {
   const { raw } = reply
   if (isOver(raw)) {
-    end(outcomeOf(sentStatus(raw), unfinished(raw, reply), saidOf(raw[kSpan])))
+    end(outcomeOf(sentStatus(raw), unfinished(raw, reply), saidOf(raw[kContext])))
     return
   }
   const ending = awaitedEnding(raw)
@@ -96,7 +96,7 @@ function awaitedEnding (response) {
   const ending = endingOf(response)
   if (ending.isAwaited) return ending
   ending.isAwaited = true
-  if (response[kSpan].record !== null) return ending // which is waited for
+  if (response[kContext].record !== null) return ending // which is waited for
   response.on('close', endUnrecorded)
   if (!isUsual(response.req, response) && response.req.httpVersionMajor === 1) endWithoutClose(response.req, response, endUnrecorded)
   return ending
@@ -104,15 +104,15 @@ function awaitedEnding (response) {
 
 /** Ends all of a request that has no record; `this` is the response. */
 function endUnrecorded () {
-  const { ending } = this[kSpan]
+  const { ending } = this[kContext]
   if (ending === null) return
   endOthers.call(this)
-  if (ending.lastCallbacks !== null) endLast(this[kSpan], ending, sentStatus(this), unfinished(this, ending.reply))
+  if (ending.lastCallbacks !== null) endLast(this[kContext], ending, sentStatus(this), unfinished(this, ending.reply))
 }
 
 /** Ends what is called at the end of a request beside its record; `this` is the response. */
 function endOthers () {
-  const context = this[kSpan]
+  const context = this[kContext]
   const { ending } = context
   if (ending === null) return
   context.ending = null
@@ -164,7 +164,7 @@ function onOwnFinish () {
 }
 
 function endOwn (response) {
-  response[kSpan].ending?.onClose?.call(response)
+  response[kContext].ending?.onClose?.call(response)
 }
 
 /**
@@ -180,7 +180,7 @@ function followFinish (response) {
 
 // HOT, once per response that has waited. No context is put back: Node finishes each response in a callback, or a tick, of its own.
 function onFinish () {
-  const context = this[kSpan]
+  const context = this[kContext]
   const { ending } = context
   const onClose = ending === null ? null : ending.onClose
   const hasWaited = this.stream === undefined && this.socket !== null

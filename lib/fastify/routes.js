@@ -20,7 +20,7 @@ const ROOT = typeof __dirname === 'string' ? join(__dirname, '..', '..', sep) : 
 const FASTIFY = /[/\\]node_modules[/\\](?:fastify|avvio|fastify-plugin|light-trace)[/\\]/
 const PACKAGES = /[/\\]node_modules[/\\]/
 
-let kContext // the symbol under which Fastify keeps the route's own object on each request; undefined until it is found
+let kRouteContext // the symbol under which Fastify keeps the route's own object on each request; undefined until it is found
 
 /**
  * The object that Fastify makes for a route, of which its `config` is public. The public `request.routeOptions` makes another
@@ -28,12 +28,12 @@ let kContext // the symbol under which Fastify keeps the route's own object on e
  * public `config`. Where there is none of that kind the public object is returned. HOT, once per request.
  */
 function routeContextOf (request) {
-  const context = request[kContext]
+  const context = request[kRouteContext]
   if (context !== undefined) return context
   const { routeOptions } = request
   const { config } = routeOptions
-  if (config !== undefined) kContext = Object.getOwnPropertySymbols(request).find((symbol) => request[symbol]?.config === config)
-  return request[kContext] ?? routeOptions
+  if (config !== undefined) kRouteContext = Object.getOwnPropertySymbols(request).find((symbol) => request[symbol]?.config === config)
+  return request[kRouteContext] ?? routeOptions
 }
 
 /** Says of a route that has the switch of tracing in the wrong place, or another plugin's. Fastify takes any name. */
@@ -116,7 +116,7 @@ class Routes {
     const info = routeInfo(method, url, this.#knownMethods)
     this.#configure(info, config.trace)
     this.#locate(info, config)
-    const hooks = config[kRoute] === undefined ? request[kContext] : undefined // it has them by stage
+    const hooks = config[kRoute] === undefined ? request[kRouteContext] : undefined // it has them by stage
     if (hooks !== undefined) for (const ready of this.#atFirstRequest) ready(hooks, request, info.options)
     for (const part of this.#parts.values()) part.route?.(info)
     info.requestMethod = method

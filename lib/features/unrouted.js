@@ -9,7 +9,7 @@ const { Server } = require('node:net')
 const { now } = require('../runtime/timers.js')
 const { subscribe, onMessage } = require('../runtime/process-state.js')
 const { routeInfo, knownMethods, peerInfo, requestTarget } = require('../http/conventions.js')
-const { kSpan } = require('../fastify/keys.js')
+const { kContext } = require('../fastify/keys.js')
 const { sentStatus } = require('../fastify/response-end.js')
 
 const kStart = Symbol('light-trace.start')
@@ -46,7 +46,7 @@ class Unrouted {
         if (request instanceof IncomingMessage && this.#isOurs(server)) request[kStart] = now()
       })],
       ['http.server.response.finish', onMessage(({ request, response, server }) => {
-        if (response instanceof ServerResponse && response[kSpan] === undefined && this.#isOurs(server)) this.#trace(request, response)
+        if (response instanceof ServerResponse && response[kContext] === undefined && this.#isOurs(server)) this.#trace(request, response)
       })]
     ])
   }
@@ -60,7 +60,7 @@ class Unrouted {
   }
 
   #trace (raw, response) {
-    response[kSpan] = NO_REQUEST
+    response[kContext] = NO_REQUEST
     const requests = this.#requests
     const { headers, method, url } = raw
     const request = { raw, headers, method, url }

@@ -1,7 +1,7 @@
 'use strict'
 
-// What became of a request, decided once, when its response is over: its span, metrics, `keep`, accounts and held lines read it
-// here. Decision D13 (docs/decisions.md) says what counts as an error.
+// What became of a request. Its span and its metrics ask when the response is over; `keep`, accounts and held lines read the outcome.
+// Decision D13 (docs/decisions.md) says what counts as an error.
 
 const { errorType } = require('./attributes.js')
 const { STATUS_OK, STATUS_ERROR } = require('./recording-span.js')
@@ -11,19 +11,22 @@ const GOOD = ''
 const FAILED = 'errors'
 const LEFT = 'aborted' // by its client before the response was there, which any stranger can do. Also its `error.type`
 
-// What a record knows of an error: nothing, that Fastify caught one, that it is recorded already; and at the end, that the client left.
+// What a request's record knows of an error.
 const NOT_FAILED = 0
-const CAUGHT = 1
-const RECORDED = 2
-const NOT_OURS = 3
+const CAUGHT = 1 // by Fastify
+const RECORDED = 2 // as an event of the span
+const NOT_OURS = 3 // at its end: the client left
+
+/** Whether the response alone is an error: 5xx, or not sent to its end. HOT, once per recorded or measured request. */
+function isBroken (httpStatus, unfinished) { return unfinished !== '' || httpStatus >= 500 }
 
 /**
  * @param {number} httpStatus that went out, 0 where none did
  * @param {string} unfinished '' for a whole response, else the `error.type` of a broken one
- * @param {number | undefined} said the status of its span. What the application says comes first
+ * @param {number | undefined} spanStatus what the application has set on its span comes first
  */
-function outcomeOf (httpStatus, unfinished, said) {
-  const isBad = said === STATUS_ERROR || (said !== STATUS_OK && (httpStatus >= 500 || unfinished !== ''))
+function outcomeOf (httpStatus, unfinished, spanStatus) {
+  const isBad = spanStatus === STATUS_ERROR || (spanStatus !== STATUS_OK && isBroken(httpStatus, unfinished))
   if (!isBad) return GOOD
   return unfinished === LEFT ? LEFT : FAILED
 }
@@ -34,4 +37,4 @@ function errorTypeOf (httpStatus, unfinished, { failed, error }) {
   return failed === NOT_FAILED ? String(httpStatus) : errorType(error)
 }
 
-module.exports = { GOOD, FAILED, LEFT, NOT_FAILED, CAUGHT, RECORDED, NOT_OURS, outcomeOf, errorTypeOf }
+module.exports = { GOOD, FAILED, LEFT, NOT_FAILED, CAUGHT, RECORDED, NOT_OURS, isBroken, outcomeOf, errorTypeOf }

@@ -7,7 +7,7 @@ const { OPEN } = require('../context/trace-context.js')
 const { RecordingSpan, STATUS_ERROR, OWN_MAX } = require('./recording-span.js')
 const { SERVER_KEYS } = require('./http-info.js')
 const { NO_SHAPE, cut, placeOf, hasKey, errorType } = require('./attributes.js')
-const { GOOD, FAILED, LEFT, NOT_FAILED, CAUGHT, RECORDED, NOT_OURS, outcomeOf, errorTypeOf } = require('./outcome.js')
+const { GOOD, FAILED, LEFT, NOT_FAILED, CAUGHT, RECORDED, NOT_OURS, isBroken, outcomeOf, errorTypeOf } = require('./outcome.js')
 const { now } = require('../runtime/timers.js')
 
 const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
@@ -103,7 +103,7 @@ class ServerSpan extends RecordingSpan {
   }
 
   markFailed (httpStatus, unfinished) {
-    if (unfinished === '' && httpStatus < 500) {
+    if (!isBroken(httpStatus, unfinished)) {
       if (this.failed !== NOT_FAILED && this.pipeline.clientErrors) this.markRefused()
       return
     }

@@ -1,10 +1,16 @@
 'use strict'
 
-// How a span is started: which span is its parent, whether the sampler takes it, and whether it is recorded all the same.
+// How a span starts: which span is its parent, whether the sampler takes it, and whether it is recorded all the same.
 //
-// Usually ids and flags alone decide. A Sampler of the SDK, `keep`, and processors that see spans start are asked with a span
-// (startAsked). Where an SDK has a say, lib/features/sdk/interop.js stands before the starter, with the same methods:
-// decideServer, startServer and startChild.
+// A request asks decideServer() first, in lib/fastify/request-start.js:
+//
+//   RECORD_AND_SAMPLE  startRecording()   ids and flags were enough, and it is sampled
+//   DROP               startUnsampled()   the same, and it is not
+//   UNDECIDED          startServer()      a Sampler of the SDK or a processor sees the span: #startAsked()
+//                                         `keep` or the recorder may want it at its end: startHeld()
+//
+// A child starts by startChild(), or by startUnder() where its parent decides. Where an SDK has a say, lib/features/sdk/interop.js
+// stands before the starter with decideServer, startServer and startChild of its own; its decideServer() says UNDECIDED.
 
 const { TraceContext, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, SPAN_KEY, parentIn } = require('../context/trace-context.js')
 const { newTraceId, newSpanId } = require('../context/ids.js')
@@ -50,7 +56,7 @@ class SpanStarter {
   startServer (incoming, route, peer, url, base) {
     const decision = this.decideServer(incoming, route)
     if (decision === UNDECIDED) return this.asks(route) ? this.#startAsked(incoming, route, peer, url, base) : this.startHeld(incoming, route, peer, url)
-    return decision === DROP ? this.startUnsampled(incoming) : this.startTaken(incoming, route, peer, url)
+    return decision === DROP ? this.startUnsampled(incoming) : this.startRecording(incoming, route, peer, url)
   }
 
   /** Whether a Sampler or a processor has a say in a request. */
@@ -59,14 +65,14 @@ class SpanStarter {
   /** The span of a request that `keep` or the recorder may want though it is not sampled. HOT, once per request with these. */
   startHeld (incoming, route, peer, url) {
     const decision = this.decideByIds(incoming, route)
-    const span = this.startTaken(incoming, route, peer, url)
+    const span = this.startRecording(incoming, route, peer, url)
     if (decision === DROP) span.flags &= ~SAMPLED
     return span
   }
 
-  /** The span of a request that is sampled, or may be. */
+  /** The span of a request that is recorded, whether or not it will be sent. */
   // HOT, once per sampled request. Budget: 1 object. Proof: bench/micro/server-span.bench.js
-  startTaken (incoming, route, peer, url) {
+  startRecording (incoming, route, peer, url) {
     this.stats.started++
     const span = this.keep === null
       ? new ServerSpan(this.pipeline, incoming.start, route, peer, url)
@@ -89,7 +95,7 @@ class SpanStarter {
   /** The span of a request where a Sampler or a processor has a say. */
   #startAsked (incoming, route, peer, url, base) {
     const { start, parentKind } = incoming
-    const span = this.startTaken(incoming, route, peer, url)
+    const span = this.startRecording(incoming, route, peer, url)
     span.flags = incoming.flags // for now
     const context = parentContext(base ?? EMPTY_CONTEXT, incoming)
     const sampler = route.sampler ?? this.sampler

@@ -5,7 +5,7 @@
 // is printed and nothing else, and nothing of pino is replaced. It asks for what pino gives to such destinations beside the line
 // (`Symbol.for('pino.metadata')`).
 
-const { kSpan, ownHook, symbolOf } = require('../../fastify/keys.js')
+const { kContext, ownHook, symbolOf } = require('../../fastify/keys.js')
 const { whenEnded } = require('../../fastify/response-end.js')
 const { attempt } = require('../../runtime/report.js')
 const { FAILED } = require('../../span/outcome.js')
@@ -153,7 +153,7 @@ function holdLines (app, lowest, keepOf, print, flush) {
   /** Looks for the end of a request from its first line on. Returns whether there is one to come. */
   function follow (held) {
     const { reply, reply: { raw } } = held
-    if (raw[kSpan] === undefined) return false
+    if (raw[kContext] === undefined) return false
     whenEnded(reply, (outcome) => settle(held, outcome))
     return true
   }

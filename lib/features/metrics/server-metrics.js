@@ -6,7 +6,7 @@
 const { HTTP_DURATION, keepExemplar, BODY_SIZE } = require('./histograms.js')
 const { attributeList, SeriesIndex } = require('./series.js')
 const { hasKey } = require('../../span/attributes.js')
-const { NOT_FAILED, CAUGHT, errorTypeOf } = require('../../span/outcome.js')
+const { NOT_FAILED, CAUGHT, isBroken, errorTypeOf } = require('../../span/outcome.js')
 const { INVALID_SPAN } = require('../../span/child-span.js')
 const { OPEN } = require('../../context/trace-context.js')
 const { now } = require('../../runtime/timers.js')
@@ -51,7 +51,7 @@ class RequestRecord {
   /** Ends as ServerSpan.close does. HOT, once per unsampled request where metrics are on. */
   close (httpStatus, unfinished) {
     this.httpStatus = httpStatus
-    if (unfinished !== '' || httpStatus >= 500) this.errorType = errorTypeOf(httpStatus, unfinished, this)
+    if (isBroken(httpStatus, unfinished)) this.errorType = errorTypeOf(httpStatus, unfinished, this)
     this.error = undefined
     this.endedAt = now()
   }
