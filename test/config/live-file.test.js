@@ -212,14 +212,14 @@ test('a rate, and the rate of what is kept, go on as they were after a change', 
   }
 })
 
-test('a level that there is not changes nothing', async (t) => {
+test('a level that there is not changes nothing', { skip: without('logs') }, async (t) => {
   for (const level of ['warning', 'constructor']) {
     const { warnings } = await liveApp(t, { logs: { level } }, { logs: { export: true } })
     t.match(warnings(), [{ msg: /`configFile.logs.level` must be/ }])
   }
 })
 
-test('a level in the file that the logger has not leaves the levels of the options in force', { skip: without('testing') }, async (t) => {
+test('a level in the file that the logger has not leaves the levels of the options in force', { skip: without('testing') || without('logs') }, async (t) => {
   const { app, collector } = await liveApp(t, { logs: { level: 'nolevel' } }, { logs: { export: true, level: 'error' } })
   app.log.info('own info')
   app.log.error('own error')
@@ -228,7 +228,7 @@ test('a level in the file that the logger has not leaves the levels of the optio
 })
 
 // Short names: the message has the path of the file, and is cut.
-test('a level of the application\'s own', { skip: without('testing') }, async (t) => {
+test('a level of the application\'s own', { skip: without('testing') || without('logs') }, async (t) => {
   const { app, change, collector, names, warnings } = await liveApp(t, { logs: { level: 'notice' } }, { logs: { export: true } }, { customLevels: { notice: 35 } })
   for (const level of ['info', 'notice', 'warn']) app.log[level](`own ${level}`)
   t.same((await collector.logs()).map(({ body }) => body).filter((body) => body.startsWith('own')), ['own notice', 'own warn'])
@@ -237,7 +237,7 @@ test('a level of the application\'s own', { skip: without('testing') }, async (t
   t.same(await names('/'), ['GET /'])
 })
 
-test('levels of exported lines', { skip: without('testing') }, async (t) => {
+test('levels of exported lines', { skip: without('testing') || without('logs') }, async (t) => {
   const { app, change, collector } = await liveApp(t, { logs: { level: 'error' } }, { logs: { export: true, unsampledLevel: 'trace' } })
   const bodies = async () => {
     collector.reset()
