@@ -80,7 +80,7 @@ async function runWithout (names, given) {
     const [, passed, failed] = /(\d+) passed, (\d+) failed\s*$/.exec(output) ?? ['', 0, 1]
     return { passed: Number(passed), failed: Number(failed), output }
   } finally {
-    rmSync(directory, { recursive: true, force: true })
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 }) // a process that had to be ended may still write
   }
 }
 

@@ -212,14 +212,14 @@ test('a rate, and the rate of what is kept, go on as they were after a change', 
   }
 })
 
-test('a level that there is not changes nothing', async (t) => {
+test('a level that there is not changes nothing', { skip: without('logs') }, async (t) => {
   for (const level of ['warning', 'constructor']) {
     const { warnings } = await liveApp(t, { logs: { level } }, { logs: { export: true } })
     t.match(warnings(), [{ msg: /`configFile.logs.level` must be/ }])
   }
 })
 
-test('a level in the file that the logger has not leaves the levels of the options in force', async (t) => {
+test('a level in the file that the logger has not leaves the levels of the options in force', { skip: without('testing') || without('logs') }, async (t) => {
   const { app, collector } = await liveApp(t, { logs: { level: 'nolevel' } }, { logs: { export: true, level: 'error' } })
   app.log.info('own info')
   app.log.error('own error')
@@ -228,7 +228,7 @@ test('a level in the file that the logger has not leaves the levels of the optio
 })
 
 // Short names: the message has the path of the file, and is cut.
-test('a level of the application\'s own', async (t) => {
+test('a level of the application\'s own', { skip: without('testing') || without('logs') }, async (t) => {
   const { app, change, collector, names, warnings } = await liveApp(t, { logs: { level: 'notice' } }, { logs: { export: true } }, { customLevels: { notice: 35 } })
   for (const level of ['info', 'notice', 'warn']) app.log[level](`own ${level}`)
   t.same((await collector.logs()).map(({ body }) => body).filter((body) => body.startsWith('own')), ['own notice', 'own warn'])
@@ -237,7 +237,7 @@ test('a level of the application\'s own', async (t) => {
   t.same(await names('/'), ['GET /'])
 })
 
-test('levels of exported lines', async (t) => {
+test('levels of exported lines', { skip: without('testing') || without('logs') }, async (t) => {
   const { app, change, collector } = await liveApp(t, { logs: { level: 'error' } }, { logs: { export: true, unsampledLevel: 'trace' } })
   const bodies = async () => {
     collector.reset()
@@ -274,7 +274,7 @@ test('a Sampler of the SDK stays, and that is said', async (t) => {
   t.match(warnings(), [{ msg: /a Sampler of the SDK's decides/ }])
 })
 
-test('where a provider makes the spans, sampler and keep of the file are said to have no effect, once each', { skip: without('keep') }, async (t) => {
+test('where a provider makes the spans, sampler and keep of the file are said to have no effect, once each', { skip: without('keep') || without('sdk') }, async (t) => {
   const exporter = new InMemorySpanExporter()
   const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
   const { app, write, lines } = await liveApp(t, { sampler: 0 }, { tracerProvider, spanProcessors: undefined })

@@ -1,6 +1,7 @@
 'use strict'
 
 // The contract with what this repository has installed. `npm run test:suite -- interop` runs it with other pairs.
+// Feature: sdk
 
 const { AsyncLocalStorage } = require('node:async_hooks')
 const tap = require('tap')

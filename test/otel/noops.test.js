@@ -7,6 +7,7 @@ const { join } = require('node:path')
 const { promisify } = require('node:util')
 const { build } = require('esbuild')
 const { test } = require('tap')
+const { without } = require('../support/features')
 
 const root = join(__dirname, '../..')
 
@@ -79,7 +80,7 @@ for (const minify of [false, true]) {
       'a proxy of a no-op of its own': nothing,
       'no meters': nothing,
       'no meters of its own': nothing,
-      theirs: { mode: 'sdk', isMeasured: false }
+      theirs: { mode: without('sdk') ? 'native' : 'sdk', isMeasured: false }
     })
   })
 }

@@ -101,7 +101,7 @@ test('a route has a sampler of its own', async (t) => {
   t.match(await collector.spans(), [{ name: 'GET /rule', attributes: { rule: 1 } }])
 })
 
-test('keep exports failed and slow requests with their children, marked, and tells nobody outside', { skip: without('keep') }, async (t) => {
+test('keep exports failed and slow requests with their children, marked, and tells nobody outside', { skip: without('keep') || without('sdk') }, async (t) => {
   const seen = []
   const { app, collector } = await traced(t, { sampler: 'always_off', keep: { errors: true, slowerThanMs: 1e6 } }, [seeing(seen)], keepRoutes)
   const failed = await app.inject('/fail')

@@ -4,6 +4,7 @@
 // tell what a processor sees of the same span.
 
 const { test } = require('tap')
+const { without } = require('../support/features')
 const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 const { fromBytes, fromObject } = require('../support/same-span')
@@ -42,7 +43,7 @@ for (const [what, doing] of Object.entries(DOINGS)) {
   })
 }
 
-test('options are heard: kind, root, attributes, links, a start', async (t) => {
+test('options are heard: kind, root, attributes, links, a start', { skip: without('sdk') }, async (t) => {
   const OPTIONS = [undefined, null, {}, { kind: 2 }, { kind: 4 }, { kind: 9 }, { root: true }, { attributes: { a: 1 } }, { links: [] }, { startTime: 5 }]
   const { written, seen } = await children(t, (trace) => { for (const options of OPTIONS) trace.withSpan('named', options, noop) })
   t.equal(written.length, OPTIONS.length * 2)

@@ -1,6 +1,7 @@
 'use strict'
 
 // The option `recorder`: the sums of what is kept, and the memory of the ring.
+// Feature: keep
 
 const { test } = require('tap')
 const { setImmediate: turn } = require('node:timers/promises')

@@ -4,6 +4,7 @@
 
 const { test } = require('tap')
 const { trace, ROOT_CONTEXT } = require('@opentelemetry/api')
+const { without } = require('../support/features')
 const { startSink } = require('../support/otlp-sink')
 const { probabilityOf } = require('../support/extrapolation')
 const { tracedApp } = require('../support/traced-app')
@@ -117,7 +118,7 @@ test('always_on that decides anew does not leave a caller\'s threshold standing'
   }
 })
 
-test('keep.errors: the spans of a failed request and of its children say 1, sampled or kept; headers do not', async (t) => {
+test('keep.errors: the spans of a failed request and of its children say 1, sampled or kept; headers do not', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: { sampler: 0.5, keep: { errors: true } },
@@ -144,7 +145,7 @@ test('keep.errors: the spans of a failed request and of its children say 1, samp
   t.ok(spans.filter(({ kind }) => kind === 'INTERNAL').every(({ traceState }) => traceState === 'ot=th:0'))
 })
 
-test('keep and a caller: only the threshold of the exported span changes', async (t) => {
+test('keep and a caller: only the threshold of the exported span changes', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, trace: { keep: { errors: true } }, routes: echo })
   for (const [flags, randomness] of [['01', 'e0000000000000'], ['00', '80000000000000']]) {
     collector.reset()
@@ -156,7 +157,7 @@ test('keep and a caller: only the threshold of the exported span changes', async
   }
 })
 
-test('children beyond the 64th are there if the sampler took their request, and stand for as many as it said', async (t) => {
+test('children beyond the 64th are there if the sampler took their request, and stand for as many as it said', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: { sampler: 0.5, keep: { errors: true } },
@@ -171,7 +172,7 @@ test('children beyond the 64th are there if the sampler took their request, and 
   t.same(await of('child 65'), Array(taken.length).fill('ot=th:8'))
 })
 
-test('what goes on after a failed request belongs to it, in what is exported', async (t) => {
+test('what goes on after a failed request belongs to it, in what is exported', { skip: without('keep') }, async (t) => {
   let late
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -197,7 +198,7 @@ test('what goes on after a failed request belongs to it, in what is exported', a
   t.same([server.traceState, child.traceState], ['ot=th:0', 'ot=th:0'])
 })
 
-test('keep.slowerThanMs: a slow request says 1 as well', async (t) => {
+test('keep.slowerThanMs: a slow request says 1 as well', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false, trace: { sampler: 0.5, keep: { slowerThanMs: 0 } }, routes: (app) => app.get('/', async () => ({}))
   })
@@ -234,7 +235,7 @@ test('a rate: each request of an application has the threshold of its route at t
   t.equal((await collector.spans()).at(-1).traceState, 'ot=th:0', 'work that no request has started')
 })
 
-test('in the bytes it is the same, by the template and without it', async (t) => {
+test('in the bytes it is the same, by the template and without it', { skip: without('keep') }, async (t) => {
   const sink = await startSink(t)
   const { app } = await tracedApp(t, {
     listen: false,
@@ -264,7 +265,7 @@ test('in the bytes it is the same, by the template and without it', async (t) =>
   })
 })
 
-test('a span that the application has marked as kept has the key once', async (t) => {
+test('a span that the application has marked as kept has the key once', { skip: without('keep') }, async (t) => {
   const sink = await startSink(t)
   const { app } = await tracedApp(t, {
     listen: false,

@@ -13,12 +13,13 @@ const WAIT_MS = 5_000
 const testing = FEATURES.testing?.load() // not by its path, by which all tests would be of that feature
 
 /**
- * @param {object} [t] a tap test
+ * @param {object} [t] a tap test; without it nothing waits for the collector, nor ends it
  * @returns {Promise<{ collector, options: object }>} options: of light-trace, by which the collector has the spans
  */
 async function collectorFor (t, { timeoutMs = WAIT_MS } = {}) {
   if (testing === undefined) {
     const sink = await startSink(t)
+    if (t === undefined) sink.unref()
     return { collector: new SentSpans(sink, timeoutMs), options: { exporter: { url: sink.url } } }
   }
   const collector = testing.createCollector({ timeoutMs })

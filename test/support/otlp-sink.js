@@ -47,6 +47,8 @@ class Sink {
     this.url = `http://127.0.0.1:${this.#server.address().port}/v1/traces`
   }
 
+  unref () { this.#server.unref() }
+
   close () {
     if (!this.#server.listening) return Promise.resolve()
     for (const wait of this.#waiting) wait.reject(new Error('the sink was closed'))
