@@ -12,7 +12,7 @@
 //   inherits                        it is asked for also where a registration that is replaced has it
 //   output (settings, foreign)      whether ended spans go to it: then `output(tracer, foreign, suppress)` of its file says where to
 //   propagator (name)               whether it has that of OTEL_PROPAGATORS: then `propagator(name, report)` of its file makes it
-//   interop, started, calls         that its file answers at the seam of this name
+//   interop, started, calls, shrinker  that its file answers at the seam of this name
 //   environment                     that its file reads the one of OTEL_CONFIG_FILE
 //   surface (tracer, load)          members of app.lightTrace, there whether the feature is asked for or not
 //   uses                            the features that it requires
@@ -103,6 +103,10 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     propagator: (name) => name === 'b3' || name === 'b3multi',
     load: () => require('./features/b3.js')
   },
+  thinning: {
+    shrinker: true,
+    load: () => require('./features/thinning/thinning.js')
+  },
   console: {
     output: ({ exporter: { kind } }) => kind === 'console' || kind === 'otlp/stdout',
     load: () => require('./features/console.js')
@@ -170,6 +174,9 @@ function interopOf (tracer) { return first('interop')?.interop(tracer) ?? null }
 /** A propagator that is not W3C's; undefined where nothing has it. */
 function propagatorOf (name, report) { return first('propagator', name)?.propagator(name, report) }
 
+/** What makes the chunks of a full buffer smaller: see ChunkBuffer. Null where nothing does. */
+function shrinkerOf (buffer, onGone, onFailed) { return first('shrinker')?.shrinker(buffer, onGone, onFailed) ?? null }
+
 /** What is told of each request that has started, or null. */
 function startedOf (app, tracer) { return first('started', tracer.settings, app)?.started(app, tracer) ?? null }
 
@@ -189,4 +196,4 @@ function addSurface (decorator, tracer) {
 /** What the package itself offers of a feature. */
 function load (name) { return FEATURES[name].load() }
 
-module.exports = { FEATURES, attach, attachForRoute, heir, outputOf, interopOf, propagatorOf, startedOf, environmentOf, calls, addSurface, load }
+module.exports = { FEATURES, attach, attachForRoute, heir, outputOf, interopOf, propagatorOf, shrinkerOf, startedOf, environmentOf, calls, addSurface, load }

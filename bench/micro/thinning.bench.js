@@ -4,7 +4,7 @@
 
 const assert = require('node:assert')
 const bench = require('./harness')
-const { thin } = require('../../lib/otlp/thinning')
+const { thin } = require('../../lib/features/thinning/thin')
 const { SpanEncoder } = require('../../lib/otlp/span-encoder')
 const { openTracer, openChunk, decodeChunk, route, peer, newIncoming } = require('./pipeline')
 

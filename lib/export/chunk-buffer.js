@@ -4,12 +4,11 @@
 // that is full is sealed and joins the queue; the sender takes from the front and puts back what failed.
 //
 //    encoder --> open --seal--> [ sealed | sealed | compressed (gzip) ] --take--> in flight --release--> spare
-//                                  ^ thinned or evicted from here       <--putBack--'
+//                                  ^ shrunk or evicted from here        <--putBack--'
 //
 // `bytes` counts what is allocated in all of these places. The sum over the buffers of an application never passes their budget.
 
 const { halvesOf } = require('../otlp/request.js')
-const { thin, failedIn, Claims, LEVEL_MAX } = require('../otlp/thinning.js')
 const { attempt } = require('../runtime/report.js')
 
 const CHUNK_BYTES = 256 * 1024 // some 500 spans: a loss of one chunk is still small
@@ -21,12 +20,7 @@ const SPARE_CHUNKS_MAX = 8
 const SPARE_PART = 1 / 8
 // Collectors take 20 MiB in one request, proxies before them less. A longer span is nothing but a mistake.
 const SPAN_BYTES_MAX = 4 * 1024 * 1024
-// What is compressed cannot be thinned at once: it is thinned in the background where less than this is free.
-const THIN_BELOW = 1 / 16
-const BESIDE = 2 // chunks on each side of one: a request and its children are seldom further apart
-const NO_TRACES = new Set()
-const TOLD_BYTES = 1024 // kept free where spans are thinned: what stays says for how many it stands, and may be longer than before
-const THINNED_AT_ONCE_MAX = 1024 * 1024 // bytes, about a millisecond, of one allocation: then the oldest chunk goes
+const SHRUNK_BYTES = 1024 // kept free where chunks are made smaller: a span that stays may be longer than before
 
 /**
  * A piece of memory with encoded spans in it.
@@ -48,11 +42,7 @@ class Chunk {
     this.attempts = attempts // how often it was sent
     this.body = null // the whole request body once it is gzipped
     this.isUncompressed = false // it must not be gzipped
-    // Of thinning: the level that all its spans have gone through, and that of failed requests among them, which is lower.
-    this.level = 0
-    this.failedLevel = 0
-    this.failed = null // the traces of failed requests, once the chunks beside it, or compression, have asked
-    this.surplus = 0 // spans that went without another that stands for them
+    this.shrunk = null // of what makes it smaller in a full buffer
   }
 
   compress (body) {
@@ -94,14 +84,13 @@ class ChunkBuffer {
   #spareMax
   #idleSpares = 0 // how many nobody has wanted since the last trim
   #onGone
-  #thinning
   #budget
-  #bytesThinned = 0 // in one allocation
-  #claims = new Claims()
+  #makeShrinker
+  #shrinker = undefined
 
-  // onGone(spans, level): so many are gone, by thinning to that level, or with the oldest chunk: 0. Without `thinning`, which has
-  // onFailed(error), a full buffer always gives that up.
-  constructor (budget, spansMax = Infinity, onGone, thinning = null) {
+  // onGone(spans, 0): so many are gone with a chunk. A full buffer gives up the oldest one, if what makeShrinker(buffer) returns makes none
+  // smaller. Neither may throw.
+  constructor (budget, spansMax = Infinity, onGone, makeShrinker = null) {
     const { bytesMax } = budget
     this.#budget = budget
     budget.add(this)
@@ -117,7 +106,7 @@ class ChunkBuffer {
     this.sealedBytes = 0
     this.bytesWritten = 0 // of all spans that were ever sealed: goes on growing when the buffer is full
     this.#onGone = onGone
-    this.#thinning = thinning
+    this.#makeShrinker = makeShrinker
   }
 
   // Returns an open chunk with `byteCount` free bytes, NO_CHUNK if there is no more memory, or null if the whole buffer is in flight.
@@ -140,6 +129,8 @@ class ChunkBuffer {
   }
 
   get sealedChunks () { return this.#queue.length }
+  /** The sealed chunks, the oldest first. */
+  get waiting () { return this.#queue }
 
   // Takes the oldest chunks, at most `bytesMax` and `spansMax`, but at least one. A compressed one goes alone: it is a whole body.
   take (bytesMax) {
@@ -186,6 +177,7 @@ class ChunkBuffer {
   }
 
   isWaiting (chunk) { return this.#queue.includes(chunk) }
+  hasRoomFor (byteCount) { return this.#budget.hasRoomFor(byteCount) }
 
   storeCompressed (chunk, body) {
     this.bytes += body.length - chunk.capacity
@@ -217,15 +209,15 @@ class ChunkBuffer {
     this.#idleSpares = this.#spare.length
   }
 
-  // Where spans are thinned, a smaller chunk than the standard one will do: to free a whole one several have to be thinned.
+  // Where chunks are made smaller, a new one that is smaller than the standard will do: to free a whole one several have to be shrunk.
   #allocate (byteCountMin) {
     let byteCount = Math.max(byteCountMin, this.chunkBytes)
     const isStandard = byteCount === this.chunkBytes
-    this.#bytesThinned = 0
+    this.#shrinker?.begin()
     for (;;) {
       if (isStandard && this.#spare.length > 0) return this.#takeSpare()
-      const room = this.bytesMax - this.#budget.bytes - (this.#thinning === null ? 0 : TOLD_BYTES)
-      if (isStandard && this.#thinning !== null && room >= Math.max(byteCountMin, this.chunkBytes / 2)) byteCount = Math.min(byteCount, room)
+      const room = this.bytesMax - this.#budget.bytes - (this.#makeShrinker === null ? 0 : SHRUNK_BYTES)
+      if (isStandard && this.#makeShrinker !== null && room >= Math.max(byteCountMin, this.chunkBytes / 2)) byteCount = Math.min(byteCount, room)
       if (byteCount <= room) break
       if (this.#spare.length > 0) this.#forget(this.#takeSpare())
       else if (!this.#budget.evictFor(this)) return null
@@ -234,107 +226,34 @@ class ChunkBuffer {
     return bytes === null ? NO_CHUNK : this.#own(new Chunk(bytes))
   }
 
-  /** Gives up what is kept for reuse, then thins a chunk or gives up the oldest. Returns whether there was any. */
+  /** Gives up what is kept for reuse, then has a chunk made smaller or gives up the oldest. Returns whether there was any. */
   evict () {
     if (this.#spare.length > 0) {
       this.#forget(this.#takeSpare())
       return true
     }
     if (this.#queue.length === 0) return false
-    if (this.#thinning === null || this.#bytesThinned >= THINNED_AT_ONCE_MAX || !this.#thinSome()) this.#giveUp(0)
+    if (this.shrinker?.makeRoom() !== true) this.giveUp(this.#queue[0])
     return true
   }
 
-  #giveUp (index) {
-    const chunk = this.#dequeue(index)
+  giveUp (chunk) {
+    this.#dequeue(this.#queue.indexOf(chunk))
     this.#onGone(chunk.spans, 0)
     this.#recycle(chunk)
   }
 
-  /** Thins the plain chunks that were thinned least, the oldest of these; false if there are none that can be thinned. */
-  #thinSome () {
-    const chunks = this.#leastThinned(({ body }) => body === null)
-    if (chunks.length === 0) return false
-    // A span of megabytes is given up: thinning takes too long, and leaving it there would cost thousands of others.
-    if (chunks[0].length > THINNED_AT_ONCE_MAX) {
-      this.#giveUp(this.#queue.indexOf(chunks[0]))
-      return true
-    }
-    this.#bytesThinned += sum(chunks, 'length')
-    const made = this.thinned(chunks, chunks.map(({ bytes, length }) => bytes.subarray(0, length)))
-    if (made !== null) this.replace(chunks, made)
-    return made !== null
+  /** What makes waiting chunks smaller; null where nothing does. ChunkCompressor asks first, when half of the memory is taken: no request waits for the disk. */
+  get shrinker () {
+    if (this.#shrinker === undefined) this.#shrinker = this.#makeShrinker?.(this) ?? null
+    return this.#shrinker
   }
 
-  /** Notes which requests have failed in a chunk, for those beside it, before it is compressed. */
-  noteFailed (chunk) {
-    if (this.#thinning === null || chunk.failed !== null) return
-    const isReadable = chunk.body === null && chunk.length <= THINNED_AT_ONCE_MAX
-    chunk.failed = isReadable ? attempt(() => failedIn(chunk.bytes, chunk.length)) ?? NO_TRACES : NO_TRACES
-  }
-
-  #failedBeside (chunks) {
-    const from = this.#queue.indexOf(chunks[0])
-    const to = from + chunks.length
-    const beside = [...this.#queue.slice(Math.max(0, from - BESIDE), from), ...this.#queue.slice(to, to + BESIDE)]
-    for (const chunk of beside) this.noteFailed(chunk)
-    return beside.map(({ failed }) => failed)
-  }
-
-  /** All but the newest come first: whether its last requests fail is in the chunk that is behind it. */
-  #leastThinned (accepts) {
-    const chunks = this.#leastThinnedOf(this.#queue.slice(0, -1), accepts)
-    return chunks.length > 0 ? chunks : this.#leastThinnedOf(this.#queue, accepts)
-  }
-
-  /** The first of the chunks with the lowest level, and those behind it that make up a chunk with it: else there would be ever more. */
-  #leastThinnedOf (queue, accepts) {
-    let first = -1
-    let level = LEVEL_MAX
-    for (let i = 0; i < queue.length && level > 0; i++) {
-      if (queue[i].level >= level || !accepts(queue[i])) continue
-      first = i
-      level = queue[i].level
-    }
-    if (first === -1) return []
-    let end = first + 1
-    for (let { length } = queue[first]; end < queue.length; end++) {
-      length += queue[end].length
-      if (length > this.chunkBytes || queue[end].level !== level || !accepts(queue[end])) break
-    }
-    return queue.slice(first, end)
-  }
-
-  /** The compressed chunks to thin next, in the background, if memory is about to run out. */
-  compressedToThin () {
-    if (this.#thinning === null || this.#budget.hasRoomFor(this.bytesMax * THIN_BELOW)) return []
-    const chunks = this.#leastThinned(({ body }) => body !== null)
-    return this.#queue.some(({ body, level }) => body === null && level < chunks[0]?.level) ? [] : chunks
-  }
-
-  /**
-   * One chunk of what stays of some that stand together, not yet in the queue. `plain` are the bytes of each. Null after a bug, or
-   * for want of memory: they are not thinned again.
-   */
-  thinned (chunks, plain) {
-    try {
-      const bytes = plain.length === 1 ? plain[0] : Buffer.concat(plain)
-      const failedLevel = Math.min(...chunks.map((chunk) => chunk.failedLevel))
-      const bytesMax = chunks[0].body === null ? this.#roomInPlaceOf(chunks) : Infinity // compressed it is another size
-      const left = thin({ bytes, length: bytes.length, failedLevel, chunkBytes: this.chunkBytes, bytesMax, failedBeside: this.#failedBeside(chunks) }, chunks[0].level + 1, this.#claims)
-      return Object.assign(new Chunk(left.bytes, null, left.bytes.length, left.spans), { level: left.level, failedLevel: left.failedLevel, surplus: left.surplus })
-    } catch (error) {
-      this.#thinning.onFailed(error)
-    }
-    for (const chunk of chunks) chunk.level = LEVEL_MAX
-    return null
-  }
-
-  /** Puts what was made of some chunks, which stand together, in their place. */
+  /** Puts what was made of some chunks, which stand together, in their place. Where that is too long they are given up: false. */
   replace (chunks, made) {
-    if (made.capacity > this.#roomInPlaceOf(chunks)) {
-      for (const chunk of chunks) this.#giveUp(this.#queue.indexOf(chunk))
-      return
+    if (made.capacity > this.roomInPlaceOf(chunks)) {
+      for (const chunk of chunks) this.giveUp(chunk)
+      return false
     }
     made.attempts = Math.max(...chunks.map(({ attempts }) => attempts))
     this.#queue.splice(this.#queue.indexOf(chunks[0]), chunks.length, ...made.spans === 0 ? [] : [made])
@@ -344,11 +263,10 @@ class ChunkBuffer {
     }
     if (made.spans > 0) this.#own(made)
     this.#countSealed(made, 1)
-    if (made.surplus > 0) this.#onGone(made.surplus, 0)
-    this.#onGone(sum(chunks, 'spans') - made.spans - made.surplus, made.level)
+    return true
   }
 
-  #roomInPlaceOf (chunks) { return sum(chunks, 'capacity') + this.bytesMax - this.#budget.bytes }
+  roomInPlaceOf (chunks) { return chunks.reduce((total, { capacity }) => total + capacity, 0) + this.bytesMax - this.#budget.bytes }
 
   #dequeue (index = 0) {
     const [chunk] = this.#queue.splice(index, 1)
@@ -398,8 +316,6 @@ class ChunkBuffer {
 function chunkBytesFor (bytesMax) {
   return Math.min(bytesMax, Math.max(CHUNK_BYTES_MIN, Math.min(CHUNK_BYTES, Math.floor(bytesMax / CHUNKS_PER_BUFFER))))
 }
-
-function sum (list, key) { return list.reduce((total, one) => total + one[key], 0) }
 
 // Null if there is no more memory: the span is dropped, the app goes on.
 function allocate (byteCount) { return attempt(() => Buffer.allocUnsafeSlow(byteCount)) ?? null }

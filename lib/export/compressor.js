@@ -62,12 +62,12 @@ class ChunkCompressor {
   consider () {
     if (this.#isBusy || this.#isOff) return
     if (this.#buffer.bytes <= this.#buffer.bytesMax * COMPRESS_ABOVE) return
-    const toThin = this.#buffer.compressedToThin()
-    if (toThin.length > 0) return this.#thin(toThin)
+    const { shrinker } = this.#buffer
+    if (shrinker !== null && shrinker.shrinkCompressed(this.#prefix, () => this.#work())) return
     const chunk = this.#buffer.oldestUncompressed()
     if (chunk === null) return
     const pause = this.#work()
-    this.#buffer.noteFailed(chunk)
+    shrinker?.beforeCompressing(chunk)
     inBackground('gzip', [this.#prefix.head(chunk.length), chunk.bytes.subarray(0, chunk.length)], (error, body) => {
       const isSmaller = error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)
       if (!isSmaller) chunk.isUncompressed = true
@@ -75,31 +75,6 @@ class ChunkCompressor {
       pause()
     })
   }
-
-  /** Thins compressed chunks that stand together, and makes one of them. */
-  #thin (chunks) {
-    const pause = this.#work()
-    inBackground('gunzip', chunks.map(({ body }) => body), (error, bytes) => {
-      if (error !== null) return pause()
-      let end = 0
-      const plain = chunks.map(({ length }) => {
-        end += this.#prefix.head(length).length + length
-        return bytes.subarray(end - length, end)
-      })
-      const made = this.#areWaiting(chunks) ? this.#buffer.thinned(chunks, plain) : null
-      if (made === null) return pause()
-      this.#buffer.noteFailed(made)
-      inBackground('gzip', [this.#prefix.head(made.length), made.bytes], (error, body) => {
-        if (error === null && this.#areWaiting(chunks)) {
-          made.compress(body)
-          this.#buffer.replace(chunks, made)
-        }
-        pause()
-      })
-    })
-  }
-
-  #areWaiting (chunks) { return chunks.every((chunk) => chunk.body !== null && this.#buffer.isWaiting(chunk)) }
 
   /** Begins something; what it returns is called when that is done. */
   #work () {
@@ -129,4 +104,4 @@ class ChunkCompressor {
   }
 }
 
-module.exports = { compressBody, refusesZstd, encodingOf, ChunkCompressor }
+module.exports = { compressBody, refusesZstd, encodingOf, inBackground, ChunkCompressor }

@@ -9,6 +9,7 @@ const { Sender } = require('./sender.js')
 const { OtlpHttp } = require('./http/otlp-http.js')
 const { ExportLog } = require('./log.js')
 const { DURATION_MAX_MS } = require('../config/checks.js')
+const { shrinkerOf } = require('../features.js')
 const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers.js')
 const { counted } = require('../runtime/report.js')
 
@@ -44,8 +45,9 @@ class Exporter {
     this.#http = http ?? new OtlpHttp(settings.exporter, suppress)
     this.noun = noun
     this.budget = budget
-    const thinning = areThinned ? { onFailed: (error) => this.#log.notThinned(error) } : null
-    this.#buffer = new ChunkBuffer(budget, settings.batch?.maxSpans, (spans, level) => this.#onGone(spans, level), thinning)
+    const onGone = (spans, level) => this.#onGone(spans, level)
+    const makeShrinker = (buffer) => report.attempt('LT_WARN_BUG', 'a full buffer cannot be thinned', () => shrinkerOf(buffer, onGone, (error) => this.#log.notThinned(error)))
+    this.#buffer = new ChunkBuffer(budget, settings.batch?.maxSpans, onGone, areThinned ? makeShrinker : null)
     this.#compressor = new ChunkCompressor(this.#buffer, prefix)
     this.#sender = new Sender({
       buffer: this.#buffer,
@@ -199,6 +201,7 @@ class Exporter {
     this.#flushTimer = null
   }
 
+  // By thinning to a level, or with a chunk: 0.
   #onGone (spans, level) {
     if (level === 0) {
       this.#stats.drop('queue_full', spans)

@@ -169,7 +169,7 @@ class SpanEncoder {
   /**
    * Writes a span that is encoded already.
    * @param {Uint8Array} bytes where it stands
-   * @param {import('./thinning').EncodedSpan} span
+   * @param {{ start: number, end: number, stateStart: number, stateEnd: number }} span
    * @param {Uint8Array} scope as encodeScope makes it
    * @param {string} tracestate in place of its own
    * @param {Uint8Array} attributes more of them, encoded

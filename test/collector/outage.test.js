@@ -1,6 +1,7 @@
 'use strict'
 
 // Spans whose bytes were changed when a full buffer was thinned, read back from collectors that we did not write.
+// Feature: thinning
 
 const { test } = require('tap')
 const net = require('node:net')

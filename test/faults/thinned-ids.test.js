@@ -2,6 +2,7 @@
 
 // Which spans a full buffer keeps is decided by their traces' ids: by other services' buffers too, by a sampler before it, and by
 // callers who choose them.
+// Feature: thinning
 
 const { test, setTimeout } = require('tap')
 const { extrapolate } = require('../support/extrapolation')

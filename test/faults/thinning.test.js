@@ -2,6 +2,7 @@
 
 // A buffer that is full is thinned: what a collector gets after an outage of twenty times the buffer's length is a true sample of
 // all of it. thinned-ids.test.js has what depends on the ids.
+// Feature: thinning
 
 const { test, setTimeout } = require('tap')
 const Fastify = require('fastify')

@@ -15,6 +15,7 @@ const lightTrace = require('../..')
 const { run, start } = require('../../scripts/run')
 const { freePort } = require('../../scripts/free-port')
 const { extrapolate, probabilityOf } = require('../support/extrapolation')
+const { without } = require('../support/features')
 const { startMetricSink } = require('../support/metric-sink')
 
 setDeadline(240_000)
@@ -70,7 +71,7 @@ test('an agent and two gateways: whole traces come to one gateway, and sums at t
   t.same(idsOf(spansOf(sinks).filter(({ kind }) => kind === 'INTERNAL')), idsOf(taken), 'with its child')
 })
 
-test('an agent that is away while the buffer is thinned: sums at the end are those of all requests, and failed ones are all there', async (t) => {
+test('an agent that is away while the buffer is thinned: sums at the end are those of all requests, and failed ones are all there', { skip: without('thinning') }, async (t) => {
   const { sinks, startAgent } = await startGateways(t)
   const before = await startAgent()
   const { app, seen } = await sampledApp(t, { exporter: { url: before.url }, sampler: 0.5, buffer: { maxBytes: BUFFER_BYTES, flushDelayMs: 50 }, closeTimeoutMs: 1000 })
@@ -115,7 +116,7 @@ test('an agent that is away while the buffer is thinned: sums at the end are tho
   t.same(extrapolate(servers().filter(isFailed)), { count: failedCount, deviation: 0 }, 'each failed request stands for itself')
 })
 
-test('two services that sample everything, and one of them is thinned: behind the tail sampler the sum of each is true', async (t) => {
+test('two services that sample everything, and one of them is thinned: behind the tail sampler the sum of each is true', { skip: without('thinning') }, async (t) => {
   const { sinks, startAgent } = await startGateways(t)
   const address = `127.0.0.1:${await freePort()}`
   const appOf = async (serviceName, path, answer, buffer) => {

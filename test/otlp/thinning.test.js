@@ -4,7 +4,7 @@
 // that our encoder writes; those of a whole application are in test/faults/thinning.test.js.
 
 const { test } = require('tap')
-const { thin, LEVEL_MAX } = require('../../lib/otlp/thinning')
+const { thin, LEVEL_MAX } = require('../../lib/features/thinning/thin')
 const { decodeSpans } = require('../support/otlp-decode')
 const { encodeChunk, spanOf } = require('../support/encoded-chunk')
 const { field } = require('../support/otlp-encode')

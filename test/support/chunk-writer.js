@@ -39,6 +39,13 @@ function startExporter (t, { url, exporter = {}, buffer = {}, batch, closeTimeou
   const lossesAt = new Map()
   const report = {
     sharing: () => report,
+    attempt: (code, what, fn) => {
+      try {
+        return fn()
+      } catch {
+        logged.push({ code, message: what })
+      }
+    },
     warn: (code, message, kind) => {
       if (code !== 'LT_WARN_LOSS') return logged.push({ code, message })
       logged.push({ code: 'loss', kind, message })

@@ -11,9 +11,8 @@
 const { withoutThreshold } = require('../../context/tracestate.js')
 const { SpanEncoder } = require('../../otlp/span-encoder.js')
 const { encodeAttributes } = require('../../otlp/proto-writer.js')
-const { OFFSET_END, TAG_ATTRIBUTE } = require('../../otlp/templates.js')
-const { readSpan, EncodedSpan } = require('../../otlp/thinning.js')
-const { fieldEnd } = require('../../otlp/request.js')
+const { HEAD, OFFSET_END, TAG_ATTRIBUTE } = require('../../otlp/templates.js')
+const { fieldEnd, bodyStart, TAG_TRACE_STATE } = require('../../otlp/request.js')
 const { Chunk, NO_CHUNK, allocate, chunkBytesFor } = require('../../export/chunk-buffer.js')
 const { KEPT, reasonOf } = require('./keep-span.js')
 const { monotonicNow, now, setTimeout, clearTimeout, nanosOf } = require('../../runtime/timers.js')
@@ -238,7 +237,7 @@ class Recorder {
 
   #send (one, i, walk) {
     const { bytes, length } = one.chunk
-    const span = readSpan(bytes, new EncodedSpan(null, one.starts[i], fieldEnd(bytes, one.starts[i], length)), undefined)
+    const span = encodedSpanAt(bytes, one.starts[i], length)
     one.owners[i] = GONE
     one.left--
     this.#stats.recorded--
@@ -246,7 +245,7 @@ class Recorder {
     const own = bytes.subarray(span.start, span.end)
     const mark = OWN_MARKS.some((key) => own.includes(key)) ? NO_ATTRIBUTES : walk.mark
     try {
-      this.#exported.acceptEncoded(bytes, span, one.scopeOf(i), walk.stateOf(span.state.text), mark)
+      this.#exported.acceptEncoded(bytes, span, one.scopeOf(i), walk.stateOf(span.state), mark)
     } catch (error) { // a bug here would be thrown by the request's end
       this.#exporter.dropFailed(error)
     }
@@ -357,6 +356,16 @@ class Snapshot extends Walk {
     if (one.sequence < this.sequence) return
     for (let i = one.sequence === this.sequence ? this.index : 0; i < one.count; i++) if (this.wants(one, i)) this.missed++
   }
+}
+
+/** A span, and where in it the trace state stands with its tag, or would stand. */
+function encodedSpanAt (bytes, start, length) {
+  const end = fieldEnd(bytes, start, length)
+  let at = start + HEAD.length
+  while (at !== -1 && at < end && bytes[at] !== TAG_TRACE_STATE) at = fieldEnd(bytes, at, end)
+  if (at === -1 || at >= end) return { start, end, stateStart: end, stateEnd: end, state: '' }
+  const stateEnd = fieldEnd(bytes, at, end)
+  return { start, end, stateStart: at, stateEnd, state: bytes.latin1Slice(bodyStart(bytes, at + 1), stateEnd) }
 }
 
 /** A fixed64 as a number: times of today are right to 256 ns. */

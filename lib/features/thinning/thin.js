@@ -9,8 +9,8 @@
 //
 // https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
 
-const { thresholdOf, randomnessOf, withThreshold, thresholdText } = require('../context/tracestate.js')
-const { spansIn, chunkOf, chunkLength, fieldEnd, bodyStart, TAG_TRACE_STATE } = require('./request.js')
+const { thresholdOf, randomnessOf, withThreshold, thresholdText } = require('../../context/tracestate.js')
+const { spansIn, chunkOf, chunkLength, fieldEnd, bodyStart, TAG_TRACE_STATE } = require('../../otlp/request.js')
 
 const LEVEL_MAX = 24 // each span stands for 16 million
 // Of 24 bits: a trace stays if its random bits are at least this.
@@ -280,4 +280,4 @@ function stayingOf (spans, level, failedLevel) {
   return stay
 }
 
-module.exports = { thin, failedIn, Claims, readSpan, EncodedSpan, LEVEL_MAX }
+module.exports = { thin, failedIn, Claims, LEVEL_MAX }
