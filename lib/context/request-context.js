@@ -285,7 +285,7 @@ const EMPTY_CONTEXT = {
 }
 
 // One is always alive, see `kept` in lib/span/span-starter.js; of DerivedContext the next one is.
-RequestContext.kept = new RequestContext(null, null, null, false)
+RequestContext.retained = new RequestContext(null, null, null, false)
 
 // In this context nothing is traced: our own traffic to the collector runs in it.
 const SUPPRESSED = EMPTY_CONTEXT.setValue(SUPPRESS_KEY, true)

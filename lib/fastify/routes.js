@@ -56,7 +56,7 @@ function placeAbove (fn) {
   try {
     Error.stackTraceLimit = FRAMES_MAX
     Error.captureStackTrace(holder, fn)
-    return placeOf(String(holder.stack)) // made here: a loader's source maps are applied to it
+    return declarationIn(String(holder.stack)) // made here: a loader's source maps are applied to it
   } catch {
     return null // what formats stacks is the application's
   } finally {
@@ -65,7 +65,7 @@ function placeAbove (fn) {
 }
 
 /** The application's own code, where it is in the stack, else that of the package which declares the route. */
-function placeOf (stack) {
+function declarationIn (stack) {
   let ofPackage = null
   for (const line of stack.split('\n')) {
     const frame = line.trim()

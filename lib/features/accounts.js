@@ -56,7 +56,7 @@ class RouteAccounts {
   }
 
   // HOT, once per recorded request.
-  started (start) { mark(start) }
+  started (start) { takeDueSample(start) }
 
   /** Takes a request that has ended, where there is something to explain. */
   takes (span, endedAt) {
@@ -118,7 +118,7 @@ function spaceBy (ms, work = SPACING_MS) {
  * @param {number} start milliseconds on the monotonic clock, of this turn of the event loop
  */
 // HOT, once per recorded request. Budget: 0 objects; after SPACING_MS of work those of `process.cpuUsage`.
-function mark (start) {
+function takeDueSample (start) {
   if (start > dueAt) keepSample(start, false)
 }
 
@@ -255,4 +255,4 @@ function pausedMs (from, to) {
   return pauses.reduce((sum, { startTime, duration }) => startTime >= from && startTime < to ? sum + duration : sum, 0)
 }
 
-module.exports = { attach, SPACING_MS, mark, takeSample, account, settleNow, partsOf, spaceBy }
+module.exports = { attach, SPACING_MS, takeDueSample, takeSample, account, settleNow, partsOf, spaceBy }

@@ -167,7 +167,7 @@ class ActiveCall {
     this.callDescriptor = callDescriptor
   }
 
-  static kept = new ActiveCall(null, null) // see lib/span/span-starter.js
+  static retained = new ActiveCall(null, null) // see lib/span/span-starter.js
 }
 
 // HOT, once per call of a library.

@@ -42,7 +42,7 @@ function setAttributes (list, attributes, countMax, lengthMax, owner) {
 /** Sets an attribute whose value is clean. */
 function setClean (list, key, clean, countMax, owner) {
   const name = cutKey(key, owner)
-  const place = placeOf(list, name)
+  const place = indexOfKey(list, name)
   if (place !== -1) list[place + 1] = clean
   else if (list.length >= countMax * 2) return false
   else list.push(name, clean)
@@ -55,12 +55,12 @@ function cutKey (key, owner) {
 }
 
 /** Where a flat list has the key, or -1; `indexOf` would find values too. */
-function placeOf (list, key) {
+function indexOfKey (list, key) {
   for (let i = 0; i < list.length; i += 2) if (list[i] === key) return i
   return -1
 }
 
-const hasKey = (list, key) => placeOf(list, key) !== -1
+const hasKey = (list, key) => indexOfKey(list, key) !== -1
 
 /** The own keys of the caller's object, none where it has none or throws. */
 function ownKeys (object) {
@@ -267,13 +267,13 @@ class AttributeShape {
 
   /** Where a list of this shape, or of none, has the key, or -1. A long list is not searched each time. */
   placeIn (list, key) {
-    if (list.length <= SEARCHED_MAX) return placeOf(list, key)
+    if (list.length <= SEARCHED_MAX) return indexOfKey(list, key)
     if (this.places === undefined) this.places = null
     else if (this.places === null && placesLeft >= list.length) {
       placesLeft -= list.length
       this.places = placesOf(list)
     }
-    return this.places === null ? placeOf(list, key) : this.places.get(key) ?? -1
+    return this.places === null ? indexOfKey(list, key) : this.places.get(key) ?? -1
   }
 
   get isOwn () { return this.length === -1 && this.places }
@@ -385,7 +385,7 @@ module.exports = {
   setAttribute,
   setAttributes,
   setClean,
-  placeOf,
+  indexOfKey,
   hasKey,
   ownKeys,
   read,

@@ -6,7 +6,7 @@
 const { OPEN } = require('../context/trace-context.js')
 const { RecordingSpan, STATUS_ERROR, OWN_MAX } = require('./recording-span.js')
 const { SERVER_KEYS } = require('./http-info.js')
-const { NO_SHAPE, cut, placeOf, hasKey, errorType } = require('./attributes.js')
+const { NO_SHAPE, cut, indexOfKey, hasKey, errorType } = require('./attributes.js')
 const { GOOD, FAILED, LEFT, NOT_FAILED, CAUGHT, RECORDED, NOT_OURS, isBroken, outcomeOf, errorTypeOf } = require('./outcome.js')
 const { now } = require('../runtime/timers.js')
 
@@ -128,7 +128,7 @@ class ServerSpan extends RecordingSpan {
     const { attributeList } = this
     if (attributeList === null) return
     const countMax = Math.max(0, this.attributeCountMax - count)
-    const place = placeOf(attributeList, 'error.type')
+    const place = indexOfKey(attributeList, 'error.type')
     if (attributeList.length <= countMax * 2 || (place !== -1 && count === 1)) return
     const reason = attributeList[place + 1]
     this.detail().droppedAttributes += attributeList.length / 2 - countMax
@@ -173,7 +173,7 @@ class ServerSpan extends RecordingSpan {
     const own = list.slice()
     const users = this.attributeList ?? []
     for (let i = 0; i < users.length; i += 2) {
-      const place = placeOf(own, users[i])
+      const place = indexOfKey(own, users[i])
       if (place === -1) list.push(users[i], users[i + 1])
       else list[place + 1] = users[i + 1]
     }

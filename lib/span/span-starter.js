@@ -35,7 +35,7 @@ class SpanStarter {
     this.pipeline = pipeline
     this.stats = stats
     this.decidesByIds = decidesByIds
-    this.kept = [new ServerSpan(pipeline, 0.5, null, null, ''), new ChildSpan(pipeline, 0.5, '', 0, null)].map(closed)
+    this.retained = [new ServerSpan(pipeline, 0.5, null, null, ''), new ChildSpan(pipeline, 0.5, '', 0, null)].map(closed)
   }
 
   /**

@@ -5,7 +5,7 @@
 const { test } = require('tap')
 const { now } = require('../../lib/runtime/timers')
 
-const { SPACING_MS, mark, takeSample, account, settleNow, partsOf, spaceBy } = require('../../lib/features/accounts')
+const { SPACING_MS, takeDueSample, takeSample, account, settleNow, partsOf, spaceBy } = require('../../lib/features/accounts')
 
 test('the parts are the whole, whatever the clocks say', async (t) => {
   for (const [wall, idle, cpu, gc, parts] of [
@@ -39,10 +39,10 @@ test('a sample is taken where the last one is older than the spacing, and no soo
   // The loop has waited since: the test's own clock, for a busy machine may stop this process between any two lines.
   const start = at + 10 * SPACING_MS
   t.intercept(performance.nodeTiming, 'idleTime', { value: performance.nodeTiming.idleTime + start - at })
-  mark(start)
+  takeDueSample(start)
   t.equal(account(start, start, () => {}), false, 'the last one is too old for this request')
   spaceBy(1e9) // one is due
-  mark(start)
+  takeDueSample(start)
   t.equal(account(start, start, () => {}), true, 'and here is one')
 })
 
@@ -57,18 +57,18 @@ test('the CPU time is read after so much work, and not for each sample', async (
   }
   takeSample()
   spaceBy(-1, 1e9)
-  t.equal(readsOf(() => { for (let i = 0; i < 100; i++) mark(now()) }), 0)
+  t.equal(readsOf(() => { for (let i = 0; i < 100; i++) takeDueSample(now()) }), 0)
   spaceBy(-1, -1)
-  t.equal(readsOf(() => { for (let i = 0; i < 100; i++) mark(now()) }), 100)
+  t.equal(readsOf(() => { for (let i = 0; i < 100; i++) takeDueSample(now()) }), 100)
   spaceBy(-1)
   work(SPACING_MS)
-  t.equal(readsOf(() => mark(now())), 1)
+  t.equal(readsOf(() => takeDueSample(now())), 1)
   spaceBy(-1, 100)
   const waitedMs = 150
   const { idleTime } = performance.nodeTiming
   t.intercept(performance.nodeTiming, 'idleTime', { value: idleTime + waitedMs })
   const isOfThread = process.threadCpuUsage !== undefined
-  t.equal(readsOf(() => mark(now() + waitedMs)), isOfThread ? 0 : 1, isOfThread ? 'waiting is no work' : 'other threads may have worked meanwhile')
+  t.equal(readsOf(() => takeDueSample(now() + waitedMs)), isOfThread ? 0 : 1, isOfThread ? 'waiting is no work' : 'other threads may have worked meanwhile')
 })
 
 test('work that the CPU time was not read for had the CPU, and is part of the error', async (t) => {
@@ -80,7 +80,7 @@ test('work that the CPU time was not read for had the CPU, and is part of the er
     takeSample()
     work(SPACING_MS)
     const start = now()
-    mark(start)
+    takeDueSample(start)
     return account(start, now(), (parts) => said.push(parts))
   }
   while (!ask()); // a busy machine had the CPU meanwhile
@@ -89,7 +89,7 @@ test('work that the CPU time was not read for had the CPU, and is part of the er
   t.ok(unscheduled < 1e-6, `${unscheduled} ms`)
   t.ok(error >= SPACING_MS, `${error} ms`)
   work(3 * SPACING_MS)
-  mark(now())
+  takeDueSample(now())
   t.equal(account(now(), now(), () => t.fail('it is called')), false, 'too much of it')
 })
 
@@ -103,11 +103,11 @@ test('what began too many samples ago, had no sample or is mostly error says not
   const refuse = () => t.fail('it is called')
   spaceBy(-1) // a sample each time
   const start = now()
-  mark(start)
+  takeDueSample(start)
   t.equal(account(start - 10_000, now(), refuse), false, 'its sample came too late')
-  for (let i = 0; i < 8192; i++) mark(now())
+  for (let i = 0; i < 8192; i++) takeDueSample(now())
   work(3 * SPACING_MS)
-  for (let i = 0; i < 8192; i++) mark(now())
+  for (let i = 0; i < 8192; i++) takeDueSample(now())
   t.equal(account(start, now(), refuse), false, 'dropped')
 })
 
@@ -118,7 +118,7 @@ test('whoever wants all that has ended gets it at once, without the collections 
   const said = []
   const ask = () => {
     const start = now()
-    mark(start)
+    takeDueSample(start)
     t.equal(account(start, now(), (parts) => said.push(parts)), true)
   }
   ask() // Node is asked for collections from here on

@@ -147,8 +147,8 @@ class ServerMetrics {
     this.exemplarMask = registry.exemplarFlags.mask
     this.exemplarSet = registry.exemplarFlags.set
     // Kept for as long as V8 has code for objects of its shape, as the spans of lib/span/span-starter.js are, which says why.
-    this.kept = new RequestRecord(INVALID_SPAN, 0.5, null, null)
-    this.kept.endedAt = 0.5
+    this.retained = new RequestRecord(INVALID_SPAN, 0.5, null, null)
+    this.retained.endedAt = 0.5
   }
 
   /** A request has begun. */
