@@ -209,7 +209,7 @@ const ANSWERING = {
 }
 
 for (const [how, handler] of Object.entries(ANSWERING)) {
-  test(`a handler that answers ${how} has ended when the hooks of its answer begin, or before its request`, { skip: without('sdk') }, async (t) => {
+  test(`a handler that answers ${how} has ended when the hooks of its answer begin, or before its request`, { skip: without('testing') }, async (t) => {
     const { app, collector, ended } = await endsOf(t, { handler: true }, (app) => {
       app.get('/hooks', { preSerialization: async (request, reply, payload) => { payload.ended = [...ended]; return payload } }, handler)
       app.get('/onSend', { onSend: async (request, reply, payload) => JSON.stringify([...ended]) }, handler)
@@ -227,7 +227,7 @@ for (const [how, handler] of Object.entries(ANSWERING)) {
   })
 }
 
-test('a stage that answers from a callback, and a not-found handler, end before their request', { skip: without('sdk') }, async (t) => {
+test('a stage that answers from a callback, and a not-found handler, end before their request', { skip: without('testing') }, async (t) => {
   const { app, collector, ended } = await endsOf(t, { handler: true, hooks: ['preHandler'] }, (app) => {
     app.get('/go', { preHandler: ANSWERING['from a callback'] }, async () => 'ok')
     app.addHook('onSend', async (request, reply, payload) => request.is404 ? JSON.stringify([...ended]) : payload)

@@ -38,7 +38,7 @@ test('its attributes and trace state go into the span, and the random flag stays
   t.match(await collector.spans(), [{ attributes: { 'sampler.rule': 'x' } }])
 })
 
-test('NOT_RECORD, RECORD and RECORD_AND_SAMPLED', { skip: without('sdk') }, async (t) => {
+test('NOT_RECORD, RECORD and RECORD_AND_SAMPLED', { skip: without('testing') }, async (t) => {
   let decision
   const exporter = new InMemorySpanExporter()
   const seen = []
@@ -101,7 +101,7 @@ test('a route has a sampler of its own', async (t) => {
   t.match(await collector.spans(), [{ name: 'GET /rule', attributes: { rule: 1 } }])
 })
 
-test('keep exports failed and slow requests with their children, marked, and tells nobody outside', { skip: without('keep') || without('sdk') }, async (t) => {
+test('keep exports failed and slow requests with their children, marked, and tells nobody outside', { skip: without('keep') || without('testing') }, async (t) => {
   const seen = []
   const { app, collector } = await traced(t, { sampler: 'always_off', keep: { errors: true, slowerThanMs: 1e6 } }, [seeing(seen)], keepRoutes)
   const failed = await app.inject('/fail')
@@ -118,7 +118,7 @@ test('keep exports failed and slow requests with their children, marked, and tel
   t.match(app.lightTrace.stats().spans, { started: 8, ended: 8, unsampled: 4, accepted: 4 })
 })
 
-test('kept spans reach exporters of the SDK', { skip: without('keep') || without('sdk') }, async (t) => {
+test('kept spans reach exporters of the SDK', { skip: without('keep') || without('testing') }, async (t) => {
   const exporter = new InMemorySpanExporter()
   const { app } = await traced(t, { sampler: 'always_off', keep: { slowerThanMs: 0 } }, [new BatchSpanProcessor(exporter)], keepRoutes)
   await app.inject('/fine')

@@ -5,6 +5,7 @@ const https = require('node:https')
 const http2 = require('node:http2')
 const { once } = require('node:events')
 const { test } = require('tap')
+const { without } = require('../support/features')
 const { tracedApp } = require('../support/traced-app')
 const { freePort } = require('../../scripts/free-port')
 const { serving, clients } = require('../support/serving')
@@ -351,7 +352,7 @@ for (const [what, call] of Object.entries({
 const hasEnvProxy = process.allowedNodeEnvironmentFlags.has('--use-env-proxy') ? false : 'this Node uses no proxy of the environment'
 
 // Node 26's fetch sends the proxy the whole URL, that of versions before opens a tunnel; node:http does the former on all.
-test('through the proxy that the environment names the server is the one that is called: fetch and node:http', { skip: hasEnvProxy }, async (t) => {
+test('through the proxy that the environment names the server is the one that is called: fetch and node:http', { skip: hasEnvProxy || without('testing') }, async (t) => {
   const { port } = await upstream(t)
   const proxy = await startProxy(t)
   const { said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, root, say }, url) => {
