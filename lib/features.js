@@ -12,7 +12,8 @@
 //   inherits                        it is asked for also where a registration that is replaced has it
 //   output (settings, foreign)      whether ended spans go to it: then `output(tracer, foreign, suppress)` of its file says where to
 //   propagator (name)               whether it has that of OTEL_PROPAGATORS: then `propagator(name, report)` of its file makes it
-//   interop, started, calls, shrinker  that its file answers at the seam of this name
+//   interop, started, shrinker      that its file has the function of this name, for the seam of this name
+//   calls                           that its file has the tables of the calls of libraries
 //   environment                     that its file reads the one of OTEL_CONFIG_FILE
 //   surface (tracer, load)          members of app.lightTrace, there whether the feature is asked for or not
 //   uses                            the features that it requires
@@ -183,6 +184,8 @@ function startedOf (app, tracer) { return first('started', tracer.settings, app)
 /** The variables that stand for a file of OTEL_CONFIG_FILE; undefined where nothing reads one. */
 function environmentOf (file, values) { return first('environment')?.readConfiguration(file, values) }
 
+/** Whether there are tables of the calls of libraries: nothing listens to them otherwise. */
+const hasCalls = rows.some(([, row]) => row.calls)
 let tables // of the calls of libraries, once one of them has made a call
 
 /** Those tables: asked for by each call of some libraries. */
@@ -196,4 +199,4 @@ function addSurface (decorator, tracer) {
 /** What the package itself offers of a feature. */
 function load (name) { return FEATURES[name].load() }
 
-module.exports = { FEATURES, attach, attachForRoute, heir, outputOf, interopOf, propagatorOf, shrinkerOf, startedOf, environmentOf, calls, addSurface, load }
+module.exports = { FEATURES, attach, attachForRoute, heir, outputOf, interopOf, propagatorOf, shrinkerOf, startedOf, environmentOf, hasCalls, calls, addSurface, load }

@@ -16,7 +16,7 @@ const { httpSubscribers } = require('./http.js')
 const { undiciSubscribers } = require('./undici.js')
 
 /** The tables of call descriptors: long, and an app uses few, so they are loaded at the first call of a library that has one. */
-const { calls: tables } = require('../features.js')
+const { hasCalls, calls: tables } = require('../features.js')
 
 const LIBRARIES = [
   'mysql2:query', 'mysql2:execute',
@@ -60,7 +60,7 @@ class Outbound {
   constructor ({ outbound, disabled, knownMethods: override }, report) {
     this.http = outbound.http
     this.undici = outbound.undici
-    this.libraries = outbound.libraries && !disabled
+    this.libraries = outbound.libraries && !disabled && hasCalls
     this.propagateTo = outbound.propagateTo
     this.knownMethods = knownMethods(override)
     this.#withDocuments = outbound.graphqlDocuments
@@ -68,7 +68,7 @@ class Outbound {
     if (this.libraries) for (const channel of LIBRARIES) this.#callDescriptors.set(channel, null)
     for (const [name, options] of Object.entries(disabled ? {} : outbound.channels)) {
       const isBare = options.attributes === null && options.name === name
-      const isKnown = LIBRARIES.includes(name) || ON_REQUEST.includes(name)
+      const isKnown = hasCalls && (LIBRARIES.includes(name) || ON_REQUEST.includes(name))
       this.#callDescriptors.set(name, isKnown && isBare ? null : userDescriptor(name, options, report))
     }
   }

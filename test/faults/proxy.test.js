@@ -8,6 +8,7 @@ const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { once } = require('node:events')
+const { without } = require('../support/features')
 const { makeCertificate } = require('../support/certificate')
 const { startFakeCollector } = require('../support/fake-collector')
 const { startExporter } = require('../support/chunk-writer')
@@ -229,7 +230,7 @@ for (const [kind, tls] of KINDS) {
   })
 }
 
-test('metrics go the same way', async (t) => {
+test('metrics go the same way', { skip: without('metrics') }, async (t) => {
   const collector = await startMetricSink(t)
   const proxy = await startProxy(t)
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }) => {

@@ -1,6 +1,7 @@
 'use strict'
 
 // Clocks that jump, and scrapes at any time.
+// Feature: metrics
 
 const http = require('node:http')
 const { once } = require('node:events')

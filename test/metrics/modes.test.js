@@ -1,6 +1,7 @@
 'use strict'
 
 // Metrics count the same whoever makes the spans, and however a request comes.
+// Feature: metrics
 
 const http2 = require('node:http2')
 const { once } = require('node:events')

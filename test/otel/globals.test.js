@@ -207,7 +207,7 @@ async function run (t, code, { apiVersion, copy = false } = {}) {
   return { ...JSON.parse(stdout.split('\n').find((line) => line.startsWith('{"seen"'))), stdout, stderr }
 }
 
-test('one copy is preloaded and another is registered in the code: that one counts', { skip: without('stages') || without('sdk') }, async (t) => {
+test('one copy is preloaded and another is registered in the code: that one counts', { skip: without('metrics') || without('stages') || without('sdk') }, async (t) => {
   const { seen, spans } = await run(t, `
     const copy = require(process.env.COPY)
     const processor = ${PROCESSOR}

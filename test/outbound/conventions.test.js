@@ -1,6 +1,7 @@
 'use strict'
 
 // The database and messaging conventions, where a library's call could be described otherwise.
+// Feature: libraries
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')

@@ -289,7 +289,7 @@ test('fold: under `keep` the folded calls wait with the others for the end of th
   }
 })
 
-test('fold: metrics count each call', { skip: without('testing') }, async (t) => {
+test('fold: metrics count each call', { skip: without('metrics') || without('testing') }, async (t) => {
   for (const more of [{}, { keep: { errors: true } }]) {
     const { collector } = await during(t, async () => { await inTurn(30, get); await inTurn(20, select) }, { ...fold, ...more, metrics: true })
     const points = (await collector.metrics()).filter(({ name }) => name === 'db.client.operation.duration')

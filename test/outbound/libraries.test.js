@@ -6,6 +6,7 @@
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')
 const { setImmediate: turn } = require('node:timers/promises')
+const { without } = require('../support/features')
 const { tracedApp } = require('../support/traced-app')
 
 // Runs `publish` inside a request and gives the spans under it.
@@ -214,7 +215,7 @@ test('kafka: the context goes with each message and links what receives it', asy
   t.equal((await collector.spans()).length, 1, 'a message without a sender\'s context is no span')
 })
 
-test('kafka: what is received has its link where metrics measure it too', async (t) => {
+test('kafka: what is received has its link where metrics measure it too', { skip: without('metrics') }, async (t) => {
   const { collector } = await tracedApp(t, { listen: false, trace: { metrics: true } })
   const traceId = '0af7651916cd43dd8448eb211c80319c'
   const headers = new Map([['traceparent', `00-${traceId}-b7ad6b7169203331-01`]])

@@ -118,7 +118,7 @@ test('pg by traceClient', { skip: without('trace-client') }, async (t) => {
 })
 
 for (const [name, payloads] of Object.entries(PAYLOADS)) {
-  test(name, async (t) => {
+  test(name, { skip: without('libraries') }, async (t) => {
     const channel = diagnosticsChannel.tracingChannel(name)
     const { bytes, calls } = await bytesOf(t, async () => {
       for (const payload of payloads) {
@@ -132,7 +132,7 @@ for (const [name, payloads] of Object.entries(PAYLOADS)) {
   })
 }
 
-test('graphql with its document: names stay, values go', async (t) => {
+test('graphql with its document: names stay, values go', { skip: without('libraries') }, async (t) => {
   const [payload] = PAYLOADS['graphql:execute']
   const { bytes } = await bytesOf(t, async () => {
     const document = { loc: { source: { body: `query Q { login(password: "${SECRET}", pin: ${NUMBER}) # ${SECRET}\n }` } } }
@@ -142,7 +142,7 @@ test('graphql with its document: names stay, values go', async (t) => {
   clean(t, bytes)
 })
 
-test('a message that Kafka receives', async (t) => {
+test('a message that Kafka receives', { skip: without('libraries') }, async (t) => {
   const { bytes, calls } = await bytesOf(t, async () => {
     const payload = { client: { groupId: 'g' }, raw: { headers: [['authorization', SECRET]] }, result: { topic: 'orders', key: SECRET, value: SECRET, partition: 1, offset: 2n, headers: new Map([['a', SECRET]]) } }
     diagnosticsChannel.tracingChannel('plt:kafka:consumer:receives').asyncStart.publish(payload)
@@ -151,7 +151,7 @@ test('a message that Kafka receives', async (t) => {
   clean(t, bytes)
 })
 
-test('node:sqlite', async (t) => {
+test('node:sqlite', { skip: without('libraries') }, async (t) => {
   const { bytes, calls } = await bytesOf(t, async () => {
     for (const sql of SQL) diagnosticsChannel.channel('sqlite.db.query').publish({ sql, database: {}, duration: 1000 })
   })

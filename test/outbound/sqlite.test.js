@@ -1,6 +1,7 @@
 'use strict'
 
 // A real database of node:sqlite, on a Node that publishes its queries (26.8 and later).
+// Feature: libraries
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')

@@ -1,6 +1,7 @@
 'use strict'
 
 // An application whose requests are counted, and what its collector has read of them.
+// Feature: metrics
 
 const Fastify = require('fastify')
 const lightTrace = require('../..')
