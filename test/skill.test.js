@@ -5,6 +5,7 @@
 const { readFileSync } = require('node:fs')
 const { basename, dirname, join } = require('node:path')
 const { test } = require('tap')
+const { without } = require('./support/features')
 const { startSink } = require('./support/otlp-sink')
 const { runCommand } = require('./viewer/command')
 const { ROOT, runProgram } = require('./support/program')
@@ -58,14 +59,14 @@ test('in production a failed request is kept and the secret of another is masked
   t.notOk(sink.spans.some(({ attributes }) => attributes['url.path'] === '/health'))
 })
 
-test('its test passes, and fails where the request does something else', async (t) => {
+test('its test passes, and fails where the request does something else', { skip: without('testing') }, async (t) => {
   const { code, stdout } = await run(t, ['--test', 'app.test.js'])
   t.equal(code, 0, stdout)
   const changed = { 'orders.js': files['orders.js'].replace("'load order'", "'load something'") }
   t.equal((await run(t, ['--test', 'app.test.js'], {}, changed)).code, 1)
 })
 
-test('npx light-trace shows its requests', async (t) => {
+test('npx light-trace shows its requests', { skip: without('console') }, async (t) => {
   const [program, ...args] = commands[1].split(' ').slice(1)
   t.equal(program, 'light-trace')
   const command = runCommand(t, ['--port', '0', ...args], { cwd: project(t), env: { PORT: '0' } })

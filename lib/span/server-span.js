@@ -99,7 +99,8 @@ class ServerSpan extends RecordingSpan {
 
   finish (endedAt) {
     const { route } = this
-    if (endedAt - this.start < route.explainedAfterMs || !route.explainer.takes(this, endedAt)) super.finish(endedAt)
+    if (endedAt - this.start >= route.explainedAfterMs && route.explainer?.takes(this, endedAt)) return
+    super.finish(endedAt)
   }
 
   markFailed (httpStatus, unfinished) {
