@@ -26,8 +26,8 @@ test('of what a request makes one of each is kept, with the hidden class that th
   })
   for (let i = 0; i < 20; i++) await (await fetch(origin)).text() // until V8 has seen how large they are
   await collector.spans()
-  const [server, child] = seen.context.tracer.ownStarter.kept
+  const [server, child] = seen.context.tracer.ownStarter.retained
   t.ok(haveSameMap(seen.server, server), 'ServerSpan')
   t.ok(haveSameMap(seen.child, child), 'ChildSpan')
-  t.ok(haveSameMap(seen.context, RequestContext.kept), 'RequestContext')
+  t.ok(haveSameMap(seen.context, RequestContext.retained), 'RequestContext')
 })
