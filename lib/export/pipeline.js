@@ -57,7 +57,7 @@ class Resource {
 }
 
 class Pipeline {
-  /** @param {Tracer} tracer once it is decided how its spans exportOrDiscard */
+  /** @param {Tracer} tracer once it is decided how its spans leave */
   constructor ({ settings, redactor, scope, stats, report, sampler, output: { sink } }) {
     const { limits, clientErrors, resource, namesOpen } = settings
     this.limits = limits
