@@ -25,7 +25,7 @@ class RequestContext {
   /**
    * @param {Tracer} tracer which makes children and writes headers
    * @param {Span} span of the request as the application sees it, or a twin
-   * @param {Context | null} base what was active before, if another library's context manager is registered
+   * @param {Context | null} base what was active before, where another context manager is registered or a propagator is not ours
    * @param {boolean} suppressed whether children are switched off
    * @param {string | CallerHeaders | undefined} [caller] the traceparent as it came, or all: a proxy may copy them into a call
    * @param {string | null} [baggage] the header as it came, where its caller is trusted
@@ -284,7 +284,7 @@ const EMPTY_CONTEXT = {
   deleteValue (_key) { return EMPTY_CONTEXT }
 }
 
-// One is always alive, see `kept` in lib/span/span-starter.js; of DerivedContext the next one is.
+// One is always alive, see `retained` in lib/span/span-starter.js; of DerivedContext the next one is.
 RequestContext.retained = new RequestContext(null, null, null, false)
 
 // In this context nothing is traced: our own traffic to the collector runs in it.

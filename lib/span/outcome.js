@@ -17,7 +17,7 @@ const CAUGHT = 1 // by Fastify
 const RECORDED = 2 // as an event of the span
 const NOT_OURS = 3 // at its end: the client left
 
-/** Whether the response alone is an error: 5xx, or not sent to its end. HOT, once per recorded or measured request. */
+/** Whether the response alone is an error: 5xx, or not sent to its end. HOT, once per measured request, and per recorded one that was answered 4xx or 5xx. */
 function isBroken (httpStatus, unfinished) { return unfinished !== '' || httpStatus >= 500 }
 
 /**
