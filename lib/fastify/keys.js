@@ -3,7 +3,7 @@
 // The keys of what hangs on Fastify's and Node's own objects. Symbol.for: with two copies of this package in one application, the
 // first makes the span. What is under the keys has nothing enumerable: no walk over a request or a response may lead to a span.
 
-const kContext = Symbol.for('light-trace.span') // on the raw response: the request's context; released copies know the text
+const kContext = Symbol.for('light-trace.span') // on the raw response: the request's context; other copies of the package share the text
 const kTrace = Symbol.for('light-trace.trace') // on Fastify's request: the same
 const kLoggedSpan = Symbol('light-trace.loggedSpan') // on the logger of a request whose lines are exported; its children inherit it
 const kStage = Symbol('light-trace.stage') // on Fastify's request: its RequestStages, where stages have spans
