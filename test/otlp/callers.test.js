@@ -26,6 +26,8 @@ for (const [title, keepAlive, isUnix] of [['on two connections', true, false], [
       trace: { spanProcessors: undefined, exporter: { url: sink.url }, requestHeaders: ['x-n'] },
       routes: (app) => app.get('/', async () => 'ok')
     })
+    let connections = 0
+    app.server.on('connection', () => { connections++ })
     const agents = [0, 1].map(() => new http.Agent({ keepAlive, maxSockets: 1 }))
     t.teardown(() => { for (const agent of agents) agent.destroy() })
     const random = randomFrom(3)
@@ -43,7 +45,7 @@ for (const [title, keepAlive, isUnix] of [['on two connections', true, false], [
     await app.lightTrace.flush()
     const spans = sink.spans.toSorted((a, b) => numberOf(a) - numberOf(b))
     t.equal(spans.length, REQUESTS)
-    t.equal(new Set(expected.map((attributes) => attributes['network.peer.port'])).size, isUnix ? 1 : keepAlive ? 2 : REQUESTS)
+    t.equal(connections, keepAlive ? 2 : REQUESTS) // of which the system may give two the same port
     t.strictSame(spans.map(callerOf), expected)
   })
 }
