@@ -108,7 +108,7 @@ async function routes (app, { upstream }) {
   app.get('/outlives', async () => {
     await sleep(100)
     accounts.spaceBy(-1)
-    for (let i = 0; i < 10_000; i++) accounts.mark(performance.now())
+    for (let i = 0; i < 10_000; i++) accounts.takeDueSample(performance.now())
     accounts.spaceBy(accounts.SPACING_MS)
     return wait(sleep(200))
   })
