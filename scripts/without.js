@@ -6,7 +6,7 @@
 // Shows that a feature attaches to the core and the core does not need it: in a copy of the repository its folder, its row of
 // lib/features.js, its tests, and the features that use it are taken out, and the tests that are left are run.
 //
-// Its tests are the files that begin with `// Feature: NAME`, those that require a file of it, and single tests with
+// Its tests are the files that begin with `// Feature: NAME`, those that require a file of either kind, and single tests with
 // `{ skip: without('NAME') }` (test/support/features.js).
 
 const { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } = require('node:fs')
@@ -93,15 +93,11 @@ function withoutRows (table, names) {
   }, table)
 }
 
-/** Whether a test is of one of the features: it says so, or requires a file that is gone. */
-function isOf (file, names, isGone) {
-  const [, said = ''] = FEATURE.exec(readFileSync(path.join(ROOT, file), 'utf8')) ?? []
-  return said.split(', ').some((name) => names.includes(name)) || requires(file, isGone, new Set())
-}
-
-function requires (file, isGone, seen) {
+/** Whether a test is of one of the features: it, or what it requires of the tests, says so or requires a file that is gone. */
+function isOf (file, names, isGone, seen = new Set()) {
   seen.add(file)
-  return requiredBy(file).some(({ target }) => { // undefined: what a test writes into a program of its own
-    return target !== undefined && (isGone(target) || (target.startsWith('test/') && !seen.has(target) && requires(target, isGone, seen)))
+  const [, said = ''] = FEATURE.exec(readFileSync(path.join(ROOT, file), 'utf8')) ?? []
+  return said.split(', ').some((name) => names.includes(name)) || requiredBy(file).some(({ target }) => { // undefined: what a test writes into a program of its own
+    return target !== undefined && (isGone(target) || (target.startsWith('test/') && !seen.has(target) && isOf(target, names, isGone, seen)))
   })
 }
