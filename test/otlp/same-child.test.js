@@ -43,7 +43,7 @@ for (const [what, doing] of Object.entries(DOINGS)) {
   })
 }
 
-test('options are heard: kind, root, attributes, links, a start', { skip: without('sdk') }, async (t) => {
+test('options are heard: kind, root, attributes, links, a start', { skip: without('testing') }, async (t) => {
   const OPTIONS = [undefined, null, {}, { kind: 2 }, { kind: 4 }, { kind: 9 }, { root: true }, { attributes: { a: 1 } }, { links: [] }, { startTime: 5 }]
   const { written, seen } = await children(t, (trace) => { for (const options of OPTIONS) trace.withSpan('named', options, noop) })
   t.equal(written.length, OPTIONS.length * 2)

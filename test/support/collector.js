@@ -63,7 +63,7 @@ function collected ({ start, end, flags, parentSpanId, schemaUrl, events, ...spa
     events: events.map((event) => ({ ...event, time: milliseconds(event.time) })),
     startTime: milliseconds(start),
     endTime: milliseconds(end),
-    duration: milliseconds(end - start)
+    duration: Math.round(milliseconds(end - start) * 1000) / 1000 // each time is right to 256 ns
   }
 }
 
