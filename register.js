@@ -18,7 +18,7 @@ subscribe('fastify.initialization', ({ fastify }) => {
     if (Number.parseInt(fastify.version, 10) >= OLDEST_FASTIFY) {
       closeLast(fastify)
       fastify.register(require('./index.js'), { [Symbol.for('light-trace.automatic')]: true })
-    } else warn(`an application is not traced: it uses Fastify ${fastify.version}, and light-trace needs Fastify ${OLDEST_FASTIFY} or later`)
+    } else warn(`an application is not traced: it uses Fastify ${fastify.version}, but light-trace needs Fastify ${OLDEST_FASTIFY} or later`)
   } catch (error) {
     // What a subscriber throws would end the process.
     warn(`an application is not traced: ${error?.message}`)

@@ -50,7 +50,7 @@ const kAutomatic = Symbol.for('light-trace.automatic')
 function registrationFor (app, options) {
   const earlier = registrations.get(app.server)
   if (earlier !== undefined && (!earlier.isAutomatic || options[kAutomatic] === true)) {
-    earlier.tracer.report.warn('LT_WARN_REGISTERED', 'light-trace is registered twice in this application: the options of the first registration hold, the others are ignored')
+    earlier.tracer.report.warn('LT_WARN_REGISTERED', 'light-trace is registered twice in this application: the options of the first registration apply, later ones are ignored')
     return earlier
   }
   const registration = new Registration(app, options)
@@ -99,7 +99,7 @@ class Registration {
 
   /** The application goes on: spans and `lightTrace.current()` do not need the name. */
   warnTraceTaken () {
-    this.tracer.report.warn('LT_WARN_DECORATOR', 'another plugin has defined request.trace: register light-trace before it, or use lightTrace.current()')
+    this.tracer.report.warn('LT_WARN_DECORATOR', 'another plugin already defines request.trace: register light-trace first, or use lightTrace.current()')
   }
 
   /** A child scope's hooks trace that scope only. */

@@ -260,7 +260,7 @@ class Tracer {
     stats.drop('after_shutdown', 1)
     if (this.#late.has(what)) return
     this.#late.add(what)
-    suppress(() => this.report.warn('LT_WARN_LOSS', `a ${what} came after the application had closed: it is lost, as are those that follow (stats() counts them as after_shutdown)`, what))
+    suppress(() => this.report.warn('LT_WARN_LOSS', `a ${what} ended after the application closed and was dropped; further ones are only counted (stats(): after_shutdown)`, what))
   }
 
   snapshot () {

@@ -123,11 +123,11 @@ test('what goes on after the response, and what never ends', async (t) => {
   await get()
   const { message } = await refused(t, collector, { open: false })
   t.equal(message, 'over budget\nGET /orders: 1 span never ended\n\n  SERVER GET /orders\n    CLIENT postgresql SELECT late  <-- never ended')
-  t.match((await refused(t, collector, { afterResponse: false })).message, /1 span went on after the response\n\n {2}SERVER.*\n {4}CLIENT.* <-- after the response$/)
+  t.match((await refused(t, collector, { afterResponse: false })).message, /1 span continued after the response\n\n {2}SERVER.*\n {4}CLIENT.* <-- after the response$/)
   await collector.check({ open: true, repeats: 1 })
   held[0]()
   await collector.check({ open: false })
-  t.match((await refused(t, collector, { afterResponse: false, open: false })).message, /1 span went on after the response\n\n {2}SERVER.*\n {4}CLIENT.* <-- after the response$/)
+  t.match((await refused(t, collector, { afterResponse: false, open: false })).message, /1 span continued after the response\n\n {2}SERVER.*\n {4}CLIENT.* <-- after the response$/)
 })
 
 test('spans of hooks after the answer are not work after the response', { skip: without('stages') }, async (t) => {
@@ -158,7 +158,7 @@ test('a budget that is wrong, or cannot fail, is a TypeError', async (t) => {
     [{ repeats: -1 }, '`repeats` must be an integer from 0'],
     [{ calls: { redis: true } }, '`calls.redis` must be an integer from 0'],
     [{ calls: 3 }, '`calls` must be an object, received 3'],
-    [{ calls: { postgres: 3 } }, '`calls.postgres`: there are no such calls, did you mean `postgresql`?'],
+    [{ calls: { postgres: 3 } }, '`calls.postgres`: no calls of this kind, did you mean `postgresql`?'],
     [{ open: 0 }, '`open` must be true or false, received 0']
   ]) {
     const error = await collector.check(budget).then(() => null, (error) => error)

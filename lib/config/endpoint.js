@@ -24,7 +24,7 @@ function endpointFromEnvironment (env, path) {
   if (own !== undefined) return own
   const general = read('OTEL_EXPORTER_OTLP_ENDPOINT') ?? new URL(DEFAULT_ENDPOINT)
   if (/\/v1\/(?:traces|metrics|logs)\/?$/.test(general.pathname)) {
-    env.warn('LT_WARN_ENDPOINT', `OTEL_EXPORTER_OTLP_ENDPOINT ends in a signal's path, and ${path} is added to it: leave that path out, or set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`)
+    env.warn('LT_WARN_ENDPOINT', `OTEL_EXPORTER_OTLP_ENDPOINT ends in a signal's path, and ${path} is appended to it: leave the path out, or set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`)
   }
   return withPath(general, path)
 }

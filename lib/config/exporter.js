@@ -114,14 +114,14 @@ function checkPem (path, value) {
 function kindFromEnvironment (env) {
   const [name] = EXPORTER.variables
   const [kind, ...others] = env.namesOf(name, EXPORTER_KINDS) ?? []
-  if (others.length > 0) env.warn('LT_WARN_ENV', `${name} names several exporters: ${kind} is used`)
+  if (others.length > 0) env.warn('LT_WARN_ENV', `${name} names several exporters: only ${kind} is used`)
   return kind ?? 'otlp'
 }
 
 /** zstd where this Node has it, 22.15 and later: a fleet may have both. */
 function compressionHere (compression, env) {
   if (compression !== 'zstd' || 'zstdCompress' in require('node:zlib')) return compression
-  env.warn('LT_WARN_COMPRESSION', 'this Node has no zstd, which came with 22.15: spans are sent as gzip')
+  env.warn('LT_WARN_COMPRESSION', 'zstd needs Node 22.15 or later: gzip is used')
   return 'gzip'
 }
 
@@ -135,7 +135,7 @@ function timeoutFromEnvironment (env, timeoutVariable, aroundMs) {
 function warnAboutEndpoint (url, given, env) {
   warnAboutProtocol(url, given, env)
   if (isLinkLocal(url)) {
-    env.warn('LT_WARN_ENDPOINT', `the exporter's URL points to a link-local address, ${url.hostname}, where cloud machines serve their own credentials: is that a collector?`)
+    env.warn('LT_WARN_ENDPOINT', `the exporter's URL is a link-local address, ${url.hostname}, where cloud providers serve instance credentials: is it a collector?`)
   }
   if (url.protocol === 'https:' && env.text('NODE_TLS_REJECT_UNAUTHORIZED') === '0') {
     env.warn('LT_WARN_TLS_UNVERIFIED', 'NODE_TLS_REJECT_UNAUTHORIZED=0: the collector\'s certificate is not verified; use exporter.ca instead')
@@ -147,7 +147,7 @@ function warnAboutProtocol (url, given, env) {
   const protocol = given.url === undefined ? env.oneOf(names('PROTOCOL'), PROTOCOLS) : undefined
   const unsupported = protocol !== undefined && protocol !== 'http/protobuf'
   if (!unsupported && url.port !== GRPC_PORT) return
-  const what = unsupported ? `OTLP over ${protocol} is not supported, http/protobuf is used` : 'http/protobuf is used'
+  const what = unsupported ? `OTLP over ${protocol} is not supported: http/protobuf is used` : 'http/protobuf is used'
   const where = url.port === GRPC_PORT ? '; port 4317 usually speaks gRPC: use port 4318' : ''
   env.warn('LT_WARN_PROTOCOL', what + where)
 }
@@ -198,8 +198,8 @@ function guardCredentials (headers, given, env) {
   if (credentials.length === 0) return
   if (!isAllowed) for (const name of credentials) delete headers[name]
   const what = isAllowed ? 'sends' : 'does not send'
-  const why = isAllowed ? ', as insecureHeaders asks for' : ': use https:, or exporter.insecureHeaders: true'
-  env.warn('LT_WARN_INSECURE_HEADERS', `the exporter ${what} ${printable(credentials.join(', '), 100)} in clear text${why}`)
+  const why = isAllowed ? ', because insecureHeaders is set' : ': use https:, or set exporter.insecureHeaders: true'
+  env.warn('LT_WARN_INSECURE_HEADERS', `the exporter ${what} ${printable(credentials.join(', '), 100)} over plain HTTP${why}`)
 }
 
 function parseHeaders (env, name) {
@@ -212,7 +212,7 @@ function parseHeaders (env, name) {
   pairsIn(text).forEach(([key, value], index) => {
     const isPair = value !== undefined || key !== ''
     const reason = !isPair || /[:\s]/.test(key)
-      ? 'headers are written as name=value, with commas between them and no colon'
+      ? 'write headers as name=value, separated by commas, without colons'
       : index < HEADERS_MAX ? refused(key, value) : `there are more than ${HEADERS_MAX}`
     if (reason === null) headers[key.toLowerCase()] = value
     else env.warn('LT_WARN_ENV', `${name}: ${nameOf(key)} is ignored: ${reason}`)

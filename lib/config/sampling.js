@@ -36,7 +36,7 @@ function samplerFromEnvironment ([variable, arg], env) {
   const parentBased = name.startsWith(PARENT_BASED)
   const kind = KIND_FROM_NAME.get(name.slice(parentBased ? PARENT_BASED.length : 0))
   if (env.text(variable) === undefined && env.text(arg) !== undefined) {
-    env.warn('LT_WARN_ENV', `${arg} is ignored: it needs ${variable}=parentbased_traceidratio, or traceidratio`)
+    env.warn('LT_WARN_ENV', `${arg} is ignored: it needs ${variable}=parentbased_traceidratio or traceidratio`)
   }
   return samplerOf(kind, kind === 'ratio' ? ratioFromEnvironment(arg, env) : undefined, parentBased)
 }

@@ -76,7 +76,7 @@ const NO_FLAG = '--no-use-env-proxy'
 function proxyFor (url, { name, value }, env) {
   if (isExcluded(url, env.text('no_proxy', 'NO_PROXY') ?? '')) return null
   if (!nodeUsesProxies(env)) {
-    env.inform(`${name} is not used by the exporter: to use it, start node with NODE_USE_ENV_PROXY=1`)
+    env.inform(`${name} is not used by the exporter: start node with NODE_USE_ENV_PROXY=1 to use it`)
     return null
   }
   const proxy = parseHttpUrl(value)

@@ -123,7 +123,7 @@ class RequestContext {
   withSpan (name, options, fn) {
     const context = this === undefined ? detachedOwner('withSpan') : this
     if (typeof options === 'function') return context.tracer.withSpan(context, name, undefined, options)
-    if (typeof fn !== 'function') throw misused('withSpan(name, [options], fn) needs the function that does the work; it ends the span when that returns or its promise settles')
+    if (typeof fn !== 'function') throw misused('withSpan(name, [options], fn) needs a function; the span ends when it returns or its promise settles')
     return context.tracer.withSpan(context, name, options, fn)
   }
 
@@ -264,7 +264,7 @@ function beneath (base) {
 /** The owner of a method that was taken off its object (`const { withSpan } = request.trace`): the running request's. */
 function detachedOwner (method) {
   const request = asyncStorage.active()?.getValue(REQUEST_KEY)
-  if (request === undefined) throw misused(`${method} was called without its object and outside of a request: call request.trace.${method}(...)`)
+  if (request === undefined) throw misused(`${method} was called detached and outside a request: call request.trace.${method}(...)`)
   return request
 }
 

@@ -66,8 +66,8 @@ class ExportLog {
       this.#sharedReport.warn('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`, this.#target)
     }
     this.#shared.isOutage = true
-    const later = queued > 0 ? `${counted(queued, this.#noun)} kept, to be sent later` : 'newer ones are sent later'
-    const message = `${this.#target} does not accept ${this.#noun}s (${this.#stats.lastError}); ${later}`
+    const later = queued > 0 ? `${counted(queued, this.#noun)} buffered for retry` : 'the next export sends newer ones'
+    const message = `cannot deliver ${this.#noun}s to ${this.#target} (${this.#stats.lastError}); ${later}`
     this.#sharedReport.warn('LT_WARN_LOSS', message, 'collector')
   }
 
@@ -78,14 +78,14 @@ class ExportLog {
     else this.#stats.drop('non_retryable', spans)
     if (outcome.status === 404 && this.#optional !== null) {
       const { code, off } = this.#optional
-      return this.#report.warn(code, `${this.#target} answers 404: it may not take ${this.#noun}s. It is asked again once a minute; ${off} stops that`)
+      return this.#report.warn(code, `${this.#target} answers 404: it may not support ${this.#noun}s. light-trace retries once a minute; ${off} turns this off`)
     }
     const why = this.#stats.lastError
     if (isMisdirected) {
       return this.#loss('misdirected', spans, (sum) => `${this.#target} is not an OTLP receiver: ${counted(sum, this.#noun)} lost (${why})`)
     }
     const kind = outcome.error === null ? `status ${Math.floor(outcome.status / 100)}xx` : 'connection'
-    this.#loss(kind, spans, (sum) => `${this.#target} refused ${counted(sum, this.#noun)} for good, counted as dropped (${why})`)
+    this.#loss(kind, spans, (sum) => `${this.#target} refused ${counted(sum, this.#noun)}, which are dropped (${why})`)
   }
 
   delivered (outcome, spans) {
@@ -95,9 +95,9 @@ class ExportLog {
     this.#stats.rejected += rejected
     const message = outcome.partialSuccess?.message ?? ''
     if (rejected > 0) this.#loss('rejected', rejected, (sum) => `${this.#target} rejected ${counted(sum, this.#noun)}: ${message}`)
-    else if (message !== '') this.#sharedReport.warn('LT_WARN_COLLECTOR', `${this.#target} accepted the ${this.#noun}s and says: ${message}`, this.#target)
+    else if (message !== '') this.#sharedReport.warn('LT_WARN_COLLECTOR', `${this.#target} accepted the ${this.#noun}s with a warning: ${message}`, this.#target)
     if (outcome.format === 'other') {
-      this.#sharedReport.warn('LT_WARN_RESPONSE_TYPE', `${this.#target} answers with something that is not OTLP: is it a collector? The ${this.#noun}s count as delivered`, this.#target)
+      this.#sharedReport.warn('LT_WARN_RESPONSE_TYPE', `${this.#target} does not answer in OTLP: is it a collector? The ${this.#noun}s count as delivered`, this.#target)
     }
     if (spans > rejected && this.#shared.isOutage) this.#recovered()
   }
@@ -106,7 +106,7 @@ class ExportLog {
     const shared = this.#shared
     shared.thinLevel = Math.max(shared.thinLevel, level)
     this.#lose(spans)
-    this.#loss('thinned', spans, (sum) => `the buffer is full: ${counted(sum, this.#noun)} thinned out, whole traces; the others say in their trace state for how many they stand, up to ${2 ** shared.thinLevel} times as many as before`)
+    this.#loss('thinned', spans, (sum) => `the buffer is full: ${counted(sum, this.#noun)} dropped as whole traces; the rest carry an adjusted sampling threshold (each now represents up to ${2 ** shared.thinLevel} times as many)`)
   }
 
   evicted (spans) {
@@ -117,21 +117,21 @@ class ExportLog {
   notThinned (error) { this.#report.failed('LT_WARN_BUG', `a chunk of ${this.#noun}s could not be thinned`, error) }
 
   cut (bytes, bytesMax) {
-    this.#report.warn('LT_WARN_SPAN_CUT', `a span of ${bytes} bytes is longer than one may be (${bytesMax}: 4 MiB, or half of buffer.maxBytes): its largest attributes, events and links were left out, and count as dropped`)
+    this.#report.warn('LT_WARN_SPAN_CUT', `a span of ${bytes} bytes exceeds the limit of ${bytesMax} (4 MiB, or half of buffer.maxBytes): its largest attributes, events and links were dropped`)
   }
 
   tooLarge (bytes, bytesMax) {
-    this.#loss('too_large', 1, (sum) => `${counted(sum, this.#noun)} dropped, because ${this.#noun === 'span' ? 'name and status alone are longer' : 'it is longer'} than ${bytesMax} bytes (the last one has ${bytes})`)
+    this.#loss('too_large', 1, (sum) => `${counted(sum, this.#noun)} dropped: ${this.#noun === 'span' ? 'name and status alone exceed' : 'longer than'} ${bytesMax} bytes (the last one has ${bytes})`)
   }
 
-  notEncoded (error) { this.#report.failed('LT_WARN_BUG', `a ${this.#noun} could not be written`, error) }
+  notEncoded (error) { this.#report.failed('LT_WARN_BUG', `a ${this.#noun} could not be encoded`, error) }
 
   undelivered (spans) {
-    this.#loss('shutdown', spans, (sum) => `${counted(sum, this.#noun)} not delivered to ${this.#target} before the app closed, which waits for closeTimeoutMs at most (${this.#lastError})`)
+    this.#loss('shutdown', spans, (sum) => `${counted(sum, this.#noun)} not delivered to ${this.#target} before the application closed, which waits at most closeTimeoutMs (${this.#lastError})`)
   }
 
   undeliveredAtExit (spans) {
-    this.#loss('exit', spans, (sum) => `the process exits with ${counted(sum, this.#noun)} that ${this.#target} did not accept (${this.#lastError})`)
+    this.#loss('exit', spans, (sum) => `the process exits with ${counted(sum, this.#noun)} not delivered to ${this.#target} (${this.#lastError})`)
   }
 
   get #lastError () { return this.#stats.lastError ?? 'no answer in time' }
@@ -143,7 +143,7 @@ class ExportLog {
 
   #recovered () {
     const { lostInOutage } = this.#shared
-    const message = `${this.#target} accepts ${this.#noun}s again; ${counted(lostInOutage, this.#noun)} lost`
+    const message = `${this.#target} accepts ${this.#noun}s again; ${counted(lostInOutage, this.#noun)} lost during the outage`
     for (const kind of ['collector', 'thinned', 'queue_full']) if (this.#sharedReport.recovered(kind, message)) break
     this.#shared.lostInOutage = this.#shared.thinLevel = 0
     this.#shared.isOutage = false
@@ -174,19 +174,19 @@ function failureOf ({ error, status, message }) {
 function hintOf ({ error, status, format, message = '' }, { port, pathname }) {
   const known = PORTS.get(port)
   // What speaks HTTP/2 from the first byte is most likely the gRPC port next door.
-  if (error?.code === 'EBADMSG' || format === 'grpc') return `; OTLP over HTTP usually has port 4318, ${known ?? '4317 is gRPC'}`
-  if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/.test(error?.code)) return '; that port does not speak TLS: is it http: and not https:?'
+  if (error?.code === 'EBADMSG' || format === 'grpc') return `; OTLP over HTTP usually uses port 4318; ${known ?? '4317 is gRPC'}`
+  if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/.test(error?.code)) return '; that port does not speak TLS: use http: instead of https:?'
   if (error !== null) return ''
   if (status === 400 && /\bHTTPS\b/.test(message)) return '; that port speaks TLS: use https:'
-  if (status === 401 || status === 403) return '; credentials go into exporter.headers or OTEL_EXPORTER_OTLP_HEADERS'
-  if (status === 407) return "; put user and password into the proxy's URL"
-  if (status > 300 && status < 309) return '; redirects are not followed: set the URL where they end, often one with https:'
+  if (status === 401 || status === 403) return '; set credentials in exporter.headers or OTEL_EXPORTER_OTLP_HEADERS'
+  if (status === 407) return "; put the user and password in the proxy's URL"
+  if (status > 300 && status < 309) return '; redirects are not followed: use the final URL, often https:'
   const at = known === undefined ? '' : `; ${known}`
-  if (format === 'html') return `; that is a web page: OTLP over HTTP usually has port 4318 and path /v1/traces${at}`
+  if (format === 'html') return `; the answer is a web page: OTLP over HTTP usually uses port 4318 and path /v1/traces${at}`
   if (status < 404 || status > 405) return ''
-  if (at !== '') return `; OTLP over HTTP usually has port 4318${at}`
-  if (!/\/v1\/(?:traces|metrics|logs)$/.test(pathname)) return '; the path of OTLP for traces usually is /v1/traces'
-  if (pathname.endsWith('/v1/traces/v1/traces')) return '; the path has /v1/traces twice: OTEL_EXPORTER_OTLP_ENDPOINT is written without it'
+  if (at !== '') return `; OTLP over HTTP usually uses port 4318${at}`
+  if (!/\/v1\/(?:traces|metrics|logs)$/.test(pathname)) return '; the OTLP path for traces is usually /v1/traces'
+  if (pathname.endsWith('/v1/traces/v1/traces')) return '; the path has /v1/traces twice: leave it out of OTEL_EXPORTER_OTLP_ENDPOINT'
   return `; does the path need a prefix, as in /otlp${pathname.slice(pathname.lastIndexOf('/v1/'))}?`
 }
 

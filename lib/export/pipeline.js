@@ -87,8 +87,8 @@ class Pipeline {
   }
 
   attributeCut () {
-    this.report.warn('LT_WARN_ATTRIBUTE', 'an attribute was cut: its key is longer than 1024 characters, or its value has more than ' +
-      '1024 members, 64 levels or a member that is no value; spans count it as dropped')
+    this.report.warn('LT_WARN_ATTRIBUTE', 'an attribute was cut or dropped: keys are limited to 1024 characters, values to 1024 members and ' +
+      '64 levels of plain data')
   }
 
   /** Says once that a limit leaves something out, as the specification asks. @param {'attributes' | 'events' | 'links'} what */
@@ -96,7 +96,7 @@ class Pipeline {
     if (this.overLimits[what]) return
     this.overLimits[what] = true
     const max = `${this.limits[what]} ${what}`
-    this.report.warn('LT_WARN_LIMIT', `a span had more than ${max}: the others are left out, and the span counts them (\`limits.${what}\`)`, what)
+    this.report.warn('LT_WARN_LIMIT', `a span exceeded ${max}: the rest were dropped (\`limits.${what}\`)`, what)
   }
 
   ending (span) {

@@ -12,7 +12,7 @@ const MULTI_HEADER = 1 // B3InjectEncoding.MULTI_HEADER
 function propagator (name, report) {
   const B3Propagator = attempt(() => loadFromApp(PACKAGE).B3Propagator)
   if (B3Propagator !== undefined) return new B3Propagator(name === 'b3multi' ? { injectEncoding: MULTI_HEADER } : {})
-  report.warn('LT_WARN_PROPAGATOR', `OTEL_PROPAGATORS names ${name}: install ${PACKAGE}`, name)
+  report.warn('LT_WARN_PROPAGATOR', `OTEL_PROPAGATORS contains ${name}, which needs the package ${PACKAGE}`, name)
 }
 
 module.exports = { propagator }

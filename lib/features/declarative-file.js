@@ -27,15 +27,15 @@ function readConfiguration (file, values) {
   try {
     const content = parse(file)
     if (content === undefined) {
-      return { values, fromFile: EMPTY, warnings: [`${printable(file)} is YAML, and the application has no package 'yaml' to read it by: the other OTEL_* variables hold. JSON can always be read`] }
+      return { values, fromFile: EMPTY, warnings: [`${printable(file)} is YAML, which needs the package 'yaml' in the application; it is ignored and the other OTEL_* variables apply. JSON needs no package`] }
     }
     const found = new Found(values)
     found.root(content)
-    const warnings = found.unknown.length === 0 ? [] : [`${printable(file)}: light-trace does not know or does not use ${shortened(found.unknown)}`]
+    const warnings = found.unknown.length === 0 ? [] : [`${printable(file)}: light-trace ignores ${shortened(found.unknown)}`]
     return { values: { ...others, ...found.variables }, fromFile: { __proto__: null, resource: found.resource, ...found.headers }, warnings }
   } catch (error) {
-    const why = error instanceof SyntaxError ? 'it is not JSON' : printable(error.message) // JSON.parse's message quotes the text
-    return { values: { ...others, OTEL_SDK_DISABLED: 'true' }, fromFile: EMPTY, warnings: [`${printable(file)} cannot be used, and nothing is traced: ${why}`] }
+    const why = error instanceof SyntaxError ? 'not valid JSON' : printable(error.message) // JSON.parse's message quotes the text
+    return { values: { ...others, OTEL_SDK_DISABLED: 'true' }, fromFile: EMPTY, warnings: [`${printable(file)} cannot be used, so nothing is traced: ${why}`] }
   }
 }
 
@@ -48,7 +48,7 @@ function parse (file) {
   try {
     return yaml.parse(text, { logLevel: 'error', prettyErrors: false }) // its warnings quote the text too
   } catch {
-    throw new Error('it is not YAML') // the message quotes the text
+    throw new Error('not valid YAML') // the message quotes the text
   }
 }
 
@@ -82,7 +82,7 @@ class Found {
   root (content) {
     if (!isObject(content)) throw new Error('it is not an object')
     const version = /^1\.(\d+)(?:-|$)/.exec(this.#text(content.file_format) ?? '')
-    if (version === null) throw new Error("its file_format is not the text '1.0' or '1.1', in quotation marks")
+    if (version === null) throw new Error("file_format must be the string '1.0' or '1.1'")
     if (Number(version[1]) > NEWEST_MINOR) this.unknown.push(`file_format ${version[0]}, which is newer than 1.${NEWEST_MINOR}`)
     // What a file leaves out is off, as the specification has it.
     Object.assign(this.variables, { OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none', OTEL_PROPAGATORS: 'none' })
@@ -311,7 +311,7 @@ class Found {
     if (typeof value !== 'string') return undefined
     const text = value.replace(/\$\$|\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^\n}]*))?\}|\$\{[^\n}]*\}?/g, (all, name, otherwise = '') => {
       if (all === '$$') return '$'
-      if (name === undefined) throw new Error('a dollar and a brace in it name no variable')
+      if (name === undefined) throw new Error('it has a substitution without a variable name')
       return (Object.hasOwn(this.#environment, name) && this.#environment[name]) || otherwise
     })
     return text === '' ? undefined : text.toWellFormed()

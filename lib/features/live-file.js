@@ -47,7 +47,7 @@ class LiveFile {
       text = this.#textOf()
       if (text === this.#text) return
       this.#apply(resolveLive(JSON.parse(text)))
-      if (this.#text !== undefined) this.#report.info(`${printable(this.#path)} has changed, and holds${unsaid(this.#unsaid)}`)
+      if (this.#text !== undefined) this.#report.info(`${printable(this.#path)} has changed and is applied${unsaid(this.#unsaid)}`)
       this.#unsaid = 0
     } catch (error) {
       if (text === null && this.#text === null) return // it was said
@@ -62,7 +62,7 @@ class LiveFile {
   /** What writes a wrong file again and again does not fill the log: the next line has the last failure, and how many came before it. */
   #say () {
     if (this.#unsaid === 0) return
-    const message = `${printable(this.#path)} changes nothing${unsaid(this.#unsaid - 1)}: ${this.#wrong}`
+    const message = `${printable(this.#path)} is ignored${unsaid(this.#unsaid - 1)}: ${this.#wrong}`
     if (this.#report.warn('LT_WARN_CONFIG_FILE', message, this.#path)) this.#unsaid = 0
   }
 
@@ -111,7 +111,7 @@ function versionOf ({ ino, size, mtimeMs, ctimeMs }) {
 
 // What JSON.parse says quotes the text, which may be any file.
 function whatIsWrong (error) {
-  return error instanceof SyntaxError ? 'it is not JSON' : error.message
+  return error instanceof SyntaxError ? 'not valid JSON' : error.message
 }
 
 function unsaid (count) {
@@ -177,7 +177,7 @@ class LiveOptions {
     const isByProvider = output.sdkSpans !== null
     if (isByProvider || sampler.isCustom) {
       this.#isUnheard = true
-      report.warn('LT_WARN_CONFIG_FILE', `configFile: sampler has no effect, ${isByProvider ? 'that of a tracer provider decides' : "a Sampler of the SDK's decides"}`)
+      report.warn('LT_WARN_CONFIG_FILE', `configFile: sampler has no effect: ${isByProvider ? "the tracer provider's sampler decides" : 'an SDK Sampler decides'}`)
     }
   }
 

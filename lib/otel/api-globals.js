@@ -54,7 +54,7 @@ function fill ({ report, observer }) {
   const api = findApi(registeredVersion)
   if (api.version === '') return null
   if (api.other !== undefined) {
-    report.warn('LT_WARN_API_VERSION', `two versions of @opentelemetry/api are in use, ${api.version} and ${api.other}: light-trace registers with neither`)
+    report.warn('LT_WARN_API_VERSION', `two versions of @opentelemetry/api are loaded, ${api.version} and ${api.other}: light-trace registers with neither`)
     return null
   }
   if (registeredVersion === undefined) processState.hasSealed = true
@@ -62,7 +62,7 @@ function fill ({ report, observer }) {
     if (isOurs(slot) || (slot === 'metrics' && observer === null)) continue
     const occupant = slots()?.[slot] ?? null
     if (occupant === null) put(slot, api)
-    else report.info(`the ${slot} slot of @opentelemetry/api is taken by ${delegateOf(occupant)?.constructor?.name || 'another package'}`)
+    else report.info(`the ${slot} slot of @opentelemetry/api is already used by ${delegateOf(occupant)?.constructor?.name || 'another package'}`)
   }
   return loadEsm(api.path)?.then(connectEsm) ?? null
 }

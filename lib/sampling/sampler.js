@@ -186,9 +186,9 @@ class SdkSampler {
         }
       }
       const answer = typeof decision === 'number' ? decision : typeof decision
-      this.#report.warn('LT_WARN_SAMPLER', `the sampler answered ${answer} as its decision; such spans are not sampled`, 'answer')
+      this.#report.warn('LT_WARN_SAMPLER', `the sampler returned ${answer}, which is no decision: its spans are not sampled`, 'answer')
     } catch (error) {
-      this.#report.failed('LT_WARN_SAMPLER', 'the sampler failed; such spans are not sampled', error)
+      this.#report.failed('LT_WARN_SAMPLER', 'the sampler failed; its spans are not sampled', error)
     }
     return { decision: DROP, attributes: undefined, tracestate: undefined }
   }

@@ -180,7 +180,7 @@ test('of several exporters of one signal, or several samplers, the first is used
   t.match(exporter, { kind: 'otlp', url: 'http://first:4318/x' })
   t.match([exportedLogs.exporter, metrics.exporter, sampler.kind], [null, null, 'always_off'])
   t.equal(messages.length, 1)
-  t.equal(messages[0].replace(/.*does not use /, ''), '7 of its parts: tracer_provider.processors[0].batch.exporter.zipkin, tracer_provider.processors[0].batch.exporter.console, tracer_provider.processors[0].simple, ' +
+  t.equal(messages[0].replace(/.*ignores /, ''), '7 of its parts: tracer_provider.processors[0].batch.exporter.zipkin, tracer_provider.processors[0].batch.exporter.console, tracer_provider.processors[0].simple, ' +
     'tracer_provider.processors[1], tracer_provider.sampler.always_on, logger_provider.processors[0].simple.exporter.otlp_http or meter_provider.readers[0].periodic')
   t.end()
 })
@@ -198,7 +198,7 @@ test('what is of a wrong type is named, wherever it stands', (t) => {
   const otlp = 'tracer_provider.processors[0].simple.exporter.otlp_http'
   const http = 'instrumentation/development.general.http.server'
   const { messages, requestHeaders, responseHeaders, knownMethods } = settled(t, content)
-  t.equal(messages.find((message) => message.includes('does not use')).replace(/.*does not use 9 of its parts: /, ''), ['log_level', 'propagator.composite_list', 'resource.attributes[1]', `${otlp}.headers_list`, `${otlp}.encoding`,
+  t.equal(messages.find((message) => message.includes('light-trace ignores')).replace(/.*ignores 9 of its parts: /, ''), ['log_level', 'propagator.composite_list', 'resource.attributes[1]', `${otlp}.headers_list`, `${otlp}.encoding`,
     'tracer_provider.sampler.trace_id_ratio_based.ratio', `${http}.known_methods`, `${http}.request_captured_headers`].join(', ') + ` or ${http}.response_captured_headers[1]`)
   t.same([requestHeaders, responseHeaders, knownMethods], [[], ['x-a'], null])
   t.end()
@@ -210,10 +210,10 @@ test('a file that cannot be used switches tracing off, and says so without a wor
     const { disabled, messages, warnings } = settled(t, content)
     t.equal(disabled, true)
     t.equal(messages.length, 1)
-    t.match(warnings, [{ code: 'LT_WARN_CONFIG_FILE', message: /cannot be used, and nothing is traced: / }])
+    t.match(warnings, [{ code: 'LT_WARN_CONFIG_FILE', message: /cannot be used, so nothing is traced: / }])
     t.notMatch(messages[0], 'hunter2')
   }
-  t.match(settled(t, 'a: [hunter2', { name: 'otel.yaml' }), { disabled: true, messages: [/it is not YAML$/] })
+  t.match(settled(t, 'a: [hunter2', { name: 'otel.yaml' }), { disabled: true, messages: [/not valid YAML$/] })
   const { disabled, warnings } = resolveOptions({}, { OTEL_CONFIG_FILE: '/nowhere/otel.json' })
   t.equal(disabled, true)
   t.match(warnings, [{ message: /ENOENT/ }])
@@ -285,7 +285,7 @@ test('YAML where the application has no yaml: the file is left alone, and the va
   const { stdout, stderr } = await runProgram(['-e', `const { resolveOptions } = require(${JSON.stringify(join(ROOT, 'lib/config/options'))})
 process.chdir(${JSON.stringify(elsewhere)})
 console.log(JSON.stringify(resolveOptions()))`], { OTEL_CONFIG_FILE: join(folder, 'otel.yaml'), OTEL_SERVICE_NAME: 'held' })
-  t.match(JSON.parse(stdout), { disabled: false, serviceName: 'held', warnings: [{ code: 'LT_WARN_CONFIG_FILE', message: /no package 'yaml'/ }] }, stderr)
+  t.match(JSON.parse(stdout), { disabled: false, serviceName: 'held', warnings: [{ code: 'LT_WARN_CONFIG_FILE', message: /needs the package 'yaml'/ }] }, stderr)
 })
 
 test('YAML is read by the yaml of the application, wherever it is started', async (t) => {
@@ -312,6 +312,6 @@ test('a byte order mark is no part of a file', (t) => {
 test('the console for metrics is named as it stands in the file', (t) => {
   const { metrics, messages } = settled(t, { file_format: '1.0', meter_provider: { readers: [{ periodic: { exporter: { console: {} } } }] } })
   t.equal(metrics, null)
-  t.same(messages.map((message) => message.replace(/.*does not use /, '')), ['meter_provider.readers[0].periodic.exporter.console'])
+  t.same(messages.map((message) => message.replace(/.*ignores /, '')), ['meter_provider.readers[0].periodic.exporter.console'])
   t.end()
 })

@@ -137,7 +137,7 @@ test('an exporter that gets no spans, because processors or a provider take them
   t.end()
 })
 
-test('headers that look like credentials are not sent in clear text to another machine without being asked to', (t) => {
+test('headers that look like credentials are not sent over plain HTTP to another machine without being asked to', (t) => {
   const credentials = { authorization: 'a', 'api-key': 'b', 'x-honeycomb-team': 'c', 'dd-api-key': 'd', 'lightstep-access-token': 'e' }
   const headers = { ...credentials, 'x-scope-orgid': 'tenant' }
 

@@ -100,7 +100,7 @@ test('the password is seen by nobody who looks at the options', async (t) => {
   }
 })
 
-test('headers that are credentials do not go to a proxy in clear text, whatever the collector\'s name', async (t) => {
+test('headers that are credentials do not go to a proxy over plain HTTP, whatever the collector\'s name', async (t) => {
   const { exporter, warnings } = resolveOptions({ exporter: { url: 'http://127.0.0.1:4318', headers: { authorization: 'Bearer x' } } }, { ...TOLD, HTTP_PROXY: 'http://proxy' })
   t.strictSame({ ...exporter.headers }, {})
   t.strictSame(warnings.map(({ code }) => code), ['LT_WARN_INSECURE_HEADERS'])

@@ -56,7 +56,7 @@ for (const status of [429, 502, 503, 504]) {
     t.equal(stats.delivered, 3)
     t.equal(stats.retried, 6)
     t.strictSame({ ...stats.dropped }, {})
-    t.equal(losses(logged)[0].includes('3 spans kept'), true)
+    t.equal(losses(logged)[0].includes('3 spans buffered for retry'), true)
     t.match(logged.at(-1), { code: 'recovered', message: /; 0 spans lost/ })
   })
 }
@@ -176,7 +176,7 @@ test('a web page is no success: its spans are rejected, it is logged at once, wi
     t.equal(stats.rejected, 3)
     t.equal(stats.exportsFailed, 1)
     t.equal(identity(), 0)
-    t.match(stats.lastError, /HTTP status 200; that is a web page: OTLP over HTTP usually has port 4318/)
+    t.match(stats.lastError, /HTTP status 200; the answer is a web page: OTLP over HTTP usually uses port 4318/)
     t.match(losses(logged), [/is not an OTLP receiver: 3 spans lost .*web page/])
   }
 })
@@ -202,8 +202,8 @@ test('lastError says what a failure says of itself', async (t) => {
     [{ status: 401, body: '{"error":"bad token"}', headers: { 'content-type': 'application/json' } }, 'HTTP status 401: {"error":"bad token"}'],
     [{ raw: 'HTTP/1.1 401 Unauthorized\r\ncontent-length: 9\r\n\r\nbad token' }, 'HTTP status 401: bad token'],
     [{ status: 403, body: Buffer.from([0x12, 0xff, 0xff]) }, 'HTTP status 403'],
-    [{ status: 404, body: '<html>Grafana</html>', headers: { 'content-type': 'text/html' } }, /^HTTP status 404; that is a web page/],
-    [{ status: 415, headers: { 'content-type': 'application/grpc' } }, /^HTTP status 415; OTLP over HTTP usually has port 4318, 4317 is gRPC/]
+    [{ status: 404, body: '<html>Grafana</html>', headers: { 'content-type': 'text/html' } }, /^HTTP status 404; the answer is a web page/],
+    [{ status: 415, headers: { 'content-type': 'application/grpc' } }, /^HTTP status 415; OTLP over HTTP usually uses port 4318; 4317 is gRPC/]
   ]) {
     const { stats } = await sendThree(t, [how])
     t.match(stats.lastError, expected)
@@ -243,7 +243,7 @@ for (const [what, how] of [['an endless answer', { trickle: { bytes: 1024 * 1024
     const { collector, stats, logged, exporter } = await sendThree(t, [how])
     t.equal(stats.delivered, 0)
     t.equal(stats.dropped.non_retryable, 3)
-    t.match(losses(logged)[0], /refused 3 spans for good, counted as dropped \(HTTP status 200: its answer is longer than 4 MiB\)/)
+    t.match(losses(logged)[0], /refused 3 spans, which are dropped \(HTTP status 200: its answer is longer than 4 MiB\)/)
     t.ok(socket.bytesRead > 4 * 1024 * 1024 && socket.bytesRead <= 5 * 1024 * 1024, `${socket.bytesRead} bytes`)
     await collector.until(() => collector.sockets.size === 0)
     await exporter.close()

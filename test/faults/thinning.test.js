@@ -44,7 +44,7 @@ test('after an outage of twenty buffers a sum over the spans is right for each r
   isTrueSum(t, steps, truth.get('/cart 0') + truth.get('/cart 1') + truth.get('/cart 2') + truth.get('/cart 3'), 'steps')
   t.ok(steps.filter(({ traceId }) => carts.has(traceId)).length > 0.9 * steps.length)
   t.ok(collector.spans.every((span) => randomOf(span) >= thresholdOf(span) - 1e-9), 'each trace has the randomness that its threshold asks for')
-  t.match(lines.filter(({ msg }) => /thinned/.test(msg)), [{ code: 'LT_WARN_LOSS', msg: /^the buffer is full: \d+ spans thinned out, whole traces; the others say in their trace state for how many they stand, up to \d+ times as many as before$/ }])
+  t.match(lines.filter(({ msg }) => /the buffer is full/.test(msg)), [{ code: 'LT_WARN_LOSS', msg: /^the buffer is full: \d+ spans dropped as whole traces; the rest carry an adjusted sampling threshold \(each now represents up to \d+ times as many\)/ }])
   // What is thinned in the background as the collector returns may be counted in a line of its own.
   t.match(lines.find(({ code }) => code === 'LT_WARN_RECOVERED'), { msg: /; [1-9]\d* spans lost/ })
 })

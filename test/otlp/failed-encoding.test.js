@@ -40,5 +40,5 @@ test('a span that cannot be written is dropped and counted, and the others arriv
   t.same(sink.spans.map(({ name }) => name), ['a child', 'GET /'])
   const { accepted, delivered, dropped } = app.lightTrace.stats().spans
   t.same({ accepted, delivered, dropped }, { accepted: 4, delivered: 2, dropped: { not_encoded: 2 } })
-  t.match(lines, [{ code: 'LT_WARN_BUG', msg: /^Bug: a span could not be written: RangeError: out of bounds/ }])
+  t.match(lines, [{ code: 'LT_WARN_BUG', msg: /^Bug: a span could not be encoded: RangeError: out of bounds/ }])
 })

@@ -83,7 +83,7 @@ test('nobody there: answered at once, and what waits is counted', async (t) => {
   t.equal(spans.queued, count * SPANS)
   t.ok(exports.failed >= count)
   t.match(lastError, /ECONNREFUSED/)
-  t.match(lambda.stderr, /LT_WARN_LOSS.*kept, to be sent later/)
+  t.match(lambda.stderr, /LT_WARN_LOSS.*buffered for retry/)
 })
 
 for (const [what, behaviour] of Object.entries({

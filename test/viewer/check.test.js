@@ -95,7 +95,7 @@ test('what goes on after the response, and what never ends, is named in the file
       INTERNAL report${open}
 `
   const over = async (budget) => (await runCommand(t, ['check', 'now.jsonl', '--budget', budget], { cwd }).exit).stdout.split('\n\n').slice(1).join('\n')
-  t.equal(await over('late.json'), 'GET /orders: 2 spans went on after the response' + tree('  <-- after the response', '  <-- after the response'))
+  t.equal(await over('late.json'), 'GET /orders: 2 spans continued after the response' + tree('  <-- after the response', '  <-- after the response'))
   t.equal(await over('open.json'), 'GET /orders: 1 span never ended' + tree('', '  <-- never ended'))
 })
 
@@ -104,9 +104,9 @@ test('the mark of a late span counts where its request is in another file, or en
   const withMark = (text) => text.replaceAll('"attributes":[]', `"attributes":[${marked}]`)
   const budget = '{ "afterResponse": false }'
   const alone = await check(t, { 'now.jsonl': withMark(saved([span(2, { parent: 1, name: 'mail' })])), 'budget.json': budget }, ['now.jsonl', '--budget', 'budget.json'])
-  t.match(alone, { code: 1, stdout: 'mail: 1 span went on after the response' })
+  t.match(alone, { code: 1, stdout: 'mail: 1 span continued after the response' })
   const same = await check(t, { 'now.jsonl': withMark(saved([request(1), span(2, { parent: 1, name: 'mail' })])), 'budget.json': budget }, ['now.jsonl', '--budget', 'budget.json'])
-  t.match(same, { code: 1, stdout: 'GET /orders: 1 span went on after the response' })
+  t.match(same, { code: 1, stdout: 'GET /orders: 1 span continued after the response' })
 })
 
 test('what a budget\'s file says is printed without what drives a terminal', async (t) => {
@@ -177,8 +177,8 @@ test('a budget of afterResponse and open reads files too', async (t) => {
     'budget.json': '{ "afterResponse": false, "open": false }'
   }, ['now.jsonl', '--budget', 'budget.json'])
   t.equal(code, 1)
-  t.match(stdout, 'GET /orders: 1 span went on after the response\n')
-  t.match(stdout, 'CLIENT redis GET  <-- its parent never ended, or was lost')
+  t.match(stdout, 'GET /orders: 1 span continued after the response\n')
+  t.match(stdout, 'CLIENT redis GET  <-- its parent never ended or was lost')
 })
 
 test('--markdown is for a pull request, and nothing in a span can be Markdown or a line of its own', async (t) => {
@@ -248,7 +248,7 @@ test('a wrong file is named with its line, and ends the command with code 2', as
     says(['now.jsonl', '--budget', 'bad.json'], 'bad.json: '),
     says(['now.jsonl', '--budget', 'list.json'], 'list.json: the file, and `routes` in it, must be objects'),
     says(['now.jsonl', '--budget', 'typo.json'], 'typo.json: unknown option `repeat`: did you mean `repeats`?'),
-    says(['now.jsonl', '--budget', 'kind.json'], 'kind.json: `calls.postgres`: there are no such calls, did you mean `postgresql`?'),
+    says(['now.jsonl', '--budget', 'kind.json'], 'kind.json: `calls.postgres`: no calls of this kind, did you mean `postgresql`?'),
     says(['now.jsonl', '--budget', 'route.json'], "route.json: there is no request of 'GET /order' in now.jsonl; did you mean 'GET /orders'?"),
     says(['now.jsonl', '--budget', 'void.json'], 'void.json: the budget allows everything')
   ])

@@ -177,7 +177,7 @@ function openTunnel (socket, { host, port, proxy: { authorization, secrets } }, 
 function refusal (head, end, target, secrets) {
   const [line, status] = STATUS_LINE.exec(head) ?? []
   if (line === undefined || end === -1) return 'does not answer CONNECT with HTTP/1.1'
-  const hint = status === '407' ? "; put user and password into the proxy's URL" : ''
+  const hint = status === '407' ? "; put the user and password in the proxy's URL" : ''
   if (status.startsWith('2')) return head.length > end + HEAD_END.length ? 'sends more than an answer to CONNECT' : ''
   return `answers '${quoted(line, secrets, 64)}' to CONNECT ${target}${hint}`
 }

@@ -44,8 +44,8 @@ class Keep {
     if ((flags & SAMPLED) !== 0) return threshold === '' ? tracestate : lower(tracestate, threshold)
     if (threshold !== '') return withThreshold(tracestate, threshold)
     this.stats.notKept++
-    this.report.warn('LT_WARN_KEEP_LIMIT', `more than ${this.rate.perSecond} requests a second failed or were slow: some of ` +
-      'them are kept, and say for how many they stand; stats().spans.notKept counts the others; keep.maxPerSecond is the limit')
+    this.report.warn('LT_WARN_KEEP_LIMIT', `more than ${this.rate.perSecond} requests a second failed or were slow: a sample of ` +
+      'them is kept with an adjusted sampling threshold, stats().spans.notKept counts the rest (`keep.maxPerSecond`)')
     return null
   }
 
@@ -84,7 +84,7 @@ class KeepPart {
     const { output, ownStarter, stats, report } = tracer
     this.settings = settings
     const isUnheard = output !== null && output.sdkSpans !== null
-    if (isUnheard && settings !== null) report.warn('LT_WARN_KEEP', 'keep has no effect: spans are made by a tracer provider, whose sampler decides')
+    if (isUnheard && settings !== null) report.warn('LT_WARN_KEEP', "keep has no effect: the tracer provider's sampler decides")
     const asked = settings ?? (this.#recorder === null ? null : { ...ASKED_ALONE, maxPerSecond: tracer.settings.recorder.keptPerSecond })
     tracer.keep = asked === null || isUnheard ? null : new Keep(asked, stats, report, this.#recorder)
     if (ownStarter === null) return
@@ -114,7 +114,7 @@ class KeepPart {
 }
 
 function nothingToTake (report, why) {
-  report.warn('LT_WARN_RECORDER', `there is nothing to take a snapshot of: ${why}`, 'no effect')
+  report.warn('LT_WARN_RECORDER', `no snapshot taken: ${why}`, 'no effect')
   return { spans: 0, missed: 0 }
 }
 

@@ -102,7 +102,7 @@ const send = {
     const messages = messagesOf(call)
     if (type === null || lengthOf(messages) === 0) return
     // The user's own messages stay as they are; copies of them go out.
-    tracer.report.attempt('LT_WARN_PROPAGATOR', 'messages could not be given trace headers, and go out without', () => { // frozen options
+    tracer.report.attempt('LT_WARN_PROPAGATOR', 'trace headers could not be added to messages', () => { // frozen options
       call.options.messages = Array.from(messages, (message) => withHeaders(message, type, span, tracer, context))
       call[kMessages] = messages
     })

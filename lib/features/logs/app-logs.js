@@ -74,7 +74,7 @@ class AppLogs {
     if (this.#tap !== null && buffer !== null) {
       this.#held = holdLines(app, buffer, () => tracer.parts.get('keep')?.settings ?? null, (logged) => this.#printHeld(logged), () => this.#tap.flush())
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
-      tracer.report.warn('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is switched off, or is exported by another application')
+      tracer.report.warn('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is disabled, or another application already exports it')
     }
   }
 
@@ -235,7 +235,7 @@ class AppLogs {
     if (rate === undefined) this.#rates.set(kind, rate = new RateLimit(maxPerSecond))
     if (rate.take(now)) return false
     const what = typeof kind === 'number' ? `lines of level ${kind}` : kind
-    this.#tracer.report.warn('LT_WARN_LOSS', `more than ${maxPerSecond} ${what} in a second: the others are not exported (\`logs.maxPerSecond\`)`, 'log rate')
+    this.#tracer.report.warn('LT_WARN_LOSS', `more than ${maxPerSecond} ${what} in a second: the rest are not exported (\`logs.maxPerSecond\`)`, 'log rate')
     return true
   }
 

@@ -173,7 +173,7 @@ class AppMetrics {
     let dropped = 0
     const onDropped = ({ name }, count) => {
       dropped += count
-      report.warn('LT_WARN_METRIC_SCRAPE', `the metric '${name}' has series whose name and labels another one has in the text for Prometheus: they are left out there. Rename the metric or its attributes`, name)
+      report.warn('LT_WARN_METRIC_SCRAPE', `Prometheus: series of the metric '${name}' have the same name and labels as others and are left out. Rename the metric or its attributes`, name)
     }
     let piece = ''
     for (const text of exposition(this.registry.scopes(), resource.attributes, { isOpenMetrics, ownScope: scope.name, onDropped })) {

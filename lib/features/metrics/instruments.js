@@ -75,7 +75,7 @@ class Instrument {
   #accepts ({ name, isMonotonic, isInteger }, value) {
     const max = isInteger ? Number.MAX_SAFE_INTEGER : Number.MAX_VALUE
     if (typeof value === 'number' && Math.abs(value) <= max && (value >= 0 || !isMonotonic)) return true
-    this.#registry?.report.warn('LT_WARN_METRIC_VALUE', `the metric '${name}' was given ${describeValue(value)}, which it cannot record`, name)
+    this.#registry?.report.warn('LT_WARN_METRIC_VALUE', `the metric '${name}' cannot record ${describeValue(value)}`, name)
     return false
   }
 }
@@ -165,7 +165,7 @@ class Meter {
 
   #create (Instrument, type, name, options) {
     if (typeof name === 'string' && NAME.test(name)) return new Instrument(this, type, name, options)
-    this.registry()?.report.warn('LT_WARN_METRIC_NAME', `${describeValue(name)} is not a valid name for an instrument, which records nothing`)
+    this.registry()?.report.warn('LT_WARN_METRIC_NAME', `${describeValue(name)} is not a valid instrument name: nothing is recorded`)
     // It works as an instrument does, and records nothing.
     return new Instrument({ ...this, registry: () => null, callbacks: new Set() }, type, 'invalid', undefined)
   }

@@ -281,7 +281,7 @@ function startPrometheusServer ({ host, port }, metrics, report) {
   // Exclusive: else the workers of a cluster share the port, and each scrape is another worker's.
   const listen = () => server.listen({ port, host, exclusive: true })
   server.on('error', (error) => {
-    const why = cluster.isWorker ? 'each worker of a cluster has metrics of its own, and needs a port of its own' : 'it is tried again'
+    const why = cluster.isWorker ? 'each cluster worker has its own metrics and needs its own port' : 'light-trace retries'
     report.warn('LT_WARN_METRICS_PORT', `metrics are not served on ${host}:${port}: ${error.message}; ${why}: OTEL_EXPORTER_PROMETHEUS_PORT`)
     timer = clock.setTimeout(listen, RETRY_MS).unref()
   })

@@ -84,7 +84,7 @@ class Metric {
     if (this.#overflow === null) {
       this.#overflow = this.#add(OVERFLOW)
       this.#registry.overflowed.add(this.name)
-      this.#registry.report.warn('LT_WARN_METRIC_OVERFLOW', `the metric '${this.name}' has ${this.seriesMax} series, which is the limit: others are counted together as otel.metric.overflow. Use attributes with fewer values`, this.name)
+      this.#registry.report.warn('LT_WARN_METRIC_OVERFLOW', `the metric '${this.name}' has ${this.seriesMax} series, the limit: further ones are aggregated as otel.metric.overflow. Use attributes with fewer values`, this.name)
     }
     return this.#overflow
   }
@@ -232,7 +232,7 @@ class MetricRegistry {
     if (found !== undefined) return found
     // Our own are few, and always have room.
     if (this.#metrics.size >= METRICS_MAX && scope.key !== this.settings.ownScope) {
-      this.report.warn('LT_WARN_METRIC_LIMIT', `an application can have ${METRICS_MAX} metrics: '${name}' and others are not recorded. Do not put data into names`)
+      this.report.warn('LT_WARN_METRIC_LIMIT', `the limit of ${METRICS_MAX} metrics is reached: '${name}' and later ones are not recorded. Do not put data in metric names`)
       return null
     }
     const { kind, ...descriptor } = { ...INSTRUMENTS[instrument], name, description, unit, isInteger }
@@ -256,7 +256,7 @@ class MetricRegistry {
     if (!this.#scopes.has(scope.key)) this.#scopes.set(scope.key, { scope, metrics: [] })
     const { metrics } = this.#scopes.get(scope.key)
     if (metrics.some((other) => other.name.toLowerCase() === name.toLowerCase())) {
-      this.report.warn('LT_WARN_METRIC_CONFLICT', `the metric '${name}' was made with another kind or unit before, and is now made as ${instrument} with unit '${unit}': both are exported. Rename one`, name)
+      this.report.warn('LT_WARN_METRIC_CONFLICT', `the metric '${name}' already exists with another kind or unit; it is now also ${instrument} with unit '${unit}', and both are exported. Rename one`, name)
     }
     metrics.push(metric)
   }
@@ -326,7 +326,7 @@ class MetricRegistry {
 
 /** @param {string} [name] of a metric of the application's; the provider may fail for itself */
 function whatFailed (name) {
-  return name === undefined ? 'a provider of metrics failed' : `the callback of the metric '${name}' failed`
+  return name === undefined ? 'a metric provider failed' : `the callback of the metric '${name}' failed`
 }
 
 module.exports = { Metric, MetricRegistry, SERIES_MAX }

@@ -36,7 +36,7 @@ class SdkSpans {
     try {
       const span = this.#tracer(scope).startSpan(name, options, context)
       const isSpan = typeof span?.spanContext === 'function' && typeof span.end === 'function'
-      if (!isSpan) this.#report.warn('LT_WARN_PROVIDER', 'the tracer provider made no span; requests go on without such spans', 'no span')
+      if (!isSpan) this.#report.warn('LT_WARN_PROVIDER', 'the tracer provider returned no span; the request continues untraced', 'no span')
       const trace = isSpan ? readSpanContext(span) : undefined
       if (trace !== undefined) return { span, trace }
     } catch (error) {

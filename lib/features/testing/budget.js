@@ -55,7 +55,7 @@ function checkKinds (calls, requests, path = 'calls') {
   for (const kind of Object.keys(calls)) {
     if (known.has(kind)) continue
     const nearest = nearestName(kind, [...known])
-    throw wrongBudget(`\`${path}.${kind}\`: there are no such calls, ${nearest === undefined ? `known are ${inWords([...known])}` : `did you mean \`${nearest}\`?`}`, 'LT_ERR_OPTION_UNKNOWN')
+    throw wrongBudget(`\`${path}.${kind}\`: no calls of this kind, ${nearest === undefined ? `known kinds are ${inWords([...known])}` : `did you mean \`${nearest}\`?`}`, 'LT_ERR_OPTION_UNKNOWN')
   }
 }
 
@@ -150,20 +150,20 @@ function findingsOf ({ root, route, spans, calls, isCut }, budget) {
   for (const [kind, allowed] of Object.entries(budget.calls)) {
     const own = calls.filter((call) => call.kind === kind).map(({ span }) => span)
     const found = own.reduce((sum, span) => sum + callsIn(span), 0)
-    if (found > allowed) add('calls', `${counted(found, 'call')} of ${kind}, and ${allowed} allowed`, allowed, found, own, kind)
+    if (found > allowed) add('calls', `${kind}: ${counted(found, 'call')}, ${allowed} allowed`, allowed, found, own, kind)
   }
   for (const { name, under, alike } of repeatedCalls(root, calls)) {
     const found = inSequence(alike)
-    if (found > budget.repeats) add('repeats', `${name} ${found} times, one after the other${under}, and ${budget.repeats} allowed`, budget.repeats, found, alike, 'repeated')
+    if (found > budget.repeats) add('repeats', `${name} repeated ${found} times in sequence${under}, ${budget.repeats} allowed`, budget.repeats, found, alike, 'repeated')
   }
   const all = [root, ...spans]
   // light-trace marks them; other tracers' spans tell by their times. One that nobody has ended goes on still.
   const end = root.kind === 'SERVER' ? endOf(root) : Infinity
   const late = all.filter((span) => span.attributes['light_trace.after_response'] === true || endOf(span) > end)
-  if (!budget.afterResponse && late.length > 0) add('afterResponse', `${counted(late.length, 'span')} went on after the response`, false, late.length, late, 'after the response')
+  if (!budget.afterResponse && late.length > 0) add('afterResponse', `${counted(late.length, 'span')} continued after the response`, false, late.length, late, 'after the response')
   // A span that never ends is in a file where light-trace ended it with its application. Else what lies beneath it has no parent there.
   const running = all.filter(isOpen)
-  const orphan = 'its parent never ended, or was lost'
+  const orphan = 'its parent never ended or was lost'
   if (!budget.open && running.length > 0) add('open', `${counted(running.length, 'span')} never ended`, false, running.length, running, 'never ended')
   else if (!budget.open && isCut) add('open', orphan, false, 1, [root], orphan)
   return findings
@@ -240,7 +240,7 @@ function declaredAt ({ 'code.file.path': file, 'code.line.number': line }) {
 function checkSpans (spans, budget) {
   const requests = requestsOf(spans)
   checkKinds(budget.calls, requests)
-  if (spans.length === 0) throw new LightTraceError('LT_ERR_CHECK', 'there is nothing to check: no span was collected. Is the collector among spanProcessors, and was a request made?')
+  if (spans.length === 0) throw new LightTraceError('LT_ERR_CHECK', 'nothing to check: no spans were collected. Add the collector to spanProcessors and make a request first')
   const findings = requests.flatMap((request) => findingsOf(request, budget))
   if (findings.length === 0) return
   throw Object.assign(new LightTraceError('LT_ERR_CHECK', `over budget\n${report(findings, spans)}`), {
