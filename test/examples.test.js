@@ -53,10 +53,10 @@ test('examples/tests-with-budgets: the steps of the workflow say what a change d
   t.same(codes, [0, 0, 1])
   t.equal(readFileSync(summary, 'utf8'), `### light-trace
 
-Over budget: 1 route. Not as before: 1 route.
+Over budget: 1 route. Changed: 1 route.
 
 \`\`\`
-GET /orders/:id: 4 calls of http, and 3 allowed
+GET /orders/:id: http: 4 calls, 3 allowed
 
   SERVER GET /orders/:id  (app.js:11)
     INTERNAL handler

@@ -26,7 +26,7 @@ test('a fourth call for an order passes the tests and fails the check', async (t
   const { code, output } = await ended('check', directory)
   t.equal(code, 1, output)
   t.match(output, /pass 2$/m)
-  t.ok(output.includes('GET /orders/:id: 4 calls of http, and 3 allowed'), output)
+  t.ok(output.includes('GET /orders/:id: http: 4 calls, 3 allowed'), output)
 })
 
 /** A copy of the example with a change in its app.js. */

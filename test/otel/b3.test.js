@@ -25,7 +25,7 @@ async function injected (t, propagators) {
 test('without its package b3 is said to be missing, and the other propagators work', async (t) => {
   const { headers, logged } = await injected(t, 'b3,tracecontext')
   t.same(headers, ['traceparent'])
-  t.same(logged, [['LT_WARN_PROPAGATOR', 'OTEL_PROPAGATORS names b3: install @opentelemetry/propagator-b3']])
+  t.same(logged, [['LT_WARN_PROPAGATOR', 'OTEL_PROPAGATORS contains b3, which needs the package @opentelemetry/propagator-b3']])
 })
 
 test('b3 and b3multi are those of the package that the application has', async (t) => {

@@ -113,7 +113,7 @@ test('a taken trace slot is logged, and a no-op in it counts as nothing', { skip
       seen.push(other.lightTrace.stats().mode === expected)
       await other.close()
     }`)
-  t.match(stdout, /trace slot of @opentelemetry\/api is taken by Theirs/)
+  t.match(stdout, /trace slot of @opentelemetry\/api is already used by Theirs/)
   t.same(seen, ['processors', true, true, true])
 })
 

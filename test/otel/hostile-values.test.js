@@ -156,5 +156,5 @@ test('what a function of the user\'s throws may itself throw when it is read', a
   t.equal((await app.inject('/?a=b')).body, 'ok')
   t.equal(await collector.tree(), 'SERVER GET /')
   t.notOk(app.lightTrace.tracer.startSpan('s', { root: true }).isRecording())
-  t.match(logged, [/^LT_WARN_CALLBACK the function of the option attributes failed/, /^LT_WARN_CALLBACK the option redactQuery failed/, /^LT_WARN_SAMPLER the sampler failed; such spans are not sampled: \[object\]/])
+  t.match(logged, [/^LT_WARN_CALLBACK the function of the option attributes failed/, /^LT_WARN_CALLBACK the option redactQuery failed/, /^LT_WARN_SAMPLER the sampler failed; its spans are not sampled: \[object\]/])
 })

@@ -43,7 +43,7 @@ test('what a limit leaves out is said once, whatever it was', async (t) => {
     app.get('/', async ({ trace }) => { trace.withSpan('child', (span) => { for (let i = 0; i < 3; i++) add(span) }) })
     for (let i = 0; i < 2; i++) await app.inject('/')
     await app.close()
-    t.match(lines.filter(({ code }) => code === 'LT_WARN_LIMIT').map(({ msg }) => msg), [new RegExp(`^a span had more than 2 ${what}: `)], what)
+    t.match(lines.filter(({ code }) => code === 'LT_WARN_LIMIT').map(({ msg }) => msg), [new RegExp(`^a span exceeded 2 ${what}: `)], what)
     t.equal(lines.length, 1)
   }
 })
@@ -57,7 +57,7 @@ test('a call that says more than a limit leaves is logged as well', async (t) =>
   await app.listen({ port: 0, host: '127.0.0.1' })
   await (await fetch(app.listeningOrigin)).text()
   await app.close()
-  t.match(lines, [{ code: 'LT_WARN_LIMIT', msg: /^a span had more than 2 attributes: / }])
+  t.match(lines, [{ code: 'LT_WARN_LIMIT', msg: /^a span exceeded 2 attributes: / }])
 })
 
 test('an attribute that goes for error.type counts as left out, and is logged', async (t) => {
@@ -76,7 +76,7 @@ test('an attribute that goes for error.type counts as left out, and is logged', 
     const [span] = await collector.spans()
     t.equal(span.attributes['error.type'], 'RangeError')
     t.equal(span.droppedAttributesCount, 1)
-    t.match(lines.filter(({ code }) => code?.startsWith('LT_')), [{ code: 'LT_WARN_LIMIT', msg: /^a span had more than 14 attributes: / }])
+    t.match(lines.filter(({ code }) => code?.startsWith('LT_')), [{ code: 'LT_WARN_LIMIT', msg: /^a span exceeded 14 attributes: / }])
   }
 })
 

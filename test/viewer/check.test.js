@@ -53,11 +53,11 @@ test('what --save wrote of two runs is compared, and held against a budget', asy
   const record = (program, file) => runCommand(t, ['--port', '0', '--save', file, program], { cwd }).exit
   for (const [program, file] of [['before.js', 'main.jsonl'], ['after.js', 'now.jsonl'], ['before.js', 'again.jsonl']]) t.match(await record(program, file), { code: 0 })
   const run = (...args) => runCommand(t, ['check', ...args], { cwd }).exit
-  t.match(await run('again.jsonl', '--against', 'main.jsonl'), { code: 0, stdout: 'No route does anything else than before.\n', stderr: '' })
-  t.match(await run('again.jsonl', '--budget', 'budget.json'), { code: 0, stdout: 'No request of 3 is over its budget.\n' })
+  t.match(await run('again.jsonl', '--against', 'main.jsonl'), { code: 0, stdout: 'No route has changed.\n', stderr: '' })
+  t.match(await run('again.jsonl', '--budget', 'budget.json'), { code: 0, stdout: '3 requests checked, all within budget.\n' })
   const { code, stdout } = await run('now.jsonl', '--against', 'main.jsonl')
   t.equal(code, 0, 'a change is no failure')
-  t.equal(stdout, `Not as before: 1 route.
+  t.equal(stdout, `Changed: 1 route.
 
 GET /orders/:id
   ! spans: 5 → 7
@@ -67,7 +67,7 @@ GET /orders/:id
 `)
   const over = await run('now.jsonl', '--budget', 'budget.json')
   t.equal(over.code, 1)
-  t.match(over.stdout, /^Over budget: 1 route\.\n\nGET \/orders\/:id: postgresql SELECT items 3 times, one after the other under INTERNAL load items, and 2 allowed \(in 2 requests\)\n\n {2}SERVER GET \/orders\/:id/)
+  t.match(over.stdout, /^Over budget: 1 route\.\n\nGET \/orders\/:id: postgresql SELECT items repeated 3 times in sequence under INTERNAL load items, 2 allowed \(in 2 requests\)\n\n {2}SERVER GET \/orders\/:id/)
   t.equal(over.stdout.match(/CLIENT postgresql SELECT items {2}<-- repeated/g).length, 6)
 })
 
@@ -123,7 +123,7 @@ test('order, ids, times, ports, and how many requests there were do not count', 
     'main.jsonl': saved([request(1), redis(2, 1), http(3, 1000)]) + '\n' + saved([request(1, { trace: 2 }), { ...redis(2, 1), traceId: '2'.padStart(32, '0') }, { ...http(3, 1000), traceId: '2'.padStart(32, '0') }]),
     'now.jsonl': saved([http(9, 2000), redis(8, 7, { at: 5 }), request(7, { at: 100, trace: 1, attributes: { 'light_trace.time.busy': '0.3' } })]).replaceAll('"parentSpanId":"0000000000000001"', '"parentSpanId":"0000000000000007"')
   }, ['now.jsonl', '--against', 'main.jsonl'])
-  t.same([code, stdout], [0, 'No route does anything else than before.\n'])
+  t.same([code, stdout], [0, 'No route has changed.\n'])
 })
 
 test('routes that come and go, errors, shapes and folded calls', async (t) => {
@@ -134,7 +134,7 @@ test('routes that come and go, errors, shapes and folded calls', async (t) => {
       request(4, { trace: 2, attributes: { 'http.route': '/fresh' } }), { ...redis(5, 4), traceId: '2'.padStart(32, '0') }
     ])
   }, ['now.jsonl', '--against', 'main.jsonl'])
-  t.equal(stdout, `Not as before: 3 routes.
+  t.equal(stdout, `Changed: 3 routes.
 
 GET /fresh (new)
   + spans: 2
@@ -162,7 +162,7 @@ test('spans of several services are those of each; what has lost its parent is n
     'main.jsonl': saved([request(1), redis(2, 1)]) + saved([stock[0]], 'stock'),
     'now.jsonl': saved([request(1), redis(2, 1)]) + saved(stock, 'stock') + saved([redis(9, 8, { trace: 3 })])
   }, ['now.jsonl', '--against', 'main.jsonl'])
-  t.equal(stdout, `Not as before: 1 route. 1 tree of now.jsonl without the span above it is not compared.
+  t.equal(stdout, `Changed: 1 route. 1 tree of now.jsonl without the span above it is not compared.
 
 stock: GET /stock
   ! spans: 1 → 2
@@ -190,10 +190,10 @@ test('--markdown is for a pull request, and nothing in a span can be Markdown or
   t.equal(code, 1)
   t.equal(stdout, `### light-trace
 
-Over budget: 1 route. Not as before: 1 route.
+Over budget: 1 route. Changed: 1 route.
 
 \`\`\`
-GET /orders: redis GET 2 times, one after the other, and 1 allowed
+GET /orders: redis GET repeated 2 times in sequence, 1 allowed
 
   SERVER GET /orders
     INTERNAL ''' # hostile\\u202e [31m

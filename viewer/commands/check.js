@@ -28,8 +28,8 @@ function check ({ operand, options: { against, budget: budgetFile, markdown = fa
   const findings = budgets === undefined ? [] : now.requests.flatMap((request) => findingsOf(request, budgets(request.route)))
   const sections = before === undefined ? [] : compare(routesIn(before, hasServices), routesIn(now, hasServices))
   const head = [
-    budgets === undefined ? '' : findings.length === 0 ? `No request of ${now.requests.length} is over its budget.` : `Over budget: ${plural(new Set(findings.map(({ route }) => route)).size, 'route')}.`,
-    before === undefined ? '' : sections.length === 0 ? 'No route does anything else than before.' : `Not as before: ${plural(sections.length, 'route')}.`,
+    budgets === undefined ? '' : findings.length === 0 ? `${plural(now.requests.length, 'request')} checked, all within budget.` : `Over budget: ${plural(new Set(findings.map(({ route }) => route)).size, 'route')}.`,
+    before === undefined ? '' : sections.length === 0 ? 'No route has changed.' : `Changed: ${plural(sections.length, 'route')}.`,
     ...[now, before].map((run) => run === undefined || run.cut === 0 ? '' : `${plural(run.cut, 'tree')} of ${run.file} without the span above ${run.cut === 1 ? 'it is' : 'them are'} not compared.`)
   ].filter((text) => text !== '').join(' ')
   const over = findings.length === 0 ? '' : safeLines(report(findings, now.spans))

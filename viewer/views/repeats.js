@@ -20,9 +20,9 @@ function repeatsOf (span) {
   return { shape: safeText(shape, SHAPE_MAX), count, savedMs: seconds >= 0 && seconds < 1e9 ? seconds * 1000 * (1 - 1 / count) : 0 }
 }
 
-/** '12 calls one after the other: redis GET; one in their place would save 8.1 ms at most' */
+/** '12 calls in sequence: redis GET; batching them could save up to 8.1 ms' */
 function repeatText ({ shape, count, savedMs }, duration) {
-  return `${plural(count, 'call')} one after the other: ${shape}${savedMs > 0 ? `; one in their place would save ${duration(savedMs)} at most` : ''}`
+  return `${plural(count, 'call')} in sequence: ${shape}${savedMs > 0 ? `; batching them could save up to ${duration(savedMs)}` : ''}`
 }
 
 // What light-trace writes on a span that ended after its request, that nobody ended, and that stands for many calls.

@@ -25,7 +25,7 @@ test('a budget says no with the tree, and yes', async () => {
   app.get('/', async (request) => request.trace.withSpan('look up', () => Promise.all([1, 2].map(() => fetch('http://127.0.0.1:4').catch(() => '')))))
   await get(app)
   await collector.check({ repeats: 2, calls: { http: 2 }, afterResponse: false, open: false })
-  await expect(collector.check({ calls: { http: 1 } })).rejects.toThrow(/over budget\nGET \/: 2 calls of http, and 1 allowed[^]+CLIENT GET 127\.0\.0\.1\/.* {2}<-- http/)
+  await expect(collector.check({ calls: { http: 1 } })).rejects.toThrow(/over budget\nGET \/: http: 2 calls, 1 allowed[^]+CLIENT GET 127\.0\.0\.1\/.* {2}<-- http/)
   const [{ attributes }] = await collector.spans()
   expect(attributes['code.file.path']).toBe(__filename)
   expect(attributes['code.line.number']).toBe(25)

@@ -22,7 +22,7 @@ test('a budget says no with the tree, and yes', async () => {
   app.get('/', async () => Promise.all([1, 2].map(() => fetch('http://127.0.0.1:4').catch(() => ''))))
   await app.inject('/')
   await collector.check({ repeats: 2, calls: { http: 2 }, afterResponse: false, open: false })
-  await expect(collector.check({ calls: { http: 1 } })).rejects.toThrow(/over budget\nGET \/: 2 calls of http, and 1 allowed[^]+<-- http/)
+  await expect(collector.check({ calls: { http: 1 } })).rejects.toThrow(/over budget\nGET \/: http: 2 calls, 1 allowed[^]+<-- http/)
   const [{ attributes }] = await collector.spans()
   expect(attributes['code.file.path']).toBe(fileURLToPath(import.meta.url))
   expect(attributes['code.line.number']).toBe(22)
