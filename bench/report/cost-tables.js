@@ -1,6 +1,6 @@
 'use strict'
 
-// What a request costs → the README's table, and those of docs/overhead.md, bench/RESULTS.md and bench/upstream/README.md.
+// What a request costs → the README's table, and those of docs/overhead.md and bench.
 
 const { table } = require('./markdown')
 const { others, HEADLINE_NODE } = require('../cases')

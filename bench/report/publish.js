@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run docs:figures: bench/results/*.json → the tables of README.md, bench/RESULTS.md and docs, and docs/overhead.svg. Nothing that
+// npm run docs:figures: bench/results/*.json → the tables of README.md, bench and docs, and docs/overhead.svg. Nothing that
 // is published is typed.
 //
 // A row whose commit is not in the history is refused, and nothing is written: no one could see what it measured. README.md is left as
@@ -37,9 +37,9 @@ const SECTIONS = [
   ['bench/RESULTS.md', 'bench:v8', 'v8', deoptimisationsTable],
   ['bench/RESULTS.md', 'bench:growth', 'growth', growthTables],
   ['bench/upstream/README.md', 'bench:next-tick', 'next-tick', nextTickTable],
-  ['bench/RESULTS.md', 'bench:growth-short', 'growth', growthShort],
+  ['bench/REQUESTS.md', 'bench:growth-short', 'growth', growthShort],
   ['docs/architecture.md', 'bench:micro', 'micro', microTable],
-  ['bench/RESULTS.md', 'bench:log-lines', 'log-lines', logLinesTable],
+  ['bench/REQUESTS.md', 'bench:log-lines', 'log-lines', logLinesTable],
   ['docs/viewer.md', 'bench:viewer', 'viewer', (viewer) => viewerTable(viewer, readResults('viewer-page'))]
 ]
 
@@ -59,7 +59,7 @@ function publish () {
   edit('bench/RESULTS.md', { 'bench:targets': targetsTable(results) })
   if (!hasAll(results)) return
   const { seeds } = results
-  edit('bench/RESULTS.md', { 'bench:real': realTable(results.instructions), 'bench:others': othersTable(results.instructions), 'bench:nodes': nodesTable(seeds) })
+  edit('bench/REQUESTS.md', { 'bench:real': realTable(results.instructions), 'bench:others': othersTable(results.instructions), 'bench:nodes': nodesTable(seeds) })
   edit('docs/overhead.md', { 'bench:answer': answer(results), 'bench:added': addedTable(results), 'bench:nodes': nodesTable(seeds, true) })
   fs.writeFileSync(path.join(root, 'docs/overhead.svg'), drawChart(seedsOf(seeds, 'hello', 10, HEADLINE_NODE)))
   const stale = staleRows(results)

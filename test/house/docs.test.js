@@ -18,7 +18,7 @@ const { listed } = require('../../site/pages')
 const texts = new Map()
 const headingsOf = new Map()
 
-const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CODE_OF_CONDUCT.md', 'bench/README.md', 'bench/RESULTS.md', 'bench/upstream/README.md', 'test/faults/README.md', 'skills/light-trace/SKILL.md', 'llms.txt']
+const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CODE_OF_CONDUCT.md', 'bench/README.md', 'bench/RESULTS.md', 'bench/REQUESTS.md', 'bench/upstream/README.md', 'test/faults/README.md', 'skills/light-trace/SKILL.md', 'llms.txt']
   .concat(readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`))
   .filter((page) => /\.(?:md|txt)$/.test(page) && existsSync(join(ROOT, page)))
 const readme = read('README.md')
@@ -47,7 +47,7 @@ test('llms.txt has the form of llmstxt.org and lists every page of the docs', as
   t.same(sections.flatMap((section) => section.trim().split('\n')).filter((line) => !/^- \[[^\]]+\]\([^)\s]+\): \S/.test(line)), [])
   const paths = listed()
   t.same(paths, [...new Set(paths)], 'each once')
-  const notThere = ['CODE_OF_CONDUCT.md', 'bench/upstream/README.md', 'skills/light-trace/SKILL.md', 'llms.txt']
+  const notThere = ['CODE_OF_CONDUCT.md', 'bench/REQUESTS.md', 'bench/upstream/README.md', 'skills/light-trace/SKILL.md', 'llms.txt']
   t.same(pages.filter((page) => !notThere.includes(page) && !paths.includes(page)), [])
 })
 
@@ -152,9 +152,9 @@ test('the figures of the README, of docs/overhead.md and of its picture are thos
   t.equal(counted(between(readme, 'bench')), counted(readmeTable(results).trim()))
   t.equal(between(page, 'bench:answer'), answer(results))
   t.equal(counted(between(page, 'bench:added')), counted(addedTable(results)))
-  t.equal(counted(between(read('bench/RESULTS.md'), 'bench:real')), counted(realTable(results.instructions)))
-  t.equal(counted(between(read('bench/RESULTS.md'), 'bench:others')), counted(othersTable(results.instructions)))
-  t.equal(counted(between(read('bench/RESULTS.md'), 'bench:nodes')), counted(nodesTable(results.seeds)))
+  t.equal(counted(between(read('bench/REQUESTS.md'), 'bench:real')), counted(realTable(results.instructions)))
+  t.equal(counted(between(read('bench/REQUESTS.md'), 'bench:others')), counted(othersTable(results.instructions)))
+  t.equal(counted(between(read('bench/REQUESTS.md'), 'bench:nodes')), counted(nodesTable(results.seeds)))
   t.equal(counted(between(page, 'bench:nodes')), counted(nodesTable(results.seeds, true)))
   t.equal(read('docs/overhead.svg'), drawChart(seedsOf(results.seeds, 'hello', 10, 24)))
 })
