@@ -179,7 +179,7 @@ function addedTable ({ instructions, growth, logLines }) {
       { label: 'a log line, exported', cost: `${exported.over.toFixed(1)} µs` }
     ]),
     '',
-    `Each over the same without it. Node ${node.slice(1)}, ${codeOf([...counted, ...grown])}.`
+    `Each compared with the same without it. Node ${node.slice(1)}, ${codeOf([...counted, ...grown])}.`
   ].join('\n')
 }
 
@@ -204,7 +204,7 @@ function nodesTable (seeds, shortly = false) {
     ], tables),
     '',
     shortly
-      ? `Throughput, of Fastify's without a tracer: medians. ${tables[0].machine}, ${tables[0].date.slice(0, 10)}, ${codeOf(tables, 'table by table')}.`
+      ? `Throughput as a share of Fastify's without a tracer. ${tables[0].machine}, ${tables[0].date.slice(0, 10)}, ${codeOf(tables, 'table by table')}.`
       : `Of bare Fastify's, on the same Node: medians of the ratios within a round. The floor is one AsyncLocalStorage; of the real request, what no tracer can do without. ${provenance(tables[0], codeOf(tables, 'table by table'))}`
   ].join('\n')
 }
